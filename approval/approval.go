@@ -1,0 +1,124 @@
+// Package approval answers WHO: who may let a run go on, and who did.
+//
+// A run that reaches a gate makes a [Request]; an [Authority] answers it with
+// a [Decision]; a [Policy] says how many decisions of whom it takes.
+// [Evaluate] is the rule, a pure function. Identity is what the host
+// authenticated; this package never takes it from a document.
+//
+// Neighbours: package stages opens the gates and keeps the decisions in the
+// run; package fleet asks authorities and records what came of it.
+package approval
+
+import (
+	"context"
+	"time"
+)
+
+// Identity is a person or a service as the host authenticated it.
+type Identity struct {
+	// Name is compared as it is; an empty name is nobody and decides nothing.
+	Name string `json:"name"`
+	// Groups are the groups the host vouches for.
+	Groups []string `json:"groups,omitempty"`
+}
+
+// Quorum asks for a number of approvals from the members of a group.
+type Quorum struct {
+	// Group is a name in Identity.Groups; empty means anybody.
+	Group string `json:"group,omitempty"`
+	// Count is how many different people it takes, at least 1.
+	Count int `json:"count"`
+}
+
+// Policy says what it takes to pass a gate. The zero value takes one approval
+// by anybody the host lets through, who may be the one who started the run,
+// and never expires.
+type Policy struct {
+	// Quorums must all be met. The same person counts once in each quorum
+	// whose group they are in. None means one approval by anybody.
+	Quorums []Quorum `json:"quorums,omitempty"`
+	// ForbidStarter refuses decisions by the identity that started the run.
+	ForbidStarter bool `json:"forbidStarter,omitempty"`
+	// Expires is how long a request may be answered; 0 means for ever. An
+	// expired request is asked again as the next attempt, without the
+	// approvals it had gathered.
+	Expires time.Duration `json:"expires,omitempty"`
+}
+
+// When says on which side of a stage a gate stands.
+type When string
+
+// The sides of a stage.
+const (
+	Before When = "Before"
+	After  When = "After"
+)
+
+// Binding is what a decision is about. A decision whose binding differs from
+// its request's in any field is refused, so it cannot be used for another run,
+// a run of the same name made again, another stage, an earlier attempt or
+// another plan.
+type Binding struct {
+	RunUID  string `json:"runUID"`
+	Stage   string `json:"stage"`
+	When    When   `json:"when"`
+	Attempt int    `json:"attempt"`
+	// Plan is the digest of the plan, which covers everything that will be
+	// applied anywhere.
+	Plan string `json:"plan"`
+}
+
+// Request asks for decisions at a gate. The engine makes it when the gate is
+// reached and not before.
+type Request struct {
+	// Name is <run>-<stage> after a stage, <run>-before-<stage> before one.
+	Name      string `json:"name"`
+	Run       string `json:"run"`
+	Placement string `json:"placement"`
+	Binding
+	// Snapshot is the index that is being rolled out.
+	Snapshot int       `json:"snapshot"`
+	Starter  Identity  `json:"starter"`
+	Policy   Policy    `json:"policy"`
+	Opened   time.Time `json:"opened"`
+	// Decisions are those that were accepted so far.
+	Decisions []Decision `json:"decisions,omitempty"`
+}
+
+// Verdict is an answer to a request.
+type Verdict string
+
+// The verdicts. The zero value is no answer.
+const (
+	Approve Verdict = "Approve"
+	Reject  Verdict = "Reject"
+)
+
+// Decision is one answer to a [Request].
+type Decision struct {
+	Verdict Verdict  `json:"verdict"`
+	By      Identity `json:"by"`
+	// At is stamped by the engine that took the decision in.
+	At      time.Time `json:"at"`
+	Comment string    `json:"comment,omitempty"`
+	Binding Binding   `json:"binding"`
+}
+
+// Authority answers requests: people behind a queue, a webhook, a metric
+// query, a change calendar.
+//
+// Decide is called when a request opens and again until the gate is decided.
+// It returns a decision without a verdict to say "not yet". It is called with
+// a deadline, may be called again after a crash with the same request, and
+// may block until the deadline. A panic counts as an error; an error is
+// recorded and asked again later. The engine overwrites the decision's Binding
+// and At.
+type Authority interface {
+	Decide(ctx context.Context, r Request) (Decision, error)
+}
+
+// Func makes a function an [Authority].
+type Func func(ctx context.Context, r Request) (Decision, error)
+
+// Decide calls f.
+func (f Func) Decide(ctx context.Context, r Request) (Decision, error) { return f(ctx, r) }

@@ -1,0 +1,111 @@
+// Package snapshot answers WHAT: the objects that are rolled out, frozen.
+//
+// [Select] reads the objects that a placement's selectors name from a
+// [Source], [Clean] strips what a server owns, and [NewSet] puts them in
+// order, gives each its canonical JSON and digest, and digests the whole. A
+// [Snapshot] names such a set under a placement and an index. Sets are content
+// addressed: two snapshots that share an object share its bytes.
+//
+// Only [Source] does I/O, and it is the host's. Everything else is a pure
+// function. Neighbours: package placement says where the objects go; package
+// fleet stores snapshots and hands out their indexes.
+package snapshot
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Selector picks objects, in the words of a ClusterResourcePlacement's
+// resourceSelectors. Name and LabelSelector exclude each other; with neither,
+// every object of the kind is picked. A Namespace that is picked brings the
+// objects in it.
+type Selector struct {
+	Group         string                `json:"group"`
+	Version       string                `json:"version"`
+	Kind          string                `json:"kind"`
+	Name          string                `json:"name,omitempty"`
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+}
+
+// Query is what [Select] asks a [Source] for. An empty Kind with a Namespace
+// asks for every namespaced object in that namespace; an empty Name for every
+// object of the kind; an empty Namespace does not restrict.
+type Query struct {
+	Group, Version, Kind string
+	Namespace, Name      string
+}
+
+// Source is where a snapshot's objects are read from: a hub cluster, files, a
+// repository.
+//
+// Objects yields every object that matches the query, in any order; none is
+// not an error. After an error it yields nothing more. The caller does not
+// change the objects it gets, and may keep them. Objects may be called
+// concurrently.
+type Source interface {
+	Objects(ctx context.Context, q Query) iter.Seq2[*unstructured.Unstructured, error]
+}
+
+// SourceFunc makes a function a [Source].
+type SourceFunc func(ctx context.Context, q Query) iter.Seq2[*unstructured.Unstructured, error]
+
+// Objects calls f.
+func (f SourceFunc) Objects(ctx context.Context, q Query) iter.Seq2[*unstructured.Unstructured, error] {
+	return f(ctx, q)
+}
+
+// ID names an object in a cluster.
+type ID struct {
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// Item is an object of a [Set]: its name and the sha256 of its canonical JSON,
+// in hex.
+type Item struct {
+	ID
+	Digest string `json:"digest"`
+}
+
+// Set is an ordered collection of cleaned objects in canonical form.
+type Set struct {
+	// Items are in the order of application: see [NewSet].
+	Items []Item
+	// Bodies are the canonical JSON of the objects, parallel to Items.
+	Bodies [][]byte
+	// Digest identifies the set: the sha256 over its pages, in hex.
+	Digest string
+}
+
+// Snapshot is a frozen set under a placement and an index.
+type Snapshot struct {
+	Placement string `json:"placement"`
+	// Index starts at 0 and is never used again, not even after the snapshot
+	// is gone.
+	Index int `json:"index"`
+	// Set is the digest of the objects, before overrides.
+	Set string `json:"set"`
+	// Overrides is the digest of the overrides as they were when the snapshot
+	// was taken; empty when there were none. A rollback brings them back.
+	Overrides string `json:"overrides,omitempty"`
+	// Digest covers Set and Overrides.
+	Digest string `json:"digest"`
+	// Objects counts the objects of Set.
+	Objects int       `json:"objects"`
+	TakenAt time.Time `json:"takenAt"`
+}
+
+// Name returns the name of the snapshot as the Fleet API prints it, for
+// example example-placement-0-snapshot.
+func (s Snapshot) Name() string {
+	return s.Placement + "-" + strconv.Itoa(s.Index) + "-snapshot"
+}

@@ -1,0 +1,85 @@
+package stages
+
+import "time"
+
+// EventType says what happened.
+type EventType string
+
+// The types of event. All of the engine's are here; those marked (fleet) are
+// emitted by package fleet, the others by [Step].
+const (
+	// SnapshotTaken (fleet): a placement has a new snapshot. Index, Digest.
+	SnapshotTaken EventType = "SnapshotTaken"
+	// DecisionTaken (fleet): the picked clusters changed. Index, Digest, Count.
+	DecisionTaken EventType = "DecisionTaken"
+	// RunCreated (fleet): a run and its plan were recorded. Index, Digest of
+	// the plan, Count of its clusters, By.
+	RunCreated EventType = "RunCreated"
+	// RunQueued (fleet): the run waits for the run named in Message.
+	RunQueued EventType = "RunQueued"
+	// RunTaken (fleet): an engine took the run, By its name. Epoch.
+	RunTaken EventType = "RunTaken"
+
+	RunStarted    EventType = "RunStarted"    // Index, Digest of the plan
+	RunStopping   EventType = "RunStopping"   // By, Message
+	RunStopped    EventType = "RunStopped"    // Message
+	RunResumed    EventType = "RunResumed"    // By
+	RunCompleted  EventType = "RunCompleted"  // Count of completed clusters
+	RunFailed     EventType = "RunFailed"     // Message
+	RunAborted    EventType = "RunAborted"    // By, Message
+	RunSuperseded EventType = "RunSuperseded" // Message names the other run
+
+	StageStarted   EventType = "StageStarted"   // Count of its clusters
+	StageSkipped   EventType = "StageSkipped"   // no cluster was updated in it
+	StageCompleted EventType = "StageCompleted" // Count of completed clusters
+
+	WaitStarted EventType = "WaitStarted" // Until
+	WaitEnded   EventType = "WaitEnded"
+
+	ApprovalRequested EventType = "ApprovalRequested" // Request, Attempt, Until
+	// ApprovalGiven: a decision was recorded and more are needed. By, Message.
+	ApprovalGiven    EventType = "ApprovalGiven"
+	ApprovalAccepted EventType = "ApprovalAccepted" // Request, By, Message
+	ApprovalRejected EventType = "ApprovalRejected" // Request, By, Message
+	ApprovalExpired  EventType = "ApprovalExpired"  // Request, Attempt
+
+	ClusterStarted   EventType = "ClusterStarted"   // Attempt
+	ClusterPending   EventType = "ClusterPending"   // Message, Until
+	ClusterApplied   EventType = "ClusterApplied"   // Attempt
+	ClusterUnhealthy EventType = "ClusterUnhealthy" // Message; soaking starts again
+	ClusterRetrying  EventType = "ClusterRetrying"  // Attempt, Message, Until
+	ClusterCompleted EventType = "ClusterCompleted" // Attempt, Unchanged
+	ClusterFailed    EventType = "ClusterFailed"    // Attempt, Message
+	ClusterSkipped   EventType = "ClusterSkipped"   // Message
+	ClusterRemoved   EventType = "ClusterRemoved"   // cleaned after it left
+
+	// CommandRefused: a command did not fit the state. Command, By, Message.
+	CommandRefused EventType = "CommandRefused"
+)
+
+// Event is something that happened, as a value. Fields that do not apply are
+// zero and are left out of its JSON.
+type Event struct {
+	Time      time.Time `json:"time"`
+	Type      EventType `json:"type"`
+	Placement string    `json:"placement,omitempty"`
+	Run       string    `json:"run,omitempty"`
+	Stage     string    `json:"stage,omitempty"`
+	Group     string    `json:"group,omitempty"`
+	Cluster   string    `json:"cluster,omitempty"`
+	// Index is that of a snapshot or a decision.
+	Index   *int   `json:"index,omitempty"`
+	Digest  string `json:"digest,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Count   int    `json:"count,omitempty"`
+	Epoch   int64  `json:"epoch,omitempty"`
+	Request string `json:"request,omitempty"`
+	Command string `json:"command,omitempty"`
+	By      string `json:"by,omitempty"`
+	// Unchanged tells that the cluster had the revision before the run.
+	Unchanged bool      `json:"unchanged,omitempty"`
+	Until     time.Time `json:"until,omitzero"`
+	Message   string    `json:"message,omitempty"`
+	// Cursor resumes following after this event; see fleet.Engine.Events.
+	Cursor string `json:"cursor,omitempty"`
+}

@@ -1,0 +1,91 @@
+package stages
+
+import (
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// Target is what a run brings the clusters to.
+type Target struct {
+	Placement string
+	// Index and Snapshot are the index and the digest of the snapshot.
+	Index    int
+	Snapshot string
+	// Decision is the digest of the placement decision.
+	Decision string
+	// Revision is the digest of what a cluster gets after overrides, by the
+	// cluster's name; Default is that of every cluster it does not name.
+	Default  string
+	Revision map[string]string
+	// Remove names the clusters that left the placement, with the UID that is
+	// known for each or "".
+	Remove map[string]string
+}
+
+// Plan is a strategy resolved against clusters and a target. It never changes:
+// it is shared by everyone who reads it, and what was approved is what it
+// says.
+type Plan struct {
+	Strategy Strategy `json:"strategy"`
+
+	Placement string `json:"placement"`
+	Index     int    `json:"index"`
+	Snapshot  string `json:"snapshot"`
+	Decision  string `json:"decision"`
+
+	Stages []PlannedStage `json:"stages"`
+	// Revisions are the distinct digests that clusters get.
+	Revisions []string `json:"revisions"`
+	// Clusters stand in the order of the plan: by stage, group and sort key.
+	// The index of a cluster in it is its position.
+	Clusters []PlannedCluster `json:"-"`
+	// Warnings say what is allowed and probably not meant. Digest does not
+	// cover them.
+	Warnings []string `json:"warnings,omitempty"`
+	// Digest covers everything above but Warnings, in hex.
+	Digest string `json:"digest"`
+
+	byName map[string]int
+}
+
+// PlannedStage is a stage with its numbers resolved.
+type PlannedStage struct {
+	Name string `json:"name"`
+	// Remove tells that clusters are cleaned rather than updated.
+	Remove bool `json:"remove,omitempty"`
+	// MaxConcurrency is a number of clusters; 0 means no limit of its own.
+	MaxConcurrency int `json:"maxConcurrency"`
+	// MaxFailures is how many clusters may fail; -1 means no limit.
+	MaxFailures int            `json:"maxFailures"`
+	Groups      []PlannedGroup `json:"groups"`
+	Gates       []PlannedGate  `json:"gates,omitempty"`
+}
+
+// PlannedGroup is a group with its numbers resolved, and a range of
+// Plan.Clusters.
+type PlannedGroup struct {
+	// Name is empty for the one group of a stage without groups.
+	Name           string `json:"name,omitempty"`
+	First          int    `json:"first"`
+	Len            int    `json:"len"`
+	MaxConcurrency int    `json:"maxConcurrency"`
+	MaxFailures    int    `json:"maxFailures"`
+}
+
+// PlannedGate is a task on one side of a stage.
+type PlannedGate struct {
+	When approval.When `json:"when"`
+	Type TaskType      `json:"type"`
+	Wait time.Duration `json:"wait,omitempty"`
+	// Policy is set for an Approval.
+	Policy approval.Policy `json:"policy,omitzero"`
+}
+
+// PlannedCluster is a cluster with what it gets.
+type PlannedCluster struct {
+	Name string
+	UID  string
+	// Revision is an index into Plan.Revisions; -1 in the removal stage.
+	Revision int
+}

@@ -1,0 +1,192 @@
+package stages
+
+import (
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// State is what a run, a stage or a cluster has come to.
+type State string
+
+// The states. A run is never Skipped; clusters and stages are never Queued or
+// Superseded.
+const (
+	NotStarted State = "NotStarted"
+	// Pending: a run waits for another run or at a gate, a cluster could not
+	// be reached before anything was sent to it.
+	Pending   State = "Pending"
+	Running   State = "Running"
+	Stopping  State = "Stopping"
+	Stopped   State = "Stopped"
+	Skipped   State = "Skipped"
+	Failed    State = "Failed"
+	Completed State = "Completed"
+	// Aborted and Superseded runs are never resumed.
+	Aborted    State = "Aborted"
+	Superseded State = "Superseded"
+)
+
+// Instant is a moment in milliseconds since the Unix epoch; 0 is none. Runs
+// keep times this way so that storing one changes nothing.
+type Instant int64
+
+// At returns t as an Instant, rounded down.
+func At(t time.Time) Instant {
+	if t.IsZero() {
+		return 0
+	}
+	return Instant(t.UnixMilli())
+}
+
+// Time returns the moment in UTC, and the zero time for 0.
+func (i Instant) Time() time.Time {
+	if i == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(i)).UTC()
+}
+
+// Add returns the moment d later, rounded up, so that what waits for it never
+// ends early.
+func (i Instant) Add(d time.Duration) Instant {
+	return i + Instant((d+time.Millisecond-1)/time.Millisecond)
+}
+
+// Run is the whole state of a run besides its plan: small, plain data, stored
+// as it is. Its size grows with the clusters in flight and the exceptions, not
+// with the fleet.
+type Run struct {
+	Name      string            `json:"name"`
+	UID       string            `json:"uid"`
+	Placement string            `json:"placement"`
+	Plan      string            `json:"plan"`
+	Starter   approval.Identity `json:"starter,omitzero"`
+
+	State State `json:"state"`
+	// Reason says why the run is in its state, where that is not obvious: what
+	// made it fail, who stopped it, which run it waits for.
+	Reason string `json:"reason,omitempty"`
+	// Ending is the state that a run which is Stopping will come to: Stopped,
+	// Failed or Superseded.
+	Ending State `json:"ending,omitempty"`
+	// Attempt counts the starts of the run, from 1.
+	Attempt int `json:"attempt"`
+
+	// Now is the latest time the run has seen; time never goes back for it.
+	Now     Instant `json:"now,omitempty"`
+	Created Instant `json:"created,omitempty"`
+	Started Instant `json:"started,omitempty"`
+	Ended   Instant `json:"ended,omitempty"`
+	// StopAt is when clusters that are still in flight no longer hold up a
+	// stop or a supersession.
+	StopAt Instant `json:"stopAt,omitempty"`
+
+	// Stage is the stage the run is in; len(Plan.Stages) when all are done.
+	Stage  int        `json:"stage"`
+	Stages []StageRun `json:"stages"`
+	// Flights are the clusters in flight. A slot keeps its place while its
+	// cluster is in flight; a free slot has Attempt 0.
+	Flights []Flight `json:"-"`
+	// Waiting are the clusters that yielded their slot: unreachable before
+	// anything was sent, or to be tried again after a restart.
+	Waiting []Yielded `json:"waiting,omitempty"`
+	// Exceptions are the clusters that did not simply complete, by position.
+	Exceptions []Exception `json:"exceptions,omitempty"`
+	// Seen are the ids of the latest commands, so that one that is delivered
+	// again changes nothing.
+	Seen []string `json:"seen,omitempty"`
+}
+
+// StageRun is what a stage has come to.
+type StageRun struct {
+	State State `json:"state"`
+	// Reached is when the run came to the stage, Started when its first
+	// cluster could start, Done when its last cluster ended, Ended when its
+	// gates had passed too.
+	Reached Instant    `json:"reached,omitempty"`
+	Started Instant    `json:"started,omitempty"`
+	Done    Instant    `json:"done,omitempty"`
+	Ended   Instant    `json:"ended,omitempty"`
+	Groups  []GroupRun `json:"groups,omitempty"`
+	Gates   []Gate     `json:"gates,omitempty"`
+}
+
+// GroupRun counts the clusters of a group.
+type GroupRun struct {
+	// Next is the offset in the group of the next cluster to start.
+	Next      int `json:"next"`
+	Completed int `json:"completed,omitempty"`
+	Failed    int `json:"failed,omitempty"`
+	Skipped   int `json:"skipped,omitempty"`
+}
+
+// Gate is a task of a stage that the run has reached.
+type Gate struct {
+	When approval.When `json:"when"`
+	Type TaskType      `json:"type"`
+	// State is Pending while it holds the run, Completed, Skipped, or Failed
+	// when it was rejected.
+	State  State   `json:"state"`
+	Opened Instant `json:"opened"`
+	// Until is when a TimedWait ends or a request expires.
+	Until Instant `json:"until,omitempty"`
+	// Attempt counts the requests made at this gate, from 1.
+	Attempt   int                 `json:"attempt,omitempty"`
+	Decisions []approval.Decision `json:"decisions,omitempty"`
+	Ended     Instant             `json:"ended,omitempty"`
+}
+
+// Phase is how far a cluster in flight has come.
+type Phase uint8
+
+// The phases of a cluster in flight.
+const (
+	// Applying: the update is to be carried out.
+	Applying Phase = iota + 1
+	// Settling: it was carried out; health is awaited.
+	Settling
+	// Soaking: healthy, and observed to stay so.
+	Soaking
+	// BackingOff: an attempt failed; the next starts at Until.
+	BackingOff
+)
+
+// Flight is a cluster in flight.
+type Flight struct {
+	// Pos is the cluster's position in the plan.
+	Pos int `json:"p"`
+	// Attempt counts from 1; 0 marks a free slot.
+	Attempt int   `json:"a"`
+	Phase   Phase `json:"f"`
+	// Sent tells that the attempt may have reached the member.
+	Sent bool `json:"x,omitempty"`
+	// Drain tells that the cluster was to be skipped while in flight: it
+	// finishes, and a failure does not count.
+	Drain   bool    `json:"d,omitempty"`
+	Started Instant `json:"s"`
+	// Until is the end of the soak or of the backoff.
+	Until Instant `json:"u,omitempty"`
+	// Message is why the last attempt failed or what is not healthy, at most
+	// 256 bytes.
+	Message string `json:"m,omitempty"`
+}
+
+// Yielded is a cluster without a slot that is to be started later.
+type Yielded struct {
+	Pos     int     `json:"p"`
+	Attempt int     `json:"a"`
+	NotYet  Instant `json:"u,omitempty"`
+	Message string  `json:"m,omitempty"`
+}
+
+// Exception is a range of clusters that were skipped or failed.
+type Exception struct {
+	// First and Last are positions, both included.
+	First int   `json:"p"`
+	Last  int   `json:"q"`
+	State State `json:"s"`
+	// Attempts is how often a failed cluster was tried.
+	Attempts int    `json:"a,omitempty"`
+	Reason   string `json:"r,omitempty"`
+}

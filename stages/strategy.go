@@ -1,0 +1,148 @@
+package stages
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// Profile presets what happens when clusters fail. The machine is one; a
+// profile only fills in what a [Strategy] leaves open.
+type Profile string
+
+// The profiles.
+const (
+	// Staged is a KubeFleet staged update run, and the default: a failing
+	// cluster is tried again for ever, keeps its slot and shows why; a failed
+	// run is terminal.
+	Staged Profile = "Staged"
+	// ClusterUpdate is an Azure cluster update run: one attempt, no failure
+	// tolerated unless MaxFailures says so; a failed run can be started again
+	// and goes on with what is unprocessed.
+	ClusterUpdate Profile = "ClusterUpdate"
+	// Workflow is a KubeVela workflow: ten retries, and past the budget the
+	// run is suspended (state Stopped) to be resumed or aborted.
+	Workflow Profile = "Workflow"
+)
+
+// Unassigned says what becomes of a placed cluster that no stage selects.
+type Unassigned string
+
+// What to do with clusters in no stage.
+const (
+	// UnassignedError makes it an error of the plan. It is the default.
+	UnassignedError Unassigned = "Error"
+	// UnassignedExclude leaves the cluster out, with a warning.
+	UnassignedExclude Unassigned = "Exclude"
+	// UnassignedFinalStage updates the clusters in a last stage, "unassigned".
+	UnassignedFinalStage Unassigned = "FinalStage"
+)
+
+// Names of stages that the planner adds. A strategy cannot use them.
+const (
+	FinalStageName = "unassigned"
+	// RemovalStageName is where clusters that left the placement are cleaned.
+	RemovalStageName = "remove"
+)
+
+// Strategy says in which order and how fast a change reaches the clusters. It
+// is a template: a [Plan] freezes it.
+type Strategy struct {
+	Name   string  `json:"name"`
+	Stages []Stage `json:"stages"`
+	// Unassigned is UnassignedError when empty.
+	Unassigned Unassigned `json:"unassigned,omitempty"`
+	// Removal governs the stage that cleans clusters that left the placement.
+	Removal Removal `json:"removal,omitzero"`
+
+	// Profile is Staged when empty.
+	Profile Profile `json:"profile,omitempty"`
+	// Attempts is how often a cluster is tried; 0 means as the profile says
+	// (Staged without end, ClusterUpdate 1, Workflow 11), -1 without end.
+	Attempts int `json:"attempts,omitempty"`
+	// Backoff is the wait before the second attempt; it doubles with each
+	// one up to MaxBackoff. Defaults: 1 s and 1 min.
+	Backoff    time.Duration `json:"backoff,omitempty"`
+	MaxBackoff time.Duration `json:"maxBackoff,omitempty"`
+	// ProgressDeadline is how long a cluster may take, over all its attempts,
+	// before it counts as failed. 0 means for ever. The time a cluster is
+	// Pending does not count.
+	ProgressDeadline time.Duration `json:"progressDeadline,omitempty"`
+	// MinHealthy is how long a cluster must have been healthy before it counts
+	// as done; losing health starts it again. A cluster that had the revision
+	// already does not wait.
+	MinHealthy time.Duration `json:"minHealthy,omitempty"`
+}
+
+// Stage is a step of a strategy. Stages run one after the other.
+type Stage struct {
+	// Name is a DNS label, unique in the strategy.
+	Name string `json:"name"`
+	// Selector picks clusters: nil none, empty all.
+	Selector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// SortKey is a label whose integer value orders the clusters, ascending,
+	// then by name. Clusters without the label come last, by name.
+	SortKey string `json:"sortingLabelKey,omitempty"`
+	// Groups divide the stage into parts that run in parallel. Every cluster
+	// of the stage is picked by exactly one. None means one group.
+	Groups []Group `json:"groups,omitempty"`
+	// MaxConcurrency is how many clusters of the stage may be in flight, a
+	// number of at least 1 or a percentage from 1% to 100% of the stage's
+	// clusters, rounded down, at least 1. Default: 1 without groups, no limit
+	// of its own with groups.
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
+	// MaxFailures is how many clusters of the stage may fail, a number of at
+	// least 0 or a percentage from 0% to 100%, rounded up. Default: as the
+	// profile says (Staged and Workflow, where attempts are exhausted: 0;
+	// ClusterUpdate: 0).
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+	Before      []Task              `json:"beforeStageTasks,omitempty"`
+	After       []Task              `json:"afterStageTasks,omitempty"`
+}
+
+// Group is a part of a stage.
+type Group struct {
+	Name     string                `json:"name"`
+	Selector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// SortKey is the stage's when empty.
+	SortKey string `json:"sortingLabelKey,omitempty"`
+	// MaxConcurrency is 1 by default, MaxFailures has no limit of its own;
+	// both as in Stage, over the group's clusters.
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
+	MaxFailures    *intstr.IntOrString `json:"maxFailures,omitempty"`
+}
+
+// Removal is how clusters that left the placement are cleaned: after all
+// stages, by name.
+type Removal struct {
+	// MaxConcurrency as in Stage; default 1.
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
+	// Deadline is how long an unreachable cluster holds the removal up before
+	// it is skipped. Default 5 min.
+	Deadline time.Duration `json:"deadline,omitempty"`
+	Before   []Task        `json:"beforeStageTasks,omitempty"`
+	After    []Task        `json:"afterStageTasks,omitempty"`
+}
+
+// TaskType is what a [Task] waits for.
+type TaskType string
+
+// The types of a task.
+const (
+	TimedWait TaskType = "TimedWait"
+	Approval  TaskType = "Approval"
+)
+
+// Task holds a run before or after a stage. Each side takes at most one task
+// of each type; those of one side start at the same instant and must all
+// finish.
+type Task struct {
+	Type TaskType `json:"type"`
+	// Wait is how long a TimedWait lasts, more than 0 and at most 365 days.
+	Wait time.Duration `json:"waitTime,omitempty"`
+	// Approval is the policy of an Approval; nil is the zero Policy.
+	Approval *approval.Policy `json:"approval,omitempty"`
+}
