@@ -16,7 +16,10 @@ import (
 
 // Identity is a person or a service as the host authenticated it.
 type Identity struct {
-	// Name is compared as it is; an empty name is nobody and decides nothing.
+	// Name is compared as it is, so the host has to spell one person one way.
+	// An empty name is nobody and decides nothing; neither does one of more
+	// than 512 bytes, with a space at an end, or with a character that cannot
+	// be seen.
 	Name string `json:"name"`
 	// Groups are the groups the host vouches for.
 	Groups []string `json:"groups,omitempty"`
@@ -35,13 +38,15 @@ type Quorum struct {
 // and never expires.
 type Policy struct {
 	// Quorums must all be met. The same person counts once in each quorum
-	// whose group they are in. None means one approval by anybody.
+	// whose group they are in. None means one approval by anybody. Those who
+	// are in no group that is asked for can neither approve nor reject.
 	Quorums []Quorum `json:"quorums,omitempty"`
-	// ForbidStarter refuses decisions by the identity that started the run.
+	// ForbidStarter refuses decisions by the identity that started the run,
+	// and all decisions where that is not known.
 	ForbidStarter bool `json:"forbidStarter,omitempty"`
-	// Expires is how long a request may be answered; 0 means for ever. An
-	// expired request is asked again as the next attempt, without the
-	// approvals it had gathered.
+	// Expires is how long a request may be answered, at most 365 days; 0 means
+	// for ever. An expired request is asked again as the next attempt, without
+	// the approvals it had gathered.
 	Expires time.Duration `json:"expires,omitempty"`
 }
 
@@ -81,7 +86,7 @@ type Request struct {
 	Starter  Identity  `json:"starter"`
 	Policy   Policy    `json:"policy"`
 	Opened   time.Time `json:"opened"`
-	// Decisions are those that were accepted so far.
+	// Decisions are those that were taken so far, in the order they came in.
 	Decisions []Decision `json:"decisions,omitempty"`
 }
 
@@ -99,9 +104,10 @@ type Decision struct {
 	Verdict Verdict  `json:"verdict"`
 	By      Identity `json:"by"`
 	// At is stamped by the engine that took the decision in.
-	At      time.Time `json:"at"`
-	Comment string    `json:"comment,omitempty"`
-	Binding Binding   `json:"binding"`
+	At time.Time `json:"at"`
+	// Comment is at most 1024 bytes.
+	Comment string  `json:"comment,omitempty"`
+	Binding Binding `json:"binding"`
 }
 
 // Authority answers requests: people behind a queue, a webhook, a metric

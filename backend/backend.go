@@ -38,7 +38,8 @@ type Record struct {
 // across keys. A write that was acknowledged is not lost.
 //
 // Keys are slash separated, not empty, at most 512 bytes of lower-case
-// letters, digits, '-', '.', '_' and '/'. Values are at most 1 MiB.
+// letters, digits, '-', '.', '_' and '/'. Values are at most 1 MiB. Any other
+// key or value is ErrPermanent; [ValidateKey] and [ValidateValue] tell.
 // All methods may be called concurrently. A write that returns an error other
 // than ErrConflict, ErrNotFound or ErrPermanent may or may not have happened;
 // a write whose ctx ends leaves the old value or the new one.
@@ -60,7 +61,7 @@ type Store interface {
 	List(ctx context.Context, prefix string) iter.Seq2[Record, error]
 }
 
-// Change says that a key was written, or deleted.
+// Change says that a key was written, or deleted; then Revision is zero.
 type Change struct {
 	Key      string
 	Revision Revision

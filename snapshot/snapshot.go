@@ -6,9 +6,17 @@
 // [Snapshot] names such a set under a placement and an index. Sets are content
 // addressed: two snapshots that share an object share its bytes.
 //
-// Only [Source] does I/O, and it is the host's. Everything else is a pure
-// function. Neighbours: package placement says where the objects go; package
-// fleet stores snapshots and hands out their indexes.
+// A set is stored as its bodies, its pages of items and one root that names the
+// pages. Where a page ends depends on the names in it alone, so one changed
+// object in ten thousand costs one body, one page and one root. Whoever reads
+// any of them back checks it with [Verify] first: the digest of the root is
+// [Set].Digest, the root names the digests of the pages, a page those of the
+// bodies, and [Snapshot].Digest covers the first of them.
+//
+// [Source] and what [ReadItems] reads from are the host's. Everything else is a pure
+// function, safe for concurrent use as long as nobody changes the arguments.
+// Neighbours: package placement says where the objects go; package fleet stores
+// snapshots and hands out their indexes.
 package snapshot
 
 import (
@@ -22,9 +30,9 @@ import (
 )
 
 // Selector picks objects, in the words of a ClusterResourcePlacement's
-// resourceSelectors. Name and LabelSelector exclude each other; with neither,
-// every object of the kind is picked. A Namespace that is picked brings the
-// objects in it.
+// resourceSelectors. Version and Kind are required. Name and LabelSelector
+// exclude each other; with neither, every object of the kind is picked. A
+// Namespace that is picked brings the objects in it.
 type Selector struct {
 	Group         string                `json:"group"`
 	Version       string                `json:"version"`
@@ -60,7 +68,8 @@ func (f SourceFunc) Objects(ctx context.Context, q Query) iter.Seq2[*unstructure
 	return f(ctx, q)
 }
 
-// ID names an object in a cluster.
+// ID names an object in a cluster. Group, Kind, Namespace and Name tell objects
+// apart; Version only says how the object is written.
 type ID struct {
 	Group     string `json:"group,omitempty"`
 	Version   string `json:"version"`
@@ -82,7 +91,7 @@ type Set struct {
 	Items []Item
 	// Bodies are the canonical JSON of the objects, parallel to Items.
 	Bodies [][]byte
-	// Digest identifies the set: the sha256 over its pages, in hex.
+	// Digest identifies the set: the sha256 of its encoded [Root], in hex.
 	Digest string
 }
 
@@ -97,7 +106,7 @@ type Snapshot struct {
 	// Overrides is the digest of the overrides as they were when the snapshot
 	// was taken; empty when there were none. A rollback brings them back.
 	Overrides string `json:"overrides,omitempty"`
-	// Digest covers Set and Overrides.
+	// Digest covers Set and Overrides: see [New].
 	Digest string `json:"digest"`
 	// Objects counts the objects of Set.
 	Objects int       `json:"objects"`

@@ -15,7 +15,7 @@ const (
 	// RunCreated (fleet): a run and its plan were recorded. Index, Digest of
 	// the plan, Count of its clusters, By.
 	RunCreated EventType = "RunCreated"
-	// RunQueued (fleet): the run waits for the run named in Message.
+	// RunQueued: the run waits for the run named in Message.
 	RunQueued EventType = "RunQueued"
 	// RunTaken (fleet): an engine took the run, By its name. Epoch.
 	RunTaken EventType = "RunTaken"

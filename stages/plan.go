@@ -6,16 +6,20 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// Target is what a run brings the clusters to.
+// Target is what a run brings the clusters to. A digest is printable ASCII
+// without spaces, at most 253 bytes.
 type Target struct {
+	// Placement is a DNS label.
 	Placement string
-	// Index and Snapshot are the index and the digest of the snapshot.
+	// Index, at least 0, and Snapshot are the index and the digest of the
+	// snapshot.
 	Index    int
 	Snapshot string
 	// Decision is the digest of the placement decision.
 	Decision string
 	// Revision is the digest of what a cluster gets after overrides, by the
-	// cluster's name; Default is that of every cluster it does not name.
+	// cluster's name; Default is that of every cluster it does not name, and
+	// may be empty when it names all.
 	Default  string
 	Revision map[string]string
 	// Remove names the clusters that left the placement, with the UID that is
@@ -25,7 +29,8 @@ type Target struct {
 
 // Plan is a strategy resolved against clusters and a target. It never changes:
 // it is shared by everyone who reads it, and what was approved is what it
-// says.
+// says. [NewPlan] makes one, [Plan.Encode] and [DecodePlan] store it; its own
+// JSON leaves out what grows with the fleet.
 type Plan struct {
 	Strategy Strategy `json:"strategy"`
 
@@ -35,8 +40,8 @@ type Plan struct {
 	Decision  string `json:"decision"`
 
 	Stages []PlannedStage `json:"stages"`
-	// Revisions are the distinct digests that clusters get.
-	Revisions []string `json:"revisions"`
+	// Revisions are the distinct digests that clusters get, ascending.
+	Revisions []string `json:"-"`
 	// Clusters stand in the order of the plan: by stage, group and sort key.
 	// The index of a cluster in it is its position.
 	Clusters []PlannedCluster `json:"-"`
@@ -54,23 +59,27 @@ type PlannedStage struct {
 	Name string `json:"name"`
 	// Remove tells that clusters are cleaned rather than updated.
 	Remove bool `json:"remove,omitempty"`
-	// MaxConcurrency is a number of clusters; 0 means no limit of its own.
+	// MaxConcurrency is a number of clusters, which may be more than there
+	// are; 0 means no limit of its own.
 	MaxConcurrency int `json:"maxConcurrency"`
 	// MaxFailures is how many clusters may fail; -1 means no limit.
-	MaxFailures int            `json:"maxFailures"`
-	Groups      []PlannedGroup `json:"groups"`
-	Gates       []PlannedGate  `json:"gates,omitempty"`
+	MaxFailures int `json:"maxFailures"`
+	// Groups has at least one element.
+	Groups []PlannedGroup `json:"groups"`
+	// Gates are those before the stage, then those after it.
+	Gates []PlannedGate `json:"gates,omitempty"`
 }
 
 // PlannedGroup is a group with its numbers resolved, and a range of
 // Plan.Clusters.
 type PlannedGroup struct {
 	// Name is empty for the one group of a stage without groups.
-	Name           string `json:"name,omitempty"`
-	First          int    `json:"first"`
-	Len            int    `json:"len"`
-	MaxConcurrency int    `json:"maxConcurrency"`
-	MaxFailures    int    `json:"maxFailures"`
+	Name  string `json:"name,omitempty"`
+	First int    `json:"first"`
+	Len   int    `json:"len"`
+	// MaxConcurrency is at least 1; MaxFailures as in PlannedStage.
+	MaxConcurrency int `json:"maxConcurrency"`
+	MaxFailures    int `json:"maxFailures"`
 }
 
 // PlannedGate is a task on one side of a stage.

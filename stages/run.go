@@ -13,8 +13,8 @@ type State string
 // Superseded.
 const (
 	NotStarted State = "NotStarted"
-	// Pending: a run waits for another run or at a gate, a cluster could not
-	// be reached before anything was sent to it.
+	// Pending: a run waits for another run, a gate for what passes it, a
+	// cluster could not be reached before anything was sent to it.
 	Pending   State = "Pending"
 	Running   State = "Running"
 	Stopping  State = "Stopping"
@@ -67,6 +67,9 @@ type Run struct {
 	// Reason says why the run is in its state, where that is not obvious: what
 	// made it fail, who stopped it, which run it waits for.
 	Reason string `json:"reason,omitempty"`
+	// Hold keeps a run that has not started from starting until a Start
+	// command.
+	Hold bool `json:"hold,omitempty"`
 	// Ending is the state that a run which is Stopping will come to: Stopped,
 	// Failed or Superseded.
 	Ending State `json:"ending,omitempty"`
@@ -110,6 +113,10 @@ type StageRun struct {
 	Ended   Instant    `json:"ended,omitempty"`
 	Groups  []GroupRun `json:"groups,omitempty"`
 	Gates   []Gate     `json:"gates,omitempty"`
+	// SkipGates and SkipWait tell that an operator skipped the stage or its
+	// after-stage wait.
+	SkipGates bool `json:"skipGates,omitempty"`
+	SkipWait  bool `json:"skipWait,omitempty"`
 }
 
 // GroupRun counts the clusters of a group.
@@ -174,8 +181,12 @@ type Flight struct {
 
 // Yielded is a cluster without a slot that is to be started later.
 type Yielded struct {
-	Pos     int     `json:"p"`
-	Attempt int     `json:"a"`
+	Pos int `json:"p"`
+	// Attempt is the one to be made next.
+	Attempt int `json:"a"`
+	// Since is when it first yielded, NotYet the moment before which it is not
+	// tried again.
+	Since   Instant `json:"s,omitempty"`
 	NotYet  Instant `json:"u,omitempty"`
 	Message string  `json:"m,omitempty"`
 }
@@ -186,6 +197,8 @@ type Exception struct {
 	First int   `json:"p"`
 	Last  int   `json:"q"`
 	State State `json:"s"`
+	// Gone tells that the cluster has left the inventory.
+	Gone bool `json:"g,omitempty"`
 	// Attempts is how often a failed cluster was tried.
 	Attempts int    `json:"a,omitempty"`
 	Reason   string `json:"r,omitempty"`

@@ -1,132 +1,257 @@
 package stages
 
 import (
+	"slices"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// Input is what is new since the last step. A cluster without an observation
-// is unknown, not healthy.
-type Input struct {
-	// Now is the time. A time before one that the run has seen counts as that.
-	Now time.Time
-	// Observations are taken in order; a later one of a cluster wins.
-	Observations []Observation
-	// Commands are taken in order, each once by its ID.
-	Commands []Command
-	// Gone names the clusters that left the inventory, or that are another
-	// cluster under the same name.
-	Gone []string
-}
-
-// Observation is what a cluster was seen to be during an attempt.
-type Observation struct {
-	Cluster string
-	// Attempt is the attempt during which it was taken; one of another attempt
-	// is ignored.
-	Attempt int
-	// Sent tells that the member may have been changed by this attempt.
-	Sent bool
-	// Applied tells that everything of the attempt has been carried out.
-	Applied bool
-	// Unchanged tells that nothing had to be carried out.
-	Unchanged bool
-	// Revision is the digest that the cluster proves to have; in a removal,
-	// empty once everything is gone.
-	Revision string
-	// Current tells that what the cluster reports about itself is at least as
-	// new as what was applied.
-	Current bool
-	Healthy bool
-	// Unreachable tells that the cluster could not be asked.
-	Unreachable bool
-	// Failed tells that the attempt failed, for the reason in Message.
-	Failed bool
-	// Message says what failed or what is not healthy.
-	Message string
-}
-
-// Verb is what a [Command] asks for.
-type Verb string
-
-// The verbs.
+// Bounds that a strategy does not set.
 const (
-	Start     Verb = "Start" // also resumes, and starts a failed ClusterUpdate run again
-	Stop      Verb = "Stop"
-	Abort     Verb = "Abort"
-	Skip      Verb = "Skip"
-	Decide    Verb = "Decide"    // an approval or a rejection
-	Supersede Verb = "Supersede" // make way for the run in Message
+	// stopGrace is how long clusters in flight may hold up a stop, where the
+	// strategy has no progress deadline.
+	stopGrace = 5 * time.Minute
+	// drainGrace is how long an apply in flight may hold up a supersession.
+	drainGrace = 30 * time.Second
+	// removalDeadline is the default of Removal.Deadline.
+	removalDeadline = 5 * time.Minute
+	// maxMessage bounds the messages a run keeps, in bytes.
+	maxMessage = 256
+	// maxSeen is how many command ids a run remembers.
+	maxSeen = 64
 )
 
-// Scope is what a Skip command is about.
-type Scope string
-
-// The scopes of a skip.
-const (
-	SkipCluster   Scope = "Member"
-	SkipGroup     Scope = "Group"
-	SkipStage     Scope = "Stage"
-	SkipAfterWait Scope = "AfterStageWait"
-)
-
-// Command is what an operator asks of a run.
-type Command struct {
-	// ID makes the command idempotent.
-	ID      string            `json:"id"`
-	Verb    Verb              `json:"verb"`
-	By      approval.Identity `json:"by,omitzero"`
-	At      time.Time         `json:"at"`
-	Message string            `json:"message,omitempty"`
-	// Scope and Name are the target of a Skip. A group that several stages
-	// have is named <stage>/<group>.
-	Scope Scope  `json:"scope,omitempty"`
-	Name  string `json:"name,omitempty"`
-	// Decision is that of a Decide.
-	Decision *approval.Decision `json:"decision,omitempty"`
+// NewRun returns the run of a plan before its first step. A held run does not
+// start until a Start command.
+func NewRun(p *Plan, name, uid string, starter approval.Identity, hold bool, now time.Time) Run {
+	r := Run{
+		Name: name, UID: uid, Placement: p.Placement, Plan: p.Digest, Starter: starter,
+		State: NotStarted, Hold: hold, Created: At(now), Now: At(now),
+		Stages: make([]StageRun, len(p.Stages)),
+	}
+	for i := range r.Stages {
+		r.Stages[i].State = NotStarted
+	}
+	return r
 }
 
-// Action is something to be done now. It is returned by every step for as long
-// as it is needed; a driver that is already doing it goes on.
-type Action struct {
-	Type ActionType
-	// Cluster, UID, Attempt and Revision say what is to be done where.
-	// Revision is empty for Remove.
-	Pos      int
-	Cluster  string
-	UID      string
-	Attempt  int
-	Revision string
-	// Request is that of an Ask.
-	Request *approval.Request
+// Step returns what the run r of the plan p becomes, what is to be done now,
+// and what happened. It is level-triggered: an action is returned for as long
+// as it is needed, so a driver that dies between saving and acting loses
+// nothing, and stepping again is always safe. It does not change r or p, and
+// may be called concurrently.
+//
+// Its cost grows with the clusters in flight and the exceptions, not with the
+// fleet.
+func Step(p *Plan, r Run, in Input) Ready {
+	s := newStepper(p, r, in)
+	for _, c := range in.Commands {
+		s.command(c)
+	}
+	for _, name := range in.Gone {
+		s.gone(name)
+	}
+	for i := range in.Observations {
+		s.observe(&in.Observations[i])
+	}
+	s.clocks()
+	for s.advance() {
+	}
+	return s.ready()
 }
 
-// ActionType says what an [Action] does.
-type ActionType string
+// Final tells that the run will never do anything again. A failed run of
+// profile ClusterUpdate is not final: it can be started again.
+func (r *Run) Final(p *Plan) bool {
+	switch r.State {
+	case Completed, Aborted, Superseded:
+		return true
+	case Failed:
+		return p.Strategy.Profile != ClusterUpdate
+	default:
+		return false
+	}
+}
 
-// The types of action.
-const (
-	// Apply: bring the cluster to Revision, then observe it until the action
-	// is no longer returned.
-	Apply ActionType = "Apply"
-	// Observe: the revision has been carried out; keep observing.
-	Observe ActionType = "Observe"
-	// Remove: clean the cluster and observe it.
-	Remove ActionType = "Remove"
-	// Ask: put the request to the authority.
-	Ask ActionType = "Ask"
-)
+// Ended tells that the run does nothing by itself any more and gives its
+// placement free.
+func (r *Run) IsEnded() bool {
+	switch r.State {
+	case Completed, Aborted, Superseded, Failed:
+		return true
+	default:
+		return false
+	}
+}
 
-// Ready is the outcome of a step: save Run and Events, then do Actions, then
-// step again at Wake or when there is input.
-type Ready struct {
-	Run     Run
-	Actions []Action
-	Events  []Event
-	// Wake is when to step again without any input; zero means only on input.
-	Wake time.Time
-	// Changed tells that Run differs from the run that was stepped in more
-	// than its clock, and has to be saved before Actions are done.
-	Changed bool
+type stepper struct {
+	p       *Plan
+	r       Run
+	now     Instant
+	blocked string
+	events  []Event
+	changed bool
+}
+
+func newStepper(p *Plan, r Run, in Input) *stepper {
+	s := &stepper{p: p, r: r, now: max(At(in.Now), r.Now), blocked: in.Blocked}
+	s.r.Now = s.now
+	s.r.Flights = slices.Clone(r.Flights)
+	s.r.Waiting = slices.Clone(r.Waiting)
+	s.r.Exceptions = slices.Clone(r.Exceptions)
+	s.r.Seen = slices.Clone(r.Seen)
+	s.r.Stages = slices.Clone(r.Stages)
+	s.ownStage()
+	return s
+}
+
+// ownStage copies what the current stage shares with the run that was passed
+// in.
+func (s *stepper) ownStage() {
+	if s.r.Stage < len(s.r.Stages) {
+		st := &s.r.Stages[s.r.Stage]
+		st.Groups = slices.Clone(st.Groups)
+		st.Gates = slices.Clone(st.Gates)
+	}
+}
+
+// stage returns the current stage of the plan and of the run; false when all
+// are done.
+func (s *stepper) stage() (*PlannedStage, *StageRun, bool) {
+	if s.r.Stage >= len(s.p.Stages) {
+		return nil, nil, false
+	}
+	return &s.p.Stages[s.r.Stage], &s.r.Stages[s.r.Stage], true
+}
+
+// emit records an event of the run, and that the run changed.
+func (s *stepper) emit(e Event) {
+	e.Time = s.now.Time()
+	e.Placement, e.Run = s.r.Placement, s.r.Name
+	s.events = append(s.events, e)
+	s.changed = true
+}
+
+// emitStage records an event of the current stage.
+func (s *stepper) emitStage(e Event) {
+	e.Stage = s.p.Stages[s.r.Stage].Name
+	s.emit(e)
+}
+
+// emitCluster records an event of the cluster at pos.
+func (s *stepper) emitCluster(pos int, e Event) {
+	stage, group := s.p.StageOf(pos)
+	e.Stage = s.p.Stages[stage].Name
+	e.Group = s.p.Stages[stage].Groups[group].Name
+	e.Cluster = s.p.Clusters[pos].Name
+	s.emit(e)
+}
+
+// set moves the run to a state.
+func (s *stepper) set(state State, reason string) {
+	s.r.State, s.r.Reason = state, cut(reason)
+	s.changed = true
+}
+
+func (s *stepper) ready() Ready {
+	return Ready{
+		Run: s.r, Events: s.events, Changed: s.changed,
+		Actions: s.actions(), Wake: s.wake().Time(),
+	}
+}
+
+func (s *stepper) actions() []Action {
+	if s.r.State != Running && s.r.State != Stopping {
+		return nil
+	}
+	var out []Action
+	for i := range s.r.Flights {
+		if f := &s.r.Flights[i]; f.Attempt != 0 && f.Phase != BackingOff {
+			if out == nil {
+				out = make([]Action, 0, len(s.r.Flights))
+			}
+			out = append(out, s.flightAction(f))
+		}
+	}
+	return s.asks(out)
+}
+
+func (s *stepper) flightAction(f *Flight) Action {
+	c := &s.p.Clusters[f.Pos]
+	a := Action{Type: Apply, Pos: f.Pos, Cluster: c.Name, UID: c.UID, Attempt: f.Attempt}
+	switch {
+	case c.Revision < 0:
+		a.Type = Remove
+	default:
+		a.Revision = s.p.Revisions[c.Revision]
+		if f.Phase != Applying {
+			a.Type = Observe
+		}
+	}
+	return a
+}
+
+// wake returns the earliest moment at which time alone changes the run.
+func (s *stepper) wake() Instant {
+	if s.r.State != Running && s.r.State != Stopping {
+		return 0
+	}
+	w := alarm{now: s.now}
+	w.at(s.r.StopAt)
+	deadline := s.deadline()
+	for i := range s.r.Flights {
+		if f := &s.r.Flights[i]; f.Attempt != 0 {
+			w.at(f.Until)
+			if deadline > 0 {
+				w.at(f.Started.Add(deadline))
+			}
+		}
+	}
+	if s.r.State == Stopping {
+		return w.first
+	}
+	for i := range s.r.Waiting {
+		w.at(s.r.Waiting[i].NotYet)
+	}
+	if _, st, ok := s.stage(); ok {
+		for i := range st.Gates {
+			if st.Gates[i].State == Pending {
+				w.at(st.Gates[i].Until)
+			}
+		}
+	}
+	return w.first
+}
+
+// alarm keeps the earliest moment after now.
+type alarm struct{ now, first Instant }
+
+func (a *alarm) at(t Instant) {
+	if t > a.now && (a.first == 0 || t < a.first) {
+		a.first = t
+	}
+}
+
+// deadline is how long a cluster of the current stage may take; 0 for ever.
+func (s *stepper) deadline() time.Duration {
+	if st, _, ok := s.stage(); ok && st.Remove {
+		if d := s.p.Strategy.Removal.Deadline; d > 0 {
+			return d
+		}
+		return removalDeadline
+	}
+	return s.p.Strategy.ProgressDeadline
+}
+
+// cut bounds a message that the run keeps.
+func cut(m string) string {
+	if len(m) <= maxMessage {
+		return m
+	}
+	end := maxMessage - len("…")
+	for end > 0 && m[end]&0xC0 == 0x80 {
+		end--
+	}
+	return m[:end] + "…"
 }

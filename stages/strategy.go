@@ -49,9 +49,11 @@ const (
 )
 
 // Strategy says in which order and how fast a change reaches the clusters. It
-// is a template: a [Plan] freezes it.
+// is a template: a [Plan] freezes it. Durations are from 0 to 365 days.
 type Strategy struct {
-	Name   string  `json:"name"`
+	// Name is a DNS label, or empty.
+	Name string `json:"name"`
+	// Stages run one after the other; there is at least one.
 	Stages []Stage `json:"stages"`
 	// Unassigned is UnassignedError when empty.
 	Unassigned Unassigned `json:"unassigned,omitempty"`
@@ -64,7 +66,8 @@ type Strategy struct {
 	// (Staged without end, ClusterUpdate 1, Workflow 11), -1 without end.
 	Attempts int `json:"attempts,omitempty"`
 	// Backoff is the wait before the second attempt; it doubles with each
-	// one up to MaxBackoff. Defaults: 1 s and 1 min.
+	// one up to MaxBackoff. Defaults: 1 s, and 1 min or Backoff where that is
+	// longer.
 	Backoff    time.Duration `json:"backoff,omitempty"`
 	MaxBackoff time.Duration `json:"maxBackoff,omitempty"`
 	// ProgressDeadline is how long a cluster may take, over all its attempts,
@@ -95,9 +98,8 @@ type Stage struct {
 	// of its own with groups.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 	// MaxFailures is how many clusters of the stage may fail, a number of at
-	// least 0 or a percentage from 0% to 100%, rounded up. Default: as the
-	// profile says (Staged and Workflow, where attempts are exhausted: 0;
-	// ClusterUpdate: 0).
+	// least 0 or a percentage from 0% to 100%, rounded up. Default: 0. Where
+	// attempts never end and there is no deadline, no cluster fails.
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 	Before      []Task              `json:"beforeStageTasks,omitempty"`
 	After       []Task              `json:"afterStageTasks,omitempty"`
@@ -105,6 +107,7 @@ type Stage struct {
 
 // Group is a part of a stage.
 type Group struct {
+	// Name is a DNS label, unique in the stage.
 	Name     string                `json:"name"`
 	Selector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	// SortKey is the stage's when empty.

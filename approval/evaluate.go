@@ -1,0 +1,114 @@
+package approval
+
+import (
+	"slices"
+	"time"
+)
+
+// Outcome is what has become of a request.
+type Outcome string
+
+// The outcomes of a request.
+const (
+	// Pending: more approvals are needed; [Missing] says whose.
+	Pending Outcome = "Pending"
+	// Accepted: every quorum is met. It cannot be revoked.
+	Accepted Outcome = "Accepted"
+	// Rejected: somebody entitled to decide said no. It cannot be revoked.
+	Rejected Outcome = "Rejected"
+)
+
+// Evaluate takes one more decision on an open request and returns the request
+// with it, and what has become of the request. Neither argument is changed.
+// Of the groups of who decided it keeps those that the policy asks for.
+//
+// One rejection ends a request; approvals end it when they meet every quorum.
+// A decision that does not count is refused with a [*RefusedError], and the
+// request is returned as it was with the outcome it had: when the request is
+// decided already, the verdict is unknown, the identity names nobody, the
+// binding is another one, the decision was stamped before the request opened
+// or comes when it has expired, who decided started the run and the policy
+// forbids that, has decided before or is in none of the groups, or when it
+// approves what needs no more approvals of theirs.
+//
+// The caller passes a time that never goes back, so that a clock that is set
+// back does not open an expired request again.
+func Evaluate(r Request, d Decision, now time.Time) (Request, Outcome, error) {
+	if reason := refusal(&r, &d, now); reason != "" {
+		return r, outcome(&r), &RefusedError{Request: r.Name, By: d.By.Name, Reason: reason}
+	}
+	d.By.Groups = asked(r.Policy, d.By)
+	r.Decisions = append(slices.Clone(r.Decisions), d)
+	return r, outcome(&r), nil
+}
+
+// Missing returns the quorums that are not met, in the order of the policy,
+// each with the number of approvals that it still lacks.
+func Missing(r Request) []Quorum {
+	var out []Quorum
+	for _, q := range quorums(r.Policy) {
+		if n := q.Count - approvals(&r, q.Group); n > 0 {
+			out = append(out, Quorum{Group: q.Group, Count: n})
+		}
+	}
+	return out
+}
+
+// RequestName returns the name of the request at a gate: <run>-<stage> after
+// the stage and <run>-before-<stage> before it.
+func RequestName(run, stage string, when When) string {
+	if when == Before {
+		return run + "-before-" + stage
+	}
+	return run + "-" + stage
+}
+
+func outcome(r *Request) Outcome {
+	switch {
+	case slices.ContainsFunc(r.Decisions, func(d Decision) bool { return d.Verdict == Reject }):
+		return Rejected
+	case len(Missing(*r)) == 0:
+		return Accepted
+	default:
+		return Pending
+	}
+}
+
+// quorums returns what the policy asks for, never nothing and never of nobody:
+// a policy that was not validated must not let a run through.
+func quorums(p Policy) []Quorum {
+	if len(p.Quorums) == 0 {
+		return []Quorum{{Count: 1}}
+	}
+	out := slices.Clone(p.Quorums)
+	for i := range out {
+		out[i].Count = max(out[i].Count, 1)
+	}
+	return out
+}
+
+// approvals counts the different people of a group who approved this request.
+func approvals(r *Request, group string) int {
+	people := map[string]bool{}
+	for _, d := range r.Decisions {
+		if d.Verdict == Approve && d.Binding == r.Binding && d.By.in(group) {
+			people[d.By.Name] = true
+		}
+	}
+	return len(people)
+}
+
+func (i Identity) in(group string) bool {
+	return i.Name != "" && (group == "" || slices.Contains(i.Groups, group))
+}
+
+// asked returns the groups of an identity that the policy asks for.
+func asked(p Policy, i Identity) []string {
+	var out []string
+	for _, q := range p.Quorums {
+		if q.Group != "" && i.in(q.Group) && !slices.Contains(out, q.Group) {
+			out = append(out, q.Group)
+		}
+	}
+	return out
+}

@@ -1,0 +1,51 @@
+package approval_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// Two people of sre and one of release have to approve, none of whom started
+// the run.
+func Example() {
+	opened := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+	request := approval.Request{
+		Name: approval.RequestName("web-7", "prod", approval.Before),
+		Binding: approval.Binding{
+			RunUID: "f3c1", Stage: "prod", When: approval.Before, Attempt: 1, Plan: "sha256:9f86d0",
+		},
+		Starter: approval.Identity{Name: "sam"},
+		Policy: approval.Policy{
+			Quorums:       []approval.Quorum{{Group: "sre", Count: 2}, {Group: "release", Count: 1}},
+			ForbidStarter: true,
+			Expires:       24 * time.Hour,
+		},
+		Opened: opened,
+	}
+
+	now := opened.Add(time.Hour)
+	for _, by := range []approval.Identity{
+		{Name: "ann", Groups: []string{"sre", "release"}},
+		{Name: "ann", Groups: []string{"sre"}},
+		{Name: "sam", Groups: []string{"sre"}},
+		{Name: "bob", Groups: []string{"sre"}},
+	} {
+		decision := approval.Decision{Verdict: approval.Approve, By: by, At: now, Binding: request.Binding}
+		next, outcome, err := approval.Evaluate(request, decision, now)
+		var refused *approval.RefusedError
+		if errors.As(err, &refused) {
+			fmt.Printf("%s: refused: %s\n", by.Name, refused.Reason)
+			continue
+		}
+		request = next
+		fmt.Printf("%s: %s, missing %v\n", by.Name, outcome, approval.Missing(request))
+	}
+	// Output:
+	// ann: Pending, missing [{sre 1}]
+	// ann: refused: the same identity has decided already
+	// sam: refused: the policy forbids the one who started the run
+	// bob: Accepted, missing []
+}

@@ -1,0 +1,160 @@
+package approval
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// ErrRefused tells that a decision was refused and changed nothing.
+var ErrRefused = errors.New("approval: refused")
+
+// RefusedError says why a decision was refused. It is [ErrRefused].
+type RefusedError struct {
+	// Request is the name of the request.
+	Request string
+	// By is the name of who decided.
+	By string
+	// Reason says what is wrong with the decision.
+	Reason string
+}
+
+// Error names the request, who decided and the reason.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("approval: request %.256q: the decision of %.256q is refused: %s", e.Request, e.By, e.Reason)
+}
+
+// Is reports whether target is [ErrRefused].
+func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
+
+const (
+	longestName    = 512
+	longestComment = 1024
+)
+
+// refusal returns why the decision does not count, or nothing. What the
+// decision says comes first, then who may say it.
+func refusal(r *Request, d *Decision, now time.Time) string {
+	if o := outcome(r); o != Pending {
+		return "the request was decided already: " + string(o)
+	}
+	if d.Verdict != Approve && d.Verdict != Reject {
+		return fmt.Sprintf("verdict %.64q is neither %s nor %s", d.Verdict, Approve, Reject)
+	}
+	if reason := unclear(d); reason != "" {
+		return reason
+	}
+	if reason := unbound(d.Binding, r.Binding); reason != "" {
+		return reason
+	}
+	if reason := untimely(r, d, now); reason != "" {
+		return reason
+	}
+	return unentitled(r, d)
+}
+
+// unclear returns what is wrong with the texts of a decision. They are stored
+// and shown, so they are bounded and stay what they are in JSON.
+func unclear(d *Decision) string {
+	if d.By.Name == "" {
+		return "the identity has no name"
+	}
+	if reason := unreadable(d.By.Name); reason != "" {
+		return "the name of the identity " + reason
+	}
+	if len(d.Comment) > longestComment {
+		return fmt.Sprintf("the comment has %d bytes, more than %d", len(d.Comment), longestComment)
+	}
+	if !utf8.ValidString(d.Comment) {
+		return "the comment is not UTF-8"
+	}
+	return ""
+}
+
+// unreadable returns why two different names could look the same to a reader.
+func unreadable(name string) string {
+	switch {
+	case len(name) > longestName:
+		return fmt.Sprintf("has %d bytes, more than %d", len(name), longestName)
+	case !utf8.ValidString(name):
+		return "is not UTF-8"
+	case name != strings.TrimSpace(name):
+		return "begins or ends with a space"
+	case strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }):
+		return "has a character that cannot be seen"
+	}
+	return ""
+}
+
+// unbound returns in which fields a binding differs from the wanted one.
+func unbound(got, want Binding) string {
+	var fields []string
+	differ := func(field string, got, want any) {
+		if got != want {
+			fields = append(fields, fmt.Sprintf("%s is %.80q, the request's is %.80q", field, fmt.Sprint(got), fmt.Sprint(want)))
+		}
+	}
+	differ("runUID", got.RunUID, want.RunUID)
+	differ("stage", got.Stage, want.Stage)
+	differ("when", got.When, want.When)
+	differ("attempt", got.Attempt, want.Attempt)
+	differ("plan", got.Plan, want.Plan)
+	if len(fields) == 0 {
+		return ""
+	}
+	return "it is about something else: " + strings.Join(fields, "; ")
+}
+
+// untimely returns whether a decision came before or after its time. The later
+// of the two clocks counts against expiry.
+func untimely(r *Request, d *Decision, now time.Time) string {
+	if d.At.Before(r.Opened) {
+		return "it is stamped " + stamp(d.At) + ", before the request opened at " + stamp(r.Opened)
+	}
+	if r.Policy.Expires == 0 {
+		return ""
+	}
+	if end := r.Opened.Add(r.Policy.Expires); !now.Before(end) || !d.At.Before(end) {
+		return "the request expired at " + stamp(end)
+	}
+	return ""
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// unentitled returns why it is not for this identity to decide, or to decide
+// this now.
+func unentitled(r *Request, d *Decision) string {
+	if r.Policy.ForbidStarter && r.Starter.Name == "" {
+		return "the policy forbids the one who started the run, and who that was is not known"
+	}
+	if r.Policy.ForbidStarter && r.Starter.Name == d.By.Name {
+		return "the policy forbids the one who started the run"
+	}
+	if slices.ContainsFunc(r.Decisions, func(e Decision) bool { return e.By.Name == d.By.Name }) {
+		return "the same identity has decided already"
+	}
+	if !member(d.By, quorums(r.Policy)) {
+		return "the identity is in none of the groups " + groups(r.Policy)
+	}
+	if d.Verdict == Approve && !member(d.By, Missing(*r)) {
+		return "no more approvals are needed of the groups of the identity"
+	}
+	return ""
+}
+
+func member(i Identity, quorums []Quorum) bool {
+	return slices.ContainsFunc(quorums, func(q Quorum) bool { return i.in(q.Group) })
+}
+
+func groups(p Policy) string {
+	names := make([]string, 0, len(p.Quorums))
+	for _, q := range p.Quorums {
+		names = append(names, q.Group)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,125 @@
+package backendtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// limit is how long one case may take.
+const limit = time.Minute
+
+// patience is how long a case waits for what a backend promises to do without
+// a promise when.
+const patience = 10 * time.Second
+
+// Case proves one sentence of a contract for a T.
+type Case[T any] struct {
+	// Name is unique among the cases for T, in lower case with hyphens.
+	Name string
+	// Sentence is what does not hold when Run returns an error.
+	Sentence string
+	// Run uses a T that is used by nobody else and is as it was opened. It
+	// returns an error that says what it saw instead.
+	Run func(ctx context.Context, t T) error
+}
+
+// StoreCase is a case for a store.
+type StoreCase = Case[backend.Store]
+
+// ConnCase is a case for a connection to a cluster.
+type ConnCase = Case[backend.Conn]
+
+// check runs the case on what open returns.
+func (c Case[T]) check(ctx context.Context, open func() (T, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	t, err := open()
+	if err != nil {
+		return fmt.Errorf("%s: open: %w", c.Name, err)
+	}
+	if err := c.Run(ctx, t); err != nil {
+		return fmt.Errorf("%s: %w (%s)", c.Name, err, c.Sentence)
+	}
+	return nil
+}
+
+// checkAll runs all cases and returns all violations.
+func checkAll[T any](ctx context.Context, cases []Case[T], open func() (T, error)) error {
+	var errs []error
+	for _, c := range cases {
+		errs = append(errs, c.check(ctx, open))
+	}
+	return errors.Join(errs...)
+}
+
+// testAll runs each case as a test of its own.
+func testAll[T any](t *testing.T, cases []Case[T], open func(t *testing.T) T) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			if err := c.check(t.Context(), func() (T, error) { return open(t), nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// kinds are the errors a caller tells apart.
+var kinds = []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrFenced, backend.ErrPermanent}
+
+// want returns nil if err is of one kind and of no other.
+func want(what string, err, kind error) error {
+	for _, k := range kinds {
+		if errors.Is(err, k) != (k == kind) {
+			return fmt.Errorf("%s: the error is %q, want %q", what, fmt.Sprint(err), kind)
+		}
+	}
+	return nil
+}
+
+// wantTransient returns nil if err is an error of none of the kinds.
+func wantTransient(what string, err error) error {
+	if err == nil {
+		return fmt.Errorf("%s: there is no error", what)
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k) {
+			return fmt.Errorf("%s: the error is %q, want one that is none of the kinds", what, err)
+		}
+	}
+	return nil
+}
+
+// eventually asks until ok, for as long as patience lasts.
+func eventually(ctx context.Context, what string, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s did not happen within %v", what, patience)
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// together runs n functions at once and returns all their errors.
+func together(n int, f func(i int) error) error {
+	errs := make(chan error, n)
+	for i := range n {
+		go func() { errs <- f(i) }()
+	}
+	var all []error
+	for range n {
+		all = append(all, <-errs)
+	}
+	return errors.Join(all...)
+}

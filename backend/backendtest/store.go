@@ -1,0 +1,79 @@
+package backendtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// TestStore proves a store, case by case. open returns an empty store that no
+// other case uses; it may be called concurrently with nothing.
+func TestStore(t *testing.T, open func(t *testing.T) backend.Store) {
+	t.Helper()
+	testAll(t, StoreCases(), open)
+}
+
+// CheckStore runs all [StoreCases] and returns all violations, nil if there
+// are none. open returns an empty store for each case. It writes at most a few
+// megabytes to each.
+func CheckStore(ctx context.Context, open func() (backend.Store, error)) error {
+	return checkAll(ctx, StoreCases(), open)
+}
+
+// StoreCases returns what a store must do. The cases about watching hold for
+// [backend.Watch], whether or not the store is a [backend.Watcher].
+func StoreCases() []StoreCase {
+	return append(append(writeCases(), listCases()...), append(raceCases(), watchCases()...)...)
+}
+
+func writeCases() []StoreCase {
+	return []StoreCase{
+		{"create", "a zero prev creates, and Put returns the new revision", create},
+		{"create-existing", "a key that exists already is ErrConflict", createExisting},
+		{"get-missing", "Get returns the record of key, or ErrNotFound", getMissing},
+		{"put-current", "Put writes value if the revision of key is prev", putCurrent},
+		{"put-stale", "a key that is at another revision is ErrConflict", putStale},
+		{"put-deleted", "a key that is gone is ErrConflict", putDeleted},
+		{"put-missing", "without a zero prev the key must exist", putMissing},
+		{"delete", "Delete removes key if its revision is prev", deleteCurrent},
+		{"delete-stale", "a key that is at another revision is ErrConflict", deleteStale},
+		{"delete-missing", "a key that does not exist is ErrNotFound", deleteMissing},
+		{"revision-reuse", "no two writes of a key have the same revision", revisionReuse},
+		{"value-in", "Put does not keep value", valueIn},
+		{"value-out", "Value is the caller's to keep and to change", valueOut},
+		{"value-sizes", "values are at most 1 MiB", valueSizes},
+		{"keys", "keys are not empty, at most 512 bytes of lower-case letters, digits and -._/", keys},
+		{"context", "a write whose ctx ends leaves the old value or the new one", contextEnded},
+	}
+}
+
+func listCases() []StoreCase {
+	return []StoreCase{
+		{"list-prefix", "List yields the records whose key begins with prefix", listPrefix},
+		{"list-order", "ascending by key", listOrder},
+		{"list-break", "all methods may be called while a list goes on, and a list may be left", listBreak},
+		{"list-stable", "a key that exists from the beginning of the call to its end is yielded exactly once", listStable},
+		{"list-context", "after an error List yields nothing more", listContext},
+	}
+}
+
+func raceCases() []StoreCase {
+	return []StoreCase{
+		{"race-create", "of several who create a key one succeeds", raceCreate},
+		{"race-counter", "compare-and-swap loses no increment", raceCounter},
+		{"race-register", "the store is linearizable for each key", raceRegister},
+		{"ambiguous", "a write that returns a transient error may or may not have happened, but nothing in between", ambiguous},
+	}
+}
+
+func watchCases() []StoreCase {
+	return []StoreCase{
+		{"watch-existing", "Watch yields a change for every key under prefix that exists when it begins", watchExisting},
+		{"watch-writes", "then for every later write", watchWrites},
+		{"watch-deletes", "Change says that a key was deleted; then Revision is zero", watchDeletes},
+		{"watch-burst", "several writes of one key may be yielded as the last of them", watchBurst},
+		{"watch-end", "Watch ends with ctx, yielding ctx's error", watchEnd},
+		{"watch-break", "a watch may be left", watchBreak},
+	}
+}

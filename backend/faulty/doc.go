@@ -1,0 +1,24 @@
+// Package faulty breaks a backend on purpose.
+//
+// A [Plan] stands for one process: every store and connection that is wrapped
+// with it counts its calls there and asks it what happens to them. A call can
+// fail before it has an effect, fail after it (the write happened, the caller
+// sees an error), be delayed, or hang until its context ends; and the process
+// can crash: from the nth write on every call fails with [ErrCrashed]. To try
+// a crash around every write of a scenario, run it with n = 1, 2, ... until
+// [Plan.Crashed] says that it came to its end:
+//
+//	for n := 1; ; n++ {
+//		plan := faulty.NewPlan(faulty.CrashAfter(n))
+//		scenario(plan.Store(store))            // dies at the nth write
+//		scenario(store)                        // the restarted process
+//		if !plan.Crashed() {
+//			break
+//		}
+//	}
+//
+// Nothing is random: the same calls in the same order meet the same faults.
+// Calls from several goroutines are counted in the order in which they
+// arrive. What the inner backend can do beyond its interface, the wrapped one
+// can do too.
+package faulty

@@ -1,0 +1,194 @@
+package memory
+
+import (
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Editor is the manager that owns what [Cluster.Update] writes: a person with
+// an editor.
+const Editor = "editor"
+
+// Cluster is a member cluster in memory: an object store with the semantics of
+// a Kubernetes API server as far as a [backend.Conn] shows them.
+//
+// An object is identified by group, kind, namespace and name, and is returned
+// in whatever version is asked for. It is namespaced if it has a
+// metadata.namespace; the namespace must exist, as default and kube-system do
+// from the beginning. Deleting a namespace deletes what is in it. An object
+// with metadata.finalizers terminates until they are removed, and so does the
+// namespace around it. The uid is made of the cluster's name and a counter,
+// the resourceVersion counts the writes of the cluster, and the generation
+// rises when something besides metadata and status changes.
+//
+// Apply merges as a server-side apply without a schema: objects merge, lists
+// and everything else are atomic. It ignores status and the metadata that a
+// server sets. An object given to Apply is kept, not copied, so that clusters
+// that hold the same object hold it once.
+type Cluster struct {
+	name      string
+	uidPrefix string
+
+	mu            sync.Mutex
+	objects       map[key]*object
+	lastUID       uint64
+	lastVersion   uint64
+	watches       map[*clusterWatch]struct{}
+	clock         func() time.Time
+	refuse        func(*unstructured.Unstructured) error
+	react         func(*unstructured.Unstructured) map[string]any
+	managedFields bool
+	recording     bool
+	log           []Write
+}
+
+// NewCluster returns a cluster with two namespaces, default and kube-system.
+// Two clusters of one name have the same uids.
+func NewCluster(name string) *Cluster { return newCluster(name, 0) }
+
+// newCluster makes the nth cluster of that name.
+func newCluster(name string, nth int) *Cluster {
+	c := &Cluster{name: name, uidPrefix: uidPrefix(name, nth), objects: map[key]*object{}}
+	c.add(namespaceKey("default"), defaultNamespace, owner{})
+	c.add(namespaceKey("kube-system"), systemNamespace, owner{})
+	return c
+}
+
+// The namespaces of every cluster, shared by all of them and never changed.
+var (
+	defaultNamespace = namespaceTree("default")
+	systemNamespace  = namespaceTree("kube-system")
+)
+
+func namespaceTree(name string) tree {
+	return tree{"apiVersion": "v1", "kind": "Namespace", "metadata": tree{"name": name}}
+}
+
+func uidPrefix(name string, nth int) string {
+	h := fnv.New64a()
+	h.Write([]byte(name + "/" + strconv.Itoa(nth)))
+	x := fmt.Sprintf("%016x", h.Sum64())
+	return x[:8] + "-" + x[8:12] + "-" + x[12:] + "-8000-"
+}
+
+// Name returns the name the cluster was made with.
+func (c *Cluster) Name() string { return c.name }
+
+// UID returns the uid of the kube-system namespace, which identifies the
+// cluster.
+func (c *Cluster) UID() string { return c.uidOf(2) }
+
+// SetClock gives the cluster the time that it writes into creationTimestamp
+// and deletionTimestamp. Without a clock, which is the default, objects have no
+// creationTimestamp and terminate since 1970. The clock must not call c.
+func (c *Cluster) SetClock(now func() time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clock = now
+}
+
+// Refuse makes every apply fail for which f returns an error, as an API server
+// does with a kind it does not know or an object it does not admit. The error
+// becomes ErrPermanent. f may be called concurrently and must not change the
+// object; nil refuses nothing.
+func (c *Cluster) Refuse(f func(obj *unstructured.Unstructured) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuse = f
+}
+
+// React makes f the controllers of the cluster: it is called with every object
+// whose generation rose, and what it returns becomes the object's status
+// before the write returns. nil leaves the status as it is. f must not call c.
+func (c *Cluster) React(f func(obj *unstructured.Unstructured) (status map[string]any)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.react = f
+}
+
+// ManagedFields makes objects come with metadata.managedFields, which costs a
+// few microseconds for each. It is off in the beginning.
+func (c *Cluster) ManagedFields(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.managedFields = on
+}
+
+// Get returns the object that id names, or ErrNotFound. The object is the
+// caller's.
+func (c *Cluster) Get(id snapshot.ID) (*unstructured.Unstructured, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := keyOf(id)
+	o := c.objects[k]
+	if o == nil {
+		return nil, failed("get", k.String(), backend.ErrNotFound)
+	}
+	return c.materialise(o, id.Version), nil
+}
+
+// List returns the objects in a namespace, or with an empty namespace all
+// objects of the cluster, by namespace, group, kind and name. They are the
+// caller's.
+func (c *Cluster) List(namespace string) []*unstructured.Unstructured {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []*unstructured.Unstructured
+	for _, k := range c.keys() {
+		if namespace == "" || k.namespace == namespace {
+			out = append(out, c.materialise(c.objects[k], ""))
+		}
+	}
+	return out
+}
+
+// Len returns the number of objects, namespaces included.
+func (c *Cluster) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.objects)
+}
+
+// keys returns the keys of all objects in order. The lock is held.
+func (c *Cluster) keys() []key {
+	keys := make([]key, 0, len(c.objects))
+	for k := range c.objects {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, compareKeys)
+	return keys
+}
+
+// check holds a precondition against the object, which may be nil.
+func (c *Cluster) check(o *object, p backend.Precondition) error {
+	switch {
+	case o == nil && (p.UID != "" || p.ResourceVersion != ""):
+		return fmt.Errorf("%w: the object does not exist", backend.ErrConflict)
+	case o == nil:
+		return nil
+	case p.Absent:
+		return fmt.Errorf("%w: the object exists", backend.ErrConflict)
+	case p.UID != "" && p.UID != c.uidOf(o.uid):
+		return fmt.Errorf("%w: uid is %s, not %s", backend.ErrConflict, c.uidOf(o.uid), p.UID)
+	case p.ResourceVersion != "" && p.ResourceVersion != strconv.FormatUint(o.version, 10):
+		return fmt.Errorf("%w: resourceVersion is %d, not %s", backend.ErrConflict, o.version, p.ResourceVersion)
+	}
+	return nil
+}
+
+// seconds returns the time in Unix seconds, 0 without a clock.
+func (c *Cluster) seconds() int64 {
+	if c.clock == nil {
+		return 0
+	}
+	return c.clock().Unix()
+}

@@ -1,0 +1,185 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// frozen is what a snapshot holds, read and verified or just captured.
+type frozen struct {
+	snapshot.Snapshot
+	set       snapshot.Set
+	overrides []placement.Override
+	// document is the stored form of the overrides; nil for none.
+	document []byte
+	// fresh tells that the snapshot is not recorded yet.
+	fresh bool
+}
+
+// Capture takes a snapshot of what the source holds now, with the placement's
+// overrides as they are, and returns it. Where nothing differs from the latest
+// snapshot it returns that one.
+func (e *Engine) Capture(ctx context.Context, name string) (snapshot.Snapshot, error) {
+	for {
+		rec, _, err := e.placementAt(ctx, name)
+		if err != nil {
+			return snapshot.Snapshot{}, err
+		}
+		f, err := e.look(ctx, rec)
+		if err != nil || !f.fresh {
+			return f.Snapshot, err
+		}
+		if err := e.keep(ctx, rec, f); err != nil {
+			return snapshot.Snapshot{}, err
+		}
+		err = e.recordSnapshot(ctx, rec, f)
+		if !errors.Is(err, backend.ErrConflict) {
+			return f.Snapshot, err
+		}
+	}
+}
+
+// look captures what the source holds now.
+func (e *Engine) look(ctx context.Context, rec *placementRecord) (frozen, error) {
+	p := rec.Placement
+	if e.cfg.Source == nil {
+		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
+	}
+	set, err := guarded(ctx, "source", e.cfg.CallTimeout, func(ctx context.Context) (snapshot.Set, error) {
+		return snapshot.Capture(ctx, e.cfg.Source, p.Selectors)
+	})
+	if err != nil {
+		return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
+	}
+	f := frozen{set: set, overrides: p.Overrides, fresh: true}
+	digest := ""
+	if len(p.Overrides) > 0 {
+		if digest, f.document, err = placement.OverridesDigest(p.Overrides); err != nil {
+			return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
+		}
+	}
+	f.Snapshot = snapshot.New(p.Name, rec.NextIndex, set, digest, e.now())
+	if last, ok := rec.latest(); ok && last.Digest == f.Digest {
+		f.Snapshot, f.fresh = last, false
+	}
+	return f, nil
+}
+
+// keep stores the contents of a snapshot that are not part of the latest one.
+func (e *Engine) keep(ctx context.Context, rec *placementRecord, f frozen) error {
+	known, err := e.knownDigests(ctx, rec)
+	if err != nil {
+		return err
+	}
+	if f.document != nil {
+		if err := e.contents.saveBlob(ctx, rec.Placement.Name, f.Overrides, f.document); err != nil {
+			return err
+		}
+	}
+	return e.contents.save(ctx, rec.Placement.Name, f.set, func(d string) bool { return known[d] })
+}
+
+// knownDigests are the contents of the latest snapshot: they are not deleted
+// while it is the latest.
+func (e *Engine) knownDigests(ctx context.Context, rec *placementRecord) (map[string]bool, error) {
+	known := map[string]bool{}
+	last, ok := rec.latest()
+	if !ok {
+		return known, nil
+	}
+	if err := e.digestsOf(ctx, rec.Placement.Name, last.Set, known); err != nil {
+		return nil, err
+	}
+	for _, d := range rec.Garbage {
+		delete(known, d)
+	}
+	return known, nil
+}
+
+// recordSnapshot makes f the latest snapshot, if the placement is still as rec
+// has it in all that matters; otherwise it returns ErrConflict.
+func (e *Engine) recordSnapshot(ctx context.Context, rec *placementRecord, f frozen) error {
+	var dropped bool
+	_, err := e.updatePlacement(ctx, rec.Placement.Name, func(now *placementRecord) ([]stages.Event, error) {
+		if now.NextIndex != rec.NextIndex || !slices.Equal(now.Garbage, rec.Garbage) || now.UID != rec.UID {
+			return nil, backend.ErrConflict
+		}
+		now.NextIndex++
+		now.Snapshots = append(now.Snapshots, f.Snapshot)
+		dropped = now.trim()
+		return []stages.Event{{
+			Type: stages.SnapshotTaken, Index: &f.Index, Digest: f.Digest, Count: f.Objects,
+			Message: f.Name(),
+		}}, nil
+	})
+	if err == nil && dropped {
+		e.collect(ctx, rec.Placement.Name)
+	}
+	return err
+}
+
+func (rec *placementRecord) latest() (snapshot.Snapshot, bool) {
+	if len(rec.Snapshots) == 0 {
+		return snapshot.Snapshot{}, false
+	}
+	return rec.Snapshots[len(rec.Snapshots)-1], true
+}
+
+// thaw reads the snapshot of an index and verifies it.
+func (e *Engine) thaw(ctx context.Context, rec *placementRecord, index int) (frozen, error) {
+	name := rec.Placement.Name
+	i := slices.IndexFunc(rec.Snapshots, func(s snapshot.Snapshot) bool { return s.Index == index })
+	if i < 0 {
+		return frozen{}, &NotFoundError{Kind: "snapshot", Name: name + "-" + strconv.Itoa(index) + "-snapshot", Hint: "placement " + name + " has " + rec.indexes()}
+	}
+	f := frozen{Snapshot: rec.Snapshots[i]}
+	if err := f.Verify(); err != nil {
+		return frozen{}, err
+	}
+	var err error
+	if f.set, err = e.contents.loadSet(ctx, name, f.Set); err != nil {
+		return frozen{}, fmt.Errorf("snapshot %s: %w", f.Name(), err)
+	}
+	if f.Overrides != "" {
+		if f.document, err = e.contents.loadBlob(ctx, name, f.Overrides); err != nil {
+			return frozen{}, fmt.Errorf("snapshot %s: %w", f.Name(), err)
+		}
+		f.overrides, err = placement.DecodeOverrides(f.document)
+	}
+	return f, err
+}
+
+// indexes lists the indexes there are, for an error.
+func (rec *placementRecord) indexes() string {
+	if len(rec.Snapshots) == 0 {
+		return "no snapshot yet"
+	}
+	var all []string
+	for _, s := range rec.Snapshots {
+		all = append(all, strconv.Itoa(s.Index))
+	}
+	return "the indexes " + strings.Join(all, ", ")
+}
+
+// objects decodes the objects of the snapshot.
+func (f *frozen) objects() ([]*unstructured.Unstructured, error) {
+	out := make([]*unstructured.Unstructured, len(f.set.Bodies))
+	for i, body := range f.set.Bodies {
+		var err error
+		if out[i], err = snapshot.Decode(body); err != nil {
+			return nil, fmt.Errorf("snapshot %s: %s: %w", f.Name(), f.set.Items[i].ID, err)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,246 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// errConnsClosed is what is returned after close.
+var errConnsClosed = errors.New("the connections are closed")
+
+// conns keeps one connection to each cluster that is worked on. A cluster that
+// was made again under the same name gets another one. Every call goes through
+// the guard, and what members return is checked.
+type conns struct {
+	dialer backend.Dialer
+	guard  *guard
+
+	mu      sync.Mutex
+	open    map[string]*connSlot
+	closed  bool
+	closing sync.WaitGroup
+}
+
+// connSlot is the connection to one cluster, or the attempt to open one.
+type connSlot struct {
+	uid   string
+	ready chan struct{}
+	conn  *memberConn // after ready
+	err   error
+}
+
+func newConns(d backend.Dialer, g *guard) *conns {
+	return &conns{dialer: d, guard: g, open: map[string]*connSlot{}}
+}
+
+// get returns the connection to c. Those who ask for the same cluster at the
+// same time share one dial.
+func (c *conns) get(ctx context.Context, cluster placement.Cluster) (*memberConn, error) {
+	for {
+		slot, mine, err := c.slot(cluster)
+		if err != nil {
+			return nil, err
+		}
+		if mine {
+			c.dial(ctx, cluster, slot)
+		}
+		select {
+		case <-slot.ready:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		// Whoever dialled may have given up; that is not our failure.
+		if !mine && ctx.Err() == nil && (errors.Is(slot.err, context.Canceled) || errors.Is(slot.err, context.DeadlineExceeded)) {
+			continue
+		}
+		return slot.conn, slot.err
+	}
+}
+
+// slot returns the slot of a cluster; mine tells that the caller is to dial.
+func (c *conns) slot(cluster placement.Cluster) (slot *connSlot, mine bool, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, false, errConnsClosed
+	}
+	slot = c.open[cluster.Name]
+	if slot != nil && slot.uid == cluster.UID {
+		return slot, false, nil
+	}
+	if slot != nil {
+		c.discard(slot)
+	}
+	slot = &connSlot{uid: cluster.UID, ready: make(chan struct{})}
+	c.open[cluster.Name] = slot
+	return slot, true, nil
+}
+
+func (c *conns) dial(ctx context.Context, cluster placement.Cluster, slot *connSlot) {
+	defer close(slot.ready)
+	conn, err := call(ctx, c.guard, "Dial", cluster.Name, func(ctx context.Context) (backend.Conn, error) {
+		return c.dialer.Dial(ctx, cluster)
+	})
+	if err == nil && conn == nil {
+		err = fmt.Errorf("the dialer returned neither a connection nor an error: %w", backend.ErrPermanent)
+	}
+	if err != nil {
+		slot.err = fmt.Errorf("cluster %s: %w", cluster.Name, err)
+		c.forget(cluster.Name, slot)
+		return
+	}
+	slot.conn = &memberConn{name: cluster.Name, conn: conn, guard: c.guard, broken: func() { c.drop(cluster.Name, slot) }}
+}
+
+// forget takes the slot out, if it is still the cluster's.
+func (c *conns) forget(name string, slot *connSlot) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open[name] != slot {
+		return false
+	}
+	delete(c.open, name)
+	return true
+}
+
+// drop closes a connection that looks dead; the next get dials again.
+func (c *conns) drop(name string, slot *connSlot) {
+	if c.forget(name, slot) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.discard(slot)
+	}
+}
+
+// evict closes the connection to a cluster that is no longer needed.
+func (c *conns) evict(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slot := c.open[name]; slot != nil {
+		delete(c.open, name)
+		c.discard(slot)
+	}
+}
+
+// discard closes the connection of a slot in the background. The lock is held.
+func (c *conns) discard(slot *connSlot) {
+	c.closing.Go(func() {
+		<-slot.ready
+		if slot.conn != nil {
+			slot.conn.close()
+		}
+	})
+}
+
+// close closes all connections and waits until they are, or were left behind.
+func (c *conns) close() {
+	c.mu.Lock()
+	c.closed = true
+	for name, slot := range c.open {
+		delete(c.open, name)
+		c.discard(slot)
+	}
+	c.mu.Unlock()
+	c.closing.Wait()
+}
+
+// memberConn is a connection to a member behind the guard. What a member
+// returns is not trusted: an object must be the one that was asked for, and
+// must have the uid and the resourceVersion without which a write could not be
+// guarded.
+type memberConn struct {
+	name   string
+	conn   backend.Conn
+	guard  *guard
+	broken func()
+}
+
+// get returns the object that id names, nil if there is none.
+func (m *memberConn) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
+	obj, err := call(ctx, m.guard, "Get", m.name, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return m.conn.Get(ctx, id)
+	})
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil, nil
+	}
+	if err == nil {
+		err = checkReturned(id, obj)
+	}
+	return obj, m.note(ctx, err)
+}
+
+func (m *memberConn) apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	got, err := call(ctx, m.guard, "Apply", m.name, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return m.conn.Apply(ctx, obj, o)
+	})
+	if err == nil {
+		err = checkReturned(snapshot.IDOf(obj), got)
+	}
+	return got, m.note(ctx, err)
+}
+
+func (m *memberConn) delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
+	_, err := call(ctx, m.guard, "Delete", m.name, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, m.conn.Delete(ctx, id, o)
+	})
+	return m.note(ctx, err)
+}
+
+func (m *memberConn) watch(ctx context.Context, ids []snapshot.ID, poll time.Duration) iter.Seq2[struct{}, error] {
+	return stream(ctx, m.guard, "Watch", m.name, func(ctx context.Context) iter.Seq2[struct{}, error] {
+		return backend.WatchConn(ctx, m.conn, ids, poll)
+	})
+}
+
+func (m *memberConn) close() {
+	_, _ = call(context.Background(), m.guard, "Close", m.name, func(context.Context) (struct{}, error) {
+		return struct{}{}, m.conn.Close()
+	})
+}
+
+// note drops the connection after an error that may be its own, and names the
+// cluster in the error.
+func (m *memberConn) note(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if transient(err) && ctx.Err() == nil {
+		m.broken()
+	}
+	return fmt.Errorf("cluster %s: %w", m.name, err)
+}
+
+// transient tells that err is none of the kinds that say what is wrong.
+func transient(err error) bool {
+	return err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, backend.ErrConflict) &&
+		!errors.Is(err, backend.ErrFenced) && !errors.Is(err, backend.ErrPermanent)
+}
+
+func checkReturned(id snapshot.ID, obj *unstructured.Unstructured) error {
+	if obj == nil || obj.Object == nil {
+		return fmt.Errorf("%s: the member returned neither the object nor an error: %w", id, backend.ErrPermanent)
+	}
+	if got := snapshot.IDOf(obj); objectKey(got) != objectKey(id) {
+		return fmt.Errorf("%s: the member returned another object: %w", id, backend.ErrPermanent)
+	}
+	if obj.GetUID() == "" || obj.GetResourceVersion() == "" {
+		return fmt.Errorf("%s: the member returned the object without uid or resourceVersion, so that no write of it can be guarded: %w", id, backend.ErrPermanent)
+	}
+	return nil
+}
+
+// objectKey is what tells objects apart: an ID without its version.
+func objectKey(id snapshot.ID) snapshot.ID {
+	id.Version = ""
+	return id
+}

@@ -1,0 +1,35 @@
+// Package fleet is the engine: it freezes what is to be rolled out, plans
+// where and in which order, and carries the plan out on the clusters.
+//
+// An [Engine] is made of the seams in its [Config]: a store for its state, an
+// inventory and a dialer for the clusters, a source for the objects. A host
+// declares a [Placement], starts runs of it with [Engine.CreateRun], and lets
+// [Engine.Run] drive them. Several engines may share a store: each run is
+// driven by one of them at a time, by a lease, and every write carries the
+// epoch of whoever makes it, so that an engine that was paused and wakes up
+// late is refused by the store and by the clusters.
+//
+// The loop is the same for every run: load, observe, [stages.Step], save by
+// compare-and-swap, then act. What happened is told as [stages.Event] values,
+// stored with the state they belong to; [Engine.Follow] reads them from a
+// cursor.
+//
+// # Records
+//
+// All state is in the store, under these keys, as JSON with a format version.
+// A record of a newer version than this package knows is refused, never
+// changed.
+//
+//	placement/<name>                     the placement, its snapshots' index, who has it
+//	content/<placement>/<digest>         objects, sets and overrides by their digest
+//	roster/<placement>/<generation>-<n>  the clusters that may hold something
+//	plan/<digest>, plan/<digest>/<n>     plans
+//	run/<name>                           a run: its state, its lease
+//	flight/<uid>/<epoch>-<seq>-<n>       the clusters in flight of a run, paged
+//	journal/<stream>/<n>                 events, paged
+//	command/<uid>/<id>                   what operators ask of a run
+//
+// Only single records are written atomically. Pages are written first, under
+// keys that nothing refers to yet; the placement's or the run's record is the
+// commit. A crash in between leaves pages that nobody reads.
+package fleet

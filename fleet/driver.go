@@ -1,0 +1,345 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// inboxSize is how many observations wait for a driver before their senders do.
+const inboxSize = 4096
+
+// errDone ends a driver whose run has ended.
+var errDone = errors.New("the run has ended")
+
+// driver carries one run out while its engine holds the lease.
+type driver struct {
+	e    *Engine
+	name string
+	// placement and uid are those of the run.
+	placement, uid string
+	rec            *runRecord
+	rev            backend.Revision
+	plan           *stages.Plan
+	// coOwnership is the placement's, as it was when the driver began.
+	coOwnership bool
+	pages       flightPages
+	journal     journal
+
+	// in is what is new and not saved yet; taken are the records of its
+	// commands.
+	in    stages.Input
+	taken []backend.Record
+	// renew tells that the lease has to be saved, unsure that the outcome of a
+	// save is not known.
+	renew, unsure bool
+	renewed       time.Time
+
+	inbox   chan stages.Observation
+	poke    chan struct{}
+	fenced  chan error
+	workers map[int]*worker
+	asking  map[string]context.CancelFunc
+	round   int
+	// fleet is the inventory, where it has changed; nil where not.
+	fleet chan map[string]placement.Cluster
+}
+
+func newDriver(e *Engine, rec *runRecord, rev backend.Revision, plan *stages.Plan) *driver {
+	return &driver{
+		e: e, name: rec.Run.Name, placement: rec.Run.Placement, uid: rec.Run.UID, rec: rec, rev: rev, plan: plan,
+		pages:   flightPages{store: e.store, uid: rec.Run.UID},
+		journal: journal{store: e.store, stream: rec.Run.UID},
+		renewed: time.Now(),
+		inbox:   make(chan stages.Observation, inboxSize),
+		poke:    make(chan struct{}, 1),
+		fenced:  make(chan error, 1),
+		workers: map[int]*worker{},
+		asking:  map[string]context.CancelFunc{},
+		fleet:   make(chan map[string]placement.Cluster, 1),
+	}
+}
+
+// run drives the run until it has ended, ctx ends or the lease is lost.
+func (d *driver) run(ctx context.Context) error {
+	defer d.rest()
+	if err := d.prepare(ctx); err != nil {
+		return err
+	}
+	d.nudge()
+	for {
+		wake, err := d.turn(ctx)
+		if errors.Is(err, errDone) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := d.wait(ctx, wake); err != nil {
+			return err
+		}
+	}
+}
+
+// prepare reads the clusters in flight and puts the run into the line of its
+// placement, if a crash kept it out.
+func (d *driver) prepare(ctx context.Context) (err error) {
+	if d.rec.Run.Flights, err = d.pages.read(ctx, d.rec.Flights); err != nil {
+		return err
+	}
+	if err := d.pages.sweep(ctx); err != nil {
+		return err
+	}
+	if d.rec.Run.IsEnded() {
+		return nil
+	}
+	return d.e.admit(ctx, d.rec, &draft{plan: d.plan})
+}
+
+// turn steps the run once: decide, save, act.
+func (d *driver) turn(ctx context.Context) (time.Time, error) {
+	if err := d.resolve(ctx); err != nil {
+		return d.later(err)
+	}
+	if err := d.queue(ctx); err != nil {
+		return d.later(err)
+	}
+	d.in.Now = time.Now()
+	ready := stages.Step(d.plan, d.rec.Run, d.in)
+	if err := d.save(ctx, &ready); err != nil {
+		return d.later(err)
+	}
+	d.act(ctx, ready.Actions)
+	if d.rec.Run.IsEnded() {
+		return time.Time{}, d.finish(ctx)
+	}
+	return ready.Wake, nil
+}
+
+// later decides what an error means for the driver: that it has lost the run,
+// or that it tries again soon.
+func (d *driver) later(err error) (time.Time, error) {
+	if errors.Is(err, backend.ErrFenced) || errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrPermanent) {
+		return time.Time{}, err
+	}
+	d.e.log.Warn("a step was not saved and is tried again", "run", d.name, "error", err)
+	return time.Now().Add(retryStore), nil
+}
+
+// retryStore is the wait after the store failed.
+const retryStore = 100 * time.Millisecond
+
+// save commits the outcome of a step: pages and events first, then the run's
+// record, which makes them count.
+func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
+	if !ready.Changed && !d.renew {
+		d.in = stages.Input{}
+		d.forget(ctx)
+		return nil
+	}
+	next, old, err := d.compose(ctx, ready)
+	if err != nil {
+		return err
+	}
+	rev, err := d.e.store.Put(ctx, runKey(d.name), encodeRecord(next), d.rev)
+	if err != nil {
+		d.unsure = true
+		return fmt.Errorf("run %s: %w", d.name, err)
+	}
+	d.saved(ctx, next, rev, old)
+	return nil
+}
+
+// compose writes what the next record refers to and returns that record and
+// the pages that it makes superfluous.
+func (d *driver) compose(ctx context.Context, ready *stages.Ready) (*runRecord, []string, error) {
+	next := *d.rec
+	next.Run = ready.Run
+	next.Seq++
+	next.Lease.Until = stages.At(time.Now()).Add(d.e.cfg.Lease)
+	var old []string
+	var err error
+	if next.Flights, old, err = d.pages.write(ctx, next.Lease.Epoch, next.Seq, ready.Run.Flights); err != nil {
+		return nil, nil, err
+	}
+	if next.Journal, err = d.journal.append(ctx, d.rec.Journal, ready.Events); err != nil {
+		return nil, nil, err
+	}
+	return &next, old, nil
+}
+
+// saved takes in that a record was committed.
+func (d *driver) saved(ctx context.Context, next *runRecord, rev backend.Revision, old []string) {
+	d.rec, d.rev = next, rev
+	d.renew, d.renewed = false, time.Now()
+	d.in = stages.Input{}
+	d.pages.commit(next.Flights, next.Run.Flights)
+	d.pages.drop(ctx, old)
+	d.forget(ctx)
+}
+
+// forget deletes the commands that the saved run has taken in. One that cannot
+// be deleted is known by its ID when it is read again.
+func (d *driver) forget(ctx context.Context) {
+	for _, rec := range d.taken {
+		_ = d.e.store.Delete(ctx, rec.Key, rec.Revision)
+	}
+	d.taken = nil
+}
+
+// resolve finds out what became of a save that failed. Nobody else writes the
+// record under this driver's epoch, so a record with a higher sequence is its
+// own.
+func (d *driver) resolve(ctx context.Context) error {
+	if !d.unsure {
+		return nil
+	}
+	rec, rev, err := d.e.runAt(ctx, d.name)
+	if err != nil {
+		return err
+	}
+	if rec.Run.UID != d.rec.Run.UID || rec.Lease.Epoch != d.rec.Lease.Epoch {
+		return fmt.Errorf("run %s: %w: %s has it at epoch %d, this engine had it at %d", d.name, backend.ErrFenced, rec.Lease.Holder, rec.Lease.Epoch, d.rec.Lease.Epoch)
+	}
+	pages := flightPages{store: d.e.store, uid: rec.Run.UID}
+	if rec.Run.Flights, err = pages.read(ctx, rec.Flights); err != nil {
+		return err
+	}
+	d.unsure = false
+	if rec.Seq > d.rec.Seq {
+		d.pages.names, d.pages.saved = pages.names, pages.saved
+		d.saved(ctx, rec, rev, nil)
+	}
+	d.rev = rev
+	return nil
+}
+
+// queue learns whether it is the run's turn on its placement, and asks those
+// that are in its way to make way where it may.
+func (d *driver) queue(ctx context.Context) error {
+	run := &d.rec.Run
+	d.in.Blocked = ""
+	restart := run.State == stages.Failed && slices.ContainsFunc(d.in.Commands, func(c stages.Command) bool { return c.Verb == stages.Start })
+	waits := run.State == stages.NotStarted || run.State == stages.Pending
+	if run.Started != 0 && !restart || !waits && !restart || run.Final(d.plan) {
+		return nil
+	}
+	entry := stages.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
+	var v stages.Verdict
+	_, err := d.e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+		line, verdict, err := rec.Line.Enter(entry, stages.QueueRun)
+		v = verdict
+		if err != nil || sameLine(line, rec.Line) {
+			return nil, errors.Join(err, errUnchanged)
+		}
+		rec.Line = line
+		return nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	d.in.Blocked = v.WaitsFor
+	if v.SupersededBy != "" {
+		d.in.Commands = append(d.in.Commands, stages.Command{ID: "superseded", Verb: stages.Supersede, Message: v.SupersededBy})
+	}
+	return d.e.supersede(ctx, run.Name, run.UID, v.Supersedes)
+}
+
+func sameLine(a, b stages.Line) bool {
+	return (a.Active == b.Active || a.Active != nil && b.Active != nil && *a.Active == *b.Active) &&
+		slices.Equal(a.Waiting, b.Waiting) && slices.Equal(a.Superseded, b.Superseded)
+}
+
+// wait gathers what is new until there is something, or it is time to step.
+func (d *driver) wait(ctx context.Context, wake time.Time) error {
+	due := d.renewed.Add(d.e.cfg.Lease / 3)
+	if !wake.IsZero() && wake.Before(due) {
+		due = wake
+	}
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-d.fenced:
+		return err
+	case o := <-d.inbox:
+		d.in.Observations = append(d.in.Observations, o)
+	case <-d.poke:
+		if err := d.listen(ctx); err != nil {
+			d.nudge()
+		}
+	case fleet := <-d.fleet:
+		d.in.Gone = d.gone(fleet)
+	case <-timer.C:
+	}
+	d.drain()
+	d.renew = d.renew || time.Since(d.renewed) >= d.e.cfg.Lease/3
+	return nil
+}
+
+// drain takes every observation that has arrived.
+func (d *driver) drain() {
+	for range inboxSize {
+		select {
+		case o := <-d.inbox:
+			d.in.Observations = append(d.in.Observations, o)
+		default:
+			return
+		}
+	}
+}
+
+// listen reads what operators ask of the run.
+func (d *driver) listen(ctx context.Context) error {
+	cs, recs, err := d.e.commands(ctx, d.rec.Run.UID)
+	if err != nil {
+		return err
+	}
+	d.in.Commands, d.taken = cs, recs
+	return nil
+}
+
+// nudge makes the driver look at its commands and its placement.
+func (d *driver) nudge() {
+	select {
+	case d.poke <- struct{}{}:
+	default:
+	}
+}
+
+// tellFleet hands the driver a changed inventory, in place of one that it has
+// not looked at yet.
+func (d *driver) tellFleet(fleet map[string]placement.Cluster) {
+	for {
+		select {
+		case d.fleet <- fleet:
+			return
+		default:
+		}
+		select {
+		case <-d.fleet:
+		default:
+		}
+	}
+}
+
+// gone names the clusters of the plan that the inventory no longer has, or has
+// as another cluster.
+func (d *driver) gone(fleet map[string]placement.Cluster) []string {
+	var out []string
+	for i := range d.plan.Clusters {
+		c := &d.plan.Clusters[i]
+		now, ok := fleet[c.Name]
+		if !ok || c.UID != "" && now.UID != "" && now.UID != c.UID {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}

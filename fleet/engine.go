@@ -1,0 +1,249 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Config is what an [Engine] is made of. Store and Inventory are required, and
+// either Dialer or Updater; every other field has a useful zero value.
+type Config struct {
+	// Store keeps all state. Engines that share a store share the work.
+	Store backend.Store
+	// Inventory lists the clusters.
+	Inventory backend.Inventory
+	// Dialer reaches the clusters. It is not needed with an Updater that does
+	// not.
+	Dialer backend.Dialer
+	// Source is where snapshots are taken from. Without one, runs name an
+	// index that exists.
+	Source snapshot.Source
+	// Authority is asked at approval gates, beside the people who call
+	// Engine.Decide.
+	Authority approval.Authority
+	// Updater brings a cluster to a revision. Default: applying the snapshot.
+	Updater Updater
+	// Prober tells whether an object is healthy. Default: kstatus.
+	Prober Prober
+
+	// Name tells engines that share a store apart. One that starts again under
+	// its old name takes its runs back at once; two that live must not have
+	// the same. Default: random.
+	Name string
+	// Lease is how long a run stays with an engine that is not heard of;
+	// default 15 s. Skew is by how much clocks of engines may differ; default
+	// 2 s. Both are for liveness: safety does not depend on clocks.
+	Lease, Skew time.Duration
+	// CallTimeout bounds every call to a plug-in; default 10 s.
+	CallTimeout time.Duration
+	// Poll is how often a backend that cannot be watched is looked at, at
+	// first; it grows while nothing changes. Default 1 s.
+	Poll time.Duration
+	// MaxUpdates is how many clusters are worked on at the same time, over all
+	// runs; default 1024.
+	MaxUpdates int
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Engine freezes, plans and carries out. Its methods may be called
+// concurrently, and without [Engine.Run] running in this process: they read
+// and write the store.
+type Engine struct {
+	cfg      Config
+	store    backend.Store
+	contents *contents
+	conns    *conns
+	updater  Updater
+	lanes    *lanes
+	log      *slog.Logger
+	plans    planCache
+}
+
+// New returns an engine. It does nothing until it is used; [Engine.Run] drives
+// runs.
+func New(cfg Config) (*Engine, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	cfg.defaults()
+	e := &Engine{cfg: cfg, store: cfg.Store, log: cfg.Log, lanes: newLanes(cfg.MaxUpdates)}
+	e.contents = newContents(cfg.Store)
+	e.updater = cfg.Updater
+	if e.updater == nil {
+		e.conns = newConns(cfg.Dialer, cfg.CallTimeout)
+		e.updater = newSnapshotUpdater(e.conns, e.contents, cfg.Prober, updaterOptions{Timeout: cfg.CallTimeout, Poll: cfg.Poll})
+	}
+	return e, nil
+}
+
+func (c *Config) check() error {
+	var errs []error
+	if c.Store == nil {
+		errs = append(errs, errors.New("fleet: Config.Store is missing: it keeps the engine's state, memory.NewStore() for a test"))
+	}
+	if c.Inventory == nil {
+		errs = append(errs, errors.New("fleet: Config.Inventory is missing: it lists the clusters"))
+	}
+	if c.Dialer == nil && c.Updater == nil {
+		errs = append(errs, errors.New("fleet: Config.Dialer is missing: it reaches the clusters; only with an Updater of its own can a host leave it out"))
+	}
+	for name, d := range map[string]time.Duration{"Lease": c.Lease, "Skew": c.Skew, "CallTimeout": c.CallTimeout, "Poll": c.Poll} {
+		if d < 0 {
+			errs = append(errs, fmt.Errorf("fleet: Config.%s is %v: it must not be negative", name, d))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) defaults() {
+	if c.Name == "" {
+		c.Name = newUID()
+	}
+	orDefault(&c.Lease, 15*time.Second)
+	orDefault(&c.Skew, 2*time.Second)
+	orDefault(&c.CallTimeout, 10*time.Second)
+	orDefault(&c.Poll, time.Second)
+	orDefault(&c.MaxUpdates, 1024)
+	if c.Prober == nil {
+		c.Prober = kstatusProber{}
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+func orDefault[T time.Duration | int](v *T, def T) {
+	if *v <= 0 {
+		*v = def
+	}
+}
+
+// newUID returns 128 random bits in lower-case letters and digits.
+func newUID() string { return strings.ToLower(rand.Text()) }
+
+// NotFoundError says that a host named something that does not exist.
+type NotFoundError struct {
+	// Kind is placement, run, snapshot or request.
+	Kind string
+	Name string
+	// Hint says what would be right.
+	Hint string
+}
+
+func (e *NotFoundError) Error() string {
+	s := e.Kind + " " + e.Name + " does not exist"
+	if e.Hint != "" {
+		s += ": " + e.Hint
+	}
+	return s
+}
+
+// Is makes the error backend.ErrNotFound.
+func (e *NotFoundError) Is(target error) bool { return target == backend.ErrNotFound }
+
+// placementAt returns the record of a placement and its revision.
+func (e *Engine) placementAt(ctx context.Context, name string) (*placementRecord, backend.Revision, error) {
+	rec, err := e.store.Get(ctx, placementKey(name))
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil, "", &NotFoundError{Kind: "placement", Name: name, Hint: "declare it with PutPlacement"}
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	p := new(placementRecord)
+	return p, rec.Revision, decodeRecord(rec, p)
+}
+
+// errUnchanged tells updatePlacement that there is nothing to write.
+var errUnchanged = errors.New("unchanged")
+
+// updatePlacement changes a placement's record by compare-and-swap, and
+// appends the events that change returns with it. It calls change again on a
+// conflict. The record it returns is as it was written, or read if change
+// returned errUnchanged.
+func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*placementRecord) ([]stages.Event, error)) (*placementRecord, error) {
+	for {
+		rec, rev, err := e.placementAt(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		events, err := change(rec)
+		if errors.Is(err, errUnchanged) {
+			return rec, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if rec.Journal, err = e.tell(ctx, rec, events); err == nil {
+			_, err = e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev)
+		}
+		if err == nil {
+			return rec, nil
+		}
+		if !errors.Is(err, backend.ErrConflict) {
+			return nil, err
+		}
+	}
+}
+
+// tell appends events to the journal of a placement.
+func (e *Engine) tell(ctx context.Context, rec *placementRecord, events []stages.Event) (journalHead, error) {
+	j := journal{store: e.store, stream: placementStream(rec.Placement.Name)}
+	for i := range events {
+		events[i].Time, events[i].Placement = e.now(), rec.Placement.Name
+	}
+	return j.append(ctx, rec.Journal, events)
+}
+
+func placementStream(name string) string { return "placement." + name }
+
+// now is the engine's clock, in the precision that runs keep.
+func (e *Engine) now() time.Time { return stages.At(time.Now()).Time() }
+
+// PutPlacement declares a placement, or changes it. What is frozen already,
+// snapshots and plans, does not change. Every problem is reported at once.
+func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	fresh := placementRecord{Format: recordFormat, Placement: p, UID: newUID()}
+	_, err := e.store.Put(ctx, placementKey(p.Name), encodeRecord(fresh), "")
+	if !errors.Is(err, backend.ErrConflict) {
+		return err
+	}
+	_, err = e.updatePlacement(ctx, p.Name, func(rec *placementRecord) ([]stages.Event, error) {
+		rec.Placement = p
+		return nil, nil
+	})
+	return err
+}
+
+// Placement returns a placement as it was declared.
+func (e *Engine) Placement(ctx context.Context, name string) (Placement, error) {
+	rec, _, err := e.placementAt(ctx, name)
+	if err != nil {
+		return Placement{}, err
+	}
+	return rec.Placement, nil
+}
+
+// Snapshots returns the snapshots of a placement that are kept, ascending by
+// index; the last is the latest.
+func (e *Engine) Snapshots(ctx context.Context, name string) ([]snapshot.Snapshot, error) {
+	rec, _, err := e.placementAt(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return rec.Snapshots, nil
+}

@@ -1,0 +1,50 @@
+package fleet
+
+import (
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Placement says what is placed where. It is what a host declares; snapshots
+// and decisions are made from it.
+type Placement struct {
+	// Name is a DNS label, unique in the store.
+	Name string `json:"name"`
+	// Selectors pick the objects; at least one.
+	Selectors []snapshot.Selector `json:"selectors"`
+	// Policy picks the clusters; the zero value picks all.
+	Policy placement.Policy `json:"policy,omitzero"`
+	// Overrides change objects for some clusters. They are frozen with each
+	// snapshot.
+	Overrides []placement.Override `json:"overrides,omitempty"`
+	// HistoryLimit is how many snapshots are kept beyond those that are still
+	// needed, 1 to 1000; 0 means 10.
+	HistoryLimit int `json:"historyLimit,omitempty"`
+	// Admission says what becomes of a run that is started while another one
+	// of the placement is active; empty means Queue.
+	Admission stages.Admission `json:"admission,omitempty"`
+	// AllowCoOwnership lets the placement apply objects that another placement
+	// applies too.
+	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
+}
+
+// RunSpec asks for a run.
+type RunSpec struct {
+	// Name is a DNS label, unique in the store.
+	Name      string `json:"name"`
+	Placement string `json:"placement"`
+	// Index is the snapshot to roll out; nil means what the source holds now,
+	// of which a snapshot is taken if there is none.
+	Index *int `json:"index,omitempty"`
+	// Strategy is copied into the plan.
+	Strategy stages.Strategy `json:"strategy"`
+	// Hold makes the plan and leaves the run NotStarted until it is started.
+	Hold bool `json:"hold,omitempty"`
+	// Plan, where not empty, is the digest that the plan must have: that of a
+	// preview.
+	Plan string `json:"plan,omitempty"`
+	// Starter is who asks, as the host authenticated them.
+	Starter approval.Identity `json:"starter,omitzero"`
+}

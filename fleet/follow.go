@@ -1,0 +1,221 @@
+package fleet
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Follower reads events in the order in which they happened to each run and
+// placement. It is not for concurrent use.
+type Follower struct {
+	e *Engine
+	// only restricts to one placement; "" is all.
+	only string
+	read map[string]int64
+}
+
+// Follow returns a follower of the events of a placement and its runs, or of
+// all placements if that is "". It begins after cursor, which comes from
+// [Follower.Cursor]; "" begins with the oldest event that is kept.
+func (e *Engine) Follow(placement, cursor string) (*Follower, error) {
+	f := &Follower{e: e, only: placement, read: map[string]int64{}}
+	if cursor == "" {
+		return f, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		err = json.Unmarshal(b, &f.read)
+	}
+	if err != nil || f.read == nil {
+		return nil, fmt.Errorf("cursor %.40q is none that Follower.Cursor returned", cursor)
+	}
+	return f, nil
+}
+
+// Cursor returns where the follower is: after the last event that it yielded.
+func (f *Follower) Cursor() string {
+	b, err := json.Marshal(f.read)
+	if err != nil {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// Events yields every committed event after the cursor, and then each event as
+// it is committed, until ctx ends; it yields ctx's error last. Events of one
+// run are in order and exactly once; those of different runs are about in the
+// order of their times.
+func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
+	return func(yield func(stages.Event, error) bool) {
+		for {
+			if !f.catchUp(ctx, yield) {
+				return
+			}
+			if err := f.wait(ctx); err != nil {
+				yield(stages.Event{}, err)
+				return
+			}
+		}
+	}
+}
+
+// Past yields the events that are committed now.
+func (f *Follower) Past(ctx context.Context) iter.Seq2[stages.Event, error] {
+	return func(yield func(stages.Event, error) bool) { f.catchUp(ctx, yield) }
+}
+
+// stream is a journal and how much of it is committed.
+type stream struct {
+	name string
+	head journalHead
+}
+
+// told is an event with its stream and its number.
+type told struct {
+	stages.Event
+	stream string
+	next   int64
+}
+
+// catchUp yields what is committed and tells whether to go on.
+func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) bool) bool {
+	streams, err := f.streams(ctx)
+	var batch []told
+	for _, s := range streams {
+		if err == nil {
+			batch, err = f.collect(ctx, s, batch)
+		}
+	}
+	if err != nil {
+		return yield(stages.Event{}, err) && ctx.Err() == nil
+	}
+	slices.SortStableFunc(batch, func(a, b told) int { return a.Time.Compare(b.Time) })
+	for i := range batch {
+		f.read[batch[i].stream] = batch[i].next
+		if !yield(batch[i].Event, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// streams lists the journals, those of placements before those of runs.
+func (f *Follower) streams(ctx context.Context) ([]stream, error) {
+	var out []stream
+	for rec, err := range f.e.store.List(ctx, "placement/"+f.only) {
+		var p placementRecord
+		if err == nil {
+			err = decodeRecord(rec, &p)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if f.only == "" || p.Placement.Name == f.only {
+			out = append(out, stream{placementStream(p.Placement.Name), p.Journal})
+		}
+	}
+	for rec, err := range f.e.store.List(ctx, "run/") {
+		var r runRecord
+		if err == nil {
+			err = decodeRecord(rec, &r)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if f.only == "" || r.Run.Placement == f.only {
+			out = append(out, stream{r.Run.UID, r.Journal})
+		}
+	}
+	return out, nil
+}
+
+// collect adds the committed events of a stream that were not read.
+func (f *Follower) collect(ctx context.Context, s stream, batch []told) ([]told, error) {
+	next := f.read[s.name]
+	if next >= s.head.Events {
+		return batch, nil
+	}
+	page, err := f.pageOf(ctx, s, next)
+	for ; err == nil && next < s.head.Events; page++ {
+		var jp journalPage
+		if _, jp, err = readJournalPage(ctx, f.e.store, s.name, page); err != nil {
+			break
+		}
+		for i, raw := range jp.Events {
+			n := jp.First + int64(i)
+			if n < next || n >= s.head.Events {
+				continue
+			}
+			t := told{stream: s.name, next: n + 1}
+			if err := json.Unmarshal(raw, &t.Event); err != nil {
+				return batch, damaged(journalPrefix(s.name), err)
+			}
+			batch, next = append(batch, t), n+1
+		}
+	}
+	return batch, err
+}
+
+// pageOf finds the page that holds event n, from the last one backwards.
+func (f *Follower) pageOf(ctx context.Context, s stream, n int64) (int, error) {
+	if n == 0 {
+		return 0, nil
+	}
+	page, first := s.head.Page, s.head.First
+	for first > n && page > 0 {
+		page--
+		_, jp, err := readJournalPage(ctx, f.e.store, s.name, page)
+		if err != nil {
+			return 0, err
+		}
+		first = jp.First
+	}
+	return page, nil
+}
+
+// wait returns when something may have been committed.
+func (f *Follower) wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	changed := make(chan error, 2)
+	for _, prefix := range []string{"placement/" + f.only, "run/"} {
+		go func() { changed <- f.firstChange(ctx, prefix) }()
+	}
+	return <-changed
+}
+
+// firstChange waits for a write under prefix of a record that has more events
+// than were read.
+func (f *Follower) firstChange(ctx context.Context, prefix string) error {
+	for c, err := range backend.Watch(ctx, f.e.store, prefix, f.e.cfg.Poll) {
+		if err != nil {
+			return err
+		}
+		if !c.Deleted && f.hasNews(ctx, c.Key) {
+			return nil
+		}
+	}
+	return ctx.Err()
+}
+
+// hasNews tells whether a record commits events that were not read.
+func (f *Follower) hasNews(ctx context.Context, key string) bool {
+	rec, err := f.e.store.Get(ctx, key)
+	if err != nil {
+		return false
+	}
+	if strings.HasPrefix(key, "placement/") {
+		var p placementRecord
+		return decodeRecord(rec, &p) == nil && p.Journal.Events > f.read[placementStream(p.Placement.Name)]
+	}
+	var r runRecord
+	return decodeRecord(rec, &r) == nil && (f.only == "" || r.Run.Placement == f.only) && r.Journal.Events > f.read[r.Run.UID]
+}

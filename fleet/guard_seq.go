@@ -1,0 +1,116 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// collect calls a plug-in that yields a sequence and returns all of it, at
+// most limit elements: what comes from outside is bounded.
+func collect[T any](ctx context.Context, g *guard, role, key string, limit int, f func(context.Context) iter.Seq2[T, error]) ([]T, error) {
+	return call(ctx, g, role, key, func(ctx context.Context) ([]T, error) {
+		var all []T
+		for v, err := range f(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			if len(all) == limit {
+				return nil, fmt.Errorf("%s of %s yields more than %d elements: %w", role, key, limit, backend.ErrPermanent)
+			}
+			all = append(all, v)
+		}
+		return all, ctx.Err()
+	})
+}
+
+// element is what a plug-in yielded.
+type element[T any] struct {
+	value T
+	err   error
+}
+
+// stream calls a plug-in that yields a sequence without an end and yields what
+// it does, until ctx ends or the consumer breaks. It has no deadline; a
+// plug-in that does not return then is left behind as by [call].
+func stream[T any](ctx context.Context, g *guard, role, key string, f func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		if g.behind.has(key) {
+			yield(none, fmt.Errorf("%s of %s: %w", role, key, errLeftBehind))
+			return
+		}
+		inner, cancel := context.WithCancel(ctx)
+		c := &guardedCall[struct{}]{done: make(chan struct{})}
+		elements := make(chan element[T])
+		go func() {
+			defer c.finish(g, key)
+			_, c.err = recovered(role, func() (struct{}, error) { return struct{}{}, pump(inner, f, elements) })
+		}()
+		err := drain(ctx, c.done, elements, yield)
+		cancel()
+		if _, late := c.late(inner, g, role, key); err == nil && late != nil {
+			err = late
+		}
+		if err != nil && err != errBroken {
+			yield(none, err)
+		}
+	}
+}
+
+// errBroken tells that the consumer wants no more.
+var errBroken = fmt.Errorf("the consumer left: %w", context.Canceled)
+
+// pump sends what a plug-in yields until somebody wants no more.
+func pump[T any](ctx context.Context, f func(context.Context) iter.Seq2[T, error], to chan<- element[T]) error {
+	for v, err := range f(ctx) {
+		select {
+		case to <- element[T]{v, err}:
+		case <-ctx.Done():
+			return nil
+		}
+		if err != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// drain yields elements. It returns nil when the plug-in has ended or yielded
+// an error, and otherwise why it ended before.
+func drain[T any](ctx context.Context, done <-chan struct{}, elements <-chan element[T], yield func(T, error) bool) error {
+	for {
+		select {
+		case e := <-elements:
+			if !yield(e.value, e.err) || e.err != nil {
+				return errBroken
+			}
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// clip bounds a text that comes from outside and takes control characters out
+// of it.
+func clip(s string) string {
+	const most = 256
+	out := make([]rune, 0, min(len(s), most))
+	for _, r := range s {
+		if r < ' ' || r == 0x7f {
+			r = ' '
+		}
+		if out = append(out, r); len(out) == most {
+			break
+		}
+	}
+	return string(out)
+}
+
+// unlimited is a timeout for what has its own deadlines inside.
+const unlimited = 365 * 24 * time.Hour

@@ -1,0 +1,60 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// slowShare is the part of the updates that clusters which timed out may take.
+const slowShare = 8
+
+// lanes bound how many clusters are worked on at a time. A cluster whose last
+// call timed out waits in a lane of its own kind, so that clusters that hang
+// hold up each other and nobody else.
+type lanes struct {
+	fast, slow chan struct{}
+	mu         sync.Mutex
+	late       map[string]bool
+}
+
+func newLanes(n int) *lanes {
+	return &lanes{
+		fast: make(chan struct{}, n),
+		slow: make(chan struct{}, max(1, n/slowShare)),
+		late: map[string]bool{},
+	}
+}
+
+// enter waits for a place and returns how to leave it with the outcome.
+func (l *lanes) enter(ctx context.Context, cluster string) (func(error), error) {
+	lane := l.fast
+	if l.isLate(cluster) {
+		lane = l.slow
+	}
+	select {
+	case lane <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return func(err error) {
+		<-lane
+		l.note(cluster, errors.Is(err, context.DeadlineExceeded))
+	}, nil
+}
+
+func (l *lanes) isLate(cluster string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.late[cluster]
+}
+
+func (l *lanes) note(cluster string, late bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if late {
+		l.late[cluster] = true
+	} else {
+		delete(l.late, cluster)
+	}
+}

@@ -1,0 +1,167 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// draft is a plan that is not recorded yet, with what it needs.
+type draft struct {
+	plan     *stages.Plan
+	frozen   frozen
+	decision placement.Decision
+	// variants are the sets that overrides made, by digest.
+	variants map[string]snapshot.Set
+	whole    bool
+}
+
+// Preview returns the plan that CreateRun would record for spec, with the
+// digest that it would have. Nothing is written, not even a snapshot. The plan
+// stays what it is; the next one may differ when something has changed: name
+// its digest in RunSpec.Plan to be sure.
+func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*stages.Plan, error) {
+	rec, _, err := e.placementAt(ctx, spec.Placement)
+	if err != nil {
+		return nil, err
+	}
+	d, err := e.draft(ctx, rec, spec)
+	if err != nil {
+		return nil, err
+	}
+	return d.plan, nil
+}
+
+// draft plans a run from what is there now.
+func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) (*draft, error) {
+	f, err := e.freeze(ctx, rec, spec.Index)
+	if err != nil {
+		return nil, err
+	}
+	inventory, err := e.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{frozen: f, whole: true}
+	if d.decision, err = placement.Resolve(rec.Placement.Policy, slices.Collect(maps.Values(inventory))); err != nil {
+		return nil, fmt.Errorf("placement %s: %w", rec.Placement.Name, err)
+	}
+	clusters := make([]placement.Cluster, len(d.decision.Clusters))
+	for i, name := range d.decision.Clusters {
+		clusters[i] = inventory[name]
+	}
+	remove, err := e.leavers(ctx, rec, d.decision, inventory)
+	if err != nil {
+		return nil, err
+	}
+	target := d.target(rec)
+	target.Remove = remove
+	if err := d.render(&target, clusters); err != nil {
+		return nil, err
+	}
+	d.plan, err = stages.NewPlan(spec.Strategy, target, clusters)
+	return d, err
+}
+
+func (d *draft) target(rec *placementRecord) stages.Target {
+	return stages.Target{
+		Placement: rec.Placement.Name, Index: d.frozen.Index, Snapshot: d.frozen.Digest,
+		Decision: d.decision.Digest, Default: d.frozen.Set, Revision: map[string]string{},
+	}
+}
+
+// freeze returns the snapshot of the index, or what the source holds now.
+func (e *Engine) freeze(ctx context.Context, rec *placementRecord, index *int) (frozen, error) {
+	if index != nil {
+		return e.thaw(ctx, rec, *index)
+	}
+	f, err := e.look(ctx, rec)
+	if err != nil || f.fresh {
+		return f, err
+	}
+	return e.thaw(ctx, rec, f.Index)
+}
+
+// inventory lists the clusters by name. It is complete or an error.
+func (e *Engine) inventory(ctx context.Context) (map[string]placement.Cluster, error) {
+	list, err := guarded(ctx, "inventory", e.cfg.CallTimeout, func(ctx context.Context) ([]placement.Cluster, error) {
+		var out []placement.Cluster
+		for c, err := range e.cfg.Inventory.Clusters(ctx) {
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, c)
+		}
+		return out, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("inventory: %w", err)
+	}
+	if err := placement.ValidateClusters(list); err != nil {
+		return nil, err
+	}
+	out := make(map[string]placement.Cluster, len(list))
+	for _, c := range list {
+		out[c.Name] = c
+	}
+	return out, nil
+}
+
+// leavers are the clusters that may hold something and are no longer picked,
+// as far as the inventory knows them.
+func (e *Engine) leavers(ctx context.Context, rec *placementRecord, d placement.Decision, inventory map[string]placement.Cluster) (map[string]string, error) {
+	roster, err := e.readRoster(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]string{}
+	for name := range roster {
+		c, known := inventory[name]
+		if _, picked := slices.BinarySearch(d.Clusters, name); known && !picked {
+			out[name] = c.UID
+		}
+	}
+	return out, nil
+}
+
+// render works out what each cluster gets, and keeps the sets that differ from
+// the snapshot's.
+func (d *draft) render(t *stages.Target, clusters []placement.Cluster) error {
+	if len(d.frozen.overrides) == 0 {
+		return nil
+	}
+	d.variants = map[string]snapshot.Set{}
+	objects, err := d.frozen.objects()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, c := range clusters {
+		set, err := renderFor(objects, d.frozen.overrides, c)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if set.Digest != d.frozen.Set {
+			t.Revision[c.Name] = set.Digest
+			d.variants[set.Digest] = set
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func renderFor(objects []*unstructured.Unstructured, overrides []placement.Override, c placement.Cluster) (snapshot.Set, error) {
+	rendered, err := placement.Render(objects, overrides, c)
+	if err != nil {
+		return snapshot.Set{}, err
+	}
+	return snapshot.NewSet(rendered)
+}

@@ -1,0 +1,83 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// planCacheSize is how many plans an engine keeps in memory.
+const planCacheSize = 64
+
+// planCache keeps plans that were read and verified. Plans never change.
+type planCache struct {
+	mu    sync.Mutex
+	plans map[string]*stages.Plan
+}
+
+func (c *planCache) get(digest string) (*stages.Plan, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, ok := c.plans[digest]
+	return p, ok
+}
+
+func (c *planCache) put(p *stages.Plan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.plans) >= planCacheSize || c.plans == nil {
+		c.plans = map[string]*stages.Plan{}
+	}
+	c.plans[p.Digest] = p
+}
+
+// writePlan stores a plan under its digest.
+func (e *Engine) writePlan(ctx context.Context, p *stages.Plan) error {
+	header, pages := p.Encode()
+	for i, page := range pages {
+		if err := e.overwrite(ctx, pageKey(planKey(p.Digest), i), page); err != nil {
+			return err
+		}
+	}
+	return e.overwrite(ctx, planKey(p.Digest), header)
+}
+
+func planKey(digest string) string { return "plan/" + digest }
+
+// readPlan reads a plan and verifies it against its digest.
+func (e *Engine) readPlan(ctx context.Context, digest string) (*stages.Plan, error) {
+	if p, ok := e.plans.get(digest); ok {
+		return p, nil
+	}
+	header, err := e.store.Get(ctx, planKey(digest))
+	if err != nil {
+		return nil, err
+	}
+	var head struct {
+		Pages int `json:"pages"`
+	}
+	if err := json.Unmarshal(header.Value, &head); err != nil {
+		return nil, damaged(header.Key, err)
+	}
+	var pages [][]byte
+	for i := range head.Pages {
+		rec, err := e.store.Get(ctx, pageKey(planKey(digest), i))
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, rec.Value)
+	}
+	p, err := stages.DecodePlan(header.Value, pages)
+	if err != nil {
+		return nil, fmt.Errorf("plan %s: %w", digest, err)
+	}
+	if p.Digest != digest {
+		return nil, fmt.Errorf("plan %s: the record holds another plan, %s: %w", digest, p.Digest, backend.ErrPermanent)
+	}
+	e.plans.put(p)
+	return p, nil
+}

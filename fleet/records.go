@@ -1,0 +1,134 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// recordFormat is the version of the records that this package writes.
+const recordFormat = 1
+
+// placementRecord is the one record of a placement that is compared and
+// swapped: whatever must not be half-moved is in it.
+type placementRecord struct {
+	Format    int       `json:"format"`
+	Placement Placement `json:"placement"`
+	UID       string    `json:"uid"`
+	// Epoch is the last fencing epoch that was handed out.
+	Epoch int64 `json:"epoch"`
+	// NextIndex is the index of the next snapshot.
+	NextIndex int `json:"nextIndex"`
+	// Snapshots are those that are kept, ascending; the last is the latest.
+	Snapshots []snapshot.Snapshot `json:"snapshots,omitempty"`
+	Decision  *decisionRecord     `json:"decision,omitempty"`
+	// InUse are the indexes that a cluster may hold. Whole is that of the last
+	// run that reached every cluster, Previous the one before it.
+	InUse    []int       `json:"inUse,omitempty"`
+	Whole    *int        `json:"whole,omitempty"`
+	Previous *int        `json:"previous,omitempty"`
+	Roster   rosterHead  `json:"roster,omitzero"`
+	Line     stages.Line `json:"line,omitzero"`
+	Runs     []runEntry  `json:"runs,omitempty"`
+	Journal  journalHead `json:"journal,omitzero"`
+	// Garbage are digests of contents that are about to be deleted.
+	Garbage []string `json:"garbage,omitempty"`
+}
+
+// decisionRecord is a placement.Decision without its clusters: the plans and
+// the roster have those.
+type decisionRecord struct {
+	Index        int    `json:"index"`
+	PolicyDigest string `json:"policyDigest"`
+	Digest       string `json:"digest"`
+	Clusters     int    `json:"clusters"`
+}
+
+// runEntry is a run as its placement knows it.
+type runEntry struct {
+	Name  string       `json:"name"`
+	UID   string       `json:"uid"`
+	Index int          `json:"index"`
+	Plan  string       `json:"plan"`
+	Ended stages.State `json:"ended,omitempty"`
+}
+
+// runRecord is the one record of a run that is compared and swapped.
+type runRecord struct {
+	Format int        `json:"format"`
+	Run    stages.Run `json:"run"`
+	// Whole tells that the run covers every cluster of its decision; a
+	// catch-up run does not.
+	Whole bool  `json:"whole,omitempty"`
+	Lease lease `json:"lease,omitzero"`
+	// Seq counts the saves of the run.
+	Seq int64 `json:"seq"`
+	// Flights name the pages of the clusters in flight, without their common
+	// prefix; "" is a page without any.
+	Flights []string    `json:"flights,omitempty"`
+	Journal journalHead `json:"journal,omitzero"`
+}
+
+// lease says who drives a run. It is for liveness; Epoch is what makes it
+// safe.
+type lease struct {
+	Holder string         `json:"holder,omitempty"`
+	Epoch  int64          `json:"epoch"`
+	Until  stages.Instant `json:"until,omitempty"`
+}
+
+// freeAt tells whether an engine of another name may take the lease.
+func (l lease) freeAt(now time.Time, skew time.Duration) bool {
+	return l.Holder == "" || now.After(l.Until.Time().Add(skew))
+}
+
+// encodeRecord encodes a record. Records hold nothing that cannot be encoded.
+func encodeRecord(rec any) []byte {
+	b, err := json.Marshal(rec)
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// decodeRecord decodes a record strictly. A newer format is refused before
+// anything else is looked at.
+func decodeRecord(r backend.Record, into any) error {
+	var head struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(r.Value, &head); err != nil {
+		return damaged(r.Key, err)
+	}
+	if head.Format != recordFormat {
+		return &stages.FormatError{Record: r.Key, Have: head.Format, Want: recordFormat}
+	}
+	d := json.NewDecoder(bytes.NewReader(r.Value))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return damaged(r.Key, err)
+	}
+	if d.More() {
+		return damaged(r.Key, errors.New("data after the record"))
+	}
+	return nil
+}
+
+func damaged(key string, err error) error {
+	return fmt.Errorf("record %s is damaged: %w: %w", key, backend.ErrPermanent, err)
+}
+
+func placementKey(name string) string { return "placement/" + name }
+
+func runKey(name string) string { return "run/" + name }
+
+func commandKey(uid, id string) string { return "command/" + uid + "/" + id }
+
+func pageKey(prefix string, n int) string { return prefix + "/" + strconv.Itoa(n) }

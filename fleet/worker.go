@@ -1,0 +1,267 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// The waits of a worker between tries of a cluster that cannot be reached.
+const (
+	reachFirst = 200 * time.Millisecond
+	reachMost  = 5 * time.Second
+)
+
+// worker works on one attempt at one cluster until the run no longer wants it.
+type worker struct {
+	d       *driver
+	a       Assignment
+	observe bool
+	cancel  context.CancelFunc
+	done    chan struct{}
+	// before is the worker of an earlier attempt, which has to be gone first.
+	before *worker
+	round  int
+	last   stages.Observation
+}
+
+// act makes what is being done what the run wants done: it starts workers,
+// leaves those that are still wanted alone and ends the others.
+func (d *driver) act(ctx context.Context, actions []stages.Action) {
+	d.round++
+	asked := map[string]bool{}
+	for i := range actions {
+		switch a := &actions[i]; a.Type {
+		case stages.Ask:
+			asked[d.ask(ctx, a.Request)] = true
+		default:
+			d.employ(ctx, a)
+		}
+	}
+	for pos, w := range d.workers {
+		if w.round != d.round {
+			w.cancel()
+			delete(d.workers, pos)
+		}
+	}
+	for key, cancel := range d.asking {
+		if !asked[key] {
+			cancel()
+			delete(d.asking, key)
+		}
+	}
+}
+
+// employ sees to it that an action has its worker.
+func (d *driver) employ(ctx context.Context, a *stages.Action) {
+	w := d.workers[a.Pos]
+	if w != nil && w.a.Attempt == a.Attempt {
+		w.round = d.round
+		return
+	}
+	if w != nil {
+		w.cancel()
+	}
+	next := &worker{
+		d: d, a: d.assignment(a), observe: a.Type == stages.Observe, before: w,
+		done: make(chan struct{}), round: d.round,
+	}
+	wctx, cancel := context.WithCancel(ctx)
+	next.cancel = cancel
+	d.workers[a.Pos] = next
+	go next.run(wctx)
+}
+
+func (d *driver) assignment(a *stages.Action) Assignment {
+	return Assignment{
+		Placement: d.rec.Run.Placement, Run: d.name, RunUID: d.rec.Run.UID,
+		Epoch: d.rec.Lease.Epoch, Attempt: a.Attempt,
+		Cluster:  placement.Cluster{Name: a.Cluster, UID: a.UID},
+		Revision: a.Revision, AllowCoOwnership: d.coOwnership,
+	}
+}
+
+// rest ends everything the driver has going and waits for it.
+func (d *driver) rest() {
+	for _, w := range d.workers {
+		w.cancel()
+	}
+	for _, cancel := range d.asking {
+		cancel()
+	}
+	for _, w := range d.workers {
+		<-w.done
+	}
+}
+
+func (w *worker) run(ctx context.Context) {
+	defer close(w.done)
+	defer w.cancel()
+	if w.before != nil {
+		<-w.before.done
+		w.before = nil
+	}
+	if w.observe || w.update(ctx) {
+		w.watch(ctx)
+	}
+}
+
+// update carries the attempt out and tells whether to go on observing.
+func (w *worker) update(ctx context.Context) bool {
+	sent := false
+	for wait := reachFirst; ; wait = min(2*wait, reachMost) {
+		r, err := w.call(ctx, w.d.e.updater.Update)
+		r.Sent = r.Sent || sent
+		sent = r.Sent
+		if ctx.Err() != nil {
+			return false
+		}
+		switch {
+		case err == nil:
+			w.send(ctx, w.observation(r))
+			return !r.Failed
+		case errors.Is(err, backend.ErrFenced):
+			w.fence(err)
+			return false
+		case errors.Is(err, backend.ErrPermanent):
+			w.send(ctx, w.failure(r, err))
+			return false
+		}
+		w.send(ctx, w.unreachable(r, err))
+		if !sleep(ctx, wait) {
+			return false
+		}
+	}
+}
+
+// watch observes the cluster whenever it may have changed.
+func (w *worker) watch(ctx context.Context) {
+	for _, err := range watchUpdates(ctx, w.d.e.updater, w.a, w.d.e.cfg.Poll) {
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			var r Report
+			if r, err = w.call(ctx, w.d.e.updater.Observe); err == nil {
+				w.news(ctx, w.observation(r))
+				continue
+			}
+		}
+		if errors.Is(err, backend.ErrFenced) {
+			w.fence(err)
+			return
+		}
+		w.news(ctx, w.unreachable(Report{Sent: true}, err))
+	}
+}
+
+// call does one thing to the cluster, in its turn.
+func (w *worker) call(ctx context.Context, do func(context.Context, Assignment) (Report, error)) (Report, error) {
+	leave, err := w.d.e.lanes.enter(ctx, w.a.Cluster.Name)
+	if err != nil {
+		return Report{}, err
+	}
+	r, err := do(ctx, w.a)
+	leave(err)
+	return r, err
+}
+
+// news sends an observation that differs from the last one.
+func (w *worker) news(ctx context.Context, o stages.Observation) {
+	if o != w.last {
+		w.send(ctx, o)
+	}
+}
+
+func (w *worker) send(ctx context.Context, o stages.Observation) {
+	w.last = o
+	select {
+	case w.d.inbox <- o:
+	case <-ctx.Done():
+	}
+}
+
+func (w *worker) fence(err error) {
+	select {
+	case w.d.fenced <- err:
+	default:
+	}
+}
+
+func (w *worker) observation(r Report) stages.Observation {
+	return stages.Observation{
+		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Applied: r.Applied,
+		Unchanged: r.Unchanged, Revision: r.Revision, Current: r.Current, Healthy: r.Healthy,
+		Failed: r.Failed, Message: r.Message,
+	}
+}
+
+func (w *worker) failure(r Report, err error) stages.Observation {
+	o := w.observation(r)
+	o.Failed, o.Permanent, o.Message = true, true, err.Error()
+	return o
+}
+
+func (w *worker) unreachable(r Report, err error) stages.Observation {
+	return stages.Observation{
+		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Unreachable: true, Message: err.Error(),
+	}
+}
+
+// sleep waits, and tells whether ctx has not ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// ask puts a request to the authority until the run no longer asks, and
+// returns what the request is known by.
+func (d *driver) ask(ctx context.Context, r *approval.Request) string {
+	key := commandID("", r)
+	if d.e.cfg.Authority == nil || d.asking[key] != nil {
+		return key
+	}
+	actx, cancel := context.WithCancel(ctx)
+	d.asking[key] = cancel
+	go d.consult(actx, *r)
+	return key
+}
+
+// commandID identifies the answer of somebody to a request.
+func commandID(by string, r *approval.Request) string {
+	return digestText(r.RunUID, r.Stage, string(r.When), itoa(r.Attempt), by)
+}
+
+// consult asks the authority until it has answered.
+func (d *driver) consult(ctx context.Context, r approval.Request) {
+	e := d.e
+	for wait := e.cfg.Poll; ; wait = min(2*wait, 10*e.cfg.Poll) {
+		answer, err := guarded(ctx, "authority", e.cfg.CallTimeout, func(ctx context.Context) (approval.Decision, error) {
+			return e.cfg.Authority.Decide(ctx, r)
+		})
+		if err != nil && ctx.Err() == nil {
+			e.log.Warn("the authority did not answer", "request", r.Name, "error", err)
+		}
+		if err == nil && answer.Verdict != "" {
+			answer.At, answer.Binding = e.now(), r.Binding
+			c := stages.Command{ID: commandID(answer.By.Name, &r), Verb: stages.Decide, By: answer.By, At: answer.At, Decision: &answer}
+			if err := e.putCommand(ctx, r.RunUID, c); err != nil {
+				e.log.Warn("an answer was not stored", "request", r.Name, "error", err)
+			}
+		}
+		if !sleep(ctx, wait) {
+			return
+		}
+	}
+}

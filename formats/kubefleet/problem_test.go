@@ -1,0 +1,211 @@
+package kubefleet_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+)
+
+// problems checks what Read says is wrong with a text, one line each.
+func problems(t *testing.T, text string, want ...string) {
+	t.Helper()
+	_, err := kubefleet.Read(strings.NewReader(text), "f.yaml")
+	var got kubefleet.Problems
+	if !errors.As(err, &got) {
+		t.Fatalf("error = %v, want %q\ninput:\n%s", err, want, text)
+	}
+	for i, p := range got {
+		if i >= len(want) || !strings.Contains(p.Error(), want[i]) {
+			t.Errorf("problem %d = %v\nwant all of %q", i, p, want)
+		}
+	}
+	if len(got) < len(want) {
+		t.Errorf("problems:\n%v\nwant %q", err, want)
+	}
+}
+
+func TestProblemsOfStrategies(t *testing.T) {
+	const id = "ClusterStagedUpdateStrategy/x: spec.stages[0]."
+	for text, want := range map[string]string{
+		"maxConcurency: 1":                                      "f.yaml:7: " + id + "maxConcurency: unknown field; known are afterStageTasks, beforeStageTasks, labelSelector, maxConcurrency, name, sortingLabelKey",
+		"maxConcurrency: 0":                                     "f.yaml:7: " + id + "maxConcurrency: Invalid value",
+		"maxConcurrency: 101%":                                  id + "maxConcurrency: Invalid value",
+		"maxConcurrency: 0%":                                    id + "maxConcurrency: Invalid value",
+		"maxConcurrency: '3'":                                   id + "maxConcurrency: Invalid value",
+		"maxConcurrency: 3.5":                                   id + "maxConcurrency: must be a number of at least 1, or a percentage",
+		"maxConcurrency: 99999999999":                           id + "maxConcurrency: must be at most 2147483647",
+		"maxConcurrency: 99999999999999999999":                  id + "maxConcurrency: ",
+		"labelSelector: []":                                     id + "labelSelector: must be an object, not a list",
+		"labelSelector: {matchLabels: {a: 1}}":                  id + `labelSelector.matchLabels.a: must be a string, not an integer; write "1"`,
+		"labelSelector: {matchLabels: {a: yes}}":                id + `labelSelector.matchLabels.a: is true or false in old YAML`,
+		"labelSelector: {matchLabels: {a: x y}}":                id + "labelSelector.matchLabels",
+		"labelSelector: {matchExpressions: [{key: a}]}":         id + "labelSelector.matchExpressions[0].operator: is required",
+		"sortingLabelKey: 'a b'":                                id + "sortingLabelKey: Invalid value",
+		"sortingLabelKey: ''":                                   id + "sortingLabelKey: must be the key of a label",
+		"name: two":                                             "f.yaml:7: " + id + "name: is there already, on line 6",
+		"afterStageTasks: {type: Approval}":                     id + "afterStageTasks: must be a list, not an object",
+		"afterStageTasks: [{type: Manual}]":                     id + `afterStageTasks[0].type: must be TimedWait or Approval, not "Manual"`,
+		"afterStageTasks: [{waitTime: 1m}]":                     id + "afterStageTasks[0].type: is required",
+		"afterStageTasks: [{type: TimedWait}]":                  id + "afterStageTasks[0].waitTime: Required value",
+		"afterStageTasks: [{type: Approval, waitTime: 1m}]":     id + "afterStageTasks[0].waitTime: Forbidden",
+		"afterStageTasks: [{type: Approval}, {type: Approval}]": id + "afterStageTasks[1].type: Duplicate value",
+		"beforeStageTasks: [{type: TimedWait, waitTime: 1m}]":   id + "beforeStageTasks[0].type: TimedWait is not allowed before a stage",
+		"groups: []":                                            id + "groups: unknown field",
+		"<<: {name: two}":                                       "spec.stages[0]: merge keys (<<) are not read",
+		"1: two":                                                "spec.stages[0]: keys must be strings",
+	} {
+		t.Run(text, func(t *testing.T) { problems(t, stage(text), want) })
+	}
+	names := fmt.Sprintf(header, "ClusterStagedUpdateStrategy") + "spec:\n  stages: [{name: A}, {name: b}, {name: b}, {name: remove}, {}]\n"
+	problems(t, names, "stages[4].name: is required", "stages[0].name: Invalid", "stages[2].name: Duplicate", "stages[3].name: Invalid")
+	problems(t, fmt.Sprintf(header, "ClusterStagedUpdateStrategy")+"spec: {stages: []}\n", "spec.stages: Required value")
+	problems(t, fmt.Sprintf(header, "ClusterStagedUpdateStrategy"), "ClusterStagedUpdateStrategy/x: spec: is required")
+}
+
+func TestProblemsOfRuns(t *testing.T) {
+	const ok = "placementName: p\nstagedRolloutStrategyName: s\n"
+	for text, want := range map[string]string{
+		"placementName: p":                                 "f.yaml:5: ClusterStagedUpdateRun/x: spec.stagedRolloutStrategyName: is required",
+		ok + "resourceSnapshotIndex: 1":                    `f.yaml:7: ClusterStagedUpdateRun/x: spec.resourceSnapshotIndex: must be a string, not an integer; write "1"`,
+		ok + "resourceSnapshotIndex: '-1'":                 `"-1" must be an integer of at least 0 in quotes`,
+		ok + "resourceSnapshotIndex: '+1'":                 `"+1" must be an integer`,
+		ok + "resourceSnapshotIndex: latest":               `"latest" must be an integer`,
+		ok + "resourceSnapshotIndex: '1.5'":                `"1.5" must be an integer`,
+		ok + "resourceSnapshotIndex: '99999999999'":        `must be an integer`,
+		ok + "state: Running":                              `spec.state: must be Initialize or Run or Stop, not "Running"`,
+		ok + "suspend: true":                               "spec.suspend: unknown field",
+		"placementName: 'A'\nstagedRolloutStrategyName: s": "spec.placementName: \"A\": a lowercase RFC 1123 label",
+		"placementName: [a]\nstagedRolloutStrategyName: s": "spec.placementName: must be a string, not a list",
+	} {
+		t.Run(text, func(t *testing.T) { problems(t, run(text), want) })
+	}
+}
+
+// What Slipway does not do yet is an error, never ignored.
+func TestProblemsOfPlacements(t *testing.T) {
+	for text, want := range map[string]string{
+		"policy: {placementType: PickN, numberOfClusters: 3}":                                          "spec.policy.placementType: PickN is not supported yet; write PickAll or PickFixed\nspec.policy.numberOfClusters: is not supported yet",
+		"policy: {placementType: Any}":                                                                 "spec.policy.placementType: must be PickAll or PickFixed or PickN",
+		"policy: {tolerations: [{key: a}]}":                                                            "spec.policy.tolerations: is not supported yet",
+		"policy: {topologySpreadConstraints: []}":                                                      "spec.policy.topologySpreadConstraints: is not supported yet",
+		"policy: {placementType: PickFixed}":                                                           "spec.policy.clusterNames: Required",
+		"policy: {placementType: PickFixed, clusterNames: [a, a, B]}":                                  "spec.policy.clusterNames[1]: Duplicate\nspec.policy.clusterNames[2]: Invalid",
+		"policy: {clusterNames: [a]}":                                                                  "spec.policy.clusterNames: Forbidden",
+		"policy: {affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}}": "preferredDuringSchedulingIgnoredDuringExecution: is not supported yet",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {}}]}}}}":                 "clusterSelectorTerms[0].propertySelector: is not supported yet",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {-: a}}}]}}}}": "clusterSelectorTerms[0].labelSelector.matchLabels: Invalid",
+		"strategy: {type: Recreate}":                                         "spec.strategy.type: must be External or RollingUpdate",
+		"strategy: {type: External, rollingUpdate: {maxSurge: 1}}":           "spec.strategy.rollingUpdate: goes with the type RollingUpdate only",
+		"strategy: {applyStrategy: {type: ReportDiff}}":                      "spec.strategy.applyStrategy.type: ReportDiff is not supported yet",
+		"strategy: {applyStrategy: {whenToApply: IfNotDrifted}}":             "whenToApply: IfNotDrifted is not supported yet; write Always",
+		"strategy: {applyStrategy: {whenToTakeOver: Never}}":                 "whenToTakeOver: Never is not supported yet",
+		"strategy: {applyStrategy: {comparisonOption: FullComparison}}":      "comparisonOption: FullComparison is not supported yet",
+		"strategy: {applyStrategy: {comparisonOption: Half}}":                "comparisonOption: must be PartialComparison or FullComparison",
+		"strategy: {applyStrategy: {allowCoOwnership: 1}}":                   "allowCoOwnership: must be true or false, not an integer",
+		"strategy: {applyStrategy: {serverSideApplyConfig: {force: false}}}": "serverSideApplyConfig.force: false is not supported yet",
+		"strategy: {deleteStrategy: {propagationPolicy: Abandon}}":           "deleteStrategy.propagationPolicy: Abandon is not supported yet",
+		"strategy: {reportBackStrategy: {type: Mirror}}":                     "reportBackStrategy.type: Mirror is not supported yet",
+		"revisionHistoryLimit: 0":                                            "spec.revisionHistoryLimit: must be from 1 to 1000, not 0",
+		"revisionHistoryLimit: 1001":                                         "spec.revisionHistoryLimit: must be from 1 to 1000",
+		"revisionHistoryLimit: ten":                                          "spec.revisionHistoryLimit: must be an integer, not a string",
+		"statusReportingScope: NamespaceAccessible":                          "statusReportingScope: NamespaceAccessible is not supported yet",
+	} {
+		t.Run(text, func(t *testing.T) { problems(t, crp(text), strings.Split(want, "\n")...) })
+	}
+	selectors := fmt.Sprintf(header, "ClusterResourcePlacement") + "spec:\n  resourceSelectors:\n" +
+		"  - {kind: Namespace}\n  - {version: v1, kind: Namespace, name: a, labelSelector: {}}\n  - {version: v1, kind: Namespace, selectionScope: NamespaceOnly}\n"
+	problems(t, selectors, "f.yaml:6: ClusterResourcePlacement/x: spec.resourceSelectors[0].version: is required",
+		"f.yaml:7: ClusterResourcePlacement/x: spec.resourceSelectors[1].labelSelector: Forbidden", "f.yaml:8: ")
+}
+
+func TestProblemsOfOverrides(t *testing.T) {
+	const cro = "apiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourceOverride\nmetadata: {name: o}\nspec:\n"
+	const sel = "  clusterResourceSelectors: [{group: '', version: v1, kind: Namespace, name: ns}]\n"
+	for text, want := range map[string]string{
+		sel + "  policy: {overrideRules: []}\n": "f.yaml:6: ClusterResourceOverride/o: spec.policy.overrideRules: Required",
+		sel + "  policy:\n    overrideRules:\n    - jsonPatchOverrides:\n      - {op: add, path: /kind, value: 1}\n":                             "f.yaml:9: ClusterResourceOverride/o: spec.policy.overrideRules[0].jsonPatchOverrides[0].path: Forbidden",
+		sel + "  policy: {overrideRules: [{jsonPatchOverrides: [{op: copy, path: /a}]}]}\n":                                                      "jsonPatchOverrides[0].op: must be add or remove or replace",
+		sel + "  policy: {overrideRules: [{overrideType: Merge}]}\n":                                                                             "overrideRules[0].overrideType: must be JSONPatch or Delete",
+		sel + "  placement: {name: p, scope: Namespaced}\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                 "spec.placement.scope: Namespaced is not supported yet",
+		"  clusterResourceSelectors: [{version: v1, kind: Namespace, labelSelector: {}}]\n  policy: {overrideRules: [{overrideType: Delete}]}\n": "clusterResourceSelectors[0].labelSelector: an override selects by name\nclusterResourceSelectors[0].name: is required",
+		"  resourceSelectors: []\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                                         "spec.clusterResourceSelectors: is required\nspec.resourceSelectors: unknown field",
+	} {
+		t.Run(text, func(t *testing.T) { problems(t, cro+text, strings.Split(want, "\n")...) })
+	}
+	ro := strings.Replace(cro, "ClusterResource", "Resource", 1) + "  resourceSelectors: [{group: '', version: v1, kind: ConfigMap, name: cm}]\n  policy: {overrideRules: [{overrideType: Delete}]}\n"
+	problems(t, ro, "ResourceOverride/o: metadata.namespace: is required")
+}
+
+func TestProblemsOfDocuments(t *testing.T) {
+	ns := "apiVersion: v1\nkind: Namespace\nmetadata: {name: ns}\n"
+	bomb := ns + "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'j'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat("*"+string(c-1)+",", 10), ","))
+	}
+	for name, tc := range map[string]struct{ text, want string }{
+		"list":             {"- a\n- b\n", "f.yaml:1: must be an object with apiVersion and kind, not a list; separate documents by ---"},
+		"scalar":           {"---\nhello\n", "f.yaml:2: must be an object"},
+		"no kind":          {"metadata: {name: a}\n", "f.yaml:1: a: apiVersion: must be a string, and not empty\nf.yaml:1: a: kind: must be"},
+		"no name":          {"apiVersion: v1\nkind: ConfigMap\n", "f.yaml:1: ConfigMap: metadata.name: must be a string"},
+		"twice":            {ns + "---\n" + ns, "f.yaml:5: Namespace/ns: metadata.name: is there already, in the document on line 1"},
+		"duplicate key":    {ns + "a: 1\nb: 2\na: 3\n", "f.yaml:6: Namespace/ns: a: is there already, on line 4"},
+		"version":          {"apiVersion: placement.kubernetes-fleet.io/v2\nkind: ClusterResourcePlacement\nmetadata: {name: ns}\n", "f.yaml:1: ClusterResourcePlacement/ns: apiVersion: the version is not known; known are v1, v1alpha1, v1beta1"},
+		"other kind":       {fmt.Sprintf(header, "StagedUpdateRun"), "f.yaml:2: StagedUpdateRun/x: kind: this kind is not read"},
+		"namespace":        {strings.Replace(stage("labelSelector: {}"), "name: x", "name: x, namespace: y", 1), "f.yaml:3: ClusterStagedUpdateStrategy/x: metadata.namespace: a ClusterStagedUpdateStrategy is cluster-scoped"},
+		"metadata":         {strings.Replace(stage("labelSelector: {}"), "name: x", "name: x, lables: {}", 1), "metadata.lables: unknown field"},
+		"name":             {strings.Replace(stage("labelSelector: {}"), "name: x", "name: X", 1), `metadata.name: "X": a lowercase RFC 1123 label`},
+		"top":              {stage("labelSelector: {}") + "sepc: {}\n", "f.yaml:8: ClusterStagedUpdateStrategy/x: sepc: unknown field; known are apiVersion, kind, metadata, spec, status"},
+		"tab":              {ns + "---\na:\n\tb: c\n", "f.yaml:6: is not YAML"},
+		"tag":              {ns + "a: !!binary aGk=\n", "f.yaml:4: Namespace/ns: a: has the YAML tag !!binary"},
+		"infinite":         {ns + "a: .inf\n", "Namespace/ns: a: must be a finite number"},
+		"huge":             {ns + "a: 18446744073709551615\n", "Namespace/ns: a: does not fit into 64 bits"},
+		"alias bomb":       {bomb, "f.yaml:1: the document holds more than 1048576 values"},
+		"alias of itself":  {ns + "a: &a [*a]\n", "f.yaml:1: the document is nested deeper than 100 levels, or holds an alias of itself"},
+		"deep":             {ns + "a: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "nested deeper than 100 levels"},
+		"unknown anchor":   {ns + "a: *b\n", "is not YAML: unknown anchor"},
+		"taints":           {"apiVersion: cluster.kubernetes-fleet.io/v1\nkind: MemberCluster\nmetadata: {name: m}\nspec: {taints: [{key: a}]}\n", "f.yaml:4: MemberCluster/m: spec.taints: is not supported yet"},
+		"cluster's labels": {"apiVersion: cluster.kubernetes-fleet.io/v1\nkind: MemberCluster\nmetadata: {name: m, labels: {a: 1, b: 'x y'}}\n", "f.yaml:3: MemberCluster/m: metadata.labels.a: must be a string\nf.yaml:3: MemberCluster/m: metadata.labels: Invalid"},
+	} {
+		t.Run(name, func(t *testing.T) { problems(t, tc.text, strings.Split(tc.want, "\n")...) })
+	}
+}
+
+// T18: a poisoned duration is an error of its document, which stops neither
+// the program nor the documents around it.
+func TestT18PoisonedDurations(t *testing.T) {
+	good := strings.ReplaceAll(stage("afterStageTasks: [{type: TimedWait, waitTime: 8760h}]"), "name: x", "name: good")
+	for _, wait := range []string{
+		"-1h", "0s", "0", "''", "null", "8760h1ns", "9999999h", "2562048h", "99999999999999999999h", "1", "60", "1d", "1m 1s", "PT1M", "[]", "{}", "1e9h", "NaN", "~",
+	} {
+		t.Run(wait, func(t *testing.T) {
+			text := stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]")
+			d, err := kubefleet.Read(strings.NewReader(text+"---\n"+good+"---\na: [\n---\n"+run("placementName: x\nstagedRolloutStrategyName: good")), "f.yaml")
+			var p kubefleet.Problems
+			if !errors.As(err, &p) || len(p) != 2 || p[0].Field != "spec.stages[0].afterStageTasks[0].waitTime" || p[0].Line != 7 || p[0].Name != "x" {
+				t.Errorf("error = %v, want one about waitTime and one about syntax", err)
+			}
+			if len(d.Strategies) != 1 || d.Strategies[0].Name != "good" || len(d.Runs) != 1 {
+				t.Errorf("read %d strategies and %d runs, want the good ones", len(d.Strategies), len(d.Runs))
+			}
+		})
+	}
+}
+
+// Errors repeat nothing of what other objects hold.
+func TestProblemsTellNoContents(t *testing.T) {
+	_, err := kubefleet.Read(strings.NewReader("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  a: !x hunter2\n  b: hunter2\n  b: hunter2\n"), "f")
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("error = %v", err)
+	}
+}
+
+func TestProblemsAreBounded(t *testing.T) {
+	_, err := kubefleet.Read(strings.NewReader(strings.Repeat("a: [\n---\n", 5000)), "f")
+	var p kubefleet.Problems
+	if !errors.As(err, &p) || len(p) != 1001 || !strings.Contains(p[1000].Text, "4000 problems more") {
+		t.Errorf("%d problems, want 1000 and a count", len(p))
+	}
+}

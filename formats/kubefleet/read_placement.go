@@ -1,0 +1,167 @@
+package kubefleet
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// requiredTerms is where a placement's required selectors stand.
+const requiredTerms = "spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms"
+
+func (d *document) placement() (fleet.Placement, Rollout) {
+	p, rollout := fleet.Placement{Name: d.name}, RollingUpdate
+	d.read(false, nil, func(v value) {
+		v.object(fields{
+			"resourceSelectors": func(v value) {
+				v.list(func(v value) { p.Selectors = append(p.Selectors, v.resourceSelector()) })
+			},
+			"policy":               func(v value) { p.Policy = v.policy() },
+			"strategy":             func(v value) { rollout = v.rollout(&p) },
+			"revisionHistoryLimit": func(v value) { p.HistoryLimit = v.historyLimit() },
+			"statusReportingScope": func(v value) {
+				v.supported([]string{"ClusterScopeOnly"}, []string{"NamespaceAccessible"})
+			},
+		}, "resourceSelectors")
+	}, "spec")
+	d.check(snapshot.ValidateSelectors(p.Selectors, field.NewPath("spec", "resourceSelectors")).ToAggregate(), func(s string) string { return s })
+	d.check(p.Policy.Validate(), policyPath)
+	return p, rollout
+}
+
+// policyPath is where a field of placement.Policy stands.
+func policyPath(noun string) string {
+	rest, ok := strings.CutPrefix(noun, "required[")
+	if !ok {
+		return "spec.policy." + noun
+	}
+	index, inner, _ := strings.Cut(rest, "]")
+	return requiredTerms + "[" + index + "].labelSelector" + inner
+}
+
+func (v value) resourceSelector() snapshot.Selector {
+	var s snapshot.Selector
+	v.object(fields{
+		"group":         func(v value) { s.Group = v.str() },
+		"version":       func(v value) { s.Version = v.str() },
+		"kind":          func(v value) { s.Kind = v.str() },
+		"name":          func(v value) { s.Name = v.str() },
+		"labelSelector": func(v value) { s.LabelSelector = v.labelSelector() },
+		"selectionScope": func(v value) {
+			v.supported([]string{"NamespaceWithResources"}, []string{"NamespaceOnly", "NamespaceWithResourceSelectors"})
+		},
+	}, "version", "kind")
+	return s
+}
+
+func (v value) historyLimit() int {
+	n, ok := v.integer()
+	if ok && (n < 1 || n > 1000) {
+		v.fail("must be from 1 to 1000, not %d", n)
+	}
+	return int(n)
+}
+
+func (v value) policy() placement.Policy {
+	var p placement.Policy
+	v.object(fields{
+		"placementType": func(v value) {
+			p.Type = placement.Type(v.supported([]string{"PickAll", "PickFixed"}, []string{"PickN"}))
+		},
+		"clusterNames":              func(v value) { p.ClusterNames = v.strings() },
+		"affinity":                  func(v value) { v.affinity(&p) },
+		"numberOfClusters":          unsupported,
+		"topologySpreadConstraints": unsupported,
+		"tolerations":               unsupported,
+	})
+	return p
+}
+
+func (v value) affinity(p *placement.Policy) {
+	required := func(v value) {
+		v.object(fields{"clusterSelectorTerms": func(v value) {
+			v.list(func(v value) { v.requiredTerm(p) })
+		}}, "clusterSelectorTerms")
+	}
+	v.object(fields{"clusterAffinity": func(v value) {
+		v.object(fields{
+			"requiredDuringSchedulingIgnoredDuringExecution":  required,
+			"preferredDuringSchedulingIgnoredDuringExecution": unsupported,
+		})
+	}})
+}
+
+// requiredTerm reads a term; one that asks for nothing matches every cluster,
+// like an empty selector.
+func (v value) requiredTerm(p *placement.Policy) {
+	i := len(p.Required)
+	p.Required = append(p.Required, metav1.LabelSelector{})
+	v.object(fields{
+		"labelSelector":    func(v value) { p.Required[i] = *v.labelSelector() },
+		"propertySelector": unsupported,
+		"propertySorter":   unsupported,
+	})
+}
+
+// rollout reads spec.strategy.
+func (v value) rollout(p *fleet.Placement) Rollout {
+	rollout := RollingUpdate
+	v.object(fields{
+		"type":          func(v value) { rollout = Rollout(v.oneOf(string(External), string(RollingUpdate))) },
+		"rollingUpdate": value.rollingUpdate,
+		"applyStrategy": func(v value) { v.applyStrategy(p) },
+		"deleteStrategy": func(v value) {
+			v.object(fields{"propagationPolicy": func(v value) { v.supported([]string{"Delete"}, []string{"Abandon"}) }})
+		},
+		"reportBackStrategy": func(v value) {
+			v.object(fields{
+				"type":        func(v value) { v.supported([]string{"Disabled"}, []string{"Mirror"}) },
+				"destination": unsupported,
+			})
+		},
+	})
+	if settings, ok := v.get("rollingUpdate"); ok && rollout == External && !settings.isNull() {
+		settings.fail("goes with the type RollingUpdate only; leave it out")
+	}
+	return rollout
+}
+
+// rollingUpdate reads the settings of a rolling update, which Slipway does not
+// do, to find what is wrong with them.
+func (v value) rollingUpdate() {
+	v.object(fields{
+		"maxUnavailable":           func(v value) { v.scalar() },
+		"maxSurge":                 func(v value) { v.scalar() },
+		"unavailablePeriodSeconds": func(v value) { v.integer() },
+	})
+}
+
+// applyStrategy reads how objects are applied. Slipway applies on the server,
+// which does what either type asks for.
+func (v value) applyStrategy(p *fleet.Placement) {
+	v.object(fields{
+		"type": func(v value) {
+			v.supported([]string{"ClientSideApply", "ServerSideApply"}, []string{"ReportDiff"})
+		},
+		"comparisonOption": func(v value) { v.supported([]string{"PartialComparison"}, []string{"FullComparison"}) },
+		"whenToApply":      func(v value) { v.supported([]string{"Always"}, []string{"IfNotDrifted"}) },
+		"whenToTakeOver":   func(v value) { v.supported([]string{"Always"}, []string{"IfNoDiff", "Never"}) },
+		"allowCoOwnership": func(v value) { p.AllowCoOwnership = v.boolean() },
+		"serverSideApplyConfig": func(v value) {
+			v.object(fields{"force": value.force})
+		},
+	})
+}
+
+// force reads whether to take fields over from other managers, which Slipway
+// always does.
+func (v value) force() {
+	if !v.boolean() && !v.doc.broken[v.path] {
+		v.fail("false is not supported yet; write true")
+	}
+}

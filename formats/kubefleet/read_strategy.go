@@ -1,0 +1,108 @@
+package kubefleet
+
+import (
+	"math"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// maxWait is the longest time a stage may wait.
+const maxWait = 365 * 24 * time.Hour
+
+func (d *document) strategy() stages.Strategy {
+	s := stages.Strategy{Name: d.name}
+	d.read(false, nil, func(v value) {
+		v.object(fields{"stages": func(v value) {
+			v.list(func(v value) { s.Stages = append(s.Stages, v.stage()) })
+		}}, "stages")
+	}, "spec")
+	d.check(s.Validate(), func(noun string) string {
+		if noun == "name" {
+			return "metadata.name"
+		}
+		return "spec." + noun
+	})
+	return s
+}
+
+func (v value) stage() stages.Stage {
+	var s stages.Stage
+	v.object(fields{
+		"name":             func(v value) { s.Name = v.str() },
+		"labelSelector":    func(v value) { s.Selector = v.labelSelector() },
+		"sortingLabelKey":  func(v value) { s.SortKey = v.sortKey() },
+		"maxConcurrency":   func(v value) { s.MaxConcurrency = v.intOrPercent() },
+		"beforeStageTasks": func(v value) { v.list(func(v value) { s.Before = append(s.Before, v.beforeTask()) }) },
+		"afterStageTasks":  func(v value) { v.list(func(v value) { s.After = append(s.After, v.task()) }) },
+	}, "name")
+	return s
+}
+
+func (v value) sortKey() string {
+	s := v.str()
+	if s == "" && !v.doc.broken[v.path] {
+		v.fail("must be the key of a label; leave it out to order clusters by name")
+	}
+	return s
+}
+
+// intOrPercent reads a number or a percentage, the range of which the strategy
+// checks.
+func (v value) intOrPercent() *intstr.IntOrString {
+	x, ok := v.scalar()
+	if !ok {
+		return nil
+	}
+	var out intstr.IntOrString
+	switch x := x.(type) {
+	case int64:
+		if x < math.MinInt32 || x > math.MaxInt32 {
+			v.fail("must be at most %d", math.MaxInt32)
+			return nil
+		}
+		out = intstr.FromInt32(int32(x))
+	case string:
+		out = intstr.FromString(clip(x))
+	default:
+		v.fail(`must be a number of at least 1, or a percentage in the form "25%%", not %s`, v.describe())
+		return nil
+	}
+	return &out
+}
+
+// beforeTask reads a task before a stage, where KubeFleet knows no waiting.
+func (v value) beforeTask() stages.Task {
+	t := v.task()
+	if kind, ok := v.get("type"); ok && t.Type == stages.TimedWait {
+		kind.fail("TimedWait is not allowed before a stage; write Approval, or wait after the stage before")
+	}
+	return t
+}
+
+func (v value) task() stages.Task {
+	var t stages.Task
+	v.object(fields{
+		"type": func(v value) {
+			t.Type = stages.TaskType(v.oneOf(string(stages.TimedWait), string(stages.Approval)))
+		},
+		"waitTime": func(v value) { t.Wait = v.wait() },
+	}, "type")
+	return t
+}
+
+// wait reads a duration of more than 0 and at most 365 days.
+func (v value) wait() time.Duration {
+	s := v.str()
+	if v.doc.broken[v.path] {
+		return 0
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d <= 0 || d > maxWait {
+		v.fail("%q must be a duration of more than 0 and at most 365 days (8760h), such as 30s, 1m or 1h30m", clip(s))
+		return 0
+	}
+	return d
+}

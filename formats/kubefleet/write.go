@@ -1,0 +1,220 @@
+package kubefleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"go.yaml.in/yaml/v3"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/placement"
+)
+
+const apiVersion = placementGroup + "/v1beta1"
+
+// manifest is a document that is to be written.
+type manifest map[string]any
+
+// newManifest returns a document of one of KubeFleet's kinds.
+func newManifest(kind, namespace, name string, spec map[string]any) manifest {
+	metadata := map[string]any{"name": name}
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	return manifest{"apiVersion": apiVersion, "kind": kind, "metadata": metadata, "spec": spec}
+}
+
+// Write returns all documents as YAML: objects, clusters, placements,
+// overrides, strategies and runs, in this order. Reading it gives the same
+// documents. The error names every field that the format cannot express.
+func Write(d Documents) ([]byte, error) {
+	var w writer
+	for _, o := range d.Objects {
+		w.object(o)
+	}
+	for _, c := range d.Clusters {
+		w.cluster(c)
+	}
+	w.placements(d)
+	for _, o := range d.Overrides {
+		w.override(o)
+	}
+	for _, s := range d.Strategies {
+		w.strategy(s)
+	}
+	for _, r := range d.Runs {
+		w.run(r)
+	}
+	return w.yaml()
+}
+
+// WriteRun returns the run as YAML.
+func WriteRun(r Run) ([]byte, error) {
+	var w writer
+	w.run(r)
+	return w.yaml()
+}
+
+// WriteCluster returns the cluster as the YAML of a MemberCluster. KubeFleet
+// wants a spec.identity too, which Slipway does not know. The format has no
+// place for a UID, so one is an error.
+func WriteCluster(c placement.Cluster) ([]byte, error) {
+	var w writer
+	w.cluster(c)
+	return w.yaml()
+}
+
+// WriteOverride returns the override as YAML.
+func WriteOverride(o Override) ([]byte, error) {
+	var w writer
+	w.override(o)
+	return w.yaml()
+}
+
+// writer collects documents and what is wrong with them.
+type writer struct {
+	docs []manifest
+	errs []error
+}
+
+// add takes a document, or what is wrong with what it stands for.
+func (w *writer) add(m manifest, errs field.ErrorList) {
+	if len(errs) > 0 {
+		name := m["metadata"].(map[string]any)["name"]
+		w.errs = append(w.errs, fmt.Errorf("%v/%v: %w", m["kind"], name, errs.ToAggregate()))
+		return
+	}
+	w.docs = append(w.docs, m)
+}
+
+// yaml returns the documents, separated by ---.
+func (w *writer) yaml() ([]byte, error) {
+	if len(w.errs) > 0 {
+		return nil, errors.Join(w.errs...)
+	}
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	for _, m := range w.docs {
+		if err := e.Encode(node(map[string]any(m))); err != nil {
+			return nil, fmt.Errorf("%v: has no YAML form", m["kind"])
+		}
+	}
+	if err := e.Close(); err != nil {
+		return nil, fmt.Errorf("writing YAML: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func (w *writer) run(r Run) {
+	spec := map[string]any{"placementName": r.Placement, "stagedRolloutStrategyName": r.StrategyName, "state": string(r.State)}
+	errs := nameErrors("name", r.Name)
+	errs = append(errs, nameErrors("placement", r.Placement)...)
+	errs = append(errs, nameErrors("strategyName", r.StrategyName)...)
+	if r.Index != nil {
+		spec["resourceSnapshotIndex"] = fmt.Sprint(*r.Index)
+		if *r.Index < 0 {
+			errs = append(errs, field.Invalid(field.NewPath("index"), *r.Index, "must be at least 0"))
+		}
+	}
+	switch r.State {
+	case Initialize, RunState, Stop:
+	default:
+		errs = append(errs, field.NotSupported(field.NewPath("state"), r.State, []State{Initialize, RunState, Stop}))
+	}
+	w.add(newManifest("ClusterStagedUpdateRun", "", r.Name, spec), errs)
+}
+
+func (w *writer) cluster(c placement.Cluster) {
+	m := newManifest("MemberCluster", "", c.Name, map[string]any{})
+	m["apiVersion"] = clusterGroup + "/v1beta1"
+	errs := nameErrors("name", c.Name)
+	errs = append(errs, metav1validation.ValidateLabels(c.Labels, field.NewPath("labels"))...)
+	if c.UID != "" {
+		errs = append(errs, inexpressible("uid"))
+	}
+	if len(c.Labels) > 0 {
+		m["metadata"].(map[string]any)["labels"] = plainTree(c.Labels)
+	}
+	w.add(m, errs)
+}
+
+func (w *writer) override(o Override) {
+	kind, selectors := "ClusterResourceOverride", "clusterResourceSelectors"
+	if o.Namespace != "" {
+		kind, selectors = "ResourceOverride", "resourceSelectors"
+	}
+	spec := map[string]any{selectors: plainTree(o.Selectors)}
+	if o.Placement != "" {
+		spec["placement"] = map[string]any{"name": o.Placement}
+	}
+	errs := fieldErrors(o.Validate())
+	if o.Placement != "" {
+		errs = append(errs, nameErrors("placement", o.Placement)...)
+	}
+	if len(errs) == 0 { // only valid values have a tree
+		spec["policy"] = map[string]any{"overrideRules": plainTree(o.Rules)}
+	}
+	w.add(newManifest(kind, o.Namespace, o.Name, spec), errs)
+}
+
+func (w *writer) placements(d Documents) {
+	linked := link(d.Placements, d.Overrides)
+	for i, p := range d.Placements {
+		var errs field.ErrorList
+		if !reflect.DeepEqual(linked[i].Overrides, p.Overrides) {
+			errs = append(errs, field.Invalid(field.NewPath("overrides"), field.OmitValueType{},
+				"must be those of Documents.Overrides that concern the placement"))
+		}
+		w.placement(p, d.Rollouts[p.Name], errs)
+	}
+}
+
+func nameErrors(path, name string) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range validation.IsDNS1123Label(name) {
+		errs = append(errs, field.Invalid(field.NewPath(path), clip(name), msg))
+	}
+	return errs
+}
+
+func inexpressible(path string) *field.Error {
+	return field.Forbidden(field.NewPath(path), "the format has no place for it")
+}
+
+// fieldErrors returns the field errors of what a noun's Validate returned.
+func fieldErrors(err error) field.ErrorList {
+	var agg utilerrors.Aggregate
+	if !errors.As(err, &agg) {
+		return nil
+	}
+	var list field.ErrorList
+	for _, e := range agg.Errors() {
+		var fe *field.Error
+		if errors.As(e, &fe) {
+			list = append(list, fe)
+		}
+	}
+	return list
+}
+
+// plainTree returns x by its JSON tags as maps, lists and scalars; nil if it
+// has no JSON form.
+func plainTree(x any) any {
+	b, err := json.Marshal(x)
+	if err != nil {
+		return nil
+	}
+	var tree any
+	if err := utiljson.Unmarshal(b, &tree); err != nil {
+		return nil
+	}
+	return tree
+}

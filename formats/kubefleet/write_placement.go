@@ -1,0 +1,207 @@
+package kubefleet
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// WritePlacement returns the placement as YAML, with spec.strategy.type
+// External, and behind it a document for each of its overrides, bound to the
+// placement. Reading it gives the same placement. The error names every field
+// that the format cannot express.
+func WritePlacement(p fleet.Placement) ([]byte, error) {
+	var w writer
+	w.placement(p, External, nil)
+	for _, o := range p.Overrides {
+		w.override(Override{Override: o, Placement: p.Name})
+	}
+	return w.yaml()
+}
+
+// WriteStrategy returns the strategy as YAML. The error names every field that
+// the format cannot express: groups, budgets, removal, profile and timing,
+// and what a gate asks of approvals.
+func WriteStrategy(s stages.Strategy) ([]byte, error) {
+	var w writer
+	w.strategy(s)
+	return w.yaml()
+}
+
+func (w *writer) placement(p fleet.Placement, rollout Rollout, errs field.ErrorList) {
+	strategy := map[string]any{"type": string(rollout)}
+	if p.AllowCoOwnership {
+		strategy["applyStrategy"] = map[string]any{"allowCoOwnership": true}
+	}
+	spec := map[string]any{"resourceSelectors": plainTree(p.Selectors), "strategy": strategy}
+	if p.HistoryLimit != 0 {
+		spec["revisionHistoryLimit"] = int64(p.HistoryLimit)
+	}
+	if policy := policyTree(p.Policy); len(policy) > 0 {
+		spec["policy"] = policy
+	}
+	errs = append(errs, placementErrors(p)...)
+	if rollout != External && rollout != RollingUpdate {
+		errs = append(errs, field.NotSupported(field.NewPath("rollouts"), rollout, []Rollout{External, RollingUpdate}))
+	}
+	w.add(newManifest("ClusterResourcePlacement", "", p.Name, spec), errs)
+}
+
+func placementErrors(p fleet.Placement) field.ErrorList {
+	errs := nameErrors("name", p.Name)
+	errs = append(errs, snapshot.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
+	for _, e := range fieldErrors(p.Policy.Validate()) {
+		e.Field = "policy." + e.Field
+		errs = append(errs, e)
+	}
+	if p.HistoryLimit < 0 || p.HistoryLimit > 1000 {
+		errs = append(errs, field.Invalid(field.NewPath("historyLimit"), p.HistoryLimit, "must be from 1 to 1000, or 0 for the default"))
+	}
+	if cmp.Or(p.Admission, stages.QueueRun) != stages.QueueRun {
+		errs = append(errs, inexpressible("admission"))
+	}
+	return errs
+}
+
+func policyTree(p placement.Policy) map[string]any {
+	tree := map[string]any{}
+	if p.Type != "" {
+		tree["placementType"] = string(p.Type)
+	}
+	if len(p.ClusterNames) > 0 {
+		tree["clusterNames"] = plainTree(p.ClusterNames)
+	}
+	if len(p.Required) > 0 {
+		terms := make([]any, len(p.Required))
+		for i := range p.Required {
+			terms[i] = map[string]any{"labelSelector": selectorTree(&p.Required[i])}
+		}
+		required := map[string]any{"clusterSelectorTerms": terms}
+		tree["affinity"] = map[string]any{"clusterAffinity": map[string]any{
+			"requiredDuringSchedulingIgnoredDuringExecution": required,
+		}}
+	}
+	return tree
+}
+
+func selectorTree(s *metav1.LabelSelector) any { return plainTree(s) }
+
+func (w *writer) strategy(s stages.Strategy) {
+	list := make([]any, len(s.Stages))
+	for i := range s.Stages {
+		list[i] = stageTree(&s.Stages[i])
+	}
+	errs := append(fieldErrors(s.Validate()), strategyErrors(&s)...)
+	if s.Name == "" {
+		errs = append(errs, nameErrors("name", s.Name)...)
+	}
+	w.add(newManifest("ClusterStagedUpdateStrategy", "", s.Name, map[string]any{"stages": list}), errs)
+}
+
+func stageTree(s *stages.Stage) map[string]any {
+	tree := map[string]any{"name": s.Name}
+	if s.Selector != nil {
+		tree["labelSelector"] = selectorTree(s.Selector)
+	}
+	if s.SortKey != "" {
+		tree["sortingLabelKey"] = s.SortKey
+	}
+	if s.MaxConcurrency != nil {
+		tree["maxConcurrency"] = plainTree(s.MaxConcurrency)
+	}
+	if len(s.Before) > 0 {
+		tree["beforeStageTasks"] = taskTrees(s.Before)
+	}
+	if len(s.After) > 0 {
+		tree["afterStageTasks"] = taskTrees(s.After)
+	}
+	return tree
+}
+
+func taskTrees(tasks []stages.Task) []any {
+	list := make([]any, len(tasks))
+	for i, t := range tasks {
+		tree := map[string]any{"type": string(t.Type)}
+		if t.Type == stages.TimedWait {
+			tree["waitTime"] = waitTime(t.Wait)
+		}
+		list[i] = tree
+	}
+	return list
+}
+
+// waitTime prints a duration in hours, minutes and seconds, which are the
+// units that KubeFleet reads.
+func waitTime(d time.Duration) string {
+	if d < time.Second {
+		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
+	}
+	return d.String()
+}
+
+// strategyErrors names what the format has no place for.
+func strategyErrors(s *stages.Strategy) field.ErrorList {
+	var errs field.ErrorList
+	for _, f := range []struct {
+		path string
+		set  bool
+	}{
+		{"unassigned", cmp.Or(s.Unassigned, stages.UnassignedError) != stages.UnassignedError},
+		{"profile", cmp.Or(s.Profile, stages.Staged) != stages.Staged},
+		{"attempts", s.Attempts != 0},
+		{"backoff", s.Backoff != 0},
+		{"maxBackoff", s.MaxBackoff != 0},
+		{"progressDeadline", s.ProgressDeadline != 0},
+		{"minHealthy", s.MinHealthy != 0},
+		{"removal.maxConcurrency", s.Removal.MaxConcurrency != nil},
+		{"removal.deadline", s.Removal.Deadline != 0},
+		{"removal.beforeStageTasks", len(s.Removal.Before) > 0},
+		{"removal.afterStageTasks", len(s.Removal.After) > 0},
+	} {
+		if f.set {
+			errs = append(errs, inexpressible(f.path))
+		}
+	}
+	for i := range s.Stages {
+		errs = append(errs, stageErrors(&s.Stages[i], "stages["+strconv.Itoa(i)+"]")...)
+	}
+	return errs
+}
+
+func stageErrors(s *stages.Stage, path string) field.ErrorList {
+	var errs field.ErrorList
+	if len(s.Groups) > 0 {
+		errs = append(errs, inexpressible(path+".groups"))
+	}
+	if s.MaxFailures != nil {
+		errs = append(errs, inexpressible(path+".maxFailures"))
+	}
+	for i, t := range s.Before {
+		at := path + ".beforeStageTasks[" + strconv.Itoa(i) + "]"
+		if t.Type == stages.TimedWait {
+			errs = append(errs, inexpressible(at+".type"))
+		}
+		errs = append(errs, approvalErrors(t.Approval, at)...)
+	}
+	for i, t := range s.After {
+		errs = append(errs, approvalErrors(t.Approval, path+".afterStageTasks["+strconv.Itoa(i)+"]")...)
+	}
+	return errs
+}
+
+// approvalErrors allows the policy that an Approval has without one.
+func approvalErrors(p *approval.Policy, path string) field.ErrorList {
+	if p == nil || len(p.Quorums) == 0 && !p.ForbidStarter && p.Expires == 0 {
+		return nil
+	}
+	return field.ErrorList{inexpressible(path + ".approval")}
+}

@@ -1,0 +1,91 @@
+package arch
+
+// module is the path of the root module.
+const module = "github.com/slipway-dev/slipway"
+
+// area is a part of the tree and what its files may depend on. The row with
+// the longest path that contains a package is the package's area.
+type area struct {
+	// path is a directory relative to the module, for it and all below it.
+	path string
+	// uses are the parts of this module that may be imported, each a
+	// directory, or with /... at the end a directory and all below it.
+	uses []string
+	// testUses are what only test files may import besides.
+	testUses []string
+	// core marks a pure package: no I/O, clock, environment, randomness or
+	// goroutine, and of others' modules only those in third.
+	core  bool
+	third []string
+	// bars are packages of the standard library that the area does without.
+	bars []string
+	// program marks main programs and test rigs, which own their process.
+	program bool
+	// cluster marks those who may talk to a Kubernetes API server.
+	cluster bool
+}
+
+var (
+	apimachinery = []string{"k8s.io/apimachinery"}
+	ground       = []string{"placement", "snapshot", "drift", "approval"}
+	// tried are implementations that tests run against instead of mocks.
+	tried  = []string{"backend/memory", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
+	engine = with(ground, "stages", "backend", "fleet")
+	// withoutIO are barred from the packages that do no I/O.
+	withoutIO = []string{
+		"os", "net", "log", "math/rand", "math/rand/v2", "crypto/rand", "syscall", "unsafe",
+		"testing", "database/sql", "plugin", "runtime/debug",
+	}
+)
+
+// areas is the picture of ARCHITECTURE.md as a table. A package that no row
+// contains is a violation.
+var areas = []area{
+	{path: "placement", core: true, third: with(apimachinery, "github.com/evanphx/json-patch/v5")},
+	{path: "snapshot", core: true, third: apimachinery},
+	{path: "drift", core: true, third: with(apimachinery, "sigs.k8s.io/structured-merge-diff/v4")},
+	{path: "approval", core: true, third: apimachinery},
+	{path: "stages", core: true, third: apimachinery, uses: ground, bars: []string{"context", "sync", "sync/atomic"}},
+	{path: "backend", uses: ground, testUses: tried},
+	{path: "backend/memory", uses: with(ground, "backend"), testUses: tried},
+	{path: "backend/faulty", uses: with(ground, "backend"), testUses: tried},
+	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
+	{path: "backend/bolt", uses: with(ground, "stages", "backend"), testUses: tried},
+	{path: "backend/kube", uses: with(ground, "stages", "backend"), testUses: tried, cluster: true},
+	{path: "fleet", uses: with(ground, "stages", "backend"), testUses: tried},
+	{path: "formats", uses: engine, testUses: with(tried, "formats/...")},
+	{path: "hub", uses: with(engine, "backend/kube"), testUses: with(tried, "formats/..."), cluster: true},
+	{path: "examples", uses: with(engine, "backend/...", "formats/...", "hub", "internal/kubeenv"), program: true, cluster: true},
+	{path: "internal/arch"},
+	{path: "internal/deps"},
+	{path: "internal/kubeenv", program: true, cluster: true},
+}
+
+// clusterModules talk to API servers or bring what does.
+var clusterModules = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/kubernetes", "k8s.io/apiserver"}
+
+// hostModules change or print through state that belongs to the whole process
+// as soon as they are imported or used.
+var hostModules = []string{"flag", "expvar", "net/http/pprof", "k8s.io/klog", "k8s.io/klog/v2", "github.com/golang/glog"}
+
+// hostNames are names by which a library would take over its host's process:
+// its end, its signals, its output, its defaults, its environment.
+var hostNames = map[string][]string{
+	"os":            {"Exit", "Stdin", "Stdout", "Stderr", "Args", "Setenv", "Unsetenv", "Clearenv", "Chdir"},
+	"os/signal":     {"Notify", "NotifyContext", "Ignore", "Reset", "Stop"},
+	"net/http":      {"DefaultClient", "DefaultTransport", "DefaultServeMux", "Get", "Head", "Post", "PostForm", "Handle", "HandleFunc", "ListenAndServe", "ListenAndServeTLS"},
+	"log":           {"Fatal", "Fatalf", "Fatalln", "Panic", "Panicf", "Panicln", "Print", "Printf", "Println", "SetOutput", "SetFlags", "SetPrefix", "Default"},
+	"log/slog":      {"SetDefault", "SetLogLoggerLevel"},
+	"fmt":           {"Print", "Printf", "Println"},
+	"runtime":       {"GOMAXPROCS"},
+	"runtime/debug": {"SetGCPercent", "SetMemoryLimit", "SetMaxStack", "SetMaxThreads", "SetPanicOnFault"},
+}
+
+// clockNames read the clock or wait for it.
+var clockNames = map[string][]string{
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"},
+}
+
+func with(list []string, more ...string) []string {
+	return append(append([]string{}, list...), more...)
+}

@@ -1,0 +1,60 @@
+package placement_test
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/placement"
+)
+
+func ExampleResolve() {
+	clusters := []placement.Cluster{
+		{Name: "member3", Labels: map[string]string{"environment": "canary"}},
+		{Name: "member2", Labels: map[string]string{"environment": "staging"}},
+		{Name: "member1", Labels: map[string]string{"environment": "canary"}},
+	}
+	canaries := placement.Policy{Required: []metav1.LabelSelector{{MatchLabels: map[string]string{"environment": "canary"}}}}
+	decision, err := placement.Resolve(canaries, clusters)
+	fmt.Println(decision.Clusters, err)
+
+	named := placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1", "member9", "member8"}}
+	_, err = placement.Resolve(named, clusters)
+	fmt.Println(err)
+	// Output:
+	// [member1 member3] <nil>
+	// placement policy: clusterNames: not in the inventory: member8, member9; a PickFixed policy names clusters that exist
+}
+
+func ExampleRender() {
+	cm := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"namespace": "shop", "name": "settings"},
+		"data":     map[string]any{"region": "none"},
+	}}
+	override := placement.Override{
+		Name: "region", Namespace: "shop",
+		Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "ConfigMap", Name: "settings"}},
+		Rules: []placement.Rule{{
+			ClusterSelector: &placement.ClusterSelector{}, // every cluster
+			Patches: []placement.Patch{{
+				Op: placement.OpReplace, Path: "/data/region",
+				Value: json.RawMessage(`"${MEMBER-CLUSTER-LABEL-KEY-region}"`),
+			}},
+		}},
+	}
+	objs, overrides := []*unstructured.Unstructured{cm}, []placement.Override{override}
+	for _, c := range []placement.Cluster{{Name: "a", Labels: map[string]string{"region": "north"}}, {Name: "b"}} {
+		out, err := placement.Render(objs, overrides, c)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		fmt.Println(out[0].Object["data"])
+	}
+	// Output:
+	// map[region:north]
+	// cluster b: ConfigMap shop/settings: override shop/region: overrideRules[0]: jsonPatchOverrides[0]: replace /data/region: the cluster has no label "region", which the value asks for
+}

@@ -1,0 +1,89 @@
+package placement
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Override changes objects, or leaves them out, for the clusters that its
+// rules select. The words are those of KubeFleet's ClusterResourceOverride and
+// ResourceOverride.
+type Override struct {
+	// Name is a DNS label, unique among the overrides of its namespace.
+	Name string `json:"name"`
+	// Namespace is where a namespaced override stands; it selects objects of
+	// that namespace only. Empty makes the override cluster-wide: it selects
+	// cluster-scoped objects, and a Namespace that it selects stands for
+	// itself and every object in it.
+	Namespace string `json:"namespace,omitempty"`
+	// Selectors name the objects, at least one.
+	Selectors []ObjectSelector `json:"resourceSelectors"`
+	// Rules are applied in order, each to the outcome of the one before; at
+	// least one.
+	Rules []Rule `json:"overrideRules"`
+}
+
+// ObjectSelector names one object.
+type ObjectSelector struct {
+	// Group is empty for the core API group.
+	Group   string `json:"group"`
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
+}
+
+// RuleType says what a [Rule] does to the objects.
+type RuleType string
+
+// The types of a rule.
+const (
+	// JSONPatch changes the objects. It is the default.
+	JSONPatch RuleType = "JSONPatch"
+	// Delete leaves the objects out.
+	Delete RuleType = "Delete"
+)
+
+// Rule says what an override does on the clusters it selects.
+type Rule struct {
+	// ClusterSelector picks the clusters: nil none, one without terms all.
+	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
+	// Type is JSONPatch when empty.
+	Type RuleType `json:"overrideType,omitempty"`
+	// Patches are the operations of a JSONPatch rule, at least one, in order.
+	Patches []Patch `json:"jsonPatchOverrides,omitempty"`
+}
+
+// ClusterSelector picks the clusters that match at least one of its terms; one
+// without terms picks all.
+type ClusterSelector struct {
+	Terms []ClusterTerm `json:"clusterSelectorTerms"`
+}
+
+// ClusterTerm picks clusters by their labels: a nil selector none, an empty
+// one all.
+type ClusterTerm struct {
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+}
+
+// PatchOp is the operation of a [Patch].
+type PatchOp string
+
+// The operations of RFC 6902 that an override may use.
+const (
+	OpAdd     PatchOp = "add"
+	OpRemove  PatchOp = "remove"
+	OpReplace PatchOp = "replace"
+)
+
+// Patch is an operation of RFC 6902.
+type Patch struct {
+	Op PatchOp `json:"op"`
+	// Path is a JSON pointer (RFC 6901). It cannot lead to kind, apiVersion,
+	// status, or metadata other than labels and annotations.
+	Path string `json:"path"`
+	// Value is JSON, and absent for remove. In its strings,
+	// ${MEMBER-CLUSTER-NAME} stands for the cluster's name and
+	// ${MEMBER-CLUSTER-LABEL-KEY-<key>} for the value of one of its labels.
+	Value json.RawMessage `json:"value,omitempty"`
+}

@@ -1,0 +1,134 @@
+package placement
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Validate returns everything that is wrong with the policy, or nil. The error
+// is an [k8s.io/apimachinery/pkg/util/errors.Aggregate] of *[field.Error].
+func (p Policy) Validate() error {
+	errs := p.validateType()
+	errs = append(errs, validateNames(p.ClusterNames, field.NewPath("clusterNames"))...)
+	for i := range p.Required {
+		errs = append(errs, validateSelector(&p.Required[i], field.NewPath("required").Index(i))...)
+	}
+	return errs.ToAggregate()
+}
+
+// validateType checks the type and which fields go with it.
+func (p Policy) validateType() field.ErrorList {
+	names, required := field.NewPath("clusterNames"), field.NewPath("required")
+	switch p.Type {
+	case "", PickAll:
+		if len(p.ClusterNames) > 0 {
+			return field.ErrorList{field.Forbidden(names, "only a PickFixed policy names clusters")}
+		}
+		return nil
+	case PickFixed:
+		return p.validateFixed(names, required)
+	}
+	return field.ErrorList{field.NotSupported(field.NewPath("placementType"), p.Type, []Type{PickAll, PickFixed})}
+}
+
+func (p Policy) validateFixed(names, required *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(p.ClusterNames) == 0 {
+		errs = append(errs, field.Required(names, "a PickFixed policy names at least one cluster"))
+	}
+	if len(p.Required) > 0 {
+		errs = append(errs, field.Forbidden(required, "only a PickAll policy selects clusters by label"))
+	}
+	return errs
+}
+
+// ValidateClusters returns everything that is wrong with an inventory, or nil:
+// names that are not DNS labels, and names that stand in it more than once.
+// Each name is told once, whatever the order of the clusters.
+func ValidateClusters(clusters []Cluster) error {
+	return checkNames(byName(clusters)).ToAggregate()
+}
+
+// checkNames checks clusters that are sorted by name.
+func checkNames(sorted []*Cluster) field.ErrorList {
+	var errs field.ErrorList
+	for i, n := 0, 1; i < len(sorted); i, n = i+n, 1 {
+		name := sorted[i].Name
+		for i+n < len(sorted) && sorted[i+n].Name == name {
+			n++
+		}
+		errs = append(errs, checkName(name, n)...)
+	}
+	return errs
+}
+
+// checkName checks a name that stands n times in the inventory.
+func checkName(name string, n int) field.ErrorList {
+	path := field.NewPath("clusters").Key(clip(name)).Child("name")
+	errs := validateName(name, path)
+	if n > 1 {
+		dup := field.Duplicate(path, clip(name))
+		dup.Detail = fmt.Sprintf("%d clusters have this name; names are unique in the fleet", n)
+		errs = append(errs, dup)
+	}
+	return errs
+}
+
+// validateNames checks that names are DNS labels and that none is there twice.
+func validateNames(names []string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := make(map[string]bool, len(names))
+	for i, name := range names {
+		errs = append(errs, validateName(name, path.Index(i))...)
+		if seen[name] {
+			errs = append(errs, field.Duplicate(path.Index(i), clip(name)))
+		}
+		seen[name] = true
+	}
+	return errs
+}
+
+// validateName checks that name is a DNS label. The loop is there because the
+// regular expression takes longer than the rest of [Resolve].
+func validateName(name string, path *field.Path) field.ErrorList {
+	if isLabel(name) {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, msg := range validation.IsDNS1123Label(name) {
+		errs = append(errs, field.Invalid(path, clip(name), msg))
+	}
+	return errs
+}
+
+// isLabel tells whether s is a DNS label as RFC 1123 has it.
+func isLabel(s string) bool {
+	if s == "" || len(s) > validation.DNS1123LabelMaxLength {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		inner := c == '-' && i > 0 && i < len(s)-1
+		if !inner && (c < 'a' || c > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+func validateSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, path)
+}
+
+// clip bounds what an error repeats of its input.
+func clip(s string) string {
+	const limit = 64
+	if len(s) <= limit {
+		return s
+	}
+	return s[:limit] + "..."
+}

@@ -1,0 +1,151 @@
+package placement
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const (
+	variablePrefix      = "${MEMBER-CLUSTER-"
+	nameVariable        = "NAME"
+	labelVariablePrefix = "LABEL-KEY-"
+)
+
+// value is the compiled value of a patch.
+type value struct {
+	raw json.RawMessage
+	// tree is raw decoded, where it has variables, and nil otherwise.
+	tree any
+}
+
+// compileValue checks the variables of a value. It does not repeat the value
+// in its errors, because the value may be that of a Secret.
+func compileValue(raw json.RawMessage) (value, error) {
+	tree, err := decodeNumbers(raw)
+	if err != nil {
+		return value{}, err
+	}
+	found := false
+	_, err = mapStrings(tree, func(s string) (string, error) {
+		return substitute(s, func(variable string) (string, error) {
+			found = true
+			return "", checkVariable(variable)
+		})
+	})
+	if err != nil || !found {
+		tree = nil
+	}
+	return value{raw: raw, tree: tree}, err
+}
+
+// render returns the value for a cluster. What is put in for a variable is not
+// looked at again, so a label cannot bring in variables of its own.
+func (v value) render(c *Cluster) (json.RawMessage, error) {
+	if v.tree == nil {
+		return v.raw, nil
+	}
+	tree, err := mapStrings(v.tree, func(s string) (string, error) {
+		return substitute(s, func(variable string) (string, error) { return lookup(variable, c) })
+	})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(tree)
+}
+
+// decodeNumbers decodes JSON without rounding its numbers.
+func decodeNumbers(raw []byte) (any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var tree any
+	if err := d.Decode(&tree); err != nil {
+		return nil, errors.New("must be JSON")
+	}
+	return tree, nil
+}
+
+// mapStrings returns a copy of a JSON tree with f applied to every string that
+// is a value.
+func mapStrings(tree any, f func(string) (string, error)) (any, error) {
+	var err error
+	switch t := tree.(type) {
+	case string:
+		return f(t)
+	case []any:
+		out := make([]any, len(t))
+		for i := range t {
+			if out[i], err = mapStrings(t[i], f); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case map[string]any:
+		out := make(map[string]any, len(t))
+		for _, k := range slices.Sorted(maps.Keys(t)) { // so that the error is always the same one
+			if out[k], err = mapStrings(t[k], f); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	}
+	return tree, nil
+}
+
+// substitute replaces the variables of s in one pass. A variable is told to f
+// without its prefix.
+func substitute(s string, f func(variable string) (string, error)) (string, error) {
+	var out strings.Builder
+	for {
+		before, rest, found := strings.Cut(s, variablePrefix)
+		out.WriteString(before)
+		if !found {
+			return out.String(), nil
+		}
+		variable, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			return "", errors.New(`the variable ` + variablePrefix + ` has no closing "}"`)
+		}
+		replacement, err := f(variable)
+		if err != nil {
+			return "", err
+		}
+		out.WriteString(replacement)
+		s = after
+	}
+}
+
+// checkVariable checks that a variable is one that exists.
+func checkVariable(variable string) error {
+	if variable == nameVariable {
+		return nil
+	}
+	key, ok := strings.CutPrefix(variable, labelVariablePrefix)
+	if !ok {
+		return fmt.Errorf("unknown variable %s%s}; there are %s%s} and %s%s<key>}", variablePrefix, clip(variable),
+			variablePrefix, nameVariable, variablePrefix, labelVariablePrefix)
+	}
+	if msgs := validation.IsQualifiedName(key); len(msgs) > 0 {
+		return fmt.Errorf("variable with label key %q: %s", clip(key), strings.Join(msgs, "; "))
+	}
+	return nil
+}
+
+// lookup returns what a variable that passed checkVariable stands for.
+func lookup(variable string, c *Cluster) (string, error) {
+	if variable == nameVariable {
+		return c.Name, nil
+	}
+	key := strings.TrimPrefix(variable, labelVariablePrefix)
+	v, ok := c.Labels[key]
+	if !ok {
+		return "", fmt.Errorf("the cluster has no label %q, which the value asks for", key)
+	}
+	return v, nil
+}

@@ -1,0 +1,150 @@
+package snapshot
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Clean returns a copy of obj without what the cluster it was read from owns:
+//
+//   - status, and in metadata resourceVersion, generation, uid, selfLink,
+//     creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds,
+//     managedFields, ownerReferences and finalizers;
+//   - the annotations kubectl.kubernetes.io/last-applied-configuration and
+//     deployment.kubernetes.io/revision;
+//   - of a Service clusterIP and clusterIPs unless None, healthCheckNodePort and
+//     the nodePort of each port;
+//   - of a Job without manualSelector the controller-uid labels and their
+//     selector;
+//   - creationTimestamp in the templates of workloads.
+//
+// A map that this empties is dropped; one that was empty before stays. Labels,
+// other annotations and all of spec stay, also the spec.finalizers of a
+// Namespace.
+//
+// The copy shares with obj every map and list that is the same in both. Neither
+// may be changed in place afterwards. Cleaning twice is the same as once.
+func Clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	if obj == nil || obj.Object == nil {
+		return &unstructured.Unstructured{}
+	}
+	out := maps.Clone(obj.Object)
+	delete(out, "status")
+	cleanMetadata(out)
+	switch id := idOf(out); id.Group {
+	case "":
+		if id.Kind == "Service" {
+			cleanService(out)
+		}
+	case "apps":
+		prune(out, []string{"spec", "template", "metadata"}, "creationTimestamp")
+	case "batch":
+		cleanBatch(out, id.Kind)
+	}
+	return &unstructured.Unstructured{Object: out}
+}
+
+func cleanMetadata(out map[string]any) {
+	prune(out, []string{"metadata"}, "resourceVersion", "generation", "uid", "selfLink",
+		"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+		"managedFields", "ownerReferences", "finalizers")
+	prune(out, []string{"metadata", "annotations"},
+		"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/revision")
+}
+
+func cleanBatch(out map[string]any, kind string) {
+	switch kind {
+	case "Job":
+		cleanJob(out)
+		prune(out, []string{"spec", "template", "metadata"}, "creationTimestamp")
+	case "CronJob":
+		prune(out, []string{"spec", "jobTemplate", "metadata"}, "creationTimestamp")
+		prune(out, []string{"spec", "jobTemplate", "spec", "template", "metadata"}, "creationTimestamp")
+	}
+}
+
+// cleanJob drops the selector that the API server generated from the Job's uid:
+// another cluster refuses it and generates its own.
+func cleanJob(out map[string]any) {
+	spec, _ := out["spec"].(map[string]any)
+	if manual, _ := spec["manualSelector"].(bool); manual {
+		return
+	}
+	for _, path := range [...][]string{
+		{"metadata", "labels"},
+		{"spec", "selector", "matchLabels"},
+		{"spec", "template", "metadata", "labels"},
+	} {
+		prune(out, path, "controller-uid", "batch.kubernetes.io/controller-uid")
+	}
+}
+
+func cleanService(out map[string]any) {
+	spec, _ := out["spec"].(map[string]any)
+	prune(out, []string{"spec"}, "healthCheckNodePort")
+	if spec["clusterIP"] != any("None") {
+		prune(out, []string{"spec"}, "clusterIP")
+	}
+	if ips, _ := spec["clusterIPs"].([]any); len(ips) == 0 || ips[0] != any("None") {
+		prune(out, []string{"spec"}, "clusterIPs")
+	}
+	cleanPorts(out)
+}
+
+// cleanPorts copies the list of ports only if one of them has a nodePort.
+func cleanPorts(out map[string]any) {
+	spec, _ := out["spec"].(map[string]any)
+	ports, _ := spec["ports"].([]any)
+	if !slices.ContainsFunc(ports, hasNodePort) {
+		return
+	}
+	ports = slices.Clone(ports)
+	for i, p := range ports {
+		if hasNodePort(p) {
+			port, _ := p.(map[string]any)
+			port = maps.Clone(port)
+			delete(port, "nodePort")
+			ports[i] = port
+		}
+	}
+	spec = maps.Clone(spec)
+	spec["ports"] = ports
+	out["spec"] = spec
+}
+
+func hasNodePort(p any) bool {
+	port, _ := p.(map[string]any)
+	_, ok := port["nodePort"]
+	return ok
+}
+
+// prune deletes keys from the map at path below m. It changes m itself, but
+// copies the maps on the path, and drops those it emptied.
+func prune(m map[string]any, path []string, keys ...string) {
+	if len(path) == 0 {
+		for _, k := range keys {
+			delete(m, k)
+		}
+		return
+	}
+	child, _ := m[path[0]].(map[string]any)
+	if !hasAny(child, path[1:], keys) {
+		return
+	}
+	child = maps.Clone(child)
+	prune(child, path[1:], keys...)
+	m[path[0]] = child
+	if len(child) == 0 {
+		delete(m, path[0])
+	}
+}
+
+// hasAny tells whether the map at path below m has one of keys.
+func hasAny(m map[string]any, path, keys []string) bool {
+	for _, field := range path {
+		m, _ = m[field].(map[string]any)
+	}
+	return slices.ContainsFunc(keys, func(k string) bool { _, ok := m[k]; return ok })
+}

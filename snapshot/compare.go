@@ -1,0 +1,46 @@
+package snapshot
+
+// Changes is what differs between two sets. The IDs are in the order of
+// application.
+type Changes struct {
+	// Added are only in the second set, Removed only in the first.
+	Added, Removed []ID
+	// Changed are in both with other content; an object that is written in
+	// another version is changed, under its new ID.
+	Changed []ID
+}
+
+// Empty tells whether nothing differs.
+func (c Changes) Empty() bool {
+	return len(c.Added)+len(c.Removed)+len(c.Changed) == 0
+}
+
+// Compare returns what became different from the items of one set to those of
+// another. Both are in the order of a [Set]; it takes time in proportion to
+// their lengths.
+func Compare(a, b []Item) Changes {
+	var c Changes
+	for len(a) > 0 && len(b) > 0 {
+		switch order := a[0].object().Compare(b[0].object()); {
+		case order < 0:
+			c.Removed, a = append(c.Removed, a[0].ID), a[1:]
+		case order > 0:
+			c.Added, b = append(c.Added, b[0].ID), b[1:]
+		default:
+			if a[0] != b[0] {
+				c.Changed = append(c.Changed, b[0].ID)
+			}
+			a, b = a[1:], b[1:]
+		}
+	}
+	c.Removed = appendIDs(c.Removed, a)
+	c.Added = appendIDs(c.Added, b)
+	return c
+}
+
+func appendIDs(ids []ID, items []Item) []ID {
+	for _, item := range items {
+		ids = append(ids, item.ID)
+	}
+	return ids
+}

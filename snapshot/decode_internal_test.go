@@ -1,0 +1,30 @@
+package snapshot
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// FuzzDecodePaths proves that the fast decoder takes exactly what the slow one
+// takes, and reads the same.
+func FuzzDecodePaths(f *testing.F) {
+	for _, s := range []string{
+		`{}`, `{"a":":\"\\\\","b":[1,2.5,{"c":null}]}`, `{"a":1,"a":2}`, `{"a":9223372036854775808}`, `null`, `[]`, `{} {}`, `{"\u0061":1,"a":":"}`,
+		strings.Repeat(`{"a":`, 127) + `{}` + strings.Repeat(`}`, 127), strings.Repeat(`{"a":`, 128) + `{}` + strings.Repeat(`}`, 128),
+		`{"a":` + strings.Repeat(`[`, 127) + strings.Repeat(`]`, 127) + `}`, `{"a":` + strings.Repeat(`[`, 128) + strings.Repeat(`]`, 128) + `}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		fast, ok := decodeFast(body)
+		slow, err := decodeSlow(body)
+		if ok != (err == nil) {
+			t.Fatalf("%q: fast %v, slow %v", body, ok, err)
+		}
+		if diff := cmp.Diff(slow, fast); ok && diff != "" {
+			t.Fatalf("%q (-slow +fast):\n%s", body, diff)
+		}
+	})
+}

@@ -1,0 +1,48 @@
+package snapshot
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+)
+
+// Digest returns the sha256 of b in lower-case hex.
+func Digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// DigestError says that something is not what its digest promises: it was
+// changed, cut short or mixed up on the way.
+type DigestError struct {
+	// Want is the digest that was asked for, Got that of what came.
+	Want, Got string
+}
+
+// Error names both digests.
+func (e *DigestError) Error() string {
+	return fmt.Sprintf("snapshot: content has the digest %s, want %s", e.Got, e.Want)
+}
+
+// Verify returns a [*DigestError] unless digest is the digest of body. Whoever
+// reads a body, a page or a root from a store calls it before using what was
+// read, and again before every apply.
+func Verify(body []byte, digest string) error {
+	if got := Digest(body); got != digest {
+		return &DigestError{Want: digest, Got: got}
+	}
+	return nil
+}
+
+// isDigest tells whether s has the form of a digest.
+func isDigest(s string) bool {
+	if len(s) != hex.EncodedLen(sha256.Size) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,163 @@
+package snapshot
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// applyOrder lists the kinds whose place in a set is known, one a line, first
+// to last. It is KubeFleet's list with CustomResourceDefinitions moved to the
+// front, so that they are there when their objects come. An object's rank is
+// the position of its kind in this text.
+const applyOrder = `
+PriorityClass.scheduling.k8s.io
+Namespace
+CustomResourceDefinition.apiextensions.k8s.io
+NetworkPolicy.networking.k8s.io
+ResourceQuota
+LimitRange
+PodDisruptionBudget.policy
+ServiceAccount
+Secret
+ConfigMap
+StorageClass.storage.k8s.io
+PersistentVolume
+PersistentVolumeClaim
+ClusterRole.rbac.authorization.k8s.io
+ClusterRoleBinding.rbac.authorization.k8s.io
+Role.rbac.authorization.k8s.io
+RoleBinding.rbac.authorization.k8s.io
+Service
+DaemonSet.apps
+Pod
+ReplicationController
+ReplicaSet.apps
+Deployment.apps
+HorizontalPodAutoscaler.autoscaling
+StatefulSet.apps
+Job.batch
+CronJob.batch
+IngressClass.networking.k8s.io
+Ingress.networking.k8s.io
+APIService.apiregistration.k8s.io
+`
+
+// admissionOrder lists the kinds that come after those nobody has ranked: a
+// webhook must not refuse objects while the server behind it is still starting.
+const admissionOrder = `
+MutatingWebhookConfiguration.admissionregistration.k8s.io
+ValidatingWebhookConfiguration.admissionregistration.k8s.io
+`
+
+// rank returns where a kind is applied, lower first.
+func rank(group, kind string) int {
+	line := "\n" + kind + "\n"
+	if group != "" {
+		line = "\n" + kind + "." + group + "\n"
+	}
+	if i := strings.Index(applyOrder, line); i >= 0 {
+		return i
+	}
+	if i := strings.Index(admissionOrder, line); i >= 0 {
+		return len(applyOrder) + 1 + i
+	}
+	return len(applyOrder)
+}
+
+// IDOf returns the name of an object. Parts that the object lacks, or that are
+// no strings, are empty.
+func IDOf(obj *unstructured.Unstructured) ID {
+	if obj == nil {
+		return ID{}
+	}
+	return idOf(obj.Object)
+}
+
+func idOf(obj map[string]any) ID {
+	meta, _ := obj["metadata"].(map[string]any)
+	id := ID{Version: text(obj, "apiVersion"), Kind: text(obj, "kind"), Namespace: text(meta, "namespace"), Name: text(meta, "name")}
+	if i := strings.LastIndexByte(id.Version, '/'); i >= 0 {
+		id.Group, id.Version = id.Version[:i], id.Version[i+1:]
+	}
+	return id
+}
+
+func text(m map[string]any, key string) string {
+	s, _ := m[key].(string)
+	return s
+}
+
+// String returns the name for people, for example "ConfigMap.v1
+// test-namespace/test-cm" or "Deployment.v1.apps test-namespace/web".
+func (id ID) String() string {
+	var b strings.Builder
+	b.WriteString(cmp.Or(id.Kind, "object"))
+	for _, part := range [...]string{id.Version, id.Group} {
+		if part != "" {
+			b.WriteString("." + part)
+		}
+	}
+	b.WriteByte(' ')
+	if id.Namespace != "" {
+		b.WriteString(id.Namespace + "/")
+	}
+	b.WriteString(cmp.Or(id.Name, "(no name)"))
+	return b.String()
+}
+
+// Compare returns -1, 0 or 1 as id is applied before, with or after other. Known
+// kinds come in the order of application: namespaces and definitions first, then
+// what workloads need, workloads, and webhooks at the very end; kinds without a
+// place of their own come just before the webhooks. Ties are decided by group,
+// kind, namespace, name and, last, version.
+func (id ID) Compare(other ID) int {
+	if id.Kind != other.Kind || id.Group != other.Group {
+		if c := cmp.Compare(rank(id.Group, id.Kind), rank(other.Group, other.Kind)); c != 0 {
+			return c
+		}
+	}
+	return id.compareText(other)
+}
+
+// compareText compares two names of equal rank.
+func (id ID) compareText(other ID) int {
+	if c := id.object().compareObject(other); c != 0 {
+		return c
+	}
+	return strings.Compare(id.Version, other.Version)
+}
+
+func (id ID) compareObject(other ID) int {
+	if c := strings.Compare(id.Group, other.Group); c != 0 {
+		return c
+	}
+	if c := strings.Compare(id.Kind, other.Kind); c != 0 {
+		return c
+	}
+	if c := strings.Compare(id.Namespace, other.Namespace); c != 0 {
+		return c
+	}
+	return strings.Compare(id.Name, other.Name)
+}
+
+// object returns the name without the version: the same object in a cluster.
+func (id ID) object() ID {
+	id.Version = ""
+	return id
+}
+
+// check says what an ID lacks to name an object.
+func (id ID) check() error {
+	switch {
+	case id.Version == "" || strings.Contains(id.Group, "/"):
+		return errors.New("apiVersion must be <version> or <group>/<version>")
+	case id.Kind == "":
+		return errors.New("kind is missing")
+	case id.Name == "":
+		return errors.New("metadata.name is missing")
+	}
+	return nil
+}

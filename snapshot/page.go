@@ -1,0 +1,233 @@
+package snapshot
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+)
+
+const (
+	// Format is the version of encoded pages and roots that this package
+	// writes, and the newest that it reads.
+	Format = 1
+
+	// maxPageItems limits a page; pageMask makes one of 64 names the last of
+	// its page.
+	maxPageItems = 256
+	pageMask     = 1<<6 - 1
+)
+
+// Page is a run of a set's items, stored under its digest.
+type Page struct {
+	// Digest is the sha256 of the encoded page, in hex.
+	Digest string
+	// Items has 1 to 256 items in the order of the set.
+	Items []Item
+}
+
+// Root names the pages of a set, in order. The digest of the encoded root is the
+// digest of the set.
+type Root struct {
+	Format int `json:"format"`
+	// Objects counts the items of all pages.
+	Objects int      `json:"objects"`
+	Pages   []string `json:"pages"`
+}
+
+// FormatError says that a document was written by a newer version of this
+// package. It was not read; use at least that version.
+type FormatError struct {
+	// Document is "page" or "root".
+	Document string
+	// Got is the format of the document, Known the newest that can be read.
+	Got, Known int
+}
+
+// Error says which format was found and which is known.
+func (e *FormatError) Error() string {
+	return fmt.Sprintf("snapshot: the %s has format %d, this version reads up to %d", e.Document, e.Got, e.Known)
+}
+
+// Pages cuts the items into pages. A page ends after an item whose name hashes
+// to a multiple of 64, or after 256 items. So an item that changes, comes or
+// goes changes the page it is in and, rarely, its neighbour, not those behind.
+func (s Set) Pages() []Page {
+	var pages []Page
+	for from, i := 0, 0; i < len(s.Items); i++ {
+		if i+1 == len(s.Items) || i+1-from == maxPageItems || endsPage(s.Items[i].ID) {
+			p := Page{Items: s.Items[from : i+1 : i+1]}
+			p.Digest = Digest(p.Encode())
+			pages, from = append(pages, p), i+1
+		}
+	}
+	return pages
+}
+
+// endsPage depends on the name alone, never on what stands before or after.
+func endsPage(id ID) bool {
+	var buf [256]byte
+	sum := sha256.Sum256(appendFields(buf[:0], id.Group, id.Version, id.Kind, id.Namespace, id.Name))
+	return sum[len(sum)-1]&pageMask == 0
+}
+
+// appendFields appends each field with its length before it, so that no two
+// lists of fields look the same.
+func appendFields(b []byte, fields ...string) []byte {
+	for _, f := range fields {
+		b = append(strconv.AppendInt(b, int64(len(f)), 10), ':')
+		b = append(b, f...)
+	}
+	return b
+}
+
+// Root returns the root of the set.
+func (s Set) Root() Root {
+	r := Root{Format: Format, Objects: len(s.Items), Pages: []string{}}
+	for _, p := range s.Pages() {
+		r.Pages = append(r.Pages, p.Digest)
+	}
+	return r
+}
+
+// Encode returns the page as JSON. The same items always give the same bytes.
+func (p Page) Encode() []byte {
+	b := make([]byte, 0, 32+len(p.Items)*208)
+	b = strconv.AppendInt(append(b, `{"format":`...), Format, 10)
+	b = append(b, `,"items":[`...)
+	for i, item := range p.Items {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendItem(b, item)
+	}
+	return append(b, "]}"...)
+}
+
+// appendItem writes an item as its JSON tags say.
+func appendItem(b []byte, item Item) []byte {
+	next := byte('{')
+	for _, f := range [...]struct{ key, value string }{
+		{"group", item.Group},
+		{"version", item.Version},
+		{"kind", item.Kind},
+		{"namespace", item.Namespace},
+		{"name", item.Name},
+		{"digest", item.Digest},
+	} {
+		if f.value == "" && (f.key == "group" || f.key == "namespace") {
+			continue
+		}
+		b = append(append(append(b, next, '"'), f.key...), `":`...)
+		b, next = appendString(b, f.value), ','
+	}
+	return append(b, '}')
+}
+
+// DecodePage reads an encoded page. It fills in Digest from the bytes, which the
+// caller compares with the root, or has compared already with [Verify]. A page
+// that [Page.Encode] would write in other bytes is refused: unknown, missing or
+// repeated fields, items that are unnamed, out of order or without a digest, too
+// many of them. A newer format is a [*FormatError].
+func DecodePage(body []byte) (Page, error) {
+	var doc struct {
+		Format int    `json:"format"`
+		Items  []Item `json:"items"`
+	}
+	if err := decodeStrict("page", body, &doc); err != nil {
+		return Page{}, err
+	}
+	p := Page{Digest: Digest(body), Items: doc.Items}
+	if err := checkItems(p.Items); err != nil {
+		return Page{}, fmt.Errorf("snapshot: page: %w", err)
+	}
+	return p, sameBytes("page", p.Encode(), body)
+}
+
+func checkItems(items []Item) error {
+	if len(items) == 0 || len(items) > maxPageItems {
+		return fmt.Errorf("items: there are %d, want 1 to %d", len(items), maxPageItems)
+	}
+	for i, item := range items {
+		if err := item.check(); err != nil {
+			return fmt.Errorf("items[%d]: %s: %w", i, item.ID, err)
+		}
+		if !isDigest(item.Digest) {
+			return fmt.Errorf("items[%d]: %s: digest must be a sha256 in lower-case hex", i, item.ID)
+		}
+		if i > 0 && items[i-1].object().Compare(item.object()) >= 0 {
+			return fmt.Errorf("items[%d]: %s must not come after %s", i, item.ID, items[i-1].ID)
+		}
+	}
+	return nil
+}
+
+// Encode returns the root as JSON. Equal roots give the same bytes.
+func (r Root) Encode() []byte {
+	b := strconv.AppendInt([]byte(`{"format":`), int64(r.Format), 10)
+	b = strconv.AppendInt(append(b, `,"objects":`...), int64(r.Objects), 10)
+	b = append(b, `,"pages":[`...)
+	for i, page := range r.Pages {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, page)
+	}
+	return append(b, "]}"...)
+}
+
+// DecodeRoot reads an encoded root. The caller has checked the bytes against the
+// digest of the set with [Verify]. A root that [Root.Encode] would write in
+// other bytes is refused, and so is one whose counts cannot be; a newer format is
+// a [*FormatError].
+func DecodeRoot(body []byte) (Root, error) {
+	var r Root
+	if err := decodeStrict("root", body, &r); err != nil {
+		return Root{}, err
+	}
+	if least, most := len(r.Pages), len(r.Pages)*maxPageItems; r.Objects < least || r.Objects > most {
+		return Root{}, fmt.Errorf("snapshot: root: objects: %d cannot be on %d pages, want %d to %d", r.Objects, len(r.Pages), least, most)
+	}
+	if i := slices.IndexFunc(r.Pages, func(p string) bool { return !isDigest(p) }); i >= 0 {
+		return Root{}, fmt.Errorf("snapshot: root: pages[%d] must be a sha256 in lower-case hex", i)
+	}
+	return r, sameBytes("root", r.Encode(), body)
+}
+
+// decodeStrict reads a document of a known format. The format is looked at
+// first: a newer one may have fields that this version does not know.
+func decodeStrict(document string, body []byte, into any) error {
+	var version struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(body, &version); err != nil {
+		return fmt.Errorf("snapshot: %s: %w", document, err)
+	}
+	if version.Format > Format {
+		return &FormatError{Document: document, Got: version.Format, Known: Format}
+	}
+	if version.Format < 1 {
+		return fmt.Errorf("snapshot: %s: format: %d is not a format, want 1 to %d", document, version.Format, Format)
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("snapshot: %s: %w", document, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("snapshot: %s: there is more after the document", document)
+	}
+	return nil
+}
+
+// sameBytes refuses a document that is not in the form this package writes.
+func sameBytes(document string, want, got []byte) error {
+	if !bytes.Equal(want, got) {
+		return fmt.Errorf("snapshot: %s: not in the form it is written in: a field is repeated, in another order or spaced", document)
+	}
+	return nil
+}

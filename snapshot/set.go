@@ -1,0 +1,102 @@
+package snapshot
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Capture freezes what the selectors pick from src: [Select], then [Clean], then
+// [NewSet]. The same objects give the same set, in whatever order src yields
+// them.
+func Capture(ctx context.Context, src Source, selectors []Selector) (Set, error) {
+	objs, err := Select(ctx, src, selectors)
+	if err != nil {
+		return Set{}, err
+	}
+	for i, obj := range objs {
+		objs[i] = Clean(obj)
+	}
+	return NewSet(objs)
+}
+
+// NewSet puts objects in the order of application (see [ID.Compare]) and in
+// canonical form (see [Canonical]), and digests them. The objects are taken as
+// they are: call [Clean] first for objects that come from a cluster. No objects
+// make an empty set.
+//
+// The error names every object that has no name, that is there twice (in
+// whatever version) or that has no canonical form.
+func NewSet(objs []*unstructured.Unstructured) (Set, error) {
+	entries, err := sorted(objs)
+	if err != nil {
+		return Set{}, err
+	}
+	s := Set{Items: make([]Item, 0, len(entries)), Bodies: make([][]byte, 0, len(entries))}
+	var enc encoder
+	var errs []error
+	for _, e := range entries {
+		body, err := enc.encode(e.obj)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		s.Bodies = append(s.Bodies, body)
+		s.Items = append(s.Items, Item{ID: e.id, Digest: Digest(body)})
+	}
+	if err := errors.Join(errs...); err != nil {
+		return Set{}, err
+	}
+	s.Digest = Digest(s.Root().Encode())
+	return s, nil
+}
+
+// entry is an object on its way into a set.
+type entry struct {
+	rank int
+	id   ID
+	obj  map[string]any
+}
+
+func (e entry) compare(other entry) int {
+	if c := cmp.Compare(e.rank, other.rank); c != 0 {
+		return c
+	}
+	return e.id.compareText(other.id)
+}
+
+// sorted returns the objects in the order of a set.
+func sorted(objs []*unstructured.Unstructured) ([]entry, error) {
+	entries := make([]entry, 0, len(objs))
+	var errs []error
+	var last entry
+	for i, obj := range objs {
+		e := entry{id: IDOf(obj)}
+		if err := e.id.check(); err != nil {
+			errs = append(errs, fmt.Errorf("snapshot: object %d, %s: %w", i, e.id, err))
+			continue
+		}
+		e.obj, e.rank = obj.Object, last.rank
+		if i == 0 || e.id.Kind != last.id.Kind || e.id.Group != last.id.Group {
+			e.rank = rank(e.id.Group, e.id.Kind)
+		}
+		entries, last = append(entries, e), e
+	}
+	slices.SortFunc(entries, entry.compare)
+	return entries, errors.Join(append(errs, duplicates(entries)...)...)
+}
+
+// duplicates names every object that is in the sorted entries more than once.
+func duplicates(entries []entry) []error {
+	var errs []error
+	for i := 1; i < len(entries); i++ {
+		if entries[i].id.object() == entries[i-1].id.object() {
+			errs = append(errs, fmt.Errorf("snapshot: %s is there more than once; a set has every object once", entries[i].id))
+		}
+	}
+	return errs
+}

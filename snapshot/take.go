@@ -1,0 +1,81 @@
+package snapshot
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// New returns the snapshot of a set under a placement and an index.
+// overridesDigest is the digest of the overrides at that moment, empty if there
+// are none. Digest is the sha256 over the two digests, each with its length
+// before it: it is the same for the same content under another placement, index
+// or time.
+func New(placement string, index int, set Set, overridesDigest string, at time.Time) Snapshot {
+	s := Snapshot{
+		Placement: placement,
+		Index:     index,
+		Set:       set.Digest,
+		Overrides: overridesDigest,
+		Objects:   len(set.Items),
+		TakenAt:   at,
+	}
+	s.Digest = s.digest()
+	return s
+}
+
+// digest begins with a name of its own, so that no other document has it.
+func (s Snapshot) digest() string {
+	return Digest(appendFields(nil, "slipway snapshot 1", s.Set, s.Overrides))
+}
+
+// Verify returns an error unless the snapshot is whole: a placement, an index
+// and a count from 0, digests in the form of a sha256, and a Digest that covers
+// Set and Overrides, or else a [*DigestError]. It says nothing about the objects
+// behind Set; see the function [Verify].
+func (s Snapshot) Verify() error {
+	switch {
+	case s.Placement == "":
+		return fmt.Errorf("snapshot: index %d: placement is missing", s.Index)
+	case s.Index < 0:
+		return fmt.Errorf("snapshot: %s: index must be 0 or more", s.Name())
+	case s.Objects < 0:
+		return fmt.Errorf("snapshot: %s: objects must be 0 or more", s.Name())
+	case !isDigest(s.Set):
+		return fmt.Errorf("snapshot: %s: set must be a sha256 in lower-case hex", s.Name())
+	case s.Overrides != "" && !isDigest(s.Overrides):
+		return fmt.Errorf("snapshot: %s: overrides must be empty or a sha256 in lower-case hex", s.Name())
+	}
+	if got := s.digest(); got != s.Digest {
+		return fmt.Errorf("snapshot: %s: %w", s.Name(), &DigestError{Want: s.Digest, Got: got})
+	}
+	return nil
+}
+
+// DefaultLimit is how many snapshots of a placement are kept unless it says
+// otherwise.
+const DefaultLimit = 10
+
+// Retain returns the indexes of the snapshots of one placement that need not be
+// kept, ascending. Kept are the latest, the newest limit of them, the latest
+// included, and every one that is needed, because a run, a cluster or a rollback
+// refers to it, however old. A limit of 0 or less is [DefaultLimit]. The history
+// may be in any order.
+func Retain(history []Snapshot, limit int, needed map[int]bool) (drop []int) {
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
+	indexes := make([]int, len(history))
+	for i, s := range history {
+		indexes[i] = s.Index
+	}
+	slices.SortFunc(indexes, func(a, b int) int { return cmp.Compare(b, a) })
+	indexes = slices.Compact(indexes)
+	for _, index := range slices.Backward(indexes[min(limit, len(indexes)):]) {
+		if !needed[index] {
+			drop = append(drop, index)
+		}
+	}
+	return drop
+}

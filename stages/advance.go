@@ -1,0 +1,291 @@
+package stages
+
+import (
+	"math"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// advance moves the run on by one transition and tells whether another may
+// follow.
+func (s *stepper) advance() bool {
+	switch s.r.State {
+	case NotStarted, Pending:
+		return s.begin()
+	case Running:
+		return s.runStage()
+	case Stopping:
+		s.endStopping()
+	}
+	return false
+}
+
+// begin starts the run, unless it is held or waits for another one.
+func (s *stepper) begin() bool {
+	if s.r.Hold {
+		return false
+	}
+	if s.blocked != "" {
+		if reason := "waits for run " + s.blocked; s.r.Reason != reason {
+			s.set(Pending, reason)
+			s.emit(Event{Type: RunQueued, Message: s.blocked})
+		}
+		return false
+	}
+	s.set(Running, "")
+	s.r.Started, s.r.Attempt = s.now, 1
+	s.emit(Event{Type: RunStarted, Index: &s.p.Index, Digest: s.p.Digest})
+	return true
+}
+
+// runStage does what the current stage allows.
+func (s *stepper) runStage() bool {
+	st, run, ok := s.stage()
+	if !ok {
+		s.finish()
+		return false
+	}
+	if run.Reached == 0 {
+		run.Reached, run.State = s.now, Pending
+		run.Groups = make([]GroupRun, len(st.Groups))
+		s.changed = true
+	}
+	if run.Started == 0 {
+		if s.nobodyLeft(st) {
+			return s.passOver(st, run)
+		}
+		if !s.gatesPassed(approval.Before) {
+			return false
+		}
+		run.Started, run.State = s.now, Running
+		s.emitStage(Event{Type: StageStarted, Count: st.size()})
+	}
+	s.fill(st, run)
+	if !s.clustersEnded(st, run) {
+		return false
+	}
+	return s.leaveStage(run)
+}
+
+// nobodyLeft tells that every cluster of the stage is skipped already.
+func (s *stepper) nobodyLeft(st *PlannedStage) bool {
+	left := st.size()
+	if left == 0 {
+		return true
+	}
+	first := st.Groups[0].First
+	last := first + left - 1
+	for _, e := range s.r.Exceptions {
+		if n := min(e.Last, last) - max(e.First, first) + 1; n > 0 {
+			left -= n
+		}
+	}
+	return left == 0
+}
+
+// passOver leaves a stage in which nothing is to be done, without its gates.
+func (s *stepper) passOver(st *PlannedStage, run *StageRun) bool {
+	for i := range st.Groups {
+		s.passSkipped(&st.Groups[i], &run.Groups[i])
+	}
+	s.closeGates()
+	run.State, run.Done, run.Ended = Skipped, s.now, s.now
+	s.emitStage(Event{Type: StageSkipped})
+	s.nextStage()
+	return true
+}
+
+// fill starts clusters while every cap allows, one from each group in turn.
+func (s *stepper) fill(st *PlannedStage, run *StageRun) {
+	room, used := s.room(st)
+	for more := true; more; {
+		more = false
+		for i := range st.Groups {
+			g, gr := &st.Groups[i], &run.Groups[i]
+			s.passSkipped(g, gr)
+			if room > 0 && used[i] < limit(g.MaxConcurrency) && s.startNext(g, gr) {
+				used[i]++
+				room--
+				more = true
+			}
+		}
+	}
+}
+
+// room returns how many clusters the stage may start, and how many of each
+// group are in flight.
+func (s *stepper) room(st *PlannedStage) (int, []int) {
+	used := make([]int, len(st.Groups))
+	room, g := limit(st.MaxConcurrency), 0
+	for i := range s.r.Flights {
+		f := &s.r.Flights[i]
+		if f.Attempt == 0 {
+			continue
+		}
+		room--
+		if len(st.Groups) > 1 {
+			_, g = s.p.StageOf(f.Pos)
+		}
+		used[g]++
+	}
+	return room, used
+}
+
+// limit reads a cap: 0 is none.
+func limit(n int) int {
+	if n == 0 {
+		return math.MaxInt
+	}
+	return n
+}
+
+// passSkipped moves the cursor of a group over clusters that are not to be
+// started.
+func (s *stepper) passSkipped(g *PlannedGroup, gr *GroupRun) {
+	for gr.Next < g.Len {
+		e := exceptionAt(s.r.Exceptions, g.First+gr.Next)
+		if e == nil {
+			return
+		}
+		n := min(e.Last-g.First, g.Len-1) + 1 - gr.Next
+		gr.Next += n
+		gr.Skipped += n
+		s.changed = true
+	}
+}
+
+// startNext starts a cluster of a group: one that yielded and is due, or the
+// one at the cursor.
+func (s *stepper) startNext(g *PlannedGroup, gr *GroupRun) bool {
+	for i, y := range s.r.Waiting {
+		if y.Pos >= g.First && y.Pos < g.First+g.Len && y.NotYet <= s.now {
+			s.unyield(i)
+			s.launch(Flight{Pos: y.Pos, Attempt: y.Attempt})
+			return true
+		}
+	}
+	if gr.Next >= g.Len {
+		return false
+	}
+	gr.Next++
+	s.launch(Flight{Pos: g.First + gr.Next - 1, Attempt: 1})
+	return true
+}
+
+func (s *stepper) launch(f Flight) {
+	f.Phase, f.Started = Applying, s.now
+	s.take(f)
+	s.emitCluster(f.Pos, Event{Type: ClusterStarted, Attempt: f.Attempt})
+}
+
+func (s *stepper) clustersEnded(st *PlannedStage, run *StageRun) bool {
+	for i := range st.Groups {
+		if run.Groups[i].Next < st.Groups[i].Len {
+			return false
+		}
+	}
+	return len(s.r.Waiting) == 0 && len(s.r.Flights) == 0
+}
+
+// leaveStage goes on to the next stage once the after-stage gates have passed.
+// A stage whose clusters were all skipped does not wait.
+func (s *stepper) leaveStage(run *StageRun) bool {
+	if run.Done == 0 {
+		run.Done = s.now
+		s.changed = true
+	}
+	completed, failed := run.counts()
+	if completed+failed == 0 {
+		run.State, run.Ended = Skipped, s.now
+		s.emitStage(Event{Type: StageSkipped})
+		s.nextStage()
+		return true
+	}
+	if !s.gatesPassed(approval.After) {
+		return false
+	}
+	run.State, run.Ended = Completed, s.now
+	s.emitStage(Event{Type: StageCompleted, Count: completed})
+	s.nextStage()
+	return true
+}
+
+func (s *stepper) nextStage() {
+	s.r.Stage++
+	s.ownStage()
+	s.changed = true
+}
+
+func (s *stepper) finish() {
+	total := 0
+	for i := range s.r.Stages {
+		if !s.p.Stages[i].Remove {
+			completed, _ := s.r.Stages[i].counts()
+			total += completed
+		}
+	}
+	s.set(Completed, "")
+	s.end(Event{Type: RunCompleted, Count: total})
+}
+
+// end records the end of the run.
+func (s *stepper) end(e Event) {
+	s.r.Ended, s.r.StopAt, s.r.Ending = s.now, 0, ""
+	s.emit(e)
+}
+
+// endStopping ends a run that is Stopping, once nothing is in flight or it has
+// been waited for long enough.
+func (s *stepper) endStopping() {
+	if s.inFlight() > 0 && (s.r.StopAt == 0 || s.now < s.r.StopAt) {
+		return
+	}
+	reason := s.r.Reason
+	switch ending := s.r.Ending; ending {
+	case Failed:
+		s.eachFlight(func(f *Flight) { s.leave(f, Failed, "still in flight when the run failed") })
+		s.set(Failed, reason)
+		if s.r.Final(s.p) {
+			s.dropWaiting(reason)
+			s.closeGates()
+		}
+		s.end(Event{Type: RunFailed, Message: reason})
+	case Superseded:
+		s.eachFlight(func(f *Flight) { s.leave(f, Skipped, reason) })
+		s.dropWaiting(reason)
+		s.closeGates()
+		s.set(Superseded, reason)
+		s.end(Event{Type: RunSuperseded, Message: reason})
+	default:
+		s.r.StopAt, s.r.Ending = 0, ""
+		s.set(Stopped, reason)
+		s.emit(Event{Type: RunStopped, Message: reason})
+	}
+}
+
+// counts returns how many clusters of the stage completed and failed.
+func (r *StageRun) counts() (completed, failed int) {
+	for i := range r.Groups {
+		completed += r.Groups[i].Completed
+		failed += r.Groups[i].Failed
+	}
+	return completed, failed
+}
+
+// size is the number of the stage's clusters.
+func (s *PlannedStage) size() (n int) {
+	for i := range s.Groups {
+		n += s.Groups[i].Len
+	}
+	return n
+}
+
+// stageIndex returns the index of the stage of that name, or -1.
+func (p *Plan) stageIndex(name string) int {
+	for i := range p.Stages {
+		if p.Stages[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}

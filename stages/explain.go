@@ -1,0 +1,226 @@
+package stages
+
+import (
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// Await is a kind of thing that a run waits for.
+type Await string
+
+// What a run may wait for.
+const (
+	AwaitStart       Await = "Start"       // a Start command
+	AwaitRun         Await = "Run"         // another run to end
+	AwaitTime        Await = "Time"        // a moment
+	AwaitDecision    Await = "Decision"    // a decision on a request
+	AwaitObservation Await = "Observation" // what a cluster in flight turns out to be
+)
+
+// Awaited is something that a run waits for.
+type Awaited struct {
+	Kind Await `json:"kind"`
+	// Name is the run, the stage, the request or the cluster.
+	Name string `json:"name,omitempty"`
+	// Until is when the wait ends by itself; zero if it does not.
+	Until   time.Time `json:"until,omitzero"`
+	Message string    `json:"message,omitempty"`
+}
+
+// Waiting names everything that a run waits for. It is empty only for a run
+// that has ended.
+func Waiting(p *Plan, r *Run) []Awaited {
+	switch r.State {
+	case NotStarted, Stopped:
+		return []Awaited{{Kind: AwaitStart, Name: r.Name, Message: r.Reason}}
+	case Pending:
+		return []Awaited{{Kind: AwaitRun, Message: r.Reason}}
+	case Running, Stopping:
+		return waitingNow(p, r)
+	default:
+		return nil
+	}
+}
+
+func waitingNow(p *Plan, r *Run) []Awaited {
+	var out []Awaited
+	if r.Stage < len(p.Stages) {
+		for i := range r.Stages[r.Stage].Gates {
+			if g := &r.Stages[r.Stage].Gates[i]; g.State == Pending {
+				out = append(out, waitingAt(p, r, g))
+			}
+		}
+	}
+	for i := range r.Flights {
+		if f := &r.Flights[i]; f.Attempt != 0 {
+			out = append(out, f.awaits(p))
+		}
+	}
+	for _, y := range r.Waiting {
+		a := Awaited{Kind: AwaitTime, Name: p.Clusters[y.Pos].Name, Until: y.NotYet.Time(), Message: y.Message}
+		out = append(out, a)
+	}
+	return out
+}
+
+func waitingAt(p *Plan, r *Run, g *Gate) Awaited {
+	if g.Type == TimedWait {
+		return Awaited{Kind: AwaitTime, Name: p.Stages[r.Stage].Name, Until: g.Until.Time(), Message: "timed wait"}
+	}
+	req := requestAt(p, r, r.Stage, g)
+	return Awaited{Kind: AwaitDecision, Name: req.Name, Until: g.Until.Time(), Message: missing(req)}
+}
+
+func missing(req approval.Request) string {
+	var out string
+	for _, q := range approval.Missing(req) {
+		if out != "" {
+			out += ", "
+		}
+		out += fmt.Sprintf("%d more", q.Count)
+		if q.Group != "" {
+			out += " of " + q.Group
+		}
+	}
+	return out
+}
+
+func (f *Flight) awaits(p *Plan) Awaited {
+	a := Awaited{Kind: AwaitObservation, Name: p.Clusters[f.Pos].Name, Message: f.Message}
+	switch f.Phase {
+	case Soaking, BackingOff:
+		a.Kind, a.Until = AwaitTime, f.Until.Time()
+	case Applying:
+		if a.Message == "" {
+			a.Message = "being applied"
+		}
+	case Settling:
+		if a.Message == "" {
+			a.Message = "applied; not yet proven healthy"
+		}
+	}
+	return a
+}
+
+// Explanation says what a cluster has come to in a run and why.
+type Explanation struct {
+	Run     string `json:"run"`
+	Cluster string `json:"cluster"`
+	Stage   string `json:"stage"`
+	Group   string `json:"group,omitempty"`
+	State   State  `json:"state"`
+	Attempt int    `json:"attempt,omitempty"`
+	// Reason is a sentence.
+	Reason string `json:"reason"`
+	// Waiting is what has to happen before the cluster moves on, where it is
+	// not terminal.
+	Waiting []Awaited `json:"waiting,omitempty"`
+}
+
+// Explain says what the cluster has come to in the run and what it waits for.
+// It fails for a cluster that is not in the plan.
+func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
+	pos, ok := p.Position(cluster)
+	if !ok {
+		return Explanation{}, fmt.Errorf("run %s: cluster %s is not in the plan: it joined or was picked after the plan was made, and a catch-up run takes it", r.Name, cluster)
+	}
+	stage, group := p.StageOf(pos)
+	e := Explanation{
+		Run: r.Name, Cluster: cluster, Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name,
+	}
+	book := newLookup(p, r)
+	e.State = book.state(pos)
+	switch e.State {
+	case Skipped, Failed:
+		x := exceptionAt(r.Exceptions, pos)
+		e.Reason, e.Attempt = x.Reason, x.Attempts
+	case Completed:
+		e.Reason = "the cluster has been proven to be at the plan's revision"
+	case Running:
+		f := &r.Flights[book.flights[pos]]
+		e.Attempt, e.Waiting = f.Attempt, []Awaited{f.awaits(p)}
+		e.Reason = "in flight"
+		if r.State == Stopped {
+			e.Reason, e.Waiting = "in flight when the run was stopped", Waiting(p, r)
+		}
+	case Pending:
+		y := r.Waiting[book.waiting[pos]]
+		e.Attempt, e.Reason = y.Attempt, "to be started again: "+y.Message
+		e.Waiting = []Awaited{{Kind: AwaitTime, Name: cluster, Until: y.NotYet.Time(), Message: y.Message}}
+	default:
+		e.Reason, e.Waiting = notStarted(p, r, stage), Waiting(p, r)
+	}
+	return e, nil
+}
+
+// notStarted says why a cluster of a stage has not started.
+func notStarted(p *Plan, r *Run, stage int) string {
+	switch {
+	case r.IsEnded():
+		return "the run ended before the cluster's turn: it is " + string(r.State)
+	case r.State != Running:
+		return "the run is " + string(r.State)
+	case stage > r.Stage:
+		return "stage " + p.Stages[r.Stage].Name + " is not done"
+	case r.Stages[stage].Started == 0:
+		return "the stage waits at its gates"
+	default:
+		return "the clusters in flight use up the stage's concurrency"
+	}
+}
+
+// States yields the state of every cluster of the plan, by position. Its cost
+// grows with the fleet.
+func States(p *Plan, r *Run) iter.Seq2[int, State] {
+	return func(yield func(int, State) bool) {
+		book := newLookup(p, r)
+		for pos := range p.Clusters {
+			if !yield(pos, book.state(pos)) {
+				return
+			}
+		}
+	}
+}
+
+// lookup finds clusters of a run by position.
+type lookup struct {
+	p                *Plan
+	r                *Run
+	flights, waiting map[int]int
+}
+
+func newLookup(p *Plan, r *Run) lookup {
+	l := lookup{p: p, r: r, flights: map[int]int{}, waiting: map[int]int{}}
+	for i := range r.Flights {
+		if r.Flights[i].Attempt != 0 {
+			l.flights[r.Flights[i].Pos] = i
+		}
+	}
+	for i := range r.Waiting {
+		l.waiting[r.Waiting[i].Pos] = i
+	}
+	return l
+}
+
+func (l lookup) state(pos int) State {
+	if e := exceptionAt(l.r.Exceptions, pos); e != nil {
+		return e.State
+	}
+	if _, ok := l.flights[pos]; ok {
+		return Running
+	}
+	if _, ok := l.waiting[pos]; ok {
+		return Pending
+	}
+	stage, group := l.p.StageOf(pos)
+	if stage > l.r.Stage || stage < len(l.r.Stages) && len(l.r.Stages[stage].Groups) == 0 {
+		return NotStarted
+	}
+	if pos < l.p.Stages[stage].Groups[group].First+l.r.Stages[stage].Groups[group].Next {
+		return Completed
+	}
+	return NotStarted
+}

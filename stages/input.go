@@ -1,0 +1,136 @@
+package stages
+
+import (
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// Input is what is new since the last step. A cluster without an observation
+// is unknown, not healthy.
+type Input struct {
+	// Now is the time. A time before one that the run has seen counts as that.
+	Now time.Time
+	// Observations are taken in order; a later one of a cluster wins.
+	Observations []Observation
+	// Commands are taken in order, each once by its ID.
+	Commands []Command
+	// Gone names the clusters that left the inventory, or that are another
+	// cluster under the same name.
+	Gone []string
+	// Blocked names the active run of the placement while that is another one:
+	// a run that has not started waits for it.
+	Blocked string
+}
+
+// Observation is what a cluster was seen to be during an attempt.
+type Observation struct {
+	Cluster string
+	// Attempt is the attempt during which it was taken; one of another attempt
+	// is ignored.
+	Attempt int
+	// Sent tells that the member may have been changed by this attempt.
+	Sent bool
+	// Applied tells that everything of the attempt has been carried out.
+	Applied bool
+	// Unchanged tells that nothing had to be carried out.
+	Unchanged bool
+	// Revision is the digest that the cluster proves to have; in a removal,
+	// empty once everything is gone.
+	Revision string
+	// Current tells that what the cluster reports about itself is at least as
+	// new as what was applied.
+	Current bool
+	Healthy bool
+	// Unreachable tells that the cluster could not be asked.
+	Unreachable bool
+	// Failed tells that the attempt failed, for the reason in Message;
+	// Permanent that trying again soon will not help.
+	Failed, Permanent bool
+	// Message says what failed or what is not healthy.
+	Message string
+}
+
+// Verb is what a [Command] asks for.
+type Verb string
+
+// The verbs.
+const (
+	Start     Verb = "Start" // also resumes, and starts a failed ClusterUpdate run again
+	Stop      Verb = "Stop"
+	Abort     Verb = "Abort"
+	Skip      Verb = "Skip"
+	Decide    Verb = "Decide"    // an approval or a rejection
+	Supersede Verb = "Supersede" // make way for the run in Message
+)
+
+// Scope is what a Skip command is about.
+type Scope string
+
+// The scopes of a skip.
+const (
+	SkipCluster   Scope = "Member"
+	SkipGroup     Scope = "Group"
+	SkipStage     Scope = "Stage"
+	SkipAfterWait Scope = "AfterStageWait"
+)
+
+// Command is what an operator asks of a run.
+type Command struct {
+	// ID makes the command idempotent.
+	ID      string            `json:"id"`
+	Verb    Verb              `json:"verb"`
+	By      approval.Identity `json:"by,omitzero"`
+	At      time.Time         `json:"at"`
+	Message string            `json:"message,omitempty"`
+	// Scope and Name are the target of a Skip. A group that several stages
+	// have is named <stage>/<group>.
+	Scope Scope  `json:"scope,omitempty"`
+	Name  string `json:"name,omitempty"`
+	// Decision is that of a Decide.
+	Decision *approval.Decision `json:"decision,omitempty"`
+}
+
+// Action is something to be done now. It is returned by every step for as long
+// as it is needed; a driver that is already doing it goes on.
+type Action struct {
+	Type ActionType
+	// Cluster, UID, Attempt and Revision say what is to be done where.
+	// Revision is empty for Remove.
+	Pos      int
+	Cluster  string
+	UID      string
+	Attempt  int
+	Revision string
+	// Request is that of an Ask.
+	Request *approval.Request
+}
+
+// ActionType says what an [Action] does.
+type ActionType string
+
+// The types of action.
+const (
+	// Apply: bring the cluster to Revision, then observe it until the action
+	// is no longer returned.
+	Apply ActionType = "Apply"
+	// Observe: the revision has been carried out; keep observing.
+	Observe ActionType = "Observe"
+	// Remove: clean the cluster and observe it.
+	Remove ActionType = "Remove"
+	// Ask: put the request to the authority.
+	Ask ActionType = "Ask"
+)
+
+// Ready is the outcome of a step: save Run and Events, then do Actions, then
+// step again at Wake or when there is input.
+type Ready struct {
+	Run     Run
+	Actions []Action
+	Events  []Event
+	// Wake is when to step again without any input; zero means only on input.
+	Wake time.Time
+	// Changed tells that Run differs from the run that was stepped in more
+	// than its clock, and has to be saved before Actions are done.
+	Changed bool
+}

@@ -1,0 +1,158 @@
+package stages
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// NewPlan resolves a strategy and a target against the clusters that the
+// target's decision picked, into a plan with a digest.
+//
+// Every cluster stands in exactly one stage and, where that has groups, in
+// exactly one of them. Clusters stand in the order of the stage's sort key,
+// then of their names. The clusters of t.Remove come last, in a stage of their
+// own named [RemovalStageName]. Percentages become numbers here, over the
+// frozen size of the stage or group: concurrency rounded down but at least 1,
+// failures rounded up; a number is taken as it is, however few clusters there
+// are. What is allowed and probably not meant becomes a warning of the plan.
+//
+// Where this is impossible the error lists every problem, with the clusters it
+// is about: an invalid strategy, target or cluster; a cluster twice, in two
+// stages or groups or in none; a sort label that is not an integer; a cluster
+// both picked and to be removed. It wraps an aggregate of [field.Error]
+// values.
+//
+// The result does not depend on the order of clusters, and shares nothing with
+// the arguments.
+func NewPlan(s Strategy, t Target, clusters []placement.Cluster) (*Plan, error) {
+	what := "plan of placement " + strconv.Quote(t.Placement)
+	b := &planner{target: t, clusters: slices.Clone(clusters)}
+	b.check(&s)
+	if err := planProblems(what, b.errs); err != nil {
+		return nil, err
+	}
+	s, err := planFreeze(s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: strategy: %w", what, err)
+	}
+	b.plan = &Plan{
+		Strategy: s, Placement: t.Placement,
+		Index: t.Index, Snapshot: t.Snapshot, Decision: t.Decision,
+	}
+	b.assign()
+	b.order()
+	if err := planProblems(what, b.errs); err != nil {
+		return nil, err
+	}
+	b.resolve()
+	return b.plan, b.plan.seal()
+}
+
+// planFreeze returns a copy of s that shares nothing with it and is what
+// storing and reading it gives.
+func planFreeze(s Strategy) (Strategy, error) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return Strategy{}, err
+	}
+	var frozen Strategy
+	return frozen, json.Unmarshal(b, &frozen)
+}
+
+// planner is a plan under construction.
+type planner struct {
+	target   Target
+	clusters []placement.Cluster // by name
+	stages   []*planStage
+	plan     *Plan
+	warnings []string
+	errs     field.ErrorList
+}
+
+// Len returns the number of clusters, those to be removed included.
+func (p *Plan) Len() int { return len(p.Clusters) }
+
+// Position returns the position of a cluster; false when the plan has none of
+// that name. The plan must be one from [NewPlan] or [DecodePlan].
+func (p *Plan) Position(name string) (int, bool) {
+	pos, ok := p.byName[name]
+	return pos, ok
+}
+
+// StageOf returns the stage, an index into p.Stages, and the group, an index
+// into that stage's Groups, that the cluster at pos stands in; -1 and -1 when
+// there is no such position.
+func (p *Plan) StageOf(pos int) (stage, group int) {
+	if pos < 0 || pos >= len(p.Clusters) {
+		return -1, -1
+	}
+	stage = planSearch(len(p.Stages), func(i int) bool { return p.Stages[i].end() > pos })
+	groups := p.Stages[stage].Groups
+	return stage, planSearch(len(groups), func(i int) bool { return groups[i].First+groups[i].Len > pos })
+}
+
+// planSearch returns the first of n for which is holds, as it does for all
+// after it.
+func planSearch(n int, is func(int) bool) int {
+	low := 0
+	for low < n {
+		if mid := (low + n) / 2; is(mid) {
+			n = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
+
+// end returns the position behind the stage's last cluster.
+func (s *PlannedStage) end() int {
+	last := s.Groups[len(s.Groups)-1]
+	return last.First + last.Len
+}
+
+// index fills byName.
+func (p *Plan) index() {
+	p.byName = make(map[string]int, len(p.Clusters))
+	for i := range p.Clusters {
+		p.byName[p.Clusters[i].Name] = i
+	}
+}
+
+// seal makes the plan ready for use.
+func (p *Plan) seal() error {
+	digest, err := p.sum()
+	if err != nil {
+		return fmt.Errorf("plan of placement %q: %w", p.Placement, err)
+	}
+	p.Digest = digest
+	p.index()
+	return nil
+}
+
+// warn records a warning.
+func (b *planner) warn(format string, args ...any) {
+	b.warnings = append(b.warnings, fmt.Sprintf(format, args...))
+}
+
+// planSome lists names for a warning: the first ten, and how many more.
+func planSome(names []string) string {
+	const most = 10
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:most], ", ") + " and " + strconv.Itoa(len(names)-most) + " more"
+}
+
+// planKeys returns the keys of m in order.
+func planKeys(m map[string]string) []string {
+	return slices.Sorted(maps.Keys(m))
+}

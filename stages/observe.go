@@ -1,0 +1,293 @@
+package stages
+
+import (
+	"fmt"
+	"time"
+)
+
+// observe takes in what a cluster was seen to be.
+func (s *stepper) observe(o *Observation) {
+	pos, ok := s.p.Position(o.Cluster)
+	if !ok || s.r.IsEnded() || s.r.State == Stopped {
+		return
+	}
+	f := s.flight(pos)
+	if f == nil || f.Attempt != o.Attempt || f.Phase == BackingOff {
+		return
+	}
+	s.sent(f, o)
+	switch {
+	case o.Unreachable && !f.Sent:
+		s.pend(f, o)
+	case o.Unreachable:
+		s.note(f, o.Message)
+	case o.Failed:
+		s.attemptFailed(f, o)
+	default:
+		s.progress(f, o)
+	}
+}
+
+// sent remembers that the member may have been changed.
+func (s *stepper) sent(f *Flight, o *Observation) {
+	if (o.Sent || o.Applied) && !f.Sent {
+		f.Sent = true
+		s.changed = true
+	}
+}
+
+// note keeps what a cluster in flight says, where that is new.
+func (s *stepper) note(f *Flight, message string) {
+	if m := cut(message); f.Message != m {
+		f.Message = m
+		s.changed = true
+	}
+}
+
+// pend gives the slot of a cluster that was never reached to the next one.
+func (s *stepper) pend(f *Flight, o *Observation) {
+	f.Message = cut(o.Message)
+	s.emitCluster(f.Pos, Event{Type: ClusterPending, Attempt: f.Attempt, Message: f.Message})
+	s.yield(f, s.backoff(f.Attempt))
+}
+
+// yield takes a cluster out of flight, to be started again.
+func (s *stepper) yield(f *Flight, wait time.Duration) {
+	y := Yielded{Pos: f.Pos, Attempt: f.Attempt, Since: f.Started, Message: f.Message}
+	if wait > 0 {
+		y.NotYet = s.now.Add(wait)
+	}
+	if f.Drain {
+		s.leave(f, Skipped, "skipped")
+		return
+	}
+	if s.r.State == Stopping && s.r.Ending != Stopped {
+		s.leave(f, Skipped, s.r.Reason)
+		return
+	}
+	s.free(f)
+	s.r.Waiting = append(s.r.Waiting, y)
+}
+
+// attemptFailed decides whether a cluster is tried again.
+func (s *stepper) attemptFailed(f *Flight, o *Observation) {
+	f.Message = cut(o.Message)
+	switch {
+	case f.Drain:
+		s.leave(f, Skipped, "skipped in flight; its last attempt failed: "+f.Message)
+	case s.exhausted(f):
+		s.leave(f, Failed, f.Message)
+	case s.r.State == Stopping:
+		s.ground(f)
+	default:
+		wait := s.backoff(f.Attempt)
+		if o.Permanent {
+			wait = s.maxBackoff()
+		}
+		f.Phase, f.Until = BackingOff, s.now.Add(wait)
+		s.emitCluster(f.Pos, Event{Type: ClusterRetrying, Attempt: f.Attempt, Message: f.Message, Until: f.Until.Time()})
+	}
+}
+
+func (s *stepper) exhausted(f *Flight) bool {
+	n := s.p.Strategy.attempts()
+	return n > 0 && f.Attempt >= n
+}
+
+// progress moves a cluster on by what it proves.
+func (s *stepper) progress(f *Flight, o *Observation) {
+	if f.Phase == Applying {
+		if !o.Applied {
+			s.note(f, o.Message)
+			return
+		}
+		f.Phase, f.Message = Settling, ""
+		s.changed = true
+		if !o.Unchanged {
+			s.emitCluster(f.Pos, Event{Type: ClusterApplied, Attempt: f.Attempt})
+		}
+	}
+	switch proven := s.proves(f, o); {
+	case proven && (o.Unchanged || s.p.Strategy.MinHealthy == 0 || s.p.Stages[s.r.Stage].Remove):
+		s.complete(f, o.Unchanged)
+	case proven && f.Phase == Settling:
+		f.Phase, f.Until, f.Message = Soaking, s.now.Add(s.p.Strategy.MinHealthy), ""
+		s.changed = true
+	case proven:
+	case f.Phase == Soaking:
+		f.Phase, f.Until = Settling, 0
+		s.note(f, o.Message)
+		s.emitCluster(f.Pos, Event{Type: ClusterUnhealthy, Attempt: f.Attempt, Message: f.Message})
+	default:
+		s.note(f, o.Message)
+	}
+}
+
+// proves tells that o proves the cluster to be where the plan wants it.
+func (s *stepper) proves(f *Flight, o *Observation) bool {
+	want := ""
+	if r := s.p.Clusters[f.Pos].Revision; r >= 0 {
+		want = s.p.Revisions[r]
+	}
+	return o.Revision == want && o.Current && o.Healthy
+}
+
+func (s *stepper) complete(f *Flight, unchanged bool) {
+	pos, attempt := f.Pos, f.Attempt
+	s.free(f)
+	_, g := s.groupOf(pos)
+	g.Completed++
+	e := Event{Type: ClusterCompleted, Attempt: attempt, Unchanged: unchanged}
+	if s.p.Stages[s.r.Stage].Remove {
+		e.Type = ClusterRemoved
+	}
+	s.emitCluster(pos, e)
+}
+
+// leave takes a cluster out of flight for good.
+func (s *stepper) leave(f *Flight, state State, reason string) {
+	pos, attempt := f.Pos, f.Attempt
+	s.free(f)
+	if state == Failed {
+		s.recordFailed(pos, attempt, reason)
+		return
+	}
+	s.record(skipped(pos, reason))
+}
+
+// record counts a cluster that the run has come to as skipped.
+func (s *stepper) record(e Exception) {
+	_, g := s.groupOf(e.First)
+	g.Skipped++
+	s.except(e)
+	s.emitCluster(e.First, Event{Type: ClusterSkipped, Message: cut(e.Reason)})
+}
+
+func (s *stepper) recordFailed(pos, attempt int, reason string) {
+	_, g := s.groupOf(pos)
+	g.Failed++
+	s.except(Exception{First: pos, Last: pos, State: Failed, Attempts: attempt, Reason: reason})
+	s.emitCluster(pos, Event{Type: ClusterFailed, Attempt: attempt, Message: cut(reason)})
+	s.checkBudget(pos)
+}
+
+// checkBudget ends the run when more clusters have failed than it may.
+func (s *stepper) checkBudget(pos int) {
+	if s.r.State != Running {
+		return
+	}
+	st, run, _ := s.stage()
+	group, g := s.groupOf(pos)
+	failed := 0
+	for i := range run.Groups {
+		failed += run.Groups[i].Failed
+	}
+	var over string
+	switch {
+	case st.MaxFailures >= 0 && failed > st.MaxFailures:
+		over = overBudget("stage "+st.Name, failed, st.MaxFailures)
+	case group.MaxFailures >= 0 && g.Failed > group.MaxFailures:
+		over = overBudget("group "+group.Name+" of stage "+st.Name, g.Failed, group.MaxFailures)
+	default:
+		return
+	}
+	if s.p.Strategy.Profile == Workflow {
+		s.r.StopAt = s.now.Add(s.grace())
+		s.wind(Stopped, over, "")
+		return
+	}
+	s.fail(over)
+}
+
+// fail ends the run as failed once nothing is in flight.
+func (s *stepper) fail(reason string) {
+	s.r.StopAt = s.now.Add(s.grace())
+	s.wind(Failed, reason, "")
+}
+
+// backoff is the wait after an attempt.
+func (s *stepper) backoff(attempt int) time.Duration {
+	d, limit := s.p.Strategy.Backoff, s.maxBackoff()
+	if d <= 0 {
+		d = time.Second
+	}
+	for i := 1; i < attempt && d < limit; i++ {
+		d *= 2
+	}
+	return min(d, limit)
+}
+
+func (s *stepper) maxBackoff() time.Duration {
+	if d := s.p.Strategy.MaxBackoff; d > 0 {
+		return d
+	}
+	return max(time.Minute, s.p.Strategy.Backoff)
+}
+
+// attempts is how often a cluster is tried; 0 is without end.
+func (s *Strategy) attempts() int {
+	switch {
+	case s.Attempts > 0:
+		return s.Attempts
+	case s.Attempts < 0:
+		return 0
+	case s.Profile == ClusterUpdate:
+		return 1
+	case s.Profile == Workflow:
+		return 11
+	default:
+		return 0
+	}
+}
+
+// clocks takes in what time alone has changed for clusters in flight.
+func (s *stepper) clocks() {
+	if s.r.State != Running && s.r.State != Stopping {
+		return
+	}
+	deadline := s.deadline()
+	for i := 0; i < len(s.r.Flights); i++ {
+		f := &s.r.Flights[i]
+		switch {
+		case f.Attempt == 0:
+		case deadline > 0 && s.now >= f.Started.Add(deadline):
+			s.overdue(f, deadline)
+		case f.Phase == Soaking && s.now >= f.Until:
+			s.complete(f, false)
+		case f.Phase == BackingOff && s.now >= f.Until:
+			f.Attempt, f.Phase, f.Until, f.Sent = f.Attempt+1, Applying, 0, false
+			s.changed = true
+		}
+	}
+	s.expireWaiting(deadline)
+}
+
+// overdue gives a cluster up that has passed its deadline.
+func (s *stepper) overdue(f *Flight, deadline time.Duration) {
+	reason := "not done within " + deadline.String()
+	if f.Message != "" {
+		reason += ": " + f.Message
+	}
+	if f.Drain || s.p.Stages[s.r.Stage].Remove {
+		s.leave(f, Skipped, reason)
+		return
+	}
+	s.leave(f, Failed, reason)
+}
+
+// expireWaiting gives clusters up that could not be reached to be cleaned.
+func (s *stepper) expireWaiting(deadline time.Duration) {
+	if st, _, ok := s.stage(); !ok || !st.Remove {
+		return
+	}
+	for i := len(s.r.Waiting) - 1; i >= 0; i-- {
+		if y := s.r.Waiting[i]; s.now >= y.Since.Add(deadline) {
+			s.unyield(i)
+			s.record(skipped(y.Pos, "not cleaned within "+deadline.String()+": "+y.Message))
+		}
+	}
+}
+
+func overBudget(where string, failed, allowed int) string {
+	return fmt.Sprintf("%d clusters of %s have failed, and %d may", failed, where, allowed)
+}

@@ -1,0 +1,164 @@
+package stages
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// planLongestID bounds UIDs and digests, in bytes.
+const planLongestID = 253
+
+// check checks the arguments of a plan and puts the clusters in order.
+func (b *planner) check(s *Strategy) {
+	slices.SortFunc(b.clusters, func(a, b placement.Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	b.errs = s.problems(field.NewPath("strategy"))
+	b.checkClusters(field.NewPath("clusters"))
+	b.checkTarget(field.NewPath("target"))
+}
+
+// fail records one problem that several clusters have. A problem for each
+// would make the error's text quadratic in a large fleet.
+func (b *planner) fail(at *field.Path, names []string, detail string) {
+	if len(names) > 0 {
+		b.errs = append(b.errs, field.Invalid(at, names, detail))
+	}
+}
+
+func (b *planner) checkClusters(at *field.Path) {
+	var bad, uids, twice []string
+	for i := range b.clusters {
+		c := &b.clusters[i]
+		if !planIsName(c.Name) {
+			bad = append(bad, c.Name)
+		}
+		if !planIsID(c.UID) && c.UID != "" {
+			uids = append(uids, c.Name)
+		}
+		if i > 0 && b.clusters[i-1].Name == c.Name && (len(twice) == 0 || twice[len(twice)-1] != c.Name) {
+			twice = append(twice, c.Name)
+		}
+	}
+	b.fail(at.Child("name"), bad, "the name of a cluster must be a DNS label (RFC 1123)")
+	b.fail(at.Child("uid"), uids, "the UID of a cluster must be printable ASCII without spaces, at most 253 bytes")
+	b.fail(at.Child("name"), twice, "a cluster must be given once")
+}
+
+func (b *planner) checkTarget(at *field.Path) {
+	t := &b.target
+	b.errs = append(b.errs, planCheckName(at.Child("placement"), t.Placement)...)
+	if t.Index < 0 {
+		b.errs = append(b.errs, field.Invalid(at.Child("index"), t.Index, "must be at least 0"))
+	}
+	b.errs = append(b.errs, planCheckDigest(at.Child("snapshot"), t.Snapshot)...)
+	b.errs = append(b.errs, planCheckDigest(at.Child("decision"), t.Decision)...)
+	b.checkRevisions(at)
+	b.checkRemove(at.Child("remove"))
+}
+
+func (b *planner) checkRevisions(at *field.Path) {
+	var without, bad, unknown []string
+	own := 0
+	for i := range b.clusters {
+		name := b.clusters[i].Name
+		if i > 0 && b.clusters[i-1].Name == name {
+			continue
+		}
+		if _, ok := b.target.Revision[name]; ok {
+			own++
+		} else {
+			without = append(without, name)
+		}
+	}
+	for name, digest := range b.target.Revision {
+		if !planIsID(digest) {
+			bad = append(bad, name)
+		}
+		if own < len(b.target.Revision) && !b.has(name) {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(bad)
+	slices.Sort(unknown)
+	b.fail(at.Child("revision"), bad, "the revision of a cluster must be a digest: printable ASCII, 1 to 253 bytes")
+	b.fail(at.Child("revision"), unknown, "is not among the clusters")
+	b.checkDefault(at.Child("default"), without)
+}
+
+// has tells whether a cluster was picked.
+func (b *planner) has(name string) bool {
+	_, found := slices.BinarySearchFunc(b.clusters, name, func(c placement.Cluster, name string) int {
+		return cmp.Compare(c.Name, name)
+	})
+	return found
+}
+
+// checkDefault checks the revision of the clusters that have none of their own.
+func (b *planner) checkDefault(at *field.Path, without []string) {
+	switch {
+	case b.target.Default != "":
+		b.errs = append(b.errs, planCheckDigest(at, b.target.Default)...)
+	case len(without) > 0:
+		b.errs = append(b.errs, field.Required(at, "there are clusters without a revision of their own: "+planSome(without)))
+	}
+}
+
+func (b *planner) checkRemove(at *field.Path) {
+	var bad, uids, picked []string
+	for _, name := range planKeys(b.target.Remove) {
+		if !planIsName(name) {
+			bad = append(bad, name)
+		}
+		if uid := b.target.Remove[name]; uid != "" && !planIsID(uid) {
+			uids = append(uids, name)
+		}
+		if b.has(name) {
+			picked = append(picked, name)
+		}
+	}
+	b.fail(at, bad, "the name of a cluster must be a DNS label (RFC 1123)")
+	b.fail(at, uids, "the UID of a cluster must be printable ASCII without spaces, at most 253 bytes")
+	b.fail(at, picked, "a cluster that is picked cannot be removed too")
+}
+
+func planCheckDigest(at *field.Path, digest string) field.ErrorList {
+	switch {
+	case digest == "":
+		return field.ErrorList{field.Required(at, "a digest")}
+	case !planIsID(digest):
+		return field.ErrorList{field.Invalid(at, digest, "must be a digest: printable ASCII without spaces, at most 253 bytes")}
+	default:
+		return nil
+	}
+}
+
+// planIsName tells whether s is a DNS label. The library's own test is a
+// regular expression, which costs too much for every cluster of a large fleet.
+func planIsName(s string) bool {
+	if s == "" || len(s) > validation.DNS1123LabelMaxLength {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+		case c == '-' && i > 0 && i < len(s)-1:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// planIsID tells whether s can stand in a plan as a UID or a digest.
+func planIsID(s string) bool {
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= planLongestID
+}

@@ -1,0 +1,237 @@
+package stages
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// The stored form of a plan, and its bounds.
+const (
+	planRecordFormat = 1
+	// planPageRows is how many clusters, and how many revisions, a page has at
+	// most, planPageBytes how long it is at most.
+	planPageRows  = 1000
+	planPageBytes = 128 << 10
+)
+
+// planHeader is the first record of a stored plan.
+type planHeader struct {
+	Format int `json:"format"`
+	// Pages is how many pages there are.
+	Pages int `json:"pages"`
+	// Warnings is the sha256 of the warnings' JSON: the plan's digest does not
+	// cover them.
+	Warnings string `json:"warnings,omitempty"`
+	Plan     *Plan  `json:"plan"`
+}
+
+// planPage is one of the other records. A cluster is a string: name, index of
+// the revision and UID, with a space between.
+type planPage struct {
+	Format    int      `json:"format"`
+	Page      int      `json:"page"`
+	Revisions []string `json:"revisions,omitempty"`
+	Clusters  []string `json:"clusters,omitempty"`
+}
+
+// Encode returns the plan for storage: a header, and pages of at most 1000
+// clusters and 128 KiB each, all compact JSON with a format number. The same
+// plan gives the same bytes. The plan must be one from [NewPlan] or
+// [DecodePlan]; what is returned for another one, DecodePlan refuses.
+func (p *Plan) Encode() (header []byte, pages [][]byte) {
+	w := planPager{}
+	for _, digest := range p.Revisions {
+		w.revision(digest)
+	}
+	for i := range p.Clusters {
+		w.cluster(&p.Clusters[i])
+	}
+	w.flush()
+	header, err := json.Marshal(planHeader{
+		Format: planRecordFormat, Pages: len(w.pages),
+		Warnings: planWarningsSum(p.Warnings), Plan: p,
+	})
+	if err != nil {
+		return nil, nil
+	}
+	return header, w.pages
+}
+
+// planPager collects rows into pages.
+type planPager struct {
+	pages     [][]byte
+	revisions []string
+	clusters  []string
+	bytes     int
+}
+
+// planRowBytes bounds what a row needs around its text, and the page around
+// its rows: ASCII grows by at most five bytes a character.
+const planRowBytes = 4
+
+func (w *planPager) revision(digest string) {
+	w.room(len(w.revisions), digest)
+	w.revisions = append(w.revisions, digest)
+}
+
+func (w *planPager) cluster(c *PlannedCluster) {
+	row := c.Name + " " + strconv.Itoa(c.Revision) + " " + c.UID
+	w.room(len(w.clusters), row)
+	w.clusters = append(w.clusters, row)
+}
+
+// room begins a new page when a row does not fit into the current one.
+func (w *planPager) room(rows int, row string) {
+	n := len(row) + planRowBytes + 5*planEscapes(row)
+	if rows == planPageRows || w.bytes+n > planPageBytes-256 {
+		w.flush()
+	}
+	w.bytes += n
+}
+
+// planEscapes counts the characters that JSON writes longer.
+func planEscapes(s string) (n int) {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"', c == '\\', c == '<', c == '>', c == '&', c < ' ', c > '~':
+			n++
+		}
+	}
+	return n
+}
+
+func (w *planPager) flush() {
+	if len(w.revisions)+len(w.clusters) == 0 {
+		return
+	}
+	// Strings and numbers always marshal.
+	b, _ := json.Marshal(planPage{planRecordFormat, len(w.pages), w.revisions, w.clusters})
+	w.pages = append(w.pages, b)
+	w.revisions, w.clusters, w.bytes = nil, nil, 0
+}
+
+func planWarningsSum(warnings []string) string {
+	if len(warnings) == 0 {
+		return ""
+	}
+	b, _ := json.Marshal(warnings)
+	return planTextSum(b)
+}
+
+// DecodePlan returns the plan that [Plan.Encode] stored. It accepts exactly
+// the bytes that Encode returns, pages in their order: whatever was changed,
+// lost, added or moved is an error, and so is a plan that NewPlan could not
+// have made. A record of a newer format is refused with a [FormatError].
+func DecodePlan(header []byte, pages [][]byte) (*Plan, error) {
+	p, err := planDecodeHeader(header, len(pages))
+	if err != nil {
+		return nil, err
+	}
+	for i, page := range pages {
+		if err := p.decodePage(i, page); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("stored plan %q: %w", p.Digest, err)
+	}
+	if err := p.Verify(); err != nil {
+		return nil, fmt.Errorf("stored %w", err)
+	}
+	if err := p.compare(header, pages); err != nil {
+		return nil, fmt.Errorf("stored plan %s: %w", p.Digest, err)
+	}
+	p.index()
+	return p, nil
+}
+
+func planDecodeHeader(header []byte, pages int) (*Plan, error) {
+	const record = "plan header"
+	var h planHeader
+	if err := planDecodeRecord(record, header, &h); err != nil {
+		return nil, err
+	}
+	switch {
+	case h.Plan == nil:
+		return nil, errors.New("plan header: has no plan")
+	case h.Pages != pages:
+		return nil, fmt.Errorf("plan header: has %d pages, but there are %d", h.Pages, pages)
+	case h.Warnings != planWarningsSum(h.Plan.Warnings):
+		return nil, errors.New("plan header: the warnings were changed after the plan was made")
+	}
+	return h.Plan, nil
+}
+
+func (p *Plan) decodePage(i int, b []byte) error {
+	record := "plan page " + strconv.Itoa(i)
+	var page planPage
+	if err := planDecodeRecord(record, b, &page); err != nil {
+		return err
+	}
+	if page.Page != i {
+		return fmt.Errorf("%s: is page %d", record, page.Page)
+	}
+	p.Revisions = append(p.Revisions, page.Revisions...)
+	for j, row := range page.Clusters {
+		c, err := planDecodeCluster(row)
+		if err != nil {
+			return fmt.Errorf("%s: clusters[%d]: %w", record, j, err)
+		}
+		p.Clusters = append(p.Clusters, c)
+	}
+	return nil
+}
+
+func planDecodeCluster(row string) (PlannedCluster, error) {
+	name, rest, _ := strings.Cut(row, " ")
+	number, uid, ok := strings.Cut(rest, " ")
+	revision, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return PlannedCluster{}, errors.New("must be a name, the index of a revision and a UID, with a space between")
+	}
+	return PlannedCluster{Name: name, UID: uid, Revision: revision}, nil
+}
+
+// planDecodeRecord reads one JSON value strictly, once its format is known.
+func planDecodeRecord(record string, b []byte, into any) error {
+	var probe struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal(b, &probe); err != nil {
+		return fmt.Errorf("%s: %w", record, err)
+	}
+	if err := planFormat(record, probe.Format, planRecordFormat); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%s: %w", record, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: has something behind its end", record)
+	}
+	return nil
+}
+
+// compare encodes the plan again: JSON has several spellings of the same.
+func (p *Plan) compare(header []byte, pages [][]byte) error {
+	h, ps := p.Encode()
+	if !bytes.Equal(header, h) {
+		return errors.New("the header is not as it was written")
+	}
+	for i := range ps {
+		if i >= len(pages) || !bytes.Equal(pages[i], ps[i]) {
+			return fmt.Errorf("page %d is not as it was written", i)
+		}
+	}
+	if len(ps) != len(pages) {
+		return fmt.Errorf("has %d pages instead of %d", len(pages), len(ps))
+	}
+	return nil
+}

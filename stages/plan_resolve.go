@@ -1,0 +1,175 @@
+package stages
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// resolve turns what was assigned into the stages, numbers and clusters of the
+// plan.
+func (b *planner) resolve() {
+	revisions := planRevisions{ids: map[string]int{}}
+	b.plan.Clusters = make([]PlannedCluster, 0, len(b.clusters)+len(b.target.Remove))
+	for _, st := range b.stages {
+		b.resolveStage(st, &revisions)
+	}
+	revisions.settle(b.plan)
+	b.removal()
+	s := &b.plan.Strategy
+	if s.ProgressDeadline > 0 && s.MinHealthy >= s.ProgressDeadline {
+		b.warn("minHealthy %s is not less than progressDeadline %s: every cluster that changes fails", s.MinHealthy, s.ProgressDeadline)
+	}
+	b.plan.Warnings = b.warnings
+}
+
+func (b *planner) resolveStage(st *planStage, revisions *planRevisions) {
+	first := len(b.plan.Clusters)
+	out := PlannedStage{Name: st.stage.Name, Gates: planGates(st.stage.Before, st.stage.After)}
+	for i := range st.parts {
+		part := &st.parts[i]
+		n := len(part.entries)
+		out.Groups = append(out.Groups, PlannedGroup{
+			Name: part.group.Name, First: len(b.plan.Clusters), Len: n,
+			MaxConcurrency: planConcurrency(part.group.MaxConcurrency, n, 1),
+			MaxFailures:    planFailures(part.group.MaxFailures, n, -1),
+		})
+		b.place(part, revisions)
+	}
+	size := len(b.plan.Clusters) - first
+	unset := 0
+	if len(st.stage.Groups) == 0 {
+		unset = 1
+	}
+	out.MaxConcurrency = planConcurrency(st.stage.MaxConcurrency, size, unset)
+	out.MaxFailures = planFailures(st.stage.MaxFailures, size, 0)
+	b.plan.Stages = append(b.plan.Stages, out)
+	b.doubt(&out, size)
+}
+
+// place appends the clusters of a part to the plan.
+func (b *planner) place(part *planPart, revisions *planRevisions) {
+	for _, e := range part.entries {
+		c := &b.clusters[e.cluster]
+		digest, ok := b.target.Revision[c.Name]
+		if !ok {
+			digest = b.target.Default
+		}
+		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: revisions.id(digest)})
+	}
+}
+
+// doubt warns about what a stage probably does not mean.
+func (b *planner) doubt(st *PlannedStage, size int) {
+	if size == 0 {
+		b.warn("stage %s has no clusters", st.Name)
+		return
+	}
+	b.doubtFailures(planWhere(st.Name, ""), st.MaxFailures, size)
+	for _, g := range st.Groups {
+		if g.Len == 0 {
+			b.warn("%s has no clusters", planWhere(st.Name, g.Name))
+			continue
+		}
+		b.doubtFailures(planWhere(st.Name, g.Name), g.MaxFailures, g.Len)
+	}
+}
+
+func (b *planner) doubtFailures(where string, failures, size int) {
+	if failures >= size {
+		b.warn("%s never fails: maxFailures allows %d and it has %d clusters", where, failures, size)
+	}
+}
+
+// removal adds the stage that cleans the clusters that left.
+func (b *planner) removal() {
+	names := planKeys(b.target.Remove)
+	if len(names) == 0 {
+		return
+	}
+	r := &b.plan.Strategy.Removal
+	limit := planConcurrency(r.MaxConcurrency, len(names), 1)
+	b.plan.Stages = append(b.plan.Stages, PlannedStage{
+		Name: RemovalStageName, Remove: true, MaxConcurrency: limit, MaxFailures: -1,
+		Groups: []PlannedGroup{{First: len(b.plan.Clusters), Len: len(names), MaxConcurrency: limit, MaxFailures: -1}},
+		Gates:  planGates(r.Before, r.After),
+	})
+	for _, name := range names {
+		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: name, UID: b.target.Remove[name], Revision: -1})
+	}
+}
+
+func planGates(before, after []Task) []PlannedGate {
+	var gates []PlannedGate
+	for _, t := range before {
+		gates = append(gates, t.gate(approval.Before))
+	}
+	for _, t := range after {
+		gates = append(gates, t.gate(approval.After))
+	}
+	return gates
+}
+
+func (t Task) gate(when approval.When) PlannedGate {
+	g := PlannedGate{When: when, Type: t.Type, Wait: t.Wait}
+	if t.Approval != nil {
+		g.Policy = *t.Approval
+	}
+	return g
+}
+
+// planConcurrency resolves a valid limit over size clusters: a percentage is
+// rounded down, but is at least 1.
+func planConcurrency(v *intstr.IntOrString, size, unset int) int {
+	if v == nil {
+		return unset
+	}
+	n, percent, _ := planLimit(*v, 1)
+	if percent {
+		return max(1, size*n/100)
+	}
+	return n
+}
+
+// planFailures resolves a valid budget over size clusters: a percentage is
+// rounded up.
+func planFailures(v *intstr.IntOrString, size, unset int) int {
+	if v == nil {
+		return unset
+	}
+	n, percent, _ := planLimit(*v, 0)
+	if percent {
+		return (size*n + 99) / 100
+	}
+	return n
+}
+
+// planRevisions numbers digests in the order in which they are met.
+type planRevisions struct {
+	ids     map[string]int
+	digests []string
+}
+
+func (r *planRevisions) id(digest string) int {
+	id, ok := r.ids[digest]
+	if !ok {
+		id = len(r.digests)
+		r.ids[digest] = id
+		r.digests = append(r.digests, digest)
+	}
+	return id
+}
+
+// settle sorts the digests and renumbers the clusters of the plan.
+func (r *planRevisions) settle(p *Plan) {
+	p.Revisions = slices.Sorted(slices.Values(r.digests))
+	renumber := make([]int, len(r.digests))
+	for i, digest := range p.Revisions {
+		renumber[r.ids[digest]] = i
+	}
+	for i := range p.Clusters {
+		p.Clusters[i].Revision = renumber[p.Clusters[i].Revision]
+	}
+}
