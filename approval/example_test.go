@@ -35,8 +35,7 @@ func Example() {
 	} {
 		decision := approval.Decision{Verdict: approval.Approve, By: by, At: now, Binding: request.Binding}
 		next, outcome, err := approval.Evaluate(request, decision, now)
-		var refused *approval.RefusedError
-		if errors.As(err, &refused) {
+		if refused, ok := errors.AsType[*approval.RefusedError](err); ok {
 			fmt.Printf("%s: refused: %s\n", by.Name, refused.Reason)
 			continue
 		}

@@ -55,14 +55,29 @@ func TestWatchPollsWhatIsNoWatcher(t *testing.T) {
 		store := &plain{Store: memory.NewStore()}
 		one, _ := store.Put(ctx, "a/1", nil, "")
 		_, _ = store.Put(ctx, "b/1", nil, "")
-		var two backend.Revision
+		var two, three, four backend.Revision
+		written := make(chan struct{})
 		go func() {
+			defer close(written)
 			time.Sleep(1500 * time.Millisecond)
 			two, _ = store.Put(ctx, "a/2", nil, "")
 			_ = store.Delete(ctx, "a/1", one)
+			time.Sleep(2 * time.Second)
+			three, _ = store.Put(ctx, "a/3", nil, "")
+			time.Sleep(2 * time.Second)
+			four, _ = store.Put(ctx, "a/4", nil, "")
 		}()
-		got := collect(ctx, store, 3)
-		want := []backend.Change{{Key: "a/1", Revision: one}, {Key: "a/2", Revision: two}, {Key: "a/1", Deleted: true}}
+		start := time.Now()
+		got := collect(ctx, store, 5)
+		<-written
+		want := []backend.Change{
+			{Key: "a/1", Revision: one}, {Key: "a/2", Revision: two}, {Key: "a/1", Deleted: true},
+			{Key: "a/3", Revision: three}, {Key: "a/4", Revision: four},
+		}
+		// Polled at 0, 1 and 3 seconds; there was a change, so at 4, 5 and 7 again.
+		if d := time.Since(start); d != 7*time.Second {
+			t.Errorf("it took %v, want 7s", d)
+		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}

@@ -56,7 +56,7 @@ func (e *Engine) look(ctx context.Context, rec *placementRecord) (frozen, error)
 	if e.cfg.Source == nil {
 		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
 	}
-	set, err := guarded(ctx, "source", e.cfg.CallTimeout, func(ctx context.Context) (snapshot.Set, error) {
+	set, err := call(ctx, e.guard, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {
 		return snapshot.Capture(ctx, e.cfg.Source, p.Selectors)
 	})
 	if err != nil {

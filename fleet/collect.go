@@ -125,6 +125,9 @@ func (e *Engine) referenced(ctx context.Context, rec *placementRecord) (map[stri
 	}
 	for _, r := range rec.Runs {
 		p, err := e.readPlan(ctx, r.Plan)
+		if isNotFound(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

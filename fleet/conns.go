@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// errConnsClosed is what is returned after close.
+// errConnsClosed is what is returned after Close.
 var errConnsClosed = errors.New("the connections are closed")
 
 // conns keeps one connection to each cluster that is worked on. A cluster that
@@ -39,8 +39,10 @@ type connSlot struct {
 	err   error
 }
 
-func newConns(d backend.Dialer, g *guard) *conns {
-	return &conns{dialer: d, guard: g, open: map[string]*connSlot{}}
+// newConns returns connections that d opens; a call may take as long as
+// timeout.
+func newConns(d backend.Dialer, timeout time.Duration) *conns {
+	return &conns{dialer: d, guard: newGuard(timeout), open: map[string]*connSlot{}}
 }
 
 // get returns the connection to c. Those who ask for the same cluster at the
@@ -142,8 +144,8 @@ func (c *conns) discard(slot *connSlot) {
 	})
 }
 
-// close closes all connections and waits until they are, or were left behind.
-func (c *conns) close() {
+// Close closes all connections and waits until they are, or were left behind.
+func (c *conns) Close() {
 	c.mu.Lock()
 	c.closed = true
 	for name, slot := range c.open {
@@ -176,7 +178,10 @@ func (m *memberConn) get(ctx context.Context, id snapshot.ID) (*unstructured.Uns
 	if err == nil {
 		err = checkReturned(id, obj)
 	}
-	return obj, m.note(ctx, err)
+	if err != nil {
+		return nil, m.note(ctx, err)
+	}
+	return obj, nil
 }
 
 func (m *memberConn) apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
@@ -186,7 +191,10 @@ func (m *memberConn) apply(ctx context.Context, obj *unstructured.Unstructured, 
 	if err == nil {
 		err = checkReturned(snapshot.IDOf(obj), got)
 	}
-	return got, m.note(ctx, err)
+	if err != nil {
+		return nil, m.note(ctx, err)
+	}
+	return got, nil
 }
 
 func (m *memberConn) delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
@@ -197,7 +205,7 @@ func (m *memberConn) delete(ctx context.Context, id snapshot.ID, o backend.Delet
 }
 
 func (m *memberConn) watch(ctx context.Context, ids []snapshot.ID, poll time.Duration) iter.Seq2[struct{}, error] {
-	return stream(ctx, m.guard, "Watch", m.name, func(ctx context.Context) iter.Seq2[struct{}, error] {
+	return guardStream(ctx, m.guard, "Watch", m.name, func(ctx context.Context) iter.Seq2[struct{}, error] {
 		return backend.WatchConn(ctx, m.conn, ids, poll)
 	})
 }

@@ -232,23 +232,62 @@ func (d *driver) queue(ctx context.Context) error {
 	}
 	entry := stages.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
 	var v stages.Verdict
-	_, err := d.e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+	rec, err := d.e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
 		line, verdict, err := rec.Line.Enter(entry, stages.QueueRun)
 		v = verdict
 		if err != nil || sameLine(line, rec.Line) {
 			return nil, errors.Join(err, errUnchanged)
 		}
 		rec.Line = line
+		rec.unend(run.UID)
 		return nil, nil
 	})
 	if err != nil {
 		return err
+	}
+	if v.WaitsFor != "" {
+		if err := d.vacate(ctx, rec.Line); err != nil {
+			return err
+		}
 	}
 	d.in.Blocked = v.WaitsFor
 	if v.SupersededBy != "" {
 		d.in.Commands = append(d.in.Commands, stages.Command{ID: "superseded", Verb: stages.Supersede, Message: v.SupersededBy})
 	}
 	return d.e.supersede(ctx, run.Name, run.UID, v.Supersedes)
+}
+
+// vacate takes a run out of the line that was deleted while it was ahead.
+func (d *driver) vacate(ctx context.Context, line stages.Line) error {
+	ahead := line.Active
+	if ahead == nil && len(line.Waiting) > 0 {
+		ahead = &line.Waiting[0]
+	}
+	if ahead == nil {
+		return nil
+	}
+	rr, _, err := d.e.runAt(ctx, ahead.Run)
+	if err == nil && rr.Run.UID == ahead.UID {
+		return nil
+	}
+	if err != nil && !isNotFound(err) {
+		return err
+	}
+	_, err = d.e.updatePlacement(ctx, d.placement, func(rec *placementRecord) ([]stages.Event, error) {
+		rec.Line = rec.Line.Leave(ahead.UID)
+		return nil, nil
+	})
+	d.nudge()
+	return err
+}
+
+// unend takes in that a run which had failed was started again.
+func (rec *placementRecord) unend(uid string) {
+	for i := range rec.Runs {
+		if rec.Runs[i].UID == uid {
+			rec.Runs[i].Ended = ""
+		}
+	}
 }
 
 func sameLine(a, b stages.Line) bool {

@@ -62,6 +62,7 @@ type Config struct {
 type Engine struct {
 	cfg      Config
 	store    backend.Store
+	guard    *guard
 	contents *contents
 	conns    *conns
 	updater  Updater
@@ -77,7 +78,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg.defaults()
-	e := &Engine{cfg: cfg, store: cfg.Store, log: cfg.Log, lanes: newLanes(cfg.MaxUpdates)}
+	e := &Engine{cfg: cfg, store: cfg.Store, log: cfg.Log, lanes: newLanes(cfg.MaxUpdates), guard: newGuard(cfg.CallTimeout)}
 	e.contents = newContents(cfg.Store)
 	e.updater = cfg.Updater
 	if e.updater == nil {

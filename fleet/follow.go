@@ -72,8 +72,8 @@ func (f *Follower) Past(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) { f.catchUp(ctx, yield) }
 }
 
-// stream is a journal and how much of it is committed.
-type stream struct {
+// eventStream is a journal and how much of it is committed.
+type eventStream struct {
 	name string
 	head journalHead
 }
@@ -108,8 +108,8 @@ func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) 
 }
 
 // streams lists the journals, those of placements before those of runs.
-func (f *Follower) streams(ctx context.Context) ([]stream, error) {
-	var out []stream
+func (f *Follower) streams(ctx context.Context) ([]eventStream, error) {
+	var out []eventStream
 	for rec, err := range f.e.store.List(ctx, "placement/"+f.only) {
 		var p placementRecord
 		if err == nil {
@@ -119,7 +119,7 @@ func (f *Follower) streams(ctx context.Context) ([]stream, error) {
 			return nil, err
 		}
 		if f.only == "" || p.Placement.Name == f.only {
-			out = append(out, stream{placementStream(p.Placement.Name), p.Journal})
+			out = append(out, eventStream{placementStream(p.Placement.Name), p.Journal})
 		}
 	}
 	for rec, err := range f.e.store.List(ctx, "run/") {
@@ -131,14 +131,14 @@ func (f *Follower) streams(ctx context.Context) ([]stream, error) {
 			return nil, err
 		}
 		if f.only == "" || r.Run.Placement == f.only {
-			out = append(out, stream{r.Run.UID, r.Journal})
+			out = append(out, eventStream{r.Run.UID, r.Journal})
 		}
 	}
 	return out, nil
 }
 
 // collect adds the committed events of a stream that were not read.
-func (f *Follower) collect(ctx context.Context, s stream, batch []told) ([]told, error) {
+func (f *Follower) collect(ctx context.Context, s eventStream, batch []told) ([]told, error) {
 	next := f.read[s.name]
 	if next >= s.head.Events {
 		return batch, nil
@@ -165,7 +165,7 @@ func (f *Follower) collect(ctx context.Context, s stream, batch []told) ([]told,
 }
 
 // pageOf finds the page that holds event n, from the last one backwards.
-func (f *Follower) pageOf(ctx context.Context, s stream, n int64) (int, error) {
+func (f *Follower) pageOf(ctx context.Context, s eventStream, n int64) (int, error) {
 	if n == 0 {
 		return 0, nil
 	}
@@ -218,4 +218,29 @@ func (f *Follower) hasNews(ctx context.Context, key string) bool {
 	}
 	var r runRecord
 	return decodeRecord(rec, &r) == nil && (f.only == "" || r.Run.Placement == f.only) && r.Journal.Events > f.read[r.Run.UID]
+}
+
+// Wait returns the status of a run once it has ended. It follows the store, so
+// another engine may drive the run.
+func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
+	for {
+		for c, err := range backend.Watch(ctx, e.store, runKey(run), e.cfg.Poll) {
+			if err != nil {
+				break
+			}
+			if c.Key != runKey(run) {
+				continue
+			}
+			rr, _, err := e.runAt(ctx, run)
+			if err != nil {
+				return Status{}, err
+			}
+			if rr.Run.IsEnded() {
+				return e.Status(ctx, run)
+			}
+		}
+		if !sleep(ctx, e.cfg.Poll) {
+			return Status{}, ctx.Err()
+		}
+	}
 }

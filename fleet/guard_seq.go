@@ -4,14 +4,13 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"time"
 
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// collect calls a plug-in that yields a sequence and returns all of it, at
+// guardList calls a plug-in that yields a sequence and returns all of it, at
 // most limit elements: what comes from outside is bounded.
-func collect[T any](ctx context.Context, g *guard, role, key string, limit int, f func(context.Context) iter.Seq2[T, error]) ([]T, error) {
+func guardList[T any](ctx context.Context, g *guard, role, key string, limit int, f func(context.Context) iter.Seq2[T, error]) ([]T, error) {
 	return call(ctx, g, role, key, func(ctx context.Context) ([]T, error) {
 		var all []T
 		for v, err := range f(ctx) {
@@ -33,10 +32,10 @@ type element[T any] struct {
 	err   error
 }
 
-// stream calls a plug-in that yields a sequence without an end and yields what
+// guardStream calls a plug-in that yields a sequence without an end and yields what
 // it does, until ctx ends or the consumer breaks. It has no deadline; a
 // plug-in that does not return then is left behind as by [call].
-func stream[T any](ctx context.Context, g *guard, role, key string, f func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
+func guardStream[T any](ctx context.Context, g *guard, role, key string, f func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		if g.behind.has(key) {
@@ -111,6 +110,3 @@ func clip(s string) string {
 	}
 	return string(out)
 }
-
-// unlimited is a timeout for what has its own deadlines inside.
-const unlimited = 365 * 24 * time.Hour

@@ -7,8 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -92,7 +90,7 @@ func (e *Engine) freeze(ctx context.Context, rec *placementRecord, index *int) (
 
 // inventory lists the clusters by name. It is complete or an error.
 func (e *Engine) inventory(ctx context.Context) (map[string]placement.Cluster, error) {
-	list, err := guarded(ctx, "inventory", e.cfg.CallTimeout, func(ctx context.Context) ([]placement.Cluster, error) {
+	list, err := call(ctx, e.guard, "inventory", "", func(ctx context.Context) ([]placement.Cluster, error) {
 		var out []placement.Cluster
 		for c, err := range e.cfg.Inventory.Clusters(ctx) {
 			if err != nil {
@@ -143,9 +141,13 @@ func (d *draft) render(t *stages.Target, clusters []placement.Cluster) error {
 	if err != nil {
 		return err
 	}
+	renderer, err := placement.NewRenderer(objects, d.frozen.overrides)
+	if err != nil {
+		return err
+	}
 	var errs []error
 	for _, c := range clusters {
-		set, err := renderFor(objects, d.frozen.overrides, c)
+		set, err := renderFor(renderer, c)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -158,8 +160,8 @@ func (d *draft) render(t *stages.Target, clusters []placement.Cluster) error {
 	return errors.Join(errs...)
 }
 
-func renderFor(objects []*unstructured.Unstructured, overrides []placement.Override, c placement.Cluster) (snapshot.Set, error) {
-	rendered, err := placement.Render(objects, overrides, c)
+func renderFor(r *placement.Renderer, c placement.Cluster) (snapshot.Set, error) {
+	rendered, err := r.Render(c)
 	if err != nil {
 		return snapshot.Set{}, err
 	}

@@ -19,6 +19,9 @@ import (
 // started has ended and its leases are given back. It is called once at a
 // time.
 func (e *Engine) Run(ctx context.Context) error {
+	if e.conns != nil {
+		e.conns.reopen()
+	}
 	r := &runner{e: e, drivers: map[string]*driver{}, due: map[string]time.Time{}, kick: make(chan struct{}, 1)}
 	var wg sync.WaitGroup
 	wg.Go(func() { r.follow(ctx, "run/", r.runChanged) })
@@ -361,4 +364,11 @@ func rewatch(ctx context.Context, watch func() iter.Seq2[struct{}, error], poll 
 			}
 		}
 	}
+}
+
+// reopen lets connections be dialled again after Close.
+func (c *conns) reopen() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = false
 }

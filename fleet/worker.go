@@ -3,11 +3,14 @@ package fleet
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -16,6 +19,10 @@ const (
 	reachFirst = 200 * time.Millisecond
 	reachMost  = 5 * time.Second
 )
+
+// healthyPause is how long a worker waits before it begins to watch a cluster
+// that was healthy when it was updated: mostly the run is done with it by then.
+const healthyPause = time.Second
 
 // worker works on one attempt at one cluster until the run no longer wants it.
 type worker struct {
@@ -106,9 +113,13 @@ func (w *worker) run(ctx context.Context) {
 		<-w.before.done
 		w.before = nil
 	}
-	if w.observe || w.update(ctx) {
-		w.watch(ctx)
+	if !w.observe && !w.update(ctx) {
+		return
 	}
+	if w.last.Healthy && !sleep(ctx, healthyPause) {
+		return
+	}
+	w.watch(ctx)
 }
 
 // update carries the attempt out and tells whether to go on observing.
@@ -240,14 +251,15 @@ func (d *driver) ask(ctx context.Context, r *approval.Request) string {
 
 // commandID identifies the answer of somebody to a request.
 func commandID(by string, r *approval.Request) string {
-	return digestText(r.RunUID, r.Stage, string(r.When), itoa(r.Attempt), by)
+	key := strings.Join([]string{r.RunUID, r.Stage, string(r.When), strconv.Itoa(r.Attempt), by}, "\x00")
+	return "answer-" + snapshot.Digest([]byte(key))
 }
 
 // consult asks the authority until it has answered.
 func (d *driver) consult(ctx context.Context, r approval.Request) {
 	e := d.e
 	for wait := e.cfg.Poll; ; wait = min(2*wait, 10*e.cfg.Poll) {
-		answer, err := guarded(ctx, "authority", e.cfg.CallTimeout, func(ctx context.Context) (approval.Decision, error) {
+		answer, err := call(ctx, e.guard, "authority", r.Name, func(ctx context.Context) (approval.Decision, error) {
 			return e.cfg.Authority.Decide(ctx, r)
 		})
 		if err != nil && ctx.Err() == nil {

@@ -218,6 +218,21 @@ func TestRenderNamespaceRule(t *testing.T) {
 	}
 }
 
+// An override that selects an object in two ways applies to it once.
+func TestRenderOnce(t *testing.T) {
+	o := onNamespace("o", rule(patch("add", "/list/-", `1`)))
+	o.Selectors = append(o.Selectors, placement.ObjectSelector{Version: "v2", Kind: "Namespace", Name: "test-namespace"})
+	cm := object("ConfigMap", "test-namespace", "x")
+	cm.Object["list"] = []any{}
+	got, err := placement.Render([]*unstructured.Unstructured{cm}, []placement.Override{o}, placement.Cluster{Name: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]any{int64(1)}, got[0].Object["list"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestRenderErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rules []placement.Rule
@@ -283,70 +298,6 @@ func TestRendererConcurrently(t *testing.T) {
 	}
 }
 
-func TestOverridesDigest(t *testing.T) {
-	a := onConfigMap("a", rule(patch("replace", "/data", `{"x": 1.0, "a": 12345678901234567890}`)))
-	b := onNamespace("a", placement.Rule{Type: placement.Delete, ClusterSelector: &placement.ClusterSelector{}})
-	b.Selectors = append(b.Selectors, placement.ObjectSelector{Version: "v1", Kind: "Namespace", Name: "b"})
-	digest, data, err := placement.OverridesDigest([]placement.Override{a, b})
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.Rules[0].Patches[0].Value = json.RawMessage(`{"a":12345678901234567890,"x":1.0}`)
-	a.Rules[0].Type = placement.JSONPatch
-	slices.Reverse(b.Selectors)
-	b.Rules[0].ClusterSelector.Terms = []placement.ClusterTerm{}
-	again, same, err := placement.OverridesDigest([]placement.Override{b, a})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if digest != again || string(data) != string(same) {
-		t.Errorf("the order or the form changed the digest:\n%s\n%s", data, same)
-	}
-	decoded, err := placement.DecodeOverrides(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if back, _, err := placement.OverridesDigest(decoded); err != nil || back != digest {
-		t.Errorf("decoded overrides have digest %s (%v), want %s", back, err, digest)
-	}
-	b.Rules[0].ClusterSelector = nil // none instead of all
-	if other, _, _ := placement.OverridesDigest([]placement.Override{a, b}); other == digest {
-		t.Error("a nil cluster selector has the digest of one that picks all")
-	}
-}
-
-func TestOverridesDigestEdges(t *testing.T) {
-	if d, b, err := placement.OverridesDigest(nil); d != "" || b != nil || err != nil {
-		t.Errorf("no overrides: %q, %q, %v; want nothing", d, b, err)
-	}
-	if o, err := placement.DecodeOverrides(nil); o != nil || err != nil {
-		t.Errorf("no bytes: %v, %v; want nothing", o, err)
-	}
-	if _, _, err := placement.OverridesDigest([]placement.Override{{Name: "UP"}}); err == nil {
-		t.Error("an invalid override has a digest")
-	}
-	for _, data := range []string{"{", "{}", `[{"nme":"a"}]`, `[{"name":"a"}]`, "[] []"} {
-		if _, err := placement.DecodeOverrides([]byte(data)); err == nil {
-			t.Errorf("DecodeOverrides(%s) gave no error", data)
-		}
-	}
-}
-
-func TestPatchValueNullSurvives(t *testing.T) {
-	want := []placement.Override{onConfigMap("o", placement.Rule{Type: placement.JSONPatch, Patches: []placement.Patch{patch("add", "/data/x", `null`)}})}
-	_, data, err := placement.OverridesDigest(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := placement.DecodeOverrides(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}
-
 // Whatever overrides and objects say, Render returns and leaves what it was
 // given as it was.
 func FuzzRender(f *testing.F) {
@@ -385,4 +336,25 @@ func FuzzRender(f *testing.F) {
 			t.Fatalf("the object lost its identity: %v", got)
 		}
 	})
+}
+
+// The cost of a fleet of 1,000 clusters and 20 objects of which one is patched
+// with a variable.
+func BenchmarkRenderer1000(b *testing.B) {
+	objs := workload()
+	for i := range 16 {
+		objs = append(objs, object("ConfigMap", "other", fmt.Sprint("c", i)))
+	}
+	overrides := []placement.Override{onConfigMap("o", rule(patch("replace", "/data/key", `"${MEMBER-CLUSTER-NAME}"`)))}
+	for b.Loop() {
+		r, err := placement.NewRenderer(objs, overrides)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range 1000 {
+			if _, err := r.Render(placement.Cluster{Name: fmt.Sprint("m", i)}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
 }

@@ -18,9 +18,9 @@ import (
 // the order of clusters, nor on the order of what a policy lists; its Index is
 // 0, for package fleet to set.
 //
-// A policy or an inventory that is not valid is an error, and so are names of
-// a PickFixed policy that are not in the inventory; the error lists all of
-// them. The error tells everything that is wrong with its cause.
+// A policy that is not valid is an error that tells everything that is wrong
+// with it, and so is an inventory. Names of a PickFixed policy that are not in
+// the inventory are an error that lists all of them.
 func Resolve(p Policy, clusters []Cluster) (Decision, error) {
 	if err := p.Validate(); err != nil {
 		return Decision{}, fmt.Errorf("placement policy: %w", err)
@@ -46,7 +46,7 @@ func byName(clusters []Cluster) []*Cluster {
 	for i := range clusters {
 		sorted[i] = &clusters[i]
 	}
-	slices.SortFunc(sorted, func(a, b *Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(sorted, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
 	return sorted
 }
 
@@ -72,7 +72,7 @@ func (p Policy) pickFixed(sorted []*Cluster) ([]string, error) {
 	names := slices.Sorted(slices.Values(p.ClusterNames))
 	var missing []string
 	for _, name := range names {
-		_, found := slices.BinarySearchFunc(sorted, name, func(c *Cluster, n string) int { return cmp.Compare(c.Name, n) })
+		_, found := slices.BinarySearchFunc(sorted, name, func(c *Cluster, n string) int { return strings.Compare(c.Name, n) })
 		if !found {
 			missing = append(missing, name)
 		}

@@ -26,18 +26,40 @@ func lineOf(t *testing.T, entries ...Entry) Line {
 	return l
 }
 
+// lineCase is a run that enters a line.
+type lineCase struct {
+	name    string
+	line    Line
+	enter   Entry
+	policy  Admission
+	want    Line
+	verdict Verdict
+}
+
+func (tt lineCase) run(t *testing.T) {
+	before, _ := json.Marshal(tt.line)
+	l, verdict, err := tt.line.Enter(tt.enter, tt.policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(tt.want, l, cmp.Transformer("json", lineJSON)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(tt.verdict, verdict); diff != "" {
+		t.Error(diff)
+	}
+	if after, _ := json.Marshal(tt.line); string(before) != string(after) {
+		t.Errorf("the line itself was changed:\n%s\n%s", before, after)
+	}
+	again, second, err := l.Enter(tt.enter, tt.policy)
+	if err != nil || lineJSON(again) != lineJSON(l) || !cmp.Equal(second, verdict) {
+		t.Errorf("entering again gives %s, %+v, %v", lineJSON(again), second, err)
+	}
+}
+
 func TestLineEnter(t *testing.T) {
 	a, b, c := lineEntry("a", 5), lineEntry("b", 6), lineEntry("c", 7)
-	old := lineEntry("old", 4)
-	draining := Line{Active: &a, Waiting: []Entry{b}, Superseded: []Superseder{{a, "b"}}}
-	tests := []struct {
-		name    string
-		line    Line
-		enter   Entry
-		policy  Admission
-		want    Line
-		verdict Verdict
-	}{
+	for _, tt := range []lineCase{
 		{"the first starts", Line{}, a, "", Line{Active: &a}, Verdict{Starts: true}},
 		{"the first starts, whatever the policy", Line{}, a, RejectRun, Line{Active: &a}, Verdict{Starts: true}},
 		{"by default it waits", Line{Active: &a}, b, "", Line{Active: &a, Waiting: []Entry{b}}, Verdict{WaitsFor: "a"}},
@@ -49,6 +71,20 @@ func TestLineEnter(t *testing.T) {
 			Line{Active: &b, Waiting: []Entry{c}}, Verdict{Starts: true}},
 		{"one of the same index waits", Line{Active: &a}, lineEntry("x", 5), QueueRun,
 			Line{Active: &a, Waiting: []Entry{lineEntry("x", 5)}}, Verdict{WaitsFor: "a"}},
+		{"one that waits already is not rejected", Line{Active: &a, Waiting: []Entry{b}}, b, RejectRun,
+			Line{Active: &a, Waiting: []Entry{b}}, Verdict{WaitsFor: "a"}},
+		{"one that waits already supersedes nobody", Line{Active: &a, Waiting: []Entry{b, c}}, c, SupersedeActive,
+			Line{Active: &a, Waiting: []Entry{b, c}}, Verdict{WaitsFor: "a"}},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}
+
+func TestLineEnterSupersedes(t *testing.T) {
+	a, b, c := lineEntry("a", 5), lineEntry("b", 6), lineEntry("c", 7)
+	old := lineEntry("old", 4)
+	draining := Line{Active: &a, Waiting: []Entry{b}, Superseded: []Superseder{{a, "b"}}}
+	for _, tt := range []lineCase{
 		{"supersede", Line{Active: &a, Waiting: []Entry{b}}, c, SupersedeActive,
 			Line{Active: &a, Waiting: []Entry{c}, Superseded: []Superseder{{a, "c"}, {b, "c"}}},
 			Verdict{WaitsFor: "a", Supersedes: []Entry{a, b}}},
@@ -69,32 +105,8 @@ func TestLineEnter(t *testing.T) {
 			Verdict{WaitsFor: "a", Supersedes: []Entry{a, b}}},
 		{"one that was superseded is told", draining, a, QueueRun, draining, Verdict{SupersededBy: "b"}},
 		{"who superseded is told again", draining, b, QueueRun, draining, Verdict{WaitsFor: "a", Supersedes: []Entry{a}}},
-		{"one that waits already is not rejected", Line{Active: &a, Waiting: []Entry{b}}, b, RejectRun,
-			Line{Active: &a, Waiting: []Entry{b}}, Verdict{WaitsFor: "a"}},
-		{"one that waits already supersedes nobody", Line{Active: &a, Waiting: []Entry{b, c}}, c, SupersedeActive,
-			Line{Active: &a, Waiting: []Entry{b, c}}, Verdict{WaitsFor: "a"}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			before, _ := json.Marshal(tt.line)
-			l, verdict, err := tt.line.Enter(tt.enter, tt.policy)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(tt.want, l, cmp.Transformer("json", lineJSON)); diff != "" {
-				t.Error(diff)
-			}
-			if diff := cmp.Diff(tt.verdict, verdict); diff != "" {
-				t.Error(diff)
-			}
-			if after, _ := json.Marshal(tt.line); string(before) != string(after) {
-				t.Errorf("the line itself was changed:\n%s\n%s", before, after)
-			}
-			again, second, err := l.Enter(tt.enter, tt.policy)
-			if err != nil || lineJSON(again) != lineJSON(l) || !cmp.Equal(second, verdict) {
-				t.Errorf("entering again gives %s, %+v, %v", lineJSON(again), second, err)
-			}
-		})
+	} {
+		t.Run(tt.name, tt.run)
 	}
 }
 
@@ -104,6 +116,16 @@ func lineJSON(l Line) string {
 		return err.Error()
 	}
 	return string(b)
+}
+
+func TestLineIsAValue(t *testing.T) {
+	a := lineEntry("a", 1)
+	l := Line{Active: &a, Waiting: make([]Entry, 0, 8)}
+	one, _, _ := l.Enter(lineEntry("b", 2), QueueRun)
+	two, _, _ := l.Enter(lineEntry("c", 3), QueueRun)
+	if one.Waiting[0].Run != "b" || two.Waiting[0].Run != "c" {
+		t.Errorf("two lines share what waits: %s, %s", lineJSON(one), lineJSON(two))
+	}
 }
 
 func TestLineEnterRejects(t *testing.T) {

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"math"
+	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
 )
@@ -26,7 +27,7 @@ func (s *stepper) begin() bool {
 		return false
 	}
 	if s.blocked != "" {
-		if reason := "waits for run " + s.blocked; s.r.Reason != reason {
+		if reason := waitsFor + s.blocked; s.r.Reason != reason {
 			s.set(Pending, reason)
 			s.emit(Event{Type: RunQueued, Message: s.blocked})
 		}
@@ -103,7 +104,7 @@ func (s *stepper) fill(st *PlannedStage, run *StageRun) {
 		for i := range st.Groups {
 			g, gr := &st.Groups[i], &run.Groups[i]
 			s.passSkipped(g, gr)
-			if room > 0 && used[i] < limit(g.MaxConcurrency) && s.startNext(g, gr) {
+			if room > 0 && used[i] < limit(g.MaxConcurrency) && s.startNext(st, g, gr) {
 				used[i]++
 				room--
 				more = true
@@ -154,26 +155,39 @@ func (s *stepper) passSkipped(g *PlannedGroup, gr *GroupRun) {
 	}
 }
 
-// startNext starts a cluster of a group: one that yielded and is due, or the
-// one at the cursor.
-func (s *stepper) startNext(g *PlannedGroup, gr *GroupRun) bool {
-	for i, y := range s.r.Waiting {
-		if y.Pos >= g.First && y.Pos < g.First+g.Len && y.NotYet <= s.now {
-			s.unyield(i)
-			s.launch(Flight{Pos: y.Pos, Attempt: y.Attempt})
-			return true
+// startNext starts a cluster of a group: one that is to be tried again, the one
+// at the cursor, or one that could not be reached and is due. Those come last,
+// so that however many cannot be reached, the others get their turn.
+func (s *stepper) startNext(st *PlannedStage, g *PlannedGroup, gr *GroupRun) bool {
+	i := s.due(g, gr.Next >= g.Len)
+	switch {
+	case i >= 0:
+		y := s.r.Waiting[i]
+		s.unyield(i)
+		f := Flight{Pos: y.Pos, Attempt: y.Attempt, Started: s.now}
+		if st.Remove {
+			f.Started = y.Since // the deadline of a removal counts from the first try
 		}
-	}
-	if gr.Next >= g.Len {
+		s.launch(f)
+	case gr.Next < g.Len:
+		gr.Next++
+		s.launch(Flight{Pos: g.First + gr.Next - 1, Attempt: 1, Started: s.now})
+	default:
 		return false
 	}
-	gr.Next++
-	s.launch(Flight{Pos: g.First + gr.Next - 1, Attempt: 1})
 	return true
 }
 
+// due returns the index in Waiting of a cluster of g to be started now, or -1;
+// of one that could not be reached only where unreached says so.
+func (s *stepper) due(g *PlannedGroup, unreached bool) int {
+	return slices.IndexFunc(s.r.Waiting, func(y Yielded) bool {
+		return y.Pos >= g.First && y.Pos < g.First+g.Len && y.NotYet <= s.now && (unreached || y.NotYet == 0)
+	})
+}
+
 func (s *stepper) launch(f Flight) {
-	f.Phase, f.Started = Applying, s.now
+	f.Phase = Applying
 	s.take(f)
 	s.emitCluster(f.Pos, Event{Type: ClusterStarted, Attempt: f.Attempt})
 }
@@ -228,10 +242,27 @@ func (s *stepper) finish() {
 	s.end(Event{Type: RunCompleted, Count: total})
 }
 
-// end records the end of the run.
+// end records the end of the run, and of the stage that it was in.
 func (s *stepper) end(e Event) {
+	if _, st, ok := s.stage(); ok && st.Reached != 0 {
+		if st.State = s.r.State; st.State == Superseded {
+			st.State = Stopped
+		}
+	}
 	s.r.Ended, s.r.StopAt, s.r.Ending = s.now, 0, ""
 	s.emit(e)
+}
+
+// unendStage takes back what end said of the stage.
+func (s *stepper) unendStage() {
+	_, st, ok := s.stage()
+	switch {
+	case !ok || st.Reached == 0:
+	case st.Started == 0:
+		st.State = Pending
+	default:
+		st.State = Running
+	}
 }
 
 // endStopping ends a run that is Stopping, once nothing is in flight or it has

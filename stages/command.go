@@ -3,8 +3,6 @@ package stages
 import (
 	"slices"
 	"time"
-
-	"github.com/slipway-dev/slipway/approval"
 )
 
 // command carries out c, once.
@@ -76,19 +74,28 @@ func (s *stepper) start(c Command) string {
 // resume lets a stopped, stopping or failed run go on with what is
 // unprocessed.
 func (s *stepper) resume(c Command) {
-	retry := s.r.State == Failed || s.p.Strategy.Profile == Workflow
+	retry := s.retries()
 	s.r.Ending, s.r.StopAt, s.r.Hold = "", 0, false
 	if s.r.Started == 0 {
 		s.set(NotStarted, "")
 		return
 	}
 	s.eachFlight(func(f *Flight) { f.Started = s.now })
+	for i := range s.r.Waiting {
+		s.r.Waiting[i].Since = s.now
+	}
+	s.unendStage()
 	s.set(Running, "")
 	s.emit(Event{Type: RunResumed, By: c.By.Name, Attempt: s.r.Attempt})
 	if retry {
 		s.retryFailed()
 		s.rearmGates()
 	}
+}
+
+// retries tells that a Start would try the failed clusters again.
+func (s *stepper) retries() bool {
+	return s.r.State == Failed || s.r.State == Stopped && s.p.Strategy.Profile == Workflow
 }
 
 // retryFailed lines the failed clusters of the current stage up again.
@@ -115,7 +122,11 @@ func (s *stepper) rearmGates() {
 		return
 	}
 	for i := range st.Gates {
-		if g := &st.Gates[i]; g.State == Failed {
+		switch g := &st.Gates[i]; {
+		case g.State != Failed:
+		case st.SkipGates:
+			s.close(g, Skipped)
+		default:
 			s.openRequest(g)
 		}
 	}
@@ -184,6 +195,9 @@ func (s *stepper) abort(c Command) {
 // supersede makes way for another run: an apply in flight may end, everything
 // else is given up at once.
 func (s *stepper) supersede(c Command) {
+	if s.r.Ending == Superseded {
+		return
+	}
 	reason := "superseded by run " + c.Message
 	s.r.StopAt = s.now.Add(drainGrace)
 	s.wind(Superseded, reason, c.By.Name)
@@ -240,12 +254,12 @@ func (s *stepper) skipCluster(pos int, reason string) string {
 	return ""
 }
 
-// skipFailed lets a failed run that is started again pass over a cluster of
-// its stage that failed.
+// skipFailed lets a run that would try its failed clusters again pass over one
+// of them.
 func (s *stepper) skipFailed(pos int, reason string) bool {
 	e := exceptionAt(s.r.Exceptions, pos)
 	stage, _ := s.p.StageOf(pos)
-	if e == nil || e.State != Failed || s.r.State != Failed || stage != s.r.Stage {
+	if e == nil || e.State != Failed || !s.retries() || stage != s.r.Stage {
 		return false
 	}
 	s.unexcept(pos)
@@ -378,44 +392,4 @@ func reasonBy(what string, c Command) string {
 		what += ": " + c.Message
 	}
 	return what
-}
-
-// decide takes a decision to the gate that it is about.
-func (s *stepper) decide(c Command) string {
-	if c.Decision == nil {
-		return "the command has no decision"
-	}
-	if s.r.State == Stopping && s.r.Ending != Stopped || s.r.State == Failed {
-		return "the run is ending"
-	}
-	g := s.gateFor(c.Decision.Binding)
-	if g == nil {
-		return "there is no open request " + string(c.Decision.Binding.When) + " stage " + c.Decision.Binding.Stage
-	}
-	return s.weigh(g, *c.Decision)
-}
-
-// weigh lets the approval policy judge a decision.
-func (s *stepper) weigh(g *Gate, d approval.Decision) string {
-	req := s.request(g)
-	d.At = s.now.Time()
-	next, outcome, err := approval.Evaluate(req, d, s.now.Time())
-	if err != nil {
-		return err.Error()
-	}
-	g.Decisions = next.Decisions
-	e := Event{Type: ApprovalGiven, Request: req.Name, Attempt: g.Attempt, By: d.By.Name, Message: cut(d.Comment)}
-	switch outcome {
-	case approval.Accepted:
-		e.Type = ApprovalAccepted
-		s.close(g, Completed)
-	case approval.Rejected:
-		e.Type = ApprovalRejected
-		s.close(g, Failed)
-	}
-	s.emitStage(e)
-	if outcome == approval.Rejected {
-		s.fail("request " + req.Name + " was rejected by " + d.By.Name)
-	}
-	return ""
 }

@@ -17,6 +17,8 @@ const (
 	RunCreated EventType = "RunCreated"
 	// RunQueued: the run waits for the run named in Message.
 	RunQueued EventType = "RunQueued"
+	// RunDeleted (fleet): the run was deleted, with its events.
+	RunDeleted EventType = "RunDeleted"
 	// RunTaken (fleet): an engine took the run, By its name. Epoch.
 	RunTaken EventType = "RunTaken"
 
@@ -80,6 +82,4 @@ type Event struct {
 	Unchanged bool      `json:"unchanged,omitempty"`
 	Until     time.Time `json:"until,omitzero"`
 	Message   string    `json:"message,omitempty"`
-	// Cursor resumes following after this event; see fleet.Engine.Events.
-	Cursor string `json:"cursor,omitempty"`
 }

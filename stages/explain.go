@@ -3,6 +3,7 @@ package stages
 import (
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -30,6 +31,10 @@ type Awaited struct {
 	Message string    `json:"message,omitempty"`
 }
 
+// waitsFor begins the reason of a run that is Pending; the other run's name
+// follows.
+const waitsFor = "waits for run "
+
 // Waiting names everything that a run waits for. It is empty only for a run
 // that has ended.
 func Waiting(p *Plan, r *Run) []Awaited {
@@ -37,7 +42,7 @@ func Waiting(p *Plan, r *Run) []Awaited {
 	case NotStarted, Stopped:
 		return []Awaited{{Kind: AwaitStart, Name: r.Name, Message: r.Reason}}
 	case Pending:
-		return []Awaited{{Kind: AwaitRun, Message: r.Reason}}
+		return []Awaited{{Kind: AwaitRun, Name: strings.TrimPrefix(r.Reason, waitsFor), Message: r.Reason}}
 	case Running, Stopping:
 		return waitingNow(p, r)
 	default:
@@ -139,6 +144,9 @@ func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 		e.Reason, e.Attempt = x.Reason, x.Attempts
 	case Completed:
 		e.Reason = "the cluster has been proven to be at the plan's revision"
+		if p.Stages[stage].Remove {
+			e.Reason = "the cluster has been proven to be clean"
+		}
 	case Running:
 		f := &r.Flights[book.flights[pos]]
 		e.Attempt, e.Waiting = f.Attempt, []Awaited{f.awaits(p)}

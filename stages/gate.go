@@ -112,6 +112,46 @@ func (s *stepper) closeGates() {
 	}
 }
 
+// decide takes a decision to the gate that it is about.
+func (s *stepper) decide(c Command) string {
+	if c.Decision == nil {
+		return "the command has no decision"
+	}
+	if s.r.State == Stopping && s.r.Ending != Stopped || s.r.State == Failed {
+		return "the run is ending"
+	}
+	g := s.gateFor(c.Decision.Binding)
+	if g == nil {
+		return "there is no open request " + string(c.Decision.Binding.When) + " stage " + c.Decision.Binding.Stage
+	}
+	return s.weigh(g, *c.Decision)
+}
+
+// weigh lets the approval policy judge a decision.
+func (s *stepper) weigh(g *Gate, d approval.Decision) string {
+	req := s.request(g)
+	d.At = s.now.Time()
+	next, outcome, err := approval.Evaluate(req, d, s.now.Time())
+	if err != nil {
+		return err.Error()
+	}
+	g.Decisions = next.Decisions
+	e := Event{Type: ApprovalGiven, Request: req.Name, Attempt: g.Attempt, By: d.By.Name, Message: cut(d.Comment)}
+	switch outcome {
+	case approval.Accepted:
+		e.Type = ApprovalAccepted
+		s.close(g, Completed)
+	case approval.Rejected:
+		e.Type = ApprovalRejected
+		s.close(g, Failed)
+	}
+	s.emitStage(e)
+	if outcome == approval.Rejected {
+		s.fail("request " + req.Name + " was rejected by " + d.By.Name)
+	}
+	return ""
+}
+
 // gateFor returns the open approval of the current stage that a decision is
 // about, or nil.
 func (s *stepper) gateFor(b approval.Binding) *Gate {

@@ -18,6 +18,10 @@ type Input struct {
 	// Gone names the clusters that left the inventory, or that are another
 	// cluster under the same name.
 	Gone []string
+	// Unwatched tells that nobody watched the clusters since the last step, as
+	// after a restart: one that was soaking is not done before it is proven
+	// healthy again.
+	Unwatched bool
 	// Blocked names the active run of the placement while that is another one:
 	// a run that has not started waits for it.
 	Blocked string

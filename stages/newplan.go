@@ -69,12 +69,13 @@ func planFreeze(s Strategy) (Strategy, error) {
 
 // planner is a plan under construction.
 type planner struct {
-	target   Target
-	clusters []placement.Cluster // by name
-	stages   []*planStage
-	plan     *Plan
-	warnings []string
-	errs     field.ErrorList
+	target    Target
+	clusters  []placement.Cluster // by name
+	revisions planRevisions
+	stages    []*planStage
+	plan      *Plan
+	warnings  []string
+	errs      field.ErrorList
 }
 
 // Len returns the number of clusters, those to be removed included.

@@ -20,6 +20,7 @@ func (s *stepper) observe(o *Observation) {
 	case o.Unreachable && !f.Sent:
 		s.pend(f, o)
 	case o.Unreachable:
+		s.doubt(f)
 		s.note(f, o.Message)
 	case o.Failed:
 		s.attemptFailed(f, o)
@@ -28,9 +29,18 @@ func (s *stepper) observe(o *Observation) {
 	}
 }
 
+// doubt keeps a cluster of which nobody knows how it is from being done by
+// time alone. Its soak goes on once it is proven healthy again.
+func (s *stepper) doubt(f *Flight) {
+	if f.Phase == Soaking {
+		f.Phase = Settling
+		s.changed = true
+	}
+}
+
 // sent remembers that the member may have been changed.
 func (s *stepper) sent(f *Flight, o *Observation) {
-	if (o.Sent || o.Applied) && !f.Sent {
+	if (o.Sent || o.Applied && !o.Unchanged) && !f.Sent {
 		f.Sent = true
 		s.changed = true
 	}
@@ -61,7 +71,7 @@ func (s *stepper) yield(f *Flight, wait time.Duration) {
 		s.leave(f, Skipped, "skipped")
 		return
 	}
-	if s.r.State == Stopping && s.r.Ending != Stopped {
+	if s.r.Ending == Superseded {
 		s.leave(f, Skipped, s.r.Reason)
 		return
 	}
@@ -96,6 +106,9 @@ func (s *stepper) exhausted(f *Flight) bool {
 
 // progress moves a cluster on by what it proves.
 func (s *stepper) progress(f *Flight, o *Observation) {
+	// What an earlier attempt, or this one before a crash, has carried out is
+	// not what the cluster had before the run.
+	unchanged := o.Unchanged && f.Attempt == 1 && !f.Sent
 	if f.Phase == Applying {
 		if !o.Applied {
 			s.note(f, o.Message)
@@ -103,24 +116,34 @@ func (s *stepper) progress(f *Flight, o *Observation) {
 		}
 		f.Phase, f.Message = Settling, ""
 		s.changed = true
-		if !o.Unchanged {
+		if !unchanged {
 			s.emitCluster(f.Pos, Event{Type: ClusterApplied, Attempt: f.Attempt})
 		}
 	}
 	switch proven := s.proves(f, o); {
-	case proven && (o.Unchanged || s.p.Strategy.MinHealthy == 0 || s.p.Stages[s.r.Stage].Remove):
-		s.complete(f, o.Unchanged)
-	case proven && f.Phase == Settling:
-		f.Phase, f.Until, f.Message = Soaking, s.now.Add(s.p.Strategy.MinHealthy), ""
-		s.changed = true
+	case proven && (unchanged || s.p.Strategy.MinHealthy == 0 || s.p.Stages[s.r.Stage].Remove):
+		s.complete(f, unchanged)
 	case proven:
-	case f.Phase == Soaking:
+		s.soak(f)
+	case f.Until != 0:
 		f.Phase, f.Until = Settling, 0
 		s.note(f, o.Message)
 		s.emitCluster(f.Pos, Event{Type: ClusterUnhealthy, Attempt: f.Attempt, Message: f.Message})
 	default:
 		s.note(f, o.Message)
 	}
+}
+
+// soak begins or goes on with the time that a cluster has to stay healthy.
+func (s *stepper) soak(f *Flight) {
+	if f.Phase == Soaking {
+		return
+	}
+	if f.Until == 0 {
+		f.Until = s.now.Add(s.p.Strategy.MinHealthy)
+	}
+	f.Phase, f.Message = Soaking, ""
+	s.changed = true
 }
 
 // proves tells that o proves the cluster to be where the plan wants it.
@@ -171,9 +194,12 @@ func (s *stepper) recordFailed(pos, attempt int, reason string) {
 	s.checkBudget(pos)
 }
 
-// checkBudget ends the run when more clusters have failed than it may.
+// checkBudget ends the run when more clusters have failed than it may. A stop
+// that is under way does not hide it, unless the run tries the clusters again
+// when it is resumed.
 func (s *stepper) checkBudget(pos int) {
-	if s.r.State != Running {
+	stopping := s.r.State == Stopping && s.r.Ending == Stopped && s.p.Strategy.Profile != Workflow
+	if s.r.State != Running && !stopping {
 		return
 	}
 	st, run, _ := s.stage()

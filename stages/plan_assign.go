@@ -24,6 +24,8 @@ type planPart struct {
 	group   Group
 	sortKey string
 	entries []planEntry
+	// unsorted have a sort label that is no integer, without none.
+	unsorted, without []int
 }
 
 // planEntry is a cluster in a part.
@@ -73,7 +75,7 @@ func (b *planner) assign() {
 func (s *planStage) put(i int, labels map[string]string, found *planFindings) {
 	picked := s.groups.pick(labels)
 	for _, g := range picked {
-		s.parts[g].entries = append(s.parts[g].entries, planEntry{cluster: i})
+		s.parts[g].add(i, labels)
 	}
 	if len(picked) != 1 {
 		names := make([]string, len(picked))
@@ -82,6 +84,23 @@ func (s *planStage) put(i int, labels map[string]string, found *planFindings) {
 		}
 		found.add(i, planFinding{stage: s.stage.Name, names: planAnd(names)})
 	}
+}
+
+// add puts a cluster into the part.
+func (p *planPart) add(cluster int, labels map[string]string) {
+	e := planEntry{cluster: cluster}
+	if p.sortKey != "" {
+		value, ok := labels[p.sortKey]
+		if !ok {
+			e.last = true
+			p.without = append(p.without, cluster)
+		} else if n, err := strconv.ParseInt(value, 10, 64); err != nil {
+			p.unsorted = append(p.unsorted, cluster)
+		} else {
+			e.key = n
+		}
+	}
+	p.entries = append(p.entries, e)
 }
 
 // planFinding is what is wrong with where clusters stand; names are the stages
@@ -147,7 +166,7 @@ func (b *planner) leave(at *field.Path, unassigned []int) {
 	case UnassignedFinalStage:
 		last := newPlanStage(Stage{Name: FinalStageName})
 		for _, i := range unassigned {
-			last.parts[0].entries = append(last.parts[0].entries, planEntry{cluster: i})
+			last.parts[0].add(i, nil)
 		}
 		b.stages = append(b.stages, last)
 	default:
@@ -177,26 +196,14 @@ func (b *planner) orderPart(st *planStage, part *planPart) {
 	if part.sortKey == "" {
 		return // already by name
 	}
-	var bad, without []string
-	for i := range part.entries {
-		e := &part.entries[i]
-		c := &b.clusters[e.cluster]
-		value, ok := c.Labels[part.sortKey]
-		if !ok {
-			e.last = true
-			without = append(without, c.Name)
-			continue
-		}
-		n, err := strconv.ParseInt(value, 10, 64)
-		if err != nil {
-			bad = append(bad, c.Name+"="+planShort(value))
-		}
-		e.key = n
-	}
 	where := planWhere(st.stage.Name, part.group.Name)
+	bad := b.names(part.unsorted)
+	for i, c := range part.unsorted {
+		bad[i] += "=" + planShort(b.clusters[c].Labels[part.sortKey])
+	}
 	b.fail(field.NewPath("clusters"), bad, "label "+part.sortKey+", which orders "+where+", must be an integer")
-	if len(without) > 0 {
-		b.warn("clusters of %s without the label %s come last: %s", where, part.sortKey, planSome(without))
+	if len(part.without) > 0 {
+		b.warn("clusters of %s without the label %s come last: %s", where, part.sortKey, planSome(b.names(part.without)))
 	}
 	slices.SortFunc(part.entries, planEntry.compare)
 }

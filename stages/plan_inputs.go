@@ -60,19 +60,21 @@ func (b *planner) checkTarget(at *field.Path) {
 	b.checkRemove(at.Child("remove"))
 }
 
+// checkRevisions checks the revisions of the target and numbers them.
 func (b *planner) checkRevisions(at *field.Path) {
 	var without, bad, unknown []string
 	own := 0
+	b.revisions = planRevisions{ids: map[string]int{}, of: make([]int, len(b.clusters))}
 	for i := range b.clusters {
 		name := b.clusters[i].Name
-		if i > 0 && b.clusters[i-1].Name == name {
-			continue
-		}
-		if _, ok := b.target.Revision[name]; ok {
-			own++
-		} else {
+		digest, ok := b.target.Revision[name]
+		if !ok {
+			digest = b.target.Default
 			without = append(without, name)
+		} else if i == 0 || b.clusters[i-1].Name != name {
+			own++
 		}
+		b.revisions.of[i] = b.revisions.id(digest)
 	}
 	for name, digest := range b.target.Revision {
 		if !planIsID(digest) {

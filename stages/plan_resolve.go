@@ -11,12 +11,11 @@ import (
 // resolve turns what was assigned into the stages, numbers and clusters of the
 // plan.
 func (b *planner) resolve() {
-	revisions := planRevisions{ids: map[string]int{}}
 	b.plan.Clusters = make([]PlannedCluster, 0, len(b.clusters)+len(b.target.Remove))
 	for _, st := range b.stages {
-		b.resolveStage(st, &revisions)
+		b.resolveStage(st)
 	}
-	revisions.settle(b.plan)
+	b.revisions.settle(b.plan)
 	b.removal()
 	s := &b.plan.Strategy
 	if s.ProgressDeadline > 0 && s.MinHealthy >= s.ProgressDeadline {
@@ -25,7 +24,7 @@ func (b *planner) resolve() {
 	b.plan.Warnings = b.warnings
 }
 
-func (b *planner) resolveStage(st *planStage, revisions *planRevisions) {
+func (b *planner) resolveStage(st *planStage) {
 	first := len(b.plan.Clusters)
 	out := PlannedStage{Name: st.stage.Name, Gates: planGates(st.stage.Before, st.stage.After)}
 	for i := range st.parts {
@@ -36,7 +35,7 @@ func (b *planner) resolveStage(st *planStage, revisions *planRevisions) {
 			MaxConcurrency: planConcurrency(part.group.MaxConcurrency, n, 1),
 			MaxFailures:    planFailures(part.group.MaxFailures, n, -1),
 		})
-		b.place(part, revisions)
+		b.place(part)
 	}
 	size := len(b.plan.Clusters) - first
 	unset := 0
@@ -50,14 +49,10 @@ func (b *planner) resolveStage(st *planStage, revisions *planRevisions) {
 }
 
 // place appends the clusters of a part to the plan.
-func (b *planner) place(part *planPart, revisions *planRevisions) {
+func (b *planner) place(part *planPart) {
 	for _, e := range part.entries {
 		c := &b.clusters[e.cluster]
-		digest, ok := b.target.Revision[c.Name]
-		if !ok {
-			digest = b.target.Default
-		}
-		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: revisions.id(digest)})
+		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: b.revisions.of[e.cluster]})
 	}
 }
 
@@ -150,6 +145,8 @@ func planFailures(v *intstr.IntOrString, size, unset int) int {
 type planRevisions struct {
 	ids     map[string]int
 	digests []string
+	// of has the number of every cluster's digest.
+	of []int
 }
 
 func (r *planRevisions) id(digest string) int {
@@ -162,9 +159,19 @@ func (r *planRevisions) id(digest string) int {
 	return id
 }
 
-// settle sorts the digests and renumbers the clusters of the plan.
+// settle makes the table of the digests that the plan uses and renumbers its
+// clusters.
 func (r *planRevisions) settle(p *Plan) {
-	p.Revisions = slices.Sorted(slices.Values(r.digests))
+	used := make([]bool, len(r.digests))
+	for i := range p.Clusters {
+		used[p.Clusters[i].Revision] = true
+	}
+	for id, digest := range r.digests {
+		if used[id] {
+			p.Revisions = append(p.Revisions, digest)
+		}
+	}
+	slices.Sort(p.Revisions)
 	renumber := make([]int, len(r.digests))
 	for i, digest := range p.Revisions {
 		renumber[r.ids[digest]] = i

@@ -46,6 +46,9 @@ func NewRun(p *Plan, name, uid string, starter approval.Identity, hold bool, now
 // fleet.
 func Step(p *Plan, r Run, in Input) Ready {
 	s := newStepper(p, r, in)
+	if in.Unwatched {
+		s.eachFlight(s.doubt)
+	}
 	for _, c := range in.Commands {
 		s.command(c)
 	}
@@ -95,7 +98,8 @@ type stepper struct {
 }
 
 func newStepper(p *Plan, r Run, in Input) *stepper {
-	s := &stepper{p: p, r: r, now: max(At(in.Now), r.Now), blocked: in.Blocked}
+	// An instant of 0 is none, so a run's time is at least 1.
+	s := &stepper{p: p, r: r, now: max(At(in.Now), r.Now, 1), blocked: in.Blocked}
 	s.r.Now = s.now
 	s.r.Flights = slices.Clone(r.Flights)
 	s.r.Waiting = slices.Clone(r.Waiting)
@@ -214,10 +218,13 @@ func (s *stepper) wake() Instant {
 	for i := range s.r.Waiting {
 		w.at(s.r.Waiting[i].NotYet)
 	}
-	if _, st, ok := s.stage(); ok {
-		for i := range st.Gates {
-			if st.Gates[i].State == Pending {
-				w.at(st.Gates[i].Until)
+	if st, run, ok := s.stage(); ok {
+		for i := 0; st.Remove && i < len(s.r.Waiting); i++ {
+			w.at(s.r.Waiting[i].Since.Add(deadline))
+		}
+		for i := range run.Gates {
+			if run.Gates[i].State == Pending {
+				w.at(run.Gates[i].Until)
 			}
 		}
 	}

@@ -6,13 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/slipway-dev/slipway/approval"
 )
 
 // planLongest is the longest duration a strategy may ask for.
@@ -47,32 +44,13 @@ func planCheckTask(at *field.Path, t *Task) field.ErrorList {
 		if t.Wait != 0 {
 			errs = append(errs, field.Forbidden(at.Child("waitTime"), "an Approval does not wait for a time; add a task of type TimedWait"))
 		}
-		return append(errs, planCheckPolicy(at.Child("approval"), t.Approval)...)
+		if t.Approval != nil {
+			errs = append(errs, t.Approval.Problems(at.Child("approval"))...)
+		}
+		return errs
 	default:
 		return append(errs, field.NotSupported(at.Child("type"), t.Type, []TaskType{TimedWait, Approval}))
 	}
-}
-
-func planCheckPolicy(at *field.Path, p *approval.Policy) field.ErrorList {
-	if p == nil {
-		return nil
-	}
-	errs := planCheckDuration(at.Child("expires"), p.Expires)
-	seen := sets.New[string]()
-	for i, q := range p.Quorums {
-		at := at.Child("quorums").Index(i)
-		if seen.Has(q.Group) {
-			errs = append(errs, field.Duplicate(at.Child("group"), q.Group))
-		}
-		seen.Insert(q.Group)
-		if !utf8.ValidString(q.Group) {
-			errs = append(errs, field.Invalid(at.Child("group"), q.Group, "must be UTF-8"))
-		}
-		if q.Count < 1 {
-			errs = append(errs, field.Invalid(at.Child("count"), q.Count, "must be at least 1"))
-		}
-	}
-	return errs
 }
 
 func planCheckTiming(at *field.Path, s *Strategy) field.ErrorList {

@@ -35,18 +35,27 @@ func TestStrategyValidateAccepts(t *testing.T) {
 	}
 }
 
+// planBadStrategy is a change to a strategy of one stage that makes it invalid.
+type planBadStrategy struct {
+	name   string
+	change func(*Strategy)
+	want   string
+}
+
+func (tt planBadStrategy) run(t *testing.T) {
+	s := Strategy{Stages: []Stage{{Name: "one"}}}
+	tt.change(&s)
+	planWants(t, s.Validate(), tt.want)
+}
+
+// planChange changes the stage of a strategy of one stage.
+func planChange(change func(*Stage)) func(*Strategy) {
+	return func(s *Strategy) { change(&s.Stages[0]) }
+}
+
 func TestStrategyValidateRefuses(t *testing.T) {
-	stage := func(change func(*Stage)) func(*Strategy) {
-		return func(s *Strategy) { change(&s.Stages[0]) }
-	}
-	after := func(tasks ...Task) func(*Strategy) { return stage(func(st *Stage) { st.After = tasks }) }
-	policy := func(p approval.Policy) func(*Strategy) { return after(Task{Type: Approval, Approval: &p}) }
-	day := 24 * time.Hour
-	tests := []struct {
-		name   string
-		change func(*Strategy)
-		want   string
-	}{
+	day, stage := 24*time.Hour, planChange
+	for _, tt := range []planBadStrategy{
 		{"name", func(s *Strategy) { s.Name = "No_Label" }, `strategy "No_Label": name: Invalid`},
 		{"no stages", func(s *Strategy) { s.Stages = nil }, "stages: Required"},
 		{"profile", func(s *Strategy) { s.Profile = "Fast" }, `profile: Unsupported value: "Fast"`},
@@ -81,6 +90,16 @@ func TestStrategyValidateRefuses(t *testing.T) {
 		{"group sort key", stage(func(st *Stage) { st.Groups = []Group{{Name: "g", SortKey: "/"}} }), "stages[0].groups[0].sortingLabelKey"},
 		{"group concurrency", stage(func(st *Stage) { st.Groups = []Group{{Name: "g", MaxConcurrency: planNum(0)}} }), "stages[0].groups[0].maxConcurrency"},
 		{"group failures", stage(func(st *Stage) { st.Groups = []Group{{Name: "g", MaxFailures: planNum(-1)}} }), "stages[0].groups[0].maxFailures"},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}
+
+func TestStrategyValidateRefusesTasks(t *testing.T) {
+	day := 24 * time.Hour
+	after := func(tasks ...Task) func(*Strategy) { return planChange(func(st *Stage) { st.After = tasks }) }
+	policy := func(p approval.Policy) func(*Strategy) { return after(Task{Type: Approval, Approval: &p}) }
+	for _, tt := range []planBadStrategy{
 		{"no type", after(Task{}), "stages[0].afterStageTasks[0].type: Unsupported"},
 		{"type twice", after(Task{Type: Approval}, Task{Type: Approval}), "stages[0].afterStageTasks[1].type: Duplicate"},
 		{"no wait", after(Task{Type: TimedWait}), "stages[0].afterStageTasks[0].waitTime: Required"},
@@ -102,13 +121,8 @@ func TestStrategyValidateRefuses(t *testing.T) {
 			s.Stages = []Stage{{Name: "before-remove", After: []Task{{Type: Approval}}}}
 			s.Removal.Before = []Task{{Type: Approval}}
 		}, "removal.beforeStageTasks: Invalid"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			s := Strategy{Stages: []Stage{{Name: "one"}}}
-			tt.change(&s)
-			planWants(t, s.Validate(), tt.want)
-		})
+	} {
+		t.Run(tt.name, tt.run)
 	}
 }
 
@@ -177,5 +191,14 @@ func TestStrategyValidateSaysTheSameEachTime(t *testing.T) {
 		if got := s.Validate().Error(); got != want {
 			t.Fatalf("first %s\nthen %s", want, got)
 		}
+	}
+}
+
+func TestStrategyValidateReportsAStageTwiceOnce(t *testing.T) {
+	st := Stage{Name: "one", After: []Task{{Type: Approval}}}
+	err := Strategy{Stages: []Stage{st, st}}.Validate()
+	planWants(t, err, "stages[1].name: Duplicate")
+	if strings.Contains(err.Error(), "request") {
+		t.Errorf("a stage that is there twice is reported twice: %v", err)
 	}
 }

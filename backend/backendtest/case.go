@@ -70,11 +70,13 @@ func testAll[T any](t *testing.T, cases []Case[T], open func(t *testing.T) T) {
 }
 
 // kinds are the errors a caller tells apart.
-var kinds = []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrFenced, backend.ErrPermanent}
+func kinds() []error {
+	return []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrFenced, backend.ErrPermanent}
+}
 
 // want returns nil if err is of one kind and of no other.
 func want(what string, err, kind error) error {
-	for _, k := range kinds {
+	for _, k := range kinds() {
 		if errors.Is(err, k) != (k == kind) {
 			return fmt.Errorf("%s: the error is %q, want %q", what, fmt.Sprint(err), kind)
 		}
@@ -87,7 +89,7 @@ func wantTransient(what string, err error) error {
 	if err == nil {
 		return fmt.Errorf("%s: there is no error", what)
 	}
-	for _, k := range kinds {
+	for _, k := range kinds() {
 		if errors.Is(err, k) {
 			return fmt.Errorf("%s: the error is %q, want one that is none of the kinds", what, err)
 		}

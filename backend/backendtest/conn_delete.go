@@ -60,6 +60,8 @@ func forcedFields(ctx context.Context, s subject) error {
 	return s.play(ctx,
 		step{one, []string{"a", "1", "b", "1"}, []string{"a", "1", "b", "1"}},
 		step{two, []string{"a", "2"}, []string{"a", "2", "b", "1"}},
+		step{two, []string{"c", "2"}, []string{"b", "1", "c", "2"}},
+		step{two, []string{"a", "2"}, []string{"a", "2", "b", "1"}},
 		step{one, []string{"b", "1"}, []string{"a", "2", "b", "1"}},
 		step{one, []string{"a", "3"}, []string{"a", "3"}},
 		step{two, []string{"c", "2"}, []string{"a", "3", "c", "2"}})

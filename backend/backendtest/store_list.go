@@ -108,7 +108,8 @@ func listBreak(ctx context.Context, s backend.Store) error {
 	return err
 }
 
-// listStable lists while another one creates and deletes keys in between.
+// listStable lists while another one creates and deletes keys in between, and
+// while a key before all others comes and goes between two records.
 func listStable(ctx context.Context, s backend.Store) error {
 	var stable []string
 	for i := range 200 {
@@ -147,8 +148,9 @@ func churn(ctx context.Context, s backend.Store, stable []string, done *atomic.B
 	return nil
 }
 
+// listsAll lists once, and holds what it saw against the stable keys.
 func listsAll(ctx context.Context, s backend.Store, stable []string) error {
-	got, err := listed(ctx, s, "s/")
+	got, err := listedDuringWrites(ctx, s, 10*len(stable))
 	if err != nil {
 		return err
 	}
@@ -160,6 +162,50 @@ func listsAll(ctx context.Context, s backend.Store, stable []string) error {
 		return fmt.Errorf("a list during writes has %d of %d keys that exist throughout", len(kept), len(stable))
 	}
 	return nil
+}
+
+// listedDuringWrites returns the keys that a list yields while a key before
+// all others comes and goes.
+func listedDuringWrites(ctx context.Context, s backend.Store, limit int) (keys []string, err error) {
+	front := toggle{store: s, key: "s/000-front"}
+	defer func() { err = errors.Join(err, front.remove(ctx)) }()
+	for r, err := range s.List(ctx, "s/") {
+		keys = append(keys, r.Key)
+		if err == nil && len(keys)%30 == 0 {
+			err = front.flip(ctx)
+		}
+		if err == nil && len(keys) > limit {
+			err = errors.New("a list during writes does not end")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return keys, nil
+}
+
+// toggle is a key that comes and goes.
+type toggle struct {
+	store    backend.Store
+	key      string
+	revision backend.Revision
+}
+
+func (t *toggle) flip(ctx context.Context) (err error) {
+	if t.revision != "" {
+		return t.remove(ctx)
+	}
+	t.revision, err = t.store.Put(ctx, t.key, nil, "")
+	return err
+}
+
+func (t *toggle) remove(ctx context.Context) error {
+	if t.revision == "" {
+		return nil
+	}
+	revision := t.revision
+	t.revision = ""
+	return t.store.Delete(ctx, t.key, revision)
 }
 
 func listContext(ctx context.Context, s backend.Store) error {

@@ -53,24 +53,28 @@ type Cluster struct {
 
 // NewCluster returns a cluster with two namespaces, default and kube-system.
 // Two clusters of one name have the same uids.
-func NewCluster(name string) *Cluster { return newCluster(name, 0) }
+func NewCluster(name string) *Cluster { return newCluster(name, 0, newNamespaces()) }
 
-// newCluster makes the nth cluster of that name.
-func newCluster(name string, nth int) *Cluster {
-	c := &Cluster{name: name, uidPrefix: uidPrefix(name, nth), objects: map[key]*object{}}
-	c.add(namespaceKey("default"), defaultNamespace, owner{})
-	c.add(namespaceKey("kube-system"), systemNamespace, owner{})
-	return c
+// namespaces are what every cluster has from the beginning. The clusters of a
+// fleet share them.
+type namespaces struct {
+	standard, system tree
 }
 
-// The namespaces of every cluster, shared by all of them and never changed.
-var (
-	defaultNamespace = namespaceTree("default")
-	systemNamespace  = namespaceTree("kube-system")
-)
+func newNamespaces() namespaces {
+	return namespaces{namespaceTree("default"), namespaceTree("kube-system")}
+}
 
 func namespaceTree(name string) tree {
 	return tree{"apiVersion": "v1", "kind": "Namespace", "metadata": tree{"name": name}}
+}
+
+// newCluster makes the nth cluster of that name.
+func newCluster(name string, nth int, ns namespaces) *Cluster {
+	c := &Cluster{name: name, uidPrefix: uidPrefix(name, nth), objects: map[key]*object{}}
+	c.add(namespaceKey("default"), ns.standard, owner{})
+	c.add(namespaceKey("kube-system"), ns.system, owner{})
+	return c
 }
 
 func uidPrefix(name string, nth int) string {

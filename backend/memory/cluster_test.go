@@ -1,7 +1,6 @@
 package memory_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -341,7 +340,7 @@ func TestClosedConnFails(t *testing.T) {
 	if err := conn.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.Get(context.Background(), id("Namespace", "", "default")); err == nil || errors.Is(err, backend.ErrNotFound) {
+	if _, err := conn.Get(t.Context(), id("Namespace", "", "default")); err == nil || errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("got %v, want a transient error", err)
 	}
 }

@@ -19,6 +19,8 @@ type Member = placement.Cluster
 // member can be slowed down, cut off or made to hang, for as long as it is in
 // the fleet and for connections that were opened before as well.
 type Fleet struct {
+	shared namespaces
+
 	mu      sync.Mutex
 	names   []string // ascending
 	members map[string]*member
@@ -43,6 +45,7 @@ type member struct {
 // last one counts.
 func NewFleet(clusters ...Member) *Fleet {
 	f := &Fleet{
+		shared:  newNamespaces(),
 		members: make(map[string]*member, len(clusters)),
 		made:    map[string]int{},
 		watches: map[chan struct{}]struct{}{},
@@ -59,7 +62,7 @@ func NewFleet(clusters ...Member) *Fleet {
 func (f *Fleet) Add(c placement.Cluster) *Cluster {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	cluster := newCluster(c.Name, f.made[c.Name])
+	cluster := newCluster(c.Name, f.made[c.Name], f.shared)
 	f.made[c.Name]++
 	if c.UID == "" {
 		c.UID = cluster.UID()

@@ -128,10 +128,14 @@ func metadata(t tree) tree {
 	return m
 }
 
-// serverFields are the members of metadata that a server sets.
-var serverFields = [...]string{
-	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
-	"deletionGracePeriodSeconds", "managedFields", "selfLink",
+// setByServer tells whether a server sets this member of metadata.
+func setByServer(field string) bool {
+	switch field {
+	case "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
+		"deletionGracePeriodSeconds", "managedFields", "selfLink":
+		return true
+	}
+	return false
 }
 
 // own returns t without status and what a server sets. It is t itself where
@@ -142,8 +146,8 @@ func own(t tree) tree {
 		out.delete("status")
 	}
 	meta := edit{from: metadata(t)}
-	for _, f := range serverFields {
-		if _, ok := meta.from[f]; ok {
+	for f := range meta.from {
+		if setByServer(f) {
 			meta.delete(f)
 		}
 	}

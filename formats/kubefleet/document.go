@@ -21,6 +21,8 @@ type document struct {
 	apiVersion, kind, namespace, name string
 
 	problems Problems
+	// more counts the problems that are not kept.
+	more int
 	// broken are the paths that have a problem.
 	broken map[string]bool
 }
@@ -54,6 +56,10 @@ func (d *document) peek(names ...string) string {
 func (d *document) line(n int) int { return d.before + n }
 
 func (d *document) report(line int, path, text string) {
+	if len(d.problems) >= maxProblems {
+		d.more++
+		return
+	}
 	d.broken[path] = true
 	d.problems = append(d.problems, Problem{
 		File: d.file, Line: d.line(line), Kind: clip(d.kind), Name: clip(d.name), Field: path, Text: text,

@@ -50,17 +50,16 @@ func (p Problems) Error() string {
 // maxProblems bounds what is told about hostile input.
 const maxProblems = 1000
 
-// asError returns the problems by line, at most maxProblems of them; the last
-// one says how many more there are.
-func (p Problems) asError() error {
+// asError returns the problems by line; the last one says how many more there
+// are.
+func (p Problems) asError(more int) error {
 	if len(p) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(p, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-	if more := len(p) - maxProblems; more > 0 {
-		last := p[maxProblems]
-		p = append(p[:maxProblems:maxProblems],
-			Problem{File: last.File, Line: last.Line, Text: fmt.Sprintf("and %d problems more", more)})
+	if more > 0 {
+		last := p[len(p)-1]
+		p = append(p, Problem{File: last.File, Line: last.Line, Text: fmt.Sprintf("and %d problems more", more)})
 	}
 	return p
 }

@@ -30,32 +30,35 @@ func problems(t *testing.T, text string, want ...string) {
 func TestProblemsOfStrategies(t *testing.T) {
 	const id = "ClusterStagedUpdateStrategy/x: spec.stages[0]."
 	for text, want := range map[string]string{
-		"maxConcurency: 1":                                      "f.yaml:7: " + id + "maxConcurency: unknown field; known are afterStageTasks, beforeStageTasks, labelSelector, maxConcurrency, name, sortingLabelKey",
-		"maxConcurrency: 0":                                     "f.yaml:7: " + id + "maxConcurrency: Invalid value",
-		"maxConcurrency: 101%":                                  id + "maxConcurrency: Invalid value",
-		"maxConcurrency: 0%":                                    id + "maxConcurrency: Invalid value",
-		"maxConcurrency: '3'":                                   id + "maxConcurrency: Invalid value",
-		"maxConcurrency: 3.5":                                   id + "maxConcurrency: must be a number of at least 1, or a percentage",
-		"maxConcurrency: 99999999999":                           id + "maxConcurrency: must be at most 2147483647",
-		"maxConcurrency: 99999999999999999999":                  id + "maxConcurrency: ",
-		"labelSelector: []":                                     id + "labelSelector: must be an object, not a list",
-		"labelSelector: {matchLabels: {a: 1}}":                  id + `labelSelector.matchLabels.a: must be a string, not an integer; write "1"`,
-		"labelSelector: {matchLabels: {a: yes}}":                id + `labelSelector.matchLabels.a: is true or false in old YAML`,
-		"labelSelector: {matchLabels: {a: x y}}":                id + "labelSelector.matchLabels",
-		"labelSelector: {matchExpressions: [{key: a}]}":         id + "labelSelector.matchExpressions[0].operator: is required",
-		"sortingLabelKey: 'a b'":                                id + "sortingLabelKey: Invalid value",
-		"sortingLabelKey: ''":                                   id + "sortingLabelKey: must be the key of a label",
-		"name: two":                                             "f.yaml:7: " + id + "name: is there already, on line 6",
-		"afterStageTasks: {type: Approval}":                     id + "afterStageTasks: must be a list, not an object",
-		"afterStageTasks: [{type: Manual}]":                     id + `afterStageTasks[0].type: must be TimedWait or Approval, not "Manual"`,
-		"afterStageTasks: [{waitTime: 1m}]":                     id + "afterStageTasks[0].type: is required",
-		"afterStageTasks: [{type: TimedWait}]":                  id + "afterStageTasks[0].waitTime: Required value",
-		"afterStageTasks: [{type: Approval, waitTime: 1m}]":     id + "afterStageTasks[0].waitTime: Forbidden",
-		"afterStageTasks: [{type: Approval}, {type: Approval}]": id + "afterStageTasks[1].type: Duplicate value",
-		"beforeStageTasks: [{type: TimedWait, waitTime: 1m}]":   id + "beforeStageTasks[0].type: TimedWait is not allowed before a stage",
-		"groups: []":                                            id + "groups: unknown field",
-		"<<: {name: two}":                                       "spec.stages[0]: merge keys (<<) are not read",
-		"1: two":                                                "spec.stages[0]: keys must be strings",
+		"maxConcurency: 1":                                         "f.yaml:7: " + id + "maxConcurency: unknown field; known are afterStageTasks, beforeStageTasks, labelSelector, maxConcurrency, name, sortingLabelKey",
+		"maxConcurrency: 0":                                        "f.yaml:7: " + id + "maxConcurrency: Invalid value",
+		"maxConcurrency: 101%":                                     id + "maxConcurrency: Invalid value",
+		"maxConcurrency: 0%":                                       id + "maxConcurrency: Invalid value",
+		"maxConcurrency: '3'":                                      id + "maxConcurrency: Invalid value",
+		"maxConcurrency: 3.5":                                      id + "maxConcurrency: must be a number of at least 1, or a percentage",
+		"maxConcurrency: 99999999999":                              id + "maxConcurrency: must be at most 2147483647",
+		"maxConcurrency: 99999999999999999999":                     id + "maxConcurrency: ",
+		"labelSelector: []":                                        id + "labelSelector: must be an object, not a list",
+		"labelSelector: {matchLabels: {a: 1}}":                     id + `labelSelector.matchLabels.a: must be a string, not an integer; write "1"`,
+		"labelSelector: {matchLabels: {a: yes}}":                   id + `labelSelector.matchLabels.a: is true or false in old YAML`,
+		"labelSelector: {matchLabels: {a: x y}}":                   id + "labelSelector.matchLabels",
+		"labelSelector: {matchExpressions: [{key: a}]}":            id + "labelSelector.matchExpressions[0].operator: is required",
+		"sortingLabelKey: 'a b'":                                   id + "sortingLabelKey: Invalid value",
+		"sortingLabelKey: ''":                                      id + "sortingLabelKey: must be the key of a label",
+		"name: two":                                                "f.yaml:7: " + id + "name: is there already, on line 6",
+		"afterStageTasks: {type: Approval}":                        id + "afterStageTasks: must be a list, not an object",
+		"afterStageTasks: [{type: TimedWait, waitTime: -1h}]":      id + `afterStageTasks[0].waitTime: "-1h" must be a duration of more than 0 and at most 365 days`,
+		"afterStageTasks: [{type: TimedWait, waitTime: 0s}]":       id + `afterStageTasks[0].waitTime: "0s" must be a duration of more than 0 and at most 365 days`,
+		"afterStageTasks: [{type: TimedWait, waitTime: 8760h1ns}]": id + `afterStageTasks[0].waitTime: "8760h1ns" must be a duration of more than 0 and at most 365 days`,
+		"afterStageTasks: [{type: Manual}]":                        id + `afterStageTasks[0].type: must be TimedWait or Approval, not "Manual"`,
+		"afterStageTasks: [{waitTime: 1m}]":                        id + "afterStageTasks[0].type: is required",
+		"afterStageTasks: [{type: TimedWait}]":                     id + "afterStageTasks[0].waitTime: Required value",
+		"afterStageTasks: [{type: Approval, waitTime: 1m}]":        id + "afterStageTasks[0].waitTime: Forbidden",
+		"afterStageTasks: [{type: Approval}, {type: Approval}]":    id + "afterStageTasks[1].type: Duplicate value",
+		"beforeStageTasks: [{type: TimedWait, waitTime: 1m}]":      id + "beforeStageTasks[0].type: TimedWait is not allowed before a stage",
+		"groups: []":      id + "groups: unknown field",
+		"<<: {name: two}": "spec.stages[0]: merge keys (<<) are not read",
+		"1: two":          "spec.stages[0]: keys must be strings",
 	} {
 		t.Run(text, func(t *testing.T) { problems(t, stage(text), want) })
 	}
@@ -131,7 +134,7 @@ func TestProblemsOfOverrides(t *testing.T) {
 		sel + "  policy: {overrideRules: [{overrideType: Merge}]}\n":                                                                             "overrideRules[0].overrideType: must be JSONPatch or Delete",
 		sel + "  placement: {name: p, scope: Namespaced}\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                 "spec.placement.scope: Namespaced is not supported yet",
 		"  clusterResourceSelectors: [{version: v1, kind: Namespace, labelSelector: {}}]\n  policy: {overrideRules: [{overrideType: Delete}]}\n": "clusterResourceSelectors[0].labelSelector: an override selects by name\nclusterResourceSelectors[0].name: is required",
-		"  resourceSelectors: []\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                                         "spec.clusterResourceSelectors: is required\nspec.resourceSelectors: unknown field",
+		"  resourceSelectors: []\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                                         "spec.resourceSelectors: unknown field\nspec.clusterResourceSelectors: is required",
 	} {
 		t.Run(text, func(t *testing.T) { problems(t, cro+text, strings.Split(want, "\n")...) })
 	}
@@ -158,12 +161,13 @@ func TestProblemsOfDocuments(t *testing.T) {
 		"metadata":         {strings.Replace(stage("labelSelector: {}"), "name: x", "name: x, lables: {}", 1), "metadata.lables: unknown field"},
 		"name":             {strings.Replace(stage("labelSelector: {}"), "name: x", "name: X", 1), `metadata.name: "X": a lowercase RFC 1123 label`},
 		"top":              {stage("labelSelector: {}") + "sepc: {}\n", "f.yaml:8: ClusterStagedUpdateStrategy/x: sepc: unknown field; known are apiVersion, kind, metadata, spec, status"},
+		"boolean key":      {ns + "a: {on: 1}\n", "Namespace/ns: a: keys must be strings; quote the key"},
 		"tab":              {ns + "---\na:\n\tb: c\n", "f.yaml:6: is not YAML"},
 		"tag":              {ns + "a: !!binary aGk=\n", "f.yaml:4: Namespace/ns: a: has the YAML tag !!binary"},
 		"infinite":         {ns + "a: .inf\n", "Namespace/ns: a: must be a finite number"},
 		"huge":             {ns + "a: 18446744073709551615\n", "Namespace/ns: a: does not fit into 64 bits"},
-		"alias bomb":       {bomb, "f.yaml:1: the document holds more than 1048576 values"},
-		"alias of itself":  {ns + "a: &a [*a]\n", "f.yaml:1: the document is nested deeper than 100 levels, or holds an alias of itself"},
+		"alias bomb":       {bomb, "f.yaml:1: the document makes more than 1048576 values"},
+		"alias of itself":  {ns + "a: &a [*a]\n", "f.yaml:1: the document holds an alias of something that it is in itself"},
 		"deep":             {ns + "a: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "nested deeper than 100 levels"},
 		"unknown anchor":   {ns + "a: *b\n", "is not YAML: unknown anchor"},
 		"taints":           {"apiVersion: cluster.kubernetes-fleet.io/v1\nkind: MemberCluster\nmetadata: {name: m}\nspec: {taints: [{key: a}]}\n", "f.yaml:4: MemberCluster/m: spec.taints: is not supported yet"},
@@ -202,8 +206,37 @@ func TestProblemsTellNoContents(t *testing.T) {
 	}
 }
 
+// A thousand bombs take no longer than they are, and nothing from what follows.
+func TestManyBombs(t *testing.T) {
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for c := 'b'; c < 'z'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat("*"+string(c-1)+",", 10), ","))
+	}
+	small := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: n%d}\ndata: &d b\nmore: [" + strings.Repeat("*d,", 100_000) + "]\n"
+	var text strings.Builder
+	for i := range 1000 {
+		text.WriteString(bomb + "---\n")
+		if i < 12 {
+			fmt.Fprintf(&text, small+"---\n", i)
+		}
+	}
+	text.WriteString(run("placementName: p\nstagedRolloutStrategyName: s"))
+	d, err := kubefleet.Read(strings.NewReader(text.String()), "f")
+	var p kubefleet.Problems
+	if !errors.As(err, &p) || len(p) < 1000 {
+		t.Errorf("%d problems, want one for each bomb", len(p))
+	}
+	if len(d.Runs) != 1 || len(d.Objects) < 9 || len(d.Objects) == 12 {
+		t.Errorf("read %d runs and %d objects, want the run and objects up to the limit", len(d.Runs), len(d.Objects))
+	}
+}
+
 func TestProblemsAreBounded(t *testing.T) {
-	_, err := kubefleet.Read(strings.NewReader(strings.Repeat("a: [\n---\n", 5000)), "f")
+	_, err := kubefleet.Read(strings.NewReader(run(strings.Repeat("a: 1\n", 5000)+"placementName: p\nstagedRolloutStrategyName: s")), "f")
+	if err == nil || !strings.Contains(err.Error(), "and 4000 problems more") {
+		t.Errorf("error = %.2000v, want a count of what is left out", err)
+	}
+	_, err = kubefleet.Read(strings.NewReader(strings.Repeat("a: [\n---\n", 5000)), "f")
 	var p kubefleet.Problems
 	if !errors.As(err, &p) || len(p) != 1001 || !strings.Contains(p[1000].Text, "4000 problems more") {
 		t.Errorf("%d problems, want 1000 and a count", len(p))

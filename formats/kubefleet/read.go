@@ -40,7 +40,7 @@ func Read(r io.Reader, name string) (Documents, error) {
 		rd.chunk(c)
 	}
 	rd.out.Placements = link(rd.out.Placements, rd.out.Overrides)
-	return rd.out, rd.problems.asError()
+	return rd.out, rd.problems.asError(rd.more)
 }
 
 // reader collects what is read from one input.
@@ -48,6 +48,10 @@ type reader struct {
 	file     string
 	out      Documents
 	problems Problems
+	// more counts the problems that are not kept.
+	more int
+	// used is the extent of what was read so far.
+	used extent
 	// seen are the lines of the documents by their identity.
 	seen map[string]int
 }
@@ -55,8 +59,8 @@ type reader struct {
 func (r *reader) chunk(c chunk) {
 	roots, err := c.parse()
 	for _, root := range roots {
-		if err := new(size).measure(root, 0); err != nil {
-			r.problems = append(r.problems, Problem{File: r.file, Line: c.before + root.Line, Text: "the document " + err.Error()})
+		if err := r.fits(root); err != nil {
+			r.report(Problem{File: r.file, Line: c.before + root.Line, Text: "the document " + err.Error()})
 			continue
 		}
 		r.root(newDocument(r.file, c.before, root))
@@ -64,8 +68,33 @@ func (r *reader) chunk(c chunk) {
 	if err != nil {
 		p := c.syntaxProblem(err)
 		p.File = r.file
-		r.problems = append(r.problems, p)
+		r.report(p)
 	}
+}
+
+// fits tells why a document is too large to be read after the others. One that
+// is takes nothing from those behind it.
+func (r *reader) fits(root *yaml.Node) error {
+	e, err := measure{}.of(root)
+	if err != nil {
+		return err
+	}
+	used := r.used
+	used.nodes += e.nodes
+	used.bytes += e.bytes
+	used.depth = e.depth
+	if err := used.check(); err != nil {
+		return err
+	}
+	r.used = used
+	return nil
+}
+
+// report keeps problems, up to a limit, and counts the rest.
+func (r *reader) report(problems ...Problem) {
+	room := max(0, min(len(problems), maxProblems-len(r.problems)))
+	r.problems = append(r.problems, problems[:room]...)
+	r.more += len(problems) - room
 }
 
 // root reads a document, or the items of a list.
@@ -80,7 +109,8 @@ func (r *reader) root(d *document) {
 		return
 	}
 	r.document(d)
-	r.problems = append(r.problems, d.problems...)
+	r.report(d.problems...)
+	r.more += d.more
 }
 
 func (r *reader) document(d *document) {

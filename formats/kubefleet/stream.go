@@ -3,7 +3,6 @@ package kubefleet
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"regexp"
 	"strconv"
@@ -107,36 +106,4 @@ func (c chunk) indentedByTab() bool {
 		}
 	}
 	return false
-}
-
-// Limits of one document, with its aliases expanded.
-const (
-	maxDepth = 100
-	maxNodes = 1 << 20
-)
-
-// size counts a document with its aliases expanded, which is how a few lines
-// become gigabytes.
-type size struct{ nodes, bytes int }
-
-// measure fails as soon as a limit is passed. An alias of something that it is
-// in itself passes the depth.
-func (s *size) measure(n *yaml.Node, depth int) error {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
-	}
-	s.nodes++
-	s.bytes += len(n.Value)
-	switch {
-	case depth > maxDepth:
-		return fmt.Errorf("is nested deeper than %d levels, or holds an alias of itself", maxDepth)
-	case s.nodes > maxNodes || s.bytes > MaxBytes:
-		return fmt.Errorf("holds more than %d values or %d bytes with its aliases written out", maxNodes, MaxBytes)
-	}
-	for _, child := range n.Content {
-		if err := s.measure(child, depth+1); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -36,13 +36,17 @@ func (v value) fail(format string, args ...any) {
 	v.doc.report(v.node.Line, v.path, fmt.Sprintf(format, args...))
 }
 
+// maxPath bounds a path, which hostile keys would make long again and again.
+const maxPath = 512
+
 // at returns the value below v; the name of the field is part of its path.
 func (v value) at(n *yaml.Node, name string) value {
-	path := name
-	if v.path != "" && !strings.HasPrefix(name, "[") {
+	path := v.path + name
+	switch {
+	case len(v.path) > maxPath:
+		path = v.path
+	case v.path != "" && name != "" && name[0] != '[':
 		path = v.path + "." + name
-	} else {
-		path = v.path + path
 	}
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -67,7 +71,7 @@ func (v value) entries(f func(key string, child value)) bool {
 		switch {
 		case key.node.Kind == yaml.ScalarNode && key.node.ShortTag() == "!!merge":
 			v.fail("merge keys (<<) are not read; write the fields out")
-		case key.node.Kind != yaml.ScalarNode || key.node.ShortTag() != "!!str":
+		case !key.isKey():
 			v.doc.report(key.node.Line, v.path, "keys must be strings; quote the key")
 		case twice:
 			v.doc.report(key.node.Line, child.path, fmt.Sprintf("is there already, on line %d; leave one of the two", line))
@@ -77,6 +81,11 @@ func (v value) entries(f func(key string, child value)) bool {
 		}
 	}
 	return true
+}
+
+// isKey tells whether the value is a string to every YAML parser.
+func (v value) isKey() bool {
+	return v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == "!!str" && (v.node.Style != 0 || !oldBoolean(v.node.Value))
 }
 
 // object reads an object. A field that is null counts as absent, as it does

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -160,7 +161,7 @@ func (w *writer) override(o Override) {
 		errs = append(errs, nameErrors("placement", o.Placement)...)
 	}
 	if len(errs) == 0 { // only valid values have a tree
-		spec["policy"] = map[string]any{"overrideRules": plainTree(o.Rules)}
+		spec["policy"] = map[string]any{"overrideRules": plainTree(writtenRules(o.Rules))}
 	}
 	w.add(newManifest(kind, o.Namespace, o.Name, spec), errs)
 }
@@ -175,6 +176,18 @@ func (w *writer) placements(d Documents) {
 		}
 		w.placement(p, d.Rollouts[p.Name], errs)
 	}
+}
+
+// writtenRules returns the rules with a list, which KubeFleet wants, in every
+// cluster selector.
+func writtenRules(rules []placement.Rule) []placement.Rule {
+	rules = slices.Clone(rules)
+	for i, r := range rules {
+		if r.ClusterSelector != nil && r.ClusterSelector.Terms == nil {
+			rules[i].ClusterSelector = &placement.ClusterSelector{Terms: []placement.ClusterTerm{}}
+		}
+	}
+	return rules
 }
 
 func nameErrors(path, name string) field.ErrorList {

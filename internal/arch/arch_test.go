@@ -81,6 +81,7 @@ func TestArrowsPointDownOnly(t *testing.T) {
 		{"formats/oam/x.go", imports(module + "/fleet"), ""},
 		{"hub/x.go", imports(module + "/examples/quickstart"), up},
 		{"hub/x.go", imports(module + "/backend/kube"), ""},
+		{"hub/x.go", imports(module + "/hub/internal/api"), ""},
 		{"examples/a/main.go", imports(module + "/backend/memory"), ""},
 		{"fleet/x.go", imports(module + "/internal/kubeenv/servers"), up},
 		{"fleet/x.go", imports(module + "/tools"), up},
@@ -91,10 +92,11 @@ func TestArrowsPointDownOnly(t *testing.T) {
 }
 
 func TestANewPackageNeedsARow(t *testing.T) {
-	for _, name := range []string{"util/x.go", "x.go", "internal/x/x.go", "stagesx/x_test.go"} {
+	for _, name := range []string{"util/x.go", "x.go", "internal/x/x.go", "stagesx/x_test.go", "backend/postgres/x.go"} {
 		planted{name, "package x", "has no row"}.check(t)
 	}
 	planted{"internal/arch/x.go", "package x", ""}.check(t)
+	planted{"formats/new/x.go", "package x", ""}.check(t)
 }
 
 func TestPurePackagesImportOnlyWhatIsNamed(t *testing.T) {
@@ -143,7 +145,7 @@ func TestPurePackagesReadNoClock(t *testing.T) {
 		{"stages/x.go", "package x\nimport clock \"time\"\nvar f = clock.Now()", given},
 		{"stages/x.go", "package x\nimport . \"time\"\nvar f = Now()", "with a dot"},
 		{"stages/x.go", "package x\nimport \"time\"\nvar f = time.Hour", ""},
-		{"stages/x.go", "package x\ntype c struct{ Now int }\nfunc f(time c) int { return time.Now }", ""},
+		{"stages/x.go", "package x\nimport \"time\"\nvar _ time.Time\ntype c struct{ Now int }\nfunc f(time c) int { return time.Now }", ""},
 	} {
 		p.check(t)
 	}

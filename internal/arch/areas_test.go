@@ -3,13 +3,12 @@ package arch
 // module is the path of the root module.
 const module = "github.com/slipway-dev/slipway"
 
-// area is a part of the tree and what its files may depend on. The row with
-// the longest path that contains a package is the package's area.
+// area is a part of the tree and what its files may depend on.
 type area struct {
-	// path is a directory relative to the module, for it and all below it.
+	// path is a directory relative to the module, or with /... at the end a
+	// directory and all below it, whose packages may import one another.
 	path string
-	// uses are the parts of this module that may be imported, each a
-	// directory, or with /... at the end a directory and all below it.
+	// uses are the parts of this module that may be imported, as in path.
 	uses []string
 	// testUses are what only test files may import besides.
 	testUses []string
@@ -53,12 +52,12 @@ var areas = []area{
 	{path: "backend/bolt", uses: with(ground, "stages", "backend"), testUses: tried},
 	{path: "backend/kube", uses: with(ground, "stages", "backend"), testUses: tried, cluster: true},
 	{path: "fleet", uses: with(ground, "stages", "backend"), testUses: tried},
-	{path: "formats", uses: engine, testUses: with(tried, "formats/...")},
-	{path: "hub", uses: with(engine, "backend/kube"), testUses: with(tried, "formats/..."), cluster: true},
-	{path: "examples", uses: with(engine, "backend/...", "formats/...", "hub", "internal/kubeenv"), program: true, cluster: true},
+	{path: "formats/...", uses: engine, testUses: with(tried, "formats/...")},
+	{path: "hub/...", uses: with(engine, "backend/kube"), testUses: with(tried, "formats/..."), cluster: true},
+	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub", "internal/kubeenv"), program: true, cluster: true},
 	{path: "internal/arch"},
 	{path: "internal/deps"},
-	{path: "internal/kubeenv", program: true, cluster: true},
+	{path: "internal/kubeenv/...", program: true, cluster: true},
 }
 
 // clusterModules talk to API servers or bring what does.

@@ -90,18 +90,13 @@ func importPath(i *ast.ImportSpec) string {
 	return p
 }
 
-// localName returns the name of an import in its file: of a path that ends
-// with a major version, the element before that.
+// localName returns the name of an import in its file, as far as a path tells
+// it; for the paths whose names are barred it does.
 func localName(i *ast.ImportSpec) string {
 	if i.Name != nil {
 		return i.Name.Name
 	}
-	p := importPath(i)
-	base := path.Base(p)
-	if _, err := strconv.Atoi(strings.TrimPrefix(base, "v")); err == nil && base[0] == 'v' {
-		base = path.Base(path.Dir(p))
-	}
-	return base
+	return path.Base(importPath(i))
 }
 
 // isStd reports whether a path is of the standard library: its first element

@@ -9,7 +9,7 @@ import (
 
 // problems returns what is wrong with a file, each with its place.
 func problems(f *file) []string {
-	a, ok := areaOf(areas, f.dir)
+	a, ok := areaOf(f.dir)
 	if !ok {
 		return []string{f.at(f.ast.Name.Pos()) + ": package " + f.dir + " has no row in the table of areas"}
 	}
@@ -20,14 +20,19 @@ func problems(f *file) []string {
 	return c.found
 }
 
-func areaOf(table []area, dir string) (area, bool) {
-	var best area
-	for _, a := range table {
-		if within(dir, a.path) && len(a.path) > len(best.path) {
-			best = a
-		}
+func areaOf(dir string) (area, bool) {
+	i := slices.IndexFunc(areas, func(a area) bool { return matches(a.path, dir) })
+	if i < 0 {
+		return area{}, false
 	}
-	return best, best.path != ""
+	return areas[i], true
+}
+
+// matches tells whether a pattern, a directory or one with /... at the end,
+// is about a directory.
+func matches(pattern, dir string) bool {
+	root, below := strings.CutSuffix(pattern, "/...")
+	return dir == root || below && within(dir, root)
 }
 
 func within(dir, root string) bool {
@@ -69,22 +74,12 @@ func (c *checker) neighbour(n ast.Node, dir string) {
 	if c.test {
 		uses = with(uses, c.area.testUses...)
 	}
-	if sameArea := dir == c.dir || within(dir, c.area.path) && owner(dir) == c.area.path; !sameArea && !allows(uses, dir) {
+	if dir == c.dir || matches(c.area.path, dir) {
+		return
+	}
+	if !slices.ContainsFunc(uses, func(u string) bool { return matches(u, dir) }) {
 		c.report(n, "%s imports %s, against the arrows: it may import %s", c.dir, dir, orNothing(uses))
 	}
-}
-
-// owner returns the path of the area that a directory belongs to.
-func owner(dir string) string {
-	a, _ := areaOf(areas, dir)
-	return a.path
-}
-
-func allows(uses []string, dir string) bool {
-	return slices.ContainsFunc(uses, func(u string) bool {
-		root, below := strings.CutSuffix(u, "/...")
-		return dir == root || below && within(dir, root)
-	})
 }
 
 func orNothing(uses []string) string {

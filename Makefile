@@ -1,0 +1,39 @@
+# The targets of this repository; `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help test lint fmt bench fuzz soak cover
+
+# How long a benchmark and a fuzz target run, and which packages have benchmarks that are followed.
+BENCHTIME ?= 1s
+BENCH ?= .
+BENCHPACKAGES ?= ./stages/... ./snapshot/... ./fleet/...
+FUZZTIME ?= 10s
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: ## vet, then all tests with the race detector (needs a C compiler)
+	@.ci/need
+	@.ci/test
+
+lint: ## golangci-lint; its first build takes minutes
+	@.ci/lint
+
+fmt: ## format the Go files
+	go tool -modfile=tools/go.mod golangci-lint fmt
+
+bench: ## benchmarks; BENCHTIME=1s, BENCH=<regexp>, BENCHPACKAGES=<packages>
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -timeout 30m $(BENCHPACKAGES)
+
+fuzz: ## every fuzz target for FUZZTIME=10s
+	@FUZZTIME=$(FUZZTIME) .ci/fuzz
+
+soak: ## tests that take long, then every fuzz target for five minutes
+	@.ci/need
+	SLIPWAY_SOAK=1 .ci/test -count=1 -timeout 2h
+	@FUZZTIME=5m .ci/fuzz
+
+cover: ## coverage of all packages by all tests, in cover.out
+	go test -coverprofile cover.out -coverpkg ./... ./...
+	go tool cover -func cover.out | tail -n 1

@@ -1,0 +1,153 @@
+// Command quickstart plays the staged update run tutorial of Kubernetes fleets
+// from its own YAML files, with nothing but Go installed: the hub, the three
+// members and the engine's store are all in this process.
+//
+//	go run ./examples/quickstart
+//
+// It takes snapshot 0, edits the ConfigMap, takes snapshot 1, rolls that out
+// (staging, a timed wait, canary, an approval) and rolls back to snapshot 0
+// with a second run. On a terminal it draws the progress; piped it prints one
+// line for each event; with -o json one JSON object for each event. Those are
+// the engine's own [stages.Event] values, whose types are documented there;
+// after each run there is one [Member] for each cluster.
+//
+// A host that embeds Slipway reads tutorial.go: everything that it has to write
+// is there. The other files read the YAML and show what happens.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// The exit codes.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], stdio{os.Stdin, os.Stdout, os.Stderr})
+	stop()
+	os.Exit(code)
+}
+
+// stdio is what the program talks to.
+type stdio struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// run is the program. It ends early when ctx does.
+func run(ctx context.Context, args []string, std stdio) int {
+	opt, err := parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		usage(std.out)
+		return exitDone
+	case err != nil:
+		fmt.Fprintf(std.err, "quickstart: %v\n\n", err)
+		usage(std.err)
+		return exitUsage
+	}
+	left, err := play(ctx, opt, std)
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(std.err, "quickstart: interrupted:", left)
+		return exitInterrupted
+	case err != nil:
+		fmt.Fprintln(std.err, "quickstart:", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return exitFailed
+	}
+	return exitDone
+}
+
+// play reads the files and plays the tutorial. It returns what state it left
+// the runs in.
+func play(ctx context.Context, opt options, std stdio) (left string, err error) {
+	docs, err := readDocuments(opt.dir)
+	if err != nil {
+		return nothingLeft, err
+	}
+	notes := shortenWaits(docs.Strategies, opt.wait)
+	show, prompt := newView(opt.output, std)
+	defer func() { err = errors.Join(err, show.close()) }()
+	for _, n := range notes {
+		if err := show.note(n); err != nil {
+			return nothingLeft, err
+		}
+	}
+	t, err := newTutorial(docs, show, newAnswerer(opt.approve, std.in, prompt))
+	if err != nil {
+		return nothingLeft, err
+	}
+	t.slowDown(opt.latency)
+	err = t.run(ctx)
+	return t.left(), err
+}
+
+// options are what the flags say.
+type options struct {
+	dir, output, approve string
+	wait, latency        time.Duration
+}
+
+// parse reads the flags.
+func parse(args []string) (options, error) {
+	var opt options
+	flags := opt.flags(io.Discard)
+	if err := flags.Parse(args); err != nil {
+		return opt, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return opt, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case opt.wait < 0:
+		return opt, fmt.Errorf("-wait %v: must not be negative", opt.wait)
+	case opt.latency < 0:
+		return opt, fmt.Errorf("-latency %v: must not be negative", opt.latency)
+	}
+	return opt, nil
+}
+
+func (o *options) flags(out io.Writer) *flag.FlagSet {
+	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.Usage = func() {}
+	o.output, o.approve = "auto", "auto"
+	flags.Func("o", "what is printed: `auto` draws on a terminal and prints lines elsewhere, text prints\na line for each event, json an object for each event (default auto)", oneOf(&o.output, "auto", "text", "json"))
+	flags.Func("approve", "who approves: `auto`, the program, or ask, you (default auto)", oneOf(&o.approve, "auto", "ask"))
+	flags.StringVar(&o.dir, "dir", "", "read the YAML files of this `directory` (default: the tutorial's, which are built in)")
+	flags.DurationVar(&o.wait, "wait", 3*time.Second, "how long timed waits last, instead of what the file says; 0 keeps the file's")
+	flags.DurationVar(&o.latency, "latency", 20*time.Millisecond, "how long every call to a member takes")
+	return flags
+}
+
+// oneOf returns the setter of a flag that takes one of a few words.
+func oneOf(value *string, words ...string) func(string) error {
+	return func(s string) error {
+		for _, w := range words {
+			if s == w {
+				*value = s
+				return nil
+			}
+		}
+		return fmt.Errorf("must be one of %s", strings.Join(words, ", "))
+	}
+}
+
+func usage(out io.Writer) {
+	fmt.Fprintln(out, "usage: quickstart [-o auto|text|json] [-approve auto|ask] [-dir directory] [-wait 3s] [-latency 20ms]")
+	new(options).flags(out).PrintDefaults()
+}

@@ -1,0 +1,85 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// applyAll applies what is to be there and is not. An object that the member
+// refuses is a problem, and the others go on.
+func (w *work) applyAll(ctx context.Context) error {
+	for _, t := range w.targets {
+		if t.want == nil {
+			continue
+		}
+		err := w.apply(ctx, t)
+		switch {
+		case errors.Is(err, backend.ErrNotFound):
+			err = fmt.Errorf("%s: %v: its namespace must be selected too, or exist: %w", t.id, err, backend.ErrPermanent)
+			w.problems = append(w.problems, err)
+		case errors.Is(err, backend.ErrPermanent):
+			w.problems = append(w.problems, fmt.Errorf("%s: %w", t.id, err))
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// apply applies one object.
+func (w *work) apply(ctx context.Context, t *target) error {
+	for range rounds {
+		switch {
+		case t.live != nil && isTerminating(t.live):
+			w.waiting = fmt.Sprintf("%s is being deleted; it is applied again once it is gone", t.id)
+			return nil
+		case t.live != nil && w.asDesired(t):
+			return nil
+		}
+		if err := w.refusal(t); err != nil {
+			return err
+		}
+		if err := w.recheck(ctx, t); err != nil {
+			return err
+		}
+		live, err := w.m.apply(ctx, w.desired(t), backend.ApplyOptions{Manager: manager(w.a.Placement), Precondition: w.asLooked(t)})
+		if err == nil {
+			t.live = live
+			return nil
+		}
+		if !errors.Is(err, backend.ErrConflict) {
+			return err
+		}
+		if err := w.lookAgain(ctx, t); err != nil {
+			return err
+		}
+	}
+	return w.busy(t)
+}
+
+// busy says that an object is written by others all the time.
+func (w *work) busy(t *target) error {
+	return fmt.Errorf("cluster %s: %s was changed %d times while it was worked on: %w", w.m.name, t.id, rounds, backend.ErrConflict)
+}
+
+// asLooked demands that an object still is as it was looked at.
+func (w *work) asLooked(t *target) backend.Precondition {
+	if t.live == nil {
+		return backend.Precondition{Absent: true}
+	}
+	return backend.Precondition{UID: string(t.live.GetUID()), ResourceVersion: t.live.GetResourceVersion()}
+}
+
+// recheck looks at the ledger before an object is created, if it has not been
+// for a while: a leader that was paused would create what no precondition
+// refuses.
+func (w *work) recheck(ctx context.Context, t *target) error {
+	if t.live != nil || time.Since(w.confirmed) < w.u.recheck {
+		return nil
+	}
+	return w.confirm(ctx)
+}

@@ -1,0 +1,143 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// CatchUp creates a run that follows one that has ended: it takes the clusters
+// that failed or were skipped, and those that the placement picks and the run
+// did not know, to the same frozen target by the same strategy.
+//
+// It fails when the run has not ended, and when there is nothing to catch up.
+func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval.Identity) (Status, error) {
+	s, err := e.Status(ctx, run)
+	if err != nil {
+		return Status{}, err
+	}
+	if !s.Run.IsEnded() {
+		return Status{}, fmt.Errorf("run %s has not ended: it is %s; catch up when it has", run, s.Run.State)
+	}
+	spec := RunSpec{Name: name, Placement: s.Run.Placement, Index: &s.Plan.Index, Strategy: s.Plan.Strategy, Starter: starter}
+	if err := spec.validate(); err != nil {
+		return Status{}, err
+	}
+	if err := e.nameFree(ctx, name); err != nil {
+		return Status{}, err
+	}
+	rec, _, err := e.placementAt(ctx, spec.Placement)
+	if err != nil {
+		return Status{}, err
+	}
+	d, err := e.draftCatchUp(ctx, rec, s)
+	if err != nil {
+		return Status{}, fmt.Errorf("run %s, catching up with run %s: %w", name, run, err)
+	}
+	return e.record(ctx, spec, d)
+}
+
+// draftCatchUp plans a run of what another one missed.
+func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Status) (*draft, error) {
+	inventory, err := e.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{}
+	if d.decision, err = placement.Resolve(rec.Placement.Policy, slices.Collect(maps.Values(inventory))); err != nil {
+		return nil, err
+	}
+	if d.frozen, err = e.thaw(ctx, rec, s.Plan.Index); err != nil {
+		return nil, err
+	}
+	joined, err := d.joiners(s.Plan, inventory)
+	if err != nil {
+		return nil, err
+	}
+	target, err := stages.CatchUp(s.Plan, missed(s, d.decision, inventory), joined)
+	if err != nil {
+		return nil, err
+	}
+	if len(target.Revision)+len(target.Remove) == 0 {
+		return nil, fmt.Errorf("no cluster failed, was skipped or joined")
+	}
+	var clusters []placement.Cluster
+	for name := range target.Revision {
+		clusters = append(clusters, inventory[name])
+	}
+	d.plan, err = stages.NewPlan(s.Plan.Strategy, target, clusters)
+	return d, err
+}
+
+// missed names the clusters that a run did not bring to its revision and that
+// are still picked, or are still to be cleaned.
+func missed(s Status, d placement.Decision, inventory map[string]placement.Cluster) []string {
+	var out []string
+	for pos, state := range stages.States(s.Plan, &s.Run) {
+		c := &s.Plan.Clusters[pos]
+		_, known := inventory[c.Name]
+		_, picked := slices.BinarySearch(d.Clusters, c.Name)
+		if state != stages.Completed && known && picked == (c.Revision >= 0) {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// joiners are the clusters that are picked and that the plan does not update,
+// with what each gets of the plan's snapshot.
+func (d *draft) joiners(p *stages.Plan, inventory map[string]placement.Cluster) (map[string]string, error) {
+	out := map[string]string{}
+	var clusters []placement.Cluster
+	for _, name := range d.decision.Clusters {
+		if pos, ok := p.Position(name); !ok || p.Clusters[pos].Revision < 0 {
+			clusters = append(clusters, inventory[name])
+			out[name] = d.frozen.Set
+		}
+	}
+	t := stages.Target{Revision: map[string]string{}}
+	if err := d.render(&t, clusters); err != nil {
+		return nil, err
+	}
+	maps.Copy(out, t.Revision)
+	return out, nil
+}
+
+// DeleteRun deletes a run, whatever its state, and gives its placement free. An
+// engine that drives it is fenced; what is in flight to clusters is left as it
+// is, and the next run sees to it. It cannot be undone.
+func (e *Engine) DeleteRun(ctx context.Context, name string) error {
+	rr, rev, err := e.runAt(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := e.store.Delete(ctx, runKey(name), rev); err != nil && !isNotFound(err) {
+		return err
+	}
+	uid := rr.Run.UID
+	rec, err := e.updatePlacement(ctx, rr.Run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+		if !rec.hasRun(uid) {
+			return nil, errUnchanged
+		}
+		rec.Line = rec.Line.Leave(uid)
+		rec.Runs = slices.DeleteFunc(rec.Runs, func(r runEntry) bool { return r.UID == uid })
+		return []stages.Event{{Type: stages.RunDeleted, Run: name}}, nil
+	})
+	if err != nil && !isNotFound(err) {
+		return err
+	}
+	e.discardAll(ctx, "flight/"+uid+"/")
+	e.discardAll(ctx, journalPrefix(uid)+"/")
+	e.discardAll(ctx, commandKey(uid, ""))
+	if rec != nil && !slices.ContainsFunc(rec.Runs, func(r runEntry) bool { return r.Plan == rr.Run.Plan }) {
+		e.discardAll(ctx, planKey(rr.Run.Plan)+"/")
+		e.discard(ctx, planKey(rr.Run.Plan))
+	}
+	return nil
+}
+

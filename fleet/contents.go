@@ -1,0 +1,240 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// revisionsKept is how many decoded revisions are kept.
+const revisionsKept = 16
+
+// contents keeps and reads what is rolled out, under content/<placement>/<digest>:
+// the bodies of objects, the pages and the root of each set, and the documents
+// of overrides. Everything is under its own digest, and nothing that was read
+// is used before it was compared with the digest that asked for it: what was
+// approved is what is applied.
+type contents struct {
+	store backend.Store
+
+	mu     sync.Mutex
+	recent []*revisionLoad // the last used comes last
+}
+
+// revisionLoad is a revision that is being loaded or was.
+type revisionLoad struct {
+	placement, digest string
+	ready             chan struct{}
+	rev               *revision
+	err               error
+}
+
+func newContents(s backend.Store) *contents { return &contents{store: s} }
+
+func contentKey(placement, digest string) string { return contentPrefix(placement) + digest }
+
+// saveBlob stores body under its digest.
+func (c *contents) saveBlob(ctx context.Context, placement, digest string, body []byte) error {
+	if err := snapshot.Verify(body, digest); err != nil {
+		return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
+	}
+	return c.put(ctx, contentKey(placement, digest), body)
+}
+
+// put writes a content that may be there already. It is then written again, so
+// that a collection of garbage that has seen the old revision spares it.
+func (c *contents) put(ctx context.Context, key string, body []byte) error {
+	var prev backend.Revision
+	for {
+		_, err := c.store.Put(ctx, key, body, prev)
+		if !errors.Is(err, backend.ErrConflict) {
+			return err
+		}
+		rec, err := c.store.Get(ctx, key)
+		switch {
+		case errors.Is(err, backend.ErrNotFound):
+			prev = ""
+		case err != nil:
+			return err
+		default:
+			prev = rec.Revision
+		}
+	}
+}
+
+// save stores a set: bodies, then pages, then the root, so that a root that is
+// there is whole. have tells which digests are known to be stored and to stay.
+func (c *contents) save(ctx context.Context, placement string, set snapshot.Set, have func(digest string) bool) error {
+	if have(set.Digest) {
+		return nil
+	}
+	saved := map[string]bool{}
+	blob := func(digest string, body []byte) error {
+		if saved[digest] || have(digest) {
+			return nil
+		}
+		saved[digest] = true
+		return c.saveBlob(ctx, placement, digest, body)
+	}
+	for i, item := range set.Items {
+		if err := blob(item.Digest, set.Bodies[i]); err != nil {
+			return fmt.Errorf("placement %s: storing %s: %w", placement, item.ID, err)
+		}
+	}
+	for _, p := range set.Pages() {
+		if err := blob(p.Digest, p.Encode()); err != nil {
+			return fmt.Errorf("placement %s: storing a page of set %s: %w", placement, set.Digest, err)
+		}
+	}
+	if err := blob(set.Digest, set.Root().Encode()); err != nil {
+		return fmt.Errorf("placement %s: storing set %s: %w", placement, set.Digest, err)
+	}
+	return nil
+}
+
+// loadBlob returns the content under a digest, verified. One that is not there
+// is ErrNotFound, one that is not what it was is ErrPermanent.
+func (c *contents) loadBlob(ctx context.Context, placement, digest string) ([]byte, error) {
+	rec, err := c.store.Get(ctx, contentKey(placement, digest))
+	if err != nil {
+		return nil, err
+	}
+	if err := snapshot.Verify(rec.Value, digest); err != nil {
+		return nil, fmt.Errorf("%w: %w", backend.ErrPermanent, err)
+	}
+	return rec.Value, nil
+}
+
+// index returns the items of a set and the digests of its pages.
+func (c *contents) index(ctx context.Context, placement, set string) ([]snapshot.Item, []string, error) {
+	body, err := c.loadBlob(ctx, placement, set)
+	if err != nil {
+		return nil, nil, inRevision(placement, set, "its root", err)
+	}
+	root, err := snapshot.DecodeRoot(body)
+	if err != nil {
+		return nil, nil, inRevision(placement, set, "its root", permanent(err))
+	}
+	items := make([]snapshot.Item, 0, root.Objects)
+	for _, digest := range root.Pages {
+		page, err := c.page(ctx, placement, digest)
+		if err != nil {
+			return nil, nil, inRevision(placement, set, "page "+digest, err)
+		}
+		items = append(items, page.Items...)
+	}
+	if len(items) != root.Objects {
+		err := fmt.Errorf("it has %d objects, its root says %d", len(items), root.Objects)
+		return nil, nil, inRevision(placement, set, "its pages", permanent(err))
+	}
+	return items, root.Pages, nil
+}
+
+func (c *contents) page(ctx context.Context, placement, digest string) (snapshot.Page, error) {
+	body, err := c.loadBlob(ctx, placement, digest)
+	if err != nil {
+		return snapshot.Page{}, err
+	}
+	page, err := snapshot.DecodePage(body)
+	return page, permanent(err)
+}
+
+// loadSet returns a set that was saved, every part of it verified.
+func (c *contents) loadSet(ctx context.Context, placement, set string) (snapshot.Set, error) {
+	items, _, err := c.index(ctx, placement, set)
+	if err != nil {
+		return snapshot.Set{}, err
+	}
+	out := snapshot.Set{Items: items, Bodies: make([][]byte, len(items)), Digest: set}
+	for i, item := range items {
+		if out.Bodies[i], err = c.loadBlob(ctx, placement, item.Digest); err != nil {
+			return snapshot.Set{}, inRevision(placement, set, item.ID.String(), err)
+		}
+	}
+	return out, nil
+}
+
+// load returns a revision, ready to be applied. Those who ask for the same one
+// at the same time share one load; the last ones are kept. What they return is
+// shared and must not be changed. Every error but a transient one of the store
+// is ErrPermanent.
+func (c *contents) load(ctx context.Context, placement, digest string) (*revision, error) {
+	for {
+		l, mine := c.loading(placement, digest)
+		if mine {
+			l.rev, l.err = c.read(ctx, placement, digest)
+			if l.err != nil {
+				c.forget(l)
+			}
+			close(l.ready)
+		}
+		select {
+		case <-l.ready:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		// Whoever loaded may have given up; that is not our failure.
+		if !mine && ctx.Err() == nil && (errors.Is(l.err, context.Canceled) || errors.Is(l.err, context.DeadlineExceeded)) {
+			continue
+		}
+		return l.rev, l.err
+	}
+}
+
+// loading returns the load of a revision; mine tells that the caller is to do
+// it.
+func (c *contents) loading(placement, digest string) (l *revisionLoad, mine bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, l := range c.recent {
+		if l.digest == digest && l.placement == placement {
+			copy(c.recent[i:], c.recent[i+1:])
+			c.recent[len(c.recent)-1] = l
+			return l, false
+		}
+	}
+	if len(c.recent) == revisionsKept {
+		c.recent = append(c.recent[:0], c.recent[1:]...)
+	}
+	l = &revisionLoad{placement: placement, digest: digest, ready: make(chan struct{})}
+	c.recent = append(c.recent, l)
+	return l, true
+}
+
+func (c *contents) forget(failed *revisionLoad) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, l := range c.recent {
+		if l == failed {
+			c.recent = append(c.recent[:i], c.recent[i+1:]...)
+			return
+		}
+	}
+}
+
+func (c *contents) read(ctx context.Context, placement, digest string) (*revision, error) {
+	set, err := c.loadSet(ctx, placement, digest)
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %v", backend.ErrPermanent, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newRevision(placement, set)
+}
+
+func inRevision(placement, set, part string, err error) error {
+	return fmt.Errorf("placement %s, revision %s, %s: %w", placement, set, part, err)
+}
+
+// permanent makes err, if there is one, ErrPermanent.
+func permanent(err error) error {
+	if err == nil || errors.Is(err, backend.ErrPermanent) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
+}

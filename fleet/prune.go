@@ -1,0 +1,120 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// pruneAll gives up what is not to be there, last applied first. Nothing is
+// given up before everything that is to be there is.
+func (w *work) pruneAll(ctx context.Context) error {
+	if len(w.problems) > 0 || w.waiting != "" {
+		return nil
+	}
+	for _, t := range slices.Backward(w.targets) {
+		if t.want != nil {
+			continue
+		}
+		if err := w.prune(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prune gives up one object.
+func (w *work) prune(ctx context.Context, t *target) error {
+	if t.live == nil && w.takeover {
+		// The older leader may have created it since.
+		if err := w.lookAgain(ctx, t); err != nil {
+			return err
+		}
+	}
+	for range rounds {
+		if t.live == nil || isTerminating(t.live) || t.doubted && !carries(t.live, w.a.Placement) {
+			return nil
+		}
+		err := w.giveUp(ctx, t)
+		if errors.Is(err, backend.ErrNotFound) {
+			t.live, err = nil, nil
+		}
+		if err == nil || !errors.Is(err, backend.ErrConflict) {
+			return err
+		}
+		if err := w.lookAgain(ctx, t); err != nil {
+			return err
+		}
+	}
+	return w.busy(t)
+}
+
+// giveUp deletes what the placement created and releases everything else: what
+// it adopted, and what another placement applies too.
+func (w *work) giveUp(ctx context.Context, t *target) error {
+	if t.adopted || len(otherPlacements(t.live, w.a.Placement)) > 0 {
+		return w.releaseObject(ctx, t)
+	}
+	// The resourceVersion is demanded too: the uid stays when a newer leader
+	// wants the object again.
+	err := w.m.delete(ctx, t.id, backend.DeleteOptions{Manager: manager(w.a.Placement), Precondition: w.asLooked(t)})
+	if err != nil {
+		return err
+	}
+	if isNamespace(t.id) {
+		t.live = nil // one that is terminating counts as removed
+		return nil
+	}
+	gone := uidOf(t.live)
+	live, err := w.m.get(ctx, t.id)
+	if err != nil {
+		return err
+	}
+	if t.live = live; uidOf(live) != gone {
+		t.live = nil // another one came since, which is not ours
+	}
+	return nil
+}
+
+// releaseObject leaves an object as it is and takes away what is ours. Taking
+// marks away changes its resourceVersion; in a takeover an object without marks
+// is touched, so that an apply which the older leader has sent no longer finds
+// what it looked at.
+func (w *work) releaseObject(ctx context.Context, t *target) error {
+	if w.takeover && !isMarked(t.live, w.a.Placement) {
+		if err := w.touchUnmarked(ctx, t); err != nil || t.live == nil {
+			return err
+		}
+	}
+	if err := w.release(ctx, t); err != nil {
+		return err
+	}
+	t.live = nil
+	return nil
+}
+
+func (w *work) release(ctx context.Context, t *target) error {
+	return w.m.delete(ctx, t.id, backend.DeleteOptions{
+		Manager: manager(w.a.Placement), Release: true, Marks: marksOf(t.live, w.a.Placement), Precondition: w.asLooked(t),
+	})
+}
+
+// touchUnmarked changes the resourceVersion of an object by a mark that the
+// release which follows takes away. Whatever the placement still owns of the
+// object is given up before: applying the mark alone would remove it.
+func (w *work) touchUnmarked(ctx context.Context, t *target) (err error) {
+	if err := w.release(ctx, t); err != nil {
+		return err
+	}
+	if t.live, err = w.m.get(ctx, t.id); err != nil || t.live == nil || isMarked(t.live, w.a.Placement) {
+		return err
+	}
+	obj := touched(onlyName(t.id), w.a.Placement, w.touch)
+	live, err := w.m.apply(ctx, obj, backend.ApplyOptions{Manager: manager(w.a.Placement), Precondition: w.asLooked(t)})
+	if err == nil {
+		t.live = live
+	}
+	return err
+}

@@ -1,0 +1,259 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// target is one object that an update is about.
+type target struct {
+	id snapshot.ID
+	// want is the object as it is to be; nil for one that is to go.
+	want *revisionItem
+	// entry is what the ledger has, where listed. An object that is in the
+	// ledger only as doubtful is doubted.
+	entry           ledgerObject
+	listed, doubted bool
+
+	// live is the object as the member has it; nil if it does not exist.
+	live *unstructured.Unstructured
+	// adopted is what is decided from entry and live.
+	adopted bool
+}
+
+// targetsOf returns the objects of a revision, which may be nil, and of a
+// ledger, in the order of application.
+func targetsOf(rev *revision, l *ledger) []*target {
+	var all []*target
+	byKey := map[snapshot.ID]*target{}
+	add := func(id snapshot.ID) *target {
+		t := byKey[objectKey(id)]
+		if t == nil {
+			t = &target{id: id}
+			byKey[objectKey(id)], all = t, append(all, t)
+		}
+		return t
+	}
+	if rev != nil {
+		for i := range rev.items {
+			add(rev.items[i].ID).want = &rev.items[i]
+		}
+	}
+	for _, o := range l.Objects {
+		t := add(o.ID)
+		t.entry, t.listed = o, true
+	}
+	for _, o := range l.Doubtful {
+		if t := add(o.ID); t.want == nil && !t.listed {
+			t.entry, t.doubted = o, true
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *target) int { return a.id.Compare(b.id) })
+	return all
+}
+
+// look reads an object from the member and decides what it is to us.
+func (w *work) look(ctx context.Context, t *target) error {
+	live, err := w.m.get(ctx, t.id)
+	if err != nil && (!errors.Is(err, backend.ErrPermanent) || t.want == nil || t.listed) {
+		return err
+	}
+	// A kind that the member does not know yet may come with the revision. If
+	// the object is there after all, creating it is refused.
+	t.live = live
+	t.adopted = w.adopts(t)
+	return nil
+}
+
+// adopts tells whether an object existed before the placement came to it, or
+// may have: then it is never deleted. What carries our digest without being in
+// the ledger counts as adopted, because nothing proves who made it.
+func (w *work) adopts(t *target) bool {
+	switch {
+	case t.live == nil:
+		return false
+	case t.doubted:
+		return !carries(t.live, w.a.Placement)
+	case !t.listed:
+		return true
+	case t.entry.Adopted:
+		return true
+	case carries(t.live, w.a.Placement):
+		return false
+	}
+	// We would have marked what we created. Its uid tells whether it is that
+	// object, from which somebody took the marks.
+	return t.entry.UID == "" || t.entry.UID != string(t.live.GetUID())
+}
+
+// desired returns the object to apply.
+func (w *work) desired(t *target) *unstructured.Unstructured {
+	return touched(t.want.obj, w.a.Placement, w.touch)
+}
+
+// settled tells whether nothing has to be done about an object.
+func (w *work) settled(t *target) bool {
+	switch {
+	case t.want != nil:
+		return t.listed && t.live != nil && w.asDesired(t)
+	case t.listed:
+		return false
+	case t.live == nil || !carries(t.live, w.a.Placement):
+		return true
+	}
+	return isTerminating(t.live)
+}
+
+func (w *work) asDesired(t *target) bool {
+	return !isTerminating(t.live) && annotation(t.live, digestMark+w.a.Placement) == t.want.Digest &&
+		covers(t.live.Object, w.desired(t).Object)
+}
+
+// refuse names every object that another placement applies.
+func (w *work) refuse() error {
+	if w.a.AllowCoOwnership {
+		return nil
+	}
+	var refused []error
+	for _, t := range w.targets {
+		if err := w.refusal(t); err != nil {
+			refused = append(refused, err)
+		}
+	}
+	return joinProblems(refused)
+}
+
+func (w *work) refusal(t *target) error {
+	if t.want == nil || t.live == nil || w.a.AllowCoOwnership {
+		return nil
+	}
+	others := otherPlacements(t.live, w.a.Placement)
+	if len(others) == 0 {
+		return nil
+	}
+	return fmt.Errorf("cluster %s: %s is applied by placement %s already: take it out of one of them, or allow co-ownership: %w",
+		w.m.name, t.id, strings.Join(others[:min(len(others), 3)], ", "), backend.ErrPermanent)
+}
+
+// intended are the objects of the intent: what is to be there and what may
+// still be.
+func (w *work) intended() []ledgerObject {
+	var out []ledgerObject
+	for _, t := range w.targets {
+		switch {
+		case t.want != nil:
+			out = append(out, ledgerObject{ID: t.id, Digest: t.want.Digest, Adopted: t.adopted, UID: uidOf(t.live)})
+		case t.listed:
+			out = append(out, t.entry)
+		}
+	}
+	return out
+}
+
+// applied are the objects of a ledger that is closed.
+func (w *work) applied() []ledgerObject {
+	var out []ledgerObject
+	for _, t := range w.targets {
+		if t.want != nil {
+			out = append(out, ledgerObject{ID: t.id, Digest: t.want.Digest, Adopted: t.adopted, UID: uidOf(t.live)})
+		}
+	}
+	return out
+}
+
+// doubtful are the objects in doubt of an intent: those there were, and in a
+// takeover all that the older leader may still create and nobody wants. One
+// that had the same target creates nothing else.
+func (w *work) doubtful() []ledgerObject {
+	out := slices.Clone(w.ledger.Doubtful)
+	if !w.takeover || w.ledger.Target == w.a.Revision || w.ledger.Target == "" {
+		return out
+	}
+	for _, t := range w.targets {
+		if t.listed && t.want == nil && !t.entry.Adopted {
+			out = addDoubt(out, ledgerObject{ID: t.id, Digest: t.entry.Digest})
+		}
+	}
+	return out[max(0, len(out)-doubtfulMost):]
+}
+
+// leftovers are the objects in doubt of a ledger that is closed: those that
+// an older leader may still create, and those that are not gone yet.
+func (w *work) leftovers() []ledgerObject {
+	var out []ledgerObject
+	for _, o := range w.ledger.Doubtful {
+		if o.UID == "" {
+			out = append(out, o)
+		}
+	}
+	for _, t := range w.targets {
+		if t.want == nil && t.live != nil && isTerminating(t.live) && carries(t.live, w.a.Placement) && !isNamespace(t.id) {
+			out = addDoubt(out, ledgerObject{ID: t.id, Digest: t.entry.Digest, UID: uidOf(t.live)})
+		}
+	}
+	return out[max(0, len(out)-doubtfulMost):]
+}
+
+// addDoubt adds an object that is not there yet.
+func addDoubt(to []ledgerObject, o ledgerObject) []ledgerObject {
+	for i := range to {
+		if objectKey(to[i].ID) == objectKey(o.ID) {
+			if o.UID == "" {
+				to[i].UID = ""
+			}
+			return to
+		}
+	}
+	return append(to, o)
+}
+
+func uidOf(obj *unstructured.Unstructured) string {
+	if obj == nil {
+		return ""
+	}
+	return string(obj.GetUID())
+}
+
+// lookAgain looks at an object after its precondition did not hold. The ledger
+// is read after the object: as long as it is ours, whoever comes later finds
+// our intent and changes the object's resourceVersion before going on. A
+// decision that comes out differently is recorded before it is acted on.
+func (w *work) lookAgain(ctx context.Context, t *target) error {
+	before := t.adopted
+	if t.want != nil && t.live == nil {
+		// It was to be created and is there now. Without our mark it is
+		// somebody else's, whatever the intent says.
+		t.entry, t.listed = ledgerObject{ID: t.id}, true
+	}
+	if err := w.look(ctx, t); err != nil {
+		return err
+	}
+	if err := w.confirm(ctx); err != nil {
+		return err
+	}
+	if t.want == nil || t.adopted == before {
+		return nil
+	}
+	next := w.ledger.clone()
+	next.Objects = w.intended()
+	return w.ledger.write(ctx, w.m, next)
+}
+
+// confirm makes sure that the ledger is still ours.
+func (w *work) confirm(ctx context.Context) error {
+	now := time.Now()
+	if err := w.ledger.confirm(ctx, w.m, w.a.Epoch); err != nil {
+		return err
+	}
+	w.confirmed = now
+	return nil
+}

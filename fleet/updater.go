@@ -1,0 +1,352 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Assignment is what a run wants of one cluster.
+type Assignment struct {
+	Placement string
+	// Run is the run's name, RunUID tells it from others of that name.
+	Run, RunUID string
+	// Epoch is at least 1. Of two engines that work on a placement, the one
+	// with the higher epoch is right.
+	Epoch   int64
+	Attempt int
+	// Cluster has Name and UID.
+	Cluster placement.Cluster
+	// Revision is the digest of the set that the cluster is to have; empty
+	// means that everything of the placement is to go.
+	Revision string
+	// AllowCoOwnership allows objects that another placement applies too.
+	AllowCoOwnership bool
+}
+
+// Report is what a cluster proves.
+type Report struct {
+	// Sent tells that the member may have been changed for this run.
+	Sent bool
+	// Applied tells that everything has been carried out.
+	Applied bool
+	// Unchanged tells that nothing had to be, and that this run has not
+	// changed anything before either.
+	Unchanged bool
+	// Revision is what the cluster is proven to have; empty when nothing is
+	// placed, and while something is being applied.
+	Revision string
+	// Current tells that every object is there as it was applied, or with an
+	// empty revision that nothing is left. Healthy tells that they are healthy
+	// besides.
+	Current, Healthy bool
+	// Failed tells that waiting will not make the cluster healthy.
+	Failed bool
+	// Message says what is not current, not healthy or failed. It may quote
+	// the status of an object, never another part of it.
+	Message string
+}
+
+// Updater brings a cluster to a revision. The default applies the objects of a
+// snapshot; a host may bring its own, for what a run does to a cluster instead.
+// Its methods may be called concurrently for different clusters.
+//
+// An error is ErrFenced where a newer epoch was found, and ErrPermanent where
+// trying again soon does not help; any other means that the cluster could not
+// be worked on now. Beside an error only Sent of the report counts.
+type Updater interface {
+	// Update carries the assignment out. It looks first and does only what is
+	// needed, so it may be called again at any time, also after an error and
+	// by another process.
+	Update(ctx context.Context, a Assignment) (Report, error)
+	// Observe looks without changing anything.
+	Observe(ctx context.Context, a Assignment) (Report, error)
+}
+
+// Watcher is an [Updater] that can tell when to observe.
+type Watcher interface {
+	Updater
+	// Watch yields once at its beginning and then whenever Observe may return
+	// something else. It ends with ctx or with an error, after which the
+	// caller watches again.
+	Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, error]
+}
+
+// updaterOptions are for [newSnapshotUpdater]; zero values mean defaults.
+type updaterOptions struct {
+	// Timeout bounds a call to the prober; 10 s.
+	Timeout time.Duration
+	// Poll is how often a connection that cannot watch is looked at; 1 s.
+	Poll time.Duration
+	// Recheck is after which time a leader looks whether it was fenced before
+	// it creates something; 2 s. A create is the one write that no
+	// precondition fences: see ledger.Doubtful.
+	Recheck time.Duration
+}
+
+// snapshotUpdater applies snapshots.
+type snapshotUpdater struct {
+	conns    *conns
+	contents *contents
+	probes   probes
+	poll     time.Duration
+	recheck  time.Duration
+}
+
+func newSnapshotUpdater(conns *conns, contents *contents, prober Prober, o updaterOptions) *snapshotUpdater {
+	u := &snapshotUpdater{
+		conns: conns, contents: contents, poll: o.Poll, recheck: o.Recheck,
+		probes: probes{prober, conns.guard},
+	}
+	if o.Timeout > 0 {
+		u.probes.guard = conns.guard.within(o.Timeout)
+	}
+	if u.recheck <= 0 {
+		u.recheck = 2 * time.Second
+	}
+	return u
+}
+
+// rounds is how often an update begins anew, or an object is looked at again,
+// because somebody else wrote meanwhile.
+const rounds = 5
+
+// Update saves the intent to the member's ledger, acts, and records what came
+// of it. See [Updater].
+func (u *snapshotUpdater) Update(ctx context.Context, a Assignment) (Report, error) {
+	if a.Epoch < 1 || a.Placement == "" {
+		return Report{}, fmt.Errorf("cluster %s: an assignment must have a placement and an epoch of at least 1: %w", a.Cluster.Name, backend.ErrPermanent)
+	}
+	m, err := u.conns.get(ctx, a.Cluster)
+	if err != nil {
+		return Report{}, err
+	}
+	sent := false
+	for range rounds {
+		w := &work{u: u, a: a, m: m}
+		err = w.update(ctx)
+		sent = sent || w.sent
+		if err == nil {
+			return w.report(ctx)
+		}
+		if !errors.Is(err, errLedgerMoved) {
+			break
+		}
+	}
+	return Report{Sent: sent}, err
+}
+
+// work is one update of one cluster.
+type work struct {
+	u *snapshotUpdater
+	a Assignment
+	m *memberConn
+
+	ledger  *ledgerAt
+	rev     *revision
+	targets []*target
+	// takeover tells that somebody else left an intent open.
+	takeover bool
+	touch    int64
+	// sent tells that an intent was written, or may have been, and that this
+	// run did so before.
+	sent, before bool
+	// confirmed is when the ledger was last seen to be ours.
+	confirmed time.Time
+	// problems are what is wrong with single objects; waiting what the
+	// cluster has to finish first.
+	problems []error
+	waiting  string
+}
+
+func (w *work) update(ctx context.Context) error {
+	if err := w.read(ctx); err != nil {
+		return err
+	}
+	err := w.prepare(ctx)
+	if err == nil {
+		err = w.refuse()
+	}
+	if errors.Is(err, backend.ErrPermanent) {
+		if err := w.fence(ctx); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if w.done() {
+		return w.fence(ctx)
+	}
+	if err := w.intend(ctx); err != nil {
+		return err
+	}
+	if err := w.applyAll(ctx); err != nil {
+		return err
+	}
+	if err := w.pruneAll(ctx); err != nil {
+		return err
+	}
+	return w.closeIntent(ctx)
+}
+
+// read reads the ledger and decides whether this epoch may go on.
+func (w *work) read(ctx context.Context) error {
+	w.confirmed = time.Now()
+	l, err := readLedger(ctx, w.m, w.a.Placement)
+	if err != nil {
+		return err
+	}
+	if l.Epoch > w.a.Epoch {
+		return fencedBy(w.m, w.a.Placement, l.Epoch, w.a.Epoch)
+	}
+	w.ledger = l
+	w.before = l.RunUID == w.a.RunUID && l.exists()
+	w.takeover = l.open() && (l.Epoch < w.a.Epoch || l.RunUID != w.a.RunUID || l.Target != w.a.Revision)
+	w.touch = l.Touch
+	if w.takeover {
+		w.touch = max(w.a.Epoch, l.Touch+1)
+	}
+	return nil
+}
+
+// prepare loads the revision and looks at everything that is concerned.
+func (w *work) prepare(ctx context.Context) (err error) {
+	if w.a.Revision != "" {
+		if w.rev, err = w.u.contents.load(ctx, w.a.Placement, w.a.Revision); err != nil {
+			return fmt.Errorf("cluster %s: %w", w.m.name, err)
+		}
+	}
+	w.targets = targetsOf(w.rev, w.ledger.ledger)
+	for _, t := range w.targets {
+		if err := w.look(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// done tells whether nothing is to be done. A ledger that is open always has
+// something: it proves nothing.
+func (w *work) done() bool {
+	if w.ledger.open() || w.ledger.Revision != w.a.Revision {
+		return false
+	}
+	for _, t := range w.targets {
+		if !w.settled(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// fence makes the ledger refuse older epochs, and leaves what it says. An
+// intent that an older leader left open stays open, and its objects are to be
+// touched by whoever closes it.
+func (w *work) fence(ctx context.Context) error {
+	if w.ledger.Epoch >= w.a.Epoch {
+		return nil
+	}
+	next := w.ledger.clone()
+	next.Epoch, next.Touch = w.a.Epoch, w.touch
+	next.Doubtful = w.doubtful()
+	return w.ledger.write(ctx, w.m, next)
+}
+
+// intend writes what is going to be done. From here on the member may have
+// been changed.
+func (w *work) intend(ctx context.Context) error {
+	next := &ledger{
+		Format: ledgerFormat, Placement: w.a.Placement, Run: w.a.Run, RunUID: w.a.RunUID, Attempt: w.a.Attempt,
+		Epoch: w.a.Epoch, Phase: ledgerApplying, Target: w.a.Revision, Touch: w.touch,
+		Objects: w.intended(), Doubtful: w.doubtful(),
+	}
+	if err := next.fits(); err != nil {
+		return err
+	}
+	w.sent = true
+	now := time.Now()
+	if err := w.ledger.write(ctx, w.m, next); err != nil {
+		return err
+	}
+	w.confirmed = now
+	return nil
+}
+
+// closeIntent records that everything has been carried out; if something has
+// not, the intent stays open.
+func (w *work) closeIntent(ctx context.Context) error {
+	if len(w.problems) > 0 || w.waiting != "" {
+		// A newer leader may be the reason.
+		return cmp.Or(w.confirm(ctx), joinProblems(w.problems))
+	}
+	next := w.ledger.clone()
+	next.Target, next.Revision = "", w.a.Revision
+	next.Phase = ledgerApplied
+	if w.a.Revision == "" {
+		next.Phase = ledgerRemoved
+	}
+	next.Objects, next.Doubtful = w.applied(), w.leftovers()
+	err := w.ledger.write(ctx, w.m, next)
+	if errors.Is(err, errLedgerMoved) {
+		if err := w.ledger.confirm(ctx, w.m, w.a.Epoch); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// joinProblems bounds how many problems an error names.
+func joinProblems(problems []error) error {
+	const most = 5
+	if more := len(problems) - most; more > 0 {
+		problems = append(problems[:most:most], fmt.Errorf("and %d more objects: %w", more, backend.ErrPermanent))
+	}
+	return errors.Join(problems...)
+}
+
+// Watch yields when an object of the revision or of the ledger changes, or the
+// ledger itself. See [Watcher].
+func (u *snapshotUpdater) Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, error] {
+	return func(yield func(struct{}, error) bool) {
+		m, ids, err := u.watched(ctx, a)
+		if err != nil {
+			yield(struct{}{}, err)
+			return
+		}
+		for _, err := range m.watch(ctx, ids, u.poll) {
+			if !yield(struct{}{}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// watched returns the objects that a watch is about.
+func (u *snapshotUpdater) watched(ctx context.Context, a Assignment) (*memberConn, []snapshot.ID, error) {
+	m, err := u.conns.get(ctx, a.Cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := &work{u: u, a: a, m: m}
+	if err := w.read(ctx); err != nil {
+		return nil, nil, err
+	}
+	if a.Revision != "" {
+		if w.rev, err = u.contents.load(ctx, a.Placement, a.Revision); err != nil {
+			return nil, nil, fmt.Errorf("cluster %s: %w", m.name, err)
+		}
+	}
+	ids := []snapshot.ID{ledgerID(a.Placement)}
+	for _, t := range targetsOf(w.rev, w.ledger.ledger) {
+		ids = append(ids, t.id)
+	}
+	return m, ids, nil
+}

@@ -1,0 +1,178 @@
+package stages
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+func planSel(key, value string) *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
+}
+
+func planNum(n int) *intstr.IntOrString {
+	v := intstr.FromInt32(int32(n))
+	return &v
+}
+
+func planStr(s string) *intstr.IntOrString {
+	v := intstr.FromString(s)
+	return &v
+}
+
+// planCluster makes a cluster; labels are key=value.
+func planMember(name string, labels ...string) placement.Cluster {
+	c := placement.Cluster{Name: name, UID: "uid-" + name, Labels: map[string]string{}}
+	for _, l := range labels {
+		k, v, _ := strings.Cut(l, "=")
+		c.Labels[k] = v
+	}
+	return c
+}
+
+func planMembers(n int, labels ...string) []placement.Cluster {
+	out := make([]placement.Cluster, n)
+	for i := range out {
+		out[i] = planMember(fmt.Sprintf("c%03d", i), labels...)
+	}
+	return out
+}
+
+func planTarget() Target {
+	return Target{Placement: "web", Index: 3, Snapshot: "snap", Decision: "dec", Default: "rev"}
+}
+
+func planEverything(name string) Stage { return Stage{Name: name, Selector: &metav1.LabelSelector{}} }
+
+func planMust(t testing.TB, s Strategy, target Target, clusters []placement.Cluster) *Plan {
+	t.Helper()
+	p, err := NewPlan(s, target, clusters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// planLayout is a plan's clusters as stage/group: names.
+func planLayout(p *Plan) []string {
+	var out []string
+	for _, st := range p.Stages {
+		for _, g := range st.Groups {
+			var names []string
+			for _, c := range p.Clusters[g.First : g.First+g.Len] {
+				names = append(names, c.Name)
+			}
+			out = append(out, st.Name+"/"+g.Name+": "+strings.Join(names, " "))
+		}
+	}
+	return out
+}
+
+// planWants checks that an error names everything in want.
+func planWants(t *testing.T, err error, want ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("the error does not say %q:\n%v", w, err)
+		}
+	}
+}
+
+// planRich is a strategy that uses everything, planFleet clusters for it.
+func planRich() Strategy {
+	return Strategy{
+		Name: "rich", Unassigned: UnassignedFinalStage, Profile: Workflow, Attempts: 3,
+		Backoff: time.Second, MaxBackoff: time.Minute, ProgressDeadline: time.Hour, MinHealthy: time.Second,
+		Removal: Removal{MaxConcurrency: planNum(2), Deadline: time.Minute, After: []Task{{Type: Approval}}},
+		Stages: []Stage{
+			{Name: "canary", Selector: planSel("env", "canary"), SortKey: "order", MaxConcurrency: planNum(2),
+				After: []Task{{Type: TimedWait, Wait: time.Hour}}},
+			{Name: "prod", Selector: planSel("env", "prod"), MaxConcurrency: planStr("50%"), MaxFailures: planStr("10%"),
+				Groups: []Group{
+					{Name: "eu", Selector: planSel("region", "eu"), SortKey: "order", MaxFailures: planNum(1)},
+					{Name: "us", Selector: planSel("region", "us"), MaxConcurrency: planStr("30%")},
+				},
+				Before: []Task{{Type: Approval}},
+				After: []Task{{Type: TimedWait, Wait: time.Minute}, {Type: Approval, Approval: &approval.Policy{
+					Quorums: []approval.Quorum{{Group: "sre", Count: 2}}, ForbidStarter: true, Expires: time.Hour,
+				}}}},
+		},
+	}
+}
+
+func planFleet() []placement.Cluster {
+	var out []placement.Cluster
+	for i := range 40 {
+		env, region := []string{"canary", "prod", "prod", "dev"}[i%4], []string{"eu", "us"}[i/4%2]
+		c := planMember("c"+strconv.Itoa(i), "env="+env, "region="+region)
+		if i%3 != 0 {
+			c.Labels["order"] = strconv.Itoa(i * 7 % 11)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+func planRichTarget() Target {
+	t := planTarget()
+	t.Revision, t.Remove = map[string]string{}, map[string]string{}
+	for i := range 40 {
+		if i%5 == 0 {
+			t.Revision["c"+strconv.Itoa(i)] = "rev-" + strconv.Itoa(i%3)
+			t.Remove["gone"+strconv.Itoa(i)] = "uid" + strconv.Itoa(i)
+		}
+	}
+	return t
+}
+
+func BenchmarkNewPlan(b *testing.B) {
+	for _, n := range []int{10_000, 100_000} {
+		b.Run("clusters="+strconv.Itoa(n), func(b *testing.B) {
+			s, target, clusters := planLarge(n)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := NewPlan(s, target, clusters); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// planLarge is n clusters in 31 stages that select a label's value each.
+func planLarge(n int) (Strategy, Target, []placement.Cluster) {
+	const stages = 31
+	var s Strategy
+	for i := range stages {
+		s.Stages = append(s.Stages, Stage{
+			Name: "ring" + strconv.Itoa(i), Selector: planSel("ring", strconv.Itoa(i)),
+			SortKey: "order", MaxConcurrency: planStr("10%"),
+		})
+	}
+	target := planTarget()
+	target.Revision = map[string]string{}
+	clusters := make([]placement.Cluster, n)
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range clusters {
+		c := placement.Cluster{Name: fmt.Sprintf("edge-%06d", i), UID: fmt.Sprintf("%036d", i), Labels: map[string]string{
+			"ring": strconv.Itoa(random.IntN(stages)), "order": strconv.Itoa(random.IntN(n)), "region": "eu",
+			"topology.kubernetes.io/zone": "a",
+		}}
+		target.Revision[c.Name] = "revision-" + strconv.Itoa(i%5)
+		clusters[i] = c
+	}
+	random.Shuffle(n, func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
+	return s, target, clusters
+}

@@ -1,0 +1,416 @@
+package stages
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// world is what a script plays with: a fleet, a strategy, and runs.
+type world struct {
+	clusters []placement.Cluster
+	strategy Strategy
+	plan     *Plan
+	runs     map[string]*scriptRun
+	cur      *scriptRun
+	line     Line
+	now      time.Time
+	commands int
+}
+
+// scriptRun is a run with the plan it carries out.
+type scriptRun struct {
+	plan *Plan
+	r    Run
+	last Ready
+}
+
+//nolint:gochecknoglobals // the instant at which every script begins
+var scriptEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func newWorld() *world { return &world{runs: map[string]*scriptRun{}, now: scriptEpoch} }
+
+// do carries a block out and returns its output.
+func (w *world) do(b scriptBlock) string {
+	name, rest, _ := strings.Cut(b.directive, " ")
+	a := parseArgs(rest)
+	if d, err := time.ParseDuration(a.get("t", "0s")); err == nil {
+		w.now = w.now.Add(d)
+	}
+	if r := w.runs[a.get("run", "")]; r != nil {
+		w.cur = r
+	}
+	switch name {
+	case "clusters":
+		return w.setClusters(b.input)
+	case "strategy":
+		return w.setStrategy(b.input)
+	case "plan":
+		return w.makePlan(a)
+	case "line":
+		return w.inLine(a)
+	case "start":
+		return w.start(a)
+	}
+	if w.cur == nil {
+		return "there is no run\n"
+	}
+	return w.onRun(name, a)
+}
+
+// onRun carries a directive about the current run out.
+func (w *world) onRun(name string, a scriptArgs) string {
+	switch name {
+	case "step":
+		return w.step(Input{Blocked: a.get("blocked", ""), Unwatched: slices.Contains(a.words, "unwatched")})
+	case "observe":
+		return w.observe(a)
+	case "auto":
+		return w.auto(a)
+	case "gone":
+		return w.step(Input{Gone: a.words})
+	case "approve":
+		return w.decide(approval.Approve, a)
+	case "reject":
+		return w.decide(approval.Reject, a)
+	case "resume", "stop", "abort", "skip", "supersede":
+		return w.command(name, a)
+	case "explain":
+		return w.explain(a.word(0))
+	case "waiting":
+		return awaitedText(Waiting(w.cur.plan, &w.cur.r))
+	case "state":
+		return w.state()
+	case "catchup":
+		return w.catchUp(a)
+	case "reload":
+		w.cur.r = reloaded(w.cur.r)
+		return ""
+	default:
+		return "there is no directive " + name + "\n"
+	}
+}
+
+func (w *world) setClusters(input string) string {
+	w.clusters = nil
+	for line := range strings.Lines(input) {
+		a := parseArgs(line)
+		w.clusters = append(w.clusters, placement.Cluster{Name: a.word(0), UID: "uid-" + a.word(0), Labels: a.named})
+	}
+	return ""
+}
+
+// setStrategy reads YAML, with durations as people write them.
+func (w *world) setStrategy(input string) string {
+	var doc any
+	if err := yaml.Unmarshal([]byte(input), &doc); err != nil {
+		return err.Error() + "\n"
+	}
+	b, err := json.Marshal(withDurations(doc))
+	if err == nil {
+		w.strategy = Strategy{}
+		err = json.Unmarshal(b, &w.strategy)
+	}
+	if err != nil {
+		return err.Error() + "\n"
+	}
+	return ""
+}
+
+func withDurations(doc any) any {
+	switch v := doc.(type) {
+	case map[string]any:
+		for key, value := range v {
+			v[key] = withDurations(value)
+			text, ok := value.(string)
+			if d, err := time.ParseDuration(text); ok && err == nil && key != "name" {
+				v[key] = int64(d)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = withDurations(v[i])
+		}
+	}
+	return doc
+}
+
+// makePlan plans: index=, default=, remove=a,b, and cluster=revision pairs.
+func (w *world) makePlan(a scriptArgs) string {
+	index, _ := strconv.Atoi(a.get("index", "0"))
+	rev := a.get("default", fmt.Sprintf("r%d", index))
+	t := Target{Placement: "web", Index: index, Snapshot: rev, Decision: "d0", Default: rev, Revision: map[string]string{}, Remove: map[string]string{}}
+	for _, c := range w.clusters {
+		if own, ok := a.named[c.Name]; ok {
+			t.Revision[c.Name] = own
+		}
+	}
+	if names := a.get("remove", ""); names != "" {
+		for name := range strings.SplitSeq(names, ",") {
+			t.Remove[name] = ""
+		}
+	}
+	return w.planTarget(t)
+}
+
+func (w *world) planTarget(t Target) string {
+	picked := slices.DeleteFunc(slices.Clone(w.clusters), func(c placement.Cluster) bool {
+		_, removed := t.Remove[c.Name]
+		_, named := t.Revision[c.Name]
+		return removed || t.Default == "" && !named
+	})
+	p, err := NewPlan(w.strategy, t, picked)
+	if err != nil {
+		return "error: " + strings.ReplaceAll(strings.TrimSuffix(err.Error(), "]"), ", clusters", ",\n  clusters") + "\n"
+	}
+	w.plan = p
+	return planText(p)
+}
+
+func planText(p *Plan) string {
+	var b strings.Builder
+	for i := range p.Stages {
+		st := &p.Stages[i]
+		fmt.Fprintf(&b, "%s concurrency=%d failures=%d", st.Name, st.MaxConcurrency, st.MaxFailures)
+		for _, g := range st.Gates {
+			fmt.Fprintf(&b, " %s:%s", g.When, g.Type)
+		}
+		b.WriteString("\n")
+		for _, g := range st.Groups {
+			b.WriteString("  ")
+			if g.Name != "" {
+				fmt.Fprintf(&b, "%s concurrency=%d failures=%d:", g.Name, g.MaxConcurrency, g.MaxFailures)
+			}
+			for _, c := range p.Clusters[g.First : g.First+g.Len] {
+				b.WriteString(" " + c.Name)
+				if c.Revision >= 0 {
+					b.WriteString("@" + p.Revisions[c.Revision])
+				}
+			}
+			b.WriteString("\n")
+		}
+	}
+	for _, warning := range p.Warnings {
+		b.WriteString("warning: " + warning + "\n")
+	}
+	return b.String()
+}
+
+// inLine enters a run into the line of the placement, or takes it out.
+func (w *world) inLine(a scriptArgs) string {
+	if a.word(0) == "leave" {
+		w.line = w.line.Leave(a.word(1))
+		return ""
+	}
+	index, _ := strconv.Atoi(a.get("index", "0"))
+	line, v, err := w.line.Enter(Entry{UID: a.word(1), Run: a.word(1), Index: index}, Admission(a.get("policy", "")))
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	w.line = line
+	out := a.word(1) + ":"
+	if v.Starts {
+		out += " starts"
+	}
+	if v.WaitsFor != "" {
+		out += " waits for " + v.WaitsFor
+	}
+	for _, e := range v.Supersedes {
+		out += " supersedes " + e.Run
+	}
+	if v.SupersededBy != "" {
+		out += " superseded by " + v.SupersededBy
+	}
+	return out + "\n"
+}
+
+// start makes a run of the plan and steps it.
+func (w *world) start(a scriptArgs) string {
+	name := a.get("run", "run")
+	hold := slices.Contains(a.words, "hold")
+	w.cur = &scriptRun{plan: w.plan, r: NewRun(w.plan, name, "uid-"+name, approval.Identity{Name: a.get("by", "")}, hold, w.now)}
+	w.runs[name] = w.cur
+	return w.step(Input{Blocked: a.get("blocked", "")})
+}
+
+func (w *world) step(in Input) string {
+	in.Now = w.now
+	w.cur.last = Step(w.cur.plan, w.cur.r, in)
+	w.cur.r = w.cur.last.Run
+	return eventsText(w.cur.last.Events) + w.cur.readyText()
+}
+
+// observe delivers observations: pairs of a cluster and what it is.
+func (w *world) observe(a scriptArgs) string {
+	var in Input
+	for i := 0; i+1 < len(a.words); i += 2 {
+		o := w.cur.observation(a.words[i], a.words[i+1])
+		if n, err := strconv.Atoi(a.get("attempt", "")); err == nil {
+			o.Attempt = n
+		}
+		o.Message = a.get("msg", o.Message)
+		in.Observations = append(in.Observations, o)
+	}
+	return w.step(in)
+}
+
+// observation is what a cluster reports that is as the word says.
+func (s *scriptRun) observation(cluster, word string) Observation {
+	o := Observation{Cluster: cluster, Sent: true, Applied: true, Current: true, Healthy: true}
+	if pos, ok := s.plan.Position(cluster); ok {
+		if f := (&stepper{r: s.r}).flight(pos); f != nil {
+			o.Attempt = f.Attempt
+		}
+		if r := s.plan.Clusters[pos].Revision; r >= 0 {
+			o.Revision = s.plan.Revisions[r]
+		}
+	}
+	switch word {
+	case "healthy", "removed":
+	case "unhealthy", "progressing":
+		o.Healthy, o.Message = false, "0 of 1 replicas are ready"
+	case "stale":
+		o.Applied, o.Revision = false, "old"
+	case "applied-stale":
+		o.Revision = "old"
+	case "behind":
+		o.Current = false
+	case "unchanged":
+		o.Sent, o.Unchanged = false, true
+	case "unchanged-unhealthy":
+		o.Sent, o.Unchanged, o.Healthy, o.Message = false, true, false, "0 of 1 replicas are ready"
+	case "sent":
+		o = Observation{Cluster: cluster, Attempt: o.Attempt, Sent: true}
+	case "failed":
+		o = Observation{Cluster: cluster, Attempt: o.Attempt, Sent: true, Failed: true, Message: "quota exceeded"}
+	case "refused":
+		o = Observation{Cluster: cluster, Attempt: o.Attempt, Sent: true, Failed: true, Permanent: true, Message: "forbidden"}
+	case "unreachable":
+		o = Observation{Cluster: cluster, Attempt: o.Attempt, Unreachable: true, Message: "no route to host"}
+	case "lost":
+		o = Observation{Cluster: cluster, Attempt: o.Attempt, Sent: true, Unreachable: true, Message: "connection lost"}
+	default:
+		o = Observation{Cluster: "?"}
+	}
+	return o
+}
+
+// auto lets every cluster in flight turn out healthy, each= after each other,
+// until none is in flight; with the word wake it goes on when time does.
+func (w *world) auto(a scriptArgs) string {
+	each, _ := time.ParseDuration(a.get("each", "10s"))
+	out := ""
+	for range 1000 {
+		in := Input{}
+		for _, act := range w.cur.last.Actions {
+			if act.Type != Ask {
+				in.Observations = append(in.Observations, w.cur.observation(act.Cluster, "healthy"))
+			}
+		}
+		switch wake := w.cur.last.Wake; {
+		case len(in.Observations) > 0:
+			w.now = w.now.Add(each)
+		case !wake.IsZero() && slices.Contains(a.words, "wake"):
+			w.now = wake
+		default:
+			return out + w.cur.readyText()
+		}
+		w.step(in)
+		out += eventsText(w.cur.last.Events)
+	}
+	return out + "it does not end\n"
+}
+
+func (w *world) decide(v approval.Verdict, a scriptArgs) string {
+	reqs := Requests(w.cur.plan, &w.cur.r)
+	b := approval.Binding{RunUID: w.cur.r.UID, Stage: a.word(0), When: approval.When(a.get("when", "After")), Attempt: 1, Plan: w.cur.plan.Digest}
+	for _, r := range reqs {
+		if r.Stage == b.Stage && r.When == b.When {
+			b = r.Binding
+		}
+	}
+	if n, err := strconv.Atoi(a.get("attempt", "")); err == nil {
+		b.Attempt = n
+	}
+	b.RunUID = a.get("uid", b.RunUID)
+	b.Plan = a.get("plan", b.Plan)
+	by := approval.Identity{Name: a.get("by", "ann")}
+	if groups := a.get("groups", ""); groups != "" {
+		by.Groups = strings.Split(groups, ",")
+	}
+	d := approval.Decision{Verdict: v, By: by, At: w.now, Binding: b, Comment: a.get("msg", "")}
+	return w.step(Input{Commands: []Command{{ID: w.id(a), Verb: Decide, By: by, Decision: &d}}})
+}
+
+// id is that of the next command, or the one the script gives.
+func (w *world) id(a scriptArgs) string {
+	w.commands++
+	return a.get("id", fmt.Sprintf("c%d", w.commands))
+}
+
+func (w *world) command(name string, a scriptArgs) string {
+	c := Command{ID: w.id(a), By: approval.Identity{Name: a.get("by", "")}, At: w.now, Message: a.get("msg", "")}
+	switch name {
+	case "resume":
+		c.Verb = Start
+	case "stop":
+		c.Verb = Stop
+	case "abort":
+		c.Verb = Abort
+	case "supersede":
+		c.Verb, c.Message = Supersede, a.get("for", "other")
+	case "skip":
+		c.Verb, c.Name = Skip, a.word(1)
+		c.Scope = map[string]Scope{"cluster": SkipCluster, "group": SkipGroup, "stage": SkipStage, "wait": SkipAfterWait}[a.word(0)]
+	}
+	return w.step(Input{Commands: []Command{c}, Blocked: a.get("blocked", "")})
+}
+
+// catchUp plans a run for what this one missed and for what joined=a,b.
+func (w *world) catchUp(a scriptArgs) string {
+	var missed []string
+	for pos, state := range States(w.cur.plan, &w.cur.r) {
+		if state == Skipped || state == Failed {
+			missed = append(missed, w.cur.plan.Clusters[pos].Name)
+		}
+	}
+	joined := map[string]string{}
+	if names := a.get("joined", ""); names != "" {
+		for name := range strings.SplitSeq(names, ",") {
+			joined[name] = w.cur.plan.Snapshot
+		}
+	}
+	t, err := CatchUp(w.cur.plan, missed, joined)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	return w.planTarget(t)
+}
+
+// reloaded is a run as it is after it was stored.
+func reloaded(r Run) Run {
+	run, err := json.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	flights, err := json.Marshal(r.Flights)
+	if err != nil {
+		panic(err)
+	}
+	var out Run
+	if err := json.Unmarshal(run, &out); err != nil {
+		panic(err)
+	}
+	if err := json.Unmarshal(flights, &out.Flights); err != nil {
+		panic(err)
+	}
+	return out
+}
