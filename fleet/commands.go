@@ -110,24 +110,25 @@ func (e *Engine) putCommand(ctx context.Context, uid string, c stages.Command) e
 }
 
 // commands returns what is asked of a run, in the order in which it was asked,
-// and the records to delete once it is done.
-func (e *Engine) commands(ctx context.Context, uid string) ([]stages.Command, []backend.Record, error) {
+// and the records. A record that cannot be read has no id.
+func (e *Engine) commands(ctx context.Context, uid string) ([]stages.Command, []takenCommand, error) {
 	var cs []stages.Command
-	var recs []backend.Record
+	var taken []takenCommand
 	for rec, err := range e.store.List(ctx, commandKey(uid, "")) {
 		if err != nil {
 			return nil, nil, err
 		}
-		recs = append(recs, rec)
 		var c commandRecord
 		if err := decodeRecord(rec, &c); err != nil {
 			e.log.Error("a command was dropped", "error", err)
+			taken = append(taken, takenCommand{Record: rec})
 			continue
 		}
+		taken = append(taken, takenCommand{Record: rec, id: c.Command.ID})
 		cs = append(cs, c.Command)
 	}
 	slices.SortStableFunc(cs, func(a, b stages.Command) int {
 		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID))
 	})
-	return cs, recs, nil
+	return cs, taken, nil
 }

@@ -35,7 +35,9 @@ type driver struct {
 	// in is what is new and not saved yet; taken are the records of its
 	// commands.
 	in    stages.Input
-	taken []backend.Record
+	taken []takenCommand
+	// tried is how many observations the last attempt to save took in.
+	tried int
 	// renew tells that the lease has to be saved, unsure that the outcome of a
 	// save is not known.
 	renew, unsure bool
@@ -49,6 +51,12 @@ type driver struct {
 	round   int
 	// fleet is the inventory, where it has changed; nil where not.
 	fleet chan map[string]placement.Cluster
+}
+
+// takenCommand is the record of a command that is in the driver's input.
+type takenCommand struct {
+	backend.Record
+	id string
 }
 
 func newDriver(e *Engine, rec *runRecord, rev backend.Revision, plan *stages.Plan) *driver {
@@ -96,6 +104,9 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	if err := d.pages.sweep(ctx); err != nil {
 		return err
 	}
+	if err := d.listen(ctx); err != nil {
+		return err
+	}
 	if d.rec.Run.IsEnded() {
 		return nil
 	}
@@ -138,9 +149,9 @@ const retryStore = 100 * time.Millisecond
 // save commits the outcome of a step: pages and events first, then the run's
 // record, which makes them count.
 func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
+	d.tried = len(d.in.Observations)
 	if !ready.Changed && !d.renew {
-		d.in = stages.Input{}
-		d.forget(ctx)
+		d.consumed(ctx)
 		return nil
 	}
 	next, old, err := d.compose(ctx, ready)
@@ -178,19 +189,26 @@ func (d *driver) compose(ctx context.Context, ready *stages.Ready) (*runRecord, 
 func (d *driver) saved(ctx context.Context, next *runRecord, rev backend.Revision, old []string) {
 	d.rec, d.rev = next, rev
 	d.renew, d.renewed = false, time.Now()
-	d.in = stages.Input{}
 	d.pages.commit(next.Flights, next.Run.Flights)
 	d.pages.drop(ctx, old)
-	d.forget(ctx)
+	d.consumed(ctx)
 }
 
-// forget deletes the commands that the saved run has taken in. One that cannot
-// be deleted is known by its ID when it is read again.
-func (d *driver) forget(ctx context.Context) {
-	for _, rec := range d.taken {
-		_ = d.e.store.Delete(ctx, rec.Key, rec.Revision)
-	}
-	d.taken = nil
+// consumed takes what the saved run has taken in out of the input, and deletes
+// its commands from the store. One that cannot be deleted is known by its ID
+// when it is read again.
+func (d *driver) consumed(ctx context.Context) {
+	d.in.Observations = slices.Clone(d.in.Observations[d.tried:])
+	d.tried = 0
+	d.in.Gone = nil
+	seen := func(id string) bool { return id == "" || slices.Contains(d.rec.Run.Seen, id) }
+	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return seen(c.ID) })
+	d.taken = slices.DeleteFunc(d.taken, func(t takenCommand) bool {
+		if seen(t.id) {
+			_ = d.e.store.Delete(ctx, t.Key, t.Revision)
+		}
+		return seen(t.id)
+	})
 }
 
 // resolve finds out what became of a save that failed. Nobody else writes the
@@ -225,21 +243,24 @@ func (d *driver) resolve(ctx context.Context) error {
 func (d *driver) queue(ctx context.Context) error {
 	run := &d.rec.Run
 	d.in.Blocked = ""
-	restart := run.State == stages.Failed && slices.ContainsFunc(d.in.Commands, func(c stages.Command) bool { return c.Verb == stages.Start })
-	waits := run.State == stages.NotStarted || run.State == stages.Pending
-	if run.Started != 0 && !restart || !waits && !restart || run.Final(d.plan) {
+	starting := slices.ContainsFunc(d.in.Commands, func(c stages.Command) bool { return c.Verb == stages.Start })
+	switch {
+	case run.Final(d.plan):
+		return nil
+	case run.State == stages.Failed && starting:
+		return d.queueAgain(ctx)
+	case run.Started != 0 || run.Hold && !starting || run.State == stages.Stopped && !starting:
 		return nil
 	}
 	entry := stages.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
 	var v stages.Verdict
 	rec, err := d.e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
-		line, verdict, err := rec.Line.Enter(entry, stages.QueueRun)
+		line, verdict, err := rec.Line.Enter(entry, rec.lateAdmission())
 		v = verdict
 		if err != nil || sameLine(line, rec.Line) {
 			return nil, errors.Join(err, errUnchanged)
 		}
 		rec.Line = line
-		rec.unend(run.UID)
 		return nil, nil
 	})
 	if err != nil {
@@ -255,6 +276,38 @@ func (d *driver) queue(ctx context.Context) error {
 		d.in.Commands = append(d.in.Commands, stages.Command{ID: "superseded", Verb: stages.Supersede, Message: v.SupersededBy})
 	}
 	return d.e.supersede(ctx, run.Name, run.UID, v.Supersedes)
+}
+
+// lateAdmission is how a run that was held enters the line: it is too late to
+// reject it.
+func (rec *placementRecord) lateAdmission() stages.Admission {
+	if rec.Placement.Admission == stages.RejectRun {
+		return stages.QueueRun
+	}
+	return rec.Placement.Admission
+}
+
+// queueAgain lets a failed run that is started again have the placement, if
+// nobody else has it or waits for it.
+func (d *driver) queueAgain(ctx context.Context) error {
+	entry := stages.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}
+	_, err := d.e.updatePlacement(ctx, d.placement, func(rec *placementRecord) ([]stages.Event, error) {
+		next := entry
+		if rec.Line.Active != nil {
+			next = *rec.Line.Active
+		} else if len(rec.Line.Waiting) > 0 {
+			next = rec.Line.Waiting[0]
+		}
+		if next.UID != d.uid {
+			d.in.Blocked = next.Run
+			return nil, errUnchanged
+		}
+		var err error
+		rec.Line, _, err = rec.Line.Enter(entry, stages.QueueRun)
+		rec.unend(d.uid)
+		return nil, err
+	})
+	return err
 }
 
 // vacate takes a run out of the line that was deleted while it was ahead.
@@ -315,7 +368,7 @@ func (d *driver) wait(ctx context.Context, wake time.Time) error {
 			d.nudge()
 		}
 	case fleet := <-d.fleet:
-		d.in.Gone = d.gone(fleet)
+		d.in.Gone = d.gone(ctx, fleet)
 	case <-timer.C:
 	}
 	d.drain()
@@ -337,13 +390,21 @@ func (d *driver) drain() {
 
 // listen reads what operators ask of the run.
 func (d *driver) listen(ctx context.Context) error {
-	cs, recs, err := d.e.commands(ctx, d.rec.Run.UID)
+	cs, taken, err := d.e.commands(ctx, d.uid)
 	if err != nil {
 		return err
 	}
-	d.in.Commands, d.taken = cs, recs
+	if len(cs) > commandsAtOnce {
+		cs = cs[:commandsAtOnce]
+		d.nudge()
+	}
+	d.in.Commands, d.taken = cs, taken
 	return nil
 }
+
+// commandsAtOnce bounds the commands that one step takes in, well under the
+// number that a run remembers.
+const commandsAtOnce = 16
 
 // nudge makes the driver look at its commands and its placement.
 func (d *driver) nudge() {
@@ -370,8 +431,21 @@ func (d *driver) tellFleet(fleet map[string]placement.Cluster) {
 }
 
 // gone names the clusters of the plan that the inventory no longer has, or has
-// as another cluster.
-func (d *driver) gone(fleet map[string]placement.Cluster) []string {
+// as another cluster. What it was told may be older than the plan, so it looks
+// itself before it says so.
+func (d *driver) gone(ctx context.Context, fleet map[string]placement.Cluster) []string {
+	if len(d.missing(fleet)) == 0 {
+		return nil
+	}
+	now, err := d.e.inventory(ctx)
+	if err != nil {
+		d.tellFleet(fleet)
+		return nil
+	}
+	return d.missing(now)
+}
+
+func (d *driver) missing(fleet map[string]placement.Cluster) []string {
 	var out []string
 	for i := range d.plan.Clusters {
 		c := &d.plan.Clusters[i]

@@ -36,6 +36,9 @@ func (d *driver) finish(ctx context.Context) error {
 	if err == nil && old != rec.Roster && old.Pages > 0 {
 		e.dropRoster(ctx, run.Placement, old)
 	}
+	if err := d.pages.sweep(ctx); err != nil {
+		return err
+	}
 	if err := d.release(ctx); err != nil {
 		return err
 	}

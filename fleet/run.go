@@ -74,9 +74,11 @@ func (r *runner) runChanged(_ context.Context, c backend.Change) {
 	case d != nil && c.Deleted:
 		d.nudge()
 	case d == nil && !c.Deleted:
-		if _, known := r.due[name]; !known {
-			r.lookLocked(name, time.Time{})
+		at := time.Time{}
+		if _, known := r.due[name]; known {
+			at = time.Now().Add(r.e.cfg.Lease / 3)
 		}
+		r.lookLocked(name, at)
 	}
 }
 

@@ -128,9 +128,11 @@ func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
 				return nil, err
 			}
 		}
-		var err error
-		if rec.Line, verdict, err = rec.Line.Enter(entry, rec.Placement.Admission); err != nil {
-			return nil, err
+		if !rr.Run.Hold {
+			var err error
+			if rec.Line, verdict, err = rec.Line.Enter(entry, rec.Placement.Admission); err != nil {
+				return nil, err
+			}
 		}
 		old = rec.Roster
 		return e.enter(ctx, rec, rr, d)

@@ -34,7 +34,19 @@ type worker struct {
 	// before is the worker of an earlier attempt, which has to be gone first.
 	before *worker
 	round  int
-	last   stages.Observation
+	// ended tells that the run no longer wants the worker.
+	ended bool
+	last  stages.Observation
+}
+
+// gone tells that the worker's goroutine has ended.
+func (w *worker) gone() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // act makes what is being done what the run wants done: it starts workers,
@@ -53,7 +65,10 @@ func (d *driver) act(ctx context.Context, actions []stages.Action) {
 	for pos, w := range d.workers {
 		if w.round != d.round {
 			w.cancel()
-			delete(d.workers, pos)
+			w.ended = true
+			if w.gone() {
+				delete(d.workers, pos)
+			}
 		}
 	}
 	for key, cancel := range d.asking {
@@ -67,7 +82,7 @@ func (d *driver) act(ctx context.Context, actions []stages.Action) {
 // employ sees to it that an action has its worker.
 func (d *driver) employ(ctx context.Context, a *stages.Action) {
 	w := d.workers[a.Pos]
-	if w != nil && w.a.Attempt == a.Attempt {
+	if w != nil && w.a.Attempt == a.Attempt && !w.ended {
 		w.round = d.round
 		return
 	}

@@ -105,6 +105,19 @@ func TestCanonicalAtTheLimits(t *testing.T) {
 	if _, err := snapshot.Canonical(nested(snapshot.MaxDepth)); err != nil {
 		t.Errorf("%d levels: %v", snapshot.MaxDepth, err)
 	}
+	if _, err := snapshot.Canonical(nested(snapshot.MaxDepth + 1)); err == nil {
+		t.Errorf("%d levels of maps are taken", snapshot.MaxDepth+1)
+	}
+	var list any = []any{}
+	for range snapshot.MaxDepth - 2 {
+		list = []any{list}
+	}
+	if _, err := snapshot.Canonical(map[string]any{"l": list}); err != nil {
+		t.Errorf("%d levels with lists: %v", snapshot.MaxDepth, err)
+	}
+	if _, err := snapshot.Canonical(map[string]any{"l": []any{list}}); err == nil {
+		t.Errorf("%d levels with lists are taken", snapshot.MaxDepth+1)
+	}
 	full := map[string]any{"": strings.Repeat("x", snapshot.MaxObjectBytes-len(`{"":""}`))}
 	body, err := snapshot.Canonical(full)
 	if err != nil || len(body) != snapshot.MaxObjectBytes {

@@ -120,6 +120,20 @@ func TestPagesHoldEveryItem(t *testing.T) {
 	}
 }
 
+// Names of which none ends a page fill pages of 256 items.
+func TestPagesAreBounded(t *testing.T) {
+	var objs []*unstructured.Unstructured
+	for _, p := range mustSet(t, many(1000)...).Pages() {
+		for _, item := range p.Items[:len(p.Items)-1] {
+			objs = append(objs, object("v1", item.Kind, item.Namespace, item.Name))
+		}
+	}
+	pages := mustSet(t, objs[:600]...).Pages()
+	if len(pages) != 3 || len(pages[0].Items) != 256 || len(pages[1].Items) != 256 {
+		t.Errorf("600 items without an end are on %d pages, want 3", len(pages))
+	}
+}
+
 func TestDecodePageErrors(t *testing.T) {
 	const digest = `"digest":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"`
 	item := func(name string) string {

@@ -179,6 +179,11 @@ func TestCompare(t *testing.T) {
 	if got.Empty() || !snapshot.Compare(before.Items, before.Items).Empty() || !snapshot.Compare(nil, nil).Empty() {
 		t.Error("Empty is wrong")
 	}
+	old, renamed := snapshot.Item{ID: id("x")}, snapshot.Item{ID: id("x")}
+	old.Version = "v1beta1"
+	if got := snapshot.Compare([]snapshot.Item{old}, []snapshot.Item{renamed}); len(got.Changed) != 1 {
+		t.Errorf("another version under the same digest: %+v, want it changed", got)
+	}
 	if got := snapshot.Compare(nil, after.Items); len(got.Added) != 5 || snapshot.Compare(after.Items, nil).Empty() {
 		t.Errorf("Compare with nothing = %+v", got)
 	}

@@ -66,19 +66,22 @@ func shortenWaits(strategies []stages.Strategy, d time.Duration) (notes []string
 	if d == 0 {
 		return nil
 	}
-	for i := range strategies {
-		s := &strategies[i]
-		for j := range s.Stages {
-			st := &s.Stages[j]
-			for _, tasks := range [][]stages.Task{st.Before, st.After} {
-				for k := range tasks {
-					if task := &tasks[k]; task.Type == stages.TimedWait {
-						notes = append(notes, fmt.Sprintf("%s, stage %s: the wait lasts %v here, not the file's %v (-wait 0 keeps it)", s.Name, st.Name, d, task.Wait))
-						task.Wait = d
-					}
-				}
+	for _, s := range strategies {
+		for _, st := range s.Stages {
+			for _, was := range append(setWaits(st.Before, d), setWaits(st.After, d)...) {
+				notes = append(notes, fmt.Sprintf("%s, stage %s: waits %v, the file says %v (see -wait)", s.Name, st.Name, d, was))
 			}
 		}
 	}
 	return notes
+}
+
+// setWaits changes the timed waits among tasks and returns what they were.
+func setWaits(tasks []stages.Task, d time.Duration) (was []time.Duration) {
+	for i := range tasks {
+		if t := &tasks[i]; t.Type == stages.TimedWait {
+			was, t.Wait = append(was, t.Wait), d
+		}
+	}
+	return was
 }

@@ -27,7 +27,8 @@ type view interface {
 
 // newView returns how things are shown and where questions are asked.
 func newView(output string, std stdio) (view, prompter) {
-	prompt := plainPrompt{std.err}
+	_, echoes := terminalOf(std.in)
+	prompt := plainPrompt{std.err, echoes}
 	switch output {
 	case "json":
 		return jsonLines{std.out}, prompt

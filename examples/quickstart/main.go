@@ -88,7 +88,7 @@ func play(ctx context.Context, opt options, std stdio) (left string, err error) 
 			return nothingLeft, err
 		}
 	}
-	t, err := newTutorial(docs, show, newAnswerer(opt.approve, std.in, prompt))
+	t, err := newTutorial(docs, show, newAnswerer(opt, std.in, prompt))
 	if err != nil {
 		return nothingLeft, err
 	}

@@ -224,7 +224,7 @@ type Member struct {
 func (t *tutorial) showMembers(run string) error {
 	id := snapshot.IDOf(t.config)
 	for _, c := range t.docs.Clusters {
-		m := Member{Time: time.Now().UTC(), Type: "Member", Run: run, Cluster: c.Name}
+		m := Member{Time: time.Now().UTC().Truncate(time.Millisecond), Type: "Member", Run: run, Cluster: c.Name}
 		if obj, err := t.members.Cluster(c.Name).Get(id); err == nil {
 			m.Data, _, _ = unstructured.NestedStringMap(obj.Object, "data")
 		}

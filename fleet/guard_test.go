@@ -1,0 +1,332 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Threat T23: a plug-in that panics is an error, and its secrets stay where
+// they are.
+func TestT23PanicIsAnError(t *testing.T) {
+	g := newGuard(0)
+	for name, f := range map[string]func(){
+		"text":    func() { panic("token=s3cr3t") },
+		"error":   func() { panic(errors.New("token=s3cr3t")) },
+		"runtime": func() { var m map[string]int; m["s3cr3t"] = 1 },
+		"exit":    func() { runtime.Goexit() },
+	} {
+		_, err := call(t.Context(), g, "Apply", "c1", func(context.Context) (int, error) { f(); return 1, nil })
+		if !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "Apply") || strings.Contains(err.Error(), "s3cr3t") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if v, err := call(t.Context(), g, "Apply", "c1", func(context.Context) (int, error) { return 7, nil }); v != 7 || err != nil {
+		t.Errorf("the next call: %v, %v", v, err)
+	}
+}
+
+// Threat T23: a plug-in that ignores its context is left behind once, and no
+// further call for that cluster is made until it returns.
+func TestT23HangIsLeftBehindOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard(5 * time.Second)
+		var calls atomic.Int32
+		wake := make(chan struct{})
+		hang := func(context.Context) (int, error) { calls.Add(1); <-wake; return 1, nil }
+		begin := time.Now()
+		_, err := call(t.Context(), g, "Get", "c1", hang)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a call that hangs: %v", err)
+		}
+		if d := time.Since(begin); d > 7*time.Second {
+			t.Errorf("it took %v", d)
+		}
+		begin = time.Now()
+		for range 1000 {
+			if _, err := call(t.Context(), g, "Get", "c1", hang); !errors.Is(err, errLeftBehind) {
+				t.Fatalf("a call while another hangs: %v", err)
+			}
+		}
+		if calls.Load() != 1 || time.Since(begin) != 0 {
+			t.Errorf("%d calls were made, in %v", calls.Load(), time.Since(begin))
+		}
+		if _, err := call(t.Context(), g, "Get", "c2", func(context.Context) (int, error) { return 1, nil }); err != nil {
+			t.Errorf("another cluster: %v", err)
+		}
+		close(wake)
+		synctest.Wait()
+		if _, err := call(t.Context(), g, "Get", "c1", func(context.Context) (int, error) { return 1, nil }); err != nil {
+			t.Errorf("after it returned: %v", err)
+		}
+	})
+}
+
+// A plug-in that honours its context gets its deadline and is not left behind.
+func TestDeadlineIsPassedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard(3 * time.Second)
+		begin := time.Now()
+		_, err := call(t.Context(), g, "Get", "c1", func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != 3*time.Second || g.behind.has("c1") {
+			t.Errorf("%v after %v", err, time.Since(begin))
+		}
+	})
+}
+
+func TestGuardListIsBounded(t *testing.T) {
+	g := newGuard(0)
+	endless := func(context.Context) iter.Seq2[int, error] {
+		return func(yield func(int, error) bool) {
+			for i := 0; yield(i, nil); i++ {
+			}
+		}
+	}
+	if _, err := guardList(t.Context(), g, "Clusters", "inventory", 100, endless); !errors.Is(err, backend.ErrPermanent) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestGuardStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGuard(0)
+		boom := errors.New("boom")
+		three := func(end func()) func(context.Context) iter.Seq2[int, error] {
+			return func(context.Context) iter.Seq2[int, error] {
+				return func(yield func(int, error) bool) {
+					for i := range 3 {
+						if !yield(i, nil) {
+							return
+						}
+					}
+					end()
+					yield(0, boom)
+				}
+			}
+		}
+		read := func(ctx context.Context, end func()) (n int, last error) {
+			for _, err := range guardStream(ctx, g, "Watch", "c1", three(end)) {
+				if last = err; err == nil {
+					n++
+				}
+			}
+			return n, last
+		}
+		if n, err := read(t.Context(), func() {}); n != 3 || err != boom {
+			t.Errorf("%d elements, then %v", n, err)
+		}
+		if n, err := read(t.Context(), func() { panic("x") }); n != 3 || !errors.Is(err, backend.ErrPermanent) {
+			t.Errorf("a panic: %d elements, then %v", n, err)
+		}
+		for range guardStream(t.Context(), g, "Watch", "c1", three(func() {})) {
+			break
+		}
+		wake := make(chan struct{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if n, err := read(ctx, func() { <-wake }); n != 3 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a hang: %d elements, then %v", n, err)
+		}
+		if _, err := read(t.Context(), func() {}); !errors.Is(err, errLeftBehind) {
+			t.Errorf("while it hangs: %v", err)
+		}
+		close(wake)
+		synctest.Wait()
+	})
+}
+
+// Threat T23: whichever plug-in of an update panics or hangs, the update ends
+// with an error and the next one does what is left.
+func TestT23RoguePluginsOfAnUpdate(t *testing.T) {
+	for _, role := range []string{"dial", "get", "apply", "delete", "probe"} {
+		for _, hangs := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				k := newKit(t)
+				k.place("A", 1, "r0")
+				wake := make(chan struct{})
+				rogue := func(at string) {
+					if at == role && hangs {
+						<-wake
+					}
+					if at == role {
+						panic("rogue")
+					}
+				}
+				u := k.leaderOf(backend.DialerFunc(func(context.Context, placement.Cluster) (backend.Conn, error) {
+					rogue("dial")
+					return &hookedConn{k.member.Conn(), func(op string, _ snapshot.ID) { rogue(op) }}, nil
+				}))
+				u.probes.prober = ProberFunc(func(context.Context, *unstructured.Unstructured) (Health, error) {
+					rogue("probe")
+					return Health{Healthy: true}, nil
+				})
+				want := backend.ErrPermanent
+				if hangs {
+					want = context.DeadlineExceeded
+				}
+				_, err := u.Update(t.Context(), k.want("B", 2, "r1"))
+				if !errors.Is(err, want) || !strings.Contains(err.Error(), "c1") {
+					t.Errorf("%s, hangs %v: %v", role, hangs, err)
+				}
+				close(wake)
+				synctest.Wait()
+				k.must(k.leader(nil), k.want("B", 3, "r1"))
+				wantObjects(t, k, k.expected("B", false))
+			})
+		}
+	}
+}
+
+// countingDialer counts dials and closes.
+type countingDialer struct {
+	member        *memory.Cluster
+	dials, closes atomic.Int32
+	fail          error
+	wait          chan struct{}
+}
+
+type countedConn struct {
+	backend.Conn
+	d *countingDialer
+}
+
+func (c *countedConn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
+	if c.d.fail != nil {
+		return nil, c.d.fail
+	}
+	return c.Conn.Get(ctx, id)
+}
+
+func (c *countedConn) Close() error {
+	c.d.closes.Add(1)
+	return c.Conn.Close()
+}
+
+func (d *countingDialer) Dial(ctx context.Context, _ placement.Cluster) (backend.Conn, error) {
+	d.dials.Add(1)
+	if d.wait != nil {
+		select {
+		case <-d.wait:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return &countedConn{d.member.Conn(), d}, nil
+}
+
+func TestOneConnectionToACluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &countingDialer{member: memory.NewCluster("c1"), wait: make(chan struct{})}
+		c := newConns(d, 0)
+		ends := make(chan *memberConn, 100)
+		for range 100 {
+			go func() {
+				m, err := c.get(t.Context(), placement.Cluster{Name: "c1", UID: "1"})
+				if err != nil {
+					t.Error(err)
+				}
+				ends <- m
+			}()
+		}
+		synctest.Wait()
+		close(d.wait)
+		first := <-ends
+		for range 99 {
+			if <-ends != first {
+				t.Error("two connections to one cluster")
+			}
+		}
+		if n := d.dials.Load(); n != 1 {
+			t.Errorf("%d dials", n)
+		}
+		if again, err := c.get(t.Context(), placement.Cluster{Name: "c1", UID: "2"}); err != nil || again == first {
+			t.Errorf("a cluster that was made again keeps the connection of the old one: %v", err)
+		}
+		c.evict("c1")
+		c.Close()
+		if n := d.closes.Load(); n != 2 {
+			t.Errorf("%d of 2 connections were closed", n)
+		}
+		if _, err := c.get(t.Context(), placement.Cluster{Name: "c1"}); !errors.Is(err, errConnsClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+func TestDeadConnectionIsReplaced(t *testing.T) {
+	d := &countingDialer{member: memory.NewCluster("c1")}
+	c := newConns(d, 0)
+	cluster, id := placement.Cluster{Name: "c1"}, configMapID("default", "a")
+	for _, step := range []struct {
+		fail  error
+		dials int32
+	}{{nil, 1}, {backend.ErrPermanent, 1}, {errors.New("connection reset"), 1}, {nil, 2}, {nil, 2}} {
+		d.fail = step.fail
+		m, err := c.get(t.Context(), cluster)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.get(t.Context(), id); !errors.Is(err, step.fail) {
+			t.Errorf("%v, want %v", err, step.fail)
+		}
+		if n := d.dials.Load(); n != step.dials {
+			t.Errorf("after %v: %d dials, want %d", step.fail, n, step.dials)
+		}
+	}
+	c.Close()
+	if n := d.closes.Load(); n != 2 {
+		t.Errorf("%d of 2 connections were closed", n)
+	}
+}
+
+// Whoever waits for somebody else's dial does not fail with it giving up.
+func TestDialGivenUpByAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &countingDialer{member: memory.NewCluster("c1"), wait: make(chan struct{})}
+		c := newConns(d, 0)
+		ctx, cancel := context.WithCancel(t.Context())
+		impatient, patient := make(chan error, 1), make(chan error, 1)
+		dial := func(ctx context.Context, to chan<- error) {
+			_, err := c.get(ctx, placement.Cluster{Name: "c1"})
+			to <- err
+		}
+		go dial(ctx, impatient)
+		synctest.Wait()
+		go dial(t.Context(), patient)
+		synctest.Wait()
+		cancel()
+		if err := <-impatient; !errors.Is(err, context.Canceled) {
+			t.Errorf("impatient: %v", err)
+		}
+		synctest.Wait()
+		close(d.wait)
+		if err := <-patient; err != nil {
+			t.Errorf("patient: %v", err)
+		}
+		c.Close()
+	})
+}
+
+func BenchmarkGuardedCall(b *testing.B) {
+	g := newGuard(0)
+	ctx := b.Context()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := call(ctx, g, "Get", "c1", func(context.Context) (int, error) { return 1, nil }); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
