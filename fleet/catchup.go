@@ -132,7 +132,7 @@ func (e *Engine) DeleteRun(ctx context.Context, name string) error {
 		return err
 	}
 	e.discardAll(ctx, "flight/"+uid+"/")
-	e.discardAll(ctx, journalPrefix(uid)+"/")
+	e.discardAll(ctx, journalPrefix(uid))
 	e.discardAll(ctx, commandKey(uid, ""))
 	if rec != nil && !slices.ContainsFunc(rec.Runs, func(r runEntry) bool { return r.Plan == rr.Run.Plan }) {
 		e.discardAll(ctx, planKey(rr.Run.Plan)+"/")
@@ -140,4 +140,3 @@ func (e *Engine) DeleteRun(ctx context.Context, name string) error {
 	}
 	return nil
 }
-

@@ -25,8 +25,8 @@
 //	roster/<placement>/<generation>-<n>  the clusters that may hold something
 //	plan/<digest>, plan/<digest>/<n>     plans
 //	run/<name>                           a run: its state, its lease
-//	flight/<uid>/<epoch>-<seq>-<n>       the clusters in flight of a run, paged
-//	journal/<stream>/<n>                 events, paged
+//	flight/<uid>/<epoch>-<seq>-<try>-<n>       the clusters in flight of a run, paged
+//	journal/<stream>/<first>-<unique>    events, paged
 //	command/<uid>/<id>                   what operators ask of a run
 //
 // Only single records are written atomically. Pages are written first, under

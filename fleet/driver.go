@@ -110,7 +110,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	if d.rec.Run.IsEnded() {
 		return nil
 	}
-	return d.e.admit(ctx, d.rec, &draft{plan: d.plan})
+	return d.e.admit(ctx, d.rec, &draft{plan: d.plan, partial: true})
 }
 
 // turn steps the run once: decide, save, act.
@@ -189,6 +189,7 @@ func (d *driver) compose(ctx context.Context, ready *stages.Ready) (*runRecord, 
 func (d *driver) saved(ctx context.Context, next *runRecord, rev backend.Revision, old []string) {
 	d.rec, d.rev = next, rev
 	d.renew, d.renewed = false, time.Now()
+	d.journal.commit(ctx)
 	d.pages.commit(next.Flights, next.Run.Flights)
 	d.pages.drop(ctx, old)
 	d.consumed(ctx)

@@ -186,25 +186,27 @@ func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*
 		if err != nil {
 			return nil, err
 		}
-		if rec.Journal, err = e.tell(ctx, rec, events); err == nil {
+		j := journal{store: e.store, stream: placementStream(name)}
+		if rec.Journal, err = j.append(ctx, rec.Journal, e.stamped(name, events)); err == nil {
 			_, err = e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev)
 		}
 		if err == nil {
+			j.commit(ctx)
 			return rec, nil
 		}
 		if !errors.Is(err, backend.ErrConflict) {
 			return nil, err
 		}
+		j.abandon(ctx)
 	}
 }
 
-// tell appends events to the journal of a placement.
-func (e *Engine) tell(ctx context.Context, rec *placementRecord, events []stages.Event) (journalHead, error) {
-	j := journal{store: e.store, stream: placementStream(rec.Placement.Name)}
+// stamped gives events of a placement their time.
+func (e *Engine) stamped(placement string, events []stages.Event) []stages.Event {
 	for i := range events {
-		events[i].Time, events[i].Placement = e.now(), rec.Placement.Name
+		events[i].Time, events[i].Placement = e.now(), placement
 	}
-	return j.append(ctx, rec.Journal, events)
+	return events
 }
 
 func placementStream(name string) string { return "placement." + name }

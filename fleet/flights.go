@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +23,9 @@ type flightPages struct {
 	// saved are the slots as the named pages hold them.
 	saved []stages.Flight
 	names []string
+	// tries counts the attempts to save, so that what one of unknown outcome
+	// wrote is not written over.
+	tries int
 	// revisions are those of the pages that this process wrote.
 	revisions map[string]backend.Revision
 }
@@ -40,6 +42,7 @@ func (p *flightPages) key(name string) string { return "flight/" + p.uid + "/" +
 func (p *flightPages) write(ctx context.Context, epoch, seq int64, flights []stages.Flight) (names, old []string, err error) {
 	pages := (len(flights) + flightsPerPage - 1) / flightsPerPage
 	names = make([]string, pages)
+	p.tries++
 	for i := range pages {
 		slots := page(flights, i)
 		if i < len(p.names) && slices.Equal(slots, page(p.saved, i)) {
@@ -49,7 +52,7 @@ func (p *flightPages) write(ctx context.Context, epoch, seq int64, flights []sta
 		if i < len(p.names) && p.names[i] != "" {
 			old = append(old, p.names[i])
 		}
-		if names[i], err = p.put(ctx, fmt.Sprintf("%d-%d-%d", epoch, seq, i), slots); err != nil {
+		if names[i], err = p.put(ctx, fmt.Sprintf("%d-%d-%d-%d", epoch, seq, p.tries, i), slots); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -61,21 +64,12 @@ func (p *flightPages) write(ctx context.Context, epoch, seq int64, flights []sta
 	return names, old, nil
 }
 
-// put stores one page. A page that is there already was left by an attempt to
-// save whose outcome was not known.
+// put stores one page, unless no cluster is in it.
 func (p *flightPages) put(ctx context.Context, name string, slots []stages.Flight) (string, error) {
 	if !slices.ContainsFunc(slots, func(f stages.Flight) bool { return f.Attempt != 0 }) {
 		return "", nil
 	}
-	value := encodeRecord(flightPage{Format: recordFormat, Flights: slots})
-	rev, err := p.store.Put(ctx, p.key(name), value, "")
-	if errors.Is(err, backend.ErrConflict) {
-		rec, gerr := p.store.Get(ctx, p.key(name))
-		if gerr != nil {
-			return "", gerr
-		}
-		rev, err = p.store.Put(ctx, p.key(name), value, rec.Revision)
-	}
+	rev, err := p.store.Put(ctx, p.key(name), encodeRecord(flightPage{Format: recordFormat, Flights: slots}), "")
 	if p.revisions == nil {
 		p.revisions = map[string]backend.Revision{}
 	}

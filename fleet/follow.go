@@ -137,59 +137,49 @@ func (f *Follower) streams(ctx context.Context) ([]eventStream, error) {
 	return out, nil
 }
 
-// collect adds the committed events of a stream that were not read.
+// collect adds the committed events of a stream that were not read. A stream
+// whose last page was written anew or deleted meanwhile is left for the next
+// time.
 func (f *Follower) collect(ctx context.Context, s eventStream, batch []told) ([]told, error) {
 	next := f.read[s.name]
 	if next >= s.head.Events {
 		return batch, nil
 	}
-	page, err := f.pageOf(ctx, s, next)
-	for ; err == nil && next < s.head.Events; page++ {
-		var jp journalPage
-		if _, jp, err = readJournalPage(ctx, f.e.store, s.name, page); err != nil {
-			break
-		}
-		for i, raw := range jp.Events {
-			n := jp.First + int64(i)
-			if n < next || n >= s.head.Events {
+	pages, err := readJournal(ctx, f.e.store, s.name, s.head, next)
+	if isNotFound(err) {
+		return batch, nil
+	}
+	if err != nil {
+		return batch, err
+	}
+	for _, page := range pages {
+		for i, raw := range page.Events {
+			n := page.First + int64(i)
+			if n < next {
 				continue
 			}
 			t := told{stream: s.name, next: n + 1}
 			if err := json.Unmarshal(raw, &t.Event); err != nil {
 				return batch, damaged(journalPrefix(s.name), err)
 			}
-			batch, next = append(batch, t), n+1
+			batch = append(batch, t)
 		}
 	}
-	return batch, err
-}
-
-// pageOf finds the page that holds event n, from the last one backwards.
-func (f *Follower) pageOf(ctx context.Context, s eventStream, n int64) (int, error) {
-	if n == 0 {
-		return 0, nil
-	}
-	page, first := s.head.Page, s.head.First
-	for first > n && page > 0 {
-		page--
-		_, jp, err := readJournalPage(ctx, f.e.store, s.name, page)
-		if err != nil {
-			return 0, err
-		}
-		first = jp.First
-	}
-	return page, nil
+	return batch, nil
 }
 
 // wait returns when something may have been committed.
 func (f *Follower) wait(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	changed := make(chan error, 2)
 	for _, prefix := range []string{"placement/" + f.only, "run/"} {
 		go func() { changed <- f.firstChange(ctx, prefix) }()
 	}
-	return <-changed
+	err := <-changed
+	cancel()
+	<-changed
+	return err
 }
 
 // firstChange waits for a write under prefix of a record that has more events

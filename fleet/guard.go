@@ -80,9 +80,12 @@ func (b *callsBehind) add(key string, n int) {
 
 // guardedCall is one call of a plug-in.
 type guardedCall[T any] struct {
+	role  string
 	value T
 	err   error
 	done  chan struct{}
+	// returned is false when the plug-in has ended its goroutine.
+	returned bool
 	// state is 0 while the call runs and is waited for; whoever sets it first
 	// decides whether it was left behind.
 	state atomic.Int32
@@ -107,11 +110,8 @@ func call[T any](ctx context.Context, g *guard, role, key string, f func(context
 	}
 	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
-	c := &guardedCall[T]{done: make(chan struct{})}
-	go func() {
-		defer c.finish(g, key)
-		c.value, c.err = recovered(role, func() (T, error) { return f(ctx) })
-	}()
+	c := &guardedCall[T]{role: role, done: make(chan struct{})}
+	go c.run(g, key, func() (T, error) { return f(ctx) })
 	select {
 	case <-c.done:
 		return c.value, c.err
@@ -145,8 +145,18 @@ func (c *guardedCall[T]) late(ctx context.Context, g *guard, role, key string) (
 	return none, fmt.Errorf("%s of %s ignores that its time is over and was left behind: %w", role, key, ctx.Err())
 }
 
+// run makes the call, in a goroutine of its own.
+func (c *guardedCall[T]) run(g *guard, key string, f func() (T, error)) {
+	defer c.finish(g, key)
+	c.value, c.err = recovered(c.role, f)
+	c.returned = true
+}
+
 // finish ends the call, in the goroutine of the plug-in.
 func (c *guardedCall[T]) finish(g *guard, key string) {
+	if !c.returned {
+		c.err = panicError(c.role, nil)
+	}
 	if c.state.CompareAndSwap(0, callReturned) {
 		close(c.done)
 		return

@@ -43,12 +43,9 @@ func guardStream[T any](ctx context.Context, g *guard, role, key string, f func(
 			return
 		}
 		inner, cancel := context.WithCancel(ctx)
-		c := &guardedCall[struct{}]{done: make(chan struct{})}
+		c := &guardedCall[struct{}]{role: role, done: make(chan struct{})}
 		elements := make(chan element[T])
-		go func() {
-			defer c.finish(g, key)
-			_, c.err = recovered(role, func() (struct{}, error) { return struct{}{}, pump(inner, f, elements) })
-		}()
+		go c.run(g, key, func() (struct{}, error) { return struct{}{}, pump(inner, f, elements) })
 		err := drain(ctx, c.done, elements, yield)
 		cancel()
 		if _, late := c.late(inner, g, role, key); err == nil && late != nil {

@@ -3,8 +3,8 @@ package fleet
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
@@ -22,126 +22,199 @@ const (
 type journalHead struct {
 	// Events counts the committed events.
 	Events int64 `json:"events,omitempty"`
-	// Page is the last page, First the number of its first event.
-	Page  int   `json:"page,omitempty"`
-	First int64 `json:"first,omitempty"`
+	// Tail names the last page, First is the number of its first event.
+	Tail  string `json:"tail,omitempty"`
+	First int64  `json:"first,omitempty"`
 }
 
-// journal appends to one stream of events. What it has written counts only
-// once a record with the head it returned is committed; before that, and after
-// a crash, it is written over.
-type journal struct {
-	store  backend.Store
-	stream string
-	// tail is the page that head.Page names, as it is stored.
-	tail     [][]byte
-	size     int
-	page     int
-	revision backend.Revision
-	loaded   bool
-}
-
+// journalPage is a part of a journal. A page is written once, under a name that
+// nobody else writes to, and never changed: whoever appends to the last page
+// writes another one in its place. So what several engines append at the same
+// time does not meet before one of them commits.
 type journalPage struct {
-	Format int               `json:"format"`
-	First  int64             `json:"first"`
+	Format int   `json:"format"`
+	First  int64 `json:"first"`
+	// Prev names the page before; empty for the first one.
+	Prev   string            `json:"prev,omitempty"`
 	Events []json.RawMessage `json:"events"`
 }
 
-func journalPrefix(stream string) string { return "journal/" + stream }
+// journal appends to one stream of events. What it writes counts once a record
+// with the head that append returned is committed.
+type journal struct {
+	store  backend.Store
+	stream string
+	// head and tail are what is committed, as far as it was read.
+	head journalHead
+	tail *journalPage
+	// next and last are what append wrote, under the names in fresh.
+	next  journalHead
+	last  *journalPage
+	fresh []string
+	// revisions are those of pages that this process wrote.
+	revisions map[string]backend.Revision
+}
+
+func journalPrefix(stream string) string { return "journal/" + stream + "/" }
 
 // append writes events after those that head commits and returns the head that
-// commits them too.
+// commits them too. It is followed by commit, by abandon where the record was
+// not committed, or by neither where that is not known: then the pages stay,
+// and are read only if it was.
 func (j *journal) append(ctx context.Context, head journalHead, events []stages.Event) (journalHead, error) {
+	j.last, j.fresh = nil, nil
 	if len(events) == 0 {
 		return head, nil
 	}
 	if err := j.load(ctx, head); err != nil {
 		return head, err
 	}
-	for len(events) > 0 {
-		if j.size >= pageFull {
-			head.Page, head.First = head.Page+1, head.Events
-			j.begin(head.Page)
-		}
-		n := j.fill(events)
-		if err := j.write(ctx, head); err != nil {
-			j.loaded = false
+	page := j.open(head)
+	for {
+		events = events[page.fill(events):]
+		name, err := j.write(ctx, page)
+		if err != nil {
 			return head, err
 		}
-		head.Events += int64(n)
-		events = events[n:]
+		next := journalHead{Events: page.First + int64(len(page.Events)), Tail: name, First: page.First}
+		if len(events) == 0 {
+			j.next, j.last = next, page
+			return next, nil
+		}
+		page = &journalPage{Format: recordFormat, First: next.Events, Prev: next.Tail}
 	}
-	return head, nil
 }
 
-// fill adds events to the tail up to the size of a page.
-func (j *journal) fill(events []stages.Event) (n int) {
-	for n < len(events) && (n == 0 || j.size < pageMost) {
-		b := encodeRecord(&events[n])
-		j.tail = append(j.tail, b)
-		j.size += len(b)
-		n++
+// open returns the page to append to: a copy of the last one, or a new one when
+// that is full.
+func (j *journal) open(head journalHead) *journalPage {
+	if j.tail == nil || j.tail.size() >= pageFull {
+		return &journalPage{Format: recordFormat, First: head.Events, Prev: head.Tail}
+	}
+	page := *j.tail
+	page.Events = slices.Clone(page.Events)
+	return &page
+}
+
+func (p *journalPage) size() (n int) {
+	for _, e := range p.Events {
+		n += len(e)
 	}
 	return n
 }
 
-func (j *journal) begin(page int) {
-	j.tail, j.size, j.page, j.revision = nil, 0, page, ""
+// fill adds events to the page up to its size, and at least one.
+func (p *journalPage) fill(events []stages.Event) (n int) {
+	for size := p.size(); n < len(events) && (n == 0 || size < pageMost); n++ {
+		b := encodeRecord(&events[n])
+		p.Events = append(p.Events, b)
+		size += len(b)
+	}
+	return n
 }
 
-// load brings the tail to what head commits.
+// load reads the page that head names, unless it is known.
 func (j *journal) load(ctx context.Context, head journalHead) error {
-	committed := int(head.Events - head.First)
-	if j.loaded && j.page == head.Page && len(j.tail) == committed {
+	if j.head == head && (j.tail != nil || head.Tail == "") {
 		return nil
 	}
-	j.begin(head.Page)
-	if committed > 0 {
-		rec, page, err := readJournalPage(ctx, j.store, j.stream, head.Page)
-		if err != nil {
-			return err
-		}
-		if len(page.Events) < committed {
-			return fmt.Errorf("journal %s: page %d has %d events, %d were committed: %w", j.stream, head.Page, len(page.Events), committed, backend.ErrPermanent)
-		}
-		j.revision = rec.Revision
-		for _, e := range page.Events[:committed] {
-			j.tail = append(j.tail, e)
-			j.size += len(e)
-		}
+	j.head, j.tail = head, nil
+	if head.Tail == "" {
+		return nil
 	}
-	j.loaded = true
-	return nil
-}
-
-// write stores the tail. A page that is there although this journal has not
-// written it was left by a crash and is written over.
-func (j *journal) write(ctx context.Context, head journalHead) error {
-	page := journalPage{Format: recordFormat, First: head.First, Events: make([]json.RawMessage, len(j.tail))}
-	for i, e := range j.tail {
-		page.Events[i] = e
-	}
-	key := pageKey(journalPrefix(j.stream), head.Page)
-	rev, err := j.store.Put(ctx, key, encodeRecord(page), j.revision)
-	if errors.Is(err, backend.ErrConflict) && j.revision == "" {
-		rec, gerr := j.store.Get(ctx, key)
-		if gerr != nil {
-			return gerr
-		}
-		rev, err = j.store.Put(ctx, key, encodeRecord(page), rec.Revision)
+	page, err := readJournalPage(ctx, j.store, j.stream, head.Tail)
+	if err == nil && page.First+int64(len(page.Events)) != head.Events {
+		err = fmt.Errorf("journal %s: page %s ends at event %d, %d are committed: %w",
+			j.stream, head.Tail, page.First+int64(len(page.Events)), head.Events, backend.ErrPermanent)
 	}
 	if err != nil {
+		j.head = journalHead{}
 		return err
 	}
-	j.revision = rev
+	j.tail = page
 	return nil
 }
 
-func readJournalPage(ctx context.Context, s backend.Store, stream string, n int) (backend.Record, journalPage, error) {
-	var page journalPage
-	rec, err := s.Get(ctx, pageKey(journalPrefix(stream), n))
+// write stores a page under a new name.
+func (j *journal) write(ctx context.Context, page *journalPage) (string, error) {
+	name := fmt.Sprintf("%d-%s", page.First, newUID())
+	j.fresh = append(j.fresh, name)
+	rev, err := j.store.Put(ctx, journalPrefix(j.stream)+name, encodeRecord(page), "")
 	if err != nil {
-		return rec, page, err
+		return "", err
 	}
-	return rec, page, decodeRecord(rec, &page)
+	if j.revisions == nil {
+		j.revisions = map[string]backend.Revision{}
+	}
+	j.revisions[name] = rev
+	return name, nil
+}
+
+// commit takes in that the record with the head that append returned was
+// committed. The page that was written anew is deleted.
+func (j *journal) commit(ctx context.Context) {
+	if j.last == nil {
+		return
+	}
+	replaced := ""
+	if j.tail != nil && j.tail.size() < pageFull {
+		replaced = j.head.Tail
+	}
+	j.head, j.tail, j.last, j.fresh = j.next, j.last, nil, nil
+	if replaced != "" {
+		j.drop(ctx, replaced)
+	}
+	rev := j.revisions[j.head.Tail]
+	j.revisions = map[string]backend.Revision{j.head.Tail: rev}
+}
+
+// abandon deletes what append wrote and no record commits.
+func (j *journal) abandon(ctx context.Context) {
+	for _, name := range j.fresh {
+		j.drop(ctx, name)
+	}
+	j.last, j.fresh = nil, nil
+}
+
+// drop deletes a page. One that cannot be deleted is read by nobody.
+func (j *journal) drop(ctx context.Context, name string) {
+	key := journalPrefix(j.stream) + name
+	rev := j.revisions[name]
+	if rev == "" {
+		rec, err := j.store.Get(ctx, key)
+		if err != nil {
+			return
+		}
+		rev = rec.Revision
+	}
+	delete(j.revisions, name)
+	_ = j.store.Delete(ctx, key, rev)
+}
+
+func readJournalPage(ctx context.Context, s backend.Store, stream, name string) (*journalPage, error) {
+	rec, err := s.Get(ctx, journalPrefix(stream)+name)
+	if err != nil {
+		return nil, err
+	}
+	page := new(journalPage)
+	return page, decodeRecord(rec, page)
+}
+
+// readJournal returns the pages of a journal that hold event n and those after
+// it, in order.
+func readJournal(ctx context.Context, s backend.Store, stream string, head journalHead, n int64) ([]*journalPage, error) {
+	var pages []*journalPage
+	for name := head.Tail; name != ""; {
+		page, err := readJournalPage(ctx, s, stream, name)
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, page)
+		if page.First <= n {
+			break
+		}
+		name = page.Prev
+	}
+	slices.Reverse(pages)
+	return pages, nil
 }

@@ -20,6 +20,9 @@ type draft struct {
 	// variants are the sets that overrides made, by digest.
 	variants map[string]snapshot.Set
 	whole    bool
+	// partial tells that only the plan is known: the run was recorded by a
+	// process that did not live to see it admitted.
+	partial bool
 }
 
 // Preview returns the plan that CreateRun would record for spec, with the

@@ -66,8 +66,10 @@ type runRecord struct {
 	Run    stages.Run `json:"run"`
 	// Whole tells that the run covers every cluster of its decision; a
 	// catch-up run does not.
-	Whole bool  `json:"whole,omitempty"`
-	Lease lease `json:"lease,omitzero"`
+	Whole bool `json:"whole,omitempty"`
+	// Decision is the one that picked the clusters.
+	Decision *decisionRecord `json:"decision,omitempty"`
+	Lease    lease           `json:"lease,omitzero"`
 	// Seq counts the saves of the run.
 	Seq int64 `json:"seq"`
 	// Flights name the pages of the clusters in flight, without their common

@@ -278,7 +278,10 @@ func (e *Engine) acquire(ctx context.Context, rec *runRecord, rev backend.Revisi
 	if rec.Journal, err = j.append(ctx, rec.Journal, []stages.Event{taken}); err != nil {
 		return "", err
 	}
-	return e.store.Put(ctx, runKey(rec.Run.Name), encodeRecord(rec), rev)
+	if rev, err = e.store.Put(ctx, runKey(rec.Run.Name), encodeRecord(rec), rev); err == nil {
+		j.commit(ctx)
+	}
+	return rev, err
 }
 
 // drive starts the driver of a run whose lease was taken.
@@ -314,7 +317,6 @@ func (r *runner) mind(ctx context.Context, d *driver) {
 		d.giveBack(context.WithoutCancel(ctx))
 	case err == nil:
 		r.look(d.name, time.Now())
-	case isNotFound(err):
 	default:
 		r.e.log.Warn("a run was let go", "run", d.name, "error", err)
 		r.look(d.name, time.Now().Add(time.Second))

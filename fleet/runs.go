@@ -8,7 +8,6 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -70,7 +69,7 @@ func (e *Engine) record(ctx context.Context, spec RunSpec, d *draft) (Status, er
 		}
 	}
 	run := stages.NewRun(d.plan, spec.Name, newUID(), spec.Starter, spec.Hold, e.now())
-	rr := &runRecord{Format: recordFormat, Run: run, Whole: d.whole}
+	rr := &runRecord{Format: recordFormat, Run: run, Whole: d.whole, Decision: d.decided()}
 	if err := e.storeDraft(ctx, spec.Placement, d); err != nil {
 		return Status{}, err
 	}
@@ -123,6 +122,9 @@ func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
 		if rec.hasRun(rr.Run.UID) {
 			return nil, errUnchanged
 		}
+		if len(rec.Garbage) > 0 && d.partial {
+			return nil, errCollecting
+		}
 		if len(rec.Garbage) > 0 {
 			if err := e.storeDraft(ctx, rr.Run.Placement, d); err != nil {
 				return nil, err
@@ -161,19 +163,28 @@ func (e *Engine) enter(ctx context.Context, rec *placementRecord, rr *runRecord,
 	if !slices.Contains(rec.InUse, d.plan.Index) {
 		rec.InUse = append(rec.InUse, d.plan.Index)
 	}
-	events := rec.decide(d.decision)
+	events := rec.decide(rr.Decision)
 	return append(events, stages.Event{
 		Type: stages.RunCreated, Run: rr.Run.Name, Index: &d.plan.Index, Digest: d.plan.Digest,
 		Count: len(d.plan.Clusters), By: rr.Run.Starter.Name,
 	}), nil
 }
 
+// errCollecting puts the admission of a run off while contents that it may need
+// are being deleted.
+var errCollecting = errors.New("contents are being collected")
+
+// decided is the decision of a draft as it is recorded.
+func (d *draft) decided() *decisionRecord {
+	return &decisionRecord{PolicyDigest: d.decision.PolicyDigest, Digest: d.decision.Digest, Clusters: len(d.decision.Clusters)}
+}
+
 // decide records a decision where it is new.
-func (rec *placementRecord) decide(d placement.Decision) []stages.Event {
-	if d.Digest == "" || rec.Decision != nil && rec.Decision.Digest == d.Digest {
+func (rec *placementRecord) decide(d *decisionRecord) []stages.Event {
+	if d == nil || rec.Decision != nil && rec.Decision.Digest == d.Digest {
 		return nil
 	}
-	now := decisionRecord{PolicyDigest: d.PolicyDigest, Digest: d.Digest, Clusters: len(d.Clusters)}
+	now := *d
 	if old := rec.Decision; old != nil {
 		now.Index = old.Index
 		if old.PolicyDigest != d.PolicyDigest {
