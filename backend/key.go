@@ -31,7 +31,7 @@ func ValidateKey(key string) error {
 	}
 	for segment := range strings.SplitSeq(key, "/") {
 		if segment == "" || segment == "." || segment == ".." {
-			return fmt.Errorf("%w: key %q has the segment %q, it must be neither empty nor . nor ..", ErrPermanent, key, segment)
+			return fmt.Errorf("%w: key %q has the segment %q, which must not be empty, \".\" or \"..\"", ErrPermanent, key, segment)
 		}
 	}
 	return nil

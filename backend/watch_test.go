@@ -71,8 +71,11 @@ func TestWatchPollsWhatIsNoWatcher(t *testing.T) {
 		got := collect(ctx, store, 5)
 		<-written
 		want := []backend.Change{
-			{Key: "a/1", Revision: one}, {Key: "a/2", Revision: two}, {Key: "a/1", Deleted: true},
-			{Key: "a/3", Revision: three}, {Key: "a/4", Revision: four},
+			{Key: "a/1", Revision: one},
+			{Key: "a/2", Revision: two},
+			{Key: "a/1", Deleted: true},
+			{Key: "a/3", Revision: three},
+			{Key: "a/4", Revision: four},
 		}
 		// Polled at 0, 1 and 3 seconds; there was a change, so at 4, 5 and 7 again.
 		if d := time.Since(start); d != 7*time.Second {

@@ -203,8 +203,7 @@ func under(path *field.Path, err error) field.ErrorList {
 	}
 	var list field.ErrorList
 	for _, e := range agg.Errors() {
-		var fe *field.Error
-		if errors.As(e, &fe) {
+		if fe, ok := errors.AsType[*field.Error](e); ok {
 			moved := *fe
 			moved.Field = strings.TrimSuffix(path.String()+"."+fe.Field, ".")
 			list = append(list, &moved)

@@ -77,7 +77,7 @@ func kinds() []error {
 // want returns nil if err is of one kind and of no other.
 func want(what string, err, kind error) error {
 	for _, k := range kinds() {
-		if errors.Is(err, k) != (k == kind) {
+		if errors.Is(err, k) != errors.Is(kind, k) {
 			return fmt.Errorf("%s: the error is %q, want %q", what, fmt.Sprint(err), kind)
 		}
 	}

@@ -110,8 +110,11 @@ func TestCallsAreDescribed(t *testing.T) {
 	}
 	_, _ = conn.Apply(ctx, configMap(), backend.ApplyOptions{Manager: "m"})
 	want := []faulty.Call{
-		{Op: "put", Key: "a", N: 1, Write: 1}, {Op: "get", Key: "a", N: 2}, {Op: "list", Key: "x", N: 3},
-		{Op: "delete", Key: "a", N: 4, Write: 2}, {Op: "dial", Key: "east", N: 5},
+		{Op: "put", Key: "a", N: 1, Write: 1},
+		{Op: "get", Key: "a", N: 2},
+		{Op: "list", Key: "x", N: 3},
+		{Op: "delete", Key: "a", N: 4, Write: 2},
+		{Op: "dial", Key: "east", N: 5},
 		{Op: "apply", Key: "east/ConfigMap/default/a", N: 6, Write: 3},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

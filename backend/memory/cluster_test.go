@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -19,9 +20,7 @@ func object(kind, namespace, name string, rest map[string]any) *unstructured.Uns
 		meta["namespace"] = namespace
 	}
 	obj := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": meta}
-	for k, v := range rest {
-		obj[k] = v
-	}
+	maps.Copy(obj, rest)
 	return &unstructured.Unstructured{Object: obj}
 }
 
@@ -251,7 +250,9 @@ func TestRefuseIsPermanent(t *testing.T) {
 func TestBadObjectsArePermanent(t *testing.T) {
 	conn := memory.NewCluster("one").Conn()
 	bad := []*unstructured.Unstructured{
-		nil, {}, {Object: map[string]any{"metadata": "x"}},
+		nil,
+		{},
+		{Object: map[string]any{"metadata": "x"}},
 		{Object: map[string]any{"apiVersion": "v1", "kind": "A", "metadata": []any{}}},
 		{Object: map[string]any{"apiVersion": 1, "kind": 2, "metadata": map[string]any{"name": 3}}},
 	}
@@ -324,7 +325,7 @@ func TestManagedFieldsSayWhoOwnsWhat(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, f := range get(t, c, id("ConfigMap", "default", "a")).GetManagedFields() {
-		got[f.Manager+" "+string(f.Operation)] = string(f.FieldsV1.Raw)
+		got[f.Manager+" "+string(f.Operation)] = f.FieldsV1.GetRawString()
 	}
 	want := map[string]string{
 		"slipway/app Apply": `{"f:data":{"f:k":{}},"f:metadata":{}}`,

@@ -32,18 +32,25 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Chan
 	return func(yield func(backend.Change, error) bool) {
 		w, existing := s.subscribe(prefix)
 		defer s.unsubscribe(w)
-		for _, e := range existing {
-			if ctx.Err() != nil {
-				break
-			}
-			if !yield(backend.Change{Key: e.key, Revision: e.revision}, nil) {
-				return
-			}
+		if !yieldAll(ctx, existing, yield) {
+			return
 		}
-		existing = nil
 		for s.wait(ctx, w, yield) {
 		}
 	}
+}
+
+// yieldAll yields what exists and tells whether to go on.
+func yieldAll(ctx context.Context, existing []*entry, yield func(backend.Change, error) bool) bool {
+	for _, e := range existing {
+		if ctx.Err() != nil {
+			break
+		}
+		if !yield(backend.Change{Key: e.key, Revision: e.revision}, nil) {
+			return false
+		}
+	}
+	return true
 }
 
 // wait yields the next changes and tells whether to go on.

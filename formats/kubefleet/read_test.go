@@ -70,8 +70,6 @@ func read(t testing.TB, text string) kubefleet.Documents {
 	return d
 }
 
-func index(n int) *int { return &n }
-
 func env(value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"environment": value}}
 }
@@ -95,8 +93,8 @@ func TestReadTutorial(t *testing.T) {
 		Rollouts:   map[string]kubefleet.Rollout{"example-placement": kubefleet.External},
 		Strategies: []stages.Strategy{tutorialStrategy()},
 		Runs: []kubefleet.Run{
-			{Name: "example-run-2", Placement: "example-placement", Index: index(0), StrategyName: "example-strategy", State: kubefleet.RunState},
-			{Name: "example-run", Placement: "example-placement", Index: index(1), StrategyName: "example-strategy", State: kubefleet.RunState},
+			{Name: "example-run-2", Placement: "example-placement", Index: new(0), StrategyName: "example-strategy", State: kubefleet.RunState},
+			{Name: "example-run", Placement: "example-placement", Index: new(1), StrategyName: "example-strategy", State: kubefleet.RunState},
 		},
 		Clusters: []placement.Cluster{
 			{Name: "member1", Labels: map[string]string{"environment": "canary", "order": "2"}},
@@ -114,7 +112,7 @@ func TestReadTutorial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantSpec := fleet.RunSpec{Name: "example-run-2", Placement: "example-placement", Index: index(0), Strategy: tutorialStrategy()}
+	wantSpec := fleet.RunSpec{Name: "example-run-2", Placement: "example-placement", Index: new(0), Strategy: tutorialStrategy()}
 	if diff := cmp.Diff(wantSpec, spec); diff != "" {
 		t.Errorf("run (-want +got):\n%s", diff)
 	}

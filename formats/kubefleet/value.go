@@ -245,6 +245,7 @@ func (v value) describe() string {
 		return "an object"
 	case yaml.SequenceNode:
 		return "a list"
+	default:
 	}
 	switch v.node.ShortTag() {
 	case "!!int":
@@ -319,9 +320,10 @@ func (v value) tree() any {
 		list := make([]any, 0, len(v.node.Content))
 		v.list(func(v value) { list = append(list, v.tree()) })
 		return list
+	default:
+		x, _ := v.scalar()
+		return x
 	}
-	x, _ := v.scalar()
-	return x
 }
 
 // json reads any value as compact JSON.

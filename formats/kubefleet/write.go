@@ -210,8 +210,7 @@ func fieldErrors(err error) field.ErrorList {
 	}
 	var list field.ErrorList
 	for _, e := range agg.Errors() {
-		var fe *field.Error
-		if errors.As(e, &fe) {
+		if fe, ok := errors.AsType[*field.Error](e); ok {
 			list = append(list, fe)
 		}
 	}

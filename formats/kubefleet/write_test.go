@@ -108,7 +108,7 @@ func TestWriteOne(t *testing.T) {
 	}
 	for _, r := range []kubefleet.Run{
 		{Name: "r", Placement: "p", StrategyName: "s", State: kubefleet.Initialize},
-		{Name: "r", Placement: "on", StrategyName: "0", State: kubefleet.Stop, Index: index(2147483647)},
+		{Name: "r", Placement: "on", StrategyName: "0", State: kubefleet.Stop, Index: new(2147483647)},
 	} {
 		b, err = kubefleet.WriteRun(r)
 		check(b, err, kubefleet.Documents{Runs: []kubefleet.Run{r}})
@@ -147,7 +147,7 @@ func TestWriteInexpressible(t *testing.T) {
 
 	_, err = kubefleet.WriteCluster(placement.Cluster{Name: "C", UID: "u", Labels: map[string]string{"a b": "c"}})
 	fails(t, err, "name:", "uid:", "labels:")
-	_, err = kubefleet.WriteRun(kubefleet.Run{Index: index(-1)})
+	_, err = kubefleet.WriteRun(kubefleet.Run{Index: new(-1)})
 	fails(t, err, "name:", "placement:", "strategyName:", "index:", "state:")
 	_, err = kubefleet.WriteStrategy(stages.Strategy{})
 	fails(t, err, "name:", "stages:")
