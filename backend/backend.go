@@ -149,7 +149,7 @@ type DeleteOptions struct {
 // caller's.
 type Conn interface {
 	// Get returns the object that id names, as the member holds it, or
-	// ErrNotFound.
+	// ErrNotFound, also for a kind that the member does not know.
 	Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error)
 	// Apply makes the object's fields those of obj, forcing ownership of them
 	// (server-side apply): fields of other managers stay, fields that Manager

@@ -78,8 +78,16 @@ func (w *work) asLooked(t *target) backend.Precondition {
 // for a while: a leader that was paused would create what no precondition
 // refuses.
 func (w *work) recheck(ctx context.Context, t *target) error {
-	if t.live != nil || time.Since(w.confirmed) < w.u.recheck {
+	if t.live != nil || !w.pausedSince(w.confirmed) {
 		return nil
 	}
 	return w.confirm(ctx)
+}
+
+// pausedSince tells whether t is long ago by either clock: the monotonic one
+// may stand still while the machine is suspended.
+func (w *work) pausedSince(t time.Time) bool {
+	now := time.Now()
+	wall := now.Round(0).Sub(t.Round(0))
+	return now.Sub(t) >= w.u.recheck || wall >= w.u.recheck || wall < 0
 }

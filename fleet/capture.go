@@ -29,7 +29,9 @@ type frozen struct {
 
 // Capture takes a snapshot of what the source holds now, with the placement's
 // overrides as they are, and returns it. Where nothing differs from the latest
-// snapshot it returns that one.
+// snapshot it returns that one. Selectors that pick nothing at all are an
+// error. It may be called concurrently, in any number of engines: every
+// snapshot gets the next index, and the latest one is always whole.
 func (e *Engine) Capture(ctx context.Context, name string) (snapshot.Snapshot, error) {
 	for {
 		rec, _, err := e.placementAt(ctx, name)
@@ -62,6 +64,10 @@ func (e *Engine) look(ctx context.Context, rec *placementRecord) (frozen, error)
 	if err != nil {
 		return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
 	}
+	if len(set.Items) == 0 {
+		return frozen{}, fmt.Errorf("placement %s: its selectors pick no object that may be placed: %s; correct them, or see to the source",
+			p.Name, selected(p.Selectors))
+	}
 	f := frozen{set: set, overrides: p.Overrides, fresh: true}
 	digest := ""
 	if len(p.Overrides) > 0 {
@@ -74,6 +80,16 @@ func (e *Engine) look(ctx context.Context, rec *placementRecord) (frozen, error)
 		f.Snapshot, f.fresh = last, false
 	}
 	return f, nil
+}
+
+// selected lists what selectors ask for.
+func selected(selectors []snapshot.Selector) string {
+	var out []string
+	for _, s := range selectors {
+		q := snapshot.Query{Group: s.Group, Version: s.Version, Kind: s.Kind, Name: s.Name}
+		out = append(out, q.String())
+	}
+	return strings.Join(out, ", ")
 }
 
 // keep stores the contents of a snapshot that are not part of the latest one.
@@ -98,13 +114,7 @@ func (e *Engine) knownDigests(ctx context.Context, rec *placementRecord) (map[st
 	if !ok {
 		return known, nil
 	}
-	if err := e.digestsOf(ctx, rec.Placement.Name, last.Set, known); err != nil {
-		return nil, err
-	}
-	for _, d := range rec.Garbage {
-		delete(known, d)
-	}
-	return known, nil
+	return known, e.digestsOf(ctx, rec.Placement.Name, last.Set, known)
 }
 
 // recordSnapshot makes f the latest snapshot, if the placement is still as rec
@@ -112,7 +122,7 @@ func (e *Engine) knownDigests(ctx context.Context, rec *placementRecord) (map[st
 func (e *Engine) recordSnapshot(ctx context.Context, rec *placementRecord, f frozen) error {
 	var dropped bool
 	_, err := e.updatePlacement(ctx, rec.Placement.Name, func(now *placementRecord) ([]stages.Event, error) {
-		if now.NextIndex != rec.NextIndex || !slices.Equal(now.Garbage, rec.Garbage) || now.UID != rec.UID {
+		if now.NextIndex != rec.NextIndex || now.Sweeps != rec.Sweeps || now.UID != rec.UID {
 			return nil, backend.ErrConflict
 		}
 		now.NextIndex++
@@ -152,12 +162,14 @@ func (e *Engine) thaw(ctx context.Context, rec *placementRecord, index int) (fro
 		return frozen{}, fmt.Errorf("snapshot %s: %w", f.Name(), err)
 	}
 	if f.Overrides != "" {
-		if f.document, err = e.contents.loadBlob(ctx, name, f.Overrides); err != nil {
-			return frozen{}, fmt.Errorf("snapshot %s: %w", f.Name(), err)
+		if f.document, err = e.contents.loadBlob(ctx, name, f.Overrides); err == nil {
+			f.overrides, err = placement.DecodeOverrides(f.document)
 		}
-		f.overrides, err = placement.DecodeOverrides(f.document)
 	}
-	return f, err
+	if err != nil {
+		return frozen{}, fmt.Errorf("snapshot %s: its overrides: %w", f.Name(), err)
+	}
+	return f, nil
 }
 
 // indexes lists the indexes there are, for an error.

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,7 +40,7 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 	if err != nil {
 		return Status{}, fmt.Errorf("run %s, catching up with run %s: %w", name, run, err)
 	}
-	return e.record(ctx, spec, d)
+	return e.record(ctx, rec, spec, d)
 }
 
 // draftCatchUp plans a run of what another one missed.
@@ -48,7 +49,7 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Statu
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{}
+	d := &draft{sweeps: rec.Sweeps}
 	if d.decision, err = placement.Resolve(rec.Placement.Policy, slices.Collect(maps.Values(inventory))); err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Statu
 		return nil, err
 	}
 	if len(target.Revision)+len(target.Remove) == 0 {
-		return nil, fmt.Errorf("no cluster failed, was skipped or joined")
+		return nil, errors.New("no cluster failed, was skipped or joined")
 	}
 	var clusters []placement.Cluster
 	for name := range target.Revision {
@@ -106,37 +107,4 @@ func (d *draft) joiners(p *stages.Plan, inventory map[string]placement.Cluster) 
 	}
 	maps.Copy(out, t.Revision)
 	return out, nil
-}
-
-// DeleteRun deletes a run, whatever its state, and gives its placement free. An
-// engine that drives it is fenced; what is in flight to clusters is left as it
-// is, and the next run sees to it. It cannot be undone.
-func (e *Engine) DeleteRun(ctx context.Context, name string) error {
-	rr, rev, err := e.runAt(ctx, name)
-	if err != nil {
-		return err
-	}
-	if err := e.store.Delete(ctx, runKey(name), rev); err != nil && !isNotFound(err) {
-		return err
-	}
-	uid := rr.Run.UID
-	rec, err := e.updatePlacement(ctx, rr.Run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
-		if !rec.hasRun(uid) {
-			return nil, errUnchanged
-		}
-		rec.Line = rec.Line.Leave(uid)
-		rec.Runs = slices.DeleteFunc(rec.Runs, func(r runEntry) bool { return r.UID == uid })
-		return []stages.Event{{Type: stages.RunDeleted, Run: name}}, nil
-	})
-	if err != nil && !isNotFound(err) {
-		return err
-	}
-	e.discardAll(ctx, "flight/"+uid+"/")
-	e.discardAll(ctx, journalPrefix(uid))
-	e.discardAll(ctx, commandKey(uid, ""))
-	if rec != nil && !slices.ContainsFunc(rec.Runs, func(r runEntry) bool { return r.Plan == rr.Run.Plan }) {
-		e.discardAll(ctx, planKey(rr.Run.Plan)+"/")
-		e.discard(ctx, planKey(rr.Run.Plan))
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 
@@ -12,19 +11,60 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
+// collectTries is how often a collection begins anew because the placement
+// changed under it. What it leaves is collected the next time.
+const collectTries = 5
+
 func isNotFound(err error) bool { return errors.Is(err, backend.ErrNotFound) }
 
 func contentPrefix(placement string) string { return "content/" + placement + "/" }
 
-// trim drops the snapshots beyond the history limit that nothing needs, and
-// tells whether there were any.
+// trim drops the snapshots and the ended runs beyond their limits that nothing
+// needs, and tells whether there is something to collect.
 func (rec *placementRecord) trim() bool {
-	limit := rec.Placement.HistoryLimit
-	drop := snapshot.Retain(rec.Snapshots, limit, rec.needed())
+	rec.retire()
+	drop := snapshot.Retain(rec.Snapshots, rec.Placement.HistoryLimit, rec.needed())
 	rec.Snapshots = slices.DeleteFunc(rec.Snapshots, func(s snapshot.Snapshot) bool {
 		return slices.Contains(drop, s.Index)
 	})
-	return len(drop) > 0
+	return len(drop) > 0 || len(rec.Retired) > 0
+}
+
+// retire forgets the runs that ended first, beyond the limit.
+func (rec *placementRecord) retire() {
+	var ended []int64
+	for i := range rec.Runs {
+		switch r := &rec.Runs[i]; {
+		case r.Ended == "":
+			r.Nth = 0
+			continue
+		case r.Nth == 0:
+			rec.Ended++
+			r.Nth = rec.Ended
+		}
+		ended = append(ended, rec.Runs[i].Nth)
+	}
+	keep := rec.Placement.RunHistory
+	if keep <= 0 {
+		keep = runHistoryKept
+	}
+	if len(ended) <= keep {
+		return
+	}
+	slices.Sort(ended)
+	rec.drop(func(r runEntry) bool { return r.Nth != 0 && r.Nth < ended[len(ended)-keep] })
+}
+
+// drop forgets the runs that match. What is stored of them is deleted by the
+// next collection.
+func (rec *placementRecord) drop(match func(runEntry) bool) {
+	for _, r := range rec.Runs {
+		if match(r) {
+			rec.Retired = append(rec.Retired, r)
+			rec.Line = rec.Line.Leave(r.UID)
+		}
+	}
+	rec.Runs = slices.DeleteFunc(rec.Runs, match)
 }
 
 // needed are the indexes that a run, a cluster's ledger or a rollback needs.
@@ -63,13 +103,20 @@ func (e *Engine) digestsOf(ctx context.Context, placement, set string, into map[
 	return nil
 }
 
-// collect deletes contents of a placement that no snapshot and no run refers
-// to. It is safe beside captures and new runs: what is to go is announced in
-// the placement's record first, and only revisions listed before that are
-// deleted, so that whoever needs such a content again writes it again.
+// collect deletes what is stored of retired runs, and the contents of a
+// placement that no snapshot and no run refers to.
+//
+// It is safe beside captures and new runs: that something is to go is announced
+// in the placement's record, and only revisions that were seen before are
+// deleted. Whoever stored a content before the announcement and has not
+// committed a reference to it sees that Sweeps was raised, and stores it again.
 func (e *Engine) collect(ctx context.Context, name string) {
-	if err := e.tryCollect(ctx, name); err != nil && ctx.Err() == nil {
-		e.log.Warn("contents were not collected", "placement", name, "error", err)
+	err := backend.ErrConflict
+	for try := 0; try < collectTries && errors.Is(err, backend.ErrConflict); try++ {
+		err = e.tryCollect(ctx, name)
+	}
+	if err != nil && ctx.Err() == nil {
+		e.log.Warn("a placement was not cleaned up, which is tried again later", "placement", name, "error", err)
 	}
 }
 
@@ -78,41 +125,78 @@ func (e *Engine) tryCollect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	stored := map[string]backend.Revision{}
-	for r, err := range e.store.List(ctx, contentPrefix(name)) {
-		if err != nil {
-			return err
-		}
-		stored[strings.TrimPrefix(r.Key, contentPrefix(name))] = r.Revision
+	doomed, unclear := e.doomed(ctx, rec)
+	if len(doomed) == 0 && len(rec.Retired) == 0 {
+		return unclear
 	}
-	used, err := e.referenced(ctx, rec)
-	if err != nil {
-		return err
-	}
-	maps.DeleteFunc(stored, func(d string, _ backend.Revision) bool { return used[d] })
-	if len(stored) == 0 {
-		return nil
-	}
-	rec.Garbage = slices.Sorted(maps.Keys(stored))
-	if len(rec.Garbage) > 1000 {
-		rec.Garbage = rec.Garbage[:1000]
-	}
+	rec.Sweeps++
 	if _, err := e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev); err != nil {
 		return err
 	}
-	for _, d := range rec.Garbage {
-		if err := e.store.Delete(ctx, contentPrefix(name)+d, stored[d]); err != nil && !isNotFound(err) && !errors.Is(err, backend.ErrConflict) {
+	for _, r := range doomed {
+		if err := e.store.Delete(ctx, r.Key, r.Revision); err != nil && !isNotFound(err) && !errors.Is(err, backend.ErrConflict) {
 			return err
 		}
 	}
-	_, err = e.updatePlacement(ctx, name, func(rec *placementRecord) ([]stages.Event, error) {
-		rec.Garbage = nil
+	for _, r := range rec.Retired {
+		if err := e.erase(ctx, r); err != nil {
+			return err
+		}
+	}
+	return errors.Join(unclear, e.settle(ctx, name, rec.Retired))
+}
+
+// settle takes the runs that were erased out of the placement's record.
+func (e *Engine) settle(ctx context.Context, name string, erased []runEntry) error {
+	if len(erased) == 0 {
+		return nil
+	}
+	_, err := e.updatePlacement(ctx, name, func(rec *placementRecord) ([]stages.Event, error) {
+		rec.Retired = slices.DeleteFunc(rec.Retired, func(r runEntry) bool { return slices.Contains(erased, r) })
 		return nil, nil
 	})
 	return err
 }
 
-// referenced are the digests of all contents that are needed.
+// doomed returns the keys, with their revisions, of the plans and the contents
+// that nothing refers to. Where it is not clear what is referred to, contents
+// stay, and the error says why.
+func (e *Engine) doomed(ctx context.Context, rec *placementRecord) (out []backend.Record, unclear error) {
+	for _, r := range rec.Retired {
+		if !slices.ContainsFunc(rec.Runs, func(other runEntry) bool { return other.Plan == r.Plan }) {
+			plans, err := e.revisions(ctx, planKey(r.Plan))
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, plans...)
+		}
+	}
+	prefix := contentPrefix(rec.Placement.Name)
+	contents, err := e.revisions(ctx, prefix)
+	if err != nil {
+		return out, err
+	}
+	used, err := e.referenced(ctx, rec)
+	if err != nil {
+		return out, err
+	}
+	contents = slices.DeleteFunc(contents, func(r backend.Record) bool { return used[strings.TrimPrefix(r.Key, prefix)] })
+	return append(out, contents...), nil
+}
+
+// revisions lists the keys under a prefix with their revisions.
+func (e *Engine) revisions(ctx context.Context, prefix string) (out []backend.Record, err error) {
+	for r, err := range e.store.List(ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, backend.Record{Key: r.Key, Revision: r.Revision})
+	}
+	return out, nil
+}
+
+// referenced are the digests of all contents that are needed: those of the
+// snapshots that are kept, and what the runs of these brought to clusters.
 func (e *Engine) referenced(ctx context.Context, rec *placementRecord) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, s := range rec.Snapshots {
@@ -124,6 +208,9 @@ func (e *Engine) referenced(ctx context.Context, rec *placementRecord) (map[stri
 		}
 	}
 	for _, r := range rec.Runs {
+		if !rec.has(r.Index) {
+			continue
+		}
 		p, err := e.readPlan(ctx, r.Plan)
 		if isNotFound(err) {
 			continue
@@ -138,4 +225,9 @@ func (e *Engine) referenced(ctx context.Context, rec *placementRecord) (map[stri
 		}
 	}
 	return used, nil
+}
+
+// has tells whether the snapshot of an index is kept.
+func (rec *placementRecord) has(index int) bool {
+	return slices.ContainsFunc(rec.Snapshots, func(s snapshot.Snapshot) bool { return s.Index == index })
 }

@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -22,14 +24,15 @@ type commandRecord struct {
 // Command asks something of a run. It returns once the command is stored; the
 // engine that drives the run carries it out, or refuses it with a
 // CommandRefused event. A command with the ID of one that was given before
-// changes nothing; an empty ID is replaced by a new one. At is overwritten.
+// changes nothing; an empty ID is replaced by a new one, another one is a DNS
+// subdomain. At is overwritten.
 //
 // A decision is given with [Engine.Decide], not here.
+//
+// Anybody the host lets call it may command; c.By is recorded as who did.
 func (e *Engine) Command(ctx context.Context, run string, c stages.Command) error {
-	switch c.Verb {
-	case stages.Start, stages.Stop, stages.Abort, stages.Skip:
-	default:
-		return fmt.Errorf("run %s: command %q is not one of Start, Stop, Abort and Skip", run, c.Verb)
+	if err := about("command to run "+run, commandProblems(c)); err != nil {
+		return err
 	}
 	rr, _, err := e.runAt(ctx, run)
 	if err != nil {
@@ -37,6 +40,37 @@ func (e *Engine) Command(ctx context.Context, run string, c stages.Command) erro
 	}
 	c.Decision = nil
 	return e.send(ctx, rr.Run.UID, c)
+}
+
+func commandProblems(c stages.Command) field.ErrorList {
+	verbs := []stages.Verb{stages.Start, stages.Stop, stages.Abort, stages.Skip}
+	scopes := []stages.Scope{stages.SkipCluster, stages.SkipGroup, stages.SkipStage, stages.SkipAfterWait}
+	errs := idProblems(c.ID)
+	if !slices.Contains(verbs, c.Verb) {
+		errs = append(errs, field.NotSupported(field.NewPath("verb"), c.Verb, verbs))
+	}
+	if c.Verb != stages.Skip {
+		return errs
+	}
+	if !slices.Contains(scopes, c.Scope) {
+		errs = append(errs, field.NotSupported(field.NewPath("scope"), c.Scope, scopes))
+	}
+	if c.Name == "" {
+		errs = append(errs, field.Required(field.NewPath("name"), "what is to be skipped: a cluster, a group or a stage"))
+	}
+	return errs
+}
+
+// idProblems tells what keeps an ID from being part of a key.
+func idProblems(id string) field.ErrorList {
+	if id == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, m := range validation.IsDNS1123Subdomain(id) {
+		errs = append(errs, field.Invalid(field.NewPath("id"), id, m))
+	}
+	return errs
 }
 
 // Answer is what somebody answers to an approval request.
@@ -50,7 +84,8 @@ type Answer struct {
 	// Binding, where not zero, is what the answer was given for; it is refused
 	// if the request is about anything else by now.
 	Binding approval.Binding
-	// ID makes the answer idempotent; empty for a new one.
+	// ID makes the answer idempotent; empty for a new one. It is a DNS
+	// subdomain, like that of a command.
 	ID string
 }
 
@@ -60,6 +95,9 @@ type Answer struct {
 // when there is no such request now, and an *approval.RefusedError when the
 // policy does not let this person answer.
 func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
+	if err := about("answer to request "+a.Request, idProblems(a.ID)); err != nil {
+		return err
+	}
 	s, err := e.Status(ctx, run)
 	if err != nil {
 		return err
@@ -110,7 +148,8 @@ func (e *Engine) putCommand(ctx context.Context, uid string, c stages.Command) e
 }
 
 // commands returns what is asked of a run, in the order in which it was asked,
-// and the records. A record that cannot be read has no id.
+// and the records. A damaged record has no id; one of a newer format is left
+// for an engine that knows it.
 func (e *Engine) commands(ctx context.Context, uid string) ([]stages.Command, []takenCommand, error) {
 	var cs []stages.Command
 	var taken []takenCommand
@@ -119,7 +158,12 @@ func (e *Engine) commands(ctx context.Context, uid string) ([]stages.Command, []
 			return nil, nil, err
 		}
 		var c commandRecord
-		if err := decodeRecord(rec, &c); err != nil {
+		err := decodeRecord(rec, &c)
+		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
+			e.log.Warn("a command was left alone", "error", err)
+			continue
+		}
+		if err != nil {
 			e.log.Error("a command was dropped", "error", err)
 			taken = append(taken, takenCommand{Record: rec})
 			continue

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -24,9 +25,11 @@ type driver struct {
 	name string
 	// placement and uid are those of the run.
 	placement, uid string
-	rec            *runRecord
-	rev            backend.Revision
-	plan           *stages.Plan
+	// epoch is that of the lease.
+	epoch int64
+	rec   *runRecord
+	rev   backend.Revision
+	plan  *stages.Plan
 	// coOwnership is the placement's, as it was when the driver began.
 	coOwnership bool
 	pages       flightPages
@@ -38,6 +41,9 @@ type driver struct {
 	taken []takenCommand
 	// tried is how many observations the last attempt to save took in.
 	tried int
+	// failed tells that the last turn did not come to its end: the next one is
+	// not before it is due.
+	failed bool
 	// renew tells that the lease has to be saved, unsure that the outcome of a
 	// save is not known.
 	renew, unsure bool
@@ -48,6 +54,7 @@ type driver struct {
 	fenced  chan error
 	workers map[int]*worker
 	asking  map[string]context.CancelFunc
+	asks    sync.WaitGroup
 	round   int
 	// fleet is the inventory, where it has changed; nil where not.
 	fleet chan map[string]placement.Cluster
@@ -61,10 +68,11 @@ type takenCommand struct {
 
 func newDriver(e *Engine, rec *runRecord, rev backend.Revision, plan *stages.Plan) *driver {
 	return &driver{
-		e: e, name: rec.Run.Name, placement: rec.Run.Placement, uid: rec.Run.UID, rec: rec, rev: rev, plan: plan,
+		e: e, name: rec.Run.Name, placement: rec.Run.Placement, uid: rec.Run.UID, epoch: rec.Lease.Epoch, rec: rec, rev: rev, plan: plan,
 		pages:   flightPages{store: e.store, uid: rec.Run.UID},
 		journal: journal{store: e.store, stream: rec.Run.UID},
 		renewed: time.Now(),
+		in:      stages.Input{Unwatched: true},
 		inbox:   make(chan stages.Observation, inboxSize),
 		poke:    make(chan struct{}, 1),
 		fenced:  make(chan error, 1),
@@ -101,7 +109,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	if d.rec.Run.Flights, err = d.pages.read(ctx, d.rec.Flights); err != nil {
 		return err
 	}
-	if err := d.pages.sweep(ctx); err != nil {
+	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch-1); err != nil {
 		return err
 	}
 	if err := d.listen(ctx); err != nil {
@@ -126,6 +134,7 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 	if err := d.save(ctx, &ready); err != nil {
 		return d.later(err)
 	}
+	d.failed = false
 	d.act(ctx, ready.Actions)
 	if d.rec.Run.IsEnded() {
 		return time.Time{}, d.finish(ctx)
@@ -140,10 +149,11 @@ func (d *driver) later(err error) (time.Time, error) {
 		return time.Time{}, err
 	}
 	d.e.log.Warn("a step was not saved and is tried again", "run", d.name, "error", err)
+	d.failed = true
 	return time.Now().Add(retryStore), nil
 }
 
-// retryStore is the wait after the store failed.
+// retryStore is the wait after the store or the inventory failed.
 const retryStore = 100 * time.Millisecond
 
 // save commits the outcome of a step: pages and events first, then the run's
@@ -201,7 +211,7 @@ func (d *driver) saved(ctx context.Context, next *runRecord, rev backend.Revisio
 func (d *driver) consumed(ctx context.Context) {
 	d.in.Observations = slices.Clone(d.in.Observations[d.tried:])
 	d.tried = 0
-	d.in.Gone = nil
+	d.in.Unwatched = false
 	seen := func(id string) bool { return id == "" || slices.Contains(d.rec.Run.Seen, id) }
 	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return seen(c.ID) })
 	d.taken = slices.DeleteFunc(d.taken, func(t takenCommand) bool {
@@ -224,6 +234,7 @@ func (d *driver) resolve(ctx context.Context) error {
 		return err
 	}
 	if rec.Run.UID != d.rec.Run.UID || rec.Lease.Epoch != d.rec.Lease.Epoch {
+		d.pages.withdraw(ctx, rec.Flights)
 		return fmt.Errorf("run %s: %w: %s has it at epoch %d, this engine had it at %d", d.name, backend.ErrFenced, rec.Lease.Holder, rec.Lease.Epoch, d.rec.Lease.Epoch)
 	}
 	pages := flightPages{store: d.e.store, uid: rec.Run.UID}
@@ -237,6 +248,18 @@ func (d *driver) resolve(ctx context.Context) error {
 	}
 	d.rev = rev
 	return nil
+}
+
+// held tells whether the run is still this driver's, by the store.
+func (d *driver) held(ctx context.Context) (bool, error) {
+	rec, _, err := d.e.runAt(ctx, d.name)
+	if isNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return rec.Run.UID == d.uid && rec.Lease.Epoch == d.epoch, nil
 }
 
 // queue learns whether it is the run's turn on its placement, and asks those
@@ -352,7 +375,7 @@ func sameLine(a, b stages.Line) bool {
 // wait gathers what is new until there is something, or it is time to step.
 func (d *driver) wait(ctx context.Context, wake time.Time) error {
 	due := d.renewed.Add(d.e.cfg.Lease / 3)
-	if !wake.IsZero() && wake.Before(due) {
+	if !wake.IsZero() && (d.failed || wake.Before(due)) {
 		due = wake
 	}
 	timer := time.NewTimer(time.Until(due))
@@ -366,7 +389,7 @@ func (d *driver) wait(ctx context.Context, wake time.Time) error {
 		d.in.Observations = append(d.in.Observations, o)
 	case <-d.poke:
 		if err := d.listen(ctx); err != nil {
-			d.nudge()
+			time.AfterFunc(retryStore, d.nudge)
 		}
 	case fleet := <-d.fleet:
 		d.in.Gone = d.gone(ctx, fleet)
@@ -440,7 +463,7 @@ func (d *driver) gone(ctx context.Context, fleet map[string]placement.Cluster) [
 	}
 	now, err := d.e.inventory(ctx)
 	if err != nil {
-		d.tellFleet(fleet)
+		time.AfterFunc(retryStore, func() { d.tellFleet(fleet) })
 		return nil
 	}
 	return d.missing(now)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -80,8 +81,9 @@ func New(cfg Config) (*Engine, error) {
 	cfg.defaults()
 	e := &Engine{cfg: cfg, store: cfg.Store, log: cfg.Log, lanes: newLanes(cfg.MaxUpdates), guard: newGuard(cfg.CallTimeout)}
 	e.contents = newContents(cfg.Store)
-	e.updater = cfg.Updater
-	if e.updater == nil {
+	if cfg.Updater != nil {
+		e.updater = guardedUpdater(cfg.Updater, e.guard)
+	} else {
 		e.conns = newConns(cfg.Dialer, cfg.CallTimeout)
 		e.updater = newSnapshotUpdater(e.conns, e.contents, cfg.Prober, updaterOptions{Timeout: cfg.CallTimeout, Poll: cfg.Poll})
 	}
@@ -99,10 +101,16 @@ func (c *Config) check() error {
 	if c.Dialer == nil && c.Updater == nil {
 		errs = append(errs, errors.New("fleet: Config.Dialer is missing: it reaches the clusters; only with an Updater of its own can a host leave it out"))
 	}
-	for name, d := range map[string]time.Duration{"Lease": c.Lease, "Skew": c.Skew, "CallTimeout": c.CallTimeout, "Poll": c.Poll} {
-		if d < 0 {
-			errs = append(errs, fmt.Errorf("fleet: Config.%s is %v: it must not be negative", name, d))
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"Lease", c.Lease}, {"Skew", c.Skew}, {"CallTimeout", c.CallTimeout}, {"Poll", c.Poll}} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("fleet: Config.%s is %v: it must not be negative, and 0 is the default", f.name, f.value))
 		}
+	}
+	if c.MaxUpdates < 0 {
+		errs = append(errs, fmt.Errorf("fleet: Config.MaxUpdates is %d: it must not be negative, and 0 is the default", c.MaxUpdates))
 	}
 	return errors.Join(errs...)
 }
@@ -155,15 +163,22 @@ func (e *NotFoundError) Is(target error) bool { return target == backend.ErrNotF
 
 // placementAt returns the record of a placement and its revision.
 func (e *Engine) placementAt(ctx context.Context, name string) (*placementRecord, backend.Revision, error) {
+	missing := &NotFoundError{Kind: "placement", Name: name, Hint: "declare it with PutPlacement"}
+	if len(nameProblems(nil, name)) > 0 {
+		return nil, "", missing
+	}
 	rec, err := e.store.Get(ctx, placementKey(name))
-	if errors.Is(err, backend.ErrNotFound) {
-		return nil, "", &NotFoundError{Kind: "placement", Name: name, Hint: "declare it with PutPlacement"}
+	if isNotFound(err) {
+		return nil, "", missing
 	}
 	if err != nil {
 		return nil, "", err
 	}
 	p := new(placementRecord)
-	return p, rec.Revision, decodeRecord(rec, p)
+	if err := decodeRecord(rec, p); err != nil {
+		return nil, "", err
+	}
+	return p, rec.Revision, checkName(rec.Key, name, p.Placement.Name)
 }
 
 // errUnchanged tells updatePlacement that there is nothing to write.
@@ -215,7 +230,8 @@ func placementStream(name string) string { return "placement." + name }
 func (e *Engine) now() time.Time { return stages.At(time.Now()).Time() }
 
 // PutPlacement declares a placement, or changes it. What is frozen already,
-// snapshots and plans, does not change. Every problem is reported at once.
+// snapshots and plans, does not change. Every problem is reported at once, and
+// declaring it again as it is writes nothing.
 func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	if err := p.Validate(); err != nil {
 		return err
@@ -226,6 +242,9 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 		return err
 	}
 	_, err = e.updatePlacement(ctx, p.Name, func(rec *placementRecord) ([]stages.Event, error) {
+		if bytes.Equal(encodeRecord(rec.Placement), encodeRecord(p)) {
+			return nil, errUnchanged
+		}
 		rec.Placement = p
 		return nil, nil
 	})

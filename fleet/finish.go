@@ -36,7 +36,7 @@ func (d *driver) finish(ctx context.Context) error {
 	if err == nil && old != rec.Roster && old.Pages > 0 {
 		e.dropRoster(ctx, run.Placement, old)
 	}
-	if err := d.pages.sweep(ctx); err != nil {
+	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch); err != nil {
 		return err
 	}
 	if err := d.release(ctx); err != nil {
@@ -51,7 +51,7 @@ func (d *driver) finish(ctx context.Context) error {
 // reached records what the run means for the snapshots and clusters that are
 // still needed.
 func (d *driver) reached(ctx context.Context, rec *placementRecord) error {
-	if d.rec.Whole && whole(d.plan, &d.rec.Run) {
+	if d.rec.Whole && whole(&d.rec.Run) {
 		if last := rec.Whole; last != nil && *last != d.plan.Index {
 			rec.Previous = last
 		}
@@ -82,7 +82,7 @@ func (rec *placementRecord) stillWanted(index int) []int {
 
 // whole tells whether a run has brought every cluster that is still there to
 // its plan's revision.
-func whole(p *stages.Plan, r *stages.Run) bool {
+func whole(r *stages.Run) bool {
 	if r.State != stages.Completed {
 		return false
 	}

@@ -22,6 +22,10 @@ type Placement struct {
 	// HistoryLimit is how many snapshots are kept beyond those that are still
 	// needed, 1 to 1000; 0 means 10.
 	HistoryLimit int `json:"historyLimit,omitempty"`
+	// RunHistory is how many runs that have ended are kept, 1 to 500; 0 means
+	// 50. Beyond it those that ended first are forgotten, with their events and
+	// plans, as if they were deleted; which clusters have what is remembered.
+	RunHistory int `json:"runHistory,omitempty"`
 	// Admission says what becomes of a run that is started while another one
 	// of the placement is active; empty means Queue.
 	Admission stages.Admission `json:"admission,omitempty"`

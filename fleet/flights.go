@@ -3,7 +3,9 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -70,11 +72,14 @@ func (p *flightPages) put(ctx context.Context, name string, slots []stages.Fligh
 		return "", nil
 	}
 	rev, err := p.store.Put(ctx, p.key(name), encodeRecord(flightPage{Format: recordFormat, Flights: slots}), "")
+	if err != nil {
+		return "", err
+	}
 	if p.revisions == nil {
 		p.revisions = map[string]backend.Revision{}
 	}
 	p.revisions[name] = rev
-	return name, err
+	return name, nil
 }
 
 // commit takes in that the named pages count now.
@@ -99,19 +104,41 @@ func (p *flightPages) drop(ctx context.Context, names []string) {
 	}
 }
 
-// sweep deletes the pages that do not count and were left by a crash.
-func (p *flightPages) sweep(ctx context.Context) error {
+// sweep deletes the pages of epochs up to last that do not count and were left
+// by a crash. Those of newer epochs belong to somebody else.
+func (p *flightPages) sweep(ctx context.Context, last int64) error {
 	var left []string
 	for rec, err := range p.store.List(ctx, p.key("")) {
 		if err != nil {
 			return err
 		}
-		if name := strings.TrimPrefix(rec.Key, p.key("")); !slices.Contains(p.names, name) {
+		name := strings.TrimPrefix(rec.Key, p.key(""))
+		if epochOf(name) <= last && !slices.Contains(p.names, name) {
 			left = append(left, name)
 		}
 	}
 	p.drop(ctx, left)
 	return nil
+}
+
+// epochOf returns the epoch that wrote a page.
+func epochOf(name string) int64 {
+	epoch, _, _ := strings.Cut(name, "-")
+	n, err := strconv.ParseInt(epoch, 10, 64)
+	if err != nil {
+		return math.MaxInt64
+	}
+	return n
+}
+
+// withdraw deletes what this process wrote, but for the pages that the leader
+// which came after it has taken over.
+func (p *flightPages) withdraw(ctx context.Context, kept []string) {
+	for name := range p.revisions {
+		if !slices.Contains(kept, name) {
+			p.drop(ctx, []string{name})
+		}
+	}
 }
 
 // read returns the clusters in flight that the named pages hold.

@@ -4,10 +4,15 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
@@ -16,33 +21,63 @@ import (
 // Follower reads events in the order in which they happened to each run and
 // placement. It is not for concurrent use.
 type Follower struct {
-	e *Engine
-	// only restricts to one placement; "" is all.
-	only string
-	read map[string]int64
+	e  *Engine
+	at cursor
+	// told are the errors that were yielded already.
+	told map[string]bool
+	// stuck are the last pages of the journals that cannot be read on.
+	stuck map[string]string
+}
+
+// cursor is a position in all journals.
+type cursor struct {
+	// Placement is the only one that is followed; "" is all.
+	Placement string `json:"p,omitempty"`
+	// Read counts the events that were read, by the journal's stream.
+	Read map[string]int64 `json:"r"`
 }
 
 // Follow returns a follower of the events of a placement and its runs, or of
-// all placements if that is "". It begins after cursor, which comes from
-// [Follower.Cursor]; "" begins with the oldest event that is kept.
-func (e *Engine) Follow(placement, cursor string) (*Follower, error) {
-	f := &Follower{e: e, only: placement, read: map[string]int64{}}
-	if cursor == "" {
+// all placements if that is "". The placement need not exist yet. It begins
+// after cursor, which comes from [Follower.Cursor] of a follower of the same
+// placement; "" begins with the oldest event that is kept.
+func (e *Engine) Follow(placement, after string) (*Follower, error) {
+	f := &Follower{e: e, at: cursor{placement, map[string]int64{}}, told: map[string]bool{}, stuck: map[string]string{}}
+	if placement != "" {
+		if err := about("events", nameProblems(field.NewPath("placement"), placement)); err != nil {
+			return nil, err
+		}
+	}
+	if after == "" {
 		return f, nil
 	}
-	b, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err == nil {
-		err = json.Unmarshal(b, &f.read)
+	var at cursor
+	if !at.decode(after) {
+		return nil, fmt.Errorf("cursor %.40q is none that Follower.Cursor returned: pass on what it returned, or \"\" to begin with the oldest event", after)
 	}
-	if err != nil || f.read == nil {
-		return nil, fmt.Errorf("cursor %.40q is none that Follower.Cursor returned", cursor)
+	if at.Placement != placement {
+		return nil, fmt.Errorf("cursor is that of a follower of placement %q, and cannot be used for %q", at.Placement, placement)
 	}
+	f.at = at
 	return f, nil
+}
+
+func (c *cursor) decode(text string) bool {
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(b, c) != nil || c.Read == nil {
+		return false
+	}
+	for _, n := range c.Read {
+		if n < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // Cursor returns where the follower is: after the last event that it yielded.
 func (f *Follower) Cursor() string {
-	b, err := json.Marshal(f.read)
+	b, err := json.Marshal(f.at)
 	if err != nil {
 		return ""
 	}
@@ -53,29 +88,61 @@ func (f *Follower) Cursor() string {
 // it is committed, until ctx ends; it yields ctx's error last. Events of one
 // run are in order and exactly once; those of different runs are about in the
 // order of their times.
+//
+// It waits while the store fails. A record that cannot be read, because it is
+// damaged or of a newer format, is told once as an error; events of others go
+// on, and so do its own when it can be read.
 func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
-		for {
-			if !f.catchUp(ctx, yield) {
+		for pause := f.e.cfg.Poll; ; pause = min(2*pause, 10*f.e.cfg.Poll) {
+			more, err := f.catchUp(ctx, yield)
+			if !more {
 				return
 			}
-			if err := f.wait(ctx); err != nil {
-				yield(stages.Event{}, err)
+			if err == nil {
+				pause = f.e.cfg.Poll
+				err = f.wait(ctx)
+			}
+			if err == nil && ctx.Err() == nil {
+				continue
+			}
+			if !sleep(ctx, pause) {
+				yield(stages.Event{}, ctx.Err())
 				return
 			}
+			f.e.log.Debug("events are looked for again", "error", err)
 		}
 	}
 }
 
-// Past yields the events that are committed now.
+// Past yields the events after the cursor that are committed now. An error of
+// the store ends it.
 func (f *Follower) Past(ctx context.Context) iter.Seq2[stages.Event, error] {
-	return func(yield func(stages.Event, error) bool) { f.catchUp(ctx, yield) }
+	return func(yield func(stages.Event, error) bool) {
+		if more, err := f.catchUp(ctx, yield); more && err != nil {
+			yield(stages.Event{}, err)
+		}
+	}
 }
 
 // eventStream is a journal and how much of it is committed.
 type eventStream struct {
 	name string
 	head journalHead
+	// key is that of the record which commits it.
+	key string
+}
+
+// streamOf returns the journal that a record commits, and its placement.
+func streamOf(rec backend.Record) (eventStream, string, error) {
+	if strings.HasPrefix(rec.Key, "placement/") {
+		var p placementRecord
+		err := decodeRecord(rec, &p)
+		return eventStream{placementStream(p.Placement.Name), p.Journal, rec.Key}, p.Placement.Name, err
+	}
+	var r runRecord
+	err := decodeRecord(rec, &r)
+	return eventStream{r.Run.UID, r.Journal, rec.Key}, r.Run.Placement, err
 }
 
 // told is an event with its stream and its number.
@@ -83,89 +150,146 @@ type told struct {
 	stages.Event
 	stream string
 	next   int64
+	// at is its time, or that of an earlier event of the stream where a clock
+	// went back.
+	at time.Time
 }
 
-// catchUp yields what is committed and tells whether to go on.
-func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) bool) bool {
-	streams, err := f.streams(ctx)
+// catchUp yields what is committed and tells whether the consumer wants more.
+func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) bool) (more bool, err error) {
+	streams, unreadable, err := f.streams(ctx)
+	if err != nil {
+		return true, err
+	}
+	if len(unreadable) == 0 {
+		f.forget(streams)
+	}
 	var batch []told
 	for _, s := range streams {
-		if err == nil {
-			batch, err = f.collect(ctx, s, batch)
+		part, err := f.collect(ctx, s)
+		if isLasting(err) {
+			f.stuck[s.name] = s.head.Tail
+			unreadable = append(unreadable, err)
+		} else if err != nil {
+			return true, err
+		}
+		batch = append(batch, part...)
+	}
+	for _, err := range unreadable {
+		if !f.tell(err, yield) {
+			return false, nil
 		}
 	}
-	if err != nil {
-		return yield(stages.Event{}, err) && ctx.Err() == nil
-	}
-	slices.SortStableFunc(batch, func(a, b told) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(batch, func(a, b told) int { return a.at.Compare(b.at) })
 	for i := range batch {
-		f.read[batch[i].stream] = batch[i].next
+		f.at.Read[batch[i].stream] = batch[i].next
 		if !yield(batch[i].Event, nil) {
-			return false
+			return false, nil
 		}
 	}
-	return true
+	return true, nil
 }
 
-// streams lists the journals, those of placements before those of runs.
-func (f *Follower) streams(ctx context.Context) ([]eventStream, error) {
-	var out []eventStream
-	for rec, err := range f.e.store.List(ctx, "placement/"+f.only) {
-		var p placementRecord
-		if err == nil {
-			err = decodeRecord(rec, &p)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if f.only == "" || p.Placement.Name == f.only {
-			out = append(out, eventStream{placementStream(p.Placement.Name), p.Journal})
-		}
+// tell yields an error once.
+func (f *Follower) tell(err error, yield func(stages.Event, error) bool) bool {
+	if f.told[err.Error()] {
+		return true
 	}
-	for rec, err := range f.e.store.List(ctx, "run/") {
-		var r runRecord
-		if err == nil {
-			err = decodeRecord(rec, &r)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if f.only == "" || r.Run.Placement == f.only {
-			out = append(out, eventStream{r.Run.UID, r.Journal})
-		}
-	}
-	return out, nil
+	f.told[err.Error()] = true
+	return yield(stages.Event{}, err)
 }
 
-// collect adds the committed events of a stream that were not read. A stream
+// forget takes journals that are gone out of the cursor.
+func (f *Follower) forget(streams []eventStream) {
+	there := map[string]bool{}
+	for _, s := range streams {
+		there[s.name] = true
+	}
+	maps.DeleteFunc(f.at.Read, func(name string, _ int64) bool { return !there[name] })
+}
+
+// streams lists the journals, those of placements before those of runs, and
+// why some cannot be read.
+func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable []error, err error) {
+	for _, prefix := range []string{"placement/", "run/"} {
+		for rec, err := range f.e.store.List(ctx, f.under(prefix)) {
+			if err != nil {
+				return nil, nil, err
+			}
+			if f.skips(rec.Key) {
+				continue
+			}
+			s, placement, err := streamOf(rec)
+			switch {
+			case err != nil:
+				unreadable = append(unreadable, err)
+			case f.at.Placement == "" || f.at.Placement == placement:
+				out = append(out, s)
+			}
+		}
+	}
+	return out, unreadable, nil
+}
+
+// under narrows the prefix of records to those that are followed.
+func (f *Follower) under(prefix string) string {
+	if prefix == "placement/" {
+		return placementKey(f.at.Placement)
+	}
+	return prefix
+}
+
+// skips tells that a record is that of another placement.
+func (f *Follower) skips(key string) bool {
+	return f.at.Placement != "" && strings.HasPrefix(key, "placement/") && key != placementKey(f.at.Placement)
+}
+
+// collect returns the committed events of a stream that were not read. A stream
 // whose last page was written anew or deleted meanwhile is left for the next
 // time.
-func (f *Follower) collect(ctx context.Context, s eventStream, batch []told) ([]told, error) {
-	next := f.read[s.name]
-	if next >= s.head.Events {
-		return batch, nil
+func (f *Follower) collect(ctx context.Context, s eventStream) ([]told, error) {
+	next := f.at.Read[s.name]
+	if next >= s.head.Events || f.stuck[s.name] == s.head.Tail {
+		return nil, nil
 	}
 	pages, err := readJournal(ctx, f.e.store, s.name, s.head, next)
 	if isNotFound(err) {
-		return batch, nil
+		return nil, f.lost(ctx, s, err)
 	}
 	if err != nil {
-		return batch, err
+		return nil, err
 	}
+	var batch []told
+	var at time.Time
 	for _, page := range pages {
-		for i, raw := range page.Events {
-			n := page.First + int64(i)
-			if n < next {
-				continue
-			}
-			t := told{stream: s.name, next: n + 1}
-			if err := json.Unmarshal(raw, &t.Event); err != nil {
+		for i := max(0, next-page.First); i < int64(len(page.Events)); i++ {
+			t := told{stream: s.name, next: page.First + i + 1}
+			if err := json.Unmarshal(page.Events[i], &t.Event); err != nil {
 				return batch, damaged(journalPrefix(s.name), err)
 			}
+			if t.Time.After(at) {
+				at = t.Time
+			}
+			t.at = at
 			batch = append(batch, t)
 		}
 	}
 	return batch, nil
+}
+
+// lost returns err if the page that is not there is the one that counts.
+func (f *Follower) lost(ctx context.Context, s eventStream, err error) error {
+	rec, gerr := f.e.store.Get(ctx, s.key)
+	if isNotFound(gerr) {
+		return nil
+	}
+	if gerr != nil {
+		return gerr
+	}
+	if now, _, derr := streamOf(rec); derr != nil || now.name != s.name || now.head != s.head {
+		return nil
+	}
+	return err
 }
 
 // wait returns when something may have been committed.
@@ -173,8 +297,8 @@ func (f *Follower) wait(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := make(chan error, 2)
-	for _, prefix := range []string{"placement/" + f.only, "run/"} {
-		go func() { changed <- f.firstChange(ctx, prefix) }()
+	for _, prefix := range []string{"placement/", "run/"} {
+		go func() { changed <- f.firstChange(ctx, f.under(prefix)) }()
 	}
 	err := <-changed
 	cancel()
@@ -189,48 +313,29 @@ func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 		if err != nil {
 			return err
 		}
-		if !c.Deleted && f.hasNews(ctx, c.Key) {
-			return nil
+		if c.Deleted || f.skips(c.Key) {
+			continue
+		}
+		if news, err := f.hasNews(ctx, c.Key); news || err != nil {
+			return err
 		}
 	}
-	return ctx.Err()
+	return errors.New("the watch ended")
 }
 
 // hasNews tells whether a record commits events that were not read.
-func (f *Follower) hasNews(ctx context.Context, key string) bool {
+func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	rec, err := f.e.store.Get(ctx, key)
+	if isNotFound(err) {
+		return false, nil
+	}
 	if err != nil {
-		return false
+		return false, err
 	}
-	if strings.HasPrefix(key, "placement/") {
-		var p placementRecord
-		return decodeRecord(rec, &p) == nil && p.Journal.Events > f.read[placementStream(p.Placement.Name)]
+	s, placement, err := streamOf(rec)
+	if err != nil {
+		return !f.told[err.Error()], nil
 	}
-	var r runRecord
-	return decodeRecord(rec, &r) == nil && (f.only == "" || r.Run.Placement == f.only) && r.Journal.Events > f.read[r.Run.UID]
-}
-
-// Wait returns the status of a run once it has ended. It follows the store, so
-// another engine may drive the run.
-func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
-	for {
-		for c, err := range backend.Watch(ctx, e.store, runKey(run), e.cfg.Poll) {
-			if err != nil {
-				break
-			}
-			if c.Key != runKey(run) {
-				continue
-			}
-			rr, _, err := e.runAt(ctx, run)
-			if err != nil {
-				return Status{}, err
-			}
-			if rr.Run.IsEnded() {
-				return e.Status(ctx, run)
-			}
-		}
-		if !sleep(ctx, e.cfg.Poll) {
-			return Status{}, ctx.Err()
-		}
-	}
+	mine := f.at.Placement == "" || f.at.Placement == placement
+	return mine && s.head.Events > f.at.Read[s.name] && f.stuck[s.name] != s.head.Tail, nil
 }

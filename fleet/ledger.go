@@ -64,7 +64,13 @@ type ledger struct {
 	// Objects are those that may be there because of the placement, in the
 	// order of application.
 	Objects []ledgerObject `json:"objects,omitempty"`
-	// Doubtful are those that should not be there and may be yet.
+	// Doubtful are those that may be there although they should not: deleted
+	// and not gone yet, or about to be created by an older leader. The latter
+	// is the one write that nothing fences. A leader that is paused right
+	// before it creates an object has the demand that it does not exist, and
+	// so that comes true again once a newer leader removed the object or never
+	// wanted it. Whoever takes over an open intent therefore keeps in doubt
+	// what it finds missing, and every later look looks for it, too.
 	Doubtful []ledgerObject `json:"doubtful,omitempty"`
 }
 

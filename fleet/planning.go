@@ -20,16 +20,21 @@ type draft struct {
 	// variants are the sets that overrides made, by digest.
 	variants map[string]snapshot.Set
 	whole    bool
+	// sweeps is the placement's when the draft was begun.
+	sweeps int64
 	// partial tells that only the plan is known: the run was recorded by a
 	// process that did not live to see it admitted.
 	partial bool
 }
 
 // Preview returns the plan that CreateRun would record for spec, with the
-// digest that it would have. Nothing is written, not even a snapshot. The plan
-// stays what it is; the next one may differ when something has changed: name
-// its digest in RunSpec.Plan to be sure.
+// digest that it would have. Nothing is written, not even a snapshot, and the
+// spec needs no name yet. The plan stays what it is; the next one may differ
+// when something has changed: name its digest in RunSpec.Plan to be sure.
 func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*stages.Plan, error) {
+	if err := about("preview of a run", spec.problems()); err != nil {
+		return nil, err
+	}
 	rec, _, err := e.placementAt(ctx, spec.Placement)
 	if err != nil {
 		return nil, err
@@ -51,7 +56,7 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{frozen: f, whole: true}
+	d := &draft{frozen: f, whole: true, sweeps: rec.Sweeps}
 	if d.decision, err = placement.Resolve(rec.Placement.Policy, slices.Collect(maps.Values(inventory))); err != nil {
 		return nil, fmt.Errorf("placement %s: %w", rec.Placement.Name, err)
 	}

@@ -35,15 +35,16 @@ func (c *planCache) put(p *stages.Plan) {
 	c.plans[p.Digest] = p
 }
 
-// writePlan stores a plan under its digest.
+// writePlan stores a plan under its digest: the pages, then the header. What is
+// there is written again, so that a deletion that has seen it spares it.
 func (e *Engine) writePlan(ctx context.Context, p *stages.Plan) error {
 	header, pages := p.Encode()
 	for i, page := range pages {
-		if err := e.overwrite(ctx, pageKey(planKey(p.Digest), i), page); err != nil {
+		if err := e.contents.put(ctx, pageKey(planKey(p.Digest), i), page); err != nil {
 			return err
 		}
 	}
-	return e.overwrite(ctx, planKey(p.Digest), header)
+	return e.contents.put(ctx, planKey(p.Digest), header)
 }
 
 func planKey(digest string) string { return "plan/" + digest }

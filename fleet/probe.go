@@ -40,7 +40,7 @@ func (kstatusProber) Probe(_ context.Context, obj *unstructured.Unstructured) (H
 	r, err := status.Compute(obj)
 	if err != nil {
 		// A member may put anything into a status.
-		return Health{Message: "its status cannot be read"}, nil
+		return Health{Message: "its status cannot be read"}, nil //nolint:nilerr // it is not healthy yet, and may be later
 	}
 	switch r.Status {
 	case status.CurrentStatus:

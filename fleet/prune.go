@@ -104,11 +104,11 @@ func (w *work) release(ctx context.Context, t *target) error {
 // touchUnmarked changes the resourceVersion of an object by a mark that the
 // release which follows takes away. Whatever the placement still owns of the
 // object is given up before: applying the mark alone would remove it.
-func (w *work) touchUnmarked(ctx context.Context, t *target) (err error) {
+func (w *work) touchUnmarked(ctx context.Context, t *target) error {
 	if err := w.release(ctx, t); err != nil {
 		return err
 	}
-	if t.live, err = w.m.get(ctx, t.id); err != nil || t.live == nil || isMarked(t.live, w.a.Placement) {
+	if err := w.lookAgain(ctx, t); err != nil || t.live == nil || isMarked(t.live, w.a.Placement) {
 		return err
 	}
 	obj := touched(onlyName(t.id), w.a.Placement, w.touch)

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
+	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -37,9 +40,15 @@ type placementRecord struct {
 	Roster   rosterHead  `json:"roster,omitzero"`
 	Line     stages.Line `json:"line,omitzero"`
 	Runs     []runEntry  `json:"runs,omitempty"`
-	Journal  journalHead `json:"journal,omitzero"`
-	// Garbage are digests of contents that are about to be deleted.
-	Garbage []string `json:"garbage,omitempty"`
+	// Ended counts the runs that have ended.
+	Ended int64 `json:"ended,omitempty"`
+	// Retired are runs that are forgotten: what is stored of them is about to
+	// be deleted.
+	Retired []runEntry  `json:"retired,omitempty"`
+	Journal journalHead `json:"journal,omitzero"`
+	// Sweeps counts the deletions of contents and plans. Whoever stored such
+	// before it was raised stores them again before referring to them.
+	Sweeps int64 `json:"sweeps,omitempty"`
 }
 
 // decisionRecord is a placement.Decision without its clusters: the plans and
@@ -58,6 +67,8 @@ type runEntry struct {
 	Index int          `json:"index"`
 	Plan  string       `json:"plan"`
 	Ended stages.State `json:"ended,omitempty"`
+	// Nth tells in which order the runs ended, from 1.
+	Nth int64 `json:"nth,omitempty"`
 }
 
 // runRecord is the one record of a run that is compared and swapped.
@@ -69,7 +80,9 @@ type runRecord struct {
 	Whole bool `json:"whole,omitempty"`
 	// Decision is the one that picked the clusters.
 	Decision *decisionRecord `json:"decision,omitempty"`
-	Lease    lease           `json:"lease,omitzero"`
+	// Sweeps is the placement's when the contents of the run were stored.
+	Sweeps int64 `json:"sweeps,omitempty"`
+	Lease  lease `json:"lease,omitzero"`
 	// Seq counts the saves of the run.
 	Seq int64 `json:"seq"`
 	// Flights name the pages of the clusters in flight, without their common
@@ -91,13 +104,30 @@ func (l lease) freeAt(now time.Time, skew time.Duration) bool {
 	return l.Holder == "" || now.After(l.Until.Time().Add(skew))
 }
 
+// A record is sealed: it begins with a checksum of the rest, so that one that
+// was damaged on its way is refused however well it still reads.
+const (
+	sealPrefix = `{"sum":"`
+	sealLen    = len(sealPrefix) + 8 + len(`",`)
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
 // encodeRecord encodes a record. Records hold nothing that cannot be encoded.
 func encodeRecord(rec any) []byte {
 	b, err := json.Marshal(rec)
 	if err != nil {
 		return nil
 	}
-	return b
+	if !bytes.HasPrefix(b, []byte(`{"format":`)) {
+		return b // a part of a record
+	}
+	return append(seal(b[1:]), b[1:]...)
+}
+
+// seal returns what stands before the rest of a record.
+func seal(rest []byte) []byte {
+	return fmt.Appendf(make([]byte, 0, sealLen+len(rest)), `%s%08x",`, sealPrefix, crc32.Checksum(rest, castagnoli))
 }
 
 // decodeRecord decodes a record strictly. A newer format is refused before
@@ -109,16 +139,20 @@ func decodeRecord(r backend.Record, into any) error {
 	if err := json.Unmarshal(r.Value, &head); err != nil {
 		return damaged(r.Key, err)
 	}
-	if head.Format != recordFormat {
+	if head.Format > recordFormat {
 		return &stages.FormatError{Record: r.Key, Have: head.Format, Want: recordFormat}
 	}
-	d := json.NewDecoder(bytes.NewReader(r.Value))
+	if head.Format < 1 {
+		return damaged(r.Key, errors.New("it has no format"))
+	}
+	rest := r.Value[min(sealLen, len(r.Value)):]
+	if !bytes.Equal(seal(rest), r.Value[:len(r.Value)-len(rest)]) {
+		return damaged(r.Key, errors.New("its checksum is another one"))
+	}
+	d := json.NewDecoder(io.MultiReader(strings.NewReader("{"), bytes.NewReader(rest)))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		return damaged(r.Key, err)
-	}
-	if d.More() {
-		return damaged(r.Key, errors.New("data after the record"))
 	}
 	return nil
 }
@@ -132,5 +166,13 @@ func placementKey(name string) string { return "placement/" + name }
 func runKey(name string) string { return "run/" + name }
 
 func commandKey(uid, id string) string { return "command/" + uid + "/" + id }
+
+// checkName tells that a record is not the one of its key.
+func checkName(key, want, got string) error {
+	if want == got {
+		return nil
+	}
+	return damaged(key, fmt.Errorf("it is that of %q", got))
+}
 
 func pageKey(prefix string, n int) string { return prefix + "/" + strconv.Itoa(n) }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
@@ -18,7 +20,9 @@ const rosterPerPage = 1000
 // changes.
 type rosterHead struct {
 	Generation int64 `json:"generation,omitempty"`
-	Pages      int   `json:"pages,omitempty"`
+	// ID tells the writers of a generation apart, of which one commits.
+	ID    string `json:"id,omitempty"`
+	Pages int    `json:"pages,omitempty"`
 }
 
 type rosterPage struct {
@@ -26,14 +30,16 @@ type rosterPage struct {
 	Clusters []string `json:"clusters"`
 }
 
-func rosterKey(name string, generation int64, page int) string {
-	return fmt.Sprintf("roster/%s/%d-%d", name, generation, page)
+func rosterPrefix(name string) string { return "roster/" + name + "/" }
+
+func (h rosterHead) key(name string, page int) string {
+	return fmt.Sprintf("%s%d-%s-%d", rosterPrefix(name), h.Generation, h.ID, page)
 }
 
 func (e *Engine) readRoster(ctx context.Context, rec *placementRecord) (map[string]bool, error) {
 	out := map[string]bool{}
 	for i := range rec.Roster.Pages {
-		r, err := e.store.Get(ctx, rosterKey(rec.Placement.Name, rec.Roster.Generation, i))
+		r, err := e.store.Get(ctx, rec.Roster.key(rec.Placement.Name, i))
 		if err != nil {
 			return nil, err
 		}
@@ -49,13 +55,13 @@ func (e *Engine) readRoster(ctx context.Context, rec *placementRecord) (map[stri
 }
 
 // writeRoster stores clusters as a new generation, to be committed with the
-// placement's record. A generation that a crash left is written over.
+// placement's record.
 func (e *Engine) writeRoster(ctx context.Context, rec *placementRecord, clusters map[string]bool) (rosterHead, error) {
 	names := slices.Sorted(maps.Keys(clusters))
-	head := rosterHead{Generation: rec.Roster.Generation + 1}
+	head := rosterHead{Generation: rec.Roster.Generation + 1, ID: newUID()}
 	for chunk := range slices.Chunk(names, rosterPerPage) {
-		key := rosterKey(rec.Placement.Name, head.Generation, head.Pages)
-		if err := e.overwrite(ctx, key, encodeRecord(rosterPage{Format: recordFormat, Clusters: chunk})); err != nil {
+		value := encodeRecord(rosterPage{Format: recordFormat, Clusters: chunk})
+		if _, err := e.store.Put(ctx, head.key(rec.Placement.Name, head.Pages), value, ""); err != nil {
 			return head, err
 		}
 		head.Pages++
@@ -63,38 +69,33 @@ func (e *Engine) writeRoster(ctx context.Context, rec *placementRecord, clusters
 	return head, nil
 }
 
-// overwrite stores value under key, whatever is there.
-func (e *Engine) overwrite(ctx context.Context, key string, value []byte) error {
-	rec, err := e.store.Get(ctx, key)
-	if err != nil && !isNotFound(err) {
-		return err
-	}
-	_, err = e.store.Put(ctx, key, value, rec.Revision)
-	return err
-}
-
-// dropRoster deletes a generation that no longer counts.
-func (e *Engine) dropRoster(ctx context.Context, name string, head rosterHead) {
-	for i := range head.Pages {
-		e.discard(ctx, rosterKey(name, head.Generation, i))
-	}
-}
-
-// discard deletes a key that nothing refers to. What cannot be deleted stays.
-func (e *Engine) discard(ctx context.Context, key string) {
-	if rec, err := e.store.Get(ctx, key); err == nil {
-		_ = e.store.Delete(ctx, key, rec.Revision)
-	}
+// dropRoster deletes a generation that no longer counts, and with it what
+// others wrote for it and for those before it: none of that can be committed
+// any more.
+func (e *Engine) dropRoster(ctx context.Context, name string, old rosterHead) {
+	e.discardIf(ctx, rosterPrefix(name), func(key string) bool {
+		text, _, _ := strings.Cut(strings.TrimPrefix(key, rosterPrefix(name)), "-")
+		generation, err := strconv.ParseInt(text, 10, 64)
+		return err == nil && generation <= old.Generation
+	})
 }
 
 // discardAll deletes every key under prefix.
 func (e *Engine) discardAll(ctx context.Context, prefix string) {
+	e.discardIf(ctx, prefix, func(string) bool { return true })
+}
+
+// discardIf deletes the keys under prefix that match, to which nothing refers.
+// What cannot be deleted stays.
+func (e *Engine) discardIf(ctx context.Context, prefix string, match func(key string) bool) {
 	var all []backend.Record
 	for rec, err := range e.store.List(ctx, prefix) {
 		if err != nil {
 			break
 		}
-		all = append(all, rec)
+		if match(rec.Key) {
+			all = append(all, backend.Record{Key: rec.Key, Revision: rec.Revision})
+		}
 	}
 	for _, rec := range all {
 		_ = e.store.Delete(ctx, rec.Key, rec.Revision)

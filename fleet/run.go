@@ -76,7 +76,8 @@ func (r *runner) runChanged(_ context.Context, c backend.Change) {
 	case d == nil && !c.Deleted:
 		at := time.Time{}
 		if _, known := r.due[name]; known {
-			at = time.Now().Add(r.e.cfg.Lease / 3)
+			// Somebody else has it and saves often, or has just let it go.
+			at = time.Now().Add(r.e.cfg.Poll)
 		}
 		r.lookLocked(name, at)
 	}
@@ -323,17 +324,18 @@ func (r *runner) mind(ctx context.Context, d *driver) {
 	}
 }
 
-// giveBack frees the lease of a run that its engine stops driving.
+// giveBack frees the lease of a run that its engine stops driving. A run that
+// has ended keeps its holder, which tells that its end was not seen to.
 func (d *driver) giveBack(ctx context.Context) {
-	if d.unsure {
-		return
-	}
 	ctx, cancel := context.WithTimeout(ctx, d.e.cfg.CallTimeout)
 	defer cancel()
-	next := *d.rec
-	next.Lease.Holder, next.Lease.Until = "", 0
-	if next.Run.IsEnded() {
+	if d.resolve(ctx) != nil || d.rec.Lease.Holder == "" {
 		return
+	}
+	next := *d.rec
+	next.Lease.Until = 0
+	if !next.Run.IsEnded() {
+		next.Lease.Holder = ""
 	}
 	next.Seq++
 	_, _ = d.e.store.Put(ctx, runKey(d.name), encodeRecord(&next), d.rev)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -33,9 +34,13 @@ func (e *PlanChangedError) Error() string {
 }
 
 // CreateRun plans a run and records it. It starts when an engine's Run drives
-// it and no other run of its placement is active. The error is the planner's
-// when the plan has problems, a *stages.RejectedError when the placement
-// refuses a second run; nothing is left behind then.
+// it and no other run of its placement is active.
+//
+// The error is the planner's when the plan has problems, a *PlanChangedError
+// when it is not the plan that spec names, a *stages.RejectedError when the
+// placement refuses a second run, and backend.ErrConflict when the name is
+// taken. Nothing is left behind then, except that what the source holds may
+// have been captured. After an error of the store the run may exist or not.
 func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 	if err := spec.validate(); err != nil {
 		return Status{}, err
@@ -49,45 +54,71 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 	}
 	d, err := e.draft(ctx, rec, spec)
 	if err != nil {
-		return Status{}, err
+		return Status{}, fmt.Errorf("run %s: %w", spec.Name, err)
 	}
-	return e.record(ctx, spec, d)
+	return e.record(ctx, rec, spec, d)
 }
 
-// record stores a draft and the run of it.
-func (e *Engine) record(ctx context.Context, spec RunSpec, d *draft) (Status, error) {
+// record stores a draft and the run of it. What would be refused is refused
+// before anything is written.
+func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec, d *draft) (Status, error) {
 	if spec.Plan != "" && spec.Plan != d.plan.Digest {
 		return Status{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
 	}
-	if d.frozen.fresh {
-		taken, err := e.Capture(ctx, spec.Placement)
-		if err != nil {
-			return Status{}, err
-		}
-		if taken.Digest != d.frozen.Digest || taken.Index != d.frozen.Index {
-			return Status{}, fmt.Errorf("run %s: the source changed while the run was planned: %w", spec.Name, backend.ErrConflict)
-		}
-	}
 	run := stages.NewRun(d.plan, spec.Name, newUID(), spec.Starter, spec.Hold, e.now())
-	rr := &runRecord{Format: recordFormat, Run: run, Whole: d.whole, Decision: d.decided()}
+	rr := &runRecord{Format: recordFormat, Run: run, Whole: d.whole, Decision: d.decided(), Sweeps: d.sweeps}
+	if _, err := rec.lineUp(rr, d.plan); err != nil {
+		return Status{}, err
+	}
+	if err := e.captured(ctx, spec, d); err != nil {
+		return Status{}, err
+	}
 	if err := e.storeDraft(ctx, spec.Placement, d); err != nil {
 		return Status{}, err
 	}
-	rev, err := e.store.Put(ctx, runKey(spec.Name), encodeRecord(rr), "")
-	if err != nil {
-		return Status{}, e.nameTaken(spec.Name, err)
+	if err := e.putRun(ctx, rr); err != nil {
+		return Status{}, err
 	}
 	if err := e.admit(ctx, rr, d); err != nil {
-		_ = e.store.Delete(ctx, runKey(spec.Name), rev)
-		return Status{}, err
+		if err := e.withdraw(ctx, rr, err); err != nil {
+			return Status{}, err
+		}
 	}
 	return Status{Run: run, Plan: d.plan}, nil
 }
 
+// captured takes the snapshot that a draft was made of, if there is none yet.
+func (e *Engine) captured(ctx context.Context, spec RunSpec, d *draft) error {
+	if !d.frozen.fresh {
+		return nil
+	}
+	taken, err := e.Capture(ctx, spec.Placement)
+	if err != nil {
+		return err
+	}
+	if taken.Digest != d.frozen.Digest || taken.Index != d.frozen.Index {
+		return fmt.Errorf("run %s: the source changed while the run was planned: try again: %w", spec.Name, backend.ErrConflict)
+	}
+	return nil
+}
+
+// putRun creates the record of a run, and finds out whether it did where the
+// store does not say.
+func (e *Engine) putRun(ctx context.Context, rr *runRecord) error {
+	_, err := e.store.Put(ctx, runKey(rr.Run.Name), encodeRecord(rr), "")
+	if err == nil {
+		return nil
+	}
+	if now, _, rerr := e.runAt(ctx, rr.Run.Name); rerr == nil && now.Run.UID == rr.Run.UID {
+		return nil
+	}
+	return e.nameTaken(rr.Run.Name, err)
+}
+
 // storeDraft writes the plan and the contents that clusters get.
 func (e *Engine) storeDraft(ctx context.Context, name string, d *draft) error {
-	for _, set := range d.variants {
-		if err := e.contents.save(ctx, name, set, func(string) bool { return false }); err != nil {
+	for _, digest := range slices.Sorted(maps.Keys(d.variants)) {
+		if err := e.contents.save(ctx, name, d.variants[digest], func(string) bool { return false }); err != nil {
 			return err
 		}
 	}
@@ -112,105 +143,8 @@ func (e *Engine) nameTaken(name string, err error) error {
 	return err
 }
 
-// admit puts a run into the line of its placement and enrols its clusters. It
-// may be called again for the same run.
-func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
-	var old rosterHead
-	entry := stages.Entry{UID: rr.Run.UID, Run: rr.Run.Name, Index: d.plan.Index}
-	var verdict stages.Verdict
-	rec, err := e.updatePlacement(ctx, rr.Run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
-		if rec.hasRun(rr.Run.UID) {
-			return nil, errUnchanged
-		}
-		if len(rec.Garbage) > 0 && d.partial {
-			return nil, errCollecting
-		}
-		if len(rec.Garbage) > 0 {
-			if err := e.storeDraft(ctx, rr.Run.Placement, d); err != nil {
-				return nil, err
-			}
-		}
-		if !rr.Run.Hold {
-			var err error
-			if rec.Line, verdict, err = rec.Line.Enter(entry, rec.Placement.Admission); err != nil {
-				return nil, err
-			}
-		}
-		old = rec.Roster
-		return e.enter(ctx, rec, rr, d)
-	})
-	if err != nil {
-		return err
-	}
-	if old != rec.Roster {
-		e.dropRoster(ctx, rr.Run.Placement, old)
-	}
-	return e.supersede(ctx, rr.Run.Name, rr.Run.UID, verdict.Supersedes)
-}
-
-// enter changes a placement's record for a run that is admitted.
-func (e *Engine) enter(ctx context.Context, rec *placementRecord, rr *runRecord, d *draft) ([]stages.Event, error) {
-	roster, err := e.readRoster(ctx, rec)
-	if err != nil {
-		return nil, err
-	}
-	if enrolled(roster, d.plan) {
-		if rec.Roster, err = e.writeRoster(ctx, rec, roster); err != nil {
-			return nil, err
-		}
-	}
-	rec.Runs = append(rec.Runs, runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Index: d.plan.Index, Plan: d.plan.Digest})
-	if !slices.Contains(rec.InUse, d.plan.Index) {
-		rec.InUse = append(rec.InUse, d.plan.Index)
-	}
-	events := rec.decide(rr.Decision)
-	return append(events, stages.Event{
-		Type: stages.RunCreated, Run: rr.Run.Name, Index: &d.plan.Index, Digest: d.plan.Digest,
-		Count: len(d.plan.Clusters), By: rr.Run.Starter.Name,
-	}), nil
-}
-
-// errCollecting puts the admission of a run off while contents that it may need
-// are being deleted.
-var errCollecting = errors.New("contents are being collected")
-
-// decided is the decision of a draft as it is recorded.
-func (d *draft) decided() *decisionRecord {
-	return &decisionRecord{PolicyDigest: d.decision.PolicyDigest, Digest: d.decision.Digest, Clusters: len(d.decision.Clusters)}
-}
-
-// decide records a decision where it is new.
-func (rec *placementRecord) decide(d *decisionRecord) []stages.Event {
-	if d == nil || rec.Decision != nil && rec.Decision.Digest == d.Digest {
-		return nil
-	}
-	now := *d
-	if old := rec.Decision; old != nil {
-		now.Index = old.Index
-		if old.PolicyDigest != d.PolicyDigest {
-			now.Index++
-		}
-	}
-	rec.Decision = &now
-	return []stages.Event{{Type: stages.DecisionTaken, Index: &now.Index, Digest: now.Digest, Count: now.Clusters}}
-}
-
-func (rec *placementRecord) hasRun(uid string) bool {
-	return slices.ContainsFunc(rec.Runs, func(r runEntry) bool { return r.UID == uid })
-}
-
-// supersede asks the runs named in entries to make way.
-func (e *Engine) supersede(ctx context.Context, by, uid string, entries []stages.Entry) error {
-	for _, s := range entries {
-		c := stages.Command{ID: "supersede-" + uid, Verb: stages.Supersede, At: e.now(), Message: by}
-		if err := e.putCommand(ctx, s.UID, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Status returns a run as it was last saved.
+// Status returns a run as it was last saved, and the plan that it carries out.
+// It is a moment of the run: all of it belongs together.
 func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 	rr, _, err := e.runAt(ctx, name)
 	if err != nil {
@@ -238,20 +172,29 @@ func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 }
 
 // runAt returns the record of a run and its revision, without the clusters in
-// flight.
+// flight. A record that cannot be read has a revision nevertheless.
 func (e *Engine) runAt(ctx context.Context, name string) (*runRecord, backend.Revision, error) {
+	missing := &NotFoundError{Kind: "run", Name: name, Hint: "Runs lists those of a placement"}
+	if len(nameProblems(nil, name)) > 0 {
+		return nil, "", missing
+	}
 	rec, err := e.store.Get(ctx, runKey(name))
 	if isNotFound(err) {
-		return nil, "", &NotFoundError{Kind: "run", Name: name}
+		return nil, "", missing
 	}
 	if err != nil {
 		return nil, "", err
 	}
 	rr := new(runRecord)
-	return rr, rec.Revision, decodeRecord(rec, rr)
+	if err = decodeRecord(rec, rr); err == nil {
+		err = checkName(rec.Key, name, rr.Run.Name)
+	}
+	return rr, rec.Revision, err
 }
 
-// Runs returns the names of the runs of a placement, oldest first.
+// Runs returns the names of the runs of a placement in the order in which they
+// were created. Runs that were deleted, or forgotten because of the
+// placement's RunHistory, are not among them.
 func (e *Engine) Runs(ctx context.Context, placement string) ([]string, error) {
 	rec, _, err := e.placementAt(ctx, placement)
 	if err != nil {
@@ -264,7 +207,9 @@ func (e *Engine) Runs(ctx context.Context, placement string) ([]string, error) {
 	return out, nil
 }
 
-// Explain says what a cluster has come to in a run, and what it waits for.
+// Explain says what a cluster has come to in a run, why, and what it waits for.
+// It works in every state of the run, without an engine that drives it, and
+// fails for a cluster that is not in the plan.
 func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Explanation, error) {
 	s, err := e.Status(ctx, run)
 	if err != nil {
@@ -273,7 +218,9 @@ func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Expla
 	return stages.Explain(s.Plan, &s.Run, cluster)
 }
 
-// Requests returns the approval requests of a run that are open.
+// Requests returns the approval requests of a run that are open, none once it
+// has ended. The names of requests tell those of one run apart, not those of
+// different runs: name both the run and the request, as [Engine.Decide] does.
 func (e *Engine) Requests(ctx context.Context, run string) ([]approval.Request, error) {
 	s, err := e.Status(ctx, run)
 	if err != nil {

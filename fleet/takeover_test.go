@@ -57,14 +57,32 @@ func (g *gate) reached(end <-chan error) {
 // pausedTrial is one story of two leaders.
 type pausedTrial struct {
 	Before, Old, New string
-	SameRun          bool
+	// Touched tells that there was a takeover before.
+	Touched, SameRun bool
 	At               int
+}
+
+// begin brings the member to where the story begins.
+func (p pausedTrial) begin(t *testing.T, k *kit) {
+	if p.Touched {
+		plan := faulty.NewPlan(faulty.CrashAfter(4))
+		u := k.leader(func(c backend.Conn) backend.Conn { return plan.Conn(c, "c1") })
+		if _, err := u.Update(t.Context(), k.want("C", 1, "r0")); err == nil {
+			t.Fatal("the leader was to crash")
+		}
+	}
+	if p.Touched || p.Before != "" {
+		k.place(p.Before, 2, "r1")
+	}
+	if p.Touched && k.ledger().Touch != 2 {
+		t.Fatalf("there was no takeover: %+v", k.ledger())
+	}
 }
 
 func randomTrial(r *rand.Rand) pausedTrial {
 	revs := []string{"A", "B", "C", "D", ""}
 	pick := func() string { return revs[r.IntN(len(revs))] }
-	p := pausedTrial{Before: pick(), Old: pick(), New: pick(), SameRun: r.IntN(2) == 0, At: 1 + r.IntN(18)}
+	p := pausedTrial{Before: pick(), Old: pick(), New: pick(), Touched: r.IntN(2) == 0, SameRun: r.IntN(3) == 0, At: 1 + r.IntN(18)}
 	if p.SameRun {
 		p.New = p.Old
 	}
@@ -102,15 +120,13 @@ func TestT16PausedLeaderChangesNothing(t *testing.T) {
 
 func (p pausedTrial) run(t *testing.T) (held, window bool) {
 	k := newKit(t)
-	if p.Before != "" {
-		k.place(p.Before, 1, "r0")
-	}
+	p.begin(t, k)
 	newRun := "new"
 	if p.SameRun {
 		newRun = "old"
 	}
 	g := newGate(p.At)
-	end := g.start(t.Context(), k.leader(hook(g.before)), k.want(p.Old, 2, "old"))
+	end := g.start(t.Context(), k.leader(hook(g.before)), k.want(p.Old, 3, "old"))
 	select {
 	case <-g.held:
 	case err := <-end:
@@ -119,7 +135,7 @@ func (p pausedTrial) run(t *testing.T) (held, window bool) {
 		}
 		return false, false
 	}
-	next, wanted := k.leader(nil), k.want(p.New, 3, newRun)
+	next, wanted := k.leader(nil), k.want(p.New, 4, newRun)
 	k.must(next, wanted)
 	before := k.state()
 	close(g.release)
@@ -163,10 +179,11 @@ func (p pausedTrial) compare(t *testing.T, k *kit, before map[string]*unstructur
 // end checks that exactly the new leader's revision is there.
 func (p pausedTrial) end(t *testing.T, k *kit) {
 	xTaken := k.objects()["ConfigMap/default/x"] == "ours" // released by whoever has adopted it
-	if xTaken && p.Before != "C" && p.Old != "C" {
+	if xTaken && !p.Touched && p.Before != "C" && p.Old != "C" {
 		t.Errorf("default/x was changed although nobody wanted it")
 	}
 	wantObjects(t, k, k.expected(p.New, xTaken))
+	adoptedStay(t, k)
 }
 
 // Two leaders whose calls are interleaved in every way end where the newer one
@@ -176,12 +193,10 @@ func TestT16InterleavedLeaders(t *testing.T) {
 	for i := range 1000 {
 		p := randomTrial(r)
 		k := newKit(t)
-		if p.Before != "" {
-			k.place(p.Before, 1, "r0")
-		}
+		p.begin(t, k)
 		turns := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
 		ends := [2]<-chan error{}
-		for n, a := range []Assignment{k.want(p.Old, 2, "old"), k.want(p.New, 3, "new")} {
+		for n, a := range []Assignment{k.want(p.Old, 3, "old"), k.want(p.New, 4, "new")} {
 			u := k.leader(hook(func(string, snapshot.ID) { <-turns[n] }))
 			ends[n] = new(gate).start(t.Context(), u, a)
 		}
@@ -192,7 +207,7 @@ func TestT16InterleavedLeaders(t *testing.T) {
 		if errs[1] != nil && !errors.Is(errs[1], backend.ErrConflict) {
 			t.Errorf("new leader: %v", errs[1])
 		}
-		k.must(k.leader(nil), k.want(p.New, 3, "new"))
+		k.must(k.leader(nil), k.want(p.New, 4, "new"))
 		p.end(t, k)
 		if t.Failed() {
 			t.Fatalf("in trial %d: %+v", i, p)
@@ -215,27 +230,32 @@ func interleave(r *rand.Rand, turns [2]chan struct{}, ends [2]<-chan error) (err
 	return errs
 }
 
-// A leader that comes back under the same run, and dies again, touches again.
-func TestTakeoverOfATakeover(t *testing.T) {
-	for at := 1; at < 24; at++ {
+// A leader takes over and is paused itself: the next one fences both.
+func TestT16TwoPausedLeaders(t *testing.T) {
+	r := rand.New(rand.NewPCG(16, 3))
+	for range 1000 {
+		p := randomTrial(r)
 		k := newKit(t)
-		k.place("C", 1, "r0")
-		first, second := newGate(at), newGate(at+1)
-		endFirst := first.start(t.Context(), k.leader(hook(first.before)), k.want("B", 2, "r1"))
+		p.begin(t, k)
+		first, second := newGate(p.At), newGate(1+r.IntN(20))
+		endFirst := first.start(t.Context(), k.leader(hook(first.before)), k.want(p.Old, 3, "old"))
 		first.reached(endFirst)
-		endSecond := second.start(t.Context(), k.leader(hook(second.before)), k.want("B", 3, "r1"))
+		middle := []string{p.Old, p.New, "B"}[r.IntN(3)]
+		endSecond := second.start(t.Context(), k.leader(hook(second.before)), k.want(middle, 4, "middle"))
 		second.reached(endSecond)
-		u, a := k.leader(nil), k.want("C", 4, "r2")
+		u, a := k.leader(nil), k.want(p.New, 5, "new")
 		k.must(u, a)
+		before := k.state()
 		close(first.release)
 		close(second.release)
-		k.must(u, a)
 		<-endFirst
 		<-endSecond
+		p.compare(t, k, before)
 		k.must(u, a)
-		wantObjects(t, k, k.expected("C", false))
+		wantObjects(t, k, k.expected(p.New, k.objects()["ConfigMap/default/x"] == "ours"))
+		adoptedStay(t, k)
 		if t.Failed() {
-			t.Fatalf("paused at %d", at)
+			t.Fatalf("in %+v, middle %q, second paused at %d", p, middle, second.at)
 		}
 	}
 }

@@ -171,19 +171,29 @@ func (w *work) applied() []ledgerObject {
 }
 
 // doubtful are the objects in doubt of an intent: those there were, and in a
-// takeover all that the older leader may still create and nobody wants. One
-// that had the same target creates nothing else.
+// takeover what the older leader may still create.
 func (w *work) doubtful() []ledgerObject {
 	out := slices.Clone(w.ledger.Doubtful)
-	if !w.takeover || w.ledger.Target == w.a.Revision || w.ledger.Target == "" {
-		return out
-	}
 	for _, t := range w.targets {
-		if t.listed && t.want == nil && !t.entry.Adopted {
+		if w.mayComeLate(t) {
 			out = addDoubt(out, ledgerObject{ID: t.id, Digest: t.entry.Digest})
 		}
 	}
 	return out[max(0, len(out)-doubtfulMost):]
+}
+
+// mayComeLate tells whether an older leader, whose intent is open, may be about
+// to create an object. If it is wanted and exists the creation is refused, and
+// if it is wanted and does not exist, only until somebody removes it. A leader
+// that had the same target creates nothing else.
+func (w *work) mayComeLate(t *target) bool {
+	if !w.takeover || w.ledger.Target == "" || !t.listed || t.entry.Adopted {
+		return false
+	}
+	if t.want != nil {
+		return t.live == nil
+	}
+	return w.ledger.Target != w.a.Revision
 }
 
 // leftovers are the objects in doubt of a ledger that is closed: those that

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -215,8 +214,6 @@ func (h *hookedConn) Delete(ctx context.Context, id snapshot.ID, o backend.Delet
 func hook(before func(op string, id snapshot.ID)) func(backend.Conn) backend.Conn {
 	return func(c backend.Conn) backend.Conn { return &hookedConn{c, before} }
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // spoilingConn spoils what Get returns.
 type spoilingConn struct {

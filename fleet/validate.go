@@ -1,8 +1,11 @@
 package fleet
 
 import (
+	stderrors "errors"
 	"fmt"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -10,14 +13,21 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// maxHistory is the largest HistoryLimit.
-const maxHistory = 1000
+// The largest HistoryLimit, and the largest and the default RunHistory.
+const (
+	maxHistory     = 1000
+	maxRunHistory  = 500
+	runHistoryKept = 50
+)
 
 // Validate reports every problem of the placement at once.
 func (p Placement) Validate() error {
 	errs := nameProblems(field.NewPath("name"), p.Name)
 	if p.HistoryLimit < 0 || p.HistoryLimit > maxHistory {
 		errs = append(errs, field.Invalid(field.NewPath("historyLimit"), p.HistoryLimit, "must be from 1 to 1000, or 0 for 10"))
+	}
+	if p.RunHistory < 0 || p.RunHistory > maxRunHistory {
+		errs = append(errs, field.Invalid(field.NewPath("runHistory"), p.RunHistory, "must be from 1 to 500, or 0 for 50"))
 	}
 	switch p.Admission {
 	case "", stages.QueueRun, stages.RejectRun, stages.SupersedeActive:
@@ -26,26 +36,80 @@ func (p Placement) Validate() error {
 			[]stages.Admission{stages.QueueRun, stages.RejectRun, stages.SupersedeActive}))
 	}
 	errs = append(errs, snapshot.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
-	if err := p.Policy.Validate(); err != nil {
-		errs = append(errs, field.InternalError(field.NewPath("policy"), err))
-	}
+	errs = append(errs, nested(field.NewPath("policy"), p.Policy.Validate())...)
+	seen := map[string]bool{}
 	for i, o := range p.Overrides {
-		if err := o.Validate(); err != nil {
-			errs = append(errs, field.InternalError(field.NewPath("overrides").Index(i), err))
+		at := field.NewPath("overrides").Index(i)
+		errs = append(errs, nested(at, o.Validate())...)
+		if seen[o.String()] {
+			errs = append(errs, field.Duplicate(at.Child("name"), o.String()))
 		}
+		seen[o.String()] = true
 	}
 	return about("placement "+p.Name, errs)
 }
 
-// validate reports every problem of the spec besides those of its strategy,
-// which the planner reports.
+// nested returns the problems in err, which a part of a document reports, with
+// at before their fields.
+func nested(at *field.Path, err error) (out field.ErrorList) {
+	if err == nil {
+		return nil
+	}
+	errs := []error{err}
+	if all := errors.Aggregate(nil); stderrors.As(err, &all) {
+		errs = all.Errors()
+	}
+	for _, err := range errs {
+		f := &field.Error{Type: field.ErrorTypeInvalid, BadValue: field.OmitValueType{}, Detail: err.Error()}
+		if inner := (*field.Error)(nil); stderrors.As(err, &inner) {
+			c := *inner
+			f = &c
+		}
+		if f.Field == "" {
+			f.Field = at.String()
+		} else {
+			f.Field = at.Child(f.Field).String()
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// validate reports every problem of the spec at once.
 func (s RunSpec) validate() error {
-	errs := nameProblems(field.NewPath("name"), s.Name)
-	errs = append(errs, nameProblems(field.NewPath("placement"), s.Placement)...)
+	return about("run "+s.Name, append(nameProblems(field.NewPath("name"), s.Name), s.problems()...))
+}
+
+// problems are those of a spec besides its name, which a preview has no need
+// of.
+func (s RunSpec) problems() field.ErrorList {
+	errs := nameProblems(field.NewPath("placement"), s.Placement)
 	if s.Index != nil && *s.Index < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("index"), *s.Index, "must be the index of a snapshot, 0 or more"))
 	}
-	return about("run "+s.Name, errs)
+	errs = append(errs, nested(field.NewPath("strategy"), s.Strategy.Validate())...)
+	if gate := forbidsStarter(s.Strategy); gate != "" && s.Starter.Name == "" {
+		errs = append(errs, field.Required(field.NewPath("starter", "name"),
+			"who starts the run must be known, since "+gate+" forbids them to approve"))
+	}
+	return errs
+}
+
+// forbidsStarter names the first gate whose approval is refused to whoever
+// starts the run, or "".
+func forbidsStarter(s stages.Strategy) string {
+	forbids := func(t stages.Task) bool {
+		return t.Type == stages.Approval && t.Approval != nil && t.Approval.ForbidStarter
+	}
+	for _, st := range append(slices.Clone(s.Stages), stages.Stage{Name: stages.RemovalStageName, Before: s.Removal.Before, After: s.Removal.After}) {
+		switch {
+		case slices.ContainsFunc(st.Before, forbids):
+			return "the approval before stage " + st.Name
+		case slices.ContainsFunc(st.After, forbids):
+			return "the approval after stage " + st.Name
+		}
+	}
+	return ""
 }
 
 func nameProblems(at *field.Path, name string) (errs field.ErrorList) {

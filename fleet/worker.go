@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -119,6 +120,7 @@ func (d *driver) rest() {
 	for _, w := range d.workers {
 		<-w.done
 	}
+	d.asks.Wait()
 }
 
 func (w *worker) run(ctx context.Context) {
@@ -151,8 +153,7 @@ func (w *worker) update(ctx context.Context) bool {
 		case err == nil:
 			w.send(ctx, w.observation(r))
 			return !r.Failed
-		case errors.Is(err, backend.ErrFenced):
-			w.fence(err)
+		case errors.Is(err, backend.ErrFenced) && w.fence(ctx, err):
 			return false
 		case errors.Is(err, backend.ErrPermanent):
 			w.send(ctx, w.failure(r, err))
@@ -167,22 +168,39 @@ func (w *worker) update(ctx context.Context) bool {
 
 // watch observes the cluster whenever it may have changed.
 func (w *worker) watch(ctx context.Context) {
-	for _, err := range watchUpdates(ctx, w.d.e.updater, w.a, w.d.e.cfg.Poll) {
-		if ctx.Err() != nil {
+	for range watchUpdates(ctx, w.d.e.updater, w.a, w.d.e.cfg.Poll) {
+		if !w.look(ctx) {
 			return
 		}
-		if err == nil {
-			var r Report
-			if r, err = w.call(ctx, w.d.e.updater.Observe); err == nil {
-				w.news(ctx, w.observation(r))
-				continue
-			}
+	}
+}
+
+// look observes the cluster until it answers, and carries the assignment out
+// again where the cluster has lost something of it. It tells whether to go on.
+func (w *worker) look(ctx context.Context) bool {
+	do := w.d.e.updater.Observe
+	for wait := reachFirst; ; wait = min(2*wait, reachMost) {
+		r, err := w.call(ctx, do)
+		do = w.d.e.updater.Observe
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err == nil && (r.Current || r.Failed):
+			w.news(ctx, w.observation(r))
+			return true
+		case err == nil:
+			w.news(ctx, w.observation(r))
+			do = w.d.e.updater.Update
+		case errors.Is(err, backend.ErrFenced) && w.fence(ctx, err):
+			return false
+		case errors.Is(err, backend.ErrPermanent):
+			w.news(ctx, w.failure(r, err))
+		default:
+			w.news(ctx, w.unreachable(Report{Sent: true}, err))
 		}
-		if errors.Is(err, backend.ErrFenced) {
-			w.fence(err)
-			return
+		if !sleep(ctx, wait) {
+			return false
 		}
-		w.news(ctx, w.unreachable(Report{Sent: true}, err))
 	}
 }
 
@@ -212,11 +230,25 @@ func (w *worker) send(ctx context.Context, o stages.Observation) {
 	}
 }
 
-func (w *worker) fence(err error) {
+// fence decides what it means that a cluster knows a newer epoch. Mostly
+// another engine has the run by now, and this one lets it go. Where it has not,
+// the cluster's ledger is wrong, and that is the cluster's failure alone. It
+// tells whether the worker ends.
+func (w *worker) fence(ctx context.Context, err error) bool {
+	held, herr := w.d.held(ctx)
+	switch {
+	case herr != nil:
+		return false
+	case held:
+		w.send(ctx, w.failure(Report{}, fmt.Errorf("%w, although this engine has the run: "+
+			"where the engine's store was restored, delete ConfigMap %s/%s on the cluster", err, ledgerNamespace, w.a.Placement)))
+		return true
+	}
 	select {
 	case w.d.fenced <- err:
 	default:
 	}
+	return true
 }
 
 func (w *worker) observation(r Report) stages.Observation {
@@ -260,7 +292,7 @@ func (d *driver) ask(ctx context.Context, r *approval.Request) string {
 	}
 	actx, cancel := context.WithCancel(ctx)
 	d.asking[key] = cancel
-	go d.consult(actx, *r)
+	d.asks.Go(func() { d.consult(actx, *r) })
 	return key
 }
 

@@ -1,0 +1,169 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// withdraw deletes a run that was not admitted, and returns the cause. One that
+// was admitted after all, by an engine that drives it or by a write that was
+// reported as failed, stays: that is nil.
+func (e *Engine) withdraw(ctx context.Context, rr *runRecord, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.CallTimeout)
+	defer cancel()
+	rec, _, err := e.placementAt(ctx, rr.Run.Placement)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	if rec.hasRun(rr.Run.UID) {
+		return nil
+	}
+	if now, _, err := e.runAt(ctx, rr.Run.Name); err != nil || now.Run.UID != rr.Run.UID {
+		return cause
+	}
+	if err := e.DeleteRun(ctx, rr.Run.Name); err != nil {
+		return errors.Join(cause, err)
+	}
+	return cause
+}
+
+// admit puts a run into the line of its placement and enrols its clusters. It
+// may be called again for the same run.
+func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
+	var old rosterHead
+	var verdict stages.Verdict
+	rec, err := e.updatePlacement(ctx, rr.Run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+		if rec.hasRun(rr.Run.UID) {
+			return nil, errUnchanged
+		}
+		if err := e.secure(ctx, rec, rr, d); err != nil {
+			return nil, err
+		}
+		var err error
+		if verdict, err = rec.lineUp(rr, d.plan); err != nil {
+			return nil, err
+		}
+		old = rec.Roster
+		return e.enter(ctx, rec, rr, d)
+	})
+	if err != nil {
+		return err
+	}
+	if old != rec.Roster && old.Pages > 0 {
+		e.dropRoster(ctx, rr.Run.Placement, old)
+	}
+	return e.supersede(ctx, rr.Run.Name, rr.Run.UID, verdict.Supersedes)
+}
+
+// lineUp puts a run that is not held into the line of its placement.
+func (rec *placementRecord) lineUp(rr *runRecord, p *stages.Plan) (v stages.Verdict, err error) {
+	if rr.Run.Hold {
+		return v, nil
+	}
+	entry := stages.Entry{UID: rr.Run.UID, Run: rr.Run.Name, Index: p.Index}
+	rec.Line, v, err = rec.Line.Enter(entry, rec.Placement.Admission)
+	return v, err
+}
+
+// secure sees to it that what a run is made of is there when the run is
+// admitted, and stays: its snapshot, and the contents and the plan that were
+// stored for it and that a collection may have taken for garbage.
+func (e *Engine) secure(ctx context.Context, rec *placementRecord, rr *runRecord, d *draft) error {
+	if !rec.has(d.plan.Index) {
+		return fmt.Errorf("run %s: snapshot %d of placement %s was dropped before the run was admitted, which has %s: delete the run and choose one of these: %w",
+			rr.Run.Name, d.plan.Index, rec.Placement.Name, rec.indexes(), backend.ErrPermanent)
+	}
+	if rec.Sweeps == rr.Sweeps {
+		return nil
+	}
+	store := e.storeDraft
+	if d.partial {
+		store = e.storeAgain
+	}
+	if err := store(ctx, rec.Placement.Name, d); err != nil {
+		return err
+	}
+	rr.Sweeps = rec.Sweeps
+	return nil
+}
+
+// storeAgain writes the plan of a draft, and the contents that it names as they
+// were stored, anew.
+func (e *Engine) storeAgain(ctx context.Context, name string, d *draft) error {
+	for _, digest := range d.plan.Revisions {
+		set, err := e.contents.loadSet(ctx, name, digest)
+		if isNotFound(err) {
+			return fmt.Errorf("%w: the run was never admitted, and what it brings is gone: delete it: %v", backend.ErrPermanent, err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := e.contents.save(ctx, name, set, func(string) bool { return false }); err != nil {
+			return err
+		}
+	}
+	return e.writePlan(ctx, d.plan)
+}
+
+// enter changes a placement's record for a run that is admitted.
+func (e *Engine) enter(ctx context.Context, rec *placementRecord, rr *runRecord, d *draft) ([]stages.Event, error) {
+	roster, err := e.readRoster(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	if enrolled(roster, d.plan) {
+		if rec.Roster, err = e.writeRoster(ctx, rec, roster); err != nil {
+			return nil, err
+		}
+	}
+	rec.Runs = append(rec.Runs, runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Index: d.plan.Index, Plan: d.plan.Digest})
+	if !slices.Contains(rec.InUse, d.plan.Index) {
+		rec.InUse = append(rec.InUse, d.plan.Index)
+	}
+	events := rec.decide(rr.Decision)
+	return append(events, stages.Event{
+		Type: stages.RunCreated, Run: rr.Run.Name, Index: &d.plan.Index, Digest: d.plan.Digest,
+		Count: len(d.plan.Clusters), By: rr.Run.Starter.Name,
+	}), nil
+}
+
+// decided is the decision of a draft as it is recorded.
+func (d *draft) decided() *decisionRecord {
+	return &decisionRecord{PolicyDigest: d.decision.PolicyDigest, Digest: d.decision.Digest, Clusters: len(d.decision.Clusters)}
+}
+
+// decide records a decision where it is new.
+func (rec *placementRecord) decide(d *decisionRecord) []stages.Event {
+	if d == nil || rec.Decision != nil && rec.Decision.Digest == d.Digest {
+		return nil
+	}
+	now := *d
+	if old := rec.Decision; old != nil {
+		now.Index = old.Index
+		if old.PolicyDigest != d.PolicyDigest {
+			now.Index++
+		}
+	}
+	rec.Decision = &now
+	return []stages.Event{{Type: stages.DecisionTaken, Index: &now.Index, Digest: now.Digest, Count: now.Clusters}}
+}
+
+func (rec *placementRecord) hasRun(uid string) bool {
+	return slices.ContainsFunc(rec.Runs, func(r runEntry) bool { return r.UID == uid })
+}
+
+// supersede asks the runs named in entries to make way.
+func (e *Engine) supersede(ctx context.Context, by, uid string, entries []stages.Entry) error {
+	for _, s := range entries {
+		c := stages.Command{ID: "supersede-" + uid, Verb: stages.Supersede, At: e.now(), Message: by}
+		if err := e.putCommand(ctx, s.UID, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,475 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// A story is what a host does with engines and members, up to the end of the
+// runs it names.
+type story struct {
+	placement string
+	runs      []string
+	build     func(t *testing.T) *world
+	tell      func(h *host)
+	// touches tells that a member may be touched although nobody took over.
+	touches func(c change) bool
+}
+
+// The ways in which a write goes wrong.
+const (
+	crashBefore = "crash before"
+	crashAfter  = "crash after"
+	ambiguous   = "ambiguous"
+)
+
+var crashModes = []string{crashBefore, crashAfter, ambiguous}
+
+// host is the process around engine one until that crashes, and around engine
+// two from then on.
+type host struct {
+	*world
+	feed     *feed
+	rec      *recorder
+	plan     *faulty.Plan
+	one, two *fleet.Engine
+	crashed  chan struct{}
+}
+
+func newHost(w *world, k int, mode string) *host {
+	h := &host{world: w, rec: newRecorder(w.fleet), crashed: make(chan struct{})}
+	var once sync.Once
+	h.plan = faulty.NewPlan(func(c faulty.Call) faulty.Fault {
+		switch {
+		case c.Write != k || k == 0:
+			return faulty.Fault{}
+		case mode == ambiguous:
+			return faulty.After(nil)
+		}
+		once.Do(func() { close(h.crashed) })
+		if mode == crashAfter {
+			return faulty.Fault{Crash: true, After: faulty.ErrCrashed}
+		}
+		return faulty.Fault{Crash: true}
+	})
+	h.one = w.newEngine(fleet.Config{Name: "one", Store: h.plan.Store(w.store), Dialer: h.plan.Dialer(h.rec.dialer("one"))})
+	h.two = w.newEngine(fleet.Config{Name: "two", Dialer: h.rec.dialer("two")})
+	return h
+}
+
+// live runs engine one, and engine two when that has crashed.
+func (h *host) live() (stop func()) {
+	ctx, cancel := context.WithCancel(h.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		first := running(h.t, h.one)
+		select {
+		case <-h.crashed:
+			first()
+			second := running(h.t, h.two)
+			<-ctx.Done()
+			second()
+		case <-ctx.Done():
+			first()
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// do asks something of the engine that lives, again and again with the same
+// arguments until it has happened.
+func (h *host) do(what string, ask func(context.Context, *fleet.Engine) error) {
+	h.t.Helper()
+	var err error
+	for range 10 {
+		e := h.one
+		select {
+		case <-h.crashed:
+			e = h.two
+		default:
+		}
+		if err = ask(h.t.Context(), e); err == nil {
+			return
+		}
+	}
+	h.t.Fatalf("%s: %v", what, err)
+}
+
+func (h *host) declare(p fleet.Placement) {
+	h.do("PutPlacement", func(ctx context.Context, e *fleet.Engine) error { return e.PutPlacement(ctx, p) })
+}
+
+func (h *host) capture(placement string, index int) {
+	h.do("Capture", func(ctx context.Context, e *fleet.Engine) error {
+		s, err := e.Capture(ctx, placement)
+		if err == nil && s.Index != index {
+			h.t.Errorf("snapshot %d was taken, want %d", s.Index, index)
+		}
+		return err
+	})
+}
+
+func (h *host) create(spec fleet.RunSpec) {
+	h.do("CreateRun", func(ctx context.Context, e *fleet.Engine) error {
+		_, err := e.CreateRun(ctx, spec)
+		if errors.Is(err, backend.ErrConflict) && strings.Contains(err.Error(), "exists already") {
+			return nil
+		}
+		return err
+	})
+}
+
+// approve answers a request. A repeated answer finds the request gone if the
+// first one got through.
+func (h *host) approve(run, request string) {
+	failed := false
+	h.do("Decide", func(ctx context.Context, e *fleet.Engine) error {
+		err := e.Decide(ctx, run, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, ID: "approve-" + run})
+		if failed && errors.Is(err, backend.ErrNotFound) {
+			return nil
+		}
+		failed = err != nil
+		return err
+	})
+}
+
+func (h *host) command(run string, c stages.Command) {
+	h.do("Command", func(ctx context.Context, e *fleet.Engine) error { return e.Command(ctx, run, c) })
+}
+
+var tutorialStory = story{
+	placement: "example-placement",
+	runs:      []string{"example-run", "example-run-2"},
+	build:     newWorld,
+	tell: func(h *host) {
+		h.declare(tutorialPlacement())
+		h.capture("example-placement", 0)
+		h.put("value2")
+		h.capture("example-placement", 1)
+		h.create(fleet.RunSpec{Name: "example-run", Placement: "example-placement", Index: new(1), Strategy: tutorialStrategy()})
+		h.approve("example-run", h.feed.of("example-run", stages.ApprovalRequested).Request)
+		h.feed.end("example-run")
+		h.create(fleet.RunSpec{Name: "example-run-2", Placement: "example-placement", Index: new(0), Strategy: tutorialStrategy()})
+		h.approve("example-run-2", h.feed.of("example-run-2", stages.ApprovalRequested).Request)
+		h.feed.end("example-run-2")
+	},
+	touches: func(change) bool { return false },
+}
+
+func (w *world) put(value string) {
+	w.t.Helper()
+	if err := w.source.Put(configMap("test-cm", value)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// longWorld has three stages of ten clusters, of which one in each refuses the
+// first attempt at value2, and s1-05 every attempt.
+func longWorld(t *testing.T) *world {
+	w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
+	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "value1"))
+	for s := 1; s <= 3; s++ {
+		for i := range 10 {
+			name := fmt.Sprintf("s%d-%02d", s, i)
+			c := w.fleet.Add(placement.Cluster{Name: name, Labels: map[string]string{"stage": fmt.Sprint(s)}})
+			switch {
+			case name == "s1-05":
+				refuse(c, 99)
+			case i == 3:
+				refuse(c, 1)
+			}
+		}
+	}
+	return w
+}
+
+// refuse makes the first attempts at value2 fail on a cluster.
+func refuse(c *memory.Cluster, attempts int) {
+	c.Refuse(func(obj *unstructured.Unstructured) error {
+		value, _, _ := unstructured.NestedString(obj.Object, "data", "key")
+		if value == "value2" && ledgerOf(c, "web").Attempt <= attempts {
+			return errors.New("not admitted")
+		}
+		return nil
+	})
+}
+
+func longStrategy() stages.Strategy {
+	four, one := intstr.FromInt32(4), intstr.FromInt32(1)
+	stage := func(n string, after ...stages.Task) stages.Stage {
+		return stages.Stage{
+			Name: "s" + n, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": n}},
+			MaxConcurrency: &four, MaxFailures: &one, After: after,
+		}
+	}
+	return stages.Strategy{
+		Name: "long", Attempts: 3, Backoff: time.Second, MaxBackoff: 5 * time.Second,
+		Stages: []stages.Stage{
+			stage("1", stages.Task{Type: stages.TimedWait, Wait: time.Minute}),
+			stage("2", stages.Task{Type: stages.Approval}),
+			stage("3"),
+		},
+	}
+}
+
+func web() fleet.Placement {
+	return fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}}}
+}
+
+var longStory = story{
+	placement: "web",
+	runs:      []string{"forth", "back"},
+	build:     longWorld,
+	tell: func(h *host) {
+		h.declare(web())
+		h.capture("web", 0)
+		h.put("value2")
+		h.create(fleet.RunSpec{Name: "forth", Placement: "web", Strategy: longStrategy()})
+		h.feed.await("a cluster of s2 is done", func(ev stages.Event) bool {
+			return ev.Run == "forth" && ev.Stage == "s2" && ev.Type == stages.ClusterCompleted
+		})
+		h.command("forth", stages.Command{ID: "stop-it", Verb: stages.Stop})
+		h.feed.of("forth", stages.RunStopped)
+		h.command("forth", stages.Command{ID: "go-on", Verb: stages.Start})
+		h.approve("forth", h.feed.of("forth", stages.ApprovalRequested).Request)
+		h.feed.end("forth")
+		h.create(fleet.RunSpec{Name: "back", Placement: "web", Index: new(0), Strategy: longStrategy()})
+		h.approve("back", h.feed.of("back", stages.ApprovalRequested).Request)
+		h.feed.end("back")
+	},
+	// The next run takes over what the failed attempts left open.
+	touches: func(c change) bool { return c.Cluster == "s1-05" || strings.HasSuffix(c.Cluster, "3") },
+}
+
+// ending is what must be the same however often somebody crashes.
+type ending struct {
+	members  map[string][]string
+	outcomes []map[string]any
+	names    []string
+	indexes  []int
+	writes   int
+}
+
+// play tells a story with the kth write going wrong, and checks what must hold
+// in any case.
+func (s story) play(t *testing.T, k int, mode string) (end ending) {
+	h := newHost(s.build(t), k, mode)
+	h.feed = h.follow()
+	defer h.feed.stop()
+	stop := h.live()
+	s.tell(h)
+	settle()
+	stop()
+	h.tidy()
+	s.checkEvents(h)
+	s.checkChanges(h)
+	observer := h.newEngine(fleet.Config{Name: "observer"})
+	for _, run := range s.runs {
+		end.outcomes = append(end.outcomes, h.outcome(run))
+	}
+	snapshots, err := observer.Snapshots(t.Context(), s.placement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sn := range snapshots {
+		end.indexes = append(end.indexes, sn.Index)
+	}
+	end.members, end.writes = h.members(), h.plan.Writes()
+	return end
+}
+
+// settle waits until the engines have nothing more to do about what ended.
+func settle() {
+	time.Sleep(time.Minute)
+	synctest.Wait()
+}
+
+// checkEvents checks that the journal tells everything once.
+func (s story) checkEvents(h *host) {
+	t := h.t
+	once := map[string]int{}
+	taken := map[string]int64{}
+	events := h.past(7)
+	for _, ev := range events {
+		switch ev.Type {
+		case stages.ClusterCompleted, stages.ClusterFailed, stages.ClusterSkipped:
+			once[ev.Run+" end of "+ev.Cluster]++
+		case stages.ClusterStarted, stages.ClusterApplied:
+			once[fmt.Sprint(ev.Run, " ", ev.Type, " ", ev.Cluster, ev.Attempt)]++
+		case stages.ApprovalRequested:
+			once[fmt.Sprint(ev.Run, " ", ev.Type, " ", ev.Request, ev.Attempt)]++
+		case stages.ApprovalAccepted, stages.RunStarted, stages.RunCompleted, stages.RunCreated, stages.RunResumed:
+			once[fmt.Sprint(ev.Run, " ", ev.Type, " ", ev.Stage)]++
+		case stages.RunTaken:
+			if ev.Epoch <= taken[ev.Run] {
+				t.Errorf("run %s was taken at epoch %d after %d", ev.Run, ev.Epoch, taken[ev.Run])
+			}
+			taken[ev.Run] = ev.Epoch
+		case stages.SnapshotTaken:
+			once[fmt.Sprint(ev.Type, *ev.Index)]++
+		case stages.CommandRefused:
+			if ev.Command == string(stages.Supersede) {
+				continue // the next run was made before this one had left the line
+			}
+			t.Errorf("refused: %s %s\n%s", ev.Command, line(ev), strings.Join(ofRun(events, ev.Run), "\n"))
+		}
+	}
+	for what, n := range once {
+		if n != 1 {
+			t.Errorf("%d times in the journal: %s", n, what)
+		}
+	}
+	for _, run := range s.runs {
+		for c := range h.fleet.Clusters(t.Context()) {
+			if once[run+" end of "+c.Name] == 0 {
+				t.Errorf("run %s does not tell the end of cluster %s", run, c.Name)
+			}
+		}
+		if d := cmp.Diff(ofRun(events, run), ofRun(h.feed.drain(), run)); d != "" {
+			t.Errorf("read from cursors and followed (-cursors +followed):\n%s", d)
+		}
+	}
+}
+
+// drain takes what was told and not awaited.
+func (f *feed) drain() []stages.Event {
+	for {
+		synctest.Wait()
+		select {
+		case ev := <-f.more:
+			f.events = append(f.events, ev)
+		default:
+			return f.events
+		}
+	}
+}
+
+// checkChanges checks that no member was changed twice for the same attempt.
+func (s story) checkChanges(h *host) {
+	seen := map[string]change{}
+	crashed := false
+	select {
+	case <-h.crashed:
+		crashed = true
+	default:
+	}
+	for _, c := range h.rec.all() {
+		switch c.Op {
+		case "write", "delete":
+			key := fmt.Sprint(c.Op, c.Cluster, c.Object, c.At.Run, c.At.Attempt)
+			if first, twice := seen[key]; twice {
+				h.t.Errorf("%s, and before %s", c, first)
+			}
+			seen[key] = c
+		case "touch":
+			if !crashed && !s.touches(c) {
+				h.t.Errorf("nobody took over: %s", c)
+			}
+		}
+	}
+}
+
+// check compares a story in which something goes wrong with one in which
+// nothing does.
+func (s story) check(t *testing.T, want ending, k int, mode string) {
+	synctest.Test(t, func(t *testing.T) {
+		defer func() {
+			if t.Failed() {
+				t.Logf("in: %s write %d", mode, k)
+			}
+		}()
+		got := s.play(t, k, mode)
+		if d := cmp.Diff(want.members, got.members); d != "" {
+			t.Errorf("members (-want +got):\n%s", d)
+		}
+		if d := cmp.Diff(want.outcomes, got.outcomes); d != "" {
+			t.Errorf("runs (-want +got):\n%s", d)
+		}
+		if d := cmp.Diff(want.indexes, got.indexes); d != "" {
+			t.Errorf("snapshots (-want +got):\n%s", d)
+		}
+	})
+}
+
+// undisturbed tells the story without a crash.
+func (s story) undisturbed(t *testing.T) (want ending) {
+	synctest.Test(t, func(t *testing.T) { want = s.play(t, 0, "") })
+	return want
+}
+
+// checkAll checks every crash in ks, in parallel.
+func (s story) checkAll(t *testing.T, want ending, ks []int) {
+	for _, mode := range crashModes {
+		for part := range slices.Chunk(ks, max(1, (len(ks)+3)/4)) {
+			t.Run(fmt.Sprintf("%s/%d", mode, part[0]), func(t *testing.T) {
+				t.Parallel()
+				for _, k := range part {
+					if s.check(t, want, k, mode); t.Failed() {
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// The tutorial, with a crash before and after every write, and with every write
+// ambiguous.
+func TestCrashAtEveryWriteOfTheTutorial(t *testing.T) {
+	t.Parallel()
+	want := tutorialStory.undisturbed(t)
+	t.Logf("%d writes", want.writes)
+	tutorialStory.checkAll(t, want, upTo(want.writes))
+}
+
+// A run of three stages of ten clusters, with failures, a stop, an approval, a
+// wait and a rollback: every 40th write and 15 random ones; with SLIPWAY_SOAK=1
+// every write.
+func TestCrashInALongRun(t *testing.T) {
+	t.Parallel()
+	want := longStory.undisturbed(t)
+	t.Logf("%d writes", want.writes)
+	ks := upTo(want.writes)
+	if !soak() {
+		r := rand.New(rand.NewPCG(1, 40))
+		ks = slices.DeleteFunc(ks, func(k int) bool { return k%40 != 0 })
+		for range 15 {
+			ks = append(ks, 1+r.IntN(want.writes))
+		}
+	}
+	longStory.checkAll(t, want, ks)
+}
+
+func upTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i + 1
+	}
+	return out
+}

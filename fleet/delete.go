@@ -1,0 +1,119 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// DeleteRun deletes a run, whatever its state, and gives its placement free. An
+// engine that drives it is fenced; what is in flight to clusters is left as it
+// is, and the next run sees to it. It cannot be undone. A run whose record is
+// damaged can be deleted, one that a newer version wrote cannot.
+//
+// After an error it may be called again, and ends what it had begun.
+func (e *Engine) DeleteRun(ctx context.Context, name string) error {
+	r, placement, err := e.deleteRecord(ctx, name)
+	if err != nil {
+		return err
+	}
+	known := false
+	rec, err := e.updatePlacement(ctx, placement, func(rec *placementRecord) ([]stages.Event, error) {
+		if known = rec.hasRun(r.UID); !known {
+			return nil, errUnchanged
+		}
+		rec.drop(func(other runEntry) bool { return other.UID == r.UID })
+		rec.trim()
+		return []stages.Event{{Type: stages.RunDeleted, Run: name}}, nil
+	})
+	switch {
+	case isNotFound(err) || err == nil && !known:
+		return e.eraseUnadmitted(ctx, rec, r)
+	case err != nil:
+		return err
+	}
+	e.collect(ctx, placement)
+	return nil
+}
+
+// deleteRecord deletes the record of a run and returns what is known of it. A
+// run without a record that a placement still knows was half deleted.
+func (e *Engine) deleteRecord(ctx context.Context, name string) (runEntry, string, error) {
+	for {
+		rr, rev, err := e.runAt(ctx, name)
+		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
+			return runEntry{}, "", err
+		}
+		if isNotFound(err) || errors.Is(err, backend.ErrPermanent) {
+			return e.deleteUnreadable(ctx, name, rev, err)
+		}
+		if err != nil {
+			return runEntry{}, "", err
+		}
+		err = e.store.Delete(ctx, runKey(name), rev)
+		if err == nil || isNotFound(err) {
+			return runEntry{Name: name, UID: rr.Run.UID, Plan: rr.Run.Plan}, rr.Run.Placement, nil
+		}
+		if !errors.Is(err, backend.ErrConflict) {
+			return runEntry{}, "", err
+		}
+	}
+}
+
+// deleteUnreadable deletes the record of a run that cannot be read, if there is
+// one, and looks for the placement that knows the run.
+func (e *Engine) deleteUnreadable(ctx context.Context, name string, rev backend.Revision, cause error) (runEntry, string, error) {
+	if rev != "" {
+		if err := e.store.Delete(ctx, runKey(name), rev); err != nil && !isNotFound(err) {
+			return runEntry{}, "", err
+		}
+	}
+	for rec, err := range e.store.List(ctx, "placement/") {
+		if err != nil {
+			return runEntry{}, "", err
+		}
+		var p placementRecord
+		if decodeRecord(rec, &p) != nil {
+			continue
+		}
+		for _, r := range p.Runs {
+			if r.Name == name {
+				return r, p.Placement.Name, nil
+			}
+		}
+	}
+	return runEntry{}, "", cause
+}
+
+// eraseUnadmitted deletes what is stored of a run that its placement does not
+// know, and that nothing refers to.
+func (e *Engine) eraseUnadmitted(ctx context.Context, rec *placementRecord, r runEntry) error {
+	if rec == nil {
+		return e.erase(ctx, r)
+	}
+	_, err := e.updatePlacement(ctx, rec.Placement.Name, func(rec *placementRecord) ([]stages.Event, error) {
+		rec.Retired = append(rec.Retired, r)
+		return nil, nil
+	})
+	if err == nil {
+		e.collect(ctx, rec.Placement.Name)
+	}
+	return err
+}
+
+// erase deletes what is stored of a run besides its plan.
+func (e *Engine) erase(ctx context.Context, r runEntry) error {
+	rr, rev, err := e.runAt(ctx, r.Name)
+	if err == nil && rr.Run.UID == r.UID {
+		err = e.store.Delete(ctx, runKey(r.Name), rev)
+	}
+	if err != nil && !isNotFound(err) && !errors.Is(err, backend.ErrPermanent) {
+		return err
+	}
+	e.discardAll(ctx, "flight/"+r.UID+"/")
+	e.discardAll(ctx, journalPrefix(r.UID))
+	e.discardAll(ctx, commandKey(r.UID, ""))
+	return nil
+}

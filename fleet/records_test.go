@@ -1,0 +1,333 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+var updateGolden = flag.Bool("update-golden", false, "write the golden files of stored records anew")
+
+// goldenRecords are records with every field set, by the name of their file.
+func goldenRecords() map[string]any {
+	out := map[string]any{
+		"placement": goldenPlacement(),
+		"run":       goldenRun(),
+		"flight":    &flightPage{Format: 1, Flights: []stages.Flight{{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, Until: 1700000000002, Message: "not healthy"}}},
+		"journal": &journalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
+			encodeRecord(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
+		}},
+		"roster": &rosterPage{Format: 1, Clusters: []string{"member1", "member2"}},
+	}
+	by := approval.Identity{Name: "ann", Groups: []string{"sre"}}
+	for verb, c := range map[stages.Verb]stages.Command{
+		stages.Start: {}, stages.Stop: {}, stages.Abort: {},
+		stages.Skip:      {Scope: stages.SkipGroup, Name: "canary/eu"},
+		stages.Supersede: {},
+		stages.Decide:    {Decision: &approval.Decision{Verdict: approval.Approve, By: by, At: goldenTime, Comment: "looks fine", Binding: goldenBinding}},
+	} {
+		c.ID, c.Verb, c.By, c.At, c.Message = "id-1", verb, by, goldenTime, "because"
+		out["command-"+strings.ToLower(string(verb))] = &commandRecord{Format: 1, Command: c}
+	}
+	return out
+}
+
+var (
+	goldenTime    = time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
+	goldenBinding = approval.Binding{RunUID: "uid", Stage: "canary", When: approval.After, Attempt: 1, Plan: "plan"}
+	goldenEntry   = stages.Entry{UID: "uid-1", Run: "run-1", Index: 4}
+)
+
+func goldenPlacement() *placementRecord {
+	set := snapshot.Digest([]byte("set"))
+	return &placementRecord{
+		Format: 1, UID: "placement-uid", Epoch: 9, NextIndex: 6,
+		Placement: Placement{
+			Name: "web", Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"}},
+			Policy: placement.Policy{Type: placement.PickAll, Required: []metav1.LabelSelector{{MatchLabels: map[string]string{"env": "prod"}}}},
+			Overrides: []placement.Override{{
+				Name: "o", Namespace: "ns", Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "ConfigMap", Name: "c"}},
+				Rules: []placement.Rule{{
+					ClusterSelector: &placement.ClusterSelector{Terms: []placement.ClusterTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}}},
+					Type:            placement.JSONPatch,
+					Patches:         []placement.Patch{{Op: placement.OpReplace, Path: "/data/k", Value: json.RawMessage(`"v"`)}},
+				}},
+			}},
+			HistoryLimit: 3, RunHistory: 5, Admission: stages.SupersedeActive, AllowCoOwnership: true,
+		},
+		Snapshots: []snapshot.Snapshot{{Placement: "web", Index: 5, Set: set, Overrides: snapshot.Digest(nil), Digest: set, Objects: 2, TakenAt: goldenTime}},
+		Decision:  &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3},
+		InUse:     []int{4, 5}, Whole: new(5), Previous: new(4),
+		Roster: rosterHead{Generation: 2, ID: "roster-id", Pages: 1},
+		Line: stages.Line{
+			Active: &goldenEntry, Waiting: []stages.Entry{{UID: "uid-2", Run: "run-2", Index: 5}},
+			Superseded: []stages.Superseder{{Entry: goldenEntry, By: "run-2"}},
+		},
+		Runs:    []runEntry{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Nth: 1}},
+		Ended:   1,
+		Retired: []runEntry{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Nth: 7}},
+		Journal: journalHead{Events: 17, Tail: "12-tail", First: 12},
+		Sweeps:  3,
+	}
+}
+
+func goldenRun() *runRecord {
+	decision := approval.Decision{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding}
+	return &runRecord{
+		Format: 1, Whole: true, Sweeps: 3, Seq: 42, Flights: []string{"9-41-0", ""},
+		Decision: &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3},
+		Lease:    lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
+		Journal:  journalHead{Events: 3, Tail: "0-tail", First: 1},
+		Run: stages.Run{
+			Name: "run-1", UID: "uid-1", Placement: "web", Plan: "plan", Starter: approval.Identity{Name: "ann", Groups: []string{"sre"}},
+			State: stages.Stopping, Reason: "stopped by bob", Hold: true, Ending: stages.Stopped, Attempt: 2,
+			Now: 5, Created: 1, Started: 2, Ended: 4, StopAt: 6, Stage: 1,
+			Stages: []stages.StageRun{{
+				State: stages.Running, Reached: 1, Started: 2, Done: 3, Ended: 4,
+				Groups: []stages.GroupRun{{Next: 4, Completed: 1, Failed: 2, Skipped: 1}},
+				Gates: []stages.Gate{{
+					When: approval.After, Type: stages.Approval, State: stages.Failed, Opened: 3, Until: 4, Attempt: 1,
+					Decisions: []approval.Decision{decision}, Ended: 4,
+				}},
+				SkipGates: true, SkipWait: true,
+			}},
+			Waiting:    []stages.Yielded{{Pos: 1, Attempt: 2, Since: 3, NotYet: 4, Message: "unreachable"}},
+			Exceptions: []stages.Exception{{First: 2, Last: 3, State: stages.Skipped, Gone: true, Attempts: 2, Reason: "removed"}},
+			Seen:       []string{"id-1"},
+		},
+	}
+}
+
+// Every stored record has exactly the bytes of its golden file, with every
+// field set, and comes back from them.
+func TestGoldenRecords(t *testing.T) {
+	for name, rec := range goldenRecords() {
+		t.Run(name, func(t *testing.T) {
+			if at := unset(reflect.ValueOf(rec), name); at != "" && !strings.HasPrefix(name, "command-") && name != "journal" {
+				t.Errorf("%s is not set: the golden file proves nothing about it", at)
+			}
+			file := filepath.Join("testdata", "golden", name+".json")
+			got := append(encodeRecord(rec), '\n')
+			if *updateGolden {
+				if err := os.WriteFile(file, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("the encoding changed:\n got %s\nwant %s", got, want)
+			}
+			back := reflect.New(reflect.TypeOf(rec).Elem()).Interface()
+			if err := decodeRecord(backend.Record{Key: name, Value: bytes.TrimSpace(want)}, back); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(rec, back, cmp.Exporter(func(reflect.Type) bool { return true })); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// unset returns the path of a field that is zero and would not be noticed if
+// it were not stored, or "". Run.Flights is stored in pages, and of selectors
+// only some fields may be set together.
+func unset(v reflect.Value, at string) string {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			return at
+		}
+		return unset(v.Elem(), at)
+	case reflect.Slice:
+		if v.Len() == 0 {
+			return at
+		}
+		return unset(v.Index(0), at+"[0]")
+	case reflect.Struct:
+		if strings.HasPrefix(v.Type().PkgPath(), "k8s.io/") || v.Type() == reflect.TypeFor[time.Time]() {
+			return ""
+		}
+		for i := range v.NumField() {
+			f := v.Type().Field(i)
+			if f.Tag.Get("json") == "-" || excused[v.Type().Name()+"."+f.Name] {
+				continue
+			}
+			if p := unset(v.Field(i), at+"."+f.Name); p != "" {
+				return p
+			}
+		}
+		return ""
+	default:
+		if v.IsZero() {
+			return at
+		}
+		return ""
+	}
+}
+
+// excused are fields that exclude another one which is set, or that are set in
+// an element that is not looked at.
+var excused = map[string]bool{"Selector.LabelSelector": true, "Policy.ClusterNames": true, "ObjectSelector.Group": true, "Identity.Groups": true}
+
+// A lease is free for others once it has run out and the skew has passed.
+func TestLeaseIsFree(t *testing.T) {
+	until := time.UnixMilli(1700000000000)
+	held := lease{Holder: "a", Epoch: 1, Until: stages.At(until)}
+	for _, c := range []struct {
+		lease lease
+		now   time.Time
+		want  bool
+	}{
+		{lease{}, until, true},
+		{held, until, false},
+		{held, until.Add(2 * time.Second), false},
+		{held, until.Add(2*time.Second + time.Millisecond), true},
+	} {
+		if got := c.lease.freeAt(c.now, 2*time.Second); got != c.want {
+			t.Errorf("%+v at %v: free %v, want %v", c.lease, c.now, got, c.want)
+		}
+	}
+}
+
+// reseal gives a record that was edited the checksum that it would have.
+func reseal(value []byte) []byte {
+	rest := value[sealLen:]
+	return append(seal(rest), rest...)
+}
+
+// A record of a newer format is refused as such, whatever else is in it; every
+// other record that is not exactly one of this format is an error that names
+// its key.
+func TestRecordsThatAreRefused(t *testing.T) {
+	for name, rec := range goldenRecords() {
+		good := encodeRecord(rec)
+		into := func() any { return reflect.New(reflect.TypeOf(rec).Elem()).Interface() }
+		newer := bytes.Replace(good, []byte(`"format":1,`), []byte(`"format":2,"unheard":{},`), 1)
+		var format *stages.FormatError
+		if err := decodeRecord(backend.Record{Key: "k/" + name, Value: newer}, into()); !errors.As(err, &format) || format.Have != 2 || format.Want != 1 || format.Record != "k/"+name {
+			t.Errorf("%s of a newer format: %v", name, err)
+		}
+		for what, value := range map[string][]byte{
+			"an unknown field":     reseal(bytes.Replace(good, []byte(`"format":1,`), []byte(`"format":1,"unheard":0,`), 1)),
+			"no format":            reseal(bytes.Replace(good, []byte(`"format":1,`), nil, 1)),
+			"format 0":             reseal(bytes.Replace(good, []byte(`"format":1,`), []byte(`"format":0,`), 1)),
+			"half of it":           good[:len(good)/2],
+			"nothing":              nil,
+			"null":                 []byte("null"),
+			"a list":               []byte("[]"),
+			"twice":                append(append([]byte{}, good...), good...),
+			"another type":         reseal(bytes.Replace(good, []byte(`"format":1,`), []byte(`"format":1,"run":[7],"placement":[7],"flights":7,"events":7,"clusters":7,"command":7,`), 1)),
+			"without its checksum": append([]byte("{"), good[sealLen:]...),
+		} {
+			err := decodeRecord(backend.Record{Key: "k/" + name, Value: value}, into())
+			if !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "k/"+name) {
+				t.Errorf("%s, %s: %v, want a permanent error that names the key", name, what, err)
+			}
+		}
+	}
+}
+
+// Threat T5: no record with one bit flipped is taken for a record.
+func TestT5FlippedBitsInRecords(t *testing.T) {
+	flipped := 0
+	for name, rec := range goldenRecords() {
+		good := encodeRecord(rec)
+		for bit := range 8 * len(good) {
+			bad := bytes.Clone(good)
+			bad[bit/8] ^= 1 << (bit % 8)
+			back := reflect.New(reflect.TypeOf(rec).Elem()).Interface()
+			if err := decodeRecord(backend.Record{Key: name, Value: bad}, back); err == nil {
+				t.Errorf("%s with bit %d flipped is read: %s", name, bit, bad)
+			}
+			flipped++
+		}
+	}
+	t.Logf("%d records with a bit flipped", flipped)
+}
+
+// What decodes encodes to a record that decodes to the same.
+func FuzzDecodeRecord(f *testing.F) {
+	kinds := []func() any{
+		func() any { return new(placementRecord) }, func() any { return new(runRecord) }, func() any { return new(flightPage) },
+		func() any { return new(journalPage) }, func() any { return new(rosterPage) }, func() any { return new(commandRecord) },
+	}
+	for _, rec := range goldenRecords() {
+		f.Add(encodeRecord(rec)[sealLen:])
+	}
+	f.Fuzz(func(t *testing.T, rest []byte) {
+		for _, kind := range kinds {
+			_ = decodeRecord(backend.Record{Key: "k", Value: rest}, kind())
+			rec := kind()
+			if decodeRecord(backend.Record{Key: "k", Value: append(seal(rest), rest...)}, rec) != nil {
+				continue
+			}
+			if b := encodeRecord(rec); b == nil || decodeRecord(backend.Record{Key: "k", Value: b}, kind()) != nil {
+				t.Errorf("%s is read, and written as %s", rest, b)
+			}
+		}
+	})
+}
+
+// A placement's record stays small, however many runs there were and however
+// many clusters there are.
+func TestPlacementRecordStaysSmall(t *testing.T) {
+	rec := goldenPlacement()
+	rec.Placement.HistoryLimit, rec.Placement.RunHistory = 0, 0
+	rec.Snapshots, rec.Runs, rec.Retired, rec.InUse, rec.Previous = nil, nil, nil, []int{}, nil
+	last := 0
+	for i := range 1000 {
+		digest := snapshot.Digest([]byte(fmt.Sprint(i)))
+		rec.Snapshots = append(rec.Snapshots, snapshot.Snapshot{Placement: "web", Index: i, Set: digest, Overrides: digest, Digest: digest, Objects: 1000, TakenAt: goldenTime})
+		rec.Runs = append(rec.Runs, runEntry{Name: fmt.Sprintf("a-rather-long-name-of-a-run-%d", i), UID: newUID(), Index: i, Plan: digest, Ended: stages.Completed})
+		rec.InUse = []int{i}
+		rec.trim()
+		last = max(last, len(encodeRecord(rec)))
+		rec.Retired = nil
+	}
+	if len(rec.Runs) != runHistoryKept || len(rec.Snapshots) != snapshot.DefaultLimit {
+		t.Errorf("%d runs and %d snapshots are kept", len(rec.Runs), len(rec.Snapshots))
+	}
+	if last > 32<<10 {
+		t.Errorf("the record has %d bytes", last)
+	}
+	t.Logf("at most %d bytes after 1000 runs", last)
+	rec.Placement.RunHistory = maxRunHistory
+	for i := range maxRunHistory {
+		rec.Runs = append(rec.Runs, runEntry{Name: strings.Repeat("n", 63), UID: newUID(), Index: 9999, Plan: snapshot.Digest([]byte(fmt.Sprint(i))), Ended: stages.Superseded})
+	}
+	rec.trim()
+	if n := len(encodeRecord(rec)); n > 200<<10 {
+		t.Errorf("with the largest RunHistory the record has %d bytes", n)
+	}
+}
+
+// The clusters that may hold something are stored in pages of bounded size.
+func TestRosterIsPaged(t *testing.T) {
+	page := rosterPage{Format: 1}
+	for i := range rosterPerPage {
+		page.Clusters = append(page.Clusters, fmt.Sprintf("%0*d", 63, i))
+	}
+	if n := len(encodeRecord(page)); n > 128<<10 {
+		t.Errorf("a page of the roster has %d bytes", n)
+	}
+}

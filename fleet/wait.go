@@ -1,0 +1,80 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Wait returns the status of a run once it has ended and has given its
+// placement free. It follows the store, so another engine may drive the run,
+// and it rides out a store that fails for a while. A failed run has ended,
+// also one that could be started again.
+//
+// The error is ctx's, or matches backend.ErrNotFound when there is no such run
+// or it is deleted meanwhile, even if another one is given its name.
+func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
+	w := waiter{e: e, run: run}
+	for pause := e.cfg.Poll; ; pause = min(2*pause, 10*e.cfg.Poll) {
+		done, err := w.watch(ctx)
+		switch {
+		case done:
+			return e.Status(ctx, run)
+		case ctx.Err() != nil:
+			return Status{}, ctx.Err()
+		case isLasting(err):
+			return Status{}, err
+		}
+		if !sleep(ctx, pause) {
+			return Status{}, ctx.Err()
+		}
+	}
+}
+
+// isLasting tells that an error of a record will not go away by itself.
+func isLasting(err error) bool {
+	newer := (*stages.FormatError)(nil)
+	return isNotFound(err) || errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer)
+}
+
+// waiter waits for the end of a run.
+type waiter struct {
+	e        *Engine
+	run, uid string
+}
+
+// watch returns when the run has ended, or with an error, or when it can no
+// longer be watched.
+func (w *waiter) watch(ctx context.Context) (bool, error) {
+	if done, err := w.ended(ctx); done || err != nil {
+		return done, err
+	}
+	for c, err := range backend.Watch(ctx, w.e.store, runKey(w.run), w.e.cfg.Poll) {
+		if err != nil {
+			return false, err
+		}
+		if c.Key != runKey(w.run) {
+			continue
+		}
+		if done, err := w.ended(ctx); done || err != nil {
+			return done, err
+		}
+	}
+	return false, nil
+}
+
+func (w *waiter) ended(ctx context.Context) (bool, error) {
+	rr, _, err := w.e.runAt(ctx, w.run)
+	if err != nil {
+		return false, err
+	}
+	if w.uid == "" {
+		w.uid = rr.Run.UID
+	}
+	if rr.Run.UID != w.uid {
+		return false, &NotFoundError{Kind: "run", Name: w.run, Hint: "it was deleted, and another one has its name"}
+	}
+	return rr.Run.IsEnded() && rr.Lease.Holder == "", nil
+}

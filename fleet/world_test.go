@@ -1,0 +1,389 @@
+package fleet_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// soak tells whether the long versions of the tests are asked for.
+func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
+
+// newEngine returns an engine on the world's inventory and source.
+func (w *world) newEngine(cfg fleet.Config) *fleet.Engine {
+	w.t.Helper()
+	if cfg.Store == nil {
+		cfg.Store = w.store
+	}
+	if cfg.Inventory == nil {
+		cfg.Inventory = w.fleet
+	}
+	if cfg.Dialer == nil {
+		cfg.Dialer = w.fleet
+	}
+	cfg.Source = w.source
+	e, err := fleet.New(cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+// running drives runs with e until the function that it returns is called,
+// which waits until e has ended.
+func running(t *testing.T, e *fleet.Engine) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	stopped := false
+	return func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		<-done
+	}
+}
+
+// feed follows all events of a store from the beginning.
+type feed struct {
+	t      *testing.T
+	events []stages.Event
+	more   chan stages.Event
+	stop   context.CancelFunc
+}
+
+func (w *world) follow() *feed {
+	e := w.newEngine(fleet.Config{Name: "observer"})
+	f, err := e.Follow("", "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	fd := &feed{t: w.t, more: make(chan stages.Event), stop: cancel}
+	go func() {
+		defer close(fd.more)
+		for ev, err := range f.Events(ctx) {
+			if err != nil {
+				return
+			}
+			select {
+			case fd.more <- ev:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return fd
+}
+
+// patience is how long a test waits for what must happen.
+const patience = 6 * time.Hour
+
+// await returns the first event that matches, of those that have happened or
+// will.
+func (f *feed) await(what string, match func(stages.Event) bool) stages.Event {
+	f.t.Helper()
+	if i := slices.IndexFunc(f.events, match); i >= 0 {
+		return f.events[i]
+	}
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for {
+		select {
+		case ev, ok := <-f.more:
+			if !ok {
+				f.t.Fatalf("the events ended before %s:\n%s", what, f)
+			}
+			f.events = append(f.events, ev)
+			if match(ev) {
+				return ev
+			}
+		case <-late.C:
+			f.t.Fatalf("no event for %v: %s; there were\n%s", patience, what, f)
+		}
+	}
+}
+
+// of waits for an event of a run.
+func (f *feed) of(run string, types ...stages.EventType) stages.Event {
+	f.t.Helper()
+	return f.await(fmt.Sprintf("%v of run %s", types, run), func(ev stages.Event) bool {
+		return ev.Run == run && slices.Contains(types, ev.Type)
+	})
+}
+
+var endings = []stages.EventType{stages.RunCompleted, stages.RunFailed, stages.RunAborted, stages.RunSuperseded}
+
+// end waits for the end of a run.
+func (f *feed) end(run string) stages.Event {
+	f.t.Helper()
+	return f.of(run, endings...)
+}
+
+func (f *feed) String() string {
+	var b strings.Builder
+	for _, ev := range f.events {
+		fmt.Fprintln(&b, line(ev))
+	}
+	return b.String()
+}
+
+func line(ev stages.Event) string {
+	return strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %s %s %d %d %s", ev.Time.Format("15:04:05.000"), ev.Type, ev.Run, ev.Stage, ev.Cluster, ev.By, ev.Attempt, ev.Epoch, ev.Message)), " ")
+}
+
+// change is an effective write to a member.
+type change struct {
+	By, Cluster, Object string
+	// Op is write, touch, delete or ledger.
+	Op string
+	// At is the ledger that the write was made under, Was the one before a
+	// write of the ledger.
+	At, Was memberLedger
+	When    time.Time
+}
+
+func (c change) String() string {
+	return fmt.Sprintf("%s by %s: %s of %s on %s, run %s attempt %d epoch %d", c.When.Format("15:04:05.000"), c.By, c.Op, c.Object, c.Cluster, c.At.Run, c.At.Attempt, c.At.Epoch)
+}
+
+// memberLedger is what a test needs of a ledger.
+type memberLedger struct {
+	Run      string `json:"run"`
+	Attempt  int    `json:"attempt"`
+	Epoch    int64  `json:"epoch"`
+	Touch    int64  `json:"touch"`
+	Phase    string `json:"phase"`
+	Revision string `json:"revision"`
+	Target   string `json:"target"`
+}
+
+// recorder notes what really changes on the members and who does it. Calls of
+// one cluster go through one after the other.
+type recorder struct {
+	fleet   *memory.Fleet
+	lock    chan struct{}
+	changes []change
+}
+
+func newRecorder(f *memory.Fleet) *recorder { return &recorder{fleet: f, lock: make(chan struct{}, 1)} }
+
+func (r *recorder) dialer(by string) backend.Dialer {
+	return backend.DialerFunc(func(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
+		conn, err := r.fleet.Dial(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return &recorderConn{conn.(backend.ConnWatcher), r, by, r.fleet.Cluster(c.Name)}, nil
+	})
+}
+
+func (r *recorder) all() []change {
+	r.lock <- struct{}{}
+	defer func() { <-r.lock }()
+	return slices.Clone(r.changes)
+}
+
+type recorderConn struct {
+	backend.ConnWatcher
+	r       *recorder
+	by      string
+	cluster *memory.Cluster
+}
+
+func (c *recorderConn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	id := snapshot.IDOf(obj)
+	c.r.lock <- struct{}{}
+	defer func() { <-c.r.lock }()
+	before, was := c.get(id), c.ledger(o.Manager)
+	got, err := c.ConnWatcher.Apply(ctx, obj, o)
+	if err == nil && (before == nil || before.GetResourceVersion() != got.GetResourceVersion()) {
+		op := "write"
+		switch {
+		case id.Namespace == "slipway-system" || id.Name == "slipway-system":
+			op = "ledger"
+		case before != nil && reflect.DeepEqual(substance(before), substance(got)):
+			op = "touch"
+		}
+		c.note(op, id, o.Manager, was)
+	}
+	return got, err
+}
+
+func (c *recorderConn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
+	c.r.lock <- struct{}{}
+	defer func() { <-c.r.lock }()
+	was := c.ledger(o.Manager)
+	err := c.ConnWatcher.Delete(ctx, id, o)
+	if err == nil {
+		c.note("delete", id, o.Manager, was)
+	}
+	return err
+}
+
+func (c *recorderConn) note(op string, id snapshot.ID, manager string, was memberLedger) {
+	c.r.changes = append(c.r.changes, change{
+		By: c.by, Cluster: c.cluster.Name(), Object: id.String(), Op: op, At: c.ledger(manager), Was: was, When: time.Now(),
+	})
+}
+
+func (c *recorderConn) get(id snapshot.ID) *unstructured.Unstructured {
+	obj, err := c.cluster.Get(id)
+	if err != nil {
+		return nil
+	}
+	return obj
+}
+
+func (c *recorderConn) ledger(manager string) memberLedger {
+	return ledgerOf(c.cluster, strings.TrimPrefix(manager, "slipway/"))
+}
+
+func ledgerOf(c *memory.Cluster, placement string) (l memberLedger) {
+	obj, err := c.Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "slipway-system", Name: placement})
+	if err != nil {
+		return l
+	}
+	text, _, _ := unstructured.NestedString(obj.Object, "data", "ledger")
+	_ = json.Unmarshal([]byte(text), &l)
+	return l
+}
+
+// substance is an object without what changes although nothing was done to
+// it, and without the mark of a takeover.
+func substance(obj *unstructured.Unstructured) map[string]any {
+	out := obj.DeepCopy()
+	for _, f := range []string{"resourceVersion", "generation", "uid", "creationTimestamp", "managedFields"} {
+		unstructured.RemoveNestedField(out.Object, "metadata", f)
+	}
+	a := out.GetAnnotations()
+	maps.DeleteFunc(a, func(k, _ string) bool { return strings.HasPrefix(k, "epoch.slipway.dev/") })
+	if len(a) == 0 {
+		a = nil
+	}
+	out.SetAnnotations(a)
+	return out.Object
+}
+
+// members tells what every member has: its objects and what its ledgers prove.
+func (w *world) members() map[string][]string {
+	out := map[string][]string{}
+	for c := range w.fleet.Clusters(w.t.Context()) {
+		cluster := w.fleet.Cluster(c.Name)
+		for _, obj := range cluster.List("") {
+			what := any(substance(obj))
+			if obj.GetNamespace() == "slipway-system" {
+				l := ledgerOf(cluster, obj.GetName())
+				l.Epoch, l.Touch = 0, 0
+				what = l
+			}
+			b, err := json.Marshal(what)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			out[c.Name] = append(out[c.Name], string(b))
+		}
+	}
+	return out
+}
+
+// outcome tells what a run came to, without names that are drawn and times.
+func (w *world) outcome(run string) map[string]any {
+	s, err := w.newEngine(fleet.Config{Name: "observer"}).Status(w.t.Context(), run)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	states := map[string]stages.State{}
+	for pos, state := range stages.States(s.Plan, &s.Run) {
+		states[s.Plan.Clusters[pos].Name] = state
+	}
+	gates := []string{}
+	for i, st := range s.Run.Stages {
+		for _, g := range st.Gates {
+			gates = append(gates, fmt.Sprint(s.Plan.Stages[i].Name, g.When, g.Type, g.State, g.Attempt, len(g.Decisions)))
+		}
+	}
+	return map[string]any{
+		"state": s.Run.State, "reason": s.Run.Reason, "plan": s.Plan.Digest, "clusters": states,
+		"gates": gates, "holder": s.Holder, "attempt": s.Run.Attempt,
+	}
+}
+
+// keys returns the keys under a prefix of the store.
+func (w *world) keys(prefix string) []string {
+	var out []string
+	for rec, err := range w.store.List(w.t.Context(), prefix) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		out = append(out, rec.Key)
+	}
+	return out
+}
+
+// tidy checks that nothing is left in the store that runs which have ended
+// needed.
+func (w *world) tidy() {
+	w.t.Helper()
+	for _, prefix := range []string{"flight/", "command/"} {
+		if keys := w.keys(prefix); len(keys) > 0 {
+			w.t.Errorf("left in the store: %v", keys)
+		}
+	}
+}
+
+// past returns all events, read a few at a time from cursors.
+func (w *world) past(atATime int) []stages.Event {
+	e := w.newEngine(fleet.Config{Name: "observer"})
+	cursor, out := "", []stages.Event(nil)
+	for {
+		f, err := e.Follow("", cursor)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		n := 0
+		for ev, err := range f.Past(w.t.Context()) {
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			out, n = append(out, ev), n+1
+			if n == atATime {
+				break
+			}
+		}
+		if n == 0 {
+			return out
+		}
+		cursor = f.Cursor()
+	}
+}
+
+// ofRun returns the events of a run, as text, without that of its creation,
+// which is in the journal of the placement.
+func ofRun(events []stages.Event, run string) []string {
+	var out []string
+	for _, ev := range events {
+		if ev.Run == run && ev.Type != stages.RunCreated {
+			out = append(out, line(ev))
+		}
+	}
+	return out
+}
