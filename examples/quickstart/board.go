@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -179,6 +180,9 @@ func (b *board) hold(m Member) {
 // lines draws the board as it is at now.
 func (b *board) lines(now time.Time, width int) []line {
 	out := []line{nil, b.title(now)}
+	if b.message != "" {
+		out = append(out, line{{plain, "  " + b.message}})
+	}
 	column := 0
 	for i := range b.stages {
 		column = max(column, min(len(b.stages[i].name), 20))
@@ -197,9 +201,6 @@ func (b *board) title(now time.Time) line {
 		l = append(l, span{plain, " for " + seconds(now.Sub(b.started))})
 	default:
 		l = append(l, span{plain, " in " + seconds(b.ended.Sub(b.started))})
-	}
-	if b.message != "" {
-		l = append(l, span{plain, ": " + b.message})
 	}
 	return l
 }
@@ -276,11 +277,11 @@ func (g *boardGate) line(now time.Time) line {
 	case g.wait == 0 && g.mark == asked:
 		text = "approval " + g.text + ", waiting for " + seconds(now.Sub(g.since))
 	case g.wait > 0 && g.mark == busy:
-		text = fmt.Sprintf("wait of %v, %s left", g.wait, seconds(max(0, g.until.Sub(now))))
+		text = fmt.Sprintf("wait of %s, %s left", short(g.wait), seconds(max(0, g.until.Sub(now))))
 	case g.wait > 0 && g.mark == done:
-		text = fmt.Sprintf("waited %v", g.wait)
+		text = "waited " + short(g.wait)
 	case g.wait > 0:
-		text = fmt.Sprintf("wait of %v", g.wait)
+		text = "wait of " + short(g.wait)
 	}
 	return line{g.mark.span(), {plain, " " + text}}
 }
@@ -291,6 +292,17 @@ func seconds(d time.Duration) string {
 		return fmt.Sprintf("%.1fs", max(0, d).Seconds())
 	}
 	return d.Round(time.Second).String()
+}
+
+// short writes a duration the way a person does: 1m, not 1m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, zero) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
 }
 
 // memberTable says what every member held after each run.
@@ -313,10 +325,8 @@ func memberTable(members []Member) []line {
 }
 
 func addNew(list []string, s string) []string {
-	for _, old := range list {
-		if old == s {
-			return list
-		}
+	if slices.Contains(list, s) {
+		return list
 	}
 	return append(list, s)
 }

@@ -69,7 +69,7 @@ func shortenWaits(strategies []stages.Strategy, d time.Duration) (notes []string
 	for _, s := range strategies {
 		for _, st := range s.Stages {
 			for _, was := range append(setWaits(st.Before, d), setWaits(st.After, d)...) {
-				notes = append(notes, fmt.Sprintf("%s, stage %s: waits %v, the file says %v (see -wait)", s.Name, st.Name, d, was))
+				notes = append(notes, fmt.Sprintf("%s, stage %s: waits %s, the file says %s (see -wait)", s.Name, st.Name, short(d), short(was)))
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -34,7 +35,7 @@ func newView(output string, std stdio) (view, prompter) {
 		return jsonLines{std.out}, prompt
 	case "auto":
 		if term, ok := terminalOf(std.out); ok {
-			s := newScreen(std.out, term, std.in)
+			s := newScreen(std.out, term.size, echoes, newPalette(os.Getenv))
 			return s, s
 		}
 	}
@@ -116,7 +117,7 @@ func details(e stages.Event) string {
 	add(e.Command != "", "command=%s", e.Command)
 	add(e.By != "", "by=%s", e.By)
 	add(e.Unchanged, "unchanged")
-	add(!e.Until.IsZero(), "for=%v", e.Until.Sub(e.Time))
+	add(!e.Until.IsZero(), "for=%s", short(e.Until.Sub(e.Time)))
 	add(e.Message != "", "message=%q", e.Message)
 	return strings.Join(out, " ")
 }
@@ -167,7 +168,7 @@ func gateTexts(st *stages.PlannedStage, when approval.When) []string {
 		switch {
 		case g.When != when:
 		case g.Type == stages.TimedWait:
-			out = append(out, fmt.Sprintf("a wait of %v", g.Wait))
+			out = append(out, "a wait of "+short(g.Wait))
 		default:
 			out = append(out, "an approval")
 		}

@@ -23,6 +23,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -82,7 +83,11 @@ func play(ctx context.Context, opt options, std stdio) (left string, err error) 
 	}
 	notes := shortenWaits(docs.Strategies, opt.wait)
 	show, prompt := newView(opt.output, std)
-	defer func() { err = errors.Join(err, show.close()) }()
+	defer func() {
+		if closed := show.close(); err == nil {
+			err = closed
+		}
+	}()
 	for _, n := range notes {
 		if err := show.note(n); err != nil {
 			return nothingLeft, err
@@ -126,8 +131,8 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	flags.SetOutput(out)
 	flags.Usage = func() {}
 	o.output, o.approve = "auto", "auto"
-	flags.Func("o", "what is printed: `auto` draws on a terminal and prints lines elsewhere, text prints\na line for each event, json an object for each event (default auto)", oneOf(&o.output, "auto", "text", "json"))
-	flags.Func("approve", "who approves: `auto`, the program, or ask, you (default auto)", oneOf(&o.approve, "auto", "ask"))
+	flags.Func("o", "the `format`: auto draws on a terminal and prints lines elsewhere, text prints\na line for each event, json an object for each event (default auto)", oneOf(&o.output, "auto", "text", "json"))
+	flags.Func("approve", "`who` approves: auto, the program, or ask, you (default auto)", oneOf(&o.approve, "auto", "ask"))
 	flags.StringVar(&o.dir, "dir", "", "read the YAML files of this `directory` (default: the tutorial's, which are built in)")
 	flags.DurationVar(&o.wait, "wait", 3*time.Second, "how long timed waits last, instead of what the file says; 0 keeps the file's")
 	flags.DurationVar(&o.latency, "latency", 20*time.Millisecond, "how long every call to a member takes")
@@ -137,13 +142,11 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 // oneOf returns the setter of a flag that takes one of a few words.
 func oneOf(value *string, words ...string) func(string) error {
 	return func(s string) error {
-		for _, w := range words {
-			if s == w {
-				*value = s
-				return nil
-			}
+		if !slices.Contains(words, s) {
+			return fmt.Errorf("must be one of %s", strings.Join(words, ", "))
 		}
-		return fmt.Errorf("must be one of %s", strings.Join(words, ", "))
+		*value = s
+		return nil
 	}
 }
 

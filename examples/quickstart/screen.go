@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,7 +15,9 @@ const frame = 100 * time.Millisecond
 
 // The sequences that a terminal acts upon.
 const (
-	hideCursor, showCursor    = "\x1b[?25l", "\x1b[?25h"
+	// A line that is wider than it seems is cut off, not broken, while the
+	// cursor is hidden.
+	hideCursor, showCursor    = "\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h"
 	saveCursor, restoreCursor = "\x1b7", "\x1b8"
 	clearRight, clearBelow    = "\x1b[K", "\x1b[J"
 )
@@ -43,10 +44,9 @@ type screen struct {
 	err     error
 }
 
-func newScreen(out io.Writer, term terminal, in io.Reader) *screen {
-	_, echoes := terminalOf(in)
+func newScreen(out io.Writer, size func() (columns, rows int), echoes bool, p palette) *screen {
 	s := &screen{
-		out: out, size: term.size, echoes: echoes, palette: environmentPalette(),
+		out: out, size: size, echoes: echoes, palette: p,
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
 	s.write(hideCursor)
@@ -152,17 +152,15 @@ func (s *screen) draw() {
 		}
 		return
 	}
-	text := s.back(columns, rows)
+	var over []line
 	for _, lines := range s.over {
-		text += s.text(lines(width), width)
+		over = append(over, lines(width)...)
 	}
-	s.over = nil
-	text += s.text(live, width) + clearBelow
-	s.drawn, s.columns = s.drawn[:0], columns
+	s.write(s.back(columns, rows) + s.text(over, width) + s.text(live, width) + clearBelow)
+	s.over, s.drawn, s.columns = nil, s.drawn[:0], columns
 	for _, l := range live {
 		s.drawn = append(s.drawn, min(width, l.width()))
 	}
-	s.write(text)
 }
 
 // back returns to the first line that was drawn last. A terminal that became
@@ -194,8 +192,8 @@ func (s *screen) text(lines []line, width int) string {
 }
 
 func (s *screen) write(text string) {
-	if _, err := io.WriteString(s.out, text); err != nil {
-		s.err = errors.Join(s.err, err)
+	if _, err := io.WriteString(s.out, text); s.err == nil {
+		s.err = err
 	}
 }
 

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"os"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -62,8 +61,6 @@ func newPalette(getenv func(string) string) palette {
 	return p
 }
 
-func environmentPalette() palette { return newPalette(os.Getenv) }
-
 var markColors = []style{faint, yellow, yellow, green, faint, red}
 
 var colorCodes = map[style]string{bold: "1", faint: "2", red: "31", green: "32", yellow: "33"}
@@ -110,7 +107,7 @@ func printable(r rune) rune {
 func wrap(text string, width int) []line {
 	var out []line
 	current := ""
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		switch {
 		case current == "":
 			current = word

@@ -38,8 +38,9 @@ type tutorial struct {
 }
 
 // newTutorial makes the engine out of its seams. Here they are all in memory;
-// with a durable store, a hub cluster as source and real members everything
-// else in this file stays as it is.
+// with a durable store, a hub cluster as source and real members, what follows
+// stays as it is, but for edit and showMembers: they play the people at the hub
+// and at the members.
 func newTutorial(docs kubefleet.Documents, show view, answer answerer) (*tutorial, error) {
 	t := &tutorial{docs: docs, show: show, answer: answer}
 	i := slices.IndexFunc(docs.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ConfigMap" })
@@ -117,7 +118,10 @@ func (t *tutorial) takeSnapshots(ctx context.Context) error {
 		}
 	}
 	for e, err := range t.events.Past(ctx) {
-		if err := errors.Join(err, t.show.event(e)); err != nil {
+		if err == nil {
+			err = t.show.event(e)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -181,7 +185,10 @@ func (t *tutorial) rollOut(ctx context.Context, name string) error {
 // event is only told once the state it belongs to is stored.
 func (t *tutorial) follow(ctx context.Context, run string) (stages.Event, error) {
 	for e, err := range t.events.Events(ctx) {
-		if err := errors.Join(err, t.show.event(e)); err != nil {
+		if err == nil {
+			err = t.show.event(e)
+		}
+		if err != nil {
 			return e, err
 		}
 		if e.Run != run {
@@ -281,7 +288,7 @@ func awaited(list []stages.Awaited) string {
 	for _, a := range list {
 		switch a.Kind {
 		case stages.AwaitTime:
-			out = append(out, fmt.Sprintf("%s (until %s)", a.Name, clock(a.Until)))
+			out = append(out, fmt.Sprintf("%s (%s, until %s)", a.Name, a.Message, clock(a.Until)))
 		case stages.AwaitDecision:
 			out = append(out, "approval "+a.Name)
 		default:
