@@ -16,9 +16,28 @@ func (s *stepper) advance() bool {
 	case Running:
 		return s.runStage()
 	case Stopping:
+		s.countEnded()
 		s.endStopping()
+	case Stopped:
+		s.countEnded()
 	}
 	return false
+}
+
+// countEnded records when the last cluster of the stage ended while the run is
+// stopped: what waits for that is not to begin with the resume.
+func (s *stepper) countEnded() {
+	st, run, ok := s.stage()
+	if !ok || run.Started == 0 || run.Done != 0 {
+		return
+	}
+	for i := range st.Groups {
+		s.passSkipped(&st.Groups[i], &run.Groups[i])
+	}
+	if s.clustersEnded(st, run) {
+		run.Done = s.now
+		s.changed = true
+	}
 }
 
 // begin starts the run, unless it is held or waits for another one.
@@ -262,6 +281,49 @@ func (s *stepper) unendStage() {
 		st.State = Pending
 	default:
 		st.State = Running
+	}
+}
+
+// retries tells that a Start would try the failed clusters again.
+func (s *stepper) retries() bool {
+	switch s.r.State {
+	case Failed:
+		return true
+	case Stopped, Stopping:
+		return s.p.Strategy.Profile == Workflow
+	default:
+		return false
+	}
+}
+
+// retryFailed lines the failed clusters of the current stage up again.
+func (s *stepper) retryFailed() {
+	st, run, ok := s.stage()
+	if !ok {
+		return
+	}
+	for _, e := range slices.Clone(s.r.Exceptions) {
+		for pos := max(e.First, st.Groups[0].First); e.State == Failed && pos <= min(e.Last, st.end()-1); pos++ {
+			s.unexcept(pos)
+			_, g := s.groupOf(pos)
+			g.Failed--
+			s.r.Waiting = append(s.r.Waiting, Yielded{Pos: pos, Attempt: e.Attempts + 1, Since: s.now})
+			s.reopen(run)
+		}
+	}
+}
+
+// reopen takes back that the clusters of the stage have ended. What was passed
+// after it stays passed; what is still open begins again once they have ended.
+func (s *stepper) reopen(run *StageRun) {
+	run.Done = 0
+	run.Gates = slices.DeleteFunc(run.Gates, func(g Gate) bool {
+		return g.When == approval.After && g.Type == TimedWait && g.State == Pending
+	})
+	for i := range run.Gates {
+		if g := &run.Gates[i]; g.When == approval.After && g.State == Pending {
+			g.State = Failed
+		}
 	}
 }
 

@@ -80,7 +80,13 @@ func (s *stepper) resume(c Command) {
 		s.set(NotStarted, "")
 		return
 	}
-	s.eachFlight(func(f *Flight) { f.Started = s.now })
+	parked := s.r.State == Stopped
+	s.eachFlight(func(f *Flight) {
+		f.Started = s.now
+		if parked {
+			s.doubt(f)
+		}
+	})
 	for i := range s.r.Waiting {
 		s.r.Waiting[i].Since = s.now
 	}
@@ -89,46 +95,6 @@ func (s *stepper) resume(c Command) {
 	s.emit(Event{Type: RunResumed, By: c.By.Name, Attempt: s.r.Attempt})
 	if retry {
 		s.retryFailed()
-		s.rearmGates()
-	}
-}
-
-// retries tells that a Start would try the failed clusters again.
-func (s *stepper) retries() bool {
-	return s.r.State == Failed || s.r.State == Stopped && s.p.Strategy.Profile == Workflow
-}
-
-// retryFailed lines the failed clusters of the current stage up again.
-func (s *stepper) retryFailed() {
-	st, _, ok := s.stage()
-	if !ok || len(st.Groups) == 0 {
-		return
-	}
-	last := st.Groups[len(st.Groups)-1]
-	for _, e := range slices.Clone(s.r.Exceptions) {
-		for pos := max(e.First, st.Groups[0].First); e.State == Failed && pos <= min(e.Last, last.First+last.Len-1); pos++ {
-			s.unexcept(pos)
-			_, g := s.groupOf(pos)
-			g.Failed--
-			s.r.Waiting = append(s.r.Waiting, Yielded{Pos: pos, Attempt: e.Attempts + 1, Since: s.now})
-		}
-	}
-}
-
-// rearmGates opens the rejected gates of the current stage for a new attempt.
-func (s *stepper) rearmGates() {
-	_, st, ok := s.stage()
-	if !ok {
-		return
-	}
-	for i := range st.Gates {
-		switch g := &st.Gates[i]; {
-		case g.State != Failed:
-		case st.SkipGates:
-			s.close(g, Skipped)
-		default:
-			s.openRequest(g)
-		}
 	}
 }
 
@@ -174,6 +140,7 @@ func (s *stepper) ground(f *Flight) {
 	switch s.r.Ending {
 	case Stopped:
 		f.Attempt++
+		s.emitCluster(f.Pos, Event{Type: ClusterPending, Attempt: f.Attempt, Message: f.Message})
 		s.yield(f, 0)
 	case Superseded:
 		s.leave(f, Skipped, s.r.Reason)

@@ -21,7 +21,8 @@
 //     nothing starts in a stage before all earlier stages are done.
 //  3. A cluster completes only on proof from its current attempt: it reports
 //     the revision of the plan, is at least as new as what was applied, and
-//     healthy, for as long as the strategy asks.
+//     healthy, for as long as the strategy asks. What is not known is no
+//     proof.
 //  4. Nothing starts after a stop was committed. Terminal states are terminal.
 //     A gate that was passed stays passed.
 //  5. When more clusters have failed than a budget allows, nothing more

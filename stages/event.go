@@ -46,7 +46,7 @@ const (
 	ApprovalExpired  EventType = "ApprovalExpired"  // Request, Attempt
 
 	ClusterStarted   EventType = "ClusterStarted"   // Attempt
-	ClusterPending   EventType = "ClusterPending"   // Message, Until
+	ClusterPending   EventType = "ClusterPending"   // Attempt that comes next, Message, Until
 	ClusterApplied   EventType = "ClusterApplied"   // Attempt
 	ClusterUnhealthy EventType = "ClusterUnhealthy" // Message; soaking starts again
 	ClusterRetrying  EventType = "ClusterRetrying"  // Attempt, Message, Until

@@ -76,8 +76,13 @@ func (s *stepper) planned(g *Gate) *PlannedGate {
 
 // gatePassed tells whether an open gate lets the run through now.
 func (s *stepper) gatePassed(g *Gate) bool {
-	if g.State != Pending {
-		return g.State != Failed
+	switch g.State {
+	case Pending:
+	case Failed: // rejected, and the run was started again
+		s.openRequest(g)
+		return false
+	default:
+		return true
 	}
 	if g.Type == TimedWait && s.r.Stages[s.r.Stage].SkipWait && g.When == approval.After {
 		s.close(g, Skipped)

@@ -57,8 +57,9 @@ func (s *stepper) note(f *Flight, message string) {
 // pend gives the slot of a cluster that was never reached to the next one.
 func (s *stepper) pend(f *Flight, o *Observation) {
 	f.Message = cut(o.Message)
-	s.emitCluster(f.Pos, Event{Type: ClusterPending, Attempt: f.Attempt, Message: f.Message})
-	s.yield(f, s.backoff(f.Attempt))
+	wait := s.backoff(f.Attempt)
+	s.emitCluster(f.Pos, Event{Type: ClusterPending, Attempt: f.Attempt, Message: f.Message, Until: s.now.Add(wait).Time()})
+	s.yield(f, wait)
 }
 
 // yield takes a cluster out of flight, to be started again.
@@ -225,9 +226,12 @@ func (s *stepper) checkBudget(pos int) {
 	s.fail(over)
 }
 
-// fail ends the run as failed once nothing is in flight.
+// fail ends the run as failed once nothing is in flight. A stop that is under
+// way is not given more time.
 func (s *stepper) fail(reason string) {
-	s.r.StopAt = s.now.Add(s.grace())
+	if s.r.State != Stopping {
+		s.r.StopAt = s.now.Add(s.grace())
+	}
 	s.wind(Failed, reason, "")
 }
 
@@ -280,12 +284,24 @@ func (s *stepper) clocks() {
 			s.overdue(f, deadline)
 		case f.Phase == Soaking && s.now >= f.Until:
 			s.complete(f, false)
-		case f.Phase == BackingOff && s.now >= f.Until:
+		}
+	}
+	s.tryAgain()
+	s.expireWaiting(deadline)
+}
+
+// tryAgain begins the attempts that are due, unless a deadline that has just
+// passed ends the run.
+func (s *stepper) tryAgain() {
+	if s.r.State != Running {
+		return
+	}
+	s.eachFlight(func(f *Flight) {
+		if f.Phase == BackingOff && s.now >= f.Until {
 			f.Attempt, f.Phase, f.Until, f.Sent = f.Attempt+1, Applying, 0, false
 			s.changed = true
 		}
-	}
-	s.expireWaiting(deadline)
+	})
 }
 
 // overdue gives a cluster up that has passed its deadline.
@@ -303,7 +319,7 @@ func (s *stepper) overdue(f *Flight, deadline time.Duration) {
 
 // expireWaiting gives clusters up that could not be reached to be cleaned.
 func (s *stepper) expireWaiting(deadline time.Duration) {
-	if st, _, ok := s.stage(); !ok || !st.Remove {
+	if st, _, ok := s.stage(); !ok || !st.Remove || s.r.State != Running {
 		return
 	}
 	for i := len(s.r.Waiting) - 1; i >= 0; i-- {

@@ -172,7 +172,8 @@ type Flight struct {
 	// finishes, and a failure does not count.
 	Drain   bool    `json:"d,omitempty"`
 	Started Instant `json:"s"`
-	// Until is the end of the soak or of the backoff.
+	// Until is the end of the soak or of the backoff. A cluster that was soaking
+	// and of which nothing is known keeps it while it is Settling.
 	Until Instant `json:"u,omitempty"`
 	// Message is why the last attempt failed or what is not healthy, at most
 	// 256 bytes.

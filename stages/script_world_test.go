@@ -185,9 +185,12 @@ func planText(p *Plan) string {
 		}
 		b.WriteString("\n")
 		for _, g := range st.Groups {
-			b.WriteString("  ")
+			b.WriteString(" ")
+			if g.Len == 0 {
+				b.WriteString(" (no clusters)")
+			}
 			if g.Name != "" {
-				fmt.Fprintf(&b, "%s concurrency=%d failures=%d:", g.Name, g.MaxConcurrency, g.MaxFailures)
+				fmt.Fprintf(&b, " %s concurrency=%d failures=%d:", g.Name, g.MaxConcurrency, g.MaxFailures)
 			}
 			for _, c := range p.Clusters[g.First : g.First+g.Len] {
 				b.WriteString(" " + c.Name)
@@ -327,72 +330,6 @@ func (w *world) auto(a scriptArgs) string {
 		out += eventsText(w.cur.last.Events)
 	}
 	return out + "it does not end\n"
-}
-
-func (w *world) decide(v approval.Verdict, a scriptArgs) string {
-	reqs := Requests(w.cur.plan, &w.cur.r)
-	b := approval.Binding{RunUID: w.cur.r.UID, Stage: a.word(0), When: approval.When(a.get("when", "After")), Attempt: 1, Plan: w.cur.plan.Digest}
-	for _, r := range reqs {
-		if r.Stage == b.Stage && r.When == b.When {
-			b = r.Binding
-		}
-	}
-	if n, err := strconv.Atoi(a.get("attempt", "")); err == nil {
-		b.Attempt = n
-	}
-	b.RunUID = a.get("uid", b.RunUID)
-	b.Plan = a.get("plan", b.Plan)
-	by := approval.Identity{Name: a.get("by", "ann")}
-	if groups := a.get("groups", ""); groups != "" {
-		by.Groups = strings.Split(groups, ",")
-	}
-	d := approval.Decision{Verdict: v, By: by, At: w.now, Binding: b, Comment: a.get("msg", "")}
-	return w.step(Input{Commands: []Command{{ID: w.id(a), Verb: Decide, By: by, Decision: &d}}})
-}
-
-// id is that of the next command, or the one the script gives.
-func (w *world) id(a scriptArgs) string {
-	w.commands++
-	return a.get("id", fmt.Sprintf("c%d", w.commands))
-}
-
-func (w *world) command(name string, a scriptArgs) string {
-	c := Command{ID: w.id(a), By: approval.Identity{Name: a.get("by", "")}, At: w.now, Message: a.get("msg", "")}
-	switch name {
-	case "resume":
-		c.Verb = Start
-	case "stop":
-		c.Verb = Stop
-	case "abort":
-		c.Verb = Abort
-	case "supersede":
-		c.Verb, c.Message = Supersede, a.get("for", "other")
-	case "skip":
-		c.Verb, c.Name = Skip, a.word(1)
-		c.Scope = map[string]Scope{"cluster": SkipCluster, "group": SkipGroup, "stage": SkipStage, "wait": SkipAfterWait}[a.word(0)]
-	}
-	return w.step(Input{Commands: []Command{c}, Blocked: a.get("blocked", "")})
-}
-
-// catchUp plans a run for what this one missed and for what joined=a,b.
-func (w *world) catchUp(a scriptArgs) string {
-	var missed []string
-	for pos, state := range States(w.cur.plan, &w.cur.r) {
-		if state == Skipped || state == Failed {
-			missed = append(missed, w.cur.plan.Clusters[pos].Name)
-		}
-	}
-	joined := map[string]string{}
-	if names := a.get("joined", ""); names != "" {
-		for name := range strings.SplitSeq(names, ",") {
-			joined[name] = w.cur.plan.Snapshot
-		}
-	}
-	t, err := CatchUp(w.cur.plan, missed, joined)
-	if err != nil {
-		return "error: " + err.Error() + "\n"
-	}
-	return w.planTarget(t)
 }
 
 // reloaded is a run as it is after it was stored.

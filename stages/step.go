@@ -77,7 +77,7 @@ func (r *Run) Final(p *Plan) bool {
 	}
 }
 
-// Ended tells that the run does nothing by itself any more and gives its
+// IsEnded tells that the run does nothing by itself any more and gives its
 // placement free.
 func (r *Run) IsEnded() bool {
 	switch r.State {
@@ -169,21 +169,20 @@ func (s *stepper) actions() []Action {
 	if s.r.State != Running && s.r.State != Stopping {
 		return nil
 	}
-	var out []Action
+	out, n := make([]Action, len(s.r.Flights)), 0
 	for i := range s.r.Flights {
 		if f := &s.r.Flights[i]; f.Attempt != 0 && f.Phase != BackingOff {
-			if out == nil {
-				out = make([]Action, 0, len(s.r.Flights))
-			}
-			out = append(out, s.flightAction(f))
+			s.act(&out[n], f)
+			n++
 		}
 	}
-	return s.asks(out)
+	return s.asks(out[:n])
 }
 
-func (s *stepper) flightAction(f *Flight) Action {
+// act fills in what is to be done for a cluster in flight.
+func (s *stepper) act(a *Action, f *Flight) {
 	c := &s.p.Clusters[f.Pos]
-	a := Action{Type: Apply, Pos: f.Pos, Cluster: c.Name, UID: c.UID, Attempt: f.Attempt}
+	a.Type, a.Pos, a.Cluster, a.UID, a.Attempt = Apply, f.Pos, c.Name, c.UID, f.Attempt
 	switch {
 	case c.Revision < 0:
 		a.Type = Remove
@@ -193,7 +192,6 @@ func (s *stepper) flightAction(f *Flight) Action {
 			a.Type = Observe
 		}
 	}
-	return a
 }
 
 // wake returns the earliest moment at which time alone changes the run.

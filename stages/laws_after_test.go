@@ -1,0 +1,276 @@
+package stages
+
+import "github.com/slipway-dev/slipway/approval"
+
+// after compares what a step came to with the model.
+func (c *checker) after(was *Run, ready *Ready) {
+	r := &ready.Run
+	if r.State != c.state {
+		c.fail("4", "the run is %s, and its events say %s", r.State, c.state)
+	}
+	if r.Now != c.now {
+		c.fail("time", "the run is at %s, and it is %s", since(r.Now.Time()), since(c.now.Time()))
+	}
+	if c.asked(Stop) && !c.asked(Start) && was.State == Running && r.State == Running {
+		c.fail("4", "the run was to stop and goes on")
+	}
+	c.flights(r)
+	c.actions(ready)
+	c.groups(r)
+	c.gatesAre(r)
+	c.moves()
+	c.waits(ready)
+}
+
+// flights compares the slots with the clusters in flight.
+func (c *checker) flights(r *Run) {
+	at := map[int]bool{}
+	for i := range r.Flights {
+		f := &r.Flights[i]
+		if f.Attempt == 0 {
+			continue
+		}
+		if at[f.Pos] || c.members[f.Pos].state != Running {
+			c.fail("counts", "cluster %d has a slot, and is %s", f.Pos, c.members[f.Pos].state)
+			continue
+		}
+		at[f.Pos] = true
+		c.flight(f)
+	}
+	for pos := range c.members {
+		if c.members[pos].state == Running && !at[pos] {
+			c.fail("counts", "cluster %d is in flight without a slot", pos)
+		}
+	}
+	waiting := map[int]bool{}
+	for _, y := range r.Waiting {
+		waiting[y.Pos] = true
+	}
+	for pos := range c.members {
+		if waiting[pos] != (c.members[pos].state == Pending) {
+			c.fail("counts", "cluster %d is %s; waiting: %t", pos, c.members[pos].state, waiting[pos])
+		}
+	}
+}
+
+// flight follows a flight into its next attempt.
+func (c *checker) flight(f *Flight) {
+	m := &c.members[f.Pos]
+	stage, group := c.p.StageOf(f.Pos)
+	if f.Phase != BackingOff && m.backing && f.Attempt == m.attempt+1 {
+		if c.state != Running {
+			c.fail("4", "cluster %d was tried again while the run is %s", f.Pos, c.state)
+		}
+		if c.now < m.until {
+			c.fail("time", "cluster %d was tried again too early", f.Pos)
+		}
+		*m = member{state: Running, attempt: f.Attempt, started: m.started}
+	}
+	if f.Attempt != m.attempt || m.backing != (f.Phase == BackingOff) {
+		c.fail("counts", "cluster %d is at attempt %d and its slot at %d", f.Pos, m.attempt, f.Attempt)
+	}
+	if c.state == Running && stage != c.current() || c.room(stage, group) < 0 {
+		c.fail("2", "cluster %d is in flight over the cap or out of turn", f.Pos)
+	}
+}
+
+// actions compares what is to be done with what is in flight.
+func (c *checker) actions(ready *Ready) {
+	acts, asks := map[[2]int]bool{}, 0
+	for i := range ready.Actions {
+		a := &ready.Actions[i]
+		if a.Type == Ask {
+			asks++
+			continue
+		}
+		key := [2]int{a.Pos, a.Attempt}
+		acts[key] = true
+		switch m := &c.members[a.Pos]; {
+		case c.state != Running && !c.acts[key]:
+			c.fail("4", "%s of %s while the run is %s", a.Type, a.Cluster, c.state)
+		case m.state == Completed || m.state == Skipped:
+			c.fail("5", "%s of %s, which is %s", a.Type, a.Cluster, m.state)
+		case m.state != Running || m.attempt != a.Attempt || m.backing:
+			c.fail("2", "%s of %s, attempt %d, which is %s", a.Type, a.Cluster, a.Attempt, m.state)
+		}
+		c.action(a)
+	}
+	active := c.state == Running || c.state == Stopping
+	for pos := range c.members {
+		if m := &c.members[pos]; active && m.state == Running && !m.backing && !acts[[2]int{pos, m.attempt}] {
+			c.fail("6", "cluster %d is in flight and nothing is to be done", pos)
+		}
+	}
+	open := 0
+	for k, g := range c.gates {
+		if k.typ == Approval && k.stage == c.current() && g.open && c.state == Running {
+			open++
+		}
+	}
+	if asks != open {
+		c.fail("6", "%d requests are open and %d are to be asked", open, asks)
+	}
+	c.acts = acts
+}
+
+func (c *checker) action(a *Action) {
+	want := Apply
+	switch {
+	case c.p.Clusters[a.Pos].Revision < 0:
+		want = Remove
+	case c.members[a.Pos].applied:
+		want = Observe
+	}
+	if a.Type != want || a.Revision != c.wanted(a.Pos) || a.UID != c.p.Clusters[a.Pos].UID {
+		c.fail("3", "%s of %s to %q; it is to be %s to %q", a.Type, a.Cluster, a.Revision, want, c.wanted(a.Pos))
+	}
+}
+
+// groups checks that counts add up and budgets hold.
+func (c *checker) groups(r *Run) {
+	for i := range c.p.Stages {
+		for j, g := range r.Stages[i].Groups {
+			pg := c.p.Stages[i].Groups[j]
+			completed, failed := c.count(pg, Completed), c.count(pg, Failed)
+			flying, waiting := c.count(pg, Running), c.count(pg, Pending)
+			if g.Completed != completed || g.Failed != failed || g.Next != g.Completed+g.Failed+g.Skipped+flying+waiting {
+				c.fail("counts", "stage %d group %d counts %+v; %d completed, %d failed, %d are in flight and %d wait", i, j, g, completed, failed, flying, waiting)
+			}
+		}
+		if c.state == Running && c.over(i) {
+			c.fail("5", "stage %d is over its budget and the run goes on", i)
+		}
+	}
+	for pos, state := range States(c.p, r) {
+		if state != c.members[pos].state {
+			c.fail("counts", "cluster %d is %s and the run says %s", pos, c.members[pos].state, state)
+		}
+	}
+}
+
+// gatesAre checks that what the run says of its gates is so.
+func (c *checker) gatesAre(r *Run) {
+	for i := range r.Stages {
+		for _, g := range r.Stages[i].Gates {
+			m := c.gates[gateKey{i, g.When, g.Type}]
+			switch {
+			case m.passed && g.State != Completed:
+				c.fail("4", "the %s %s of stage %d was passed and is %s", g.When, g.Type, i, g.State)
+			case !m.passed && g.State == Completed:
+				c.fail("gates", "the %s %s of stage %d was not passed and is Completed", g.When, g.Type, i)
+			case m.open && g.State == Pending && (g.Until != m.until || g.Type == Approval && g.Attempt != m.attempt):
+				c.fail("time", "the %s %s of stage %d is until %s, not %s", g.When, g.Type, i, since(g.Until.Time()), since(m.until.Time()))
+			}
+		}
+	}
+}
+
+// moves checks that a run that may go on does.
+func (c *checker) moves() {
+	stage := c.current()
+	if c.state != Running || stage == len(c.stages) {
+		return
+	}
+	for i, g := range c.p.Stages[stage].Groups {
+		if c.stages[stage].started && c.room(stage, i) > 0 && c.count(g, NotStarted) > 0 {
+			c.fail("6", "there is room in group %d of stage %d, and nothing starts", i, stage)
+		}
+	}
+	for pos := range c.members {
+		m := &c.members[pos]
+		if m.state == Running && m.backing && c.now >= m.until {
+			c.fail("6", "cluster %d was to be tried again", pos)
+		}
+		at, _ := c.p.StageOf(pos)
+		flying := m.state == Running || m.state == Pending && c.p.Stages[at].Remove
+		if d := c.deadline(at); d > 0 && flying && c.now >= m.started.Add(d) {
+			c.fail("6", "cluster %d is past its deadline", pos)
+		}
+	}
+	for k, g := range c.gates {
+		if k.stage == stage && !c.spared(k) && (k.when == approval.Before) == !c.stages[stage].started && k.typ == TimedWait && g.due(c.now) {
+			c.fail("time", "the %s wait of stage %d is over, and the run does not go on", k.when, stage)
+		}
+	}
+}
+
+// spared tells that somebody asked to skip the gate.
+func (c *checker) spared(k gateKey) bool {
+	name := c.p.Stages[k.stage].Name
+	return c.skipped[name] || c.waived[name] && k.when == approval.After && k.typ == TimedWait
+}
+
+// waits checks law 6.
+func (c *checker) waits(ready *Ready) {
+	r := &ready.Run
+	awaited := Waiting(c.p, r)
+	if r.IsEnded() {
+		if len(ready.Actions) > 0 || len(awaited) > 0 || !ready.Wake.IsZero() {
+			c.fail("4", "the run is %s and not at rest", r.State)
+		}
+		return
+	}
+	if len(awaited) == 0 {
+		c.fail("6", "the run is %s and waits for nothing", r.State)
+	}
+	timed := len(awaited) > 0
+	for _, a := range awaited {
+		timed = timed && a.Kind == AwaitTime
+		if a.Kind == AwaitTime && !a.Until.IsZero() && At(a.Until) > c.now && r.State == Running && (ready.Wake.IsZero() || ready.Wake.After(a.Until)) {
+			c.fail("6", "the run waits for %s and sleeps through it", since(a.Until))
+		}
+	}
+	if timed && ready.Wake.IsZero() {
+		c.fail("6", "the run waits for time alone and does not wake")
+	}
+	if !ready.Wake.IsZero() && At(ready.Wake) <= c.now {
+		c.fail("6", "the run wakes in the past")
+	}
+	c.alarms(ready)
+	c.explains(r)
+}
+
+// alarms checks that a run wakes for everything that time alone changes.
+func (c *checker) alarms(ready *Ready) {
+	if c.state != Running {
+		return
+	}
+	due := func(what string, t Instant) {
+		if t > c.now && (ready.Wake.IsZero() || At(ready.Wake) > t) {
+			c.fail("6", "%s is due at %s, and the run sleeps through it", what, since(t.Time()))
+		}
+	}
+	for pos := range c.members {
+		m := &c.members[pos]
+		stage, _ := c.p.StageOf(pos)
+		d := c.deadline(stage)
+		if d > 0 && (m.state == Running || m.state == Pending && c.p.Stages[stage].Remove) {
+			due("a deadline", m.started.Add(d))
+		}
+		if m.state == Running && m.proven {
+			due("the end of a soak", m.since.Add(c.p.Strategy.MinHealthy))
+		}
+		if m.state == Running && m.backing {
+			due("an attempt", m.until)
+		}
+	}
+	for k, g := range c.gates {
+		if k.stage == c.current() && g.open && !c.spared(k) {
+			due("a gate", g.until)
+		}
+	}
+}
+
+// explains checks that of every cluster that has not ended Explain names what
+// it waits for.
+func (c *checker) explains(r *Run) {
+	for pos := range c.p.Clusters {
+		e, err := Explain(c.p, r, c.p.Clusters[pos].Name)
+		if err != nil || e.Reason == "" {
+			c.fail("6", "cluster %d is not explained: %v", pos, err)
+		}
+		if s := c.members[pos].state; (s == NotStarted || s == Pending || s == Running) && len(e.Waiting) == 0 {
+			c.fail("6", "cluster %d is %s and it is not said what it waits for", pos, s)
+		}
+	}
+}

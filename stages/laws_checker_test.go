@@ -1,0 +1,292 @@
+package stages
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// violation is a law that was broken: its number in the package documentation,
+// or gates, time, counts and commands for what follows from several.
+type violation struct{ law, text string }
+
+// checker holds a machine to the laws. Of the plan and of what was put in and
+// came out it keeps a model of its own; what the run says of itself is compared
+// with that and otherwise not believed.
+type checker struct {
+	p       *Plan
+	now     Instant
+	state   State
+	members []member
+	stages  []stageModel
+	gates   map[gateKey]gateModel
+	acts    map[[2]int]bool // position and attempt of the last committed actions
+	seen    map[string]bool
+
+	skipped map[string]bool // stages that a command was to skip
+	waived  map[string]bool // stages whose wait a command was to skip
+	in      Input           // of this step
+	fresh   []Command       // of this step, those that are not repeated
+	found   *[]violation
+}
+
+// member is what the checker knows of a cluster.
+type member struct {
+	state   State
+	attempt int
+	started Instant
+	// backing: an attempt failed, and the next is due at until.
+	backing bool
+	until   Instant
+	// sent and applied tell what the current attempt has reported; proven that
+	// the last report was a proof, and since when there was none to the
+	// contrary; left that it can be out of flight, done that it can be complete
+	// without a soak.
+	sent, applied, proven, left, done bool
+	since                             Instant
+}
+
+type stageModel struct {
+	started, ended bool
+	// reached is when the stage before it ended, last when its own last
+	// cluster did.
+	reached, last Instant
+}
+
+type gateKey struct {
+	stage int
+	when  approval.When
+	typ   TaskType
+}
+
+type gateModel struct {
+	open, passed, rejected bool
+	until                  Instant
+	attempt                int
+	approvers              map[string]bool
+}
+
+func newChecker(p *Plan, r *Run) *checker {
+	c := &checker{
+		p: p, now: r.Now, state: NotStarted, members: make([]member, len(p.Clusters)), stages: make([]stageModel, len(p.Stages)),
+		gates: map[gateKey]gateModel{}, acts: map[[2]int]bool{}, seen: map[string]bool{},
+		skipped: map[string]bool{}, waived: map[string]bool{},
+	}
+	for i := range c.members {
+		c.members[i].state = NotStarted
+	}
+	return c
+}
+
+func (c *checker) clone(found *[]violation) *checker {
+	n := *c
+	n.members, n.stages = slices.Clone(c.members), slices.Clone(c.stages)
+	n.gates, n.acts, n.seen = maps.Clone(c.gates), maps.Clone(c.acts), maps.Clone(c.seen)
+	n.skipped, n.waived = maps.Clone(c.skipped), maps.Clone(c.waived)
+	n.found = found
+	return &n
+}
+
+func (c *checker) fail(law, format string, args ...any) {
+	*c.found = append(*c.found, violation{law, fmt.Sprintf(format, args...)})
+}
+
+// step lets the machine take a step and returns what came out, the checker
+// for what follows if that is saved, and what was violated.
+func (c *checker) step(r Run, in Input, do machine) (Ready, *checker, []violation) {
+	var found []violation
+	n := c.clone(&found)
+	ready := n.function(r, in, do)
+	before := c.terminal()
+	n.take(in)
+	for i := range ready.Events {
+		e := &ready.Events[i]
+		if before && e.Type != CommandRefused {
+			n.fail("4", "%s after the run was %s", e.Type, c.state)
+		}
+		n.event(e)
+	}
+	n.after(&r, &ready)
+	n.again(&ready, in, do)
+	return ready, n, found
+}
+
+func (c *checker) terminal() bool {
+	switch c.state {
+	case Completed, Aborted, Superseded:
+		return true
+	case Failed:
+		return c.p.Strategy.Profile != ClusterUpdate
+	default:
+		return false
+	}
+}
+
+// function checks law 1.
+func (c *checker) function(r Run, in Input, do machine) Ready {
+	before := dump(r)
+	ready := do(c.p, r, in)
+	if dump(r) != before {
+		c.fail("1", "the argument was changed")
+	}
+	out := dump(ready)
+	if out != dump(do(c.p, r, in)) {
+		c.fail("1", "the same input gave another output")
+	}
+	if out != dump(do(c.p, reloaded(r), in)) {
+		c.fail("1", "a run that was stored gave another output")
+	}
+	same := ready.Run
+	same.Now = r.Now
+	if !ready.Changed && (len(ready.Events) > 0 || dump(same) != before) {
+		c.fail("1", "the run changed and Changed does not tell")
+	}
+	return ready
+}
+
+// dump prints a value with what the run's JSON leaves out.
+func dump(v any) string {
+	var flights []Flight
+	switch v := v.(type) {
+	case Run:
+		flights = v.Flights
+	case Ready:
+		flights = v.Run.Flights
+	}
+	b, err := json.Marshal([]any{v, append([]Flight{}, flights...)})
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// take takes an input in.
+func (c *checker) take(in Input) {
+	c.in, c.fresh = in, nil
+	c.now = max(c.now, At(in.Now))
+	watched := c.state == Running || c.state == Stopping
+	for _, cmd := range in.Commands {
+		if c.seen[cmd.ID] {
+			continue
+		}
+		c.seen[cmd.ID] = true
+		c.fresh = append(c.fresh, cmd)
+		watched = watched || cmd.Verb == Start && c.state == Stopped
+		c.skipped[cmd.Name] = c.skipped[cmd.Name] || cmd.Scope == SkipStage
+		c.waived[cmd.Name] = c.waived[cmd.Name] || cmd.Scope == SkipAfterWait
+	}
+	for i := range c.members {
+		c.members[i].proven = c.members[i].proven && !in.Unwatched
+	}
+	for i := range in.Observations {
+		if pos, ok := c.p.Position(in.Observations[i].Cluster); ok && watched {
+			c.observe(pos, &in.Observations[i])
+		}
+	}
+}
+
+// observe takes a report in, where it is about what is in flight.
+func (c *checker) observe(pos int, o *Observation) {
+	m := &c.members[pos]
+	if m.state != Running || m.attempt != o.Attempt || m.backing || m.left || m.done {
+		return
+	}
+	before := m.sent
+	m.sent = m.sent || o.Sent || o.Applied && !o.Unchanged
+	switch {
+	case o.Unreachable:
+		m.left, m.proven = !m.sent, false
+		return
+	case o.Failed:
+		m.left, m.proven, m.since = true, false, 0
+		return
+	case !m.applied && !o.Applied:
+		return
+	}
+	m.applied = true
+	c.weigh(pos, o, o.Unchanged && !before && o.Attempt == 1)
+}
+
+// weigh takes in what a report proves.
+func (c *checker) weigh(pos int, o *Observation, unchanged bool) {
+	m := &c.members[pos]
+	if o.Revision != c.wanted(pos) || !o.Current || !o.Healthy {
+		m.proven, m.since = false, 0
+		return
+	}
+	if m.since == 0 {
+		m.since = c.now
+	}
+	m.proven = true
+	stage, _ := c.p.StageOf(pos)
+	m.done = unchanged || c.p.Strategy.MinHealthy == 0 || c.p.Stages[stage].Remove
+}
+
+func (c *checker) wanted(pos int) string {
+	if i := c.p.Clusters[pos].Revision; i >= 0 {
+		return c.p.Revisions[i]
+	}
+	return ""
+}
+
+// again steps with the same commands, and just before the time to wake: nothing
+// may change.
+func (c *checker) again(ready *Ready, in Input, do machine) {
+	if len(in.Commands) > 0 || len(in.Gone) > 0 {
+		if r := do(c.p, ready.Run, Input{Now: in.Now, Commands: in.Commands, Gone: in.Gone, Blocked: in.Blocked}); r.Changed {
+			c.fail("commands", "delivered again they change something: %v", r.Events)
+		}
+	}
+	if !ready.Wake.IsZero() {
+		early := ready.Wake.Add(-time.Millisecond)
+		if r := do(c.p, ready.Run, Input{Now: early, Blocked: in.Blocked}); r.Changed {
+			c.fail("6", "something changed at %s, before it was time to wake: %v", since(early), r.Events)
+		}
+	}
+}
+
+// room tells how many more clusters a stage and its group may have in flight.
+func (c *checker) room(stage, group int) int {
+	st := &c.p.Stages[stage]
+	all, own := 0, 0
+	for i := range st.Groups {
+		for pos := st.Groups[i].First; pos < st.Groups[i].First+st.Groups[i].Len; pos++ {
+			if c.members[pos].state == Running {
+				all++
+				if i == group {
+					own++
+				}
+			}
+		}
+	}
+	room := limit(st.Groups[group].MaxConcurrency) - own
+	return min(room, limit(st.MaxConcurrency)-all)
+}
+
+// over tells that more clusters of the stage have failed than may.
+func (c *checker) over(stage int) bool {
+	st := &c.p.Stages[stage]
+	total := 0
+	for _, g := range st.Groups {
+		n := c.count(g, Failed)
+		total += n
+		if g.MaxFailures >= 0 && n > g.MaxFailures {
+			return true
+		}
+	}
+	return st.MaxFailures >= 0 && total > st.MaxFailures
+}
+
+// count counts the clusters of a group in a state.
+func (c *checker) count(g PlannedGroup, state State) (n int) {
+	for pos := g.First; pos < g.First+g.Len; pos++ {
+		if c.members[pos].state == state {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,188 @@
+package stages
+
+import (
+	"slices"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+func eachStage(do func(*PlannedStage)) func(*Plan) {
+	return func(p *Plan) {
+		for i := range p.Stages {
+			do(&p.Stages[i])
+		}
+	}
+}
+
+func capMutants() []mutant {
+	return []mutant{
+		onPlan("starts one more than the stage's cap", "2", eachStage(func(st *PlannedStage) {
+			if len(st.Groups) > 1 && st.MaxConcurrency > 0 {
+				st.MaxConcurrency++
+			}
+		})),
+		onPlan("starts one more than the group's cap", "2", eachStage(func(st *PlannedStage) {
+			for i := range st.Groups {
+				st.Groups[i].MaxConcurrency++
+			}
+		})),
+		onPlan("never fills its last slot", "6", eachStage(func(st *PlannedStage) {
+			if st.MaxConcurrency > 1 {
+				st.MaxConcurrency--
+			}
+		})),
+		onPlan("has no budget for the stage", "5", eachStage(func(st *PlannedStage) { st.MaxFailures = -1 })),
+		onPlan("has no budget for groups", "5", eachStage(func(st *PlannedStage) {
+			for i := range st.Groups {
+				st.Groups[i].MaxFailures = -1
+			}
+		})),
+		onPlan("counts the budget one too high", "5", eachStage(func(st *PlannedStage) {
+			if st.MaxFailures >= 0 {
+				st.MaxFailures++
+			}
+		})),
+	}
+}
+
+func gateMutants() []mutant {
+	return []mutant{
+		onPlan("passes every gate", "gates", eachStage(func(st *PlannedStage) { st.Gates = nil })),
+		onPlan("waits half as long as asked", "time", eachStage(func(st *PlannedStage) {
+			st.Gates = slices.Clone(st.Gates)
+			for i := range st.Gates {
+				st.Gates[i].Wait /= 2
+			}
+		})),
+		onPlan("takes one approval for two", "gates", eachStage(func(st *PlannedStage) {
+			st.Gates = slices.Clone(st.Gates)
+			for i := range st.Gates {
+				st.Gates[i].Policy.Quorums = nil
+			}
+		})),
+		onPlan("lets the starter approve", "gates", eachStage(func(st *PlannedStage) {
+			st.Gates = slices.Clone(st.Gates)
+			for i := range st.Gates {
+				st.Gates[i].Policy.ForbidStarter = false
+			}
+		})),
+	}
+}
+
+func proofMutants() []mutant {
+	eachReport := func(do func(*Plan, *Run, *Observation)) func(*Plan, Run, *Input) {
+		return func(p *Plan, r Run, in *Input) {
+			for i := range in.Observations {
+				do(p, &r, &in.Observations[i])
+			}
+		}
+	}
+	return []mutant{
+		onPlan("does not soak", "3", func(p *Plan) { p.Strategy.MinHealthy = 0 }),
+		onPlan("has no deadline", "6", func(p *Plan) { p.Strategy.ProgressDeadline = 0 }),
+		onPlan("applies the wrong revision", "3", func(p *Plan) {
+			p.Clusters = slices.Clone(p.Clusters)
+			for i := range p.Clusters {
+				p.Clusters[i].Revision = min(0, p.Clusters[i].Revision)
+			}
+		}),
+		onInput("completes on a stale revision", "3", eachReport(func(p *Plan, _ *Run, o *Observation) {
+			if pos, ok := p.Position(o.Cluster); ok && p.Clusters[pos].Revision >= 0 {
+				o.Revision = p.Revisions[p.Clusters[pos].Revision]
+			}
+		})),
+		onInput("completes on a report older than the apply", "3", eachReport(func(_ *Plan, _ *Run, o *Observation) { o.Current = true })),
+		onInput("completes what is not healthy", "3", eachReport(func(_ *Plan, _ *Run, o *Observation) { o.Healthy = true })),
+		onInput("completes before the apply", "3", eachReport(func(_ *Plan, _ *Run, o *Observation) { o.Applied = true })),
+		onInput("takes a report of another attempt", "3", eachReport(func(p *Plan, r *Run, o *Observation) {
+			pos, _ := p.Position(o.Cluster)
+			if f := (&stepper{r: *r}).flight(pos); f != nil {
+				o.Attempt = f.Attempt
+			}
+		})),
+		onInput("takes what it has sent for unchanged", "3", eachReport(func(_ *Plan, _ *Run, o *Observation) {
+			o.Unchanged = o.Healthy
+		})),
+		onInput("gives the slot of a cluster up that it lost", "counts", eachReport(func(_ *Plan, _ *Run, o *Observation) { o.Sent = o.Applied })),
+	}
+}
+
+// runMutants change the run that is stepped.
+func runMutants() []mutant {
+	onRun := func(name, law string, change func(*Plan, *Run)) mutant {
+		return mutant{name, law, func() machine {
+			return func(p *Plan, r Run, in Input) Ready {
+				r = reloaded(r)
+				change(p, &r)
+				return Step(p, r, in)
+			}
+		}}
+	}
+	return []mutant{
+		onRun("forgets the clusters that were skipped", "5", func(_ *Plan, r *Run) { r.Exceptions = nil }),
+		onRun("forgets the failures", "5", func(_ *Plan, r *Run) {
+			if r.Stage < len(r.Stages) {
+				for i := range r.Stages[r.Stage].Groups {
+					r.Stages[r.Stage].Groups[i].Failed = 0
+				}
+			}
+		}),
+		onRun("forgets the commands it has seen", "commands", func(_ *Plan, r *Run) { r.Seen = nil }),
+		onRun("starts a stage over", "5", func(_ *Plan, r *Run) {
+			if r.Stage < len(r.Stages) {
+				for i := range r.Stages[r.Stage].Groups {
+					r.Stages[r.Stage].Groups[i].Next = 0
+				}
+			}
+		}),
+		onRun("goes back with the clock", "time", func(_ *Plan, r *Run) { r.Now = 0 }),
+		onRun("opens a gate again that was passed", "4", func(_ *Plan, r *Run) {
+			if r.Stage < len(r.Stages) {
+				st := &r.Stages[r.Stage]
+				st.Gates = slices.DeleteFunc(st.Gates, func(g Gate) bool { return g.State == Completed })
+			}
+		}),
+		{"begins a wait again after a stop", "time", func() machine {
+			return func(p *Plan, r Run, in Input) Ready {
+				r = reloaded(r)
+				asked := slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Verb == Start })
+				if r.State == Stopped && asked && r.Stage < len(r.Stages) {
+					st := &r.Stages[r.Stage]
+					st.Gates, st.Done = slices.DeleteFunc(st.Gates, func(g Gate) bool { return g.When == approval.After }), 0
+				}
+				return Step(p, r, in)
+			}
+		}},
+		onRun("comes back from the dead", "4", func(_ *Plan, r *Run) {
+			if r.IsEnded() {
+				r.State = Running
+			}
+		}),
+	}
+}
+
+// memoryMutants forget that the run is all there is.
+func memoryMutants() []mutant {
+	return []mutant{
+		{"keeps the run in memory", "1", func() machine {
+			var last *Run
+			return func(p *Plan, r Run, in Input) Ready {
+				if last != nil {
+					r = *last
+				}
+				out := Step(p, r, in)
+				last = &out.Run
+				return out
+			}
+		}},
+		{"changes its argument", "1", func() machine {
+			return func(p *Plan, r Run, in Input) Ready {
+				out := Step(p, r, in)
+				for i := range r.Flights {
+					r.Flights[i].Sent = true
+				}
+				return out
+			}
+		}},
+	}
+}

@@ -1,0 +1,174 @@
+package stages
+
+import (
+	"slices"
+	"testing"
+)
+
+// mutant is Step without one of its guards: the guard is taken away by giving
+// it another plan, run or input, or by changing what comes out.
+type mutant struct {
+	name string
+	law  string // that has to catch it
+	make func() machine
+}
+
+// mutantSeeds is within how many random runs a mutant has to be caught.
+const mutantSeeds = 400
+
+func TestLawsCatchMutants(t *testing.T) {
+	for _, m := range slices.Concat(capMutants(), gateMutants(), proofMutants(), inputMutants(), runMutants(), memoryMutants(), actionMutants(), countMutants()) {
+		t.Run(m.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(mutantSeeds) {
+				found, err := simulate(lawBytes(seed), m.make())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if slices.ContainsFunc(found, func(v violation) bool { return v.law == m.law }) {
+					return
+				}
+			}
+			t.Errorf("law %s does not catch it", m.law)
+		})
+	}
+}
+
+// onPlan is Step with a plan that lacks what change takes away.
+func onPlan(name, law string, change func(*Plan)) mutant {
+	return mutant{name, law, func() machine {
+		return func(p *Plan, r Run, in Input) Ready {
+			c := *p
+			c.Stages = slices.Clone(p.Stages)
+			for i := range c.Stages {
+				c.Stages[i].Groups = slices.Clone(c.Stages[i].Groups)
+			}
+			change(&c)
+			return Step(&c, r, in)
+		}
+	}}
+}
+
+// onInput is Step that is told something else.
+func onInput(name, law string, change func(*Plan, Run, *Input)) mutant {
+	return mutant{name, law, func() machine {
+		return func(p *Plan, r Run, in Input) Ready {
+			in.Observations, in.Commands = slices.Clone(in.Observations), slices.Clone(in.Commands)
+			change(p, r, &in)
+			return Step(p, r, in)
+		}
+	}}
+}
+
+// onOutput is Step whose outcome is changed.
+func onOutput(name, law string, change func(*Plan, Run, Input, *Ready)) mutant {
+	return mutant{name, law, func() machine {
+		return func(p *Plan, r Run, in Input) Ready {
+			out := Step(p, r, in)
+			out.Run.Stages = slices.Clone(out.Run.Stages)
+			for i := range out.Run.Stages {
+				out.Run.Stages[i].Groups = slices.Clone(out.Run.Stages[i].Groups)
+				out.Run.Stages[i].Gates = slices.Clone(out.Run.Stages[i].Gates)
+			}
+			change(p, r, in, &out)
+			return out
+		}
+	}}
+}
+
+func inputMutants() []mutant {
+	without := func(v Verb) func(*Plan, Run, *Input) {
+		return func(_ *Plan, _ Run, in *Input) {
+			in.Commands = slices.DeleteFunc(in.Commands, func(c Command) bool { return c.Verb == v })
+		}
+	}
+	return []mutant{
+		onInput("soaks through what nobody watched", "3", func(_ *Plan, _ Run, in *Input) { in.Unwatched = false }),
+		onInput("does not stop", "4", without(Stop)),
+		onInput("resumes by itself", "4", func(_ *Plan, r Run, in *Input) {
+			if r.State == Stopped {
+				in.Commands = append(in.Commands, Command{ID: "mutant", Verb: Start})
+			}
+		}),
+		onInput("does not wait for its turn", "2", func(_ *Plan, _ Run, in *Input) { in.Blocked = "" }),
+		onInput("takes an approval of another attempt", "gates", func(p *Plan, r Run, in *Input) { bind(p, r, in, false) }),
+		onInput("takes an approval of another run", "gates", func(p *Plan, r Run, in *Input) { bind(p, r, in, true) }),
+	}
+}
+
+// bind makes every decision one about the request that is open.
+func bind(p *Plan, r Run, in *Input, run bool) {
+	for i := range in.Commands {
+		d := in.Commands[i].Decision
+		for _, req := range Requests(p, &r) {
+			if d == nil || req.Stage != d.Binding.Stage || req.When != d.Binding.When {
+				continue
+			}
+			c := *d
+			if run {
+				c.Binding.RunUID = req.RunUID
+			} else {
+				c.Binding.Attempt = req.Binding.Attempt
+			}
+			in.Commands[i].Decision = &c
+		}
+	}
+}
+
+func actionMutants() []mutant {
+	return []mutant{
+		onOutput("returns no time to wake", "6", func(_ *Plan, _ Run, _ Input, out *Ready) { out.Wake = scriptEpoch.Add(-1) }),
+		onOutput("sleeps for ever", "6", func(_ *Plan, _ Run, _ Input, out *Ready) { out.Wake = Instant(0).Time() }),
+		onOutput("returns an action once", "6", func(_ *Plan, r Run, _ Input, out *Ready) {
+			out.Actions = slices.DeleteFunc(out.Actions, func(a Action) bool {
+				return a.Type != Ask && (&stepper{r: r}).flight(a.Pos) != nil
+			})
+		}),
+		onOutput("asks nobody", "6", func(_ *Plan, _ Run, _ Input, out *Ready) {
+			out.Actions = slices.DeleteFunc(out.Actions, func(a Action) bool { return a.Type == Ask })
+		}),
+		onOutput("applies what is completed again", "5", func(p *Plan, _ Run, _ Input, out *Ready) {
+			for pos, state := range States(p, &out.Run) {
+				if state == Completed && out.Run.State == Running {
+					out.Actions = append(out.Actions, Action{Type: Apply, Pos: pos, Cluster: p.Clusters[pos].Name, Attempt: 1})
+				}
+			}
+		}),
+		onOutput("applies after a stop", "4", func(p *Plan, _ Run, _ Input, out *Ready) {
+			for pos, state := range States(p, &out.Run) {
+				if state == NotStarted && out.Run.State == Stopping {
+					out.Actions = append(out.Actions, Action{Type: Apply, Pos: pos, Cluster: p.Clusters[pos].Name, Attempt: 1})
+				}
+			}
+		}),
+	}
+}
+
+func countMutants() []mutant {
+	return []mutant{
+		onOutput("does not tell that it changed", "1", func(_ *Plan, _ Run, _ Input, out *Ready) { out.Changed = false }),
+		onOutput("counts a completed cluster twice", "counts", func(_ *Plan, _ Run, _ Input, out *Ready) {
+			for _, e := range out.Events {
+				if e.Type == ClusterCompleted && out.Run.Stage < len(out.Run.Stages) {
+					out.Run.Stages[out.Run.Stage].Groups[0].Completed++
+				}
+			}
+		}),
+		onOutput("loses a slot", "counts", func(_ *Plan, _ Run, _ Input, out *Ready) {
+			if n := len(out.Run.Flights); n > 1 {
+				out.Run.Flights = out.Run.Flights[:n-1]
+			}
+		}),
+		onOutput("loses a cluster that waits", "counts", func(_ *Plan, _ Run, _ Input, out *Ready) { out.Run.Waiting = nil }),
+		onOutput("completes without an event", "counts", func(_ *Plan, _ Run, _ Input, out *Ready) {
+			out.Events = slices.DeleteFunc(out.Events, func(e Event) bool { return e.Type == ClusterCompleted })
+		}),
+		onOutput("closes a gate by itself", "gates", func(_ *Plan, _ Run, _ Input, out *Ready) {
+			for i := range out.Run.Stages {
+				for j := range out.Run.Stages[i].Gates {
+					out.Run.Stages[i].Gates[j].State = Completed
+				}
+			}
+		}),
+	}
+}

@@ -1,0 +1,128 @@
+package stages
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// complete lets everything in flight be healthy until nothing moves.
+func complete(p *Plan, ready Ready, now time.Time) Ready {
+	for i := 0; len(ready.Actions) > 0 && i < 1000; i++ {
+		in := Input{Now: now}
+		for _, a := range ready.Actions {
+			in.Observations = append(in.Observations, (&scriptRun{plan: p, r: ready.Run}).observation(a.Cluster, "healthy"))
+		}
+		ready = Step(p, ready.Run, in)
+	}
+	return ready
+}
+
+func TestStepNeedsNoTime(t *testing.T) {
+	p := benchPlan(t, 5, 2)
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, time.Time{}), Input{})
+	for range 3 { // a stage is reached once, and its clusters start once
+		ready = Step(p, ready.Run, Input{})
+	}
+	if len(ready.Actions) != 2 {
+		t.Errorf("%d clusters are in flight", len(ready.Actions))
+	}
+	if ready = complete(p, ready, time.Time{}); ready.Run.State != Completed {
+		t.Errorf("the run is %s", ready.Run.State)
+	}
+}
+
+func TestStepMayBeCalledConcurrently(t *testing.T) {
+	p := benchPlan(t, 50, 10)
+	begin := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), Input{Now: scriptEpoch})
+	want := dump(complete(p, begin, scriptEpoch))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if diff := cmp.Diff(want, dump(complete(p, begin, scriptEpoch))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// What clusters and people send is bounded before the run keeps it.
+func TestRunKeepsBoundedTexts(t *testing.T) {
+	p := benchPlan(t, 2, 1)
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), Input{Now: scriptEpoch})
+	long := strings.Repeat("ä€x", 1000)
+	ready = Step(p, ready.Run, Input{Now: scriptEpoch, Observations: []Observation{{
+		Cluster: ready.Actions[0].Cluster, Attempt: 1, Sent: true, Failed: true, Message: long,
+	}}})
+	m := ready.Run.Flights[0].Message
+	if len(m) > 256 || !utf8.ValidString(m) || !strings.HasSuffix(m, "…") {
+		t.Errorf("%d bytes: %q", len(m), m)
+	}
+	ready = Step(p, ready.Run, Input{Now: scriptEpoch, Commands: []Command{{ID: "1", Verb: Stop, Message: long}}})
+	if len(ready.Run.Reason) > 256 {
+		t.Errorf("the reason has %d bytes", len(ready.Run.Reason))
+	}
+}
+
+// A run remembers the latest commands, not all.
+func TestRunRemembersTheLatestCommands(t *testing.T) {
+	p := benchPlan(t, 2, 1)
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), Input{Now: scriptEpoch})
+	for i := range 200 {
+		verb := Stop
+		if i%2 == 1 {
+			verb = Start
+		}
+		ready = Step(p, ready.Run, Input{Now: scriptEpoch, Commands: []Command{{ID: fmt.Sprint(i), Verb: verb}}})
+	}
+	if n := len(ready.Run.Seen); n != 64 {
+		t.Errorf("%d commands are remembered", n)
+	}
+	if again := Step(p, ready.Run, Input{Now: scriptEpoch, Commands: []Command{{ID: "150", Verb: Stop}}}); again.Changed {
+		t.Error("a command was carried out twice")
+	}
+}
+
+// However many clusters cannot be reached, and however long it takes to find
+// out, the others get their turn.
+func TestUnreachableClustersDoNotStarveOthers(t *testing.T) {
+	p := benchPlan(t, 20, 1)
+	now := scriptEpoch
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), Input{Now: now})
+	for range 60 {
+		now = now.Add(10 * time.Second)
+		in := Input{Now: now}
+		for _, a := range ready.Actions {
+			word := "healthy"
+			if a.Pos < 5 {
+				word = "unreachable"
+			}
+			in.Observations = append(in.Observations, (&scriptRun{plan: p, r: ready.Run}).observation(a.Cluster, word))
+		}
+		ready = Step(p, ready.Run, in)
+	}
+	if n := ready.Run.Stages[0].Groups[0].Completed; n != 15 {
+		t.Errorf("%d of 15 clusters that can be reached have completed", n)
+	}
+}
+
+// Reports that fit nothing, and of clusters nobody knows, change nothing.
+func TestStrayReportsChangeNothing(t *testing.T) {
+	p := benchPlan(t, 3, 1)
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), Input{Now: scriptEpoch})
+	in := Input{Now: scriptEpoch, Gone: []string{"", "nobody"}, Observations: []Observation{
+		{}, {Cluster: "nobody", Attempt: 1, Healthy: true}, {Cluster: p.Clusters[0].Name}, {Cluster: p.Clusters[0].Name, Attempt: -1, Failed: true},
+		{Cluster: p.Clusters[2].Name, Attempt: 1, Applied: true, Revision: "r1", Current: true, Healthy: true},
+	}}
+	if next := Step(p, ready.Run, in); next.Changed {
+		t.Errorf("%v", next.Events)
+	}
+}
