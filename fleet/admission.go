@@ -44,6 +44,9 @@ func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
 		if err := e.secure(ctx, rec, rr, d); err != nil {
 			return nil, err
 		}
+		if err := e.clearLine(ctx, rec); err != nil {
+			return nil, err
+		}
 		var err error
 		if verdict, err = rec.lineUp(rr, d.plan); err != nil {
 			return nil, err
@@ -58,6 +61,31 @@ func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
 		e.dropRoster(ctx, rr.Run.Placement, old)
 	}
 	return e.supersede(ctx, rr.Run.Name, rr.Run.UID, verdict.Supersedes)
+}
+
+// clearLine takes runs out of the line that have ended or were deleted and have
+// not left it yet, so that nobody waits for them.
+func (e *Engine) clearLine(ctx context.Context, rec *placementRecord) error {
+	for {
+		first := rec.Line.Active
+		if first == nil && len(rec.Line.Waiting) > 0 {
+			first = &rec.Line.Waiting[0]
+		}
+		if first == nil {
+			return nil
+		}
+		rr, _, err := e.runAt(ctx, first.Run)
+		switch {
+		case err == nil && rr.Run.UID == first.UID && !rr.Run.IsEnded():
+			return nil
+		case isNotFound(err) || err == nil:
+			rec.Line = rec.Line.Leave(first.UID)
+		case isLasting(err):
+			return nil // whose it is cannot be known: it is waited for
+		default:
+			return err
+		}
+	}
 }
 
 // lineUp puts a run that is not held into the line of its placement.
@@ -75,8 +103,12 @@ func (rec *placementRecord) lineUp(rr *runRecord, p *stages.Plan) (v stages.Verd
 // stored for it and that a collection may have taken for garbage.
 func (e *Engine) secure(ctx context.Context, rec *placementRecord, rr *runRecord, d *draft) error {
 	if !rec.has(d.plan.Index) {
-		return fmt.Errorf("run %s: snapshot %d of placement %s was dropped before the run was admitted, which has %s: delete the run and choose one of these: %w",
-			rr.Run.Name, d.plan.Index, rec.Placement.Name, rec.indexes(), backend.ErrPermanent)
+		why := fmt.Errorf("try again: %w", backend.ErrConflict)
+		if d.partial {
+			why = fmt.Errorf("delete the run and create it again: %w", backend.ErrPermanent)
+		}
+		return fmt.Errorf("run %s: snapshot %d was dropped before the run was recorded, placement %s has %s: %w",
+			rr.Run.Name, d.plan.Index, rec.Placement.Name, rec.indexes(), why)
 	}
 	if rec.Sweeps == rr.Sweeps {
 		return nil
@@ -122,9 +154,6 @@ func (e *Engine) enter(ctx context.Context, rec *placementRecord, rr *runRecord,
 		}
 	}
 	rec.Runs = append(rec.Runs, runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Index: d.plan.Index, Plan: d.plan.Digest})
-	if !slices.Contains(rec.InUse, d.plan.Index) {
-		rec.InUse = append(rec.InUse, d.plan.Index)
-	}
 	events := rec.decide(rr.Decision)
 	return append(events, stages.Event{
 		Type: stages.RunCreated, Run: rr.Run.Name, Index: &d.plan.Index, Digest: d.plan.Digest,

@@ -32,24 +32,32 @@ type frozen struct {
 // snapshot it returns that one. Selectors that pick nothing at all are an
 // error. It may be called concurrently, in any number of engines: every
 // snapshot gets the next index, and the latest one is always whole.
-func (e *Engine) Capture(ctx context.Context, name string) (snapshot.Snapshot, error) {
+func (e *Engine) Capture(ctx context.Context, name string) (taken snapshot.Snapshot, err error) {
 	for {
-		rec, _, err := e.placementAt(ctx, name)
-		if err != nil {
-			return snapshot.Snapshot{}, err
-		}
-		f, err := e.look(ctx, rec)
-		if err != nil || !f.fresh {
-			return f.Snapshot, err
-		}
-		if err := e.keep(ctx, rec, f); err != nil {
-			return snapshot.Snapshot{}, err
-		}
-		err = e.recordSnapshot(ctx, rec, f)
+		err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
+			taken, err = e.capture(ctx, rec)
+			return err
+		})
 		if !errors.Is(err, backend.ErrConflict) {
-			return f.Snapshot, err
+			return taken, err
 		}
 	}
+}
+
+// capture takes a snapshot if there is something new; it returns ErrConflict if
+// somebody else was faster.
+func (e *Engine) capture(ctx context.Context, rec *placementRecord) (snapshot.Snapshot, error) {
+	f, err := e.look(ctx, rec)
+	if err != nil || !f.fresh {
+		return f.Snapshot, err
+	}
+	if err := e.keep(ctx, rec, f); err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	if err := e.recordSnapshot(ctx, rec, f); err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	return f.Snapshot, nil
 }
 
 // look captures what the source holds now.

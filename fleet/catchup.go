@@ -32,11 +32,13 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 	if err := e.nameFree(ctx, name); err != nil {
 		return Status{}, err
 	}
-	rec, _, err := e.placementAt(ctx, spec.Placement)
-	if err != nil {
-		return Status{}, err
-	}
-	d, err := e.draftCatchUp(ctx, rec, s)
+	var d *draft
+	var rec *placementRecord
+	err = e.withPlacement(ctx, spec.Placement, func(now *placementRecord) error {
+		rec = now
+		d, err = e.draftCatchUp(ctx, now, s)
+		return err
+	})
 	if err != nil {
 		return Status{}, fmt.Errorf("run %s, catching up with run %s: %w", name, run, err)
 	}

@@ -41,6 +41,7 @@ func (rec *placementRecord) retire() {
 		case r.Nth == 0:
 			rec.Ended++
 			r.Nth = rec.Ended
+			rec.use(r.Index)
 		}
 		ended = append(ended, rec.Runs[i].Nth)
 	}
@@ -55,16 +56,25 @@ func (rec *placementRecord) retire() {
 	rec.drop(func(r runEntry) bool { return r.Nth != 0 && r.Nth < ended[len(ended)-keep] })
 }
 
+// use takes in that clusters may hold what a run brought.
+func (rec *placementRecord) use(index int) {
+	if !slices.Contains(rec.InUse, index) {
+		rec.InUse = append(rec.InUse, index)
+	}
+}
+
 // drop forgets the runs that match. What is stored of them is deleted by the
 // next collection.
-func (rec *placementRecord) drop(match func(runEntry) bool) {
+func (rec *placementRecord) drop(match func(runEntry) bool) (dropped []runEntry) {
 	for _, r := range rec.Runs {
 		if match(r) {
-			rec.Retired = append(rec.Retired, r)
+			dropped = append(dropped, r)
 			rec.Line = rec.Line.Leave(r.UID)
 		}
 	}
+	rec.Retired = append(rec.Retired, dropped...)
 	rec.Runs = slices.DeleteFunc(rec.Runs, match)
+	return dropped
 }
 
 // needed are the indexes that a run, a cluster's ledger or a rollback needs.

@@ -15,16 +15,19 @@ import (
 //
 // After an error it may be called again, and ends what it had begun.
 func (e *Engine) DeleteRun(ctx context.Context, name string) error {
-	r, placement, err := e.deleteRecord(ctx, name)
+	gone, err := e.deleteRecord(ctx, name)
 	if err != nil {
 		return err
 	}
-	known := false
+	r, placement, known := gone.runEntry, gone.placement, false
 	rec, err := e.updatePlacement(ctx, placement, func(rec *placementRecord) ([]stages.Event, error) {
 		if known = rec.hasRun(r.UID); !known {
 			return nil, errUnchanged
 		}
-		rec.drop(func(other runEntry) bool { return other.UID == r.UID })
+		dropped := rec.drop(func(other runEntry) bool { return other.UID == r.UID })
+		if gone.started && dropped[0].Ended == "" {
+			rec.use(dropped[0].Index)
+		}
 		rec.trim()
 		return []stages.Event{{Type: stages.RunDeleted, Run: name}}, nil
 	})
@@ -38,41 +41,50 @@ func (e *Engine) DeleteRun(ctx context.Context, name string) error {
 	return nil
 }
 
+// deletedRun is what is known of a run whose record was deleted.
+type deletedRun struct {
+	runEntry
+	placement string
+	// started tells that clusters may hold what it brought.
+	started bool
+}
+
 // deleteRecord deletes the record of a run and returns what is known of it. A
 // run without a record that a placement still knows was half deleted.
-func (e *Engine) deleteRecord(ctx context.Context, name string) (runEntry, string, error) {
+func (e *Engine) deleteRecord(ctx context.Context, name string) (deletedRun, error) {
 	for {
 		rr, rev, err := e.runAt(ctx, name)
 		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
-			return runEntry{}, "", err
+			return deletedRun{}, err
 		}
 		if isNotFound(err) || errors.Is(err, backend.ErrPermanent) {
 			return e.deleteUnreadable(ctx, name, rev, err)
 		}
 		if err != nil {
-			return runEntry{}, "", err
+			return deletedRun{}, err
 		}
 		err = e.store.Delete(ctx, runKey(name), rev)
 		if err == nil || isNotFound(err) {
-			return runEntry{Name: name, UID: rr.Run.UID, Plan: rr.Run.Plan}, rr.Run.Placement, nil
+			entry := runEntry{Name: name, UID: rr.Run.UID, Plan: rr.Run.Plan}
+			return deletedRun{entry, rr.Run.Placement, rr.Run.Started != 0}, nil
 		}
 		if !errors.Is(err, backend.ErrConflict) {
-			return runEntry{}, "", err
+			return deletedRun{}, err
 		}
 	}
 }
 
 // deleteUnreadable deletes the record of a run that cannot be read, if there is
 // one, and looks for the placement that knows the run.
-func (e *Engine) deleteUnreadable(ctx context.Context, name string, rev backend.Revision, cause error) (runEntry, string, error) {
+func (e *Engine) deleteUnreadable(ctx context.Context, name string, rev backend.Revision, cause error) (deletedRun, error) {
 	if rev != "" {
 		if err := e.store.Delete(ctx, runKey(name), rev); err != nil && !isNotFound(err) {
-			return runEntry{}, "", err
+			return deletedRun{}, err
 		}
 	}
 	for rec, err := range e.store.List(ctx, "placement/") {
 		if err != nil {
-			return runEntry{}, "", err
+			return deletedRun{}, err
 		}
 		var p placementRecord
 		if decodeRecord(rec, &p) != nil {
@@ -80,11 +92,11 @@ func (e *Engine) deleteUnreadable(ctx context.Context, name string, rev backend.
 		}
 		for _, r := range p.Runs {
 			if r.Name == name {
-				return r, p.Placement.Name, nil
+				return deletedRun{r, p.Placement.Name, true}, nil
 			}
 		}
 	}
-	return runEntry{}, "", cause
+	return deletedRun{}, cause
 }
 
 // eraseUnadmitted deletes what is stored of a run that its placement does not

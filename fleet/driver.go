@@ -14,7 +14,7 @@ import (
 )
 
 // inboxSize is how many observations wait for a driver before their senders do.
-const inboxSize = 4096
+const inboxSize = 256
 
 // errDone ends a driver whose run has ended.
 var errDone = errors.New("the run has ended")
@@ -234,7 +234,6 @@ func (d *driver) resolve(ctx context.Context) error {
 		return err
 	}
 	if rec.Run.UID != d.rec.Run.UID || rec.Lease.Epoch != d.rec.Lease.Epoch {
-		d.pages.withdraw(ctx, rec.Flights)
 		return fmt.Errorf("run %s: %w: %s has it at epoch %d, this engine had it at %d", d.name, backend.ErrFenced, rec.Lease.Holder, rec.Lease.Epoch, d.rec.Lease.Epoch)
 	}
 	pages := flightPages{store: d.e.store, uid: rec.Run.UID}
@@ -248,6 +247,18 @@ func (d *driver) resolve(ctx context.Context) error {
 	}
 	d.rev = rev
 	return nil
+}
+
+// letGo deletes the pages that this driver wrote and that whoever has the run
+// now does not know.
+func (d *driver) letGo(ctx context.Context) {
+	rec, _, err := d.e.runAt(ctx, d.name)
+	switch {
+	case isNotFound(err) || err == nil && rec.Run.UID != d.uid:
+		d.pages.withdraw(ctx, nil)
+	case err == nil && rec.Lease.Epoch != d.epoch:
+		d.pages.withdraw(ctx, rec.Flights)
+	}
 }
 
 // held tells whether the run is still this driver's, by the store.
@@ -278,10 +289,17 @@ func (d *driver) queue(ctx context.Context) error {
 	}
 	entry := stages.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
 	var v stages.Verdict
-	rec, err := d.e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+	_, err := d.e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+		if err := rec.awaits(run.UID); err != nil {
+			return nil, err
+		}
+		before := rec.Line
+		if err := d.e.clearLine(ctx, rec); err != nil {
+			return nil, err
+		}
 		line, verdict, err := rec.Line.Enter(entry, rec.lateAdmission())
 		v = verdict
-		if err != nil || sameLine(line, rec.Line) {
+		if err != nil || sameLine(line, before) {
 			return nil, errors.Join(err, errUnchanged)
 		}
 		rec.Line = line
@@ -290,16 +308,25 @@ func (d *driver) queue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if v.WaitsFor != "" {
-		if err := d.vacate(ctx, rec.Line); err != nil {
-			return err
-		}
-	}
 	d.in.Blocked = v.WaitsFor
 	if v.SupersededBy != "" {
 		d.in.Commands = append(d.in.Commands, stages.Command{ID: "superseded", Verb: stages.Supersede, Message: v.SupersededBy})
 	}
 	return d.e.supersede(ctx, run.Name, run.UID, v.Supersedes)
+}
+
+// awaits returns why a run that has not started as far as its driver knows does
+// not belong into the line: somebody else has brought it to its end, or deleted
+// it.
+func (rec *placementRecord) awaits(uid string) error {
+	i := slices.IndexFunc(rec.Runs, func(r runEntry) bool { return r.UID == uid })
+	switch {
+	case i < 0:
+		return fmt.Errorf("the run was deleted: %w", backend.ErrNotFound)
+	case rec.Runs[i].Ended != "":
+		return fmt.Errorf("run %s has ended, it is %s: %w", rec.Runs[i].Name, rec.Runs[i].Ended, backend.ErrFenced)
+	}
+	return nil
 }
 
 // lateAdmission is how a run that was held enters the line: it is too late to
@@ -316,6 +343,9 @@ func (rec *placementRecord) lateAdmission() stages.Admission {
 func (d *driver) queueAgain(ctx context.Context) error {
 	entry := stages.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}
 	_, err := d.e.updatePlacement(ctx, d.placement, func(rec *placementRecord) ([]stages.Event, error) {
+		if err := d.e.clearLine(ctx, rec); err != nil {
+			return nil, err
+		}
 		next := entry
 		if rec.Line.Active != nil {
 			next = *rec.Line.Active
@@ -331,30 +361,6 @@ func (d *driver) queueAgain(ctx context.Context) error {
 		rec.unend(d.uid)
 		return nil, err
 	})
-	return err
-}
-
-// vacate takes a run out of the line that was deleted while it was ahead.
-func (d *driver) vacate(ctx context.Context, line stages.Line) error {
-	ahead := line.Active
-	if ahead == nil && len(line.Waiting) > 0 {
-		ahead = &line.Waiting[0]
-	}
-	if ahead == nil {
-		return nil
-	}
-	rr, _, err := d.e.runAt(ctx, ahead.Run)
-	if err == nil && rr.Run.UID == ahead.UID {
-		return nil
-	}
-	if err != nil && !isNotFound(err) {
-		return err
-	}
-	_, err = d.e.updatePlacement(ctx, d.placement, func(rec *placementRecord) ([]stages.Event, error) {
-		rec.Line = rec.Line.Leave(ahead.UID)
-		return nil, nil
-	})
-	d.nudge()
 	return err
 }
 

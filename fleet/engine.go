@@ -201,18 +201,54 @@ func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*
 		if err != nil {
 			return nil, err
 		}
-		j := journal{store: e.store, stream: placementStream(name)}
-		if rec.Journal, err = j.append(ctx, rec.Journal, e.stamped(name, events)); err == nil {
-			_, err = e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev)
-		}
+		err = e.commitPlacement(ctx, rec, rev, e.stamped(name, events))
 		if err == nil {
-			j.commit(ctx)
 			return rec, nil
 		}
-		if !errors.Is(err, backend.ErrConflict) {
+		if !errors.Is(err, backend.ErrConflict) && !e.isStale(ctx, name, rev, err) {
 			return nil, err
 		}
+	}
+}
+
+// commitPlacement writes the record of a placement with the events that belong
+// to the change.
+func (e *Engine) commitPlacement(ctx context.Context, rec *placementRecord, rev backend.Revision, events []stages.Event) (err error) {
+	name := rec.Placement.Name
+	j := journal{store: e.store, stream: placementStream(name)}
+	if rec.Journal, err = j.append(ctx, rec.Journal, events); err != nil {
+		return err
+	}
+	_, err = e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev)
+	if err == nil {
+		j.commit(ctx)
+	} else if errors.Is(err, backend.ErrConflict) {
 		j.abandon(ctx)
+	}
+	return err
+}
+
+// isStale tells that something is missing because the record of the placement
+// that names it, at revision rev, is no longer the one that counts.
+func (e *Engine) isStale(ctx context.Context, name string, rev backend.Revision, err error) bool {
+	if !isNotFound(err) {
+		return false
+	}
+	now, err := e.store.Get(ctx, placementKey(name))
+	return err == nil && now.Revision != rev
+}
+
+// withPlacement calls do with the record of a placement, and again with a newer
+// one where do did not find what the record names.
+func (e *Engine) withPlacement(ctx context.Context, name string, do func(*placementRecord) error) error {
+	for {
+		rec, rev, err := e.placementAt(ctx, name)
+		if err != nil {
+			return err
+		}
+		if err = do(rec); err == nil || !e.isStale(ctx, name, rev, err) {
+			return err
+		}
 	}
 }
 

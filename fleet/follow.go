@@ -211,7 +211,8 @@ func (f *Follower) forget(streams []eventStream) {
 // streams lists the journals, those of placements before those of runs, and
 // why some cannot be read.
 func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable []error, err error) {
-	for _, prefix := range []string{"placement/", "run/"} {
+	var runs []eventStream
+	for _, prefix := range []string{"run/", "placement/"} {
 		for rec, err := range f.e.store.List(ctx, f.under(prefix)) {
 			if err != nil {
 				return nil, nil, err
@@ -223,12 +224,15 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 			switch {
 			case err != nil:
 				unreadable = append(unreadable, err)
-			case f.at.Placement == "" || f.at.Placement == placement:
+			case f.at.Placement != "" && f.at.Placement != placement:
+			case prefix == "run/":
+				runs = append(runs, s)
+			default:
 				out = append(out, s)
 			}
 		}
 	}
-	return out, unreadable, nil
+	return append(out, runs...), unreadable, nil
 }
 
 // under narrows the prefix of records to those that are followed.

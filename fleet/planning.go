@@ -35,15 +35,22 @@ func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*stages.Plan, error
 	if err := about("preview of a run", spec.problems()); err != nil {
 		return nil, err
 	}
-	rec, _, err := e.placementAt(ctx, spec.Placement)
-	if err != nil {
-		return nil, err
-	}
-	d, err := e.draft(ctx, rec, spec)
+	d, _, err := e.draftOf(ctx, spec)
 	if err != nil {
 		return nil, err
 	}
 	return d.plan, nil
+}
+
+// draftOf plans a run of what is there now, and returns the record of the
+// placement that it used.
+func (e *Engine) draftOf(ctx context.Context, spec RunSpec) (d *draft, rec *placementRecord, err error) {
+	err = e.withPlacement(ctx, spec.Placement, func(now *placementRecord) error {
+		rec = now
+		d, err = e.draft(ctx, now, spec)
+		return err
+	})
+	return d, rec, err
 }
 
 // draft plans a run from what is there now.

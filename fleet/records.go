@@ -32,8 +32,9 @@ type placementRecord struct {
 	// Snapshots are those that are kept, ascending; the last is the latest.
 	Snapshots []snapshot.Snapshot `json:"snapshots,omitempty"`
 	Decision  *decisionRecord     `json:"decision,omitempty"`
-	// InUse are the indexes that a cluster may hold. Whole is that of the last
-	// run that reached every cluster, Previous the one before it.
+	// InUse are the indexes that a cluster may hold because of a run that has
+	// ended. Whole is that of the last run that reached every cluster,
+	// Previous the one before it.
 	InUse    []int       `json:"inUse,omitempty"`
 	Whole    *int        `json:"whole,omitempty"`
 	Previous *int        `json:"previous,omitempty"`

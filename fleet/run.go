@@ -237,7 +237,10 @@ func (r *runner) take(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return r.drive(ctx, rec, rev)
+	if err = r.drive(ctx, rec, rev); err != nil && ctx.Err() != nil {
+		newDriver(r.e, rec, rev, nil).giveBack(context.WithoutCancel(ctx))
+	}
+	return err
 }
 
 func (r *runner) driven(name string) bool {
@@ -320,6 +323,7 @@ func (r *runner) mind(ctx context.Context, d *driver) {
 		r.look(d.name, time.Now())
 	default:
 		r.e.log.Warn("a run was let go", "run", d.name, "error", err)
+		d.letGo(ctx)
 		r.look(d.name, time.Now().Add(time.Second))
 	}
 }

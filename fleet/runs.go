@@ -45,14 +45,10 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 	if err := spec.validate(); err != nil {
 		return Status{}, err
 	}
-	rec, _, err := e.placementAt(ctx, spec.Placement)
-	if err != nil {
-		return Status{}, err
-	}
 	if err := e.nameFree(ctx, spec.Name); err != nil {
 		return Status{}, err
 	}
-	d, err := e.draft(ctx, rec, spec)
+	d, rec, err := e.draftOf(ctx, spec)
 	if err != nil {
 		return Status{}, fmt.Errorf("run %s: %w", spec.Name, err)
 	}
@@ -67,6 +63,9 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 	}
 	run := stages.NewRun(d.plan, spec.Name, newUID(), spec.Starter, spec.Hold, e.now())
 	rr := &runRecord{Format: recordFormat, Run: run, Whole: d.whole, Decision: d.decided(), Sweeps: d.sweeps}
+	if err := e.clearLine(ctx, rec); err != nil {
+		return Status{}, err
+	}
 	if _, err := rec.lineUp(rr, d.plan); err != nil {
 		return Status{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -62,36 +63,85 @@ func running(t *testing.T, e *fleet.Engine) (stop func()) {
 	}
 }
 
-// feed follows all events of a store from the beginning.
+// feed reads all events of a store from the beginning: live as they happen, or
+// looking for them from time to time, which is cheaper.
 type feed struct {
-	t      *testing.T
-	events []stages.Event
-	more   chan stages.Event
-	stop   context.CancelFunc
+	t        *testing.T
+	follower *fleet.Follower
+	events   []stages.Event
+	more     chan stages.Event // nil if not live
+	stop     context.CancelFunc
 }
 
-func (w *world) follow() *feed {
-	e := w.newEngine(fleet.Config{Name: "observer"})
-	f, err := e.Follow("", "")
+func (w *world) follow(live bool) *feed {
+	f, err := w.newEngine(fleet.Config{Name: "observer"}).Follow("", "")
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(w.t.Context())
-	fd := &feed{t: w.t, more: make(chan stages.Event), stop: cancel}
-	go func() {
-		defer close(fd.more)
-		for ev, err := range f.Events(ctx) {
-			if err != nil {
-				return
-			}
-			select {
-			case fd.more <- ev:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	fd := &feed{t: w.t, follower: f, stop: cancel}
+	if live {
+		fd.more = make(chan stages.Event)
+		go fd.pump(ctx)
+	}
 	return fd
+}
+
+func (f *feed) pump(ctx context.Context) {
+	defer close(f.more)
+	for ev, err := range f.follower.Events(ctx) {
+		if err != nil {
+			return
+		}
+		select {
+		case f.more <- ev:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// read takes what has happened and tells whether there was anything.
+func (f *feed) read() bool {
+	n := len(f.events)
+	if f.more == nil {
+		for ev, err := range f.follower.Past(f.t.Context()) {
+			if err != nil {
+				f.t.Fatal(err)
+			}
+			f.events = append(f.events, ev)
+		}
+		return len(f.events) > n
+	}
+	for {
+		synctest.Wait()
+		select {
+		case ev, ok := <-f.more:
+			if !ok {
+				return len(f.events) > n
+			}
+			f.events = append(f.events, ev)
+		default:
+			return len(f.events) > n
+		}
+	}
+}
+
+// wait waits until there may be more events, or late.
+func (f *feed) wait(pause time.Duration, late <-chan time.Time) bool {
+	tick := time.NewTimer(pause)
+	defer tick.Stop()
+	select {
+	case ev, ok := <-f.more:
+		if ok {
+			f.events = append(f.events, ev)
+		}
+		return ok
+	case <-tick.C:
+		return true
+	case <-late:
+		return false
+	}
 }
 
 // patience is how long a test waits for what must happen.
@@ -101,23 +151,20 @@ const patience = 6 * time.Hour
 // will.
 func (f *feed) await(what string, match func(stages.Event) bool) stages.Event {
 	f.t.Helper()
-	if i := slices.IndexFunc(f.events, match); i >= 0 {
-		return f.events[i]
-	}
 	late := time.NewTimer(patience)
 	defer late.Stop()
-	for {
-		select {
-		case ev, ok := <-f.more:
-			if !ok {
-				f.t.Fatalf("the events ended before %s:\n%s", what, f)
-			}
-			f.events = append(f.events, ev)
-			if match(ev) {
-				return ev
-			}
-		case <-late.C:
-			f.t.Fatalf("no event for %v: %s; there were\n%s", patience, what, f)
+	for pause := time.Millisecond; ; pause = min(2*pause, time.Minute) {
+		if f.read() {
+			pause = time.Millisecond
+		}
+		if i := slices.IndexFunc(f.events, match); i >= 0 {
+			return f.events[i]
+		}
+		if f.more != nil {
+			pause = patience
+		}
+		if !f.wait(pause, late.C) {
+			f.t.Fatalf("waited in vain until %s; the events are\n%s", what, f)
 		}
 	}
 }
@@ -168,6 +215,7 @@ func (c change) String() string {
 // memberLedger is what a test needs of a ledger.
 type memberLedger struct {
 	Run      string `json:"run"`
+	RunUID   string `json:"runUID"`
 	Attempt  int    `json:"attempt"`
 	Epoch    int64  `json:"epoch"`
 	Touch    int64  `json:"touch"`
@@ -292,7 +340,7 @@ func (w *world) members() map[string][]string {
 			what := any(substance(obj))
 			if obj.GetNamespace() == "slipway-system" {
 				l := ledgerOf(cluster, obj.GetName())
-				l.Epoch, l.Touch = 0, 0
+				l.Epoch, l.Touch, l.RunUID = 0, 0, ""
 				what = l
 			}
 			b, err := json.Marshal(what)

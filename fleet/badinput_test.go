@@ -1,0 +1,262 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+func badSelector() *metav1.LabelSelector {
+	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Like"}}}
+}
+
+// Every problem of a placement is told at once, with the placement and the
+// field, and nothing is written.
+func TestPlacementProblemsAreToldAtOnce(t *testing.T) {
+	w, e := declared(t, nil)
+	bad := replaceFor("canary", "x")
+	bad.Rules[0].Patches[0].Path = "no-pointer"
+	p := fleet.Placement{
+		Name: "Web_1", HistoryLimit: 1001, RunHistory: -1, Admission: "Maybe",
+		Selectors: []snapshot.Selector{{Kind: "ConfigMap", Name: "a", LabelSelector: badSelector()}},
+		Policy:    placement.Policy{Type: placement.PickAll, ClusterNames: []string{"Bad Name"}, Required: []metav1.LabelSelector{*badSelector()}},
+		Overrides: []placement.Override{bad, bad, {Name: "UP"}},
+	}
+	refused(t, w.store, "a placement that is wrong everywhere", func() error { return e.PutPlacement(t.Context(), p) },
+		"placement Web_1: ", "name: Invalid value", "historyLimit: Invalid value: 1001: must be from 1 to 1000",
+		"runHistory: Invalid value: -1: must be from 1 to 500", `admission: Unsupported value: "Maybe"`,
+		"selectors[0].version: Required", "selectors[0].labelSelector", "policy.clusterNames: Forbidden",
+		"policy.clusterNames[0]", "policy.required[0].matchExpressions[0].operator", "overrides[0].overrideRules[0].jsonPatchOverrides[0].path",
+		"overrides[1].name: Duplicate value: \"test-namespace/o\"", "overrides[2].name", "overrides[2].overrideRules: Required")
+	refused(t, w.store, "the empty placement", func() error { return e.PutPlacement(t.Context(), fleet.Placement{}) },
+		"name: Required", "selectors: Required")
+	before, _ := w.store.Stats()
+	if err := e.PutPlacement(t.Context(), tutorialPlacement()); err != nil {
+		t.Fatal(err)
+	}
+	if after, _ := w.store.Stats(); after != before {
+		t.Error("declaring a placement as it is writes")
+	}
+}
+
+// Every problem of a run and of its strategy is told at once.
+func TestRunProblemsAreToldAtOnce(t *testing.T) {
+	w, e := declared(t, nil)
+	w.capture(e, "v0")
+	spec := fleet.RunSpec{Name: "a b", Placement: "", Index: new(-1), Strategy: stages.Strategy{
+		MinHealthy: -time.Second,
+		Stages: []stages.Stage{
+			{Name: "one", Selector: badSelector(), MaxConcurrency: percent("101%")},
+			{Name: "one", Selector: everything(), MaxFailures: percent("half"), After: []stages.Task{{Type: stages.TimedWait, Wait: -1}}},
+			{Name: "Two", Before: []stages.Task{{Type: stages.Approval, Approval: &approval.Policy{ForbidStarter: true, Quorums: []approval.Quorum{{Count: 0}}}}}},
+		},
+	}}
+	fields := []string{
+		"placement: Required", "index: Invalid value: -1", "strategy.minHealthy", "strategy.stages[0].labelSelector",
+		"strategy.stages[0].maxConcurrency", "strategy.stages[1].name: Duplicate", "strategy.stages[1].maxFailures",
+		"strategy.stages[1].afterStageTasks[0].waitTime", "strategy.stages[2].name", "strategy.stages[2].beforeStageTasks[0].approval.quorums[0].count",
+		"starter.name: Required", "the approval before stage Two forbids them to approve",
+	}
+	refused(t, w.store, "a run that is wrong everywhere", func() error { _, err := e.CreateRun(t.Context(), spec); return err },
+		append(fields, "run a b: ", "name: Invalid value")...)
+	refused(t, w.store, "its preview", func() error { _, err := e.Preview(t.Context(), spec); return err }, append(fields, "preview of a run: ")...)
+}
+
+// A strategy that forbids the starter to approve needs to know who that is, on
+// every side of every stage.
+func TestForbiddenStarterMustBeKnown(t *testing.T) {
+	w, e := declared(t, nil)
+	w.capture(e, "v0")
+	gate := []stages.Task{{Type: stages.Approval, Approval: &approval.Policy{ForbidStarter: true}}}
+	for want, change := range map[string]func(*stages.Strategy){
+		"before stage all":    func(s *stages.Strategy) { s.Stages[0].Before = gate },
+		"after stage all":     func(s *stages.Strategy) { s.Stages[0].After = gate },
+		"before stage remove": func(s *stages.Strategy) { s.Removal.Before = gate },
+		"after stage remove":  func(s *stages.Strategy) { s.Removal.After = gate },
+	} {
+		spec := specOf("r", 0)
+		change(&spec.Strategy)
+		refused(t, w.store, want, func() error { _, err := e.CreateRun(t.Context(), spec); return err }, "starter.name: Required", want)
+		spec.Starter.Name = "ann"
+		must(e.CreateRun(t.Context(), spec))(t)
+		if err := e.DeleteRun(t.Context(), "r"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What does not exist is told with its kind, its name and what there is.
+func TestWhatDoesNotExist(t *testing.T) {
+	w, e := declared(t, nil)
+	w.capture(e, "v0")
+	w.capture(e, "v1")
+	must(e.CreateRun(t.Context(), specOf("taken", 0)))(t)
+	ctx := t.Context()
+	elsewhere := specOf("r", 0)
+	elsewhere.Placement = "nowhere"
+	for what, c := range map[string]struct {
+		do   func() error
+		want []string
+	}{
+		"an index":               {func() error { return second1(e.CreateRun(ctx, specOf("r", 7))) }, []string{"run r", "snapshot example-placement-7-snapshot does not exist", "indexes 0, 1"}},
+		"a placement to run":     {func() error { return second1(e.CreateRun(ctx, elsewhere)) }, []string{"placement nowhere does not exist", "PutPlacement"}},
+		"a placement to capture": {func() error { return second1(e.Capture(ctx, "nowhere")) }, []string{"placement nowhere does not exist"}},
+		"a name that cannot be":  {func() error { return second1(e.Placement(ctx, "../run/taken")) }, []string{"placement ../run/taken does not exist"}},
+		"runs of it":             {func() error { return second1(e.Runs(ctx, "nowhere")) }, []string{"nowhere"}},
+		"a run":                  {func() error { return second1(e.Status(ctx, "nobody")) }, []string{"run nobody does not exist"}},
+		"a run to delete":        {func() error { return e.DeleteRun(ctx, "Nobody!") }, []string{"run Nobody! does not exist"}},
+		"a run to stop":          {func() error { return e.Command(ctx, "nobody", stages.Command{Verb: stages.Stop}) }, []string{"run nobody does not exist"}},
+		"a request": {func() error {
+			return e.Decide(ctx, "taken", fleet.Answer{Request: "taken-all", Verdict: approval.Approve})
+		}, []string{"request taken-all does not exist", "run taken has no open request"}},
+	} {
+		if err := refused(t, w.store, what, c.do, c.want...); !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("%s: %v does not match ErrNotFound", what, err)
+		}
+	}
+	for _, index := range []int{0, 1} {
+		err := refused(t, w.store, "a name that is taken", func() error { return second1(e.CreateRun(ctx, specOf("taken", index))) }, "run taken exists already", "choose another name")
+		if !errors.Is(err, backend.ErrConflict) {
+			t.Errorf("%v does not match ErrConflict", err)
+		}
+	}
+}
+
+// A command or an answer that cannot be meant is refused before it is stored.
+func TestCommandProblemsAreToldAtOnce(t *testing.T) {
+	w, e := declared(t, nil)
+	w.capture(e, "v0")
+	must(e.CreateRun(t.Context(), specOf("r", 0)))(t)
+	for _, c := range []struct {
+		command stages.Command
+		want    []string
+	}{
+		{stages.Command{Verb: "Pause", ID: "No/ID"}, []string{"command to run r", `verb: Unsupported value: "Pause"`, "id: Invalid value"}},
+		{stages.Command{Verb: stages.Decide}, []string{"verb"}},
+		{stages.Command{Verb: stages.Supersede}, []string{"verb"}},
+		{stages.Command{}, []string{"verb"}},
+		{stages.Command{Verb: stages.Skip, Scope: "World"}, []string{`scope: Unsupported value: "World"`, "name: Required"}},
+	} {
+		refused(t, w.store, fmt.Sprint(c.command), func() error { return e.Command(t.Context(), "r", c.command) }, c.want...)
+	}
+	refused(t, w.store, "an answer", func() error { return e.Decide(t.Context(), "r", fleet.Answer{Request: "q", ID: "?"}) }, "answer to request q", "id: Invalid value")
+	stop := stages.Command{Verb: stages.Stop, ID: "once"}
+	for range 2 {
+		if err := e.Command(t.Context(), "r", stop); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(w.keys("command/")); n != 1 {
+		t.Errorf("%d commands of one ID", n)
+	}
+}
+
+// An inventory with a name twice, or with a name that is none, is refused with
+// the names.
+func TestBadInventories(t *testing.T) {
+	w, e := declared(t, nil)
+	w.capture(e, "v0")
+	down := errors.New("the registry is down")
+	for what, c := range map[string]struct {
+		clusters []placement.Cluster
+		err      error
+		want     []string
+	}{
+		"a name twice": {clusters: []placement.Cluster{{Name: "a"}, {Name: "b"}, {Name: "a"}}, want: []string{"clusters[a].name: Duplicate"}},
+		"no DNS label": {clusters: []placement.Cluster{{Name: "A.b"}}, want: []string{"clusters[A.b].name"}},
+		"an error":     {clusters: []placement.Cluster{{Name: "a"}}, err: down, want: []string{"inventory: the registry is down"}},
+	} {
+		inventory := backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
+			return func(yield func(placement.Cluster, error) bool) {
+				for _, cl := range c.clusters {
+					if !yield(cl, nil) {
+						return
+					}
+				}
+				if c.err != nil {
+					yield(placement.Cluster{}, c.err)
+				}
+			}
+		})
+		e := w.newEngine(fleet.Config{Inventory: inventory})
+		refused(t, w.store, what, func() error { return second1(e.CreateRun(t.Context(), specOf("r", 0))) }, append(c.want, "run r")...)
+	}
+	p := tutorialPlacement()
+	p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1", "member8", "member9"}}
+	if err := e.PutPlacement(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, w.store, "clusters that are not there", func() error { return second1(e.CreateRun(t.Context(), specOf("r", 0))) }, "member8, member9", "placement example-placement")
+}
+
+// What is missing in a Config is told at once, in the order of its fields.
+func TestConfigProblemsAreToldAtOnce(t *testing.T) {
+	_, err := fleet.New(fleet.Config{Lease: -1, Skew: -1, CallTimeout: -1, Poll: -1, MaxUpdates: -1})
+	if err == nil {
+		t.Fatal("an empty Config is accepted")
+	}
+	text, last := err.Error(), -1
+	for _, field := range []string{"Store", "Inventory", "Dialer", "Lease", "Skew", "CallTimeout", "Poll", "MaxUpdates"} {
+		at := strings.Index(text, "Config."+field)
+		if at <= last {
+			t.Errorf("Config.%s is not told in its place: %v", field, err)
+		}
+		last = at
+	}
+	if _, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: memory.NewFleet(), Dialer: memory.NewFleet()}); err != nil {
+		t.Errorf("the smallest Config: %v", err)
+	}
+}
+
+// A preview writes nothing and has the digest of the run that is then created;
+// a run of a plan that has changed is refused, and leaves nothing.
+func TestPreviewIsWhatIsCreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
+		w.holds("v0")
+		for i, index := range []*int{nil, new(0)} {
+			spec := fleet.RunSpec{Placement: ep, Index: index, Strategy: tutorialStrategy()}
+			before := dump(t, w.store)
+			p := must(e.Preview(t.Context(), spec))(t)
+			if after := dump(t, w.store); len(after) != len(before) || after["placement/"+ep] != before["placement/"+ep] {
+				t.Errorf("a preview writes: %v", w.keys(""))
+			}
+			spec.Name, spec.Plan = fmt.Sprint("r-", i), p.Digest
+			if s := must(e.CreateRun(t.Context(), spec))(t); s.Plan.Digest != p.Digest || s.Run.Plan != p.Digest {
+				t.Errorf("previewed %s, created %s", p.Digest, s.Plan.Digest)
+			}
+		}
+		spec := fleet.RunSpec{Placement: ep, Strategy: tutorialStrategy()}
+		digest := must(e.Preview(t.Context(), spec))(t).Digest
+		spec.Name, spec.Plan = "late", digest
+		for what, change := range map[string]func(){
+			"the source": func() { w.holds("v1") },
+			"a cluster": func() {
+				w.fleet.Add(placement.Cluster{Name: "member4", Labels: map[string]string{"environment": "canary"}})
+			},
+			"the strategy": func() { spec.Strategy.Stages[0].MaxConcurrency = percent("50%") },
+		} {
+			change()
+			err := refused(t, w.store, what, func() error { return second1(e.CreateRun(t.Context(), spec)) }, "run late", digest, "preview it again")
+			var changed *fleet.PlanChangedError
+			if !errors.As(err, &changed) || changed.Run != "late" || changed.Want != digest || changed.Got == digest {
+				t.Errorf("%s changed: %v", what, err)
+			}
+		}
+	})
+}

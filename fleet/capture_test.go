@@ -1,0 +1,299 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+const ep = "example-placement"
+
+func everything() *metav1.LabelSelector { return &metav1.LabelSelector{} }
+
+// declared returns a world with the tutorial's placement, changed.
+func declared(t *testing.T, change func(*fleet.Placement)) (*world, *fleet.Engine) {
+	t.Helper()
+	w := newWorld(t)
+	e := w.engine(w.store, "one")
+	p := tutorialPlacement()
+	if change != nil {
+		change(&p)
+	}
+	if err := e.PutPlacement(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	return w, e
+}
+
+// holds makes the source hold a value.
+func (w *world) holds(value string) {
+	w.t.Helper()
+	if err := w.source.Put(configMap("test-cm", value)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// capture takes a snapshot of a value.
+func (w *world) capture(e *fleet.Engine, value string) snapshot.Snapshot {
+	w.t.Helper()
+	w.holds(value)
+	return must(e.Capture(w.t.Context(), ep))(w.t)
+}
+
+// Indexes count from 0 and are never used again, not even when content comes
+// back that is still there, or was dropped; what did not change makes no
+// snapshot and writes nothing.
+func TestIndexesCountSnapshots(t *testing.T) {
+	w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 3 })
+	for want, value := range []string{"a", "b", "a", "c", "d", "e", "a", "b"} {
+		s := w.capture(e, value)
+		if s.Index != want || s.Placement != ep {
+			t.Errorf("snapshot of %s: %+v, want index %d", value, s, want)
+		}
+		before := dump(t, w.store)
+		if again := must(e.Capture(t.Context(), ep))(t); again != s {
+			t.Errorf("nothing changed, and there is another snapshot: %+v", again)
+		}
+		if after := dump(t, w.store); len(after) != len(before) || after["placement/"+ep] != before["placement/"+ep] {
+			t.Error("a capture of what did not change writes")
+		}
+	}
+	wantIndexes(t, e, ep, 5, 6, 7)
+}
+
+// A change of the overrides alone is a change.
+func TestChangedOverridesMakeASnapshot(t *testing.T) {
+	w, e := declared(t, nil)
+	first := w.capture(e, "a")
+	put := func(value string) {
+		p := tutorialPlacement()
+		p.Overrides = []placement.Override{replaceFor("canary", value)}
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("x")
+	second := must(e.Capture(t.Context(), ep))(t)
+	put("y")
+	third := must(e.Capture(t.Context(), ep))(t)
+	put("x")
+	fourth := must(e.Capture(t.Context(), ep))(t)
+	if second.Index != 1 || third.Index != 2 || fourth.Index != 3 || second.Set != first.Set || third.Overrides == second.Overrides || fourth.Digest != second.Digest {
+		t.Errorf("snapshots: %+v\n%+v\n%+v\n%+v", first, second, third, fourth)
+	}
+	wantIndexes(t, e, ep, 0, 1, 2, 3)
+}
+
+// However many capture at the same time, in however many engines, every change
+// gets the next index, and the latest snapshot is whole.
+func TestConcurrentCaptures(t *testing.T) {
+	w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 2 })
+	engines := []*fleet.Engine{e, w.engine(w.store, "two")}
+	var mu sync.Mutex
+	byIndex := map[int]string{}
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 12 {
+				if err := w.source.Put(configMap("test-cm", fmt.Sprintf("value-%d-%d", g, i%3))); err != nil {
+					t.Error(err)
+				}
+				s, err := engines[g%2].Capture(t.Context(), ep)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				if d, ok := byIndex[s.Index]; ok && d != s.Digest {
+					t.Errorf("index %d is given twice", s.Index)
+				}
+				byIndex[s.Index] = s.Digest
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	var taken []int
+	for _, ev := range w.past(7) {
+		if ev.Type == stages.SnapshotTaken {
+			taken = append(taken, *ev.Index)
+		}
+	}
+	for want, got := range taken {
+		if got != want {
+			t.Fatalf("snapshots were taken as %v: one is skipped or taken twice", taken)
+		}
+	}
+	kept := indexesOf(t, e, ep)
+	if !slices.Equal(kept, taken[len(taken)-len(kept):]) {
+		t.Errorf("kept %v of %v", kept, taken)
+	}
+	wantWhole(t, e, ep)
+	t.Logf("%d snapshots", len(taken))
+}
+
+// One changed object of 10,000 costs its body, a page, a root and the record of
+// the placement with the event.
+func TestOneChangedObjectOfTenThousand(t *testing.T) {
+	w, e := declared(t, nil)
+	for i := range 10000 {
+		if err := w.source.Put(configMap(fmt.Sprintf("cm-%05d", i), strings.Repeat("x", 100))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := must(e.Capture(t.Context(), ep))(t); s.Objects != 10002 {
+		t.Fatalf("%d objects", s.Objects)
+	}
+	if err := w.source.Put(configMap("cm-05000", "changed")); err != nil {
+		t.Fatal(err)
+	}
+	before := dump(t, w.store)
+	writes, bytes := w.store.Stats()
+	must(e.Capture(t.Context(), ep))(t)
+	writesAfter, bytesAfter := w.store.Stats()
+	fresh := map[string]int{}
+	for key, value := range dump(t, w.store) {
+		if before[key] != value {
+			fresh[strings.SplitN(key, "/", 2)[0]]++
+		}
+	}
+	if fresh["content"] != 3 || fresh["placement"] != 1 || fresh["journal"] != 1 || len(fresh) != 3 {
+		t.Errorf("written: %v, want a body, a page, a root, the placement and a page of its journal", fresh)
+	}
+	// The journal's last page is written anew, and the old one deleted.
+	if n := writesAfter - writes; n != 6 {
+		t.Errorf("%d writes, want 6", n)
+	}
+	if n := bytesAfter - bytes; n > 64<<10 {
+		t.Errorf("%d bytes written", n)
+	}
+	t.Logf("%d writes, %d bytes", writesAfter-writes, bytesAfter-bytes)
+}
+
+// What keeps a snapshot from being taken is told with the placement and the
+// selector, and nothing is written.
+func TestCaptureTellsWhatIsWrong(t *testing.T) {
+	w := newWorld(t)
+	broken := errors.New("connection refused")
+	source := snapshot.SourceFunc(func(_ context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
+		return func(yield func(*unstructured.Unstructured, error) bool) {
+			switch q.Kind {
+			case "ConfigMap":
+				yield(nil, broken)
+			case "Secret":
+				panic("a source that panics")
+			}
+		}
+	})
+	e := must(fleet.New(fleet.Config{Store: w.store, Inventory: w.fleet, Dialer: w.fleet, Source: source}))(t)
+	for kind, want := range map[string]string{"ConfigMap": "reading ConfigMap.v1 */only: connection refused", "Namespace": "pick no object that may be placed: Namespace.v1 only", "Secret": "panic"} {
+		p := fleet.Placement{Name: "p-" + strings.ToLower(kind), Selectors: []snapshot.Selector{{Version: "v1", Kind: kind, Name: "only"}}}
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		err := refused(t, w.store, kind, func() error { _, err := e.Capture(t.Context(), p.Name); return err }, "placement "+p.Name, strings.Replace(want, "*/", "", 1))
+		if kind == "ConfigMap" && !errors.Is(err, broken) {
+			t.Errorf("%v does not wrap the source's error", err)
+		}
+		refused(t, w.store, kind, func() error {
+			_, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "r", Placement: p.Name, Strategy: oneStage()})
+			return err
+		}, "run r", "placement "+p.Name)
+	}
+	none := must(fleet.New(fleet.Config{Store: w.store, Inventory: w.fleet, Dialer: w.fleet}))(t)
+	refused(t, w.store, "no source", func() error { _, err := none.Capture(t.Context(), "p-secret"); return err }, "Config.Source")
+}
+
+// Threat T5: a bit is flipped in what is stored of a snapshot. A run of it is
+// refused, with an error that names what is damaged, and nothing reaches a
+// cluster; the other placement goes on.
+func TestT5DamagedSnapshotIsNotPlanned(t *testing.T) {
+	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
+	s := w.capture(e, "a")
+	for key := range dump(t, w.store) {
+		if !strings.HasPrefix(key, "content/") {
+			continue
+		}
+		edit(t, w.store, key, flipBit)
+		err := refused(t, w.store, key, func() error {
+			_, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "r", Placement: ep, Index: &s.Index, Strategy: oneStage()})
+			return err
+		}, "run r", ep)
+		var digest *snapshot.DigestError
+		if !errors.As(err, &digest) || !strings.HasSuffix(key, digest.Want) || !errors.Is(err, backend.ErrPermanent) {
+			t.Errorf("%s is damaged: %v", key, err)
+		}
+		edit(t, w.store, key, flipBit)
+	}
+	if _, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "r", Placement: ep, Index: &s.Index, Strategy: oneStage()}); err != nil {
+		t.Errorf("undamaged: %v", err)
+	}
+}
+
+// PutPlacement, Placement and Snapshots hold while others capture and run.
+func TestPlacementsAreDeclaredConcurrently(t *testing.T) {
+	w, e := declared(t, nil)
+	var wg sync.WaitGroup
+	for g := range 6 {
+		wg.Go(func() {
+			for i := range 10 {
+				p := tutorialPlacement()
+				p.HistoryLimit = 1 + (g+i)%5
+				if err := e.PutPlacement(t.Context(), p); err != nil {
+					t.Error(err)
+				}
+				_ = w.source.Put(configMap("test-cm", fmt.Sprint(i)))
+				if _, err := e.Capture(t.Context(), ep); err != nil {
+					t.Error(err)
+				}
+				spec := fleet.RunSpec{Name: fmt.Sprintf("r-%d-%d", g, i), Placement: ep, Strategy: oneStage()}
+				if _, err := e.CreateRun(t.Context(), spec); err != nil && !errors.Is(err, backend.ErrConflict) {
+					t.Error(err)
+				}
+				if _, err := e.Placement(t.Context(), ep); err != nil {
+					t.Error(err)
+				}
+				if err := e.DeleteRun(t.Context(), spec.Name); err != nil && !errors.Is(err, backend.ErrNotFound) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	wantWhole(t, e, ep)
+	if runs := must(e.Runs(t.Context(), ep))(t); len(runs) != 0 {
+		t.Errorf("runs that were deleted: %v", runs)
+	}
+	if keys := w.keys("plan/"); len(keys) != 0 {
+		t.Errorf("plans of runs that were deleted: %v", keys)
+	}
+}
+
+// replaceFor is an override of the tutorial's ConfigMap for an environment.
+func replaceFor(environment, value string) placement.Override {
+	return placement.Override{
+		Name: "o", Namespace: "test-namespace",
+		Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "ConfigMap", Name: "test-cm"}},
+		Rules: []placement.Rule{{
+			ClusterSelector: &placement.ClusterSelector{Terms: []placement.ClusterTerm{{LabelSelector: selects(environment)}}},
+			Patches:         []placement.Patch{{Op: placement.OpReplace, Path: "/data/key", Value: fmt.Appendf(nil, "%q", value)}},
+		}},
+	}
+}
+
+var _ backend.Store = (*memory.Store)(nil)

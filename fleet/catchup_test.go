@@ -1,0 +1,120 @@
+package fleet_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// tolerant updates all clusters at once, and none may not fail.
+func tolerant(name string, index int) fleet.RunSpec {
+	spec := specOf(name, index)
+	spec.Strategy.Attempts = 1
+	spec.Strategy.Stages[0].MaxConcurrency = percent("100%")
+	spec.Strategy.Stages[0].MaxFailures = percent("100%")
+	return spec
+}
+
+func names(s fleet.Status) (out []string) {
+	for _, c := range s.Plan.Clusters {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+// A catch-up run takes the clusters that failed, that were skipped and that
+// joined to what the first run brought the others to, although the source and
+// the overrides have changed since; and nobody else.
+func TestCatchUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "frozen")} })
+		defer running(t, e)()
+		ctx := t.Context()
+		w.capture(e, "v0")
+		w.fleet.Cluster("member1").Refuse(func(*unstructured.Unstructured) error { return errStoreDown })
+		spec := tolerant("first", 0)
+		spec.Hold = true
+		create(t, e, spec)
+		if err := e.Command(ctx, "first", stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "member2"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		refused(t, w.store, "catching up with a run that has not ended", func() error {
+			_, err := e.CatchUp(ctx, "first", "early", approval.Identity{Name: "ann"})
+			return err
+		}, "run first has not ended")
+		synctest.Wait()
+		command(t, e, "first", stages.Start)
+		first := endOf(t, e, "first")
+		w.fleet.Cluster("member1").Refuse(nil)
+		w.fleet.Add(placement.Cluster{Name: "member4", Labels: map[string]string{"environment": "canary"}})
+		w.fleet.Add(placement.Cluster{Name: "member5", Labels: map[string]string{"environment": "staging"}})
+		w.capture(e, "v1")
+		if err := e.PutPlacement(ctx, tutorialPlacement()); err != nil { // without the override
+			t.Fatal(err)
+		}
+		for what, try := range map[string]func() error{
+			"run nobody does not exist":  func() error { _, err := e.CatchUp(ctx, "nobody", "c", approval.Identity{}); return err },
+			"run first exists already":   func() error { _, err := e.CatchUp(ctx, "first", "first", approval.Identity{}); return err },
+			"a lowercase RFC 1123 label": func() error { _, err := e.CatchUp(ctx, "first", "No Name", approval.Identity{}); return err },
+		} {
+			refused(t, w.store, what, try, what)
+		}
+		s := must(e.CatchUp(ctx, "first", "second", approval.Identity{Name: "ann"}))(t)
+		if d := cmp.Diff([]string{"member1", "member2", "member4", "member5"}, names(s)); d != "" {
+			t.Errorf("clusters of the catch-up run:\n%s", d)
+		}
+		if s.Plan.Snapshot != first.Plan.Snapshot || s.Plan.Index != 0 || s.Run.Starter.Name != "ann" {
+			t.Errorf("the target is another one: %+v", s.Plan)
+		}
+		if s := endOf(t, e, "second"); s.Run.State != stages.Completed {
+			t.Fatalf("second is %s", s.Run.State)
+		}
+		for cluster, want := range map[string]string{"member1": "frozen", "member2": "v0", "member3": "frozen", "member4": "frozen", "member5": "v0"} {
+			if got := w.value(cluster); got != want {
+				t.Errorf("%s holds %s, want %s", cluster, got, want)
+			}
+		}
+		ranTo(t, e, specOf("whole", 0), stages.Completed)
+		err := refused(t, w.store, "nothing to catch up", func() error {
+			_, err := e.CatchUp(ctx, "whole", "third", approval.Identity{})
+			return err
+		}, "run third, catching up with run whole", "no cluster failed, was skipped or joined")
+		if errors.Is(err, backend.ErrNotFound) {
+			t.Error(err)
+		}
+	})
+}
+
+// Catching up needs the snapshot: when it was dropped the error says what there
+// is instead.
+func TestCatchUpOfADroppedSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 1 })
+		defer running(t, e)()
+		w.capture(e, "v0")
+		w.fleet.Cluster("member1").Refuse(func(*unstructured.Unstructured) error { return errStoreDown })
+		create(t, e, tolerant("first", 0))
+		endOf(t, e, "first")
+		w.fleet.Cluster("member1").Refuse(nil)
+		for i, value := range []string{"v1", "v2", "v3"} {
+			w.capture(e, value)
+			ranTo(t, e, specOf("run-"+value, i+1), stages.Completed)
+		}
+		synctest.Wait()
+		w.fleet.Add(placement.Cluster{Name: "member4"})
+		refused(t, w.store, "a dropped snapshot", func() error {
+			_, err := e.CatchUp(t.Context(), "first", "late", approval.Identity{})
+			return err
+		}, "example-placement-0-snapshot does not exist", "the indexes 2, 3")
+	})
+}

@@ -1,0 +1,282 @@
+package fleet_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// history is a world in which two placements had runs.
+func history(t *testing.T) (*world, *fleet.Engine) {
+	w, e := declared(t, func(p *fleet.Placement) { p.AllowCoOwnership = true })
+	other := tutorialPlacement()
+	other.Name, other.AllowCoOwnership = ep+"-2", true
+	if err := e.PutPlacement(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	stop := running(t, e)
+	defer stop()
+	for i := range 2 {
+		w.capture(e, fmt.Sprint("v", i))
+		must(e.Capture(t.Context(), other.Name))(t)
+		spec := specOf(fmt.Sprintf("other-%d", i), i)
+		spec.Placement = other.Name
+		ranTo(t, e, spec, stages.Completed)
+		ranTo(t, e, specOf(fmt.Sprintf("run-%d", i), i), stages.Completed)
+		time.Sleep(time.Minute)
+	}
+	return w, e
+}
+
+// collected reads the events after a cursor that are there, at most n.
+func collected(t *testing.T, e *fleet.Engine, placement, cursor string, n int) (out []string, next string) {
+	t.Helper()
+	f := must(e.Follow(placement, cursor))(t)
+	if n == 0 {
+		return nil, f.Cursor()
+	}
+	for ev, err := range f.Past(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out = append(out, line(ev)+" "+ev.Placement); len(out) == n {
+			break
+		}
+	}
+	return out, f.Cursor()
+}
+
+// From the beginning and from every cursor a follower reads exactly the rest,
+// in the same order, of everything and of one placement.
+func TestFollowFromEveryCursor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, e := history(t)
+		for _, placement := range []string{"", ep, ep + "-2"} {
+			all, _ := collected(t, e, placement, "", -1)
+			if len(all) < 20 {
+				t.Fatalf("%d events of %q", len(all), placement)
+			}
+			for n := range len(all) + 1 {
+				first, cursor := collected(t, e, placement, "", n)
+				rest, end := collected(t, e, placement, cursor, -1)
+				if d := cmp.Diff(all, append(first, rest...)); d != "" {
+					t.Fatalf("of %q, interrupted after %d events:\n%s", placement, n, d)
+				}
+				if more, _ := collected(t, e, placement, end, -1); len(more) != 0 {
+					t.Fatalf("after the end of %q there is %v", placement, more)
+				}
+			}
+			for _, l := range all {
+				if placement != "" && !strings.HasSuffix(l, " "+placement) {
+					t.Errorf("following %s tells %s", placement, l)
+				}
+			}
+		}
+	})
+}
+
+// live follows until ctx ends and returns what was told.
+func live(ctx context.Context, t *testing.T, e *fleet.Engine, placement, cursor string) <-chan []string {
+	f := must(e.Follow(placement, cursor))(t)
+	out := make(chan []string, 1)
+	go func() {
+		var all []string
+		for ev, err := range f.Events(ctx) {
+			if err != nil && ctx.Err() == nil {
+				all = append(all, err.Error())
+			}
+			if err == nil {
+				all = append(all, line(ev)+" "+ev.Placement)
+			}
+		}
+		out <- all
+	}()
+	return out
+}
+
+// perRun sorts events of a live follower by what is in order: each run and each
+// placement.
+func perRun(all []string) map[string][]string {
+	out := map[string][]string{}
+	for _, l := range all {
+		f := strings.Fields(l)
+		key := f[2]
+		if f[1] == "RunCreated" || f[1] == "SnapshotTaken" || f[1] == "DecisionTaken" {
+			key = "of " + f[len(f)-1]
+		}
+		out[key] = append(out[key], l)
+	}
+	return out
+}
+
+// Several followers see everything live, each exactly once; so does one whose
+// store fails now and then, and whose watches end.
+func TestFollowLive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		w.capture(e, "v0")
+		stop := running(t, e)
+		ctx, cancel := context.WithCancel(t.Context())
+		flaky := &flakyStore{Store: w.store}
+		flaky.cutWatches.Store(true)
+		polled := &hookedStore{w.store, func(string, string) {}}
+		followers := []<-chan []string{
+			live(ctx, t, e, "", ""), live(ctx, t, e, ep, ""),
+			live(ctx, t, w.engine(flaky, "flaky"), "", ""), live(ctx, t, w.engine(polled, "polled"), ep, ""),
+		}
+		for i := range 3 {
+			flaky.down.Store(i == 1)
+			ranTo(t, e, specOf(fmt.Sprintf("run-%d", i), 0), stages.Completed)
+			time.Sleep(time.Minute)
+			w.capture(e, fmt.Sprint("v", i+1))
+		}
+		flaky.down.Store(false)
+		time.Sleep(time.Hour)
+		want, _ := collected(t, e, "", "", -1)
+		cancel()
+		for i, f := range followers {
+			if d := cmp.Diff(perRun(want), perRun(<-f)); d != "" {
+				t.Errorf("follower %d:\n%s", i, d)
+			}
+		}
+		stop()
+	})
+}
+
+// A follower that ends where the events end waits without asking all the time.
+func TestFollowerDoesNotSpin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := history(t)
+		log := &logStore{Store: w.store}
+		e := w.engine(log.hooked(), "follows")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		all := <-live(ctx, t, e, "", "")
+		if n := log.count("list"); len(all) < 20 || n > 1000 {
+			t.Errorf("%d lists for %d events in an hour in which nothing happens", n, len(all))
+		}
+	})
+}
+
+// A long journal is read whole, and from a late cursor only
+// its end is read.
+func TestLongJournals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		for i := range 500 {
+			w.capture(e, fmt.Sprint("v", i))
+		}
+		f := must(e.Follow("", ""))(t)
+		n, late := 0, ""
+		for ev, err := range f.Past(t.Context()) {
+			if err != nil || *ev.Index != n {
+				t.Fatalf("event %d is %v %v", n, *ev.Index, err)
+			}
+			if n++; n == 495 {
+				late = f.Cursor()
+			}
+		}
+		pages := len(w.keys("journal/"))
+		if n != 500 || pages < 20 {
+			t.Fatalf("%d events in %d pages", n, pages)
+		}
+		log := &logStore{Store: w.store}
+		rest, _ := collected(t, w.engine(log.hooked(), "late"), "", late, -1)
+		if read := log.count("get journal/"); len(rest) != 5 || read > 2 {
+			t.Errorf("%d events were read from %d of %d pages", len(rest), read, pages)
+		}
+	})
+}
+
+// A cursor that is none, or that is another placement's, is an error.
+func TestBadCursors(t *testing.T) {
+	w, e := declared(t, nil)
+	w.capture(e, "v")
+	_, other := collected(t, e, ep, "", -1)
+	enc := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
+	for _, cursor := range []string{"x", "!", enc("null"), enc("{}"), enc("7"), enc(`{"r":{"a":-1}}`), enc(`{"r":{"a":"b"}}`), enc(`{"r":null}`), other} {
+		if _, err := e.Follow("", cursor); err == nil || !strings.Contains(err.Error(), "cursor") {
+			t.Errorf("cursor %q: %v", cursor, err)
+		}
+	}
+	if _, err := e.Follow("No Name", ""); err == nil || !strings.Contains(err.Error(), "placement") {
+		t.Errorf("a placement that cannot be: %v", err)
+	}
+}
+
+// What cannot be read is told once; the events of others go on, and so do its
+// own when it can be read again.
+func TestFollowTellsOfUnreadableRecords(t *testing.T) {
+	for what, break_ := range map[string]struct {
+		key  string
+		edit func(string) string
+	}{
+		"a newer run": {"run/run-1", newerFormat}, "a damaged run": {"run/run-1", flipBit},
+		"a newer placement": {"placement/" + ep, newerFormat}, "a damaged page": {"journal/", flipBit},
+	} {
+		t.Run(strings.ReplaceAll(what, " ", "-"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, e := history(t)
+				want, _ := collected(t, e, "", "", -1)
+				key := break_.key
+				if key == "journal/" {
+					key = w.keys("journal/")[0]
+				}
+				original := dump(t, w.store)[key]
+				edit(t, w.store, key, break_.edit)
+				ctx, cancel := context.WithCancel(t.Context())
+				told := live(ctx, t, e, "", "")
+				time.Sleep(time.Hour)
+				if key != "journal/" && !strings.HasPrefix(key, "journal/") {
+					edit(t, w.store, key, func(string) string { return original })
+				}
+				time.Sleep(time.Hour)
+				cancel()
+				all := <-told
+				errs := slices.DeleteFunc(slices.Clone(all), func(l string) bool { return !strings.Contains(l, key) })
+				if len(errs) != 1 {
+					t.Errorf("%s is told as %v", key, errs)
+				}
+				if missing := len(want) - (len(all) - len(errs)); strings.HasPrefix(key, "journal/") == (missing == 0) {
+					t.Errorf("%d events are missing", missing)
+				}
+			})
+		})
+	}
+}
+
+// A run that is deleted ends its events, and nothing else.
+func TestFollowAcrossADeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := history(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		told := live(ctx, t, e, "", "")
+		synctest.Wait()
+		if err := e.DeleteRun(t.Context(), "run-1"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		cancel()
+		if all := <-told; !strings.Contains(all[len(all)-1], "RunDeleted run-1") {
+			t.Errorf("the last event is %s", all[len(all)-1])
+		}
+		if _, cursor := collected(t, e, "", "", -1); len(cursor) > 60*(len(w.keys("run/"))+2) {
+			t.Errorf("the cursor has %d characters for %d runs", len(cursor), len(w.keys("run/")))
+		}
+		if err := e.DeleteRun(t.Context(), "run-1"); !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("deleted twice: %v", err)
+		}
+	})
+}

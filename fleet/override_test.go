@@ -1,0 +1,93 @@
+package fleet_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// A rollback brings back what its index contained, the overrides as they were
+// included, whatever they have become since.
+func TestRollbackRestoresOverrides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "old")} })
+		defer running(t, e)()
+		w.capture(e, "v0")
+		p := tutorialPlacement()
+		p.Overrides = []placement.Override{replaceFor("canary", "new")}
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		w.capture(e, "v0")
+		for i, step := range []struct {
+			index int
+			want  string
+		}{{0, "old"}, {1, "new"}, {0, "old"}} {
+			ranTo(t, e, specOf("run-"+string(rune('a'+i)), step.index), stages.Completed)
+			if m1, m2 := w.value("member1"), w.value("member2"); m1 != step.want || m2 != "v0" {
+				t.Errorf("at index %d member1 holds %s and member2 %s", step.index, m1, m2)
+			}
+		}
+	})
+}
+
+// The plan has what each cluster gets; what is the same for several clusters is
+// stored once.
+func TestVariantsAreStoredOnce(t *testing.T) {
+	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
+	w.capture(e, "v0")
+	before := w.keys("content/")
+	s := must(e.CreateRun(t.Context(), specOf("r", 0)))(t)
+	revision := map[string]string{}
+	for _, c := range s.Plan.Clusters {
+		revision[c.Name] = s.Plan.Revisions[c.Revision]
+	}
+	if revision["member1"] != revision["member3"] || revision["member1"] == revision["member2"] || len(s.Plan.Revisions) != 2 {
+		t.Errorf("the plan has %v", revision)
+	}
+	var fresh []string
+	for _, key := range w.keys("content/") {
+		if !slices.Contains(before, key) {
+			fresh = append(fresh, key)
+		}
+	}
+	if len(fresh) != 3 || !slices.Contains(fresh, "content/"+ep+"/"+revision["member1"]) {
+		t.Errorf("stored for two clusters with one variant: %v, want one body, one page, one root", fresh)
+	}
+	if err := e.DeleteRun(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	if after := w.keys("content/"); !slices.Equal(after, before) {
+		t.Errorf("the run was deleted, its variants were not: %v", after)
+	}
+}
+
+// A rule that cannot be carried out is told with the override, the rule, the
+// object and every cluster, before anything is written.
+func TestRenderErrorsNameEverything(t *testing.T) {
+	for what, change := range map[string]func(*placement.Override){
+		"a path that is not there": func(o *placement.Override) { o.Rules[0].Patches[0].Path = "/data/nope/deeper" },
+		"a label that is not there": func(o *placement.Override) {
+			o.Rules[0].Patches[0].Value = []byte(`"${MEMBER-CLUSTER-LABEL-KEY-region}"`)
+		},
+	} {
+		o := replaceFor("canary", "x")
+		change(&o)
+		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{o} })
+		w.capture(e, "v0")
+		for _, try := range []func() error{
+			func() error { _, err := e.CreateRun(t.Context(), specOf("r", 0)); return err },
+			func() error { _, err := e.Preview(t.Context(), specOf("r", 0)); return err },
+		} {
+			refused(t, w.store, what, try, "test-namespace/o", "overrideRules[0]", "member1", "member3", "test-cm")
+		}
+		if got := w.value("member1"); !strings.Contains(got, "not found") {
+			t.Errorf("%s: member1 holds %s", what, got)
+		}
+	}
+}

@@ -1,0 +1,364 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// spec asks for a run of an index by oneStage.
+func specOf(name string, index int) fleet.RunSpec {
+	return fleet.RunSpec{Name: name, Placement: ep, Index: &index, Strategy: oneStage()}
+}
+
+// endOf waits for the end of a run, for a day at most.
+func endOf(t *testing.T, e *fleet.Engine, run string) fleet.Status {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+	defer cancel()
+	s, err := e.Wait(ctx, run)
+	if err != nil {
+		now, _ := e.Status(t.Context(), run)
+		t.Fatalf("run %s has not ended: %v: it is %s, %+v", run, err, now.Run.State, now.Run.Flights)
+	}
+	return s
+}
+
+// ranTo creates a run and waits for its end.
+func ranTo(t *testing.T, e *fleet.Engine, spec fleet.RunSpec, want stages.State) {
+	t.Helper()
+	must(e.CreateRun(t.Context(), spec))(t)
+	if s := endOf(t, e, spec.Name); s.Run.State != want {
+		t.Fatalf("run %s is %s, want %s", spec.Name, s.Run.State, want)
+	}
+}
+
+// The default keeps ten snapshots.
+func TestTenSnapshotsAreKept(t *testing.T) {
+	w, e := declared(t, nil)
+	for i := range 15 {
+		w.capture(e, fmt.Sprint(i))
+	}
+	wantIndexes(t, e, ep, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14)
+	// Ten ConfigMaps, their pages and roots, and the namespace.
+	if keys := w.keys("content/"); len(keys) != 31 {
+		t.Errorf("%d contents are stored, want 31: what was dropped is not gone", len(keys))
+	}
+}
+
+// The history limit never drops what a run, a cluster or a rollback needs, and
+// what nothing needs any more is gone from the store.
+func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 3 })
+		defer running(t, e)()
+		ctx := t.Context()
+		for i := range 3 {
+			w.capture(e, fmt.Sprint("v", i))
+		}
+		ranTo(t, e, specOf("whole-1", 1), stages.Completed)
+		ranTo(t, e, specOf("whole-2", 2), stages.Completed) // 1 is what a rollback goes back to
+		for i := 3; i < 8; i++ {
+			w.capture(e, fmt.Sprint("v", i))
+		}
+		wantIndexes(t, e, ep, 1, 2, 5, 6, 7)
+
+		held := specOf("held", 5)
+		held.Hold = true
+		must(e.CreateRun(ctx, held))(t)
+		failing := specOf("failing", 6)
+		failing.Strategy.Profile = stages.ClusterUpdate
+		w.fleet.Cluster("member2").Refuse(func(*unstructured.Unstructured) error { return errStoreDown })
+		ranTo(t, e, failing, stages.Failed) // member1 has 6 by now
+		w.fleet.Cluster("member2").Refuse(nil)
+		w.fleet.Hang("member3", true)
+		must(e.CreateRun(ctx, specOf("active", 7)))(t)
+		for i := 8; i < 15; i++ {
+			w.capture(e, fmt.Sprint("v", i))
+		}
+		queued := specOf("queued", 12)
+		must(e.CreateRun(ctx, queued))(t)
+		for i := 15; i < 20; i++ {
+			w.capture(e, fmt.Sprint("v", i))
+		}
+		wantIndexes(t, e, ep, 1, 2, 5, 6, 7, 12, 17, 18, 19)
+
+		// What is gone is gone: a run of it is refused with what there is.
+		refused(t, w.store, "index 4", func() error { _, err := e.CreateRun(ctx, specOf("late", 4)); return err },
+			"snapshot example-placement-4-snapshot does not exist", "indexes 1, 2, 5, 6, 7, 12, 17, 18, 19")
+
+		w.fleet.Hang("member3", false)
+		if s := endOf(t, e, "queued"); s.Run.State != stages.Completed {
+			t.Fatalf("queued is %s", s.Run.State)
+		}
+		for _, run := range []string{"held", "failing"} {
+			if err := e.DeleteRun(ctx, run); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// All clusters have 12 now, and came from 7; 5 was still to come when they
+		// got there.
+		wantIndexes(t, e, ep, 5, 7, 12, 17, 18, 19)
+		if keys := w.keys("content/"); len(keys) != 6*3+1 {
+			t.Errorf("%d contents are stored, want %d: what was dropped is not gone", len(keys), 6*3+1)
+		}
+	})
+}
+
+// Runs that have ended are forgotten beyond the limit, those that ended first
+// before others, with all that was stored of them; what clusters have is still
+// known.
+func TestRunHistoryIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.RunHistory, p.HistoryLimit = 3, 1 })
+		defer running(t, e)()
+		first := w.capture(e, "v0")
+		held := specOf("held", first.Index)
+		held.Hold = true
+		must(e.CreateRun(t.Context(), held))(t)
+		for i := range 8 {
+			w.capture(e, fmt.Sprint("v", i+1))
+			ranTo(t, e, specOf(fmt.Sprintf("run-%d", i), i+1), stages.Completed)
+		}
+		synctest.Wait()
+		if got := must(e.Runs(t.Context(), ep))(t); !slices.Equal(got, []string{"held", "run-5", "run-6", "run-7"}) {
+			t.Errorf("runs that are kept: %v", got)
+		}
+		if n := len(w.keys("run/")); n != 4 {
+			t.Errorf("%d records of runs, want 4: %v", n, w.keys("run/"))
+		}
+		if n := len(w.keys("plan/")); n != 8 {
+			t.Errorf("%d records of plans, want 4 headers and 4 pages: %v", n, w.keys("plan/"))
+		}
+		streams := map[string]bool{}
+		for _, key := range w.keys("journal/") {
+			streams[strings.Split(key, "/")[1]] = true
+		}
+		if len(streams) != 5 { // the placement's and those of four runs
+			t.Errorf("journals of %v", streams)
+		}
+		w.tidy()
+		wantIndexes(t, e, ep, 0, 7, 8)
+		// The run that was created first is not the one that ended first.
+		if err := e.Command(t.Context(), "held", stages.Command{Verb: stages.Abort}); err != nil {
+			t.Fatal(err)
+		}
+		if s := endOf(t, e, "held"); s.Run.State != stages.Aborted {
+			t.Errorf("held is %s", s.Run.State)
+		}
+		synctest.Wait()
+		if got := must(e.Runs(t.Context(), ep))(t); !slices.Equal(got, []string{"held", "run-6", "run-7"}) {
+			t.Errorf("runs that are kept: %v", got)
+		}
+	})
+}
+
+// A cluster that leaves the placement is cleaned also when the run that brought
+// it its objects is forgotten.
+func TestForgottenRunsAreCleanedUpAfter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.RunHistory = 1 })
+		defer running(t, e)()
+		w.capture(e, "v0")
+		ranTo(t, e, specOf("first", 0), stages.Completed)
+		p := tutorialPlacement()
+		p.RunHistory, p.Policy = 1, placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1", "member2"}}
+		must(e.CreateRun(t.Context(), specOf("again", 0)))(t)
+		endOf(t, e, "again")
+		synctest.Wait()
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.value("member3"); got != "v0" {
+			t.Fatalf("member3 holds %s", got)
+		}
+		ranTo(t, e, specOf("clean", 0), stages.Completed)
+		if got := w.value("member3"); !strings.Contains(got, "not found") {
+			t.Errorf("member3 left the placement and holds %s", got)
+		}
+	})
+}
+
+// interleaved is a placement with two snapshots, of which the first is dropped
+// by the next capture, and an override.
+func interleaved(t *testing.T) (*world, *fleet.Engine) {
+	w, e := declared(t, func(p *fleet.Placement) {
+		p.HistoryLimit = 1
+		p.Overrides = []placement.Override{replaceFor("canary", "canary")}
+	})
+	w.capture(e, "old")
+	w.capture(e, "new")
+	return w, e
+}
+
+// Whatever happens while contents are deleted, and whenever it happens, what is
+// needed is there afterwards: the capture that goes back to a content which is
+// being dropped, and the run that shares it.
+func TestCollectionSparesWhatIsNeeded(t *testing.T) {
+	for name, other := range map[string]func(*world, *fleet.Engine){
+		"capture of old content": func(w *world, e *fleet.Engine) { w.capture(e, "old") },
+		"two captures":           func(w *world, e *fleet.Engine) { w.capture(e, "old"); w.capture(e, "newer") },
+		"three captures":         func(w *world, e *fleet.Engine) { w.capture(e, "a"); w.capture(e, "old"); w.capture(e, "new") },
+		"run of old content": func(w *world, e *fleet.Engine) {
+			w.holds("old")
+			must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "other", Placement: ep, Strategy: oneStage()}))(w.t)
+		},
+		"run that is deleted": func(w *world, e *fleet.Engine) {
+			w.holds("old")
+			must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "other", Placement: ep, Strategy: oneStage()}))(w.t)
+			if err := e.DeleteRun(t.Context(), "other"); err != nil {
+				w.t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
+				w, e := interleaved(t)
+				do := func(s backend.Store) {
+					w.holds("third")
+					if _, err := w.engine(s, "two").Capture(t.Context(), ep); err != nil {
+						t.Error(err)
+					}
+				}
+				return do, w.store, func() { other(w, e) }, func() { w.wantAll(e) }
+			})
+		})
+	}
+}
+
+// The other way round: whoever stores contents is held up while others collect.
+func TestWhatIsStoredIsNotCollected(t *testing.T) {
+	creations := map[string]func(*world, *fleet.Engine) error{
+		"capture": func(w *world, e *fleet.Engine) error {
+			w.holds("old")
+			_, err := e.Capture(w.t.Context(), ep)
+			return err
+		},
+		"run of an index": func(w *world, e *fleet.Engine) error {
+			_, err := e.CreateRun(w.t.Context(), specOf("mine", 1))
+			return err
+		},
+		"run of what there is": func(w *world, e *fleet.Engine) error {
+			w.holds("old")
+			_, err := e.CreateRun(w.t.Context(), fleet.RunSpec{Name: "mine", Placement: ep, Strategy: oneStage()})
+			return err
+		},
+	}
+	others := map[string]func(*world, *fleet.Engine){
+		"one capture": func(w *world, e *fleet.Engine) { w.capture(e, "third") },
+		"captures":    func(w *world, e *fleet.Engine) { w.capture(e, "third"); w.capture(e, "old"); w.capture(e, "fifth") },
+		"the same plan, deleted": func(w *world, e *fleet.Engine) {
+			if _, err := e.CreateRun(w.t.Context(), specOf("other", 1)); err != nil && !errors.Is(err, backend.ErrNotFound) {
+				w.t.Error(err)
+			}
+			if err := e.DeleteRun(w.t.Context(), "other"); err != nil && !errors.Is(err, backend.ErrNotFound) {
+				w.t.Error(err)
+			}
+		},
+	}
+	for what, create := range creations {
+		for name, other := range others {
+			t.Run(what+", "+name, func(t *testing.T) {
+				meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
+					w, e := interleaved(t)
+					do := func(s backend.Store) {
+						err := create(w, w.engine(s, "two"))
+						if err != nil && !errors.Is(err, backend.ErrConflict) && !errors.Is(err, backend.ErrNotFound) {
+							t.Error(err)
+						}
+						if _, serr := e.Status(t.Context(), "mine"); (serr == nil) != (err == nil) && what != "capture" {
+							t.Errorf("the run is there: %v, and its creation said %v", serr == nil, err)
+						}
+					}
+					return do, w.store, func() { other(w, e) }, func() { w.wantAll(e) }
+				})
+			})
+		}
+	}
+}
+
+// wantAll checks that every snapshot is whole and that every run there is can
+// be carried out.
+func (w *world) wantAll(e *fleet.Engine) {
+	w.t.Helper()
+	wantWhole(w.t, e, ep)
+	runs := must(e.Runs(w.t.Context(), ep))(w.t)
+	if len(runs) == 0 || w.t.Failed() {
+		return
+	}
+	t := w.t
+	synctest.Test(t, func(t *testing.T) {
+		fresh := w.engine(w.store, "three")
+		defer running(t, fresh)()
+		for _, run := range runs {
+			if s := endOf(t, fresh, run); s.Run.State != stages.Completed {
+				t.Errorf("run %s is %s", run, s.Run.State)
+			}
+		}
+		if got := w.value("member1"); got != "canary" {
+			t.Errorf("member1 holds %s", got)
+		}
+	})
+}
+
+// A deletion that ends with a crash at any write is ended by asking again, and
+// leaves nothing, neither in the line of the placement.
+func TestDeletionEndsAfterACrash(t *testing.T) {
+	for n := 1; ; n++ {
+		w, e := interleaved(t)
+		must(e.CreateRun(t.Context(), specOf("active", 1)))(t)
+		must(e.CreateRun(t.Context(), specOf("waiting", 1)))(t)
+		plan := faulty.NewPlan(faulty.CrashAfter(n))
+		died := w.engine(plan.Store(w.store), "dies").DeleteRun(t.Context(), "active")
+		if err := e.DeleteRun(t.Context(), "active"); err != nil && !errors.Is(err, backend.ErrNotFound) {
+			t.Fatalf("crash after write %d (%v), again: %v", n, died, err)
+		}
+		if got := must(e.Runs(t.Context(), ep))(t); !slices.Equal(got, []string{"waiting"}) {
+			t.Errorf("crash after write %d: runs %v", n, got)
+		}
+		if v := dump(t, w.store)["placement/"+ep]; strings.Contains(v, `"run":"active"`) {
+			t.Errorf("crash after write %d: the run is in the line: %s", n, v)
+		}
+		w.wantAll(e)
+		if !plan.Crashed() {
+			break
+		}
+	}
+}
+
+// A run whose record is damaged can be deleted, and gives its placement free.
+func TestDamagedRunIsDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := interleaved(t)
+		defer running(t, e)()
+		w.fleet.Hang("member1", true)
+		must(e.CreateRun(t.Context(), specOf("broken", 1)))(t)
+		time.Sleep(time.Second)
+		edit(t, w.store, "run/broken", flipBit)
+		must(e.CreateRun(t.Context(), specOf("next", 1)))(t)
+		time.Sleep(time.Minute)
+		if s := must(e.Status(t.Context(), "next"))(t); s.Run.State != stages.Pending && s.Run.State != stages.NotStarted {
+			t.Errorf("next is %s while a run that cannot be read has the placement", s.Run.State)
+		}
+		if err := e.DeleteRun(t.Context(), "broken"); err != nil {
+			t.Fatal(err)
+		}
+		w.fleet.Hang("member1", false)
+		if s := endOf(t, e, "next"); s.Run.State != stages.Completed {
+			t.Errorf("next is %s", s.Run.State)
+		}
+	})
+}
