@@ -104,7 +104,7 @@ type InventoryWatcher interface {
 // Dialer opens connections to member clusters.
 type Dialer interface {
 	// Dial returns a connection to c. The engine keeps one connection to a
-	// cluster and closes it when it no longer needs it.
+	// cluster, and closes it when it has not used it for some minutes.
 	Dial(ctx context.Context, c placement.Cluster) (Conn, error)
 }
 

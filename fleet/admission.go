@@ -33,9 +33,10 @@ func (e *Engine) withdraw(ctx context.Context, rr *runRecord, cause error) error
 }
 
 // admit puts a run into the line of its placement and enrols its clusters. It
-// may be called again for the same run.
+// may be called again for the same run. Rosters that no longer count are deleted
+// here and not when runs end, where the engine may have been fenced.
 func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
-	var old rosterHead
+	entered := false
 	var verdict stages.Verdict
 	rec, err := e.updatePlacement(ctx, rr.Run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
 		if rec.hasRun(rr.Run.UID) {
@@ -44,23 +45,57 @@ func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
 		if err := e.secure(ctx, rec, rr, d); err != nil {
 			return nil, err
 		}
+		deleted, err := e.dropDeleted(ctx, rec)
+		if err != nil {
+			return nil, err
+		}
 		if err := e.clearLine(ctx, rec); err != nil {
 			return nil, err
 		}
-		var err error
 		if verdict, err = rec.lineUp(rr, d.plan); err != nil {
 			return nil, err
 		}
-		old = rec.Roster
-		return e.enter(ctx, rec, rr, d)
+		events, err := e.enter(ctx, rec, rr, d)
+		entered = true
+		return append(deleted, events...), err
 	})
 	if err != nil {
 		return err
 	}
-	if old != rec.Roster && old.Pages > 0 {
-		e.dropRoster(ctx, rr.Run.Placement, old)
+	if entered {
+		e.dropRosters(ctx, rr.Run.Placement, rec.Roster)
 	}
 	return e.supersede(ctx, rr.Run.Name, rr.Run.UID, verdict.Supersedes)
+}
+
+// dropDeleted forgets runs that were deleted while somebody else was admitting
+// them, and tells so. A run is recorded before it is admitted, so one that has
+// not ended and has no record was deleted.
+func (e *Engine) dropDeleted(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
+	gone := map[string]bool{}
+	var events []stages.Event
+	for _, r := range rec.Runs {
+		if r.Ended != "" {
+			continue
+		}
+		rr, _, err := e.runAt(ctx, r.Name)
+		if isLasting(err) && !isNotFound(err) {
+			continue // it cannot be read, but it is there
+		}
+		if err != nil && !isNotFound(err) {
+			return nil, err
+		}
+		if err != nil || rr.Run.UID != r.UID {
+			gone[r.UID] = true
+			events = append(events, stages.Event{Type: stages.RunDeleted, Run: r.Name})
+		}
+	}
+	for _, r := range rec.drop(func(r runEntry) bool { return gone[r.UID] }) {
+		if err := e.leftBehind(ctx, rec, r, nil); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
 }
 
 // clearLine takes runs out of the line that have ended or were deleted and have
@@ -76,7 +111,7 @@ func (e *Engine) clearLine(ctx context.Context, rec *placementRecord) error {
 		}
 		rr, _, err := e.runAt(ctx, first.Run)
 		switch {
-		case err == nil && rr.Run.UID == first.UID && !rr.Run.IsEnded():
+		case err == nil && rr.Run.UID == first.UID && (!rr.Run.IsEnded() || rec.restarts(&rr.Run)):
 			return nil
 		case isNotFound(err) || err == nil:
 			rec.Line = rec.Line.Leave(first.UID)
@@ -148,8 +183,8 @@ func (e *Engine) enter(ctx context.Context, rec *placementRecord, rr *runRecord,
 	if err != nil {
 		return nil, err
 	}
-	if enrolled(roster, d.plan) {
-		if rec.Roster, err = e.writeRoster(ctx, rec, roster); err != nil {
+	if roster.enrol(d.plan) {
+		if err := e.writeRoster(ctx, rec, roster); err != nil {
 			return nil, err
 		}
 	}

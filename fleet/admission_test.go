@@ -185,6 +185,7 @@ func TestRollbackSupersedesAStuckRun(t *testing.T) {
 				bad.Strategy.Stages[0].MaxConcurrency = percent("100%")
 				stick(w, true)
 				create(t, e, bad)
+				synctest.Wait()
 				create(t, e, specOf("waiting", 2))
 				time.Sleep(10 * time.Minute)
 				is(t, e, "bad", stages.Running)
@@ -261,6 +262,7 @@ func TestStoppedRunHoldsTheLine(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *world, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("a", 1))
+		synctest.Wait()
 		create(t, e, specOf("b", 2))
 		synctest.Wait()
 		command(t, e, "a", stages.Stop)
@@ -339,7 +341,6 @@ func TestNewerRunIsLeftAlone(t *testing.T) {
 		other.Placement = second.Name
 		ranTo(t, e, other, stages.Completed)
 		time.Sleep(time.Hour)
-		var format *stages.FormatError
 		for what, err := range map[string]error{
 			"Status": second1(e.Status(t.Context(), "newer")), "Wait": second1(e.Wait(t.Context(), "newer")),
 			"Command":      e.Command(t.Context(), "newer", stages.Command{Verb: stages.Stop}),
@@ -349,7 +350,7 @@ func TestNewerRunIsLeftAlone(t *testing.T) {
 			"CreateRun":    second1(e.CreateRun(t.Context(), specOf("new", 0))),
 			"Runs":         second1(e.Runs(t.Context(), ep)),
 		} {
-			if !errors.As(err, &format) {
+			if _, ok := errors.AsType[*stages.FormatError](err); !ok {
 				t.Errorf("%s: %v, want a FormatError", what, err)
 			}
 		}

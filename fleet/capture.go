@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -66,7 +65,7 @@ func (e *Engine) look(ctx context.Context, rec *placementRecord) (frozen, error)
 	if e.cfg.Source == nil {
 		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
 	}
-	set, err := call(ctx, e.guard, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {
+	set, err := call(ctx, e.sources, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {
 		return snapshot.Capture(ctx, e.cfg.Source, p.Selectors)
 	})
 	if err != nil {
@@ -157,15 +156,11 @@ func (rec *placementRecord) latest() (snapshot.Snapshot, bool) {
 // thaw reads the snapshot of an index and verifies it.
 func (e *Engine) thaw(ctx context.Context, rec *placementRecord, index int) (frozen, error) {
 	name := rec.Placement.Name
-	i := slices.IndexFunc(rec.Snapshots, func(s snapshot.Snapshot) bool { return s.Index == index })
-	if i < 0 {
-		return frozen{}, &NotFoundError{Kind: "snapshot", Name: name + "-" + strconv.Itoa(index) + "-snapshot", Hint: "placement " + name + " has " + rec.indexes()}
-	}
-	f := frozen{Snapshot: rec.Snapshots[i]}
-	if err := f.Verify(); err != nil {
+	kept, err := rec.snapshotAt(index)
+	if err != nil {
 		return frozen{}, err
 	}
-	var err error
+	f := frozen{Snapshot: kept}
 	if f.set, err = e.contents.loadSet(ctx, name, f.Set); err != nil {
 		return frozen{}, fmt.Errorf("snapshot %s: %w", f.Name(), err)
 	}
@@ -178,6 +173,19 @@ func (e *Engine) thaw(ctx context.Context, rec *placementRecord, index int) (fro
 		return frozen{}, fmt.Errorf("snapshot %s: its overrides: %w", f.Name(), err)
 	}
 	return f, nil
+}
+
+// snapshotAt returns the snapshot of an index, verified.
+func (rec *placementRecord) snapshotAt(index int) (snapshot.Snapshot, error) {
+	name := rec.Placement.Name
+	for _, s := range rec.Snapshots {
+		if s.Index == index {
+			return s, s.Verify()
+		}
+	}
+	return snapshot.Snapshot{}, &NotFoundError{
+		Kind: "snapshot", Name: name + "-" + strconv.Itoa(index) + "-snapshot", Hint: "placement " + name + " has " + rec.indexes(),
+	}
 }
 
 // indexes lists the indexes there are, for an error.

@@ -41,7 +41,6 @@ func (rec *placementRecord) retire() {
 		case r.Nth == 0:
 			rec.Ended++
 			r.Nth = rec.Ended
-			rec.use(r.Index)
 		}
 		ended = append(ended, rec.Runs[i].Nth)
 	}
@@ -54,13 +53,6 @@ func (rec *placementRecord) retire() {
 	}
 	slices.Sort(ended)
 	rec.drop(func(r runEntry) bool { return r.Nth != 0 && r.Nth < ended[len(ended)-keep] })
-}
-
-// use takes in that clusters may hold what a run brought.
-func (rec *placementRecord) use(index int) {
-	if !slices.Contains(rec.InUse, index) {
-		rec.InUse = append(rec.InUse, index)
-	}
 }
 
 // drop forgets the runs that match. What is stored of them is deleted by the
@@ -83,8 +75,10 @@ func (rec *placementRecord) needed() map[int]bool {
 	for _, i := range rec.InUse {
 		out[i] = true
 	}
-	if rec.Previous != nil {
-		out[*rec.Previous] = true
+	for _, i := range []*int{rec.Whole, rec.Previous} { // Whole is what the next one comes from
+		if i != nil {
+			out[*i] = true
+		}
 	}
 	for _, r := range rec.Runs {
 		if r.Ended == "" || r.Ended == stages.Failed {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -102,6 +103,7 @@ func (c *conns) dial(ctx context.Context, cluster placement.Cluster, slot *connS
 		return
 	}
 	slot.conn = &memberConn{name: cluster.Name, conn: conn, guard: c.guard, broken: func() { c.drop(cluster.Name, slot) }}
+	slot.conn.use()
 }
 
 // forget takes the slot out, if it is still the cluster's.
@@ -131,6 +133,22 @@ func (c *conns) evict(name string) {
 	if slot := c.open[name]; slot != nil {
 		delete(c.open, name)
 		c.discard(slot)
+	}
+}
+
+// evictIdle closes the connections that nothing has been done with for d.
+func (c *conns) evictIdle(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, slot := range c.open {
+		select {
+		case <-slot.ready:
+			if slot.conn != nil && slot.conn.idle(d) {
+				delete(c.open, name)
+				c.discard(slot)
+			}
+		default:
+		}
 	}
 }
 
@@ -165,10 +183,21 @@ type memberConn struct {
 	conn   backend.Conn
 	guard  *guard
 	broken func()
+	// used is when a call was last made, in Unix nanoseconds; watches counts
+	// those that go on.
+	used, watches atomic.Int64
+}
+
+func (m *memberConn) use() { m.used.Store(time.Now().UnixNano()) }
+
+// idle tells that nothing has been done with the connection for d.
+func (m *memberConn) idle(d time.Duration) bool {
+	return m.watches.Load() == 0 && time.Since(time.Unix(0, m.used.Load())) >= d
 }
 
 // get returns the object that id names, nil if there is none.
 func (m *memberConn) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
+	m.use()
 	obj, err := call(ctx, m.guard, "Get", m.name, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return m.conn.Get(ctx, id)
 	})
@@ -185,6 +214,7 @@ func (m *memberConn) get(ctx context.Context, id snapshot.ID) (*unstructured.Uns
 }
 
 func (m *memberConn) apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	m.use()
 	got, err := call(ctx, m.guard, "Apply", m.name, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return m.conn.Apply(ctx, obj, o)
 	})
@@ -198,6 +228,7 @@ func (m *memberConn) apply(ctx context.Context, obj *unstructured.Unstructured, 
 }
 
 func (m *memberConn) delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
+	m.use()
 	_, err := call(ctx, m.guard, "Delete", m.name, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, m.conn.Delete(ctx, id, o)
 	})
@@ -205,9 +236,15 @@ func (m *memberConn) delete(ctx context.Context, id snapshot.ID, o backend.Delet
 }
 
 func (m *memberConn) watch(ctx context.Context, ids []snapshot.ID, poll time.Duration) iter.Seq2[struct{}, error] {
-	return guardStream(ctx, m.guard, "Watch", m.name, func(ctx context.Context) iter.Seq2[struct{}, error] {
+	changes := guardStream(ctx, m.guard, "Watch", m.name, func(ctx context.Context) iter.Seq2[struct{}, error] {
 		return backend.WatchConn(ctx, m.conn, ids, poll)
 	})
+	return func(yield func(struct{}, error) bool) {
+		m.watches.Add(1)
+		defer m.watches.Add(-1)
+		defer m.use()
+		changes(yield)
+	}
 }
 
 func (m *memberConn) close() {

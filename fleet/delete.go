@@ -24,9 +24,11 @@ func (e *Engine) DeleteRun(ctx context.Context, name string) error {
 		if known = rec.hasRun(r.UID); !known {
 			return nil, errUnchanged
 		}
-		dropped := rec.drop(func(other runEntry) bool { return other.UID == r.UID })
-		if gone.started && dropped[0].Ended == "" {
-			rec.use(dropped[0].Index)
+		dropped := rec.drop(func(other runEntry) bool { return other.UID == r.UID })[0]
+		if gone.started && dropped.Ended == "" {
+			if err := e.leftBehind(ctx, rec, dropped, gone.run); err != nil {
+				return nil, err
+			}
 		}
 		rec.trim()
 		return []stages.Event{{Type: stages.RunDeleted, Run: name}}, nil
@@ -41,10 +43,38 @@ func (e *Engine) DeleteRun(ctx context.Context, name string) error {
 	return nil
 }
 
+// leftBehind takes in that clusters may hold what a run brought that was
+// deleted, as far as it was known, before it ended.
+func (e *Engine) leftBehind(ctx context.Context, rec *placementRecord, r runEntry, run *stages.Run) error {
+	held, err := e.readRoster(ctx, rec)
+	if errors.Is(err, backend.ErrPermanent) {
+		rec.InUse = append(rec.InUse, r.Index)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p, err := e.readPlan(ctx, r.Plan)
+	switch {
+	case err == nil:
+		if !held.doubt(p, run) {
+			return nil
+		}
+	case isLasting(err):
+		held.doubtAll(r.Index)
+	default:
+		return err
+	}
+	return e.writeRoster(ctx, rec, held)
+}
+
 // deletedRun is what is known of a run whose record was deleted.
 type deletedRun struct {
 	runEntry
 	placement string
+	// run is its last state, without the clusters in flight; nil if it cannot be
+	// read.
+	run *stages.Run
 	// started tells that clusters may hold what it brought.
 	started bool
 }
@@ -66,7 +96,7 @@ func (e *Engine) deleteRecord(ctx context.Context, name string) (deletedRun, err
 		err = e.store.Delete(ctx, runKey(name), rev)
 		if err == nil || isNotFound(err) {
 			entry := runEntry{Name: name, UID: rr.Run.UID, Plan: rr.Run.Plan}
-			return deletedRun{entry, rr.Run.Placement, rr.Run.Started != 0}, nil
+			return deletedRun{entry, rr.Run.Placement, &rr.Run, rr.Run.Started != 0}, nil
 		}
 		if !errors.Is(err, backend.ErrConflict) {
 			return deletedRun{}, err
@@ -92,7 +122,7 @@ func (e *Engine) deleteUnreadable(ctx context.Context, name string, rev backend.
 		}
 		for _, r := range p.Runs {
 			if r.Name == name {
-				return deletedRun{r, p.Placement.Name, true}, nil
+				return deletedRun{r, p.Placement.Name, nil, true}, nil
 			}
 		}
 	}

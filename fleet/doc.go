@@ -18,18 +18,23 @@
 //
 // All state is in the store, under these keys, as JSON with a format version.
 // A record of a newer version than this package knows is refused, never
-// changed.
+// changed; so is one that is not what was written, by its digest or checksum.
 //
-//	placement/<name>                     the placement, its snapshots' index, who has it
-//	content/<placement>/<digest>         objects, sets and overrides by their digest
-//	roster/<placement>/<generation>-<n>  the clusters that may hold something
-//	plan/<digest>, plan/<digest>/<n>     plans
-//	run/<name>                           a run: its state, its lease
-//	flight/<uid>/<epoch>-<seq>-<try>-<n>       the clusters in flight of a run, paged
-//	journal/<stream>/<first>-<unique>    events, paged
-//	command/<uid>/<id>                   what operators ask of a run
+//	placement/<name>                              the placement, its snapshots' index, who has it
+//	content/<placement>/<digest>                  objects, sets and overrides by their digest
+//	roster/<placement>/<generation>-<unique>-<n>  the clusters that may hold something
+//	plan/<digest>, plan/<digest>/<n>              plans
+//	run/<name>                                    a run: its state, its lease
+//	flight/<uid>/<epoch>-<seq>-<try>-<n>          the clusters in flight of a run, paged
+//	journal/<stream>/<first>-<unique>             events, paged
+//	command/<uid>/<id>                            what operators ask of a run
 //
 // Only single records are written atomically. Pages are written first, under
 // keys that nothing refers to yet; the placement's or the run's record is the
 // commit. A crash in between leaves pages that nobody reads.
+//
+// Snapshots beyond a placement's HistoryLimit and runs beyond its RunHistory
+// are deleted when nothing needs them, with all that was stored for them. A
+// deletion is announced in the placement's record first, so that whoever stores
+// a content just then stores it again.
 package fleet

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -18,6 +19,11 @@ const inboxSize = 256
 
 // errDone ends a driver whose run has ended.
 var errDone = errors.New("the run has ended")
+
+// errRetake ends a driver whose run was taken before its turn came: what another
+// run has written to clusters meanwhile is newer than it, so that the run has
+// to be taken again, with a newer epoch.
+var errRetake = fmt.Errorf("%w: taken again", backend.ErrFenced)
 
 // driver carries one run out while its engine holds the lease.
 type driver struct {
@@ -39,16 +45,19 @@ type driver struct {
 	// commands.
 	in    stages.Input
 	taken []takenCommand
-	// tried is how many observations the last attempt to save took in.
-	tried int
-	// failed tells that the last turn did not come to its end: the next one is
-	// not before it is due.
-	failed bool
+	// tried is how many observations each attempt to save took in whose outcome
+	// is not known: one that failed may land late.
+	tried map[int]int
+	// failed counts the turns that did not come to their end since one did: the
+	// next one is not before it is due, and what is observed waits till then.
+	failed int
 	// renew tells that the lease has to be saved, unsure that the outcome of a
 	// save is not known.
 	renew, unsure bool
 	renewed       time.Time
 
+	// deleted tells that the run's record was seen to be gone.
+	deleted atomic.Bool
 	inbox   chan stages.Observation
 	poke    chan struct{}
 	fenced  chan error
@@ -118,7 +127,11 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	if d.rec.Run.IsEnded() {
 		return nil
 	}
-	return d.e.admit(ctx, d.rec, &draft{plan: d.plan, partial: true})
+	err = d.e.admit(ctx, d.rec, &draft{plan: d.plan, partial: true})
+	if rejected := (*stages.RejectedError)(nil); errors.As(err, &rejected) {
+		return errors.Join(backend.ErrNotFound, d.e.withdraw(ctx, d.rec, err))
+	}
+	return err
 }
 
 // turn steps the run once: decide, save, act.
@@ -134,7 +147,7 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 	if err := d.save(ctx, &ready); err != nil {
 		return d.later(err)
 	}
-	d.failed = false
+	d.failed = 0
 	d.act(ctx, ready.Actions)
 	if d.rec.Run.IsEnded() {
 		return time.Time{}, d.finish(ctx)
@@ -149,19 +162,22 @@ func (d *driver) later(err error) (time.Time, error) {
 		return time.Time{}, err
 	}
 	d.e.log.Warn("a step was not saved and is tried again", "run", d.name, "error", err)
-	d.failed = true
-	return time.Now().Add(retryStore), nil
+	wait := min(retryStore<<min(d.failed, 6), retryStoreMost)
+	d.failed++
+	return time.Now().Add(wait), nil
 }
 
-// retryStore is the wait after the store or the inventory failed.
-const retryStore = 100 * time.Millisecond
+// The first wait after the store or the inventory failed, and the longest.
+const (
+	retryStore     = 100 * time.Millisecond
+	retryStoreMost = 5 * time.Second
+)
 
 // save commits the outcome of a step: pages and events first, then the run's
 // record, which makes them count.
 func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
-	d.tried = len(d.in.Observations)
 	if !ready.Changed && !d.renew {
-		d.consumed(ctx)
+		d.consumed(ctx, len(d.in.Observations))
 		return nil
 	}
 	next, old, err := d.compose(ctx, ready)
@@ -192,6 +208,11 @@ func (d *driver) compose(ctx context.Context, ready *stages.Ready) (*runRecord, 
 	if next.Journal, err = d.journal.append(ctx, d.rec.Journal, ready.Events); err != nil {
 		return nil, nil, err
 	}
+	next.Try = d.pages.tries
+	if d.tried == nil {
+		d.tried = map[int]int{}
+	}
+	d.tried[next.Try] = len(d.in.Observations)
 	return &next, old, nil
 }
 
@@ -199,18 +220,19 @@ func (d *driver) compose(ctx context.Context, ready *stages.Ready) (*runRecord, 
 func (d *driver) saved(ctx context.Context, next *runRecord, rev backend.Revision, old []string) {
 	d.rec, d.rev = next, rev
 	d.renew, d.renewed = false, time.Now()
-	d.journal.commit(ctx)
+	d.journal.commit(ctx, next.Journal)
 	d.pages.commit(next.Flights, next.Run.Flights)
 	d.pages.drop(ctx, old)
-	d.consumed(ctx)
+	took := d.tried[next.Try]
+	d.tried = nil
+	d.consumed(ctx, took)
 }
 
-// consumed takes what the saved run has taken in out of the input, and deletes
-// its commands from the store. One that cannot be deleted is known by its ID
-// when it is read again.
-func (d *driver) consumed(ctx context.Context) {
-	d.in.Observations = slices.Clone(d.in.Observations[d.tried:])
-	d.tried = 0
+// consumed takes what the saved run has taken in out of the input, of the
+// observations the first ones, and deletes its commands from the store. One that
+// cannot be deleted is known by its ID when it is read again.
+func (d *driver) consumed(ctx context.Context, observations int) {
+	d.in.Observations = slices.Clone(d.in.Observations[observations:])
 	d.in.Unwatched = false
 	seen := func(id string) bool { return id == "" || slices.Contains(d.rec.Run.Seen, id) }
 	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return seen(c.ID) })
@@ -271,218 +293,4 @@ func (d *driver) held(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	return rec.Run.UID == d.uid && rec.Lease.Epoch == d.epoch, nil
-}
-
-// queue learns whether it is the run's turn on its placement, and asks those
-// that are in its way to make way where it may.
-func (d *driver) queue(ctx context.Context) error {
-	run := &d.rec.Run
-	d.in.Blocked = ""
-	starting := slices.ContainsFunc(d.in.Commands, func(c stages.Command) bool { return c.Verb == stages.Start })
-	switch {
-	case run.Final(d.plan):
-		return nil
-	case run.State == stages.Failed && starting:
-		return d.queueAgain(ctx)
-	case run.Started != 0 || run.Hold && !starting || run.State == stages.Stopped && !starting:
-		return nil
-	}
-	entry := stages.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
-	var v stages.Verdict
-	_, err := d.e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
-		if err := rec.awaits(run.UID); err != nil {
-			return nil, err
-		}
-		before := rec.Line
-		if err := d.e.clearLine(ctx, rec); err != nil {
-			return nil, err
-		}
-		line, verdict, err := rec.Line.Enter(entry, rec.lateAdmission())
-		v = verdict
-		if err != nil || sameLine(line, before) {
-			return nil, errors.Join(err, errUnchanged)
-		}
-		rec.Line = line
-		return nil, nil
-	})
-	if err != nil {
-		return err
-	}
-	d.in.Blocked = v.WaitsFor
-	if v.SupersededBy != "" {
-		d.in.Commands = append(d.in.Commands, stages.Command{ID: "superseded", Verb: stages.Supersede, Message: v.SupersededBy})
-	}
-	return d.e.supersede(ctx, run.Name, run.UID, v.Supersedes)
-}
-
-// awaits returns why a run that has not started as far as its driver knows does
-// not belong into the line: somebody else has brought it to its end, or deleted
-// it.
-func (rec *placementRecord) awaits(uid string) error {
-	i := slices.IndexFunc(rec.Runs, func(r runEntry) bool { return r.UID == uid })
-	switch {
-	case i < 0:
-		return fmt.Errorf("the run was deleted: %w", backend.ErrNotFound)
-	case rec.Runs[i].Ended != "":
-		return fmt.Errorf("run %s has ended, it is %s: %w", rec.Runs[i].Name, rec.Runs[i].Ended, backend.ErrFenced)
-	}
-	return nil
-}
-
-// lateAdmission is how a run that was held enters the line: it is too late to
-// reject it.
-func (rec *placementRecord) lateAdmission() stages.Admission {
-	if rec.Placement.Admission == stages.RejectRun {
-		return stages.QueueRun
-	}
-	return rec.Placement.Admission
-}
-
-// queueAgain lets a failed run that is started again have the placement, if
-// nobody else has it or waits for it.
-func (d *driver) queueAgain(ctx context.Context) error {
-	entry := stages.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}
-	_, err := d.e.updatePlacement(ctx, d.placement, func(rec *placementRecord) ([]stages.Event, error) {
-		if err := d.e.clearLine(ctx, rec); err != nil {
-			return nil, err
-		}
-		next := entry
-		if rec.Line.Active != nil {
-			next = *rec.Line.Active
-		} else if len(rec.Line.Waiting) > 0 {
-			next = rec.Line.Waiting[0]
-		}
-		if next.UID != d.uid {
-			d.in.Blocked = next.Run
-			return nil, errUnchanged
-		}
-		var err error
-		rec.Line, _, err = rec.Line.Enter(entry, stages.QueueRun)
-		rec.unend(d.uid)
-		return nil, err
-	})
-	return err
-}
-
-// unend takes in that a run which had failed was started again.
-func (rec *placementRecord) unend(uid string) {
-	for i := range rec.Runs {
-		if rec.Runs[i].UID == uid {
-			rec.Runs[i].Ended = ""
-		}
-	}
-}
-
-func sameLine(a, b stages.Line) bool {
-	return (a.Active == b.Active || a.Active != nil && b.Active != nil && *a.Active == *b.Active) &&
-		slices.Equal(a.Waiting, b.Waiting) && slices.Equal(a.Superseded, b.Superseded)
-}
-
-// wait gathers what is new until there is something, or it is time to step.
-func (d *driver) wait(ctx context.Context, wake time.Time) error {
-	due := d.renewed.Add(d.e.cfg.Lease / 3)
-	if !wake.IsZero() && (d.failed || wake.Before(due)) {
-		due = wake
-	}
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case err := <-d.fenced:
-		return err
-	case o := <-d.inbox:
-		d.in.Observations = append(d.in.Observations, o)
-	case <-d.poke:
-		if err := d.listen(ctx); err != nil {
-			time.AfterFunc(retryStore, d.nudge)
-		}
-	case fleet := <-d.fleet:
-		d.in.Gone = d.gone(ctx, fleet)
-	case <-timer.C:
-	}
-	d.drain()
-	d.renew = d.renew || time.Since(d.renewed) >= d.e.cfg.Lease/3
-	return nil
-}
-
-// drain takes every observation that has arrived.
-func (d *driver) drain() {
-	for range inboxSize {
-		select {
-		case o := <-d.inbox:
-			d.in.Observations = append(d.in.Observations, o)
-		default:
-			return
-		}
-	}
-}
-
-// listen reads what operators ask of the run.
-func (d *driver) listen(ctx context.Context) error {
-	cs, taken, err := d.e.commands(ctx, d.uid)
-	if err != nil {
-		return err
-	}
-	if len(cs) > commandsAtOnce {
-		cs = cs[:commandsAtOnce]
-		d.nudge()
-	}
-	d.in.Commands, d.taken = cs, taken
-	return nil
-}
-
-// commandsAtOnce bounds the commands that one step takes in, well under the
-// number that a run remembers.
-const commandsAtOnce = 16
-
-// nudge makes the driver look at its commands and its placement.
-func (d *driver) nudge() {
-	select {
-	case d.poke <- struct{}{}:
-	default:
-	}
-}
-
-// tellFleet hands the driver a changed inventory, in place of one that it has
-// not looked at yet.
-func (d *driver) tellFleet(fleet map[string]placement.Cluster) {
-	for {
-		select {
-		case d.fleet <- fleet:
-			return
-		default:
-		}
-		select {
-		case <-d.fleet:
-		default:
-		}
-	}
-}
-
-// gone names the clusters of the plan that the inventory no longer has, or has
-// as another cluster. What it was told may be older than the plan, so it looks
-// itself before it says so.
-func (d *driver) gone(ctx context.Context, fleet map[string]placement.Cluster) []string {
-	if len(d.missing(fleet)) == 0 {
-		return nil
-	}
-	now, err := d.e.inventory(ctx)
-	if err != nil {
-		time.AfterFunc(retryStore, func() { d.tellFleet(fleet) })
-		return nil
-	}
-	return d.missing(now)
-}
-
-func (d *driver) missing(fleet map[string]placement.Cluster) []string {
-	var out []string
-	for i := range d.plan.Clusters {
-		c := &d.plan.Clusters[i]
-		now, ok := fleet[c.Name]
-		if !ok || c.UID != "" && now.UID != "" && now.UID != c.UID {
-			out = append(out, c.Name)
-		}
-	}
-	return out
 }

@@ -19,7 +19,8 @@ import (
 // Config is what an [Engine] is made of. Store and Inventory are required, and
 // either Dialer or Updater; every other field has a useful zero value.
 type Config struct {
-	// Store keeps all state. Engines that share a store share the work.
+	// Store keeps all state. Engines that share a store share the work. It must
+	// return when the context of a call ends.
 	Store backend.Store
 	// Inventory lists the clusters.
 	Inventory backend.Inventory
@@ -45,7 +46,8 @@ type Config struct {
 	// default 15 s. Skew is by how much clocks of engines may differ; default
 	// 2 s. Both are for liveness: safety does not depend on clocks.
 	Lease, Skew time.Duration
-	// CallTimeout bounds every call to a plug-in; default 10 s.
+	// CallTimeout bounds every call to a plug-in and every read and write of a
+	// record; default 10 s.
 	CallTimeout time.Duration
 	// Poll is how often a backend that cannot be watched is looked at, at
 	// first; it grows while nothing changes. Default 1 s.
@@ -61,15 +63,17 @@ type Config struct {
 // concurrently, and without [Engine.Run] running in this process: they read
 // and write the store.
 type Engine struct {
-	cfg      Config
-	store    backend.Store
-	guard    *guard
-	contents *contents
-	conns    *conns
-	updater  Updater
-	lanes    *lanes
-	log      *slog.Logger
-	plans    planCache
+	cfg   Config
+	store backend.Store
+	// updates, sources, inventories and authorities guard the calls of one role
+	// each, so that one that hangs holds up no other.
+	updates, sources, inventories, authorities *guard
+	contents                                   *contents
+	conns                                      *conns
+	updater                                    Updater
+	lanes                                      *lanes
+	log                                        *slog.Logger
+	plans                                      planCache
 }
 
 // New returns an engine. It does nothing until it is used; [Engine.Run] drives
@@ -79,10 +83,13 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg.defaults()
-	e := &Engine{cfg: cfg, store: cfg.Store, log: cfg.Log, lanes: newLanes(cfg.MaxUpdates), guard: newGuard(cfg.CallTimeout)}
-	e.contents = newContents(cfg.Store)
+	e := &Engine{
+		cfg: cfg, store: guardedStore(cfg.Store, cfg.CallTimeout), log: cfg.Log, lanes: newLanes(cfg.MaxUpdates), updates: newGuard(cfg.CallTimeout), sources: newGuard(cfg.CallTimeout),
+		inventories: newGuard(cfg.CallTimeout), authorities: newGuard(cfg.CallTimeout),
+	}
+	e.contents = newContents(e.store)
 	if cfg.Updater != nil {
-		e.updater = guardedUpdater(cfg.Updater, e.guard)
+		e.updater = guardedUpdater(cfg.Updater, e.updates)
 	} else {
 		e.conns = newConns(cfg.Dialer, cfg.CallTimeout)
 		e.updater = newSnapshotUpdater(e.conns, e.contents, cfg.Prober, updaterOptions{Timeout: cfg.CallTimeout, Poll: cfg.Poll})
@@ -198,6 +205,9 @@ func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*
 		if errors.Is(err, errUnchanged) {
 			return rec, nil
 		}
+		if err != nil && e.isStale(ctx, name, rev, err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -221,7 +231,7 @@ func (e *Engine) commitPlacement(ctx context.Context, rec *placementRecord, rev 
 	}
 	_, err = e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev)
 	if err == nil {
-		j.commit(ctx)
+		j.commit(ctx, rec.Journal)
 	} else if errors.Is(err, backend.ErrConflict) {
 		j.abandon(ctx)
 	}
@@ -304,4 +314,31 @@ func (e *Engine) Snapshots(ctx context.Context, name string) ([]snapshot.Snapsho
 		return nil, err
 	}
 	return rec.Snapshots, nil
+}
+
+// Items returns what a snapshot consists of, before overrides, in the order of
+// application. [snapshot.Compare] tells what two of them differ in.
+func (e *Engine) Items(ctx context.Context, name string, index int) ([]snapshot.Item, error) {
+	rec, _, err := e.placementAt(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := rec.snapshotAt(index)
+	if err != nil {
+		return nil, err
+	}
+	items, _, err := e.contents.index(ctx, name, s.Set)
+	return items, err
+}
+
+// Placements returns the names of the placements, ascending.
+func (e *Engine) Placements(ctx context.Context) ([]string, error) {
+	var out []string
+	for rec, err := range e.store.List(ctx, placementKey("")) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, strings.TrimPrefix(rec.Key, placementKey("")))
+	}
+	return out, nil
 }

@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
@@ -117,7 +118,7 @@ func ExampleEngine_Preview() {
 
 	clusters.Add(placement.Cluster{Name: "eu-3"})
 	_, err = engine.CreateRun(ctx, spec)
-	_, changed := err.(*fleet.PlanChangedError)
+	_, changed := errors.AsType[*fleet.PlanChangedError](err)
 	fmt.Println("the plan changed:", changed)
 	// Output:
 	// will update eu-1

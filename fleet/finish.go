@@ -14,16 +14,14 @@ func (d *driver) finish(ctx context.Context) error {
 		w.cancel()
 	}
 	e, run := d.e, &d.rec.Run
-	var old rosterHead
 	trimmed := false
-	rec, err := e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+	_, err := e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
 		i := slices.IndexFunc(rec.Runs, func(r runEntry) bool { return r.UID == run.UID })
 		if i < 0 || rec.Runs[i].Ended == run.State {
 			return nil, errUnchanged
 		}
 		rec.Runs[i].Ended = run.State
 		rec.Line = rec.Line.Leave(run.UID)
-		old = rec.Roster
 		if err := d.reached(ctx, rec); err != nil {
 			return nil, err
 		}
@@ -32,9 +30,6 @@ func (d *driver) finish(ctx context.Context) error {
 	})
 	if err != nil && !isNotFound(err) {
 		return err
-	}
-	if err == nil && old != rec.Roster && old.Pages > 0 {
-		e.dropRoster(ctx, run.Placement, old)
 	}
 	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch); err != nil {
 		return err
@@ -51,33 +46,49 @@ func (d *driver) finish(ctx context.Context) error {
 // reached records what the run means for the snapshots and clusters that are
 // still needed.
 func (d *driver) reached(ctx context.Context, rec *placementRecord) error {
-	if d.rec.Whole && whole(&d.rec.Run) {
+	r, err := d.e.readRoster(ctx, rec)
+	if err != nil {
+		return err
+	}
+	fresh := r.take(d.plan, &d.rec.Run)
+	if d.lost(ctx, r) || fresh {
+		if err := d.e.writeRoster(ctx, rec, r); err != nil {
+			return err
+		}
+	}
+	rec.InUse = r.inUse()
+	everywhere := d.rec.Whole || slices.Equal(rec.InUse, []int{d.plan.Index})
+	if everywhere && whole(&d.rec.Run) {
 		if last := rec.Whole; last != nil && *last != d.plan.Index {
 			rec.Previous = last
 		}
 		rec.Whole = &d.plan.Index
-		rec.InUse = rec.stillWanted(d.plan.Index)
 	}
-	roster, err := d.e.readRoster(ctx, rec)
-	if err != nil {
-		return err
-	}
-	if struckOff(roster, d.plan, &d.rec.Run) {
-		rec.Roster, err = d.e.writeRoster(ctx, rec, roster)
-	}
-	return err
+	return nil
 }
 
-// stillWanted are the indexes in use when every cluster has come to index:
-// that one, and those of runs that have not ended.
-func (rec *placementRecord) stillWanted(index int) []int {
-	out := []int{index}
-	for _, r := range rec.Runs {
-		if r.Ended == "" && !slices.Contains(out, r.Index) {
-			out = append(out, r.Index)
+// lost takes in that clusters have left the inventory, and tells whether there
+// are any. A run of all clusters that there are knows the others: what it does
+// not know has left, or joined after it was planned.
+func (d *driver) lost(ctx context.Context, r roster) bool {
+	if !d.rec.Whole {
+		return false
+	}
+	strangers := r.strangers(d.plan)
+	if len(strangers) == 0 {
+		return false
+	}
+	inventory, err := d.e.inventory(ctx)
+	if err != nil {
+		return false // they are looked for when the next run ends
+	}
+	fresh := false
+	for _, name := range strangers {
+		if _, known := inventory[name]; !known {
+			fresh = r.lose(name) || fresh
 		}
 	}
-	return out
+	return fresh
 }
 
 // whole tells whether a run has brought every cluster that is still there to

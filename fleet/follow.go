@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -291,7 +292,7 @@ func (f *Follower) lost(ctx context.Context, s eventStream, err error) error {
 		return gerr
 	}
 	if now, _, derr := streamOf(rec); derr != nil || now.name != s.name || now.head != s.head {
-		return nil
+		return nil //nolint:nilerr // what was read was old; the next round reads it anew
 	}
 	return err
 }
@@ -301,12 +302,13 @@ func (f *Follower) wait(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := make(chan error, 2)
+	var both sync.WaitGroup
 	for _, prefix := range []string{"placement/", "run/"} {
-		go func() { changed <- f.firstChange(ctx, f.under(prefix)) }()
+		both.Go(func() { changed <- f.firstChange(ctx, f.under(prefix)) })
 	}
 	err := <-changed
 	cancel()
-	<-changed
+	both.Wait()
 	return err
 }
 
@@ -338,7 +340,7 @@ func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	}
 	s, placement, err := streamOf(rec)
 	if err != nil {
-		return !f.told[err.Error()], nil
+		return !f.told[err.Error()], nil //nolint:nilerr // that it cannot be read is news, once
 	}
 	mine := f.at.Placement == "" || f.at.Placement == placement
 	return mine && s.head.Events > f.at.Read[s.name] && f.stuck[s.name] != s.head.Tail, nil

@@ -120,12 +120,6 @@ func call[T any](ctx context.Context, g *guard, role, key string, f func(context
 	}
 }
 
-// guarded is [call] with a guard of its own: what is left behind is not
-// remembered, so the next call is made all the same.
-func guarded[T any](ctx context.Context, role string, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
-	return call(ctx, newGuard(timeout), role, "the host", f)
-}
-
 // late waits a little longer for a call whose context ended.
 func (c *guardedCall[T]) late(ctx context.Context, g *guard, role, key string) (T, error) {
 	grace := time.NewTimer(g.grace)

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -51,7 +52,7 @@ func guardStream[T any](ctx context.Context, g *guard, role, key string, f func(
 		if _, late := c.late(inner, g, role, key); err == nil && late != nil {
 			err = late
 		}
-		if err != nil && err != errBroken {
+		if err != nil && !errors.Is(err, errBroken) {
 			yield(none, err)
 		}
 	}

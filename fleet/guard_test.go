@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -26,7 +27,7 @@ func TestT23PanicIsAnError(t *testing.T) {
 	for name, f := range map[string]func(){
 		"text":    func() { panic("token=s3cr3t") },
 		"error":   func() { panic(errors.New("token=s3cr3t")) },
-		"runtime": func() { var m map[string]int; m["s3cr3t"] = 1 },
+		"runtime": func() { _ = []int{}[len(os.Args)] },
 		"exit":    func() { runtime.Goexit() },
 	} {
 		_, err := call(t.Context(), g, "Apply", "c1", func(context.Context) (int, error) { f(); return 1, nil })
@@ -125,7 +126,7 @@ func TestGuardStream(t *testing.T) {
 			}
 			return n, last
 		}
-		if n, err := read(t.Context(), func() {}); n != 3 || err != boom {
+		if n, err := read(t.Context(), func() {}); n != 3 || !errors.Is(err, boom) {
 			t.Errorf("%d elements, then %v", n, err)
 		}
 		if n, err := read(t.Context(), func() { panic("x") }); n != 3 || !errors.Is(err, backend.ErrPermanent) {

@@ -150,10 +150,12 @@ func (j *journal) write(ctx context.Context, page *journalPage) (string, error) 
 	return name, nil
 }
 
-// commit takes in that the record with the head that append returned was
-// committed. The page that was written anew is deleted.
-func (j *journal) commit(ctx context.Context) {
-	if j.last == nil {
+// commit takes in that the record with head was committed. The page that was
+// written anew is deleted. Where head is not the last that append returned, an
+// earlier append was committed after all, and the next one reads it.
+func (j *journal) commit(ctx context.Context, head journalHead) {
+	if j.last == nil || j.next != head {
+		j.last, j.fresh = nil, nil
 		return
 	}
 	replaced := ""

@@ -105,7 +105,7 @@ func (e *Engine) freeze(ctx context.Context, rec *placementRecord, index *int) (
 
 // inventory lists the clusters by name. It is complete or an error.
 func (e *Engine) inventory(ctx context.Context) (map[string]placement.Cluster, error) {
-	list, err := call(ctx, e.guard, "inventory", "", func(ctx context.Context) ([]placement.Cluster, error) {
+	list, err := call(ctx, e.inventories, "inventory", "clusters", func(ctx context.Context) ([]placement.Cluster, error) {
 		var out []placement.Cluster
 		for c, err := range e.cfg.Inventory.Clusters(ctx) {
 			if err != nil {

@@ -74,7 +74,7 @@ func (e *Engine) readPlan(ctx context.Context, digest string) (*stages.Plan, err
 	}
 	p, err := stages.DecodePlan(header.Value, pages)
 	if err != nil {
-		return nil, fmt.Errorf("plan %s: %w", digest, err)
+		return nil, fmt.Errorf("plan %s: %w", digest, permanent(err))
 	}
 	if p.Digest != digest {
 		return nil, fmt.Errorf("plan %s: the record holds another plan, %s: %w", digest, p.Digest, backend.ErrPermanent)

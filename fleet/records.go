@@ -33,7 +33,7 @@ type placementRecord struct {
 	Snapshots []snapshot.Snapshot `json:"snapshots,omitempty"`
 	Decision  *decisionRecord     `json:"decision,omitempty"`
 	// InUse are the indexes that a cluster may hold because of a run that has
-	// ended. Whole is that of the last run that reached every cluster,
+	// ended, by the roster. Whole is the one that every cluster last came to,
 	// Previous the one before it.
 	InUse    []int       `json:"inUse,omitempty"`
 	Whole    *int        `json:"whole,omitempty"`
@@ -68,6 +68,8 @@ type runEntry struct {
 	Index int          `json:"index"`
 	Plan  string       `json:"plan"`
 	Ended stages.State `json:"ended,omitempty"`
+	// Restart is the attempt that is being started of a run that had failed.
+	Restart int `json:"restart,omitempty"`
 	// Nth tells in which order the runs ended, from 1.
 	Nth int64 `json:"nth,omitempty"`
 }
@@ -84,8 +86,10 @@ type runRecord struct {
 	// Sweeps is the placement's when the contents of the run were stored.
 	Sweeps int64 `json:"sweeps,omitempty"`
 	Lease  lease `json:"lease,omitzero"`
-	// Seq counts the saves of the run.
+	// Seq counts the saves of the run, Try the attempts to save of the engine
+	// that wrote it.
 	Seq int64 `json:"seq"`
+	Try int   `json:"try,omitempty"`
 	// Flights name the pages of the clusters in flight, without their common
 	// prefix; "" is a page without any.
 	Flights []string    `json:"flights,omitempty"`
@@ -112,8 +116,6 @@ const (
 	sealLen    = len(sealPrefix) + 8 + len(`",`)
 )
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
-
 // encodeRecord encodes a record. Records hold nothing that cannot be encoded.
 func encodeRecord(rec any) []byte {
 	b, err := json.Marshal(rec)
@@ -128,7 +130,7 @@ func encodeRecord(rec any) []byte {
 
 // seal returns what stands before the rest of a record.
 func seal(rest []byte) []byte {
-	return fmt.Appendf(make([]byte, 0, sealLen+len(rest)), `%s%08x",`, sealPrefix, crc32.Checksum(rest, castagnoli))
+	return fmt.Appendf(make([]byte, 0, sealLen+len(rest)), `%s%08x",`, sealPrefix, crc32.Checksum(rest, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // decodeRecord decodes a record strictly. A newer format is refused before

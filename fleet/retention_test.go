@@ -11,9 +11,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -86,6 +87,7 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 		w.fleet.Cluster("member2").Refuse(nil)
 		w.fleet.Hang("member3", true)
 		must(e.CreateRun(ctx, specOf("active", 7)))(t)
+		synctest.Wait()
 		for i := 8; i < 15; i++ {
 			w.capture(e, fmt.Sprint("v", i))
 		}
@@ -97,6 +99,7 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 		wantIndexes(t, e, ep, 1, 2, 5, 6, 7, 12, 17, 18, 19)
 
 		// What is gone is gone: a run of it is refused with what there is.
+		synctest.Wait()
 		refused(t, w.store, "index 4", func() error { _, err := e.CreateRun(ctx, specOf("late", 4)); return err },
 			"snapshot example-placement-4-snapshot does not exist", "indexes 1, 2, 5, 6, 7, 12, 17, 18, 19")
 
@@ -104,18 +107,56 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 		if s := endOf(t, e, "queued"); s.Run.State != stages.Completed {
 			t.Fatalf("queued is %s", s.Run.State)
 		}
+		w.capture(e, "v20")
+		wantIndexes(t, e, ep, 5, 6, 7, 12, 18, 19, 20) // failing may be started again
 		for _, run := range []string{"held", "failing"} {
 			if err := e.DeleteRun(ctx, run); err != nil {
 				t.Fatal(err)
 			}
 		}
-		// All clusters have 12 now, and came from 7; 5 was still to come when they
-		// got there.
-		wantIndexes(t, e, ep, 5, 7, 12, 17, 18, 19)
-		if keys := w.keys("content/"); len(keys) != 6*3+1 {
-			t.Errorf("%d contents are stored, want %d: what was dropped is not gone", len(keys), 6*3+1)
+		// All clusters have 12 now, and came from 7.
+		wantIndexes(t, e, ep, 7, 12, 18, 19, 20)
+		if keys := w.keys("content/"); len(keys) != 5*3+1 {
+			t.Errorf("%d contents are stored, want %d: what was dropped is not gone", len(keys), 5*3+1)
 		}
 	})
+}
+
+// What a run brought to some clusters stays, whatever became of the run: until
+// a later one has reached them all.
+func TestWhatClustersHaveIsKept(t *testing.T) {
+	for what, end := range map[string]func(*testing.T, *fleet.Engine){
+		"aborted": func(t *testing.T, e *fleet.Engine) { command(t, e, "partial", stages.Abort); endOf(t, e, "partial") },
+		"deleted": func(t *testing.T, e *fleet.Engine) {
+			if err := e.DeleteRun(t.Context(), "partial"); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit, p.RunHistory = 1, 1 })
+			defer running(t, e)()
+			w.capture(e, "v0")
+			w.fleet.Hang("member2", true)
+			create(t, e, specOf("partial", 0))
+			time.Sleep(time.Second)
+			if got := w.value("member1"); got != "v0" {
+				t.Fatalf("member1 holds %s", got)
+			}
+			end(t, e)
+			for i := range 3 {
+				w.capture(e, fmt.Sprint("v", i+1))
+			}
+			wantIndexes(t, e, ep, 0, 3)
+			w.fleet.Hang("member2", false)
+			time.Sleep(time.Minute)
+			ranTo(t, e, specOf("whole", 3), stages.Completed)
+			synctest.Wait()
+			if wantIndexes(t, e, ep, 3); t.Failed() {
+				t.Fatal(what)
+			}
+		})
+	}
 }
 
 // Runs that have ended are forgotten beyond the limit, those that ended first
@@ -188,6 +229,31 @@ func TestForgottenRunsAreCleanedUpAfter(t *testing.T) {
 		ranTo(t, e, specOf("clean", 0), stages.Completed)
 		if got := w.value("member3"); !strings.Contains(got, "not found") {
 			t.Errorf("member3 left the placement and holds %s", got)
+		}
+	})
+}
+
+// However runs of one placement are created at the same time, every cluster
+// that one of them updates is remembered, and cleaned when it leaves.
+func TestRosterOfConcurrentRuns(t *testing.T) {
+	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
+		w, e := declared(t, nil)
+		w.capture(e, "v0")
+		do := func(s backend.Store) { must(w.engine(s, "two").CreateRun(t.Context(), specOf("mine", 0)))(t) }
+		other := func() {
+			w.fleet.Add(placement.Cluster{Name: "member0"})
+			must(e.CreateRun(t.Context(), specOf("theirs", 0)))(t)
+		}
+		return do, w.store, other, func() {
+			p := tutorialPlacement()
+			p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1"}}
+			if err := e.PutPlacement(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			plan := must(e.Preview(t.Context(), specOf("clean", 0)))(t)
+			if got := names(fleet.Status{Plan: plan}); !slices.Equal(got, []string{"member1", "member0", "member2", "member3"}) {
+				t.Errorf("updated, then cleaned: %v", got)
+			}
 		}
 	})
 }
@@ -314,51 +380,99 @@ func (w *world) wantAll(e *fleet.Engine) {
 	})
 }
 
-// A deletion that ends with a crash at any write is ended by asking again, and
-// leaves nothing, neither in the line of the placement.
-func TestDeletionEndsAfterACrash(t *testing.T) {
-	for n := 1; ; n++ {
-		w, e := interleaved(t)
-		must(e.CreateRun(t.Context(), specOf("active", 1)))(t)
-		must(e.CreateRun(t.Context(), specOf("waiting", 1)))(t)
-		plan := faulty.NewPlan(faulty.CrashAfter(n))
-		died := w.engine(plan.Store(w.store), "dies").DeleteRun(t.Context(), "active")
-		if err := e.DeleteRun(t.Context(), "active"); err != nil && !errors.Is(err, backend.ErrNotFound) {
-			t.Fatalf("crash after write %d (%v), again: %v", n, died, err)
-		}
-		if got := must(e.Runs(t.Context(), ep))(t); !slices.Equal(got, []string{"waiting"}) {
-			t.Errorf("crash after write %d: runs %v", n, got)
-		}
-		if v := dump(t, w.store)["placement/"+ep]; strings.Contains(v, `"run":"active"`) {
-			t.Errorf("crash after write %d: the run is in the line: %s", n, v)
-		}
-		w.wantAll(e)
-		if !plan.Crashed() {
-			break
-		}
+// refuseSettings has the members named refuse what is applied, all others take
+// it.
+func (w *world) refuseSettings(refusing ...string) {
+	for _, name := range []string{"c00", "c01"} {
+		w.fleet.Cluster(name).Refuse(func(o *unstructured.Unstructured) error {
+			if o.GetKind() == "Setting" && slices.Contains(refusing, name) {
+				return errors.New("refused")
+			}
+			return nil
+		})
 	}
 }
 
-// A run whose record is damaged can be deleted, and gives its placement free.
-func TestDamagedRunIsDeleted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, e := interleaved(t)
-		defer running(t, e)()
-		w.fleet.Hang("member1", true)
-		must(e.CreateRun(t.Context(), specOf("broken", 1)))(t)
-		time.Sleep(time.Second)
-		edit(t, w.store, "run/broken", flipBit)
-		must(e.CreateRun(t.Context(), specOf("next", 1)))(t)
-		time.Sleep(time.Minute)
-		if s := must(e.Status(t.Context(), "next"))(t); s.Run.State != stages.Pending && s.Run.State != stages.NotStarted {
-			t.Errorf("next is %s while a run that cannot be read has the placement", s.Run.State)
-		}
-		if err := e.DeleteRun(t.Context(), "broken"); err != nil {
-			t.Fatal(err)
-		}
-		w.fleet.Hang("member1", false)
-		if s := endOf(t, e, "next"); s.Run.State != stages.Completed {
-			t.Errorf("next is %s", s.Run.State)
-		}
-	})
+// rollOut rolls the next change out, with one cluster that may fail.
+func (w *world) rollOut(e *fleet.Engine, n int) {
+	w.t.Helper()
+	one := intstr.FromInt32(1)
+	st := allAtOnce(2)
+	st.Attempts, st.Stages[0].MaxFailures = 1, &one
+	w.source.Put(plain(fmt.Sprint("v", n)))
+	w.create(e, fleet.RunSpec{Name: fmt.Sprint("r", n), Placement: "web", Strategy: st})
+	if s := endOf(w.t, e, fmt.Sprint("r", n)); s.Run.State != stages.Completed {
+		w.t.Fatalf("run r%d is %s: %s", n, s.Run.State, s.Run.Reason)
+	}
+}
+
+// However long one cluster cannot be updated, what is kept stays bounded: what
+// that cluster has is, until it has something else or has left the fleet.
+func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
+	for what, c := range map[string]struct {
+		recover func(*world, *fleet.Engine)
+		want    []int
+	}{
+		"it is caught up with": {func(w *world, e *fleet.Engine) {
+			w.refuseSettings()
+			if _, err := e.CatchUp(w.t.Context(), "r41", "again", approval.Identity{Name: "ann"}); err != nil {
+				w.t.Fatal(err)
+			}
+			endOf(w.t, e, "again")
+		}, []int{0, 39, 40, 41}},
+		"the next run reaches it": {func(w *world, e *fleet.Engine) {
+			w.refuseSettings()
+			w.rollOut(e, 42)
+		}, []int{0, 40, 41, 42}},
+		"it leaves": {func(w *world, e *fleet.Engine) {
+			w.fleet.Remove("c00")
+			w.rollOut(e, 42)
+		}, []int{0, 40, 41, 42}},
+		"it leaves during a run": {func(w *world, e *fleet.Engine) {
+			w.fleet.Hang("c00", true)
+			w.source.Put(plain("v42"))
+			st := allAtOnce(2)
+			w.create(e, fleet.RunSpec{Name: "r42", Placement: "web", Strategy: st})
+			synctest.Wait()
+			w.fleet.Remove("c00")
+			endOf(w.t, e, "r42")
+		}, []int{0, 40, 41, 42}},
+		"nothing": {func(*world, *fleet.Engine) {}, []int{0, 1, 39, 40, 41}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := smallWorld(t, 2)
+				h := w.newEngine(fleet.Config{Name: "host"})
+				p := smallPlacement("web")
+				p.HistoryLimit, p.RunHistory = 3, 3
+				w.declare(h, p)
+				defer running(t, h)()
+				w.rollOut(h, 0)
+				w.refuseSettings("c01")
+				w.rollOut(h, 1)
+				w.refuseSettings("c00")
+				for i := range 40 {
+					w.rollOut(h, i+2)
+				}
+				synctest.Wait()
+				wantKept(t, h, 0, 1, 39, 40, 41) // all had 0, and c00 has 1
+				if n := len(w.keys("content/")); n != 5*3 {
+					t.Errorf("%d contents are stored, want %d", n, 5*3)
+				}
+				c.recover(w, h)
+				synctest.Wait()
+				wantKept(t, h, c.want...)
+				if keys := w.keys("roster/"); len(keys) > 2 {
+					t.Errorf("rosters that are stored: %v", keys)
+				}
+			})
+		})
+	}
+}
+
+func wantKept(t *testing.T, e *fleet.Engine, want ...int) {
+	t.Helper()
+	if got := indexesOf(t, e, "web"); !slices.Equal(got, want) {
+		t.Errorf("indexes that are kept: %v, want %v", got, want)
+	}
 }

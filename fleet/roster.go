@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // rosterPerPage bounds a page of the roster, in clusters.
@@ -25,8 +24,15 @@ type rosterHead struct {
 	Pages int    `json:"pages,omitempty"`
 }
 
+// rosterPage is a part of the roster: clusters by what they may hold, of which
+// there are few.
 type rosterPage struct {
-	Format   int      `json:"format"`
+	Format int           `json:"format"`
+	Groups []rosterGroup `json:"groups"`
+}
+
+type rosterGroup struct {
+	holding
 	Clusters []string `json:"clusters"`
 }
 
@@ -36,8 +42,8 @@ func (h rosterHead) key(name string, page int) string {
 	return fmt.Sprintf("%s%d-%s-%d", rosterPrefix(name), h.Generation, h.ID, page)
 }
 
-func (e *Engine) readRoster(ctx context.Context, rec *placementRecord) (map[string]bool, error) {
-	out := map[string]bool{}
+func (e *Engine) readRoster(ctx context.Context, rec *placementRecord) (roster, error) {
+	out := roster{}
 	for i := range rec.Roster.Pages {
 		r, err := e.store.Get(ctx, rec.Roster.key(rec.Placement.Name, i))
 		if err != nil {
@@ -47,36 +53,37 @@ func (e *Engine) readRoster(ctx context.Context, rec *placementRecord) (map[stri
 		if err := decodeRecord(r, &page); err != nil {
 			return nil, err
 		}
-		for _, c := range page.Clusters {
-			out[c] = true
+		for _, g := range page.Groups {
+			for _, c := range g.Clusters {
+				out[c] = g.holding
+			}
 		}
 	}
 	return out, nil
 }
 
-// writeRoster stores clusters as a new generation, to be committed with the
+// writeRoster stores a roster as a new generation, to be committed with the
 // placement's record.
-func (e *Engine) writeRoster(ctx context.Context, rec *placementRecord, clusters map[string]bool) (rosterHead, error) {
-	names := slices.Sorted(maps.Keys(clusters))
+func (e *Engine) writeRoster(ctx context.Context, rec *placementRecord, r roster) error {
 	head := rosterHead{Generation: rec.Roster.Generation + 1, ID: newUID()}
-	for chunk := range slices.Chunk(names, rosterPerPage) {
-		value := encodeRecord(rosterPage{Format: recordFormat, Clusters: chunk})
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(r)), rosterPerPage) {
+		value := encodeRecord(rosterPage{Format: recordFormat, Groups: r.groups(names)})
 		if _, err := e.store.Put(ctx, head.key(rec.Placement.Name, head.Pages), value, ""); err != nil {
-			return head, err
+			return err
 		}
 		head.Pages++
 	}
-	return head, nil
+	rec.Roster, rec.InUse = head, r.inUse()
+	return nil
 }
 
-// dropRoster deletes a generation that no longer counts, and with it what
-// others wrote for it and for those before it: none of that can be committed
-// any more.
-func (e *Engine) dropRoster(ctx context.Context, name string, old rosterHead) {
+// dropRosters deletes the generations before the one that counts, and what
+// others wrote for it and for those: none of that can be committed any more.
+func (e *Engine) dropRosters(ctx context.Context, name string, now rosterHead) {
 	e.discardIf(ctx, rosterPrefix(name), func(key string) bool {
-		text, _, _ := strings.Cut(strings.TrimPrefix(key, rosterPrefix(name)), "-")
+		text, rest, _ := strings.Cut(strings.TrimPrefix(key, rosterPrefix(name)), "-")
 		generation, err := strconv.ParseInt(text, 10, 64)
-		return err == nil && generation <= old.Generation
+		return err == nil && generation <= now.Generation && !strings.HasPrefix(rest, now.ID+"-")
 	})
 }
 
@@ -100,30 +107,4 @@ func (e *Engine) discardIf(ctx context.Context, prefix string, match func(key st
 	for _, rec := range all {
 		_ = e.store.Delete(ctx, rec.Key, rec.Revision)
 	}
-}
-
-// enrolled returns the roster with the clusters of a plan in it, and whether
-// that is anything new.
-func enrolled(roster map[string]bool, p *stages.Plan) bool {
-	fresh := false
-	for i := range p.Clusters {
-		if c := &p.Clusters[i]; c.Revision >= 0 && !roster[c.Name] {
-			roster[c.Name] = true
-			fresh = true
-		}
-	}
-	return fresh
-}
-
-// struckOff takes the clusters that the run has cleaned out of the roster, and
-// tells whether there were any.
-func struckOff(roster map[string]bool, p *stages.Plan, r *stages.Run) bool {
-	changed := false
-	for pos, state := range stages.States(p, r) {
-		if c := &p.Clusters[pos]; c.Revision < 0 && state == stages.Completed && roster[c.Name] {
-			delete(roster, c.Name)
-			changed = true
-		}
-	}
-	return changed
 }

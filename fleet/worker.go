@@ -37,6 +37,11 @@ type worker struct {
 	round  int
 	// ended tells that the run no longer wants the worker.
 	ended bool
+	// sent tells that the attempt may have reached the member before.
+	sent bool
+	// delay is the wait before it begins, where the worker before it could not
+	// reach the cluster.
+	delay time.Duration
 	last  stages.Observation
 }
 
@@ -83,16 +88,20 @@ func (d *driver) act(ctx context.Context, actions []stages.Action) {
 // employ sees to it that an action has its worker.
 func (d *driver) employ(ctx context.Context, a *stages.Action) {
 	w := d.workers[a.Pos]
-	if w != nil && w.a.Attempt == a.Attempt && !w.ended {
+	same := w != nil && w.a.Attempt == a.Attempt && !w.ended
+	if same && !w.gone() {
 		w.round = d.round
 		return
 	}
+	next := &worker{
+		d: d, a: d.assignment(a), observe: a.Type == stages.Observe, before: w, sent: a.Sent,
+		done: make(chan struct{}), round: d.round,
+	}
+	if same {
+		next.delay = min(max(2*w.delay, reachFirst), reachMost)
+	}
 	if w != nil {
 		w.cancel()
-	}
-	next := &worker{
-		d: d, a: d.assignment(a), observe: a.Type == stages.Observe, before: w,
-		done: make(chan struct{}), round: d.round,
 	}
 	wctx, cancel := context.WithCancel(ctx)
 	next.cancel = cancel
@@ -130,6 +139,9 @@ func (w *worker) run(ctx context.Context) {
 		<-w.before.done
 		w.before = nil
 	}
+	if w.delay > 0 && !sleep(ctx, w.delay) {
+		return
+	}
 	if !w.observe && !w.update(ctx) {
 		return
 	}
@@ -139,9 +151,11 @@ func (w *worker) run(ctx context.Context) {
 	w.watch(ctx)
 }
 
-// update carries the attempt out and tells whether to go on observing.
+// update carries the attempt out and tells whether to go on observing. It ends
+// when the cluster could not be reached and nothing was sent: the run may give
+// the cluster's slot to another one then, and starts it again later.
 func (w *worker) update(ctx context.Context) bool {
-	sent := false
+	sent := w.sent
 	for wait := reachFirst; ; wait = min(2*wait, reachMost) {
 		r, err := w.call(ctx, w.d.e.updater.Update)
 		r.Sent = r.Sent || sent
@@ -160,7 +174,7 @@ func (w *worker) update(ctx context.Context) bool {
 			return false
 		}
 		w.send(ctx, w.unreachable(r, err))
-		if !sleep(ctx, wait) {
+		if !sent || !sleep(ctx, wait) {
 			return false
 		}
 	}
@@ -168,7 +182,9 @@ func (w *worker) update(ctx context.Context) bool {
 
 // watch observes the cluster whenever it may have changed.
 func (w *worker) watch(ctx context.Context) {
-	for range watchUpdates(ctx, w.d.e.updater, w.a, w.d.e.cfg.Poll) {
+	for _, err := range watchUpdates(ctx, w.d.e.updater, w.a, w.d.e.cfg.Poll) {
+		// Whatever the watch says, the cluster is looked at.
+		_ = err
 		if !w.look(ctx) {
 			return
 		}
@@ -306,7 +322,7 @@ func commandID(by string, r *approval.Request) string {
 func (d *driver) consult(ctx context.Context, r approval.Request) {
 	e := d.e
 	for wait := e.cfg.Poll; ; wait = min(2*wait, 10*e.cfg.Poll) {
-		answer, err := call(ctx, e.guard, "authority", r.Name, func(ctx context.Context) (approval.Decision, error) {
+		answer, err := call(ctx, e.authorities, "authority", r.Run+"/"+r.RunUID+"/"+r.Name, func(ctx context.Context) (approval.Decision, error) {
 			return e.cfg.Authority.Decide(ctx, r)
 		})
 		if err != nil && ctx.Err() == nil {

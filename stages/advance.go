@@ -123,7 +123,7 @@ func (s *stepper) fill(st *PlannedStage, run *StageRun) {
 		for i := range st.Groups {
 			g, gr := &st.Groups[i], &run.Groups[i]
 			s.passSkipped(g, gr)
-			if room > 0 && used[i] < limit(g.MaxConcurrency) && s.startNext(st, g, gr) {
+			if room > 0 && used[i] < limit(g.MaxConcurrency) && s.startNext(g, gr) {
 				used[i]++
 				room--
 				more = true
@@ -177,17 +177,11 @@ func (s *stepper) passSkipped(g *PlannedGroup, gr *GroupRun) {
 // startNext starts a cluster of a group: one that is to be tried again, the one
 // at the cursor, or one that could not be reached and is due. Those come last,
 // so that however many cannot be reached, the others get their turn.
-func (s *stepper) startNext(st *PlannedStage, g *PlannedGroup, gr *GroupRun) bool {
+func (s *stepper) startNext(g *PlannedGroup, gr *GroupRun) bool {
 	i := s.due(g, gr.Next >= g.Len)
 	switch {
 	case i >= 0:
-		y := s.r.Waiting[i]
-		s.unyield(i)
-		f := Flight{Pos: y.Pos, Attempt: y.Attempt, Started: s.now}
-		if st.Remove {
-			f.Started = y.Since // the deadline of a removal counts from the first try
-		}
-		s.launch(f)
+		s.startAgain(i)
 	case gr.Next < g.Len:
 		gr.Next++
 		s.launch(Flight{Pos: g.First + gr.Next - 1, Attempt: 1, Started: s.now})
@@ -197,17 +191,36 @@ func (s *stepper) startNext(st *PlannedStage, g *PlannedGroup, gr *GroupRun) boo
 	return true
 }
 
+// startAgain starts the cluster at index i of Waiting. The time that it was
+// Pending counts only in a removal, whose deadline begins with the first try.
+func (s *stepper) startAgain(i int) {
+	y := s.r.Waiting[i]
+	s.unyield(i)
+	f := Flight{
+		Pos: y.Pos, Attempt: y.Attempt, Sent: y.Sent, Tries: y.Tries, Since: y.Since,
+		Started: s.now - Instant(y.Spent), Message: y.Message,
+	}
+	if st, _, ok := s.stage(); ok && st.Remove {
+		f.Started = y.Started
+	}
+	s.launch(f)
+}
+
 // due returns the index in Waiting of a cluster of g to be started now, or -1;
 // of one that could not be reached only where unreached says so.
 func (s *stepper) due(g *PlannedGroup, unreached bool) int {
 	return slices.IndexFunc(s.r.Waiting, func(y Yielded) bool {
-		return y.Pos >= g.First && y.Pos < g.First+g.Len && y.NotYet <= s.now && (unreached || y.NotYet == 0)
+		return g.has(y.Pos) && y.NotYet <= s.now && (unreached || y.NotYet == 0)
 	})
 }
 
+// launch puts a cluster into flight. Another try to reach it is no start.
 func (s *stepper) launch(f Flight) {
 	f.Phase = Applying
 	s.take(f)
+	if f.Tries > 0 {
+		return
+	}
 	s.emitCluster(f.Pos, Event{Type: ClusterStarted, Attempt: f.Attempt})
 }
 
@@ -229,6 +242,7 @@ func (s *stepper) leaveStage(run *StageRun) bool {
 	}
 	completed, failed := run.counts()
 	if completed+failed == 0 {
+		s.closeGates()
 		run.State, run.Ended = Skipped, s.now
 		s.emitStage(Event{Type: StageSkipped})
 		s.nextStage()
@@ -307,7 +321,8 @@ func (s *stepper) retryFailed() {
 			s.unexcept(pos)
 			_, g := s.groupOf(pos)
 			g.Failed--
-			s.r.Waiting = append(s.r.Waiting, Yielded{Pos: pos, Attempt: e.Attempts + 1, Since: s.now})
+			// Which of them were changed is not kept, so each may have been.
+			s.r.Waiting = append(s.r.Waiting, Yielded{Pos: pos, Attempt: e.Attempts + 1, Sent: true})
 			s.reopen(run)
 		}
 	}

@@ -82,6 +82,25 @@ func (s *stepper) yielded(pos int) int {
 	return slices.IndexFunc(s.r.Waiting, func(y Yielded) bool { return y.Pos == pos })
 }
 
+// unreached counts the clusters that wait because they could not be reached.
+func (s *stepper) unreached() (n int) {
+	for i := range s.r.Waiting {
+		if s.r.Waiting[i].Tries > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// dueUnreached returns the index in Waiting of a cluster of the group of pos
+// that could not be reached and is due, or -1.
+func (s *stepper) dueUnreached(pos int) int {
+	g, _ := s.groupOf(pos)
+	return slices.IndexFunc(s.r.Waiting, func(y Yielded) bool { return y.Tries > 0 && y.NotYet <= s.now && g.has(y.Pos) })
+}
+
+func (g *PlannedGroup) has(pos int) bool { return pos >= g.First && pos < g.First+g.Len }
+
 // unyield takes the cluster at index i out of Waiting.
 func (s *stepper) unyield(i int) {
 	s.r.Waiting = slices.Delete(s.r.Waiting, i, i+1)
@@ -115,8 +134,9 @@ func (s *stepper) dropWaiting(reason string) {
 	}
 }
 
-// except records an exception for the positions of e that have none yet.
-func (s *stepper) except(e Exception) {
+// except records an exception for the positions of e that have none yet, and
+// returns how many those are.
+func (s *stepper) except(e Exception) (n int) {
 	e.Reason = cut(e.Reason)
 	var add []Exception
 	next := e.First
@@ -133,10 +153,27 @@ func (s *stepper) except(e Exception) {
 		add = append(add, e.over(next, e.Last))
 	}
 	if len(add) == 0 {
-		return
+		return 0
+	}
+	for i, room := 0, maxReasons-s.reasons(); i < len(add); i++ {
+		n += add[i].Last - add[i].First + 1
+		if i >= room {
+			add[i].Reason = ""
+		}
 	}
 	s.changed = true
 	s.r.Exceptions = mergeExceptions(append(s.r.Exceptions, add...))
+	return n
+}
+
+// reasons counts the exceptions that keep their reason.
+func (s *stepper) reasons() (n int) {
+	for i := range s.r.Exceptions {
+		if s.r.Exceptions[i].Reason != "" {
+			n++
+		}
+	}
+	return n
 }
 
 func (e Exception) over(first, last int) Exception {

@@ -88,7 +88,7 @@ func (s *stepper) resume(c Command) {
 		}
 	})
 	for i := range s.r.Waiting {
-		s.r.Waiting[i].Since = s.now
+		s.r.Waiting[i].Started, s.r.Waiting[i].Spent = s.now, 0
 	}
 	s.unendStage()
 	s.set(Running, "")
@@ -137,13 +137,11 @@ func (s *stepper) wind(ending State, reason, by string) {
 
 // ground takes a cluster that is between attempts out of flight.
 func (s *stepper) ground(f *Flight) {
-	switch s.r.Ending {
-	case Stopped:
+	switch {
+	case f.Drain, s.r.Ending == Stopped, s.r.Ending == Superseded:
 		f.Attempt++
-		s.emitCluster(f.Pos, Event{Type: ClusterPending, Attempt: f.Attempt, Message: f.Message})
-		s.yield(f, 0)
-	case Superseded:
-		s.leave(f, Skipped, s.r.Reason)
+		s.reached(f)
+		s.yield(f, 0, true)
 	default:
 		s.leave(f, Failed, "not tried again, because the run ends: "+f.Message)
 	}
@@ -221,12 +219,13 @@ func (s *stepper) skipCluster(pos int, reason string) string {
 	return ""
 }
 
-// skipFailed lets a run that would try its failed clusters again pass over one
-// of them.
+// skipFailed lets a run that a Start may let try its failed clusters again pass
+// over one of them.
 func (s *stepper) skipFailed(pos int, reason string) bool {
 	e := exceptionAt(s.r.Exceptions, pos)
 	stage, _ := s.p.StageOf(pos)
-	if e == nil || e.State != Failed || !s.retries() || stage != s.r.Stage {
+	again := s.p.Strategy.Profile == ClusterUpdate || s.p.Strategy.Profile == Workflow
+	if e == nil || e.State != Failed || !again || stage != s.r.Stage {
 		return false
 	}
 	s.unexcept(pos)
@@ -242,7 +241,10 @@ func skipped(pos int, reason string) Exception {
 
 // passBy records that clusters which the run has not come to are skipped.
 func (s *stepper) passBy(e Exception) {
-	s.except(e)
+	n := s.except(e)
+	if n == 0 {
+		return
+	}
 	ev := Event{Type: ClusterSkipped, Message: cut(e.Reason)}
 	if e.First == e.Last {
 		s.emitCluster(e.First, ev)
@@ -250,17 +252,20 @@ func (s *stepper) passBy(e Exception) {
 	}
 	stage, group := s.p.StageOf(e.First)
 	ev.Stage, ev.Group = s.p.Stages[stage].Name, s.p.Stages[stage].Groups[group].Name
-	ev.Count = e.Last - e.First + 1
+	ev.Count = n
 	s.emit(ev)
 }
 
-// ahead tells that the run has not come to the cluster at pos.
+// ahead tells that the run has not come to the cluster at pos and is not to
+// pass over it either.
 func (s *stepper) ahead(pos int) bool {
+	return exceptionAt(s.r.Exceptions, pos) == nil && s.beyond(pos)
+}
+
+// beyond tells that pos is after where the run has come to in its group.
+func (s *stepper) beyond(pos int) bool {
 	stage, group := s.p.StageOf(pos)
-	switch {
-	case exceptionAt(s.r.Exceptions, pos) != nil:
-		return false
-	case stage != s.r.Stage:
+	if stage != s.r.Stage {
 		return stage > s.r.Stage
 	}
 	groups := s.r.Stages[stage].Groups
@@ -306,19 +311,18 @@ func (s *stepper) skipStage(name, reason string) string {
 	return ""
 }
 
-// skipRange skips what has not ended of a group.
+// skipRange skips what has not ended of a group, and what has failed in it and
+// might be tried again.
 func (s *stepper) skipRange(first, n int, reason string) {
 	if n == 0 {
 		return
 	}
-	if s.ahead(first) {
+	if s.beyond(first) {
 		s.passBy(Exception{First: first, Last: first + n - 1, State: Skipped, Reason: reason})
 		return
 	}
 	for pos := first; pos < first+n; pos++ {
-		if s.flight(pos) != nil || s.yielded(pos) >= 0 || s.ahead(pos) {
-			_ = s.skipCluster(pos, reason)
-		}
+		_ = s.skipCluster(pos, reason) // what it refuses has ended
 	}
 }
 

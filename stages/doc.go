@@ -37,6 +37,27 @@
 // Stopping, resuming, a restart or a clock that jumps back neither restarts
 // nor shortens one.
 //
+// The time of a run never goes back: it is the latest Input.Now that was saved
+// with it, in Run.Now, and an earlier one counts as that. So one step with a
+// clock that is fast ends at once every wait that is over by that clock. When
+// the clock is right again, the time of the run stands still until the clock
+// has caught up. Meanwhile inputs are taken in as ever, and what begins to wait
+// then (a soak, a backoff, an after-stage wait, a deadline) waits from the time
+// of the run: it ends later than asked, by what is left of the jump, and never
+// earlier. Ready.Wake and the times of events are in the time of the run too. A
+// step cannot tell a fast clock from a restart after days, so there is no
+// bound: a host that does not trust its clock checks it before it steps.
+//
+// # Size
+//
+// What is stored of a run grows with what is in flight and with the exceptions,
+// and both are bounded in what they say. At most 256 clusters wait because they
+// could not be reached; when more cannot, the others keep their slots, and the
+// clusters that wait take turns with those. At most 256 exceptions keep their
+// reason; the others are merged into ranges where they can be, and the events
+// have the reasons. A run of 10,000 clusters stays under 256 KiB when 6,000
+// cannot be reached, or 5,000 fail each for a reason of its own.
+//
 // Neighbours: package placement says where, package snapshot what, package
 // approval who may let a run go on.
 package stages

@@ -45,15 +45,21 @@ const (
 	ApprovalRejected EventType = "ApprovalRejected" // Request, By, Message
 	ApprovalExpired  EventType = "ApprovalExpired"  // Request, Attempt
 
-	ClusterStarted   EventType = "ClusterStarted"   // Attempt
-	ClusterPending   EventType = "ClusterPending"   // Attempt that comes next, Message, Until
+	// ClusterStarted: an attempt began, other than a retry. Trying again to
+	// reach a cluster that is Pending is not a start. Attempt.
+	ClusterStarted EventType = "ClusterStarted"
+	// ClusterPending: the cluster yielded its slot, or is Pending for another
+	// reason than before. Attempt that comes next, Message, Until the next try.
+	ClusterPending   EventType = "ClusterPending"
 	ClusterApplied   EventType = "ClusterApplied"   // Attempt
 	ClusterUnhealthy EventType = "ClusterUnhealthy" // Message; soaking starts again
 	ClusterRetrying  EventType = "ClusterRetrying"  // Attempt, Message, Until
 	ClusterCompleted EventType = "ClusterCompleted" // Attempt, Unchanged
 	ClusterFailed    EventType = "ClusterFailed"    // Attempt, Message
-	ClusterSkipped   EventType = "ClusterSkipped"   // Message
-	ClusterRemoved   EventType = "ClusterRemoved"   // cleaned after it left
+	// ClusterSkipped: Message. Of several clusters of a group at once it has
+	// no Cluster, and Count of those that were not skipped before.
+	ClusterSkipped EventType = "ClusterSkipped"
+	ClusterRemoved EventType = "ClusterRemoved" // cleaned after it left
 
 	// CommandRefused: a command did not fit the state. Command, By, Message.
 	CommandRefused EventType = "CommandRefused"

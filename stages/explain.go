@@ -142,6 +142,9 @@ func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 	case Skipped, Failed:
 		x := exceptionAt(r.Exceptions, pos)
 		e.Reason, e.Attempt = x.Reason, x.Attempts
+		if e.Reason == "" {
+			e.Reason = "the reason is in the run's journal, in the event of the cluster"
+		}
 	case Completed:
 		e.Reason = "the cluster has been proven to be at the plan's revision"
 		if p.Stages[stage].Remove {

@@ -33,7 +33,8 @@ type Observation struct {
 	// Attempt is the attempt during which it was taken; one of another attempt
 	// is ignored.
 	Attempt int
-	// Sent tells that the member may have been changed by this attempt.
+	// Sent tells that the member may have been changed by this attempt or, as
+	// the [Action] says, by one before it.
 	Sent bool
 	// Applied tells that everything of the attempt has been carried out.
 	Applied bool
@@ -106,6 +107,10 @@ type Action struct {
 	UID      string
 	Attempt  int
 	Revision string
+	// Sent tells that the member may have been changed for the run already, by
+	// this attempt or by one before it: a driver that has taken the run over
+	// knows that from here, and not only what it has sent itself.
+	Sent bool
 	// Request is that of an Ask.
 	Request *approval.Request
 }

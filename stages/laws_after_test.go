@@ -1,6 +1,10 @@
 package stages
 
-import "github.com/slipway-dev/slipway/approval"
+import (
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+)
 
 // after compares what a step came to with the model.
 func (c *checker) after(was *Run, ready *Ready) {
@@ -14,12 +18,67 @@ func (c *checker) after(was *Run, ready *Ready) {
 	if c.asked(Stop) && !c.asked(Start) && was.State == Running && r.State == Running {
 		c.fail("4", "the run was to stop and goes on")
 	}
+	c.silently(r)
 	c.flights(r)
 	c.actions(ready)
 	c.groups(r)
 	c.gatesAre(r)
 	c.moves()
 	c.waits(ready)
+}
+
+// silently takes in what no event tells: that a cluster is Pending again which
+// still cannot be reached, and that it is tried again.
+func (c *checker) silently(r *Run) {
+	for pos := range c.members {
+		m := &c.members[pos]
+		if m.silent && m.state == Running {
+			c.pending(pos, m.attempt, m.message)
+		}
+		m.silent = false
+	}
+	for i := range r.Flights {
+		f := &r.Flights[i]
+		m := &c.members[f.Pos]
+		if f.Attempt != m.attempt || m.state != Pending || m.tries == 0 {
+			continue
+		}
+		stage, _ := c.p.StageOf(f.Pos)
+		if c.state != Running || c.now < m.until || c.over(stage) {
+			c.fail("4", "cluster %d was tried again while the run is %s, or too early", f.Pos, c.state)
+		}
+		*m = member{state: Running, attempt: f.Attempt, started: c.startedAt(f.Pos), tries: m.tries, message: m.message}
+	}
+}
+
+// pending takes in that a cluster yields its slot: because it could not be
+// reached, or to be tried again after a stop.
+func (c *checker) pending(pos, attempt int, message string) {
+	m := &c.members[pos]
+	next := member{state: Pending, attempt: attempt, started: m.started, sent: m.sent, spent: c.now - m.started}
+	if attempt == m.attempt {
+		if m.sent {
+			c.fail("counts", "cluster %d gave its slot up after an apply was sent", pos)
+		}
+		if m.tries > 0 && m.message == message && !m.silent {
+			c.fail("counts", "cluster %d is Pending as before, and an event says so", pos)
+		}
+		next.tries, next.message = m.tries+1, message
+		next.until = c.now.Add(c.wait(next.tries))
+	}
+	*m = next
+}
+
+// wait is how long a cluster waits after so many tries.
+func (c *checker) wait(tries int) time.Duration {
+	d, most := c.p.Strategy.Backoff, c.p.Strategy.MaxBackoff
+	if d == 0 {
+		d = time.Second
+	}
+	if most == 0 {
+		most = max(d, time.Minute)
+	}
+	return min(most, d<<min(tries-1, 20))
 }
 
 // flights compares the slots with the clusters in flight.
@@ -64,7 +123,7 @@ func (c *checker) flight(f *Flight) {
 		if c.now < m.until {
 			c.fail("time", "cluster %d was tried again too early", f.Pos)
 		}
-		*m = member{state: Running, attempt: f.Attempt, started: m.started}
+		*m = member{state: Running, attempt: f.Attempt, started: m.started, sent: m.sent}
 	}
 	if f.Attempt != m.attempt || m.backing != (f.Phase == BackingOff) {
 		c.fail("counts", "cluster %d is at attempt %d and its slot at %d", f.Pos, m.attempt, f.Attempt)
@@ -120,6 +179,9 @@ func (c *checker) action(a *Action) {
 		want = Remove
 	case c.members[a.Pos].applied:
 		want = Observe
+	}
+	if a.Sent != c.members[a.Pos].sent {
+		c.fail("counts", "%s of %s says that it was sent: %t", a.Type, a.Cluster, a.Sent)
 	}
 	if a.Type != want || a.Revision != c.wanted(a.Pos) || a.UID != c.p.Clusters[a.Pos].UID {
 		c.fail("3", "%s of %s to %q; it is to be %s to %q", a.Type, a.Cluster, a.Revision, want, c.wanted(a.Pos))

@@ -42,12 +42,20 @@ type member struct {
 	// backing: an attempt failed, and the next is due at until.
 	backing bool
 	until   Instant
-	// sent and applied tell what the current attempt has reported; proven that
+	// sent tells that an attempt has reported to have changed the cluster, applied
+	// that the current one was carried out; proven that
 	// the last report was a proof, and since when there was none to the
 	// contrary; left that it can be out of flight, done that it can be complete
 	// without a soak.
 	sent, applied, proven, left, done bool
 	since                             Instant
+	// tries counts how often in a row the cluster was Pending because it could
+	// not be reached, as message says; spent is how long it was in flight before
+	// it was Pending. silent: it is to be Pending again, and no event says so.
+	tries   int
+	message string
+	spent   Instant
+	silent  bool
 }
 
 type stageModel struct {
@@ -197,9 +205,15 @@ func (c *checker) observe(pos int, o *Observation) {
 	}
 	before := m.sent
 	m.sent = m.sent || o.Sent || o.Applied && !o.Unchanged
+	if !o.Unreachable || m.sent {
+		m.tries = 0
+	}
 	switch {
 	case o.Unreachable:
-		m.left, m.proven = !m.sent, false
+		stage, _ := c.p.StageOf(pos)
+		d := c.deadline(stage)
+		m.left, m.proven = !m.sent && (d == 0 || c.now < m.started.Add(d)), false
+		m.silent = !m.sent && m.tries > 0 && m.message == o.Message
 		return
 	case o.Failed:
 		m.left, m.proven, m.since = true, false, 0
@@ -255,7 +269,7 @@ func (c *checker) room(stage, group int) int {
 	all, own := 0, 0
 	for i := range st.Groups {
 		for pos := st.Groups[i].First; pos < st.Groups[i].First+st.Groups[i].Len; pos++ {
-			if c.members[pos].state == Running {
+			if c.members[pos].state == Running && !c.members[pos].silent {
 				all++
 				if i == group {
 					own++

@@ -59,12 +59,12 @@ func (c *checker) resumed(was State) {
 	for pos := range c.members {
 		m := &c.members[pos]
 		if m.state == Running || m.state == Pending {
-			m.started = c.now
+			m.started, m.spent = c.now, 0
 			c.acts[[2]int{pos, m.attempt}] = m.state == Running
 		}
 		at, _ := c.p.StageOf(pos)
 		if at == stage && m.state == Failed && (was == Failed || c.p.Strategy.Profile == Workflow) {
-			*m = member{state: Pending, attempt: m.attempt + 1, started: c.now}
+			*m = member{state: Pending, attempt: m.attempt + 1, started: c.now, sent: true}
 			c.reopen(stage)
 		}
 	}
@@ -273,12 +273,12 @@ func (c *checker) clusterEvent(e *Event) {
 	case ClusterStarted:
 		c.started(pos, e)
 	case ClusterPending:
-		if c.state == Running && m.sent {
-			c.fail("counts", "%s gave its slot up after its apply was sent", e.Cluster)
+		c.pending(pos, e.Attempt, e.Message)
+		if At(e.Until) != m.until {
+			c.fail("time", "%s is Pending until %s, not %s", e.Cluster, since(e.Until), since(m.until.Time()))
 		}
-		*m = member{state: Pending, attempt: e.Attempt, started: m.started}
 	case ClusterRetrying:
-		*m = member{state: Running, attempt: m.attempt, started: m.started, backing: true, until: At(e.Until)}
+		*m = member{state: Running, attempt: m.attempt, started: m.started, sent: m.sent, backing: true, until: At(e.Until)}
 	case ClusterCompleted, ClusterRemoved:
 		c.completed(pos, e)
 	case ClusterFailed, ClusterSkipped:
@@ -287,13 +287,17 @@ func (c *checker) clusterEvent(e *Event) {
 }
 
 func (c *checker) skippedRange(e *Event) {
-	st := &c.p.Stages[c.p.stageIndex(e.Stage)]
+	st, n := &c.p.Stages[c.p.stageIndex(e.Stage)], 0
 	for _, g := range st.Groups {
 		for pos := g.First; g.Name == e.Group && pos < g.First+g.Len; pos++ {
 			if c.members[pos].state == NotStarted {
 				c.members[pos].state = Skipped
+				n++
 			}
 		}
+	}
+	if n != e.Count || n == 0 {
+		c.fail("counts", "%d clusters are skipped, and the event says %d", n, e.Count)
 	}
 	c.stages[c.p.stageIndex(e.Stage)].last = c.now
 }
@@ -313,14 +317,22 @@ func (c *checker) started(pos int, e *Event) {
 		c.fail("5", "%s started over the budget", e.Cluster)
 	case c.room(stage, group) < 1:
 		c.fail("2", "%s started over the cap", e.Cluster)
-	case e.Attempt != max(1, m.attempt):
-		c.fail("counts", "%s started as attempt %d", e.Cluster, e.Attempt)
+	case e.Attempt != max(1, m.attempt) || m.tries > 0:
+		c.fail("counts", "%s started as attempt %d after %d tries", e.Cluster, e.Attempt, m.tries)
+	case c.skipped[e.Stage]:
+		c.fail("5", "%s started in a stage that was skipped", e.Cluster)
 	}
-	from := c.now
+	*m = member{state: Running, attempt: e.Attempt, started: c.startedAt(pos), sent: m.sent}
+}
+
+// startedAt is what the deadline of a cluster that starts now counts from.
+func (c *checker) startedAt(pos int) Instant {
+	m := &c.members[pos]
+	stage, _ := c.p.StageOf(pos)
 	if c.p.Stages[stage].Remove && m.state == Pending {
-		from = m.started
+		return m.started
 	}
-	*m = member{state: Running, attempt: e.Attempt, started: from}
+	return c.now - m.spent
 }
 
 // completed checks the proof.

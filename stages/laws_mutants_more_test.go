@@ -101,7 +101,7 @@ func proofMutants() []mutant {
 			}
 		})),
 		onInput("takes what it has sent for unchanged", "3", eachReport(func(_ *Plan, _ *Run, o *Observation) {
-			o.Unchanged = o.Healthy
+			o.Unchanged, o.Sent = o.Healthy, o.Sent && !o.Healthy
 		})),
 		onInput("gives the slot of a cluster up that it lost", "counts", eachReport(func(_ *Plan, _ *Run, o *Observation) { o.Sent = o.Applied })),
 	}
@@ -125,6 +125,26 @@ func runMutants() []mutant {
 				for i := range r.Stages[r.Stage].Groups {
 					r.Stages[r.Stage].Groups[i].Failed = 0
 				}
+			}
+		}),
+		onRun("forgets that clusters may have been changed", "counts", func(_ *Plan, r *Run) {
+			for i := range r.Flights {
+				r.Flights[i].Sent = false
+			}
+		}),
+		onRun("forgets it of clusters that were parked", "counts", func(_ *Plan, r *Run) {
+			for i := range r.Waiting {
+				r.Waiting[i].Sent = false
+			}
+		}),
+		onRun("forgets how long clusters were in flight", "6", func(_ *Plan, r *Run) {
+			for i := range r.Waiting {
+				r.Waiting[i].Spent = 0
+			}
+		}),
+		onRun("tries to reach clusters too early", "4", func(_ *Plan, r *Run) {
+			for i := range r.Waiting {
+				r.Waiting[i].NotYet = min(1, r.Waiting[i].NotYet)
 			}
 		}),
 		onRun("forgets the commands it has seen", "commands", func(_ *Plan, r *Run) { r.Seen = nil }),

@@ -147,6 +147,21 @@ func actionMutants() []mutant {
 func countMutants() []mutant {
 	return []mutant{
 		onOutput("does not tell that it changed", "1", func(_ *Plan, _ Run, _ Input, out *Ready) { out.Changed = false }),
+		onOutput("counts clusters as skipped that were before", "counts", func(_ *Plan, _ Run, _ Input, out *Ready) {
+			for i := range out.Events {
+				if out.Events[i].Count > 0 && out.Events[i].Type == ClusterSkipped {
+					out.Events[i].Count++
+				}
+			}
+		}),
+		onOutput("says of each try that it starts", "counts", func(p *Plan, r Run, _ Input, out *Ready) {
+			for i := range out.Run.Flights {
+				f := &out.Run.Flights[i]
+				if f.Tries > 0 && (&stepper{r: r}).yielded(f.Pos) >= 0 {
+					out.Events = append(out.Events, Event{Type: ClusterStarted, Run: r.Name, Stage: p.Stages[r.Stage].Name, Cluster: p.Clusters[f.Pos].Name, Attempt: f.Attempt})
+				}
+			}
+		}),
 		onOutput("counts a completed cluster twice", "counts", func(_ *Plan, _ Run, _ Input, out *Ready) {
 			for _, e := range out.Events {
 				if e.Type == ClusterCompleted && out.Run.Stage < len(out.Run.Stages) {

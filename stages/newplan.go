@@ -34,7 +34,7 @@ import (
 // the arguments.
 func NewPlan(s Strategy, t Target, clusters []placement.Cluster) (*Plan, error) {
 	what := "plan of placement " + strconv.Quote(t.Placement)
-	b := &planner{target: t, clusters: slices.Clone(clusters)}
+	b := &planner{target: t, clusters: planByName(clusters)}
 	b.check(&s)
 	if err := planProblems(what, b.errs); err != nil {
 		return nil, err

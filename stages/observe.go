@@ -16,9 +16,12 @@ func (s *stepper) observe(o *Observation) {
 		return
 	}
 	s.sent(f, o)
-	switch {
-	case o.Unreachable && !f.Sent:
+	if o.Unreachable && !f.Sent {
 		s.pend(f, o)
+		return
+	}
+	s.reached(f)
+	switch {
 	case o.Unreachable:
 		s.doubt(f)
 		s.note(f, o.Message)
@@ -38,10 +41,19 @@ func (s *stepper) doubt(f *Flight) {
 	}
 }
 
-// sent remembers that the member may have been changed.
+// sent remembers that the member may have been changed, for all attempts that
+// follow: what has begun to change a cluster keeps its slot.
 func (s *stepper) sent(f *Flight, o *Observation) {
 	if (o.Sent || o.Applied && !o.Unchanged) && !f.Sent {
 		f.Sent = true
+		s.changed = true
+	}
+}
+
+// reached ends a series of tries to reach a cluster.
+func (s *stepper) reached(f *Flight) {
+	if f.Tries > 0 {
+		f.Tries, f.Since = 0, 0
 		s.changed = true
 	}
 }
@@ -54,27 +66,50 @@ func (s *stepper) note(f *Flight, message string) {
 	}
 }
 
-// pend gives the slot of a cluster that was never reached to the next one.
+// pend gives the slot of a cluster that was never reached to the next one,
+// unless its time is up. When enough wait for a slot for that reason already,
+// only one of those may take it.
 func (s *stepper) pend(f *Flight, o *Observation) {
+	next, full := -1, s.r.State == Running && s.unreached() >= maxYielded
+	if full {
+		next = s.dueUnreached(f.Pos)
+	}
+	if full && next < 0 || s.late(f, s.deadline()) {
+		s.note(f, o.Message)
+		return
+	}
+	news := f.Tries == 0 || cutAt(f.Message, maxYieldedMessage) != cutAt(o.Message, maxYieldedMessage)
 	f.Message = cut(o.Message)
-	wait := s.backoff(f.Attempt)
-	s.emitCluster(f.Pos, Event{Type: ClusterPending, Attempt: f.Attempt, Message: f.Message, Until: s.now.Add(wait).Time()})
-	s.yield(f, wait)
+	f.Tries++
+	s.yield(f, s.backoff(f.Tries), news)
+	if next >= 0 {
+		s.startAgain(next)
+	}
 }
 
-// yield takes a cluster out of flight, to be started again.
-func (s *stepper) yield(f *Flight, wait time.Duration) {
-	y := Yielded{Pos: f.Pos, Attempt: f.Attempt, Since: f.Started, Message: f.Message}
+// yield takes a cluster out of flight, to be started again; where that is
+// news, it says so.
+func (s *stepper) yield(f *Flight, wait time.Duration, news bool) {
+	switch {
+	case f.Drain:
+		s.leave(f, Skipped, "skipped")
+		return
+	case s.r.Ending == Superseded:
+		s.leave(f, Skipped, s.r.Reason)
+		return
+	}
+	if f.Since == 0 {
+		f.Since = s.now
+	}
+	y := Yielded{
+		Pos: f.Pos, Attempt: f.Attempt, Sent: f.Sent, Tries: f.Tries, Since: f.Since,
+		Started: f.Started, Spent: int64(s.now - f.Started), Message: cutAt(f.Message, maxYieldedMessage),
+	}
 	if wait > 0 {
 		y.NotYet = s.now.Add(wait)
 	}
-	if f.Drain {
-		s.leave(f, Skipped, "skipped")
-		return
-	}
-	if s.r.Ending == Superseded {
-		s.leave(f, Skipped, s.r.Reason)
-		return
+	if news {
+		s.emitCluster(f.Pos, Event{Type: ClusterPending, Attempt: f.Attempt, Message: f.Message, Until: y.NotYet.Time()})
 	}
 	s.free(f)
 	s.r.Waiting = append(s.r.Waiting, y)
@@ -168,11 +203,12 @@ func (s *stepper) complete(f *Flight, unchanged bool) {
 	s.emitCluster(pos, e)
 }
 
-// leave takes a cluster out of flight for good.
+// leave takes a cluster out of flight for good. One that was to be skipped does
+// not fail.
 func (s *stepper) leave(f *Flight, state State, reason string) {
-	pos, attempt := f.Pos, f.Attempt
+	pos, attempt, drain := f.Pos, f.Attempt, f.Drain
 	s.free(f)
-	if state == Failed {
+	if state == Failed && !drain {
 		s.recordFailed(pos, attempt, reason)
 		return
 	}
@@ -280,7 +316,7 @@ func (s *stepper) clocks() {
 		f := &s.r.Flights[i]
 		switch {
 		case f.Attempt == 0:
-		case deadline > 0 && s.now >= f.Started.Add(deadline):
+		case s.late(f, deadline):
 			s.overdue(f, deadline)
 		case f.Phase == Soaking && s.now >= f.Until:
 			s.complete(f, false)
@@ -298,10 +334,15 @@ func (s *stepper) tryAgain() {
 	}
 	s.eachFlight(func(f *Flight) {
 		if f.Phase == BackingOff && s.now >= f.Until {
-			f.Attempt, f.Phase, f.Until, f.Sent = f.Attempt+1, Applying, 0, false
+			f.Attempt, f.Phase, f.Until = f.Attempt+1, Applying, 0
 			s.changed = true
 		}
 	})
+}
+
+// late tells that the deadline of a cluster has passed.
+func (s *stepper) late(f *Flight, deadline time.Duration) bool {
+	return deadline > 0 && s.now >= f.Started.Add(deadline)
 }
 
 // overdue gives a cluster up that has passed its deadline.
@@ -310,7 +351,7 @@ func (s *stepper) overdue(f *Flight, deadline time.Duration) {
 	if f.Message != "" {
 		reason += ": " + f.Message
 	}
-	if f.Drain || s.p.Stages[s.r.Stage].Remove {
+	if s.p.Stages[s.r.Stage].Remove {
 		s.leave(f, Skipped, reason)
 		return
 	}
@@ -323,7 +364,7 @@ func (s *stepper) expireWaiting(deadline time.Duration) {
 		return
 	}
 	for i := len(s.r.Waiting) - 1; i >= 0; i-- {
-		if y := s.r.Waiting[i]; s.now >= y.Since.Add(deadline) {
+		if y := s.r.Waiting[i]; s.now >= y.Started.Add(deadline) {
 			s.unyield(i)
 			s.record(skipped(y.Pos, "not cleaned within "+deadline.String()+": "+y.Message))
 		}

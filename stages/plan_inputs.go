@@ -13,9 +13,8 @@ import (
 // planLongestID bounds UIDs and digests, in bytes.
 const planLongestID = 253
 
-// check checks the arguments of a plan and puts the clusters in order.
+// check checks the arguments of a plan.
 func (b *planner) check(s *Strategy) {
-	slices.SortFunc(b.clusters, func(a, b placement.Cluster) int { return cmp.Compare(a.Name, b.Name) })
 	b.errs = s.problems(field.NewPath("strategy"))
 	b.checkClusters(field.NewPath("clusters"))
 	b.checkTarget(field.NewPath("target"))

@@ -55,7 +55,8 @@ func (i Instant) Add(d time.Duration) Instant {
 
 // Run is the whole state of a run besides its plan: small, plain data, stored
 // as it is. Its size grows with the clusters in flight and the exceptions, not
-// with the fleet.
+// with the fleet: where thousands of clusters fail or cannot be reached, it
+// keeps what [Step] needs of them, and the events tell the rest.
 type Run struct {
 	Name      string            `json:"name"`
 	UID       string            `json:"uid"`
@@ -92,9 +93,11 @@ type Run struct {
 	// cluster is in flight; a free slot has Attempt 0.
 	Flights []Flight `json:"-"`
 	// Waiting are the clusters that yielded their slot: unreachable before
-	// anything was sent, or to be tried again after a restart.
+	// anything was sent, at most 256 of them, or to be tried again after a
+	// restart.
 	Waiting []Yielded `json:"waiting,omitempty"`
 	// Exceptions are the clusters that did not simply complete, by position.
+	// The first 256 keep their reason.
 	Exceptions []Exception `json:"exceptions,omitempty"`
 	// Seen are the ids of the latest commands, so that one that is delivered
 	// again changes nothing.
@@ -166,11 +169,14 @@ type Flight struct {
 	// Attempt counts from 1; 0 marks a free slot.
 	Attempt int   `json:"a"`
 	Phase   Phase `json:"f"`
-	// Sent tells that the attempt may have reached the member.
+	// Sent tells that the member may have been changed, by this attempt or by
+	// one before it.
 	Sent bool `json:"x,omitempty"`
 	// Drain tells that the cluster was to be skipped while in flight: it
 	// finishes, and a failure does not count.
-	Drain   bool    `json:"d,omitempty"`
+	Drain bool `json:"d,omitempty"`
+	// Started is when the cluster started, put off by the time that it was
+	// Pending where that does not count: its deadline begins then.
 	Started Instant `json:"s"`
 	// Until is the end of the soak or of the backoff. A cluster that was soaking
 	// and of which nothing is known keeps it while it is Settling.
@@ -178,6 +184,10 @@ type Flight struct {
 	// Message is why the last attempt failed or what is not healthy, at most
 	// 256 bytes.
 	Message string `json:"m,omitempty"`
+	// Tries counts how often in a row the cluster could not be reached and
+	// yielded its slot, Since is when it first did.
+	Tries int     `json:"t,omitempty"`
+	Since Instant `json:"y,omitempty"`
 }
 
 // Yielded is a cluster without a slot that is to be started later.
@@ -185,11 +195,20 @@ type Yielded struct {
 	Pos int `json:"p"`
 	// Attempt is the one to be made next.
 	Attempt int `json:"a"`
+	// Sent is that of its [Flight], and so is Tries: 0 where it did not yield
+	// because it could not be reached.
+	Sent  bool `json:"x,omitempty"`
+	Tries int  `json:"t,omitempty"`
 	// Since is when it first yielded, NotYet the moment before which it is not
 	// tried again.
-	Since   Instant `json:"s,omitempty"`
-	NotYet  Instant `json:"u,omitempty"`
-	Message string  `json:"m,omitempty"`
+	Since  Instant `json:"y,omitempty"`
+	NotYet Instant `json:"u,omitempty"`
+	// Started is that of its [Flight], Spent the milliseconds from then until
+	// it yielded: a deadline goes on from there.
+	Started Instant `json:"s,omitempty"`
+	Spent   int64   `json:"e,omitempty"`
+	// Message is why it yielded, at most 80 bytes.
+	Message string `json:"m,omitempty"`
 }
 
 // Exception is a range of clusters that were skipped or failed.
@@ -201,6 +220,8 @@ type Exception struct {
 	// Gone tells that the cluster has left the inventory.
 	Gone bool `json:"g,omitempty"`
 	// Attempts is how often a failed cluster was tried.
-	Attempts int    `json:"a,omitempty"`
-	Reason   string `json:"r,omitempty"`
+	Attempts int `json:"a,omitempty"`
+	// Reason is at most 256 bytes. It is empty in exceptions after the first
+	// 256: the event of the cluster has it.
+	Reason string `json:"r,omitempty"`
 }

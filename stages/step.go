@@ -18,6 +18,14 @@ const (
 	removalDeadline = 5 * time.Minute
 	// maxMessage bounds the messages a run keeps, in bytes.
 	maxMessage = 256
+	// maxYielded is how many clusters may wait because they could not be
+	// reached. Beyond that they keep their slots, so that an outage does not
+	// put the whole fleet into the run's record.
+	maxYielded = 256
+	// maxYieldedMessage bounds the messages of clusters that wait, in bytes.
+	maxYieldedMessage = 80
+	// maxReasons is how many exceptions keep their reason.
+	maxReasons = 256
 	// maxSeen is how many command ids a run remembers.
 	maxSeen = 64
 )
@@ -183,6 +191,7 @@ func (s *stepper) actions() []Action {
 func (s *stepper) act(a *Action, f *Flight) {
 	c := &s.p.Clusters[f.Pos]
 	a.Type, a.Pos, a.Cluster, a.UID, a.Attempt = Apply, f.Pos, c.Name, c.UID, f.Attempt
+	a.Sent = f.Sent
 	switch {
 	case c.Revision < 0:
 		a.Type = Remove
@@ -218,7 +227,7 @@ func (s *stepper) wake() Instant {
 	}
 	if st, run, ok := s.stage(); ok {
 		for i := 0; st.Remove && i < len(s.r.Waiting); i++ {
-			w.at(s.r.Waiting[i].Since.Add(deadline))
+			w.at(s.r.Waiting[i].Started.Add(deadline))
 		}
 		for i := range run.Gates {
 			if run.Gates[i].State == Pending {
@@ -250,11 +259,13 @@ func (s *stepper) deadline() time.Duration {
 }
 
 // cut bounds a message that the run keeps.
-func cut(m string) string {
-	if len(m) <= maxMessage {
+func cut(m string) string { return cutAt(m, maxMessage) }
+
+func cutAt(m string, limit int) string {
+	if len(m) <= limit {
 		return m
 	}
-	end := maxMessage - len("…")
+	end := limit - len("…")
 	for end > 0 && m[end]&0xC0 == 0x80 {
 		end--
 	}

@@ -126,3 +126,54 @@ func TestStrayReportsChangeNothing(t *testing.T) {
 		t.Errorf("%v", next.Events)
 	}
 }
+
+// An action says that the member may have been changed for as long as the run
+// goes on with the cluster: over attempts, a stop and a restart.
+func TestActionSaysThatItWasSent(t *testing.T) {
+	p := benchPlan(t, 1, 1)
+	now := scriptEpoch
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), Input{Now: now})
+	if ready.Actions[0].Sent {
+		t.Error("nothing was sent")
+	}
+	for _, word := range []string{"sent", "failed", "unreachable"} {
+		now = now.Add(time.Minute)
+		o := (&scriptRun{plan: p, r: ready.Run}).observation(p.Clusters[0].Name, word)
+		ready = Step(p, reloaded(ready.Run), Input{Now: now, Observations: []Observation{o}})
+		ready = Step(p, reloaded(ready.Run), Input{Now: now.Add(time.Second)})
+		if len(ready.Actions) != 1 || !ready.Actions[0].Sent {
+			t.Errorf("%s: %+v", word, ready.Actions)
+		}
+	}
+	in := Input{Now: now.Add(time.Second), Commands: []Command{{ID: "1", Verb: Stop}}}
+	in.Observations = []Observation{{Cluster: p.Clusters[0].Name, Attempt: 2, Failed: true}}
+	ready = Step(p, ready.Run, in)
+	ready = Step(p, reloaded(ready.Run), Input{Now: now.Add(time.Minute), Commands: []Command{{ID: "2", Verb: Start}}})
+	if a := ready.Actions; len(a) != 1 || a[0].Attempt != 3 || !a[0].Sent {
+		t.Errorf("after a stop: %+v", a)
+	}
+}
+
+// Since is when a cluster first yielded, however often it has been tried since.
+func TestSinceIsWhenAClusterFirstYielded(t *testing.T) {
+	p := benchPlan(t, 1, 1)
+	now := scriptEpoch
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), Input{Now: now})
+	events := 0
+	for range 120 { // an hour and more: the interval grows to a minute
+		for _, a := range ready.Actions {
+			now = now.Add(5 * time.Second)
+			o := Observation{Cluster: a.Cluster, Attempt: 1, Unreachable: true, Message: "no route to host"}
+			ready = Step(p, ready.Run, Input{Now: now, Observations: []Observation{o}})
+			events += len(ready.Events)
+		}
+		if w := ready.Run.Waiting; len(w) == 1 && w[0].Since != At(scriptEpoch.Add(5*time.Second)) {
+			t.Fatalf("since %v", w[0].Since.Time())
+		}
+		now = ready.Wake
+		ready = Step(p, ready.Run, Input{Now: now})
+	}
+	if now.Sub(scriptEpoch) < time.Hour || events != 1 {
+		t.Errorf("%d events in %v", events, now.Sub(scriptEpoch))
+	}
+}

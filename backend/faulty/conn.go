@@ -55,7 +55,7 @@ func (p *Plan) Dialer(d backend.Dialer) backend.Dialer {
 }
 
 func (c *conn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
-	return c.object(ctx, "get", id, func() (*unstructured.Unstructured, error) { return c.inner.Get(ctx, id) })
+	return c.object(ctx, "get", id, func(ctx context.Context) (*unstructured.Unstructured, error) { return c.inner.Get(ctx, id) })
 }
 
 func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
@@ -63,22 +63,25 @@ func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	if obj != nil {
 		id = snapshot.ID{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}
 	}
-	return c.object(ctx, "apply", id, func() (*unstructured.Unstructured, error) { return c.inner.Apply(ctx, obj, o) })
+	return c.object(ctx, "apply", id, func(ctx context.Context) (*unstructured.Unstructured, error) { return c.inner.Apply(ctx, obj, o) })
 }
 
 func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
-	_, err := c.object(ctx, "delete", id, func() (*unstructured.Unstructured, error) { return nil, c.inner.Delete(ctx, id, o) })
+	_, err := c.object(ctx, "delete", id, func(ctx context.Context) (*unstructured.Unstructured, error) { return nil, c.inner.Delete(ctx, id, o) })
 	return err
 }
 
 // object carries out a call on one object.
-func (c *conn) object(ctx context.Context, op string, id snapshot.ID, call func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+func (c *conn) object(ctx context.Context, op string, id snapshot.ID, call func(context.Context) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	key := c.key(id)
 	f, err := c.plan.enter(ctx, op, key)
 	if err != nil {
 		return nil, err
 	}
-	obj, err := call()
+	if f.Late != nil {
+		return nil, c.plan.postpone(ctx, f, op, key, func(ctx context.Context) { _, _ = call(ctx) })
+	}
+	obj, err := call(ctx)
 	if err = c.plan.leave(f, op, key, err); err != nil {
 		return nil, err
 	}

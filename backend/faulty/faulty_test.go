@@ -159,6 +159,81 @@ func TestACrashStopsStoresConnectionsAndWatches(t *testing.T) {
 	})
 }
 
+// A late write fails now, and takes effect after a delay or before a later call,
+// if what it demands still holds then.
+func TestLateWrites(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault  faulty.Fault
+		landed []bool // after each of four reads, 100 ms apart
+	}{
+		"before the next call":     {faulty.LateCalls(errFault, 0), []bool{true, true, true, true}},
+		"before the third call":    {faulty.LateCalls(errFault, 3), []bool{false, false, true, true}},
+		"after a delay":            {faulty.Late(errFault, 250*time.Millisecond), []bool{false, false, true, true}},
+		"a delay before the error": {faulty.Fault{Delay: time.Second, Late: errFault, LateCalls: 2}, []bool{false, true, true, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := faulty.NewPlan(faulty.NthWrite(1, tc.fault)).Store(memory.NewStore())
+				ctx, cancel := context.WithCancel(t.Context())
+				value := []byte("late")
+				if _, err := s.Put(ctx, "a", value, ""); !errors.Is(err, errFault) {
+					t.Errorf("the late put: %v", err)
+				}
+				cancel()
+				copy(value, "gone") // it is the caller's
+				var landed []bool
+				for range tc.landed {
+					time.Sleep(100 * time.Millisecond)
+					r, err := s.Get(t.Context(), "a")
+					landed = append(landed, err == nil && string(r.Value) == "late")
+				}
+				if diff := cmp.Diff(tc.landed, landed); diff != "" {
+					t.Error(diff)
+				}
+			})
+		})
+	}
+}
+
+func TestLateWritesKeepTheirPreconditions(t *testing.T) {
+	ctx := t.Context()
+	late := faulty.LateCalls(errFault, 2)
+	inner := memory.NewStore()
+	s := faulty.NewPlan(faulty.NthWrite(1, late), faulty.NthWrite(3, late)).Store(inner)
+	_, first := s.Put(ctx, "a", []byte("late"), "")
+	revision, second := s.Put(ctx, "a", []byte("now"), "")
+	deleted := s.Delete(ctx, "a", revision)
+	if !errors.Is(first, errFault) || second != nil || !errors.Is(deleted, errFault) {
+		t.Errorf("put %v, put %v, delete %v", first, second, deleted)
+	}
+	if r, err := inner.Get(ctx, "a"); err != nil || string(r.Value) != "now" {
+		t.Errorf("%q, %v: the late put came although the key existed by then, or the late delete at once", r.Value, err)
+	}
+	for range 2 {
+		_, _ = s.Get(ctx, "b")
+	}
+	if inner.Len() != 0 {
+		t.Error("the late delete did not come")
+	}
+}
+
+func TestLateWritesOfObjectsAndOtherCalls(t *testing.T) {
+	ctx := t.Context()
+	cluster := memory.NewCluster("east")
+	before := cluster.Len()
+	conn := faulty.NewPlan(faulty.Nth(1, faulty.LateCalls(nil, 1)), faulty.Nth(2, faulty.LateCalls(errFault, 1))).Conn(cluster.Conn(), "east")
+	if _, err := conn.Apply(ctx, configMap(), backend.ApplyOptions{Manager: "m"}); err == nil || cluster.Len() != before {
+		t.Errorf("the late apply: %v, %d objects", err, cluster.Len())
+	}
+	id := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "a"}
+	if _, err := conn.Get(ctx, id); !errors.Is(err, errFault) {
+		t.Errorf("a call that changes nothing: %v", err)
+	}
+	if _, err := cluster.Get(id); err != nil {
+		t.Errorf("the late apply did not come: %v", err)
+	}
+}
+
 // lastError drains a sequence.
 func lastError[T any](seq func(func(T, error) bool)) error {
 	var last error

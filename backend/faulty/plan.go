@@ -45,13 +45,22 @@ type Fault struct {
 	// that fails by itself returns its own error. For a list or a watch it
 	// ends the sequence after the first element.
 	After error
+	// Late fails a call that may change something now, and its effect is still
+	// to come: after LateDelay, or if that is 0 right before the plan's
+	// LateCalls-th further call, the next one at least. What the call demands of
+	// the state, as a revision, it demands then: the effect may never come. Nobody
+	// is told. The end of the context does not hold it back, and a crash only
+	// one that waits for calls. A call that changes nothing just fails.
+	Late      error
+	LateDelay time.Duration
+	LateCalls int
 	// Crash makes this call and all later ones fail with ErrCrashed: this one
 	// before its effect, or after it where After is set too.
 	Crash bool
 }
 
 func (f Fault) none() bool {
-	return f.Delay <= 0 && !f.Hang && f.Before == nil && f.After == nil && !f.Crash
+	return f.Delay <= 0 && !f.Hang && f.Before == nil && f.After == nil && f.Late == nil && !f.Crash
 }
 
 // Rule returns what happens to a call. It may be called concurrently.
@@ -91,6 +100,14 @@ func Before(err error) Fault { return Fault{Before: orInjected(err)} }
 // transient error.
 func After(err error) Fault { return Fault{After: orInjected(err)} }
 
+// Late is a fault that fails a write whose effect comes later, after d; nil is
+// some transient error.
+func Late(err error, d time.Duration) Fault { return Fault{Late: orInjected(err), LateDelay: d} }
+
+// LateCalls is a fault that fails a write whose effect comes right before the
+// nth further call; nil is some transient error.
+func LateCalls(err error, n int) Fault { return Fault{Late: orInjected(err), LateCalls: n} }
+
 func orInjected(err error) error {
 	if err == nil {
 		return errInjected
@@ -106,6 +123,7 @@ type Plan struct {
 	calls   int
 	writes  int
 	crashed bool
+	late    []lateWrite
 	cut     map[*context.CancelCauseFunc]struct{}
 }
 
@@ -180,8 +198,13 @@ func (p *Plan) enter(ctx context.Context, op, key string) (Fault, error) {
 	if err != nil {
 		return Fault{}, &backend.Error{Op: op, Object: key, Err: err}
 	}
+	p.land(c.N)
 	f := p.fault(c)
-	if err := p.suffer(ctx, f); err != nil {
+	err = p.suffer(ctx, f)
+	if err == nil && c.Write == 0 {
+		err = f.Late
+	}
+	if err != nil {
 		return Fault{}, &backend.Error{Op: op, Object: key, Err: err}
 	}
 	return f, nil

@@ -3,6 +3,7 @@ package faulty
 import (
 	"context"
 	"iter"
+	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
 )
@@ -44,6 +45,10 @@ func (s *store) Put(ctx context.Context, key string, value []byte, prev backend.
 	if err != nil {
 		return "", err
 	}
+	if f.Late != nil {
+		value = slices.Clone(value) // it is the caller's
+		return "", s.plan.postpone(ctx, f, "put", key, func(ctx context.Context) { _, _ = s.inner.Put(ctx, key, value, prev) })
+	}
 	revision, err := s.inner.Put(ctx, key, value, prev)
 	if err = s.plan.leave(f, "put", key, err); err != nil {
 		return "", err
@@ -55,6 +60,9 @@ func (s *store) Delete(ctx context.Context, key string, prev backend.Revision) e
 	f, err := s.plan.enter(ctx, "delete", key)
 	if err != nil {
 		return err
+	}
+	if f.Late != nil {
+		return s.plan.postpone(ctx, f, "delete", key, func(ctx context.Context) { _ = s.inner.Delete(ctx, key, prev) })
 	}
 	return s.plan.leave(f, "delete", key, s.inner.Delete(ctx, key, prev))
 }

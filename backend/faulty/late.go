@@ -1,0 +1,46 @@
+package faulty
+
+import (
+	"context"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// lateWrite is an effect that comes right before a call.
+type lateWrite struct {
+	before int
+	effect func()
+}
+
+// postpone has the effect of a late write come later, and returns what the call
+// returns now.
+func (p *Plan) postpone(ctx context.Context, f Fault, op, key string, effect func(context.Context)) error {
+	ctx = context.WithoutCancel(ctx)
+	if f.LateDelay > 0 {
+		time.AfterFunc(f.LateDelay, func() { effect(ctx) })
+	} else {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.late = append(p.late, lateWrite{p.calls + max(1, f.LateCalls), func() { effect(ctx) }})
+	}
+	return &backend.Error{Op: op, Object: key, Err: f.Late}
+}
+
+// land lets the effects come that come before the nth call.
+func (p *Plan) land(n int) {
+	p.mu.Lock()
+	var due, rest []lateWrite
+	for _, w := range p.late {
+		if w.before <= n {
+			due = append(due, w)
+		} else {
+			rest = append(rest, w)
+		}
+	}
+	p.late = rest
+	p.mu.Unlock()
+	for _, w := range due {
+		w.effect()
+	}
+}

@@ -1,0 +1,262 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// takeMost is the longest wait before a run that cannot be driven is tried again
+// although nothing has changed about it.
+const takeMost = 5 * time.Minute
+
+// lookLater has a run looked at again after a wait that grows with its failures.
+// A driver that lasted longer than a lease starts the count anew.
+func (r *runner) lookLater(name string, since time.Time, err error) time.Time {
+	most := r.e.cfg.Lease
+	if newer := (*stages.FormatError)(nil); errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer) {
+		most = takeMost
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(since) > r.e.cfg.Lease {
+		delete(r.failed, name)
+	}
+	wait := min(time.Second<<min(r.failed[name], 10), most)
+	r.failed[name]++
+	next := time.Now().Add(wait)
+	r.lookLocked(name, next)
+	return next
+}
+
+// rest is how long a run that was let go is left alone, unless something is
+// asked of it meanwhile. That its record changes is mostly the doing of the
+// driver that let it go, or of another engine that fares no better.
+type rest struct {
+	uid   string
+	until time.Time
+}
+
+func (r *runner) restUntil(d *driver, until time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rests[d.name] = rest{d.uid, until}
+}
+
+// resting tells until when a run is left alone.
+func (r *runner) resting(rec *runRecord) (until time.Time, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rest := r.rests[rec.Run.Name]
+	return rest.until, rest.uid == rec.Run.UID && time.Now().Before(rest.until)
+}
+
+// forgive forgets how often a run failed.
+func (r *runner) forgive(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.failed, name)
+	delete(r.rests, name)
+}
+
+// claim takes runs that are due until ctx ends.
+func (r *runner) claim(ctx context.Context) {
+	for {
+		names, next := r.ready(time.Now())
+		for _, name := range names {
+			if err := r.take(ctx, name); err != nil && ctx.Err() == nil {
+				r.e.log.Warn("a run was not taken", "run", name, "error", err)
+				r.lookLater(name, time.Now(), err)
+			}
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-r.kick:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// ready returns the runs that are due, and how long it is to the next one.
+func (r *runner) ready(now time.Time) (names []string, next time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next = r.e.cfg.Lease
+	for name, at := range r.due {
+		if !at.After(now) {
+			names = append(names, name)
+			delete(r.due, name)
+			continue
+		}
+		next = min(next, at.Sub(now))
+	}
+	return names, next
+}
+
+// take drives a run, if it needs driving and its lease is free.
+func (r *runner) take(ctx context.Context, name string) error {
+	rec, rev, err := r.e.runAt(ctx, name)
+	if isNotFound(err) {
+		r.forgive(name)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if r.driven(name) {
+		return nil
+	}
+	if until, ok := r.resting(rec); ok {
+		r.look(name, until)
+		return nil
+	}
+	if !r.e.needsDriver(ctx, rec) {
+		r.forgive(name)
+		return nil
+	}
+	if rec.Lease.Holder != r.e.cfg.Name && !rec.Lease.freeAt(time.Now(), r.e.cfg.Skew) {
+		r.look(name, rec.Lease.Until.Time().Add(r.e.cfg.Skew+time.Millisecond))
+		return nil
+	}
+	plan, err := r.e.readPlan(ctx, rec.Run.Plan)
+	if err != nil {
+		return err
+	}
+	rev, err = r.e.acquire(ctx, rec, rev)
+	if errors.Is(err, backend.ErrConflict) {
+		r.look(name, time.Now().Add(time.Millisecond))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err = r.drive(ctx, rec, rev, plan); err != nil && ctx.Err() != nil {
+		newDriver(r.e, rec, rev, nil).giveBack(context.WithoutCancel(ctx))
+	}
+	return err
+}
+
+func (r *runner) driven(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.drivers[name] != nil
+}
+
+// needsDriver tells whether a run has anything to do: it has not ended, its end
+// has not been seen to, or somebody asks something of it.
+func (e *Engine) needsDriver(ctx context.Context, rec *runRecord) bool {
+	if !rec.Run.IsEnded() || rec.Lease.Holder != "" {
+		return true
+	}
+	_, taken, err := e.commands(ctx, rec.Run.UID)
+	return err != nil || len(e.heard(ctx, &rec.Run, taken)) > 0
+}
+
+// heard deletes the commands that a run has taken in already, and returns the
+// others. One that cannot be deleted does no harm.
+func (e *Engine) heard(ctx context.Context, r *stages.Run, taken []takenCommand) []takenCommand {
+	return slices.DeleteFunc(taken, func(t takenCommand) bool {
+		seen := t.id == "" || slices.Contains(r.Seen, t.id)
+		if seen {
+			_ = e.store.Delete(ctx, t.Key, t.Revision)
+		}
+		return seen
+	})
+}
+
+// acquire takes the lease of a run under a new epoch. The epoch is the
+// placement's, so that it is higher than that of every run and every engine
+// that wrote to a cluster for this placement before.
+func (e *Engine) acquire(ctx context.Context, rec *runRecord, rev backend.Revision) (backend.Revision, error) {
+	p, err := e.updatePlacement(ctx, rec.Run.Placement, func(p *placementRecord) ([]stages.Event, error) {
+		p.Epoch++
+		return nil, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	rec.Lease = lease{Holder: e.cfg.Name, Epoch: p.Epoch, Until: stages.At(time.Now()).Add(e.cfg.Lease)}
+	rec.Seq++
+	taken := stages.Event{
+		Time: e.now(), Type: stages.RunTaken, Placement: rec.Run.Placement, Run: rec.Run.Name,
+		By: e.cfg.Name, Epoch: p.Epoch,
+	}
+	j := journal{store: e.store, stream: rec.Run.UID}
+	if rec.Journal, err = j.append(ctx, rec.Journal, []stages.Event{taken}); isNotFound(err) {
+		return "", fmt.Errorf("run %s was saved meanwhile: %w", rec.Run.Name, backend.ErrConflict)
+	}
+	if err != nil {
+		return "", err
+	}
+	if rev, err = e.store.Put(ctx, runKey(rec.Run.Name), encodeRecord(rec), rev); err == nil {
+		j.commit(ctx, rec.Journal)
+	}
+	return rev, err
+}
+
+// drive starts the driver of a run whose lease was taken.
+func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision, plan *stages.Plan) error {
+	p, _, err := r.e.placementAt(ctx, rec.Run.Placement)
+	if err != nil {
+		return err
+	}
+	d := newDriver(r.e, rec, rev, plan)
+	d.coOwnership = p.Placement.AllowCoOwnership
+	r.mu.Lock()
+	r.drivers[d.name] = d
+	if r.fleet != nil {
+		d.tellFleet(r.fleet)
+	}
+	r.mu.Unlock()
+	r.driving.Go(func() { r.mind(ctx, d) })
+	return nil
+}
+
+// mind runs a driver to its end and looks after what it leaves.
+func (r *runner) mind(ctx context.Context, d *driver) {
+	began, ended := time.Now(), d.rec.Run.IsEnded()
+	err := d.run(ctx)
+	r.mu.Lock()
+	delete(r.drivers, d.name)
+	r.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		d.giveBack(context.WithoutCancel(ctx))
+	case err == nil && ended:
+		// It was only asked something: if it still is, not again at once.
+		r.restUntil(d, r.lookLater(d.name, began, nil))
+	case err == nil, errors.Is(err, errRetake):
+		r.forgive(d.name)
+		r.look(d.name, time.Now())
+	default:
+		r.e.log.Warn("a run was let go", "run", d.name, "error", err)
+		d.letGo(ctx)
+		r.restUntil(d, r.lookLater(d.name, began, err))
+	}
+}
+
+// giveBack frees the lease of a run that its engine stops driving. A run that
+// has ended keeps its holder, which tells that its end was not seen to.
+func (d *driver) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, d.e.cfg.CallTimeout)
+	defer cancel()
+	if d.resolve(ctx) != nil || d.rec.Lease.Holder == "" {
+		return
+	}
+	next := *d.rec
+	next.Lease.Until = 0
+	if !next.Run.IsEnded() {
+		next.Lease.Holder = ""
+	}
+	next.Seq++
+	_, _ = d.e.store.Put(ctx, runKey(d.name), encodeRecord(&next), d.rev)
+}

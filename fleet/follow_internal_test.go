@@ -1,0 +1,113 @@
+package fleet
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// An engine whose clock is behind appends events that are older than those
+// before them. They are told in the order in which they were committed, and
+// each once.
+func TestFollowWhenAClockIsBehind(t *testing.T) {
+	ctx := t.Context()
+	members := memory.NewFleet()
+	e, err := New(Config{Store: memory.NewStore(), Inventory: members, Dialer: members})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
+	if err := e.PutPlacement(ctx, p); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for i, late := range []int{5, 9, 2, 7, 1} {
+		rec, rev, err := e.placementAt(ctx, "web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ev := stages.Event{Type: stages.SnapshotTaken, Index: &i, Time: at.Add(time.Duration(late) * time.Second)}
+		if err := e.commitPlacement(ctx, rec, rev, []stages.Event{ev}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got []int
+	cursor := ""
+	for range 6 {
+		f, err := e.Follow("", cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ev, err := range f.Past(ctx) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, *ev.Index)
+			break
+		}
+		cursor = f.Cursor()
+	}
+	if !slices.Equal(got, []int{0, 1, 2, 3, 4}) {
+		t.Errorf("told one at a time: %v", got)
+	}
+}
+
+// Wait returns when the end of the run was seen to, so that whoever waited finds
+// the placement free.
+func TestWaitForTheEndToBeSeenTo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, run := endedRun(t)
+		ended := make(chan Status, 1)
+		go func() {
+			s, _ := e.Wait(t.Context(), "r")
+			ended <- s
+		}()
+		synctest.Wait()
+		if len(ended) > 0 {
+			t.Fatal("the run still has a holder, and Wait returned")
+		}
+		run(func(rr *runRecord) { rr.Lease = lease{} })
+		if s := <-ended; s.Run.State != stages.Completed || s.Holder != "" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// endedRun returns an engine and a run that has ended and still has a holder,
+// and how to change its record.
+func endedRun(t *testing.T) (*Engine, func(func(*runRecord))) {
+	members := memory.NewFleet()
+	members.Add(placement.Cluster{Name: "c"})
+	e, err := New(Config{Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource(namespaceObject("web"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
+	if err := e.PutPlacement(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	spec := RunSpec{Name: "r", Placement: "web", Strategy: stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}}
+	if _, err := e.CreateRun(t.Context(), spec); err != nil {
+		t.Fatal(err)
+	}
+	change := func(do func(*runRecord)) {
+		rr, rev, err := e.runAt(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(rr)
+		if _, err := e.store.Put(t.Context(), runKey("r"), encodeRecord(rr), rev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(func(rr *runRecord) { rr.Run.State, rr.Lease.Holder = stages.Completed, "somebody" })
+	return e, change
+}

@@ -1,0 +1,62 @@
+package fleet
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// guardedStore gives every call of the host's store a deadline, and makes a
+// panic an error. Unlike other plug-ins the store is trusted to return when its
+// context ends.
+func guardedStore(s backend.Store, timeout time.Duration) backend.Store {
+	safe := storeBehindGuard{s, timeout}
+	if w, ok := s.(backend.Watcher); ok {
+		return watchedBehindGuard{safe, w}
+	}
+	return safe
+}
+
+type storeBehindGuard struct {
+	store   backend.Store
+	timeout time.Duration
+}
+
+// Get is that of the host's store.
+func (s storeBehindGuard) Get(ctx context.Context, key string) (backend.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return recovered("Store", func() (backend.Record, error) { return s.store.Get(ctx, key) })
+}
+
+// Put is that of the host's store.
+func (s storeBehindGuard) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return recovered("Store", func() (backend.Revision, error) { return s.store.Put(ctx, key, value, prev) })
+}
+
+// Delete is that of the host's store.
+func (s storeBehindGuard) Delete(ctx context.Context, key string, prev backend.Revision) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	_, err := recovered("Store", func() (struct{}, error) { return struct{}{}, s.store.Delete(ctx, key, prev) })
+	return err
+}
+
+// List is that of the host's store; it takes as long as its consumer does.
+func (s storeBehindGuard) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
+	return s.store.List(ctx, prefix)
+}
+
+type watchedBehindGuard struct {
+	storeBehindGuard
+	watcher backend.Watcher
+}
+
+// Watch is that of the host's store; it goes on until its consumer leaves.
+func (s watchedBehindGuard) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Change, error] {
+	return s.watcher.Watch(ctx, prefix)
+}

@@ -1,0 +1,46 @@
+package fleet_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// What two snapshots of a placement differ in can be told from their items, and
+// an index that is not kept is an error that names those that are.
+func TestItemsOfTwoSnapshotsCompare(t *testing.T) {
+	w := newWorld(t)
+	e, ctx := w.engine(w.store, "one"), t.Context()
+	if err := e.PutPlacement(ctx, tutorialPlacement()); err != nil {
+		t.Fatal(err)
+	}
+	var items [2][]snapshot.Item
+	for i, value := range []string{"value1", "value2"} {
+		if err := w.source.Put(configMap("test-cm", value)); err != nil {
+			t.Fatal(err)
+		}
+		s, err := e.Capture(ctx, "example-placement")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if items[i], err = e.Items(ctx, "example-placement", s.Index); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := snapshot.Changes{Changed: []snapshot.ID{{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "test-cm"}}}
+	if diff := cmp.Diff(want, snapshot.Compare(items[0], items[1])); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := e.Items(ctx, "example-placement", 7); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("index 7: %v", err)
+	}
+	names, err := e.Placements(ctx)
+	if err != nil || !slices.Equal(names, []string{"example-placement"}) {
+		t.Errorf("placements %v, %v", names, err)
+	}
+}

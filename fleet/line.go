@@ -1,0 +1,124 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// queue learns whether it is the run's turn on its placement, and asks those
+// that are in its way to make way where it may.
+func (d *driver) queue(ctx context.Context) error {
+	run := &d.rec.Run
+	d.in.Blocked = ""
+	starting := slices.ContainsFunc(d.in.Commands, func(c stages.Command) bool { return c.Verb == stages.Start })
+	switch {
+	case run.Final(d.plan):
+		return nil
+	case run.State == stages.Failed && starting:
+		return d.queueAgain(ctx)
+	case run.Started != 0 || run.Hold && !starting || run.State == stages.Stopped && !starting:
+		return nil
+	}
+	entry := stages.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
+	var v stages.Verdict
+	rec, err := d.e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+		if err := rec.awaits(run.UID); err != nil {
+			return nil, err
+		}
+		before := rec.Line
+		if err := d.e.clearLine(ctx, rec); err != nil {
+			return nil, err
+		}
+		line, verdict, err := rec.Line.Enter(entry, rec.lateAdmission())
+		v = verdict
+		if err != nil || sameLine(line, before) {
+			return nil, errors.Join(err, errUnchanged)
+		}
+		rec.Line = line
+		return nil, nil
+	})
+	if err != nil {
+		return err
+	}
+	if v.Starts && rec.Epoch != d.epoch {
+		return fmt.Errorf("run %s: its turn has come at epoch %d, and it was taken at %d: %w", d.name, rec.Epoch, d.epoch, errRetake)
+	}
+	d.in.Blocked = v.WaitsFor
+	if v.SupersededBy != "" {
+		d.in.Commands = append(d.in.Commands, stages.Command{ID: "superseded", Verb: stages.Supersede, Message: v.SupersededBy})
+	}
+	return d.e.supersede(ctx, run.Name, run.UID, v.Supersedes)
+}
+
+// awaits returns why a run that has not started as far as its driver knows does
+// not belong into the line: somebody else has brought it to its end, or deleted
+// it.
+func (rec *placementRecord) awaits(uid string) error {
+	i := slices.IndexFunc(rec.Runs, func(r runEntry) bool { return r.UID == uid })
+	switch {
+	case i < 0:
+		return fmt.Errorf("the run was deleted: %w", backend.ErrNotFound)
+	case rec.Runs[i].Ended != "":
+		return fmt.Errorf("run %s has ended, it is %s: %w", rec.Runs[i].Name, rec.Runs[i].Ended, backend.ErrFenced)
+	}
+	return nil
+}
+
+// lateAdmission is how a run that was held enters the line: it is too late to
+// reject it.
+func (rec *placementRecord) lateAdmission() stages.Admission {
+	if rec.Placement.Admission == stages.RejectRun {
+		return stages.QueueRun
+	}
+	return rec.Placement.Admission
+}
+
+// queueAgain lets a failed run that is started again have the placement, if
+// nobody else has it or waits for it.
+func (d *driver) queueAgain(ctx context.Context) error {
+	entry := stages.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}
+	_, err := d.e.updatePlacement(ctx, d.placement, func(rec *placementRecord) ([]stages.Event, error) {
+		if err := d.e.clearLine(ctx, rec); err != nil {
+			return nil, err
+		}
+		next := entry
+		if rec.Line.Active != nil {
+			next = *rec.Line.Active
+		} else if len(rec.Line.Waiting) > 0 {
+			next = rec.Line.Waiting[0]
+		}
+		if next.UID != d.uid {
+			d.in.Blocked = next.Run
+			return nil, errUnchanged
+		}
+		var err error
+		rec.Line, _, err = rec.Line.Enter(entry, stages.QueueRun)
+		rec.unend(d.uid, d.rec.Run.Attempt+1)
+		return nil, err
+	})
+	return err
+}
+
+// unend takes in that a run which had failed is started again.
+func (rec *placementRecord) unend(uid string, attempt int) {
+	for i := range rec.Runs {
+		if rec.Runs[i].UID == uid {
+			rec.Runs[i].Ended, rec.Runs[i].Restart = "", attempt
+		}
+	}
+}
+
+// restarts tells that a run which has failed is about to be started again.
+func (rec *placementRecord) restarts(r *stages.Run) bool {
+	return slices.ContainsFunc(rec.Runs, func(e runEntry) bool { return e.UID == r.UID && e.Restart > r.Attempt })
+}
+
+func sameLine(a, b stages.Line) bool {
+	return (a.Active == b.Active || a.Active != nil && b.Active != nil && *a.Active == *b.Active) &&
+		slices.Equal(a.Waiting, b.Waiting) && slices.Equal(a.Superseded, b.Superseded)
+}
