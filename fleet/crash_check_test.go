@@ -88,3 +88,12 @@ func (s story) checkChanges(h *host) {
 		}
 	}
 }
+
+// upTo returns the numbers from 1 to n.
+func upTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i + 1
+	}
+	return out
+}

@@ -391,11 +391,3 @@ func TestCrashInALongRun(t *testing.T) {
 	}
 	longStory.checkAll(t, want, ks)
 }
-
-func upTo(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i + 1
-	}
-	return out
-}

@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -125,12 +123,40 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 // What a run brought to some clusters stays, whatever became of the run: until
 // a later one has reached them all.
 func TestWhatClustersHaveIsKept(t *testing.T) {
-	for what, end := range map[string]func(*testing.T, *fleet.Engine){
-		"aborted": func(t *testing.T, e *fleet.Engine) { command(t, e, "partial", stages.Abort); endOf(t, e, "partial") },
-		"deleted": func(t *testing.T, e *fleet.Engine) {
-			if err := e.DeleteRun(t.Context(), "partial"); err != nil {
+	remove := func(t *testing.T, _ *world, e *fleet.Engine) {
+		if err := e.DeleteRun(t.Context(), "partial"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, end := range map[string]func(*testing.T, *world, *fleet.Engine){
+		"aborted": func(t *testing.T, _ *world, e *fleet.Engine) {
+			command(t, e, "partial", stages.Abort)
+			endOf(t, e, "partial")
+		},
+		"deleted": remove,
+		"deleted with a damaged plan": func(t *testing.T, w *world, e *fleet.Engine) {
+			for _, key := range w.keys("plan/") {
+				edit(t, w.store, key, flipBit)
+			}
+			remove(t, w, w.engine(w.store, "fresh"))
+		},
+		"gone when the next run comes": func(t *testing.T, w *world, e *fleet.Engine) {
+			rec := must(w.store.Get(t.Context(), "run/partial"))(t)
+			if err := w.store.Delete(t.Context(), rec.Key, rec.Revision); err != nil {
 				t.Fatal(err)
 			}
+			next := specOf("next", 0)
+			next.Hold = true
+			create(t, e, next)
+			if err := e.DeleteRun(t.Context(), "next"); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"deleted with a damaged roster": func(t *testing.T, w *world, e *fleet.Engine) {
+			key := w.keys("roster/")[0]
+			edit(t, w.store, key, flipBit)
+			remove(t, w, e)
+			edit(t, w.store, key, flipBit)
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -143,7 +169,7 @@ func TestWhatClustersHaveIsKept(t *testing.T) {
 			if got := w.value("member1"); got != "v0" {
 				t.Fatalf("member1 holds %s", got)
 			}
-			end(t, e)
+			end(t, w, e)
 			for i := range 3 {
 				w.capture(e, fmt.Sprint("v", i+1))
 			}
@@ -229,31 +255,6 @@ func TestForgottenRunsAreCleanedUpAfter(t *testing.T) {
 		ranTo(t, e, specOf("clean", 0), stages.Completed)
 		if got := w.value("member3"); !strings.Contains(got, "not found") {
 			t.Errorf("member3 left the placement and holds %s", got)
-		}
-	})
-}
-
-// However runs of one placement are created at the same time, every cluster
-// that one of them updates is remembered, and cleaned when it leaves.
-func TestRosterOfConcurrentRuns(t *testing.T) {
-	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
-		w, e := declared(t, nil)
-		w.capture(e, "v0")
-		do := func(s backend.Store) { must(w.engine(s, "two").CreateRun(t.Context(), specOf("mine", 0)))(t) }
-		other := func() {
-			w.fleet.Add(placement.Cluster{Name: "member0"})
-			must(e.CreateRun(t.Context(), specOf("theirs", 0)))(t)
-		}
-		return do, w.store, other, func() {
-			p := tutorialPlacement()
-			p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1"}}
-			if err := e.PutPlacement(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
-			plan := must(e.Preview(t.Context(), specOf("clean", 0)))(t)
-			if got := names(fleet.Status{Plan: plan}); !slices.Equal(got, []string{"member1", "member0", "member2", "member3"}) {
-				t.Errorf("updated, then cleaned: %v", got)
-			}
 		}
 	})
 }
@@ -378,101 +379,4 @@ func (w *world) wantAll(e *fleet.Engine) {
 			t.Errorf("member1 holds %s", got)
 		}
 	})
-}
-
-// refuseSettings has the members named refuse what is applied, all others take
-// it.
-func (w *world) refuseSettings(refusing ...string) {
-	for _, name := range []string{"c00", "c01"} {
-		w.fleet.Cluster(name).Refuse(func(o *unstructured.Unstructured) error {
-			if o.GetKind() == "Setting" && slices.Contains(refusing, name) {
-				return errors.New("refused")
-			}
-			return nil
-		})
-	}
-}
-
-// rollOut rolls the next change out, with one cluster that may fail.
-func (w *world) rollOut(e *fleet.Engine, n int) {
-	w.t.Helper()
-	one := intstr.FromInt32(1)
-	st := allAtOnce(2)
-	st.Attempts, st.Stages[0].MaxFailures = 1, &one
-	w.source.Put(plain(fmt.Sprint("v", n)))
-	w.create(e, fleet.RunSpec{Name: fmt.Sprint("r", n), Placement: "web", Strategy: st})
-	if s := endOf(w.t, e, fmt.Sprint("r", n)); s.Run.State != stages.Completed {
-		w.t.Fatalf("run r%d is %s: %s", n, s.Run.State, s.Run.Reason)
-	}
-}
-
-// However long one cluster cannot be updated, what is kept stays bounded: what
-// that cluster has is, until it has something else or has left the fleet.
-func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
-	for what, c := range map[string]struct {
-		recover func(*world, *fleet.Engine)
-		want    []int
-	}{
-		"it is caught up with": {func(w *world, e *fleet.Engine) {
-			w.refuseSettings()
-			if _, err := e.CatchUp(w.t.Context(), "r41", "again", approval.Identity{Name: "ann"}); err != nil {
-				w.t.Fatal(err)
-			}
-			endOf(w.t, e, "again")
-		}, []int{0, 39, 40, 41}},
-		"the next run reaches it": {func(w *world, e *fleet.Engine) {
-			w.refuseSettings()
-			w.rollOut(e, 42)
-		}, []int{0, 40, 41, 42}},
-		"it leaves": {func(w *world, e *fleet.Engine) {
-			w.fleet.Remove("c00")
-			w.rollOut(e, 42)
-		}, []int{0, 40, 41, 42}},
-		"it leaves during a run": {func(w *world, e *fleet.Engine) {
-			w.fleet.Hang("c00", true)
-			w.source.Put(plain("v42"))
-			st := allAtOnce(2)
-			w.create(e, fleet.RunSpec{Name: "r42", Placement: "web", Strategy: st})
-			synctest.Wait()
-			w.fleet.Remove("c00")
-			endOf(w.t, e, "r42")
-		}, []int{0, 40, 41, 42}},
-		"nothing": {func(*world, *fleet.Engine) {}, []int{0, 1, 39, 40, 41}},
-	} {
-		t.Run(what, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := smallWorld(t, 2)
-				h := w.newEngine(fleet.Config{Name: "host"})
-				p := smallPlacement("web")
-				p.HistoryLimit, p.RunHistory = 3, 3
-				w.declare(h, p)
-				defer running(t, h)()
-				w.rollOut(h, 0)
-				w.refuseSettings("c01")
-				w.rollOut(h, 1)
-				w.refuseSettings("c00")
-				for i := range 40 {
-					w.rollOut(h, i+2)
-				}
-				synctest.Wait()
-				wantKept(t, h, 0, 1, 39, 40, 41) // all had 0, and c00 has 1
-				if n := len(w.keys("content/")); n != 5*3 {
-					t.Errorf("%d contents are stored, want %d", n, 5*3)
-				}
-				c.recover(w, h)
-				synctest.Wait()
-				wantKept(t, h, c.want...)
-				if keys := w.keys("roster/"); len(keys) > 2 {
-					t.Errorf("rosters that are stored: %v", keys)
-				}
-			})
-		})
-	}
-}
-
-func wantKept(t *testing.T, e *fleet.Engine, want ...int) {
-	t.Helper()
-	if got := indexesOf(t, e, "web"); !slices.Equal(got, want) {
-		t.Errorf("indexes that are kept: %v, want %v", got, want)
-	}
 }

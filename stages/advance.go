@@ -20,6 +20,7 @@ func (s *stepper) advance() bool {
 		s.endStopping()
 	case Stopped:
 		s.countEnded()
+	default:
 	}
 	return false
 }

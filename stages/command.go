@@ -67,6 +67,7 @@ func (s *stepper) start(c Command) string {
 		s.r.Attempt++
 		s.r.Ended = 0
 		s.resume(c)
+	default:
 	}
 	return ""
 }
@@ -111,6 +112,7 @@ func (s *stepper) stop(c Command) string {
 		s.wind(Stopped, reasonBy("stopped", c), c.By.Name)
 	case Failed:
 		return "the run has failed"
+	default:
 	}
 	return ""
 }

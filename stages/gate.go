@@ -149,6 +149,7 @@ func (s *stepper) weigh(g *Gate, d approval.Decision) string {
 	case approval.Rejected:
 		e.Type = ApprovalRejected
 		s.close(g, Failed)
+	default:
 	}
 	s.emitStage(e)
 	if outcome == approval.Rejected {

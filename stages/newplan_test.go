@@ -157,7 +157,9 @@ func TestNewPlanListsEveryProblem(t *testing.T) {
 func TestNewPlanChecksItsArguments(t *testing.T) {
 	clusters := []placement.Cluster{
 		planMember("a"), planMember("b"), planMember("b"), planMember("b"), planMember("Not_DNS"),
-		{Name: "", UID: "u"}, {Name: "odd", UID: "two words"}, {Name: strings.Repeat("x", 64)},
+		{Name: "", UID: "u"},
+		{Name: "odd", UID: "two words"},
+		{Name: strings.Repeat("x", 64)},
 	}
 	target := Target{
 		Placement: "Web", Index: -1, Revision: map[string]string{"a": "", "gone": "rev", "lost": "rev"},

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -363,8 +364,8 @@ func (s *stepper) expireWaiting(deadline time.Duration) {
 	if st, _, ok := s.stage(); !ok || !st.Remove || s.r.State != Running {
 		return
 	}
-	for i := len(s.r.Waiting) - 1; i >= 0; i-- {
-		if y := s.r.Waiting[i]; s.now >= y.Started.Add(deadline) {
+	for i, y := range slices.Backward(s.r.Waiting) {
+		if s.now >= y.Started.Add(deadline) {
 			s.unyield(i)
 			s.record(skipped(y.Pos, "not cleaned within "+deadline.String()+": "+y.Message))
 		}

@@ -97,9 +97,12 @@ func planRich() Strategy {
 		Backoff: time.Second, MaxBackoff: time.Minute, ProgressDeadline: time.Hour, MinHealthy: time.Second,
 		Removal: Removal{MaxConcurrency: planNum(2), Deadline: time.Minute, After: []Task{{Type: Approval}}},
 		Stages: []Stage{
-			{Name: "canary", Selector: planSel("env", "canary"), SortKey: "order", MaxConcurrency: planNum(2),
-				After: []Task{{Type: TimedWait, Wait: time.Hour}}},
-			{Name: "prod", Selector: planSel("env", "prod"), MaxConcurrency: planStr("50%"), MaxFailures: planStr("10%"),
+			{
+				Name: "canary", Selector: planSel("env", "canary"), SortKey: "order", MaxConcurrency: planNum(2),
+				After: []Task{{Type: TimedWait, Wait: time.Hour}},
+			},
+			{
+				Name: "prod", Selector: planSel("env", "prod"), MaxConcurrency: planStr("50%"), MaxFailures: planStr("10%"),
 				Groups: []Group{
 					{Name: "eu", Selector: planSel("region", "eu"), SortKey: "order", MaxFailures: planNum(1)},
 					{Name: "us", Selector: planSel("region", "us"), MaxConcurrency: planStr("30%")},
@@ -107,7 +110,8 @@ func planRich() Strategy {
 				Before: []Task{{Type: Approval}},
 				After: []Task{{Type: TimedWait, Wait: time.Minute}, {Type: Approval, Approval: &approval.Policy{
 					Quorums: []approval.Quorum{{Group: "sre", Count: 2}}, ForbidStarter: true, Expires: time.Hour,
-				}}}},
+				}}},
+			},
 		},
 	}
 }

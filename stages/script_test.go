@@ -27,7 +27,6 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-//nolint:gochecknoglobals // a flag has to be one
 var update = flag.Bool("update", false, "write the expected output of the scripts anew")
 
 func runScript(t *testing.T, file string) {

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 )
@@ -100,10 +101,7 @@ func (w *world) explain(cluster string) string {
 // state prints every stage with its clusters and what its groups counted.
 func (w *world) state() string {
 	p, r := w.cur.plan, &w.cur.r
-	states := map[int]State{}
-	for pos, state := range States(p, r) {
-		states[pos] = state
-	}
+	states := maps.Collect(States(p, r))
 	var b strings.Builder
 	for i := range p.Stages {
 		fmt.Fprintf(&b, "%s %s:", p.Stages[i].Name, r.Stages[i].State)

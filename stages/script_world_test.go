@@ -33,7 +33,7 @@ type scriptRun struct {
 	last Ready
 }
 
-//nolint:gochecknoglobals // the instant at which every script begins
+// scriptEpoch is the instant at which every script begins.
 var scriptEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newWorld() *world { return &world{runs: map[string]*scriptRun{}, now: scriptEpoch} }

@@ -1,0 +1,149 @@
+package fleet_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// refuseSettings has the members named refuse what is applied, all others take
+// it.
+func (w *world) refuseSettings(refusing ...string) {
+	for _, name := range []string{"c00", "c01"} {
+		w.fleet.Cluster(name).Refuse(func(o *unstructured.Unstructured) error {
+			if o.GetKind() == "Setting" && slices.Contains(refusing, name) {
+				return errors.New("refused")
+			}
+			return nil
+		})
+	}
+}
+
+// rollOut rolls the next change out, with one cluster that may fail.
+func (w *world) rollOut(e *fleet.Engine, n int) {
+	w.t.Helper()
+	one := intstr.FromInt32(1)
+	st := allAtOnce(2)
+	st.Attempts, st.Stages[0].MaxFailures = 1, &one
+	w.source.Put(plain(fmt.Sprint("v", n)))
+	w.create(e, fleet.RunSpec{Name: fmt.Sprint("r", n), Placement: "web", Strategy: st})
+	if s := endOf(w.t, e, fmt.Sprint("r", n)); s.Run.State != stages.Completed {
+		w.t.Fatalf("run r%d is %s: %s", n, s.Run.State, s.Run.Reason)
+	}
+}
+
+// However long one cluster cannot be updated, what is kept stays bounded: what
+// that cluster has is, until it has something else or has left the fleet.
+func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
+	for what, c := range map[string]struct {
+		recover func(*world, *fleet.Engine)
+		want    []int
+		// later is what is kept after one more run that reaches all.
+		later []int
+	}{
+		"it is caught up with": {func(w *world, e *fleet.Engine) {
+			w.refuseSettings()
+			if _, err := e.CatchUp(w.t.Context(), "r41", "again", approval.Identity{Name: "ann"}); err != nil {
+				w.t.Fatal(err)
+			}
+			endOf(w.t, e, "again")
+		}, []int{0, 39, 40, 41}, []int{40, 41, 42}},
+		"the next run reaches it": {func(w *world, e *fleet.Engine) {
+			w.refuseSettings()
+			w.rollOut(e, 42)
+		}, []int{0, 40, 41, 42}, []int{41, 42, 43}},
+		"it leaves": {func(w *world, e *fleet.Engine) {
+			w.fleet.Remove("c00")
+			w.rollOut(e, 42)
+		}, []int{0, 40, 41, 42}, []int{41, 42, 43}},
+		"it leaves during a run": {func(w *world, e *fleet.Engine) {
+			w.fleet.Hang("c00", true)
+			w.source.Put(plain("v42"))
+			st := allAtOnce(2)
+			w.create(e, fleet.RunSpec{Name: "r42", Placement: "web", Strategy: st})
+			synctest.Wait()
+			w.fleet.Remove("c00")
+			endOf(w.t, e, "r42")
+		}, []int{0, 40, 41, 42}, []int{41, 42, 43}},
+		"nothing": {func(*world, *fleet.Engine) {}, []int{0, 1, 39, 40, 41}, []int{0, 40, 41, 42}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := smallWorld(t, 2)
+				h := w.newEngine(fleet.Config{Name: "host"})
+				p := smallPlacement("web")
+				p.HistoryLimit, p.RunHistory = 3, 3
+				w.declare(h, p)
+				defer running(t, h)()
+				w.rollOut(h, 0)
+				w.refuseSettings("c01")
+				w.rollOut(h, 1)
+				w.refuseSettings("c00")
+				for i := range 40 {
+					w.rollOut(h, i+2)
+				}
+				synctest.Wait()
+				wantKept(t, h, 0, 1, 39, 40, 41) // all had 0, and c00 has 1
+				if n := len(w.keys("content/")); n != 5*3 {
+					t.Errorf("%d contents are stored, want %d", n, 5*3)
+				}
+				c.recover(w, h)
+				synctest.Wait()
+				wantKept(t, h, c.want...)
+				if w.fleet.Cluster("c00") != nil {
+					w.refuseSettings()
+				}
+				w.rollOut(h, 99)
+				synctest.Wait()
+				wantKept(t, h, c.later...)
+				if keys := w.keys("roster/"); len(keys) > 2 {
+					t.Errorf("rosters that are stored: %v", keys)
+				}
+			})
+		})
+	}
+}
+
+func wantKept(t *testing.T, e *fleet.Engine, want ...int) {
+	t.Helper()
+	if got := indexesOf(t, e, "web"); !slices.Equal(got, want) {
+		t.Errorf("indexes that are kept: %v, want %v", got, want)
+	}
+}
+
+// However runs of one placement are created at the same time, every cluster
+// that one of them updates is remembered, and cleaned when it leaves.
+func TestRosterOfConcurrentRuns(t *testing.T) {
+	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
+		w, e := declared(t, nil)
+		w.capture(e, "v0")
+		must(e.CreateRun(t.Context(), specOf("before", 0)))(t)
+		do := func(s backend.Store) { must(w.engine(s, "two").CreateRun(t.Context(), specOf("mine", 0)))(t) }
+		other := func() {
+			w.fleet.Add(placement.Cluster{Name: "member0"})
+			must(e.CreateRun(t.Context(), specOf("theirs", 0)))(t)
+		}
+		return do, w.store, other, func() {
+			p := tutorialPlacement()
+			p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1"}}
+			if err := e.PutPlacement(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			plan := must(e.Preview(t.Context(), specOf("clean", 0)))(t)
+			if got := names(fleet.Status{Plan: plan}); !slices.Equal(got, []string{"member1", "member0", "member2", "member3"}) {
+				t.Errorf("updated, then cleaned: %v", got)
+			}
+		}
+	})
+}
