@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -22,9 +23,10 @@ func CheckStore(ctx context.Context, open func() (backend.Store, error)) error {
 }
 
 // StoreCases returns what a store must do. The cases about watching hold for
-// [backend.Watch], whether or not the store is a [backend.Watcher].
+// [backend.Watch], whether or not the store is a [backend.Watcher], and those
+// about batches for [backend.WriteAll].
 func StoreCases() []StoreCase {
-	return append(append(writeCases(), listCases()...), append(raceCases(), watchCases()...)...)
+	return slices.Concat(writeCases(), batchCases(), listCases(), raceCases(), watchCases())
 }
 
 func writeCases() []StoreCase {
@@ -62,8 +64,9 @@ func raceCases() []StoreCase {
 	return []StoreCase{
 		{"race-create", "of several who create a key one succeeds", raceCreate},
 		{"race-counter", "compare-and-swap loses no increment", raceCounter},
-		{"race-register", "the store is linearizable for each key", raceRegister},
+		{"race-linear", "the store is linearizable for each key", raceLinear},
 		{"ambiguous", "a write that returns a transient error may or may not have happened, but nothing in between", ambiguous},
+		{"ambiguous-linear", "a write that returns a transient error may or may not have happened, and no more than once", ambiguousLinear},
 	}
 }
 

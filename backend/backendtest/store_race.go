@@ -87,59 +87,6 @@ func raceCounter(ctx context.Context, s backend.Store) error {
 	return err
 }
 
-// raceRegister has half of the racers increment a counter and the other half
-// read it: nobody may read less than was acknowledged before, or than another
-// one has read.
-func raceRegister(ctx context.Context, s backend.Store) error {
-	var seen, working atomic.Int64
-	working.Store(racers / 2)
-	return together(racers, func(i int) error {
-		if i%2 == 0 {
-			defer working.Add(-1)
-			return writeRegister(ctx, s, &seen)
-		}
-		for working.Load() > 0 {
-			if err := readRegister(ctx, s, &seen); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func writeRegister(ctx context.Context, s backend.Store, seen *atomic.Int64) error {
-	for range rounds {
-		n, err := increment(ctx, s, "register")
-		if err != nil {
-			return err
-		}
-		raise(seen, int64(n))
-	}
-	return nil
-}
-
-func readRegister(ctx context.Context, s backend.Store, seen *atomic.Int64) error {
-	least := seen.Load()
-	n, _, err := counter(ctx, s, "register")
-	if err != nil {
-		return err
-	}
-	if int64(n) < least {
-		return fmt.Errorf("the register was read as %d after it was %d", n, least)
-	}
-	raise(seen, int64(n))
-	return nil
-}
-
-func raise(x *atomic.Int64, n int64) {
-	for {
-		old := x.Load()
-		if n <= old || x.CompareAndSwap(old, n) {
-			return
-		}
-	}
-}
-
 // ambiguous has racers append their names to one value, each once, while every
 // third write fails after it took effect and every seventh before.
 func ambiguous(ctx context.Context, s backend.Store) error {

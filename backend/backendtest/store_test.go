@@ -266,6 +266,7 @@ func TestSuiteAcceptsCorrectStores(t *testing.T) {
 	for name, open := range map[string]func() (backend.Store, error){
 		"tiny":   func() (backend.Store, error) { return newTiny(""), nil },
 		"memory": func() (backend.Store, error) { return watching{memory.NewStore(), ""}, nil },
+		"batch":  func() (backend.Store, error) { return &batching{Store: memory.NewStore()}, nil },
 	} {
 		if got := violations(t, func(ctx context.Context) error { return backendtest.CheckStore(ctx, open) }); got != "" {
 			t.Errorf("%s: %s", name, got)
@@ -290,7 +291,7 @@ func TestSuiteCatchesBrokenStores(t *testing.T) {
 		"delete ignores revision": "delete-stale",
 		"delete is idempotent":    "delete-missing",
 		"not atomic":              "race-counter",
-		"stale reads":             "race-register",
+		"stale reads":             "race-linear",
 		"any key":                 "keys",
 		"any value":               "value-sizes",
 		"ignores context":         "context",
@@ -318,6 +319,47 @@ func TestSuiteCatchesBrokenWatches(t *testing.T) {
 		t.Run(flaw, func(t *testing.T) {
 			got := violations(t, func(ctx context.Context) error {
 				return checkOne[backend.Store](ctx, name, backendtest.StoreCases(), watching{memory.NewStore(), flaw})
+			})
+			if got == "" {
+				t.Errorf("case %s does not catch it", name)
+			}
+		})
+	}
+}
+
+func TestSuiteCatchesBrokenBatches(t *testing.T) {
+	for flaw, name := range map[string]string{
+		"backwards":           "batch-order",
+		"no revisions":        "batch-revisions",
+		"goes on":             "batch-conflict",
+		"all or nothing":      "batch-conflict",
+		"as it was before":    "batch-same-key",
+		"refuses none":        "batch-empty",
+		"tells nobody":        "batch-watch",
+		"tells what was not":  "batch-watch",
+		"forgets preceding":   "batch-invalid",
+		"done after its time": "batch-context",
+	} {
+		t.Run(flaw, func(t *testing.T) {
+			got := violations(t, func(ctx context.Context) error {
+				return checkOne[backend.Store](ctx, name, backendtest.StoreCases(), &batching{Store: memory.NewStore(), flaw: flaw})
+			})
+			if got == "" {
+				t.Errorf("case %s does not catch it", name)
+			}
+		})
+	}
+	for flaw, name := range map[string]string{
+		"delete is idempotent": "batch-missing",
+		"any key":              "batch-invalid",
+		"any value":            "batch-invalid",
+		"aliases in":           "batch-values",
+		"ignores context":      "batch-context",
+		"not atomic":           "batch-race",
+	} {
+		t.Run("one by one, "+flaw, func(t *testing.T) {
+			got := violations(t, func(ctx context.Context) error {
+				return checkOne[backend.Store](ctx, name, backendtest.StoreCases(), newTiny(flaw))
 			})
 			if got == "" {
 				t.Errorf("case %s does not catch it", name)

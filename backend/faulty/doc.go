@@ -21,5 +21,6 @@
 // Nothing is random: the same calls in the same order meet the same faults.
 // Calls from several goroutines are counted in the order in which they
 // arrive. What the inner backend can do beyond its interface, the wrapped one
-// can do too.
+// can do too; only that a store makes several writes at once is hidden, unless
+// it is wrapped with [Plan.BatchStore].
 package faulty

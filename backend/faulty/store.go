@@ -20,7 +20,9 @@ type watcher struct {
 	inner backend.Watcher
 }
 
-// Store returns s with the plan's faults. It is a [backend.Watcher] if s is.
+// Store returns s with the plan's faults. It is a [backend.Watcher] if s is. It is
+// no [backend.Batcher]: of several writes each is a call of its own, so that
+// something can happen between any two. See [Plan.BatchStore].
 func (p *Plan) Store(s backend.Store) backend.Store {
 	if w, ok := s.(backend.Watcher); ok {
 		return &watcher{store{p, s}, w}

@@ -9,16 +9,17 @@ import (
 	"sync"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/internal/feed"
 )
 
-// Store is a [backend.Store] and [backend.Watcher] in memory. Revisions count
+// Store is a [backend.Watcher] and [backend.Batcher] in memory. Revisions count
 // the writes of the whole store. The zero Store is empty and ready to use.
 type Store struct {
 	mu      sync.Mutex
 	entries index
 	written uint64
 	bytes   int64
-	watches map[*storeWatch]struct{}
+	feed    feed.Feed
 }
 
 var _ backend.Watcher = (*Store)(nil)
@@ -62,12 +63,16 @@ func (s *Store) Get(ctx context.Context, key string) (backend.Record, error) {
 
 // Put writes value if the revision of key is prev. See [backend.Store].
 func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.put(ctx, key, value, prev)
+}
+
+// put is Put while the lock is held.
+func (s *Store) put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
 	if err := admit(ctx, key, value); err != nil {
 		return "", failed("put", key, err)
 	}
-	value = slices.Clone(value)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var current backend.Revision
 	if e := s.entries.get(key); e != nil {
 		key, current = e.key, e.revision
@@ -75,20 +80,25 @@ func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.
 	if current != prev {
 		return "", failed("put", key, backend.ErrConflict)
 	}
-	e := &entry{key: key, value: value, revision: s.next()}
+	e := &entry{key: key, value: slices.Clone(value), revision: s.next()}
 	s.entries.set(e)
 	s.bytes += int64(len(value))
-	s.announce(backend.Change{Key: key, Revision: e.revision})
+	s.feed.Announce(backend.Change{Key: key, Revision: e.revision})
 	return e.revision, nil
 }
 
 // Delete removes key if its revision is prev. See [backend.Store].
 func (s *Store) Delete(ctx context.Context, key string, prev backend.Revision) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.remove(ctx, key, prev)
+}
+
+// remove is Delete while the lock is held.
+func (s *Store) remove(ctx context.Context, key string, prev backend.Revision) error {
 	if err := admit(ctx, key, nil); err != nil {
 		return failed("delete", key, err)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	e := s.entries.get(key)
 	switch {
 	case e == nil:
@@ -98,7 +108,7 @@ func (s *Store) Delete(ctx context.Context, key string, prev backend.Revision) e
 	}
 	s.entries.remove(key)
 	s.written++
-	s.announce(backend.Change{Key: e.key, Deleted: true})
+	s.feed.Announce(backend.Change{Key: e.key, Deleted: true})
 	return nil
 }
 

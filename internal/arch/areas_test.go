@@ -46,10 +46,10 @@ var areas = []area{
 	{path: "approval", core: true, third: apimachinery},
 	{path: "stages", core: true, third: apimachinery, uses: ground, bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "backend", uses: ground, testUses: tried},
-	{path: "backend/memory", uses: with(ground, "backend"), testUses: tried},
+	{path: "backend/memory", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/faulty", uses: with(ground, "backend"), testUses: tried},
 	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
-	{path: "backend/bolt", uses: with(ground, "stages", "backend"), testUses: tried},
+	{path: "backend/bolt", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/kube", uses: with(ground, "stages", "backend"), testUses: tried, cluster: true},
 	{path: "fleet", uses: with(ground, "stages", "backend"), testUses: tried},
 	{path: "formats/...", uses: engine, testUses: with(tried, "formats/...")},
@@ -57,6 +57,7 @@ var areas = []area{
 	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub", "internal/kubeenv"), program: true, cluster: true},
 	{path: "internal/arch"},
 	{path: "internal/deps"},
+	{path: "internal/feed", uses: with(ground, "backend")},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
 }
 

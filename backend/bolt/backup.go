@@ -1,0 +1,139 @@
+package bolt
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"go.etcd.io/bbolt"
+)
+
+// Backup writes the file as it is now to w, while the store goes on, and
+// returns how many bytes it wrote. What was written is a store that [Open]
+// opens. One backup is made at a time, others wait.
+func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
+	s.backup.Lock() // bbolt reads by the one position that its file has
+	defer s.backup.Unlock()
+	to := &cancelled{ctx: ctx, w: w}
+	err = guarded(func() error {
+		tx, err := s.synced(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // it only reads
+		n, err = tx.WriteTo(to)
+		return err
+	})
+	if err != nil {
+		return n, failed("backup", s.path, cmp.Or(to.err, err))
+	}
+	return n, nil
+}
+
+// synced begins to read between two commits.
+func (s *Store) synced(ctx context.Context) (*bbolt.Tx, error) {
+	if s.options.ReadOnly {
+		tx, _, err := s.begin(nil)
+		return tx, err
+	}
+	var tx *bbolt.Tx
+	r := &request{done: make(chan struct{}), job: func() (err error) {
+		tx, _, err = s.begin(nil)
+		return err
+	}}
+	if _, err := s.ask(ctx, r); err != nil {
+		go s.discard(r, &tx)
+		return nil, err
+	}
+	return tx, nil
+}
+
+// discard ends what a job began after its caller had left.
+func (s *Store) discard(r *request, tx **bbolt.Tx) {
+	select {
+	case <-r.done:
+		if *tx != nil {
+			_ = (*tx).Rollback() // it only read
+		}
+	case <-s.done:
+	}
+}
+
+// cancelled is a writer until its context ends. It keeps the error that ends
+// it, which bbolt passes on as text.
+type cancelled struct {
+	ctx context.Context
+	w   io.Writer
+	err error
+}
+
+func (c *cancelled) Write(p []byte) (n int, err error) {
+	if c.err = c.ctx.Err(); c.err == nil {
+		n, c.err = c.w.Write(p)
+	}
+	return n, c.err
+}
+
+// compacted is the name of the file that a compaction writes.
+func compacted(path string) string { return path + ".compact" }
+
+// compactStep is how many bytes a compaction copies at a time.
+const compactStep = 4 << 20
+
+// Compact rewrites the file without its free space, which bbolt never gives
+// back, and puts the new file in the place of the old one. Writes wait
+// meanwhile; reads do not, but for a moment at the end. A crash at any time
+// leaves the old file or the new one.
+func (s *Store) Compact(ctx context.Context) error {
+	if s.options.ReadOnly {
+		return failed("compact", s.path, ErrReadOnly)
+	}
+	r := &request{done: make(chan struct{}), job: func() error { return s.compact(ctx) }}
+	if _, err := s.ask(ctx, r); err != nil {
+		return failed("compact", s.path, err)
+	}
+	return nil
+}
+
+func (s *Store) compact(ctx context.Context) error {
+	fresh, err := openDatabase(compacted(s.path), s.options, func(f *os.File) error { return f.Truncate(0) })
+	if err != nil {
+		return err
+	}
+	if err := s.copyTo(ctx, fresh); err != nil {
+		return errors.Join(err, fresh.Close(), removed(compacted(s.path)))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := os.Rename(compacted(s.path), s.path); err != nil {
+		return errors.Join(err, fresh.Close(), removed(compacted(s.path)))
+	}
+	old := s.db
+	s.db = fresh
+	s.old.Go(func() { _ = guarded(old.Close) }) // it waits for who still reads
+	s.size.Store(fileSize(s.path))
+	if err := syncDirectory(s.path); err != nil {
+		s.failed = fmt.Errorf("%w: %w", ErrBroken, err)
+		return s.failed
+	}
+	return nil
+}
+
+// copyTo copies the database and syncs the copy.
+func (s *Store) copyTo(ctx context.Context, to *bbolt.DB) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	to.NoSync = true
+	err := guarded(func() error {
+		if err := bbolt.Compact(to, s.db, compactStep); err != nil {
+			return err
+		}
+		return to.Sync()
+	})
+	to.NoSync = false
+	return err
+}

@@ -1,0 +1,273 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+const (
+	// maxRequests wait in line; more wait to get into it.
+	maxRequests = 1024
+	// A commit takes in at most maxRequests, and no more once it has
+	// commitBytes.
+	commitBytes = 8 << 20
+	// gatherRounds is how often the committer lets others run before it
+	// commits: those that the last commit woke are about to write again.
+	gatherRounds = 3
+)
+
+// serve commits what is asked for, until the store is closed.
+func (s *Store) serve() {
+	defer close(s.done)
+	for {
+		select {
+		case <-s.closing:
+			return
+		case r := <-s.requests:
+			s.answer(s.gather(r))
+		}
+	}
+}
+
+// gather returns the requests that share the next commit.
+func (s *Store) gather(first *request) []*request {
+	batch, size := []*request{first}, first.size()
+	for round, idle := 0, false; round < gatherRounds && !idle; round++ {
+		runtime.Gosched()
+		for idle = true; len(s.requests) > 0 && len(batch) < maxRequests && size < commitBytes; idle = false {
+			r := <-s.requests
+			batch, size = append(batch, r), size+r.size()
+		}
+	}
+	return batch
+}
+
+func (r *request) size() (n int) {
+	for _, b := range r.stored {
+		n += len(b)
+	}
+	return n
+}
+
+// answer does what is asked for and answers. Jobs come after the writes that
+// arrived with them.
+func (s *Store) answer(batch []*request) {
+	var writes, jobs []*request
+	for _, r := range batch {
+		switch {
+		case !r.taken.CompareAndSwap(false, true):
+		case r.job != nil:
+			jobs = append(jobs, r)
+		default:
+			writes = append(writes, r)
+		}
+	}
+	if len(writes) > 0 {
+		s.commit(writes)
+	}
+	for _, r := range jobs {
+		r.err = s.job(r.job)
+		close(r.done)
+	}
+}
+
+// job runs what nothing else may run beside.
+func (s *Store) job(f func() error) error {
+	if err := s.broken(); err != nil {
+		return err
+	}
+	return f()
+}
+
+func (s *Store) broken() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.failed
+}
+
+// commit makes the writes of all requests in one transaction and answers.
+func (s *Store) commit(batch []*request) {
+	err := s.broken()
+	if err == nil {
+		err = s.write(batch)
+	}
+	for _, r := range batch {
+		if err != nil {
+			r.made, r.err = nil, r.failed(err)
+		}
+		close(r.done)
+	}
+}
+
+// write is a transaction: what is written is on the disk when it returns nil,
+// and in doubt when it returns an error.
+func (s *Store) write(batch []*request) error {
+	t := &transaction{head: s.head, before: past{}}
+	err := guarded(func() error {
+		tx, err := s.db.Begin(true)
+		if err != nil {
+			return err
+		}
+		t.tx = tx
+		return t.fill(batch)
+	})
+	if err != nil || len(t.changes) == 0 {
+		t.rollback()
+		return err
+	}
+	s.committing(t.before)
+	if s.slow != nil {
+		s.slow()
+	}
+	if err := guarded(t.tx.Commit); err != nil {
+		t.rollback() // where it is not: bbolt gave up in the middle
+		return s.recover(err)
+	}
+	s.count(t)
+	s.committed(t)
+	return nil
+}
+
+// committing has readers see what was there before.
+func (s *Store) committing(before past) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = before
+}
+
+// committed has readers see what is there now.
+func (s *Store) committed(t *transaction) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before, s.head = nil, t.head
+	for _, c := range t.changes {
+		s.feed.Announce(c)
+	}
+}
+
+// count counts a commit: one sync for the pages and one for the page that makes
+// them count, and one if the file grew.
+func (s *Store) count(t *transaction) {
+	s.commits.Add(1)
+	s.syncs.Add(2)
+	if t.size > s.size.Load() {
+		s.syncs.Add(1)
+		s.size.Store(fileSize(s.path))
+	}
+}
+
+// recover decides what a failed commit means.
+func (s *Store) recover(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.before = nil
+	if !notWritten(err) {
+		s.failed = fmt.Errorf("%w: %w", ErrBroken, err)
+		return s.failed
+	}
+	reopened := errors.Join(guarded(s.db.Close), s.open())
+	if reopened != nil {
+		s.failed = fmt.Errorf("%w: %w, and then: %w", ErrBroken, err, reopened)
+		return s.failed
+	}
+	return err
+}
+
+// transaction is a commit under construction.
+type transaction struct {
+	tx      *bbolt.Tx
+	records *bbolt.Bucket
+	head    head
+	before  past
+	size    int64
+	changes []backend.Change
+}
+
+// fill makes the writes of all requests and stores their sum.
+func (t *transaction) fill(batch []*request) error {
+	t.records = t.tx.Bucket(recordsBucket)
+	for _, r := range batch {
+		if err := t.make(r); err != nil {
+			return err
+		}
+	}
+	t.size = t.tx.Size()
+	if len(t.changes) == 0 {
+		return nil
+	}
+	return t.tx.Bucket(headBucket).Put(headKey, t.head.encode())
+}
+
+// make makes the writes of one request, up to the first that is refused. It
+// returns what fails the whole transaction.
+func (t *transaction) make(r *request) error {
+	r.made = make([]backend.Revision, 0, len(r.writes))
+	for i := range r.writes {
+		w := &r.writes[i]
+		rev, refused, err := t.one(w, r.stored[i])
+		if err != nil {
+			return err
+		}
+		if refused != nil {
+			op, key := names(*w)
+			r.err = failed(op, key, refused)
+			return nil
+		}
+		r.made = append(r.made, rev)
+		t.changes = append(t.changes, backend.Change{Key: w.Key, Revision: rev, Deleted: w.Delete})
+	}
+	return nil
+}
+
+// one makes one write, or says why it is refused.
+func (t *transaction) one(w *backend.Write, value []byte) (rev backend.Revision, refused, err error) {
+	if refused := valid(w); refused != nil {
+		return "", refused, nil
+	}
+	key := []byte(w.Key)
+	stored := t.records.Get(key)
+	var current backend.Revision
+	if stored != nil {
+		if len(stored) < sealLen {
+			return "", nil, fmt.Errorf("%w: record %q has %d bytes", ErrDamaged, key, len(stored))
+		}
+		current = revision(revisionOf(stored))
+	}
+	switch {
+	case w.Delete && stored == nil:
+		return "", backend.ErrNotFound, nil
+	case current != w.Prev:
+		return "", backend.ErrConflict, nil
+	}
+	t.before.remember(w.Key, stored)
+	if stored != nil {
+		t.head.records--
+		t.head.sum = t.head.sum.minus(readSum(stored))
+	}
+	t.head.written++
+	if w.Delete {
+		return "", nil, t.records.Delete(key)
+	}
+	t.head.records++
+	t.head.sum = t.head.sum.plus(seal(key, value, t.head.written))
+	return revision(t.head.written), nil, t.records.Put(key, value)
+}
+
+func valid(w *backend.Write) error {
+	if err := backend.ValidateKey(w.Key); err != nil {
+		return err
+	}
+	return backend.ValidateValue(w.Value)
+}
+
+// rollback ends a transaction that is not committed.
+func (t *transaction) rollback() {
+	if t.tx != nil {
+		_ = guarded(t.tx.Rollback) // at most it says that there is nothing to roll back
+	}
+}

@@ -1,0 +1,69 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime/debug"
+	"syscall"
+
+	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// What is wrong with a file, to be tested with [errors.Is].
+var (
+	// ErrInUse: another process, or another store of this one, has the file
+	// open. Trying again later may help.
+	ErrInUse = errors.New("the file is in use")
+	// ErrDamaged: the file is not what was written, or not a store at all. It
+	// is also ErrPermanent.
+	ErrDamaged = fmt.Errorf("the file is damaged: %w", backend.ErrPermanent)
+	// ErrNewer: a newer version of this package wrote the file. It is also
+	// ErrPermanent.
+	ErrNewer = fmt.Errorf("a newer version wrote the file: %w", backend.ErrPermanent)
+	// ErrBroken: a sync failed, so that nobody knows what is on the disk. The
+	// store answers nothing until it is closed and opened again.
+	ErrBroken = errors.New("a sync failed, the store has to be closed and opened again")
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("the store is closed")
+	// ErrReadOnly: the store was opened read-only. It is also ErrPermanent.
+	ErrReadOnly = fmt.Errorf("the store is open for reading only: %w", backend.ErrPermanent)
+)
+
+// failed says what a call was doing.
+func failed(op, object string, err error) error {
+	return &backend.Error{Op: op, Object: object, Err: err}
+}
+
+// guarded calls f and makes an error of a panic, also of one by a fault in the
+// mapped file.
+func guarded(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: bbolt gave up: %.200s", ErrDamaged, fmt.Sprint(p))
+		}
+	}()
+	return f()
+}
+
+// notWritten tells that a commit failed before bbolt could have made it count:
+// the disk took no more. Whatever else fails leaves in doubt what is on it.
+func notWritten(err error) bool {
+	if errors.Is(err, berrors.ErrMaxSizeReached) {
+		return true
+	}
+	var path *fs.PathError
+	return errors.As(err, &path) && path.Op == "write" &&
+		(errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG))
+}
+
+// asInUse says in our words that a file is locked.
+func asInUse(path string, err error) error {
+	if errors.Is(err, berrors.ErrTimeout) {
+		return fmt.Errorf("%w: another process has %s open", ErrInUse, path)
+	}
+	return err
+}

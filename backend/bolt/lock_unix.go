@@ -1,0 +1,32 @@
+//go:build unix && !solaris && !aix
+
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+)
+
+// retryLock is how long it is from one try of a lock to the next.
+const retryLock = 10 * time.Millisecond
+
+// lock takes the lock that bbolt takes too, so that a file is checked under it.
+// It goes with the file.
+func lock(f *os.File, readOnly bool, wait time.Duration) error {
+	how := syscall.LOCK_EX
+	if readOnly {
+		how = syscall.LOCK_SH
+	}
+	for until := time.Now().Add(wait); ; time.Sleep(retryLock) {
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) {
+			return err
+		}
+		if !time.Now().Before(until) {
+			return fmt.Errorf("%w: another process has %s open", ErrInUse, f.Name())
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package bolt
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"strconv"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// The buckets of a file, and the only key of the second one.
+var (
+	recordsBucket = []byte("records")
+	headBucket    = []byte("slipway")
+	headKey       = []byte("head")
+)
+
+// formatVersion is the version of the layout that this package writes.
+const formatVersion = 1
+
+// sum is a checksum, or a sum of checksums modulo 2^128.
+type sum struct{ high, low uint64 }
+
+const (
+	sumLen    = 16
+	sealLen   = sumLen + 8
+	headMagic = "slipway\x00"
+	headLen   = len(headMagic) + 8 + 8 + 8 + sumLen + sumLen
+)
+
+func (s sum) plus(o sum) sum {
+	low, carry := bits.Add64(s.low, o.low, 0)
+	high, _ := bits.Add64(s.high, o.high, carry)
+	return sum{high, low}
+}
+
+func (s sum) minus(o sum) sum {
+	low, borrow := bits.Sub64(s.low, o.low, 0)
+	high, _ := bits.Sub64(s.high, o.high, borrow)
+	return sum{high, low}
+}
+
+func (s sum) append(b []byte) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(b, s.high), s.low)
+}
+
+func readSum(b []byte) sum {
+	return sum{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
+}
+
+// sumOf is the checksum of parts. No key has the byte 0 in it, so that key,
+// revision and value cannot be confused.
+func sumOf(parts ...[]byte) sum {
+	h := sha256.New()
+	for _, p := range parts {
+		h.Write(p)
+	}
+	var out [sha256.Size]byte
+	return readSum(h.Sum(out[:0]))
+}
+
+// seal makes a value behind sealLen bytes a stored record, and returns its
+// checksum.
+func seal(key, stored []byte, revision uint64) sum {
+	binary.BigEndian.PutUint64(stored[sumLen:], revision)
+	s := sumOf(key, []byte{0}, stored[sumLen:])
+	s.append(stored[:0])
+	return s
+}
+
+// unsealed returns what a stored record holds. The value is part of stored.
+func unsealed(key, stored []byte) (value []byte, revision uint64, s sum, err error) {
+	if len(stored) < sealLen {
+		return nil, 0, sum{}, fmt.Errorf("%w: record %q has %d bytes, fewer than %d", ErrDamaged, key, len(stored), sealLen)
+	}
+	s = readSum(stored)
+	if s != sumOf(key, []byte{0}, stored[sumLen:]) {
+		return nil, 0, sum{}, fmt.Errorf("%w: the checksum of record %q is another one", ErrDamaged, key)
+	}
+	return stored[sealLen:], revisionOf(stored), s, nil
+}
+
+// revisionOf is the revision of a stored record that was checked before.
+func revisionOf(stored []byte) uint64 { return binary.BigEndian.Uint64(stored[sumLen:]) }
+
+func revision(n uint64) backend.Revision { return backend.Revision(strconv.FormatUint(n, 10)) }
+
+// head sums up the records of a file. Each commit carries one.
+type head struct {
+	// written counts the writes of the store, from its beginning: each
+	// revision is one of its values.
+	written uint64
+	records uint64
+	// sum is that of the checksums of all records.
+	sum sum
+}
+
+func (h head) encode() []byte {
+	b := append(make([]byte, 0, headLen), headMagic...)
+	for _, n := range []uint64{formatVersion, h.written, h.records} {
+		b = binary.BigEndian.AppendUint64(b, n)
+	}
+	b = h.sum.append(b)
+	return sumOf(b).append(b)
+}
+
+func decodeHead(b []byte) (head, error) {
+	if len(b) < len(headMagic)+8 || string(b[:len(headMagic)]) != headMagic {
+		return head{}, fmt.Errorf("%w: its head is not that of a store", ErrDamaged)
+	}
+	rest := b[len(headMagic):]
+	if version := binary.BigEndian.Uint64(rest); version > formatVersion {
+		return head{}, fmt.Errorf("%w: it has version %d, this one knows %d", ErrNewer, version, formatVersion)
+	}
+	if len(b) != headLen || readSum(b[headLen-sumLen:]) != sumOf(b[:headLen-sumLen]) {
+		return head{}, fmt.Errorf("%w: the checksum of its head is another one", ErrDamaged)
+	}
+	return head{
+		written: binary.BigEndian.Uint64(rest[8:]),
+		records: binary.BigEndian.Uint64(rest[16:]),
+		sum:     readSum(rest[24:]),
+	}, nil
+}
+
+// census holds the records of a file against its head.
+type census struct {
+	found head
+	head  *head
+}
+
+func (c *census) visit(bucket, key, value []byte) (err error) {
+	switch string(bucket) {
+	case string(recordsBucket):
+		_, rev, s, err := unsealed(key, value)
+		if err != nil {
+			return err
+		}
+		c.found.records++
+		c.found.sum = c.found.sum.plus(s)
+		c.found.written = max(c.found.written, rev)
+		return nil
+	case string(headBucket):
+		if string(key) != string(headKey) {
+			return fmt.Errorf("%w: it has a key %q beside its head", ErrDamaged, key)
+		}
+		h, err := decodeHead(value)
+		c.head = &h
+		return err
+	}
+	return fmt.Errorf("%w: it has a bucket %q, so it is the file of something else", ErrDamaged, bucket)
+}
+
+// errNoHead tells that a file has no head.
+var errNoHead = fmt.Errorf("%w: it has no head", ErrDamaged)
+
+// check returns the head if the records are those that it sums up.
+func (c *census) check() (head, error) {
+	switch {
+	case c.head == nil:
+		return head{}, errNoHead
+	case c.found.records != c.head.records:
+		return head{}, fmt.Errorf("%w: it has %d records where its head counts %d", ErrDamaged, c.found.records, c.head.records)
+	case c.found.sum != c.head.sum:
+		return head{}, fmt.Errorf("%w: its records are not those that its head sums up", ErrDamaged)
+	case c.found.written > c.head.written:
+		return head{}, fmt.Errorf("%w: a record has revision %d, its head says that %d were written", ErrDamaged, c.found.written, c.head.written)
+	}
+	return *c.head, nil
+}

@@ -1,0 +1,211 @@
+package bolt
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/internal/feed"
+)
+
+// Store is a [backend.Store], [backend.Watcher] and [backend.Batcher] in a file.
+// Its methods may be called concurrently. Revisions count the writes of the
+// whole store since the file was made.
+type Store struct {
+	path     string
+	options  Options
+	requests chan *request
+	closing  chan struct{}
+	done     chan struct{} // closed when the committer has ended
+	feed     feed.Feed
+	close    sync.Once
+	closed   error
+	commits  atomic.Int64
+	syncs    atomic.Int64
+	size     atomic.Int64
+	backup   sync.Mutex
+	slow     func()         // called during each commit, by tests
+	old      sync.WaitGroup // files that a compaction replaced and readers still use
+
+	// mu is held for moments only: bbolt shows a commit to readers before it is
+	// synced, so that while one goes on they look into before first.
+	mu     sync.RWMutex
+	db     *bbolt.DB
+	head   head
+	before past
+	failed error // what every call returns, once it is set
+}
+
+var (
+	_ backend.Watcher = (*Store)(nil)
+	_ backend.Batcher = (*Store)(nil)
+)
+
+// Stats are counts since the store was opened, and sizes.
+type Stats struct {
+	// Commits is how many transactions were written, Syncs how often the file
+	// was synced for them.
+	Commits, Syncs int64
+	// Records is how many there are.
+	Records int64
+	// FileBytes is the size of the file.
+	FileBytes int64
+}
+
+// Stats returns what was counted so far.
+func (s *Store) Stats() Stats {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return Stats{Commits: s.commits.Load(), Syncs: s.syncs.Load(), Records: int64(s.head.records), FileBytes: s.size.Load()}
+}
+
+// view calls f with the records as they are on the disk: those in past as they
+// are there, all others as they are in the bucket. join, where not nil, is
+// called at the moment whose records they are.
+func (s *Store) view(join func(), f func(b *bbolt.Bucket, before past) error) error {
+	return guarded(func() error {
+		tx, before, err := s.begin(join)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // it only reads
+		return f(tx.Bucket(recordsBucket), before)
+	})
+}
+
+func (s *Store) begin(join func()) (*bbolt.Tx, past, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.failed != nil {
+		return nil, nil, s.failed
+	}
+	if join != nil {
+		join()
+	}
+	tx, err := s.db.Begin(false)
+	return tx, s.before, err
+}
+
+// Get returns the record of key. See [backend.Store].
+func (s *Store) Get(ctx context.Context, key string) (backend.Record, error) {
+	if err := admit(ctx, key, nil); err != nil {
+		return backend.Record{}, failed("get", key, err)
+	}
+	var rec backend.Record
+	err := s.view(nil, func(b *bbolt.Bucket, before past) error {
+		stored, ok := before[key]
+		if !ok {
+			stored = b.Get([]byte(key))
+		}
+		if stored == nil {
+			return backend.ErrNotFound
+		}
+		var err error
+		rec, err = record([]byte(key), stored)
+		return err
+	})
+	if err != nil {
+		return backend.Record{}, failed("get", key, err)
+	}
+	return rec, nil
+}
+
+// record returns a stored record, sharing nothing with the file.
+func record(key, stored []byte) (backend.Record, error) {
+	value, rev, _, err := unsealed(key, stored)
+	if err != nil {
+		return backend.Record{}, err
+	}
+	return backend.Record{Key: string(key), Value: append([]byte{}, value...), Revision: revision(rev)}, nil
+}
+
+// A list copies at most listRecords or listBytes of records at a time, so that
+// no consumer keeps the file's pages from being used again.
+const (
+	listRecords = 64
+	listBytes   = 1 << 20
+)
+
+// List yields the records under prefix. See [backend.Store]. It holds nothing
+// of the store while it yields.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
+	return func(yield func(backend.Record, error) bool) {
+		for from := prefix; ; {
+			page, more, err := s.page(ctx, prefix, from)
+			for _, rec := range page {
+				if !yield(rec, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(backend.Record{}, failed("list", prefix, err))
+				return
+			}
+			if !more {
+				return
+			}
+			from = page[len(page)-1].Key + "\x00"
+		}
+	}
+}
+
+// page returns the first records under prefix that are not before from, and
+// whether there are more.
+func (s *Store) page(ctx context.Context, prefix, from string) (page []backend.Record, more bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	err = s.view(nil, func(b *bbolt.Bucket, before past) error {
+		size := 0
+		for k, v := range before.records(b, prefix, from) {
+			if len(page) == listRecords || size >= listBytes {
+				more = true
+				return nil
+			}
+			rec, err := record(k, v)
+			if err != nil {
+				return err
+			}
+			page, size = append(page, rec), size+len(rec.Value)
+		}
+		return nil
+	})
+	return page, more, err
+}
+
+// Watch yields what changes under prefix. See [backend.Watcher]. A consumer
+// that is 65,536 different keys behind is ended with an error.
+func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Change, error] {
+	return s.feed.Follow(ctx, prefix, func(join func()) ([]backend.Change, error) {
+		var existing []backend.Change
+		err := s.view(join, func(b *bbolt.Bucket, before past) error {
+			for k, v := range before.records(b, prefix, prefix) {
+				_, rev, _, err := unsealed(k, v)
+				if err != nil {
+					return err
+				}
+				existing = append(existing, backend.Change{Key: string(k), Revision: revision(rev)})
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, failed("watch", prefix, err)
+		}
+		return existing, nil
+	})
+}
+
+// admit checks what a call brings before anything else happens.
+func admit(ctx context.Context, key string, value []byte) error {
+	if err := backend.ValidateKey(key); err != nil {
+		return err
+	}
+	if err := backend.ValidateValue(value); err != nil {
+		return err
+	}
+	return ctx.Err()
+}

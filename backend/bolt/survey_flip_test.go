@@ -1,0 +1,171 @@
+package bolt
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/bbolt"
+)
+
+// surveySafe checks what survey promises of an image that it passed: bbolt reads
+// the same of it, and after writing more has lost nothing.
+func surveySafe(t testing.TB, image []byte, records []surveyRecord) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "copy.db")
+	if err := os.WriteFile(path, image, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db := surveyOpen(t, path, 0)
+	if got := surveyByBolt(t, db); !slices.Equal(got, records) {
+		t.Fatalf("bbolt reads %d records, other ones than the %d that were visited", len(got), len(records))
+	}
+	model := surveyModel{}
+	for _, r := range records {
+		model[surveyRecord{Bucket: r.Bucket, Key: r.Key}] = r.Value
+	}
+	surveyCommit(t, db, surveyMore(model))
+	surveyCommit(t, db, surveyFewer(model, 3))
+	surveyCommit(t, db, surveyFewer(model, 2))
+	surveyClose(t, db)
+	db = surveyOpen(t, path, 0)
+	if got := surveyByBolt(t, db); !slices.Equal(got, model.records()) {
+		t.Fatalf("bbolt has %d records after writing, other ones than the %d expected", len(got), len(model))
+	}
+	surveyClose(t, db)
+	if got, err := surveyedFile(t, path); err != nil || !slices.Equal(got, model.records()) {
+		t.Fatalf("after writing: %d records of %d, %v", len(got), len(model), err)
+	}
+}
+
+// surveyMore puts 50 records into each bucket, and into a new one.
+func surveyMore(model surveyModel) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) error {
+		if _, err := tx.CreateBucketIfNotExists([]byte("more")); err != nil {
+			return err
+		}
+		return tx.ForEach(func(name []byte, b *bbolt.Bucket) (err error) {
+			for i := range 50 {
+				key, value := fmt.Sprintf("%ckey-%d", 'a'+i%26, i), strings.Repeat("x", 37*i)
+				model[surveyRecord{Bucket: string(name), Key: key}] = value
+				err = errors.Join(err, b.Put([]byte(key), []byte(value)))
+			}
+			return err
+		})
+	}
+}
+
+// surveyFewer deletes every n-th record.
+func surveyFewer(model surveyModel, n int) func(tx *bbolt.Tx) error {
+	return func(tx *bbolt.Tx) (err error) {
+		for i, r := range model.records() {
+			if i%n == 0 {
+				delete(model, surveyRecord{Bucket: r.Bucket, Key: r.Key})
+				err = errors.Join(err, tx.Bucket([]byte(r.Bucket)).Delete([]byte(r.Key)))
+			}
+		}
+		return err
+	}
+}
+
+// surveyHarmless tells that got is what the store's checksums find or accept:
+// all records, those of the transaction before, or one record with other bytes,
+// or one bucket with another name.
+func surveyHarmless(img surveyImage, got []surveyRecord) bool {
+	if slices.Equal(got, img.records) || slices.Equal(got, img.old) {
+		return true
+	}
+	if len(got) != len(img.records) {
+		return false
+	}
+	var changed, renamed []int
+	for i, r := range got {
+		if want := img.records[i]; r.Bucket != want.Bucket {
+			renamed = append(renamed, i)
+		} else if r != want {
+			changed = append(changed, i)
+		}
+	}
+	if len(renamed) == 0 {
+		return len(changed) == 1
+	}
+	from, to := img.records[renamed[0]].Bucket, got[renamed[0]].Bucket
+	for i, r := range got {
+		want := img.records[i]
+		if want.Bucket == from {
+			want.Bucket = to
+		}
+		if r != want {
+			return false
+		}
+	}
+	return true
+}
+
+// surveyFlip flips a bit and holds what survey says against what is true. With
+// safe, bbolt has to cope with what passes.
+func surveyFlip(t testing.TB, img surveyImage, bit int, safe bool) (passed bool) {
+	t.Helper()
+	img.bytes[bit/8] ^= 1 << (bit % 8)
+	defer func() { img.bytes[bit/8] ^= 1 << (bit % 8) }()
+	got, err := surveyedImage(img.bytes)
+	if err != nil {
+		if !errors.Is(err, ErrDamaged) {
+			t.Fatalf("%s, bit %d of byte %d: %v", img.name, bit%8, bit/8, err)
+		}
+		return false
+	}
+	if !surveyHarmless(img, got) {
+		t.Fatalf("%s, bit %d of byte %d: it passes with %d records, of %d", img.name, bit%8, bit/8, len(got), len(img.records))
+	}
+	if safe {
+		surveySafe(t, img.bytes, got)
+	}
+	return true
+}
+
+func TestAnyFlippedBitIsFoundOrHarmless(t *testing.T) {
+	img := surveyMade(t, "small", 1024, surveyPut("a", 30, 40), surveyPut("b", 2, 10), surveyPut("c", 1, 3000),
+		surveyDelete("a", 30, 2), surveyPut("a", 9, 60))
+	step := 5 // no divisor of 8, so that all bits of a byte have their turn
+	if surveySoak() {
+		step = 1
+	}
+	passed, flipped := 0, 0
+	for bit := 0; bit < len(img.bytes)*8; bit += step {
+		flipped++
+		if surveyFlip(t, img, bit, passed%400 == 0 || surveySoak()) {
+			passed++
+		}
+	}
+	if passed == 0 || passed == flipped {
+		t.Errorf("%d of %d images pass", passed, flipped)
+	}
+}
+
+func TestFlippedBitsOfLargerFilesAreFoundOrHarmless(t *testing.T) {
+	images, flips := surveySmallImages(t), 500
+	if surveySoak() {
+		flips = 20000
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range flips {
+		img := images[i%len(images)]
+		surveyFlip(t, img, surveyAnyBit(rnd, img), i%50 == 0 || surveySoak())
+	}
+}
+
+// surveyAnyBit is a bit anywhere, or as often one near the beginning of a page,
+// where most of the structure is.
+func surveyAnyBit(rnd *rand.Rand, img surveyImage) int {
+	bit := rnd.IntN(len(img.bytes) * 8)
+	if page := img.page * 8; rnd.IntN(2) == 0 {
+		return bit/page*page + rnd.IntN(512)
+	}
+	return bit
+}

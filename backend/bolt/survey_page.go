@@ -1,0 +1,183 @@
+package bolt
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+)
+
+const (
+	surveyElementLen = 16
+	// surveyMaxKey is the length of the longest key that bbolt takes.
+	surveyMaxKey = 1 << 15
+	// bbolt splits what is longer than a page until at most four entries are
+	// left, so that the longest pages are those of four long keys, or of four
+	// of our largest values.
+	surveyMaxBranch = surveyMaxPage + 6*surveyMaxKey
+	surveyMaxLeaf   = 16 << 20
+)
+
+// surveyPage is a page of a tree, with what it overflows into.
+type surveyPage struct {
+	surveyHeader
+	// name is how errors call it: its number, or for one inside a value that of
+	// the page that the value is in.
+	name uint64
+	// inside is what the page of an inline bucket is, in words; else empty.
+	inside string
+	data   []byte
+}
+
+func (p *surveyPage) leaf() bool { return p.flags == surveyLeaf }
+
+func (p *surveyPage) len() int { return int(p.count) }
+
+func (p *surveyPage) damage(format string, args ...any) error {
+	return surveyPageDamage(p.name, "%s%s", p.inside, fmt.Sprintf(format, args...))
+}
+
+// page reads the page id of a tree and claims it. The page is valid until
+// another one is read at the same depth.
+func (s *surveyor) page(id uint64, depth int) (*surveyPage, error) {
+	if id < 2 || id >= s.meta.pages {
+		return nil, surveyPageDamage(id, "a tree refers to it, but the file's pages end at %d", s.meta.pages)
+	}
+	data, err := s.read(id, depth, nil, 1)
+	if err != nil {
+		return nil, err
+	}
+	p := &surveyPage{surveyHeader: surveyHeaderOf(data), name: id, data: data}
+	if err := s.checkHeader(p); err != nil {
+		return nil, err
+	}
+	if err := s.claim(id, p.extent()); err != nil {
+		return nil, err
+	}
+	p.data, err = s.read(id, depth, data, p.extent())
+	return p, err
+}
+
+func (s *surveyor) checkHeader(p *surveyPage) error {
+	longest := uint64(surveyMaxLeaf)
+	switch p.flags {
+	case surveyLeaf:
+	case surveyBranch:
+		longest = surveyMaxBranch
+	default:
+		return p.damage("its flags are %#x, those of a tree's page %#x or %#x", p.flags, surveyBranch, surveyLeaf)
+	}
+	switch {
+	case p.id != p.name:
+		return p.damage("it says that it is page %d", p.id)
+	case p.extent()*s.meta.pageSize > longest:
+		return p.damage("with what follows it has %d pages, more than %d bytes", p.extent(), longest)
+	}
+	return nil
+}
+
+// read completes data, which holds the beginning of page id or nothing, to n
+// pages.
+func (s *surveyor) read(id uint64, depth int, data []byte, n uint64) ([]byte, error) {
+	have, want := len(data), int(n*s.meta.pageSize)
+	for len(s.buffers) <= depth {
+		s.buffers = append(s.buffers, nil)
+	}
+	b := s.buffers[depth]
+	if len(b) < want {
+		b = make([]byte, want)
+		copy(b, data)
+		s.buffers[depth] = b
+	}
+	b = b[:want]
+	if have == want {
+		return b, nil
+	}
+	return b, surveyRead(s.r, b[have:], int64(id*s.meta.pageSize)+int64(have))
+}
+
+// surveyElement is an entry of a page. A branch has a child, a leaf the others.
+type surveyElement struct {
+	pos, key, value uint32
+	flags           uint32
+	child           uint64
+}
+
+func (p *surveyPage) element(i int) surveyElement {
+	b, order := p.data[surveyHeaderLen+i*surveyElementLen:], binary.NativeEndian
+	if p.leaf() {
+		return surveyElement{flags: order.Uint32(b), pos: order.Uint32(b[4:]), key: order.Uint32(b[8:]), value: order.Uint32(b[12:])}
+	}
+	return surveyElement{pos: order.Uint32(b), key: order.Uint32(b[4:]), child: order.Uint64(b[8:])}
+}
+
+// entry returns the key and the value of an element of a page that was checked.
+func (p *surveyPage) entry(i int, e surveyElement) (key, value []byte) {
+	b := p.data[surveyHeaderLen+i*surveyElementLen+int(e.pos):]
+	return b[:e.key:e.key], b[e.key : e.key+e.value : e.key+e.value]
+}
+
+// surveyRange is what a page's parent says about its keys. In a root both are
+// nil.
+type surveyRange struct{ first, below []byte }
+
+// check checks the entries of a page, which are to take size bytes, rounded up
+// to the length of the page as far as that goes.
+func (p *surveyPage) check(in surveyRange, round uint64) error {
+	used, err := p.checkLayout()
+	if err != nil {
+		return err
+	}
+	if n := (used + round - 1) / round * round; n != uint64(len(p.data)) {
+		return p.damage("it takes %d bytes, its entries need %d", len(p.data), n)
+	}
+	// A page is zeros where nothing was written, so that one whose count was
+	// lost does not pass for an empty one.
+	if p.count == 0 && len(bytes.Trim(p.data[surveyHeaderLen:], "\x00")) > 0 {
+		return p.damage("it has no entries, but something is written there")
+	}
+	return p.checkKeys(in)
+}
+
+// checkLayout checks that the entries follow each other without a gap, and
+// returns where they end.
+func (p *surveyPage) checkLayout() (end uint64, err error) {
+	end = surveyHeaderLen + uint64(p.count)*surveyElementLen
+	if end > uint64(len(p.data)) {
+		return 0, p.damage("%d entries do not fit", p.count)
+	}
+	for i := range p.len() {
+		e := p.element(i)
+		at := surveyHeaderLen + uint64(i)*surveyElementLen + uint64(e.pos)
+		if at != end {
+			return 0, p.damage("entry %d begins at %d, the one before it ends at %d", i, at, end)
+		}
+		if e.key == 0 || e.key > surveyMaxKey {
+			return 0, p.damage("entry %d has a key of %d bytes, 1 to %d are possible", i, e.key, surveyMaxKey)
+		}
+		end += uint64(e.key) + uint64(e.value)
+		if end > uint64(len(p.data)) {
+			return 0, p.damage("entry %d ends at %d, the page at %d", i, end, len(p.data))
+		}
+	}
+	return end, nil
+}
+
+// checkKeys checks that the keys ascend and are where the parent has them. bbolt
+// finds a page in its parent by its first key, so that one is the same in both.
+func (p *surveyPage) checkKeys(in surveyRange) error {
+	var last []byte
+	for i := range p.len() {
+		key, _ := p.entry(i, p.element(i))
+		if i == 0 && in.first != nil && !bytes.Equal(key, in.first) {
+			return p.damage("its first key is not the one that its parent has")
+		}
+		if i > 0 && bytes.Compare(last, key) >= 0 {
+			return p.damage("key %d does not ascend", i)
+		}
+		last = key
+	}
+	if in.below != nil && last != nil && bytes.Compare(last, in.below) >= 0 {
+		return p.damage("its last key belongs into the next page")
+	}
+	return nil
+}

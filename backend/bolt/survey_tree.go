@@ -1,0 +1,142 @@
+package bolt
+
+import "encoding/binary"
+
+const (
+	// surveyMaxDepth is more than the levels of a tree can be where every page
+	// but the leaves has two children at least.
+	surveyMaxDepth = 48
+	// surveyBucketLen is the length of the value of a bucket: its root page, or
+	// 0 if the page follows, and a counter that our buckets do not use.
+	surveyBucketLen    = 16
+	surveyBucketFlag   = 0x01
+	surveyInlineBucket = "the bucket inside: "
+)
+
+// surveyTree is a tree under way.
+type surveyTree struct {
+	// top is the depth of its root, below those of the tree that it is in.
+	top int
+	// leaves is the depth of the first leaf, and so of all; 0 before it.
+	leaves int
+	// entry takes an entry of a leaf.
+	entry func(t *surveyTree, p *surveyPage, e surveyElement, key, value []byte) error
+	// bucket is the name of the bucket that the tree is, in the tree of buckets
+	// nil.
+	bucket []byte
+}
+
+// buckets goes through the buckets of the file.
+func (s *surveyor) buckets() error {
+	return s.tree(&surveyTree{entry: s.bucket}, s.meta.root, 0, surveyRange{})
+}
+
+// tree goes through what is below page id, whose keys are in a range.
+func (s *surveyor) tree(t *surveyTree, id uint64, depth int, in surveyRange) error {
+	if depth-t.top >= surveyMaxDepth {
+		return surveyPageDamage(id, "it is more than %d levels below its root", surveyMaxDepth)
+	}
+	p, err := s.page(id, depth)
+	if err != nil {
+		return err
+	}
+	if err := p.check(in, s.meta.pageSize); err != nil {
+		return err
+	}
+	if p.leaf() {
+		return s.leaf(t, p, depth, in)
+	}
+	return s.branch(t, p, depth, in)
+}
+
+// branch goes through the children of a branch.
+func (s *surveyor) branch(t *surveyTree, p *surveyPage, depth int, in surveyRange) error {
+	if p.count < 2 {
+		return p.damage("a branch of the tree has %d entries, at least 2 are needed", p.count)
+	}
+	e := p.element(0)
+	key, _ := p.entry(0, e)
+	for i := range p.len() {
+		child, below := surveyRange{first: key, below: in.below}, e.child
+		if i+1 < p.len() {
+			e = p.element(i + 1)
+			key, _ = p.entry(i+1, e)
+			child.below = key
+		}
+		if err := s.tree(t, below, depth+1, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leaf goes through the entries of a leaf. bbolt merges neighbours as of one
+// kind, so all leaves have to be equally deep.
+func (s *surveyor) leaf(t *surveyTree, p *surveyPage, depth int, in surveyRange) error {
+	switch {
+	case p.count == 0 && in.first != nil:
+		return p.damage("a leaf without entries that is not the root")
+	case t.leaves == 0:
+		t.leaves = depth + 1
+	case t.leaves != depth+1:
+		return p.damage("a leaf at level %d of its tree, where others are at %d", depth-t.top, t.leaves-1-t.top)
+	}
+	return s.entries(t, p)
+}
+
+func (s *surveyor) entries(t *surveyTree, p *surveyPage) error {
+	for i := range p.len() {
+		e := p.element(i)
+		key, value := p.entry(i, e)
+		if err := t.entry(t, p, e, key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// record takes an entry of a bucket.
+func (s *surveyor) record(t *surveyTree, p *surveyPage, e surveyElement, key, value []byte) error {
+	if e.flags != 0 {
+		return p.damage("an entry of a bucket has the flags %#x instead of 0; a bucket in a bucket is not ours", e.flags)
+	}
+	return s.visit(t.bucket, key, value)
+}
+
+// bucket takes an entry of the tree of buckets.
+func (s *surveyor) bucket(t *surveyTree, p *surveyPage, e surveyElement, name, value []byte) error {
+	if e.flags != surveyBucketFlag {
+		return p.damage("an entry has the flags %#x instead of %#x, which tells a bucket", e.flags, surveyBucketFlag)
+	}
+	if len(value) < surveyBucketLen {
+		return p.damage("a bucket has %d bytes, at least %d are needed", len(value), surveyBucketLen)
+	}
+	root, counter := binary.NativeEndian.Uint64(value), binary.NativeEndian.Uint64(value[8:])
+	if counter != 0 {
+		return p.damage("a bucket has counted to %d; ours do not count", counter)
+	}
+	inside := &surveyTree{top: t.leaves, entry: s.record, bucket: name}
+	if root == 0 {
+		return s.inline(inside, p, value[surveyBucketLen:])
+	}
+	if len(value) != surveyBucketLen {
+		return p.damage("a bucket with pages of its own has %d bytes, %d are needed", len(value), surveyBucketLen)
+	}
+	return s.tree(inside, root, inside.top, surveyRange{})
+}
+
+// inline goes through a bucket whose only page is in the value that names it.
+func (s *surveyor) inline(t *surveyTree, in *surveyPage, data []byte) error {
+	p := &surveyPage{name: in.name, inside: surveyInlineBucket, data: data}
+	if len(data) < surveyHeaderLen {
+		return p.damage("it has %d bytes, at least %d are needed", len(data), surveyHeaderLen)
+	}
+	p.surveyHeader = surveyHeaderOf(data)
+	if p.id != 0 || p.flags != surveyLeaf || p.overflow != 0 {
+		return p.damage("it says that it is page %d with the flags %#x and %d pages more, instead of 0, %#x and 0", p.id, p.flags, p.overflow, surveyLeaf)
+	}
+	if err := p.check(surveyRange{}, 1); err != nil {
+		return err
+	}
+	return s.entries(t, p)
+}

@@ -1,0 +1,127 @@
+package bolt
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// Put writes value if the revision of key is prev, and returns once it is on the
+// disk. See [backend.Store].
+func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
+	made, err := s.WriteAll(ctx, []backend.Write{{Key: key, Value: value, Prev: prev}})
+	if err != nil {
+		return "", err
+	}
+	return made[0], nil
+}
+
+// Delete removes key if its revision is prev, and returns once that is on the
+// disk. See [backend.Store].
+func (s *Store) Delete(ctx context.Context, key string, prev backend.Revision) error {
+	_, err := s.WriteAll(ctx, []backend.Write{{Key: key, Prev: prev, Delete: true}})
+	return err
+}
+
+// WriteAll makes the writes in one commit. See [backend.Batcher].
+func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
+	if len(writes) == 0 {
+		return nil, ctx.Err()
+	}
+	op, key := names(writes[0])
+	if err := ctx.Err(); err != nil {
+		return nil, failed(op, key, err)
+	}
+	if s.options.ReadOnly {
+		return nil, failed(op, key, ErrReadOnly)
+	}
+	return s.ask(ctx, prepared(writes))
+}
+
+// ask puts a request in line and waits for the answer.
+func (s *Store) ask(ctx context.Context, r *request) ([]backend.Revision, error) {
+	select {
+	case <-s.closing:
+		return nil, r.failed(ErrClosed)
+	default:
+	}
+	select {
+	case s.requests <- r:
+	case <-s.done:
+		return nil, r.failed(ErrClosed)
+	case <-ctx.Done():
+		return nil, r.failed(ctx.Err())
+	}
+	return r.wait(ctx, s)
+}
+
+// names returns how errors call a write.
+func names(w backend.Write) (op, key string) {
+	if w.Delete {
+		return "delete", w.Key
+	}
+	return "put", w.Key
+}
+
+// request is what a caller asks the committer for.
+type request struct {
+	writes []backend.Write
+	// stored are copies of the values, each behind the place for its seal: a
+	// caller that did not wait for the answer may use its own again.
+	stored [][]byte
+	// job is done instead of writes, with nothing else going on.
+	job func() error
+	// taken is set by whoever comes first: the committer, or a caller who no
+	// longer wants it.
+	taken atomic.Bool
+	// made and err are the answer, once done is closed.
+	made []backend.Revision
+	err  error
+	done chan struct{}
+}
+
+func prepared(writes []backend.Write) *request {
+	r := &request{writes: slices.Clone(writes), stored: make([][]byte, len(writes)), done: make(chan struct{})}
+	for i := range r.writes {
+		w := &r.writes[i]
+		if valid(w) == nil && !w.Delete {
+			r.stored[i] = append(make([]byte, sealLen, sealLen+len(w.Value)), w.Value...)
+		}
+	}
+	return r
+}
+
+// wait waits for the answer. A caller whose context ends takes the request back,
+// or where it is too late for that does not learn what became of it.
+func (r *request) wait(ctx context.Context, s *Store) ([]backend.Revision, error) {
+	select {
+	case <-r.done:
+		return r.made, r.err
+	case <-s.done:
+		return r.answered(ErrClosed)
+	case <-ctx.Done():
+		r.taken.Store(true)
+		return r.answered(ctx.Err())
+	}
+}
+
+// answered is the answer, if there is one, and otherwise the error.
+func (r *request) answered(err error) ([]backend.Revision, error) {
+	select {
+	case <-r.done:
+		return r.made, r.err
+	default:
+		return nil, r.failed(err)
+	}
+}
+
+// failed says of the first write of the request why all of them failed.
+func (r *request) failed(err error) error {
+	if len(r.writes) == 0 {
+		return err
+	}
+	op, key := names(r.writes[0])
+	return failed(op, key, err)
+}

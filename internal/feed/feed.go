@@ -1,0 +1,156 @@
+// Package feed tells watchers of a store which keys changed. Stores that are in
+// the process of their watchers share it.
+package feed
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// maxPending bounds what is kept for a consumer that does not keep up: the
+// number of different keys that changed.
+const maxPending = 1 << 16
+
+// errOverrun ends the watch of a consumer that fell too far behind.
+var errOverrun = errors.New("the watch fell behind by 65,536 keys, watch again")
+
+// Feed hands changes to the consumers that follow it. The zero Feed is ready to
+// use, by several goroutines.
+type Feed struct {
+	mu        sync.Mutex
+	consumers map[*consumer]struct{}
+}
+
+// consumer is one that follows changes. Its fields but signal belong to the
+// feed's lock.
+type consumer struct {
+	prefix  string
+	pending []backend.Change
+	at      map[string]int // where a key is in pending
+	overrun bool
+	signal  chan struct{}
+}
+
+// Announce tells the consumers of a change. Changes of a key are announced in
+// the order in which they were made.
+func (f *Feed) Announce(c backend.Change) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for w := range f.consumers {
+		if strings.HasPrefix(c.Key, w.prefix) {
+			w.add(c)
+			Wake(w.signal)
+		}
+	}
+}
+
+// Follow yields what begin returns and then every change under prefix, until
+// ctx ends, as [backend.Watcher] says. begin returns what exists; it calls join
+// while nothing can be announced that it does not return, and nothing be written
+// that is not announced later.
+func (f *Feed) Follow(ctx context.Context, prefix string, begin func(join func()) ([]backend.Change, error)) iter.Seq2[backend.Change, error] {
+	return func(yield func(backend.Change, error) bool) {
+		w := &consumer{prefix: prefix, at: map[string]int{}, signal: make(chan struct{}, 1)}
+		defer f.leave(w)
+		existing, err := begin(func() { f.join(w) })
+		if err != nil {
+			yield(backend.Change{}, err)
+			return
+		}
+		for ok := yieldAll(ctx, existing, yield); ok; ok = f.next(ctx, w, yield) {
+		}
+	}
+}
+
+func (f *Feed) join(w *consumer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.consumers == nil {
+		f.consumers = map[*consumer]struct{}{}
+	}
+	f.consumers[w] = struct{}{}
+}
+
+func (f *Feed) leave(w *consumer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.consumers, w)
+}
+
+// next yields the next changes and tells whether to go on.
+func (f *Feed) next(ctx context.Context, w *consumer, yield func(backend.Change, error) bool) bool {
+	if err := Await(ctx, w.signal); err != nil {
+		yield(backend.Change{}, err)
+		return false
+	}
+	changes, overrun := f.take(w)
+	if overrun {
+		yield(backend.Change{}, &backend.Error{Op: "watch", Object: w.prefix, Err: errOverrun})
+		return false
+	}
+	return yieldAll(ctx, changes, yield)
+}
+
+func (f *Feed) take(w *consumer) ([]backend.Change, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	changes := w.pending
+	w.pending = nil
+	clear(w.at)
+	return changes, w.overrun
+}
+
+// yieldAll yields changes while ctx lasts and tells whether to go on.
+func yieldAll(ctx context.Context, changes []backend.Change, yield func(backend.Change, error) bool) bool {
+	for _, c := range changes {
+		if ctx.Err() != nil {
+			return true // the next wait tells
+		}
+		if !yield(c, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// add keeps the last change of each key.
+func (w *consumer) add(c backend.Change) {
+	if i, ok := w.at[c.Key]; ok {
+		w.pending[i] = c
+		return
+	}
+	if len(w.pending) == maxPending {
+		w.overrun, w.pending = true, nil
+		clear(w.at)
+	}
+	if !w.overrun {
+		w.at[c.Key] = len(w.pending)
+		w.pending = append(w.pending, c)
+	}
+}
+
+// Await blocks until there is a signal or ctx ends; then it returns ctx's error.
+func Await(ctx context.Context, signal <-chan struct{}) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-signal:
+	}
+	return ctx.Err()
+}
+
+// Wake leaves one signal; a consumer that has not taken the last one needs no
+// second.
+func Wake(signal chan<- struct{}) {
+	select {
+	case signal <- struct{}{}:
+	default:
+	}
+}
