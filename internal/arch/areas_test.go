@@ -28,7 +28,7 @@ var (
 	apimachinery = []string{"k8s.io/apimachinery"}
 	ground       = []string{"placement", "snapshot", "drift", "approval"}
 	// tried are implementations that tests run against instead of mocks.
-	tried  = []string{"backend/memory", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
+	tried  = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
 	engine = with(ground, "stages", "backend", "fleet")
 	// withoutIO are barred from the packages that do no I/O.
 	withoutIO = []string{
@@ -78,7 +78,7 @@ var hostNames = map[string][]string{
 	"log/slog":      {"SetDefault", "SetLogLoggerLevel"},
 	"fmt":           {"Print", "Printf", "Println"},
 	"runtime":       {"GOMAXPROCS"},
-	"runtime/debug": {"SetGCPercent", "SetMemoryLimit", "SetMaxStack", "SetMaxThreads", "SetPanicOnFault"},
+	"runtime/debug": {"SetGCPercent", "SetMemoryLimit", "SetMaxStack", "SetMaxThreads"},
 }
 
 // clockNames read the clock or wait for it.
