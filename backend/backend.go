@@ -4,9 +4,10 @@
 // A [Store] keeps bytes under keys with compare-and-swap; an [Inventory] lists
 // the clusters; a [Dialer] opens a [Conn] to one of them. Each interface has
 // one role. What a backend can do beyond that is a second interface
-// ([Watcher], [ConnWatcher], [InventoryWatcher]) with a package function that
-// falls back where it is missing: [Watch], [WatchConn], [WatchInventory]. An
-// upgrade may change the cost, never the result.
+// ([Watcher], [Batcher], [ConnWatcher], [InventoryWatcher]) with a package
+// function that falls back where it is missing: [Watch], [WriteAll],
+// [WatchConn], [WatchInventory]. An upgrade may change the cost, never the
+// result.
 //
 // Package backendtest proves an implementation; package memory is the smallest
 // one; package faulty breaks any of them on purpose.

@@ -96,7 +96,7 @@ func found(db *bbolt.DB) error {
 	return guarded(func() error {
 		return db.Update(func(tx *bbolt.Tx) error {
 			if name, _ := tx.Cursor().First(); name != nil && !bytes.Equal(name, recordsBucket) {
-				return fmt.Errorf("%w: it has a bucket %q, so it is the file of something else", ErrDamaged, name)
+				return fmt.Errorf("%w: it has a bucket %.80q, so it is the file of something else", ErrDamaged, name)
 			}
 			if _, err := tx.CreateBucketIfNotExists(recordsBucket); err != nil {
 				return err
@@ -163,6 +163,9 @@ func (s *Store) open() error {
 	if errors.Is(err, errNoHead) && c.found == (head{}) && !s.options.ReadOnly {
 		h, err = head{}, found(db)
 	}
+	if err == nil {
+		err = hasRecords(db)
+	}
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
@@ -172,6 +175,19 @@ func (s *Store) open() error {
 		return nil
 	}
 	return removed(compacted(s.path))
+}
+
+// hasRecords tells whether there is a place for records: a bucket without any is
+// not visited when the file is checked.
+func hasRecords(db *bbolt.DB) error {
+	return guarded(func() error {
+		return db.View(func(tx *bbolt.Tx) error {
+			if tx.Bucket(recordsBucket) == nil {
+				return fmt.Errorf("%w: it has no bucket %q", ErrDamaged, recordsBucket)
+			}
+			return nil
+		})
+	})
 }
 
 // removed removes what a crash left of a compaction.

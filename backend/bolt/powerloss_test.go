@@ -209,6 +209,20 @@ func TestADiskThatDoesNotSyncIsCaught(t *testing.T) {
 	}
 }
 
+// The records of an empty store are in a bucket whose name only bbolt knows.
+func TestAFlippedBitInAnEmptyStore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	empty := look(t, openAt(t, path), path)
+	for i := range 8 * len("records") {
+		name := []byte("records")
+		name[i/8] ^= 1 << (i % 8)
+		image := bytes.ReplaceAll(empty.file, []byte("records"), name)
+		if got, err := reopen(t, filepath.Join(t.TempDir(), "image.db"), image, true); err == nil && got != "" || err != nil && !errors.Is(err, bolt.ErrDamaged) {
+			t.Errorf("bit %d: %q, %v", i, got, err)
+		}
+	}
+}
+
 // One bit of a file is another one: the store says so, or holds what it held,
 // or what it held before its last commit.
 func TestAFlippedBitIsAnErrorOrTheOldState(t *testing.T) {

@@ -73,11 +73,11 @@ func seal(key, stored []byte, revision uint64) sum {
 // unsealed returns what a stored record holds. The value is part of stored.
 func unsealed(key, stored []byte) (value []byte, revision uint64, s sum, err error) {
 	if len(stored) < sealLen {
-		return nil, 0, sum{}, fmt.Errorf("%w: record %q has %d bytes, fewer than %d", ErrDamaged, key, len(stored), sealLen)
+		return nil, 0, sum{}, fmt.Errorf("%w: record %.80q has %d bytes, fewer than %d", ErrDamaged, key, len(stored), sealLen)
 	}
 	s = readSum(stored)
 	if s != sumOf(key, []byte{0}, stored[sumLen:]) {
-		return nil, 0, sum{}, fmt.Errorf("%w: the checksum of record %q is another one", ErrDamaged, key)
+		return nil, 0, sum{}, fmt.Errorf("%w: the checksum of record %.80q is another one", ErrDamaged, key)
 	}
 	return stored[sealLen:], revisionOf(stored), s, nil
 }
@@ -143,13 +143,13 @@ func (c *census) visit(bucket, key, value []byte) (err error) {
 		return nil
 	case string(headBucket):
 		if string(key) != string(headKey) {
-			return fmt.Errorf("%w: it has a key %q beside its head", ErrDamaged, key)
+			return fmt.Errorf("%w: it has a key %.80q beside its head", ErrDamaged, key)
 		}
 		h, err := decodeHead(value)
 		c.head = &h
 		return err
 	}
-	return fmt.Errorf("%w: it has a bucket %q, so it is the file of something else", ErrDamaged, bucket)
+	return fmt.Errorf("%w: it has a bucket %.80q, so it is the file of something else", ErrDamaged, bucket)
 }
 
 // errNoHead tells that a file has no head.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"go.etcd.io/bbolt"
 )
 
 // craftedPage is a page of a tree that is made by hand: a branch if it has
@@ -217,5 +219,22 @@ func TestSurveyReturnsTheErrorsOfReaderAndVisitor(t *testing.T) {
 	stop := fmt.Errorf("stop: %w", os.ErrExist)
 	if err := survey(sparse(f.bytes), int64(len(f.bytes)), func(_, _, _ []byte) error { return stop }); err != stop {
 		t.Errorf("got %v, want the visitor's %v", err, stop)
+	}
+}
+
+func TestSurveyVisitsTheTransactionBeforeIfTheLastMetaPageIsTorn(t *testing.T) {
+	for _, page := range []int{1024, 4096, 65536} {
+		for commits := range 2 {
+			changes := []func(*bbolt.Tx) error{surveyPut("a", 200, 50), surveyPut("b", 3, 50)}
+			img := surveyMade(t, "torn", page, changes[:2-commits]...)
+			f := &surveyFile{surveyImage: img}
+			last, _ := f.current()
+			f.at(last)[surveyAtTxid+3]++
+			got, err := surveyedImage(f.bytes)
+			if err != nil || !slices.Equal(got, img.old) {
+				t.Fatalf("meta page %d of pages of %d bytes: %d records of %d, %v", last, page, len(got), len(img.old), err)
+			}
+			surveySafe(t, f.bytes, got)
+		}
 	}
 }

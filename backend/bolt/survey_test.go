@@ -275,3 +275,38 @@ func surveyedFile(t testing.TB, path string) ([]surveyRecord, error) {
 	}
 	return surveyed(f, info.Size())
 }
+
+// bbolt counts the pages of its list of free pages before it takes them, maybe
+// from that list, so that now and then it has one more than it needs.
+func TestSurveyPassesWhateverTheNumberOfFreePages(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	db := surveyOpen(t, path, 1024)
+	defer surveyClose(t, db)
+	long := 0
+	surveyCommit(t, db, surveyPut("a", 700, 300))
+	for i := range 700 {
+		surveyCommit(t, db, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("a")).Delete(fmt.Appendf(nil, "key-%07d", i)) })
+		if got, err := surveyedFile(t, path); err != nil || len(got) != 699-i {
+			t.Fatalf("after %d deletions: %d records, %v", i+1, len(got), err)
+		}
+		if surveyListIsLong(t, path) {
+			long++
+		}
+	}
+	if long == 0 {
+		t.Error("no list was longer than it needs to be, so nothing was proved")
+	}
+}
+
+// surveyListIsLong tells that a list of free pages has a page too many.
+func surveyListIsLong(t testing.TB, path string) bool {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &surveyFile{surveyImage: surveyImage{page: 1024, bytes: b}}
+	meta, _ := f.current()
+	list := f.get64(meta, surveyAtFreelist)
+	return int(f.get32(list, 12)) > (surveyHeaderLen+8*int(f.get16(list, 10)))/1024
+}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -49,6 +50,7 @@ type Cluster struct {
 	managedFields bool
 	recording     bool
 	log           []Write
+	kept          *keeping // nil where only memory holds the cluster
 }
 
 // NewCluster returns a cluster with two namespaces, default and kube-system.
@@ -130,9 +132,16 @@ func (c *Cluster) ManagedFields(on bool) {
 // Get returns the object that id names, or ErrNotFound. The object is the
 // caller's.
 func (c *Cluster) Get(id snapshot.ID) (*unstructured.Unstructured, error) {
+	return c.get(context.Background(), id)
+}
+
+func (c *Cluster) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
+	k := keyOf(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := keyOf(id)
+	if err := c.fresh(ctx); err != nil {
+		return nil, failed("get", k.String(), err)
+	}
 	o := c.objects[k]
 	if o == nil {
 		return nil, failed("get", k.String(), backend.ErrNotFound)
@@ -142,10 +151,12 @@ func (c *Cluster) Get(id snapshot.ID) (*unstructured.Unstructured, error) {
 
 // List returns the objects in a namespace, or with an empty namespace all
 // objects of the cluster, by namespace, group, kind and name. They are the
-// caller's.
+// caller's. After a write that failed in the store of [Fleet.Keep], and while
+// that cannot be read, they are as if the write had happened, here and in Len.
 func (c *Cluster) List(namespace string) []*unstructured.Unstructured {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	_ = c.fresh(context.Background())
 	var out []*unstructured.Unstructured
 	for _, k := range c.keys() {
 		if namespace == "" || k.namespace == namespace {
@@ -159,6 +170,7 @@ func (c *Cluster) List(namespace string) []*unstructured.Unstructured {
 func (c *Cluster) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	_ = c.fresh(context.Background())
 	return len(c.objects)
 }
 

@@ -30,21 +30,21 @@ func (c *conn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructu
 	if err := c.usable(ctx); err != nil {
 		return nil, failed("get", keyOf(id).String(), err)
 	}
-	return c.cluster.Get(id)
+	return c.cluster.get(ctx, id)
 }
 
 func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
 	if err := c.usable(ctx); err != nil {
 		return nil, failed("apply", c.cluster.name, err)
 	}
-	return c.cluster.apply(obj, o)
+	return c.cluster.apply(ctx, obj, o)
 }
 
 func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
 	if err := c.usable(ctx); err != nil {
 		return failed("delete", keyOf(id).String(), err)
 	}
-	return c.cluster.delete(id, o)
+	return c.cluster.delete(ctx, id, o)
 }
 
 func (c *conn) Close() error {

@@ -1,31 +1,46 @@
 package memory
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-func (c *Cluster) delete(id snapshot.ID, opts backend.DeleteOptions) error {
+func (c *Cluster) delete(ctx context.Context, id snapshot.ID, opts backend.DeleteOptions) error {
 	k := keyOf(id)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.fresh(ctx); err != nil {
+		return failed("delete", k.String(), err)
+	}
+	if err := c.giveUp(k, opts); err != nil {
+		return failed("delete", k.String(), err)
+	}
+	if err := c.save(ctx); err != nil {
+		return failed("delete", k.String(), err)
+	}
+	return nil
+}
+
+// giveUp removes an object or releases it.
+func (c *Cluster) giveUp(k key, opts backend.DeleteOptions) error {
 	o := c.objects[k]
 	if o == nil {
-		return failed("delete", k.String(), backend.ErrNotFound)
+		return backend.ErrNotFound
 	}
 	if err := c.check(o, opts.Precondition); err != nil {
-		return failed("delete", k.String(), err)
+		return err
 	}
 	if opts.Release {
 		c.release(k, o, opts)
 		return nil
 	}
 	if k.isNamespace() && (k.name == "default" || k.name == "kube-system") {
-		return failed("delete", k.String(), invalid("the namespace belongs to the cluster"))
+		return invalid("the namespace belongs to the cluster")
 	}
-	c.terminate(k, o)
+	c.terminate(k, o, c.seconds())
 	return nil
 }
 
@@ -73,11 +88,11 @@ func unmark(t tree, marks []string) tree {
 }
 
 // terminate begins the deletion of an object and, if nothing holds it, ends it.
-func (c *Cluster) terminate(k key, o *object) {
+func (c *Cluster) terminate(k key, o *object, at int64) {
 	if k.isNamespace() {
 		for _, inner := range c.keys() {
 			if inner.in(k) {
-				c.terminate(inner, c.objects[inner])
+				c.terminate(inner, c.objects[inner], at)
 			}
 		}
 	}
@@ -86,7 +101,7 @@ func (c *Cluster) terminate(k key, o *object) {
 		return
 	}
 	if !o.dying {
-		o.dying, o.deleted = true, c.seconds()
+		o.dying, o.deleted = true, at
 		c.commit(k, o, "delete", "")
 	}
 }

@@ -8,6 +8,9 @@
 // starts a goroutine, and the same calls in the same order have the same
 // result, down to uids and revisions.
 //
+// A fleet and a source can be kept in a store, and then survive their process:
+// see [Fleet.Keep] and [Source.Keep].
+//
 // All types may be used concurrently. Package backendtest proves that they do
 // what package backend asks for.
 package memory

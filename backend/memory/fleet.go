@@ -24,7 +24,8 @@ type Fleet struct {
 	mu      sync.Mutex
 	names   []string // ascending
 	members map[string]*member
-	made    map[string]int // how many clusters had the name
+	made    map[string]int      // how many clusters had the name
+	kept    map[string]struct{} // names of clusters that are kept, or were
 	watches map[chan struct{}]struct{}
 }
 
@@ -48,6 +49,7 @@ func NewFleet(clusters ...Member) *Fleet {
 		shared:  newNamespaces(),
 		members: make(map[string]*member, len(clusters)),
 		made:    map[string]int{},
+		kept:    map[string]struct{}{},
 		watches: map[chan struct{}]struct{}{},
 	}
 	for _, c := range clusters {

@@ -18,7 +18,8 @@ import (
 type Source struct {
 	mu      sync.Mutex
 	objects map[key]*unstructured.Unstructured
-	invalid error // what NewSource could not take
+	invalid error  // what NewSource could not take
+	kept    *shelf // nil where only memory holds the source
 }
 
 var _ snapshot.Source = (*Source)(nil)
@@ -35,23 +36,48 @@ func NewSource(objs ...*unstructured.Unstructured) *Source {
 }
 
 // Put adds a copy of obj, or replaces the object of that name. An object
-// without apiVersion, kind or name is ErrPermanent.
+// without apiVersion, kind or name is ErrPermanent. After Keep there may be
+// other errors.
 func (s *Source) Put(obj *unstructured.Unstructured) error {
 	k, err := identify(obj)
 	if err != nil {
 		return err
 	}
+	copied := &unstructured.Unstructured{Object: copyTree(obj.Object)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects[k] = &unstructured.Unstructured{Object: copyTree(obj.Object)}
+	if err := s.set(context.Background(), k, copied); err != nil {
+		return failed("put", k.String(), err)
+	}
 	return nil
 }
 
 // Delete removes the object that id names, in whatever version, if it exists.
-func (s *Source) Delete(id snapshot.ID) {
+// It has no error before Keep.
+func (s *Source) Delete(id snapshot.ID) error {
+	k := keyOf(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.objects, keyOf(id))
+	if err := s.set(context.Background(), k, nil); err != nil {
+		return failed("delete", k.String(), err)
+	}
+	return nil
+}
+
+// set puts an object, or with nil takes it away.
+func (s *Source) set(ctx context.Context, k key, obj *unstructured.Unstructured) error {
+	if err := s.fresh(ctx); err != nil {
+		return err
+	}
+	if err := s.save(ctx, k, obj); err != nil {
+		return err
+	}
+	if obj == nil {
+		delete(s.objects, k)
+	} else {
+		s.objects[k] = obj
+	}
+	return nil
 }
 
 // Objects yields the objects that match q as they were when it began. See
@@ -62,7 +88,12 @@ func (s *Source) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstr
 			yield(nil, failed("list", "objects", err))
 			return
 		}
-		for _, obj := range s.matching(q) {
+		objs, err := s.matching(ctx, q)
+		if err != nil {
+			yield(nil, failed("list", "objects", err))
+			return
+		}
+		for _, obj := range objs {
 			if !yield(obj, nil) {
 				return
 			}
@@ -70,9 +101,12 @@ func (s *Source) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstr
 	}
 }
 
-func (s *Source) matching(q snapshot.Query) []*unstructured.Unstructured {
+func (s *Source) matching(ctx context.Context, q snapshot.Query) ([]*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := s.fresh(ctx); err != nil {
+		return nil, err
+	}
 	var keys []key
 	for k, obj := range s.objects {
 		if matches(k, obj, q) {
@@ -84,7 +118,7 @@ func (s *Source) matching(q snapshot.Query) []*unstructured.Unstructured {
 	for i, k := range keys {
 		out[i] = s.objects[k]
 	}
-	return out
+	return out, nil
 }
 
 // matches tells whether an object is asked for; an empty Kind asks for all

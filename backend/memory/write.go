@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -58,18 +59,31 @@ func (c *Cluster) Update(obj *unstructured.Unstructured) error {
 	live := own(copyTree(obj.Object))
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	ctx := context.Background()
+	if err := c.fresh(ctx); err != nil {
+		return failed("update", k.String(), err)
+	}
+	if err := c.edit(k, live, want); err != nil {
+		return err
+	}
+	if err := c.save(ctx); err != nil {
+		return failed("update", k.String(), err)
+	}
+	return nil
+}
+
+// edit makes live the content of an object, as Editor.
+func (c *Cluster) edit(k key, live tree, want backend.Precondition) error {
 	o := c.objects[k]
 	if err := c.check(o, want); err != nil {
 		return failed("update", k.String(), err)
 	}
-	if o == nil {
+	switch {
+	case o == nil:
 		return c.create(k, live, "update", owner{Editor, live})
+	case !equalTrees(o.live, live):
+		c.replace(k, o, live, o.edited(live), "update", "")
 	}
-	if equalTrees(o.live, live) {
-		return nil
-	}
-	owners := o.edited(live)
-	c.replace(k, o, live, owners, "update", "")
 	return nil
 }
 
@@ -95,12 +109,18 @@ func (c *Cluster) SetStatus(id snapshot.ID, status map[string]any) error {
 	status = copyTree(status)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	k := keyOf(id)
+	k, ctx := keyOf(id), context.Background()
+	if err := c.fresh(ctx); err != nil {
+		return failed("status", k.String(), err)
+	}
 	o := c.objects[k]
 	if o == nil {
 		return failed("status", k.String(), backend.ErrNotFound)
 	}
 	c.setStatus(k, o, status)
+	if err := c.save(ctx); err != nil {
+		return failed("status", k.String(), err)
+	}
 	return nil
 }
 
@@ -115,10 +135,10 @@ func (c *Cluster) setStatus(k key, o *object, status tree) {
 // Delete removes the object that id names, as DeleteOptions without Release
 // and preconditions do.
 func (c *Cluster) Delete(id snapshot.ID) error {
-	return c.delete(id, backend.DeleteOptions{})
+	return c.delete(context.Background(), id, backend.DeleteOptions{})
 }
 
-func (c *Cluster) apply(obj *unstructured.Unstructured, opts backend.ApplyOptions) (*unstructured.Unstructured, error) {
+func (c *Cluster) apply(ctx context.Context, obj *unstructured.Unstructured, opts backend.ApplyOptions) (*unstructured.Unstructured, error) {
 	k, err := c.admit(obj, opts.Manager)
 	if err != nil {
 		return nil, err
@@ -126,6 +146,9 @@ func (c *Cluster) apply(obj *unstructured.Unstructured, opts backend.ApplyOption
 	by := owner{opts.Manager, own(obj.Object)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if err := c.fresh(ctx); err != nil {
+		return nil, failed("apply", k.String(), err)
+	}
 	o := c.objects[k]
 	if err := c.check(o, opts.Precondition); err != nil {
 		return nil, failed("apply", k.String(), err)
@@ -137,6 +160,9 @@ func (c *Cluster) apply(obj *unstructured.Unstructured, opts backend.ApplyOption
 		o = c.objects[k]
 	} else {
 		c.update(k, o, by)
+	}
+	if err := c.save(ctx); err != nil {
+		return nil, failed("apply", k.String(), err)
 	}
 	_, version := splitVersion(obj.GetAPIVersion())
 	return c.materialise(o, version), nil
@@ -315,6 +341,9 @@ func (c *Cluster) note(k key, o *object, op, manager string) {
 		apiVersion, _ := o.live["apiVersion"].(string)
 		_, version := splitVersion(apiVersion)
 		c.log = append(c.log, Write{op, k.id(version), manager, strconv.FormatUint(c.lastVersion, 10)})
+	}
+	if c.kept != nil {
+		c.kept.touched = append(c.kept.touched, touch{k, o})
 	}
 	c.announce(k)
 }
