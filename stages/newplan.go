@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -53,6 +54,7 @@ func NewPlan(s Strategy, t Target, clusters []placement.Cluster) (*Plan, error) 
 		return nil, err
 	}
 	b.resolve()
+	b.index()
 	return b.plan, b.plan.seal()
 }
 
@@ -74,8 +76,12 @@ type planner struct {
 	revisions planRevisions
 	stages    []*planStage
 	plan      *Plan
-	warnings  []string
-	errs      field.ErrorList
+	// positions has the position of every cluster, -1 of those left out.
+	positions []int32
+	// spare is for sorting.
+	spare    []planKeyed
+	warnings []string
+	errs     field.ErrorList
 }
 
 // Len returns the number of clusters, those to be removed included.
@@ -84,8 +90,13 @@ func (p *Plan) Len() int { return len(p.Clusters) }
 // Position returns the position of a cluster; false when the plan has none of
 // that name. The plan must be one from [NewPlan] or [DecodePlan].
 func (p *Plan) Position(name string) (int, bool) {
-	pos, ok := p.byName[name]
-	return pos, ok
+	i, ok := slices.BinarySearchFunc(p.byName, name, func(pos int32, name string) int {
+		return cmp.Compare(p.Clusters[pos].Name, name)
+	})
+	if !ok {
+		return 0, false
+	}
+	return int(p.byName[i]), true
 }
 
 // StageOf returns the stage, an index into p.Stages, and the group, an index
@@ -120,22 +131,40 @@ func (s *PlannedStage) end() int {
 	return last.First + last.Len
 }
 
-// index fills byName.
-func (p *Plan) index() {
-	p.byName = make(map[string]int, len(p.Clusters))
-	for i := range p.Clusters {
-		p.byName[p.Clusters[i].Name] = i
+// index fills the plan's byName. The clusters, and those to be removed at the
+// end of the plan, are in order of name already.
+func (b *planner) index() {
+	p, next := b.plan, len(b.plan.Clusters)-len(b.target.Remove)
+	p.byName = make([]int32, 0, len(p.Clusters))
+	for i, pos := range b.positions {
+		if pos < 0 {
+			continue
+		}
+		for ; next < len(p.Clusters) && p.Clusters[next].Name < b.clusters[i].Name; next++ {
+			p.byName = append(p.byName, int32(next))
+		}
+		p.byName = append(p.byName, pos)
+	}
+	for ; next < len(p.Clusters); next++ {
+		p.byName = append(p.byName, int32(next))
 	}
 }
 
-// seal makes the plan ready for use.
+// index fills byName.
+func (p *Plan) index() {
+	p.byName = make([]int32, len(p.Clusters))
+	for i, n := range planNameOrder(len(p.Clusters), func(i int) string { return p.Clusters[i].Name }) {
+		p.byName[i] = int32(n.at)
+	}
+}
+
+// seal gives the plan its digest.
 func (p *Plan) seal() error {
 	digest, err := p.sum()
 	if err != nil {
 		return fmt.Errorf("plan of placement %q: %w", p.Placement, err)
 	}
 	p.Digest = digest
-	p.index()
 	return nil
 }
 

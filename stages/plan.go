@@ -51,7 +51,8 @@ type Plan struct {
 	// Digest covers everything above but Warnings, in hex.
 	Digest string `json:"digest"`
 
-	byName map[string]int
+	// byName has the positions in the order of the clusters' names.
+	byName []int32
 }
 
 // PlannedStage is a stage with its numbers resolved.

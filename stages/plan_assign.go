@@ -23,20 +23,15 @@ type planStage struct {
 type planPart struct {
 	group   Group
 	sortKey string
-	entries []planEntry
+	// entries are by sort key, as indexes into planner.clusters, which are in
+	// order of name.
+	entries []planKeyed
 	// unsorted have a sort label that is no integer, without none.
 	unsorted, without []int
 }
 
-// planEntry is a cluster in a part.
-type planEntry struct {
-	// cluster is an index into planner.clusters, which are in order of name.
-	cluster int
-	last    bool
-	key     int64
-}
-
-func newPlanStage(st Stage) *planStage {
+// newPlanStage returns a stage with room for so many clusters.
+func newPlanStage(st Stage, room int) *planStage {
 	groups := st.Groups
 	if len(groups) == 0 {
 		groups = []Group{{Selector: &metav1.LabelSelector{}, MaxConcurrency: st.MaxConcurrency}}
@@ -44,7 +39,7 @@ func newPlanStage(st Stage) *planStage {
 	s := &planStage{stage: st, parts: make([]planPart, len(groups))}
 	selectors := make([]*metav1.LabelSelector, len(groups))
 	for i, g := range groups {
-		s.parts[i] = planPart{group: g, sortKey: cmp.Or(g.SortKey, st.SortKey)}
+		s.parts[i] = planPart{group: g, sortKey: cmp.Or(g.SortKey, st.SortKey), entries: make([]planKeyed, 0, room/len(groups))}
 		selectors[i] = g.Selector
 	}
 	s.groups = newPlanPickers(selectors)
@@ -56,8 +51,9 @@ func newPlanStage(st Stage) *planStage {
 func (b *planner) assign() {
 	s := &b.plan.Strategy
 	selectors := make([]*metav1.LabelSelector, len(s.Stages))
+	even := len(b.clusters) / len(s.Stages)
 	for i := range s.Stages {
-		b.stages = append(b.stages, newPlanStage(s.Stages[i]))
+		b.stages = append(b.stages, newPlanStage(s.Stages[i], even+even/8))
 		selectors[i] = s.Stages[i].Selector
 	}
 	pickers, found := newPlanPickers(selectors), planFindings{}
@@ -88,20 +84,25 @@ func (s *planStage) put(i int, labels map[string]string, found *planFindings) {
 
 // add puts a cluster into the part.
 func (p *planPart) add(cluster int, labels map[string]string) {
-	e := planEntry{cluster: cluster}
-	if p.sortKey != "" {
-		value, ok := labels[p.sortKey]
-		if !ok {
-			e.last = true
-			p.without = append(p.without, cluster)
-		} else if n, err := strconv.ParseInt(value, 10, 64); err != nil {
-			p.unsorted = append(p.unsorted, cluster)
-		} else {
-			e.key = n
-		}
+	if p.sortKey == "" {
+		p.entries = append(p.entries, planKeyed{at: cluster})
+		return
 	}
-	p.entries = append(p.entries, e)
+	value, ok := labels[p.sortKey]
+	if !ok {
+		p.without = append(p.without, cluster)
+		return
+	}
+	n, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		p.unsorted = append(p.unsorted, cluster)
+		return
+	}
+	p.entries = append(p.entries, planKeyed{planIntKey(n), cluster})
 }
+
+// planIntKey is n as a number without a sign that orders like n.
+func planIntKey(n int64) uint64 { return uint64(n) ^ 1<<63 }
 
 // planFinding is what is wrong with where clusters stand; names are the stages
 // or, in a stage, the groups that pick them all.
@@ -164,7 +165,7 @@ func (b *planner) leave(at *field.Path, unassigned []int) {
 	case UnassignedExclude:
 		b.warn("clusters that no stage selects are left out: %s", planSome(names))
 	case UnassignedFinalStage:
-		last := newPlanStage(Stage{Name: FinalStageName})
+		last := newPlanStage(Stage{Name: FinalStageName}, len(unassigned))
 		for _, i := range unassigned {
 			last.parts[0].add(i, nil)
 		}
@@ -205,17 +206,13 @@ func (b *planner) orderPart(st *planStage, part *planPart) {
 	if len(part.without) > 0 {
 		b.warn("clusters of %s without the label %s come last: %s", where, part.sortKey, planSome(b.names(part.without)))
 	}
-	slices.SortFunc(part.entries, planEntry.compare)
-}
-
-func (e planEntry) compare(o planEntry) int {
-	if e.last != o.last {
-		if e.last {
-			return 1
-		}
-		return -1
+	if len(b.spare) < len(part.entries) {
+		b.spare = make([]planKeyed, len(part.entries)+len(part.entries)/8)
 	}
-	return cmp.Or(cmp.Compare(e.key, o.key), cmp.Compare(e.cluster, o.cluster))
+	planSortKeyed(part.entries, b.spare)
+	for _, c := range part.without {
+		part.entries = append(part.entries, planKeyed{at: c})
+	}
 }
 
 func planWhere(stage, group string) string {

@@ -113,13 +113,11 @@ func planCheckGates(gates []PlannedGate) error {
 }
 
 func (p *Plan) checkNames() error {
-	seen := make(map[string]bool, len(p.Clusters))
-	for i := range p.Clusters {
-		name := p.Clusters[i].Name
-		if !planIsName(name) || seen[name] {
-			return fmt.Errorf("cluster %d: the name %q is not a DNS label or there twice", i, name)
+	for i, pos := range p.byName {
+		name := p.Clusters[pos].Name
+		if !planIsName(name) || i > 0 && p.Clusters[p.byName[i-1]].Name == name {
+			return fmt.Errorf("cluster %d: the name %q is not a DNS label or there twice", pos, name)
 		}
-		seen[name] = true
 	}
 	return nil
 }

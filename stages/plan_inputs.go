@@ -61,9 +61,9 @@ func (b *planner) checkTarget(at *field.Path) {
 
 // checkRevisions checks the revisions of the target and numbers them.
 func (b *planner) checkRevisions(at *field.Path) {
-	var without, bad, unknown []string
+	var without []string
 	own := 0
-	b.revisions = planRevisions{ids: map[string]int{}, of: make([]int, len(b.clusters))}
+	b.revisions = planRevisions{ids: map[string]int{}, of: make([]int32, len(b.clusters))}
 	for i := range b.clusters {
 		name := b.clusters[i].Name
 		digest, ok := b.target.Revision[name]
@@ -73,21 +73,29 @@ func (b *planner) checkRevisions(at *field.Path) {
 		} else if i == 0 || b.clusters[i-1].Name != name {
 			own++
 		}
-		b.revisions.of[i] = b.revisions.id(digest)
+		b.revisions.of[i] = int32(b.revisions.id(digest))
 	}
-	for name, digest := range b.target.Revision {
-		if !planIsID(digest) {
+	notID := func(digest string) bool { return !planIsID(digest) }
+	if own < len(b.target.Revision) || slices.ContainsFunc(b.revisions.digests, notID) {
+		b.failRevisions(at.Child("revision"))
+	}
+	b.checkDefault(at.Child("default"), without)
+}
+
+// failRevisions reports the revisions that are no digests, and those of
+// clusters that were not picked.
+func (b *planner) failRevisions(at *field.Path) {
+	var bad, unknown []string
+	for _, name := range planKeys(b.target.Revision) {
+		if !planIsID(b.target.Revision[name]) {
 			bad = append(bad, name)
 		}
-		if own < len(b.target.Revision) && !b.has(name) {
+		if !b.has(name) {
 			unknown = append(unknown, name)
 		}
 	}
-	slices.Sort(bad)
-	slices.Sort(unknown)
-	b.fail(at.Child("revision"), bad, "the revision of a cluster must be a digest: printable ASCII, 1 to 253 bytes")
-	b.fail(at.Child("revision"), unknown, "is not among the clusters")
-	b.checkDefault(at.Child("default"), without)
+	b.fail(at, bad, "the revision of a cluster must be a digest: printable ASCII, 1 to 253 bytes")
+	b.fail(at, unknown, "is not among the clusters")
 }
 
 // has tells whether a cluster was picked.

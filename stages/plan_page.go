@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -44,7 +45,25 @@ type planPage struct {
 // plan gives the same bytes. The plan must be one from [NewPlan] or
 // [DecodePlan]; what is returned for another one, DecodePlan refuses.
 func (p *Plan) Encode() (header []byte, pages [][]byte) {
-	w := planPager{}
+	n := p.eachPage(func(b []byte) { pages = append(pages, bytes.Clone(b)) })
+	header, err := p.encodeHeader(n)
+	if err != nil {
+		return nil, nil
+	}
+	return header, pages
+}
+
+func (p *Plan) encodeHeader(pages int) ([]byte, error) {
+	return json.Marshal(planHeader{
+		Format: planRecordFormat, Pages: pages,
+		Warnings: planWarningsSum(p.Warnings), Plan: p,
+	})
+}
+
+// eachPage calls do with every page, which is do's until it returns, and
+// returns how many there are.
+func (p *Plan) eachPage(do func([]byte)) int {
+	w := planPager{do: do}
 	for _, digest := range p.Revisions {
 		w.revision(digest)
 	}
@@ -52,67 +71,7 @@ func (p *Plan) Encode() (header []byte, pages [][]byte) {
 		w.cluster(&p.Clusters[i])
 	}
 	w.flush()
-	header, err := json.Marshal(planHeader{
-		Format: planRecordFormat, Pages: len(w.pages),
-		Warnings: planWarningsSum(p.Warnings), Plan: p,
-	})
-	if err != nil {
-		return nil, nil
-	}
-	return header, w.pages
-}
-
-// planPager collects rows into pages.
-type planPager struct {
-	pages     [][]byte
-	revisions []string
-	clusters  []string
-	bytes     int
-}
-
-// planRowBytes bounds what a row needs around its text, and the page around
-// its rows: ASCII grows by at most five bytes a character.
-const planRowBytes = 4
-
-func (w *planPager) revision(digest string) {
-	w.room(len(w.revisions), digest)
-	w.revisions = append(w.revisions, digest)
-}
-
-func (w *planPager) cluster(c *PlannedCluster) {
-	row := c.Name + " " + strconv.Itoa(c.Revision) + " " + c.UID
-	w.room(len(w.clusters), row)
-	w.clusters = append(w.clusters, row)
-}
-
-// room begins a new page when a row does not fit into the current one.
-func (w *planPager) room(rows int, row string) {
-	n := len(row) + planRowBytes + 5*planEscapes(row)
-	if rows == planPageRows || w.bytes+n > planPageBytes-256 {
-		w.flush()
-	}
-	w.bytes += n
-}
-
-// planEscapes counts the characters that JSON writes longer.
-func planEscapes(s string) (n int) {
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"', c == '\\', c == '<', c == '>', c == '&', c < ' ', c > '~':
-			n++
-		}
-	}
-	return n
-}
-
-func (w *planPager) flush() {
-	if len(w.revisions)+len(w.clusters) == 0 {
-		return
-	}
-	// Strings and numbers always marshal.
-	b, _ := json.Marshal(planPage{planRecordFormat, len(w.pages), w.revisions, w.clusters})
-	w.pages = append(w.pages, b)
-	w.revisions, w.clusters, w.bytes = nil, nil, 0
+	return w.pages
 }
 
 func planWarningsSum(warnings []string) string {
@@ -137,6 +96,7 @@ func DecodePlan(header []byte, pages [][]byte) (*Plan, error) {
 			return nil, err
 		}
 	}
+	p.index()
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("stored plan %q: %w", p.Digest, err)
 	}
@@ -146,7 +106,6 @@ func DecodePlan(header []byte, pages [][]byte) (*Plan, error) {
 	if err := p.compare(header, pages); err != nil {
 		return nil, fmt.Errorf("stored plan %s: %w", p.Digest, err)
 	}
-	p.index()
 	return p, nil
 }
 
@@ -169,14 +128,17 @@ func planDecodeHeader(header []byte, pages int) (*Plan, error) {
 
 func (p *Plan) decodePage(i int, b []byte) error {
 	record := "plan page " + strconv.Itoa(i)
-	var page planPage
-	if err := planDecodeRecord(record, b, &page); err != nil {
-		return err
+	page, ok := planScanPage(i, string(b))
+	if !ok {
+		if err := planDecodeRecord(record, b, &page); err != nil {
+			return err
+		}
 	}
 	if page.Page != i {
 		return fmt.Errorf("%s: is page %d", record, page.Page)
 	}
 	p.Revisions = append(p.Revisions, page.Revisions...)
+	p.Clusters = slices.Grow(p.Clusters, len(page.Clusters))
 	for j, row := range page.Clusters {
 		c, err := planDecodeCluster(row)
 		if err != nil {
@@ -221,17 +183,21 @@ func planDecodeRecord(record string, b []byte, into any) error {
 
 // compare encodes the plan again: JSON has several spellings of the same.
 func (p *Plan) compare(header []byte, pages [][]byte) error {
-	h, ps := p.Encode()
-	if !bytes.Equal(header, h) {
-		return errors.New("the header is not as it was written")
-	}
-	for i := range ps {
-		if i >= len(pages) || !bytes.Equal(pages[i], ps[i]) {
-			return fmt.Errorf("page %d is not as it was written", i)
+	n, first := 0, -1
+	n = p.eachPage(func(b []byte) {
+		if first < 0 && (n >= len(pages) || !bytes.Equal(pages[n], b)) {
+			first = n
 		}
-	}
-	if len(ps) != len(pages) {
-		return fmt.Errorf("has %d pages instead of %d", len(pages), len(ps))
+		n++
+	})
+	h, err := p.encodeHeader(n)
+	switch {
+	case err != nil || !bytes.Equal(header, h):
+		return errors.New("the header is not as it was written")
+	case first >= 0:
+		return fmt.Errorf("page %d is not as it was written", first)
+	case n != len(pages):
+		return fmt.Errorf("has %d pages instead of %d", len(pages), n)
 	}
 	return nil
 }

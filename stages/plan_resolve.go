@@ -12,6 +12,7 @@ import (
 // plan.
 func (b *planner) resolve() {
 	b.plan.Clusters = make([]PlannedCluster, 0, len(b.clusters)+len(b.target.Remove))
+	b.positions = slices.Repeat([]int32{-1}, len(b.clusters))
 	for _, st := range b.stages {
 		b.resolveStage(st)
 	}
@@ -51,8 +52,9 @@ func (b *planner) resolveStage(st *planStage) {
 // place appends the clusters of a part to the plan.
 func (b *planner) place(part *planPart) {
 	for _, e := range part.entries {
-		c := &b.clusters[e.cluster]
-		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: b.revisions.of[e.cluster]})
+		c := &b.clusters[e.at]
+		b.positions[e.at] = int32(len(b.plan.Clusters))
+		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: int(b.revisions.of[e.at])})
 	}
 }
 
@@ -146,7 +148,7 @@ type planRevisions struct {
 	ids     map[string]int
 	digests []string
 	// of has the number of every cluster's digest.
-	of []int
+	of []int32
 }
 
 func (r *planRevisions) id(digest string) int {

@@ -18,7 +18,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 	s.backup.Lock() // bbolt reads by the one position that its file has
 	defer s.backup.Unlock()
 	to := &cancelled{ctx: ctx, w: w}
-	err = guarded(func() error {
+	err = s.giveUp(guarded(func() error {
 		tx, err := s.synced(ctx)
 		if err != nil {
 			return err
@@ -26,7 +26,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 		defer func() { _ = tx.Rollback() }() // it only reads
 		n, err = tx.WriteTo(to)
 		return err
-	})
+	}))
 	if err != nil {
 		return n, failed("backup", s.path, cmp.Or(to.err, err))
 	}

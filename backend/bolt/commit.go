@@ -81,7 +81,7 @@ func (s *Store) job(f func() error) error {
 	if err := s.broken(); err != nil {
 		return err
 	}
-	return f()
+	return s.giveUp(guarded(f))
 }
 
 func (s *Store) broken() error {
@@ -116,6 +116,9 @@ func (s *Store) write(batch []*request) error {
 		t.tx = tx
 		return t.fill(batch)
 	})
+	if errors.Is(err, errGaveUp) {
+		return s.giveUp(err)
+	}
 	if err != nil || len(t.changes) == 0 {
 		t.rollback()
 		return err
@@ -125,7 +128,6 @@ func (s *Store) write(batch []*request) error {
 		s.slow()
 	}
 	if err := guarded(t.tx.Commit); err != nil {
-		t.rollback() // where it is not: bbolt gave up in the middle
 		return s.recover(err)
 	}
 	s.count(t)
@@ -268,6 +270,6 @@ func valid(w *backend.Write) error {
 // rollback ends a transaction that is not committed.
 func (t *transaction) rollback() {
 	if t.tx != nil {
-		_ = guarded(t.tx.Rollback) // at most it says that there is nothing to roll back
+		_ = guarded(t.tx.Rollback) // it wrote nothing
 	}
 }

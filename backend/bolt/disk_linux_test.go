@@ -105,6 +105,44 @@ func TestAfterASyncThatFailedTheStoreAnswersNothingUntilItIsOpenedAgain(t *testi
 	}
 }
 
+// Somebody empties the file of a store that has it open.
+func TestAFileThatIsTruncatedWhileItIsOpenIsAnErrorAndNoPanic(t *testing.T) {
+	for name, use := range map[string]func(s *bolt.Store) error{
+		"get": func(s *bolt.Store) error { _, err := s.Get(t.Context(), "key-000"); return err },
+		"put": func(s *bolt.Store) error { _, err := s.Put(t.Context(), "new", nil, ""); return err },
+		"list": func(s *bolt.Store) error {
+			for _, err := range s.List(t.Context(), "") {
+				return err
+			}
+			return nil
+		},
+		"backup":  func(s *bolt.Store) error { _, err := s.Backup(t.Context(), new(bytes.Buffer)); return err },
+		"compact": func(s *bolt.Store) error { return s.Compact(t.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "state.db")
+			s, err := bolt.Open(path, bolt.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 200 {
+				put(t, s, fmt.Sprintf("key-%03d", i), "value")
+			}
+			if err := os.Truncate(path, 0); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if err := use(s); !errors.Is(err, bolt.ErrBroken) || !errors.Is(err, bolt.ErrDamaged) {
+					t.Errorf("got %v, want that the store is broken by damage", err)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // A commit that a slow disk holds up keeps nobody from reading, and nobody
 // waiting beyond their context; what it writes is not seen before it is done.
 func TestASlowDiskHoldsUpNobodyButWriters(t *testing.T) {

@@ -37,13 +37,17 @@ func failed(op, object string, err error) error {
 	return &backend.Error{Op: op, Object: object, Err: err}
 }
 
+// errGaveUp tells that bbolt panicked, or met a fault in the mapped file, as
+// when somebody else truncates it. It may hold locks of its own then.
+var errGaveUp = fmt.Errorf("%w: bbolt gave up", ErrDamaged)
+
 // guarded calls f and makes an error of a panic, also of one by a fault in the
 // mapped file.
 func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: bbolt gave up: %.200s", ErrDamaged, fmt.Sprint(p))
+			err = fmt.Errorf("%w: %.200s", errGaveUp, fmt.Sprint(p))
 		}
 	}()
 	return f()

@@ -250,19 +250,23 @@ func openChecked(name string, flag int, mode os.FileMode, o Options, check func(
 	return f, nil
 }
 
-// Close waits for the writes that were begun and gives the file free. Calls
-// after it, and those that wait in line, fail with [ErrClosed]. Closing again
-// does nothing.
+// Close waits for the writes that were begun and gives the file free, unless
+// that was damaged while it was open: then it may stay locked until the process
+// ends. Calls after it, and those that wait in line, fail with [ErrClosed].
+// Closing again does nothing.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		close(s.closing)
 		<-s.done
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		gaveUp := errors.Is(s.failed, errGaveUp)
 		s.failed = ErrClosed
-		if s.db != nil {
-			s.closed = guarded(s.db.Close)
+		if gaveUp {
+			go func() { _ = guarded(s.db.Close) }() // it may wait for ever
+			return
 		}
+		s.closed = guarded(s.db.Close)
 		s.old.Wait()
 	})
 	if s.closed != nil {

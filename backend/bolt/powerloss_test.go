@@ -14,8 +14,17 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 )
 
-// soaking tells that tests take their time.
-func soaking() bool { return os.Getenv("SLIPWAY_SOAK") != "" }
+// trials is how many times a test tries something: n, a tenth of it under the
+// race detector, and 100 times as often in a soak.
+func trials(n int) int {
+	switch {
+	case os.Getenv("SLIPWAY_SOAK") != "":
+		return 100 * n
+	case raceDetector:
+		return n / 10
+	}
+	return n
+}
 
 // moment is a file as it is between two commits, and what the store holds then.
 type moment struct {
@@ -161,10 +170,7 @@ func reopen(t *testing.T, path string, image []byte, write bool) (string, error)
 }
 
 func TestWhatWasAcknowledgedSurvivesTheLossOfPower(t *testing.T) {
-	images := 1_000
-	if soaking() {
-		images = 100_000
-	}
+	images := trials(1_000)
 	rng := rand.New(rand.NewPCG(1, 1))
 	path := filepath.Join(t.TempDir(), "image.db")
 	var moments []moment
@@ -226,10 +232,7 @@ func TestAFlippedBitInAnEmptyStore(t *testing.T) {
 // One bit of a file is another one: the store says so, or holds what it held,
 // or what it held before its last commit.
 func TestAFlippedBitIsAnErrorOrTheOldState(t *testing.T) {
-	flips := 10_000
-	if soaking() {
-		flips = 200_000
-	}
+	flips := trials(10_000)
 	rng := rand.New(rand.NewPCG(3, 1))
 	moments := history(t, rng, 25)
 	old, now := moments[len(moments)-2], moments[len(moments)-1]

@@ -2,6 +2,8 @@ package bolt
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"sync"
 	"sync/atomic"
@@ -67,14 +69,27 @@ func (s *Store) Stats() Stats {
 // are there, all others as they are in the bucket. join, where not nil, is
 // called at the moment whose records they are.
 func (s *Store) view(join func(), f func(b *bbolt.Bucket, before past) error) error {
-	return guarded(func() error {
+	return s.giveUp(guarded(func() error {
 		tx, before, err := s.begin(join)
 		if err != nil {
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // it only reads
 		return f(tx.Bucket(recordsBucket), before)
-	})
+	}))
+}
+
+// giveUp has the store answer nothing any more once bbolt gave up.
+func (s *Store) giveUp(err error) error {
+	if !errors.Is(err, errGaveUp) {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.failed = fmt.Errorf("%w: %w", ErrBroken, err)
+	}
+	return s.failed
 }
 
 func (s *Store) begin(join func()) (*bbolt.Tx, past, error) {

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+var update = flag.Bool("update", false, "rewrite the files of expected output in testdata")
+
+// hushed is what only -reveal may show.
+const hushed = "aHVzaA=="
+
+func secret(value string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "key", "namespace": "shop"},
+		"data": map[string]any{"key": hushed, "v": value},
+	}}
+}
+
+// world is what a store is about.
+type world struct {
+	t      *testing.T
+	store  *memory.Store
+	source *memory.Source
+	engine *fleet.Engine
+	// uids are those of the runs by their names.
+	uids map[string]string
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, store: memory.NewStore(), uids: map[string]string{}}
+	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
+	w.source = memory.NewSource(namespace, secret("b25l"))
+	clusters := memory.NewFleet()
+	for _, c := range []struct{ name, tier string }{{"eu-1", "canary"}, {"eu-2", "prod"}, {"us-1", "prod"}} {
+		clusters.Add(placement.Cluster{Name: c.name, Labels: map[string]string{"tier": c.tier}})
+	}
+	var err error
+	w.engine, err = fleet.New(fleet.Config{Store: w.store, Inventory: clusters, Dialer: clusters, Source: w.source, Name: "one"})
+	w.must(err)
+	w.must(w.engine.PutPlacement(t.Context(), fleet.Placement{
+		Name:      "shop",
+		Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}},
+		Overrides: []placement.Override{hush()},
+	}))
+	return w
+}
+
+// hush is an override that carries what is in a Secret.
+func hush() placement.Override {
+	return placement.Override{
+		Name: "hush", Namespace: "shop", Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "Secret", Name: "key"}},
+		Rules: []placement.Rule{{
+			ClusterSelector: &placement.ClusterSelector{},
+			Patches:         []placement.Patch{{Op: placement.OpAdd, Path: "/data/more", Value: []byte(`"` + hushed + `"`)}},
+		}},
+	}
+}
+
+func strategy() stages.Strategy {
+	tier := func(name string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"tier": name}}
+	}
+	policy := &approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}}, ForbidStarter: true}
+	return stages.Strategy{Name: "slow", Stages: []stages.Stage{
+		{Name: "canary", Selector: tier("canary"), After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}, {Type: stages.Approval, Approval: policy}}},
+		{Name: "prod", Selector: tier("prod")},
+	}}
+}
+
+// create creates a run of what the source holds now.
+func (w *world) create(name string) {
+	w.t.Helper()
+	s, err := w.engine.CreateRun(w.t.Context(), fleet.RunSpec{Name: name, Placement: "shop", Strategy: strategy(), Starter: approval.Identity{Name: "bob"}})
+	w.must(err)
+	w.uids[name] = s.Run.UID
+}
+
+// play makes a run that is completed, one that waits for an approval, driven by
+// an engine, and one that waits for that.
+func (w *world) play() {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	defer cancel()
+	w.create("shop-1")
+	go func() { _ = w.engine.Run(ctx) }()
+	time.Sleep(2 * time.Minute)
+	ann := approval.Identity{Name: "ann", Groups: []string{"sre"}}
+	w.must(w.engine.Decide(ctx, "shop-1", fleet.Answer{Request: "shop-1-canary", Verdict: approval.Approve, By: ann, Comment: "metrics are fine"}))
+	time.Sleep(time.Minute)
+	w.must(w.source.Put(secret("dHdv")))
+	w.create("shop-2")
+	time.Sleep(90 * time.Second)
+	w.create("shop-3")
+	time.Sleep(time.Second)
+}
+
+// played returns the records of a store in which something has happened, and
+// the uids of its runs by their names.
+func played(t *testing.T) (records []backend.Record, uids map[string]string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w.play()
+		for rec, err := range w.store.List(ctx, "") {
+			w.must(err)
+			records = append(records, rec)
+		}
+		uids = w.uids
+	})
+	return records, uids
+}
+
+// write makes a file of records in the working directory, which is a new one.
+func write(t *testing.T, records []backend.Record) {
+	t.Helper()
+	s, err := bolt.Open("state.db", bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var writes []backend.Write
+	for _, rec := range records {
+		writes = append(writes, backend.Write{Key: rec.Key, Value: rec.Value})
+	}
+	if _, err := s.WriteAll(t.Context(), writes); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// result is what a call of the program did.
+type result struct {
+	code     int
+	out, err string
+}
+
+// inspect calls the program, and sees to it that the file stays as it is.
+func inspect(t *testing.T, args ...string) result {
+	t.Helper()
+	before := seen(t)
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), args, &out, &errOut)
+	if after := seen(t); after != before {
+		t.Errorf("inspect %s wrote to the file", strings.Join(args, " "))
+	}
+	return result{code, out.String(), errOut.String()}
+}
+
+// fileState is all of the file that could change.
+type fileState struct {
+	content string
+	changed time.Time
+	mode    os.FileMode
+}
+
+func seen(t *testing.T) fileState {
+	t.Helper()
+	b, err := os.ReadFile("state.db")
+	if err != nil {
+		return fileState{content: err.Error()}
+	}
+	info, err := os.Stat("state.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fileState{string(b), info.ModTime(), info.Mode()}
+}
+
+func (r result) want(t *testing.T, code int, stderr string) {
+	t.Helper()
+	if r.code != code || !strings.Contains(r.err, stderr) || stderr == "" && r.err != "" {
+		t.Errorf("exit code %d, stderr %q; want %d and %q", r.code, r.err, code, stderr)
+	}
+}
+
+// golden compares text with a file in testdata.
+func golden(t *testing.T, dir, name, got string) {
+	t.Helper()
+	path := filepath.Join(dir, "testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got), -update rewrites it:\n%s", name, diff)
+	}
+}
+
+var (
+	unique   = regexp.MustCompile(`\b[a-z2-7]{26}\b`)
+	sizes    = regexp.MustCompile(`(?m)^size .* with|"fileBytes":\d+`)
+	sum      = regexp.MustCompile(`("sum": ?)"[0-9a-f]{8}"`)
+	revision = regexp.MustCompile(`"revision":"\d+"|(?m)^revision .*`)
+)
+
+// steady replaces what differs from one test to the next by something as long,
+// and sizes of the file, which depend on the system.
+func steady(text string, uids map[string]string) string {
+	for name, uid := range uids {
+		text = strings.ReplaceAll(text, uid, (strings.ToUpper("uid-of-"+name) + strings.Repeat("-", 26))[:26])
+	}
+	text = unique.ReplaceAllString(text, strings.Repeat("X", 26))
+	text = sum.ReplaceAllString(text, `$1"SUM"`)
+	text = revision.ReplaceAllString(text, "REVISION")
+	return sizes.ReplaceAllString(text, "SIZE")
+}
+
+// sorted sorts the lines of a text whose order depends on what is random.
+func sorted(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
