@@ -48,6 +48,12 @@ type Policy struct {
 	// for ever. An expired request is asked again as the next attempt, without
 	// the approvals it had gathered.
 	Expires time.Duration `json:"expires,omitempty"`
+	// RequireBinding refuses the answers of people who do not say which request
+	// they were shown, by its Binding. Without it an answer by name is about
+	// whatever has that name when it arrives, which may be a request of another
+	// attempt, or of a run of the same name made again. It is for those who take
+	// answers in; an Authority is always shown the request.
+	RequireBinding bool `json:"requireBinding,omitempty"`
 }
 
 // When says on which side of a stage a gate stands.

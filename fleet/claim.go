@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -69,10 +68,10 @@ func (r *runner) claim(ctx context.Context) {
 	for {
 		names, next := r.ready(time.Now())
 		for _, name := range names {
-			if err := r.take(ctx, name); err != nil && ctx.Err() == nil {
-				r.e.log.Warn("a run was not taken", "run", name, "error", err)
-				r.lookLater(name, time.Now(), err)
-			}
+			r.tryTake(ctx, name, false)
+		}
+		for name, ok := r.oldest(); ok && ctx.Err() == nil; name, ok = r.oldest() {
+			r.tryTake(ctx, name, true)
 		}
 		timer := time.NewTimer(next)
 		select {
@@ -83,6 +82,15 @@ func (r *runner) claim(ctx context.Context) {
 		case <-timer.C:
 		}
 		timer.Stop()
+	}
+}
+
+// tryTake takes a run, and sees to it that one which was not taken because of an
+// error is looked at again.
+func (r *runner) tryTake(ctx context.Context, name string, place bool) {
+	if err := r.take(ctx, name, place); err != nil && ctx.Err() == nil {
+		r.e.log.Warn("a run was not taken", "run", name, "error", err)
+		r.lookLater(name, time.Now(), err)
 	}
 }
 
@@ -102,38 +110,77 @@ func (r *runner) ready(now time.Time) (names []string, next time.Duration) {
 	return names, next
 }
 
-// take drives a run, if it needs driving and its lease is free.
-func (r *runner) take(ctx context.Context, name string) error {
+// take drives a run, if it needs driving and its lease is free. One that needs
+// a place, and for which there may be none, joins those that wait.
+func (r *runner) take(ctx context.Context, name string, place bool) error {
 	rec, rev, err := r.e.runAt(ctx, name)
 	if isNotFound(err) {
-		r.forgive(name)
+		r.forget(name)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	if r.driven(name) {
+	free, err := r.free(ctx, rec, rev)
+	if err != nil || !free {
+		return err
+	}
+	if r.limited(rec) && !place {
+		r.line(rec)
 		return nil
+	}
+	return r.start(ctx, rec, rev)
+}
+
+// free tells whether a run can be driven and has to be. If not, it says when
+// the run is looked at again.
+func (r *runner) free(ctx context.Context, rec *runRecord, rev backend.Revision) (bool, error) {
+	name := rec.Run.Name
+	if r.driven(name) {
+		return false, nil
 	}
 	if until, ok := r.resting(rec); ok {
 		r.look(name, until)
-		return nil
+		return false, nil
 	}
 	if !r.e.needsDriver(ctx, rec) {
-		r.forgive(name)
-		return nil
+		r.forget(name)
+		return false, nil
 	}
-	if rec.Lease.Holder != r.e.cfg.Name && !rec.Lease.freeAt(time.Now(), r.e.cfg.Skew) {
-		r.look(name, rec.Lease.Until.Time().Add(r.e.cfg.Skew+time.Millisecond))
-		return nil
+	if until := r.heldUntil(rec, rev); time.Now().Before(until) {
+		r.look(name, until)
+		return false, nil
 	}
+	idle, err := r.idle(ctx, rec)
+	if idle && err == nil {
+		r.watchIdle(rec)
+	}
+	return !idle, err
+}
+
+// heldUntil is when the lease of a run may be taken.
+func (r *runner) heldUntil(rec *runRecord, rev backend.Revision) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := r.sawLocked(rec.Run.Name, rev)
+	if rec.Lease.Holder == r.e.cfg.Name {
+		return time.Time{}
+	}
+	return seen.until(rec.Lease, r.e.cfg.Lease, r.e.cfg.Skew)
+}
+
+// start takes the lease of a run and drives it.
+func (r *runner) start(ctx context.Context, rec *runRecord, rev backend.Revision) error {
 	plan, err := r.e.readPlan(ctx, rec.Run.Plan)
+	if err == nil {
+		err = checkRecord(plan, &rec.Run)
+	}
 	if err != nil {
 		return err
 	}
 	rev, err = r.e.acquire(ctx, rec, rev)
 	if errors.Is(err, backend.ErrConflict) {
-		r.look(name, time.Now().Add(time.Millisecond))
+		r.look(rec.Run.Name, time.Now().Add(time.Millisecond))
 		return nil
 	}
 	if err != nil {
@@ -164,43 +211,61 @@ func (e *Engine) needsDriver(ctx context.Context, rec *runRecord) bool {
 // heard deletes the commands that a run has taken in already, and returns the
 // others. One that cannot be deleted does no harm.
 func (e *Engine) heard(ctx context.Context, r *stages.Run, taken []takenCommand) []takenCommand {
-	return slices.DeleteFunc(taken, func(t takenCommand) bool {
-		seen := t.id == "" || slices.Contains(r.Seen, t.id)
-		if seen {
-			_ = e.store.Delete(ctx, t.Key, t.Revision)
+	var old []backend.Write
+	rest := slices.DeleteFunc(taken, func(t takenCommand) bool {
+		if hasHeard(r, t.id) {
+			old = append(old, deletion(t.Key, t.Revision))
 		}
-		return seen
+		return hasHeard(r, t.id)
 	})
+	discard(ctx, e.store, old)
+	return rest
 }
 
-// acquire takes the lease of a run under a new epoch. The epoch is the
-// placement's, so that it is higher than that of every run and every engine
-// that wrote to a cluster for this placement before.
+// hasHeard tells whether a run has taken in the command of an ID. A command that
+// cannot be read has none, and there is nothing to take in.
+func hasHeard(r *stages.Run, id string) bool { return id == "" || slices.Contains(r.Seen, id) }
+
+// acquire takes the lease of a run under a new epoch.
 func (e *Engine) acquire(ctx context.Context, rec *runRecord, rev backend.Revision) (backend.Revision, error) {
-	p, err := e.updatePlacement(ctx, rec.Run.Placement, func(p *placementRecord) ([]stages.Event, error) {
-		p.Epoch++
-		return nil, nil
-	})
-	if err != nil {
-		return "", err
+	for {
+		next := *rec
+		c, err := e.takeover(ctx, &next, rev)
+		if err != nil {
+			return "", err
+		}
+		got, err := c.write(ctx, e.store)
+		if errors.Is(err, backend.ErrConflict) {
+			if len(c.revisions) == 0 {
+				continue // it was the placement that changed meanwhile
+			}
+			c.abandon(ctx, e.store)
+		}
+		*rec = next
+		return got, err
 	}
+}
+
+// takeover gives a run's record a new lease and returns the commit of it. The
+// epoch is the placement's, so that it is higher than that of every run and every
+// engine that wrote to a cluster for this placement before: the placement's
+// record is written first.
+func (e *Engine) takeover(ctx context.Context, rec *runRecord, rev backend.Revision) (*commit, error) {
+	p, prev, err := e.placementAt(ctx, rec.Run.Placement)
+	if err != nil {
+		return nil, err
+	}
+	p.Epoch++
 	rec.Lease = lease{Holder: e.cfg.Name, Epoch: p.Epoch, Until: stages.At(time.Now()).Add(e.cfg.Lease)}
 	rec.Seq++
 	taken := stages.Event{
 		Time: e.now(), Type: stages.RunTaken, Placement: rec.Run.Placement, Run: rec.Run.Name,
 		By: e.cfg.Name, Epoch: p.Epoch,
 	}
-	j := journal{store: e.store, stream: rec.Run.UID}
-	if rec.Journal, err = j.append(ctx, rec.Journal, []stages.Event{taken}); isNotFound(err) {
-		return "", fmt.Errorf("run %s was saved meanwhile: %w", rec.Run.Name, backend.ErrConflict)
-	}
-	if err != nil {
-		return "", err
-	}
-	if rev, err = e.store.Put(ctx, runKey(rec.Run.Name), encodeRecord(rec), rev); err == nil {
-		j.commit(ctx, rec.Journal)
-	}
-	return rev, err
+	c := &commit{pages: []backend.Write{{Key: placementKey(rec.Run.Placement), Value: encodeRecord(p), Prev: prev}}}
+	rec.Journal = rec.Journal.append(c, rec.Run.UID, []stages.Event{taken})
+	c.record = backend.Write{Key: runKey(rec.Run.Name), Value: encodeRecord(rec), Prev: rev}
+	return c, nil
 }
 
 // drive starts the driver of a run whose lease was taken.
@@ -210,8 +275,9 @@ func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision
 		return err
 	}
 	d := newDriver(r.e, rec, rev, plan)
-	d.coOwnership = p.Placement.AllowCoOwnership
+	d.coOwnership, d.place = p.Placement.AllowCoOwnership, r.limited(rec)
 	r.mu.Lock()
+	r.forgetPlaceLocked(d.name)
 	r.drivers[d.name] = d
 	if r.fleet != nil {
 		d.tellFleet(r.fleet)
@@ -225,15 +291,16 @@ func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision
 func (r *runner) mind(ctx context.Context, d *driver) {
 	began, ended := time.Now(), d.rec.Run.IsEnded()
 	err := d.run(ctx)
-	r.mu.Lock()
-	delete(r.drivers, d.name)
-	r.mu.Unlock()
+	r.leave(d, errors.Is(err, errRetake))
 	switch {
 	case ctx.Err() != nil:
 		d.giveBack(context.WithoutCancel(ctx))
 	case err == nil && ended:
 		// It was only asked something: if it still is, not again at once.
 		r.restUntil(d, r.lookLater(d.name, began, nil))
+	case errors.Is(err, errIdle):
+		d.giveBack(context.WithoutCancel(ctx))
+		r.look(d.name, time.Now())
 	case err == nil, errors.Is(err, errRetake):
 		r.forgive(d.name)
 		r.look(d.name, time.Now())

@@ -1,11 +1,14 @@
 package fleet
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -24,8 +27,9 @@ type commandRecord struct {
 // Command asks something of a run. It returns once the command is stored; the
 // engine that drives the run carries it out, or refuses it with a
 // CommandRefused event. A command with the ID of one that was given before
-// changes nothing; an empty ID is replaced by a new one, another one is a DNS
-// subdomain. At is overwritten.
+// changes nothing, and is an error matching backend.ErrConflict where that one
+// is still stored and asks for something else. An empty ID is replaced by a new
+// one; another one is a DNS subdomain. At is overwritten.
 //
 // A decision is given with [Engine.Decide], not here.
 //
@@ -82,10 +86,12 @@ type Answer struct {
 	By      approval.Identity
 	Comment string
 	// Binding, where not zero, is what the answer was given for; it is refused
-	// if the request is about anything else by now.
+	// if the request is about anything else by now. A policy may require it.
 	Binding approval.Binding
 	// ID makes the answer idempotent; empty for a new one. It is a DNS
-	// subdomain, like that of a command.
+	// subdomain, like that of a command. An answer whose ID was given to another
+	// one before, or to one that was carried out and does not count now, is an
+	// error matching backend.ErrConflict.
 	ID string
 }
 
@@ -107,14 +113,47 @@ func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
 	if i < 0 {
 		return &NotFoundError{Kind: "request", Name: a.Request, Hint: openRequests(run, open)}
 	}
-	if a.Binding == (approval.Binding{}) {
-		a.Binding = open[i].Binding
+	if a.ID != "" && slices.Contains(s.Run.Seen, a.ID) {
+		return a.repeated(&open[i])
 	}
-	d := approval.Decision{Verdict: a.Verdict, By: a.By, At: e.now(), Comment: a.Comment, Binding: a.Binding}
-	if _, _, err := approval.Evaluate(open[i], d, e.now()); err != nil {
+	d, err := a.decision(&open[i], later(e.now(), s.Run.Now.Time()))
+	if err != nil {
 		return err
 	}
 	return e.send(ctx, s.Run.UID, stages.Command{ID: a.ID, Verb: stages.Decide, By: a.By, Decision: &d})
+}
+
+// repeated tells that an answer whose ID was used before is the one that counts
+// already; any other one is not taken for it.
+func (a *Answer) repeated(r *approval.Request) error {
+	for _, d := range r.Decisions {
+		if d.By.Name == a.By.Name && d.Verdict == a.Verdict {
+			return nil
+		}
+	}
+	return otherCommand(a.ID)
+}
+
+// decision returns what is answered to a request. The run's clock may be ahead
+// of this engine's: whoever answers a request does so after it opened.
+func (a *Answer) decision(r *approval.Request, now time.Time) (approval.Decision, error) {
+	d := approval.Decision{Verdict: a.Verdict, By: a.By, At: now, Comment: a.Comment, Binding: a.Binding}
+	if d.Binding == (approval.Binding{}) {
+		if r.Policy.RequireBinding {
+			return d, &approval.RefusedError{Request: r.Name, By: a.By.Name, Reason: "the policy requires the binding of the request that was shown"}
+		}
+		d.Binding = r.Binding
+	}
+	_, _, err := approval.Evaluate(*r, d, now)
+	return d, err
+}
+
+// later returns the later of two moments.
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 func openRequests(run string, open []approval.Request) string {
@@ -137,14 +176,50 @@ func (e *Engine) send(ctx context.Context, uid string, c stages.Command) error {
 }
 
 // putCommand stores a command; one of the same ID that is stored already is
-// left as it is.
+// left as it is, and it is an error if that is another one.
 func (e *Engine) putCommand(ctx context.Context, uid string, c stages.Command) error {
 	rec := commandRecord{Format: recordFormat, Command: c}
 	_, err := e.store.Put(ctx, commandKey(uid, c.ID), encodeRecord(rec), "")
 	if errors.Is(err, backend.ErrConflict) {
-		return nil
+		return e.sameCommand(ctx, uid, rec)
 	}
 	return err
+}
+
+// sameCommand returns an error if the command that is stored under the ID of
+// another one asks for something else. One that is gone was carried out.
+func (e *Engine) sameCommand(ctx context.Context, uid string, want commandRecord) error {
+	rec, err := e.store.Get(ctx, commandKey(uid, want.Command.ID))
+	if isNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var have commandRecord
+	if err := decodeRecord(rec, &have); err != nil {
+		return err
+	}
+	if !bytes.Equal(encodeRecord(have.undated()), encodeRecord(want.undated())) {
+		return otherCommand(want.Command.ID)
+	}
+	return nil
+}
+
+// undated returns the record without when it was given, which a repeated call
+// changes.
+func (r commandRecord) undated() commandRecord {
+	r.Command.At = time.Time{}
+	if d := r.Command.Decision; d != nil {
+		copied := *d
+		copied.At = time.Time{}
+		r.Command.Decision = &copied
+	}
+	return r
+}
+
+func otherCommand(id string) error {
+	return fmt.Errorf("id %s: %w: it was given to another command before; give each its own, or none", id, backend.ErrConflict)
 }
 
 // commands returns what is asked of a run, in the order in which it was asked,

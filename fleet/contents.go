@@ -37,33 +37,50 @@ func newContents(s backend.Store) *contents { return &contents{store: s} }
 
 func contentKey(placement, digest string) string { return contentPrefix(placement) + digest }
 
-// saveBlob stores body under its digest.
-func (c *contents) saveBlob(ctx context.Context, placement, digest string, body []byte) error {
-	if err := snapshot.Verify(body, digest); err != nil {
-		return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
+// putAll writes contents, in order. What is there already is written again, so
+// that a collection of garbage that has seen the old revision spares it.
+func (c *contents) putAll(ctx context.Context, writes []backend.Write) error {
+	for batch := range batches(writes) {
+		for len(batch) > 0 {
+			made, err := backend.WriteAll(ctx, c.store, batch)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, backend.ErrConflict) {
+				return err
+			}
+			batch = batch[len(made):]
+			if err := c.revise(ctx, batch); err != nil {
+				return err
+			}
+		}
 	}
-	return c.put(ctx, contentKey(placement, digest), body)
+	return nil
 }
 
-// put writes a content that may be there already. It is then written again, so
-// that a collection of garbage that has seen the old revision spares it.
-func (c *contents) put(ctx context.Context, key string, body []byte) error {
-	var prev backend.Revision
-	for {
-		_, err := c.store.Put(ctx, key, body, prev)
-		if !errors.Is(err, backend.ErrConflict) {
+// revise makes writes those of the keys as they are now.
+func (c *contents) revise(ctx context.Context, writes []backend.Write) error {
+	for i := range writes {
+		rec, err := c.store.Get(ctx, writes[i].Key)
+		if err != nil && !errors.Is(err, backend.ErrNotFound) {
 			return err
 		}
-		rec, err := c.store.Get(ctx, key)
-		switch {
-		case errors.Is(err, backend.ErrNotFound):
-			prev = ""
-		case err != nil:
-			return err
-		default:
-			prev = rec.Revision
-		}
+		writes[i].Prev = rec.Revision
 	}
+	return nil
+}
+
+// saveBlob stores body under its digest.
+func (c *contents) saveBlob(ctx context.Context, placement, digest string, body []byte) error {
+	w, err := blob(placement, digest, body)
+	if err != nil {
+		return err
+	}
+	return c.putAll(ctx, []backend.Write{w})
+}
+
+func blob(placement, digest string, body []byte) (backend.Write, error) {
+	return backend.Write{Key: contentKey(placement, digest), Value: body}, permanent(snapshot.Verify(body, digest))
 }
 
 // save stores a set: bodies, then pages, then the root, so that a root that is
@@ -72,25 +89,29 @@ func (c *contents) save(ctx context.Context, placement string, set snapshot.Set,
 	if have(set.Digest) {
 		return nil
 	}
+	var writes []backend.Write
+	var errs []error
 	saved := map[string]bool{}
-	blob := func(digest string, body []byte) error {
+	add := func(digest string, body []byte) {
 		if saved[digest] || have(digest) {
-			return nil
+			return
 		}
 		saved[digest] = true
-		return c.saveBlob(ctx, placement, digest, body)
+		w, err := blob(placement, digest, body)
+		writes, errs = append(writes, w), append(errs, err)
 	}
 	for i, item := range set.Items {
-		if err := blob(item.Digest, set.Bodies[i]); err != nil {
-			return fmt.Errorf("placement %s: storing %s: %w", placement, item.ID, err)
-		}
+		add(item.Digest, set.Bodies[i])
 	}
 	for _, p := range set.Pages() {
-		if err := blob(p.Digest, p.Encode()); err != nil {
-			return fmt.Errorf("placement %s: storing a page of set %s: %w", placement, set.Digest, err)
-		}
+		add(p.Digest, p.Encode())
 	}
-	if err := blob(set.Digest, set.Root().Encode()); err != nil {
+	add(set.Digest, set.Root().Encode())
+	err := errors.Join(errs...)
+	if err == nil {
+		err = c.putAll(ctx, writes)
+	}
+	if err != nil {
 		return fmt.Errorf("placement %s: storing set %s: %w", placement, set.Digest, err)
 	}
 	return nil

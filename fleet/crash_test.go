@@ -36,6 +36,8 @@ type story struct {
 	tell      func(h *host)
 	// touches tells that a member may be touched although nobody took over.
 	touches func(c change) bool
+	// batched gives engine one a store that makes several writes at once.
+	batched bool
 }
 
 // The ways in which a write goes wrong.
@@ -59,7 +61,7 @@ type host struct {
 	crashed  chan struct{}
 }
 
-func newHost(w *world, k int, mode string) *host {
+func (s story) newHost(w *world, k int, mode string) *host {
 	h := &host{world: w, rec: newRecorder(w.fleet), crashed: make(chan struct{})}
 	var once sync.Once
 	h.plan = faulty.NewPlan(func(c faulty.Call) faulty.Fault {
@@ -77,7 +79,11 @@ func newHost(w *world, k int, mode string) *host {
 		}
 		return faulty.Fault{Crash: true}
 	})
-	h.one = w.newEngine(fleet.Config{Name: "one", Store: h.plan.Store(w.store), Dialer: h.plan.Dialer(h.rec.dialer("one"))})
+	store := h.plan.Store(w.store)
+	if s.batched {
+		store = h.plan.BatchStore(w.store)
+	}
+	h.one = w.newEngine(fleet.Config{Name: "one", Store: store, Dialer: h.plan.Dialer(h.rec.dialer("one"))})
 	h.two = w.newEngine(fleet.Config{Name: "two", Dialer: h.rec.dialer("two")})
 	return h
 }
@@ -281,7 +287,7 @@ type ending struct {
 // play tells a story with the kth write going wrong, and checks what must hold
 // in any case.
 func (s story) play(t *testing.T, k int, mode string) (end ending) {
-	h := newHost(s.build(t), k, mode)
+	h := s.newHost(s.build(t), k, mode)
 	h.feed = h.follow(k%16 == 0)
 	defer h.feed.stop()
 	stop := h.live()

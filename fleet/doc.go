@@ -29,9 +29,10 @@
 //	journal/<stream>/<first>-<unique>             events, paged
 //	command/<uid>/<id>                            what operators ask of a run
 //
-// Only single records are written atomically. Pages are written first, under
-// keys that nothing refers to yet; the placement's or the run's record is the
-// commit. A crash in between leaves pages that nobody reads.
+// Only single records are written atomically. A change is one batch of writes
+// ([backend.WriteAll]): pages first, under keys that nothing refers to yet, then
+// the placement's or the run's record, which is the commit, then the deletions of
+// what that makes superfluous. A crash in between leaves pages that nobody reads.
 //
 // Snapshots beyond a placement's HistoryLimit and runs beyond its RunHistory
 // are deleted when nothing needs them, with all that was stored for them. A

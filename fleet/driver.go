@@ -38,16 +38,17 @@ type driver struct {
 	plan  *stages.Plan
 	// coOwnership is the placement's, as it was when the driver began.
 	coOwnership bool
-	pages       flightPages
-	journal     journal
+	// place tells that the run is one of those that Config.MaxRuns counts.
+	place bool
+	pages flightPages
 
 	// in is what is new and not saved yet; taken are the records of its
 	// commands.
 	in    stages.Input
 	taken []takenCommand
-	// tried is how many observations each attempt to save took in whose outcome
-	// is not known: one that failed may land late.
-	tried map[int]int
+	// tried are the attempts to save whose outcome is not known: one that failed
+	// may land late.
+	tried map[int]attempt
 	// failed counts the turns that did not come to their end since one did: the
 	// next one is not before it is due, and what is observed waits till then.
 	failed int
@@ -75,11 +76,17 @@ type takenCommand struct {
 	id string
 }
 
+// attempt is an attempt to save: how many observations it took in, and what is
+// superfluous if it succeeded.
+type attempt struct {
+	observations int
+	drops        []backend.Write
+}
+
 func newDriver(e *Engine, rec *runRecord, rev backend.Revision, plan *stages.Plan) *driver {
 	return &driver{
 		e: e, name: rec.Run.Name, placement: rec.Run.Placement, uid: rec.Run.UID, epoch: rec.Lease.Epoch, rec: rec, rev: rev, plan: plan,
 		pages:   flightPages{store: e.store, uid: rec.Run.UID},
-		journal: journal{store: e.store, stream: rec.Run.UID},
 		renewed: time.Now(),
 		in:      stages.Input{Unwatched: true},
 		inbox:   make(chan stages.Observation, inboxSize),
@@ -106,6 +113,9 @@ func (d *driver) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if d.isIdle() {
+			return errIdle
+		}
 		if err := d.wait(ctx, wake); err != nil {
 			return err
 		}
@@ -118,7 +128,10 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	if d.rec.Run.Flights, err = d.pages.read(ctx, d.rec.Flights); err != nil {
 		return err
 	}
-	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch-1); err != nil {
+	if err := checkRun(d.plan, &d.rec.Run); err != nil {
+		return err
+	}
+	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch-1, d.rec.Flights.Pages); err != nil {
 		return err
 	}
 	if err := d.listen(ctx); err != nil {
@@ -173,75 +186,73 @@ const (
 	retryStoreMost = 5 * time.Second
 )
 
-// save commits the outcome of a step: pages and events first, then the run's
-// record, which makes them count.
+// save commits the outcome of a step.
 func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
 	if !ready.Changed && !d.renew {
-		d.consumed(ctx, len(d.in.Observations))
+		discard(ctx, d.e.store, d.heard(&d.rec.Run))
+		d.consumed(len(d.in.Observations))
 		return nil
 	}
-	next, old, err := d.compose(ctx, ready)
-	if err != nil {
-		return err
-	}
-	rev, err := d.e.store.Put(ctx, runKey(d.name), encodeRecord(next), d.rev)
+	next, c := d.compose(ready)
+	rev, err := c.write(ctx, d.e.store)
 	if err != nil {
 		d.unsure = true
 		return fmt.Errorf("run %s: %w", d.name, err)
 	}
-	d.saved(ctx, next, rev, old)
+	d.pages.commit(c, next.Flights.Pages, next.Run.Flights)
+	d.saved(next, rev)
 	return nil
 }
 
-// compose writes what the next record refers to and returns that record and
-// the pages that it makes superfluous.
-func (d *driver) compose(ctx context.Context, ready *stages.Ready) (*runRecord, []string, error) {
-	next := *d.rec
+// compose returns the next record and the commit of it: the pages that it refers
+// to, and the deletions of the commands that it has taken in and of the pages
+// that it makes superfluous.
+func (d *driver) compose(ready *stages.Ready) (next *runRecord, c *commit) {
+	next, c = new(runRecord), new(commit)
+	*next = *d.rec
 	next.Run = ready.Run
 	next.Seq++
 	next.Lease.Until = stages.At(time.Now()).Add(d.e.cfg.Lease)
-	var old []string
-	var err error
-	if next.Flights, old, err = d.pages.write(ctx, next.Lease.Epoch, next.Seq, ready.Run.Flights); err != nil {
-		return nil, nil, err
-	}
-	if next.Journal, err = d.journal.append(ctx, d.rec.Journal, ready.Events); err != nil {
-		return nil, nil, err
-	}
+	next.Flights = d.pages.write(c, next.Lease.Epoch, next.Seq, ready.Run.Flights)
 	next.Try = d.pages.tries
+	next.Journal = d.rec.Journal.append(c, d.uid, ready.Events)
+	c.record = backend.Write{Key: runKey(d.name), Value: encodeRecord(next), Prev: d.rev}
+	c.drops = append(c.drops, d.heard(&next.Run)...)
 	if d.tried == nil {
-		d.tried = map[int]int{}
+		d.tried = map[int]attempt{}
 	}
-	d.tried[next.Try] = len(d.in.Observations)
-	return &next, old, nil
+	d.tried[next.Try] = attempt{len(d.in.Observations), c.drops}
+	return next, c
 }
 
 // saved takes in that a record was committed.
-func (d *driver) saved(ctx context.Context, next *runRecord, rev backend.Revision, old []string) {
+func (d *driver) saved(next *runRecord, rev backend.Revision) {
 	d.rec, d.rev = next, rev
 	d.renew, d.renewed = false, time.Now()
-	d.journal.commit(ctx, next.Journal)
-	d.pages.commit(next.Flights, next.Run.Flights)
-	d.pages.drop(ctx, old)
-	took := d.tried[next.Try]
+	took := d.tried[next.Try].observations
 	d.tried = nil
-	d.consumed(ctx, took)
+	d.consumed(took)
+}
+
+// heard returns the deletions of the commands that a run has taken in. One that
+// cannot be deleted is known by its ID when it is read again.
+func (d *driver) heard(run *stages.Run) (out []backend.Write) {
+	for _, t := range d.taken {
+		if hasHeard(run, t.id) {
+			out = append(out, deletion(t.Key, t.Revision))
+		}
+	}
+	return out
 }
 
 // consumed takes what the saved run has taken in out of the input, of the
-// observations the first ones, and deletes its commands from the store. One that
-// cannot be deleted is known by its ID when it is read again.
-func (d *driver) consumed(ctx context.Context, observations int) {
+// observations the first ones.
+func (d *driver) consumed(observations int) {
+	run := &d.rec.Run
 	d.in.Observations = slices.Clone(d.in.Observations[observations:])
 	d.in.Unwatched = false
-	seen := func(id string) bool { return id == "" || slices.Contains(d.rec.Run.Seen, id) }
-	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return seen(c.ID) })
-	d.taken = slices.DeleteFunc(d.taken, func(t takenCommand) bool {
-		if seen(t.id) {
-			_ = d.e.store.Delete(ctx, t.Key, t.Revision)
-		}
-		return seen(t.id)
-	})
+	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return hasHeard(run, c.ID) })
+	d.taken = slices.DeleteFunc(d.taken, func(t takenCommand) bool { return hasHeard(run, t.id) })
 }
 
 // resolve finds out what became of a save that failed. Nobody else writes the
@@ -258,14 +269,18 @@ func (d *driver) resolve(ctx context.Context) error {
 	if rec.Run.UID != d.rec.Run.UID || rec.Lease.Epoch != d.rec.Lease.Epoch {
 		return fmt.Errorf("run %s: %w: %s has it at epoch %d, this engine had it at %d", d.name, backend.ErrFenced, rec.Lease.Holder, rec.Lease.Epoch, d.rec.Lease.Epoch)
 	}
-	pages := flightPages{store: d.e.store, uid: rec.Run.UID}
+	pages := flightPages{store: d.e.store, uid: rec.Run.UID, tries: d.pages.tries}
 	if rec.Run.Flights, err = pages.read(ctx, rec.Flights); err != nil {
+		return err
+	}
+	if err := checkRun(d.plan, &rec.Run); err != nil {
 		return err
 	}
 	d.unsure = false
 	if rec.Seq > d.rec.Seq {
-		d.pages.names, d.pages.saved = pages.names, pages.saved
-		d.saved(ctx, rec, rev, nil)
+		d.pages = pages
+		discard(ctx, d.e.store, d.tried[rec.Try].drops)
+		d.saved(rec, rev)
 	}
 	d.rev = rev
 	return nil
@@ -277,9 +292,9 @@ func (d *driver) letGo(ctx context.Context) {
 	rec, _, err := d.e.runAt(ctx, d.name)
 	switch {
 	case isNotFound(err) || err == nil && rec.Run.UID != d.uid:
-		d.pages.withdraw(ctx, nil)
-	case err == nil && rec.Lease.Epoch != d.epoch:
-		d.pages.withdraw(ctx, rec.Flights)
+		_ = d.pages.sweep(ctx, d.epoch, nil)
+	case err == nil && rec.Lease.Epoch > d.epoch:
+		_ = d.pages.sweep(ctx, d.epoch, rec.Flights.Pages)
 	}
 }
 

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -42,16 +43,34 @@ type Config struct {
 	// its old name takes its runs back at once; two that live must not have
 	// the same. Default: random.
 	Name string
-	// Lease is how long a run stays with an engine that is not heard of;
-	// default 15 s. Skew is by how much clocks of engines may differ; default
-	// 2 s. Both are for liveness: safety does not depend on clocks.
+	// Lease is how long a run stays with an engine that is not heard of, at
+	// least one and a half times CallTimeout: a lease is renewed when a third
+	// of it is over, and that may take one call. Default 15 s, or what
+	// CallTimeout demands. Skew is by how much clocks of engines may differ,
+	// less than Lease; default 2 s, at most a quarter of Lease.
+	//
+	// Engines that share a store must have the same Lease and Skew. Both are
+	// for liveness: safety does not depend on clocks. An engine whose clock
+	// differs by more than Skew is bearable too: the runs of an engine whose
+	// record changes are left to it, and those whose record stands still for
+	// Lease and Skew are taken over, whatever time is in it.
 	Lease, Skew time.Duration
 	// CallTimeout bounds every call to a plug-in and every read and write of a
-	// record; default 10 s.
+	// record; default 10 s, at most two thirds of Lease.
 	CallTimeout time.Duration
 	// Poll is how often a backend that cannot be watched is looked at, at
 	// first; it grows while nothing changes. Default 1 s.
 	Poll time.Duration
+	// MaxRuns is how many runs this engine drives at the same time; default no
+	// limit. It is how engines that share a store share the work: without it,
+	// the first one takes every run that is there, and keeps it.
+	//
+	// Other runs are left to other engines; of those that nobody drives, the
+	// one that was created first is taken when one ends. A run that waits for
+	// time or an approval counts. One that does not do anything yet, because
+	// it is held or another run of its placement is active, does not, nor does
+	// one that was stopped: they are not driven until that changes.
+	MaxRuns int
 	// MaxUpdates is how many clusters are worked on at the same time, over all
 	// runs; default 1024.
 	MaxUpdates int
@@ -116,19 +135,46 @@ func (c *Config) check() error {
 			errs = append(errs, fmt.Errorf("fleet: Config.%s is %v: it must not be negative, and 0 is the default", f.name, f.value))
 		}
 	}
-	if c.MaxUpdates < 0 {
-		errs = append(errs, fmt.Errorf("fleet: Config.MaxUpdates is %d: it must not be negative, and 0 is the default", c.MaxUpdates))
+	errs = append(errs, c.checkLease()...)
+	for _, f := range []struct {
+		name  string
+		value int
+	}{{"MaxRuns", c.MaxRuns}, {"MaxUpdates", c.MaxUpdates}} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("fleet: Config.%s is %d: it must not be negative, and 0 is the default", f.name, f.value))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// shortestLease leaves time to renew a lease with clocks in milliseconds.
+const shortestLease = 10 * time.Millisecond
+
+// checkLease checks the times that have to fit together.
+func (c *Config) checkLease() (errs []error) {
+	if c.Lease > 0 && c.Lease < shortestLease {
+		errs = append(errs, fmt.Errorf("fleet: Config.Lease is %v: it must be at least %v", c.Lease, shortestLease))
+	}
+	if c.Lease > 0 && c.CallTimeout > 0 && c.Lease < c.CallTimeout+c.CallTimeout/2 {
+		errs = append(errs, fmt.Errorf("fleet: Config.Lease is %v and CallTimeout %v: Lease must be at least one and a half times as long, %v, or it ends during one slow call", c.Lease, c.CallTimeout, c.CallTimeout+c.CallTimeout/2))
+	}
+	if lease := cmp.Or(c.Lease, c.defaultLease()); lease > 0 && c.Skew >= lease {
+		errs = append(errs, fmt.Errorf("fleet: Config.Skew is %v and Lease %v: Skew must be less, it is by how much clocks may differ while a lease runs", c.Skew, lease))
+	}
+	return errs
+}
+
+func (c *Config) defaultLease() time.Duration {
+	return max(15*time.Second, c.CallTimeout+c.CallTimeout/2)
 }
 
 func (c *Config) defaults() {
 	if c.Name == "" {
 		c.Name = newUID()
 	}
-	orDefault(&c.Lease, 15*time.Second)
-	orDefault(&c.Skew, 2*time.Second)
-	orDefault(&c.CallTimeout, 10*time.Second)
+	orDefault(&c.Lease, c.defaultLease())
+	orDefault(&c.Skew, min(2*time.Second, c.Lease/4))
+	orDefault(&c.CallTimeout, min(10*time.Second, c.Lease*2/3))
 	orDefault(&c.Poll, time.Second)
 	orDefault(&c.MaxUpdates, 1024)
 	if c.Prober == nil {
@@ -223,17 +269,14 @@ func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*
 
 // commitPlacement writes the record of a placement with the events that belong
 // to the change.
-func (e *Engine) commitPlacement(ctx context.Context, rec *placementRecord, rev backend.Revision, events []stages.Event) (err error) {
+func (e *Engine) commitPlacement(ctx context.Context, rec *placementRecord, rev backend.Revision, events []stages.Event) error {
 	name := rec.Placement.Name
-	j := journal{store: e.store, stream: placementStream(name)}
-	if rec.Journal, err = j.append(ctx, rec.Journal, events); err != nil {
-		return err
-	}
-	_, err = e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev)
-	if err == nil {
-		j.commit(ctx, rec.Journal)
-	} else if errors.Is(err, backend.ErrConflict) {
-		j.abandon(ctx)
+	var c commit
+	rec.Journal = rec.Journal.append(&c, placementStream(name), events)
+	c.record = backend.Write{Key: placementKey(name), Value: encodeRecord(rec), Prev: rev}
+	_, err := c.write(ctx, e.store)
+	if errors.Is(err, backend.ErrConflict) {
+		c.abandon(ctx, e.store)
 	}
 	return err
 }

@@ -2,8 +2,10 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -16,6 +18,9 @@ func (d *driver) finish(ctx context.Context) error {
 	e, run := d.e, &d.rec.Run
 	trimmed := false
 	_, err := e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+		if err := d.stillHeld(ctx); err != nil {
+			return nil, err
+		}
 		i := slices.IndexFunc(rec.Runs, func(r runEntry) bool { return r.UID == run.UID })
 		if i < 0 || rec.Runs[i].Ended == run.State {
 			return nil, errUnchanged
@@ -31,7 +36,7 @@ func (d *driver) finish(ctx context.Context) error {
 	if err != nil && !isNotFound(err) {
 		return err
 	}
-	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch); err != nil {
+	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch, d.rec.Flights.Pages); err != nil {
 		return err
 	}
 	if err := d.release(ctx); err != nil {
@@ -41,6 +46,17 @@ func (d *driver) finish(ctx context.Context) error {
 		e.collect(ctx, run.Placement)
 	}
 	return errDone
+}
+
+// stillHeld returns an error once another engine has the run, which may have
+// been started again. It is called after the placement's record is read, which
+// that engine writes before it takes the run.
+func (d *driver) stillHeld(ctx context.Context) error {
+	held, err := d.held(ctx)
+	if err == nil && !held {
+		err = fmt.Errorf("run %s: %w: it has ended at epoch %d, and somebody else has it by now", d.name, backend.ErrFenced, d.epoch)
+	}
+	return err
 }
 
 // reached records what the run means for the snapshots and clusters that are

@@ -16,20 +16,29 @@ import (
 // that moves on rewrites little, however many are in flight.
 const flightsPerPage = 8
 
+// flightHead is where the clusters in flight of a run are, as its record tells.
+type flightHead struct {
+	// Here are the slots themselves, where they would not fill more than a page.
+	Here []stages.Flight `json:"here,omitempty"`
+	// Pages name the pages, without their common prefix; "" is a page without
+	// any cluster.
+	Pages []string `json:"pages,omitempty"`
+}
+
 // flightPages keeps the clusters in flight of a run in pages, of which a save
 // writes those that changed. A page is written under a new key and never
 // changed; the run's record names the pages that count.
 type flightPages struct {
 	store backend.Store
 	uid   string
-	// saved are the slots as the named pages hold them.
-	saved []stages.Flight
-	names []string
+	// saved are the slots as the named pages hold them; names and revisions are
+	// those of the pages.
+	saved     []stages.Flight
+	names     []string
+	revisions []backend.Revision
 	// tries counts the attempts to save, so that what one of unknown outcome
 	// wrote is not written over.
 	tries int
-	// revisions are those of the pages that this process wrote.
-	revisions map[string]backend.Revision
 }
 
 type flightPage struct {
@@ -39,85 +48,62 @@ type flightPage struct {
 
 func (p *flightPages) key(name string) string { return "flight/" + p.uid + "/" + name }
 
-// write stores the pages of flights that differ from what is saved and returns
-// the names that make them count, and those that no longer will.
-func (p *flightPages) write(ctx context.Context, epoch, seq int64, flights []stages.Flight) (names, old []string, err error) {
-	pages := (len(flights) + flightsPerPage - 1) / flightsPerPage
-	names = make([]string, pages)
+// write returns where the clusters in flight will be. It adds the pages that
+// differ from what is saved to a commit, and the deletions of those that no
+// longer count.
+func (p *flightPages) write(c *commit, epoch, seq int64, flights []stages.Flight) (h flightHead) {
 	p.tries++
-	for i := range pages {
+	if len(flights) <= flightsPerPage {
+		h.Here = flights
+	} else {
+		h.Pages = make([]string, (len(flights)+flightsPerPage-1)/flightsPerPage)
+	}
+	names := h.Pages
+	for i := range names {
 		slots := page(flights, i)
 		if i < len(p.names) && slices.Equal(slots, page(p.saved, i)) {
 			names[i] = p.names[i]
-			continue
-		}
-		if i < len(p.names) && p.names[i] != "" {
-			old = append(old, p.names[i])
-		}
-		if names[i], err = p.put(ctx, fmt.Sprintf("%d-%d-%d-%d", epoch, seq, p.tries, i), slots); err != nil {
-			return nil, nil, err
+		} else if slices.ContainsFunc(slots, func(f stages.Flight) bool { return f.Attempt != 0 }) {
+			names[i] = fmt.Sprintf("%d-%d-%d-%d", epoch, seq, p.tries, i)
+			c.page(p.key(names[i]), encodeRecord(flightPage{Format: recordFormat, Flights: slots}))
 		}
 	}
-	for i := pages; i < len(p.names); i++ {
-		if p.names[i] != "" {
-			old = append(old, p.names[i])
+	for i, name := range p.names {
+		if name != "" && (i >= len(names) || names[i] != name) {
+			c.drop(p.key(name), p.revisions[i])
 		}
 	}
-	return names, old, nil
+	return h
 }
 
-// put stores one page, unless no cluster is in it.
-func (p *flightPages) put(ctx context.Context, name string, slots []stages.Flight) (string, error) {
-	if !slices.ContainsFunc(slots, func(f stages.Flight) bool { return f.Attempt != 0 }) {
-		return "", nil
-	}
-	rev, err := p.store.Put(ctx, p.key(name), encodeRecord(flightPage{Format: recordFormat, Flights: slots}), "")
-	if err != nil {
-		return "", err
-	}
-	if p.revisions == nil {
-		p.revisions = map[string]backend.Revision{}
-	}
-	p.revisions[name] = rev
-	return name, nil
-}
-
-// commit takes in that the named pages count now.
-func (p *flightPages) commit(names []string, flights []stages.Flight) {
-	p.names, p.saved = names, slices.Clone(flights)
-}
-
-// drop deletes pages that no longer count. What cannot be deleted is left for
-// sweep.
-func (p *flightPages) drop(ctx context.Context, names []string) {
-	for _, name := range names {
-		rev, ok := p.revisions[name]
-		if !ok {
-			rec, err := p.store.Get(ctx, p.key(name))
-			if err != nil {
-				continue
-			}
-			rev = rec.Revision
+// commit takes in that a commit was written, and that the named pages count now.
+func (p *flightPages) commit(c *commit, names []string, flights []stages.Flight) {
+	revisions := make([]backend.Revision, len(names))
+	for i, name := range names {
+		if i < len(p.names) && p.names[i] == name {
+			revisions[i] = p.revisions[i]
+		} else {
+			revisions[i] = c.revisions[p.key(name)]
 		}
-		delete(p.revisions, name)
-		_ = p.store.Delete(ctx, p.key(name), rev)
 	}
+	p.names, p.revisions, p.saved = names, revisions, slices.Clone(flights)
 }
 
-// sweep deletes the pages of epochs up to last that do not count and were left
-// by a crash. Those of newer epochs belong to somebody else.
-func (p *flightPages) sweep(ctx context.Context, last int64) error {
-	var left []string
+// sweep deletes the pages of epochs up to last, but for those that are kept:
+// what a crash, a save that failed or a leader that was fenced left. Those of
+// newer epochs belong to somebody else.
+func (p *flightPages) sweep(ctx context.Context, last int64, kept []string) error {
+	var left []backend.Write
 	for rec, err := range p.store.List(ctx, p.key("")) {
 		if err != nil {
 			return err
 		}
 		name := strings.TrimPrefix(rec.Key, p.key(""))
-		if epochOf(name) <= last && !slices.Contains(p.names, name) {
-			left = append(left, name)
+		if epochOf(name) <= last && !slices.Contains(kept, name) {
+			left = append(left, deletion(rec.Key, rec.Revision))
 		}
 	}
-	p.drop(ctx, left)
+	discard(ctx, p.store, left)
 	return nil
 }
 
@@ -131,38 +117,34 @@ func epochOf(name string) int64 {
 	return n
 }
 
-// withdraw deletes what this process wrote, but for the pages that the leader
-// which came after it has taken over.
-func (p *flightPages) withdraw(ctx context.Context, kept []string) {
-	for name := range p.revisions {
-		if !slices.Contains(kept, name) {
-			p.drop(ctx, []string{name})
-		}
+// read returns the clusters in flight, and takes in the pages that hold them.
+func (p *flightPages) read(ctx context.Context, h flightHead) ([]stages.Flight, error) {
+	names := h.Pages
+	if len(names) == 0 {
+		p.names, p.revisions, p.saved = nil, nil, slices.Clone(h.Here)
+		return h.Here, nil
 	}
-}
-
-// read returns the clusters in flight that the named pages hold.
-func (p *flightPages) read(ctx context.Context, names []string) ([]stages.Flight, error) {
-	var out []stages.Flight
+	out := make([]stages.Flight, len(names)*flightsPerPage)
+	revisions := make([]backend.Revision, len(names))
 	for i, name := range names {
-		slots := make([]stages.Flight, flightsPerPage)
-		if name != "" {
-			rec, err := p.store.Get(ctx, p.key(name))
-			if err != nil {
-				return nil, fmt.Errorf("page %d of the clusters in flight: %w", i, err)
-			}
-			var fp flightPage
-			if err := decodeRecord(rec, &fp); err != nil {
-				return nil, err
-			}
-			copy(slots, fp.Flights)
+		if name == "" {
+			continue
 		}
-		out = append(out, slots...)
+		rec, err := p.store.Get(ctx, p.key(name))
+		if err != nil {
+			return nil, fmt.Errorf("page %d of the clusters in flight: %w", i, err)
+		}
+		var fp flightPage
+		if err := decodeRecord(rec, &fp); err != nil {
+			return nil, err
+		}
+		revisions[i] = rec.Revision
+		copy(out[i*flightsPerPage:(i+1)*flightsPerPage], fp.Flights)
 	}
 	for len(out) > 0 && out[len(out)-1].Attempt == 0 {
 		out = out[:len(out)-1]
 	}
-	p.commit(names, out)
+	p.names, p.revisions, p.saved = names, revisions, slices.Clone(out)
 	return out, nil
 }
 

@@ -26,8 +26,9 @@ type Follower struct {
 	at cursor
 	// told are the errors that were yielded already.
 	told map[string]bool
-	// stuck are the last pages of the journals that cannot be read on.
-	stuck map[string]string
+	// stuck are the journals that cannot be read on, until they have more events
+	// than these.
+	stuck map[string]int64
 }
 
 // cursor is a position in all journals.
@@ -43,7 +44,7 @@ type cursor struct {
 // after cursor, which comes from [Follower.Cursor] of a follower of the same
 // placement; "" begins with the oldest event that is kept.
 func (e *Engine) Follow(placement, after string) (*Follower, error) {
-	f := &Follower{e: e, at: cursor{placement, map[string]int64{}}, told: map[string]bool{}, stuck: map[string]string{}}
+	f := &Follower{e: e, at: cursor{placement, map[string]int64{}}, told: map[string]bool{}, stuck: map[string]int64{}}
 	if placement != "" {
 		if err := about("events", nameProblems(field.NewPath("placement"), placement)); err != nil {
 			return nil, err
@@ -169,7 +170,7 @@ func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) 
 	for _, s := range streams {
 		part, err := f.collect(ctx, s)
 		if isLasting(err) {
-			f.stuck[s.name] = s.head.Tail
+			f.stuck[s.name] = s.head.Events
 			unreadable = append(unreadable, err)
 		} else if err != nil {
 			return true, err
@@ -250,11 +251,10 @@ func (f *Follower) skips(key string) bool {
 }
 
 // collect returns the committed events of a stream that were not read. A stream
-// whose last page was written anew or deleted meanwhile is left for the next
-// time.
+// that was deleted meanwhile is left for the next time.
 func (f *Follower) collect(ctx context.Context, s eventStream) ([]told, error) {
 	next := f.at.Read[s.name]
-	if next >= s.head.Events || f.stuck[s.name] == s.head.Tail {
+	if next >= s.head.Events || f.stuck[s.name] == s.head.Events {
 		return nil, nil
 	}
 	pages, err := readJournal(ctx, f.e.store, s.name, s.head, next)
@@ -291,7 +291,7 @@ func (f *Follower) lost(ctx context.Context, s eventStream, err error) error {
 	if gerr != nil {
 		return gerr
 	}
-	if now, _, derr := streamOf(rec); derr != nil || now.name != s.name || now.head != s.head {
+	if now, _, derr := streamOf(rec); derr != nil || now.name != s.name || !now.head.isAt(s.head) {
 		return nil //nolint:nilerr // what was read was old; the next round reads it anew
 	}
 	return err
@@ -343,5 +343,5 @@ func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 		return !f.told[err.Error()], nil //nolint:nilerr // that it cannot be read is news, once
 	}
 	mine := f.at.Placement == "" || f.at.Placement == placement
-	return mine && s.head.Events > f.at.Read[s.name] && f.stuck[s.name] != s.head.Tail, nil
+	return mine && s.head.Events > f.at.Read[s.name] && f.stuck[s.name] != s.head.Events, nil
 }

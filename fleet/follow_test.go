@@ -194,7 +194,7 @@ func TestLongJournals(t *testing.T) {
 		}
 		log := &logStore{Store: w.store}
 		rest, _ := collected(t, w.engine(log.hooked(), "late"), "", late, -1)
-		if read := log.count("get journal/"); len(rest) != 5 || read > 2 {
+		if read := log.count("get journal/"); len(rest) != 5 || read > 1 {
 			t.Errorf("%d events were read from %d of %d pages", len(rest), read, pages)
 		}
 	})
@@ -229,6 +229,9 @@ func TestFollowTellsOfUnreadableRecords(t *testing.T) {
 		t.Run(strings.ReplaceAll(what, " ", "-"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, e := history(t)
+				for i := range 20 { // events enough for a page
+					w.capture(e, fmt.Sprint("v", i))
+				}
 				want, _ := collected(t, e, "", "", -1)
 				key := break_.key
 				if key == "journal/" {

@@ -46,6 +46,18 @@ func (s storeBehindGuard) Delete(ctx context.Context, key string, prev backend.R
 	return err
 }
 
+// WriteAll is that of the host's store; where that makes one write at a time,
+// each of them has its deadline.
+func (s storeBehindGuard) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
+	batcher, ok := s.store.(backend.Batcher)
+	if !ok {
+		return backend.WriteAll(ctx, struct{ backend.Store }{s}, writes)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return recovered("Store", func() ([]backend.Revision, error) { return batcher.WriteAll(ctx, writes) })
+}
+
 // List is that of the host's store; it takes as long as its consumer does.
 func (s storeBehindGuard) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
 	return s.store.List(ctx, prefix)

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,27 +11,27 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A page takes events until it is pageFull; pageMost is the size at which one
-// append is divided.
+// A journal's last events become a page when they have pageFull bytes; pageMost
+// is the size at which they become several.
 const (
-	pageFull = 4 << 10
+	pageFull = 2 << 10
 	pageMost = 64 << 10
 )
 
-// journalHead says how much of a journal is committed. It is part of the
-// record that commits it.
+// journalHead is how much of a journal is committed, and its last events. It is
+// part of the record that commits it.
 type journalHead struct {
 	// Events counts the committed events.
 	Events int64 `json:"events,omitempty"`
-	// Tail names the last page, First is the number of its first event.
-	Tail  string `json:"tail,omitempty"`
-	First int64  `json:"first,omitempty"`
+	// Tail names the last page.
+	Tail string `json:"tail,omitempty"`
+	// Last are the events behind those in pages.
+	Last []json.RawMessage `json:"last,omitempty"`
 }
 
 // journalPage is a part of a journal. A page is written once, under a name that
-// nobody else writes to, and never changed: whoever appends to the last page
-// writes another one in its place. So what several engines append at the same
-// time does not meet before one of them commits.
+// nobody else writes to, and never changed. So what several engines append at
+// the same time does not meet before one of them commits.
 type journalPage struct {
 	Format int   `json:"format"`
 	First  int64 `json:"first"`
@@ -39,62 +40,34 @@ type journalPage struct {
 	Events []json.RawMessage `json:"events"`
 }
 
-// journal appends to one stream of events. What it writes counts once a record
-// with the head that append returned is committed.
-type journal struct {
-	store  backend.Store
-	stream string
-	// head and tail are what is committed, as far as it was read.
-	head journalHead
-	tail *journalPage
-	// next and last are what append wrote, under the names in fresh.
-	next  journalHead
-	last  *journalPage
-	fresh []string
-	// revisions are those of pages that this process wrote.
-	revisions map[string]backend.Revision
-}
-
 func journalPrefix(stream string) string { return "journal/" + stream + "/" }
 
-// append writes events after those that head commits and returns the head that
-// commits them too. It is followed by commit, by abandon where the record was
-// not committed, or by neither where that is not known: then the pages stay,
-// and are read only if it was.
-func (j *journal) append(ctx context.Context, head journalHead, events []stages.Event) (journalHead, error) {
-	j.last, j.fresh = nil, nil
-	if len(events) == 0 {
-		return head, nil
-	}
-	if err := j.load(ctx, head); err != nil {
-		return head, err
-	}
-	page := j.open(head)
+// append returns the head with events behind the others. Where it has enough of
+// them, it adds pages of them to the commit instead; of pages that no record
+// commits nobody reads.
+func (h journalHead) append(c *commit, stream string, events []stages.Event) journalHead {
+	page := h.open()
+	page.Events = slices.Clip(page.Events)
 	for {
 		events = events[page.fill(events):]
-		name, err := j.write(ctx, page)
-		if err != nil {
-			return head, err
+		h.Events = page.First + int64(len(page.Events))
+		if len(events) == 0 && page.size() < pageFull {
+			h.Last = page.Events
+			return h
 		}
-		next := journalHead{Events: page.First + int64(len(page.Events)), Tail: name, First: page.First}
-		if len(events) == 0 {
-			j.next, j.last = next, page
-			return next, nil
-		}
-		page = &journalPage{Format: recordFormat, First: next.Events, Prev: next.Tail}
+		h.Tail = fmt.Sprintf("%d-%s", page.First, newUID())
+		c.page(journalPrefix(stream)+h.Tail, page.encode())
+		page = &journalPage{Format: recordFormat, First: h.Events, Prev: h.Tail}
 	}
 }
 
-// open returns the page to append to: a copy of the last one, or a new one when
-// that is full.
-func (j *journal) open(head journalHead) *journalPage {
-	if j.tail == nil || j.tail.size() >= pageFull {
-		return &journalPage{Format: recordFormat, First: head.Events, Prev: head.Tail}
-	}
-	page := *j.tail
-	page.Events = slices.Clone(page.Events)
-	return &page
+// open returns the last events as the page that they will be.
+func (h journalHead) open() *journalPage {
+	return &journalPage{Format: recordFormat, First: h.Events - int64(len(h.Last)), Prev: h.Tail, Events: h.Last}
 }
+
+// isAt tells whether two heads of a journal commit the same.
+func (h journalHead) isAt(o journalHead) bool { return h.Events == o.Events && h.Tail == o.Tail }
 
 func (p *journalPage) size() (n int) {
 	for _, e := range p.Events {
@@ -113,84 +86,21 @@ func (p *journalPage) fill(events []stages.Event) (n int) {
 	return n
 }
 
-// load reads the page that head names, unless it is known.
-func (j *journal) load(ctx context.Context, head journalHead) error {
-	if j.head == head && (j.tail != nil || head.Tail == "") {
-		return nil
-	}
-	j.head, j.tail = head, nil
-	if head.Tail == "" {
-		return nil
-	}
-	page, err := readJournalPage(ctx, j.store, j.stream, head.Tail)
-	if err == nil && page.First+int64(len(page.Events)) != head.Events {
-		err = fmt.Errorf("journal %s: page %s ends at event %d, %d are committed: %w",
-			j.stream, head.Tail, page.First+int64(len(page.Events)), head.Events, backend.ErrPermanent)
-	}
+// encode encodes the page as encodeRecord does, without looking at every event
+// again.
+func (p *journalPage) encode() []byte {
+	b, err := json.Marshal(journalPage{Format: p.Format, First: p.First, Prev: p.Prev})
 	if err != nil {
-		j.head = journalHead{}
-		return err
+		return nil // as encodeRecord: it cannot be
 	}
-	j.tail = page
-	return nil
-}
-
-// write stores a page under a new name.
-func (j *journal) write(ctx context.Context, page *journalPage) (string, error) {
-	name := fmt.Sprintf("%d-%s", page.First, newUID())
-	j.fresh = append(j.fresh, name)
-	rev, err := j.store.Put(ctx, journalPrefix(j.stream)+name, encodeRecord(page), "")
-	if err != nil {
-		return "", err
-	}
-	if j.revisions == nil {
-		j.revisions = map[string]backend.Revision{}
-	}
-	j.revisions[name] = rev
-	return name, nil
-}
-
-// commit takes in that the record with head was committed. The page that was
-// written anew is deleted. Where head is not the last that append returned, an
-// earlier append was committed after all, and the next one reads it.
-func (j *journal) commit(ctx context.Context, head journalHead) {
-	if j.last == nil || j.next != head {
-		j.last, j.fresh = nil, nil
-		return
-	}
-	replaced := ""
-	if j.tail != nil && j.tail.size() < pageFull {
-		replaced = j.head.Tail
-	}
-	j.head, j.tail, j.last, j.fresh = j.next, j.last, nil, nil
-	if replaced != "" {
-		j.drop(ctx, replaced)
-	}
-	rev := j.revisions[j.head.Tail]
-	j.revisions = map[string]backend.Revision{j.head.Tail: rev}
-}
-
-// abandon deletes what append wrote and no record commits.
-func (j *journal) abandon(ctx context.Context) {
-	for _, name := range j.fresh {
-		j.drop(ctx, name)
-	}
-	j.last, j.fresh = nil, nil
-}
-
-// drop deletes a page. One that cannot be deleted is read by nobody.
-func (j *journal) drop(ctx context.Context, name string) {
-	key := journalPrefix(j.stream) + name
-	rev := j.revisions[name]
-	if rev == "" {
-		rec, err := j.store.Get(ctx, key)
-		if err != nil {
-			return
+	rest := append(slices.Grow(bytes.TrimSuffix(b[1:], []byte("null}")), p.size()+len(p.Events)+2), '[')
+	for i, e := range p.Events {
+		if i > 0 {
+			rest = append(rest, ',')
 		}
-		rev = rec.Revision
+		rest = append(rest, e...)
 	}
-	delete(j.revisions, name)
-	_ = j.store.Delete(ctx, key, rev)
+	return sealed(append(rest, "]}"...))
 }
 
 func readJournalPage(ctx context.Context, s backend.Store, stream, name string) (*journalPage, error) {
@@ -205,17 +115,22 @@ func readJournalPage(ctx context.Context, s backend.Store, stream, name string) 
 // readJournal returns the pages of a journal that hold event n and those after
 // it, in order.
 func readJournal(ctx context.Context, s backend.Store, stream string, head journalHead, n int64) ([]*journalPage, error) {
-	var pages []*journalPage
-	for name := head.Tail; name != ""; {
+	pages := []*journalPage{head.open()}
+	next, name := pages[0].First, head.Tail // pages are contiguous, so that a chain of them has an end
+	for name != "" && next > n {
 		page, err := readJournalPage(ctx, s, stream, name)
 		if err != nil {
 			return nil, err
 		}
-		pages = append(pages, page)
-		if page.First <= n {
-			break
+		if most := next - int64(len(page.Events)); page.First < 0 || page.First != most || len(page.Events) == 0 {
+			return nil, damaged(journalPrefix(stream)+name, fmt.Errorf("its %d events begin with number %d, and the page after it with %d", len(page.Events), page.First, next))
 		}
+		next = page.First
+		pages = append(pages, page)
 		name = page.Prev
+	}
+	if next < 0 || name == "" && next != 0 {
+		return nil, damaged(journalPrefix(stream), fmt.Errorf("its first event has number %d, of %d that are committed", next, head.Events))
 	}
 	slices.Reverse(pages)
 	return pages, nil

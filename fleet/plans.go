@@ -39,12 +39,11 @@ func (c *planCache) put(p *stages.Plan) {
 // there is written again, so that a deletion that has seen it spares it.
 func (e *Engine) writePlan(ctx context.Context, p *stages.Plan) error {
 	header, pages := p.Encode()
+	writes := make([]backend.Write, 0, len(pages)+1)
 	for i, page := range pages {
-		if err := e.contents.put(ctx, pageKey(planKey(p.Digest), i), page); err != nil {
-			return err
-		}
+		writes = append(writes, backend.Write{Key: pageKey(planKey(p.Digest), i), Value: page})
 	}
-	return e.contents.put(ctx, planKey(p.Digest), header)
+	return e.contents.putAll(ctx, append(writes, backend.Write{Key: planKey(p.Digest), Value: header}))
 }
 
 func planKey(digest string) string { return "plan/" + digest }

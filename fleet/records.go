@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -88,11 +89,9 @@ type runRecord struct {
 	Lease  lease `json:"lease,omitzero"`
 	// Seq counts the saves of the run, Try the attempts to save of the engine
 	// that wrote it.
-	Seq int64 `json:"seq"`
-	Try int   `json:"try,omitempty"`
-	// Flights name the pages of the clusters in flight, without their common
-	// prefix; "" is a page without any.
-	Flights []string    `json:"flights,omitempty"`
+	Seq     int64       `json:"seq"`
+	Try     int         `json:"try,omitempty"`
+	Flights flightHead  `json:"flights,omitzero"`
 	Journal journalHead `json:"journal,omitzero"`
 }
 
@@ -125,17 +124,39 @@ func encodeRecord(rec any) []byte {
 	if !bytes.HasPrefix(b, []byte(`{"format":`)) {
 		return b // a part of a record
 	}
-	return append(seal(b[1:]), b[1:]...)
+	return sealed(b[1:])
 }
+
+// sealed returns a record from what follows its first brace.
+func sealed(rest []byte) []byte { return slices.Concat(seal(rest), rest) }
 
 // seal returns what stands before the rest of a record.
 func seal(rest []byte) []byte {
-	return fmt.Appendf(make([]byte, 0, sealLen+len(rest)), `%s%08x",`, sealPrefix, crc32.Checksum(rest, crc32.MakeTable(crc32.Castagnoli)))
+	return fmt.Appendf(make([]byte, 0, sealLen), `%s%08x",`, sealPrefix, crc32.Checksum(rest, crc32.MakeTable(crc32.Castagnoli)))
 }
 
 // decodeRecord decodes a record strictly. A newer format is refused before
 // anything else is looked at.
 func decodeRecord(r backend.Record, into any) error {
+	rest := r.Value[min(sealLen, len(r.Value)):]
+	if !bytes.HasPrefix(rest, []byte(`"format":1,`)) { // as every record that this package writes begins
+		if err := checkFormat(r); err != nil {
+			return err
+		}
+	}
+	if !bytes.Equal(seal(rest), r.Value[:len(r.Value)-len(rest)]) {
+		return damaged(r.Key, errors.New("its checksum is another one"))
+	}
+	d := json.NewDecoder(io.MultiReader(strings.NewReader("{"), bytes.NewReader(rest)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return damaged(r.Key, err)
+	}
+	return nil
+}
+
+// checkFormat tells that a record is of a format that this package knows.
+func checkFormat(r backend.Record) error {
 	var head struct {
 		Format int `json:"format"`
 	}
@@ -147,15 +168,6 @@ func decodeRecord(r backend.Record, into any) error {
 	}
 	if head.Format < 1 {
 		return damaged(r.Key, errors.New("it has no format"))
-	}
-	rest := r.Value[min(sealLen, len(r.Value)):]
-	if !bytes.Equal(seal(rest), r.Value[:len(r.Value)-len(rest)]) {
-		return damaged(r.Key, errors.New("its checksum is another one"))
-	}
-	d := json.NewDecoder(io.MultiReader(strings.NewReader("{"), bytes.NewReader(rest)))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return damaged(r.Key, err)
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func goldenRecords() map[string]any {
 	out := map[string]any{
 		"placement": goldenPlacement(),
 		"run":       goldenRun(),
-		"flight":    &flightPage{Format: 1, Flights: []stages.Flight{{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, Until: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000}}},
+		"flight":    &flightPage{Format: 1, Flights: []stages.Flight{goldenFlight}},
 		"journal": &journalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
 			encodeRecord(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
 		}},
@@ -52,6 +52,7 @@ func goldenRecords() map[string]any {
 var (
 	goldenTime    = time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 	goldenBinding = approval.Binding{RunUID: "uid", Stage: "canary", When: approval.After, Attempt: 1, Plan: "plan"}
+	goldenFlight  = stages.Flight{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, Until: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000}
 	goldenEntry   = stages.Entry{UID: "uid-1", Run: "run-1", Index: 4}
 )
 
@@ -83,7 +84,7 @@ func goldenPlacement() *placementRecord {
 		Runs:    []runEntry{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Restart: 2, Nth: 1}},
 		Ended:   1,
 		Retired: []runEntry{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Restart: 2, Nth: 7}},
-		Journal: journalHead{Events: 17, Tail: "12-tail", First: 12},
+		Journal: journalHead{Events: 17, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		Sweeps:  3,
 	}
 }
@@ -91,10 +92,10 @@ func goldenPlacement() *placementRecord {
 func goldenRun() *runRecord {
 	decision := approval.Decision{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding}
 	return &runRecord{
-		Format: 1, Whole: true, Sweeps: 3, Seq: 42, Try: 40, Flights: []string{"9-41-0", ""},
+		Format: 1, Whole: true, Sweeps: 3, Seq: 42, Try: 40, Flights: flightHead{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
 		Decision: &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3},
 		Lease:    lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
-		Journal:  journalHead{Events: 3, Tail: "0-tail", First: 1},
+		Journal:  journalHead{Events: 3, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		Run: stages.Run{
 			Name: "run-1", UID: "uid-1", Placement: "web", Plan: "plan", Starter: approval.Identity{Name: "ann", Groups: []string{"sre"}},
 			State: stages.Stopping, Reason: "stopped by bob", Hold: true, Ending: stages.Stopped, Attempt: 2,

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"strings"
 	"sync/atomic"
@@ -232,11 +233,17 @@ func (f *fickle) ask(w *world, e *fleet.Engine, role string) {
 // ever rarer. It can be deleted nevertheless.
 func TestDamagedRunIsRarelyTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 1)
-		w.fleet.Hang("c00", true)
+		const clusters = 10 // more than the run's record holds in flight
+		w := smallWorld(t, clusters)
+		hang := func(hang bool) {
+			for i := range clusters {
+				w.fleet.Hang(fmt.Sprintf("c%02d", i), hang)
+			}
+		}
+		hang(true)
 		h := w.newEngine(fleet.Config{Name: "host"})
 		w.declare(h, smallPlacement("web"))
-		w.create(h, fleet.RunSpec{Name: "a", Placement: "web", Strategy: allAtOnce(1)})
+		w.create(h, fleet.RunSpec{Name: "a", Placement: "web", Strategy: allAtOnce(clusters)})
 		stop := running(t, w.newEngine(fleet.Config{Name: "one"}))
 		time.Sleep(time.Second)
 		stop()
@@ -257,7 +264,7 @@ func TestDamagedRunIsRarelyTried(t *testing.T) {
 		if n := w.happened("a", stages.RunTaken) - alone; n > 60 {
 			t.Errorf("two engines took it %d times in an hour", n)
 		}
-		w.fleet.Hang("c00", false)
+		hang(false)
 		if err := h.DeleteRun(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}

@@ -43,11 +43,14 @@ func (h rosterHead) key(name string, page int) string {
 }
 
 func (e *Engine) readRoster(ctx context.Context, rec *placementRecord) (roster, error) {
-	out := roster{}
+	out, name := roster{}, rec.Placement.Name
+	if rec.Roster.Pages < 0 {
+		return nil, damaged(placementKey(name), fmt.Errorf("its roster has %d pages", rec.Roster.Pages))
+	}
 	for i := range rec.Roster.Pages {
-		r, err := e.store.Get(ctx, rec.Roster.key(rec.Placement.Name, i))
+		r, err := e.store.Get(ctx, rec.Roster.key(name, i))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("placement %s: page %d of %d of its roster: %w", name, i, rec.Roster.Pages, err)
 		}
 		var page rosterPage
 		if err := decodeRecord(r, &page); err != nil {
@@ -66,12 +69,16 @@ func (e *Engine) readRoster(ctx context.Context, rec *placementRecord) (roster, 
 // placement's record.
 func (e *Engine) writeRoster(ctx context.Context, rec *placementRecord, r roster) error {
 	head := rosterHead{Generation: rec.Roster.Generation + 1, ID: newUID()}
+	var writes []backend.Write
 	for names := range slices.Chunk(slices.Sorted(maps.Keys(r)), rosterPerPage) {
 		value := encodeRecord(rosterPage{Format: recordFormat, Groups: r.groups(names)})
-		if _, err := e.store.Put(ctx, head.key(rec.Placement.Name, head.Pages), value, ""); err != nil {
+		writes = append(writes, backend.Write{Key: head.key(rec.Placement.Name, head.Pages), Value: value})
+		head.Pages++
+	}
+	for batch := range batches(writes) {
+		if _, err := backend.WriteAll(ctx, e.store, batch); err != nil {
 			return err
 		}
-		head.Pages++
 	}
 	rec.Roster, rec.InUse = head, r.inUse()
 	return nil
@@ -95,16 +102,14 @@ func (e *Engine) discardAll(ctx context.Context, prefix string) {
 // discardIf deletes the keys under prefix that match, to which nothing refers.
 // What cannot be deleted stays.
 func (e *Engine) discardIf(ctx context.Context, prefix string, match func(key string) bool) {
-	var all []backend.Record
+	var all []backend.Write
 	for rec, err := range e.store.List(ctx, prefix) {
 		if err != nil {
 			break
 		}
 		if match(rec.Key) {
-			all = append(all, backend.Record{Key: rec.Key, Revision: rec.Revision})
+			all = append(all, deletion(rec.Key, rec.Revision))
 		}
 	}
-	for _, rec := range all {
-		_ = e.store.Delete(ctx, rec.Key, rec.Revision)
-	}
+	discard(ctx, e.store, all)
 }

@@ -151,23 +151,39 @@ func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 	}
 	p, err := e.readPlan(ctx, rr.Run.Plan)
 	if err != nil {
-		return Status{}, err
+		return Status{}, fmt.Errorf("run %s: its plan: %w", name, err)
 	}
-	pages := flightPages{store: e.store, uid: rr.Run.UID}
-	for {
-		rr.Run.Flights, err = pages.read(ctx, rr.Flights)
-		if err == nil || !isNotFound(err) {
-			break
-		}
-		seq := rr.Seq
-		if rr, _, err = e.runAt(ctx, name); err != nil || rr.Seq == seq {
-			break
-		}
+	if rr, err = e.withFlights(ctx, rr); err == nil {
+		err = checkRun(p, &rr.Run)
 	}
 	if err != nil {
 		return Status{}, err
 	}
 	return Status{Run: rr.Run, Plan: p, Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch}, nil
+}
+
+// withFlights reads the clusters in flight of a run, or of its newer record
+// where a page is gone because that does not name it any more.
+func (e *Engine) withFlights(ctx context.Context, rr *runRecord) (*runRecord, error) {
+	pages := flightPages{store: e.store, uid: rr.Run.UID}
+	for {
+		flights, err := pages.read(ctx, rr.Flights)
+		if err == nil {
+			rr.Run.Flights = flights
+			return rr, nil
+		}
+		if !isNotFound(err) {
+			return nil, fmt.Errorf("run %s: %w", rr.Run.Name, err)
+		}
+		now, _, rerr := e.runAt(ctx, rr.Run.Name)
+		if rerr != nil {
+			return nil, rerr
+		}
+		if now.Seq == rr.Seq {
+			return nil, damaged(runKey(rr.Run.Name), errors.New(err.Error()))
+		}
+		rr = now
+	}
 }
 
 // runAt returns the record of a run and its revision, without the clusters in

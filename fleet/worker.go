@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -302,7 +302,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // ask puts a request to the authority until the run no longer asks, and
 // returns what the request is known by.
 func (d *driver) ask(ctx context.Context, r *approval.Request) string {
-	key := commandID("", r)
+	key := commandID(&approval.Decision{}, r)
 	if d.e.cfg.Authority == nil || d.asking[key] != nil {
 		return key
 	}
@@ -312,9 +312,13 @@ func (d *driver) ask(ctx context.Context, r *approval.Request) string {
 	return key
 }
 
-// commandID identifies the answer of somebody to a request.
-func commandID(by string, r *approval.Request) string {
-	key := strings.Join([]string{r.RunUID, r.Stage, string(r.When), strconv.Itoa(r.Attempt), by}, "\x00")
+// commandID identifies an answer of somebody to a request. Another answer of
+// theirs, or the same one when they are in other groups, may count where the
+// first did not, so it is another command.
+func commandID(d *approval.Decision, r *approval.Request) string {
+	key := fmt.Sprintf("%q", slices.Concat([]string{
+		r.RunUID, r.Stage, string(r.When), strconv.Itoa(r.Attempt), d.By.Name, string(d.Verdict),
+	}, d.By.Groups))
 	return "answer-" + snapshot.Digest([]byte(key))
 }
 
@@ -329,8 +333,8 @@ func (d *driver) consult(ctx context.Context, r approval.Request) {
 			e.log.Warn("the authority did not answer", "request", r.Name, "error", err)
 		}
 		if err == nil && answer.Verdict != "" {
-			answer.At, answer.Binding = e.now(), r.Binding
-			c := stages.Command{ID: commandID(answer.By.Name, &r), Verb: stages.Decide, By: answer.By, At: answer.At, Decision: &answer}
+			answer.At, answer.Binding = later(e.now(), r.Opened), r.Binding
+			c := stages.Command{ID: commandID(&answer, &r), Verb: stages.Decide, By: answer.By, At: answer.At, Decision: &answer}
 			if err := e.putCommand(ctx, r.RunUID, c); err != nil {
 				e.log.Warn("an answer was not stored", "request", r.Name, "error", err)
 			}

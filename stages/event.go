@@ -38,12 +38,16 @@ const (
 	WaitStarted EventType = "WaitStarted" // Until
 	WaitEnded   EventType = "WaitEnded"
 
-	ApprovalRequested EventType = "ApprovalRequested" // Request, Attempt, Until
-	// ApprovalGiven: a decision was recorded and more are needed. By, Message.
+	// The events of approvals have Request, Attempt and Digest, that of the plan
+	// that the request is about; those of a decision have By, who decided, and
+	// Message, the beginning of their comment.
+
+	ApprovalRequested EventType = "ApprovalRequested" // Until
+	// ApprovalGiven: a decision was recorded and more are needed.
 	ApprovalGiven    EventType = "ApprovalGiven"
-	ApprovalAccepted EventType = "ApprovalAccepted" // Request, By, Message
-	ApprovalRejected EventType = "ApprovalRejected" // Request, By, Message
-	ApprovalExpired  EventType = "ApprovalExpired"  // Request, Attempt
+	ApprovalAccepted EventType = "ApprovalAccepted"
+	ApprovalRejected EventType = "ApprovalRejected"
+	ApprovalExpired  EventType = "ApprovalExpired"
 
 	// ClusterStarted: an attempt began, other than a retry. Trying again to
 	// reach a cluster that is Pending is not a start. Attempt.

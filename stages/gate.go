@@ -92,7 +92,7 @@ func (s *stepper) gatePassed(g *Gate) bool {
 		return false
 	}
 	if g.Type == Approval {
-		s.emitStage(Event{Type: ApprovalExpired, Request: s.request(g).Name, Attempt: g.Attempt})
+		s.emitStage(Event{Type: ApprovalExpired, Request: s.request(g).Name, Attempt: g.Attempt, Digest: s.p.Digest})
 		s.openRequest(g)
 		return false
 	}
@@ -132,16 +132,23 @@ func (s *stepper) decide(c Command) string {
 	return s.weigh(g, *c.Decision)
 }
 
-// weigh lets the approval policy judge a decision.
+// weigh lets the approval policy judge a decision. What was taken in before the
+// request opened is not about it, however late it is read.
 func (s *stepper) weigh(g *Gate, d approval.Decision) string {
 	req := s.request(g)
+	if !d.At.IsZero() && At(d.At) < g.Opened {
+		return "request " + req.Name + ": it was taken in before the request opened"
+	}
 	d.At = s.now.Time()
 	next, outcome, err := approval.Evaluate(req, d, s.now.Time())
 	if err != nil {
 		return err.Error()
 	}
 	g.Decisions = next.Decisions
-	e := Event{Type: ApprovalGiven, Request: req.Name, Attempt: g.Attempt, By: d.By.Name, Message: cut(d.Comment)}
+	e := Event{
+		Type: ApprovalGiven, Request: req.Name, Attempt: g.Attempt,
+		Digest: s.p.Digest, By: d.By.Name, Message: cut(d.Comment),
+	}
 	switch outcome {
 	case approval.Accepted:
 		e.Type = ApprovalAccepted

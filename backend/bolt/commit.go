@@ -3,7 +3,7 @@ package bolt
 import (
 	"errors"
 	"fmt"
-	"runtime"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -16,9 +16,12 @@ const (
 	// A commit takes in at most maxRequests, and no more once it has
 	// commitBytes.
 	commitBytes = 8 << 20
-	// gatherRounds is how often the committer lets others run before it
-	// commits: those that the last commit woke are about to write again.
-	gatherRounds = 3
+	// lingerShare is the part of the time of the last commit for which the next
+	// one waits for as many requests as that one had: those whom it woke are
+	// about to write again, and a sync costs as much for one as for all. It waits
+	// for lingerMost at most.
+	lingerShare = 4
+	lingerMost  = 2 * time.Millisecond
 )
 
 // serve commits what is asked for, until the store is closed.
@@ -29,20 +32,36 @@ func (s *Store) serve() {
 		case <-s.closing:
 			return
 		case r := <-s.requests:
-			s.answer(s.gather(r))
+			batch := s.gather(r)
+			began := time.Now()
+			s.answer(batch)
+			s.lastBatch, s.lastTook = len(batch), time.Since(began)
 		}
 	}
 }
 
-// gather returns the requests that share the next commit.
+// gather returns the requests that share the next commit: those that are there,
+// and while it is worth while those that come. One who writes alone waits for
+// nobody.
 func (s *Store) gather(first *request) []*request {
 	batch, size := []*request{first}, first.size()
-	for round, idle := 0, false; round < gatherRounds && !idle; round++ {
-		runtime.Gosched()
-		for idle = true; len(s.requests) > 0 && len(batch) < maxRequests && size < commitBytes; idle = false {
-			r := <-s.requests
-			batch, size = append(batch, r), size+r.size()
+	timer := time.NewTimer(min(s.lastTook/lingerShare, lingerMost))
+	defer timer.Stop()
+	for len(batch) < maxRequests && size < commitBytes {
+		var r *request
+		select {
+		case r = <-s.requests:
+		default:
+			if len(batch) >= s.lastBatch {
+				return batch
+			}
+			select {
+			case r = <-s.requests:
+			case <-timer.C:
+				return batch
+			}
 		}
+		batch, size = append(batch, r), size+r.size()
 	}
 	return batch
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"go.etcd.io/bbolt"
 
@@ -30,8 +31,12 @@ type Store struct {
 	syncs    atomic.Int64
 	size     atomic.Int64
 	backup   sync.Mutex
-	slow     func()         // called during each commit, by tests
-	old      sync.WaitGroup // files that a compaction replaced and readers still use
+	slow     func() // called during each commit, by tests
+	// lastBatch and lastTook are the committer's: how many requests its last
+	// commit answered, and how long that took.
+	lastBatch int
+	lastTook  time.Duration
+	old       sync.WaitGroup // files that a compaction replaced and readers still use
 
 	// mu is held for moments only: bbolt shows a commit to readers before it is
 	// synced, so that while one goes on they look into before first.

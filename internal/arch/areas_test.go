@@ -58,7 +58,9 @@ var areas = []area{
 	{path: "internal/arch"},
 	{path: "internal/deps"},
 	{path: "internal/feed", uses: with(ground, "backend")},
+	{path: "internal/remote", uses: with(ground, "backend"), testUses: with(tried, "fleet", "stages")},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
+	{path: "internal/soak", uses: with(engine, "backend/memory", "backend/bolt", "backend/faulty"), program: true},
 }
 
 // clusterModules talk to API servers or bring what does.

@@ -1,0 +1,282 @@
+package fleet
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// aCommit puts a record over what is there, with two pages, and deletes two.
+func aCommit(t *testing.T, s backend.Store) *commit {
+	t.Helper()
+	made, err := backend.WriteAll(t.Context(), s, []backend.Write{{Key: "record", Value: []byte("old")}, {Key: "old/1"}, {Key: "old/2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &commit{record: backend.Write{Key: "record", Value: []byte("new"), Prev: made[0]}}
+	c.page("new/1", nil)
+	c.drop("old/1", made[1])
+	c.page("new/2", nil)
+	c.drop("old/2", made[2])
+	return c
+}
+
+func keysOf(t *testing.T, s backend.Store) (out []string) {
+	t.Helper()
+	for r, err := range s.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r.Key)
+	}
+	return out
+}
+
+// A commit that ends in the middle has written pages that nobody reads, or the
+// record and everything that it names; with the record written it succeeds. It
+// makes no difference whether the store makes the writes one by one.
+func TestACommitThatEndsInTheMiddle(t *testing.T) {
+	pages := []string{"new/1", "new/2"}
+	old := []string{"old/1", "old/2", "record"}
+	for n, want := range map[int][]string{
+		1: old, 2: slices.Concat(pages[:1], old), 3: slices.Concat(pages, old), 4: slices.Concat(pages, old), 5: slices.Concat(pages, old[1:]),
+	} {
+		for kind, open := range map[string]func(*faulty.Plan, backend.Store) backend.Store{
+			"one by one": (*faulty.Plan).Store,
+			"a batch":    func(p *faulty.Plan, s backend.Store) backend.Store { return p.BatchStore(s) },
+		} {
+			s := memory.NewStore()
+			c := aCommit(t, s)
+			_, err := c.write(t.Context(), open(faulty.NewPlan(faulty.CrashBefore(n)), s))
+			if (err == nil) != (kind == "one by one" && n > 3) {
+				t.Errorf("%s, crash before write %d: %v", kind, n, err)
+			}
+			if d := cmp.Diff(want, keysOf(t, s)); d != "" {
+				t.Errorf("%s, crash before write %d (-want +got):\n%s", kind, n, d)
+			}
+			if r, _ := s.Get(t.Context(), "record"); (string(r.Value) == "new") != (n > 3) {
+				t.Errorf("%s, crash before write %d: the record is %s", kind, n, r.Value)
+			}
+		}
+	}
+}
+
+// A deletion that fails does not keep a commit from success, nor the others from
+// being made.
+func TestACommitWhoseDeletionFailsSucceeds(t *testing.T) {
+	s := memory.NewStore()
+	c := aCommit(t, s)
+	gone, err := s.Get(t.Context(), "old/1")
+	if err != nil || s.Delete(t.Context(), gone.Key, gone.Revision) != nil {
+		t.Fatal(err)
+	}
+	rev, err := c.write(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := s.Get(t.Context(), "record"); err != nil || r.Revision != rev || c.revisions["record"] != rev || c.revisions["new/2"] == "" {
+		t.Errorf("the record is at %s, %v; the commit says %s and knows %v", r.Revision, err, rev, c.revisions)
+	}
+	if d := cmp.Diff([]string{"new/1", "new/2", "record"}, keysOf(t, s)); d != "" {
+		t.Error(d)
+	}
+}
+
+// A commit whose record is refused takes its pages back, and nothing else.
+func TestACommitThatIsAbandonedTakesItsPagesBack(t *testing.T) {
+	s := memory.NewStore()
+	c := aCommit(t, s)
+	c.record.Prev = "other"
+	other, err := s.Get(t.Context(), "old/2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.pages = append([]backend.Write{{Key: "old/2", Prev: other.Revision}}, c.pages...)
+	if _, err := c.write(t.Context(), s); !errors.Is(err, backend.ErrConflict) {
+		t.Fatalf("a record at another revision: %v", err)
+	}
+	c.abandon(t.Context(), s)
+	if d := cmp.Diff([]string{"old/1", "old/2", "record"}, keysOf(t, s)); d != "" {
+		t.Error(d)
+	}
+}
+
+// Writes that need not be made together are divided, in order and none is lost.
+func TestBatchesAreBounded(t *testing.T) {
+	var all []backend.Write
+	for i := range 200 {
+		all = append(all, backend.Write{Key: fmt.Sprint(i), Value: make([]byte, i*i)})
+	}
+	all = append(all, backend.Write{Key: "largest", Value: make([]byte, backend.MaxValue)}, backend.Write{Key: "last"})
+	var want, back []string
+	for _, w := range all {
+		want = append(want, w.Key)
+	}
+	n := 0
+	for batch := range batches(all) {
+		size := 0
+		for _, w := range batch {
+			size += len(w.Value)
+			back = append(back, w.Key)
+		}
+		if len(batch) == 0 || len(batch) > batchWrites || size > batchBytes {
+			t.Errorf("batch %d has %d writes with %d bytes", n, len(batch), size)
+		}
+		n++
+	}
+	if !slices.Equal(want, back) || n > 40 {
+		t.Errorf("%d batches with %v", n, back)
+	}
+}
+
+// countedBatches counts calls of a store that makes several writes at once.
+type countedBatches struct {
+	*memory.Store
+	batches, reads int
+}
+
+func (s *countedBatches) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
+	s.batches++
+	return s.Store.WriteAll(ctx, writes)
+}
+
+// A set is stored in few batches, also where it is there already, and what is
+// there is written again.
+func TestASetIsStoredInFewBatches(t *testing.T) {
+	s := &countedBatches{Store: memory.NewStore()}
+	c := newContents(s)
+	var names []string
+	for i := range 300 {
+		names = append(names, fmt.Sprintf("object-%03d", i))
+	}
+	set := setOf(t, names...)
+	for try := range 2 {
+		if err := c.save(t.Context(), "web", set, never); err != nil {
+			t.Fatal(err)
+		}
+		written, _ := s.Stats()
+		if each := s.Len(); written != (try+1)*each || s.batches > (2*try+1)*(each/batchWrites+1) {
+			t.Errorf("try %d: %d writes of %d contents in %d batches", try, written, each, s.batches)
+		}
+	}
+}
+
+// A page of a journal that is put together is what encodeRecord makes of it.
+func TestJournalPagesAreEncodedAsRecords(t *testing.T) {
+	events := []json.RawMessage{}
+	for range 3 {
+		page := &journalPage{Format: recordFormat, First: 7, Prev: "4-before", Events: events}
+		if got, want := page.encode(), encodeRecord(page); !bytes.Equal(got, want) {
+			t.Errorf("%d events:\n got %s\nwant %s", len(events), got, want)
+		}
+		page.Prev = ""
+		if got, want := page.encode(), encodeRecord(page); !bytes.Equal(got, want) {
+			t.Errorf("the first page with %d events:\n got %s\nwant %s", len(events), got, want)
+		}
+		events = append(events, encodeRecord(&stages.Event{Type: stages.RunFailed, Message: "<a> & \"b\" \u2028\x00"}))
+	}
+}
+
+// The events of a journal are in order and whole, wherever they are divided into
+// pages; only full pages are written, each once, and what no record commits is
+// in nobody's way.
+func TestAJournalIsWhatWasCommittedOfIt(t *testing.T) {
+	s, rng := memory.NewStore(), rand.New(rand.NewPCG(1, 1))
+	var head journalHead
+	var want []int64
+	for n := int64(0); n < 300; {
+		var c commit
+		var events []stages.Event
+		for range rng.IntN(40) {
+			n++
+			events = append(events, stages.Event{Type: stages.RunTaken, Epoch: n, Message: strings.Repeat("x", rng.IntN(3000))})
+		}
+		next := head.append(&c, "r", events)
+		c.record = backend.Write{Key: fmt.Sprint("record/", n, "/", rng.Int64())}
+		if _, err := c.write(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if rng.IntN(4) == 0 {
+			continue // its record was another one's
+		}
+		head = next
+		for _, e := range events {
+			want = append(want, e.Epoch)
+		}
+		if size := head.open().size(); size >= pageFull {
+			t.Fatalf("the record has %d bytes of events, a page has %d", size, pageFull)
+		}
+	}
+	for _, from := range []int64{0, 1, head.Events / 2, head.Events - 1} {
+		pages, err := readJournal(t.Context(), s, "r", head, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int64
+		for _, p := range pages {
+			if p.size() > pageMost+3000+200 {
+				t.Errorf("a page has %d bytes", p.size())
+			}
+			for i, raw := range p.Events {
+				var e stages.Event
+				if err := json.Unmarshal(raw, &e); err != nil {
+					t.Fatal(err)
+				}
+				if p.First+int64(i) >= from {
+					got = append(got, e.Epoch)
+				}
+			}
+		}
+		if diff := cmp.Diff(want[from:], got); diff != "" {
+			t.Errorf("from %d (-want +got):\n%s", from, diff)
+		}
+	}
+}
+
+// stuckBatches panics or does not return before its context ends.
+type stuckBatches struct {
+	*memory.Store
+	panics bool
+}
+
+func (s stuckBatches) WriteAll(ctx context.Context, _ []backend.Write) ([]backend.Revision, error) {
+	if s.panics {
+		panic("no")
+	}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A batch of the host's store has a deadline, and its panic is an error; where
+// the store makes one write at a time each of them has its deadline.
+func TestBatchesOfTheHostsStoreAreGuarded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, writes := t.Context(), []backend.Write{{Key: "a"}, {Key: "b"}, {Key: "c"}}
+		began := time.Now()
+		if _, err := backend.WriteAll(ctx, guardedStore(stuckBatches{Store: memory.NewStore()}, time.Second), writes); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("a batch that hangs: %v after %v", err, time.Since(began))
+		}
+		if _, err := backend.WriteAll(ctx, guardedStore(stuckBatches{memory.NewStore(), true}, time.Second), writes); !errors.Is(err, backend.ErrPermanent) {
+			t.Errorf("a batch that panics: %v", err)
+		}
+		slow := faulty.NewPlan(func(faulty.Call) faulty.Fault { return faulty.Fault{Delay: 900 * time.Millisecond} })
+		if made, err := backend.WriteAll(ctx, guardedStore(slow.Store(memory.NewStore()), time.Second), writes); err != nil || len(made) != 3 {
+			t.Errorf("three slow writes: %d, %v", len(made), err)
+		}
+	})
+}

@@ -1,0 +1,185 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/bolt"
+)
+
+// transitions is a bolt store that counts the committed saves of runs and the
+// bytes that came with them.
+type transitions struct {
+	*bolt.Store
+	saves, bytes atomic.Int64
+}
+
+func (s *transitions) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
+	rev, err := s.Store.Put(ctx, key, value, prev)
+	if err == nil {
+		s.note(backend.Write{Key: key, Value: value})
+	}
+	return rev, err
+}
+
+func (s *transitions) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
+	made, err := s.Store.WriteAll(ctx, writes)
+	s.note(writes[:len(made)]...)
+	return made, err
+}
+
+func (s *transitions) note(writes ...backend.Write) {
+	for _, w := range writes {
+		if strings.HasPrefix(w.Key, "run/") && !w.Delete {
+			s.saves.Add(1)
+		}
+		s.bytes.Add(int64(len(w.Value)))
+	}
+}
+
+// BenchmarkDurable drives 64 runs over 200 clusters each at the same time on a
+// bolt store, with an updater that takes no time. A transition is one committed
+// save of a run. Beside it, on the same file in the same run: a bare loop of
+// group commits, by 64 clients that write as many bytes as a transition does, and
+// 1 KiB; and a file that is appended to and synced, by one.
+func BenchmarkDurable(b *testing.B) {
+	b.Run("runs=64", func(b *testing.B) { benchmarkDurable(b, 64, 200) })
+}
+
+func benchmarkDurable(b *testing.B, runs, clusters int) {
+	var saved, bytes, syncs int64
+	var took time.Duration
+	var same, small, floor float64
+	for b.Loop() {
+		b.StopTimer()
+		path := filepath.Join(b.TempDir(), "state.db")
+		disk, err := bolt.Open(path, bolt.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := &transitions{Store: disk}
+		e := manyRuns(b, s, runs, clusters)
+		s.saves.Store(0)
+		s.bytes.Store(0)
+		before, began := disk.Stats().Syncs, time.Now()
+		b.StartTimer()
+		endOfAll(b, e, runs)
+		b.StopTimer()
+		took += time.Since(began)
+		saved, bytes, syncs = saved+s.saves.Load(), bytes+s.bytes.Load(), syncs+disk.Stats().Syncs-before
+		if err := disk.Close(); err != nil {
+			b.Fatal(err)
+		}
+		same += bareCommits(b, path, runs, int(bytes/saved))
+		small += bareCommits(b, path, runs, 1<<10)
+		floor += syncedAppends(b, path)
+		b.StartTimer()
+	}
+	n, rate := float64(b.N), float64(saved)/took.Seconds()
+	b.ReportMetric(rate, "transitions/s")
+	b.ReportMetric(float64(bytes)/float64(saved), "bytes/transition")
+	b.ReportMetric(float64(syncs)/float64(saved), "fsyncs/transition")
+	b.ReportMetric(same/n, "bare-commits/s")
+	b.ReportMetric(rate/(same/n), "of-bare")
+	b.ReportMetric(rate/(small/n), "of-bare-1KiB")
+	b.ReportMetric(floor/n, "fdatasync-floor/s")
+}
+
+// bareTime is how long each of the loops beside a benchmark runs.
+const bareTime = time.Second
+
+// bareCommits returns how many puts of a size are acknowledged in a second when
+// clients write one after the other and one goroutine commits what has come in.
+func bareCommits(b *testing.B, path string, clients, size int) float64 {
+	b.Helper()
+	db, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
+	if err != nil {
+		b.Fatal(err)
+	}
+	puts := make(chan barePut, 1024)
+	var committer, writers sync.WaitGroup
+	committer.Go(func() { err = errors.Join(err, commitPuts(db, puts)) })
+	var n atomic.Int64
+	began := time.Now()
+	for range clients {
+		writers.Go(func() {
+			for value := make([]byte, size); time.Since(began) < bareTime; n.Add(1) {
+				p := barePut{fmt.Appendf(nil, "%08d", rand.IntN(200_000)), value, make(chan struct{})}
+				puts <- p
+				<-p.done
+			}
+		})
+	}
+	writers.Wait()
+	took := time.Since(began)
+	close(puts)
+	committer.Wait()
+	if err := errors.Join(err, db.Close()); err != nil {
+		b.Fatal(err)
+	}
+	return float64(n.Load()) / took.Seconds()
+}
+
+type barePut struct {
+	key, value []byte
+	done       chan struct{}
+}
+
+// commitPuts commits what has come in, at most 512 puts at a time.
+func commitPuts(db *bbolt.DB, puts <-chan barePut) error {
+	for first := range puts {
+		batch := []barePut{first}
+		for len(puts) > 0 && len(batch) < 512 {
+			batch = append(batch, <-puts)
+		}
+		err := db.Update(func(tx *bbolt.Tx) error {
+			bucket, err := tx.CreateBucketIfNotExists([]byte("bare"))
+			for i := 0; err == nil && i < len(batch); i++ {
+				err = bucket.Put(batch[i].key, batch[i].value)
+			}
+			return err
+		})
+		for _, p := range batch {
+			close(p.done)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncedAppends returns how many appends of 1 KiB one writer syncs in a second.
+func syncedAppends(b *testing.B, path string) float64 {
+	b.Helper()
+	f, err := os.OpenFile(path+".floor", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		b.Fatal(err)
+	}
+	n, began := 0, time.Now()
+	for value := make([]byte, 1<<10); time.Since(began) < bareTime; n++ {
+		if _, err := f.Write(value); err != nil {
+			b.Fatal(err)
+		}
+		if err := syncData(f); err != nil {
+			b.Fatal(err)
+		}
+	}
+	took := time.Since(began)
+	if err := errors.Join(f.Close(), os.Remove(f.Name())); err != nil {
+		b.Fatal(err)
+	}
+	return float64(n) / took.Seconds()
+}

@@ -1,0 +1,116 @@
+package fleet
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Lease says who has a run.
+type Lease struct {
+	// Run is the run's name.
+	Run       string
+	Placement string
+	State     stages.State
+	// Holder is the name of the engine that drives the run, "" for none: then
+	// the run waits for an engine, or for something that is asked of it.
+	Holder string
+	// Epoch is that of the last takeover.
+	Epoch int64
+	// Until is when the lease ends unless it is renewed, by the holder's clock;
+	// zero without a holder, and where the holder gave the run up.
+	Until time.Time
+	// Overdue tells that the lease ended longer ago than Config.Skew, by this
+	// engine's clock: whoever looks next takes the run over.
+	Overdue bool
+	// Err is set for a record that cannot be read; then only Run is known.
+	Err error
+}
+
+// Leases tells who holds what: for each run that has not ended, and each whose
+// end has not been seen to, ascending by name. It reads the store only, so any
+// engine tells the same, whether it drives runs or not. A run whose record is
+// damaged, or newer than this package knows, is among them with the error. The
+// error that it returns is the store's.
+func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
+	var out []Lease
+	now := time.Now()
+	for rec, err := range e.store.List(ctx, runKey("")) {
+		if err != nil {
+			return nil, err
+		}
+		if l, ok := leaseOf(rec, now, e.cfg.Skew); ok {
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
+// leaseOf returns the lease of a run's record, and whether the run is one that
+// somebody has to drive.
+func leaseOf(rec backend.Record, now time.Time, skew time.Duration) (Lease, bool) {
+	name := strings.TrimPrefix(rec.Key, runKey(""))
+	var rr runRecord
+	err := decodeRecord(rec, &rr)
+	if err == nil {
+		err = checkName(rec.Key, name, rr.Run.Name)
+	}
+	if err != nil {
+		return Lease{Run: name, Err: err}, true
+	}
+	l := Lease{Run: name, Placement: rr.Run.Placement, State: rr.Run.State, Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch}
+	if rr.Lease.Holder != "" {
+		l.Overdue = rr.Lease.freeAt(now, skew)
+		if rr.Lease.Until != 0 {
+			l.Until = rr.Lease.Until.Time()
+		}
+	}
+	return l, !rr.Run.IsEnded() || rr.Lease.Holder != ""
+}
+
+// sight is what this process has seen of a run that another engine has.
+type sight struct {
+	revision backend.Revision
+	// since is when the revision was seen first; alive tells that it came in
+	// place of another one.
+	since time.Time
+	alive bool
+}
+
+// sawLocked notes the revision that the record of a run has now.
+func (r *runner) sawLocked(name string, rev backend.Revision) sight {
+	s, known := r.sights[name]
+	if s.revision != rev {
+		s = sight{revision: rev, since: time.Now(), alive: known}
+		r.sights[name] = s
+	}
+	return s
+}
+
+// until tells when the lease of another engine may be taken, by what was seen
+// of it; the zero time is at once.
+//
+// Clocks that disagree by more than skew must neither keep a run from being
+// taken over nor have it taken from an engine that is well. So a record that
+// stood still for a lease and skew is free, whatever time is in it: its holder
+// would have renewed it several times. And one that was seen to change is not
+// free within a lease of that, even where the holder's clock is far behind.
+func (s sight) until(l lease, length, skew time.Duration) time.Time {
+	if l.Holder == "" || l.Until == 0 {
+		return time.Time{}
+	}
+	still := s.since.Add(length + skew)
+	ended := l.Until.Time().Add(skew + time.Millisecond)
+	if s.alive {
+		if lives := s.since.Add(length); ended.Before(lives) {
+			ended = lives
+		}
+	}
+	if still.Before(ended) {
+		return still
+	}
+	return ended
+}

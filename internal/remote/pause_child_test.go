@@ -1,0 +1,97 @@
+//go:build unix
+
+package remote_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/remote"
+)
+
+// What makes the test binary an engine: its name and where the server is.
+const (
+	childName   = "SLIPWAY_CHILD_NAME"
+	childSocket = "SLIPWAY_CHILD_SOCKET"
+)
+
+const (
+	lease = 400 * time.Millisecond
+	skew  = 40 * time.Millisecond
+)
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(childName); name != "" {
+		os.Exit(beEngine(name, os.Getenv(childSocket)))
+	}
+	os.Exit(m.Run())
+}
+
+// beEngine drives runs until standard input ends, which it does with the test.
+func beEngine(name, socket string) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	c := remote.NewClient(socket, name)
+	e, err := fleet.New(fleet.Config{
+		Name: name, Store: c, Inventory: c, Dialer: c, Lease: lease, Skew: skew, Poll: 50 * time.Millisecond,
+	})
+	if err == nil {
+		err = e.Run(ctx)
+	}
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, name, err)
+		return 1
+	}
+	return 0
+}
+
+// process is an engine in a process of its own.
+type process struct {
+	name string
+	cmd  *exec.Cmd
+	in   io.Closer
+	dead bool
+}
+
+// spawn starts an engine. Its process group has no other member: should the test
+// die while it is stopped, the system wakes it up and ends it.
+func spawn(t *testing.T, name, socket string) *process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childName+"="+name, childSocket+"="+socket)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &process{name: name, cmd: cmd, in: in}
+	t.Cleanup(p.kill)
+	return p
+}
+
+func (p *process) signal(s syscall.Signal) { _ = syscall.Kill(p.cmd.Process.Pid, s) }
+
+// kill ends the process whatever state it is in.
+func (p *process) kill() {
+	if p.dead {
+		return
+	}
+	p.dead = true
+	p.signal(syscall.SIGKILL)
+	_ = p.in.Close()
+	_ = p.cmd.Wait()
+}

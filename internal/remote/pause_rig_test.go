@@ -1,0 +1,335 @@
+//go:build unix
+
+package remote_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/remote"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// patience is how long anything may take on a busy machine.
+const patience = time.Minute
+
+// ground is a store, a fleet of four clusters and what is rolled out.
+type ground struct {
+	store  *memory.Store
+	fleet  *memory.Fleet
+	source *memory.Source
+	// host makes runs, and drives them where nothing is disturbed.
+	host *fleet.Engine
+}
+
+func newGround(t *testing.T) *ground {
+	g := &ground{store: memory.NewStore(), fleet: memory.NewFleet(), source: memory.NewSource()}
+	for i := range 4 {
+		g.fleet.Add(placement.Cluster{Name: fmt.Sprint("c", i)})
+	}
+	var err error
+	g.host, err = fleet.New(fleet.Config{
+		Name: "host", Store: g.store, Inventory: g.fleet, Dialer: g.fleet, Source: g.source,
+	})
+	if err == nil {
+		err = g.host.PutPlacement(t.Context(), fleet.Placement{
+			Name: "p", Selectors: []snapshot.Selector{{Group: "example.com", Version: "v1", Kind: "Setting", Name: "app"}},
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// create makes a run that rolls its own name out, to two clusters at a time.
+func (g *ground) create(t *testing.T, run string) {
+	t.Helper()
+	two := intstr.FromInt32(2)
+	err := g.source.Put(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Setting", "metadata": map[string]any{"name": "app"},
+		"spec": map[string]any{"value": run},
+	}})
+	if err == nil {
+		_, err = g.host.CreateRun(t.Context(), fleet.RunSpec{Name: run, Placement: "p", Strategy: stages.Strategy{
+			Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: &two}},
+		}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// members tells what every member has: its objects and what its ledgers prove.
+func (g *ground) members(t *testing.T) (out []string) {
+	for c := range g.fleet.Clusters(t.Context()) {
+		for _, obj := range g.fleet.Cluster(c.Name).List("") {
+			what := any(substance(obj))
+			if obj.GetNamespace() == "slipway-system" {
+				l := ledgerIn(obj)
+				l.Epoch = 0
+				what = l
+			}
+			b, err := json.Marshal(what)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, c.Name+" "+string(b))
+		}
+	}
+	return out
+}
+
+// rig is a ground that two engines in processes of their own work on, and one
+// where nothing is disturbed.
+type rig struct {
+	*ground
+	t      *testing.T
+	name   string
+	calm   *ground
+	socket string
+	rand   *rand.Rand
+	procs  []*process
+	runs   int
+	// usual is how many writes a run takes that nothing disturbs.
+	usual int
+
+	mu     sync.Mutex
+	fences *fences
+	asked  map[string]int64 // the epoch under which a write was asked for, by writeKey
+	log    []string
+	trial  *trial
+	delays *rand.Rand
+}
+
+// trial is one run whose leader is disturbed. Its fields belong to the lock of
+// the rig, its channels are closed when what they are called has happened.
+type trial struct {
+	run    string
+	victim *process
+	stopAt int  // the write of the victim at which it is stopped
+	hold   bool // that write is made only at another one of the next leader
+	letAt  int  // that is which
+	// slow makes the store wait with the writes of the victim once it was
+	// stopped, so that nobody but the members tells it that it was followed.
+	slow   bool
+	after  time.Duration
+	wakeAt int // the write of the other one at which the victim wakes up
+	// disturb stops the victim.
+	disturb func()
+
+	taken, disturbed, over, let, wake, ended event
+	writes, others                           int
+	at, overAt                               time.Time
+}
+
+type event struct {
+	c    chan struct{}
+	done bool
+}
+
+func newEvent() event { return event{c: make(chan struct{})} }
+
+func (e *event) happen() {
+	if !e.done {
+		e.done = true
+		close(e.c)
+	}
+}
+
+func newRig(t *testing.T, name string, seed uint64) *rig {
+	r := &rig{
+		t: t, name: name, ground: newGround(t), calm: newGround(t), fences: newFences(), asked: map[string]int64{},
+		rand: rand.New(rand.NewPCG(16, seed)), delays: rand.New(rand.NewPCG(17, seed)),
+	}
+	r.socket = serve(t, remote.Config{Store: r.store, Inventory: r.fleet, Dialer: r.fleet, Before: r.before, Seen: r.seen})
+	for range 2 {
+		r.enlist()
+	}
+	return r
+}
+
+// enlist starts another engine.
+func (r *rig) enlist() {
+	r.procs = append(r.procs, spawn(r.t, fmt.Sprintf("%s-%d", r.name, len(r.procs)+r.runs), r.socket))
+}
+
+// before lets the victim of a trial have the run, and disturbs it.
+func (r *rig) before(ctx context.Context, w remote.Write) {
+	r.mu.Lock()
+	r.asked[writeKey(w)] = r.fences.leads[w.Client]
+	tr, delay := r.trial, time.Duration(r.delays.IntN(3000))*time.Microsecond
+	mine := tr != nil && w.Client == tr.victim.name
+	var wait chan struct{}
+	switch {
+	case tr == nil:
+	case !mine && w.Key == "run/"+tr.run:
+		wait = tr.taken.c
+	case mine && tr.slow && tr.disturbed.done && w.Cluster == "":
+		wait = tr.ended.c
+	case mine && tr.taken.done:
+		if tr.writes++; tr.writes == tr.stopAt {
+			wait = tr.strike(r)
+		}
+	}
+	r.mu.Unlock()
+	if wait != nil {
+		select {
+		case <-wait:
+		case <-ctx.Done():
+		}
+	}
+	if w.Cluster != "" {
+		pause(ctx, delay)
+	}
+}
+
+// strike stops the victim, now or soon, and returns what the write waits for.
+// The lock is held.
+func (tr *trial) strike(r *rig) chan struct{} {
+	if tr.after > 0 {
+		time.AfterFunc(tr.after, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			tr.strikeNow()
+		})
+		return nil
+	}
+	tr.strikeNow()
+	if tr.hold {
+		return tr.let.c
+	}
+	return nil
+}
+
+func (tr *trial) strikeNow() {
+	if tr.ended.done {
+		return
+	}
+	tr.disturb()
+	tr.at = time.Now()
+	tr.disturbed.happen()
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// writeKey is the same before a write and when it is seen.
+func writeKey(w remote.Write) string {
+	return fmt.Sprint(w.Client, w.Op, w.Key, w.Prev, w.Cluster, w.ID, w.Precondition)
+}
+
+func (r *rig) seen(w remote.Write) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = append(r.log, time.Now().Format("05.000 ")+w.String())
+	asked := r.asked[writeKey(w)]
+	delete(r.asked, writeKey(w))
+	if w.Err != nil {
+		return
+	}
+	r.fences.accepted(w, asked)
+	if r.trial != nil {
+		r.trial.accepted(w)
+	}
+}
+
+// accepted moves the trial on. The lock of the rig is held.
+func (tr *trial) accepted(w remote.Write) {
+	if w.Client != tr.victim.name && tr.over.done {
+		tr.others++
+		tr.progress()
+	}
+	if w.Key != "run/"+tr.run || w.Op != "put" {
+		return
+	}
+	var head runHead
+	_ = json.Unmarshal(w.Value, &head)
+	switch {
+	case head.Lease.Holder == tr.victim.name:
+		tr.taken.happen()
+	case head.Lease.Holder != "" && !tr.over.done:
+		tr.overAt = time.Now()
+		tr.over.happen()
+		tr.progress()
+	case head.Lease.Holder == "" && head.Run.State == stages.Completed:
+		tr.ended.happen()
+	}
+}
+
+// progress lets the write go on and wakes the victim when it is time.
+func (tr *trial) progress() {
+	if tr.others >= tr.letAt {
+		tr.let.happen()
+	}
+	if tr.others >= tr.wakeAt {
+		tr.wake.happen()
+	}
+}
+
+// begin makes a run which a process is to take.
+func (r *rig) begin(victim *process, tr *trial) {
+	r.runs++
+	tr.run, tr.victim = fmt.Sprintf("r%04d", r.runs), victim
+	tr.taken, tr.disturbed, tr.over = newEvent(), newEvent(), newEvent()
+	tr.let, tr.wake, tr.ended = newEvent(), newEvent(), newEvent()
+	r.mu.Lock()
+	r.trial, r.log = tr, nil
+	r.fences.changes = map[string]int{}
+	r.mu.Unlock()
+	r.create(r.t, tr.run)
+	r.calm.create(r.t, tr.run)
+}
+
+// await waits for one of the events and tells which one it was.
+func (r *rig) await(what string, events ...*event) *event {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), patience)
+	defer cancel()
+	done := make(chan *event, len(events))
+	for _, e := range events {
+		go func() {
+			select {
+			case <-e.c:
+				done <- e
+			case <-ctx.Done():
+				done <- nil
+			}
+		}()
+	}
+	e := <-done
+	if e == nil {
+		r.fail("%s did not happen within %v", what, patience)
+	}
+	return e
+}
+
+// fail ends the test with the record of the trial.
+func (r *rig) fail(format string, args ...any) {
+	r.t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	tr := r.trial
+	r.t.Fatalf("%s\nrun %s of %s, stopped at write %d, hold %v until %d, after %v, slow %v, woken at %d\n%s",
+		fmt.Sprintf(format, args...), tr.run, tr.victim.name, tr.stopAt, tr.hold, tr.letAt, tr.after, tr.slow, tr.wakeAt, strings.Join(r.log, "\n"))
+}

@@ -1,0 +1,183 @@
+//go:build unix
+
+package remote_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// soak tells whether the long versions of the tests are asked for.
+func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
+
+// A process that is stopped while it leads and wakes up when its lease is over
+// gets nothing accepted: not by the records of its run and of its placement once
+// another process has the run, not by a ledger once that has seen a newer epoch,
+// and not by an object once the newer leader has marked it or closed the ledger.
+//
+// Between the intent of the newer leader and its mark, an apply that was on its
+// way may still land; it is of the same revision, and the newer leader finds it.
+// The older leader may still record with the placement that the run is completed.
+// Nothing is created in these runs, so the write that ledger.Doubtful is about
+// does not occur. Every process leads again after it was stopped.
+func TestT16ProcessStoppedPastItsLease(t *testing.T) {
+	t.Parallel()
+	trials := 25
+	if soak() {
+		trials = 300
+	}
+	var mu sync.Mutex
+	var taken, between, late, tried int
+	t.Run("pairs", func(t *testing.T) {
+		for pair := range 4 {
+			t.Run(fmt.Sprint(pair), func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, fmt.Sprint("pair", pair), uint64(pair))
+				r.calmly(r.procs[0])
+				r.calmly(r.procs[1])
+				done := 0
+				for i := 0; done < trials && i < 3*trials; i++ {
+					if r.stopped(r.procs[i%2]) {
+						done++
+					}
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				taken, tried = taken+done, tried+r.runs
+				between, late = between+r.fences.between, late+r.fences.late
+			})
+		}
+	})
+	t.Logf("%d runs; %d of a stopped process were taken over; %d applies landed between intent and mark, %d ends were recorded late", tried, taken, between, late)
+	if taken < 4*trials {
+		t.Errorf("%d trials, want %d", taken, 4*trials)
+	}
+}
+
+// A process that is killed is taken over from within a lease.
+func TestT16ProcessKilled(t *testing.T) {
+	t.Parallel()
+	trials := 20
+	if soak() {
+		trials = 200
+	}
+	r := newRig(t, "killed", 99)
+	r.calmly(r.procs[0])
+	r.calmly(r.procs[1])
+	done, longest := 0, time.Duration(0)
+	for i := 0; done < trials && i < 3*trials; i++ {
+		if took, ok := r.killed(); ok {
+			done++
+			longest = max(longest, took)
+		}
+	}
+	t.Logf("%d processes were killed; the longest time to the takeover was %v", done, longest)
+	if done < trials {
+		t.Errorf("%d trials, want %d", done, trials)
+	}
+}
+
+// calmly has a process lead a run that nothing disturbs. That proves that it is
+// there and tells how many writes a run takes; the first run creates the objects.
+func (r *rig) calmly(p *process) {
+	tr := &trial{}
+	r.begin(p, tr)
+	r.await("the end of a run", &tr.ended)
+	r.mu.Lock()
+	r.usual = max(1, r.usual, tr.writes)
+	r.mu.Unlock()
+	r.check()
+}
+
+// draw returns a trial that is disturbed at a random write: before it is made,
+// after it, or while it is held back until another process leads. What is held
+// back when the victim wakes up may end with its patience.
+func (r *rig) draw() *trial {
+	tr := &trial{stopAt: 1 + r.rand.IntN(r.usual), wakeAt: r.rand.IntN(r.usual), slow: r.rand.IntN(2) == 0}
+	switch r.rand.IntN(3) {
+	case 0:
+		tr.hold, tr.letAt = true, r.rand.IntN(r.usual)
+	case 1:
+		tr.after = time.Duration(1+r.rand.IntN(5000)) * time.Microsecond
+	}
+	return tr
+}
+
+// stopped stops a process in a run, and tells whether the other one took over.
+func (r *rig) stopped(victim *process) bool {
+	tr := r.draw()
+	tr.disturb = func() { victim.signal(syscall.SIGSTOP) }
+	r.begin(victim, tr)
+	if r.await("the stop", &tr.disturbed, &tr.ended) == &tr.disturbed {
+		r.await("the takeover", &tr.over, &tr.ended)
+		r.await("the time to wake up", &tr.wake, &tr.ended)
+	}
+	victim.signal(syscall.SIGCONT)
+	r.await("the end of the run", &tr.ended)
+	r.check()
+	return tr.over.done
+}
+
+// killed kills the process that leads a run, and tells how long it took until
+// the other one led it.
+func (r *rig) killed() (time.Duration, bool) {
+	victim, tr := r.procs[0], r.draw()
+	tr.hold, tr.disturb = false, func() { victim.signal(syscall.SIGKILL) }
+	r.begin(victim, tr)
+	struck := r.await("the kill", &tr.disturbed, &tr.ended) == &tr.disturbed
+	r.await("the end of the run", &tr.ended)
+	r.check()
+	if !struck || !tr.over.done {
+		return 0, r.bury(struck)
+	}
+	r.bury(true)
+	took := tr.overAt.Sub(tr.at)
+	if took > lease+skew+5*time.Second { // five seconds for a busy machine
+		r.fail("it was taken over after %v, want %v", took, lease+skew)
+	}
+	return took, true
+}
+
+// bury replaces the first process if it was killed. The run that it was killed
+// in did not need anybody else: that is no trial.
+func (r *rig) bury(dead bool) bool {
+	if dead {
+		r.procs[0].kill()
+		r.procs = r.procs[1:]
+		r.enlist()
+		r.calmly(r.procs[1])
+	}
+	return false
+}
+
+// check compares the members with those of an undisturbed run, and looks for
+// anything that was accepted and should not have been.
+func (r *rig) check() {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(r.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- r.calm.host.Run(ctx) }()
+	_, err := r.calm.host.Wait(ctx, r.trial.run)
+	cancel()
+	<-done
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if d := cmp.Diff(r.calm.members(r.t), r.members(r.t)); d != "" {
+		r.fail("members (-undisturbed +got):\n%s", d)
+	}
+	r.mu.Lock()
+	problems := r.fences.problems
+	r.mu.Unlock()
+	if len(problems) > 0 {
+		r.fail("%s", strings.Join(problems, "\n"))
+	}
+}

@@ -1,0 +1,159 @@
+//go:build unix
+
+package remote_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/internal/remote"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// runHead is what a test needs of the record of a run.
+type runHead struct {
+	Run struct {
+		State stages.State `json:"state"`
+	} `json:"run"`
+	Lease struct {
+		Holder string `json:"holder"`
+		Epoch  int64  `json:"epoch"`
+	} `json:"lease"`
+}
+
+// ledgerHead is what a test needs of a ledger.
+type ledgerHead struct {
+	Run      string `json:"run"`
+	Attempt  int    `json:"attempt"`
+	Epoch    int64  `json:"epoch"`
+	Phase    string `json:"phase"`
+	Revision string `json:"revision"`
+	Doubtful []any  `json:"doubtful"`
+}
+
+func ledgerIn(obj *unstructured.Unstructured) (l ledgerHead) {
+	text, _, _ := unstructured.NestedString(obj.Object, "data", "ledger")
+	_ = json.Unmarshal([]byte(text), &l)
+	return l
+}
+
+// substance is an object without what changes although nothing was done to it,
+// and without the mark of a takeover.
+func substance(obj *unstructured.Unstructured) map[string]any {
+	out := obj.DeepCopy()
+	for _, f := range []string{"resourceVersion", "generation", "uid", "creationTimestamp", "managedFields"} {
+		unstructured.RemoveNestedField(out.Object, "metadata", f)
+	}
+	a := out.GetAnnotations()
+	maps.DeleteFunc(a, func(k, _ string) bool { return strings.HasPrefix(k, "epoch.slipway.dev/") })
+	out.SetAnnotations(a)
+	return out.Object
+}
+
+// fences knows which epoch the records and the members have seen, and notes
+// what was accepted of an older one.
+type fences struct {
+	// leads is the last epoch under which a client took a run.
+	leads map[string]int64
+	// taken is the highest epoch under which anybody did.
+	taken int64
+	// ended tells that the run is completed; late counts the records of that in
+	// the placement by a leader that another one has followed since.
+	ended bool
+	late  int
+	// seen is the highest epoch that was accepted at a record or at an object,
+	// closed the highest that a ledger was closed with.
+	seen, closed map[string]int64
+	// has is what the objects are, changes how often that changed in this run.
+	has     map[string]map[string]any
+	changes map[string]int
+	// between counts what an older leader changed between the intent of a newer
+	// one and its mark on the object.
+	between  int
+	problems []string
+}
+
+func newFences() *fences {
+	return &fences{
+		leads: map[string]int64{}, seen: map[string]int64{}, closed: map[string]int64{},
+		has: map[string]map[string]any{}, changes: map[string]int{},
+	}
+}
+
+// accepted takes in a write that was asked for under an epoch.
+func (f *fences) accepted(w remote.Write, asked int64) {
+	switch {
+	case strings.HasPrefix(w.Key, "run/") && w.Op == "put":
+		var head runHead
+		_ = json.Unmarshal(w.Value, &head)
+		f.raise(w, w.Key, head.Lease.Epoch)
+		f.taken, f.ended = max(f.taken, head.Lease.Epoch), head.Run.State == stages.Completed
+		if head.Lease.Holder == w.Client {
+			f.leads[w.Client] = max(f.leads[w.Client], head.Lease.Epoch)
+		}
+	case strings.HasPrefix(w.Key, "placement/"):
+		f.led(w, asked)
+	case w.Cluster != "" && w.ID.Namespace == "slipway-system":
+		f.ledger(w)
+	case w.Cluster != "" && w.ID.Kind != "Namespace":
+		f.object(w, asked)
+	}
+}
+
+// raise notes an epoch that must not fall.
+func (f *fences) raise(w remote.Write, at string, epoch int64) {
+	if epoch < f.seen[at] {
+		f.problem(w, "epoch %d was accepted after %d", epoch, f.seen[at])
+	}
+	f.seen[at] = max(f.seen[at], epoch)
+}
+
+// led checks that who writes the record of the placement asks for an epoch to
+// take a run under, or has the run that was taken last. That a run is completed
+// may be recorded by a leader that has lost it since: it cannot change any more.
+func (f *fences) led(w remote.Write, asked int64) {
+	switch {
+	case w.Epoch() != f.seen[w.Key] || asked >= f.taken:
+	case f.ended:
+		f.late++
+	default:
+		f.problem(w, "asked for under epoch %d, and epoch %d has the run", asked, f.taken)
+	}
+	f.raise(w, w.Key, w.Epoch())
+}
+
+func (f *fences) ledger(w remote.Write) {
+	f.raise(w, w.Cluster, w.Epoch())
+	if w.Object != nil && ledgerIn(w.Object).Phase == "Applied" {
+		f.closed[w.Cluster] = max(f.closed[w.Cluster], w.Epoch())
+	}
+}
+
+func (f *fences) object(w remote.Write, asked int64) {
+	at := w.Cluster + " " + w.ID.String()
+	if newer := max(f.seen[at], f.closed[w.Cluster]); asked < newer {
+		f.problem(w, "asked for under epoch %d, and the object has seen %d", asked, newer)
+	} else if asked < f.seen[w.Cluster] {
+		f.between++
+	}
+	f.seen[at] = max(f.seen[at], asked)
+	if w.Now == nil {
+		f.problem(w, "no object was to go")
+		return
+	}
+	if now := substance(w.Now); !reflect.DeepEqual(now, f.has[at]) {
+		f.has[at] = now
+		if f.changes[at]++; f.changes[at] > 1 {
+			f.problem(w, "it was changed %d times in one attempt", f.changes[at])
+		}
+	}
+}
+
+func (f *fences) problem(w remote.Write, format string, args ...any) {
+	f.problems = append(f.problems, fmt.Sprintf(format, args...)+": "+w.String())
+}

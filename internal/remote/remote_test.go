@@ -1,0 +1,132 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/backendtest"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/internal/remote"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// serve offers cfg until the test ends and returns the socket.
+func serve(t *testing.T, cfg remote.Config) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "slipway") // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := remote.NewServer(cfg)
+	h := &http.Server{Handler: s}
+	done := make(chan error, 1)
+	go func() { done <- h.Serve(l) }()
+	t.Cleanup(func() {
+		if err := errors.Join(h.Close(), s.Close(), os.RemoveAll(dir)); err != nil {
+			t.Error(err)
+		}
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	return socket
+}
+
+func connect(t *testing.T, cfg remote.Config) *remote.Client {
+	c := remote.NewClient(serve(t, cfg), "one")
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// A store, a connection, an inventory and a dialer are the same in another
+// process.
+func TestTheClientKeepsTheContracts(t *testing.T) {
+	t.Parallel()
+	t.Run("store", func(t *testing.T) {
+		backendtest.TestStore(t, func(t *testing.T) backend.Store { return connect(t, remote.Config{Store: memory.NewStore()}) })
+	})
+	t.Run("conn", func(t *testing.T) {
+		backendtest.TestConn(t, func(t *testing.T) backend.Conn {
+			c, err := connect(t, remote.Config{Dialer: memory.NewFleet(placement.Cluster{Name: "one"})}).Dial(t.Context(), placement.Cluster{Name: "one"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		})
+	})
+	t.Run("fleet", func(t *testing.T) {
+		east := placement.Cluster{Name: "east", Labels: map[string]string{"env": "prod"}}
+		fleet := memory.NewFleet(placement.Cluster{Name: "west", UID: "u"}, east)
+		c := connect(t, remote.Config{Inventory: fleet, Dialer: fleet})
+		backendtest.TestInventory(t, c, east, placement.Cluster{Name: "west", UID: "u"})
+		backendtest.TestDialer(t, c, east)
+	})
+}
+
+// Several writes are one request, and each of them is told.
+func TestEveryWriteIsTold(t *testing.T) {
+	var seen []string
+	c := connect(t, remote.Config{Store: memory.NewStore(), Seen: func(w remote.Write) {
+		seen = append(seen, fmt.Sprint(w.Client, " ", w.Op, " ", w.Key, " ", w.Epoch(), " ", errors.Is(w.Err, backend.ErrConflict)))
+	}})
+	made, err := c.WriteAll(t.Context(), []backend.Write{
+		{Key: "run/a", Value: []byte(`{"lease":{"epoch":7}}`)}, {Key: "run/a"}, {Key: "run/b"},
+	})
+	if len(made) != 1 || !errors.Is(err, backend.ErrConflict) {
+		t.Errorf("%q, %v", made, err)
+	}
+	if want := "[one put run/a 7 false one put run/a 0 true]"; fmt.Sprint(seen) != want {
+		t.Errorf("told %v, want %v", seen, want)
+	}
+}
+
+// A write that waits in the server ends with whoever asked for it.
+func TestAWriteEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	c := connect(t, remote.Config{Store: memory.NewStore(), Before: func(ctx context.Context, _ remote.Write) {
+		cancel()
+		<-ctx.Done()
+		ended <- ctx.Err()
+	}})
+	if _, err := c.Put(ctx, "a", nil, ""); !errors.Is(err, context.Canceled) {
+		t.Errorf("the call ended with %v", err)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the server was told %v", err)
+	}
+}
+
+// A server that is gone is a transient error, and what is not offered a
+// permanent one.
+func TestAServerThatIsGoneIsTransient(t *testing.T) {
+	gone := remote.NewClient(filepath.Join(t.TempDir(), "s"), "one")
+	_, err := gone.Get(t.Context(), "a")
+	if !errors.Is(err, fs.ErrNotExist) || errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrPermanent) {
+		t.Error(err)
+	}
+	nothing := connect(t, remote.Config{})
+	_, err = nothing.Get(t.Context(), "a")
+	_, dial := nothing.Dial(t.Context(), placement.Cluster{Name: "one"})
+	for c, list := range nothing.Clusters(t.Context()) {
+		if !errors.Is(list, backend.ErrPermanent) {
+			t.Errorf("%v, %v", c, list)
+		}
+	}
+	if !errors.Is(err, backend.ErrPermanent) || !errors.Is(dial, backend.ErrPermanent) {
+		t.Errorf("%v, %v", err, dial)
+	}
+}
