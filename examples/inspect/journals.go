@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,8 @@ type journalInfo struct {
 	// where the record of whose it is cannot be read.
 	Run       string `json:"run,omitempty"`
 	Placement string `json:"placement,omitempty"`
-	// Events counts those that are committed; Pages and Bytes are of all pages.
+	// Events counts those that are committed; Pages and Bytes are of all pages,
+	// which do not have the last events: those are in the placement or the run.
 	Events int       `json:"events"`
 	First  time.Time `json:"first,omitzero"`
 	Last   time.Time `json:"last,omitzero"`
@@ -57,25 +59,37 @@ func listJournals(ctx context.Context, v *view) error {
 	return nil
 }
 
-// journals returns the journals that are asked for, by their pages. The keys of
-// those are documented in package fleet.
+// journals returns the journals that are asked for: those of placements and runs,
+// and those of which there are only pages left. The keys of pages are documented
+// in package fleet; the last events of a journal are in no page.
 func (v *view) journals(ctx context.Context, runs []runInfo) (all []journalInfo, err error) {
-	records, err := v.stored(ctx, "journal/")
 	at := map[string]int{}
-	for _, rec := range records {
-		stream, _, _ := strings.Cut(strings.TrimPrefix(rec.Key, "journal/"), "/")
+	add := func(stream string, pages, bytes int) {
 		j := journalOf(stream, runs)
 		if !v.wants(j) {
-			continue
+			return
 		}
 		if _, known := at[stream]; !known {
 			at[stream], all = len(all), append(all, j)
 		}
-		j = all[at[stream]]
-		j.Pages, j.Bytes = j.Pages+1, j.Bytes+rec.Bytes
-		all[at[stream]] = j
+		all[at[stream]].Pages += pages
+		all[at[stream]].Bytes += bytes
 	}
-	return inOrder(all, runs), err
+	placements, err := v.engine.Placements(ctx)
+	for _, name := range placements {
+		add("placement."+name, 0, 0)
+	}
+	for _, r := range runs {
+		if r.UID != "" {
+			add(r.UID, 0, 0)
+		}
+	}
+	records, listed := v.stored(ctx, "journal/")
+	for _, rec := range records {
+		stream, _, _ := strings.Cut(strings.TrimPrefix(rec.Key, "journal/"), "/")
+		add(stream, 1, rec.Bytes)
+	}
+	return inOrder(all, runs), errors.Join(err, listed)
 }
 
 func journalOf(stream string, runs []runInfo) journalInfo {

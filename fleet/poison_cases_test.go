@@ -1,0 +1,148 @@
+package fleet_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// poison is a way to overwrite a record.
+type poison struct {
+	name   string
+	change func(string) string
+	// gone deletes the record instead.
+	gone bool
+	// sealed tells that the checksum of the record is right, told that somebody
+	// must be told of it, kept that it must stay as it is.
+	sealed, told, kept bool
+}
+
+// poisons are those of a kind of record.
+func poisons(kind string) []poison {
+	all := slices.Concat(accidents(kind), attacks()[kind])
+	switch kind {
+	case "content":
+	case "plan", "plan page":
+		all = append(all, poison{name: "of another plan", change: replacing(`c0(\d)`, "d0$1", `"placement":"web"`, `"placement":"other"`), told: true},
+			poison{name: "newer", change: replacing(`"format":1`, `"format":2`), told: true, kept: true})
+	default:
+		all = append(all, poison{name: "newer", change: replacing(`"format":1`, `"format":2`), sealed: true, told: true, kept: true})
+	}
+	return all
+}
+
+// accidents can happen to a record of any kind.
+func accidents(kind string) []poison {
+	told := func(name string, change func(string) string) poison {
+		return poison{name: name, change: change, told: true}
+	}
+	constant := func(s string) func(string) string { return func(string) string { return s } }
+	out := []poison{
+		told("truncated", func(v string) string { return v[:len(v)*2/3] }),
+		told("longer", func(v string) string { return v + " " }),
+		told("empty", constant("")), told("another type", constant(`["format",1]`)), told("null", constant(`null`)),
+		told("deep nesting", constant(`{"sum":"00000000","format":1,"a":`+strings.Repeat("[", 500_000))),
+		told("garbage", constant(strings.Repeat("\x00\xff{\"", 1<<18))),
+		// A command that is gone was carried out; a run that is gone is no run.
+		{name: "gone", change: constant(""), gone: true, told: kind != "command" && kind != "run"},
+	}
+	if kind != "content" && !strings.HasPrefix(kind, "plan ") && kind != "plan" {
+		out = append(out, told("another checksum", replacing(`^(\{"sum":")[0-9a-f]{8}`, "${1}fffffff0")))
+	}
+	n := 3
+	if soak() {
+		n = 200
+	}
+	for i := range n {
+		out = append(out, told(fmt.Sprintf("a bit flipped at %d/%d", i, n), func(v string) string {
+			b := []byte(v)
+			b[i*(len(b)-1)/(n-1)] ^= 1 << (i % 8)
+			return string(b)
+		}))
+	}
+	return out
+}
+
+// replacing returns a record in which what matches a pattern is replaced, by the
+// first pair of pattern and replacement that matches.
+func replacing(pairs ...string) func(string) string {
+	return func(v string) string {
+		for pair := range slices.Chunk(pairs, 2) {
+			if re := regexp.MustCompile(pair[0]); re.MatchString(v) {
+				return re.ReplaceAllString(v, pair[1])
+			}
+		}
+		return v
+	}
+}
+
+// bad is a record that reads well, under a right checksum, and means ill.
+func bad(name string, pairs ...string) poison {
+	return poison{name: name, change: replacing(pairs...), sealed: true, told: true}
+}
+
+// borne is one that may be taken for what it says, as long as nobody suffers.
+func borne(name string, pairs ...string) poison {
+	return poison{name: name, change: replacing(pairs...), sealed: true}
+}
+
+// mostOf is the replacement of a number by the largest.
+const mostOf = `"$1":9223372036854775807`
+
+func runAttacks() []poison {
+	return []poison{
+		bad("a stage beyond the plan", `"stage":\d+`, `"stage":99`), bad("a stage before it", `"stage":\d+`, `"stage":-1`),
+		bad("the stage behind the approval", `"stage":\d+`, `"stage":1`), bad("the end", `"stage":\d+`, `"stage":2`),
+		bad("no stages", `"stages":\[.*"NotStarted"\}\]`, `"stages":[]`), bad("a stage without groups", `"groups":\[[^\]]*\]`, `"groups":[]`),
+		bad("an offset beyond the group", `"next":\d+`, `"next":4000`), bad("a negative offset", `"next":\d+`, `"next":-2`),
+		bad("an offset that forgets a cluster", `"next":\d+`, `"next":15`), bad("too many have failed", `"next":16`, `"next":16,"failed":1`),
+		bad("a negative attempt", `"attempt":1`, `"attempt":-1`), bad("no such state", `"state":"Running","attempt"`, `"state":"Dancing","attempt"`),
+		bad("the end of time", `"(now)":\d+`, mostOf), bad("before time", `"now":\d+`, `"now":-1`),
+		bad("waiting nowhere", `"stage":0`, `"stage":0,"waiting":[{"p":-1,"a":1}]`),
+		bad("waiting in another stage", `"stage":0`, `"stage":0,"waiting":[{"p":17,"a":1}]`),
+		bad("waiting twice", `"stage":0`, `"stage":0,"waiting":[{"p":1,"a":1},{"p":1,"a":1}]`),
+		bad("exceptions beyond the plan", `"stage":0`, `"stage":0,"exceptions":[{"p":0,"q":9000000000,"s":"Failed"}]`),
+		bad("exceptions out of order", `"stage":0`, `"stage":0,"exceptions":[{"p":17,"q":11,"s":"Skipped"},{"p":16,"q":16,"s":"Skipped"}]`),
+		bad("a gate that is not planned", `"groups":`, `"gates":[{"when":"Before","type":"Approval","state":"Pending","opened":1}],"groups":`),
+		bad("another run", `"name":"a"`, `"name":"b"`), bad("no plan", `"plan":"[^"]*"`, `"plan":"x"`), bad("no name", `"name":"a"`, `"name":""`),
+		bad("another placement", `"placement":"web"`, `"placement":"other"`), bad("a hostile uid", `"uid":"[^"]*"`, `"uid":"../x"`),
+		bad("a page that is not there", `"pages":\["[^"]*"`, `"pages":["x"`), bad("a hostile page", `"pages":\["[^"]*"`, `"pages":["../../run/b"`),
+		bad("a journal that is not there", `"tail":"[^"]*"`, `"tail":"0-x"`), bad("fewer events", `"events":\d+`, `"events":1`),
+		borne("the lease of another", `"lease":\{[^}]*\}`, `"lease":{"holder":"nobody","epoch":9223372036854775807,"until":9223372036854775807}`),
+		borne("huge numbers", `"(seq|try)":\d+`, mostOf),
+	}
+}
+
+// attacks are records that read well, under a right checksum, and mean ill.
+func attacks() map[string][]poison {
+	return map[string][]poison{
+		"run": runAttacks(),
+		"placement": {
+			borne("another epoch", `"epoch":\d+`, `"epoch":-5`), borne("a huge epoch", `"(epoch)":\d+`, mostOf),
+			bad("a roster of many pages", `"pages":\d+`, `"pages":2000000000`), bad("negative pages", `"pages":\d+`, `"pages":-1`),
+			borne("huge indexes", `"(nextIndex)":\d+`, mostOf), borne("negative indexes", `"index":\d+`, `"index":-1`),
+			bad("another placement", `"name":"web"`, `"name":"other"`), bad("many events", `"(events)":\d+`, mostOf), bad("fewer events", `"events":\d+`, `"events":1`),
+		},
+		"flight": {
+			bad("beyond the plan", `"p":(1|8),`, `"p":4000,`), bad("negative", `"p":(1|8),`, `"p":-1,`), bad("of another stage", `"p":(1|8),`, `"p":16,`),
+			bad("no phase", `"f":[1-9]`, `"f":200`),
+			bad("negative attempt", `"a":1`, `"a":-1`), bad("a cluster lost", `"flights":\[.*\]`, `"flights":[]`),
+			bad("a cluster twice", `(\{"p":[18],[^}]*\})`, `$1,$1`),
+			// Which clusters have completed is not kept, so this is not found out.
+			borne("of one that is done", `"p":[18],`, `"p":0,`),
+		},
+		"journal": {
+			bad("a loop", `"first":\d+`, `"first":5,"prev":"SELF"`), bad("negative", `"first":\d+`, `"first":-7`),
+			bad("huge", `"(first)":\d+`, mostOf), bad("no events", `"events":\[.*\]`, `"events":[]`),
+		},
+		"roster": {
+			borne("a cluster twice", `"c00"`, `"c00","c00"`), borne("negative indexes", `"(proven|tried)":\d+`, `"$1":-3`),
+			borne("hostile names", `"c00"`, `"../../x\u0000"`), borne("clusters of others", `"c00"`, `"c00","c99"`), borne("nobody", `"groups":\[.*\]`, `"groups":[]`),
+		},
+		"command": {
+			borne("no verb", `"verb":"\w+"`, `"verb":"Explode"`), borne("a decision of nothing", `"verb":"\w+"`, `"verb":"Decide"`),
+			borne("a skip of nothing", `"name":"c17"`, `"name":"c77"`), borne("no scope", `"scope":"\w+"`, `"scope":"All"`), borne("no id", `"id":"please"`, `"id":""`),
+		},
+	}
+}

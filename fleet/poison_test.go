@@ -1,0 +1,372 @@
+package fleet_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// poisoned is a world of two placements, web and other. Run a of web stands in
+// the middle of the first of its two stages, c01 to c15 in flight and a command
+// on its way; run b of other is in flight on c01 too. Nobody drives them.
+type poisoned struct {
+	*world
+	uid, plan string
+	calls     *faulty.Plan
+	// before is what the clusters had before run a.
+	before map[string]map[string]string
+	// log has what the engine logs and answers.
+	log poisonLog
+}
+
+// poisonLog is written by everything at once.
+type poisonLog struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *poisonLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+// settingOf is an object of its own for each placement.
+func settingOf(name, value string) *unstructured.Unstructured {
+	obj := plain(value)
+	obj.SetName(name)
+	return obj
+}
+
+// settingPlacement is that of web on all clusters, of others on a few.
+func settingPlacement(name string) fleet.Placement {
+	p := fleet.Placement{Name: name, Selectors: []snapshot.Selector{{Group: "example.com", Version: "v1", Kind: "Setting", Name: name}}}
+	if name != "web" {
+		p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"c00", "c01", "c17"}}
+	}
+	return p
+}
+
+// poisonClusters are enough that those in flight fill more than a page, and
+// their events.
+const poisonClusters = 18
+
+// poisonStrategy updates c00 to c15, asks, and then updates c16 and c17.
+func poisonStrategy() stages.Strategy {
+	st := allAtOnce(poisonClusters, stages.Task{Type: stages.Approval})
+	st.Stages = append(st.Stages, allAtOnce(poisonClusters).Stages...)
+	for i, name := range []string{"first", "rest"} {
+		st.Stages[i].Name, st.Stages[i].Selector = name, everything()
+		st.Stages[i].Selector.MatchLabels = map[string]string{"stage": name}
+	}
+	return st
+}
+
+func newPoisoned(t *testing.T) *poisoned {
+	w := &poisoned{world: smallWorld(t, 0), calls: faulty.NewPlan()}
+	w.source = memory.NewSource(settingOf("web", "v1"), settingOf("other", "v1"))
+	for i := range poisonClusters {
+		stage := map[bool]string{true: "first", false: "rest"}[i < poisonClusters-2]
+		w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("c%02d", i), Labels: map[string]string{"stage": stage}})
+	}
+	h := w.newEngine(fleet.Config{Name: "host"})
+	for _, name := range []string{"web", "other"} {
+		w.declare(h, settingPlacement(name))
+		w.create(h, fleet.RunSpec{Name: "before-" + name, Placement: name, Strategy: allAtOnce(poisonClusters)})
+	}
+	stop := running(t, h)
+	w.within(time.Minute, "before-web", stages.Completed)
+	w.within(time.Minute, "before-other", stages.Completed)
+	w.before = w.has()
+	for _, name := range []string{"web", "other"} {
+		if err := w.source.Put(settingOf(name, "v2")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range poisonClusters - 3 {
+		w.fleet.Hang(fmt.Sprintf("c%02d", 1+i), true)
+	}
+	w.create(h, fleet.RunSpec{Name: "a", Placement: "web", Strategy: poisonStrategy()})
+	w.create(h, fleet.RunSpec{Name: "b", Placement: "other", Strategy: allAtOnce(poisonClusters)})
+	time.Sleep(5 * time.Second)
+	stop()
+	command := stages.Command{ID: "please", Verb: stages.Skip, Scope: stages.SkipCluster, Name: "c17", By: approval.Identity{Name: "ann"}}
+	if err := h.Command(t.Context(), "a", command); err != nil {
+		t.Fatal(err)
+	}
+	s := must(h.Status(t.Context(), "a"))(t)
+	w.uid, w.plan = s.Run.UID, s.Plan.Digest
+	for i := range poisonClusters - 3 {
+		w.fleet.Hang(fmt.Sprintf("c%02d", 1+i), false)
+	}
+	return w
+}
+
+// has tells what every cluster has, by what it is: its objects as they are,
+// and what its ledgers prove.
+func (w *poisoned) has() map[string]map[string]string {
+	out := map[string]map[string]string{}
+	for i := range poisonClusters {
+		c := w.fleet.Cluster(fmt.Sprintf("c%02d", i))
+		out[c.Name()] = map[string]string{}
+		for _, obj := range c.List("") {
+			id, what := snapshot.IDOf(obj), any(substance(obj))
+			if id.Namespace == "slipway-system" {
+				l := ledgerOf(c, id.Name)
+				l.Epoch, l.Touch, l.RunUID = 0, 0, ""
+				what = l
+			}
+			b, err := json.Marshal(what)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			out[c.Name()][id.String()] = string(b)
+		}
+	}
+	return out
+}
+
+// victims are the keys of the records of placement web and its run, by kind.
+func (w *poisoned) victims(kind string) []string {
+	return map[string]func() []string{
+		"placement": func() []string { return []string{"placement/web"} },
+		"run":       func() []string { return []string{"run/a"} },
+		"plan":      func() []string { return []string{"plan/" + w.plan} },
+		"plan page": func() []string { return w.keys("plan/" + w.plan + "/") },
+		"content":   func() []string { return w.keys("content/web/") },
+		"roster":    func() []string { return w.keys("roster/web/") },
+		"flight":    func() []string { return w.keys("flight/" + w.uid + "/") },
+		"journal":   func() []string { return w.keys("journal/" + w.uid + "/") },
+		"command":   func() []string { return w.keys("command/" + w.uid + "/") },
+	}[kind]()
+}
+
+// goesOn drives everything for a while and asks everything.
+func (w *poisoned) goesOn() {
+	w.t.Helper()
+	log := slog.New(slog.NewTextHandler(&w.log, nil))
+	e := w.newEngine(fleet.Config{Name: "two", Store: w.calls.Store(w.store), Log: log})
+	stop := running(w.t, e)
+	w.within(10*time.Minute, "b", stages.Completed)
+	w.create(e, fleet.RunSpec{Name: "b-again", Placement: "other", Strategy: allAtOnce(poisonClusters)})
+	w.within(10*time.Minute, "b-again", stages.Completed)
+	time.Sleep(5 * time.Minute)
+	w.ask(w.newEngine(fleet.Config{Name: "three"}))
+	stop()
+}
+
+// ask asks everything about the poisoned placement, of an engine that knows
+// nothing yet, and notes the errors.
+func (w *poisoned) ask(e *fleet.Engine) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	note := func(what string, err error) {
+		if err != nil {
+			fmt.Fprintf(&w.log, "answer %s %v\n", what, err)
+		}
+	}
+	_, err := e.Status(ctx, "a")
+	note("status", err)
+	_, err = e.Explain(ctx, "a", "c01")
+	note("explain", err)
+	_, err = e.Runs(ctx, "web")
+	note("runs", err)
+	for index := range 2 {
+		_, err = e.Preview(ctx, fleet.RunSpec{Placement: "web", Index: &index, Strategy: allAtOnce(poisonClusters)})
+		note("preview", err)
+	}
+	f, err := e.Follow("web", "")
+	note("follow", err)
+	for _, err := range f.Past(ctx) {
+		note("past", err)
+		if err != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		w.t.Error("the questions had no answer within a minute")
+	}
+}
+
+// harmless checks that the clusters have what they have in a world where nobody
+// was poisoned, of the poisoned placement that or what they had before, and of
+// the stage behind the approval what they had before.
+func (w *poisoned) harmless(honest map[string]map[string]string) {
+	w.t.Helper()
+	now := w.has()
+	for cluster, want := range honest {
+		for what, v := range now[cluster] {
+			web := strings.HasSuffix(what, "web")
+			behind := cluster == "c16" || cluster == "c17"
+			switch old := w.before[cluster][what]; {
+			case web && !behind && (v == old || v == want[what] || strings.HasPrefix(what, "ConfigMap.") && between(v, old, want[what])):
+			case web && behind && v == old:
+			case !web && v == want[what]:
+			default:
+				w.t.Errorf("%s of %s is %s, was %s, and is %s in an honest world", what, cluster, v, old, want[what])
+			}
+		}
+		for what := range want {
+			if _, there := now[cluster][what]; !there {
+				w.t.Errorf("%s of %s is gone", what, cluster)
+			}
+		}
+	}
+}
+
+// between tells that a ledger is on its way from one to another.
+func between(now, old, next string) bool {
+	var l, o, n memberLedger
+	for text, into := range map[string]*memberLedger{now: &l, old: &o, next: &n} {
+		if json.Unmarshal([]byte(text), into) != nil {
+			return false
+		}
+	}
+	return (l.Run == o.Run || l.Run == n.Run) && (l.Revision == o.Revision || l.Revision == n.Revision) && (l.Target == o.Target || l.Target == n.Target)
+}
+
+// honest returns what clusters have in a world where nobody is poisoned.
+func honest(t *testing.T) (out map[string]map[string]string) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPoisoned(t)
+		for _, kind := range poisonKinds {
+			if len(w.victims(kind)) == 0 {
+				t.Fatalf("there is no %s", kind)
+			}
+		}
+		w.goesOn()
+		for line := range strings.Lines(w.log.b.String()) {
+			if isError(line) && !strings.Contains(line, "context canceled") { // as when an engine is stopped
+				t.Errorf("nobody was poisoned, and it says %s", line)
+			}
+		}
+		const app = "Setting.v1.example.com web"
+		if out = w.has(); out["c01"][app] == w.before["c01"][app] || out["c16"][app] == "" {
+			t.Errorf("run a changed nothing: %v", out)
+		}
+		if n := w.calls.Calls(); n > poisonCalls/5 {
+			t.Errorf("%d calls of the store", n)
+		}
+	})
+	return out
+}
+
+// poisonCalls are more calls of the store than an engine makes in the time of a
+// test, and fewer than one that spins.
+const poisonCalls = 5000
+
+var poisonKinds = []string{"placement", "content", "roster", "plan", "plan page", "run", "flight", "journal", "command"}
+
+// A record that was damaged, deleted, replaced by one of a newer format or by
+// one that is sealed well and means ill, hurts its own run or placement and
+// nothing else: the others come to their ends, clusters have what they had
+// before or what an honest run brings, somebody who asks is told which record or
+// run it is, and nothing hangs, panics or spins.
+func TestT19APoisonedRecordHurtsOnlyItsRun(t *testing.T) {
+	t.Parallel()
+	want := honest(t)
+	for _, kind := range poisonKinds {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			n := 1
+			synctest.Test(t, func(t *testing.T) { n = len(newPoisoned(t).victims(kind)) })
+			for i := range n {
+				for _, p := range poisons(kind) {
+					synctest.Test(t, func(t *testing.T) { p.strike(t, kind, i, want) })
+				}
+			}
+		})
+	}
+}
+
+// strike poisons the nth record of a kind.
+func (p poison) strike(t *testing.T, kind string, n int, honest map[string]map[string]string) {
+	defer tellIn(t, "%s %d: %s", kind, n, p.name)
+	w := newPoisoned(t)
+	key := w.victims(kind)[n]
+	rec, err := w.store.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := string(rec.Value)
+	bad := strings.ReplaceAll(p.change(old), "SELF", key[strings.LastIndex(key, "/")+1:])
+	if p.sealed {
+		bad = fleet.Reseal(bad, func(rest string) string { return rest })
+	}
+	if bad == old && !p.gone || p.sealed != fleet.IsSealed(bad) {
+		t.Fatalf("the record %s is sealed %v: %s", bad, fleet.IsSealed(bad), old)
+	}
+	w.put(rec, bad, p.gone)
+	w.goesOn()
+	w.harmless(honest)
+	if p.told && !w.tells(key) {
+		t.Errorf("nobody is told of %s in %.3000s", key, w.log.b.String())
+	}
+	if calls := w.calls.Calls(); calls > poisonCalls {
+		t.Errorf("%d calls of the store", calls)
+	}
+	if now, err := w.store.Get(t.Context(), key); p.kept && (err != nil || string(now.Value) != bad) {
+		t.Errorf("the newer record was changed: %v", err)
+	}
+}
+
+func (w *poisoned) put(rec backend.Record, bad string, gone bool) {
+	w.t.Helper()
+	var err error
+	if gone {
+		err = w.store.Delete(w.t.Context(), rec.Key, rec.Revision)
+	} else {
+		_, err = w.store.Put(w.t.Context(), rec.Key, []byte(bad), rec.Revision)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// tells that an error names a record, by its key or the digest that it is
+// under, or says that the run is damaged.
+func (w *poisoned) tells(key string) bool {
+	names := []string{key, "record run/a is damaged", "journal/" + w.uid + "/"}
+	if digest := key[strings.LastIndex(key, "/")+1:]; len(digest) == 64 {
+		names = append(names, digest)
+	}
+	if rest, ok := strings.CutPrefix(key, "plan/"); ok {
+		names = append(names, "plan "+rest[:64])
+	}
+	if key == "run/a" {
+		names = append(names, "answer status run a:")
+	}
+	if key == "placement/web" {
+		names = append(names, "placement web", "run a:", "record journal/placement.web/ is damaged")
+	}
+	for line := range strings.Lines(w.log.b.String()) {
+		if isError(line) && slices.ContainsFunc(names, func(name string) bool { return strings.Contains(line, name) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// isError tells that a line of the log is an error, logged or answered.
+func isError(line string) bool {
+	return strings.HasPrefix(line, "answer ") || strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR")
+}

@@ -1,0 +1,366 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// tossed is a run of a random plan that goes on by random inputs.
+type tossed struct {
+	r     *rand.Rand
+	plan  *stages.Plan
+	ready stages.Ready
+	now   time.Time
+	ids   int
+}
+
+func toss(t testing.TB, seed uint64) *tossed {
+	s := &tossed{r: rand.New(rand.NewPCG(seed, 19)), now: goldenTime}
+	plan, err := stages.NewPlan(s.strategy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.plan, err = stages.DecodePlan(plan.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	s.ready.Run = stages.NewRun(plan, "r", "uid", approval.Identity{Name: "ann"}, s.one(5), s.now)
+	return s
+}
+
+func (s *tossed) one(in int) bool { return s.r.IntN(in) == 0 }
+
+func (s *tossed) tasks() (out []stages.Task) {
+	if s.one(3) {
+		out = append(out, stages.Task{Type: stages.TimedWait, Wait: time.Minute})
+	}
+	if s.one(3) {
+		out = append(out, stages.Task{Type: stages.Approval})
+	}
+	return out
+}
+
+// strategy tosses what a plan is made of: stages with and without groups, each
+// profile, clusters to remove.
+func (s *tossed) strategy() (stages.Strategy, stages.Target, []placement.Cluster) {
+	st := stages.Strategy{
+		Profile:  []stages.Profile{stages.Staged, stages.ClusterUpdate, stages.Workflow}[s.r.IntN(3)],
+		Attempts: s.r.IntN(3), MinHealthy: time.Duration(s.r.IntN(2)) * time.Minute, ProgressDeadline: time.Duration(s.r.IntN(2)) * 5 * time.Minute,
+		Removal: stages.Removal{Before: s.tasks(), After: s.tasks()},
+	}
+	picks := func(key string, i int) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{key: strconv.Itoa(i)}}
+	}
+	target := stages.Target{Placement: "web", Index: 1, Snapshot: "s", Decision: "d", Default: "rev", Remove: map[string]string{}}
+	var clusters []placement.Cluster
+	for i := range 1 + s.r.IntN(3) {
+		most := intstr.FromInt32(1 + s.r.Int32N(3))
+		stage := stages.Stage{Name: fmt.Sprintf("s%d", i), Selector: picks("s", i), MaxConcurrency: &most, Before: s.tasks(), After: s.tasks()}
+		groups := s.r.IntN(3)
+		for g := range groups {
+			stage.Groups = append(stage.Groups, stages.Group{Name: fmt.Sprintf("g%d", g), Selector: picks("g", g), MaxConcurrency: &most})
+		}
+		for n := range s.r.IntN(6) {
+			clusters = append(clusters, placement.Cluster{
+				Name: fmt.Sprintf("m%d", len(clusters)), Labels: map[string]string{"s": strconv.Itoa(i), "g": strconv.Itoa(n % max(groups, 1))},
+			})
+		}
+		st.Stages = append(st.Stages, stage)
+	}
+	for i := range s.r.IntN(3) {
+		target.Remove[fmt.Sprintf("old%d", i)] = ""
+	}
+	return st, target, clusters
+}
+
+// input tosses what is new: time, what clusters are seen to be, commands.
+func (s *tossed) input() stages.Input {
+	s.now = s.now.Add([]time.Duration{0, time.Second, time.Minute, time.Hour}[s.r.IntN(4)])
+	in := stages.Input{Now: s.now, Unwatched: s.one(9)}
+	for i := range s.ready.Actions {
+		if a := &s.ready.Actions[i]; a.Type != stages.Ask && !s.one(3) {
+			in.Observations = append(in.Observations, s.seen(a))
+		}
+	}
+	if n := len(s.plan.Clusters); n > 0 && s.one(12) {
+		in.Gone = append(in.Gone, s.plan.Clusters[s.r.IntN(n)].Name)
+	}
+	if s.one(2) {
+		in.Commands = append(in.Commands, s.command())
+	}
+	return in
+}
+
+func (s *tossed) seen(a *stages.Action) stages.Observation {
+	o := stages.Observation{Cluster: a.Cluster, Attempt: a.Attempt, Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: !s.one(6)}
+	switch s.r.IntN(8) {
+	case 0:
+		return stages.Observation{Cluster: a.Cluster, Attempt: a.Attempt, Sent: true, Failed: true, Permanent: s.one(2), Message: "quota exceeded"}
+	case 1:
+		return stages.Observation{Cluster: a.Cluster, Attempt: a.Attempt, Unreachable: true, Sent: s.one(2), Message: "no route"}
+	case 2:
+		o.Unchanged, o.Sent = true, false
+	}
+	return o
+}
+
+func (s *tossed) command() stages.Command {
+	s.ids++
+	c := stages.Command{ID: strconv.Itoa(s.ids), By: approval.Identity{Name: "ann"}, At: s.now, Verb: stages.Start}
+	switch s.r.IntN(12) {
+	case 0, 1:
+		c.Verb = stages.Stop
+	case 2, 3, 4:
+		c.Verb, c.Scope, c.Name = stages.Skip, stages.SkipStage, s.plan.Stages[s.r.IntN(len(s.plan.Stages))].Name
+		if n := len(s.plan.Clusters); n > 0 && !s.one(4) {
+			c.Scope, c.Name = stages.SkipCluster, s.plan.Clusters[s.r.IntN(n)].Name
+		}
+	case 5:
+		c.Verb = []stages.Verb{stages.Abort, stages.Supersede, stages.Stop, stages.Start}[s.r.IntN(4)]
+	case 6, 7, 8:
+		for _, req := range stages.Requests(s.plan, &s.ready.Run) {
+			verdict := approval.Approve
+			if s.one(5) {
+				verdict = approval.Reject
+			}
+			c.Verb, c.Decision = stages.Decide, &approval.Decision{Verdict: verdict, By: c.By, At: s.now, Binding: req.Binding}
+		}
+	}
+	return c
+}
+
+// restored returns a run as it comes back from the store.
+func restored(t testing.TB, run *stages.Run) *stages.Run {
+	t.Helper()
+	var rr runRecord
+	var fp flightPage
+	if err := decodeRecord(backend.Record{Key: "run/r", Value: encodeRecord(&runRecord{Format: recordFormat, Run: *run})}, &rr); err != nil {
+		t.Fatal(err)
+	}
+	if err := decodeRecord(backend.Record{Key: "flight", Value: encodeRecord(&flightPage{Format: recordFormat, Flights: run.Flights})}, &fp); err != nil {
+		t.Fatal(err)
+	}
+	rr.Run.Flights = fp.Flights
+	return &rr.Run
+}
+
+// No run that Step can come to is refused, whatever its plan and whatever
+// happens to it: stops, restarts of a failed run, skips, removals, rejections.
+func TestT19LegalRunsAreNotRefused(t *testing.T) {
+	n, states, waiting, removing, again := 150, map[stages.State]int{}, 0, 0, 0
+	if os.Getenv("SLIPWAY_SOAK") == "1" {
+		n = 10_000
+	}
+	for seed := range uint64(n) {
+		s := toss(t, seed)
+		for range 60 {
+			s.ready = stages.Step(s.plan, s.ready.Run, s.input())
+			run := restored(t, &s.ready.Run)
+			if err := checkRun(s.plan, run); err != nil {
+				t.Fatalf("seed %d: %v\n%s\nin flight %+v", seed, err, encodeRecord(run), run.Flights)
+			}
+			states[run.State]++
+			waiting += len(run.Waiting)
+			again += max(0, run.Attempt-1)
+			if run.Stage < len(s.plan.Stages) && s.plan.Stages[run.Stage].Remove {
+				removing += len(run.Flights)
+			}
+			s.ready.Run = *run
+		}
+	}
+	for state := range runStates {
+		if states[state] == 0 && state != stages.Pending {
+			t.Errorf("no run was %s: %v", state, states)
+		}
+	}
+	if waiting == 0 || removing == 0 || again == 0 {
+		t.Errorf("%d clusters waited, %d were removed, %d starts were later ones", waiting, removing, again)
+	}
+}
+
+// A run that was tampered with, under a right checksum, is refused, or Step and
+// all that answers questions about it bear it: nothing panics, and what is
+// stored of it next can be read.
+func TestT19TamperedRunsAreRefusedOrBorne(t *testing.T) {
+	n := 300
+	if os.Getenv("SLIPWAY_SOAK") == "1" {
+		n = 20_000
+	}
+	refused, borne := 0, 0
+	for seed := range uint64(n) {
+		s := toss(t, seed)
+		for range s.r.IntN(25) {
+			s.ready = stages.Step(s.plan, s.ready.Run, s.input())
+		}
+		for range 12 {
+			run, what := s.tampered(t)
+			if run == nil {
+				continue
+			}
+			if checkRun(s.plan, run) != nil {
+				refused++
+				continue
+			}
+			borne++
+			s.bear(t, run, what)
+		}
+	}
+	if refused < n || borne < n {
+		t.Errorf("%d were refused, %d not", refused, borne)
+	}
+	t.Logf("%d were refused, %d were borne", refused, borne)
+}
+
+// tampered returns a copy of the run of which a value is another one, or nil
+// where that is no run.
+func (s *tossed) tampered(t *testing.T) (*stages.Run, string) {
+	type whole struct {
+		Run     *stages.Run
+		Flights []stages.Flight
+	}
+	b, err := json.Marshal(whole{&s.ready.Run, s.ready.Run.Flights})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree any
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&tree); err != nil {
+		t.Fatal(err)
+	}
+	for range 1 + s.r.IntN(2) {
+		tree = s.spoil(tree)
+	}
+	bad, err := json.Marshal(tree)
+	var out whole
+	if err != nil || bytes.Equal(b, bad) || json.Unmarshal(bad, &out) != nil || out.Run == nil {
+		return nil, ""
+	}
+	out.Run.Flights = out.Flights
+	return out.Run, string(bad)
+}
+
+// spoil changes something below a node.
+func (s *tossed) spoil(node any) any {
+	switch v := node.(type) {
+	case map[string]any:
+		if len(v) == 0 {
+			return v
+		}
+		keys := make([]string, 0, len(v))
+		for k := range v {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		k := keys[s.r.IntN(len(keys))]
+		if s.one(12) {
+			delete(v, k)
+			return v
+		}
+		v[k] = s.spoil(v[k])
+		return v
+	case []any:
+		if len(v) == 0 || s.one(4) {
+			return s.reshape(v)
+		}
+		i := s.r.IntN(len(v))
+		v[i] = s.spoil(v[i])
+		return v
+	case json.Number:
+		n, _ := v.Int64()
+		hostile := []int64{-1, 0, 1, 2, 3, n + 1, n - 1, 200, 1 << 31, 1<<63 - 1, -1 << 63, int64(latest), int64(latest) + 1}
+		return json.Number(strconv.FormatInt(hostile[s.r.IntN(len(hostile))], 10))
+	case string:
+		words := []string{"", "x", "Running", "Stopping", "Stopped", "Failed", "Completed", "Skipped", "Pending", "Superseded", "Approval", "After", strings.Repeat("ü", 300)}
+		return words[s.r.IntN(len(words))]
+	default:
+		return !s.one(2)
+	}
+}
+
+// reshape drops, doubles or swaps elements.
+func (s *tossed) reshape(v []any) []any {
+	if len(v) == 0 {
+		return append(v, map[string]any{})
+	}
+	i, j := s.r.IntN(len(v)), s.r.IntN(len(v))
+	switch s.r.IntN(4) {
+	case 0:
+		return slices.Delete(v, i, i+1)
+	case 1:
+		v[i], v[j] = v[j], v[i]
+		return v
+	case 2:
+		return nil
+	default:
+		return append(v, v[i])
+	}
+}
+
+// bear drives a run that was tampered with on, and asks all about it.
+func (s *tossed) bear(t *testing.T, run *stages.Run, what string) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.Fatalf("%v, of the run %s", p, what)
+		}
+	}()
+	on := &tossed{r: s.r, plan: s.plan, ready: stages.Ready{Run: *run}, now: s.now, ids: s.ids}
+	for range 15 {
+		stages.Requests(on.plan, &on.ready.Run)
+		stages.Waiting(on.plan, &on.ready.Run)
+		for pos := range stages.States(on.plan, &on.ready.Run) {
+			if _, err := stages.Explain(on.plan, &on.ready.Run, on.plan.Clusters[pos].Name); err != nil {
+				t.Errorf("%v, of the run %s", err, what)
+			}
+		}
+		on.ready = stages.Step(on.plan, on.ready.Run, on.input())
+		for i := range on.ready.Events {
+			if len(encodeRecord(&on.ready.Events[i])) == 0 {
+				t.Errorf("event %+v cannot be stored, of the run %s", on.ready.Events[i], what)
+			}
+		}
+		on.ready.Run = *restored(t, &on.ready.Run)
+	}
+}
+
+// What checkRun costs does not grow with the fleet.
+func TestT19TheCheckDoesNotGrowWithTheFleet(t *testing.T) {
+	cost := func(clusters int) float64 {
+		var fleet []placement.Cluster
+		for i := range clusters {
+			fleet = append(fleet, placement.Cluster{Name: fmt.Sprintf("m%d", i)})
+		}
+		all := stages.Stage{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: new(intstr.FromInt32(50))}
+		p, err := stages.NewPlan(stages.Strategy{Stages: []stages.Stage{all}}, stages.Target{Placement: "web", Snapshot: "s", Decision: "d", Default: "rev"}, fleet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := stages.Step(p, stages.NewRun(p, "r", "uid", approval.Identity{}, false, goldenTime), stages.Input{Now: goldenTime}).Run
+		if n := len(run.Flights); n != 50 {
+			t.Fatalf("%d are in flight", n)
+		}
+		return testing.AllocsPerRun(20, func() {
+			if err := checkRun(p, &run); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if small, large := cost(100), cost(10_000); large > small+10 || large > 100 {
+		t.Errorf("%v allocations for 100 clusters, %v for 10,000", small, large)
+	}
+}
