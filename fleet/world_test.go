@@ -47,7 +47,7 @@ func (w *world) newEngine(cfg fleet.Config) *fleet.Engine {
 
 // running drives runs with e until the function that it returns is called,
 // which waits until e has ended.
-func running(t *testing.T, e *fleet.Engine) (stop func()) {
+func running(t testing.TB, e *fleet.Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/sha256"
 	"embed"
 	"errors"
 	"fmt"
@@ -20,9 +21,16 @@ import (
 //go:embed tutorial/*.yaml
 var tutorialFiles embed.FS
 
+// documents are what is played.
+type documents struct {
+	kubefleet.Documents
+	// files are the digests of the files, by their names.
+	files map[string]string
+}
+
 // readDocuments reads every YAML file of a directory, those that are built in
 // if dir is "". The runs come in the order of their names.
-func readDocuments(dir string) (kubefleet.Documents, error) {
+func readDocuments(dir string) (documents, error) {
 	root, where := fs.FS(tutorialFiles), "tutorial"
 	if dir != "" {
 		root, where = os.DirFS(dir), "."
@@ -37,8 +45,9 @@ func readDocuments(dir string) (kubefleet.Documents, error) {
 
 // readAll reads the files one by one, so that a problem names its file and
 // line, and then all as one, because documents refer to one another.
-func readAll(root fs.FS, where string) (kubefleet.Documents, error) {
+func readAll(root fs.FS, where string) (documents, error) {
 	entries, err := fs.ReadDir(root, where)
+	files := map[string]string{}
 	var all []string
 	var errs []error
 	for _, e := range entries {
@@ -50,14 +59,16 @@ func readAll(root fs.FS, where string) (kubefleet.Documents, error) {
 			_, err = kubefleet.Read(strings.NewReader(string(text)), e.Name())
 		}
 		all, errs = append(all, string(text)), append(errs, err)
+		files[e.Name()] = fmt.Sprintf("%x", sha256.Sum256(text))
 	}
 	if err := errors.Join(append(errs, err)...); err != nil {
-		return kubefleet.Documents{}, err
+		return documents{}, err
 	}
 	if len(all) == 0 {
-		return kubefleet.Documents{}, errors.New("there is no *.yaml file")
+		return documents{}, errors.New("there is no *.yaml file")
 	}
-	return kubefleet.Read(strings.NewReader(strings.Join(all, "\n---\n")), "all files together")
+	docs, err := kubefleet.Read(strings.NewReader(strings.Join(all, "\n---\n")), "all files together")
+	return documents{docs, files}, err
 }
 
 // shortenWaits makes every timed wait last d, and says so; 0 leaves them as

@@ -30,6 +30,15 @@ func filesIn(t *testing.T, other map[string]string) string {
 	return dir
 }
 
+func tutorialDocuments(t *testing.T) documents {
+	t.Helper()
+	docs, err := readDocuments("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs
+}
+
 func TestTheFilesAreTheTutorials(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob("tutorial/*.yaml")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -20,10 +21,19 @@ type view interface {
 	note(text string) error
 	// plan shows what a run is going to do.
 	plan(run string, p *stages.Plan) error
+	// again shows a run that an earlier process has created.
+	again(s fleet.Status) error
 	event(e stages.Event) error
 	member(m Member) error
 	// close leaves what is to stay.
 	close() error
+}
+
+// picture is a view that needs every event, also those that an earlier process
+// has shown. They may come before their run is shown.
+type picture interface {
+	view
+	whole()
 }
 
 // newView returns how things are shown and where questions are asked.
@@ -47,6 +57,7 @@ type jsonLines struct{ out io.Writer }
 
 func (l jsonLines) note(string) error               { return nil }
 func (l jsonLines) plan(string, *stages.Plan) error { return nil }
+func (l jsonLines) again(fleet.Status) error        { return nil }
 func (l jsonLines) event(e stages.Event) error      { return l.print(e) }
 func (l jsonLines) member(m Member) error           { return l.print(m) }
 func (l jsonLines) close() error                    { return nil }
@@ -75,6 +86,8 @@ func (l textLines) plan(run string, p *stages.Plan) error {
 	}
 	return nil
 }
+
+func (l textLines) again(s fleet.Status) error { return l.note(standing(s)) }
 
 func (l textLines) event(e stages.Event) error {
 	return l.print(e.Time, string(e.Type), cmp.Or(e.Run, e.Placement), e.Stage, e.Group, e.Cluster, details(e))

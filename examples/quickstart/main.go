@@ -11,8 +11,19 @@
 // the engine's own [stages.Event] values, whose types are documented there;
 // after each run there is one [Member] for each cluster.
 //
+// With -data DIR everything is kept in that directory: the engine's store in
+// the file slipway.db, and the hub and the members, which are clusters of their
+// own elsewhere, in clusters.db. The program may be interrupted, killed, or
+// lose power at any moment: the same command again goes on where it was. A
+// timed wait goes on meanwhile, and what was approved stays approved. Every
+// event is printed at least once over all processes, and the last one before a
+// kill perhaps twice; a terminal shows the whole picture again. The YAML files
+// have to be the same; other flags may differ, but -wait says nothing about
+// runs that were planned already. One process at a time has a directory.
+//
 // A host that embeds Slipway reads tutorial.go: everything that it has to write
-// is there. The other files read the YAML and show what happens.
+// is there, and data.go opens what is to survive. The other files read the YAML
+// and show what happens.
 package main
 
 import (
@@ -27,6 +38,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode"
 )
 
 // The exit codes.
@@ -65,13 +77,39 @@ func run(ctx context.Context, args []string, std stdio) int {
 	left, err := play(ctx, opt, std)
 	switch {
 	case ctx.Err() != nil:
-		fmt.Fprintln(std.err, "quickstart: interrupted:", left)
+		fmt.Fprintln(std.err, "quickstart: interrupted:", left+fate(opt, left, args))
 		return exitInterrupted
 	case err != nil:
 		fmt.Fprintln(std.err, "quickstart:", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return exitFailed
 	}
 	return exitDone
+}
+
+// fate says what becomes of what was left.
+func fate(opt options, left string, args []string) string {
+	switch {
+	case opt.data != "":
+		return "; everything is kept, and the same command goes on: go run ./examples/quickstart " + quoted(args)
+	case left == nothingLeft:
+		return ""
+	default:
+		return "; it was kept in memory and is gone"
+	}
+}
+
+// quoted writes arguments as a shell reads them.
+func quoted(args []string) string {
+	var out []string
+	for _, a := range args {
+		if a == "" || strings.ContainsFunc(a, func(r rune) bool {
+			return !unicode.In(r, unicode.L, unicode.N) && !strings.ContainsRune("-_=./,:@+", r)
+		}) {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		out = append(out, a)
+	}
+	return strings.Join(out, " ")
 }
 
 // play reads the files and plays the tutorial. It returns what state it left
@@ -81,6 +119,11 @@ func play(ctx context.Context, opt options, std stdio) (left string, err error) 
 	if err != nil {
 		return nothingLeft, err
 	}
+	kept, err := openData(ctx, opt.data, docs.files)
+	if err != nil {
+		return nothingLeft, err
+	}
+	defer func() { err = errors.Join(err, kept.close()) }()
 	notes := shortenWaits(docs.Strategies, opt.wait)
 	show, prompt := newView(opt.output, std)
 	defer func() {
@@ -93,7 +136,7 @@ func play(ctx context.Context, opt options, std stdio) (left string, err error) 
 			return nothingLeft, err
 		}
 	}
-	t, err := newTutorial(docs, show, newAnswerer(opt, std.in, prompt))
+	t, err := newTutorial(ctx, docs, kept, show, newAnswerer(opt, std.in, prompt))
 	if err != nil {
 		return nothingLeft, err
 	}
@@ -104,8 +147,8 @@ func play(ctx context.Context, opt options, std stdio) (left string, err error) 
 
 // options are what the flags say.
 type options struct {
-	dir, output, approve string
-	wait, latency        time.Duration
+	dir, data, output, approve string
+	wait, latency              time.Duration
 }
 
 // parse reads the flags.
@@ -134,6 +177,7 @@ func (o *options) flags(out io.Writer) *flag.FlagSet {
 	flags.Func("o", "the `format`: auto draws on a terminal and prints lines elsewhere, text prints\na line for each event, json an object for each event (default auto)", oneOf(&o.output, "auto", "text", "json"))
 	flags.Func("approve", "`who` approves: auto, the program, or ask, you (default auto)", oneOf(&o.approve, "auto", "ask"))
 	flags.StringVar(&o.dir, "dir", "", "read the YAML files of this `directory` (default: the tutorial's, which are built in)")
+	flags.StringVar(&o.data, "data", "", "keep everything in this `directory`, which is made if it is missing, and go on with what it\nholds (default: in memory, gone with the program)")
 	flags.DurationVar(&o.wait, "wait", 3*time.Second, "how long timed waits last, instead of what the file says; 0 keeps the file's")
 	flags.DurationVar(&o.latency, "latency", 20*time.Millisecond, "how long every call to a member takes")
 	return flags
@@ -151,6 +195,6 @@ func oneOf(value *string, words ...string) func(string) error {
 }
 
 func usage(out io.Writer) {
-	fmt.Fprintln(out, "usage: quickstart [-o auto|text|json] [-approve auto|ask] [-dir directory] [-wait 3s] [-latency 20ms]")
+	fmt.Fprintln(out, "usage: quickstart [-o auto|text|json] [-approve auto|ask] [-dir directory] [-data directory] [-wait 3s] [-latency 20ms]")
 	new(options).flags(out).PrintDefaults()
 }

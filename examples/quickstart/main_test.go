@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,12 +32,16 @@ type played struct {
 	out, err string
 }
 
-// playWith runs the program in this process, as fast as it goes.
+// playWith runs the program in this process, with a clock that goes on when
+// there is nothing else to do.
 func playWith(t *testing.T, stdin string, args ...string) played {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	args = append([]string{"-wait", "50ms", "-latency", "0"}, args...)
-	code := run(t.Context(), args, stdio{strings.NewReader(stdin), &out, &errOut})
+	code := 0
+	synctest.Test(t, func(t *testing.T) {
+		code = run(t.Context(), args, stdio{strings.NewReader(stdin), &out, &errOut})
+	})
 	return played{code, out.String(), errOut.String()}
 }
 
@@ -102,10 +107,8 @@ func documentedTypes(t *testing.T) map[string]bool {
 	return names
 }
 
-// asides are events that only say how the engine goes about it, and that need
-// not come: the second run may have to wait a moment until the first one, which
-// is over, has let go of the placement.
-const asides = "RunTaken DecisionTaken RunStopping RunQueued CommandRefused"
+// asides are events that only say how the engine goes about it.
+const asides = "RunTaken DecisionTaken RunStopping"
 
 // story are the objects as words, without the asides.
 func story(all []told) []string {
@@ -292,16 +295,18 @@ func (c *lineCanceler) Write(p []byte) (int, error) {
 func TestInterruptSaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"SnapshotTaken":     nothingLeft,
+		"SnapshotTaken":     nothingLeft + "\n",
 		"WaitStarted":       "run example-run was left Running in stage staging, 1 of 3 clusters done, waiting for staging (timed wait, until ",
-		"ApprovalRequested": "run example-run was left Running in stage canary, 3 of 3 clusters done, waiting for approval example-run-canary",
+		"ApprovalRequested": "run example-run was left Running in stage canary, 3 of 3 clusters done, waiting for approval example-run-canary; it was kept in memory and is gone\n",
 	} {
-		ctx, cancel := context.WithCancel(t.Context())
-		var errOut bytes.Buffer
-		stdin, keep := io.Pipe() // nobody types
-		code := run(ctx, []string{"-o=json", "-wait=200ms", "-latency=0", "-approve=ask"}, stdio{stdin, &lineCanceler{text: text, cancel: cancel}, &errOut})
-		played{code, "", errOut.String()}.want(t, exitInterrupted, "quickstart: interrupted: "+want)
-		keep.Close()
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var errOut bytes.Buffer
+			stdin, keep := io.Pipe() // nobody types
+			code := run(ctx, []string{"-o=json", "-wait=200ms", "-latency=0", "-approve=ask"}, stdio{stdin, &lineCanceler{text: text, cancel: cancel}, &errOut})
+			played{code, "", errOut.String()}.want(t, exitInterrupted, "quickstart: interrupted: "+want)
+			keep.Close()
+		})
 	}
 }
 
@@ -314,7 +319,10 @@ func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"json", "text"} {
 		var errOut bytes.Buffer
-		code := run(t.Context(), []string{"-o", format}, stdio{strings.NewReader(""), brokenPipe{}, &errOut})
+		code := 0
+		synctest.Test(t, func(t *testing.T) {
+			code = run(t.Context(), []string{"-o", format}, stdio{strings.NewReader(""), brokenPipe{}, &errOut})
+		})
 		played{code, "", errOut.String()}.want(t, exitFailed, "quickstart: "+io.ErrClosedPipe.Error()+"\n")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -36,6 +37,7 @@ type screen struct {
 	mu      sync.Mutex
 	over    []func(width int) []line // to be printed
 	board   *board
+	early   []stages.Event // of runs that have no board yet
 	members []Member
 	drawn   []int // the widths of the lines that were drawn last
 	columns int   // and those of the terminal then
@@ -82,11 +84,26 @@ func (s *screen) plan(run string, p *stages.Plan) error {
 	defer s.mu.Unlock()
 	s.finishBoard()
 	s.board = newBoard(run, p)
+	for _, e := range s.early {
+		s.board.apply(e)
+	}
 	for _, w := range p.Warnings {
 		s.finish(func(width int) []line { return wrap("warning: "+w, width) })
 	}
 	return s.err
 }
+
+// again draws the run as if it had been looked at from the beginning.
+func (s *screen) again(st fleet.Status) error {
+	if err := s.plan(st.Run.Name, st.Plan); err != nil || isOver(st) {
+		return err
+	}
+	return s.note(standing(st))
+}
+
+func (s *screen) whole() {}
+
+var _ picture = (*screen)(nil)
 
 func (s *screen) event(e stages.Event) error {
 	if e.Type == stages.SnapshotTaken {
@@ -94,8 +111,10 @@ func (s *screen) event(e stages.Event) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.board != nil {
+	if s.board != nil && s.board.run == e.Run {
 		s.board.apply(e)
+	} else {
+		s.early = append(s.early, e)
 	}
 	return s.err
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/slipway-dev/slipway/stages"
@@ -104,16 +105,31 @@ func plainTerminal(name string) string { return map[string]string{"NO_COLOR": "1
 // playOn plays the tutorial on a terminal of a size.
 func playOn(t *testing.T, g *glass, answer func(*screen) answerer) {
 	t.Helper()
-	docs, err := readDocuments("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newScreen(g, func() (int, int) { return g.columns, g.rows }, false, newPalette(plainTerminal))
+	docs := tutorialDocuments(t)
 	notes := shortenWaits(docs.Strategies, 250*time.Millisecond)
-	for _, n := range notes {
-		_ = s.note(n)
+	synctest.Test(t, func(t *testing.T) {
+		kept, err := openData(t.Context(), "", docs.files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newScreen(g, func() (int, int) { return g.columns, g.rows }, false, newPalette(plainTerminal))
+		for _, n := range notes {
+			_ = s.note(n)
+		}
+		playTo(t, docs, kept, s, answer(s))
+	})
+	if len(g.tooWide) > 0 {
+		t.Errorf("wider than %d columns: %q", g.columns-1, g.tooWide[0])
 	}
-	tut, err := newTutorial(docs, s, answer(s))
+	if g.hidden {
+		t.Error("the cursor is still hidden")
+	}
+}
+
+// playTo plays the tutorial on a screen to its end.
+func playTo(t *testing.T, docs documents, kept *data, s *screen, answer answerer) {
+	t.Helper()
+	tut, err := newTutorial(t.Context(), docs, kept, s, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,12 +138,6 @@ func playOn(t *testing.T, g *glass, answer func(*screen) answerer) {
 	}
 	if err := s.close(); err != nil {
 		t.Error(err)
-	}
-	if len(g.tooWide) > 0 {
-		t.Errorf("wider than %d columns: %q", g.columns-1, g.tooWide[0])
-	}
-	if g.hidden {
-		t.Error("the cursor is still hidden")
 	}
 }
 
@@ -203,11 +213,12 @@ func readGolden(t *testing.T, name string) string {
 // tutorialPlan is the plan of example-run, of snapshot 0.
 func tutorialPlan(t *testing.T) *stages.Plan {
 	t.Helper()
-	docs, err := readDocuments("")
+	docs := tutorialDocuments(t)
+	kept, err := openData(t.Context(), "", docs.files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tut, err := newTutorial(docs, textLines{io.Discard}, nil)
+	tut, err := newTutorial(t.Context(), docs, kept, textLines{io.Discard}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -26,44 +26,66 @@ const starter = "quickstart"
 
 // tutorial is a host that embeds the engine.
 type tutorial struct {
-	docs    kubefleet.Documents
-	config  *unstructured.Unstructured // the ConfigMap that is edited
+	docs    documents
+	config  snapshot.ID // the ConfigMap that is edited
 	members *memory.Fleet
 	source  *memory.Source
 	engine  *fleet.Engine
 	events  *fleet.Follower
+	kept    *data
 	show    view
 	answer  answerer
-	current string // the run that is being played
+	// answered are the requests that this process has answered, by the IDs of
+	// the answers.
+	answered map[string]bool
+	current  string // the run that is being played
 }
 
-// newTutorial makes the engine out of its seams. Here they are all in memory;
-// with a durable store, a hub cluster as source and real members, what follows
-// stays as it is, but for edit and showMembers: they play the people at the hub
-// and at the members.
-func newTutorial(docs kubefleet.Documents, show view, answer answerer) (*tutorial, error) {
-	t := &tutorial{docs: docs, show: show, answer: answer}
+// newTutorial makes the engine out of its seams. With another store, a hub
+// cluster as source and real members, what follows stays as it is, but for edit
+// and showMembers: they play the people at the hub and at the members.
+func newTutorial(ctx context.Context, docs documents, kept *data, show view, answer answerer) (*tutorial, error) {
+	t := &tutorial{docs: docs, kept: kept, show: show, answer: answer, answered: map[string]bool{}}
 	i := slices.IndexFunc(docs.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ConfigMap" })
 	if i < 0 {
 		return nil, errors.New("there is no ConfigMap among the files: the tutorial edits one")
 	}
-	t.config = docs.Objects[i].DeepCopy()
+	t.config = snapshot.IDOf(docs.Objects[i])
 	slices.SortFunc(t.docs.Clusters, func(a, b placement.Cluster) int { return cmp.Compare(a.Name, b.Name) })
-	t.members = memory.NewFleet(docs.Clusters...)
-	t.source = memory.NewSource(docs.Objects...)
+	if err := t.world(ctx); err != nil {
+		return nil, err
+	}
 	var err error
 	t.engine, err = fleet.New(fleet.Config{
-		Store:     memory.NewStore(), // where its state is kept
-		Inventory: t.members,         // which clusters there are
-		Dialer:    t.members,         // how they are reached
-		Source:    t.source,          // what snapshots are taken of
+		Store:     kept.engine, // where its state is kept
+		Inventory: t.members,   // which clusters there are
+		Dialer:    t.members,   // how they are reached
+		Source:    t.source,    // what snapshots are taken of
 		Name:      "quickstart",
 	})
 	if err != nil {
 		return nil, err
 	}
-	t.events, err = t.engine.Follow("", "")
+	t.events, err = t.engine.Follow("", t.seen())
 	return t, err
+}
+
+// world makes the hub and the members, or finds them as they were.
+func (t *tutorial) world(ctx context.Context) error {
+	t.members = memory.NewFleet(t.docs.Clusters...)
+	t.source = memory.NewSource(t.docs.Objects...)
+	if err := t.members.Keep(ctx, t.kept.outside); err != nil {
+		return err
+	}
+	return t.source.Keep(ctx, t.kept.outside)
+}
+
+// seen returns the cursor behind what was shown already.
+func (t *tutorial) seen() string {
+	if _, whole := t.show.(picture); whole {
+		return ""
+	}
+	return t.kept.mark.Cursor
 }
 
 // run plays the tutorial while the engine drives its runs in the background.
@@ -86,7 +108,9 @@ func (t *tutorial) run(ctx context.Context) error {
 	return err
 }
 
-// play is the tutorial: declare, take snapshots, roll out, roll back.
+// play is the tutorial: declare, take snapshots, roll out, roll back. Every
+// step looks at what there is and does what is missing, so that a process that
+// was killed is followed by one that plays from the beginning.
 func (t *tutorial) play(ctx context.Context) error {
 	for _, p := range t.docs.Placements {
 		if err := t.engine.PutPlacement(ctx, p); err != nil {
@@ -96,124 +120,232 @@ func (t *tutorial) play(ctx context.Context) error {
 	if err := t.takeSnapshots(ctx); err != nil {
 		return err
 	}
-	if err := t.edit("key", "value2"); err != nil {
+	if err := t.edit(ctx, "key", "value2"); err != nil {
 		return err
 	}
 	if err := t.takeSnapshots(ctx); err != nil {
 		return err
 	}
-	for _, r := range t.docs.Runs {
-		if err := t.rollOut(ctx, r.Name); err != nil {
+	for i, r := range t.docs.Runs {
+		if err := t.rollOut(ctx, r.Name, t.docs.Runs[i+1:]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// takeSnapshots freezes what every placement selects now.
+// takeSnapshots freezes what every placement selects now. That makes no new
+// snapshot where nothing has changed since the latest one.
 func (t *tutorial) takeSnapshots(ctx context.Context) error {
 	for _, p := range t.docs.Placements {
 		if _, err := t.engine.Capture(ctx, p.Name); err != nil {
 			return err
 		}
 	}
-	for e, err := range t.events.Past(ctx) {
-		if err == nil {
-			err = t.show.event(e)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return t.showPast(ctx)
 }
 
 // edit changes the ConfigMap in the source, as kubectl edit does on a hub.
-func (t *tutorial) edit(key, value string) error {
-	old, _, err := unstructured.NestedString(t.config.Object, "data", key)
-	if err == nil {
-		err = unstructured.SetNestedField(t.config.Object, value, "data", key)
+func (t *tutorial) edit(ctx context.Context, key, value string) error {
+	q := snapshot.Query{Group: t.config.Group, Version: t.config.Version, Kind: t.config.Kind, Namespace: t.config.Namespace, Name: t.config.Name}
+	for found, err := range t.source.Objects(ctx, q) {
+		if err != nil {
+			return err
+		}
+		config := found.DeepCopy()
+		old, _, err := unstructured.NestedString(config.Object, "data", key)
+		if err == nil && old == value {
+			return nil
+		}
+		if err == nil {
+			err = unstructured.SetNestedField(config.Object, value, "data", key)
+		}
+		if err == nil {
+			err = t.source.Put(config)
+		}
+		if err != nil {
+			return fmt.Errorf("edit of ConfigMap %s: %w", t.config.Name, err)
+		}
+		return t.show.note(fmt.Sprintf("edit of ConfigMap %s/%s: %s was %s, is %s", t.config.Namespace, t.config.Name, key, old, value))
 	}
-	if err == nil {
-		err = t.source.Put(t.config)
-	}
-	if err != nil {
-		return fmt.Errorf("edit of ConfigMap %s: %w", t.config.GetName(), err)
-	}
-	return t.show.note(fmt.Sprintf("edit of ConfigMap %s/%s: %s was %s, is %s", t.config.GetNamespace(), t.config.GetName(), key, old, value))
+	return fmt.Errorf("ConfigMap %s/%s is gone from the hub", t.config.Namespace, t.config.Name)
 }
 
-// rollOut plays one run: preview its plan, create it, follow it to its end,
-// and look at what the members hold then.
-func (t *tutorial) rollOut(ctx context.Context, name string) error {
-	spec, err := t.docs.RunSpec(name)
+// rollOut plays one run: create it unless it is there, follow it to its end,
+// and look at what the members hold then, unless a later run is there already.
+func (t *tutorial) rollOut(ctx context.Context, name string, later []kubefleet.Run) error {
+	found, err := t.ensure(ctx, name)
 	if err != nil {
-		return err
-	}
-	spec.Starter = approval.Identity{Name: starter}
-	plan, err := t.engine.Preview(ctx, spec)
-	if err != nil {
-		return err
-	}
-	if err := t.show.plan(name, plan); err != nil {
-		return err
-	}
-	spec.Plan = plan.Digest // what was shown is what is rolled out
-	if _, err := t.engine.CreateRun(ctx, spec); err != nil {
 		return err
 	}
 	t.current = name
-	if spec.Hold { // the file's state is Initialize or Stop
-		if err := t.engine.Command(ctx, name, stages.Command{Verb: stages.Start, By: spec.Starter}); err != nil {
-			return err
-		}
-	}
-	end, err := t.follow(ctx, name)
+	s, err := t.follow(ctx, name)
 	if err != nil {
 		return err
+	}
+	for _, l := range later {
+		if _, err := t.engine.Status(ctx, l.Name); !errors.Is(err, backend.ErrNotFound) {
+			return err
+		}
 	}
 	if err := t.showMembers(name); err != nil {
 		return err
 	}
-	if end.Type != stages.RunCompleted {
-		return fmt.Errorf("%s: %s: %s", end.Type, name, end.Message)
+	if isOver(found) && len(later) == 0 {
+		err = t.show.note("everything was done already; a new directory begins again")
+	}
+	if s.Run.State != stages.Completed {
+		return fmt.Errorf("run %s is %s: %s", name, s.Run.State, s.Run.Reason)
+	}
+	return err
+}
+
+// ensure finds the run, or previews its plan and creates it; and starts it if
+// that is left to the host.
+func (t *tutorial) ensure(ctx context.Context, name string) (fleet.Status, error) {
+	spec, err := t.docs.RunSpec(name)
+	if err != nil {
+		return fleet.Status{}, err
+	}
+	spec.Starter = approval.Identity{Name: starter}
+	s, err := t.engine.Status(ctx, name)
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		s, err = t.create(ctx, spec)
+	case err == nil:
+		if err = differs(spec, s); err == nil {
+			err = t.show.again(s)
+		}
+	}
+	if err == nil && s.Run.Hold && s.Run.State == stages.NotStarted { // the file's state is Initialize or Stop
+		start := stages.Command{ID: "start", Verb: stages.Start, By: spec.Starter}
+		err = t.engine.Command(ctx, name, start) // with an ID, so that twice is once
+	}
+	return s, err
+}
+
+func (t *tutorial) create(ctx context.Context, spec fleet.RunSpec) (fleet.Status, error) {
+	plan, err := t.engine.Preview(ctx, spec)
+	if err != nil {
+		return fleet.Status{}, err
+	}
+	if err := t.show.plan(spec.Name, plan); err != nil {
+		return fleet.Status{}, err
+	}
+	spec.Plan = plan.Digest // what was shown is what is rolled out
+	return t.engine.CreateRun(ctx, spec)
+}
+
+// differs refuses a run of that name that is another one.
+func differs(spec fleet.RunSpec, s fleet.Status) error {
+	if s.Run.Placement != spec.Placement || spec.Index != nil && *spec.Index != s.Plan.Index {
+		return fmt.Errorf("there is another run %s, of snapshot %d of %s: delete it, or take a new directory", spec.Name, s.Plan.Index, s.Run.Placement)
 	}
 	return nil
 }
 
-// follow shows every event until the run has ended, and returns the last. An
+// follow shows every event until the run is over, and returns how it ended. An
 // event is only told once the state it belongs to is stored.
-func (t *tutorial) follow(ctx context.Context, run string) (stages.Event, error) {
+func (t *tutorial) follow(ctx context.Context, run string) (fleet.Status, error) {
+	if err := t.showPast(ctx); err != nil {
+		return fleet.Status{}, err
+	}
+	s, err := t.engine.Status(ctx, run)
+	if err == nil && isOver(s) {
+		return t.ended(ctx, run)
+	}
+	if err == nil {
+		err = t.decide(ctx, run) // what was asked may have been shown by an earlier process
+	}
+	if err != nil {
+		return s, err
+	}
 	for e, err := range t.events.Events(ctx) {
 		if err == nil {
-			err = t.show.event(e)
+			err = t.told(ctx, e)
 		}
 		if err != nil {
-			return e, err
+			return s, err
 		}
 		if e.Run != run {
 			continue
 		}
 		switch e.Type {
 		case stages.ApprovalRequested:
-			if err := t.decide(ctx, e); err != nil {
-				return e, err
+			if err := t.decide(ctx, run); err != nil {
+				return s, err
 			}
 		case stages.RunCompleted, stages.RunFailed, stages.RunAborted, stages.RunSuperseded, stages.RunStopped:
-			return e, nil
+			return t.ended(ctx, run)
 		}
 	}
-	return stages.Event{}, ctx.Err()
+	return s, ctx.Err()
 }
 
-// decide answers an approval request. The engine binds the answer to this run,
-// this stage and this plan, and refuses it anywhere else.
-func (t *tutorial) decide(ctx context.Context, e stages.Event) error {
-	answer, err := t.answer(ctx, e.Request)
+// ended returns how a run ended, after the engine has seen to that and told all
+// about it.
+func (t *tutorial) ended(ctx context.Context, run string) (fleet.Status, error) {
+	s, err := t.engine.Status(ctx, run)
+	if err == nil && s.Run.IsEnded() {
+		s, err = t.engine.Wait(ctx, run)
+	}
+	if err == nil {
+		err = t.showPast(ctx)
+	}
+	return s, err
+}
+
+// showPast shows the events that were not shown yet.
+func (t *tutorial) showPast(ctx context.Context) error {
+	for e, err := range t.events.Past(ctx) {
+		if err == nil {
+			err = t.told(ctx, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// told shows an event, and then remembers that it did.
+func (t *tutorial) told(ctx context.Context, e stages.Event) error {
+	_, whole := t.show.(picture)
+	if err := t.show.event(e); err != nil || whole {
+		return err
+	}
+	return t.kept.printed(ctx, t.events.Cursor())
+}
+
+// decide answers the approval requests of a run that are open. The engine binds
+// an answer to this run, this stage and this plan, and refuses it anywhere
+// else. The ID makes it the same answer when a process that was killed has
+// given it already.
+func (t *tutorial) decide(ctx context.Context, run string) error {
+	open, err := t.engine.Requests(ctx, run)
 	if err != nil {
 		return err
 	}
-	return t.engine.Decide(ctx, e.Run, answer)
+	for _, r := range open {
+		id := fmt.Sprintf("answer-%s-%d", r.Name, r.Attempt)
+		if t.answered[run+"/"+id] {
+			continue
+		}
+		answer, err := t.answer(ctx, r.Name)
+		if err != nil {
+			return err
+		}
+		answer.ID, answer.Binding = id, r.Binding // what was looked at is what is approved
+		err = t.engine.Decide(ctx, run, answer)
+		if errors.Is(err, backend.ErrNotFound) {
+			err = t.show.note("request " + r.Name + " was answered before")
+		}
+		if err != nil {
+			return err
+		}
+		t.answered[run+"/"+id] = true
+	}
+	return nil
 }
 
 // Member is what a cluster really holds after a run, read from the cluster.
@@ -229,11 +361,14 @@ type Member struct {
 
 // showMembers reads the ConfigMap from every member.
 func (t *tutorial) showMembers(run string) error {
-	id := snapshot.IDOf(t.config)
 	for _, c := range t.docs.Clusters {
 		m := Member{Time: time.Now().UTC().Truncate(time.Millisecond), Type: "Member", Run: run, Cluster: c.Name}
-		if obj, err := t.members.Cluster(c.Name).Get(id); err == nil {
+		obj, err := t.members.Cluster(c.Name).Get(t.config)
+		switch {
+		case err == nil:
 			m.Data, _, _ = unstructured.NestedStringMap(obj.Object, "data")
+		case !errors.Is(err, backend.ErrNotFound):
+			return err
 		}
 		if err := t.show.member(m); err != nil {
 			return err
@@ -250,50 +385,4 @@ func (t *tutorial) slowDown(d time.Duration) {
 	for _, c := range t.docs.Clusters {
 		t.members.SetDelay(c.Name, func() time.Duration { return d })
 	}
-}
-
-// nothingLeft is what is said when no run was created.
-const nothingLeft = "no run was created"
-
-// left says what state the current run was left in. The engine need not run
-// for that: it only reads the store.
-func (t *tutorial) left() string {
-	if t.current == "" {
-		return nothingLeft
-	}
-	s, err := t.engine.Status(context.Background(), t.current)
-	if err != nil {
-		return err.Error()
-	}
-	out := fmt.Sprintf("run %s was left %s", s.Run.Name, s.Run.State)
-	if s.Run.Stage < len(s.Plan.Stages) {
-		out += " in stage " + s.Plan.Stages[s.Run.Stage].Name
-	}
-	done := 0
-	for _, state := range stages.States(s.Plan, &s.Run) {
-		if state == stages.Completed {
-			done++
-		}
-	}
-	out += fmt.Sprintf(", %d of %d clusters done", done, s.Plan.Len())
-	if waits := awaited(stages.Waiting(s.Plan, &s.Run)); waits != "" {
-		out += ", waiting for " + waits
-	}
-	return out + "; it was kept in memory and is gone"
-}
-
-// awaited names what a run waits for.
-func awaited(list []stages.Awaited) string {
-	var out []string
-	for _, a := range list {
-		switch a.Kind {
-		case stages.AwaitTime:
-			out = append(out, fmt.Sprintf("%s (%s, until %s)", a.Name, a.Message, clock(a.Until)))
-		case stages.AwaitDecision:
-			out = append(out, "approval "+a.Name)
-		default:
-			out = append(out, a.Name)
-		}
-	}
-	return strings.Join(out, ", ")
 }
