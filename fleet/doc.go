@@ -25,8 +25,9 @@
 //	roster/<placement>/<generation>-<unique>-<n>  the clusters that may hold something
 //	plan/<digest>, plan/<digest>/<n>              plans
 //	run/<name>                                    a run: its state, its lease
-//	flight/<uid>/<epoch>-<seq>-<try>-<n>          the clusters in flight of a run, paged
-//	journal/<stream>/<first>-<unique>             events, paged
+//	flight/<uid>/<epoch>-<seq>-<try>-<n>          the clusters in flight of a run, where they are many, paged
+//	journal/<stream>/<first>-<unique>             events but for the last ones, paged; a stream is a
+//	                                              run's UID, or placement.<name>
 //	command/<uid>/<id>                            what operators ask of a run
 //
 // Only single records are written atomically. A change is one batch of writes
