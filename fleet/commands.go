@@ -100,6 +100,9 @@ type Answer struct {
 // returns once the answer is stored, an error matching backend.ErrNotFound
 // when there is no such request now, and an *approval.RefusedError when the
 // policy does not let this person answer.
+//
+// The request of a run that was stopped may be answered: nothing starts before
+// the run does.
 func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
 	if err := about("answer to request "+a.Request, idProblems(a.ID)); err != nil {
 		return err

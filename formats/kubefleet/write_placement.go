@@ -200,7 +200,7 @@ func stageErrors(s *stages.Stage, path string) field.ErrorList {
 
 // approvalErrors allows the policy that an Approval has without one.
 func approvalErrors(p *approval.Policy, path string) field.ErrorList {
-	if p == nil || len(p.Quorums) == 0 && !p.ForbidStarter && p.Expires == 0 {
+	if p == nil || len(p.Quorums) == 0 && !p.ForbidStarter && !p.RequireBinding && p.Expires == 0 {
 		return nil
 	}
 	return field.ErrorList{inexpressible(path + ".approval")}

@@ -62,10 +62,6 @@ type fences struct {
 	leads map[string]int64
 	// taken is the highest epoch under which anybody did.
 	taken int64
-	// ended tells that the run is completed; late counts the records of that in
-	// the placement by a leader that another one has followed since.
-	ended bool
-	late  int
 	// seen is the highest epoch that was accepted at a record or at an object,
 	// closed the highest that a ledger was closed with.
 	seen, closed map[string]int64
@@ -92,7 +88,7 @@ func (f *fences) accepted(w remote.Write, asked int64) {
 		var head runHead
 		_ = json.Unmarshal(w.Value, &head)
 		f.raise(w, w.Key, head.Lease.Epoch)
-		f.taken, f.ended = max(f.taken, head.Lease.Epoch), head.Run.State == stages.Completed
+		f.taken = max(f.taken, head.Lease.Epoch)
 		if head.Lease.Holder == w.Client {
 			f.leads[w.Client] = max(f.leads[w.Client], head.Lease.Epoch)
 		}
@@ -114,14 +110,9 @@ func (f *fences) raise(w remote.Write, at string, epoch int64) {
 }
 
 // led checks that who writes the record of the placement asks for an epoch to
-// take a run under, or has the run that was taken last. That a run is completed
-// may be recorded by a leader that has lost it since: it cannot change any more.
+// take a run under, or has the run that was taken last.
 func (f *fences) led(w remote.Write, asked int64) {
-	switch {
-	case w.Epoch() != f.seen[w.Key] || asked >= f.taken:
-	case f.ended:
-		f.late++
-	default:
+	if w.Epoch() == f.seen[w.Key] && asked < f.taken {
 		f.problem(w, "asked for under epoch %d, and epoch %d has the run", asked, f.taken)
 	}
 	f.raise(w, w.Key, w.Epoch())

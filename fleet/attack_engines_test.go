@@ -1,0 +1,324 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// siegeSequences is how many sequences two engines are put through, racedSieges
+// how many with the race detector.
+const (
+	siegeSequences = 200
+	racedSieges    = 20
+)
+
+// Two engines that crash and come back, an authority that says what it wants and
+// people who answer, replay and forge: the journal tells no decision that the
+// policy does not allow, none twice, and what becomes of every answer that was
+// taken; nothing starts before its gate has passed. SLIPWAY_ATTACK_SEED tries
+// one sequence alone.
+func TestApprovalsUnderAttackThroughEngines(t *testing.T) {
+	t.Parallel()
+	if s := os.Getenv("SLIPWAY_ATTACK_SEED"); s != "" {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Test(t, func(t *testing.T) { newSkirmish(t, seed).fight() })
+		return
+	}
+	n := siegeSequences
+	if raced && os.Getenv("SLIPWAY_SOAK") != "1" {
+		n = racedSieges
+	}
+	seen := map[string]int{}
+	for seed := range uint64(n) {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSkirmish(t, seed)
+			s.referee.seen = seen
+			s.fight()
+		})
+		if t.Failed() {
+			t.Fatalf("run it alone with SLIPWAY_ATTACK_SEED=%d", seed)
+		}
+	}
+	t.Logf("%v", seen)
+	for _, what := range []string{"counted", "refused", "by the authority", "crashed", "crashed in a decision", "again", "expired", "rejected", "completed"} {
+		if seen[what] < n/40 {
+			t.Errorf("%d sequences have %q %d times: they test too little", n, what, seen[what])
+		}
+	}
+}
+
+// skirmish is a siege by chance.
+type skirmish struct {
+	*siege
+	rnd     *rand.Rand
+	run     stages.Run
+	referee referee
+	spent   []spentCommand
+
+	mu sync.Mutex // guards said and luck, which engines use too
+	// said are the decisions that somebody gave, by their comment.
+	said map[string]approval.Decision
+	luck *rand.Rand
+}
+
+func newSkirmish(t *testing.T, seed uint64) *skirmish {
+	rnd := rand.New(rand.NewPCG(seed, 2))
+	p := attackPolicy(rnd)
+	if rnd.IntN(3) > 0 {
+		p.Expires = time.Hour
+	}
+	s := &skirmish{siege: newSiege(t, p), rnd: rnd, luck: rand.New(rand.NewPCG(seed, 3)), said: map[string]approval.Decision{}}
+	s.referee.t, s.referee.seen = t, map[string]int{}
+	return s
+}
+
+func (s *skirmish) fight() {
+	s.begin()
+	ctx, cancel := context.WithCancel(s.t.Context())
+	var lives sync.WaitGroup
+	for _, name := range []string{"one", "two"} {
+		rule, crashed := s.doom()
+		lives.Go(func() { s.live(ctx, name, rule, crashed) })
+	}
+	for range 6 + s.rnd.IntN(12) {
+		s.act()
+	}
+	s.judge()
+	cancel()
+	lives.Wait()
+}
+
+// doom draws at which write an engine crashes: any, or one that carries a
+// decision out or makes one.
+func (s *skirmish) doom() (faulty.Rule, chan struct{}) {
+	crashed, n, seen := make(chan struct{}), 1+s.rnd.IntN(30), 0
+	f := faulty.Fault{Crash: true}
+	if s.rnd.IntN(2) == 0 {
+		f.After = faulty.ErrCrashed
+	}
+	decisions, ambiguous := s.rnd.IntN(2) == 0, s.rnd.IntN(4) == 0
+	if decisions {
+		n = 1 + n/6
+	}
+	var mu sync.Mutex
+	return func(c faulty.Call) faulty.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if c.Write == 0 || decisions && !s.pending(c.Key) {
+			return faulty.Fault{}
+		}
+		if seen++; seen != n {
+			return faulty.Fault{}
+		}
+		if ambiguous {
+			return faulty.After(nil)
+		}
+		s.note("crashed", decisions)
+		close(crashed)
+		return f
+	}, crashed
+}
+
+// pending tells that a write is one of a run that has commands to carry out, or
+// of a command.
+func (s *skirmish) pending(key string) bool {
+	if len(key) > 8 && key[:8] == "command/" {
+		return true
+	}
+	for range s.store.List(s.t.Context(), "command/") {
+		return key == runKey("r")
+	}
+	return false
+}
+
+func (s *skirmish) note(what string, decisions bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.referee.seen[what]++
+	if decisions {
+		s.referee.seen[what+" in a decision"]++
+	}
+}
+
+// live is the life of an engine's process, and the next one's after its crash.
+func (s *skirmish) live(ctx context.Context, name string, rule faulty.Rule, crashed chan struct{}) {
+	cfg := Config{Name: name, Store: faulty.NewPlan(rule).Store(s.store), Authority: approval.Func(s.decide), Lease: 2 * time.Minute, Poll: 20 * time.Second}
+	stop := s.drive(s.engine(cfg))
+	select {
+	case <-ctx.Done():
+	case <-crashed:
+	}
+	stop()
+	if ctx.Err() != nil || !sleep(ctx, time.Duration(len(name))*7*time.Second) {
+		return
+	}
+	cfg.Store = s.store
+	stop = s.drive(s.engine(cfg))
+	<-ctx.Done()
+	stop()
+}
+
+// decide is the authority: it answers seldom, and claims what is not its to say.
+func (s *skirmish) decide(_ context.Context, r approval.Request) (approval.Decision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.luck.IntN(16) > 0 {
+		return approval.Decision{}, nil
+	}
+	names := []string{"bot-a", "bot-b", "bot-c", "sam", "bot-a ", ""}
+	d := s.draw(s.luck, names)
+	d.Binding = r.Binding
+	s.said[d.Comment] = d
+	d.At = time.Now().Add(time.Duration(s.luck.IntN(9)-4) * 24 * time.Hour)
+	d.Binding = approval.Binding{RunUID: "forged", Stage: "b", Attempt: s.luck.IntN(4)}
+	return d, nil
+}
+
+// draw draws a decision that names no request.
+func (s *skirmish) draw(rnd *rand.Rand, names []string) approval.Decision {
+	groups := [][]string{{"sre"}, {"sre", "release"}, {"release"}, {"dev"}}
+	d := approval.Decision{
+		Verdict: approval.Approve, By: approval.Identity{Name: names[rnd.IntN(len(names))], Groups: groups[rnd.IntN(len(groups))]},
+		Comment: fmt.Sprint("said ", len(s.said)),
+	}
+	if rnd.IntN(8) == 0 {
+		d.Verdict = approval.Reject
+	}
+	return d
+}
+
+// act does something to the run and lets some time pass.
+func (s *skirmish) act() {
+	switch s.rnd.IntN(16) {
+	case 0:
+		s.judge()
+		s.note("again", false)
+		s.must(s.host.DeleteRun(s.t.Context(), "r"))
+		s.begin()
+	case 1, 2, 3:
+		time.Sleep(time.Duration(20+s.rnd.IntN(80)) * time.Minute)
+	case 4:
+		s.steer([]stages.Verb{stages.Stop, stages.Stop, stages.Stop, stages.Abort}[s.rnd.IntN(4)])
+	case 5:
+		s.steer(stages.Start)
+	case 6, 7:
+		s.replay()
+	case 8, 9, 10:
+		s.forge()
+	default:
+		s.speak()
+	}
+	if s.rnd.IntN(3) > 0 {
+		time.Sleep(time.Duration(s.rnd.IntN(90)) * time.Second)
+	}
+}
+
+func (s *skirmish) begin() {
+	s.run = s.create()
+	s.referee.begin(s.policy, s.run)
+}
+
+func (s *skirmish) steer(verb stages.Verb) {
+	s.must(s.host.Command(s.t.Context(), "r", stages.Command{Verb: verb}))
+}
+
+// somebody draws a decision of a person and remembers it.
+func (s *skirmish) somebody(b approval.Binding) approval.Decision {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.draw(s.rnd, []string{"ann", "ann", "bob", "cid", "dan", "sam", "an\u200bn"})
+	d.At, d.Binding = s.host.now(), b
+	s.said[d.Comment] = d
+	return d
+}
+
+// speak has a person answer what they were shown, or what it is called.
+func (s *skirmish) speak() {
+	status := s.status()
+	open := stages.Requests(status.Plan, &status.Run)
+	if len(open) == 0 {
+		return
+	}
+	b := open[0].Binding
+	if s.rnd.IntN(3) == 0 {
+		b = approval.Binding{}
+	}
+	d := s.somebody(b)
+	err := s.host.Decide(s.t.Context(), "r", Answer{Request: open[0].Name, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: b})
+	if err == nil {
+		s.referee.expect(d)
+		return
+	}
+	if kind := kindOf(err); kind != "refused" && kind != "not found" {
+		s.t.Errorf("the answer of %s: %v", d.By.Name, err)
+	}
+}
+
+// forge writes a decision past the engines, mostly of a request that is not
+// open.
+func (s *skirmish) forge() {
+	status := s.status()
+	b := approval.Binding{RunUID: s.run.UID, Stage: "a", When: approval.Before, Attempt: 1, Plan: s.run.Plan}
+	if open := stages.Requests(status.Plan, &status.Run); len(open) > 0 {
+		b = open[0].Binding
+	}
+	switch s.rnd.IntN(8) {
+	case 0:
+		b.Attempt++
+	case 1:
+		b.Plan = "other"
+	case 2:
+		b.Stage = "b"
+	case 3:
+		b.When = approval.After
+	case 4:
+		b.RunUID = "other"
+	}
+	d := s.somebody(b)
+	if s.rnd.IntN(4) == 0 {
+		d.At = d.At.Add(-time.Hour)
+	}
+	id := s.id()
+	s.plant(spentCommand{stages.Command{ID: id, Decision: &d}, smuggled(id, d)})
+}
+
+// replay writes the bytes of a decision again.
+func (s *skirmish) replay() {
+	if len(s.spent) > 0 {
+		s.plant(s.spent[s.rnd.IntN(len(s.spent))])
+	}
+}
+
+func (s *skirmish) plant(c spentCommand) {
+	if !slices.Contains(s.referee.ids, c.command.ID) {
+		s.referee.ids = append(s.referee.ids, c.command.ID)
+		s.referee.expect(*c.command.Decision)
+	}
+	s.spent = append(s.spent, c)
+	s.smuggle(s.run.UID, c.command.ID, c.value)
+}
+
+// judge lets everything be carried out and has the journal of the run checked.
+func (s *skirmish) judge() {
+	time.Sleep(5 * time.Minute)
+	status, events := s.status(), s.events()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.referee.said = s.said
+	s.referee.judge(&status.Run, events)
+}

@@ -1,0 +1,205 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// attackGates are the gates of the attacked runs, in the order in which they
+// open.
+var attackGates = []approval.Binding{
+	{Stage: "a", When: approval.Before}, {Stage: "a", When: approval.After}, {Stage: "b", When: approval.Before},
+}
+
+// attackModel is what the documentation says about a run that does nothing but
+// come from gate to gate.
+type attackModel struct {
+	policy  approval.Policy
+	starter string
+	binding approval.Binding
+	// run and state are those of the run and of the gate that it has come to.
+	run, state stages.State
+	at         int
+	// now is the latest time that the run has seen.
+	now, opened time.Time
+	given       []approval.Decision
+	heard       map[string]bool
+	told        []toldEvent
+}
+
+// toldEvent is what the journal tells about a decision or a request.
+type toldEvent struct {
+	Type                                  stages.EventType
+	Request, Digest, By, Message, Command string
+	Attempt                               int
+}
+
+func (m *attackModel) create(uid, plan string, now time.Time) {
+	m.binding, m.at = approval.Binding{RunUID: uid, Plan: plan}, 0
+	m.now, m.run, m.heard = now, stages.Running, map[string]bool{}
+	m.told = nil
+	m.open(0, 1)
+}
+
+func (m *attackModel) request() string {
+	return approval.RequestName("r", m.binding.Stage, m.binding.When)
+}
+
+// tell adds an event.
+func (m *attackModel) tell(t stages.EventType, by, message string) {
+	m.told = append(m.told, toldEvent{
+		Type: t, Request: m.request(), Digest: m.binding.Plan, Attempt: m.binding.Attempt, By: by, Message: message,
+	})
+}
+
+func (m *attackModel) open(at, attempt int) {
+	m.at, m.opened, m.state, m.given = at, m.now, stages.Pending, nil
+	m.binding.Stage, m.binding.When, m.binding.Attempt = attackGates[at].Stage, attackGates[at].When, attempt
+	m.tell(stages.ApprovalRequested, "", "")
+}
+
+// step is what becomes of the run when it hears commands, at a time that does
+// not go back.
+func (m *attackModel) step(cs []stages.Command, now time.Time) []toldEvent {
+	m.told = nil
+	if m.now.Before(now) {
+		m.now = now
+	}
+	slices.SortStableFunc(cs, func(a, b stages.Command) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID))
+	})
+	for i := range cs {
+		if !m.heard[cs[i].ID] {
+			m.heard[cs[i].ID] = true
+			m.hear(&cs[i])
+		}
+	}
+	m.advance()
+	return m.told
+}
+
+func (m *attackModel) hear(c *stages.Command) {
+	counts := !m.final()
+	switch c.Verb {
+	case stages.Decide:
+		if counts = c.Decision != nil && m.allows(c.Decision, m.now); counts {
+			m.count(c.Decision)
+		}
+	case stages.Stop:
+		counts = counts && m.run != stages.Failed
+		m.move(counts && m.run == stages.Running, stages.Stopped)
+	case stages.Abort:
+		m.move(counts, stages.Aborted)
+	case stages.Supersede:
+		m.move(counts, stages.Superseded)
+	default:
+		m.move(counts, stages.Running)
+	}
+	if !counts {
+		m.told = append(m.told, toldEvent{Type: stages.CommandRefused, Command: string(c.Verb), By: c.By.Name, Message: "why"})
+	}
+}
+
+func (m *attackModel) move(goes bool, to stages.State) {
+	if goes {
+		m.run = to
+	}
+}
+
+func (m *attackModel) final() bool {
+	return m.run == stages.Completed || m.run == stages.Aborted || m.run == stages.Superseded
+}
+
+// advance lets the run go on from a gate that was passed, and asks again where
+// one was rejected or has expired.
+func (m *attackModel) advance() {
+	switch {
+	case m.run != stages.Running:
+	case m.state == stages.Failed:
+		m.open(m.at, m.binding.Attempt+1)
+	case m.state == stages.Completed && m.at == len(attackGates)-1:
+		m.run = stages.Completed
+	case m.state == stages.Completed:
+		m.open(m.at+1, 1)
+	case m.expired(m.now):
+		m.tell(stages.ApprovalExpired, "", "")
+		m.open(m.at, m.binding.Attempt+1)
+	}
+}
+
+func (m *attackModel) expired(now time.Time) bool {
+	return m.policy.Expires > 0 && !now.Before(m.opened.Add(m.policy.Expires))
+}
+
+// asks tells that the request may be answered.
+func (m *attackModel) asks() bool {
+	return (m.run == stages.Running || m.run == stages.Stopped) && m.state == stages.Pending
+}
+
+// allows tells whether a decision that comes now counts.
+func (m *attackModel) allows(d *approval.Decision, now time.Time) bool {
+	name := d.By.Name
+	clean := name != "" && name == strings.TrimSpace(name) && !strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) })
+	early := !d.At.IsZero() && d.At.Before(m.opened)
+	starter := m.policy.ForbidStarter && (m.starter == "" || name == m.starter)
+	twice := slices.ContainsFunc(m.given, func(g approval.Decision) bool { return g.By.Name == name })
+	return m.asks() && clean && len(d.Comment) <= 1024 && d.Binding == m.binding && !m.expired(now) && !early && !starter && !twice && m.wants(d)
+}
+
+// wants tells whether the decision is one of a group that is asked for, and an
+// approval one that is still missing.
+func (m *attackModel) wants(d *approval.Decision) bool {
+	for _, q := range m.quorums() {
+		if memberOf(d, q.Group) && (d.Verdict == approval.Reject || d.Verdict == approval.Approve && m.have(q.Group) < q.Count) {
+			return true
+		}
+	}
+	return false
+}
+
+func memberOf(d *approval.Decision, group string) bool {
+	return group == "" || slices.Contains(d.By.Groups, group)
+}
+
+func (m *attackModel) quorums() []approval.Quorum {
+	if len(m.policy.Quorums) == 0 {
+		return []approval.Quorum{{Count: 1}}
+	}
+	return m.policy.Quorums
+}
+
+func (m *attackModel) have(group string) (n int) {
+	for i := range m.given {
+		if memberOf(&m.given[i], group) {
+			n++
+		}
+	}
+	return n
+}
+
+// count takes a decision in.
+func (m *attackModel) count(d *approval.Decision) {
+	m.given = append(m.given, *d)
+	missing := slices.ContainsFunc(m.quorums(), func(q approval.Quorum) bool { return m.have(q.Group) < q.Count })
+	switch {
+	case d.Verdict == approval.Reject:
+		m.tell(stages.ApprovalRejected, d.By.Name, d.Comment)
+		m.state, m.run = stages.Failed, stages.Failed
+	case missing:
+		m.tell(stages.ApprovalGiven, d.By.Name, d.Comment)
+	default:
+		m.tell(stages.ApprovalAccepted, d.By.Name, d.Comment)
+		m.state = stages.Completed
+	}
+}
+
+// hasGiven tells whether a repeated answer is one that counts.
+func (m *attackModel) hasGiven(d *approval.Decision) bool {
+	return slices.ContainsFunc(m.given, func(g approval.Decision) bool { return g.By.Name == d.By.Name && g.Verdict == d.Verdict })
+}

@@ -1,0 +1,205 @@
+package fleet
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// referee reads the journal of a run and says what is wrong with it.
+type referee struct {
+	t     *testing.T
+	model attackModel
+	// said are all decisions that somebody gave, by their comment; waiting are
+	// those of which the journal has to tell what became of them, in the order in
+	// which they were taken; ids are the commands of the run.
+	said    map[string]approval.Decision
+	waiting []approval.Decision
+	ids     []string
+	counted map[string]bool
+	seen    map[string]int
+}
+
+func (r *referee) begin(p approval.Policy, run stages.Run) {
+	r.model = attackModel{policy: p, starter: "sam", run: stages.Running, binding: approval.Binding{RunUID: run.UID, Plan: run.Plan}, at: -1}
+	r.waiting, r.ids, r.counted = nil, nil, map[string]bool{}
+}
+
+// expect notes that the store has a decision.
+func (r *referee) expect(d approval.Decision) { r.waiting = append(r.waiting, d) }
+
+func (r *referee) wrong(ev stages.Event, format string, args ...any) {
+	r.t.Errorf("%s: %+v\nin %+v", fmt.Sprintf(format, args...), ev, r.model)
+}
+
+// judge checks the journal of a run from its beginning, and the run.
+func (r *referee) judge(run *stages.Run, events []stages.Event) {
+	first := len(events)
+	for i, ev := range events {
+		if ev.Type == stages.RunCreated {
+			first = i
+		}
+	}
+	for _, ev := range events[first:] {
+		r.read(ev)
+	}
+	for i := range r.waiting {
+		r.t.Errorf("what became of %+v? The run is %s\n%s", r.waiting[i], run.State, tail(events[first:]))
+	}
+	if run.Stage < len(run.Stages) && len(run.Stages[run.Stage].Gates) > 0 {
+		gates := run.Stages[run.Stage].Gates
+		r.compare(&gates[len(gates)-1])
+	}
+}
+
+func tail(events []stages.Event) string {
+	var b strings.Builder
+	for _, ev := range events {
+		fmt.Fprintf(&b, "%s %s %s %d by %q %s %s\n", ev.Time.Format(time.TimeOnly), ev.Type, ev.Request, ev.Attempt, ev.By, ev.Command, ev.Message)
+	}
+	return b.String()
+}
+
+// compare checks the decisions that a gate has kept.
+func (r *referee) compare(g *stages.Gate) {
+	if len(g.Decisions) != len(r.model.given) {
+		r.t.Errorf("the gate has %+v, the journal tells of %+v", g.Decisions, r.model.given)
+		return
+	}
+	for i, d := range g.Decisions {
+		if want := r.model.given[i]; d.By.Name != want.By.Name || d.Binding != r.model.binding || !d.At.Equal(want.At) || d.Comment != want.Comment {
+			r.t.Errorf("the gate has %+v, want %+v", d, want)
+		}
+	}
+}
+
+func (r *referee) read(ev stages.Event) {
+	switch ev.Type {
+	case stages.ApprovalRequested:
+		r.opened(ev)
+	case stages.ApprovalExpired:
+		r.about(ev)
+		if !r.model.expired(ev.Time) || r.model.state != stages.Pending {
+			r.wrong(ev, "it has not expired")
+		}
+		r.seen["expired"]++
+	case stages.ApprovalGiven, stages.ApprovalAccepted, stages.ApprovalRejected:
+		r.decided(ev)
+	case stages.CommandRefused:
+		if ev.Command == string(stages.Decide) {
+			r.refused(ev)
+		}
+	default:
+		r.went(ev)
+	}
+}
+
+// went follows the run, which does not pass a gate that is not decided.
+func (r *referee) went(ev stages.Event) {
+	passed := map[stages.EventType]int{stages.StageStarted: map[string]int{"a": 0, "b": 2}[ev.Stage], stages.ClusterStarted: map[string]int{"a": 0, "b": 2}[ev.Cluster], stages.RunCompleted: 2}
+	if need, gated := passed[ev.Type]; gated && (r.model.at < need || r.model.at == need && r.model.state != stages.Completed) {
+		r.wrong(ev, "the gate has not passed")
+	}
+	switch ev.Type {
+	case stages.RunResumed, stages.RunStarted:
+		r.model.run = stages.Running
+	case stages.RunAborted:
+		r.model.run = stages.Aborted
+	case stages.RunCompleted:
+		r.model.run = stages.Completed
+		r.seen["completed"]++
+	default:
+	}
+}
+
+// about checks which request an event of an approval is about.
+func (r *referee) about(ev stages.Event) {
+	if b := r.model.binding; ev.Request != r.model.request() || ev.Attempt != b.Attempt || ev.Digest != b.Plan {
+		r.wrong(ev, "it is about another request")
+	}
+}
+
+func (r *referee) opened(ev stages.Event) {
+	m := &r.model
+	if m.at < 0 || m.state == stages.Completed {
+		m.at++
+		m.binding.Attempt = 0
+	} else if m.state == stages.Pending && !m.expired(ev.Time) {
+		r.wrong(ev, "the request before it is still open")
+	}
+	if m.at >= len(attackGates) {
+		r.wrong(ev, "there is no such gate")
+		return
+	}
+	m.now = ev.Time
+	m.open(m.at, m.binding.Attempt+1)
+	r.about(ev)
+}
+
+// decided checks a decision that counts: somebody gave it, for this request, and
+// the policy allows it.
+func (r *referee) decided(ev stages.Event) {
+	r.about(ev)
+	d, known := r.said[ev.Message]
+	switch {
+	case !known || d.By.Name != ev.By:
+		r.wrong(ev, "nobody said so")
+	case r.counted[ev.Message]:
+		r.wrong(ev, "it counts twice")
+	}
+	if d.Binding == (approval.Binding{}) {
+		d.Binding = r.model.binding
+	}
+	d.At = ev.Time
+	if r.counted[ev.Message] = true; !r.model.allows(&d, ev.Time) {
+		r.wrong(ev, "the policy does not allow it: %+v", d)
+	}
+	if r.model.count(&d); r.model.told[len(r.model.told)-1].Type != ev.Type {
+		r.wrong(ev, "want %+v", r.model.told[len(r.model.told)-1])
+	}
+	r.seen["counted"]++
+	if ev.Type == stages.ApprovalRejected {
+		r.seen["rejected"]++
+	}
+	if !r.heard(func(w approval.Decision) bool { return w.Comment == ev.Message }) {
+		r.seen["by the authority"]++
+	}
+}
+
+// refused checks that a decision that does not count is one that the policy does
+// not allow now.
+func (r *referee) refused(ev stages.Event) {
+	r.seen["refused"]++
+	if ev.Message == "" {
+		r.wrong(ev, "it does not tell why")
+	}
+	mine := false
+	found := r.heard(func(d approval.Decision) bool {
+		if d.By.Name != ev.By {
+			return false
+		}
+		mine = true
+		if d.Binding == (approval.Binding{}) {
+			d.Binding = r.model.binding
+		}
+		return !r.model.allows(&d, ev.Time)
+	})
+	if mine && !found && ev.By != "sam" {
+		r.wrong(ev, "a decision that the policy allows was lost: %+v", r.waiting)
+	}
+}
+
+// heard takes the first decision that matches from those that wait.
+func (r *referee) heard(match func(approval.Decision) bool) bool {
+	for i, d := range r.waiting {
+		if match(d) {
+			r.waiting = append(r.waiting[:i:i], r.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,167 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// siege is a run that engines drive, and the host that people use.
+type siege struct {
+	t       *testing.T
+	store   *memory.Store
+	members *memory.Fleet
+	host    *Engine
+	policy  approval.Policy
+	drawn   int
+}
+
+func newSiege(t *testing.T, p approval.Policy) *siege {
+	t.Helper()
+	s := &siege{t: t, store: memory.NewStore(), members: memory.NewFleet(), policy: p}
+	for _, name := range []string{"a", "b"} {
+		s.members.Add(placement.Cluster{Name: name, Labels: map[string]string{"stage": name}})
+	}
+	s.host = s.engine(Config{Name: "host"})
+	s.must(s.host.PutPlacement(t.Context(), Placement{Name: "p", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "app"}}}))
+	return s
+}
+
+func (s *siege) engine(cfg Config) *Engine {
+	s.t.Helper()
+	if cfg.Store == nil {
+		cfg.Store = s.store
+	}
+	cfg.Inventory, cfg.Dialer, cfg.Source = s.members, s.members, memory.NewSource(namespaceObject("app"))
+	e, err := New(cfg)
+	s.must(err)
+	return e
+}
+
+func (s *siege) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// drive has an engine drive the run until the returned function is called.
+func (s *siege) drive(e *Engine) (stop func()) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (s *siege) create() stages.Run {
+	s.t.Helper()
+	status, err := s.host.CreateRun(s.t.Context(), RunSpec{
+		Name: "r", Placement: "p", Starter: approval.Identity{Name: "sam", Groups: []string{"sre"}}, Strategy: attackStrategy(s.policy),
+	})
+	s.must(err)
+	return status.Run
+}
+
+func (s *siege) status() Status {
+	s.t.Helper()
+	status, err := s.host.Status(s.t.Context(), "r")
+	s.must(err)
+	return status
+}
+
+// request waits for the open request.
+func (s *siege) request(name string) approval.Request {
+	s.t.Helper()
+	time.Sleep(time.Minute)
+	status := s.status()
+	open := stages.Requests(status.Plan, &status.Run)
+	if len(open) != 1 || open[0].Name != name {
+		s.t.Fatalf("the run is %s (%s), open are %+v, want %s", status.Run.State, status.Run.Reason, open, name)
+	}
+	return open[0]
+}
+
+func (s *siege) events() (out []stages.Event) {
+	s.t.Helper()
+	f, err := s.host.Follow("", "")
+	s.must(err)
+	for ev, err := range f.Past(s.t.Context()) {
+		s.must(err)
+		out = append(out, ev)
+	}
+	return out
+}
+
+func (s *siege) id() string {
+	s.drawn++
+	return fmt.Sprintf("siege-%06d", s.drawn)
+}
+
+// smuggle writes a command past the engines.
+func (s *siege) smuggle(uid, key string, value []byte) {
+	s.t.Helper()
+	if _, err := s.store.Put(s.t.Context(), commandKey(uid, key), value, ""); !errors.Is(err, backend.ErrConflict) {
+		s.must(err)
+	}
+}
+
+func smuggled(id string, d approval.Decision) []byte {
+	c := stages.Command{ID: id, Verb: stages.Decide, By: d.By, At: time.Now(), Decision: &d}
+	return encodeRecord(commandRecord{Format: recordFormat, Command: c})
+}
+
+// answer gives an answer that counts, and returns the event that tells so.
+func (s *siege) answer(d approval.Decision) stages.Event {
+	s.t.Helper()
+	before := len(s.events())
+	request := approval.RequestName("r", d.Binding.Stage, d.Binding.When)
+	s.must(s.host.Decide(s.t.Context(), "r", Answer{Request: request, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: d.Binding}))
+	time.Sleep(time.Minute)
+	for _, ev := range s.events()[before:] {
+		if ev.By == d.By.Name && ev.Request == request && ev.Type != stages.CommandRefused {
+			return ev
+		}
+	}
+	s.t.Fatalf("the answer of %s was lost", d.By.Name)
+	return stages.Event{}
+}
+
+// threatened tries a decision as an answer to a request and as a command in the
+// store, which the engine carries out: neither counts, and both are told why.
+func (s *siege) threatened(what, request string, d approval.Decision) {
+	s.t.Helper()
+	err := s.host.Decide(s.t.Context(), "r", Answer{Request: request, Verdict: d.Verdict, By: d.By, Binding: d.Binding})
+	if kind := kindOf(err); kind != "refused" && kind != "not found" {
+		s.t.Errorf("%s: as an answer: %v", what, err)
+	}
+	id := s.id()
+	s.refuses(what, id, smuggled(id, d))
+}
+
+// refuses checks that a command in the store is refused and told so.
+func (s *siege) refuses(what, key string, value []byte) {
+	s.t.Helper()
+	was, before := s.status(), len(s.events())
+	s.smuggle(was.Run.UID, key, value)
+	time.Sleep(time.Minute)
+	events := s.events()[before:]
+	if len(events) != 1 || events[0].Type != stages.CommandRefused || events[0].Message == "" {
+		s.t.Errorf("%s: the journal tells %+v", what, events)
+	}
+	now := s.status()
+	if len(now.Run.Stages[now.Run.Stage].Gates) != len(was.Run.Stages[was.Run.Stage].Gates) || now.Run.Stage != was.Run.Stage {
+		s.t.Errorf("%s: the run went on", what)
+	}
+}

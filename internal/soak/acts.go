@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// act draws something that happens.
+func (s *scenario) act(n int) step {
+	p := s.placements[s.rand.IntN(len(s.placements))]
+	switch s.rand.IntN(14) {
+	case 0, 1:
+		return s.edit(p)
+	case 2, 3:
+		return s.create(p, nil)
+	case 4:
+		back := s.rand.IntN(4)
+		return s.create(p, &back)
+	case 5:
+		return s.remove()
+	case 6, 7:
+		return s.command(n)
+	case 8:
+		return s.relabel()
+	case 9:
+		return s.leave()
+	case 10:
+		return s.makeAgain()
+	case 11:
+		return s.catchUp()
+	default:
+		return pauseStep(time.Duration(s.rand.IntN(500)) * time.Millisecond)
+	}
+}
+
+// willing takes a step until it succeeds or has failed so often that its
+// failure is its outcome: what is drawn need not make sense.
+func willing(name string, do func(ctx context.Context, w *world) error) step {
+	tries := 0
+	return step{name, func(ctx context.Context, w *world) (bool, error) {
+		tries++
+		return do(ctx, w) == nil || tries >= 30, nil
+	}}
+}
+
+func (s *scenario) declare(name string) step {
+	p := placementOf(name)
+	p.HistoryLimit, p.RunHistory = 1+s.rand.IntN(3), 2+s.rand.IntN(4)
+	p.Admission = []stages.Admission{stages.QueueRun, stages.QueueRun, stages.SupersedeActive, stages.RejectRun}[s.rand.IntN(4)]
+	return step{"declare " + name, func(ctx context.Context, w *world) (bool, error) {
+		err := w.engines[0].PutPlacement(ctx, p)
+		return err == nil, err
+	}}
+}
+
+func (s *scenario) edit(placed string) step {
+	s.values++
+	value := fmt.Sprintf("%s-v%d", s.name, s.values)
+	return step{"edit " + value, func(_ context.Context, w *world) (bool, error) {
+		err := w.edit(placed, value)
+		return err == nil, err
+	}}
+}
+
+// create draws a run, of what the hub says or of so many snapshots back.
+func (s *scenario) create(placed string, back *int) step {
+	name := fmt.Sprintf("%s-r%d", s.name, len(s.runs))
+	s.runs = append(s.runs, name)
+	spec := fleet.RunSpec{Name: name, Placement: placed, Strategy: s.strategy(), Hold: s.rand.IntN(10) == 0, Starter: approval.Identity{Name: olga, Groups: []string{"ops"}}}
+	return willing("create "+name, func(ctx context.Context, w *world) error {
+		if back != nil {
+			known, err := w.engines[0].Snapshots(ctx, placed)
+			if err != nil || len(known) == 0 {
+				return err
+			}
+			spec.Index = &known[max(0, len(known)-1-*back)].Index
+		}
+		_, err := w.engines[0].CreateRun(ctx, spec)
+		if exists(err) || errors.As(err, new(*stages.RejectedError)) {
+			return nil
+		}
+		return err
+	})
+}
+
+func (s *scenario) catchUp() step {
+	of, name := s.anyRun(), fmt.Sprintf("%s-r%d", s.name, len(s.runs))
+	s.runs = append(s.runs, name)
+	return willing("catch up with "+of, func(ctx context.Context, w *world) error {
+		_, err := w.engines[0].CatchUp(ctx, of, name, approval.Identity{Name: olga})
+		if exists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+func (s *scenario) anyRun() string { return s.runs[s.rand.IntN(len(s.runs))] }
+
+func (s *scenario) anyCluster() string { return s.clusters[s.rand.IntN(len(s.clusters))].Name }
+
+func (s *scenario) remove() step {
+	run := s.anyRun()
+	return willing("delete "+run, func(ctx context.Context, w *world) error {
+		err := w.engines[0].DeleteRun(ctx, run)
+		if errors.Is(err, backend.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+}
+
+// command draws what an operator asks of a run.
+func (s *scenario) command(n int) step {
+	run := s.anyRun()
+	c := stages.Command{ID: fmt.Sprintf("%s-a%d", s.name, n), By: approval.Identity{Name: olga}}
+	switch s.rand.IntN(8) {
+	case 0, 1:
+		c.Verb = stages.Stop
+	case 2, 3:
+		c.Verb = stages.Start
+	case 4:
+		c.Verb = stages.Abort
+	case 5:
+		c.Verb, c.Scope, c.Name = stages.Skip, stages.SkipCluster, s.anyCluster()
+	case 6:
+		c.Verb, c.Scope, c.Name = stages.Skip, stages.SkipStage, fmt.Sprint("s", 1+s.rand.IntN(5))
+	default:
+		c.Verb, c.Scope, c.Name = stages.Skip, stages.SkipAfterWait, fmt.Sprint("s", 1+s.rand.IntN(5))
+	}
+	return willing(fmt.Sprint(c.Verb, " ", c.Name, " ", run), func(ctx context.Context, w *world) error { return w.engines[0].Command(ctx, run, c) })
+}
+
+func (s *scenario) relabel() step {
+	name, labels := s.anyCluster(), s.labels()
+	return willing("relabel "+name, func(ctx context.Context, w *world) error {
+		return w.change(ctx, name, func(r *resident) { r.Labels = labels })
+	})
+}
+
+// leave lets a cluster leave, or come back.
+func (s *scenario) leave() step {
+	name, absent := s.anyCluster(), s.rand.IntN(3) > 0
+	return willing("leave "+name, func(ctx context.Context, w *world) error {
+		return w.change(ctx, name, func(r *resident) { r.Absent = absent })
+	})
+}
+
+// makeAgain replaces a cluster by an empty one of the same name.
+func (s *scenario) makeAgain() step {
+	name := s.anyCluster()
+	return step{"make " + name + " again", func(ctx context.Context, w *world) (bool, error) {
+		var all []resident
+		if _, err := w.read(ctx, "soak/fleet", &all); err != nil {
+			return false, err
+		}
+		for _, r := range all {
+			if r.Name == name {
+				w.members.Add(placement.Cluster{Name: name, Labels: r.Labels})
+				s.prepareOne(w, name)
+			}
+		}
+		err := w.members.Keep(ctx, w.notes)
+		return err == nil, err
+	}}
+}
+
+func pauseStep(d time.Duration) step {
+	var until time.Time
+	return step{"pause", func(context.Context, *world) (bool, error) {
+		if until.IsZero() {
+			until = time.Now().Add(d)
+		}
+		return time.Now().After(until), nil
+	}}
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+)
+
+// The exit codes of a child.
+const (
+	exitOver   = 0
+	exitError  = 1
+	exitBroken = 3
+)
+
+// readyLine is what a child prints once everything is open.
+const readyLine = "ready\n"
+
+// life is what a child is told: where it lives, what it plays and at which
+// write it ends.
+type life struct {
+	dir      string
+	engines  int
+	seed     uint64
+	scenario int
+	most     int
+	dieAt    int64
+	after    bool
+}
+
+func (l *life) flags(f *flag.FlagSet) {
+	f.StringVar(&l.dir, "dir", "", "the `directory` of the world")
+	f.IntVar(&l.engines, "engines", 1, "how many engines work")
+	f.Uint64Var(&l.seed, "seed", 0, "the `seed` of the scenarios")
+	f.IntVar(&l.scenario, "scenario", -1, "which scenario of the seed; -1 is the story")
+	f.IntVar(&l.most, "most", 60, "how many `clusters` a scenario may have")
+	f.Int64Var(&l.dieAt, "die", 0, "the write at which the process kills itself; 0 is none")
+	f.BoolVar(&l.after, "after", false, "let that write happen before")
+}
+
+// args are the arguments that flags reads again.
+func (l *life) args() []string {
+	return []string{
+		"child", "-dir=" + l.dir, fmt.Sprint("-engines=", l.engines), fmt.Sprint("-seed=", l.seed),
+		fmt.Sprint("-scenario=", l.scenario), fmt.Sprint("-most=", l.most), fmt.Sprint("-die=", l.dieAt), fmt.Sprint("-after=", l.after),
+	}
+}
+
+// script returns what is played.
+func (l *life) script() script {
+	if l.scenario < 0 {
+		return story()
+	}
+	return newScenario(l.seed, l.scenario, l.most).script()
+}
+
+// setup returns how the world is opened.
+func (l *life) setup() setup {
+	s := setup{dir: l.dir, engines: l.engines, meter: &meter{dieAt: l.dieAt, dieAfter: l.after}}
+	if l.scenario >= 0 {
+		s.lease = soakLease
+	}
+	return s
+}
+
+// soakLease is the lease of the engines of random scenarios: short, so that a
+// process which was paused wakes up without it.
+const soakLease = 3 * time.Second
+
+// child is a process that plays a script as far as it comes.
+func child(ctx context.Context, args []string, out, errs io.Writer) int {
+	var l life
+	f := flag.NewFlagSet("child", flag.ContinueOnError)
+	f.SetOutput(errs)
+	l.flags(f)
+	if err := f.Parse(args); err != nil {
+		return exitError
+	}
+	err := l.live(ctx, func() { _, _ = io.WriteString(out, readyLine) })
+	switch {
+	case errors.Is(err, errBroken):
+		_, _ = fmt.Fprintln(errs, err)
+		return exitBroken
+	case err != nil:
+		_, _ = fmt.Fprintln(errs, err)
+		return exitError
+	}
+	return exitOver
+}
+
+func (l *life) live(ctx context.Context, ready func()) error {
+	w := newWorld(l.setup())
+	if err := w.open(ctx); err != nil {
+		return err
+	}
+	return errors.Join(l.script().play(ctx, w, ready), w.close())
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// healStep brings every cluster back.
+func healStep(clusters []resident) step {
+	return step{"heal", func(ctx context.Context, w *world) (bool, error) {
+		for _, r := range clusters {
+			w.members.SetDown(r.Name, false)
+			if err := w.change(ctx, r.Name, func(r *resident) { r.Absent = false }); err != nil {
+				return false, err
+			}
+		}
+		return true, nil
+	}}
+}
+
+// each calls do with every run that is there.
+func (w *world) each(ctx context.Context, do func(fleet.Status) error) error {
+	placements, err := w.eyes.Placements(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range placements {
+		runs, err := w.eyes.Runs(ctx, p)
+		if err != nil {
+			return err
+		}
+		for _, name := range runs {
+			s, err := w.eyes.Status(ctx, name)
+			if errors.Is(err, backend.ErrNotFound) {
+				continue
+			}
+			if err == nil {
+				err = do(s)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// endAllStep waits until every run has ended. Those that are held or stopped
+// are started; after a while everything is aborted.
+func endAllStep(scenario string) step {
+	began, n := time.Time{}, 0
+	return step{"end all", func(ctx context.Context, w *world) (bool, error) {
+		if began.IsZero() {
+			began = time.Now()
+		}
+		n++
+		left := 0
+		err := w.each(ctx, func(s fleet.Status) error {
+			if s.Run.IsEnded() && s.Holder == "" {
+				return nil
+			}
+			left++
+			c := stages.Command{ID: fmt.Sprintf("%s-end-%d-%d", scenario, began.UnixMilli(), n), Verb: stages.Start}
+			switch late := time.Since(began) > 8*time.Second; {
+			case late && n%50 == 0:
+				c.Verb = stages.Abort
+			case n%50 != 1 || s.Run.State != stages.Stopped && !s.Run.Hold:
+				return nil
+			}
+			return ignoreNotFound(w.engines[0].Command(ctx, s.Run.Name, c))
+		})
+		return left == 0, err
+	}}
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// retireStep takes a placement away from every cluster, by a run.
+func retireStep(scenario, placed string) step {
+	all := intstr.FromString("100%")
+	run := scenario + "-retire-" + placed
+	spec := fleet.RunSpec{Name: run, Placement: placed, Strategy: everywhere(1), Starter: approval.Identity{Name: olga}}
+	spec.Strategy.Removal.MaxConcurrency = &all
+	return step{"retire " + placed, func(ctx context.Context, w *world) (bool, error) {
+		s, err := w.eyes.Status(ctx, run)
+		switch {
+		case err == nil && s.Run.IsEnded() && s.Run.State != stages.Completed:
+			w.laws.violated("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, stages.Completed)
+			return true, nil
+		case err == nil:
+			return s.Run.IsEnded() && s.Holder == "", nil
+		case !errors.Is(err, backend.ErrNotFound):
+			return false, err
+		}
+		p := placementOf(placed)
+		p.Policy = placement.Policy{Required: []metav1.LabelSelector{{MatchLabels: map[string]string{"retired": "never"}}}}
+		if err := w.engines[0].PutPlacement(ctx, p); err != nil {
+			return false, err
+		}
+		_, err = w.engines[0].CreateRun(ctx, spec)
+		return false, err
+	}}
+}
+
+// cleanStep checks that nothing is left on the members.
+func cleanStep(placements []string) step {
+	return step{"look at what is left", func(ctx context.Context, w *world) (bool, error) {
+		for c, err := range w.members.Clusters(ctx) {
+			if err != nil {
+				return false, err
+			}
+			for _, p := range placements {
+				m := w.members.Cluster(c.Name)
+				_, err := m.Get(snapshot.ID{Group: "example.com", Version: "v1", Kind: settingKind, Name: p})
+				if l := ledgerOf(m, p); err == nil {
+					w.laws.violated("cluster %s has an object of placement %s after that was retired: %+v", c.Name, p, l)
+				}
+			}
+		}
+		return true, w.twice(ctx)
+	}}
+}
+
+// deleteAllStep deletes every run, and waits until nothing is left of them.
+func deleteAllStep() step {
+	return step{"delete all", func(ctx context.Context, w *world) (bool, error) {
+		n := 0
+		err := w.each(ctx, func(s fleet.Status) error {
+			n++
+			return ignoreNotFound(w.engines[0].DeleteRun(ctx, s.Run.Name))
+		})
+		if err != nil || n > 0 {
+			return false, err
+		}
+		left, err := w.leftovers(ctx)
+		return len(left) == 0, err
+	}}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// ending is what must be the same however often the process was killed.
+type ending struct {
+	// Members are the objects of each cluster with their generations, and what
+	// its ledger says: a change that was made twice shows in the generation.
+	Members map[string][]string
+	Runs    map[string][]string
+	// Approvals are who decided what where, for which plan.
+	Approvals []string
+	Snapshots []string
+	// Audit is how often what was changed for which run.
+	Audit map[string]int
+}
+
+// ending reads what became of a world, and looks at all of it.
+func (w *world) ending(ctx context.Context, placed string, runs ...string) (end ending, err error) {
+	end = ending{Members: map[string][]string{}, Runs: map[string][]string{}, Audit: map[string]int{}}
+	for c, err := range w.members.Clusters(ctx) {
+		if err != nil {
+			return end, err
+		}
+		for _, obj := range w.members.Cluster(c.Name).List("") {
+			end.Members[c.Name] = append(end.Members[c.Name], contentOf(w, c.Name, placed, obj))
+		}
+	}
+	for _, run := range runs {
+		if err := w.addRun(ctx, &end, run); err != nil {
+			return end, err
+		}
+	}
+	snapshots, err := w.eyes.Snapshots(ctx, placed)
+	if err != nil {
+		return end, err
+	}
+	for _, s := range snapshots {
+		end.Snapshots = append(end.Snapshots, fmt.Sprint(s.Index, " ", s.Digest))
+	}
+	audits, err := w.notes.audits(ctx)
+	for _, a := range audits {
+		end.Audit[fmt.Sprintf("%s on %s for run %s", a.Object, a.Cluster, a.Run)]++
+	}
+	return end, err
+}
+
+func (w *world) addRun(ctx context.Context, end *ending, run string) error {
+	s, err := w.eyes.Status(ctx, run)
+	if err != nil {
+		return err
+	}
+	lines := []string{fmt.Sprint(s.Run.State, " ", s.Run.Reason, " attempt ", s.Run.Attempt, " plan ", s.Plan.Digest)}
+	for pos, state := range stages.States(s.Plan, &s.Run) {
+		lines = append(lines, fmt.Sprint(s.Plan.Clusters[pos].Name, " ", state))
+	}
+	for i := range s.Run.Stages {
+		for _, g := range s.Run.Stages[i].Gates {
+			lines = append(lines, fmt.Sprint(s.Plan.Stages[i].Name, " ", g.When, " ", g.Type, " ", g.State, " ", g.Attempt))
+			for _, d := range g.Decisions {
+				end.Approvals = append(end.Approvals, fmt.Sprint(run, " ", d.Binding.Stage, " ", d.Verdict, " by ", d.By.Name, ", ", d.Comment, ", for ", d.Binding.Plan))
+			}
+		}
+	}
+	end.Runs[run] = lines
+	return nil
+}
+
+// contentOf is an object with what does not depend on how often somebody took
+// the work over.
+func contentOf(w *world, cluster, placed string, obj *unstructured.Unstructured) string {
+	if obj.GetNamespace() == ledgerNamespace {
+		l := ledgerOf(w.members.Cluster(cluster), placed)
+		return fmt.Sprint("ledger of run ", l.Run, " attempt ", l.Attempt, " ", l.Phase, " ", l.Revision, l.Target)
+	}
+	marks := obj.GetAnnotations()
+	maps.DeleteFunc(marks, func(k, _ string) bool { return strings.HasPrefix(k, "epoch.slipway.dev/") })
+	return fmt.Sprint(obj.GetKind(), " ", obj.GetNamespace(), "/", obj.GetName(), " ", obj.Object["spec"], " ", marks, " generation ", obj.GetGeneration())
+}
+
+// twice holds the audit to the law that nothing is applied twice at the same
+// attempt.
+func (w *world) twice(ctx context.Context) error {
+	audits, err := w.notes.audits(ctx)
+	if err != nil {
+		return err
+	}
+	seen := map[string]audit{}
+	for _, a := range audits {
+		key := fmt.Sprint(a.Cluster, a.Object, a.UID, a.RunUID, a.Attempt)
+		if first, ok := seen[key]; ok && a.RunUID != "" {
+			w.laws.violated("%s on cluster %s was changed twice by attempt %d of run %s: generation %d at epoch %d, generation %d at epoch %d",
+				a.Object, a.Cluster, a.Attempt, a.Run, first.Generation, first.Epoch, a.Generation, a.Epoch)
+		}
+		seen[key] = a
+	}
+	return nil
+}

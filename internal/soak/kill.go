@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// killer plays a script in children that it kills, until one of them comes to
+// the end.
+type killer struct {
+	life
+	rand *rand.Rand
+	// within is the time after its start in which a child is killed, writes the
+	// number of its writes.
+	within time.Duration
+	writes int
+	// pauses makes it stop a child for a while now and then instead of killing
+	// it: for the child time jumps.
+	pauses bool
+	// most is how many are killed; after that one may come to the end.
+	kills, pausesDone int
+	limit             int
+	// checked is called after every kill.
+	checked func() error
+}
+
+// run plays the script. The error matches errBroken when a law was violated.
+func (k *killer) run(ctx context.Context) error {
+	for {
+		killed, err := k.once(ctx)
+		if err != nil || !killed {
+			return err
+		}
+		k.kills++
+		if k.checked != nil {
+			if err := k.checked(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// once starts a child and ends it, if it does not come to its end before.
+func (k *killer) once(ctx context.Context) (killed bool, err error) {
+	l, byTime := k.life, k.kills >= k.limit || k.rand.IntN(2) == 0
+	if !byTime {
+		l.dieAt, l.after = 1+k.rand.Int64N(int64(k.writes)), k.rand.IntN(2) == 0
+	}
+	cmd := exec.CommandContext(ctx, os.Args[0], l.args()...)
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return false, err
+	}
+	stop := func() {}
+	if _, err := io.ReadFull(out, make([]byte, len(readyLine))); err == nil && byTime {
+		stop = k.later(cmd.Process)
+	}
+	_, _ = io.Copy(io.Discard, out)
+	err = cmd.Wait()
+	stop()
+	return verdict(ctx, cmd.ProcessState, said.String(), err)
+}
+
+// later kills or pauses a process in a while.
+func (k *killer) later(p *os.Process) (stop func()) {
+	after := time.Duration(k.rand.Int64N(int64(k.within)))
+	pause, asleep := k.pauses && k.rand.IntN(3) == 0, time.Duration(0)
+	if pause {
+		asleep = time.Duration(k.rand.Int64N(int64(soakLease * 3 / 2)))
+		k.pausesDone++
+	}
+	spared := k.kills >= k.limit
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		if !wait(done, after) {
+			return
+		}
+		if pause {
+			freeze(p)
+			wait(done, asleep)
+			thaw(p)
+			if !wait(done, after) {
+				return
+			}
+		}
+		if !spared {
+			_ = p.Kill()
+		}
+	}()
+	return func() {
+		close(done)
+		<-ended
+	}
+}
+
+// wait waits for d, and tells whether that came before done.
+func wait(done <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// verdict says how a child ended.
+func verdict(ctx context.Context, state *os.ProcessState, said string, err error) (killed bool, _ error) {
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err == nil:
+		return false, nil
+	case !errors.As(err, &exit):
+		return false, err
+	case state.ExitCode() == exitBroken:
+		return false, fmt.Errorf("%w, in a child:\n%s", errBroken, said)
+	case state.ExitCode() >= 0:
+		return false, fmt.Errorf("a child ended with %d:\n%s", state.ExitCode(), said)
+	}
+	return true, nil
+}
+
+// inspect opens what a killed process left, and holds it to the laws. It is not
+// played on.
+func (k *killer) inspect(ctx context.Context, more func(*world) error) (err error) {
+	l := k.life
+	l.dieAt = 0
+	w := newWorld(l.setup())
+	if err := w.open(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	if err := w.settle(ctx, l.script().clusters); err != nil {
+		return err
+	}
+	if err := w.look(ctx); err != nil {
+		return err
+	}
+	if err := w.twice(ctx); err != nil {
+		return err
+	}
+	if more != nil {
+		if err := more(w); err != nil {
+			return err
+		}
+	}
+	return w.laws.err()
+}

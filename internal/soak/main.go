@@ -1,0 +1,73 @@
+// Command soak looks for what only time finds: it plays random scenarios on one
+// directory, one after the other, and holds everything that happens to the laws
+// of the engine.
+//
+//	go run ./internal/soak -for 24h
+//
+// A scenario is a fleet of up to 60 clusters and what happens to it: runs of
+// random strategies that are queued, superseded, stopped, aborted, skipped,
+// deleted, rolled back and caught up with, edits at the hub, clusters that
+// leave, come back, change their labels and are made again, people who answer
+// rightly and wrongly, members that are down, slow or refuse, a disk that is
+// full for a while. Half of the scenarios are played in this process, with calls
+// that fail, fail ambiguously, come late or hang; the others in child processes
+// that are killed by SIGKILL, at random moments and right before or after a
+// random write, or stopped for longer than a lease, so that time jumps for them.
+// Clocks that differ or go back are not covered here: package fleet tests them.
+//
+// In the end of each scenario the faults cease, every run has to end within a
+// minute and a half, everything is retired and deleted, and the files after
+// compaction, the heap, the goroutines and the open descriptors have to be where
+// they were. A violation is told with the seed and the number of the scenario,
+// and how to play that one alone; the exit code is 1 then, and the directory
+// stays. The same scenario is drawn then, but its timing and what earlier ones
+// left in the files are not the same.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// run is the program. It ends early, and well, when ctx does.
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	if len(args) > 0 && args[0] == "child" {
+		return child(ctx, args[1:], out, errs)
+	}
+	s := &soaking{out: out}
+	f := flag.NewFlagSet("soak", flag.ContinueOnError)
+	f.SetOutput(errs)
+	f.DurationVar(&s.lasts, "for", time.Hour, "how `long` to go on")
+	f.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()), "the `seed` of all scenarios")
+	f.IntVar(&s.number, "scenario", 0, "the `number` of the first scenario")
+	f.IntVar(&s.count, "count", 0, "how many scenarios; 0 is no limit")
+	f.IntVar(&s.most, "most", 60, "how many `clusters` a fleet has at most")
+	f.IntVar(&s.engines, "engines", 2, "how many engines work in a process")
+	f.StringVar(&s.dir, "dir", "", "the `directory` of the world (default: a temporary one)")
+	f.DurationVar(&s.every, "every", time.Minute, "how `often` a line is printed")
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return 2
+	}
+	if err := s.run(ctx); err != nil {
+		_, _ = fmt.Fprintln(errs, "soak:", err)
+		return 1
+	}
+	return 0
+}

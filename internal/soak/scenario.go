@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend/faulty"
+)
+
+// scenario is a story that is drawn: a fleet, and what happens to it. The same
+// seed and number draw the same one.
+type scenario struct {
+	name string
+	rand *rand.Rand
+	seed uint64
+	// placements and runs are the names that were used so far, values the
+	// numbers of what the hub said.
+	placements []string
+	runs       []string
+	values     int
+	clusters   []resident
+}
+
+// newScenario draws the fleet of a scenario, of at most so many clusters.
+func newScenario(seed uint64, number, most int) *scenario {
+	s := &scenario{name: fmt.Sprintf("s%d", number), seed: seed ^ uint64(number)<<32, rand: rand.New(rand.NewPCG(seed, uint64(number)))}
+	for i := range 1 + s.rand.IntN(2) {
+		s.placements = append(s.placements, fmt.Sprintf("p%d", i))
+	}
+	for i := range 1 + s.rand.IntN(most) {
+		s.clusters = append(s.clusters, resident{Name: fmt.Sprintf("c%02d", i), Labels: s.labels()})
+	}
+	return s
+}
+
+// labels draws the labels of a cluster. Some are in no stage.
+func (s *scenario) labels() map[string]string {
+	return map[string]string{
+		"stage": fmt.Sprint(1 + s.rand.IntN(6)), "group": string("ab"[s.rand.IntN(2)]), "order": fmt.Sprint(s.rand.IntN(9)),
+	}
+}
+
+// script draws what happens.
+func (s *scenario) script() script {
+	steps := []step{}
+	for _, p := range s.placements {
+		steps = append(steps, s.declare(p), s.edit(p), s.create(p, nil))
+	}
+	for range 5 + s.rand.IntN(12) {
+		steps = append(steps, s.act(len(steps)))
+	}
+	heals := len(steps)
+	steps = append(steps, healStep(s.clusters), endAllStep(s.name))
+	for _, p := range s.placements {
+		steps = append(steps, retireStep(s.name, p))
+	}
+	return script{
+		name: s.name, clusters: s.clusters, prepare: s.prepare, aside: s.aside, heals: heals, patience: 90 * time.Second,
+		steps: append(steps, cleanStep(s.placements), deleteAllStep()),
+	}
+}
+
+// prepare makes the members refuse some attempts and answer slowly.
+func (s *scenario) prepare(w *world) {
+	for _, r := range s.clusters {
+		s.prepareOne(w, r.Name)
+	}
+}
+
+func (s *scenario) prepareOne(w *world, name string) {
+	c := w.members.Cluster(name)
+	if c == nil {
+		return
+	}
+	c.Refuse(func(obj *unstructured.Unstructured) error {
+		value, _, _ := unstructured.NestedString(obj.Object, "spec", "value")
+		if obj.GetKind() == settingKind && !w.healed.Load() && ledgerOf(c, obj.GetName()).Attempt <= s.refusals(name, value) {
+			return errors.New("not admitted")
+		}
+		return nil
+	})
+	d := time.Duration(s.draw(name)%4) * time.Millisecond
+	w.members.SetDelay(name, func() time.Duration { return d })
+}
+
+// refusals is how many attempts a cluster refuses at a value.
+func (s *scenario) refusals(cluster, value string) int {
+	switch s.draw(cluster+value) % 20 {
+	case 0:
+		return 1 << 30
+	case 1, 2:
+		return 1
+	default:
+		return 0
+	}
+}
+
+// draw returns a number that depends on the scenario and a word only.
+func (s *scenario) draw(word string) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, s.seed, word)
+	return h.Sum64()
+}
+
+// faults draws what happens to the calls of the engines. It ends when the world
+// is healed. No list and no watch hangs: nothing bounds these, so that an engine
+// waits for one as long as its store lets it.
+func (s *scenario) faults(healed func() bool) *faulty.Plan {
+	return faulty.NewPlan(func(c faulty.Call) faulty.Fault {
+		if healed() {
+			return faulty.Fault{}
+		}
+		switch n := s.draw(fmt.Sprint("call", c.N)) % 1000; {
+		case n < 4:
+			return faulty.Before(nil)
+		case n < 8:
+			return faulty.After(nil)
+		case n < 10:
+			return faulty.Late(nil, time.Duration(n)*10*time.Millisecond)
+		case n < 11 && c.Op != "list" && c.Op != "watch":
+			return faulty.Fault{Hang: true}
+		case n < 40:
+			return faulty.Fault{Delay: time.Duration(n) * time.Millisecond / 2}
+		}
+		return faulty.Fault{}
+	})
+}
+
+// aside is what happens besides: people answer, members go down, the disk is
+// full.
+func (s *scenario) aside(ctx context.Context, w *world) {
+	r := rand.New(rand.NewPCG(s.seed, uint64(time.Now().UnixNano())))
+	t := time.NewTicker(20 * time.Millisecond)
+	defer t.Stop()
+	var fullUntil time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		answerAll(ctx, w, r)
+		switch {
+		case w.healed.Load():
+			continue
+		case r.IntN(400) == 0:
+			fullUntil = time.Now().Add(time.Duration(r.IntN(300)) * time.Millisecond)
+		case r.IntN(30) == 0:
+			w.members.SetDown(s.clusters[r.IntN(len(s.clusters))].Name, r.IntN(2) == 0)
+		}
+		w.meter.full.Store(time.Now().Before(fullUntil) && !w.healed.Load())
+	}
+}

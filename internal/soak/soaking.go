@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// soaking plays scenarios for a time.
+type soaking struct {
+	out     io.Writer
+	lasts   time.Duration
+	every   time.Duration
+	seed    uint64
+	number  int
+	count   int
+	most    int
+	engines int
+	dir     string
+
+	tally tally
+	base  *health
+}
+
+// tally is what was done so far.
+type tally struct {
+	scenarios, runs, kills, pauses int
+	writes, looks                  int64
+	health                         health
+}
+
+// run plays scenarios until the time is over or a law is violated.
+func (s *soaking) run(ctx context.Context) (err error) {
+	if s.dir == "" {
+		if s.dir, err = os.MkdirTemp("", "soak-"); err != nil {
+			return err
+		}
+		defer func() {
+			if err == nil {
+				err = os.RemoveAll(s.dir)
+			}
+		}()
+	}
+	_, _ = fmt.Fprintf(s.out, "seed %d, scenarios from %d, in %s\n", s.seed, s.number, s.dir)
+	began, told := time.Now(), time.Now()
+	for ; time.Since(began) < s.lasts && ctx.Err() == nil && (s.count == 0 || s.tally.scenarios < s.count); s.number++ {
+		if err := s.scenario(ctx); err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			s.line(time.Since(began))
+			return fmt.Errorf("scenario %d of seed %d, the world is in %s; alone: go run ./internal/soak -seed %d -scenario %d -count 1 -most %d -engines %d\n%w",
+				s.number, s.seed, s.dir, s.seed, s.number, s.most, s.engines, err)
+		}
+		if err := s.renew(); err != nil {
+			return err
+		}
+		if time.Since(told) >= s.every {
+			told = time.Now()
+			s.line(time.Since(began))
+		}
+	}
+	s.line(time.Since(began))
+	return nil
+}
+
+// lifetime is how many scenarios a world lasts. The journals of its placements
+// are kept for as long as those, and every start reads all of a file.
+const lifetime = 500
+
+// renew lets the next scenario begin a new world when this one is old.
+func (s *soaking) renew() error {
+	if s.tally.scenarios%lifetime != 0 {
+		return nil
+	}
+	return errors.Join(os.Remove(filepath.Join(s.dir, "engine.db")), os.Remove(filepath.Join(s.dir, "world.db")))
+}
+
+func (s *soaking) line(after time.Duration) {
+	t := &s.tally
+	_, _ = fmt.Fprintf(s.out, "%v: %d scenarios, %d runs, %d kills, %d pauses, %d writes here, %d looks; %v\n",
+		after.Round(time.Second), t.scenarios, t.runs, t.kills, t.pauses, t.writes, t.looks, &t.health)
+}
+
+// scenario plays the next scenario, and looks whether everything is where it
+// was before.
+func (s *soaking) scenario(ctx context.Context) error {
+	r := rand.New(rand.NewPCG(s.seed, uint64(s.number)^1<<40))
+	play := s.here
+	if r.IntN(2) == 0 {
+		play = s.killed
+	}
+	if err := play(ctx, r); err != nil {
+		return err
+	}
+	s.tally.scenarios++
+	s.tally.runs += len(newDrawn(s.seed, s.number, s.most).runs)
+	files, err := s.sweep(ctx)
+	if err != nil {
+		return err
+	}
+	now := measure(files)
+	s.tally.health = now
+	if s.base == nil {
+		s.base = &now
+	}
+	return now.against(s.base)
+}
+
+// newDrawn draws all of a scenario.
+func newDrawn(seed uint64, number, most int) *scenario {
+	s := newScenario(seed, number, most)
+	s.script()
+	return s
+}
+
+// here plays a scenario in this process, with faults.
+func (s *soaking) here(ctx context.Context, _ *rand.Rand) error {
+	drawn := newScenario(s.seed, s.number, s.most)
+	meter := &meter{}
+	var w *world
+	faults := drawn.faults(func() bool { return w.healed.Load() })
+	set := setup{dir: s.dir, engines: s.engines, lease: soakLease, faults: faults, meter: meter}
+	w = newWorld(set)
+	if err := w.open(ctx); err != nil {
+		return err
+	}
+	err := drawn.script().play(ctx, w, func() {})
+	s.tally.writes += meter.writes.Load()
+	s.tally.looks += w.laws.checks
+	return errors.Join(err, w.close())
+}
+
+// killed plays a scenario in children that are killed or paused.
+func (s *soaking) killed(ctx context.Context, r *rand.Rand) error {
+	k := &killer{
+		life:   life{dir: s.dir, engines: s.engines, seed: s.seed, scenario: s.number, most: s.most},
+		rand:   r,
+		within: 2 * time.Second, writes: 400, limit: 1 + r.IntN(12), pauses: true,
+	}
+	k.checked = func() error { return k.inspect(ctx, nil) }
+	err := k.run(ctx)
+	s.tally.kills += k.kills
+	s.tally.pauses += k.pausesDone
+	return err
+}
+
+// sweep forgets a scenario that is over, and returns what the files hold.
+func (s *soaking) sweep(ctx context.Context) (files footprint, err error) {
+	w := newWorld(setup{dir: s.dir})
+	if err := w.open(ctx); err != nil {
+		return files, err
+	}
+	err = w.sweep(ctx)
+	if err == nil {
+		files, err = w.footprint(ctx)
+	}
+	return files, errors.Join(err, w.close())
+}
+
+func (w *world) sweep(ctx context.Context) error {
+	if err := w.twice(ctx); err != nil {
+		return err
+	}
+	if err := w.laws.err(); err != nil {
+		return err
+	}
+	if err := w.notes.forget(ctx); err != nil {
+		return err
+	}
+	for _, key := range []string{"soak/fleet", "soak/cursor"} {
+		if err := w.erase(ctx, key); err != nil {
+			return err
+		}
+	}
+	return errors.Join(w.engineFile.Compact(ctx), w.worldFile.Compact(ctx))
+}

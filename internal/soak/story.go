@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// The people of the story: olga starts the runs, ann and bob approve.
+const (
+	olga = "olga"
+	ann  = "ann"
+	bob  = "bob"
+)
+
+// story is three stages of ten clusters: a first run everywhere, one to the
+// next snapshot with failures, a stop, a resume and approvals by two people,
+// and one back.
+func story() script {
+	return script{
+		name: "story", clusters: storyClusters(), prepare: refuseValue2, patience: 3 * time.Minute,
+		steps: slices.Concat(
+			[]step{declareStep("web", 0), editStep("web", "value1"), captureStep("web", 0), createStep("web", "first", 0, everywhere(10)), endStep("first", stages.Completed)},
+			[]step{editStep("web", "value2"), captureStep("web", 1), createStep("web", "forth", 1, threeStages())},
+			[]step{skipStep("forth", "s1-05"), refusedStep("forth", "s1"), approveStep("forth", "s1", ann), approveStep("forth", "s1", bob)},
+			[]step{someStep("forth", "s2"), commandStep("forth", stages.Stop, stages.Stopped), commandStep("forth", stages.Start, stages.Running)},
+			[]step{skipStep("forth", "s2-07"), approveStep("forth", "s2", bob), approveStep("forth", "s2", ann), endStep("forth", stages.Completed)},
+			[]step{createStep("web", "back", 0, threeStages()), approveStep("back", "s1", ann), approveStep("back", "s1", bob)},
+			[]step{approveStep("back", "s2", ann), approveStep("back", "s2", bob), endStep("back", stages.Completed), tidyStep()},
+		),
+	}
+}
+
+func storyClusters() (out []resident) {
+	for s := 1; s <= 3; s++ {
+		for i := range 10 {
+			out = append(out, resident{Name: fmt.Sprintf("s%d-%02d", s, i), Labels: map[string]string{"stage": fmt.Sprint(s)}})
+		}
+	}
+	return out
+}
+
+// refuseValue2 makes three clusters refuse the first attempt at value2, and two
+// every attempt. The attempt is in the ledger, so a restart changes nothing.
+func refuseValue2(w *world) {
+	for _, r := range storyClusters() {
+		c, most := w.members.Cluster(r.Name), 0
+		switch {
+		case r.Name == "s1-05" || r.Name == "s2-07":
+			most = 1 << 30
+		case strings.HasSuffix(r.Name, "3"):
+			most = 1
+		}
+		c.Refuse(func(obj *unstructured.Unstructured) error {
+			value, _, _ := unstructured.NestedString(obj.Object, "spec", "value")
+			if value == "value2" && ledgerOf(c, "web").Attempt <= most {
+				return errors.New("not admitted")
+			}
+			return nil
+		})
+	}
+}
+
+func everywhere(n int32) stages.Strategy {
+	most := intstr.FromInt32(n)
+	return stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: &most}}}
+}
+
+func threeStages() stages.Strategy {
+	three := intstr.FromInt32(3)
+	policy := approval.Policy{Quorums: []approval.Quorum{{Count: 2}}, ForbidStarter: true}
+	stage := func(n string, after ...stages.Task) stages.Stage {
+		return stages.Stage{
+			Name: "s" + n, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": n}}, MaxConcurrency: &three, After: after,
+		}
+	}
+	return stages.Strategy{
+		Name: "long", Backoff: 100 * time.Millisecond, MaxBackoff: 200 * time.Millisecond,
+		Stages: []stages.Stage{
+			stage("1", stages.Task{Type: stages.TimedWait, Wait: 300 * time.Millisecond}, stages.Task{Type: stages.Approval, Approval: &policy}),
+			stage("2", stages.Task{Type: stages.Approval, Approval: &policy}),
+			stage("3"),
+		},
+	}
+}
+
+func placementOf(name string) fleet.Placement {
+	return fleet.Placement{Name: name, Selectors: []snapshot.Selector{{Group: "example.com", Version: "v1", Kind: settingKind, Name: name}}}
+}
+
+func declareStep(name string, history int) step {
+	return step{"declare " + name, func(ctx context.Context, w *world) (bool, error) {
+		p := placementOf(name)
+		p.HistoryLimit = history
+		return true, w.engines[0].PutPlacement(ctx, p)
+	}}
+}
+
+func editStep(placed, value string) step {
+	return step{"edit " + value, func(_ context.Context, w *world) (bool, error) { return true, w.edit(placed, value) }}
+}
+
+func captureStep(placed string, index int) step {
+	return step{fmt.Sprint("capture ", index), func(ctx context.Context, w *world) (bool, error) {
+		s, err := w.engines[0].Capture(ctx, placed)
+		if err == nil && s.Index != index {
+			w.laws.violated("snapshot %d of %s was taken, want %d", s.Index, placed, index)
+		}
+		return err == nil, err
+	}}
+}
+
+func createStep(placed, run string, index int, s stages.Strategy) step {
+	return step{"create " + run, func(ctx context.Context, w *world) (bool, error) {
+		_, err := w.engines[0].CreateRun(ctx, fleet.RunSpec{Name: run, Placement: placed, Index: &index, Strategy: s, Starter: approval.Identity{Name: olga}})
+		if exists(err) {
+			return true, nil
+		}
+		return err == nil, err
+	}}
+}
+
+// exists tells that a run was there already.
+func exists(err error) bool {
+	return errors.Is(err, backend.ErrConflict) && strings.Contains(err.Error(), "exists already")
+}
+
+// endStep waits for the end of a run and for nobody to have it any more.
+func endStep(run string, want stages.State) step {
+	return step{"end of " + run, func(ctx context.Context, w *world) (bool, error) {
+		s, err := w.eyes.Status(ctx, run)
+		if err == nil && s.Run.IsEnded() && s.Run.State != want {
+			w.laws.violated("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, want)
+		}
+		return err == nil && s.Run.IsEnded() && s.Holder == "", err
+	}}
+}
+
+// skipStep skips a cluster that was refused twice.
+func skipStep(run, cluster string) step {
+	return step{"skip " + cluster, func(ctx context.Context, w *world) (bool, error) {
+		e, err := w.eyes.Explain(ctx, run, cluster)
+		if err != nil || e.State == stages.Skipped {
+			return err == nil, err
+		}
+		if e.Attempt < 2 {
+			return false, nil
+		}
+		return false, w.engines[0].Command(ctx, run, stages.Command{ID: "skip-" + cluster, Verb: stages.Skip, Scope: stages.SkipCluster, Name: cluster})
+	}}
+}
+
+// someStep waits until a cluster of a stage is done.
+func someStep(run, stage string) step {
+	return step{"some of " + stage, func(ctx context.Context, w *world) (bool, error) {
+		s, err := w.eyes.Status(ctx, run)
+		if err != nil {
+			return false, err
+		}
+		i := slices.IndexFunc(s.Plan.Stages, func(p stages.PlannedStage) bool { return p.Name == stage })
+		return len(s.Run.Stages[i].Groups) > 0 && s.Run.Stages[i].Groups[0].Completed > 0, nil
+	}}
+}
+
+// commandStep asks something of a run until it has come of it. What was asked is
+// found in the run, because a state may pass.
+func commandStep(run string, v stages.Verb, want stages.State) step {
+	id := strings.ToLower(string(v)) + "-" + run
+	return step{string(v) + " " + run, func(ctx context.Context, w *world) (bool, error) {
+		s, err := w.eyes.Status(ctx, run)
+		if err != nil {
+			return false, err
+		}
+		if slices.Contains(s.Run.Seen, id) {
+			return s.Run.State == want, nil
+		}
+		return false, w.engines[0].Command(ctx, run, stages.Command{ID: id, Verb: v})
+	}}
+}
+
+// approveStep lets somebody approve, and waits until that is in the run.
+func approveStep(run, stage, by string) step {
+	request := approval.RequestName(run, stage, approval.After)
+	return step{by + " approves " + request, func(ctx context.Context, w *world) (bool, error) {
+		s, err := w.eyes.Status(ctx, run)
+		if err != nil || decided(s, stage, by) {
+			return err == nil, err
+		}
+		err = w.engines[0].Decide(ctx, run, fleet.Answer{
+			Request: request, Verdict: approval.Approve, By: approval.Identity{Name: by}, Comment: "by " + by, ID: by + "-" + request,
+		})
+		if errors.Is(err, backend.ErrNotFound) {
+			return false, nil // not yet, or this answer just closed it
+		}
+		return false, err
+	}}
+}
+
+func decided(s fleet.Status, stage, by string) bool {
+	i := slices.IndexFunc(s.Plan.Stages, func(p stages.PlannedStage) bool { return p.Name == stage })
+	for _, g := range s.Run.Stages[i].Gates {
+		if slices.ContainsFunc(g.Decisions, func(d approval.Decision) bool { return d.By.Name == by }) {
+			return true
+		}
+	}
+	return false
+}
+
+// refusedStep lets the starter answer, who must not.
+func refusedStep(run, stage string) step {
+	request := approval.RequestName(run, stage, approval.After)
+	return step{"olga is refused", func(ctx context.Context, w *world) (bool, error) {
+		err := w.engines[0].Decide(ctx, run, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: olga}})
+		switch {
+		case errors.Is(err, approval.ErrRefused):
+			return true, nil
+		case errors.Is(err, backend.ErrNotFound):
+			return false, nil
+		case err == nil:
+			w.laws.violated("the starter approved %s", request)
+		}
+		return false, err
+	}}
+}
+
+// tidyStep waits until nothing is left that runs which have ended needed.
+func tidyStep() step {
+	return step{"tidy", func(ctx context.Context, w *world) (bool, error) {
+		left, err := w.leftovers(ctx)
+		return len(left) == 0, err
+	}}
+}
+
+// leftovers returns the keys of what only runs that have not ended need.
+func (w *world) leftovers(ctx context.Context) (out []string, err error) {
+	for _, prefix := range []string{"flight/", "command/"} {
+		for r, err := range w.engineFile.List(ctx, prefix) {
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, r.Key)
+		}
+	}
+	return out, nil
+}
+
+func awaitedOf(s fleet.Status) (out []string) {
+	for _, a := range stages.Waiting(s.Plan, &s.Run) {
+		out = append(out, fmt.Sprint(a.Kind, " ", a.Name, " ", a.Message))
+	}
+	return out
+}
