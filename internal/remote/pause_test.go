@@ -132,10 +132,13 @@ func (r *rig) killed() (time.Duration, bool) {
 	victim, tr := r.procs[0], r.draw()
 	tr.hold, tr.disturb = false, func() { victim.signal(syscall.SIGKILL) }
 	r.begin(victim, tr)
-	struck := r.await("the kill", &tr.disturbed, &tr.ended) == &tr.disturbed
+	r.await("the kill", &tr.disturbed, &tr.ended)
 	r.await("the end of the run", &tr.ended)
 	r.check()
-	if !struck || !tr.over.done {
+	r.mu.Lock()
+	struck, over := tr.disturbed.done, tr.over.done
+	r.mu.Unlock()
+	if !struck || !over {
 		return 0, r.bury(struck)
 	}
 	r.bury(true)
