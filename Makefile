@@ -7,8 +7,9 @@ SHELL := /bin/bash
 # How long a benchmark and a fuzz target run, and which packages have benchmarks that are followed.
 BENCHTIME ?= 1s
 BENCH ?= .
-BENCHPACKAGES ?= ./stages/... ./snapshot/... ./fleet/...
+BENCHPACKAGES ?= ./stages/... ./snapshot/... ./backend/... ./fleet/...
 FUZZTIME ?= 10s
+SOAK ?= 24h
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,8 +17,9 @@ help: ## list the targets
 test: ## vet, then all tests with the race detector (needs a C compiler)
 	@.ci/need
 	@.ci/test
-	@echo "a crash at every write and every paused leader (the race detector's share of these is a sample)"
+	@echo "all of the trials of which the race detector had a sample: crashes, paused leaders, attacks, images of a disk"
 	SLIPWAY_SOAK=1 go test -timeout 15m -run 'TestCrashAtEveryWrite|TestCrashInALongRun|TestT16' ./fleet
+	go test -timeout 15m -run 'UnderAttack|TamperedContents|LossOfPower|FlippedBit' ./fleet ./backend/bolt
 
 lint: ## golangci-lint; its first build takes minutes
 	@.ci/lint
@@ -31,10 +33,11 @@ bench: ## benchmarks; BENCHTIME=1s, BENCH=<regexp>, BENCHPACKAGES=<packages>
 fuzz: ## every fuzz target for FUZZTIME=10s
 	@FUZZTIME=$(FUZZTIME) .ci/fuzz
 
-soak: ## tests that take long, then every fuzz target for five minutes
+soak: ## tests that take hours, every fuzz target for five minutes, then the soak program for SOAK=24h
 	@.ci/need
-	SLIPWAY_SOAK=1 .ci/test -count=1 -timeout 2h
+	SLIPWAY_SOAK=1 .ci/test -count=1 -timeout 12h
 	@FUZZTIME=5m .ci/fuzz
+	go run ./internal/soak -for $(SOAK)
 
 cover: ## coverage of all packages by all tests, in cover.out
 	go test -coverprofile cover.out -coverpkg ./... ./...

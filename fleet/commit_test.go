@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -277,6 +278,37 @@ func TestBatchesOfTheHostsStoreAreGuarded(t *testing.T) {
 		slow := faulty.NewPlan(func(faulty.Call) faulty.Fault { return faulty.Fault{Delay: 900 * time.Millisecond} })
 		if made, err := backend.WriteAll(ctx, guardedStore(slow.Store(memory.NewStore()), time.Second), writes); err != nil || len(made) != 3 {
 			t.Errorf("three slow writes: %d, %v", len(made), err)
+		}
+	})
+}
+
+// silentList is a store whose list yields a record and then nothing more before
+// its context ends.
+type silentList struct{ *memory.Store }
+
+func (s silentList) List(ctx context.Context, _ string) iter.Seq2[backend.Record, error] {
+	return func(yield func(backend.Record, error) bool) {
+		if yield(backend.Record{Key: "a"}, nil) {
+			<-ctx.Done()
+			yield(backend.Record{}, ctx.Err())
+		}
+	}
+}
+
+// A list that hangs is an error after the time of a call; the time that its
+// consumer takes does not count.
+func TestAListThatHangsEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last error
+		var began time.Time
+		for _, err := range guardedStore(silentList{memory.NewStore()}, time.Second).List(t.Context(), "") {
+			if last = err; err == nil {
+				time.Sleep(time.Hour)
+				began = time.Now()
+			}
+		}
+		if !errors.Is(last, context.DeadlineExceeded) || time.Since(began) != time.Second {
+			t.Errorf("after %v: %v", time.Since(began), last)
 		}
 	})
 }

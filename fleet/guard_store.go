@@ -2,6 +2,8 @@ package fleet
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -58,9 +60,25 @@ func (s storeBehindGuard) WriteAll(ctx context.Context, writes []backend.Write) 
 	return recovered("Store", func() ([]backend.Revision, error) { return batcher.WriteAll(ctx, writes) })
 }
 
-// List is that of the host's store; it takes as long as its consumer does.
+// List is that of the host's store; it takes as long as its consumer does, and
+// each record as long as a call may.
 func (s storeBehindGuard) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
-	return s.store.List(ctx, prefix)
+	return func(yield func(backend.Record, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		late := time.AfterFunc(s.timeout, func() { cancel(context.DeadlineExceeded) })
+		defer late.Stop()
+		for rec, err := range s.store.List(ctx, prefix) {
+			late.Stop()
+			if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+				err = fmt.Errorf("list %s: no record came for %v: %w", prefix, s.timeout, context.DeadlineExceeded)
+			}
+			if !yield(rec, err) {
+				return
+			}
+			late.Reset(s.timeout)
+		}
+	}
 }
 
 type watchedBehindGuard struct {

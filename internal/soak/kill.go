@@ -47,13 +47,20 @@ func (k *killer) run(ctx context.Context) error {
 	}
 }
 
+// childMost is how long a child may live: one that is stuck tells where.
+const childMost = 3 * time.Minute
+
 // once starts a child and ends it, if it does not come to its end before.
 func (k *killer) once(ctx context.Context) (killed bool, err error) {
 	l, byTime := k.life, k.kills >= k.limit || k.rand.IntN(2) == 0
 	if !byTime {
 		l.dieAt, l.after = 1+k.rand.Int64N(int64(k.writes)), k.rand.IntN(2) == 0
 	}
-	cmd := exec.CommandContext(ctx, os.Args[0], l.args()...)
+	limited, cancel := context.WithTimeout(ctx, childMost)
+	defer cancel()
+	cmd := exec.CommandContext(limited, os.Args[0], l.args()...)
+	cmd.Cancel = func() error { return dump(cmd.Process) }
+	cmd.WaitDelay = 10 * time.Second
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	out, err := cmd.StdoutPipe()

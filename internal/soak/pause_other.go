@@ -8,3 +8,6 @@ import "os"
 func freeze(*os.Process) {}
 
 func thaw(*os.Process) {}
+
+// dump ends a process.
+func dump(p *os.Process) error { return p.Kill() }
