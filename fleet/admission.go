@@ -224,8 +224,8 @@ func (rec *placementRecord) hasRun(uid string) bool {
 // supersede asks the runs named in entries to make way.
 func (e *Engine) supersede(ctx context.Context, by, uid string, entries []stages.Entry) error {
 	for _, s := range entries {
-		c := stages.Command{ID: "supersede-" + uid, Verb: stages.Supersede, At: e.now(), Message: by}
-		if err := e.putCommand(ctx, s.UID, c); err != nil {
+		c := stages.Command{ID: ownID + "supersede-" + uid, Verb: stages.Supersede, At: e.now(), Message: by}
+		if err := e.storeCommand(ctx, s.UID, c); err != nil && !errors.Is(err, backend.ErrConflict) {
 			return err
 		}
 	}

@@ -57,7 +57,7 @@ func (a *attacked) command() {
 	case 1:
 		by := a.id()
 		a.must(a.e.supersede(a.t.Context(), "next", by, []stages.Entry{{UID: a.rec.Run.UID}}))
-		a.sent = append(a.sent, stages.Command{ID: "supersede-" + by, Verb: stages.Supersede, At: a.e.now(), Message: "next"})
+
 	case 2, 3, 4:
 		a.steer(stages.Start)
 	default:

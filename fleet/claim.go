@@ -63,15 +63,28 @@ func (r *runner) forgive(name string) {
 	delete(r.rests, name)
 }
 
+// forget drops what is known of a run that needs no driver, or is gone.
+func (r *runner) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.forgetLocked(name)
+}
+
+func (r *runner) forgetLocked(name string) {
+	delete(r.failed, name)
+	delete(r.rests, name)
+	delete(r.sights, name)
+}
+
 // claim takes runs that are due until ctx ends.
 func (r *runner) claim(ctx context.Context) {
 	for {
 		names, next := r.ready(time.Now())
 		for _, name := range names {
-			r.tryTake(ctx, name, false)
-		}
-		for name, ok := r.oldest(); ok && ctx.Err() == nil; name, ok = r.oldest() {
-			r.tryTake(ctx, name, true)
+			if err := r.take(ctx, name); err != nil && ctx.Err() == nil {
+				r.e.log.Warn("a run was not taken", "run", name, "error", err)
+				r.lookLater(name, time.Now(), err)
+			}
 		}
 		timer := time.NewTimer(next)
 		select {
@@ -82,15 +95,6 @@ func (r *runner) claim(ctx context.Context) {
 		case <-timer.C:
 		}
 		timer.Stop()
-	}
-}
-
-// tryTake takes a run, and sees to it that one which was not taken because of an
-// error is looked at again.
-func (r *runner) tryTake(ctx context.Context, name string, place bool) {
-	if err := r.take(ctx, name, place); err != nil && ctx.Err() == nil {
-		r.e.log.Warn("a run was not taken", "run", name, "error", err)
-		r.lookLater(name, time.Now(), err)
 	}
 }
 
@@ -110,52 +114,39 @@ func (r *runner) ready(now time.Time) (names []string, next time.Duration) {
 	return names, next
 }
 
-// take drives a run, if it needs driving and its lease is free. One that needs
-// a place, and for which there may be none, joins those that wait.
-func (r *runner) take(ctx context.Context, name string, place bool) error {
+// take drives a run, if it needs driving and its lease is free.
+func (r *runner) take(ctx context.Context, name string) error {
 	rec, rev, err := r.e.runAt(ctx, name)
 	if isNotFound(err) {
 		r.forget(name)
 		return nil
 	}
-	if err != nil {
+	if err != nil || !r.free(ctx, rec, rev) {
 		return err
-	}
-	free, err := r.free(ctx, rec, rev)
-	if err != nil || !free {
-		return err
-	}
-	if r.limited(rec) && !place {
-		r.line(rec)
-		return nil
 	}
 	return r.start(ctx, rec, rev)
 }
 
 // free tells whether a run can be driven and has to be. If not, it says when
 // the run is looked at again.
-func (r *runner) free(ctx context.Context, rec *runRecord, rev backend.Revision) (bool, error) {
+func (r *runner) free(ctx context.Context, rec *runRecord, rev backend.Revision) bool {
 	name := rec.Run.Name
 	if r.driven(name) {
-		return false, nil
+		return false
 	}
 	if until, ok := r.resting(rec); ok {
 		r.look(name, until)
-		return false, nil
+		return false
 	}
 	if !r.e.needsDriver(ctx, rec) {
 		r.forget(name)
-		return false, nil
+		return false
 	}
 	if until := r.heldUntil(rec, rev); time.Now().Before(until) {
 		r.look(name, until)
-		return false, nil
+		return false
 	}
-	idle, err := r.idle(ctx, rec)
-	if idle && err == nil {
-		r.watchIdle(rec)
-	}
-	return !idle, err
+	return true
 }
 
 // heldUntil is when the lease of a run may be taken.
@@ -275,9 +266,9 @@ func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision
 		return err
 	}
 	d := newDriver(r.e, rec, rev, plan)
-	d.coOwnership, d.place = p.Placement.AllowCoOwnership, r.limited(rec)
+	d.coOwnership = p.Placement.AllowCoOwnership
 	r.mu.Lock()
-	r.forgetPlaceLocked(d.name)
+	delete(r.sights, d.name)
 	r.drivers[d.name] = d
 	if r.fleet != nil {
 		d.tellFleet(r.fleet)
@@ -291,16 +282,15 @@ func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision
 func (r *runner) mind(ctx context.Context, d *driver) {
 	began, ended := time.Now(), d.rec.Run.IsEnded()
 	err := d.run(ctx)
-	r.leave(d, errors.Is(err, errRetake))
+	r.mu.Lock()
+	delete(r.drivers, d.name)
+	r.mu.Unlock()
 	switch {
 	case ctx.Err() != nil:
 		d.giveBack(context.WithoutCancel(ctx))
 	case err == nil && ended:
 		// It was only asked something: if it still is, not again at once.
 		r.restUntil(d, r.lookLater(d.name, began, nil))
-	case errors.Is(err, errIdle):
-		d.giveBack(context.WithoutCancel(ctx))
-		r.look(d.name, time.Now())
 	case err == nil, errors.Is(err, errRetake):
 		r.forgive(d.name)
 		r.look(d.name, time.Now())

@@ -49,7 +49,7 @@ func (e *Engine) Command(ctx context.Context, run string, c stages.Command) erro
 func commandProblems(c stages.Command) field.ErrorList {
 	verbs := []stages.Verb{stages.Start, stages.Stop, stages.Abort, stages.Skip}
 	scopes := []stages.Scope{stages.SkipCluster, stages.SkipGroup, stages.SkipStage, stages.SkipAfterWait}
-	errs := idProblems(c.ID)
+	errs := append(idProblems(c.ID), sizeProblems(c)...)
 	if !slices.Contains(verbs, c.Verb) {
 		errs = append(errs, field.NotSupported(field.NewPath("verb"), c.Verb, verbs))
 	}
@@ -61,6 +61,30 @@ func commandProblems(c stages.Command) field.ErrorList {
 	}
 	if c.Name == "" {
 		errs = append(errs, field.Required(field.NewPath("name"), "what is to be skipped: a cluster, a group or a stage"))
+	}
+	return errs
+}
+
+// The longest texts of a command, in bytes: they come back in events.
+const (
+	mostName    = 512
+	mostMessage = 1024
+	mostGroups  = 16 << 10
+)
+
+func sizeProblems(c stages.Command) field.ErrorList {
+	var errs field.ErrorList
+	for _, text := range []struct {
+		at   string
+		size int
+		most int
+	}{
+		{"name", len(c.Name), mostName}, {"message", len(c.Message), mostMessage},
+		{"by.name", len(c.By.Name), mostName}, {"by.groups", len(strings.Join(c.By.Groups, ",")), mostGroups},
+	} {
+		if text.size > text.most {
+			errs = append(errs, field.TooLong(field.NewPath(text.at), "", text.most))
+		}
 	}
 	return errs
 }
@@ -178,14 +202,23 @@ func (e *Engine) send(ctx context.Context, uid string, c stages.Command) error {
 	return e.putCommand(ctx, uid, c)
 }
 
+// ownID begins the IDs of the engine's own commands. No ID that is given from
+// outside does.
+const ownID = "_"
+
 // putCommand stores a command; one of the same ID that is stored already is
 // left as it is, and it is an error if that is another one.
 func (e *Engine) putCommand(ctx context.Context, uid string, c stages.Command) error {
-	rec := commandRecord{Format: recordFormat, Command: c}
-	_, err := e.store.Put(ctx, commandKey(uid, c.ID), encodeRecord(rec), "")
+	err := e.storeCommand(ctx, uid, c)
 	if errors.Is(err, backend.ErrConflict) {
-		return e.sameCommand(ctx, uid, rec)
+		return e.sameCommand(ctx, uid, commandRecord{Format: recordFormat, Command: c})
 	}
+	return err
+}
+
+// storeCommand stores a command; that its ID is stored already is a conflict.
+func (e *Engine) storeCommand(ctx context.Context, uid string, c stages.Command) error {
+	_, err := e.store.Put(ctx, commandKey(uid, c.ID), encodeRecord(commandRecord{Format: recordFormat, Command: c}), "")
 	return err
 }
 

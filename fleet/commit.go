@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"iter"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -72,13 +73,16 @@ func deletion(key string, rev backend.Revision) backend.Write {
 }
 
 // discard makes deletions of what nothing refers to. What cannot be deleted
-// stays.
+// stays, and where the store fails so does the rest.
 func discard(ctx context.Context, s backend.Store, deletions []backend.Write) {
 	for batch := range batches(deletions) {
 		for len(batch) > 0 && ctx.Err() == nil {
 			made, err := backend.WriteAll(ctx, s, batch)
 			if err == nil {
 				break
+			}
+			if !errors.Is(err, backend.ErrConflict) && !isNotFound(err) {
+				return
 			}
 			batch = batch[len(made)+1:]
 		}

@@ -38,9 +38,7 @@ type driver struct {
 	plan  *stages.Plan
 	// coOwnership is the placement's, as it was when the driver began.
 	coOwnership bool
-	// place tells that the run is one of those that Config.MaxRuns counts.
-	place bool
-	pages flightPages
+	pages       flightPages
 
 	// in is what is new and not saved yet; taken are the records of its
 	// commands.
@@ -113,9 +111,6 @@ func (d *driver) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if d.isIdle() {
-			return errIdle
-		}
 		if err := d.wait(ctx, wake); err != nil {
 			return err
 		}
@@ -125,7 +120,10 @@ func (d *driver) run(ctx context.Context) error {
 // prepare reads the clusters in flight and puts the run into the line of its
 // placement, if a crash kept it out.
 func (d *driver) prepare(ctx context.Context) (err error) {
-	if d.rec.Run.Flights, err = d.pages.read(ctx, d.rec.Flights); err != nil {
+	if d.rec.Run.Flights, err = d.pages.read(ctx, d.rec.Flights); isNotFound(err) {
+		return damaged(runKey(d.name), errors.New(err.Error()))
+	}
+	if err != nil {
 		return err
 	}
 	if err := checkRun(d.plan, &d.rec.Run); err != nil {
@@ -270,7 +268,10 @@ func (d *driver) resolve(ctx context.Context) error {
 		return fmt.Errorf("run %s: %w: %s has it at epoch %d, this engine had it at %d", d.name, backend.ErrFenced, rec.Lease.Holder, rec.Lease.Epoch, d.rec.Lease.Epoch)
 	}
 	pages := flightPages{store: d.e.store, uid: rec.Run.UID, tries: d.pages.tries}
-	if rec.Run.Flights, err = pages.read(ctx, rec.Flights); err != nil {
+	if rec.Run.Flights, err = pages.read(ctx, rec.Flights); isNotFound(err) {
+		return fmt.Errorf("run %s was saved meanwhile: %w: %s", d.name, backend.ErrConflict, err.Error())
+	}
+	if err != nil {
 		return err
 	}
 	if err := checkRun(d.plan, &rec.Run); err != nil {

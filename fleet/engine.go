@@ -45,8 +45,8 @@ type Config struct {
 	Name string
 	// Lease is how long a run stays with an engine that is not heard of, at
 	// least one and a half times CallTimeout: a lease is renewed when a third
-	// of it is over, and that may take one call. Default 15 s, or what
-	// CallTimeout demands. Skew is by how much clocks of engines may differ,
+	// of it is over, and that may take one call. At most 24 h, default 15 s or
+	// what CallTimeout demands. Skew is by how much clocks of engines may differ,
 	// less than Lease; default 2 s, at most a quarter of Lease.
 	//
 	// Engines that share a store must have the same Lease and Skew. Both are
@@ -61,16 +61,6 @@ type Config struct {
 	// Poll is how often a backend that cannot be watched is looked at, at
 	// first; it grows while nothing changes. Default 1 s.
 	Poll time.Duration
-	// MaxRuns is how many runs this engine drives at the same time; default no
-	// limit. It is how engines that share a store share the work: without it,
-	// the first one takes every run that is there, and keeps it.
-	//
-	// Other runs are left to other engines; of those that nobody drives, the
-	// one that was created first is taken when one ends. A run that waits for
-	// time or an approval counts. One that does not do anything yet, because
-	// it is held or another run of its placement is active, does not, nor does
-	// one that was stopped: they are not driven until that changes.
-	MaxRuns int
 	// MaxUpdates is how many clusters are worked on at the same time, over all
 	// runs; default 1024.
 	MaxUpdates int
@@ -136,24 +126,32 @@ func (c *Config) check() error {
 		}
 	}
 	errs = append(errs, c.checkLease()...)
-	for _, f := range []struct {
-		name  string
-		value int
-	}{{"MaxRuns", c.MaxRuns}, {"MaxUpdates", c.MaxUpdates}} {
-		if f.value < 0 {
-			errs = append(errs, fmt.Errorf("fleet: Config.%s is %d: it must not be negative, and 0 is the default", f.name, f.value))
-		}
+	if c.MaxUpdates < 0 {
+		errs = append(errs, fmt.Errorf("fleet: Config.MaxUpdates is %d: it must not be negative, and 0 is the default", c.MaxUpdates))
 	}
 	return errors.Join(errs...)
 }
 
-// shortestLease leaves time to renew a lease with clocks in milliseconds.
-const shortestLease = 10 * time.Millisecond
+const (
+	// shortestLease leaves time to renew a lease with clocks in milliseconds.
+	shortestLease = 10 * time.Millisecond
+	// longestLease is far more than makes sense, and far less than would
+	// overflow with other times added.
+	longestLease = 24 * time.Hour
+	// longestCall fits into it.
+	longestCall = longestLease * 2 / 3
+)
 
 // checkLease checks the times that have to fit together.
 func (c *Config) checkLease() (errs []error) {
 	if c.Lease > 0 && c.Lease < shortestLease {
 		errs = append(errs, fmt.Errorf("fleet: Config.Lease is %v: it must be at least %v", c.Lease, shortestLease))
+	}
+	if c.Lease > longestLease {
+		errs = append(errs, fmt.Errorf("fleet: Config.Lease is %v: it must be at most %v, the runs of an engine that is gone wait that long", c.Lease, longestLease))
+	}
+	if c.CallTimeout > longestCall {
+		return append(errs, fmt.Errorf("fleet: Config.CallTimeout is %v: it must be at most %v, two thirds of the longest lease", c.CallTimeout, longestCall))
 	}
 	if c.Lease > 0 && c.CallTimeout > 0 && c.Lease < c.CallTimeout+c.CallTimeout/2 {
 		errs = append(errs, fmt.Errorf("fleet: Config.Lease is %v and CallTimeout %v: Lease must be at least one and a half times as long, %v, or it ends during one slow call", c.Lease, c.CallTimeout, c.CallTimeout+c.CallTimeout/2))

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,32 +16,28 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// sharing is engines on one store, with limits and clocks of their own.
+// sharing is engines on one store, with clocks of their own.
 type sharing struct {
 	*crowd
 	rec *recorder
-	// reads counts how often each engine read the record of a run.
-	reads map[string]*atomic.Int64
 }
 
 func newSharing(t *testing.T, clusters int) *sharing {
 	w := smallWorld(t, clusters)
-	return &sharing{newCrowd(t, w), newRecorder(w.fleet), map[string]*atomic.Int64{}}
+	return &sharing{newCrowd(t, w), newRecorder(w.fleet)}
 }
 
 // join runs an engine whose clock is ahead by so much, and whose every call
 // takes a millisecond.
-func (s *sharing) join(name string, most int, ahead time.Duration) {
-	reads := new(atomic.Int64)
-	s.reads[name] = reads
-	s.plans[name] = faulty.NewPlan(func(c faulty.Call) faulty.Fault {
-		if c.Op == "get" && strings.HasPrefix(c.Key, "run/") {
-			reads.Add(1)
-		}
-		return faulty.Fault{Delay: time.Millisecond}
-	})
+func (s *sharing) join(name string, ahead time.Duration) {
+	s.joinSlow(name, ahead, func(faulty.Call) time.Duration { return time.Millisecond })
+}
+
+// joinSlow runs an engine whose calls take as long as delay says.
+func (s *sharing) joinSlow(name string, ahead time.Duration, delay func(faulty.Call) time.Duration) {
+	s.plans[name] = faulty.NewPlan(func(c faulty.Call) faulty.Fault { return faulty.Fault{Delay: delay(c)} })
 	s.stops[name] = running(s.t, s.newEngine(fleet.Config{
-		Name: name, MaxRuns: most, Store: s.plans[name].Store(&clockStore{s.store, ahead}),
+		Name: name, Store: s.plans[name].Store(&clockStore{s.store, ahead}),
 		Dialer: s.plans[name].Dialer(s.rec.dialer(name)),
 	}))
 }
@@ -67,23 +63,6 @@ func (s *sharing) taken(run string) (by []string) {
 	return by
 }
 
-// active returns how many runs were under way at the same time at most, and the
-// order in which they began.
-func (s *sharing) active() (most int, order []string) {
-	now := 0
-	for _, ev := range s.feed.events {
-		switch {
-		case ev.Type == stages.RunStarted:
-			now++
-			order = append(order, ev.Run)
-		case slices.Contains(endings, ev.Type):
-			now--
-		}
-		most = max(most, now)
-	}
-	return most, order
-}
-
 // onceAnAttempt checks that no cluster was changed twice for the same attempt of
 // a run. The runs' placements share the object.
 func onceAnAttempt(t *testing.T, changes []change) {
@@ -101,20 +80,12 @@ func onceAnAttempt(t *testing.T, changes []change) {
 }
 
 // Thirty runs are shared by three engines, one of which dies on the way: all
-// come to their end, and no cluster is changed twice. With and without a limit,
+// come to their end, and no cluster is changed twice. With clocks that agree,
 // and with clocks that differ by the skew that is allowed.
 func TestThreeEnginesBringThirtyRunsToTheirEnd(t *testing.T) {
 	t.Parallel()
-	type trial struct {
-		most int
-		skew time.Duration
-	}
-	trials := []trial{{0, 0}, {4, time.Second}}
-	if soak() {
-		trials = append(trials, trial{1, 0}, trial{10, time.Second}, trial{0, time.Second})
-	}
-	for _, c := range trials {
-		t.Run(fmt.Sprint(c), func(t *testing.T) {
+	for _, skew := range []time.Duration{0, time.Second} {
+		t.Run(fmt.Sprint(skew), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s := newSharing(t, 3)
@@ -122,19 +93,17 @@ func TestThreeEnginesBringThirtyRunsToTheirEnd(t *testing.T) {
 					s.waitFor(fmt.Sprintf("p%02d", i), time.Duration(2+i%3)*20*time.Second)
 				}
 				for i, name := range []string{"one", "two", "three"} {
-					s.join(name, c.most, time.Duration(i-1)*c.skew)
+					s.join(name, time.Duration(i-1)*skew)
 				}
 				time.Sleep(20 * time.Second)
 				had, at := s.holders(), time.Now()
 				for _, name := range []string{"one", "two", "three"} {
-					if n := len(had[name]); n == 0 || c.most > 0 && n != c.most {
-						t.Errorf("%s has %d runs: %v", name, n, had)
+					if len(had[name]) == 0 {
+						t.Errorf("%s has no run: %v", name, had)
 					}
 				}
 				s.kill("one")
-				if c.most == 0 {
-					s.movedBy(had["one"], "one, which died", at, 15*time.Second+2*time.Second+time.Second)
-				}
+				s.movedBy(had["one"], "one, which died", at, 15*time.Second+2*time.Second+time.Second)
 				for i := range 30 {
 					s.feed.end(fmt.Sprintf("p%02d", i))
 				}
@@ -150,132 +119,71 @@ func TestThreeEnginesBringThirtyRunsToTheirEnd(t *testing.T) {
 	}
 }
 
-// An engine drives so many runs at the same time and no more, and of those that
-// wait it takes the one that was created first.
-func TestAnEngineTakesTheOldestRunWhenAPlaceIsFree(t *testing.T) {
+// A run is taken by whichever engine comes first, and stays with it: of two
+// engines that are slow to look at every other new run, each carries out those
+// that the other one is slow for.
+func TestARunStaysWithTheEngineThatComesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharing(t, 1)
-		var want []string
-		for i := range 10 {
-			want = append(want, fmt.Sprintf("p%02d", 9-i))
-			s.waitFor(want[i], time.Duration(1+i%4)*time.Minute)
-			time.Sleep(time.Second)
+		first := map[string][]string{}
+		for i, name := range []string{"even", "odd"} {
+			var seen sync.Map
+			s.joinSlow(name, 0, func(c faulty.Call) time.Duration {
+				n, ok := strings.CutPrefix(c.Key, "run/p")
+				if !ok || c.Op != "get" || int(n[1]-'0')%2 == i {
+					return time.Millisecond
+				}
+				if _, again := seen.LoadOrStore(n, true); again {
+					return time.Millisecond
+				}
+				return time.Second
+			})
 		}
-		s.join("only", 2, 0)
-		for _, run := range want {
-			s.feed.end(run)
-		}
-		s.stop()
-		most, order := s.active()
-		if d := cmp.Diff(want, order); d != "" || most != 2 {
-			t.Errorf("%d runs at the same time, in the order (-want +got)\n%s", most, d)
-		}
-	})
-}
-
-// An engine at its limit leaves the rest to others, and reads no run that it
-// cannot take while nothing changes.
-func TestAnEngineAtItsLimitLeavesTheRest(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newSharing(t, 1)
-		for i := range 5 {
-			s.waitFor(fmt.Sprintf("p%02d", i), time.Hour)
-		}
-		s.join("small", 2, 0)
 		settle()
-		before := s.reads["small"].Load()
-		time.Sleep(10 * time.Minute)
-		if had := s.holders(); len(had["small"]) != 2 || len(had[""]) != 3 {
-			t.Errorf("small has not two of five: %v", had)
+		for i := range 10 {
+			run, name := fmt.Sprintf("p%02d", i), []string{"even", "odd"}[i%2]
+			s.waitFor(run, time.Minute)
+			time.Sleep(5 * time.Second)
+			first[name] = append(first[name], run)
 		}
-		if n := s.reads["small"].Load() - before; n > 0 {
-			t.Errorf("an engine at its limit read %d records of runs", n)
+		if d := cmp.Diff(first, s.holders()); d != "" {
+			t.Errorf("who has which run (-want +got)\n%s", d)
 		}
-		s.join("large", 0, 0)
-		time.Sleep(5 * time.Second)
-		if had := s.holders(); len(had["small"]) != 2 || len(had["large"]) != 3 {
-			t.Errorf("large has not taken the rest: %v", had)
-		}
-		s.kill("large")
-		at := time.Now()
-		s.join("larger", 0, 0)
-		for _, l := range s.leases() {
-			if l.Holder == "large" {
-				s.movedBy([]string{l.Run}, "large", at, 18*time.Second)
+		for name, runs := range first {
+			for _, run := range runs {
+				s.feed.end(run)
+				if by := s.taken(run); !slices.Equal(by, []string{name}) {
+					t.Errorf("run %s was taken by %v", run, by)
+				}
 			}
 		}
-		s.stop()
-	})
-}
-
-// A run that is held, stopped or behind another one of its placement takes no
-// place, however long it waits; it has one when it is its turn.
-func TestARunThatDoesNothingTakesNoPlace(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newSharing(t, 1)
-		host := s.newEngine(fleet.Config{Name: "host"})
-		s.waitFor("first", 22*time.Minute)
-		s.join("other", 1, 0)
-		s.feed.of("first", stages.WaitStarted)
-		s.create(host, fleet.RunSpec{Name: "behind", Placement: "first", Strategy: allAtOnce(1)})
-		s.declare(host, smallPlacement("q"))
-		s.create(host, fleet.RunSpec{Name: "held", Placement: "q", Hold: true, Strategy: allAtOnce(1)})
-		s.waitFor("stopped", 30*time.Minute)
-		s.join("one", 1, 0)
-		s.feed.of("stopped", stages.WaitStarted)
-		ask := func(run string, verb stages.Verb) {
-			if err := host.Command(t.Context(), run, stages.Command{Verb: verb}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		ask("stopped", stages.Stop)
-		s.feed.of("stopped", stages.RunStopped)
-		s.waitFor("last", time.Minute)
-		if end := s.feed.end("last"); time.Since(end.Time) > time.Second {
-			t.Error("the last run was not driven at once")
-		}
-		if took := s.taken("behind"); len(took) > 0 {
-			t.Errorf("a run whose turn has not come was taken by %v", took)
-		}
-		ask("held", stages.Start)
-		s.feed.end("held")
-		if began, ended := s.feed.end("first").Time, s.feed.end("behind").Time; ended.Sub(began) > 5*time.Second {
-			t.Errorf("the next run of the placement ended %v after the one before", ended.Sub(began))
-		}
-		ask("stopped", stages.Start)
-		s.feed.end("stopped")
 		s.stop()
 		oneAtATime(t, s.feed.events)
-		s.tidy()
+		onceAnAttempt(t, s.rec.all())
 	})
 }
 
-// The end of a run whose engine died at that moment is seen to by an engine
-// that is at its limit, too.
-func TestAnEndIsSeenToWithoutAPlace(t *testing.T) {
+// The end of a run whose engine died at that moment is seen to by another one;
+// until then the run is among the leases.
+func TestAnEndIsSeenToByAnotherEngine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharing(t, 1)
 		s.waitFor("ending", time.Minute)
-		s.join("A", 0, 0)
-		s.feed.of("ending", stages.WaitStarted)
-		s.waitFor("long", time.Hour)
-		s.feed.of("long", stages.WaitStarted)
+		s.join("A", 0)
 		s.feed.end("ending")
 		s.kill("A")
 		if l := s.leases()["ending"]; l.Holder != "A" || l.State != stages.Completed {
 			t.Fatalf("the end was seen to already: %+v", l)
 		}
-		s.waitFor("full", time.Hour)
-		s.join("B", 1, 0)
+		s.join("B", 0)
 		time.Sleep(20 * time.Second)
 		if l, there := s.leases()["ending"]; there {
 			t.Errorf("nobody has seen to the end: %+v", l)
 		}
 		s.stop()
+		s.tidy()
 	})
 }
 
@@ -287,9 +195,9 @@ func TestALeaseFarInTheFutureIsTakenOver(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSharing(t, 1)
 			s.waitFor("r", 10*time.Minute)
-			s.join("wrong", 0, ahead)
+			s.join("wrong", ahead)
 			s.feed.of("r", stages.WaitStarted)
-			s.join("right", 0, 0)
+			s.join("right", 0)
 			time.Sleep(time.Minute)
 			s.kill("wrong")
 			at := time.Now()
@@ -310,7 +218,7 @@ func TestClocksThatDisagreeDoNotMakeRunsWander(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharing(t, 1)
 		for i, name := range []string{"late", "right", "early"} {
-			s.join(name, 0, time.Duration(i-1)*time.Hour)
+			s.join(name, time.Duration(i-1)*time.Hour)
 		}
 		settle()
 		var runs []string
@@ -326,28 +234,5 @@ func TestClocksThatDisagreeDoNotMakeRunsWander(t *testing.T) {
 		}
 		s.stop()
 		onceAnAttempt(t, s.rec.all())
-	})
-}
-
-// Places are kept by runs that have to be taken again because others wanted
-// them too, so that no engine holds a run that it does not drive.
-func TestEnginesThatWantTheSameRunsShareThemAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newSharing(t, 1)
-		for i := range 6 {
-			s.waitFor(fmt.Sprintf("p%02d", i), time.Minute)
-		}
-		for _, name := range []string{"one", "two", "three"} {
-			s.join(name, 2, 0)
-		}
-		time.Sleep(5 * time.Second)
-		for name, runs := range s.holders() {
-			if len(runs) != 2 {
-				t.Errorf("%s has not two of six: %v", name, runs)
-			}
-		}
-		s.stop()
-		oneAtATime(t, s.feed.events)
 	})
 }

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -33,8 +34,8 @@ func (d *driver) finish(ctx context.Context) error {
 		trimmed = rec.trim()
 		return nil, nil
 	})
-	if err != nil && !isNotFound(err) {
-		return err
+	if gone := (*NotFoundError)(nil); err != nil && !errors.As(err, &gone) {
+		return err // what is gone with its placement needs nothing more
 	}
 	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch, d.rec.Flights.Pages); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,9 +49,9 @@ func (d *driver) queue(ctx context.Context) error {
 	if v.Starts && rec.Epoch != d.epoch {
 		return fmt.Errorf("run %s: its turn has come at epoch %d, and it was taken at %d: %w", d.name, rec.Epoch, d.epoch, errRetake)
 	}
-	d.in.Blocked = v.WaitsFor
+	d.in.Blocked = cmp.Or(v.WaitsFor, v.SupersededBy)
 	if v.SupersededBy != "" {
-		d.in.Commands = append(d.in.Commands, stages.Command{ID: "superseded", Verb: stages.Supersede, Message: v.SupersededBy})
+		d.in.Commands = append(d.in.Commands, stages.Command{ID: ownID + "superseded", Verb: stages.Supersede, Message: v.SupersededBy})
 	}
 	return d.e.supersede(ctx, run.Name, run.UID, v.Supersedes)
 }

@@ -9,15 +9,14 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // Run drives the runs in the store until ctx ends: those that nobody drives,
 // those of engines that have not been heard of for a lease, and those that it
-// had before under the same name; of these at most Config.MaxRuns at the same
-// time, those that were created first. It returns ctx's error, after everything it
-// started has ended and its leases are given back. It is called once at a
-// time.
+// had before under the same name. Of several engines that share a store, a run is
+// taken by whichever comes first, and stays with it. Run returns ctx's error,
+// after everything it started has ended and its leases are given back. It is
+// called once at a time.
 func (e *Engine) Run(ctx context.Context) error {
 	if e.conns != nil {
 		e.conns.reopen()
@@ -53,20 +52,16 @@ type runner struct {
 	due    map[string]time.Time
 	failed map[string]int
 	rests  map[string]rest
-	// sights are the runs that other engines have, waiting those that wait for
-	// a place and when they were created, idling those that need no driver now
-	// and their placements.
-	sights  map[string]sight
-	waiting map[string]stages.Instant
-	idling  map[string]string
-	fleet   map[string]placement.Cluster
+	// sights are the runs that other engines have.
+	sights map[string]sight
+	fleet  map[string]placement.Cluster
 }
 
 func newRunner(e *Engine) *runner {
 	return &runner{
 		e: e, kick: make(chan struct{}, 1), drivers: map[string]*driver{},
 		due: map[string]time.Time{}, failed: map[string]int{}, rests: map[string]rest{},
-		sights: map[string]sight{}, waiting: map[string]stages.Instant{}, idling: map[string]string{},
+		sights: map[string]sight{},
 	}
 }
 
@@ -104,10 +99,6 @@ func (r *runner) runChanged(_ context.Context, c backend.Change) {
 
 // whenLocked is when a run is looked at whose record has changed.
 func (r *runner) whenLocked(name string) time.Time {
-	if _, waits := r.waiting[name]; waits {
-		// Somebody else has it, and there is no place for it here.
-		return time.Now().Add(r.e.cfg.Lease)
-	}
 	if _, known := r.due[name]; known {
 		// Somebody else has it and saves often, or has just let it go.
 		return time.Now().Add(r.e.cfg.Poll)
@@ -162,7 +153,6 @@ func (r *runner) lookForUID(ctx context.Context, uid string) error {
 func (r *runner) placementChanged(_ context.Context, c backend.Change) {
 	name := strings.TrimPrefix(c.Key, "placement/")
 	r.nudgeIf(func(d *driver) bool { return d.placement == name })
-	r.lookIdle(name)
 }
 
 // followFleet hands every change of the inventory to the drivers.

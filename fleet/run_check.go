@@ -181,6 +181,7 @@ func (c *runCheck) place(pos, attempt, tries int) {
 	}
 	if wrong := c.misplaced(pos); wrong != "" {
 		c.demand(false, "flights or waiting: cluster %s %s", c.plan.Clusters[pos].Name, wrong)
+		return
 	}
 	c.placed[pos] = true
 	_, group := c.plan.StageOf(pos)

@@ -364,3 +364,38 @@ func TestT19TheCheckDoesNotGrowWithTheFleet(t *testing.T) {
 		t.Errorf("%v allocations for 100 clusters, %v for 10,000", small, large)
 	}
 }
+
+// A cluster in flight that is not one of the current stage, or in flight of a run
+// that has ended, is refused, whatever groups its stage has.
+func TestT19AClusterInFlightElsewhereIsRefused(t *testing.T) {
+	env := func(name string, groups ...string) stages.Stage {
+		s := stages.Stage{Name: name, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": name}}}
+		for _, g := range groups {
+			s.Groups = append(s.Groups, stages.Group{Name: g, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"group": g}}})
+		}
+		return s
+	}
+	p, err := stages.NewPlan(
+		stages.Strategy{Stages: []stages.Stage{env("first"), env("second", "g0", "g1")}},
+		stages.Target{Placement: "web", Snapshot: "s", Decision: "d", Default: "rev"},
+		[]placement.Cluster{
+			{Name: "a", Labels: map[string]string{"env": "first"}},
+			{Name: "b", Labels: map[string]string{"env": "second", "group": "g0"}},
+			{Name: "c", Labels: map[string]string{"env": "second", "group": "g1"}},
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := stages.Step(p, stages.NewRun(p, "r", "uid", approval.Identity{}, false, goldenTime), stages.Input{Now: goldenTime}).Run
+	if err := checkRun(p, &run); err != nil {
+		t.Fatal(err)
+	}
+	run.Flights[0].Pos, _ = p.Position("c")
+	if err := checkRun(p, &run); err == nil || !strings.Contains(err.Error(), "cluster c") {
+		t.Errorf("a cluster of another stage: %v", err)
+	}
+	run.Flights[0].Pos, run.State, run.Stage = 0, stages.Completed, len(p.Stages)
+	if err := checkRun(p, &run); err == nil {
+		t.Error("a run that is completed has a cluster in flight, and is not refused")
+	}
+}

@@ -319,7 +319,7 @@ func commandID(d *approval.Decision, r *approval.Request) string {
 	key := fmt.Sprintf("%q", slices.Concat([]string{
 		r.RunUID, r.Stage, string(r.When), strconv.Itoa(r.Attempt), d.By.Name, string(d.Verdict),
 	}, d.By.Groups))
-	return "answer-" + snapshot.Digest([]byte(key))
+	return ownID + "answer-" + snapshot.Digest([]byte(key))
 }
 
 // consult asks the authority until it has answered.

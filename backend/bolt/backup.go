@@ -7,16 +7,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"go.etcd.io/bbolt"
 )
 
 // Backup writes the file as it is now to w, while the store goes on, and
 // returns how many bytes it wrote. What was written is a store that [Open]
-// opens. One backup is made at a time, others wait.
+// opens. While it lasts, space that is given up is not used again, and a file
+// that is about to grow beyond 16 GiB waits for it; w must not call the store.
 func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
-	s.backup.Lock() // bbolt reads by the one position that its file has
-	defer s.backup.Unlock()
 	to := &cancelled{ctx: ctx, w: w}
 	err = s.giveUp(guarded(func() error {
 		tx, err := s.synced(ctx)
@@ -27,6 +27,9 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 		n, err = tx.WriteTo(to)
 		return err
 	}))
+	if to.panicked != nil {
+		panic(to.panicked) // it is w's, and nothing was wrong with the file
+	}
 	if err != nil {
 		return n, failed("backup", s.path, cmp.Or(to.err, err))
 	}
@@ -44,8 +47,11 @@ func (s *Store) synced(ctx context.Context) (*bbolt.Tx, error) {
 		tx, _, err = s.begin(nil)
 		return err
 	}}
-	if _, err := s.ask(ctx, r); err != nil {
+	_, err := s.ask(ctx, r)
+	if err != nil && !r.left {
 		go s.discard(r, &tx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return tx, nil
@@ -55,22 +61,35 @@ func (s *Store) synced(ctx context.Context) (*bbolt.Tx, error) {
 func (s *Store) discard(r *request, tx **bbolt.Tx) {
 	select {
 	case <-r.done:
+	case <-s.done:
+	}
+	select {
+	case <-r.done:
 		if *tx != nil {
 			_ = (*tx).Rollback() // it only read
 		}
-	case <-s.done:
+	default:
 	}
 }
 
 // cancelled is a writer until its context ends. It keeps the error that ends
 // it, which bbolt passes on as text.
 type cancelled struct {
-	ctx context.Context
-	w   io.Writer
-	err error
+	ctx      context.Context
+	w        io.Writer
+	err      error
+	panicked any
 }
 
+var errPanicked = errors.New("the writer panicked")
+
 func (c *cancelled) Write(p []byte) (n int, err error) {
+	defer func() {
+		if c.panicked = recover(); c.panicked != nil {
+			c.err = errPanicked
+		}
+		err = c.err
+	}()
 	if c.err = c.ctx.Err(); c.err == nil {
 		n, c.err = c.w.Write(p)
 	}
@@ -86,8 +105,13 @@ const compactStep = 4 << 20
 // Compact rewrites the file without its free space, which bbolt never gives
 // back, and puts the new file in the place of the old one. Writes wait
 // meanwhile; reads do not, but for a moment at the end. A crash at any time
-// leaves the old file or the new one.
+// leaves the old file or the new one. The permissions stay, the owner becomes the
+// process's. Once it copies, it does not end before it is done. On Windows, where
+// a file in use cannot be replaced, it is [errors.ErrUnsupported].
 func (s *Store) Compact(ctx context.Context) error {
+	if runtime.GOOS == "windows" {
+		return failed("compact", s.path, errors.ErrUnsupported)
+	}
 	if s.options.ReadOnly {
 		return failed("compact", s.path, ErrReadOnly)
 	}
@@ -99,9 +123,9 @@ func (s *Store) Compact(ctx context.Context) error {
 }
 
 func (s *Store) compact(ctx context.Context) error {
-	fresh, err := openDatabase(compacted(s.path), s.options, func(f *os.File) error { return f.Truncate(0) })
+	fresh, err := openDatabase(compacted(s.path), Options{}, func(f *os.File) error { return f.Truncate(0) })
 	if err != nil {
-		return err
+		return errors.Join(err, removed(compacted(s.path)))
 	}
 	if err := s.copyTo(ctx, fresh); err != nil {
 		return errors.Join(err, fresh.Close(), removed(compacted(s.path)))
@@ -116,7 +140,7 @@ func (s *Store) compact(ctx context.Context) error {
 	s.old.Go(func() { _ = guarded(old.Close) }) // it waits for who still reads
 	s.size.Store(fileSize(s.path))
 	if err := syncDirectory(s.path); err != nil {
-		s.failed = fmt.Errorf("%w: %w", ErrBroken, err)
+		s.failLocked(fmt.Errorf("%w: %w", ErrBroken, err))
 		return s.failed
 	}
 	return nil
@@ -134,6 +158,12 @@ func (s *Store) copyTo(ctx context.Context, to *bbolt.DB) error {
 		}
 		return to.Sync()
 	})
+	if info, stat := os.Stat(s.path); err == nil {
+		err = stat
+		if stat == nil {
+			err = os.Chmod(to.Path(), info.Mode().Perm())
+		}
+	}
 	to.NoSync = false
 	return err
 }

@@ -143,13 +143,12 @@ func (s *Store) write(batch []*request) error {
 		return err
 	}
 	s.committing(t.before)
-	if s.slow != nil {
-		s.slow()
-	}
+	s.hold()
 	if err := guarded(t.tx.Commit); err != nil {
-		return s.recover(err)
+		return s.fail(err)
 	}
-	s.count(t)
+	s.hold()
+	s.count()
 	s.committed(t)
 	return nil
 }
@@ -171,29 +170,39 @@ func (s *Store) committed(t *transaction) {
 	}
 }
 
-// count counts a commit: one sync for the pages and one for the page that makes
-// them count, and one if the file grew.
-func (s *Store) count(t *transaction) {
-	s.commits.Add(1)
-	s.syncs.Add(2)
-	if t.size > s.size.Load() {
-		s.syncs.Add(1)
-		s.size.Store(fileSize(s.path))
+// hold lets a test look on.
+func (s *Store) hold() {
+	if s.slow != nil {
+		s.slow()
 	}
 }
 
-// recover decides what a failed commit means.
-func (s *Store) recover(err error) error {
+// count counts a commit: one sync for the pages and one for the page that makes
+// them count, and one if the file grew.
+func (s *Store) count() {
+	s.commits.Add(1)
+	s.syncs.Add(2)
+	if size := fileSize(s.path); size != s.size.Swap(size) {
+		s.syncs.Add(1)
+	}
+}
+
+// fail decides what a failed commit means.
+func (s *Store) fail(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before = nil
+	if errors.Is(err, errGaveUp) {
+		s.gaveUp = true
+		err = errors.New(err.Error()) // it may have been made, so it is not permanent
+	}
 	if !notWritten(err) {
-		s.failed = fmt.Errorf("%w: %w", ErrBroken, err)
+		s.failLocked(fmt.Errorf("%w: %w", ErrBroken, err))
 		return s.failed
 	}
 	reopened := errors.Join(guarded(s.db.Close), s.open())
 	if reopened != nil {
-		s.failed = fmt.Errorf("%w: %w, and then: %w", ErrBroken, err, reopened)
+		s.failLocked(fmt.Errorf("%w: %w, and then: %w", ErrBroken, err, reopened))
 		return s.failed
 	}
 	return err
@@ -205,7 +214,6 @@ type transaction struct {
 	records *bbolt.Bucket
 	head    head
 	before  past
-	size    int64
 	changes []backend.Change
 }
 
@@ -217,7 +225,6 @@ func (t *transaction) fill(batch []*request) error {
 			return err
 		}
 	}
-	t.size = t.tx.Size()
 	if len(t.changes) == 0 {
 		return nil
 	}

@@ -32,6 +32,21 @@ func replaceFile(t *testing.T, path, other string) {
 // descriptor returns the one under which this process has the file open.
 func descriptor(t *testing.T, path string) int {
 	t.Helper()
+	all := descriptorsOf(t, path)
+	if len(all) != 1 {
+		t.Fatalf("%s is open %d times", path, len(all))
+	}
+	return all[0]
+}
+
+// descriptors counts those under which this process has the file open.
+func descriptors(t *testing.T, path string) int {
+	t.Helper()
+	return len(descriptorsOf(t, path))
+}
+
+func descriptorsOf(t *testing.T, path string) (all []int) {
+	t.Helper()
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		t.Fatal(err)
@@ -42,11 +57,10 @@ func descriptor(t *testing.T, path string) int {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return fd
+			all = append(all, fd)
 		}
 	}
-	t.Fatalf("%s is not open", path)
-	return 0
+	return all
 }
 
 // On a full disk every write fails with ENOSPC: /dev/full is one.
@@ -183,15 +197,20 @@ func TestASlowDiskHoldsUpNobodyButWriters(t *testing.T) {
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("a writer whose context ended: %v", err)
 	}
+	go_ <- struct{}{}
+	<-begun // it is written, and not known yet to be synced
+	if got := contents(t, s); got != want {
+		t.Errorf("before it is known to be synced the store holds\n%s\nwant\n%s", got, want)
+	}
 	close(go_)
-	<-begun2(t, s, begun)
+	<-written(t, s, begun)
 	if rec, err := s.Get(t.Context(), "key-000"); err != nil || string(rec.Value) != "new" {
 		t.Errorf("after the commit a record is %q: %v", rec.Value, err)
 	}
 }
 
-// begun2 writes once more, which is committed after what was under way.
-func begun2(t *testing.T, s *bolt.Store, begun chan struct{}) <-chan struct{} {
+// written writes once more, which is committed after what was under way.
+func written(t *testing.T, s *bolt.Store, begun chan struct{}) <-chan struct{} {
 	t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -200,6 +219,7 @@ func begun2(t *testing.T, s *bolt.Store, begun chan struct{}) <-chan struct{} {
 			t.Error(err)
 		}
 	}()
+	<-begun
 	<-begun
 	return done
 }

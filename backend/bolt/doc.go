@@ -17,12 +17,15 @@
 // reads all of it, holds every page against what bbolt relies on, every record
 // against its checksum, and all of them together against a digest that each
 // commit carries. [ErrDamaged] says what is wrong; a file of a newer version is
-// [ErrNewer]. Nothing in a file makes the process panic.
+// [ErrNewer]. Nothing in a file makes the process panic. Where somebody else
+// truncates a file that is open, that is an error too, but calls that meet it at
+// the same time may not return.
 //
-// When the disk is full, or anything else keeps a commit from being written, the
-// writes of that commit fail and the store goes on with what it had. When a sync
-// fails nobody knows what the disk has, so the store answers every later call
-// with [ErrBroken] until it is closed and opened again.
+// When the disk is full the writes of a commit fail; the file is checked and
+// opened again, and the store goes on with what it had. After any other failure of
+// a commit, a sync that failed above all, nobody knows what the disk has: the
+// store answers every later call with [ErrBroken] until it is closed and opened
+// again.
 //
 // # The file
 //

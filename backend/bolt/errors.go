@@ -23,9 +23,10 @@ var (
 	// ErrNewer: a newer version of this package wrote the file. It is also
 	// ErrPermanent.
 	ErrNewer = fmt.Errorf("a newer version wrote the file: %w", backend.ErrPermanent)
-	// ErrBroken: a sync failed, so that nobody knows what is on the disk. The
-	// store answers nothing until it is closed and opened again.
-	ErrBroken = errors.New("a sync failed, the store has to be closed and opened again")
+	// ErrBroken: nobody knows what is on the disk, because a sync failed or the
+	// file was changed by somebody else while it was open. The store answers
+	// nothing until it is closed and opened again.
+	ErrBroken = errors.New("it is not known what is on the disk, the store has to be closed and opened again")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 	// ErrReadOnly: the store was opened read-only. It is also ErrPermanent.
@@ -56,9 +57,6 @@ func guarded(f func() error) (err error) {
 // notWritten tells that a commit failed before bbolt could have made it count:
 // the disk took no more. Whatever else fails leaves in doubt what is on it.
 func notWritten(err error) bool {
-	if errors.Is(err, berrors.ErrMaxSizeReached) {
-		return true
-	}
 	var path *fs.PathError
 	return errors.As(err, &path) && path.Op == "write" &&
 		(errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG))

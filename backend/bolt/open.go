@@ -30,6 +30,9 @@ type Options struct {
 // The error matches [ErrInUse], [ErrDamaged] or [ErrNewer], or is that of the
 // file system; whatever it is, the file is as it was.
 func Open(path string, o Options) (*Store, error) {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		path = to // a compaction replaces the file, and not the link to it
+	}
 	if !o.ReadOnly {
 		if err := create(path, o.Wait); err != nil {
 			return nil, failed("open", path, err)
@@ -53,7 +56,7 @@ func create(path string, wait time.Duration) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	fresh := path + ".new"
+	fresh := fresh(path)
 	db, err := openDatabase(fresh, Options{Wait: wait}, func(f *os.File) error { return unclaimed(f, fresh, path) })
 	if errors.Is(err, errMade) {
 		return nil
@@ -61,34 +64,30 @@ func create(path string, wait time.Duration) error {
 	if err != nil {
 		return err
 	}
-	err = errors.Join(found(db), link(fresh, path), db.Close(), os.Remove(fresh))
-	if err != nil {
-		return err
+	if err = found(db); err == nil {
+		err = link(fresh, path)
 	}
-	return syncDirectory(path)
+	return errors.Join(err, db.Close(), removed(fresh))
 }
+
+// fresh is the name of a file that is being made.
+func fresh(path string) string { return path + ".new" }
 
 // errMade tells that another process has made the file meanwhile.
 var errMade = errors.New("the file was made by somebody else")
 
-// unclaimed empties the locked file fresh, unless another process that had it
-// has made it the one at path.
+// unclaimed tells whether the file at path can be made of the empty file fresh.
+// One that is not empty was left by a crash and may be the file that somebody
+// has by another name, so that it loses its name and another one is made.
 func unclaimed(f *os.File, fresh, path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(errMade, err)
 	}
-	named, err := os.Stat(fresh)
-	if errors.Is(err, fs.ErrNotExist) {
-		return errMade
-	}
-	opened, stat := f.Stat()
-	if err = errors.Join(err, stat); err != nil {
+	info, err := f.Stat()
+	if err != nil || info.Size() == 0 {
 		return err
 	}
-	if !os.SameFile(named, opened) {
-		return errMade
-	}
-	return f.Truncate(0)
+	return errors.Join(errReplaced, removed(fresh))
 }
 
 // found writes what every file has from the beginning.
@@ -129,7 +128,10 @@ func link(fresh, path string) error {
 		return err
 	}
 	_, err = f.Write(b)
-	return errors.Join(err, f.Sync(), f.Close())
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
 }
 
 // syncDirectory makes the names in a file's directory durable, where a
@@ -164,28 +166,33 @@ func (s *Store) open() error {
 		h, err = head{}, found(db)
 	}
 	if err == nil {
-		err = hasRecords(db)
+		err = hasHead(db, h)
+	}
+	if err == nil && !s.options.ReadOnly {
+		err = errors.Join(removed(compacted(s.path)), removed(fresh(s.path)), syncDirectory(s.path))
 	}
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
 	s.db, s.head = db, h
 	s.size.Store(fileSize(s.path))
-	if s.options.ReadOnly {
-		return nil
-	}
-	return removed(compacted(s.path))
+	return nil
 }
 
-// hasRecords tells whether there is a place for records: a bucket without any is
-// not visited when the file is checked.
-func hasRecords(db *bbolt.DB) error {
+// hasHead tells whether the locked file has the head that was checked, and a
+// place for records: a bucket without any is not visited when a file is checked.
+func hasHead(db *bbolt.DB, want head) error {
 	return guarded(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
-			if tx.Bucket(recordsBucket) == nil {
-				return fmt.Errorf("%w: it has no bucket %q", ErrDamaged, recordsBucket)
+			b := tx.Bucket(headBucket)
+			if tx.Bucket(recordsBucket) == nil || b == nil {
+				return fmt.Errorf("%w: it lacks a bucket", ErrDamaged)
 			}
-			return nil
+			have, err := decodeHead(b.Get(headKey))
+			if err == nil && have != want {
+				err = fmt.Errorf("%w: it was written to while it was opened", ErrInUse)
+			}
+			return err
 		})
 	})
 }
@@ -210,7 +217,7 @@ func fileSize(path string) int64 {
 // addresses are plenty, because growing the mapping waits for readers.
 const (
 	allocSize = 1 << 20
-	mapSize   = 1 << 30
+	mapSize   = 16 << 30
 )
 
 // openDatabase opens the bbolt file at path once check lets it. The file is
@@ -236,43 +243,75 @@ func openDatabase(path string, o Options, check func(*os.File) error) (db *bbolt
 	return db, nil
 }
 
+// errReplaced tells that the name of a file has become another file's.
+var errReplaced = errors.New("the file was replaced")
+
+// openChecked opens the file that has the name once it is locked: while it
+// waited for the lock, another process may have put a new file in its place.
 func openChecked(name string, flag int, mode os.FileMode, o Options, check func(*os.File) error) (*os.File, error) {
-	f, err := os.OpenFile(name, flag, mode)
-	if err != nil {
-		return nil, err
+	for until := time.Now().Add(o.Wait); ; {
+		f, err := os.OpenFile(name, flag, mode)
+		if err != nil {
+			return nil, err
+		}
+		if err = lock(f, o.ReadOnly, time.Until(until)); err == nil {
+			err = named(f, name)
+		}
+		if err == nil {
+			err = check(f)
+		}
+		if err == nil {
+			return f, nil
+		}
+		if err = errors.Join(err, f.Close()); !errors.Is(err, errReplaced) {
+			return nil, err
+		}
 	}
-	if err = lock(f, o.ReadOnly, o.Wait); err == nil {
-		err = check(f)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
 }
 
-// Close waits for the writes that were begun and gives the file free, unless
-// that was damaged while it was open: then it may stay locked until the process
-// ends. Calls after it, and those that wait in line, fail with [ErrClosed].
-// Closing again does nothing.
+// named tells whether a file has the name still.
+func named(f *os.File, name string) error {
+	has, err := os.Stat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errReplaced
+	}
+	opened, stat := f.Stat()
+	if err := errors.Join(err, stat); err != nil {
+		return err
+	}
+	if !os.SameFile(has, opened) {
+		return errReplaced
+	}
+	return nil
+}
+
+// Close waits for the writes and backups that were begun and gives the file
+// free, unless that was damaged while it was open: then it may stay locked until
+// the process ends. Calls after it, and those that wait in line, fail with
+// [ErrClosed], and so do watches. Closing again does nothing.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		close(s.closing)
 		<-s.done
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		gaveUp := errors.Is(s.failed, errGaveUp)
-		s.failed = ErrClosed
+		db, gaveUp := s.shut()
 		if gaveUp {
-			go func() { _ = guarded(s.db.Close) }() // it may wait for ever
+			go func() { _ = guarded(db.Close) }() // it may wait for ever
 			return
 		}
-		s.closed = guarded(s.db.Close)
+		s.closed = guarded(db.Close)
 		s.old.Wait()
 	})
 	if s.closed != nil {
 		return failed("close", s.path, s.closed)
 	}
 	return nil
+}
+
+func (s *Store) shut() (db *bbolt.DB, gaveUp bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failLocked(ErrClosed)
+	return s.db, s.gaveUp
 }
 
 // String names the store by its file.

@@ -30,8 +30,7 @@ type Store struct {
 	commits  atomic.Int64
 	syncs    atomic.Int64
 	size     atomic.Int64
-	backup   sync.Mutex
-	slow     func() // called during each commit, by tests
+	slow     func() // called before and after each commit, by tests
 	// lastBatch and lastTook are the committer's: how many requests its last
 	// commit answered, and how long that took.
 	lastBatch int
@@ -45,6 +44,7 @@ type Store struct {
 	head   head
 	before past
 	failed error // what every call returns, once it is set
+	gaveUp bool  // bbolt did, and may hold locks of its own
 }
 
 var (
@@ -92,9 +92,16 @@ func (s *Store) giveUp(err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil {
-		s.failed = fmt.Errorf("%w: %w", ErrBroken, err)
+		s.gaveUp = true
+		s.failLocked(fmt.Errorf("%w: %w", ErrBroken, err))
 	}
 	return s.failed
+}
+
+// failLocked makes err the answer to every call, and the end of every watch.
+func (s *Store) failLocked(err error) {
+	s.failed = err
+	s.feed.End(failed("watch", s.path, err))
 }
 
 func (s *Store) begin(join func()) (*bbolt.Tx, past, error) {

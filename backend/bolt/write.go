@@ -76,6 +76,8 @@ type request struct {
 	// taken is set by whoever comes first: the committer, or a caller who no
 	// longer wants it.
 	taken atomic.Bool
+	// left tells that the caller came first.
+	left bool
 	// made and err are the answer, once done is closed.
 	made []backend.Revision
 	err  error
@@ -102,7 +104,7 @@ func (r *request) wait(ctx context.Context, s *Store) ([]backend.Revision, error
 	case <-s.done:
 		return r.answered(ErrClosed)
 	case <-ctx.Done():
-		r.taken.Store(true)
+		r.left = r.taken.CompareAndSwap(false, true)
 		return r.answered(ctx.Err())
 	}
 }

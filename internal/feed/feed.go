@@ -24,6 +24,7 @@ var errOverrun = errors.New("the watch fell behind by 65,536 keys, watch again")
 type Feed struct {
 	mu        sync.Mutex
 	consumers map[*consumer]struct{}
+	ended     error
 }
 
 // consumer is one that follows changes. Its fields but signal belong to the
@@ -46,6 +47,16 @@ func (f *Feed) Announce(c backend.Change) {
 			w.add(c)
 			Wake(w.signal)
 		}
+	}
+}
+
+// End ends every consumer, now and later, with err.
+func (f *Feed) End(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended = err
+	for w := range f.consumers {
+		Wake(w.signal)
 	}
 }
 
@@ -74,6 +85,9 @@ func (f *Feed) join(w *consumer) {
 		f.consumers = map[*consumer]struct{}{}
 	}
 	f.consumers[w] = struct{}{}
+	if f.ended != nil {
+		Wake(w.signal)
+	}
 }
 
 func (f *Feed) leave(w *consumer) {
@@ -88,21 +102,27 @@ func (f *Feed) next(ctx context.Context, w *consumer, yield func(backend.Change,
 		yield(backend.Change{}, err)
 		return false
 	}
-	changes, overrun := f.take(w)
-	if overrun {
-		yield(backend.Change{}, &backend.Error{Op: "watch", Object: w.prefix, Err: errOverrun})
+	changes, err := f.take(w)
+	if err != nil {
+		yield(backend.Change{}, err)
 		return false
 	}
 	return yieldAll(ctx, changes, yield)
 }
 
-func (f *Feed) take(w *consumer) ([]backend.Change, bool) {
+func (f *Feed) take(w *consumer) ([]backend.Change, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.ended != nil {
+		return nil, f.ended
+	}
+	if w.overrun {
+		return nil, &backend.Error{Op: "watch", Object: w.prefix, Err: errOverrun}
+	}
 	changes := w.pending
 	w.pending = nil
 	clear(w.at)
-	return changes, w.overrun
+	return changes, nil
 }
 
 // yieldAll yields changes while ctx lasts and tells whether to go on.

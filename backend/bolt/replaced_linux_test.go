@@ -1,0 +1,184 @@
+package bolt_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend/bolt"
+)
+
+// One who waits for a file that is compacted meanwhile gets the new file and not
+// the old one, which has lost its name.
+func TestWhoWaitsGetsTheFileThatHasTheName(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	a := openAt(t, path)
+	put(t, a, "a", "one")
+	type outcome struct {
+		s   *bolt.Store
+		err error
+	}
+	opened := make(chan outcome)
+	go func() {
+		s, err := bolt.Open(path, bolt.Options{Wait: time.Minute})
+		opened <- outcome{s, err}
+	}()
+	for descriptors(t, path) < 2 { // until it waits
+		if err := t.Context().Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	put(t, a, "b", "two")
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b := <-opened
+	if b.err != nil {
+		t.Fatal(b.err)
+	}
+	defer b.s.Close()
+	if got := contents(t, b.s); got != "a=one@1\nb=two@2\n" {
+		t.Errorf("it holds %q", got)
+	}
+}
+
+// What a crash left of the making of a store may be that store by another name.
+func TestWhatACrashLeftOfAStoreThatWasMadeIsNotTouched(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	s := openAt(t, path)
+	put(t, s, "a", "one")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	kept := path + ".kept"
+	if err := errors.Join(os.Link(path, path+".new"), os.Rename(path, kept)); err != nil {
+		t.Fatal(err)
+	}
+	if got := contents(t, openAt(t, path)); got != "" {
+		t.Errorf("a new store holds %q", got)
+	}
+	if got := contents(t, openAt(t, kept)); got != "a=one@1\n" {
+		t.Errorf("the one that was kept holds %q", got)
+	}
+}
+
+func TestACompactionKeepsTheLinkAndThePermissions(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "state.db"), filepath.Join(dir, "link.db")
+	first := openAt(t, path)
+	put(t, first, "a", "one")
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := openLinked(t, path, link)
+	if err := s.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Readlink(link); err != nil {
+		t.Errorf("the link is none any more: %v", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("the permissions are %v: %v", info.Mode(), err)
+	}
+	if _, err := bolt.Open(path, bolt.Options{}); !errors.Is(err, bolt.ErrInUse) {
+		t.Errorf("the file that is linked to is not locked: %v", err)
+	}
+}
+
+// openLinked opens a store by a link to its file.
+func openLinked(t *testing.T, path, link string) *bolt.Store {
+	t.Helper()
+	s, err := bolt.Open(path, bolt.Options{ReadOnly: true})
+	if err == nil {
+		err = s.Close()
+	}
+	if err := errors.Join(err, os.Chmod(path, 0o640), os.Symlink(path, link)); err != nil {
+		t.Fatal(err)
+	}
+	return openAt(t, link)
+}
+
+func TestAWatchEndsWithItsStore(t *testing.T) {
+	s := open(t)
+	put(t, s, "a", "one")
+	n := 0
+	for _, err := range s.Watch(t.Context(), "") {
+		if n++; n == 1 {
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if !errors.Is(err, bolt.ErrClosed) {
+			t.Errorf("the watch yields %v, want that the store is closed", err)
+		}
+	}
+	for _, err := range s.Watch(t.Context(), "") {
+		if !errors.Is(err, bolt.ErrClosed) {
+			t.Errorf("a watch of a closed store yields %v", err)
+		}
+	}
+}
+
+// A writer that panics is its owner's business.
+func TestAWriterThatPanicsBreaksNothing(t *testing.T) {
+	s := open(t)
+	put(t, s, "a", "one")
+	func() {
+		defer func() {
+			if v := recover(); v != "mine" {
+				t.Errorf("it panicked with %v", v)
+			}
+		}()
+		_, _ = s.Backup(t.Context(), writer(func([]byte) (int, error) { panic("mine") }))
+	}()
+	put(t, s, "b", "two")
+}
+
+type writer func(p []byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
+
+// While a backup waits for its writer the store goes on, and when it is closed
+// says so at once.
+func TestASlowBackupHoldsUpNobody(t *testing.T) {
+	s := open(t)
+	put(t, s, "a", "one")
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	backup := make(chan error, 1)
+	go func() {
+		var b bytes.Buffer
+		first := true
+		_, err := s.Backup(context.Background(), writer(func(p []byte) (int, error) {
+			if first {
+				first = false
+				close(begun)
+				<-goOn
+			}
+			return b.Write(p)
+		}))
+		backup <- err
+	}()
+	<-begun
+	put(t, s, "b", "two")
+	closed := make(chan error, 1)
+	go func() { closed <- s.Close() }()
+	for {
+		if _, err := s.Get(t.Context(), "a"); errors.Is(err, bolt.ErrClosed) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(goOn)
+	if err := errors.Join(<-backup, <-closed); err != nil {
+		t.Error(err)
+	}
+}
