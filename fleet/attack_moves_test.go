@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -40,6 +41,9 @@ func (a *attacked) sameID() {
 		return
 	}
 	c := a.spent[a.rnd.IntN(len(a.spent))].command
+	if strings.HasPrefix(c.ID, ownID) {
+		return // nobody else can give it
+	}
 	if c.Decision != nil && a.rnd.IntN(2) == 0 {
 		d := *c.Decision
 		d.At = later(a.e.now(), a.model.now)
@@ -57,6 +61,7 @@ func (a *attacked) command() {
 	case 1:
 		by := a.id()
 		a.must(a.e.supersede(a.t.Context(), "next", by, []stages.Entry{{UID: a.rec.Run.UID}}))
+		a.sent = append(a.sent, stages.Command{ID: ownID + "supersede-" + by, Verb: stages.Supersede, At: a.e.now(), Message: "next"})
 
 	case 2, 3, 4:
 		a.steer(stages.Start)
