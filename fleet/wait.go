@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
@@ -61,9 +62,15 @@ func (w *waiter) watch(ctx context.Context) (bool, error) {
 		if done, err := w.ended(ctx); done || err != nil {
 			return done, err
 		}
+		if !sleep(ctx, lookAgain) { // what changes meanwhile is yielded once
+			return false, ctx.Err()
+		}
 	}
 	return false, nil
 }
+
+// lookAgain is how long a busy run is left alone by those who wait for its end.
+const lookAgain = 20 * time.Millisecond
 
 func (w *waiter) ended(ctx context.Context) (bool, error) {
 	rr, _, err := w.e.runAt(ctx, w.run)

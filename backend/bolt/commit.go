@@ -20,7 +20,7 @@ const (
 	// one waits for as many requests as that one had: those whom it woke are
 	// about to write again, and a sync costs as much for one as for all. It waits
 	// for lingerMost at most.
-	lingerShare = 4
+	lingerShare = 1
 	lingerMost  = 2 * time.Millisecond
 )
 
@@ -35,7 +35,7 @@ func (s *Store) serve() {
 			batch := s.gather(r)
 			began := time.Now()
 			s.answer(batch)
-			s.lastBatch, s.lastTook = len(batch), time.Since(began)
+			s.lastBatch, s.lastTook = max(len(batch), s.lastBatch*7/8), time.Since(began)
 		}
 	}
 }
