@@ -255,7 +255,7 @@ func (e *Engine) takeover(ctx context.Context, rec *runRecord, rev backend.Revis
 	}
 	c := &commit{pages: []backend.Write{{Key: placementKey(rec.Run.Placement), Value: encodeRecord(p), Prev: prev}}}
 	rec.Journal = rec.Journal.append(c, rec.Run.UID, []stages.Event{taken})
-	c.record = backend.Write{Key: runKey(rec.Run.Name), Value: encodeRecord(rec), Prev: rev}
+	c.record = backend.Write{Key: runKey(rec.Run.Name), Value: rec.encode(), Prev: rev}
 	return c, nil
 }
 
@@ -315,5 +315,5 @@ func (d *driver) giveBack(ctx context.Context) {
 		next.Lease.Holder = ""
 	}
 	next.Seq++
-	_, _ = d.e.store.Put(ctx, runKey(d.name), encodeRecord(&next), d.rev)
+	_, _ = d.e.store.Put(ctx, runKey(d.name), next.encode(), d.rev)
 }

@@ -177,6 +177,21 @@ func TestASetIsStoredInFewBatches(t *testing.T) {
 	}
 }
 
+// A run's record that is put together is what encodeRecord makes of it.
+func TestRunsAreEncodedAsRecords(t *testing.T) {
+	rec := goldenRun()
+	for range 3 {
+		if got, want := rec.encode(), encodeRecord(rec); !bytes.Equal(got, want) {
+			t.Errorf("%d events:\n got %s\nwant %s", len(rec.Journal.Last), got, want)
+		}
+		rec.Journal = rec.Journal.append(new(commit), "s", []stages.Event{{Type: stages.RunFailed, Message: "<a> & \"b\" \u2028\x00"}})
+	}
+	rec.Journal = journalHead{}
+	if got, want := rec.encode(), encodeRecord(rec); !bytes.Equal(got, want) {
+		t.Errorf("no events:\n got %s\nwant %s", got, want)
+	}
+}
+
 // A page of a journal that is put together is what encodeRecord makes of it.
 func TestJournalPagesAreEncodedAsRecords(t *testing.T) {
 	events := []json.RawMessage{}

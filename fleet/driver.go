@@ -214,7 +214,7 @@ func (d *driver) compose(ready *stages.Ready) (next *runRecord, c *commit) {
 	next.Flights = d.pages.write(c, next.Lease.Epoch, next.Seq, ready.Run.Flights)
 	next.Try = d.pages.tries
 	next.Journal = d.rec.Journal.append(c, d.uid, ready.Events)
-	c.record = backend.Write{Key: runKey(d.name), Value: encodeRecord(next), Prev: d.rev}
+	c.record = backend.Write{Key: runKey(d.name), Value: next.encode(), Prev: d.rev}
 	c.drops = append(c.drops, d.heard(&next.Run)...)
 	if d.tried == nil {
 		d.tried = map[int]attempt{}

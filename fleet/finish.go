@@ -127,7 +127,7 @@ func (d *driver) release(ctx context.Context) error {
 	next := *d.rec
 	next.Lease.Holder, next.Lease.Until = "", 0
 	next.Seq++
-	rev, err := d.e.store.Put(ctx, runKey(d.name), encodeRecord(&next), d.rev)
+	rev, err := d.e.store.Put(ctx, runKey(d.name), next.encode(), d.rev)
 	if err != nil {
 		return err
 	}

@@ -93,14 +93,20 @@ func (p *journalPage) encode() []byte {
 	if err != nil {
 		return nil // as encodeRecord: it cannot be
 	}
-	rest := append(slices.Grow(bytes.TrimSuffix(b[1:], []byte("null}")), p.size()+len(p.Events)+2), '[')
-	for i, e := range p.Events {
+	return sealed(append(appendEvents(bytes.TrimSuffix(b[1:], []byte("null}")), p.Events), '}'))
+}
+
+// appendEvents appends events as JSON has them in a list. They are encoded
+// already, and nothing looks at each of them again.
+func appendEvents(b []byte, events []json.RawMessage) []byte {
+	b = append(b, '[')
+	for i, e := range events {
 		if i > 0 {
-			rest = append(rest, ',')
+			b = append(b, ',')
 		}
-		rest = append(rest, e...)
+		b = append(b, e...)
 	}
-	return sealed(append(rest, "]}"...))
+	return append(b, ']')
 }
 
 func readJournalPage(ctx context.Context, s backend.Store, stream, name string) (*journalPage, error) {

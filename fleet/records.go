@@ -95,6 +95,21 @@ type runRecord struct {
 	Journal journalHead `json:"journal,omitzero"`
 }
 
+// encode encodes the record as encodeRecord does, in a fraction of the time.
+func (r *runRecord) encode() []byte {
+	if len(r.Journal.Last) == 0 {
+		return encodeRecord(r)
+	}
+	head := *r
+	head.Journal.Last = nil
+	b, err := json.Marshal(&head)
+	if err != nil {
+		return nil // as encodeRecord: it cannot be
+	}
+	b = append(bytes.TrimSuffix(b[1:], []byte("}}")), `,"last":`...)
+	return sealed(append(appendEvents(b, r.Journal.Last), "}}"...))
+}
+
 // lease says who drives a run. It is for liveness; Epoch is what makes it
 // safe.
 type lease struct {

@@ -49,6 +49,7 @@ type waiter struct {
 // watch returns when the run has ended, or with an error, or when it can no
 // longer be watched.
 func (w *waiter) watch(ctx context.Context) (bool, error) {
+	began := time.Now()
 	if done, err := w.ended(ctx); done || err != nil {
 		return done, err
 	}
@@ -62,15 +63,17 @@ func (w *waiter) watch(ctx context.Context) (bool, error) {
 		if done, err := w.ended(ctx); done || err != nil {
 			return done, err
 		}
-		if !sleep(ctx, lookAgain) { // what changes meanwhile is yielded once
+		pause := min(time.Since(began)/16, lookAgain)
+		if !sleep(ctx, pause) { // what changes meanwhile is yielded once
 			return false, ctx.Err()
 		}
 	}
 	return false, nil
 }
 
-// lookAgain is how long a busy run is left alone by those who wait for its end.
-const lookAgain = 20 * time.Millisecond
+// lookAgain is how long a busy run is left alone at most by those who wait for
+// its end.
+const lookAgain = 100 * time.Millisecond
 
 func (w *waiter) ended(ctx context.Context) (bool, error) {
 	rr, _, err := w.e.runAt(ctx, w.run)
