@@ -79,8 +79,10 @@ func sizeProblems(c stages.Command) field.ErrorList {
 		size int
 		most int
 	}{
-		{"name", len(c.Name), mostName}, {"message", len(c.Message), mostMessage},
-		{"by.name", len(c.By.Name), mostName}, {"by.groups", len(strings.Join(c.By.Groups, ",")), mostGroups},
+		{"name", len(c.Name), mostName},
+		{"message", len(c.Message), mostMessage},
+		{"by.name", len(c.By.Name), mostName},
+		{"by.groups", len(strings.Join(c.By.Groups, ",")), mostGroups},
 	} {
 		if text.size > text.most {
 			errs = append(errs, field.TooLong(field.NewPath(text.at), "", text.most))

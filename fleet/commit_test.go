@@ -148,7 +148,7 @@ func TestBatchesAreBounded(t *testing.T) {
 // countedBatches counts calls of a store that makes several writes at once.
 type countedBatches struct {
 	*memory.Store
-	batches, reads int
+	batches int
 }
 
 func (s *countedBatches) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {

@@ -39,9 +39,11 @@ func checkRecord(p *stages.Plan, r *stages.Run) error {
 }
 
 // runStates are those that a run can be in.
-var runStates = map[stages.State]bool{
-	stages.NotStarted: true, stages.Pending: true, stages.Running: true, stages.Stopping: true, stages.Stopped: true,
-	stages.Failed: true, stages.Completed: true, stages.Aborted: true, stages.Superseded: true,
+func runStates() []stages.State {
+	return []stages.State{
+		stages.NotStarted, stages.Pending, stages.Running, stages.Stopping, stages.Stopped,
+		stages.Failed, stages.Completed, stages.Aborted, stages.Superseded,
+	}
 }
 
 // runCheck keeps the first problem of a run.
@@ -60,7 +62,7 @@ type runCheck struct {
 func (c *runCheck) record() {
 	p, r := c.plan, c.run
 	c.demand(r.Plan == p.Digest && r.Placement == p.Placement, "its plan %s is that of placement %q", p.Digest, p.Placement)
-	c.demand(runStates[r.State], "state %q does not exist", r.State)
+	c.demand(slices.Contains(runStates(), r.State), "state %q does not exist", r.State)
 	c.demand((r.State == stages.Stopping) == (r.Ending != ""), "state is %s and ending %q: a run has an ending while it is Stopping", r.State, r.Ending)
 	c.within("attempt", r.Attempt, 0, math.MaxInt32)
 	c.moments("now, created, started, ended or stopAt", r.Now, r.Created, r.Started, r.Ended, r.StopAt)

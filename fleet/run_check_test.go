@@ -183,7 +183,7 @@ func TestT19LegalRunsAreNotRefused(t *testing.T) {
 			s.ready.Run = *run
 		}
 	}
-	for state := range runStates {
+	for _, state := range runStates() {
 		if states[state] == 0 && state != stages.Pending {
 			t.Errorf("no run was %s: %v", state, states)
 		}

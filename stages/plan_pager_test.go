@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,7 +91,7 @@ func TestDecodePlanRefusesOtherSpellings(t *testing.T) {
 	row := pages[1][moved : moved+bytes.IndexByte(pages[1][moved:], ',')]
 	longer := [][]byte{
 		bytes.Replace(pages[0], []byte(`]}`), append(append([]byte{','}, row...), `]}`...), 1),
-		bytes.Replace(pages[1], append(row[:len(row):len(row)], ','), nil, 1),
+		bytes.Replace(pages[1], append(slices.Clip(row), ','), nil, 1),
 	}
 	if _, err := DecodePlan(header, longer); err == nil {
 		t.Error("a plan with a row on another page was read")

@@ -81,21 +81,19 @@ func (s *loose) Put(_ context.Context, key string, value []byte, prev backend.Re
 }
 
 func (s *loose) Delete(ctx context.Context, key string, prev backend.Revision) error {
-	if s.flaw == "deletes an old revision" {
+	switch s.flaw {
+	case "deletes an old revision":
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if r, ok := s.records[key]; ok && s.stale[key].Revision == prev && r.Revision != prev {
 			delete(s.records, key)
 			return nil
 		}
-	} else if s.flaw == "deletes nothing" {
-		r, err := s.Get(ctx, key)
-		if err == nil && r.Revision == prev {
+		return s.remove(key, prev)
+	case "deletes nothing":
+		if r, err := s.Get(ctx, key); err == nil && r.Revision == prev {
 			return nil
 		}
-	}
-	if s.flaw == "deletes an old revision" {
-		return s.remove(key, prev)
 	}
 	return s.tiny.Delete(ctx, key, prev)
 }

@@ -17,7 +17,7 @@ import (
 // opens. While it lasts, space that is given up is not used again, and a file
 // that is about to grow beyond 16 GiB waits for it; w must not call the store.
 func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
-	to := &cancelled{ctx: ctx, w: w}
+	to := &cancelled{ended: ctx.Err, w: w}
 	err = s.giveUp(guarded(func() error {
 		tx, err := s.synced(ctx)
 		if err != nil {
@@ -28,7 +28,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 		return err
 	}))
 	if to.panicked != nil {
-		panic(to.panicked) // it is w's, and nothing was wrong with the file
+		panic(to.panicked) //nolint:forbidigo // it is w's own, and went through bbolt
 	}
 	if err != nil {
 		return n, failed("backup", s.path, cmp.Or(to.err, err))
@@ -75,7 +75,7 @@ func (s *Store) discard(r *request, tx **bbolt.Tx) {
 // cancelled is a writer until its context ends. It keeps the error that ends
 // it, which bbolt passes on as text.
 type cancelled struct {
-	ctx      context.Context
+	ended    func() error // the context's error
 	w        io.Writer
 	err      error
 	panicked any
@@ -90,7 +90,7 @@ func (c *cancelled) Write(p []byte) (n int, err error) {
 		}
 		err = c.err
 	}()
-	if c.err = c.ctx.Err(); c.err == nil {
+	if c.err = c.ended(); c.err == nil {
 		n, c.err = c.w.Write(p)
 	}
 	return n, c.err

@@ -219,7 +219,7 @@ type transaction struct {
 
 // fill makes the writes of all requests and stores their sum.
 func (t *transaction) fill(batch []*request) error {
-	t.records = t.tx.Bucket(recordsBucket)
+	t.records = t.tx.Bucket([]byte(recordsBucket))
 	for _, r := range batch {
 		if err := t.make(r); err != nil {
 			return err
@@ -228,7 +228,7 @@ func (t *transaction) fill(batch []*request) error {
 	if len(t.changes) == 0 {
 		return nil
 	}
-	return t.tx.Bucket(headBucket).Put(headKey, t.head.encode())
+	return t.tx.Bucket([]byte(headBucket)).Put([]byte(headKey), t.head.encode())
 }
 
 // make makes the writes of one request, up to the first that is refused. It

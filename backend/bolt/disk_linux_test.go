@@ -178,8 +178,11 @@ func TestASlowDiskHoldsUpNobodyButWriters(t *testing.T) {
 	done := make(chan error)
 	go func() {
 		_, err := s.WriteAll(ctx, []backend.Write{
-			{Key: "key-000", Value: []byte("new"), Prev: "1"}, {Key: "key-001", Value: []byte("new")},
-			{Key: "key-004", Delete: true, Prev: "3"}, {Key: "key-199", Value: []byte("new")}, {Key: "key-001", Prev: "102", Delete: true},
+			{Key: "key-000", Value: []byte("new"), Prev: "1"},
+			{Key: "key-001", Value: []byte("new")},
+			{Key: "key-004", Delete: true, Prev: "3"},
+			{Key: "key-199", Value: []byte("new")},
+			{Key: "key-001", Prev: "102", Delete: true},
 		})
 		done <- err
 	}()

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -94,17 +93,17 @@ func unclaimed(f *os.File, fresh, path string) error {
 func found(db *bbolt.DB) error {
 	return guarded(func() error {
 		return db.Update(func(tx *bbolt.Tx) error {
-			if name, _ := tx.Cursor().First(); name != nil && !bytes.Equal(name, recordsBucket) {
+			if name, _ := tx.Cursor().First(); name != nil && string(name) != recordsBucket {
 				return fmt.Errorf("%w: it has a bucket %.80q, so it is the file of something else", ErrDamaged, name)
 			}
-			if _, err := tx.CreateBucketIfNotExists(recordsBucket); err != nil {
+			if _, err := tx.CreateBucketIfNotExists([]byte(recordsBucket)); err != nil {
 				return err
 			}
-			b, err := tx.CreateBucketIfNotExists(headBucket)
+			b, err := tx.CreateBucketIfNotExists([]byte(headBucket))
 			if err != nil {
 				return err
 			}
-			return b.Put(headKey, head{}.encode())
+			return b.Put([]byte(headKey), head{}.encode())
 		})
 	})
 }
@@ -184,11 +183,11 @@ func (s *Store) open() error {
 func hasHead(db *bbolt.DB, want head) error {
 	return guarded(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
-			b := tx.Bucket(headBucket)
-			if tx.Bucket(recordsBucket) == nil || b == nil {
+			b := tx.Bucket([]byte(headBucket))
+			if tx.Bucket([]byte(recordsBucket)) == nil || b == nil {
 				return fmt.Errorf("%w: it lacks a bucket", ErrDamaged)
 			}
-			have, err := decodeHead(b.Get(headKey))
+			have, err := decodeHead(b.Get([]byte(headKey)))
 			if err == nil && have != want {
 				err = fmt.Errorf("%w: it was written to while it was opened", ErrInUse)
 			}

@@ -11,10 +11,10 @@ import (
 )
 
 // The buckets of a file, and the only key of the second one.
-var (
-	recordsBucket = []byte("records")
-	headBucket    = []byte("slipway")
-	headKey       = []byte("head")
+const (
+	recordsBucket = "records"
+	headBucket    = "slipway"
+	headKey       = "head"
 )
 
 // formatVersion is the version of the layout that this package writes.
@@ -132,7 +132,7 @@ type census struct {
 
 func (c *census) visit(bucket, key, value []byte) (err error) {
 	switch string(bucket) {
-	case string(recordsBucket):
+	case recordsBucket:
 		_, rev, s, err := unsealed(key, value)
 		if err != nil {
 			return err
@@ -141,8 +141,8 @@ func (c *census) visit(bucket, key, value []byte) (err error) {
 		c.found.sum = c.found.sum.plus(s)
 		c.found.written = max(c.found.written, rev)
 		return nil
-	case string(headBucket):
-		if string(key) != string(headKey) {
+	case headBucket:
+		if string(key) != headKey {
 			return fmt.Errorf("%w: it has a key %.80q beside its head", ErrDamaged, key)
 		}
 		h, err := decodeHead(value)

@@ -80,7 +80,7 @@ func (s *Store) view(join func(), f func(b *bbolt.Bucket, before past) error) er
 			return err
 		}
 		defer func() { _ = tx.Rollback() }() // it only reads
-		return f(tx.Bucket(recordsBucket), before)
+		return f(tx.Bucket([]byte(recordsBucket)), before)
 	}))
 }
 

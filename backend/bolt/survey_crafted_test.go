@@ -217,7 +217,7 @@ func TestSurveyReturnsTheErrorsOfReaderAndVisitor(t *testing.T) {
 		t.Error("a file that becomes shorter passes")
 	}
 	stop := fmt.Errorf("stop: %w", os.ErrExist)
-	if err := survey(sparse(f.bytes), int64(len(f.bytes)), func(_, _, _ []byte) error { return stop }); err != stop {
+	if err := survey(sparse(f.bytes), int64(len(f.bytes)), func(_, _, _ []byte) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v, want the visitor's %v", err, stop)
 	}
 }

@@ -3,6 +3,7 @@ package bolt
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -57,7 +58,7 @@ func (l *surveyList) next() (uint64, error) {
 }
 
 func (l *surveyList) failed(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return surveyPageDamage(l.id, "the list of free pages goes on behind the file's last page")
 	}
 	return fmt.Errorf("read the list of free pages: %w", err)

@@ -139,7 +139,9 @@ func TestARecordThatCannotBeReadHidesNoOther(t *testing.T) {
 		},
 		"a damaged placement": {
 			"placement/shop", func(b []byte) []byte { return bytes.Replace(b, []byte("hush"), []byte("rush"), 1) },
-			[]string{"overview", "events"}, []string{"runs", "run shop-2", "plans"}, "record placement/shop is damaged",
+			[]string{"overview", "events"},
+			[]string{"runs", "run shop-2", "plans"},
+			"record placement/shop is damaged",
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

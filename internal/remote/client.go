@@ -77,30 +77,30 @@ func (c *Client) WriteAll(ctx context.Context, writes []backend.Write) ([]backen
 
 // List yields records. See [backend.Store].
 func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
-	return each(c, ctx, request{Op: opList, Key: prefix}, func(p reply) *backend.Record { return p.Record })
+	return each(ctx, c, request{Op: opList, Key: prefix}, func(p reply) *backend.Record { return p.Record })
 }
 
 // Watch yields what changes. See [backend.Watcher].
 func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Change, error] {
-	return each(c, ctx, request{Op: opWatch, Key: prefix}, func(p reply) *backend.Change { return p.Change })
+	return each(ctx, c, request{Op: opWatch, Key: prefix}, func(p reply) *backend.Change { return p.Change })
 }
 
 // Clusters yields the clusters. See [backend.Inventory].
 func (c *Client) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error] {
-	return each(c, ctx, request{Op: opClusters}, func(p reply) *placement.Cluster { return p.Cluster })
+	return each(ctx, c, request{Op: opClusters}, func(p reply) *placement.Cluster { return p.Cluster })
 }
 
 // WatchClusters tells that the inventory changed. See
 // [backend.InventoryWatcher].
 func (c *Client) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error] {
-	return each(c, ctx, request{Op: opWatchClusters}, sign)
+	return each(ctx, c, request{Op: opWatchClusters}, sign)
 }
 
 // sign is a reply that says nothing but that it is there.
 func sign(reply) *struct{} { return new(struct{}) }
 
 // each yields the replies to a request until the last one.
-func each[T any](c *Client, ctx context.Context, q request, take func(reply) *T) iter.Seq2[T, error] {
+func each[T any](ctx context.Context, c *Client, q request, take func(reply) *T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		if err := c.stream(ctx, q, func(p reply) bool {
@@ -121,7 +121,7 @@ func (c *Client) stream(ctx context.Context, q request, next func(reply) bool) e
 	if err != nil {
 		return ended(ctx, err)
 	}
-	defer body.Close()
+	defer func() { _ = body.Close() }() // it was only read
 	for d := json.NewDecoder(body); ; {
 		var p reply
 		if err := d.Decode(&p); err != nil {
@@ -142,7 +142,7 @@ func (c *Client) ask(ctx context.Context, q request) (reply, error) {
 	if err != nil {
 		return reply{}, ended(ctx, err)
 	}
-	defer body.Close()
+	defer func() { _ = body.Close() }() // it was only read
 	b, err := io.ReadAll(body)
 	var p reply
 	if err == nil {

@@ -50,7 +50,7 @@ func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptio
 }
 
 func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{}, error] {
-	return each(c.client, ctx, request{Op: opWatchObjects, Cluster: c.cluster, IDs: ids}, sign)
+	return each(ctx, c.client, request{Op: opWatchObjects, Cluster: c.cluster, IDs: ids}, sign)
 }
 
 // Close ends the connection here, and in the server if that can be told.

@@ -21,7 +21,7 @@ import (
 // serve offers cfg until the test ends and returns the socket.
 func serve(t *testing.T, cfg remote.Config) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "slipway") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "slipway") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}

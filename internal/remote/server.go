@@ -84,7 +84,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // call is a request that is being answered.
 type call struct {
 	s      *Server
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // it is the request's, and goes with it
 	client string
 	q      request
 	send   func(reply) bool
