@@ -19,12 +19,12 @@ import (
 func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 	to := &cancelled{ended: ctx.Err, w: w}
 	err = s.giveUp(guarded(func() error {
-		tx, err := s.synced(ctx)
+		b, err := s.synced(ctx)
 		if err != nil {
 			return err
 		}
-		defer func() { _ = tx.Rollback() }() // it only reads
-		n, err = tx.WriteTo(to)
+		defer b.end()
+		n, err = b.WriteTo(to)
 		return err
 	}))
 	if to.panicked != nil {
@@ -36,37 +36,61 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// synced begins to read between two commits.
-func (s *Store) synced(ctx context.Context) (*bbolt.Tx, error) {
-	if s.options.ReadOnly {
-		tx, _, err := s.begin(nil)
-		return tx, err
+// backup is a transaction that may be long, and for which its database waits.
+type backup struct {
+	*bbolt.Tx
+	of *database
+}
+
+func (s *Store) beginBackup() (*backup, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.failed != nil {
+		return nil, s.failed
 	}
-	var tx *bbolt.Tx
+	tx, err := s.db.Begin(false)
+	if err != nil {
+		return nil, err
+	}
+	s.db.backups.Add(1)
+	return &backup{tx, s.db}, nil
+}
+
+func (b *backup) end() {
+	_ = b.Rollback() // it only read
+	b.of.backups.Done()
+}
+
+// synced begins to read between two commits.
+func (s *Store) synced(ctx context.Context) (*backup, error) {
+	if s.options.ReadOnly {
+		return s.beginBackup()
+	}
+	var b *backup
 	r := &request{done: make(chan struct{}), job: func() (err error) {
-		tx, _, err = s.begin(nil)
+		b, err = s.beginBackup()
 		return err
 	}}
 	_, err := s.ask(ctx, r)
 	if err != nil && !r.left {
-		go s.discard(r, &tx)
+		go s.discard(r, &b)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return tx, nil
+	return b, nil
 }
 
 // discard ends what a job began after its caller had left.
-func (s *Store) discard(r *request, tx **bbolt.Tx) {
+func (s *Store) discard(r *request, b **backup) {
 	select {
 	case <-r.done:
 	case <-s.done:
 	}
 	select {
 	case <-r.done:
-		if *tx != nil {
-			_ = (*tx).Rollback() // it only read
+		if *b != nil {
+			(*b).end()
 		}
 	default:
 	}
@@ -136,8 +160,8 @@ func (s *Store) compact(ctx context.Context) error {
 		return errors.Join(err, fresh.Close(), removed(compacted(s.path)))
 	}
 	old := s.db
-	s.db = fresh
-	s.old.Go(func() { _ = guarded(old.Close) }) // it waits for who still reads
+	s.db = &database{DB: fresh}
+	s.old.Go(func() { _ = old.close() })
 	s.size.Store(fileSize(s.path))
 	if err := syncDirectory(s.path); err != nil {
 		s.failLocked(fmt.Errorf("%w: %w", ErrBroken, err))
@@ -153,7 +177,7 @@ func (s *Store) copyTo(ctx context.Context, to *bbolt.DB) error {
 	}
 	to.NoSync = true
 	err := guarded(func() error {
-		if err := bbolt.Compact(to, s.db, compactStep); err != nil {
+		if err := bbolt.Compact(to, s.db.DB, compactStep); err != nil {
 			return err
 		}
 		return to.Sync()

@@ -189,9 +189,12 @@ func (s *Store) count() {
 
 // fail decides what a failed commit means.
 func (s *Store) fail(err error) error {
+	s.committing(nil)
+	if notWritten(err) {
+		s.db.backups.Wait() // others read on meanwhile
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.before = nil
 	if errors.Is(err, errGaveUp) {
 		s.gaveUp = true
 		err = errors.New(err.Error()) // it may have been made, so it is not permanent

@@ -173,7 +173,7 @@ func (s *Store) open() error {
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	s.db, s.head = db, h
+	s.db, s.head = &database{DB: db}, h
 	s.size.Store(fileSize(s.path))
 	return nil
 }
@@ -297,7 +297,7 @@ func (s *Store) Close() error {
 			go func() { _ = guarded(db.Close) }() // it may wait for ever
 			return
 		}
-		s.closed = guarded(db.Close)
+		s.closed = db.close()
 		s.old.Wait()
 	})
 	if s.closed != nil {
@@ -306,7 +306,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-func (s *Store) shut() (db *bbolt.DB, gaveUp bool) {
+func (s *Store) shut() (db *database, gaveUp bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failLocked(ErrClosed)

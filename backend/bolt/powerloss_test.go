@@ -245,11 +245,15 @@ func TestAFlippedBitIsAnErrorOrTheOldState(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	_, used := differences(make([]byte, len(now.file)), now.file)
 	found := map[string]int{}
 	for range flips {
-		at, bit := rng.IntN(len(now.file)), byte(1)<<rng.IntN(8)
-		if rng.IntN(10) == 0 { // those that make a commit count
-			at = rng.IntN(metaBytes)
+		at, bit := used[rng.IntN(len(used))]+rng.IntN(sector), byte(1)<<rng.IntN(8)
+		switch rng.IntN(10) {
+		case 0: // what makes a commit count
+			at = rng.IntN(2)*metaBytes/2 + rng.IntN(80)
+		case 1: // anything
+			at = rng.IntN(len(now.file))
 		}
 		writeByte(t, f, at, now.file[at]^bit)
 		found[flipped(t, path, at, old, now)]++

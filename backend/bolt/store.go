@@ -40,7 +40,7 @@ type Store struct {
 	// mu is held for moments only: bbolt shows a commit to readers before it is
 	// synced, so that while one goes on they look into before first.
 	mu     sync.RWMutex
-	db     *bbolt.DB
+	db     *database
 	head   head
 	before past
 	failed error // what every call returns, once it is set
@@ -68,6 +68,18 @@ func (s *Store) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return Stats{Commits: s.commits.Load(), Syncs: s.syncs.Load(), Records: int64(s.head.records), FileBytes: s.size.Load()}
+}
+
+// database is a bbolt database. Closing it has all readers wait for those that
+// read on, so that one waits for backups first.
+type database struct {
+	*bbolt.DB
+	backups sync.WaitGroup
+}
+
+func (db *database) close() error {
+	db.backups.Wait()
+	return guarded(db.Close)
 }
 
 // view calls f with the records as they are on the disk: those in past as they

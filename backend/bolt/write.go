@@ -42,19 +42,27 @@ func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend
 
 // ask puts a request in line and waits for the answer.
 func (s *Store) ask(ctx context.Context, r *request) ([]backend.Revision, error) {
+	if err := s.enqueue(ctx, r); err != nil {
+		r.left = true
+		return nil, r.failed(err)
+	}
+	return r.wait(ctx, s)
+}
+
+func (s *Store) enqueue(ctx context.Context, r *request) error {
 	select {
 	case <-s.closing:
-		return nil, r.failed(ErrClosed)
+		return ErrClosed
 	default:
 	}
 	select {
 	case s.requests <- r:
+		return nil
 	case <-s.done:
-		return nil, r.failed(ErrClosed)
+		return ErrClosed
 	case <-ctx.Done():
-		return nil, r.failed(ctx.Err())
+		return ctx.Err()
 	}
-	return r.wait(ctx, s)
 }
 
 // names returns how errors call a write.
