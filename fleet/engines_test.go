@@ -108,7 +108,7 @@ func TestT16EngineFenced(t *testing.T) {
 				t.Parallel()
 				r := rand.New(rand.NewPCG(16, seed))
 				for range trials {
-					f := fencedTrial{At: 1 + r.IntN(110), Slow: r.IntN(3) == 0}
+					f := fencedTrial{At: 1 + r.IntN(70), Slow: r.IntN(3) == 0}
 					if f.Slow {
 						f.Wake = 17*time.Second + time.Duration(r.IntN(3000))*time.Millisecond
 					}
