@@ -31,7 +31,7 @@ const (
 // and one back.
 func story() script {
 	return script{
-		name: "story", clusters: storyClusters(), prepare: refuseValue2, patience: 3 * time.Minute,
+		name: "story", clusters: storyClusters(), prepare: refuseValue2, patience: 2 * time.Minute,
 		steps: slices.Concat(
 			[]step{declareStep("web", 0), editStep("web", "value1"), captureStep("web", 0), createStep("web", "first", 0, everywhere(10)), endStep("first", stages.Completed)},
 			[]step{editStep("web", "value2"), captureStep("web", 1), createStep("web", "forth", 1, threeStages())},
