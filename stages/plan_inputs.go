@@ -61,25 +61,47 @@ func (b *planner) checkTarget(at *field.Path) {
 
 // checkRevisions checks the revisions of the target and numbers them.
 func (b *planner) checkRevisions(at *field.Path) {
+	b.revisions = planRevisions{ids: map[string]int{}, of: make([]int32, 0, len(b.clusters))}
 	var without []string
-	own := 0
-	b.revisions = planRevisions{ids: map[string]int{}, of: make([]int32, len(b.clusters))}
-	for i := range b.clusters {
-		name := b.clusters[i].Name
-		digest, ok := b.target.Revision[name]
-		if !ok {
-			digest = b.target.Default
-			without = append(without, name)
-		} else if i == 0 || b.clusters[i-1].Name != name {
-			own++
+	var asked [planBlock]planOwn
+	own, last := 0, ""
+	for block := range slices.Chunk(b.clusters, planBlock) {
+		b.target.own(block, &asked)
+		for i := range block {
+			name, digest := block[i].Name, asked[i].digest
+			if !asked[i].is {
+				digest = b.target.Default
+				without = append(without, name)
+			} else if name != last {
+				own++
+			}
+			last = name
+			b.revisions.of = append(b.revisions.of, int32(b.revisions.id(digest)))
 		}
-		b.revisions.of[i] = int32(b.revisions.id(digest))
 	}
 	notID := func(digest string) bool { return !planIsID(digest) }
 	if own < len(b.target.Revision) || slices.ContainsFunc(b.revisions.digests, notID) {
 		b.failRevisions(at.Child("revision"))
 	}
 	b.checkDefault(at.Child("default"), without)
+}
+
+// planBlock is how many clusters are taken at a time where something that lies
+// anywhere in memory is asked of each: asked in a row, while nothing else is
+// done, many of the answers come at the same time.
+const planBlock = 64
+
+// planOwn is the revision that a target names for a cluster, if it is named.
+type planOwn struct {
+	digest string
+	is     bool
+}
+
+// own looks up the revisions of a block of clusters.
+func (t *Target) own(block []placement.Cluster, into *[planBlock]planOwn) {
+	for i := range block {
+		into[i].digest, into[i].is = t.Revision[block[i].Name]
+	}
 }
 
 // failRevisions reports the revisions that are no digests, and those of

@@ -13,10 +13,10 @@ import (
 func (b *planner) resolve() {
 	b.plan.Clusters = make([]PlannedCluster, 0, len(b.clusters)+len(b.target.Remove))
 	b.positions = slices.Repeat([]int32{-1}, len(b.clusters))
+	b.plan.Revisions = b.revisions.settle(b.stages)
 	for _, st := range b.stages {
 		b.resolveStage(st)
 	}
-	b.revisions.settle(b.plan)
 	b.removal()
 	s := &b.plan.Strategy
 	if s.ProgressDeadline > 0 && s.MinHealthy >= s.ProgressDeadline {
@@ -161,24 +161,29 @@ func (r *planRevisions) id(digest string) int {
 	return id
 }
 
-// settle makes the table of the digests that the plan uses and renumbers its
-// clusters.
-func (r *planRevisions) settle(p *Plan) {
+// settle returns the digests that clusters of the stages get, ascending, and
+// renumbers those of the clusters: as indexes into what it returns.
+func (r *planRevisions) settle(stages []*planStage) (digests []string) {
 	used := make([]bool, len(r.digests))
-	for i := range p.Clusters {
-		used[p.Clusters[i].Revision] = true
+	for _, st := range stages {
+		for i := range st.parts {
+			for _, e := range st.parts[i].entries {
+				used[r.of[e.at]] = true
+			}
+		}
 	}
 	for id, digest := range r.digests {
 		if used[id] {
-			p.Revisions = append(p.Revisions, digest)
+			digests = append(digests, digest)
 		}
 	}
-	slices.Sort(p.Revisions)
-	renumber := make([]int, len(r.digests))
-	for i, digest := range p.Revisions {
-		renumber[r.ids[digest]] = i
+	slices.Sort(digests)
+	renumber := make([]int32, len(r.digests))
+	for i, digest := range digests {
+		renumber[r.ids[digest]] = int32(i)
 	}
-	for i := range p.Clusters {
-		p.Clusters[i].Revision = renumber[p.Clusters[i].Revision]
+	for i, id := range r.of {
+		r.of[i] = renumber[id]
 	}
+	return digests
 }

@@ -2,6 +2,8 @@ package stages
 
 import (
 	"cmp"
+	"encoding/binary"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -16,40 +18,49 @@ type planKeyed struct {
 	at  int
 }
 
+// planKeyBits is how many bits of a key one pass of sorting looks at, at most.
+const planKeyBits = 12
+
 // planSortKeyed puts the elements in the order of their keys; those of one key
-// stay in their order. It sorts by one byte of the key after the other, so
-// that ten times the elements take ten times as long, which is not so when
-// they are compared. Spare is at least as long as in, and for use.
+// stay in their order. It sorts by some bits of the key after the others, more
+// of them where there are more elements, so that ten times the elements take
+// ten times as long, which is not so when they are compared. Bits in which no
+// keys differ are left out. Spare is at least as long as in, and for use.
 func planSortKeyed(in, spare []planKeyed) {
 	var differ uint64
 	for i := range in {
 		differ |= in[i].key ^ in[0].key
 	}
+	var next [1 << planKeyBits]int32
+	width := min(max(8, bits.Len(uint(len(in)))), planKeyBits)
 	from, to := in, spare[:len(in)]
-	for shift := 0; shift < 64; shift += 8 {
-		if byte(differ>>shift) != 0 {
-			planSortByte(from, to, shift)
-			from, to = to, from
-		}
+	for shift := 0; differ>>shift != 0; shift += width {
+		shift += bits.TrailingZeros64(differ >> shift)
+		planSortBits(from, to, shift, next[:1<<width])
+		from, to = to, from
 	}
 	if len(in) > 0 && &from[0] != &in[0] {
 		copy(in, from)
 	}
 }
 
-// planSortByte puts the elements into out in the order of one byte of the key.
-func planSortByte(in, out []planKeyed, shift int) {
-	var count, next [256]int
+// planSortBits puts the elements into out in the order of those bits of the key
+// that begin at shift and number len(next) values.
+func planSortBits(in, out []planKeyed, shift int, next []int32) {
+	clear(next)
+	mask := uint64(len(next) - 1)
 	for i := range in {
-		count[byte(in[i].key>>shift)]++
+		next[in[i].key>>shift&mask]++
 	}
-	for i := 1; i < len(next); i++ {
-		next[i] = next[i-1] + count[i-1]
+	before := int32(0)
+	for value, n := range next {
+		next[value] = before
+		before += n
 	}
 	for _, e := range in {
-		b := byte(e.key >> shift)
-		out[next[b]] = e
-		next[b]++
+		value := e.key >> shift & mask
+		out[next[value]] = e
+		next[value]++
 	}
 }
 
@@ -79,7 +90,7 @@ func planNameKeys(n int, name func(int) string) []planKeyed {
 	for i := 0; i < n; i++ {
 		s := name(i)
 		if strings.HasPrefix(s, common) {
-			names[i] = planKeyed{planNameKey(s[len(common):]), i}
+			names[i] = planKeyed{planNameKey(s, len(common)), i}
 			continue
 		}
 		for !strings.HasPrefix(s, common) {
@@ -99,13 +110,16 @@ func planByName(clusters []placement.Cluster) []placement.Cluster {
 	return out
 }
 
-// planNameKey is the first eight bytes of s as a number that orders like s.
-func planNameKey(s string) (key uint64) {
-	for i := range 8 {
-		key <<= 8
-		if i < len(s) {
-			key |= uint64(s[i])
-		}
+// planNameKey is the eight bytes of s behind skip, or as many as there are, as a
+// number that orders like them.
+func planNameKey(s string, skip int) (key uint64) {
+	const size = 8
+	if len(s) >= size {
+		at := min(skip, len(s)-size)
+		return binary.BigEndian.Uint64([]byte(s[at:at+size])) << (8 * (skip - at))
+	}
+	for i := skip; i < len(s); i++ {
+		key |= uint64(s[i]) << (8 * (size - 1 - i + skip))
 	}
 	return key
 }

@@ -3,8 +3,8 @@ package bolt_test
 import (
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
-	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/backendtest"
 	"github.com/slipway-dev/slipway/backend/bolt"
 )
@@ -30,5 +30,13 @@ func openAt(t testing.TB, path string) *bolt.Store {
 }
 
 func TestStore(t *testing.T) {
-	backendtest.TestStore(t, func(t *testing.T) backend.Store { return open(t) })
+	for _, c := range backendtest.StoreCases() {
+		t.Run(c.Name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if err := c.Run(t.Context(), open(t)); err != nil {
+					t.Errorf("%v (%s)", err, c.Sentence)
+				}
+			})
+		})
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -72,7 +73,7 @@ func TestAStoreThatIsOpenedAgainHoldsWhatItHeldAndNeverRepeatsARevision(t *testi
 func TestAFileIsInUseByOneStoreAtATime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openAt(t, path)
-	for _, o := range []bolt.Options{{}, {ReadOnly: true}, {Wait: 30 * time.Millisecond}} {
+	for _, o := range []bolt.Options{{}, {ReadOnly: true}} {
 		if _, err := bolt.Open(path, o); !errors.Is(err, bolt.ErrInUse) || !strings.Contains(err.Error(), path) {
 			t.Errorf("open with %+v: %v, want that %s is in use", o, err, path)
 		}
@@ -100,51 +101,75 @@ func TestAFileIsInUseByOneStoreAtATime(t *testing.T) {
 	}
 }
 
-func TestOpenWaitsForAFileInUse(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := openAt(t, path)
-	put(t, s, "a", "one")
-	opened := make(chan error)
-	go func() {
-		next, err := bolt.Open(path, bolt.Options{Wait: time.Minute})
-		if err == nil {
-			err = next.Close()
+// Who may wait for a file that is in use does so for as long as was said.
+func TestOpenWaitsForAsLongAsItMay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "state.db")
+		openAt(t, path)
+		const wait, retry = time.Minute, time.Second
+		began := time.Now()
+		if _, err := bolt.Open(path, bolt.Options{Wait: wait}); !errors.Is(err, bolt.ErrInUse) {
+			t.Errorf("%v, want that it is in use", err)
 		}
-		opened <- err
-	}()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-opened; err != nil {
-		t.Error(err)
-	}
+		if took := time.Since(began); took < wait || took > wait+retry {
+			t.Errorf("it waited for %v, want %v", took, wait)
+		}
+	})
+}
+
+func TestOpenWaitsForAFileInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "state.db")
+		s := openAt(t, path)
+		put(t, s, "a", "one")
+		opened := make(chan error, 1)
+		go func() {
+			next, err := bolt.Open(path, bolt.Options{Wait: time.Minute})
+			if err == nil {
+				err = next.Close()
+			}
+			opened <- err
+		}()
+		synctest.Wait() // until it waits
+		if len(opened) > 0 {
+			t.Fatalf("it did not wait: %v", <-opened)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-opened; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // Of many that make the same file at the same time one has it, and nobody
 // empties it again.
 func TestOneOfManyMakesTheFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	var wg sync.WaitGroup
-	for i := range 16 {
-		wg.Go(func() {
-			s, err := bolt.Open(path, bolt.Options{Wait: time.Minute})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_, err = s.Put(t.Context(), fmt.Sprintf("key-%02d", i), nil, "")
-			if err := errors.Join(err, s.Close()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if n := openAt(t, path).Stats().Records; n != 16 {
-		t.Errorf("the file has %d records of 16 that were acknowledged", n)
-	}
-	if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "state.db")
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				s, err := bolt.Open(path, bolt.Options{Wait: time.Minute})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_, err = s.Put(t.Context(), fmt.Sprintf("key-%02d", i), nil, "")
+				if err := errors.Join(err, s.Close()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := openAt(t, path).Stats().Records; n != 16 {
+			t.Errorf("the file has %d records of 16 that were acknowledged", n)
+		}
+		if left, _ := filepath.Glob(path + ".*"); len(left) > 0 {
+			t.Errorf("left behind: %v", left)
+		}
+	})
 }
 
 func TestAFileThatIsNotAStoreIsRefusedAndLeftAlone(t *testing.T) {

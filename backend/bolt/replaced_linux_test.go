@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend/bolt"
@@ -15,38 +16,39 @@ import (
 // One who waits for a file that is compacted meanwhile gets the new file and not
 // the old one, which has lost its name.
 func TestWhoWaitsGetsTheFileThatHasTheName(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	a := openAt(t, path)
-	put(t, a, "a", "one")
-	type outcome struct {
-		s   *bolt.Store
-		err error
-	}
-	opened := make(chan outcome)
-	go func() {
-		s, err := bolt.Open(path, bolt.Options{Wait: time.Minute})
-		opened <- outcome{s, err}
-	}()
-	for descriptors(t, path) < 2 { // until it waits
-		if err := t.Context().Err(); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "state.db")
+		a := openAt(t, path)
+		put(t, a, "a", "one")
+		type outcome struct {
+			s   *bolt.Store
+			err error
+		}
+		opened := make(chan outcome)
+		go func() {
+			s, err := bolt.Open(path, bolt.Options{Wait: time.Minute})
+			opened <- outcome{s, err}
+		}()
+		synctest.Wait() // until it waits
+		if n := descriptors(t, path); n != 2 {
+			t.Fatalf("the file is open %d times, want that one waits for it", n)
+		}
+		if err := a.Compact(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := a.Compact(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	put(t, a, "b", "two")
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b := <-opened
-	if b.err != nil {
-		t.Fatal(b.err)
-	}
-	defer b.s.Close()
-	if got := contents(t, b.s); got != "a=one@1\nb=two@2\n" {
-		t.Errorf("it holds %q", got)
-	}
+		put(t, a, "b", "two")
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		b := <-opened
+		if b.err != nil {
+			t.Fatal(b.err)
+		}
+		defer b.s.Close()
+		if got := contents(t, b.s); got != "a=one@1\nb=two@2\n" {
+			t.Errorf("it holds %q", got)
+		}
+	})
 }
 
 // What a crash left of the making of a store may be that store by another name.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -36,7 +37,12 @@ func there(t *testing.T, s backend.Store) (out []string) {
 }
 
 func TestABatchStoreWithoutRulesChangesNothing(t *testing.T) {
-	backendtest.TestStore(t, func(*testing.T) backend.Store { return faulty.NewPlan().BatchStore(memory.NewStore()) })
+	synctest.Test(t, func(t *testing.T) {
+		open := func() (backend.Store, error) { return faulty.NewPlan().BatchStore(memory.NewStore()), nil }
+		if err := backendtest.CheckStore(t.Context(), open); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestABatchEndsAtItsFirstFault(t *testing.T) {

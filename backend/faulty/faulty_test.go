@@ -51,9 +51,17 @@ func ExamplePlan_Crashed() {
 }
 
 func TestAPlanWithoutRulesChangesNothing(t *testing.T) {
-	backendtest.TestStore(t, func(*testing.T) backend.Store { return faulty.NewPlan().Store(memory.NewStore()) })
-	fleet := memory.NewFleet(placement.Cluster{Name: "a"})
-	backendtest.TestDialer(t, faulty.NewPlan().Dialer(fleet), placement.Cluster{Name: "a"})
+	synctest.Test(t, func(t *testing.T) {
+		a := placement.Cluster{Name: "a"}
+		d := faulty.NewPlan().Dialer(memory.NewFleet(a))
+		err := errors.Join(
+			backendtest.CheckStore(t.Context(), func() (backend.Store, error) { return faulty.NewPlan().Store(memory.NewStore()), nil }),
+			backendtest.CheckDialer(t.Context(), d, a),
+			backendtest.CheckConn(t.Context(), func() (backend.Conn, error) { return d.Dial(t.Context(), a) }))
+		if err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestFaultsBeforeAndAfterTheEffect(t *testing.T) {

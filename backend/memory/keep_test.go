@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -280,12 +281,17 @@ func TestAWriteThatTheStoreFailsFailsWithItsError(t *testing.T) {
 }
 
 func TestAKeptFleetKeepsTheContract(t *testing.T) {
-	backendtest.TestConn(t, func(t *testing.T) backend.Conn {
-		f := memory.NewFleet(placement.Cluster{Name: "a"})
-		if err := f.Keep(t.Context(), memory.NewStore()); err != nil {
-			t.Fatal(err)
+	synctest.Test(t, func(t *testing.T) {
+		err := backendtest.CheckConn(t.Context(), func() (backend.Conn, error) {
+			f := memory.NewFleet(placement.Cluster{Name: "a"})
+			if err := f.Keep(t.Context(), memory.NewStore()); err != nil {
+				return nil, err
+			}
+			return f.Dial(t.Context(), placement.Cluster{Name: "a"})
+		})
+		if err != nil {
+			t.Error(err)
 		}
-		return dial(t, f, "a")
 	})
 }
 
