@@ -26,7 +26,7 @@ type area struct {
 
 var (
 	apimachinery = []string{"k8s.io/apimachinery"}
-	ground       = []string{"placement", "snapshot", "drift", "approval"}
+	ground       = []string{"placement", "snapshot", "drift/...", "approval"}
 	// tried are implementations that tests run against instead of mocks.
 	tried  = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
 	engine = with(ground, "stages", "backend", "fleet")
@@ -42,7 +42,8 @@ var (
 var areas = []area{
 	{path: "placement", core: true, third: with(apimachinery, "github.com/evanphx/json-patch/v5")},
 	{path: "snapshot", core: true, third: apimachinery},
-	{path: "drift", core: true, third: with(apimachinery, "sigs.k8s.io/structured-merge-diff/v4")},
+	{path: "drift/schema/internal/generate", program: true},
+	{path: "drift/...", core: true, third: with(apimachinery, "sigs.k8s.io/structured-merge-diff/v4")},
 	{path: "approval", core: true, third: apimachinery},
 	{path: "stages", core: true, third: apimachinery, uses: ground, bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "backend", uses: ground, testUses: tried},

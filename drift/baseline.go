@@ -1,0 +1,171 @@
+package drift
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	// MaxBaselineEntries is how many differences a baseline explains. Those that
+	// a hostile member has beyond are not explained.
+	MaxBaselineEntries = 4096
+
+	baselineVersion = 1
+	baselineHeader  = 1 + 4
+	baselineCheck   = 8
+)
+
+// Baseline is what a member's object was right after the hub's was applied, as
+// far as it was another: what defaults and webhooks made of it. A difference
+// that was there then is no drift, whatever made it.
+//
+// It has 16 bytes for each such difference, usually few: a digest of where it
+// is, with items named by their keys, and of both values. Values of
+// secrets enter only under Options.SecretKey; without a key they are not explained,
+// and one that was taken under another key explains nothing. A baseline does not change and may be shared by goroutines. The
+// zero value and nil explain nothing.
+type Baseline struct {
+	digests []baselineDigest
+	// sum tells baselines apart.
+	sum digest
+}
+
+type baselineDigest [16]byte
+
+// Baseline returns the baseline of a live object, which was read right after the
+// object of the hub was applied. It is nil where there is no live object and
+// where nothing is to be explained.
+func (m *Manifest) Baseline(live *unstructured.Unstructured) *Baseline {
+	if live == nil || live.Object == nil || m.check(live.Object) != nil {
+		return nil
+	}
+	all, _, err := m.differences(live.Object, nil, true)
+	if err != nil {
+		return nil
+	}
+	b := &Baseline{}
+	p := pass{o: m.out, m: m, live: live.Object}
+	for _, f := range all {
+		if f.inMember && (len(m.out.secrets.key) > 0 || !p.holdsSecret(*f)) {
+			b.digests = append(b.digests, m.baselineDigest(f))
+		}
+	}
+	if len(b.digests) == 0 {
+		return nil
+	}
+	return b.sorted()
+}
+
+// sorted puts the digests in order, for the look-up and so that the encoding
+// does not depend on the order of the walk.
+func (b *Baseline) sorted() *Baseline {
+	slices.SortFunc(b.digests, compareDigests)
+	b.digests = slices.Compact(b.digests)
+	b.digests = slices.Clip(b.digests[:min(len(b.digests), MaxBaselineEntries)])
+	b.sum = sumOf(b.digests)
+	return b
+}
+
+func sumOf(digests []baselineDigest) digest {
+	h := sha256.New()
+	for _, d := range digests {
+		h.Write(d[:])
+	}
+	return digest(h.Sum(nil)[:16])
+}
+
+func compareDigests(a, b baselineDigest) int { return bytes.Compare(a[:], b[:]) }
+
+// holdsSecret tells whether any of a difference must not be shown.
+func (p *pass) holdsSecret(f found) bool {
+	clean := p.redacted(f, p.trail(f.path))
+	return clean.secret || !bytes.Equal(appendDigestible(nil, f.member), appendDigestible(nil, clean.member)) ||
+		!bytes.Equal(appendDigestible(nil, f.hub), appendDigestible(nil, clean.hub)) ||
+		keyPath(f.path) != keyPath(clean.path)
+}
+
+// explains tells whether a difference was there right after the apply: at the
+// same place, with the same value on the member and the same, or none, on the hub.
+func (b *Baseline) explains(m *Manifest, f *found) bool {
+	if b == nil || len(b.digests) == 0 || !f.inMember {
+		return false
+	}
+	_, ok := slices.BinarySearchFunc(b.digests, m.baselineDigest(f), compareDigests)
+	return ok
+}
+
+func (m *Manifest) baselineDigest(f *found) baselineDigest {
+	text := appendDigestible(nil, keyPath(f.path))
+	text = appendSide(text, f.hub, f.inHub)
+	text = appendSide(text, f.member, f.inMember)
+	key := m.out.secrets.key
+	if len(key) == 0 {
+		sum := sha256.Sum256(text)
+		return baselineDigest(sum[:16])
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write(text)
+	return baselineDigest(mac.Sum(nil)[:16])
+}
+
+// Len returns how many differences the baseline explains.
+func (b *Baseline) Len() int {
+	if b == nil {
+		return 0
+	}
+	return len(b.digests)
+}
+
+// MarshalBinary encodes the baseline. The key is not in it.
+func (b *Baseline) MarshalBinary() ([]byte, error) {
+	out := make([]byte, 0, baselineHeader+16*len(b.digests)+baselineCheck)
+	out = append(out, baselineVersion)
+	out = binary.BigEndian.AppendUint32(out, uint32(len(b.digests)))
+	for _, d := range b.digests {
+		out = append(out, d[:]...)
+	}
+	sum := sha256.Sum256(out)
+	return append(out, sum[:baselineCheck]...), nil
+}
+
+// UnmarshalBinary reads what MarshalBinary wrote. What is damaged or of a newer
+// version is an error, and leaves b as it was.
+func (b *Baseline) UnmarshalBinary(data []byte) error {
+	if len(data) < baselineHeader+baselineCheck {
+		return errors.New("drift: decoding a baseline: it is too short")
+	}
+	if data[0] != baselineVersion {
+		return fmt.Errorf("drift: decoding a baseline: it has version %d, want %d", data[0], baselineVersion)
+	}
+	body := data[:len(data)-baselineCheck]
+	if sum := sha256.Sum256(body); !bytes.Equal(sum[:baselineCheck], data[len(body):]) {
+		return errors.New("drift: decoding a baseline: its checksum is wrong")
+	}
+	digests, err := decodeDigests(binary.BigEndian.Uint32(data[1:]), body[baselineHeader:])
+	if err != nil {
+		return fmt.Errorf("drift: decoding a baseline: %w", err)
+	}
+	b.digests, b.sum = digests, sumOf(digests)
+	return nil
+}
+
+func decodeDigests(n uint32, body []byte) ([]baselineDigest, error) {
+	if n > MaxBaselineEntries || int(n)*16 != len(body) {
+		return nil, fmt.Errorf("it says that it has %d entries, with %d bytes", n, len(body))
+	}
+	digests := make([]baselineDigest, n)
+	for i := range digests {
+		digests[i] = baselineDigest(body[16*i:])
+		if i > 0 && compareDigests(digests[i-1], digests[i]) >= 0 {
+			return nil, fmt.Errorf("entry %d is out of order", i)
+		}
+	}
+	return digests, nil
+}

@@ -1,0 +1,76 @@
+// Package drift answers what differs between an object as it was asked for and as
+// a member cluster has it: which fields, since whose edit, and whether it matters.
+//
+// [Compare] takes the object of the hub and that of the member. To compare one
+// object with many members, [Compile] it once; a [Manifest] may be used by any
+// number of goroutines, and where nothing differs a comparison allocates nothing.
+// A [Cache] remembers verdicts by the members' resource versions, and
+// [GroupReports] makes one line of the same edit on a thousand clusters.
+//
+// Package snapshot says what the hub's object is, package placement which clusters
+// get it; drift knows neither. It does no I/O, reads no clock and asks no server:
+// all that it knows of kinds comes from a schema.Source, and all that it knows of
+// the past from the member's managedFields and a [Baseline].
+//
+// # Two comparisons, five classes
+//
+// [Partial] counts what the hub's object says and the member's does not: fields
+// that are [Changed] or [Missing], and fields that are [Stale], because they were
+// applied once and the hub has dropped them. What only the member has is its own
+// affair, except inside of what is owned as a whole. [Full] also counts that, as
+// [Unmanaged], and items that merely stand in another [Order]. All that Partial
+// reports is in Full as well.
+//
+// # What is the same
+//
+// Two values are the same where a server would say so.
+//
+//   - Items of a list that has keys are found by these, wherever they stand, with the
+//     defaults that keys have: port 53 is 53/TCP and not 53/UDP. Sets have no
+//     order. Other lists, and maps that are owned as a whole, are one value.
+//   - Quantities, durations, times and base64 are compared by what they mean:
+//     1000m is 1, and 60m is an hour. A number is never text, and 50% never 50.
+//   - null is absent, unless the schema knows it for a value. So are {} and [],
+//     unless their presence means something, as that of an empty selector does,
+//     and 0, false and "" in fields of built-in kinds that do not store them.
+//   - What only the member has is no difference where it is the default, also one
+//     that depends on other fields; where a server or controller owns the field;
+//     and where the baseline says that it was there right after the apply,
+//     whichever webhook put it there.
+//   - Of metadata, labels, annotations and finalizers are compared. Those that
+//     Kubernetes, kubectl and this module write are a list of names; there are no
+//     patterns, so nothing hides behind a prefix. The status is not compared
+//     unless [Options].Status asks for it.
+//   - Numbers are exact, beyond 2^53 and beyond 64 bits too.
+//
+// Of a kind that no schema knows, and of a field that its schema does not know,
+// the structure is compared: maps by key, lists as a whole, plain values exactly.
+// That is so for what is below the field, and nothing beside it suffers.
+//
+// # Paths
+//
+// [Difference].Path is a JSON pointer (RFC 6901) that leads to the value in the
+// member's object, or in the hub's for what only that has; the whole object is "".
+// KeyPath names items by their keys and stays the same when a list is reordered.
+// No entry stands twice, and entries are sorted.
+//
+// # Secrets
+//
+// The values of a Secret, its annotations and what kubectl remembers of it are
+// never shown, neither are values that a schema or [Options].Secrets names, in
+// reports, warnings, errors or baselines. With [Options].SecretKey a keyed tag
+// tells whether two of them are equal. This package does not search for values
+// that look secret: what else is to be hidden has to be named.
+//
+// # Limits
+//
+// A member is not trusted. Objects of more than [MaxDepth] levels or [MaxNodes]
+// values are refused with an error that names the object, the place and the limit;
+// all others are compared in time and memory that grow as they do, whatever is in
+// them. A report has at most 100 differences and 256 bytes of each value unless the
+// options say otherwise, and says how many there are and what was cut.
+//
+// What it cannot know: what a webhook added before the first baseline was taken,
+// and how one version of a kind is converted to another. Read the member's object
+// in the version of the hub's; another version is compared with a warning.
+package drift

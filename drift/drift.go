@@ -1,0 +1,154 @@
+package drift
+
+import (
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/drift/schema"
+)
+
+// Comparison says which differences count.
+type Comparison string
+
+// The comparisons.
+const (
+	// Partial counts what the hub's object says and the member's does not: what
+	// only the member has is its own affair.
+	Partial Comparison = "PartialComparison"
+	// Full counts what only the member has as well, unless a server, a default
+	// or the baseline explains it.
+	Full Comparison = "FullComparison"
+)
+
+// Class says what sort of difference an entry is.
+type Class string
+
+// The classes of differences. Those that Partial reports come first.
+const (
+	// Changed fields have another value on the member.
+	Changed Class = "Changed"
+	// Missing fields are in the hub's object only.
+	Missing Class = "Missing"
+	// Stale fields were applied from the hub's object before, which no longer has
+	// them, and are still on the member.
+	Stale Class = "Stale"
+	// Order is a list with the same items in another order. Partial reports it
+	// only where the order has a meaning.
+	Order Class = "Order"
+	// Unmanaged fields are on the member only. Partial reports them only inside
+	// of what is owned as a whole: atomic lists and maps, unions.
+	Unmanaged Class = "Unmanaged"
+)
+
+// State says what became of the object as a whole.
+type State string
+
+// The states of an object on a member.
+const (
+	Present     State = "Present"
+	Absent      State = "Missing"
+	Terminating State = "Terminating"
+	// NotPlaced is an object that the member was never given.
+	NotPlaced State = "NotPlaced"
+)
+
+// Options say how objects are compared. The zero value is a Partial comparison
+// with the built-in schemas.
+type Options struct {
+	// Comparison is Partial where empty.
+	Comparison Comparison
+	// Schemas knows the kinds; nil is schema.Builtin().
+	Schemas schema.Source
+	// Manager is the field manager that applied the hub's object; fields that it
+	// owns on the member and the hub's object no longer has are Stale. Empty
+	// finds stale fields by kubectl's last-applied annotation only.
+	Manager string
+	// Ignore leaves differences out.
+	Ignore []IgnoreRule
+	// Secrets are pointers, with * for any key or index, to values that must not
+	// be shown, besides those of Secrets and of fields that a schema marks.
+	Secrets []string
+	// SecretKey, where not empty, makes a redacted value carry a keyed tag: equal
+	// values have equal tags under the same key. It is never shown.
+	SecretKey []byte
+	// Status compares the top-level status too.
+	Status bool
+	// MaxDifferences is how many entries a report has at most, MaxValueBytes how
+	// many bytes of a value it shows; 0 is 100 and 256.
+	MaxDifferences, MaxValueBytes int
+}
+
+// Validate reports every problem of the options at once.
+func (o Options) Validate() error {
+	errs := ValidateIgnoreRules(o.Ignore, field.NewPath("ignore"))
+	_, wrong := compilePatterns(o.Secrets, field.NewPath("secrets"))
+	return append(append(errs, wrong...), checkOptions(o)...).ToAggregate()
+}
+
+// Difference is one entry of a report.
+type Difference struct {
+	// Path is an RFC 6901 pointer that resolves in the member's object, or, for
+	// what only the hub's has, in that one.
+	Path string `json:"path"`
+	// HubPath is the pointer in the hub's object, where it is another one.
+	HubPath string `json:"hubPath,omitempty"`
+	// KeyPath names items of lists by their keys, so that it stays the same when
+	// lists are reordered: .spec.containers[name="app"].image.
+	KeyPath string `json:"keyPath,omitempty"`
+	Class   Class  `json:"class"`
+	// Hub and Member are the values as JSON, empty where there is none. A value
+	// that is too long is a string that says how long, its sha256, and the first
+	// line that differs; a secret one is a string that says no more than that.
+	Hub    json.RawMessage `json:"valueInHub,omitempty"`
+	Member json.RawMessage `json:"valueInMember,omitempty"`
+	// Note says more, for example "immutable", "pruned" or "whitespace only".
+	Note string `json:"note,omitempty"`
+	// Owner is who wrote what the member has, where its managedFields tell.
+	Owner *Owner `json:"owner,omitempty"`
+}
+
+// Owner is an entry of managedFields.
+type Owner struct {
+	Manager     string `json:"manager"`
+	Operation   string `json:"operation,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	// Time is as the member's server wrote it, RFC 3339.
+	Time string `json:"time,omitempty"`
+}
+
+// Report is what was found of one object.
+type Report struct {
+	Group     string `json:"group"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	State     State  `json:"state"`
+	// Generation is the member's.
+	Generation int64 `json:"targetClusterObservedGeneration,omitempty"`
+	// Differences are sorted by path, numbers by their value. It is not nil.
+	Differences []Difference `json:"observedDiffs"`
+	// Total is how many there are, Truncated whether some are left out.
+	Total     int  `json:"total"`
+	Truncated bool `json:"truncated,omitempty"`
+	// Warnings name what could not be told for sure, for example duplicate keys.
+	Warnings []string `json:"warnings,omitempty"`
+	// Fingerprint is the same for the same differences on another member, empty
+	// where there are none.
+	Fingerprint string `json:"fingerprint,omitempty"`
+}
+
+// Drifted tells whether there is a difference.
+func (r *Report) Drifted() bool { return r.Total > 0 }
+
+// Compare compares an object of the hub with the member's, which is nil where
+// there is none. It is [Compile] and [Manifest.Compare] in one.
+func Compare(hub, member *unstructured.Unstructured, o Options) (Report, error) {
+	m, err := Compile(hub, o)
+	if err != nil {
+		return Report{}, err
+	}
+	return m.Compare(member, nil)
+}

@@ -1,0 +1,184 @@
+package ownership
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+)
+
+// Lookup finds out who wrote a value as [Fields] do, but reads no more of the
+// managedFields than lies on the way to it. So what makes no sense elsewhere is
+// not noticed. The managedFields must not change meanwhile. It may be used by one
+// goroutine at a time.
+type Lookup struct {
+	entries []looked
+	lists   map[uintptr]list
+	// left is how many items of lists may still be read.
+	left     int
+	warnings []string
+	room     [64]byte
+}
+
+// looked is an entry that is not read yet.
+type looked struct {
+	Entry
+	fields map[string]any
+	// index is where it is, for warnings.
+	index     int
+	senseless bool
+}
+
+// list are the items of a list, with their names in fieldsV1.
+type list struct {
+	items *items[string]
+	err   error
+}
+
+// NewLookup returns a lookup in metadata.managedFields.
+func NewLookup(managed []any) *Lookup {
+	l := &Lookup{left: MaxFields, entries: make([]looked, 0, min(len(managed), MaxEntries))}
+	for i, raw := range managed {
+		if i == MaxEntries {
+			l.warnings = append(l.warnings, tooMany(len(managed)))
+			break
+		}
+		e, fields, err := parseHead(raw)
+		if err != nil {
+			l.warnings = append(l.warnings, leftOut(i, err))
+			continue
+		}
+		l.entries = append(l.entries, looked{Entry: e, fields: fields, index: i})
+	}
+	return l
+}
+
+// Warnings name what was left out up to now.
+func (l *Lookup) Warnings() []string { return l.warnings }
+
+// Owner returns the entry that wrote the value at a path last: the entry that
+// names it, or something below it, or the whole that it is a part of. An entry
+// that makes no sense on the way is left out from then on.
+func (l *Lookup) Owner(path []Step) (Entry, bool) {
+	best, depth := Entry{}, 0
+	for i := range l.entries {
+		e := &l.entries[i]
+		d := l.depth(e, path)
+		if d > depth || d > 0 && d == depth && !e.at.Before(best.at) {
+			best, depth = e.Entry, d
+		}
+	}
+	return best, depth > 0
+}
+
+// depth is what covers returns, 0 for an entry that is left out.
+func (l *Lookup) depth(e *looked, path []Step) int {
+	if e.senseless {
+		return 0
+	}
+	d, err := l.covers(e, path)
+	if err != nil {
+		e.senseless = true
+		l.warnings = append(l.warnings, leftOut(e.index, err))
+	}
+	return d
+}
+
+// covers is [Fields.covers] for an entry as it is.
+func (l *Lookup) covers(e *looked, path []Step) (int, error) {
+	at := e.fields
+	for i, s := range path {
+		if i == 0 && !e.writes(s.Name) {
+			return 0, nil
+		}
+		below, ok, err := l.below(at, s)
+		if !ok || err != nil {
+			return 0, err
+		}
+		if i == len(path)-1 || !namesMore(below) {
+			return i + 1, nil
+		}
+		at = below
+	}
+	return 0, nil
+}
+
+// namesMore tells whether there is anything but a field itself.
+func namesMore(below map[string]any) bool {
+	_, self := below["."]
+	return len(below) > 1 || len(below) == 1 && !self
+}
+
+// below returns what fields say of a step.
+func (l *Lookup) below(fields map[string]any, s Step) (below map[string]any, ok bool, err error) {
+	var v any
+	if s.Item {
+		v, ok, err = l.item(fields, s)
+	} else {
+		v, ok = fields[string(append(append(l.room[:0], "f:"...), s.Name...))]
+	}
+	below, isMap := v.(map[string]any)
+	if ok && !isMap && v != nil {
+		return nil, false, errNoObject
+	}
+	return below, ok, err
+}
+
+func (l *Lookup) item(fields map[string]any, s Step) (v any, ok bool, err error) {
+	known := l.list(fields)
+	if known.err != nil {
+		return nil, false, known.err
+	}
+	name, ok := known.items.find(s.Value)
+	if !ok {
+		name = "i:" + strconv.Itoa(s.Index)
+	}
+	v, ok = fields[name]
+	return v, ok, nil
+}
+
+// list returns the items that fields name, which are put in order once.
+func (l *Lookup) list(fields map[string]any) list {
+	at := reflect.ValueOf(fields).Pointer()
+	known, ok := l.lists[at]
+	if !ok {
+		known.items, known.err = l.read(fields)
+		if l.lists == nil {
+			l.lists = map[uintptr]list{}
+		}
+		l.lists[at] = known
+	}
+	return known
+}
+
+func (l *Lookup) read(fields map[string]any) (*items[string], error) {
+	if l.left -= len(fields); l.left < 0 {
+		return nil, errTooManyFields()
+	}
+	x := newItems[string]()
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if name == "." {
+			continue
+		}
+		pe, err := parseElement(name)
+		if errors.Is(err, errUnknown) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		x.add(pe, name)
+	}
+	x.sort()
+	return x, nil
+}
+
+func tooMany(n int) string {
+	return fmt.Sprintf("managedFields: only the first %d of %d entries are read", MaxEntries, n)
+}
+
+func leftOut(i int, err error) string {
+	return fmt.Sprintf("managedFields[%d]: %v; the entry is left out", i, err)
+}

@@ -1,0 +1,218 @@
+// Package ownership reads the managedFields of Kubernetes objects: who wrote
+// which field last, and which fields a manager applied.
+//
+// It is the one package that knows structured-merge-diff. Keys are decoded here
+// and not by that library, so that items of which some keys are absent are
+// understood, as servers of today write them, and text after a key is refused. What a server
+// sends is bounded in depth and number; an entry that makes no sense is left out
+// with a warning.
+package ownership
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
+)
+
+// The limits of managedFields. What is beyond is left out with a warning.
+const (
+	// MaxEntries is how many entries are read.
+	MaxEntries = 256
+	// MaxFields is how many fields all entries together may name.
+	MaxFields = 100_000
+	// MaxDepth is how deep fields may lie in each other.
+	MaxDepth = 128
+)
+
+// Apply is the operation of an entry that a server-side apply wrote.
+const Apply = "Apply"
+
+// Entry is an entry of managedFields.
+type Entry struct {
+	Manager, Operation, Subresource string
+	// Time is as the server wrote it, RFC 3339, empty where it is not.
+	Time string
+
+	at  time.Time
+	set *fieldpath.Set
+}
+
+// Fields are the managedFields of one object. They may be used by one goroutine
+// at a time.
+type Fields struct {
+	entries []Entry
+	items   index
+}
+
+// Parse reads metadata.managedFields. The warnings name what was left out.
+func Parse(managed []any) (f *Fields, warnings []string) {
+	f = &Fields{items: index{}}
+	left := MaxFields
+	for i, raw := range managed {
+		if i == MaxEntries {
+			return f, append(warnings, tooMany(len(managed)))
+		}
+		e, err := parseEntry(raw, &left)
+		if err != nil {
+			warnings = append(warnings, leftOut(i, err))
+			continue
+		}
+		f.entries = append(f.entries, e)
+	}
+	return f, warnings
+}
+
+func parseEntry(raw any, left *int) (Entry, error) {
+	e, fields, err := parseHead(raw)
+	if err != nil {
+		return Entry{}, err
+	}
+	e.set, err = parseSet(e.own(fields), left)
+	return e, err
+}
+
+// parseHead reads all of an entry but its fields, which it returns as they are.
+func parseHead(raw any) (e Entry, fields map[string]any, err error) {
+	m, ok := raw.(map[string]any)
+	if !ok {
+		return Entry{}, nil, errors.New("it is no object")
+	}
+	e.Manager, _ = m["manager"].(string)
+	e.Operation, _ = m["operation"].(string)
+	e.Subresource, _ = m["subresource"].(string)
+	text, _ := m["time"].(string)
+	if at, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		e.Time, e.at = text, at
+	}
+	fields, ok = m["fieldsV1"].(map[string]any)
+	if !ok {
+		return Entry{}, nil, errors.New("fieldsV1 is no object")
+	}
+	return e, fields, nil
+}
+
+// own leaves out what an update of the status cannot write.
+func (e *Entry) own(fields map[string]any) map[string]any {
+	if e.Subresource != "status" {
+		return fields
+	}
+	own := maps.Clone(fields)
+	maps.DeleteFunc(own, func(name string, _ any) bool {
+		field, ok := strings.CutPrefix(name, "f:")
+		return !ok || !e.writes(field)
+	})
+	return own
+}
+
+// writes tells whether an entry can write a field of the object.
+func (e *Entry) writes(field string) bool {
+	return e.Subresource != "status" || field == "status" || field == "metadata"
+}
+
+// Step is a level of a path: a field of a map, or an item of a list with its
+// index and its value in the object.
+type Step struct {
+	Name  string
+	Item  bool
+	Index int
+	Value any
+	// Keys are how managedFields name an item; they are not looked at.
+	Keys []Key
+}
+
+// Owner returns the entry that wrote the value at a path last: the entry that
+// names it, or something below it, or the whole that it is a part of.
+func (f *Fields) Owner(path []Step) (Entry, bool) {
+	best, depth := -1, 0
+	for i := range f.entries {
+		d := f.covers(f.entries[i].set, path)
+		if d == 0 || d < depth {
+			continue
+		}
+		if d > depth || !f.entries[i].at.Before(f.entries[best].at) {
+			best, depth = i, d
+		}
+	}
+	if best < 0 {
+		return Entry{}, false
+	}
+	return f.entries[best], true
+}
+
+// Owners returns who owns a path or something below or around it: manager
+// tells whether an apply of this manager does, others whether anybody else.
+func (f *Fields) Owners(path []Step, manager string) (own, others bool) {
+	for i := range f.entries {
+		e := &f.entries[i]
+		if f.covers(e.set, path) == 0 {
+			continue
+		}
+		if e.appliedBy(manager) {
+			own = true
+		} else {
+			others = true
+		}
+	}
+	return own, others
+}
+
+// ListKeys returns the names of the keys that tell the items of a list apart, or
+// that it is a set, as far as an entry says so.
+func (f *Fields) ListKeys(path []Step) (names []string, set bool) {
+	for i := range f.entries {
+		at, ok := f.descend(f.entries[i].set, path)
+		if !ok {
+			continue
+		}
+		known := f.items.of(at)
+		if len(known.shapes) > 0 && len(known.shapes[0].names) > len(names) {
+			names = known.shapes[0].names
+		}
+		set = set || len(known.values) > 0
+	}
+	return names, set && len(names) == 0
+}
+
+func (f *Fields) descend(set *fieldpath.Set, path []Step) (*fieldpath.Set, bool) {
+	for _, s := range path {
+		pe, ok := f.items.find(set, s)
+		if !ok {
+			return nil, false
+		}
+		if set, ok = set.Children.Get(pe); !ok {
+			return nil, false
+		}
+	}
+	return set, true
+}
+
+// Known tells whether there is any entry.
+func (f *Fields) Known() bool { return len(f.entries) > 0 }
+
+func (e *Entry) appliedBy(manager string) bool {
+	return e.Operation == Apply && e.Manager == manager && e.Subresource == ""
+}
+
+// covers returns 0 where a set does not own the value at a path. More is closer:
+// the path itself is closer than the whole that it is a part of, which only
+// counts where the set names nothing inside of it.
+func (f *Fields) covers(set *fieldpath.Set, path []Step) int {
+	for i, s := range path {
+		pe, ok := f.items.find(set, s)
+		if !ok {
+			return 0
+		}
+		child, below := set.Children.Get(pe)
+		if i == len(path)-1 {
+			return i + 1
+		}
+		if !below {
+			return i + 1
+		}
+		set = child
+	}
+	return 0
+}

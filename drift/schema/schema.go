@@ -1,0 +1,177 @@
+// Package schema says what is known of the fields of Kubernetes kinds: which
+// lists have keys, which values are quantities, what a server fills in.
+//
+// A [Source] hands out a [Type] for a kind. [Builtin] knows the kinds of
+// k8s.io/api; [FromCRD] reads a CustomResourceDefinition and [FromOpenAPI] the
+// OpenAPI v3 document of a server; [Join] asks one after the other. A type is
+// never changed once it was handed out, so that it may be shared between
+// goroutines. It is a tree, but for types that contain themselves, such as the
+// schemas in a CustomResourceDefinition: follow it along an object. What is not
+// known is a nil [*Type] or a nil [*Field]: it is compared by its structure alone,
+// and nothing else suffers from it.
+//
+// # The built-in table
+//
+// builtin.txt is written by the program in internal/generate from the Go source of
+// k8s.io/api and from known.txt, which says what no public schema does: constant
+// defaults, fields that servers and controllers fill in, which order has a meaning.
+// Defaults that depend on other fields are rules in derive.go. The objects in
+// testdata/defaults are what Kubernetes itself makes of minimal ones; a test checks
+// that the table explains every field that was added. After a new version of
+// k8s.io/api, or a change of known.txt:
+//
+//	go generate ./drift/schema
+package schema
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// Source knows the types of some kinds. Its method may be called concurrently.
+type Source interface {
+	// Type returns the type of the objects of a kind, nil where it is not known.
+	Type(kind schema.GroupVersionKind) *Type
+}
+
+// SourceFunc makes a function a [Source].
+type SourceFunc func(kind schema.GroupVersionKind) *Type
+
+// Type calls f.
+func (f SourceFunc) Type(kind schema.GroupVersionKind) *Type { return f(kind) }
+
+// Join returns a source that asks each of sources in turn, until one knows the
+// kind. A nil source knows nothing.
+func Join(sources ...Source) Source {
+	return SourceFunc(func(kind schema.GroupVersionKind) *Type {
+		for _, s := range sources {
+			if s == nil {
+				continue
+			}
+			if t := s.Type(kind); t != nil {
+				return t
+			}
+		}
+		return nil
+	})
+}
+
+// Kind is what sort of value a type describes.
+type Kind uint8
+
+// The kinds of values.
+const (
+	// Unknown values are compared by structure: maps by key, lists as a whole.
+	Unknown Kind = iota
+	// String, Number and Boolean are plain values.
+	String
+	Number
+	Boolean
+	// Quantity is a resource.Quantity: 1000m is 1, as text or number.
+	Quantity
+	// IntOrString tells 80 from "80".
+	IntOrString
+	// Duration is a metav1.Duration: 60m is 1h0m0s.
+	Duration
+	// Time is an RFC 3339 time: Z is +00:00.
+	Time
+	// Bytes is base64: line breaks in it mean nothing.
+	Bytes
+	// Struct is a map with known Fields.
+	Struct
+	// Map is a map with values of one type.
+	Map
+	// List is a list of items of one type.
+	List
+)
+
+// ListKind is how the items of a list are told apart.
+type ListKind uint8
+
+// The kinds of lists.
+const (
+	// Atomic lists are compared and owned as a whole, in their order.
+	Atomic ListKind = iota
+	// Set lists hold plain values in no order.
+	Set
+	// Keyed lists hold maps, told apart by Keys.
+	Keyed
+)
+
+// Key is a field that tells the items of a keyed list apart.
+type Key struct {
+	Name string
+	// Default is the value of an item that lacks the field, nil for none.
+	Default any
+}
+
+// Type is what is known of a value. The zero value knows nothing. It must not
+// be changed once it was handed out by a Source.
+type Type struct {
+	// Name is the name of the Go or OpenAPI type, for people; may be empty.
+	Name string
+	Kind Kind
+
+	// Fields are those of a Struct.
+	Fields map[string]*Field
+	// Union are fields of a Struct of which one is set at a time: one that the
+	// member has instead of the hub's is a difference in any comparison.
+	Union []string
+	// Open marks a Struct that keeps fields it does not know; others prune them.
+	Open bool
+	// Embedded marks a Struct that is a whole Kubernetes object.
+	Embedded bool
+
+	// Elem describes the values of a Map and the items of a List.
+	Elem *Type
+	// Whole marks a Struct or Map that is owned as a whole: what only the member
+	// has is a difference in any comparison.
+	Whole bool
+
+	// List and Keys describe a List.
+	List ListKind
+	Keys []Key
+	// Ordered marks a Set or Keyed list whose order has a meaning (initContainers,
+	// env); Unordered an Atomic one whose order has none (rules of a Role).
+	Ordered, Unordered bool
+
+	// Nullable marks a value for which null is not the same as absent.
+	Nullable bool
+}
+
+// Field is a field of a Struct.
+type Field struct {
+	// Type is nil where only the name of the field is known.
+	Type *Type
+	// Default is the JSON value that a server sets where the field is absent, nil
+	// for none. It may depend on other fields: ask [Field.DefaultIn].
+	Default any
+	// Derive names the rule of a default that depends on the fields beside it, 0
+	// for none.
+	Derive Rule
+	// Presence marks a field for which {} or [] is not the same as absent.
+	Presence bool
+	// Unset marks a plain value whose zero, 0, false or "", is the same as absent:
+	// the server's type cannot tell them apart, and does not store it.
+	Unset bool
+	// ServerOwned marks a field that a server or controller fills in, such as
+	// clusterIP or nodeName: what only the member has is not a difference.
+	ServerOwned bool
+	// Immutable marks a field that a server does not let change.
+	Immutable bool
+	// Sealed marks a field that becomes immutable with an immutable: true beside
+	// it, as the data of a ConfigMap. See [Field.ImmutableIn].
+	Sealed bool
+	// Secret marks a field whose value must not be shown.
+	Secret bool
+}
+
+// Rule names a default that depends on other fields of the same Struct. Rules
+// belong to the built-in table.
+type Rule uint8
+
+// Field returns what is known of a field of a Struct, or nil. It may be called
+// on a nil Type.
+func (t *Type) Field(name string) *Field {
+	if t == nil {
+		return nil
+	}
+	return t.Fields[name]
+}

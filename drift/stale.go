@@ -1,0 +1,308 @@
+package drift
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/slipway-dev/slipway/drift/internal/ownership"
+	"github.com/slipway-dev/slipway/drift/schema"
+)
+
+const (
+	// maxCached is how many sets of applied fields a manifest remembers. The
+	// members of a fleet have one, and another while a change is on its way.
+	maxCached = 8
+	// maxLastApplied is how long an annotation may be; servers allow 256 KiB for
+	// all of an object's.
+	maxLastApplied = 1 << 20
+)
+
+// stale returns the fields that were applied, that the hub's object has no longer,
+// and that the member still has. Where there is an entry of the manager in
+// managedFields, that tells; otherwise kubectl's annotation does.
+func (o *output) stale(m *Manifest, member map[string]any) []*found {
+	meta := metadataOf(member)
+	managed, _ := meta["managedFields"].([]any)
+	applied := false
+	var owners *ownership.Fields
+	var all []*found
+	if o.manager != "" && len(managed) > 0 {
+		for fields := range ownership.Applied(managed, o.manager) {
+			applied = true
+			if d := o.applied.dropped(m, fields); !d.Empty() {
+				if owners == nil {
+					owners, _ = ownership.Parse(managed)
+				}
+				all = o.appendDropped(all, m, d, owners, member)
+			}
+		}
+	}
+	if applied {
+		return all
+	}
+	annotations, _ := meta["annotations"].(map[string]any)
+	if text, ok := annotations[lastApplied].(string); ok && len(text) <= maxLastApplied {
+		return o.lastApplied(m, text, member)
+	}
+	return nil
+}
+
+// appliedCache remembers what earlier members' fields came to.
+type appliedCache struct {
+	mu   sync.RWMutex
+	seen []appliedFields
+	// hub is the hub's object with the defaults of keys, made when it is needed.
+	hub  map[string]any
+	once sync.Once
+}
+
+type appliedFields struct {
+	fields  map[string]any
+	dropped ownership.Dropped
+}
+
+// dropped returns what of the applied fields the hub's object lacks. What cannot
+// be read drops nothing.
+func (c *appliedCache) dropped(m *Manifest, fields map[string]any) ownership.Dropped {
+	if d, ok := c.known(fields); ok {
+		return d
+	}
+	c.once.Do(func() { c.hub, _ = withKeys(m.hub, m.typ).(map[string]any) })
+	d, err := ownership.Without(fields, c.hub)
+	if err != nil {
+		return ownership.Dropped{}
+	}
+	if left := MaxNodes; !measure(fields, MaxDepth, &left) {
+		return d
+	}
+	own, _ := copied(fields).(map[string]any)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.seen) == maxCached {
+		c.seen = c.seen[1:]
+	}
+	c.seen = append(slices.Clip(c.seen), appliedFields{own, d})
+	return d
+}
+
+func (c *appliedCache) known(fields map[string]any) (ownership.Dropped, bool) {
+	c.mu.RLock()
+	seen := c.seen
+	c.mu.RUnlock()
+	for i := range seen {
+		if ownership.Same(seen[i].fields, fields) {
+			return seen[i].dropped, true
+		}
+	}
+	return ownership.Dropped{}, false
+}
+
+// withKeys returns a value in which the items of keyed lists have all their keys.
+func withKeys(v any, t *schema.Type) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for name, e := range v {
+			_, typ := describeField(t, name)
+			out[name] = withKeys(e, typ)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, e := range v {
+			out[i] = withKeys(e, elemOf(t))
+			addKeys(out[i], t)
+		}
+		return out
+	}
+	return v
+}
+
+func addKeys(item any, t *schema.Type) {
+	m, ok := item.(map[string]any)
+	if !ok || t == nil || t.List != schema.Keyed {
+		return
+	}
+	for _, k := range t.Keys {
+		if m[k.Name] == nil && k.Default != nil {
+			m[k.Name] = k.Default
+		}
+	}
+}
+
+func (o *output) appendDropped(all []*found, m *Manifest, d ownership.Dropped, owners *ownership.Fields, member map[string]any) []*found {
+	for _, path := range owners.Stale(d, o.manager, member, splits) {
+		f := &found{class: Stale, member: path[len(path)-1].Value, inMember: true}
+		t := m.typ
+		for _, s := range path {
+			next := step{name: s.Name}
+			if s.Item {
+				next = step{item: true, hub: -1, member: s.Index, keys: itemKeys(s, t)}
+				t, f.field = elemOf(t), nil
+			} else {
+				f.field, t = describeField(t, s.Name)
+			}
+			f.path = append(f.path, next)
+		}
+		if o.compared(m, f.path) {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// splits tells whether the keys of a map are told apart: some labels and
+// annotations belong to servers.
+func splits(path []ownership.Step) bool {
+	return path[0].Name == "metadata" && len(path) < 3
+}
+
+// itemKeys returns the keys of an item as the schema orders them, or else as the
+// member's server names them.
+func itemKeys(s ownership.Step, list *schema.Type) []keyValue {
+	if list != nil && list.List != schema.Atomic {
+		return keysOf(s.Value, list)
+	}
+	var keys []keyValue
+	for _, k := range s.Keys {
+		keys = append(keys, keyValue{k.Name, k.Value})
+	}
+	return keys
+}
+
+// compared tells whether a path is of what is compared at all.
+func (o *output) compared(m *Manifest, path []step) bool {
+	switch path[0].name {
+	case "metadata":
+		if len(path) < 3 || !comparedMetadata(path[1].name) {
+			return false
+		}
+		return path[1].name == "finalizers" || !systemKey(path[2].name)
+	case "apiVersion", "kind":
+		return false
+	case "status":
+		return o.status
+	case "rules":
+		return !m.rules.has(aggregated)
+	}
+	return true
+}
+
+// lastApplied compares kubectl's annotation with the hub's object and the
+// member's, as kubectl's own merge does: keys of maps, and items with keys.
+func (o *output) lastApplied(m *Manifest, text string, member map[string]any) []*found {
+	var applied map[string]any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&applied); err != nil {
+		return nil
+	}
+	if m.rules.has(secretData) {
+		foldStringData(applied)
+	}
+	w := threeWay{o: o, m: m}
+	w.object(applied, m.hub, member, m.typ, nil)
+	return w.found
+}
+
+// threeWay finds what was applied, is on the hub no longer, and still on the
+// member. It goes no deeper than the hub's object does.
+type threeWay struct {
+	o     *output
+	m     *Manifest
+	found []*found
+}
+
+func (w *threeWay) object(applied, hub, member map[string]any, t *schema.Type, path []step) {
+	for _, name := range sortedNames(applied) {
+		live, ok := member[name]
+		if !ok || live == nil || applied[name] == nil {
+			continue
+		}
+		f, typ := describeField(t, name)
+		here := append(slices.Clip(path), step{name: name})
+		if keyByKey(here) {
+			typ = metadataType(name, typ)
+		} else if hub[name] == nil {
+			w.keep(&found{class: Stale, path: here, member: live, inMember: true, field: f})
+			continue
+		}
+		w.value(applied[name], hub[name], live, typ, here)
+	}
+}
+
+// keyByKey tells whether what the hub lacks is looked into nevertheless, because
+// some of it belongs to servers.
+func keyByKey(path []step) bool { return path[0].name == "metadata" && len(path) < 3 }
+
+// metadataType is the type of a field of the metadata, known or not.
+func metadataType(name string, t *schema.Type) *schema.Type {
+	if name == "finalizers" {
+		return &schema.Type{Kind: schema.List, List: schema.Set}
+	}
+	return t
+}
+
+func (w *threeWay) keep(f *found) {
+	if w.o.compared(w.m, f.path) {
+		w.found = append(w.found, f)
+	}
+}
+
+func (w *threeWay) value(applied, hub, live any, t *schema.Type, path []step) {
+	switch applied := applied.(type) {
+	case map[string]any:
+		h, _ := hub.(map[string]any)
+		l, ok := live.(map[string]any)
+		if ok && (h != nil || hub == nil) {
+			w.object(applied, h, l, t, path)
+		}
+	case []any:
+		h, ok := hub.([]any)
+		l, also := live.([]any)
+		if (ok || hub == nil) && also && t != nil && t.List != schema.Atomic {
+			w.list(applied, h, l, t, path)
+		}
+	}
+}
+
+func (w *threeWay) list(applied, hub, live []any, t *schema.Type, path []step) {
+	inHub, inLive := placesOf(hub, t), placesOf(live, t)
+	seen := map[string]bool{}
+	for _, item := range applied {
+		key, ok := appendKeys(nil, item, t)
+		j, there := inLive[string(key)]
+		if !ok || !there || seen[string(key)] {
+			continue
+		}
+		seen[string(key)] = true
+		i, kept := inHub[string(key)]
+		s := step{item: true, hub: -1, member: j, keys: keysOf(live[j], t)}
+		if !kept {
+			w.keep(&found{class: Stale, path: append(slices.Clip(path), s), member: live[j], inMember: true})
+			continue
+		}
+		s.hub = i
+		w.value(item, hub[i], live[j], t.Elem, append(slices.Clip(path), s))
+	}
+}
+
+// placesOf returns where the items of a list are, by their keys.
+func placesOf(l []any, t *schema.Type) map[string]int {
+	places := make(map[string]int, len(l))
+	for i, item := range l {
+		if key, ok := appendKeys(nil, item, t); ok {
+			note(places, string(key), i)
+		}
+	}
+	return places
+}
+
+// note keeps the first place of a key.
+func note(places map[string]int, key string, i int) {
+	if _, ok := places[key]; !ok {
+		places[key] = i
+	}
+}

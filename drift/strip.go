@@ -1,0 +1,277 @@
+package drift
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/drift/internal/ownership"
+	"github.com/slipway-dev/slipway/drift/schema"
+)
+
+// Strip returns the object to apply where rules leave fields of obj to others.
+// live is the member's object, nil where there is none, and manager the field
+// manager that applies. A field that a rule names by its pointer, or that one of
+// its managers wrote last, is
+//
+//   - as in obj where the live object lacks it,
+//   - left out where another manager owns it on the live object,
+//   - as on the live object where manager alone owns it, since leaving it out
+//     would delete it there; also where obj has it no longer,
+//   - left out where nobody owns it, and as on the live object where there are no
+//     managedFields to tell.
+//
+// Of the classes, a rule needs Changed to take a field away, and Stale to keep one
+// that obj lacks; a rule without classes does both. What identifies the object and
+// items of lists stays. Items are found by the keys of the built-in schemas or of
+// the live object's managedFields, and otherwise by their index in lists
+// of equal length. Rules that are not valid do nothing; see [ValidateIgnoreRules].
+// Neither obj nor live is changed; the result may share values with obj.
+func Strip(obj, live *unstructured.Unstructured, rules []IgnoreRule, manager string) *unstructured.Unstructured {
+	if obj == nil || live == nil || live.Object == nil || len(rules) == 0 {
+		return obj
+	}
+	compiled, errs := compileIgnores(rules, field.NewPath("ignore"))
+	active := narrowed(compiled, obj)
+	if len(errs) > 0 || len(active) == 0 || bounded(live.Object) != nil {
+		return obj
+	}
+	owners, _ := ownership.Parse(managedFields(live.Object))
+	s := stripping{owners: owners, manager: manager}
+	out, _ := s.object(obj.Object, live.Object, strand{
+		typ:  schema.Builtin().Type(obj.GroupVersionKind()),
+		aims: aimsOf(active),
+	})
+	return &unstructured.Unstructured{Object: out}
+}
+
+// aim is a rule with what is left of one of its patterns. With nothing left it
+// is about everything from here on.
+type aim struct {
+	rule *ignore
+	rest pattern
+}
+
+func aimsOf(rules []ignore) []aim {
+	var aims []aim
+	for i := range rules {
+		r := &rules[i]
+		for _, p := range r.patterns {
+			aims = append(aims, aim{r, p})
+		}
+		if len(r.patterns) == 0 && len(r.rule.Managers) > 0 {
+			aims = append(aims, aim{rule: r})
+		}
+	}
+	return aims
+}
+
+// strand is a place in both objects.
+type strand struct {
+	typ  *schema.Type
+	aims []aim
+	path []ownership.Step
+	// whole is inside of a list that has one owner, so that nothing can be left out.
+	whole bool
+}
+
+// below returns the strand that a step leads to.
+func (p strand) below(s step, obj, live any) strand {
+	next := strand{whole: p.whole, typ: elemOf(p.typ)}
+	if !s.item {
+		_, next.typ = describeField(p.typ, s.name)
+	}
+	for _, a := range p.aims {
+		if len(a.rest) == 0 {
+			next.aims = append(next.aims, a)
+		} else if a.rest[0].matches(s, obj, live) {
+			next.aims = append(next.aims, aim{a.rule, a.rest[1:]})
+		}
+	}
+	own := ownership.Step{Name: s.name, Item: s.item, Index: s.member, Value: live}
+	next.path = append(slices.Clip(p.path), own)
+	return next
+}
+
+// reached tells whether a rule is about everything from here on.
+func (p strand) reached() bool {
+	return slices.ContainsFunc(p.aims, func(a aim) bool { return len(a.rest) == 0 })
+}
+
+type stripping struct {
+	owners  *ownership.Fields
+	manager string
+}
+
+// value returns what is applied of a value of the hub, and whether it is.
+func (s *stripping) value(v, live any, p strand) (any, bool) {
+	if len(p.aims) == 0 || live == nil {
+		return v, true
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if l, ok := live.(map[string]any); ok && len(v) > 0 {
+			return s.object(v, l, p)
+		}
+	case []any:
+		if l, ok := live.([]any); ok && len(v) > 0 {
+			return s.list(v, l, p)
+		}
+	}
+	return s.leaf(v, live, p)
+}
+
+// leaf decides on what is owned as one.
+func (s *stripping) leaf(v, live any, p strand) (any, bool) {
+	if !s.concerned(p, Changed) {
+		return v, true
+	}
+	own, others := s.owners.Owners(p.path, s.manager)
+	switch {
+	case p.whole:
+		return copied(live), true
+	case others, !own && s.owners.Known():
+		return nil, false
+	}
+	return copied(live), true
+}
+
+// concerned tells whether a rule is about a class of differences here.
+func (s *stripping) concerned(p strand, c Class) bool {
+	return slices.ContainsFunc(p.aims, func(a aim) bool {
+		if len(a.rest) > 0 || !a.rule.allowsClass(c) {
+			return false
+		}
+		if len(a.rule.rule.Managers) == 0 {
+			return true
+		}
+		e, _ := s.owners.Owner(p.path)
+		return slices.Contains(a.rule.rule.Managers, e.Manager)
+	})
+}
+
+func (s *stripping) object(m, live map[string]any, p strand) (map[string]any, bool) {
+	out := make(map[string]any, len(m))
+	for name, v := range m {
+		if fixed(p.path, name) {
+			out[name] = v
+			continue
+		}
+		if left, ok := s.value(v, live[name], p.below(step{name: name}, v, live[name])); ok {
+			out[name] = left
+		}
+	}
+	for name, v := range live {
+		if _, ok := m[name]; !ok && !fixed(p.path, name) && s.adopts(v, p.below(step{name: name}, nil, v)) {
+			out[name] = copied(v)
+		}
+	}
+	return out, len(out) > 0 || len(m) == 0
+}
+
+// adopts tells whether what only the live object has is kept.
+func (s *stripping) adopts(live any, p strand) bool {
+	if live == nil || p.whole || !s.concerned(p, Stale) {
+		return false
+	}
+	own, others := s.owners.Owners(p.path, s.manager)
+	return own && !others
+}
+
+// fixed tells whether a field is not for rules: what identifies the object, and
+// what servers and this module write.
+func fixed(parent []ownership.Step, name string) bool {
+	switch len(parent) {
+	case 0:
+		return name == "apiVersion" || name == "kind" || name == "status"
+	case 1:
+		return parent[0].Name == "metadata" && !comparedMetadata(name)
+	case 2:
+		return parent[0].Name == "metadata" && systemKey(name)
+	}
+	return false
+}
+
+func (s *stripping) list(l, live []any, p strand) (any, bool) {
+	t := s.aligned(p)
+	if t == nil {
+		return s.atomic(l, live, p)
+	}
+	p.typ = t
+	places, left := placesOf(live, t), map[string]bool{}
+	out := make([]any, 0, len(l))
+	for i, item := range l {
+		key, ok := appendKeys(nil, item, t)
+		j, there := places[string(key)]
+		left[string(key)] = true
+		if !ok || !there {
+			out = append(out, item)
+			continue
+		}
+		at := step{item: true, hub: i, member: j, keys: keysOf(item, t)}
+		if v, ok := s.value(item, live[j], p.below(at, item, live[j])); ok {
+			out = append(out, identified(v, item, t))
+		}
+	}
+	for j, item := range live {
+		key, ok := appendKeys(nil, item, t)
+		at := step{item: true, hub: -1, member: j, keys: keysOf(item, t)}
+		if ok && !left[string(key)] && s.adopts(item, p.below(at, nil, item)) {
+			out = append(out, copied(item))
+		}
+	}
+	return out, len(out) > 0
+}
+
+// aligned returns the type of a list whose items are told apart, or nil.
+func (s *stripping) aligned(p strand) *schema.Type {
+	if p.typ != nil && p.typ.Kind == schema.List {
+		if p.typ.List == schema.Atomic {
+			return nil
+		}
+		return p.typ
+	}
+	names, set := s.owners.ListKeys(p.path)
+	t := &schema.Type{Kind: schema.List, List: schema.Keyed, Elem: elemOf(p.typ)}
+	for _, name := range names {
+		t.Keys = append(t.Keys, schema.Key{Name: name})
+	}
+	switch {
+	case set:
+		t.List = schema.Set
+	case len(names) == 0:
+		return nil
+	}
+	return t
+}
+
+// identified returns an item with the keys that it had.
+func identified(v, item any, t *schema.Type) any {
+	m, ok := v.(map[string]any)
+	before, _ := item.(map[string]any)
+	if !ok || t.List != schema.Keyed {
+		return v
+	}
+	for _, k := range t.Keys {
+		value, had := before[k.Name]
+		if _, has := m[k.Name]; had && !has {
+			m[k.Name] = value
+		}
+	}
+	return m
+}
+
+// atomic is for a list that has one owner: it is left to somebody else as a
+// whole, or a part of it is as it is on the live object.
+func (s *stripping) atomic(l, live []any, p strand) (any, bool) {
+	if p.reached() || len(l) != len(live) {
+		return s.leaf(l, live, p)
+	}
+	p.whole = true
+	out := make([]any, len(l))
+	for i, item := range l {
+		out[i], _ = s.value(item, live[i], p.below(step{item: true, hub: i, member: i}, item, live[i]))
+	}
+	return out, true
+}

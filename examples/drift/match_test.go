@@ -1,0 +1,143 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestObjectsAreMatchedByGroupKindNamespaceAndName(t *testing.T) {
+	object := func(version, kind, namespace, name string) string {
+		return fmt.Sprintf("---\napiVersion: %s\nkind: %s\nmetadata: {name: %s, namespace: %s}\nspec: {a: 1}\n", version, kind, name, namespace)
+	}
+	hub := object("example.com/v1", "X", "b", "a")
+	for name, c := range map[string]struct{ member, state, warning string }{
+		"same":            {object("example.com/v1", "X", "b", "a"), "Present", ""},
+		"other group":     {object("example.org/v1", "X", "b", "a"), "Missing", ""},
+		"other kind":      {object("example.com/v1", "Z", "b", "a"), "Missing", ""},
+		"other namespace": {object("example.com/v1", "X", "c", "a"), "Missing", ""},
+		"other name":      {object("example.com/v1", "X", "b", "c"), "Missing", ""},
+		"other version":   {object("example.com/v2", "X", "b", "a"), "Present", "example.com/v2"},
+		"both versions":   {object("example.com/v2", "X", "b", "a") + object("example.com/v1", "X", "b", "a"), "Present", ""},
+	} {
+		got := compared(t, hub, c.member)
+		warnings := fmt.Sprint(got[0]["warnings"])
+		if got[0]["state"] != c.state || (c.warning == "") != (got[0]["warnings"] == nil) || !strings.Contains(warnings, c.warning) {
+			t.Errorf("%s: %v", name, got)
+		}
+		if got[0]["version"] != "v1" {
+			t.Errorf("%s: the version is %v", name, got[0]["version"])
+		}
+	}
+}
+
+// Elements stand in the order of the hub's file, and what only the member has is
+// none of them.
+func TestElementsAreTheHubsObjectsInTheirOrder(t *testing.T) {
+	var hub, member strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&hub, "---\n%s", strings.ReplaceAll(configMap, "name: a", fmt.Sprintf("name: n%d", (i*7)%20)))
+		fmt.Fprintf(&member, "---\n%s", strings.ReplaceAll(configMap, "name: a", fmt.Sprintf("name: n%d", i*2)))
+	}
+	got := compared(t, hub.String(), member.String())
+	if len(got) != 20 {
+		t.Fatal(len(got))
+	}
+	for i, e := range got {
+		n := (i * 7) % 20
+		if want := map[bool]string{true: "Present", false: "Missing"}[n%2 == 0]; e["name"] != fmt.Sprintf("n%d", n) || e["state"] != want {
+			t.Errorf("%d: %v", i, e)
+		}
+		if _, ok := e["observedDiffs"].([]any); !ok {
+			t.Errorf("%d: observedDiffs is no list: %v", i, e)
+		}
+	}
+	if text := call("", files(t, hub.String(), member.String())...); !strings.Contains(text.out, "20 objects: 0 with differences, 10 missing, 10 without. Only the member's file\nhas 10 more, not looked at.\n") {
+		t.Errorf("%s", text.out)
+	}
+}
+
+// A value that is missing on one side has no key, and one that is null or empty
+// has.
+func TestAValueThatIsMissingHasNoKey(t *testing.T) {
+	head := "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a}\nspec: "
+	got := diffs(compared(t, head+"{gone: 1, empty: x, kind: [1]}\n", head+"{more: 2, empty: \"\", kind: [null]}\n", "-comparison", "FullComparison")[0])
+	keys := map[string]string{}
+	for _, d := range got {
+		o, _ := d.(map[string]any)
+		_, hub := o["valueInHub"]
+		_, member := o["valueInMember"]
+		keys[fmt.Sprint(o["path"])] = fmt.Sprint(o["class"], hub, member)
+	}
+	for path, want := range map[string]string{"/spec/gone": "Missingtrue false", "/spec/more": "Unmanagedfalse true", "/spec/empty": "Changedtrue true", "/spec/kind": "Changedtrue true"} {
+		if strings.ReplaceAll(keys[path], " ", "") != strings.ReplaceAll(want, " ", "") {
+			t.Errorf("%s: %s, want %s", path, keys[path], want)
+		}
+	}
+}
+
+func TestNothingSecretAndNothingForTerminalsIsPrinted(t *testing.T) {
+	const planted = "Pl4nt3d"
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: b, annotations: {x: " + planted + "-SIDE}}\nstringData: {k: " + planted + "-SIDE}\n---\n" +
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {password: " + planted + "-SIDE, red: \"\\e[31mSIDE\\u202e\\x85\"}\n"
+	args := append(files(t, strings.ReplaceAll(secret, "SIDE", "hub"), strings.ReplaceAll(strings.ReplaceAll(secret, "SIDE", "member"), "stringData: {k", "data: {k2: UGw0bnQzZA==, k")),
+		"-secret", "/data/password", "-comparison", "FullComparison")
+	for _, format := range []string{"text", "json", "yaml"} {
+		got := call("", append(args, "-o", format)...)
+		all := got.out + got.err
+		if strings.Contains(all, planted) || strings.Contains(all, "UGw0bnQz") {
+			t.Errorf("%s tells a secret:\n%s", format, all)
+		}
+		if strings.ContainsAny(all, "\x1b\u202e\u0085") {
+			t.Errorf("%s has control characters: %q", format, all)
+		}
+		if got.code != exitSame || !strings.Contains(all, "/data/red") && !strings.Contains(all, ".data.red") {
+			t.Errorf("%s: %+v", format, got)
+		}
+	}
+}
+
+// A hundred of many differences are shown, and the number of all.
+func TestManyDifferencesAreCounted(t *testing.T) {
+	var hub, member strings.Builder
+	for i := range 150 {
+		fmt.Fprintf(&hub, "  k%d: \"a\"\n", i)
+		fmt.Fprintf(&member, "  k%d: \"b\"\n", i)
+	}
+	args := files(t, configMap+"data:\n"+hub.String(), configMap+"data:\n"+member.String())
+	if got := call("", args...); !strings.Contains(got.out, ": 150 differences\n") || !strings.Contains(got.out, "  and 50 more that are not shown\n") {
+		t.Errorf("%s", got.out)
+	}
+	e := elements(t, call("", append(args, "-o", "json")...).out)[0]
+	if fmt.Sprint(e["total"]) != "150" || e["truncated"] != true || len(diffs(e)) != 100 {
+		t.Errorf("%v", e["total"])
+	}
+}
+
+// A definition is found wherever it stands, and one that is none is told.
+func TestDefinitionsOfCustomResources(t *testing.T) {
+	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: xs.example.com}\nspec:\n  group: example.com\n  names: {kind: X, plural: xs}\n  scope: Namespaced\n" +
+		"  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}}}}}}\n"
+	x := "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a}\nspec: {tags: [TAGS]}\n---\n"
+	hub, member := strings.ReplaceAll(x, "TAGS", "a, b"), strings.ReplaceAll(x, "TAGS", "b, a")
+	if got := compared(t, hub, member); len(diffs(got[0])) != 1 {
+		t.Errorf("without a definition: %v", got)
+	}
+	if got := compared(t, hub+crd, member); len(diffs(got[0])) != 0 {
+		t.Errorf("in the hub's file: %v", got)
+	}
+	if got := compared(t, hub, member+crd); len(diffs(got[0])) != 0 {
+		t.Errorf("in the member's file: %v", got)
+	}
+	two := files(t, hub, member)
+	more := files(t, crd, configMap)
+	if got := call("", append(two, "-crd", more[1], "-exit-code")...); got.code > exitDrift {
+		t.Errorf("%+v", got)
+	}
+	bad := files(t, configMap, strings.ReplaceAll(crd, "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"))
+	for _, file := range []string{bad[1], bad[3]} {
+		if got := call("", append(two, "-crd", file)...); got.code != exitFailed || !strings.Contains(got.err, ".yaml:1: document 1: ") {
+			t.Errorf("%+v", got)
+		}
+	}
+}
