@@ -42,6 +42,9 @@ func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
 		if rec.hasRun(rr.Run.UID) {
 			return nil, errUnchanged
 		}
+		if err := e.stillBegun(ctx, rec, &rr.Run); err != nil {
+			return nil, err
+		}
 		if err := e.secure(ctx, rec, rr, d); err != nil {
 			return nil, err
 		}
@@ -140,7 +143,7 @@ func (e *Engine) secure(ctx context.Context, rec *placementRecord, rr *runRecord
 	if !rec.has(d.plan.Index) {
 		why := fmt.Errorf("try again: %w", backend.ErrConflict)
 		if d.partial {
-			why = fmt.Errorf("delete the run and create it again: %w", backend.ErrPermanent)
+			why = fmt.Errorf("%w: create it again: %w", errIncomplete, backend.ErrPermanent)
 		}
 		return fmt.Errorf("run %s: snapshot %d was dropped before the run was recorded, placement %s has %s: %w",
 			rr.Run.Name, d.plan.Index, rec.Placement.Name, rec.indexes(), why)
@@ -152,7 +155,7 @@ func (e *Engine) secure(ctx context.Context, rec *placementRecord, rr *runRecord
 	if d.partial {
 		store = e.storeAgain
 	}
-	if err := store(ctx, rec.Placement.Name, d); err != nil {
+	if err := store(ctx, rr, d); err != nil {
 		return err
 	}
 	rr.Sweeps = rec.Sweeps
@@ -161,11 +164,12 @@ func (e *Engine) secure(ctx context.Context, rec *placementRecord, rr *runRecord
 
 // storeAgain writes the plan of a draft, and the contents that it names as they
 // were stored, anew.
-func (e *Engine) storeAgain(ctx context.Context, name string, d *draft) error {
+func (e *Engine) storeAgain(ctx context.Context, rr *runRecord, d *draft) error {
+	name := rr.Run.Placement
 	for _, digest := range d.plan.Revisions {
 		set, err := e.contents.loadSet(ctx, name, digest)
 		if isNotFound(err) {
-			return fmt.Errorf("%w: the run was never admitted, and what it brings is gone: delete it: %v", backend.ErrPermanent, err)
+			return fmt.Errorf("%w: %w: %v", backend.ErrPermanent, errIncomplete, err)
 		}
 		if err != nil {
 			return err
@@ -174,7 +178,7 @@ func (e *Engine) storeAgain(ctx context.Context, name string, d *draft) error {
 			return err
 		}
 	}
-	return e.writePlan(ctx, d.plan)
+	return e.writePlan(ctx, d.plan, begin(&rr.Run))
 }
 
 // enter changes a placement's record for a run that is admitted.

@@ -33,18 +33,24 @@ func (w *work) applyAll(ctx context.Context) error {
 // apply applies one object.
 func (w *work) apply(ctx context.Context, t *target) error {
 	for range rounds {
+		if t.held != nil {
+			return t.held
+		}
 		switch {
 		case t.live != nil && isTerminating(t.live):
 			w.waiting = fmt.Sprintf("%s is being deleted; it is applied again once it is gone", t.id)
 			return nil
 		case t.live != nil && w.asDesired(t):
-			return nil
+			// Without a mark nothing has changed its resourceVersion.
+			return t.unmarked
 		}
 		if err := w.refusal(t); err != nil {
 			return err
 		}
-		if err := w.recheck(ctx, t); err != nil {
-			return err
+		if t.live == nil {
+			if err := w.recheck(ctx); err != nil {
+				return err
+			}
 		}
 		live, err := w.m.apply(ctx, w.desired(t), backend.ApplyOptions{Manager: manager(w.a.Placement), Precondition: w.asLooked(t)})
 		if err == nil {
@@ -57,6 +63,7 @@ func (w *work) apply(ctx context.Context, t *target) error {
 		if err := w.lookAgain(ctx, t); err != nil {
 			return err
 		}
+		t.held = w.holding(t)
 	}
 	return w.busy(t)
 }
@@ -74,11 +81,12 @@ func (w *work) asLooked(t *target) backend.Precondition {
 	return backend.Precondition{UID: string(t.live.GetUID()), ResourceVersion: t.live.GetResourceVersion()}
 }
 
-// recheck looks at the ledger before an object is created, if it has not been
-// for a while: a leader that was paused would create what no precondition
-// refuses.
-func (w *work) recheck(ctx context.Context, t *target) error {
-	if t.live != nil || !w.pausedSince(w.confirmed) {
+// recheck looks at the ledger before an object is created or marked, if it has
+// not been for a while: a leader that was paused would write what no precondition
+// refuses. From then on it does so every time: the leader may have been followed
+// without knowing.
+func (w *work) recheck(ctx context.Context) error {
+	if w.wary = w.wary || w.pausedSince(w.confirmed); !w.wary {
 		return nil
 	}
 	return w.confirm(ctx)

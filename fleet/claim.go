@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -157,12 +158,19 @@ func (r *runner) heldUntil(rec *runRecord, rev backend.Revision) time.Time {
 	if rec.Lease.Holder == r.e.cfg.Name {
 		return time.Time{}
 	}
-	return seen.until(rec.Lease, r.e.cfg.Lease, r.e.cfg.Skew)
+	l := rec.Lease
+	if l.Until != 0 {
+		l.Until = stages.At(r.e.here(l.Until.Time()))
+	}
+	return seen.until(l, r.e.cfg.Lease, r.e.cfg.Skew)
 }
 
 // start takes the lease of a run and drives it.
 func (r *runner) start(ctx context.Context, rec *runRecord, rev backend.Revision) error {
 	plan, err := r.e.readPlan(ctx, rec.Run.Plan)
+	if isNotFound(err) {
+		return r.e.forgo(ctx, rec, fmt.Errorf("its plan: %w", err))
+	}
 	if err == nil {
 		err = checkRecord(plan, &rec.Run)
 	}
@@ -247,7 +255,7 @@ func (e *Engine) takeover(ctx context.Context, rec *runRecord, rev backend.Revis
 		return nil, err
 	}
 	p.Epoch++
-	rec.Lease = lease{Holder: e.cfg.Name, Epoch: p.Epoch, Until: stages.At(time.Now()).Add(e.cfg.Lease)}
+	rec.Lease = lease{Holder: e.cfg.Name, Epoch: p.Epoch, Until: stages.At(e.cfg.Clock()).Add(e.cfg.Lease)}
 	rec.Seq++
 	taken := stages.Event{
 		Time: e.now(), Type: stages.RunTaken, Placement: rec.Run.Placement, Run: rec.Run.Name,
@@ -266,7 +274,7 @@ func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision
 		return err
 	}
 	d := newDriver(r.e, rec, rev, plan)
-	d.coOwnership = p.Placement.AllowCoOwnership
+	d.coOwnership, d.secretKey = p.Placement.AllowCoOwnership, p.secretKey()
 	r.mu.Lock()
 	delete(r.sights, d.name)
 	r.drivers[d.name] = d

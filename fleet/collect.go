@@ -1,10 +1,10 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -20,14 +20,15 @@ func isNotFound(err error) bool { return errors.Is(err, backend.ErrNotFound) }
 func contentPrefix(placement string) string { return "content/" + placement + "/" }
 
 // trim drops the snapshots and the ended runs beyond their limits that nothing
-// needs, and tells whether there is something to collect.
+// needs, and tells whether there is something to collect: these, or events of
+// the placement that are too old.
 func (rec *placementRecord) trim() bool {
 	rec.retire()
 	drop := snapshot.Retain(rec.Snapshots, rec.Placement.HistoryLimit, rec.needed())
 	rec.Snapshots = slices.DeleteFunc(rec.Snapshots, func(s snapshot.Snapshot) bool {
 		return slices.Contains(drop, s.Index)
 	})
-	return len(drop) > 0 || len(rec.Retired) > 0
+	return len(drop) > 0 || len(rec.Retired) > 0 || rec.Journal.kept() > 2*rec.eventsKept()
 }
 
 // retire forgets the runs that ended first, beyond the limit.
@@ -44,15 +45,17 @@ func (rec *placementRecord) retire() {
 		}
 		ended = append(ended, rec.Runs[i].Nth)
 	}
-	keep := rec.Placement.RunHistory
-	if keep <= 0 {
-		keep = runHistoryKept
-	}
+	keep := rec.runsKept()
 	if len(ended) <= keep {
 		return
 	}
 	slices.Sort(ended)
 	rec.drop(func(r runEntry) bool { return r.Nth != 0 && r.Nth < ended[len(ended)-keep] })
+}
+
+// runsKept is how many runs that have ended are kept.
+func (rec *placementRecord) runsKept() int {
+	return cmp.Or(max(0, rec.Placement.RunHistory), runHistoryKept)
 }
 
 // drop forgets the runs that match. What is stored of them is deleted by the
@@ -107,13 +110,16 @@ func (e *Engine) digestsOf(ctx context.Context, placement, set string, into map[
 	return nil
 }
 
-// collect deletes what is stored of retired runs, and the contents of a
-// placement that no snapshot and no run refers to.
+// collect deletes what is stored of retired runs, and of the placement what
+// nothing refers to.
 //
-// It is safe beside captures and new runs: that something is to go is announced
-// in the placement's record, and only revisions that were seen before are
-// deleted. Whoever stored a content before the announcement and has not
-// committed a reference to it sees that Sweeps was raised, and stores it again.
+// It is safe beside captures, new runs and other commits of the placement: that
+// something is to go is announced in the placement's record, and only revisions
+// that were seen before are deleted. Whoever stored a content or a plan before
+// the announcement and has not committed a reference to it sees that Sweeps was
+// raised, and stores it again; if it did not live to do so, and has recorded a
+// run, that run is forgotten by whoever finds it. Pages for a commit of the record
+// as it was before the announcement cannot be committed any more.
 func (e *Engine) collect(ctx context.Context, name string) {
 	err := backend.ErrConflict
 	for try := 0; try < collectTries && errors.Is(err, backend.ErrConflict); try++ {
@@ -129,18 +135,17 @@ func (e *Engine) tryCollect(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	doomed, unclear := e.doomed(ctx, rec)
-	if len(doomed) == 0 && len(rec.Retired) == 0 {
+	g, unclear := e.garbage(ctx, rec)
+	if g.isEmpty(rec) {
 		return unclear
 	}
 	rec.Sweeps++
+	rec.Journal = g.journal
 	if _, err := e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev); err != nil {
 		return err
 	}
-	for _, r := range doomed {
-		if err := e.store.Delete(ctx, r.Key, r.Revision); err != nil && !isNotFound(err) && !errors.Is(err, backend.ErrConflict) {
-			return err
-		}
+	if err := e.remove(ctx, g); err != nil {
+		return err
 	}
 	for _, r := range rec.Retired {
 		if err := e.erase(ctx, r); err != nil {
@@ -162,32 +167,6 @@ func (e *Engine) settle(ctx context.Context, name string, erased []runEntry) err
 	return err
 }
 
-// doomed returns the keys, with their revisions, of the plans and the contents
-// that nothing refers to. Where it is not clear what is referred to, contents
-// stay, and the error says why.
-func (e *Engine) doomed(ctx context.Context, rec *placementRecord) (out []backend.Record, unclear error) {
-	for _, r := range rec.Retired {
-		if !slices.ContainsFunc(rec.Runs, func(other runEntry) bool { return other.Plan == r.Plan }) {
-			plans, err := e.revisions(ctx, planKey(r.Plan))
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, plans...)
-		}
-	}
-	prefix := contentPrefix(rec.Placement.Name)
-	contents, err := e.revisions(ctx, prefix)
-	if err != nil {
-		return out, err
-	}
-	used, err := e.referenced(ctx, rec)
-	if err != nil {
-		return out, err
-	}
-	contents = slices.DeleteFunc(contents, func(r backend.Record) bool { return used[strings.TrimPrefix(r.Key, prefix)] })
-	return append(out, contents...), nil
-}
-
 // revisions lists the keys under a prefix with their revisions.
 func (e *Engine) revisions(ctx context.Context, prefix string) (out []backend.Record, err error) {
 	for r, err := range e.store.List(ctx, prefix) {
@@ -200,8 +179,9 @@ func (e *Engine) revisions(ctx context.Context, prefix string) (out []backend.Re
 }
 
 // referenced are the digests of all contents that are needed: those of the
-// snapshots that are kept, and what the runs of these brought to clusters.
-func (e *Engine) referenced(ctx context.Context, rec *placementRecord) (map[string]bool, error) {
+// snapshots that are kept, and what runs of these bring to clusters by their
+// plans.
+func (e *Engine) referenced(ctx context.Context, rec *placementRecord, plans map[string]bool) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, s := range rec.Snapshots {
 		if s.Overrides != "" {
@@ -211,12 +191,12 @@ func (e *Engine) referenced(ctx context.Context, rec *placementRecord) (map[stri
 			return nil, err
 		}
 	}
-	for _, r := range rec.Runs {
-		if !rec.has(r.Index) {
+	for digest, kept := range plans {
+		if !kept {
 			continue
 		}
-		p, err := e.readPlan(ctx, r.Plan)
-		if isNotFound(err) {
+		p, err := e.readPlan(ctx, digest)
+		if isNotFound(err) || err == nil && !rec.has(p.Index) {
 			continue
 		}
 		if err != nil {

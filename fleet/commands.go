@@ -167,6 +167,9 @@ func (a *Answer) repeated(r *approval.Request) error {
 // of this engine's: whoever answers a request does so after it opened.
 func (a *Answer) decision(r *approval.Request, now time.Time) (approval.Decision, error) {
 	d := approval.Decision{Verdict: a.Verdict, By: a.By, At: now, Comment: a.Comment, Binding: a.Binding}
+	if claimsDrift(a.By) {
+		return d, &approval.RefusedError{Request: r.Name, By: a.By.Name, Reason: "group " + NoDriftGroup + " is the engine's own"}
+	}
 	if d.Binding == (approval.Binding{}) {
 		if r.Policy.RequireBinding {
 			return d, &approval.RefusedError{Request: r.Name, By: a.By.Name, Reason: "the policy requires the binding of the request that was shown"}

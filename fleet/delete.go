@@ -145,7 +145,9 @@ func (e *Engine) eraseUnadmitted(ctx context.Context, rec *placementRecord, r ru
 	return err
 }
 
-// erase deletes what is stored of a run besides its plan.
+// erase deletes what is stored of a run besides its plan. That it was begun is
+// left for the next collection, which finds what somebody who drove the run and
+// was held up has written meanwhile.
 func (e *Engine) erase(ctx context.Context, r runEntry) error {
 	rr, rev, err := e.runAt(ctx, r.Name)
 	if err == nil && rr.Run.UID == r.UID {
@@ -154,8 +156,8 @@ func (e *Engine) erase(ctx context.Context, r runEntry) error {
 	if err != nil && !isNotFound(err) && !errors.Is(err, backend.ErrPermanent) {
 		return err
 	}
-	e.discardAll(ctx, "flight/"+r.UID+"/")
-	e.discardAll(ctx, journalPrefix(r.UID))
-	e.discardAll(ctx, commandKey(r.UID, ""))
+	for _, prefix := range ownPrefixes(r.UID) {
+		e.discardAll(ctx, prefix)
+	}
 	return nil
 }

@@ -9,10 +9,35 @@
 // epoch of whoever makes it, so that an engine that was paused and wakes up
 // late is refused by the store and by the clusters.
 //
+// On a cluster the ledger of the placement refuses it. A leader that takes over
+// where another may still have a write on its way marks all objects before it
+// writes its epoch to the ledger: from then on nothing that existed is changed,
+// deleted or released by the older one. An object that is missing cannot be
+// marked. One that the older leader is about to create may come late, one of each
+// cluster; the newer leader takes it over where it wants it, and otherwise
+// removes it when it looks again.
+//
 // The loop is the same for every run: load, observe, [stages.Step], save by
 // compare-and-swap, then act. What happened is told as [stages.Event] values,
 // stored with the state they belong to; [Engine.Follow] reads them from a
 // cursor.
+//
+// # Drift
+//
+// What differs between a cluster and what was placed on it is drift. [Engine.Drift]
+// compares the clusters of a placement at any time and writes nothing;
+// [GroupDrift] puts together what is the same. A placement's [ApplyStrategy] says
+// what counts, what becomes of objects that drifted or were there before, and
+// whether its clusters are watched between runs: then [Engine.Drifted] tells what
+// was seen last without asking them, events tell what was found and put back, and
+// one engine of those that share the store does it. What is put back is put back
+// under the ledger of the run that brought it, only while no run has the placement
+// and only while the ledger still says so; a run that comes takes over as it does
+// from any engine. [NoDrift] is a gate that holds a stage back while one of its
+// clusters has drifted.
+//
+// What an object was right after it was applied is kept beside the ledger, so
+// that defaults and webhooks of the member are no drift.
 //
 // # Records
 //
@@ -24,11 +49,14 @@
 //	content/<placement>/<digest>                  objects, sets and overrides by their digest
 //	roster/<placement>/<generation>-<unique>-<n>  the clusters that may hold something
 //	plan/<digest>, plan/<digest>/<n>              plans
+//	begun/<placement>/<uid>                       a run that was begun: its name and its plan
 //	run/<name>                                    a run: its state, its lease
 //	flight/<uid>/<epoch>-<seq>-<try>-<n>          the clusters in flight of a run, where they are many, paged
 //	journal/<stream>/<first>-<unique>             events but for the last ones, paged; a stream is a
 //	                                              run's UID, or placement.<name>
 //	command/<uid>/<id>                            what operators ask of a run
+//	drift/<placement>/<cluster>                   what was last seen of a cluster that differs
+//	keep/<placement>                              who watches the clusters of a placement
 //
 // Only single records are written atomically. A change is one batch of writes
 // ([backend.WriteAll]): pages first, under keys that nothing refers to yet, then
@@ -36,7 +64,11 @@
 // what that makes superfluous. A crash in between leaves pages that nobody reads.
 //
 // Snapshots beyond a placement's HistoryLimit and runs beyond its RunHistory
-// are deleted when nothing needs them, with all that was stored for them. A
-// deletion is announced in the placement's record first, so that whoever stores
-// a content just then stores it again.
+// are deleted when nothing needs them, with all that was stored for them, and
+// so are the oldest of the placement's own events. Whatever is deleted of a
+// placement, the same collection finds what crashes left of it: contents and
+// plans that nothing refers to, runs that were begun and never recorded, pages
+// that no record names. A deletion is announced in the placement's record first:
+// a commit that was being prepared is refused then and prepared again, and
+// whoever stored a content or a plan just then stores it again.
 package fleet

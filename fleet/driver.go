@@ -38,6 +38,7 @@ type driver struct {
 	plan  *stages.Plan
 	// coOwnership is the placement's, as it was when the driver began.
 	coOwnership bool
+	secretKey   []byte
 	pages       flightPages
 
 	// in is what is new and not saved yet; taken are the records of its
@@ -142,6 +143,9 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	if rejected := (*stages.RejectedError)(nil); errors.As(err, &rejected) {
 		return errors.Join(backend.ErrNotFound, d.e.withdraw(ctx, d.rec, err))
 	}
+	if errors.Is(err, errIncomplete) {
+		return d.e.forgo(ctx, d.rec, err)
+	}
 	return err
 }
 
@@ -153,7 +157,7 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 	if err := d.queue(ctx); err != nil {
 		return d.later(err)
 	}
-	d.in.Now = time.Now()
+	d.in.Now = d.e.cfg.Clock()
 	ready := stages.Step(d.plan, d.rec.Run, d.in)
 	if err := d.save(ctx, &ready); err != nil {
 		return d.later(err)
@@ -163,7 +167,7 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 	if d.rec.Run.IsEnded() {
 		return time.Time{}, d.finish(ctx)
 	}
-	return ready.Wake, nil
+	return d.e.here(ready.Wake), nil
 }
 
 // later decides what an error means for the driver: that it has lost the run,
@@ -210,7 +214,7 @@ func (d *driver) compose(ready *stages.Ready) (next *runRecord, c *commit) {
 	*next = *d.rec
 	next.Run = ready.Run
 	next.Seq++
-	next.Lease.Until = stages.At(time.Now()).Add(d.e.cfg.Lease)
+	next.Lease.Until = stages.At(d.e.cfg.Clock()).Add(d.e.cfg.Lease)
 	next.Flights = d.pages.write(c, next.Lease.Epoch, next.Seq, ready.Run.Flights)
 	next.Try = d.pages.tries
 	next.Journal = d.rec.Journal.append(c, d.uid, ready.Events)

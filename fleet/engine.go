@@ -64,6 +64,11 @@ type Config struct {
 	// MaxUpdates is how many clusters are worked on at the same time, over all
 	// runs; default 1024.
 	MaxUpdates int
+	// Clock tells the time of day; default time.Now. Whatever is recorded has its
+	// time, so waits and leases are by it. It may jump: package stages says what
+	// becomes of waits then, and Skew what becomes of leases. It is called
+	// concurrently, and returns at once.
+	Clock func() time.Time
 	// Log may be nil.
 	Log *slog.Logger
 }
@@ -80,9 +85,12 @@ type Engine struct {
 	contents                                   *contents
 	conns                                      *conns
 	updater                                    Updater
-	lanes                                      *lanes
-	log                                        *slog.Logger
-	plans                                      planCache
+	// snapshots is the updater where it is not the host's own.
+	snapshots *snapshotUpdater
+	glances   glances
+	lanes     *lanes
+	log       *slog.Logger
+	plans     planCache
 }
 
 // New returns an engine. It does nothing until it is used; [Engine.Run] drives
@@ -101,7 +109,11 @@ func New(cfg Config) (*Engine, error) {
 		e.updater = guardedUpdater(cfg.Updater, e.updates)
 	} else {
 		e.conns = newConns(cfg.Dialer, cfg.CallTimeout)
-		e.updater = newSnapshotUpdater(e.conns, e.contents, cfg.Prober, updaterOptions{Timeout: cfg.CallTimeout, Poll: cfg.Poll})
+		e.snapshots = newSnapshotUpdater(e.conns, e.contents, cfg.Prober, updaterOptions{
+			Timeout: cfg.CallTimeout, Poll: cfg.Poll, Recheck: min(2*time.Second, cfg.Lease/2),
+			Now: e.now, Saw: e.saw,
+		})
+		e.updater = e.snapshots
 	}
 	return e, nil
 }
@@ -175,6 +187,9 @@ func (c *Config) defaults() {
 	orDefault(&c.CallTimeout, min(10*time.Second, c.Lease*2/3))
 	orDefault(&c.Poll, time.Second)
 	orDefault(&c.MaxUpdates, 1024)
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
 	if c.Prober == nil {
 		c.Prober = kstatusProber{}
 	}
@@ -312,9 +327,6 @@ func (e *Engine) stamped(placement string, events []stages.Event) []stages.Event
 }
 
 func placementStream(name string) string { return "placement." + name }
-
-// now is the engine's clock, in the precision that runs keep.
-func (e *Engine) now() time.Time { return stages.At(time.Now()).Time() }
 
 // PutPlacement declares a placement, or changes it. What is frozen already,
 // snapshots and plans, does not change. Every problem is reported at once, and

@@ -25,6 +25,8 @@ type Placement struct {
 	// RunHistory is how many runs that have ended are kept, 1 to 500; 0 means
 	// 50. Beyond it those that ended first are forgotten, with their events and
 	// plans, as if they were deleted; which clusters have what is remembered.
+	// Of the placement's own events the oldest are forgotten too: see
+	// Engine.Follow.
 	RunHistory int `json:"runHistory,omitempty"`
 	// Admission says what becomes of a run that is started while another one
 	// of the placement is active; empty means Queue.
@@ -32,6 +34,9 @@ type Placement struct {
 	// AllowCoOwnership lets the placement apply objects that another placement
 	// applies too.
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
+	// ApplyStrategy says how objects are applied, compared and kept. The zero
+	// value applies them in runs and leaves the clusters alone in between.
+	ApplyStrategy ApplyStrategy `json:"applyStrategy,omitzero"`
 }
 
 // RunSpec asks for a run.

@@ -43,6 +43,13 @@ type cursor struct {
 // all placements if that is "". The placement need not exist yet. It begins
 // after cursor, which comes from [Follower.Cursor] of a follower of the same
 // placement; "" begins with the oldest event that is kept.
+//
+// The events of a run are kept for as long as the run. Of those of a placement
+// itself, about its snapshots, its decisions and which runs it had, the last
+// ones are kept: at least four for each snapshot and each run that it may keep,
+// and at least 64. A follower that comes back to a placement of which events
+// were forgotten meanwhile is told so by a [MissedError], and goes on with the
+// oldest one that is kept.
 func (e *Engine) Follow(placement, after string) (*Follower, error) {
 	f := &Follower{e: e, at: cursor{placement, map[string]int64{}}, told: map[string]bool{}, stuck: map[string]int64{}}
 	if placement != "" {
@@ -93,7 +100,8 @@ func (f *Follower) Cursor() string {
 //
 // It waits while the store fails. A record that cannot be read, because it is
 // damaged or of a newer format, is told once as an error; events of others go
-// on, and so do its own when it can be read.
+// on, and so do its own when it can be read. Events go on after a [MissedError]
+// too.
 func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
 		for pause := f.e.cfg.Poll; ; pause = min(2*pause, 10*f.e.cfg.Poll) {
@@ -118,7 +126,7 @@ func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 }
 
 // Past yields the events after the cursor that are committed now. An error of
-// the store ends it.
+// the store ends it, one that Events would yield does not.
 func (f *Follower) Past(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
 		if more, err := f.catchUp(ctx, yield); more && err != nil {
@@ -166,6 +174,11 @@ func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) 
 	if len(unreadable) == 0 {
 		f.forget(streams)
 	}
+	for _, s := range streams {
+		if err := f.missed(s); err != nil && !yield(stages.Event{}, err) {
+			return false, nil
+		}
+	}
 	var batch []told
 	for _, s := range streams {
 		part, err := f.collect(ctx, s)
@@ -190,6 +203,29 @@ func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) 
 		}
 	}
 	return true, nil
+}
+
+// MissedError tells a follower that events of a placement were forgotten before
+// it had read them. It is told once, when the follower is past them.
+type MissedError struct {
+	Placement string
+	// Events is how many there were.
+	Events int64
+}
+
+func (e *MissedError) Error() string {
+	return fmt.Sprintf("%d events of placement %s were forgotten before they were read: follow it more often, or have more runs kept (Placement.RunHistory)", e.Events, e.Placement)
+}
+
+// missed moves on to the oldest event of a stream that is kept, and returns what
+// was left out after the cursor.
+func (f *Follower) missed(s eventStream) error {
+	read, known := f.at.Read[s.name]
+	if !known || read >= s.head.First {
+		return nil
+	}
+	f.at.Read[s.name] = s.head.First
+	return &MissedError{Placement: strings.TrimPrefix(s.name, placementStream("")), Events: s.head.First - read}
 }
 
 // tell yields an error once.

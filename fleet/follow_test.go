@@ -174,7 +174,7 @@ func TestFollowerDoesNotSpin(t *testing.T) {
 // its end is read.
 func TestLongJournals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e := declared(t, nil)
+		w, e := declared(t, func(p *fleet.Placement) { p.RunHistory = 200 })
 		for i := range 500 {
 			w.capture(e, fmt.Sprint("v", i))
 		}

@@ -2,12 +2,14 @@ package fleet
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -21,8 +23,10 @@ const (
 // journalHead is how much of a journal is committed, and its last events. It is
 // part of the record that commits it.
 type journalHead struct {
-	// Events counts the committed events.
+	// Events counts the committed events, First those of them that are forgotten:
+	// the first one that is kept has that number, and begins a page.
 	Events int64 `json:"events,omitempty"`
+	First  int64 `json:"first,omitempty"`
 	// Tail names the last page.
 	Tail string `json:"tail,omitempty"`
 	// Last are the events behind those in pages.
@@ -67,7 +71,12 @@ func (h journalHead) open() *journalPage {
 }
 
 // isAt tells whether two heads of a journal commit the same.
-func (h journalHead) isAt(o journalHead) bool { return h.Events == o.Events && h.Tail == o.Tail }
+func (h journalHead) isAt(o journalHead) bool {
+	return h.Events == o.Events && h.First == o.First && h.Tail == o.Tail
+}
+
+// kept is how many events are not forgotten.
+func (h journalHead) kept() int64 { return h.Events - h.First }
 
 func (p *journalPage) size() (n int) {
 	for _, e := range p.Events {
@@ -119,25 +128,92 @@ func readJournalPage(ctx context.Context, s backend.Store, stream, name string) 
 }
 
 // readJournal returns the pages of a journal that hold event n and those after
-// it, in order.
+// it, in order, as far as they are kept.
 func readJournal(ctx context.Context, s backend.Store, stream string, head journalHead, n int64) ([]*journalPage, error) {
 	pages := []*journalPage{head.open()}
 	next, name := pages[0].First, head.Tail // pages are contiguous, so that a chain of them has an end
-	for name != "" && next > n {
+	for name != "" && next > max(n, head.First) {
 		page, err := readJournalPage(ctx, s, stream, name)
+		if err == nil {
+			err = page.precedes(journalPrefix(stream)+name, next)
+		}
 		if err != nil {
 			return nil, err
-		}
-		if most := next - int64(len(page.Events)); page.First < 0 || page.First != most || len(page.Events) == 0 {
-			return nil, damaged(journalPrefix(stream)+name, fmt.Errorf("its %d events begin with number %d, and the page after it with %d", len(page.Events), page.First, next))
 		}
 		next = page.First
 		pages = append(pages, page)
 		name = page.Prev
 	}
-	if next < 0 || name == "" && next != 0 {
-		return nil, damaged(journalPrefix(stream), fmt.Errorf("its first event has number %d, of %d that are committed", next, head.Events))
+	if err := head.reaches(journalPrefix(stream), next, name); err != nil {
+		return nil, err
 	}
 	slices.Reverse(pages)
 	return pages, nil
+}
+
+// reaches returns why the pages from event next on, before which page name
+// stands, are not all that is committed and not forgotten.
+func (h journalHead) reaches(key string, next int64, name string) error {
+	if next >= max(0, h.First) && (name != "" || next == 0) {
+		return nil
+	}
+	return damaged(key, fmt.Errorf("its first event has number %d, of %d that are committed and %d that are forgotten", next, h.Events, h.First))
+}
+
+// precedes returns why a page, under its key, cannot stand before the one that
+// begins with event next.
+func (p *journalPage) precedes(key string, next int64) error {
+	if p.First >= 0 && p.First == next-int64(len(p.Events)) && len(p.Events) > 0 {
+		return nil
+	}
+	return damaged(key, fmt.Errorf("its %d events begin with number %d, and the page after it with %d", len(p.Events), p.First, next))
+}
+
+// eventsKept is how many events of a placement itself are kept at least.
+func (rec *placementRecord) eventsKept() int64 {
+	const each, least = 4, 64
+	return int64(max(least, each*(cmp.Or(rec.Placement.HistoryLimit, snapshot.DefaultLimit)+rec.runsKept())))
+}
+
+// trimmed returns the head of a placement's journal without the events that are
+// too old, and the pages that this head does not commit. A journal is trimmed to
+// as much as is kept at least when it has come to twice that.
+func (e *Engine) trimmed(ctx context.Context, rec *placementRecord) (head journalHead, old []backend.Record, err error) {
+	head = rec.Journal
+	prefix := journalPrefix(placementStream(rec.Placement.Name))
+	pages := map[string]backend.Record{}
+	for r, err := range e.store.List(ctx, prefix) {
+		if err != nil {
+			return rec.Journal, nil, err
+		}
+		pages[r.Key] = r
+	}
+	first := head.First
+	if keep := rec.eventsKept(); head.kept() > 2*keep {
+		first = head.Events - keep
+	}
+	next, name := head.open().First, head.Tail
+	for name != "" && next > first {
+		r, there := pages[prefix+name]
+		if !there {
+			return rec.Journal, nil, fmt.Errorf("record %s is gone: %w", prefix+name, backend.ErrConflict)
+		}
+		var page journalPage
+		if err = decodeRecord(r, &page); err == nil {
+			err = page.precedes(r.Key, next)
+		}
+		if err != nil {
+			return rec.Journal, nil, err
+		}
+		delete(pages, r.Key)
+		next, name = page.First, page.Prev
+	}
+	if err := head.reaches(prefix, next, name); err != nil {
+		return rec.Journal, nil, err
+	}
+	head.First = next
+	for _, r := range pages {
+		old = append(old, backend.Record{Key: r.Key, Revision: r.Revision})
+	}
+	return head, old, nil
 }

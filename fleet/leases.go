@@ -37,7 +37,7 @@ type Lease struct {
 // error that it returns is the store's.
 func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 	var out []Lease
-	now := time.Now()
+	now := e.now()
 	for rec, err := range e.store.List(ctx, runKey("")) {
 		if err != nil {
 			return nil, err

@@ -19,8 +19,10 @@ const (
 	ledgerNamespace = "slipway-system"
 	// ledgerKey is the key of a ledger in the data of its ConfigMap.
 	ledgerKey = "ledger"
-	// ledgerFormat is the version that is written, and the newest that is read.
-	ledgerFormat = 1
+	// ledgerFormat is the version that is written, keepingFormat that of an intent
+	// to put something back, and the newest that is read.
+	ledgerFormat  = 1
+	keepingFormat = 2
 	// ledgerMost bounds the JSON of a ledger: what a ConfigMap can hold.
 	ledgerMost = 1<<20 - 8<<10
 	// doubtfulMost bounds how many objects are kept in doubt; the newest stay.
@@ -58,8 +60,7 @@ type ledger struct {
 	// applied, in Applying only, empty for a removal.
 	Revision string `json:"revision,omitempty"`
 	Target   string `json:"target,omitempty"`
-	// Touch is the epoch that the objects carry since the last takeover; 0 if
-	// there was none. It only rises.
+	// Touch is the number of the last takeover: see mark. It only rises.
 	Touch int64 `json:"touch,omitempty"`
 	// Objects are those that may be there because of the placement, in the
 	// order of application.
@@ -72,6 +73,9 @@ type ledger struct {
 	// wanted it. Whoever takes over an open intent therefore keeps in doubt
 	// what it finds missing, and every later look looks for it, too.
 	Doubtful []ledgerObject `json:"doubtful,omitempty"`
+	// Keeping tells of an open intent that it puts back what was proven before;
+	// then the format is 2. No run is needed to close it.
+	Keeping bool `json:"keeping,omitempty"`
 }
 
 // ledgerObject is an object in a ledger.
@@ -90,7 +94,12 @@ type ledgerObject struct {
 
 // encode returns the ledger as it is stored.
 func (l *ledger) encode() (string, error) {
-	b, err := json.Marshal(l)
+	written := *l
+	written.Format = ledgerFormat
+	if l.Keeping {
+		written.Format = keepingFormat
+	}
+	b, err := json.Marshal(&written)
 	if err != nil {
 		return "", permanent(err)
 	}
@@ -128,8 +137,8 @@ func decodeLedger(placement, text string) (*ledger, error) {
 	if err := json.Unmarshal([]byte(text), &head); err != nil {
 		return nil, errors.New("it is not the JSON of a ledger")
 	}
-	if head.Format > ledgerFormat {
-		return nil, &stages.FormatError{Record: "ledger of placement " + placement, Have: head.Format, Want: ledgerFormat}
+	if head.Format > keepingFormat {
+		return nil, &stages.FormatError{Record: "ledger of placement " + placement, Have: head.Format, Want: keepingFormat}
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
@@ -150,8 +159,10 @@ func decodeLedger(placement, text string) (*ledger, error) {
 // check says what no ledger of this package has. It quotes nothing.
 func (l *ledger) check(placement string) error {
 	switch {
-	case l.Format != ledgerFormat:
+	case l.Format < 1:
 		return errors.New("format is missing")
+	case l.Keeping != (l.Format == keepingFormat) || l.Keeping && l.Phase != ledgerApplying:
+		return errors.New("keeping goes with format 2 and phase Applying only")
 	case l.Placement != placement:
 		return errors.New("placement is another one")
 	case l.Epoch < 1:
@@ -192,6 +203,11 @@ func checkLedgerObjects(field string, objects []ledgerObject) error {
 
 // open tells that the ledger has an intent that was not closed.
 func (l *ledger) open() bool { return l.Phase == ledgerApplying }
+
+// keeps tells that the ledger proves a revision, or is being brought back to it.
+func (l *ledger) keeps(revision string) bool {
+	return l.Phase == ledgerApplied && l.Revision == revision || l.Keeping && l.Target == revision
+}
 
 // clone returns a copy whose lists may be replaced.
 func (l *ledger) clone() *ledger {

@@ -21,7 +21,12 @@ type ledgerAt struct {
 	// uid and version are empty where there is no ledger yet; ledger is then
 	// one of epoch 0 that has nothing.
 	uid, version string
+	// baseline is the text that stands beside the ledger: see baselineKey.
+	baseline string
 }
+
+// baselines are what the objects were right after they were applied.
+func (l *ledgerAt) baselines() baselines { return decodeBaselines(l.baseline) }
 
 func (l *ledgerAt) exists() bool { return l.uid != "" }
 
@@ -51,7 +56,8 @@ func readLedger(ctx context.Context, m *memberConn, placement string) (*ledgerAt
 	if err != nil {
 		return nil, ledgerDamaged(m, placement, err)
 	}
-	return &ledgerAt{l, string(obj.GetUID()), obj.GetResourceVersion()}, nil
+	baseline, _ := data[baselineKey].(string)
+	return &ledgerAt{l, string(obj.GetUID()), obj.GetResourceVersion(), baseline}, nil
 }
 
 func ledgerDamaged(m *memberConn, placement string, err error) error {
@@ -66,7 +72,7 @@ func (l *ledgerAt) write(ctx context.Context, m *memberConn, next *ledger) error
 	if err != nil {
 		return err
 	}
-	obj := ledgerObjectOf(next.Placement, text)
+	obj := ledgerObjectOf(next.Placement, text, l.baseline)
 	o := backend.ApplyOptions{
 		Manager:      manager(next.Placement),
 		Precondition: backend.Precondition{Absent: !l.exists(), UID: l.uid, ResourceVersion: l.version},
@@ -90,9 +96,13 @@ func (l *ledgerAt) write(ctx context.Context, m *memberConn, next *ledger) error
 	return nil
 }
 
-func ledgerObjectOf(placement, text string) *unstructured.Unstructured {
+func ledgerObjectOf(placement, text, baseline string) *unstructured.Unstructured {
 	obj := onlyName(ledgerID(placement))
-	obj.Object["data"] = map[string]any{ledgerKey: text}
+	data := map[string]any{ledgerKey: text}
+	if baseline != "" {
+		data[baselineKey] = baseline
+	}
+	obj.Object["data"] = data
 	return obj
 }
 

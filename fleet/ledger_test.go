@@ -61,9 +61,9 @@ func TestLedgerGolden(t *testing.T) {
 }
 
 func TestNewerLedgerIsRefused(t *testing.T) {
-	_, err := decodeLedger("web", `{"format":2,"phases":["x"]}`)
+	_, err := decodeLedger("web", `{"format":3,"phases":["x"]}`)
 	var fe *stages.FormatError
-	if !errors.As(err, &fe) || fe.Have != 2 || fe.Want != 1 {
+	if !errors.As(err, &fe) || fe.Have != 3 || fe.Want != 2 {
 		t.Error(err)
 	}
 }
@@ -91,11 +91,13 @@ func TestDamagedLedgerIsTold(t *testing.T) {
 		"no name":           strings.Replace(good, `"name":"late"`, `"name":""`, 1),
 		"twice":             strings.Replace(good, `"late"`, `"held"`, 1),
 		"ours":              strings.Replace(good, `"namespace":"app","name":"late"`, `"namespace":"slipway-system","name":"late"`, 1),
+		"format 2":          strings.Replace(good, `"format":1`, `"format":2`, 1),
+		"keeping":           strings.Replace(good, `"format":1`, `"format":1,"keeping":true`, 1),
 		"huge":              good + strings.Repeat(" ", 1<<20),
 	} {
 		k := newKit(t)
 		k.exists(namespaceObject(ledgerNamespace))
-		k.exists(ledgerObjectOf(kitPlacement, text))
+		k.exists(ledgerObjectOf(kitPlacement, text, ""))
 		k.member.Record(true)
 		for what, do := range map[string]func() (Report, error){
 			"update":  func() (Report, error) { return k.leader(nil).Update(t.Context(), k.want("A", 9, "r1")) },

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,9 +16,9 @@ const (
 	// digestMark begins the annotation that holds the object's digest; the
 	// placement follows.
 	digestMark = "digest.slipway.dev/"
-	// epochMark begins the annotation that changes when a new leader takes
-	// over; the placement follows. Two placements on one object must not take
-	// it from each other, so each has its own.
+	// epochMark begins the annotation that holds a mark; the placement follows.
+	// Two placements on one object must not take it from each other, so each
+	// has its own.
 	epochMark = "epoch.slipway.dev/"
 	// appliedLabel is on everything that any placement applies.
 	appliedLabel = "slipway.dev/applied"
@@ -79,18 +78,6 @@ func marked(obj *unstructured.Unstructured, placement, digest string) *unstructu
 	labels := cloneStrings(meta["labels"])
 	labels[appliedLabel] = "true"
 	meta["labels"] = labels
-	return out
-}
-
-// touched returns obj with the epoch of a takeover; 0 is none.
-func touched(obj *unstructured.Unstructured, placement string, touch int64) *unstructured.Unstructured {
-	if touch == 0 {
-		return obj
-	}
-	out, meta := editMetadata(obj)
-	annotations := cloneStrings(meta["annotations"])
-	annotations[epochMark+placement] = strconv.FormatInt(touch, 10)
-	meta["annotations"] = annotations
 	return out
 }
 
@@ -165,14 +152,6 @@ func marksOf(obj *unstructured.Unstructured, placement string) []string {
 		marks = append(marks, appliedLabel)
 	}
 	return marks
-}
-
-// isMarked tells whether releasing obj would take something from it.
-func isMarked(obj *unstructured.Unstructured, placement string) bool {
-	a := annotationsOf(obj)
-	_, digest := a[digestMark+placement]
-	_, epoch := a[epochMark+placement]
-	return digest || epoch
 }
 
 func isTerminating(obj *unstructured.Unstructured) bool {

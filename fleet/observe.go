@@ -7,6 +7,9 @@ import (
 
 // Observe reads the ledger and the objects, and writes nothing. See [Updater].
 func (u *snapshotUpdater) Observe(ctx context.Context, a Assignment) (Report, error) {
+	if a.Strategy.reportsOnly() {
+		return u.reportDiff(ctx, a)
+	}
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
 		return Report{}, err

@@ -35,11 +35,12 @@ func (c *planCache) put(p *stages.Plan) {
 	c.plans[p.Digest] = p
 }
 
-// writePlan stores a plan under its digest: the pages, then the header. What is
-// there is written again, so that a deletion that has seen it spares it.
-func (e *Engine) writePlan(ctx context.Context, p *stages.Plan) error {
+// writePlan stores a plan under its digest: what is to be there before it, then
+// the pages, then the header. What is there is written again, so that a deletion
+// that has seen it spares it.
+func (e *Engine) writePlan(ctx context.Context, p *stages.Plan, before ...backend.Write) error {
 	header, pages := p.Encode()
-	writes := make([]backend.Write, 0, len(pages)+1)
+	writes := append(make([]backend.Write, 0, len(before)+len(pages)+1), before...)
 	for i, page := range pages {
 		writes = append(writes, backend.Write{Key: pageKey(planKey(p.Digest), i), Value: page})
 	}

@@ -55,7 +55,7 @@ func (w *work) prune(ctx context.Context, t *target) error {
 // it adopted, and what another placement applies too.
 func (w *work) giveUp(ctx context.Context, t *target) error {
 	if t.adopted || len(otherPlacements(t.live, w.a.Placement)) > 0 {
-		return w.releaseObject(ctx, t)
+		return w.release(ctx, t)
 	}
 	// The resourceVersion is demanded too: the uid stays when a newer leader
 	// wants the object again.
@@ -78,43 +78,13 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 	return nil
 }
 
-// releaseObject leaves an object as it is and takes away what is ours. Taking
-// marks away changes its resourceVersion; in a takeover an object without marks
-// is touched, so that an apply which the older leader has sent no longer finds
-// what it looked at.
-func (w *work) releaseObject(ctx context.Context, t *target) error {
-	if w.takeover && !isMarked(t.live, w.a.Placement) {
-		if err := w.touchUnmarked(ctx, t); err != nil || t.live == nil {
-			return err
-		}
-	}
-	if err := w.release(ctx, t); err != nil {
-		return err
-	}
-	t.live = nil
-	return nil
-}
-
+// release leaves an object as it is and takes away what is ours.
 func (w *work) release(ctx context.Context, t *target) error {
-	return w.m.delete(ctx, t.id, backend.DeleteOptions{
+	err := w.m.delete(ctx, t.id, backend.DeleteOptions{
 		Manager: manager(w.a.Placement), Release: true, Marks: marksOf(t.live, w.a.Placement), Precondition: w.asLooked(t),
 	})
-}
-
-// touchUnmarked changes the resourceVersion of an object by a mark that the
-// release which follows takes away. Whatever the placement still owns of the
-// object is given up before: applying the mark alone would remove it.
-func (w *work) touchUnmarked(ctx context.Context, t *target) error {
-	if err := w.release(ctx, t); err != nil {
-		return err
-	}
-	if err := w.lookAgain(ctx, t); err != nil || t.live == nil || isMarked(t.live, w.a.Placement) {
-		return err
-	}
-	obj := touched(onlyName(t.id), w.a.Placement, w.touch)
-	live, err := w.m.apply(ctx, obj, backend.ApplyOptions{Manager: manager(w.a.Placement), Precondition: w.asLooked(t)})
 	if err == nil {
-		t.live = live
+		t.live = nil
 	}
 	return err
 }

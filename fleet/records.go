@@ -84,6 +84,8 @@ type runRecord struct {
 	Whole bool `json:"whole,omitempty"`
 	// Decision is the one that picked the clusters.
 	Decision *decisionRecord `json:"decision,omitempty"`
+	// Apply is the placement's strategy when the run was created.
+	Apply ApplyStrategy `json:"apply,omitzero"`
 	// Sweeps is the placement's when the contents of the run were stored.
 	Sweeps int64 `json:"sweeps,omitempty"`
 	Lease  lease `json:"lease,omitzero"`

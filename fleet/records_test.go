@@ -18,6 +18,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -34,7 +35,10 @@ func goldenRecords() map[string]any {
 		"journal": &journalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
 			encodeRecord(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
 		}},
-		"roster": &rosterPage{Format: 1, Groups: []rosterGroup{{holding{4, 5}, []string{"member1", "member2"}}}},
+		"begun":    &begunRecord{Format: 1, Run: "run-1", Plan: "plan", Lost: true},
+		"keep":     &keepRecord{Format: 1, Holder: "engine-a", Until: 1700000000000},
+		"sighting": &sightingRecord{Format: 1, ClusterDrift: goldenDrift()},
+		"roster":   &rosterPage{Format: 1, Groups: []rosterGroup{{holding{4, 5}, []string{"member1", "member2"}}}},
 	}
 	by := approval.Identity{Name: "ann", Groups: []string{"sre"}}
 	for verb, c := range map[stages.Verb]stages.Command{
@@ -72,6 +76,7 @@ func goldenPlacement() *placementRecord {
 				}},
 			}},
 			HistoryLimit: 3, RunHistory: 5, Admission: stages.SupersedeActive, AllowCoOwnership: true,
+			ApplyStrategy: goldenApply(),
 		},
 		Snapshots: []snapshot.Snapshot{{Placement: "web", Index: 5, Set: set, Overrides: snapshot.Digest(nil), Digest: set, Objects: 2, TakenAt: goldenTime}},
 		Decision:  &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3},
@@ -84,18 +89,47 @@ func goldenPlacement() *placementRecord {
 		Runs:    []runEntry{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Restart: 2, Nth: 1}},
 		Ended:   1,
 		Retired: []runEntry{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Restart: 2, Nth: 7}},
-		Journal: journalHead{Events: 17, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
+		Journal: journalHead{Events: 17, First: 5, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		Sweeps:  3,
+	}
+}
+
+func goldenApply() ApplyStrategy {
+	return ApplyStrategy{
+		Type: ServerSideApply, ComparisonOption: drift.Full, WhenToApply: IfNotDrifted, WhenToTakeOver: IfNoDiff,
+		Ignore: []drift.IgnoreRule{{
+			Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web",
+			Pointers: []string{"/spec/replicas"}, Managers: []string{"autoscaler"}, Classes: []drift.Class{drift.Changed},
+		}},
+		Secrets: []string{"/data/token"},
+	}
+}
+
+func goldenDrift() ClusterDrift {
+	return ClusterDrift{
+		Placement: "web", Cluster: "member1", State: Compared, Revision: "rev", Observed: goldenTime, Total: 1, Problems: []string{"too deep"},
+		Objects: []ObjectDrift{{
+			Reason: FoundDrifts, Observed: goldenTime, FirstObserved: goldenTime.Add(-time.Hour),
+			Report: drift.Report{
+				Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "ns", Name: "web", State: drift.Present, Generation: 7,
+				Total: 1, Truncated: true, Warnings: []string{"duplicate key"}, Fingerprint: "f",
+				Differences: []drift.Difference{{
+					Path: "/spec/replicas", HubPath: "/spec/replicas", KeyPath: ".spec.replicas", Class: drift.Changed,
+					Hub: json.RawMessage("2"), Member: json.RawMessage("7"), Note: "n",
+					Owner: &drift.Owner{Manager: "kubectl-edit", Operation: "Update", Subresource: "scale", Time: "2026-11-20T12:00:00Z"},
+				}},
+			},
+		}},
 	}
 }
 
 func goldenRun() *runRecord {
 	decision := approval.Decision{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding}
 	return &runRecord{
-		Format: 1, Whole: true, Sweeps: 3, Seq: 42, Try: 40, Flights: flightHead{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
+		Format: 1, Whole: true, Apply: goldenApply(), Sweeps: 3, Seq: 42, Try: 40, Flights: flightHead{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
 		Decision: &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3},
 		Lease:    lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
-		Journal:  journalHead{Events: 3, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
+		Journal:  journalHead{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		Run: stages.Run{
 			Name: "run-1", UID: "uid-1", Placement: "web", Plan: "plan", Starter: approval.Identity{Name: "ann", Groups: []string{"sre"}},
 			State: stages.Stopping, Reason: "stopped by bob", Hold: true, Ending: stages.Stopped, Attempt: 2,
@@ -271,6 +305,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	kinds := []func() any{
 		func() any { return new(placementRecord) }, func() any { return new(runRecord) }, func() any { return new(flightPage) },
 		func() any { return new(journalPage) }, func() any { return new(rosterPage) }, func() any { return new(commandRecord) },
+		func() any { return new(begunRecord) },
 	}
 	for _, rec := range goldenRecords() {
 		f.Add(encodeRecord(rec)[sealLen:])

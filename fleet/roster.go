@@ -39,7 +39,12 @@ type rosterGroup struct {
 func rosterPrefix(name string) string { return "roster/" + name + "/" }
 
 func (h rosterHead) key(name string, page int) string {
-	return fmt.Sprintf("%s%d-%s-%d", rosterPrefix(name), h.Generation, h.ID, page)
+	return h.prefix(name) + strconv.Itoa(page)
+}
+
+// prefix is that of the keys of a generation.
+func (h rosterHead) prefix(name string) string {
+	return fmt.Sprintf("%s%d-%s-", rosterPrefix(name), h.Generation, h.ID)
 }
 
 func (e *Engine) readRoster(ctx context.Context, rec *placementRecord) (roster, error) {

@@ -33,6 +33,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	r.claim(ctx)
 	wg.Wait()
 	r.driving.Wait()
+	r.keeper.all.Wait()
 	if e.conns != nil {
 		e.conns.Close()
 	}
@@ -55,13 +56,14 @@ type runner struct {
 	// sights are the runs that other engines have.
 	sights map[string]sight
 	fleet  map[string]placement.Cluster
+	keeper *keeper
 }
 
 func newRunner(e *Engine) *runner {
 	return &runner{
 		e: e, kick: make(chan struct{}, 1), drivers: map[string]*driver{},
 		due: map[string]time.Time{}, failed: map[string]int{}, rests: map[string]rest{},
-		sights: map[string]sight{},
+		sights: map[string]sight{}, keeper: newKeeper(e),
 	}
 }
 
@@ -150,9 +152,12 @@ func (r *runner) lookForUID(ctx context.Context, uid string) error {
 	return nil
 }
 
-func (r *runner) placementChanged(_ context.Context, c backend.Change) {
+func (r *runner) placementChanged(ctx context.Context, c backend.Change) {
 	name := strings.TrimPrefix(c.Key, "placement/")
 	r.nudgeIf(func(d *driver) bool { return d.placement == name })
+	if r.e.conns != nil {
+		r.keeper.changed(ctx, name)
+	}
 }
 
 // followFleet hands every change of the inventory to the drivers.
@@ -179,6 +184,7 @@ func (r *runner) followFleet(ctx context.Context) {
 }
 
 func (r *runner) fleetChanged(fleet map[string]placement.Cluster) {
+	r.keeper.fleetChanged()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fleet = fleet

@@ -62,7 +62,7 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 		return Status{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
 	}
 	run := stages.NewRun(d.plan, spec.Name, newUID(), spec.Starter, spec.Hold, e.now())
-	rr := &runRecord{Format: recordFormat, Run: run, Whole: d.whole, Decision: d.decided(), Sweeps: d.sweeps}
+	rr := &runRecord{Format: recordFormat, Run: run, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, Sweeps: d.sweeps}
 	if err := e.clearLine(ctx, rec); err != nil {
 		return Status{}, err
 	}
@@ -72,7 +72,7 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 	if err := e.captured(ctx, spec, d); err != nil {
 		return Status{}, err
 	}
-	if err := e.storeDraft(ctx, spec.Placement, d); err != nil {
+	if err := e.storeDraft(ctx, rr, d); err != nil {
 		return Status{}, err
 	}
 	if err := e.putRun(ctx, rr); err != nil {
@@ -115,13 +115,13 @@ func (e *Engine) putRun(ctx context.Context, rr *runRecord) error {
 }
 
 // storeDraft writes the plan and the contents that clusters get.
-func (e *Engine) storeDraft(ctx context.Context, name string, d *draft) error {
+func (e *Engine) storeDraft(ctx context.Context, rr *runRecord, d *draft) error {
 	for _, digest := range slices.Sorted(maps.Keys(d.variants)) {
-		if err := e.contents.save(ctx, name, d.variants[digest], func(string) bool { return false }); err != nil {
+		if err := e.contents.save(ctx, rr.Run.Placement, d.variants[digest], func(string) bool { return false }); err != nil {
 			return err
 		}
 	}
-	return e.writePlan(ctx, d.plan)
+	return e.writePlan(ctx, d.plan, begin(&rr.Run))
 }
 
 func (e *Engine) nameFree(ctx context.Context, name string) error {

@@ -153,7 +153,7 @@ func TestTakeoverReleaseKeepsValues(t *testing.T) {
 	if x.GetResourceVersion() == before {
 		t.Error("the old leader's apply would still find what it looked at")
 	}
-	if isMarked(x, kitPlacement) {
+	if carries(x, kitPlacement) || annotation(x, epochMark+kitPlacement) != "" {
 		t.Errorf("marks: %v", x.GetAnnotations())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -26,8 +27,12 @@ type target struct {
 
 	// live is the object as the member has it; nil if it does not exist.
 	live *unstructured.Unstructured
-	// adopted is what is decided from entry and live.
+	// adopted is what is decided from entry and live; held is why the strategy
+	// forbids to apply it.
 	adopted bool
+	held    error
+	// unmarked is why the member does not have the mark of a takeover.
+	unmarked error
 }
 
 // targetsOf returns the objects of a revision, which may be nil, and of a
@@ -53,7 +58,7 @@ func targetsOf(rev *revision, l *ledger) []*target {
 		t.entry, t.listed = o, true
 	}
 	for _, o := range l.Doubtful {
-		if t := add(o.ID); t.want == nil && !t.listed {
+		if t := add(o.ID); !t.listed {
 			t.entry, t.doubted = o, true
 		}
 	}
@@ -71,7 +76,21 @@ func (w *work) look(ctx context.Context, t *target) error {
 	// the object is there after all, creating it is refused.
 	t.live = live
 	t.adopted = w.adopts(t)
-	return nil
+	return w.heed(t)
+}
+
+// lookAll looks at all objects, also where a member refuses to show one.
+func (w *work) lookAll(ctx context.Context, targets []*target) error {
+	var refused []error
+	for _, t := range targets {
+		err := w.look(ctx, t)
+		if errors.Is(err, backend.ErrPermanent) {
+			refused = append(refused, err)
+		} else if err != nil {
+			return err
+		}
+	}
+	return joinProblems(refused)
 }
 
 // adopts tells whether an object existed before the placement came to it, or
@@ -95,11 +114,6 @@ func (w *work) adopts(t *target) bool {
 	return t.entry.UID == "" || t.entry.UID != string(t.live.GetUID())
 }
 
-// desired returns the object to apply.
-func (w *work) desired(t *target) *unstructured.Unstructured {
-	return touched(t.want.obj, w.a.Placement, w.touch)
-}
-
 // settled tells whether nothing has to be done about an object.
 func (w *work) settled(t *target) bool {
 	switch {
@@ -116,6 +130,12 @@ func (w *work) settled(t *target) bool {
 func (w *work) asDesired(t *target) bool {
 	return !isTerminating(t.live) && annotation(t.live, digestMark+w.a.Placement) == t.want.Digest &&
 		covers(t.live.Object, w.desired(t).Object)
+}
+
+// desired returns the object to apply: what the strategy ignores is left to
+// whoever wrote it.
+func (w *work) desired(t *target) *unstructured.Unstructured {
+	return drift.Strip(t.want.obj, t.live, w.a.Strategy.Ignore, manager(w.a.Placement))
 }
 
 // refuse names every object that another placement applies.
@@ -150,7 +170,7 @@ func (w *work) intended() []ledgerObject {
 	var out []ledgerObject
 	for _, t := range w.targets {
 		switch {
-		case t.want != nil:
+		case t.want != nil && (t.held == nil || owned(t, w.a.Placement)):
 			out = append(out, ledgerObject{ID: t.id, Digest: t.want.Digest, Adopted: t.adopted, UID: uidOf(t.live)})
 		case t.listed:
 			out = append(out, t.entry)

@@ -29,6 +29,13 @@ type Assignment struct {
 	Revision string
 	// AllowCoOwnership allows objects that another placement applies too.
 	AllowCoOwnership bool
+	// Strategy is the run's. An Updater of the host's may read it.
+	Strategy ApplyStrategy
+	// secretKey is for what must not be shown, see drift.Options.
+	secretKey []byte
+	// keeps tells that nothing new is brought: what the ledger proves is put back,
+	// and only while it proves it.
+	keeps bool
 }
 
 // Report is what a cluster proves.
@@ -86,9 +93,13 @@ type updaterOptions struct {
 	// Poll is how often a connection that cannot watch is looked at; 1 s.
 	Poll time.Duration
 	// Recheck is after which time a leader looks whether it was fenced before
-	// it creates something; 2 s. A create is the one write that no
-	// precondition fences: see ledger.Doubtful.
+	// it creates or marks something; 2 s. It is to be less than a lease, so that
+	// a leader that lost one while it was paused looks: see mark.
 	Recheck time.Duration
+	// Now is the engine's clock; time.Now.
+	Now func() time.Time
+	// Saw is told what differs, where a strategy asks for it; nil for nobody.
+	Saw func(context.Context, ClusterDrift) error
 }
 
 // snapshotUpdater applies snapshots.
@@ -98,12 +109,21 @@ type snapshotUpdater struct {
 	probes   probes
 	poll     time.Duration
 	recheck  time.Duration
+	compiler compiler
+	now      func() time.Time
+	saw      func(context.Context, ClusterDrift) error
 }
 
 func newSnapshotUpdater(conns *conns, contents *contents, prober Prober, o updaterOptions) *snapshotUpdater {
 	u := &snapshotUpdater{
 		conns: conns, contents: contents, poll: o.Poll, recheck: o.Recheck,
-		probes: probes{prober, conns.guard},
+		probes: probes{prober, conns.guard}, now: o.Now, saw: o.Saw,
+	}
+	if u.now == nil {
+		u.now = time.Now
+	}
+	if u.saw == nil {
+		u.saw = func(context.Context, ClusterDrift) error { return nil }
 	}
 	if o.Timeout > 0 {
 		u.probes.guard = conns.guard.within(o.Timeout)
@@ -124,23 +144,42 @@ func (u *snapshotUpdater) Update(ctx context.Context, a Assignment) (Report, err
 	if a.Epoch < 1 || a.Placement == "" {
 		return Report{}, fmt.Errorf("cluster %s: an assignment must have a placement and an epoch of at least 1: %w", a.Cluster.Name, backend.ErrPermanent)
 	}
+	if a.Strategy.reportsOnly() {
+		return u.reportDiff(ctx, a)
+	}
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
 		return Report{}, err
 	}
-	sent := false
+	w, sent, err := u.carryOut(ctx, m, a)
+	if err != nil {
+		return Report{Sent: sent}, err
+	}
+	return w.report(ctx)
+}
+
+// carryOut carries an assignment out, from the beginning where somebody else wrote
+// the ledger meanwhile, and returns the last try of it.
+func (u *snapshotUpdater) carryOut(ctx context.Context, m *memberConn, a Assignment) (w *work, sent bool, err error) {
 	for range rounds {
-		w := &work{u: u, a: a, m: m}
+		w = &work{u: u, a: a, m: m}
 		err = w.update(ctx)
 		sent = sent || w.sent
-		if err == nil {
-			return w.report(ctx)
-		}
 		if !errors.Is(err, errLedgerMoved) {
 			break
 		}
 	}
-	return Report{Sent: sent}, err
+	if w.looked && (err == nil || errors.Is(err, backend.ErrPermanent)) {
+		err = errors.Join(err, w.tell(ctx))
+	}
+	return w, sent, err
+}
+
+// restore puts back what a cluster's ledger proves, and tells whether anything
+// had to be.
+func (u *snapshotUpdater) restore(ctx context.Context, m *memberConn, a Assignment) (sent bool, err error) {
+	_, sent, err = u.carryOut(ctx, m, a)
+	return sent, err
 }
 
 // work is one update of one cluster.
@@ -152,14 +191,19 @@ type work struct {
 	ledger  *ledgerAt
 	rev     *revision
 	targets []*target
-	// takeover tells that somebody else left an intent open.
+	// looked tells that all targets were looked at.
+	looked bool
+	// takeover tells that somebody else left an intent open; touch is the
+	// number of the last takeover, which may be this one.
 	takeover bool
 	touch    int64
 	// sent tells that an intent was written, or may have been, and that this
 	// run did so before.
 	sent, before bool
-	// confirmed is when the ledger was last seen to be ours.
+	// confirmed is when the ledger was last seen to be as it was read or written,
+	// wary that this was once too long ago.
 	confirmed time.Time
+	wary      bool
 	// problems are what is wrong with single objects; waiting what the
 	// cluster has to finish first.
 	problems []error
@@ -182,8 +226,16 @@ func (w *work) update(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.looked = true
+	w.hold()
 	if w.done() {
-		return w.fence(ctx)
+		if err := w.fence(ctx); err != nil {
+			return err
+		}
+		return w.heldBack()
+	}
+	if err := w.markAll(ctx); err != nil {
+		return err
 	}
 	if err := w.intend(ctx); err != nil {
 		return err
@@ -207,12 +259,15 @@ func (w *work) read(ctx context.Context) error {
 	if l.Epoch > w.a.Epoch {
 		return fencedBy(w.m, w.a.Placement, l.Epoch, w.a.Epoch)
 	}
+	if w.a.keeps && (l.Epoch != w.a.Epoch || l.RunUID != w.a.RunUID || !l.keeps(w.a.Revision)) {
+		return fmt.Errorf("cluster %s: the ledger of placement %s has moved on: %w", w.m.name, w.a.Placement, backend.ErrConflict)
+	}
 	w.ledger = l
 	w.before = l.RunUID == w.a.RunUID && l.exists()
 	w.takeover = l.open() && (l.Epoch < w.a.Epoch || l.RunUID != w.a.RunUID || l.Target != w.a.Revision)
 	w.touch = l.Touch
 	if w.takeover {
-		w.touch = max(w.a.Epoch, l.Touch+1)
+		w.touch++
 	}
 	return nil
 }
@@ -225,12 +280,7 @@ func (w *work) prepare(ctx context.Context) (err error) {
 		}
 	}
 	w.targets = targetsOf(w.rev, w.ledger.ledger)
-	for _, t := range w.targets {
-		if err := w.look(ctx, t); err != nil {
-			return err
-		}
-	}
-	return nil
+	return w.lookAll(ctx, w.targets)
 }
 
 // done tells whether nothing is to be done. A ledger that is open always has
@@ -240,7 +290,7 @@ func (w *work) done() bool {
 		return false
 	}
 	for _, t := range w.targets {
-		if !w.settled(t) {
+		if t.held == nil && !w.settled(t) {
 			return false
 		}
 	}
@@ -248,11 +298,13 @@ func (w *work) done() bool {
 }
 
 // fence makes the ledger refuse older epochs, and leaves what it says. An
-// intent that an older leader left open stays open, and its objects are to be
-// touched by whoever closes it.
+// intent that an older leader left open stays open.
 func (w *work) fence(ctx context.Context) error {
 	if w.ledger.Epoch >= w.a.Epoch {
 		return nil
+	}
+	if err := w.markAll(ctx); err != nil {
+		return err
 	}
 	next := w.ledger.clone()
 	next.Epoch, next.Touch = w.a.Epoch, w.touch
@@ -266,7 +318,7 @@ func (w *work) intend(ctx context.Context) error {
 	next := &ledger{
 		Format: ledgerFormat, Placement: w.a.Placement, Run: w.a.Run, RunUID: w.a.RunUID, Attempt: w.a.Attempt,
 		Epoch: w.a.Epoch, Phase: ledgerApplying, Target: w.a.Revision, Touch: w.touch,
-		Objects: w.intended(), Doubtful: w.doubtful(),
+		Objects: w.intended(), Doubtful: w.doubtful(), Keeping: w.a.keeps,
 	}
 	if err := next.fits(); err != nil {
 		return err
@@ -293,7 +345,10 @@ func (w *work) closeIntent(ctx context.Context) error {
 	if w.a.Revision == "" {
 		next.Phase = ledgerRemoved
 	}
-	next.Objects, next.Doubtful = w.applied(), w.leftovers()
+	next.Objects, next.Doubtful, next.Keeping = w.applied(), w.leftovers(), false
+	if w.rev != nil {
+		w.ledger.baseline = takeBaselines(w.comparison(), w.targets)
+	}
 	err := w.ledger.write(ctx, w.m, next)
 	if errors.Is(err, errLedgerMoved) {
 		if err := w.ledger.confirm(ctx, w.m, w.a.Epoch); err != nil {

@@ -36,6 +36,7 @@ func (p Placement) Validate() error {
 			[]stages.Admission{stages.QueueRun, stages.RejectRun, stages.SupersedeActive}))
 	}
 	errs = append(errs, snapshot.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
+	errs = append(errs, p.ApplyStrategy.problems(field.NewPath("applyStrategy"))...)
 	errs = append(errs, nested(field.NewPath("policy"), p.Policy.Validate())...)
 	seen := map[string]bool{}
 	for i, o := range p.Overrides {

@@ -115,6 +115,7 @@ func (d *driver) assignment(a *stages.Action) Assignment {
 		Epoch: d.rec.Lease.Epoch, Attempt: a.Attempt,
 		Cluster:  placement.Cluster{Name: a.Cluster, UID: a.UID},
 		Revision: a.Revision, AllowCoOwnership: d.coOwnership,
+		Strategy: d.rec.Apply, secretKey: d.secretKey,
 	}
 }
 
@@ -303,13 +304,27 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // returns what the request is known by.
 func (d *driver) ask(ctx context.Context, r *approval.Request) string {
 	key := commandID(&approval.Decision{}, r)
-	if d.e.cfg.Authority == nil || d.asking[key] != nil {
+	if d.asking[key] != nil {
 		return key
 	}
 	actx, cancel := context.WithCancel(ctx)
 	d.asking[key] = cancel
-	d.asks.Go(func() { d.consult(actx, *r) })
+	if a := d.e.cfg.Authority; a != nil {
+		d.asks.Go(func() { d.consult(actx, *r, guarded(d.e.authorities, a)) })
+	}
+	if asksForDrift(&r.Policy) {
+		d.asks.Go(func() { d.consult(actx, *r, noDrift{d.e, d.plan}) })
+	}
 	return key
+}
+
+// guarded keeps an authority of the host's from hanging.
+func guarded(g *guard, a approval.Authority) approval.Authority {
+	return approval.Func(func(ctx context.Context, r approval.Request) (approval.Decision, error) {
+		return call(ctx, g, "authority", r.Run+"/"+r.RunUID+"/"+r.Name, func(ctx context.Context) (approval.Decision, error) {
+			return a.Decide(ctx, r)
+		})
+	})
 }
 
 // commandID identifies an answer of somebody to a request. Another answer of
@@ -322,13 +337,11 @@ func commandID(d *approval.Decision, r *approval.Request) string {
 	return ownID + "answer-" + snapshot.Digest([]byte(key))
 }
 
-// consult asks the authority until it has answered.
-func (d *driver) consult(ctx context.Context, r approval.Request) {
+// consult asks an authority until it has answered.
+func (d *driver) consult(ctx context.Context, r approval.Request, a approval.Authority) {
 	e := d.e
 	for wait := e.cfg.Poll; ; wait = min(2*wait, 10*e.cfg.Poll) {
-		answer, err := call(ctx, e.authorities, "authority", r.Run+"/"+r.RunUID+"/"+r.Name, func(ctx context.Context) (approval.Decision, error) {
-			return e.cfg.Authority.Decide(ctx, r)
-		})
+		answer, err := a.Decide(ctx, r)
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("the authority did not answer", "request", r.Name, "error", err)
 		}

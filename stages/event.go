@@ -19,6 +19,11 @@ const (
 	RunQueued EventType = "RunQueued"
 	// RunDeleted (fleet): the run was deleted, with its events.
 	RunDeleted EventType = "RunDeleted"
+	// DriftFound (fleet): a cluster differs from what was placed in another way
+	// than before. Count of its objects that differ, Message.
+	DriftFound EventType = "DriftFound"
+	// DriftCorrected (fleet): what differed was put back. Count, Message.
+	DriftCorrected EventType = "DriftCorrected"
 	// RunTaken (fleet): an engine took the run, By its name. Epoch.
 	RunTaken EventType = "RunTaken"
 

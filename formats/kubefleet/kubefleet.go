@@ -21,7 +21,8 @@
 // It differs from KubeFleet in this: names of placements are DNS labels; names
 // of stages are DNS labels too, which is wider than KubeFleet's lower-case
 // letters and digits; each stage name stands once in a strategy; a run without
-// spec.state runs. Numbers of things are limited by size only.
+// spec.state runs; a placement that does not say whenToApply is applied by runs
+// and left alone between them, and one that says Always is kept. Numbers of things are limited by size only.
 //
 // Everything here is a pure function of its arguments, but for reading the
 // reader.

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -144,18 +145,44 @@ func (v value) rollingUpdate() {
 // applyStrategy reads how objects are applied. Slipway applies on the server,
 // which does what either type asks for.
 func (v value) applyStrategy(p *fleet.Placement) {
+	s := &p.ApplyStrategy
 	v.object(fields{
 		"type": func(v value) {
-			v.supported([]string{"ClientSideApply", "ServerSideApply"}, []string{"ReportDiff"})
+			s.Type = fleet.ApplyType(v.oneOf(string(fleet.ClientSideApply), string(fleet.ServerSideApply), string(fleet.ReportDiff)))
 		},
-		"comparisonOption": func(v value) { v.supported([]string{"PartialComparison"}, []string{"FullComparison"}) },
-		"whenToApply":      func(v value) { v.supported([]string{"Always"}, []string{"IfNotDrifted"}) },
-		"whenToTakeOver":   func(v value) { v.supported([]string{"Always"}, []string{"IfNoDiff", "Never"}) },
+		"comparisonOption":  func(v value) { s.ComparisonOption = v.comparison() },
+		"comparisonOptions": func(v value) { v.comparisonOptions(s) },
+		"whenToApply": func(v value) {
+			s.WhenToApply = fleet.WhenToApply(v.oneOf(string(fleet.Always), string(fleet.IfNotDrifted)))
+		},
+		"whenToTakeOver": func(v value) {
+			s.WhenToTakeOver = fleet.WhenToTakeOver(v.oneOf(string(fleet.TakeOverAlways), string(fleet.IfNoDiff), string(fleet.Never)))
+		},
 		"allowCoOwnership": func(v value) { p.AllowCoOwnership = v.boolean() },
 		"serverSideApplyConfig": func(v value) {
 			v.object(fields{"force": value.force})
 		},
 	})
+}
+
+// comparison reads which differences count, in the spelling of the resource or
+// in that of the documentation.
+func (v value) comparison() drift.Comparison {
+	s := v.oneOf(string(drift.Partial), string(drift.Full), "partialComparison", "fullComparison")
+	if s == "" {
+		return ""
+	}
+	return drift.Comparison(strings.ToUpper(s[:1]) + s[1:])
+}
+
+// comparisonOptions reads the other name of comparisonOption.
+func (v value) comparisonOptions(s *fleet.ApplyStrategy) {
+	other := v.comparison()
+	if s.ComparisonOption != "" && s.ComparisonOption != other {
+		v.fail("is another name of comparisonOption, which says %s; leave one of them out", s.ComparisonOption)
+		return
+	}
+	s.ComparisonOption = other
 }
 
 // force reads whether to take fields over from other managers, which Slipway

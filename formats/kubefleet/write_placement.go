@@ -39,8 +39,8 @@ func WriteStrategy(s stages.Strategy) ([]byte, error) {
 
 func (w *writer) placement(p fleet.Placement, rollout Rollout, errs field.ErrorList) {
 	strategy := map[string]any{"type": string(rollout)}
-	if p.AllowCoOwnership {
-		strategy["applyStrategy"] = map[string]any{"allowCoOwnership": true}
+	if apply := applyTree(p); len(apply) > 0 {
+		strategy["applyStrategy"] = apply
 	}
 	spec := map[string]any{"resourceSelectors": plainTree(p.Selectors), "strategy": strategy}
 	if p.HistoryLimit != 0 {
@@ -56,6 +56,24 @@ func (w *writer) placement(p fleet.Placement, rollout Rollout, errs field.ErrorL
 	w.add(newManifest("ClusterResourcePlacement", "", p.Name, spec), errs)
 }
 
+// applyTree is the strategy of a placement, without what is empty.
+func applyTree(p fleet.Placement) map[string]any {
+	s := &p.ApplyStrategy
+	tree := map[string]any{}
+	for key, v := range map[string]string{
+		"type": string(s.Type), "comparisonOption": string(s.ComparisonOption),
+		"whenToApply": string(s.WhenToApply), "whenToTakeOver": string(s.WhenToTakeOver),
+	} {
+		if v != "" {
+			tree[key] = v
+		}
+	}
+	if p.AllowCoOwnership {
+		tree["allowCoOwnership"] = true
+	}
+	return tree
+}
+
 func placementErrors(p fleet.Placement) field.ErrorList {
 	errs := nameErrors("name", p.Name)
 	errs = append(errs, snapshot.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
@@ -68,6 +86,12 @@ func placementErrors(p fleet.Placement) field.ErrorList {
 	}
 	if cmp.Or(p.Admission, stages.QueueRun) != stages.QueueRun {
 		errs = append(errs, inexpressible("admission"))
+	}
+	if len(p.ApplyStrategy.Ignore) > 0 {
+		errs = append(errs, inexpressible("applyStrategy.ignore"))
+	}
+	if len(p.ApplyStrategy.Secrets) > 0 {
+		errs = append(errs, inexpressible("applyStrategy.secrets"))
 	}
 	return errs
 }

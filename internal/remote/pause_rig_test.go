@@ -5,6 +5,7 @@ package remote_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -32,6 +33,8 @@ type ground struct {
 	store  *memory.Store
 	fleet  *memory.Fleet
 	source *memory.Source
+	// extras are what only the last run has.
+	extras []snapshot.ID
 	// host makes runs, and drives them where nothing is disturbed.
 	host *fleet.Engine
 }
@@ -47,7 +50,7 @@ func newGround(t *testing.T) *ground {
 	})
 	if err == nil {
 		err = g.host.PutPlacement(t.Context(), fleet.Placement{
-			Name: "p", Selectors: []snapshot.Selector{{Group: "example.com", Version: "v1", Kind: "Setting", Name: "app"}},
+			Name: "p", Selectors: []snapshot.Selector{{Group: "example.com", Version: "v1", Kind: "Setting"}},
 		})
 	}
 	if err != nil {
@@ -56,14 +59,22 @@ func newGround(t *testing.T) *ground {
 	return g
 }
 
-// create makes a run that rolls its own name out, to two clusters at a time.
+// create makes a run that rolls its own name out, to two clusters at a time: an
+// object is changed, two are created, and those of the run before are deleted.
 func (g *ground) create(t *testing.T, run string) {
 	t.Helper()
 	two := intstr.FromInt32(2)
-	err := g.source.Put(&unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "example.com/v1", "kind": "Setting", "metadata": map[string]any{"name": "app"},
-		"spec": map[string]any{"value": run},
-	}})
+	var err error
+	for _, name := range []string{"app", "first-" + run, "second-" + run} {
+		err = errors.Join(err, g.source.Put(&unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "example.com/v1", "kind": "Setting", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"value": run},
+		}}))
+	}
+	for _, id := range g.extras {
+		err = errors.Join(err, g.source.Delete(id))
+	}
+	g.extras = []snapshot.ID{settingID("first-" + run), settingID("second-" + run)}
 	if err == nil {
 		_, err = g.host.CreateRun(t.Context(), fleet.RunSpec{Name: run, Placement: "p", Strategy: stages.Strategy{
 			Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: &two}},
@@ -74,14 +85,19 @@ func (g *ground) create(t *testing.T, run string) {
 	}
 }
 
+func settingID(name string) snapshot.ID {
+	return snapshot.ID{Group: "example.com", Version: "v1", Kind: "Setting", Name: name}
+}
+
 // members tells what every member has: its objects and what its ledgers prove.
+// What a ledger has in doubt depends on who was disturbed, and when.
 func (g *ground) members(t *testing.T) (out []string) {
 	for c := range g.fleet.Clusters(t.Context()) {
 		for _, obj := range g.fleet.Cluster(c.Name).List("") {
 			what := any(substance(obj))
 			if obj.GetNamespace() == "slipway-system" {
 				l := ledgerIn(obj)
-				l.Epoch = 0
+				l.Epoch, l.Doubtful = 0, nil
 				what = l
 			}
 			b, err := json.Marshal(what)
@@ -105,12 +121,13 @@ type rig struct {
 	rand   *rand.Rand
 	procs  []*process
 	runs   int
-	// usual is how many writes a run takes that nothing disturbs.
-	usual int
+	// usual is how many writes a run takes that nothing disturbs, exact how many
+	// writes arrived right after the next leader had written the ledger.
+	usual, exact int
 
 	mu     sync.Mutex
 	fences *fences
-	asked  map[string]int64 // the epoch under which a write was asked for, by writeKey
+	asked  map[string]question // by writeKey
 	log    []string
 	trial  *trial
 	delays *rand.Rand
@@ -124,6 +141,14 @@ type trial struct {
 	stopAt int  // the write of the victim at which it is stopped
 	hold   bool // that write is made only at another one of the next leader
 	letAt  int  // that is which
+	// exact holds back the first write of an object after that instead, one that
+	// creates it or one that does not, until the ledger of its cluster has the
+	// epoch of the next leader, who then waits for it.
+	exact   bool
+	creates bool
+	heldAt  string // the cluster
+	heldKey string // the writeKey
+	met     bool   // that is how it came
 	// slow makes the store wait with the writes of the victim once it was
 	// stopped, so that nobody but the members tells it that it was followed.
 	slow   bool
@@ -132,9 +157,9 @@ type trial struct {
 	// disturb stops the victim.
 	disturb func()
 
-	taken, disturbed, over, let, wake, ended event
-	writes, others                           int
-	at, overAt                               time.Time
+	taken, disturbed, over, let, landed, wake, ended event
+	writes, others                                   int
+	at, overAt                                       time.Time
 }
 
 type event struct {
@@ -153,7 +178,7 @@ func (e *event) happen() {
 
 func newRig(t *testing.T, name string, seed uint64) *rig {
 	r := &rig{
-		t: t, name: name, ground: newGround(t), calm: newGround(t), fences: newFences(), asked: map[string]int64{},
+		t: t, name: name, ground: newGround(t), calm: newGround(t), fences: newFences(), asked: map[string]question{},
 		rand: rand.New(rand.NewPCG(16, seed)), delays: rand.New(rand.NewPCG(17, seed)),
 	}
 	r.socket = serve(t, remote.Config{Store: r.store, Inventory: r.fleet, Dialer: r.fleet, Before: r.before, Seen: r.seen})
@@ -171,7 +196,7 @@ func (r *rig) enlist() {
 // before lets the victim of a trial have the run, and disturbs it.
 func (r *rig) before(ctx context.Context, w remote.Write) {
 	r.mu.Lock()
-	r.asked[writeKey(w)] = r.fences.leads[w.Client]
+	r.asked[writeKey(w)] = question{r.fences.leads[w.Client], time.Now()}
 	tr, delay := r.trial, time.Duration(r.delays.IntN(3000))*time.Microsecond
 	mine := tr != nil && w.Client == tr.victim.name
 	var wait chan struct{}
@@ -181,9 +206,11 @@ func (r *rig) before(ctx context.Context, w remote.Write) {
 		wait = tr.taken.c
 	case mine && tr.slow && tr.disturbed.done && w.Cluster == "":
 		wait = tr.ended.c
+	case !mine && tr.heldAt != "" && w.Cluster == tr.heldAt && tr.let.done:
+		wait = tr.landed.c
 	case mine && tr.taken.done:
-		if tr.writes++; tr.writes == tr.stopAt {
-			wait = tr.strike(r)
+		if tr.writes++; tr.hits(w) {
+			wait = tr.strike(r, w)
 		}
 	}
 	r.mu.Unlock()
@@ -198,9 +225,17 @@ func (r *rig) before(ctx context.Context, w remote.Write) {
 	}
 }
 
+// hits tells whether a write of the victim is the one at which it is stopped.
+func (tr *trial) hits(w remote.Write) bool {
+	if tr.exact {
+		return tr.writes >= tr.stopAt && !tr.disturbed.done && w.ID.Kind == "Setting" && w.Precondition.Absent == tr.creates
+	}
+	return tr.writes == tr.stopAt
+}
+
 // strike stops the victim, now or soon, and returns what the write waits for.
 // The lock is held.
-func (tr *trial) strike(r *rig) chan struct{} {
+func (tr *trial) strike(r *rig, w remote.Write) chan struct{} {
 	if tr.after > 0 {
 		time.AfterFunc(tr.after, func() {
 			r.mu.Lock()
@@ -210,7 +245,10 @@ func (tr *trial) strike(r *rig) chan struct{} {
 		return nil
 	}
 	tr.strikeNow()
-	if tr.hold {
+	if tr.exact {
+		tr.heldAt, tr.heldKey = w.Cluster, writeKey(w)
+	}
+	if tr.hold || tr.exact {
 		return tr.let.c
 	}
 	return nil
@@ -245,6 +283,9 @@ func (r *rig) seen(w remote.Write) {
 	r.log = append(r.log, time.Now().Format("05.000 ")+w.String())
 	asked := r.asked[writeKey(w)]
 	delete(r.asked, writeKey(w))
+	if r.trial != nil && r.trial.heldKey == writeKey(w) {
+		r.trial.landed.happen()
+	}
 	if w.Err != nil {
 		return
 	}
@@ -259,6 +300,10 @@ func (tr *trial) accepted(w remote.Write) {
 	if w.Client != tr.victim.name && tr.over.done {
 		tr.others++
 		tr.progress()
+		if tr.heldAt != "" && w.Cluster == tr.heldAt && w.ID.Namespace == "slipway-system" {
+			tr.met = tr.met || !tr.let.done
+			tr.let.happen()
+		}
 	}
 	if w.Key != "run/"+tr.run || w.Op != "put" {
 		return
@@ -274,15 +319,16 @@ func (tr *trial) accepted(w remote.Write) {
 		tr.progress()
 	case head.Lease.Holder == "" && head.Run.State == stages.Completed:
 		tr.ended.happen()
+		tr.let.happen()
 	}
 }
 
 // progress lets the write go on and wakes the victim when it is time.
 func (tr *trial) progress() {
-	if tr.others >= tr.letAt {
+	if tr.others >= tr.letAt && !tr.exact {
 		tr.let.happen()
 	}
-	if tr.others >= tr.wakeAt {
+	if tr.others >= tr.wakeAt && (tr.let.done || !tr.exact) {
 		tr.wake.happen()
 	}
 }
@@ -292,10 +338,10 @@ func (r *rig) begin(victim *process, tr *trial) {
 	r.runs++
 	tr.run, tr.victim = fmt.Sprintf("r%04d", r.runs), victim
 	tr.taken, tr.disturbed, tr.over = newEvent(), newEvent(), newEvent()
-	tr.let, tr.wake, tr.ended = newEvent(), newEvent(), newEvent()
+	tr.let, tr.landed, tr.wake, tr.ended = newEvent(), newEvent(), newEvent(), newEvent()
 	r.mu.Lock()
 	r.trial, r.log = tr, nil
-	r.fences.changes = map[string]int{}
+	r.fences.changes, r.fences.late = map[string]int{}, map[string]int{}
 	r.mu.Unlock()
 	r.create(r.t, tr.run)
 	r.calm.create(r.t, tr.run)
@@ -330,6 +376,6 @@ func (r *rig) fail(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	tr := r.trial
-	r.t.Fatalf("%s\nrun %s of %s, stopped at write %d, hold %v until %d, after %v, slow %v, woken at %d\n%s",
-		fmt.Sprintf(format, args...), tr.run, tr.victim.name, tr.stopAt, tr.hold, tr.letAt, tr.after, tr.slow, tr.wakeAt, strings.Join(r.log, "\n"))
+	r.t.Fatalf("%s\nrun %s of %s, stopped at write %d, hold %v until %d, exact %v of %s, after %v, slow %v, woken at %d\n%s",
+		fmt.Sprintf(format, args...), tr.run, tr.victim.name, tr.stopAt, tr.hold, tr.letAt, tr.exact, tr.heldKey, tr.after, tr.slow, tr.wakeAt, strings.Join(r.log, "\n"))
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -62,27 +63,36 @@ type fences struct {
 	leads map[string]int64
 	// taken is the highest epoch under which anybody did.
 	taken int64
-	// seen is the highest epoch that was accepted at a record or at an object,
-	// closed the highest that a ledger was closed with.
-	seen, closed map[string]int64
+	// seen is the highest epoch that was accepted at a record, at the ledger of
+	// a cluster or at an object.
+	seen map[string]int64
 	// has is what the objects are, changes how often that changed in this run.
 	has     map[string]map[string]any
 	changes map[string]int
-	// between counts what an older leader changed between the intent of a newer
-	// one and its mark on the object.
-	between  int
+	// created counts what an older leader created once the ledger had a newer
+	// epoch, late how much of that in this run, by cluster.
+	created int
+	late    map[string]int
+	// wrote is when a client last wrote the ledger of a cluster.
+	wrote    map[string]time.Time
 	problems []string
+}
+
+// question is under which epoch a write was asked for, and when.
+type question struct {
+	epoch int64
+	at    time.Time
 }
 
 func newFences() *fences {
 	return &fences{
-		leads: map[string]int64{}, seen: map[string]int64{}, closed: map[string]int64{},
-		has: map[string]map[string]any{}, changes: map[string]int{},
+		leads: map[string]int64{}, seen: map[string]int64{}, has: map[string]map[string]any{},
+		changes: map[string]int{}, late: map[string]int{}, wrote: map[string]time.Time{},
 	}
 }
 
-// accepted takes in a write that was asked for under an epoch.
-func (f *fences) accepted(w remote.Write, asked int64) {
+// accepted takes in a write.
+func (f *fences) accepted(w remote.Write, asked question) {
 	switch {
 	case strings.HasPrefix(w.Key, "run/") && w.Op == "put":
 		var head runHead
@@ -93,9 +103,10 @@ func (f *fences) accepted(w remote.Write, asked int64) {
 			f.leads[w.Client] = max(f.leads[w.Client], head.Lease.Epoch)
 		}
 	case strings.HasPrefix(w.Key, "placement/"):
-		f.led(w, asked)
+		f.led(w, asked.epoch)
 	case w.Cluster != "" && w.ID.Namespace == "slipway-system":
-		f.ledger(w)
+		f.raise(w, w.Cluster, w.Epoch())
+		f.wrote[w.Client+" "+w.Cluster] = time.Now()
 	case w.Cluster != "" && w.ID.Kind != "Namespace":
 		f.object(w, asked)
 	}
@@ -118,30 +129,43 @@ func (f *fences) led(w remote.Write, asked int64) {
 	f.raise(w, w.Key, w.Epoch())
 }
 
-func (f *fences) ledger(w remote.Write) {
-	f.raise(w, w.Cluster, w.Epoch())
-	if w.Object != nil && ledgerIn(w.Object).Phase == "Applied" {
-		f.closed[w.Cluster] = max(f.closed[w.Cluster], w.Epoch())
-	}
-}
-
-func (f *fences) object(w remote.Write, asked int64) {
+// object checks that who writes an object is the newest leader that it or the
+// ledger of its cluster has seen, and that what has to be done is done once.
+func (f *fences) object(w remote.Write, asked question) {
 	at := w.Cluster + " " + w.ID.String()
-	if newer := max(f.seen[at], f.closed[w.Cluster]); asked < newer {
-		f.problem(w, "asked for under epoch %d, and the object has seen %d", asked, newer)
-	} else if asked < f.seen[w.Cluster] {
-		f.between++
+	if newer := max(f.seen[at], f.seen[w.Cluster]); asked.epoch < newer {
+		f.stale(w, asked, newer)
 	}
-	f.seen[at] = max(f.seen[at], asked)
-	if w.Now == nil {
-		f.problem(w, "no object was to go")
-		return
+	f.seen[at] = max(f.seen[at], asked.epoch)
+	if w.Op == "release" {
+		f.problem(w, "nothing was there before the placement")
 	}
-	if now := substance(w.Now); !reflect.DeepEqual(now, f.has[at]) {
+	var now map[string]any
+	if w.Now != nil {
+		now = substance(w.Now)
+	}
+	if !reflect.DeepEqual(now, f.has[at]) {
 		f.has[at] = now
 		if f.changes[at]++; f.changes[at] > 1 {
 			f.problem(w, "it was changed %d times in one attempt", f.changes[at])
 		}
+	}
+}
+
+// stale takes in what was accepted of an older leader: objects that did not
+// exist, one of each cluster where the leader had not written the ledger for half
+// a lease when it asked, and a while for a busy machine.
+func (f *fences) stale(w remote.Write, asked question, newer int64) {
+	if !w.Precondition.Absent {
+		f.problem(w, "asked for under epoch %d, and the member has seen %d", asked.epoch, newer)
+		return
+	}
+	f.created++
+	if asked.at.Sub(f.wrote[w.Client+" "+w.Cluster]) < lease/2+100*time.Millisecond {
+		return
+	}
+	if f.late[w.Cluster]++; f.late[w.Cluster] > 1 {
+		f.problem(w, "number %d of what was created under epoch %d, and the member has seen %d", f.late[w.Cluster], asked.epoch, newer)
 	}
 }
 

@@ -66,7 +66,8 @@ func (w Write) Epoch() int64 {
 	}
 	for key, value := range w.Object.GetAnnotations() {
 		if strings.HasPrefix(key, "epoch.slipway.dev/") {
-			epoch, _ := strconv.ParseInt(value, 10, 64)
+			text, _, _ := strings.Cut(value, ".")
+			epoch, _ := strconv.ParseInt(text, 10, 64)
 			return epoch
 		}
 	}

@@ -1,0 +1,159 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// begunRecord is written before the plan of a run, under the run's UID, so that
+// what a crash leaves of it is found: a plan without a run, pages of a run that is
+// gone.
+type begunRecord struct {
+	Format int `json:"format"`
+	// Run is the run's name, Plan the digest of its plan.
+	Run  string `json:"run"`
+	Plan string `json:"plan"`
+	// Lost tells that a collection found no run of it. The next ones delete what
+	// there is, and this record when there was nothing: whoever is just creating
+	// the run, or has driven it and was held up, may write something meanwhile. Who
+	// is held up for longer, between two writes of the same batch, and dies then,
+	// leaves a page for good.
+	Lost bool `json:"lost,omitempty"`
+}
+
+func begunPrefix(placement string) string { return "begun/" + placement + "/" }
+
+// begin is the write that announces what is stored for a run.
+func begin(r *stages.Run) backend.Write {
+	return backend.Write{Key: begunPrefix(r.Placement) + r.UID, Value: encodeRecord(begunRecord{Format: recordFormat, Run: r.Name, Plan: r.Plan})}
+}
+
+// begun is a run that was begun, as a collection finds it.
+type begun struct {
+	begunRecord
+	uid string
+	// self is the record, pages are what else is stored under the UID.
+	self  backend.Record
+	pages []backend.Record
+	// bare tells that nothing else is stored.
+	bare bool
+}
+
+// mark notes that a begun run is lost. Whoever is creating it writes the record
+// again before it counts.
+func (e *Engine) mark(ctx context.Context, b *begun) error {
+	if b.Lost {
+		return nil
+	}
+	b.Lost = true
+	_, err := e.store.Put(ctx, b.self.Key, encodeRecord(b.begunRecord), b.self.Revision)
+	if errors.Is(err, backend.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// begunRuns returns the runs that were begun for a placement, as far as that can
+// be read.
+func (e *Engine) begunRuns(ctx context.Context, placement string) (out []begun, err error) {
+	prefix := begunPrefix(placement)
+	for r, err := range e.store.List(ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		b := begun{uid: strings.TrimPrefix(r.Key, prefix), self: backend.Record{Key: r.Key, Revision: r.Revision}}
+		if err := decodeRecord(r, &b.begunRecord); err != nil {
+			e.log.Warn("what was begun for a run cannot be read, and stays", "error", err)
+			continue
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// isRecorded tells whether the run of a begun one has a record, also if that
+// cannot be read.
+func (e *Engine) isRecorded(ctx context.Context, b *begun) (bool, error) {
+	rr, _, err := e.runAt(ctx, b.Run)
+	switch {
+	case isNotFound(err):
+		return false, nil
+	case isLasting(err):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	return rr.Run.UID == b.uid, nil
+}
+
+// isLost tells that nothing but what is stored under its UID is left of a begun
+// run that its placement does not know, and notes that. A UID has a record once:
+// pages that were there before the record was found to be gone are nobody's.
+func (e *Engine) isLost(ctx context.Context, b *begun) (lost bool, err error) {
+	for _, prefix := range ownPrefixes(b.uid) {
+		pages, err := e.revisions(ctx, prefix)
+		if err != nil {
+			return false, err
+		}
+		b.pages = append(b.pages, pages...)
+	}
+	recorded, err := e.isRecorded(ctx, b)
+	return !recorded && err == nil, err
+}
+
+// ownPrefixes are those of the keys that belong to the run of a UID.
+func ownPrefixes(uid string) []string {
+	return []string{"flight/" + uid + "/", journalPrefix(uid), commandKey(uid, "")}
+}
+
+// isRetired tells that a run is forgotten, and that what is stored of it is
+// about to be deleted.
+func (rec *placementRecord) isRetired(uid string) bool {
+	return slices.ContainsFunc(rec.Retired, func(r runEntry) bool { return r.UID == uid })
+}
+
+// errIncomplete is matched by the error of a run that was recorded and never
+// admitted, and of which something is gone meanwhile: whoever created it did not
+// live to store that again, and nobody was told that there is such a run.
+var errIncomplete = errors.New("the run was never admitted, and what was stored for it is gone")
+
+// forgo forgets a run that cannot be admitted, unless it was meanwhile by whoever
+// created it; otherwise that one finds that the run is forgotten.
+func (e *Engine) forgo(ctx context.Context, rr *runRecord, cause error) error {
+	known := false
+	_, err := e.updatePlacement(ctx, rr.Run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+		if known = rec.hasRun(rr.Run.UID); known || rec.isRetired(rr.Run.UID) {
+			return nil, errUnchanged
+		}
+		rec.Retired = append(rec.Retired, runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Plan: rr.Run.Plan})
+		return nil, nil
+	})
+	if err != nil || known {
+		return errors.Join(cause, err)
+	}
+	e.log.Warn("a run whose creation was cut short is forgotten", "run", rr.Run.Name, "error", cause)
+	e.collect(ctx, rr.Run.Placement)
+	return fmt.Errorf("run %s: %w: %w", rr.Run.Name, backend.ErrNotFound, cause)
+}
+
+// stillBegun returns an error if a run that is about to be admitted was
+// forgotten or deleted meanwhile.
+func (e *Engine) stillBegun(ctx context.Context, rec *placementRecord, r *stages.Run) error {
+	recorded := false
+	if !rec.isRetired(r.UID) {
+		var err error
+		if recorded, err = e.isRecorded(ctx, &begun{begunRecord: begunRecord{Run: r.Name}, uid: r.UID}); err != nil {
+			return err
+		}
+	}
+	if !recorded {
+		return fmt.Errorf("run %s was deleted before it was admitted: try again: %w", r.Name, backend.ErrConflict)
+	}
+	return nil
+}

@@ -1,0 +1,587 @@
+package fleet_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+var testCM = snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "test-cm"}
+
+// inOneStage is a strategy that takes all clusters at once.
+func inOneStage(before ...stages.Task) stages.Strategy {
+	return stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, Before: before}}}
+}
+
+// placed returns a world whose members have value1 of a placement with this
+// strategy, put there by run "one", and an engine that runs.
+func placed(t *testing.T, s fleet.ApplyStrategy) (*world, *fleet.Engine, func()) {
+	t.Helper()
+	w := newWorld(t)
+	e := w.engine(w.store, "a")
+	p := tutorialPlacement()
+	p.ApplyStrategy = s
+	if err := e.PutPlacement(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	stop := running(t, e)
+	if s := runTo(t, e, "one", inOneStage()); s.Run.State != stages.Completed {
+		t.Fatalf("run one is %s: %s", s.Run.State, s.Run.Reason)
+	}
+	return w, e, stop
+}
+
+func runTo(t *testing.T, e *fleet.Engine, name string, s stages.Strategy) fleet.Status {
+	t.Helper()
+	if _, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: name, Placement: "example-placement", Strategy: s}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := e.Wait(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+// edit changes the ConfigMap of a member like somebody with kubectl.
+func (w *world) edit(cluster string, change func(data map[string]any)) {
+	w.t.Helper()
+	c := w.fleet.Cluster(cluster)
+	obj, err := c.Get(testCM)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	data, _, _ := unstructured.NestedMap(obj.Object, "data")
+	change(data)
+	obj.Object["data"] = data
+	if err := c.Update(obj); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func set(key, value string) func(map[string]any) {
+	return func(data map[string]any) { data[key] = value }
+}
+
+// reportOf collects a drift report as one line for each difference.
+func reportOf(t *testing.T, e *fleet.Engine, o fleet.DriftOptions) (lines []string, all []fleet.ClusterDrift) {
+	t.Helper()
+	for c, err := range e.Drift(t.Context(), "example-placement", o) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	for _, g := range fleet.GroupDrift(all) {
+		for _, o := range g.Objects {
+			for _, d := range o.Differences {
+				lines = append(lines, fmt.Sprintf("%s %s %s %s %s hub=%s member=%s", strings.Join(g.Clusters, ","), o.Name, o.Reason, d.Class, d.Path, d.Hub, d.Member))
+			}
+		}
+	}
+	return lines, all
+}
+
+// A report compares each cluster with what its ledger names, writes nothing to
+// a member, and puts clusters that differ in the same way together.
+func TestADriftReportGroupsWhatDiffersAndWritesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		defer stop()
+		if lines, all := reportOf(t, e, fleet.DriftOptions{Comparison: drift.Full}); len(lines) > 0 || len(all) != 3 {
+			t.Errorf("nothing was changed, the report says %v of %d clusters", lines, len(all))
+		}
+		w.edit("member1", set("key", "mine"))
+		w.edit("member3", set("key", "mine"))
+		w.edit("member2", set("extra", "x"))
+		for _, c := range []string{"member1", "member2", "member3"} {
+			w.fleet.Cluster(c).Record(true)
+		}
+		partial, _ := reportOf(t, e, fleet.DriftOptions{})
+		if d := cmp.Diff([]string{`member1,member3 test-cm FoundDrifts Changed /data/key hub="value1" member="mine"`}, partial); d != "" {
+			t.Errorf("partial (-want +got):\n%s", d)
+		}
+		full, _ := reportOf(t, e, fleet.DriftOptions{Comparison: drift.Full, Clusters: []string{"member2"}})
+		if d := cmp.Diff([]string{`member2 test-cm FoundDrifts Unmanaged /data/extra hub= member="x"`}, full); d != "" {
+			t.Errorf("full (-want +got):\n%s", d)
+		}
+		for _, c := range []string{"member1", "member2", "member3"} {
+			if log := w.fleet.Cluster(c).Log(); len(log) > 0 {
+				t.Errorf("%s was written to: %v", c, log)
+			}
+		}
+	})
+}
+
+// What the member lacks, what is being deleted, and a cluster that never got
+// the placement are states of their own (T10 of the cases).
+func TestADriftReportTellsWhatIsMissingFromWhatWasNeverPlaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		defer stop()
+		if err := w.fleet.Cluster("member1").Delete(testCM); err != nil {
+			t.Fatal(err)
+		}
+		w.fleet.Add(placement.Cluster{Name: "member4"})
+		_, all := reportOf(t, e, fleet.DriftOptions{})
+		got := map[string]string{}
+		for _, c := range all {
+			got[c.Cluster] = string(c.State)
+			for _, o := range c.Objects {
+				got[c.Cluster] += fmt.Sprintf(" %s %s %d", o.Name, o.State, o.Total)
+			}
+		}
+		want := map[string]string{"member1": "Compared test-cm Missing 1", "member2": "Compared", "member3": "Compared", "member4": "NotPlaced"}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	})
+}
+
+// One cluster that cannot be reached is reported, and holds up nothing.
+func TestADriftReportOfAClusterThatIsDownSaysSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		defer stop()
+		w.fleet.Add(placement.Cluster{Name: "member2", UID: "another"})
+		_, all := reportOf(t, e, fleet.DriftOptions{Clusters: []string{"member2"}})
+		if len(all) != 1 || all[0].State == fleet.Compared {
+			t.Errorf("%+v", all)
+		}
+	})
+}
+
+// The table of the seed: what becomes of an edit on a member, by whenToApply
+// and comparisonOption, for a managed field and for one that is not.
+func TestTheTableOfWhenToApply(t *testing.T) {
+	for _, c := range []struct {
+		when    fleet.WhenToApply
+		compare drift.Comparison
+		managed bool
+		// back is whether the edit is overwritten, reported whether it is told.
+		back, reported bool
+	}{
+		{fleet.IfNotDrifted, drift.Partial, true, false, true},
+		{fleet.IfNotDrifted, drift.Partial, false, false, false},
+		{fleet.IfNotDrifted, drift.Full, true, false, true},
+		{fleet.IfNotDrifted, drift.Full, false, false, true},
+		{fleet.Always, drift.Partial, true, true, false},
+		{fleet.Always, drift.Partial, false, false, false},
+		{fleet.Always, drift.Full, true, true, false},
+		{fleet.Always, drift.Full, false, false, true},
+	} {
+		name := fmt.Sprintf("%s %s managed=%v", c.when, c.compare, c.managed)
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: c.when, ComparisonOption: c.compare})
+				defer stop()
+				key := "extra"
+				if c.managed {
+					key = "key"
+				}
+				w.edit("member2", set(key, "theirs"))
+				time.Sleep(2 * time.Second)
+				obj, err := w.fleet.Cluster("member2").Get(testCM)
+				if err != nil {
+					t.Fatal(err)
+				}
+				now, _, _ := unstructured.NestedString(obj.Object, "data", key)
+				if back := now != "theirs"; back != c.back {
+					t.Errorf("the field is %q", now)
+				}
+				seen, err := e.Drifted(t.Context(), "example-placement")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if reported := len(seen) == 1 && seen[0].Cluster == "member2" && seen[0].Total == 1; reported != c.reported {
+					t.Errorf("reported: %+v", seen)
+				}
+			})
+		})
+	}
+}
+
+// An edit under IfNotDrifted keeps a run from applying the same version again,
+// and the run says so; a new version is applied in any case.
+func TestARunLeavesWhatDriftedAloneUntilTheHubChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
+		defer stop()
+		w.edit("member2", set("key", "theirs"))
+		s := inOneStage()
+		s.Profile = stages.ClusterUpdate
+		again := runTo(t, e, "two", s)
+		if again.Run.State != stages.Failed {
+			t.Errorf("run two is %s", again.Run.State)
+		}
+		x, err := e.Explain(t.Context(), "two", "member2")
+		if err != nil || !strings.Contains(x.Reason, "ConfigMap.v1 test-namespace/test-cm has drifted") || strings.Contains(x.Reason, "theirs") {
+			t.Errorf("%+v, %v", x, err)
+		}
+		if got := w.value("member2"); got != "theirs" {
+			t.Errorf("member2 has %s", got)
+		}
+		if err := w.source.Put(configMap("test-cm", "value2")); err != nil {
+			t.Fatal(err)
+		}
+		if got := runTo(t, e, "three", inOneStage()); got.Run.State != stages.Completed {
+			t.Errorf("run three is %s: %s", got.Run.State, got.Run.Reason)
+		}
+		if got := w.value("member2"); got != "value2" {
+			t.Errorf("member2 has %s", got)
+		}
+	})
+}
+
+// What is there before a placement comes is taken over as the strategy says.
+func TestTheTableOfWhenToTakeOver(t *testing.T) {
+	for _, c := range []struct {
+		when    fleet.WhenToTakeOver
+		differs bool
+		value   string
+		reason  fleet.DriftReason
+	}{
+		{"", true, "value1", ""},
+		{fleet.TakeOverAlways, true, "value1", ""},
+		{fleet.IfNoDiff, false, "value1", ""},
+		{fleet.IfNoDiff, true, "theirs", fleet.FailedToTakeOver},
+		{fleet.Never, true, "theirs", fleet.NotTakenOver},
+	} {
+		t.Run(fmt.Sprintf("%s differs=%v", c.when, c.differs), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				e := w.engine(w.store, "a")
+				p := tutorialPlacement()
+				p.ApplyStrategy = fleet.ApplyStrategy{WhenToApply: fleet.Always, WhenToTakeOver: c.when}
+				value := "value1"
+				if c.differs {
+					value = "theirs"
+				}
+				for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("test-cm", value)} {
+					if err := w.fleet.Cluster("member2").Update(obj); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := e.PutPlacement(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+				defer running(t, e)()
+				s := inOneStage()
+				s.Profile = stages.ClusterUpdate
+				got := runTo(t, e, "one", s)
+				if failed := got.Run.State == stages.Failed; failed != (c.reason != "") {
+					t.Errorf("the run is %s: %s", got.Run.State, got.Run.Reason)
+				}
+				if v := w.value("member2"); v != c.value {
+					t.Errorf("member2 has %s, want %s", v, c.value)
+				}
+				seen, err := e.Drifted(t.Context(), "example-placement")
+				if err != nil {
+					t.Fatal(err)
+				}
+				var reason fleet.DriftReason
+				for _, s := range seen {
+					for _, o := range s.Objects {
+						if o.Name == "test-cm" {
+							reason = o.Reason
+						}
+					}
+				}
+				if reason != c.reason {
+					t.Errorf("told %q, want %q: %+v", reason, c.reason, seen)
+				}
+			})
+		})
+	}
+}
+
+// A run of a placement that only reports writes nothing to any member, whatever
+// it may take over, and completes (T1 and T2 of the cases).
+func TestARunThatOnlyReportsWritesNothing(t *testing.T) {
+	for _, take := range []fleet.WhenToTakeOver{fleet.TakeOverAlways, fleet.Never, fleet.IfNoDiff} {
+		t.Run(string(take), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("test-cm", "theirs")} {
+					if err := w.fleet.Cluster("member2").Update(obj); err != nil {
+						t.Fatal(err)
+					}
+				}
+				e := w.engine(w.store, "a")
+				p := tutorialPlacement()
+				p.ApplyStrategy = fleet.ApplyStrategy{Type: fleet.ReportDiff, WhenToTakeOver: take}
+				if err := e.PutPlacement(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range []string{"member1", "member2", "member3"} {
+					w.fleet.Cluster(c).Record(true)
+				}
+				defer running(t, e)()
+				if got := runTo(t, e, "one", inOneStage()); got.Run.State != stages.Completed {
+					t.Errorf("the run is %s: %s", got.Run.State, got.Run.Reason)
+				}
+				time.Sleep(time.Minute)
+				seen, err := e.Drifted(t.Context(), "example-placement")
+				if err != nil || len(seen) != 3 {
+					t.Fatalf("%+v, %v", seen, err)
+				}
+				for _, s := range seen {
+					if want := map[string]int{"member1": 2, "member2": 1, "member3": 2}[s.Cluster]; s.Total != want || s.Objects[0].Reason != fleet.FoundDiff {
+						t.Errorf("%s: %d objects differ, want %d: %+v", s.Cluster, s.Total, want, s.Objects)
+					}
+				}
+				for _, c := range []string{"member1", "member2", "member3"} {
+					if log := w.fleet.Cluster(c).Log(); len(log) > 0 {
+						t.Errorf("%s was written to: %v", c, log)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Since when something differs is kept while it does, over looks and restarts,
+// and the store is written only when the difference becomes another one; once
+// the difference is gone, the next one begins anew (T3 and T8 of the cases).
+func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
+		sighting := func() fleet.ClusterDrift {
+			t.Helper()
+			time.Sleep(time.Second)
+			seen, err := e.Drifted(t.Context(), "example-placement")
+			if err != nil || len(seen) != 1 {
+				t.Fatalf("%+v, %v", seen, err)
+			}
+			return seen[0]
+		}
+		w.edit("member2", set("key", "theirs"))
+		began := time.Now()
+		first := sighting()
+		rec, err := w.store.Get(t.Context(), "drift/example-placement/member2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		stop()
+		e = w.engine(w.store, "b")
+		defer running(t, e)()
+		w.edit("member2", set("unmanaged", "1"))
+		second := sighting()
+		if now, _ := w.store.Get(t.Context(), rec.Key); now.Revision != rec.Revision {
+			t.Error("the record was written again although nothing changed")
+		}
+		if !second.Objects[0].FirstObserved.Equal(first.Objects[0].FirstObserved) || first.Objects[0].FirstObserved.Sub(began) > time.Second {
+			t.Errorf("first observed at %v, then at %v; it began at %v", first.Objects[0].FirstObserved, second.Objects[0].FirstObserved, began)
+		}
+		if second.Observed.Sub(first.Observed) < time.Hour {
+			t.Errorf("observed at %v, then at %v", first.Observed, second.Observed)
+		}
+		w.edit("member2", set("key", "value1"))
+		time.Sleep(time.Second)
+		if seen, err := e.Drifted(t.Context(), "example-placement"); err != nil || len(seen) > 0 {
+			t.Errorf("%+v, %v", seen, err)
+		}
+		w.edit("member2", set("key", "theirs"))
+		if third := sighting(); third.Objects[0].FirstObserved.Sub(began) < time.Hour {
+			t.Errorf("first observed at %v", third.Objects[0].FirstObserved)
+		}
+	})
+}
+
+// What somebody keeps changing is put back at longer and longer intervals, and
+// each time is an event.
+func TestAFightOverAFieldSlowsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		defer stop()
+		for range 6000 {
+			if w.value("member2") != "theirs" {
+				w.edit("member2", set("key", "theirs"))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		put, last := 0, ""
+		f, err := e.Follow("example-placement", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ev, err := range f.Past(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev.Type == stages.DriftCorrected {
+				put, last = put+1, ev.Message
+				if ev.Cluster != "member2" || strings.Contains(ev.Message, "theirs") {
+					t.Errorf("%+v", ev)
+				}
+			}
+		}
+		if put < 5 || put > 15 || !strings.Contains(last, "ignore rule") {
+			t.Errorf("it was put back %d times in ten minutes, the last event says %s", put, last)
+		}
+	})
+}
+
+// Something is put back only between runs, and never to what a run has replaced.
+func TestNothingIsPutBackWhileARunHasThePlacement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		defer stop()
+		s := inOneStage(stages.Task{Type: stages.Approval})
+		if _, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "two", Placement: "example-placement", Strategy: s}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		w.edit("member2", set("key", "theirs"))
+		time.Sleep(time.Minute)
+		if got := w.value("member2"); got != "theirs" {
+			t.Errorf("member2 has %s while run two has the placement", got)
+		}
+		if err := e.Command(t.Context(), "two", stages.Command{Verb: stages.Abort}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if got := w.value("member2"); got != "value1" {
+			t.Errorf("member2 has %s after run two", got)
+		}
+	})
+}
+
+// A gate of the engine's own holds a stage back while one of its clusters has
+// drifted, and nobody can pass it in the engine's name.
+func TestAStageWaitsWhileItsClustersHaveDrifted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		defer stop()
+		w.edit("member2", set("key", "theirs"))
+		if err := w.source.Put(configMap("test-cm", "value2")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "two", Placement: "example-placement", Strategy: inOneStage(fleet.NoDrift())}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := w.value("member1"); got != "value1" {
+			t.Errorf("member1 has %s although member2 has drifted", got)
+		}
+		liar := approval.Identity{Name: "mallory", Groups: []string{fleet.NoDriftGroup}}
+		err := e.Decide(t.Context(), "two", fleet.Answer{Request: "two-before-all", Verdict: approval.Approve, By: liar})
+		if err == nil || !strings.Contains(err.Error(), "the engine's own") {
+			t.Errorf("mallory: %v", err)
+		}
+		w.edit("member2", set("key", "value1"))
+		s, err := e.Wait(t.Context(), "two")
+		if err != nil || s.Run.State != stages.Completed || w.value("member2") != "value2" {
+			t.Errorf("run two is %s, member2 has %s, %v", s.Run.State, w.value("member2"), err)
+		}
+	})
+}
+
+// What is ignored is neither reported nor put back, and stays what somebody else
+// made it when another version is applied.
+func TestWhatIsIgnoredIsLeftToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always, Ignore: []drift.IgnoreRule{{Pointers: []string{"/data/key"}}}})
+		defer stop()
+		w.fleet.Cluster("member2").ManagedFields(true)
+		w.edit("member2", set("key", "theirs"))
+		time.Sleep(time.Minute)
+		if got := w.value("member2"); got != "theirs" {
+			t.Errorf("member2 has %s", got)
+		}
+		if lines, _ := reportOf(t, e, fleet.DriftOptions{}); len(lines) > 0 {
+			t.Errorf("reported: %v", lines)
+		}
+		next := configMap("test-cm", "value2")
+		next.Object["data"].(map[string]any)["new"] = "x"
+		if err := w.source.Put(next); err != nil {
+			t.Fatal(err)
+		}
+		if got := runTo(t, e, "two", inOneStage()); got.Run.State != stages.Completed {
+			t.Errorf("run two is %s: %s", got.Run.State, got.Run.Reason)
+		}
+		obj, _ := w.fleet.Cluster("member2").Get(testCM)
+		if d := cmp.Diff(map[string]any{"key": "theirs", "new": "x"}, obj.Object["data"]); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	})
+}
+
+// Nothing of a Secret is in a report, a sighting, an event or an error.
+func TestNothingSecretLeavesTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		secret := func(value string) *unstructured.Unstructured {
+			return &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": "test-namespace"},
+				"data": map[string]any{"password": base64.StdEncoding.EncodeToString([]byte(value))},
+			}}
+		}
+		if err := w.source.Put(secret("planted")); err != nil {
+			t.Fatal(err)
+		}
+		e := w.engine(w.store, "a")
+		p := tutorialPlacement()
+		p.ApplyStrategy = fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted, ComparisonOption: drift.Full, Secrets: []string{"/data/key"}}
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		defer running(t, e)()
+		runTo(t, e, "one", inOneStage())
+		w.edit("member2", set("key", "canary-in-a-path"))
+		theirs := secret("canary-in-a-secret")
+		if err := w.fleet.Cluster("member2").Update(theirs); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		seen, err := e.Drifted(t.Context(), p.Name)
+		if err != nil || len(seen) != 1 || seen[0].Total != 2 {
+			t.Fatalf("%+v, %v", seen, err)
+		}
+		strategy := inOneStage()
+		strategy.Profile = stages.ClusterUpdate
+		status := runTo(t, e, "two", strategy)
+		x, _ := e.Explain(t.Context(), "two", "member2")
+		_, all := reportOf(t, e, fleet.DriftOptions{})
+		text, err := json.Marshal([]any{seen, status, x, all, w.past(100)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, canary := range []string{"canary", "Y2FuYXJ5", "cGxhbnRlZA", "planted"} {
+			if strings.Contains(string(text), canary) {
+				t.Errorf("%s is in what the engine says", canary)
+			}
+		}
+	})
+}
+
+// Every problem of a strategy is reported, with its field.
+func TestAnApplyStrategyIsCheckedWhole(t *testing.T) {
+	p := tutorialPlacement()
+	p.ApplyStrategy = fleet.ApplyStrategy{
+		Type: "Push", ComparisonOption: "Half", WhenToApply: "Never", WhenToTakeOver: "Sometimes",
+		Ignore: []drift.IgnoreRule{{}}, Secrets: []string{"data"},
+	}
+	err := p.Validate()
+	for _, want := range []string{"applyStrategy.type", "applyStrategy.comparisonOption", "applyStrategy.whenToApply", "applyStrategy.whenToTakeOver", "applyStrategy.ignore[0]", "applyStrategy.secrets[0]"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %s is missing", err, want)
+		}
+	}
+}

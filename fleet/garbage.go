@@ -1,0 +1,172 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// garbage is what a collection deletes of a placement: what nothing refers to,
+// at the revisions at which it was seen.
+type garbage struct {
+	records []backend.Record
+	// plans are those that only runs had which are retired or lost, by digest.
+	plans map[string][]backend.Record
+	// lost are runs that came to nothing, and were marked so before.
+	lost []begun
+	// journal is the placement's without what is too old.
+	journal journalHead
+}
+
+// isEmpty tells that there is nothing to delete.
+func (g *garbage) isEmpty(rec *placementRecord) bool {
+	return len(g.records)+len(g.plans)+len(g.lost)+len(rec.Retired) == 0 && g.journal.isAt(rec.Journal)
+}
+
+// garbage finds what nothing refers to. Where it is not clear what is referred
+// to, that stays, and the error says why.
+func (e *Engine) garbage(ctx context.Context, rec *placementRecord) (*garbage, error) {
+	g := &garbage{plans: map[string][]backend.Record{}, journal: rec.Journal}
+	used, err := e.usedPlans(ctx, rec, g)
+	if err != nil {
+		return g, err
+	}
+	return g, errors.Join(
+		e.unusedPlans(ctx, rec, used, g),
+		e.unusedContents(ctx, rec, used, g),
+		e.unusedPages(ctx, rec, g),
+	)
+}
+
+// usedPlans returns the digests of the plans of runs that are there, and for each
+// whether the snapshot may be kept that it is made of. It notes the runs that came
+// to nothing, or marks them.
+func (e *Engine) usedPlans(ctx context.Context, rec *placementRecord, g *garbage) (map[string]bool, error) {
+	used := map[string]bool{}
+	for _, r := range rec.Runs {
+		used[r.Plan] = used[r.Plan] || rec.has(r.Index)
+	}
+	all, err := e.begunRuns(ctx, rec.Placement.Name)
+	for i := 0; i < len(all) && err == nil; i++ {
+		b := &all[i]
+		switch {
+		case rec.hasRun(b.uid):
+		case rec.isRetired(b.uid):
+			err = e.mark(ctx, b)
+		default:
+			err = e.sortOut(ctx, b, used, g)
+		}
+	}
+	return used, err
+}
+
+// sortOut notes a begun run that its placement does not know as lost if it was
+// marked so before; until then its plan is used, it may wait for being admitted.
+func (e *Engine) sortOut(ctx context.Context, b *begun, used map[string]bool, g *garbage) error {
+	lost, err := e.isLost(ctx, b)
+	if err != nil {
+		return err
+	}
+	if lost && b.Lost {
+		g.lost = append(g.lost, *b)
+		return nil
+	}
+	used[b.Plan] = true
+	if lost {
+		return e.mark(ctx, b)
+	}
+	return nil
+}
+
+func (e *Engine) unusedPlans(ctx context.Context, rec *placementRecord, used map[string]bool, g *garbage) error {
+	told := map[string]bool{} // the plans that another record tells of which stays
+	for _, r := range rec.Retired {
+		told[r.Plan] = true
+		if err := e.unusedPlan(ctx, r.Plan, used, g); err != nil {
+			return err
+		}
+	}
+	for i := range g.lost {
+		l := &g.lost[i]
+		if err := e.unusedPlan(ctx, l.Plan, used, g); err != nil {
+			return err
+		}
+		l.bare = len(l.pages) == 0 && (told[l.Plan] || len(g.plans[l.Plan]) == 0)
+		told[l.Plan] = told[l.Plan] || !l.bare
+	}
+	return nil
+}
+
+func (e *Engine) unusedPlan(ctx context.Context, digest string, used map[string]bool, g *garbage) error {
+	_, is := used[digest]
+	if is || digest == "" || len(g.plans[digest]) > 0 {
+		return nil
+	}
+	plan, err := e.revisions(ctx, planKey(digest))
+	if len(plan) > 0 {
+		g.plans[digest] = plan
+	}
+	return err
+}
+
+func (e *Engine) unusedContents(ctx context.Context, rec *placementRecord, plans map[string]bool, g *garbage) error {
+	prefix := contentPrefix(rec.Placement.Name)
+	contents, err := e.revisions(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	used, err := e.referenced(ctx, rec, plans)
+	if err != nil {
+		return err
+	}
+	for _, r := range contents {
+		if !used[strings.TrimPrefix(r.Key, prefix)] {
+			g.records = append(g.records, r)
+		}
+	}
+	return nil
+}
+
+// unusedPages notes the pages of the placement that its record does not name.
+// Whoever wrote them for a commit cannot make that once the record has changed.
+func (e *Engine) unusedPages(ctx context.Context, rec *placementRecord, g *garbage) error {
+	name := rec.Placement.Name
+	pages, err := e.revisions(ctx, rosterPrefix(name))
+	if err != nil {
+		return err
+	}
+	for _, r := range pages {
+		if !strings.HasPrefix(r.Key, rec.Roster.prefix(name)) {
+			g.records = append(g.records, r)
+		}
+	}
+	head, old, err := e.trimmed(ctx, rec)
+	if err != nil {
+		return err
+	}
+	g.journal, g.records = head, append(g.records, old...)
+	return nil
+}
+
+// remove deletes the garbage. What tells that a run was begun goes when nothing
+// else was left of it.
+func (e *Engine) remove(ctx context.Context, g *garbage) error {
+	all := g.records
+	for _, plan := range g.plans {
+		all = append(all, plan...)
+	}
+	for i := range g.lost {
+		all = append(all, g.lost[i].pages...)
+		if g.lost[i].bare {
+			all = append(all, g.lost[i].self)
+		}
+	}
+	for _, r := range all {
+		if err := e.store.Delete(ctx, r.Key, r.Revision); err != nil && !isNotFound(err) && !errors.Is(err, backend.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}

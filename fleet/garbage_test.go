@@ -1,0 +1,254 @@
+package fleet_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// cleanUp has the placement collected four times: what a run left is marked,
+// deleted, and then what tells of it; the last time is for what is shared.
+func (w *world) cleanUp(e *fleet.Engine) {
+	w.t.Helper()
+	for i := range 4 {
+		spec := fleet.RunSpec{Name: fmt.Sprint("clean-up-", i), Placement: ep, Strategy: oneStage(), Hold: true}
+		must(e.CreateRun(w.t.Context(), spec))(w.t)
+		if err := e.DeleteRun(w.t.Context(), spec.Name); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// orphans are the keys of what belongs to no run that the placement has: plans,
+// records and pages of runs, but for what tells that the last ones were begun.
+func (w *world) orphans(e *fleet.Engine) (out []string) {
+	w.t.Helper()
+	used := map[string]bool{}
+	for _, run := range must(e.Runs(w.t.Context(), ep))(w.t) {
+		s := must(e.Status(w.t.Context(), run))(w.t)
+		used[run], used[s.Run.UID], used[s.Run.Plan] = true, true, true
+	}
+	for _, prefix := range []string{"plan/", "run/", "flight/", "command/", "journal/", "begun/"} {
+		for _, key := range w.keys(prefix) {
+			owner := strings.Split(key, "/")[1]
+			if prefix == "begun/" {
+				owner = strings.Split(key, "/")[2]
+			}
+			if !used[owner] && owner != "placement."+ep {
+				out = append(out, key)
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(key string) bool { return strings.HasPrefix(key, "begun/") && w.begunByCleanUp(key) })
+}
+
+// begunByCleanUp tells that the collections themselves left a record.
+func (w *world) begunByCleanUp(key string) bool {
+	return strings.Contains(dump(w.t, w.store)[key], `"run":"clean-up-`)
+}
+
+// overridden is a placement with a snapshot and an override, so that a run brings
+// contents of its own.
+func overridden(t *testing.T) (*world, *fleet.Engine) {
+	w, e := declared(t, func(p *fleet.Placement) {
+		p.HistoryLimit, p.RunHistory = 1, 2
+		p.Overrides = []placement.Override{replaceFor("canary", "canary")}
+	})
+	w.capture(e, "v0")
+	return w, e
+}
+
+// What a creation leaves that crashes at any of its writes is found by the
+// following collections: plans without a run, contents, and what tells that it
+// was begun. A run that was recorded is admitted, and carried out.
+func TestAPlanOfACreationThatWasCutShortIsCollected(t *testing.T) {
+	for _, mode := range []func(int) faulty.Rule{crashBeforeWrite, faulty.CrashAfter} {
+		for n := 1; ; n++ {
+			crashed := false
+			synctest.Test(t, func(t *testing.T) {
+				w, e := overridden(t)
+				w.cleanUp(e)
+				plan := faulty.NewPlan(mode(n))
+				_, died := w.engine(plan.Store(w.store), "dies").CreateRun(t.Context(), specOf("r", 0))
+				crashed = plan.Crashed()
+				stop := running(t, e)
+				time.Sleep(time.Minute)
+				stop()
+				w.cleanUp(e)
+				if left := w.orphans(e); len(left) > 0 {
+					t.Errorf("crash at write %d (%v) leaves %v", n, died, left)
+				}
+				if s, err := e.Status(t.Context(), "r"); err == nil && s.Run.State != stages.Completed {
+					t.Errorf("crash at write %d: the run is %s", n, s.Run.State)
+				} else if err != nil && died == nil {
+					t.Errorf("crash at write %d: the run was created, and is not there: %v", n, err)
+				}
+				wantWhole(t, e, ep)
+			})
+			if !crashed {
+				t.Logf("%d writes", n-1)
+				break
+			}
+		}
+	}
+}
+
+func crashBeforeWrite(n int) faulty.Rule { return faulty.NthWrite(n, faulty.Fault{Crash: true}) }
+
+// A creation during which others collect, at any moment, and that may be cut
+// short by a crash at any later write, leaves a run that is carried out, or
+// nothing: never a run that nobody can drive, and whoever was told that the run
+// exists finds it.
+func TestACreationSurvivesCollectionsOrIsUndone(t *testing.T) {
+	for _, cut := range []int{0, 1, 2, 3} {
+		for n := 1; ; n++ {
+			calls := 0
+			synctest.Test(t, func(t *testing.T) {
+				w, e := overridden(t)
+				after := 0
+				plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
+					if calls >= n && (c.Op == "put" || c.Op == "delete") {
+						after++
+					}
+					return faulty.Fault{Crash: cut > 0 && after == cut}
+				})
+				hooked := &hookedStore{plan.Store(w.store), func(string, string) {
+					if calls++; calls == n {
+						w.capture(e, "v1")
+						w.holds("v0")
+					}
+					if calls == n && cut == 0 {
+						w.capture(e, "v0")
+						w.cleanUp(e)
+					}
+				}}
+				_, err := w.engine(hooked, "two").CreateRun(t.Context(), fleet.RunSpec{Name: "r", Placement: ep, Strategy: oneStage()})
+				stop := running(t, e)
+				time.Sleep(time.Hour)
+				stop()
+				s, serr := e.Status(t.Context(), "r")
+				if err == nil && serr != nil || serr == nil && s.Run.State != stages.Completed {
+					t.Errorf("creation: %v; the run: %v, %s", err, serr, s.Run.State)
+				}
+				w.cleanUp(e)
+				if left := w.orphans(e); len(left) > 0 {
+					t.Errorf("left: %v", left)
+				}
+			})
+			if t.Failed() {
+				t.Fatalf("when it happened before call %d, and the creation was cut at write %d after that", n, cut)
+			}
+			if calls < n {
+				t.Logf("%d calls", calls)
+				break
+			}
+		}
+	}
+}
+
+// A run that was recorded by a process which died before the run was admitted is
+// carried out by whoever finds it, although others that shared its plan and its
+// contents were deleted meanwhile.
+func TestARecordedRunKeepsWhatItNeeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := overridden(t)
+		if _, err := w.dyingAtAdmission().CreateRun(t.Context(), specOf("r", 0)); err == nil {
+			t.Fatal("the creation was not cut short")
+		}
+		w.cleanUp(e)
+		defer running(t, e)()
+		if s := endOf(t, e, "r"); s.Run.State != stages.Completed {
+			t.Errorf("the run is %s", s.Run.State)
+		}
+		if got := w.value("member1"); got != "canary" {
+			t.Errorf("member1 holds %s", got)
+		}
+	})
+}
+
+// dyingAtAdmission is an engine that dies when it admits a run.
+func (w *world) dyingAtAdmission() *fleet.Engine {
+	plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
+		return faulty.Fault{Crash: c.Op == "put" && c.Key == "placement/"+ep}
+	})
+	return w.engine(plan.Store(w.store), "dies")
+}
+
+// What an engine writes late of a run that was deleted while it was paused is
+// found by the following collections.
+func TestALatePageOfADeletedRunIsCollected(t *testing.T) {
+	w, e := overridden(t)
+	held := specOf("held", 0)
+	held.Hold = true
+	uid := must(e.CreateRun(t.Context(), held))(t).Run.UID
+	if err := e.DeleteRun(t.Context(), "held"); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"flight/" + uid + "/1-2-3-0", "journal/" + uid + "/0-late", "command/" + uid + "/late"} {
+		must(w.store.Put(t.Context(), key, []byte("late"), ""))(t)
+	}
+	w.cleanUp(e)
+	if left := w.orphans(e); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Pages of the placement that no record names are collected; those of a commit
+// that is just being made are refused with it, and made again.
+func TestPagesOfThePlacementThatNobodyNamesAreCollected(t *testing.T) {
+	w, e := overridden(t)
+	for i := range 30 {
+		w.capture(e, fmt.Sprint("v", i))
+	}
+	strays := []string{"journal/placement." + ep + "/0-stray", "journal/placement." + ep + "/30-stray", "roster/" + ep + "/0-stray-0", "roster/" + ep + "/9-stray-0"}
+	for _, key := range strays {
+		must(w.store.Put(t.Context(), key, []byte("stray"), ""))(t)
+	}
+	before, _ := collected(t, e, ep, "", -1)
+	w.cleanUp(e)
+	for _, key := range w.keys("") {
+		if slices.Contains(strays, key) {
+			t.Errorf("%s is left", key)
+		}
+	}
+	after, _ := collected(t, e, ep, "", -1)
+	if d := cmp.Diff(before, after[:len(before)]); d != "" {
+		t.Errorf("events before and after:\n%s", d)
+	}
+}
+
+// A run that is deleted while it is being created, at any moment, is not among
+// the runs of the placement without being there.
+func TestARunThatIsDeletedWhileItIsCreated(t *testing.T) {
+	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
+		w, e := overridden(t)
+		var created error
+		do := func(s backend.Store) { _, created = w.engine(s, "two").CreateRun(t.Context(), specOf("mine", 0)) }
+		other := func() {
+			if err := e.DeleteRun(t.Context(), "mine"); err != nil && !errors.Is(err, backend.ErrNotFound) {
+				t.Error(err)
+			}
+		}
+		return do, w.store, other, func() {
+			runs := must(e.Runs(t.Context(), ep))(t)
+			if there := len(w.keys("run/")); there != len(runs) {
+				t.Errorf("the placement has %v, and %d of them are there; creation: %v", runs, there, created)
+			}
+			if created != nil && !errors.Is(created, backend.ErrConflict) {
+				t.Errorf("creation: %v, want that it is to be tried again", created)
+			}
+		}
+	})
+}

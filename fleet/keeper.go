@@ -1,0 +1,292 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// keeper watches the clusters of the placements whose strategy asks for it: it
+// records what differs, and between runs puts back what the strategy says. Of
+// several engines, one keeps a placement at a time.
+//
+// Two that keep it at once do no harm: what they put back, they put back under
+// the ledger's compare-and-swap, and only while the ledger says what it said
+// when they looked.
+type keeper struct {
+	e  *Engine
+	mu sync.Mutex
+	// kept are the placements that have a watch, and what tells it that something
+	// of the placement changed.
+	kept map[string]chan struct{}
+	all  sync.WaitGroup
+	// fleets counts the changes of the inventory.
+	fleets int
+}
+
+func newKeeper(e *Engine) *keeper { return &keeper{e: e, kept: map[string]chan struct{}{}} }
+
+// changed begins the watch of a placement, or tells it that something changed.
+func (k *keeper) changed(ctx context.Context, name string) {
+	if k.tell(name) {
+		return
+	}
+	rec, _, err := k.e.placementAt(ctx, name)
+	if err != nil || !rec.Placement.ApplyStrategy.watches() {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if changed, ok := k.kept[name]; ok {
+		poke(changed)
+		return
+	}
+	w := &placementWatch{k: k, name: name, changed: make(chan struct{}, 1), clusters: map[string]*clusterWatch{}}
+	k.kept[name] = w.changed
+	k.all.Go(func() { w.run(ctx) })
+}
+
+// tell tells the watch of a placement that something changed, and whether there
+// is one.
+func (k *keeper) tell(name string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	changed, ok := k.kept[name]
+	if ok {
+		poke(changed)
+	}
+	return ok
+}
+
+// fleetChanged tells every watch that the inventory has changed.
+func (k *keeper) fleetChanged() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.fleets++
+	for _, changed := range k.kept {
+		poke(changed)
+	}
+}
+
+// fleet tells one state of the inventory from another.
+func (k *keeper) fleet() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return strconv.Itoa(k.fleets)
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// ended forgets the watch of a placement, and begins another one where the
+// placement has come to ask for it meanwhile.
+func (k *keeper) ended(ctx context.Context, name string) {
+	k.mu.Lock()
+	delete(k.kept, name)
+	k.mu.Unlock()
+	if ctx.Err() == nil {
+		k.changed(ctx, name)
+	}
+}
+
+// placementWatch watches the clusters of one placement.
+type placementWatch struct {
+	k        *keeper
+	name     string
+	changed  chan struct{}
+	clusters map[string]*clusterWatch
+	all      sync.WaitGroup
+	// last is what the clusters were last told of the placement.
+	last string
+	// sight is the lease of another engine, and since when it stands still.
+	sight backend.Revision
+	since time.Time
+}
+
+// run watches until ctx ends or the placement no longer asks for it.
+func (w *placementWatch) run(ctx context.Context) {
+	e := w.k.e
+	for {
+		held, err := w.hold(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.log.Warn("a placement is not watched", "placement", w.name, "error", err)
+		}
+		if !held {
+			w.end()
+			w.last = ""
+		} else if err := w.tend(ctx); err != nil && ctx.Err() == nil {
+			e.log.Warn("the clusters of a placement are not watched as they should be", "placement", w.name, "error", err)
+		}
+		if !w.rest(ctx, held) {
+			break
+		}
+	}
+	w.end()
+	if ctx.Err() == nil {
+		e.forgetSightings(ctx, w.name, func(string) bool { return false })
+	}
+	e.giveKeepBack(context.WithoutCancel(ctx), w.name)
+	w.k.ended(ctx, w.name)
+}
+
+// rest waits until something changes or the lease is to be renewed, and tells
+// whether to go on.
+func (w *placementWatch) rest(ctx context.Context, held bool) bool {
+	t := time.NewTimer(w.k.e.cfg.Lease / 3)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-w.changed:
+		rec, _, err := w.k.e.placementAt(ctx, w.name)
+		return err != nil && !isNotFound(err) || err == nil && rec.Placement.ApplyStrategy.watches()
+	case <-t.C:
+		return true
+	}
+}
+
+// end ends the watch of every cluster.
+func (w *placementWatch) end() {
+	for name, c := range w.clusters {
+		c.stop()
+		delete(w.clusters, name)
+	}
+	w.all.Wait()
+}
+
+// tend sees to it that each cluster of the placement has its watch, and that
+// those it has know what it is about now.
+func (w *placementWatch) tend(ctx context.Context) error {
+	rec, _, err := w.k.e.placementAt(ctx, w.name)
+	if err != nil {
+		return err
+	}
+	now := concern(rec) + w.k.fleet()
+	if now == w.last {
+		return nil
+	}
+	s, err := w.k.e.survey(ctx, w.name, DriftOptions{})
+	if err != nil {
+		return err
+	}
+	w.last = now
+	wanted := map[string]bool{}
+	for _, c := range s.clusters {
+		wanted[c.Name] = true
+		have := w.clusters[c.Name]
+		if have != nil && have.cluster.UID == c.UID {
+			have.tell(s)
+			continue
+		}
+		if have != nil {
+			have.stop()
+		}
+		w.clusters[c.Name] = w.begin(ctx, s, c)
+	}
+	for name, c := range w.clusters {
+		if !wanted[name] {
+			c.stop()
+			delete(w.clusters, name)
+		}
+	}
+	w.k.e.forgetSightings(ctx, w.name, func(cluster string) bool { return wanted[cluster] })
+	return nil
+}
+
+// concern is all of a placement's record that what is watched depends on.
+func concern(rec *placementRecord) string {
+	last, _ := rec.latest()
+	return string(encodeRecord(struct {
+		Policy   placement.Policy
+		Strategy ApplyStrategy
+		Share    bool
+		Roster   rosterHead
+		Snapshot string
+		Active   *stages.Entry
+	}{rec.Placement.Policy, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership, rec.Roster, last.Digest, rec.Line.Active}))
+}
+
+// begin begins the watch of a cluster.
+func (w *placementWatch) begin(ctx context.Context, s *survey, cl placement.Cluster) *clusterWatch {
+	ctx, stop := context.WithCancel(ctx)
+	c := &clusterWatch{e: w.k.e, cluster: cl, stop: stop, s: s, news: make(chan struct{}, 1)}
+	w.all.Go(func() { c.run(ctx) })
+	return c
+}
+
+// keepRecord says who keeps a placement. It is for liveness alone.
+type keepRecord struct {
+	Format int            `json:"format"`
+	Holder string         `json:"holder"`
+	Until  stages.Instant `json:"until"`
+}
+
+func keepKey(placement string) string { return "keep/" + placement }
+
+// hold takes or renews the lease to keep the placement, and tells whether this
+// engine has it.
+func (w *placementWatch) hold(ctx context.Context) (bool, error) {
+	e := w.k.e
+	rec, err := e.store.Get(ctx, keepKey(w.name))
+	if err != nil && !isNotFound(err) {
+		return false, err
+	}
+	var now keepRecord
+	if err == nil && decodeRecord(rec, &now) != nil {
+		now = keepRecord{} // what cannot be read is nobody's
+	}
+	if now.Holder != e.cfg.Name && !w.free(&now, rec.Revision) {
+		return false, nil
+	}
+	next := keepRecord{recordFormat, e.cfg.Name, stages.At(e.now()).Add(e.cfg.Lease)}
+	if now.Holder == e.cfg.Name && now.Until.Time().Sub(e.now()) > e.cfg.Lease*3/4 {
+		return true, nil // renewed a moment ago
+	}
+	_, err = e.store.Put(ctx, keepKey(w.name), encodeRecord(next), rec.Revision)
+	if errors.Is(err, backend.ErrConflict) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// free tells whether a lease of another engine is over, or stands still for as
+// long as it lasts, whatever time is in it.
+func (w *placementWatch) free(now *keepRecord, rev backend.Revision) bool {
+	most := w.k.e.cfg.Lease + w.k.e.cfg.Skew
+	if w.sight != rev {
+		w.sight, w.since = rev, time.Now()
+	}
+	return now.Holder == "" || w.k.e.now().After(now.Until.Time().Add(w.k.e.cfg.Skew)) || time.Since(w.since) > most
+}
+
+// giveKeepBack frees the lease of an engine that ends.
+func (e *Engine) giveKeepBack(ctx context.Context, name string) {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.CallTimeout)
+	defer cancel()
+	rec, err := e.store.Get(ctx, keepKey(name))
+	var now keepRecord
+	if err == nil && decodeRecord(rec, &now) == nil && now.Holder == e.cfg.Name {
+		discard(ctx, e.store, []backend.Write{deletion(rec.Key, rec.Revision)})
+	}
+}
+
+// driftEvent is an event of a placement about a cluster that differs.
+func driftEvent(t stages.EventType, c *ClusterDrift) stages.Event {
+	first := &c.Objects[0]
+	text := fmt.Sprintf("%s %s: %s", first.Kind, first.Name, summaryOf(&first.Report))
+	if more := c.Total - 1; more > 0 {
+		text += fmt.Sprintf("; %d more objects", more)
+	}
+	return stages.Event{Type: t, Cluster: c.Cluster, Count: c.Total, Message: clip(text)}
+}

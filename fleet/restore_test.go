@@ -1,0 +1,185 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// stumbling is a connection that fails to apply one object.
+type stumbling struct {
+	backend.ConnWatcher
+	over string
+}
+
+var errStumbled = errors.New("stumbled")
+
+func (s stumbling) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	if obj.GetName() == s.over {
+		return nil, errStumbled
+	}
+	return s.ConnWatcher.Apply(ctx, obj, o)
+}
+
+func (k *kit) stumblingOver(name string) *snapshotUpdater {
+	return k.leader(func(c backend.Conn) backend.Conn { return stumbling{c.(backend.ConnWatcher), name} })
+}
+
+// keep is the assignment that puts back what the ledger proves.
+func (k *kit) keep() Assignment {
+	l := k.ledger()
+	a := k.want("A", l.Epoch, l.Run)
+	a.RunUID, a.Attempt, a.keeps = l.RunUID, l.Attempt, true
+	a.Strategy = ApplyStrategy{WhenToApply: Always}
+	return a
+}
+
+func (k *kit) restore(u *snapshotUpdater, a Assignment) (bool, error) {
+	k.t.Helper()
+	m, err := u.conns.get(k.t.Context(), a.Cluster)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	return u.restore(k.t.Context(), m, a)
+}
+
+func (k *kit) valueOf(name string) string {
+	obj, err := k.member.Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: name})
+	if err != nil {
+		return err.Error()
+	}
+	v, _, _ := unstructured.NestedString(obj.Object, "data", "v")
+	return v
+}
+
+// driftedKit has revision A by run r1, and app/a changed by somebody.
+func driftedKit(t *testing.T) *kit {
+	t.Helper()
+	k := newKit(t)
+	k.place("A", 3, "r1")
+	obj := configMap("app", "a", "theirs")
+	if err := k.member.Update(obj); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// What is put back is put back under an intent that says so, which anybody who
+// keeps the placement closes, and no run has to.
+func TestAnIntentToPutSomethingBackIsClosedByTheNextOne(t *testing.T) {
+	k := driftedKit(t)
+	a := k.keep()
+	if _, err := k.restore(k.stumblingOver("a"), a); !errors.Is(err, errStumbled) {
+		t.Fatal(err)
+	}
+	if l := k.ledger(); !l.open() || !l.Keeping || l.Target != a.Revision || l.Format != keepingFormat {
+		t.Fatalf("%+v", l)
+	}
+	sent, err := k.restore(k.leader(nil), a)
+	if err != nil || !sent || k.valueOf("a") == "theirs" {
+		t.Fatalf("%v, %v, app/a is %q", sent, err, k.valueOf("a"))
+	}
+	if l := k.ledger(); l.open() || l.Keeping || l.Revision != a.Revision || l.Run != "r1" || l.Format != ledgerFormat {
+		t.Errorf("%+v", l)
+	}
+	if sent, err := k.restore(k.leader(nil), a); sent || err != nil {
+		t.Errorf("there was nothing to put back: %v, %v", sent, err)
+	}
+}
+
+// A run takes an intent to put something back over like any other.
+func TestARunTakesOverAnIntentToPutSomethingBack(t *testing.T) {
+	k := driftedKit(t)
+	if _, err := k.restore(k.stumblingOver("a"), k.keep()); !errors.Is(err, errStumbled) {
+		t.Fatal(err)
+	}
+	r := k.place("B", 4, "r2")
+	if l := k.ledger(); !r.Applied || l.open() || l.Keeping || l.Revision != k.revs["B"] || l.Run != "r2" {
+		t.Errorf("%+v, %+v", r, l)
+	}
+}
+
+// Nothing is put back once a run has come to the cluster: neither by its epoch,
+// nor by its revision under the same epoch.
+func TestNothingIsPutBackAfterTheLedgerHasMoved(t *testing.T) {
+	for name, next := range map[string]func(k *kit){
+		"another epoch":                    func(k *kit) { k.place("B", 4, "r2") },
+		"another revision, the same epoch": func(k *kit) { k.place("B", 3, "r1") },
+		"another run, the same revision":   func(k *kit) { k.place("A", 3, "r2") },
+		"an intent of the run":             func(k *kit) { _, _ = k.stumblingOver("c").Update(k.t.Context(), k.want("B", 3, "r1")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := driftedKit(t)
+			a := k.keep()
+			next(k)
+			was, l := k.valueOf("a"), *k.ledger()
+			sent, err := k.restore(k.leader(nil), a)
+			if sent || !errors.Is(err, backend.ErrConflict) && !errors.Is(err, backend.ErrFenced) {
+				t.Errorf("%v, %v", sent, err)
+			}
+			if now := k.valueOf("a"); now != was {
+				t.Errorf("app/a was %q and is %q", was, now)
+			}
+			if now := k.ledger(); now.Revision != l.Revision || now.Phase != l.Phase || now.Epoch != l.Epoch {
+				t.Errorf("the ledger was %+v and is %+v", l, now)
+			}
+		})
+	}
+}
+
+// What an object was right after it was applied is kept beside the ledger, so
+// that what the member adds then is no drift, and what somebody adds later is.
+func TestWhatAMemberAddsAtOnceIsNoDrift(t *testing.T) {
+	k := newKit(t)
+	admission := k.leader(func(c backend.Conn) backend.Conn { return adding{c.(backend.ConnWatcher), k} })
+	k.must(admission, k.want("A", 3, "r1"))
+	look := func() ClusterDrift {
+		t.Helper()
+		x := &examination{
+			u: k.leader(nil), placement: kitPlacement, strategy: ApplyStrategy{ComparisonOption: "FullComparison"},
+			cluster: k.want("A", 3, "r1").Cluster,
+		}
+		got, err := x.examine(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := look(); got.Total > 0 {
+		t.Errorf("%+v", got.Objects)
+	}
+	obj, err := k.member.Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unstructured.SetNestedField(obj.Object, "x", "data", "later")
+	if err := k.member.Update(obj); err != nil {
+		t.Fatal(err)
+	}
+	if got := look(); got.Total != 1 || got.Objects[0].Differences[0].Path != "/data/later" {
+		t.Errorf("%+v", got.Objects)
+	}
+}
+
+// adding is a member whose admission adds a key to ConfigMap app/a.
+type adding struct {
+	backend.ConnWatcher
+	k *kit
+}
+
+func (a adding) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	got, err := a.ConnWatcher.Apply(ctx, obj, o)
+	if err != nil || obj.GetName() != "a" {
+		return got, err
+	}
+	_ = unstructured.SetNestedField(got.Object, "injected", "data", "webhook")
+	if err := a.k.member.Update(got); err != nil {
+		return nil, err
+	}
+	return a.ConnWatcher.Get(ctx, snapshot.IDOf(obj))
+}

@@ -1,0 +1,155 @@
+package kubefleet
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet"
+)
+
+// ClusterStatus is one element of status.placementStatuses of a
+// ClusterResourcePlacement, as far as it is about drift.
+type ClusterStatus struct {
+	ClusterName       string             `json:"clusterName"`
+	Conditions        []metav1.Condition `json:"conditions,omitempty"`
+	DiffedPlacements  []DiffedPlacement  `json:"diffedPlacements,omitempty"`
+	DriftedPlacements []DriftedPlacement `json:"driftedPlacements,omitempty"`
+}
+
+// ObjectReference names an object of a placement.
+type ObjectReference struct {
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// DiffedPlacement is an object that differs and is not the placement's on the
+// cluster: the placement only reports, or may not take the object over.
+type DiffedPlacement struct {
+	ObjectReference
+	FirstDiffedObservedTime         metav1.Time   `json:"firstDiffedObservedTime"`
+	ObservationTime                 metav1.Time   `json:"observationTime"`
+	ObservedDiffs                   []PatchDetail `json:"observedDiffs"`
+	TargetClusterObservedGeneration int64         `json:"targetClusterObservedGeneration"`
+}
+
+// DriftedPlacement is an object of the placement's that somebody changed on the
+// cluster.
+type DriftedPlacement struct {
+	ObjectReference
+	FirstDriftedObservedTime        metav1.Time   `json:"firstDriftedObservedTime"`
+	ObservationTime                 metav1.Time   `json:"observationTime"`
+	ObservedDrifts                  []PatchDetail `json:"observedDrifts"`
+	TargetClusterObservedGeneration int64         `json:"targetClusterObservedGeneration"`
+}
+
+// PatchDetail is one difference. A value that is missing on one side is nil;
+// one that is a string is there as it is, any other one as its JSON.
+type PatchDetail struct {
+	Path          string  `json:"path"`
+	ValueInHub    *string `json:"valueInHub,omitempty"`
+	ValueInMember *string `json:"valueInMember,omitempty"`
+}
+
+// placementsMost is how many objects of a cluster the status names.
+const placementsMost = 100
+
+// DriftStatuses returns what clusters differ in as status.placementStatuses of
+// their placement, ascending by name, with the reasons that KubeFleet's
+// conditions have: DiffReported where the placement only reports, which is true
+// once everything was compared, whatever came of it; otherwise Applied, which is
+// false where an object was not applied because it drifted or was not to be taken
+// over. Clusters that do not differ have conditions and nothing else.
+func DriftStatuses(p fleet.Placement, all []fleet.ClusterDrift) []ClusterStatus {
+	out := make([]ClusterStatus, 0, len(all))
+	for i := range all {
+		c := &all[i]
+		s := ClusterStatus{ClusterName: c.Cluster, Conditions: []metav1.Condition{conditionOf(&p.ApplyStrategy, c)}}
+		for j := range c.Objects[:min(len(c.Objects), placementsMost)] {
+			s.add(&c.Objects[j])
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b ClusterStatus) int { return cmp.Compare(a.ClusterName, b.ClusterName) })
+	return out
+}
+
+// add adds an object that differs.
+func (s *ClusterStatus) add(o *fleet.ObjectDrift) {
+	ref := ObjectReference{Group: o.Group, Version: o.Version, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace}
+	first, now, details := seconds(o.FirstObserved), seconds(o.Observed), detailsOf(&o.Report)
+	if o.Reason == fleet.FoundDrifts {
+		s.DriftedPlacements = append(s.DriftedPlacements, DriftedPlacement{ref, first, now, details, o.Generation})
+	} else {
+		s.DiffedPlacements = append(s.DiffedPlacements, DiffedPlacement{ref, first, now, details, o.Generation})
+	}
+}
+
+func seconds(t time.Time) metav1.Time { return metav1.NewTime(t.UTC().Truncate(time.Second)) }
+
+func detailsOf(r *drift.Report) []PatchDetail {
+	out := make([]PatchDetail, len(r.Differences))
+	for i := range r.Differences {
+		d := &r.Differences[i]
+		out[i] = PatchDetail{Path: d.Path, ValueInHub: plainValue(d.Hub), ValueInMember: plainValue(d.Member)}
+	}
+	return out
+}
+
+// plainValue is a value as the status has it.
+func plainValue(v json.RawMessage) *string {
+	if len(v) == 0 {
+		return nil
+	}
+	var s string
+	if json.Unmarshal(v, &s) != nil {
+		s = string(v)
+	}
+	return &s
+}
+
+// conditionOf says what came of a cluster.
+func conditionOf(s *fleet.ApplyStrategy, c *fleet.ClusterDrift) metav1.Condition {
+	out := metav1.Condition{LastTransitionTime: seconds(c.Observed)}
+	compared := c.State == fleet.Compared && len(c.Problems) == 0
+	if s.Type == fleet.ReportDiff {
+		out.Type = "DiffReported"
+		out.Status, out.Reason = status(compared, "AllWorkHaveDiffReported", "NotAllWorkHaveDiffReported")
+		out.Message = fmt.Sprintf("%d objects differ", c.Total)
+		return withProblems(out, c)
+	}
+	out.Type = "Applied"
+	held := c.State != fleet.Compared || heldBack(s, c)
+	out.Status, out.Reason = status(!held, "AllWorkHaveBeenApplied", "NotAllWorkHaveBeenApplied")
+	out.Message = fmt.Sprintf("%d objects have drifted or differ", c.Total)
+	return withProblems(out, c)
+}
+
+// heldBack tells whether an object is not applied because it differs.
+func heldBack(s *fleet.ApplyStrategy, c *fleet.ClusterDrift) bool {
+	return slices.ContainsFunc(c.Objects, func(o fleet.ObjectDrift) bool {
+		return o.Reason != fleet.FoundDrifts || s.WhenToApply == fleet.IfNotDrifted
+	})
+}
+
+func status(ok bool, yes, no string) (metav1.ConditionStatus, string) {
+	if ok {
+		return metav1.ConditionTrue, yes
+	}
+	return metav1.ConditionFalse, no
+}
+
+func withProblems(c metav1.Condition, of *fleet.ClusterDrift) metav1.Condition {
+	if len(of.Problems) > 0 {
+		c.Message += "; " + of.Problems[0]
+	}
+	return c
+}

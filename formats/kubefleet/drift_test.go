@@ -1,0 +1,173 @@
+package kubefleet_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+func webNamespace(owner string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace",
+		"metadata": map[string]any{"name": "web", "labels": map[string]any{"app": "web", "owner": owner}},
+	}}
+}
+
+// The documents and the answer of Azure's page on drift: a placement that only
+// reports, a label that somebody replaced on member-2, and the JSON of its status.
+func TestTheStatusOfAPlacementThatOnlyReportsIsThatOfTheSeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text, err := os.Open("testdata/crp-reportdiff-sample.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = text.Close() }()
+		docs, err := kubefleet.Read(text, text.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		members := memory.NewFleet()
+		for name, owner := range map[string]string{"member-1": "simon", "member-2": "chen"} {
+			members.Add(placement.Cluster{Name: name})
+			if err := members.Cluster(name).Update(webNamespace(owner)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource(webNamespace("simon"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := docs.Placements[0]
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.Capture(t.Context(), p.Name); err != nil {
+			t.Fatal(err)
+		}
+		var all []fleet.ClusterDrift
+		for c, err := range e.Drift(t.Context(), p.Name, fleet.DriftOptions{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, c)
+		}
+		b, err := json.Marshal(kubefleet.DriftStatuses(p, all))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []map[string]any
+		if err := json.Unmarshal(b, &got); err != nil {
+			t.Fatal(err)
+		}
+		now := "2000-01-01T00:00:00Z"
+		want := []map[string]any{{"clusterName": "member-2", "diffedPlacements": []any{map[string]any{
+			"firstDiffedObservedTime": now, "kind": "Namespace", "name": "web", "observationTime": now,
+			"observedDiffs": []any{map[string]any{"path": "/metadata/labels/owner", "valueInHub": "simon", "valueInMember": "chen"}},
+			// A server does not count the generations of namespaces and says 0; the
+			// embedded member does.
+			"targetClusterObservedGeneration": 1.0, "version": "v1",
+		}}}}
+		var answer []map[string]any
+		for _, s := range got {
+			if s["diffedPlacements"] != nil {
+				answer = append(answer, map[string]any{"clusterName": s["clusterName"], "diffedPlacements": s["diffedPlacements"]})
+			}
+		}
+		if d := cmp.Diff(want, answer); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	})
+}
+
+// Conditions tell what was not applied and why; values that are no strings are
+// there as JSON, and those that are missing have no key.
+func TestDriftStatuses(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	object := func(reason fleet.DriftReason) fleet.ObjectDrift {
+		return fleet.ObjectDrift{
+			Report: drift.Report{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "web", Name: "shop", Generation: 7, Total: 2, Differences: []drift.Difference{
+				{Path: "/spec/replicas", Hub: json.RawMessage("2"), Member: json.RawMessage("7")},
+				{Path: "/spec/paused", Member: json.RawMessage("true")},
+			}},
+			Reason: reason, Observed: at, FirstObserved: at.Add(-time.Hour),
+		}
+	}
+	for _, c := range []struct {
+		when   fleet.WhenToApply
+		reason fleet.DriftReason
+		want   string
+	}{
+		{fleet.Always, fleet.FoundDrifts, "Applied True AllWorkHaveBeenApplied drifted"},
+		{fleet.IfNotDrifted, fleet.FoundDrifts, "Applied False NotAllWorkHaveBeenApplied drifted"},
+		{fleet.Always, fleet.NotTakenOver, "Applied False NotAllWorkHaveBeenApplied diffed"},
+		{fleet.Always, fleet.FailedToTakeOver, "Applied False NotAllWorkHaveBeenApplied diffed"},
+	} {
+		p := fleet.Placement{ApplyStrategy: fleet.ApplyStrategy{WhenToApply: c.when}}
+		s := kubefleet.DriftStatuses(p, []fleet.ClusterDrift{{Cluster: "a", State: fleet.Compared, Observed: at, Total: 1, Objects: []fleet.ObjectDrift{object(c.reason)}}})[0]
+		got := fmt.Sprint(s.Conditions[0].Type, " ", s.Conditions[0].Status, " ", s.Conditions[0].Reason)
+		if len(s.DiffedPlacements) > 0 {
+			got += " diffed"
+		}
+		if len(s.DriftedPlacements) > 0 {
+			got += " drifted"
+		}
+		if got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.when, c.reason, got, c.want)
+		}
+	}
+	p := fleet.Placement{ApplyStrategy: fleet.ApplyStrategy{Type: fleet.ReportDiff}}
+	unknown := kubefleet.DriftStatuses(p, []fleet.ClusterDrift{{Cluster: "b", State: fleet.Unknown, Observed: at, Problems: []string{"no route"}}})[0]
+	if c := unknown.Conditions[0]; c.Type != "DiffReported" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "no route") {
+		t.Errorf("%+v", c)
+	}
+	b, _ := json.Marshal(kubefleet.DriftStatuses(p, []fleet.ClusterDrift{{Cluster: "a", State: fleet.Compared, Observed: at, Objects: []fleet.ObjectDrift{object(fleet.FoundDrifts)}}}))
+	want := `"driftedPlacements":[{"group":"apps","version":"v1","kind":"Deployment","name":"shop","namespace":"web","firstDriftedObservedTime":"2026-01-02T02:04:05Z","observationTime":"2026-01-02T03:04:05Z","observedDrifts":[{"path":"/spec/replicas","valueInHub":"2","valueInMember":"7"},{"path":"/spec/paused","valueInMember":"true"}],"targetClusterObservedGeneration":7}]`
+	if !strings.Contains(string(b), want) {
+		t.Errorf("%s\nlacks\n%s", b, want)
+	}
+}
+
+// The apply strategy of a document is that of the placement, in either spelling,
+// and written again.
+func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want fleet.ApplyStrategy
+	}{
+		{"{type: ReportDiff}", fleet.ApplyStrategy{Type: fleet.ReportDiff}},
+		{"{comparisonOption: FullComparison, whenToApply: IfNotDrifted}", fleet.ApplyStrategy{ComparisonOption: drift.Full, WhenToApply: fleet.IfNotDrifted}},
+		{"{comparisonOptions: partialComparison, whenToApply: Always}", fleet.ApplyStrategy{ComparisonOption: drift.Partial, WhenToApply: fleet.Always}},
+		{"{comparisonOptions: fullComparison, comparisonOption: FullComparison}", fleet.ApplyStrategy{ComparisonOption: drift.Full}},
+		{"{type: ClientSideApply, whenToTakeOver: IfNoDiff}", fleet.ApplyStrategy{Type: fleet.ClientSideApply, WhenToTakeOver: fleet.IfNoDiff}},
+	} {
+		p := read(t, crp("strategy: {type: External, applyStrategy: "+c.text+"}")).Placements[0]
+		if d := cmp.Diff(c.want, p.ApplyStrategy); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.text, d)
+		}
+		text, err := kubefleet.WritePlacement(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again := read(t, string(text)).Placements[0]; !cmp.Equal(p, again) {
+			t.Errorf("%s became\n%s", c.text, text)
+		}
+	}
+	p := fleet.Placement{Name: "p", ApplyStrategy: fleet.ApplyStrategy{Ignore: []drift.IgnoreRule{{Pointers: []string{""}}}, Secrets: []string{""}}}
+	if _, err := kubefleet.WritePlacement(p); err == nil || !strings.Contains(err.Error(), "applyStrategy.ignore") || !strings.Contains(err.Error(), "applyStrategy.secrets") {
+		t.Errorf("%v", err)
+	}
+}
