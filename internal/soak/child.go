@@ -29,6 +29,7 @@ type life struct {
 	most     int
 	dieAt    int64
 	after    bool
+	nth      int
 }
 
 func (l *life) flags(f *flag.FlagSet) {
@@ -39,13 +40,14 @@ func (l *life) flags(f *flag.FlagSet) {
 	f.IntVar(&l.most, "most", 60, "how many `clusters` a scenario may have")
 	f.Int64Var(&l.dieAt, "die", 0, "the write at which the process kills itself; 0 is none")
 	f.BoolVar(&l.after, "after", false, "let that write happen before")
+	f.IntVar(&l.nth, "nth", 0, "which process of the script this is")
 }
 
 // args are the arguments that flags reads again.
 func (l *life) args() []string {
 	return []string{
 		"child", "-dir=" + l.dir, fmt.Sprint("-engines=", l.engines), fmt.Sprint("-seed=", l.seed),
-		fmt.Sprint("-scenario=", l.scenario), fmt.Sprint("-most=", l.most), fmt.Sprint("-die=", l.dieAt), fmt.Sprint("-after=", l.after),
+		fmt.Sprint("-scenario=", l.scenario), fmt.Sprint("-most=", l.most), fmt.Sprint("-die=", l.dieAt), fmt.Sprint("-after=", l.after), fmt.Sprint("-nth=", l.nth),
 	}
 }
 
@@ -59,7 +61,7 @@ func (l *life) script() script {
 
 // setup returns how the world is opened.
 func (l *life) setup() setup {
-	s := setup{dir: l.dir, engines: l.engines, meter: &meter{dieAt: l.dieAt, dieAfter: l.after}}
+	s := setup{dir: l.dir, engines: l.engines, meter: &meter{dieAt: l.dieAt, dieAfter: l.after}, nth: l.nth}
 	if l.scenario >= 0 {
 		s.lease = soakLease
 	}

@@ -141,15 +141,14 @@ func cleanStep(placements []string) step {
 // deleteAllStep deletes every run, and waits until nothing is left of them.
 func deleteAllStep() step {
 	return step{"delete all", func(ctx context.Context, w *world) (bool, error) {
-		n := 0
-		err := w.each(ctx, func(s fleet.Status) error {
-			n++
-			return ignoreNotFound(w.engines[0].DeleteRun(ctx, s.Run.Name))
-		})
+		n, err := w.deleteRuns(ctx, w.engines[0])
 		if err != nil || n > 0 {
 			return false, err
 		}
 		left, err := w.leftovers(ctx)
+		if len(left) > 0 && err == nil {
+			err = w.collect(ctx, w.engines[0]) // what a kill left is found by a collection
+		}
 		return len(left) == 0, err
 	}}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/metrics"
-	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend/bolt"
@@ -22,19 +21,21 @@ type health struct {
 }
 
 // footprint is what two files hold after compaction: their sizes, and the bytes
-// of the records in them. Those of the placements' own journals stand apart:
-// they tell what happened to a placement since it was declared, and the engine
-// keeps them for as long as the placement.
+// of the records in them.
 type footprint struct {
-	engine, world  int64
-	kept, journals int64
+	engine, world int64
+	kept          int64
+	// records is how many the engines have, strays the keys among them of what
+	// belongs to no run.
+	records int
+	strays  []string
 }
 
 // What may be taken up more than after the first scenario, whatever came in
 // between. The heap keeps what the runtime and the packages remember of types.
 // The world keeps the head and the ledgers of every cluster there ever was, of
-// which there are 60 names, the engine its placements, their last snapshots, and
-// what a kill left between two commits: plans of runs that were never recorded.
+// which there are 60 names. Of the engines' file remainsMost says what is in it
+// at most: nothing grows there with the kills or the scenarios.
 const (
 	heapMargin       = 16 << 20
 	goroutineMargin  = 2
@@ -68,8 +69,8 @@ func measure(files footprint) health {
 
 func (h *health) String() string {
 	f := &h.files
-	return fmt.Sprintf("heap %d KiB, %d goroutines, %d descriptors, engine.db %d KiB, world.db %d KiB, records %d KiB, journals of placements %d KiB",
-		h.heap>>10, h.goroutines, h.descriptors, f.engine>>10, f.world>>10, f.kept>>10, f.journals>>10)
+	return fmt.Sprintf("heap %d KiB, %d goroutines, %d descriptors, engine.db %d KiB in %d records, world.db %d KiB, all records %d KiB",
+		h.heap>>10, h.goroutines, h.descriptors, f.engine>>10, f.records, f.world>>10, f.kept>>10)
 }
 
 // against returns what is not where it was.
@@ -84,8 +85,11 @@ func (h *health) against(base *health) error {
 	more("goroutines", int64(h.goroutines), int64(base.goroutines), goroutineMargin)
 	more("open descriptors", int64(h.descriptors), int64(base.descriptors), descriptorMargin)
 	more("bytes of records", h.files.kept, base.files.kept, keptMargin)
-	most := 2*allocated + spread*(h.files.kept+h.files.journals)
-	more("bytes of the files", h.files.engine+h.files.world, 0, most)
+	more("bytes of the files", h.files.engine+h.files.world, 0, 2*allocated+spread*h.files.kept)
+	more("records of the engines", int64(h.files.records), 0, remainsMost)
+	if n := len(h.files.strays); n > 0 {
+		errs = append(errs, fmt.Errorf("%d records of runs that are gone, as %s", n, h.files.strays[0]))
+	}
 	if len(errs) == 0 {
 		return nil
 	}
@@ -100,12 +104,19 @@ func (w *world) footprint(ctx context.Context) (f footprint, err error) {
 			if err != nil {
 				return f, err
 			}
-			if n := int64(len(r.Key) + len(r.Value)); strings.HasPrefix(r.Key, "journal/placement.") {
-				f.journals += n
-			} else {
-				f.kept += n
+			f.kept += int64(len(r.Key) + len(r.Value))
+			if file == w.engineFile {
+				f.take(r.Key)
 			}
 		}
 	}
 	return f, nil
+}
+
+// take counts a record of the engines.
+func (f *footprint) take(key string) {
+	f.records++
+	if isStray(key) {
+		f.strays = append(f.strays, key)
+	}
 }

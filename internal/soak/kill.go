@@ -53,6 +53,7 @@ const childMost = 3 * time.Minute
 // once starts a child and ends it, if it does not come to its end before.
 func (k *killer) once(ctx context.Context) (killed bool, err error) {
 	l, byTime := k.life, k.kills >= k.limit || k.rand.IntN(2) == 0
+	l.nth = k.kills
 	if !byTime {
 		l.dieAt, l.after = 1+k.rand.Int64N(int64(k.writes)), k.rand.IntN(2) == 0
 	}

@@ -14,6 +14,8 @@ type history struct {
 	plan  *stages.Plan
 	state stages.EventType
 	epoch int64
+	// at is the time of the run.
+	at time.Time
 	// resumed counts how often the run was resumed: what must not come twice
 	// may come again after that.
 	resumed int
@@ -40,6 +42,12 @@ func (h *history) take(ev stages.Event) (out []string) {
 	}
 	if h.ended() && ev.Type != stages.CommandRefused && ev.Type != stages.RunTaken {
 		wrong("it comes after %s", h.state)
+	}
+	if ev.Type != stages.RunTaken { // that has the time of an engine
+		if ev.Time.Before(h.at) {
+			wrong("the time of the run goes back from %v to %v", h.at, ev.Time)
+		}
+		h.at = ev.Time
 	}
 	if text := h.again(ev); text != "" {
 		wrong("it comes again: %s", text)

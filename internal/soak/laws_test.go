@@ -45,7 +45,7 @@ func newTestPlan(t *testing.T) *stages.Plan {
 // told are events of a run that break no law.
 func told() []stages.Event {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
-	return []stages.Event{
+	out := []stages.Event{
 		{Type: stages.RunTaken, Epoch: 1},
 		{Type: stages.RunStarted},
 		{Type: stages.StageStarted, Stage: "s1"},
@@ -54,7 +54,7 @@ func told() []stages.Event {
 		{Type: stages.ClusterStarted, Stage: "s1", Cluster: "s1-02", Attempt: 1},
 		{Type: stages.ClusterCompleted, Stage: "s1", Cluster: "s1-00", Attempt: 1},
 		{Type: stages.WaitStarted, Stage: "s1", Until: at(10)},
-		{Type: stages.WaitEnded, Stage: "s1", Time: at(10)},
+		{Type: stages.WaitEnded, Stage: "s1"},
 		{Type: stages.ApprovalRequested, Stage: "s1", Request: "r-s1", Attempt: 1},
 		{Type: stages.ApprovalGiven, Stage: "s1", Request: "r-s1", Attempt: 1, By: ann},
 		{Type: stages.ApprovalAccepted, Stage: "s1", Request: "r-s1", Attempt: 1, By: bob},
@@ -66,6 +66,10 @@ func told() []stages.Event {
 		{Type: stages.ClusterStarted, Stage: "s2", Cluster: "s2-00", Attempt: 1},
 		{Type: stages.RunCompleted},
 	}
+	for i := range out {
+		out[i].Time = at(2 + i)
+	}
+	return out
 }
 
 func problemsOf(p *stages.Plan, events []stages.Event) (out []string) {
@@ -103,6 +107,7 @@ func TestABrokenHistoryIsAViolation(t *testing.T) {
 		"approved before": func(l list) list { l[slices.IndexFunc(l, is(stages.ApprovalAccepted))].By = ann; return l },
 		"epoch 1 after 1": func(l list) list { return append(l, stages.Event{Type: stages.RunTaken, Epoch: 1}) },
 		"after RunComple": func(l list) list { return append(l, started("s2-01")) },
+		"goes back from":  func(l list) list { l[5].Time = time.Unix(1, 0); return l },
 		"no such cluster": func(l list) list { return after(l, stages.RunResumed, started("s2-99")) },
 	} {
 		if out := strings.Join(problemsOf(p, broken(told())), "\n"); !strings.Contains(out, name) {

@@ -13,15 +13,25 @@
 // that fail, fail ambiguously, come late or hang; the others in child processes
 // that are killed by SIGKILL, at random moments and right before or after a
 // random write, or stopped for longer than a lease, so that time jumps for them.
-// Clocks that differ or go back are not covered here: package fleet tests them.
+// In every other scenario the clocks of the engines jump as well, in both kinds of
+// process: forward and back, each for itself, by less than Config.Skew allows or
+// by weeks. A clock that jumps forward ends waits, as package stages says, so how
+// long one lasts by a right clock is not looked at here; package fleet tests that.
+// All the other laws hold whatever clocks show: what was applied, caps, gates,
+// approvals, order, epochs, and that the time of a run never goes back.
 //
-// In the end of each scenario the faults cease, every run has to end within a
-// minute and a half, everything is retired and deleted, and the files after
-// compaction, the heap, the goroutines and the open descriptors have to be where
-// they were. A violation is told with the seed and the number of the scenario,
-// and how to play that one alone; the exit code is 1 then, and the directory
-// stays. The same scenario is drawn then, but its timing and what earlier ones
-// left in the files are not the same.
+// In the end of each scenario the faults cease and the clocks are right, every
+// run has to end within a minute and a half, and everything is retired and
+// deleted. The heap, the goroutines, the open descriptors and the files after
+// compaction have to be where they were then. Of what a run had, nothing at all
+// may be left in the engines' file, however often and wherever processes were
+// killed, and no more of each placement than its last snapshots and events. One
+// world lasts for all scenarios.
+//
+// A violation is told with the seed and the number of the scenario, and how to
+// play that one alone; the exit code is 1 then, and the directory stays. The same
+// scenario is drawn then, but its timing and what earlier ones left in the files
+// are not the same.
 package main
 
 import (

@@ -133,12 +133,13 @@ func (s *scenario) faults(healed func() bool) *faulty.Plan {
 }
 
 // aside is what happens besides: people answer, members go down, the disk is
-// full.
+// full, clocks jump.
 func (s *scenario) aside(ctx context.Context, w *world) {
 	r := rand.New(rand.NewPCG(s.seed, uint64(time.Now().UnixNano())))
 	t := time.NewTicker(20 * time.Millisecond)
 	defer t.Stop()
 	var fullUntil time.Time
+	wrong := s.clockRand(w.nth)
 	for {
 		select {
 		case <-ctx.Done():
@@ -146,8 +147,12 @@ func (s *scenario) aside(ctx context.Context, w *world) {
 		case <-t.C:
 		}
 		answerAll(ctx, w, r)
+		if wrong != nil && !w.healed.Load() && wrong.IntN(25) == 0 {
+			w.clocks.jump(wrong)
+		}
 		switch {
 		case w.healed.Load():
+			w.clocks.correct()
 			continue
 		case r.IntN(400) == 0:
 			fullUntil = time.Now().Add(time.Duration(r.IntN(300)) * time.Millisecond)

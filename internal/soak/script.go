@@ -104,10 +104,11 @@ func (s script) turn(ctx context.Context, w *world, n int) error {
 	}
 }
 
-// heal ends what refuses and fails.
+// heal ends what refuses, fails and is wrong.
 func (w *world) heal() {
 	w.healed.Store(true)
 	w.meter.full.Store(false)
+	w.clocks.correct()
 }
 
 // take takes one step until it is done.

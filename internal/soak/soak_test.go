@@ -1,13 +1,27 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
+
+// program returns the soak program with these arguments, in a process of its
+// own: its scenarios take real time.
+func program(t *testing.T, args ...string) (cmd *exec.Cmd, out, errs *bytes.Buffer) {
+	t.Helper()
+	cmd = exec.CommandContext(t.Context(), os.Args[0], append([]string{"program", "-dir", t.TempDir()}, args...)...)
+	out, errs = new(bytes.Buffer), new(bytes.Buffer)
+	cmd.Stdout, cmd.Stderr = out, errs
+	return cmd, out, errs
+}
 
 // The soak program plays random scenarios, with faults in its own process and
 // with kills in others, and finds nothing.
@@ -16,20 +30,35 @@ func TestRandomScenariosKeepTheLaws(t *testing.T) {
 	if soak() {
 		lasts = "10m"
 	}
-	var out, errs bytes.Buffer
-	if code := run(t.Context(), []string{"-for", lasts, "-seed", "36", "-most", "8", "-dir", t.TempDir()}, &out, &errs); code != 0 {
-		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
+	cmd, out, errs := program(t, "-for", lasts, "-seed", "36", "-most", "8")
+	if err := cmd.Run(); err != nil {
+		t.Errorf("%v\n%s%s", err, out, errs)
 	}
-	t.Log(out.String())
+	t.Log(out)
 }
 
 // An interrupt ends the program well, with a summary.
 func TestAnInterruptEndsTheProgramWell(t *testing.T) {
-	ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer stop()
-	var out, errs bytes.Buffer
-	if code := run(ctx, []string{"-most", "3", "-dir", t.TempDir()}, &out, &errs); code != 0 || !strings.Contains(out.String(), "scenarios, ") {
-		t.Errorf("exit code %d\n%s%s", code, &out, &errs)
+	cmd, out, errs := program(t, "-most", "3")
+	cmd.Stdout = nil
+	said, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(said)
+	if first, err := lines.ReadString('\n'); !strings.HasPrefix(first, "seed ") {
+		t.Errorf("it begins with %q: %v", first, err)
+	}
+	time.Sleep(500 * time.Millisecond) // into the first scenario
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Error(err)
+	}
+	_, _ = out.ReadFrom(lines)
+	if err := cmd.Wait(); err != nil || !strings.Contains(out.String(), "scenarios, ") {
+		t.Errorf("%v\n%s%s", err, out, errs)
 	}
 }
 
@@ -52,15 +81,23 @@ func TestAScenarioIsDrawnAgainFromItsSeed(t *testing.T) {
 
 // A step that is never done is a violation that says what is waited for.
 func TestAStepThatIsStuckIsAViolation(t *testing.T) {
-	w := newTestWorld(t)
-	s := script{name: "stuck", clusters: storyClusters(), patience: 20 * time.Millisecond, steps: []step{
-		declareStep("web", 0), editStep("web", "v"), captureStep("web", 0),
-		{"never", func(context.Context, *world) (bool, error) { return false, nil }},
-	}}
-	err := s.play(t.Context(), w, func() {})
-	if !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "never") {
-		t.Errorf("%v, want errBroken", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newTestWorld(t)
+		s := script{name: "stuck", clusters: storyClusters(), patience: 20 * time.Second, steps: []step{
+			declareStep("web", 0), editStep("web", "v"), captureStep("web", 0),
+			{"never", func(context.Context, *world) (bool, error) { return false, nil }},
+		}}
+		ctx, stop := context.WithTimeout(t.Context(), 2*s.patience)
+		defer stop()
+		began := time.Now()
+		err := s.play(ctx, w, func() {})
+		if !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "never") {
+			t.Errorf("%v, want errBroken", err)
+		}
+		if took := time.Since(began); took < s.patience {
+			t.Errorf("it was a violation after %v, want %v", took, s.patience)
+		}
+	})
 }
 
 // What is taken up after a scenario is compared with what was before.

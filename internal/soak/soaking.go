@@ -7,7 +7,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -57,9 +56,6 @@ func (s *soaking) run(ctx context.Context) (err error) {
 			return fmt.Errorf("scenario %d of seed %d, the world is in %s; alone: go run ./internal/soak -seed %d -scenario %d -count 1 -most %d -engines %d\n%w",
 				s.number, s.seed, s.dir, s.seed, s.number, s.most, s.engines, err)
 		}
-		if err := s.renew(); err != nil {
-			return err
-		}
 		if time.Since(told) >= s.every {
 			told = time.Now()
 			s.line(time.Since(began))
@@ -67,18 +63,6 @@ func (s *soaking) run(ctx context.Context) (err error) {
 	}
 	s.line(time.Since(began))
 	return nil
-}
-
-// lifetime is how many scenarios a world lasts. The journals of its placements
-// are kept for as long as those, and every start reads all of a file.
-const lifetime = 500
-
-// renew lets the next scenario begin a new world when this one is old.
-func (s *soaking) renew() error {
-	if s.tally.scenarios%lifetime != 0 {
-		return nil
-	}
-	return errors.Join(os.Remove(filepath.Join(s.dir, "engine.db")), os.Remove(filepath.Join(s.dir, "world.db")))
 }
 
 func (s *soaking) line(after time.Duration) {
@@ -168,6 +152,9 @@ func (w *world) sweep(ctx context.Context) error {
 		return err
 	}
 	if err := w.laws.err(); err != nil {
+		return err
+	}
+	if err := w.forgetRuns(ctx); err != nil {
 		return err
 	}
 	if err := w.notes.forget(ctx); err != nil {

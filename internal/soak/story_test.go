@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,10 +17,16 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 )
 
-// TestMain lets the test binary be the child.
+// TestMain lets the test binary be the program and its children.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == "child" {
-		os.Exit(child(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case "child":
+			os.Exit(child(context.Background(), os.Args[2:], os.Stdout, os.Stderr))
+		case "program":
+			os.Args = slices.Delete(os.Args, 1, 2)
+			main()
+		}
 	}
 	os.Exit(m.Run())
 }

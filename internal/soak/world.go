@@ -30,6 +30,8 @@ type setup struct {
 	// the engine's default.
 	lease time.Duration
 	meter *meter
+	// nth tells the processes of a scenario apart.
+	nth int
 }
 
 // world is a fleet, a hub and engines over two files of a directory: what one
@@ -42,6 +44,7 @@ type world struct {
 	members               *memory.Fleet
 	hub                   *memory.Source
 	engines               []*fleet.Engine
+	clocks                *clocks
 	// eyes reads what the engines do, and meets no fault.
 	eyes *fleet.Engine
 	laws *laws
@@ -56,7 +59,7 @@ func newWorld(s setup) *world {
 	if s.meter == nil {
 		s.meter = &meter{}
 	}
-	return &world{setup: s, absent: map[string]bool{}, laws: newLaws()}
+	return &world{setup: s, absent: map[string]bool{}, laws: newLaws(), clocks: newClocks(max(1, s.engines))}
 }
 
 // open opens the files of the directory, and makes them where there are none.
@@ -91,7 +94,7 @@ func (w *world) employ() (err error) {
 		return err
 	}
 	for i := range max(1, w.setup.engines) {
-		cfg.Name = fmt.Sprintf("engine-%d", i+1)
+		cfg.Name, cfg.Clock = fmt.Sprintf("engine-%d", i+1), w.clocks.of(i)
 		if w.faults != nil {
 			cfg.Store, cfg.Dialer = w.faults.BatchStore(store), w.faults.Dialer(w.dialer())
 		}
