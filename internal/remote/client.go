@@ -33,10 +33,15 @@ var (
 // NewClient returns a client of the server that listens on a unix socket. name
 // is who the server takes it for: two clients must not have the same.
 func NewClient(socket, name string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+	return NewClientOver(func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}
-	return &Client{name: name, http: &http.Client{Transport: &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 32}}}
+	}, name)
+}
+
+// NewClientOver is [NewClient] over connections that dial makes.
+func NewClientOver(dial func(context.Context) (net.Conn, error), name string) *Client {
+	t := &http.Transport{MaxIdleConnsPerHost: 32, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
+	return &Client{name: name, http: &http.Client{Transport: t}}
 }
 
 // Close ends the connections that are not in use.

@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -181,11 +184,29 @@ func newRig(t *testing.T, name string, seed uint64) *rig {
 		t: t, name: name, ground: newGround(t), calm: newGround(t), fences: newFences(), asked: map[string]question{},
 		rand: rand.New(rand.NewPCG(16, seed)), delays: rand.New(rand.NewPCG(17, seed)),
 	}
-	r.socket = serve(t, remote.Config{Store: r.store, Inventory: r.fleet, Dialer: r.fleet, Before: r.before, Seen: r.seen})
+	r.socket = listen(t, remote.Config{Store: r.store, Inventory: r.fleet, Dialer: r.fleet, Before: r.before, Seen: r.seen})
 	for range 2 {
 		r.enlist()
 	}
 	return r
+}
+
+// listen offers cfg to other processes until the test ends and returns the
+// socket.
+func listen(t *testing.T, cfg remote.Config) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "slipway") //nolint:usetesting // the path of a socket must be short
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, cfg, l)
+	return socket
 }
 
 // enlist starts another engine.

@@ -7,9 +7,10 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/backendtest"
@@ -18,62 +19,98 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// serve offers cfg until the test ends and returns the socket.
-func serve(t *testing.T, cfg remote.Config) string {
+// pipes is a network within the process, so that its time may be synthetic.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.done) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.conns <- there:
+		return here, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// connect offers cfg until the test ends and returns a client of it.
+func connect(t *testing.T, cfg remote.Config) *remote.Client {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "slipway") //nolint:usetesting // the path of a socket must be short
-	if err != nil {
-		t.Fatal(err)
-	}
-	socket := filepath.Join(dir, "s")
-	l, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	serve(t, cfg, l)
+	c := remote.NewClientOver(l.dial, "one")
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// serve offers cfg to those who come to l until the test ends.
+func serve(t *testing.T, cfg remote.Config, l net.Listener) {
+	t.Helper()
 	s := remote.NewServer(cfg)
 	h := &http.Server{Handler: s}
 	done := make(chan error, 1)
 	go func() { done <- h.Serve(l) }()
 	t.Cleanup(func() {
-		if err := errors.Join(h.Close(), s.Close(), os.RemoveAll(dir)); err != nil {
+		if err := errors.Join(h.Close(), s.Close()); err != nil {
 			t.Error(err)
 		}
 		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
 			t.Error(err)
 		}
 	})
-	return socket
 }
 
-func connect(t *testing.T, cfg remote.Config) *remote.Client {
-	c := remote.NewClient(serve(t, cfg), "one")
-	t.Cleanup(func() { _ = c.Close() })
-	return c
-}
-
-// A store, a connection, an inventory and a dialer are the same in another
-// process.
+// A store, a connection, an inventory and a dialer are the same over a network.
 func TestTheClientKeepsTheContracts(t *testing.T) {
 	t.Parallel()
-	t.Run("store", func(t *testing.T) {
-		backendtest.TestStore(t, func(t *testing.T) backend.Store { return connect(t, remote.Config{Store: memory.NewStore()}) })
-	})
-	t.Run("conn", func(t *testing.T) {
-		backendtest.TestConn(t, func(t *testing.T) backend.Conn {
-			c, err := connect(t, remote.Config{Dialer: memory.NewFleet(placement.Cluster{Name: "one"})}).Dial(t.Context(), placement.Cluster{Name: "one"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return c
+	for name, check := range map[string]func(t *testing.T) error{
+		"store": func(t *testing.T) error {
+			return backendtest.CheckStore(t.Context(), func() (backend.Store, error) { return connect(t, remote.Config{Store: memory.NewStore()}), nil })
+		},
+		"conn": func(t *testing.T) error {
+			return backendtest.CheckConn(t.Context(), func() (backend.Conn, error) {
+				c := connect(t, remote.Config{Dialer: memory.NewFleet(placement.Cluster{Name: "one"})})
+				return c.Dial(t.Context(), placement.Cluster{Name: "one"})
+			})
+		},
+		"fleet": func(t *testing.T) error {
+			east := placement.Cluster{Name: "east", Labels: map[string]string{"env": "prod"}}
+			fleet := memory.NewFleet(placement.Cluster{Name: "west", UID: "u"}, east)
+			c := connect(t, remote.Config{Inventory: fleet, Dialer: fleet})
+			return errors.Join(
+				backendtest.CheckInventory(t.Context(), c, east, placement.Cluster{Name: "west", UID: "u"}),
+				backendtest.CheckDialer(t.Context(), c, east))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				if err := check(t); err != nil {
+					t.Error(err)
+				}
+			})
 		})
-	})
-	t.Run("fleet", func(t *testing.T) {
-		east := placement.Cluster{Name: "east", Labels: map[string]string{"env": "prod"}}
-		fleet := memory.NewFleet(placement.Cluster{Name: "west", UID: "u"}, east)
-		c := connect(t, remote.Config{Inventory: fleet, Dialer: fleet})
-		backendtest.TestInventory(t, c, east, placement.Cluster{Name: "west", UID: "u"})
-		backendtest.TestDialer(t, c, east)
-	})
+	}
 }
 
 // Several writes are one request, and each of them is told.
