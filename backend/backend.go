@@ -4,9 +4,9 @@
 // A [Store] keeps bytes under keys with compare-and-swap; an [Inventory] lists
 // the clusters; a [Dialer] opens a [Conn] to one of them. Each interface has
 // one role. What a backend can do beyond that is a second interface
-// ([Watcher], [Batcher], [ConnWatcher], [InventoryWatcher]) with a package
+// ([Watcher], [Batcher], [ConnWatcher], [ConnDryRunner], [InventoryWatcher]) with a package
 // function that falls back where it is missing: [Watch], [WriteAll],
-// [WatchConn], [WatchInventory]. An upgrade may change the cost, never the
+// [WatchConn], [DryRun], [WatchInventory]. An upgrade may change the cost, never the
 // result.
 //
 // Package backendtest proves an implementation; package memory is the smallest
@@ -15,6 +15,8 @@ package backend
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -174,4 +176,23 @@ type ConnWatcher interface {
 	// Watch yields once at its beginning and then after every change of an
 	// object in ids; changes may be coalesced. It ends like [Watcher.Watch].
 	Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{}, error]
+}
+
+// ConnDryRunner is a [Conn] that can tell what an apply would come to. See
+// [DryRun].
+type ConnDryRunner interface {
+	Conn
+	// DryRun returns what Apply would return, and writes nothing. Its errors are
+	// those of Apply, and one matching errors.ErrUnsupported where the member
+	// cannot tell.
+	DryRun(ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error)
+}
+
+// DryRun returns what an apply would come to, as [ConnDryRunner] says. The error
+// of a connection that is none matches errors.ErrUnsupported.
+func DryRun(ctx context.Context, c Conn, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error) {
+	if d, ok := c.(ConnDryRunner); ok {
+		return d.DryRun(ctx, obj, o)
+	}
+	return nil, fmt.Errorf("dry run: %w", errors.ErrUnsupported)
 }

@@ -42,6 +42,7 @@ func applyCases() []ConnCase {
 		{"apply-namespace", "a namespace that does not exist is ErrNotFound", applyNamespace},
 		{"apply-invalid", "an object the member refuses is ErrPermanent", applyInvalid},
 		{"generation", "the generation rises with the spec and not with labels", generation},
+		{"dry-run", "DryRun returns what Apply would return, and writes nothing", withMap("dry-run", dryRun)},
 		{"apply-race", "of several who apply at one resourceVersion one succeeds", withMap("apply-race", applyRace)},
 	}
 }

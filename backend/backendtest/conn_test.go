@@ -75,6 +75,16 @@ func (f *flawed) Apply(ctx context.Context, obj *unstructured.Unstructured, o ba
 	return out, nil
 }
 
+func (f *flawed) DryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	switch f.flaw {
+	case "dry run writes":
+		return f.Apply(ctx, obj, o)
+	case "dry run of nothing":
+		return f.Get(ctx, snapshot.IDOf(obj))
+	}
+	return backend.DryRun(ctx, f.ConnWatcher, obj, o)
+}
+
 func (f *flawed) options(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) backend.ApplyOptions {
 	switch f.flaw {
 	case "ignores absent":
@@ -153,6 +163,8 @@ func TestSuiteCatchesBrokenConns(t *testing.T) {
 		"one manager":              "merge",
 		"many managers":            "removed",
 		"always a new version":     "apply-unchanged",
+		"dry run writes":           "dry-run",
+		"dry run of nothing":       "dry-run",
 		"changes its argument":     "apply-private",
 		"shares what it returns":   "get-private",
 		"wrong kind":               "apply-namespace",

@@ -66,6 +66,17 @@ func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	return c.object(ctx, "apply", id, func(ctx context.Context) (*unstructured.Unstructured, error) { return c.inner.Apply(ctx, obj, o) })
 }
 
+// DryRun is unsupported where the connection inside is no [backend.ConnDryRunner].
+func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	var id snapshot.ID
+	if obj != nil {
+		id = snapshot.ID{Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	}
+	return c.object(ctx, "dryrun", id, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return backend.DryRun(ctx, c.inner, obj, o)
+	})
+}
+
 func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
 	_, err := c.object(ctx, "delete", id, func(ctx context.Context) (*unstructured.Unstructured, error) { return nil, c.inner.Delete(ctx, id, o) })
 	return err

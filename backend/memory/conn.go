@@ -21,9 +21,13 @@ type conn struct {
 	closed  atomic.Bool
 }
 
-var _ backend.ConnWatcher = (*conn)(nil)
+var (
+	_ backend.ConnWatcher   = (*conn)(nil)
+	_ backend.ConnDryRunner = (*conn)(nil)
+)
 
-// Conn returns a connection to the cluster. It is a [backend.ConnWatcher].
+// Conn returns a connection to the cluster. It is a [backend.ConnWatcher] and a
+// [backend.ConnDryRunner].
 func (c *Cluster) Conn() backend.Conn { return &conn{cluster: c} }
 
 func (c *conn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
@@ -38,6 +42,13 @@ func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o back
 		return nil, failed("apply", c.cluster.name, err)
 	}
 	return c.cluster.apply(ctx, obj, o)
+}
+
+func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	if err := c.usable(ctx); err != nil {
+		return nil, failed("dry run", c.cluster.name, err)
+	}
+	return c.cluster.dryRun(ctx, obj, o)
 }
 
 func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {

@@ -150,7 +150,10 @@ type memberConn struct {
 	conn   conn
 }
 
-var _ backend.ConnWatcher = (*memberConn)(nil)
+var (
+	_ backend.ConnWatcher   = (*memberConn)(nil)
+	_ backend.ConnDryRunner = (*memberConn)(nil)
+)
 
 func (m *memberConn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
 	if err := m.faults.pass(ctx); err != nil {
@@ -164,6 +167,13 @@ func (m *memberConn) Apply(ctx context.Context, obj *unstructured.Unstructured, 
 		return nil, failed("apply", m.name, err)
 	}
 	return m.conn.Apply(ctx, obj, o)
+}
+
+func (m *memberConn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	if err := m.faults.pass(ctx); err != nil {
+		return nil, failed("dry run", m.name, err)
+	}
+	return m.conn.DryRun(ctx, obj, o)
 }
 
 func (m *memberConn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {

@@ -201,14 +201,8 @@ var errTerminating = errors.New("the namespace is terminating")
 
 // create adds an object that does not exist.
 func (c *Cluster) create(k key, live tree, op string, by owner) error {
-	if k.namespace != "" {
-		ns := c.objects[namespaceKey(k.namespace)]
-		if ns == nil {
-			return failed("apply", k.String(), fmt.Errorf("namespace %s: %w", k.namespace, backend.ErrNotFound))
-		}
-		if ns.dying {
-			return failed("apply", k.String(), errTerminating)
-		}
+	if err := c.hasNamespace(k); err != nil {
+		return err
 	}
 	o := c.add(k, live, by)
 	manager := ""
@@ -217,6 +211,20 @@ func (c *Cluster) create(k key, live tree, op string, by owner) error {
 	}
 	c.note(k, o, op, manager)
 	c.runControllers(k, o)
+	return nil
+}
+
+// hasNamespace refuses an object whose namespace is not there.
+func (c *Cluster) hasNamespace(k key) error {
+	if k.namespace == "" {
+		return nil
+	}
+	switch ns := c.objects[namespaceKey(k.namespace)]; {
+	case ns == nil:
+		return failed("apply", k.String(), fmt.Errorf("namespace %s: %w", k.namespace, backend.ErrNotFound))
+	case ns.dying:
+		return failed("apply", k.String(), errTerminating)
+	}
 	return nil
 }
 

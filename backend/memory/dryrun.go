@@ -1,0 +1,48 @@
+package memory
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// dryRun returns what apply would make of an object, which stays as it is.
+func (c *Cluster) dryRun(ctx context.Context, obj *unstructured.Unstructured, opts backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	k, err := c.admit(obj, opts.Manager)
+	if err != nil {
+		return nil, err
+	}
+	by := owner{opts.Manager, own(obj.Object)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.fresh(ctx); err != nil {
+		return nil, failed("dry run", k.String(), err)
+	}
+	o := c.objects[k]
+	if err := c.check(o, opts.Precondition); err != nil {
+		return nil, failed("dry run", k.String(), err)
+	}
+	_, version := splitVersion(obj.GetAPIVersion())
+	if o == nil {
+		if err := c.hasNamespace(k); err != nil {
+			return nil, err
+		}
+		return c.materialise(&object{live: by.applied, owner: by, generation: 1, created: c.seconds()}, version), nil
+	}
+	return c.materialise(o.as(by), version), nil
+}
+
+// as returns what the object would be if somebody applied something.
+func (o *object) as(by owner) *object {
+	next := *o
+	before, _ := o.find(by.manager)
+	owners := o.appliedBy(by)
+	next.live = merge(prune(o.live, before, by.applied, o.besides(by.manager)), by.applied)
+	if specChanged(o.live, next.live) {
+		next.generation++
+	}
+	next.setOwners(owners)
+	return &next
+}
