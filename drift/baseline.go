@@ -27,10 +27,10 @@ const (
 // that was there then is no drift, whatever made it.
 //
 // It has 16 bytes for each such difference, usually few: a digest of where it
-// is, with items named by their keys, and of both values. Values of
-// secrets enter only under Options.SecretKey; without a key they are not explained,
-// and one that was taken under another key explains nothing. A baseline does not change and may be shared by goroutines. The
-// zero value and nil explain nothing.
+// is, with items named by their keys, and of both values. Values of secrets enter
+// only under Options.SecretKey; without a key they are not explained, and one that
+// was taken under another key explains nothing. A baseline does not change and may
+// be shared by goroutines. The zero value and nil explain nothing.
 type Baseline struct {
 	digests []baselineDigest
 	// sum tells baselines apart.
@@ -60,6 +60,28 @@ func (m *Manifest) Baseline(live *unstructured.Unstructured) *Baseline {
 	if len(b.digests) == 0 {
 		return nil
 	}
+	return b.sorted()
+}
+
+// BaselineAfter is Baseline for an object that was on the member before, as it
+// was then. What only the member had already, and known does not explain, is
+// not explained now: an apply leaves alone what it does not name.
+func (m *Manifest) BaselineAfter(before, live *unstructured.Unstructured, known *Baseline) *Baseline {
+	b := m.Baseline(live)
+	if b == nil || before == nil || before.Object == nil || m.check(before.Object) != nil {
+		return b
+	}
+	all, _, err := m.differences(before.Object, nil, true)
+	if err != nil {
+		return b
+	}
+	earlier := make(map[baselineDigest]bool)
+	for _, f := range all {
+		if f.inMember && !f.inHub && !known.explains(m, f) {
+			earlier[m.baselineDigest(f)] = true
+		}
+	}
+	b.digests = slices.DeleteFunc(b.digests, func(d baselineDigest) bool { return earlier[d] })
 	return b.sorted()
 }
 

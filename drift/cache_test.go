@@ -95,6 +95,26 @@ func TestAVerdictIsOfOneManifestOptionSchemaBaselineVersionAndCluster(t *testing
 	}
 }
 
+func TestABaselineThatWasStoredHasTheSameVerdict(t *testing.T) {
+	hub, member := deployment(t)
+	m := compiled(t, hub, drift.Full)
+	changed := member.DeepCopy()
+	set(t, changed, int64(7), "spec", "replicas")
+	var c drift.Cache
+	cached(t, &c, "a", m, member, m.Baseline(changed))
+	text, err := m.Baseline(changed).MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stored drift.Baseline
+	if err := stored.UnmarshalBinary(text); err != nil {
+		t.Fatal(err)
+	}
+	if _, hit := cached(t, &c, "a", m, member, &stored); !hit {
+		t.Error("it has another verdict")
+	}
+}
+
 func TestWhatHasNoVersionIsNotRemembered(t *testing.T) {
 	hub, member := deployment(t)
 	m := compiled(t, hub, drift.Partial)

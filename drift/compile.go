@@ -25,6 +25,8 @@ type Manifest struct {
 	typ        *schema.Type
 	// hub is the cleaned copy of the hub's object. What is found points into it.
 	hub map[string]any
+	// folded are the keys of the data of a Secret that come from its stringData.
+	folded map[string]bool
 
 	// nodes are the fields and items of hub; the children of a node lie side by
 	// side, those of a map sorted by name. values are what the hub says at each.
@@ -45,8 +47,8 @@ type Manifest struct {
 }
 
 // Compile checks an object of the hub and prepares it. Neither it nor o are
-// changed or kept. The error names every problem of the options, or every one of
-// the object; it never holds a value.
+// changed or kept. The error names every problem of the options, or those of the
+// object, up to twenty; it never holds a value.
 func Compile(hub *unstructured.Unstructured, o Options) (*Manifest, error) {
 	if hub == nil || hub.Object == nil {
 		return nil, errors.New("drift: there is no object of the hub to compare with")
@@ -62,7 +64,7 @@ func Compile(hub *unstructured.Unstructured, o Options) (*Manifest, error) {
 	c := compiler{m: m}
 	c.root()
 	if len(c.problems) > 0 {
-		return nil, fmt.Errorf("drift: the hub's %s: %w", describe(hub), errors.Join(c.problems...))
+		return nil, fmt.Errorf("drift: the hub's %s: %w", describe(hub), errors.Join(c.told()...))
 	}
 	m.nodes, m.values = slices.Clip(m.nodes), slices.Clip(m.values)
 	return m, nil
@@ -138,6 +140,9 @@ const (
 	// object and metadata mark the root and what is below /metadata.
 	object
 	metadata
+	// entry marks the values of a map without known fields: each is there by its
+	// key, whatever it is.
+	entry
 )
 
 // node is a field or an item of the hub's object. It fills a line of the cache.
@@ -185,6 +190,17 @@ func (c *compiler) problem(text string) {
 	c.problems = append(c.problems, fmt.Errorf("%s: %s", placeOf(c.path), text))
 }
 
+// maxProblems is how many problems of an object an error names.
+const maxProblems = 20
+
+// told returns the problems that are named, and how many more there are.
+func (c *compiler) told() []error {
+	if more := len(c.problems) - maxProblems; more > 0 {
+		return append(c.problems[:maxProblems:maxProblems], fmt.Errorf("and %d more", more))
+	}
+	return c.problems
+}
+
 // fill makes the node at an index that of a value.
 func (c *compiler) fill(at int, v any, t *schema.Type) {
 	c.m.nodes[at].typ, c.m.values[at] = t, v
@@ -213,12 +229,15 @@ func (c *compiler) object(at int, v map[string]any, t *schema.Type) {
 	empty := true
 	for i, name := range names {
 		field, typ := describeField(t, name)
+		if isMap(t) {
+			c.m.nodes[first+i].flags |= entry
+		}
 		c.field(first+i, name, v[name], field, typ)
 		empty = empty && c.m.nodes[first+i].is(optional)
 	}
 	n := &c.m.nodes[at]
 	n.kind, n.first, n.count = kindMap, uint32(first), uint32(len(names))
-	if empty && !presence(n.field) {
+	if empty && !n.present() {
 		n.flags |= optional
 	}
 	if t != nil && t.Whole {
@@ -250,6 +269,12 @@ func describeField(t *schema.Type, name string) (*schema.Field, *schema.Type) {
 
 // presence tells whether the empty value of a field is not its absence.
 func presence(f *schema.Field) bool { return f != nil && f.Presence }
+
+// present tells whether the empty value of a node is not its absence.
+func (n *node) present() bool { return n.is(entry) || presence(n.field) }
+
+// isMap tells whether a type is that of a map without known fields.
+func isMap(t *schema.Type) bool { return t != nil && t.Kind == schema.Map }
 
 // unset tells whether a value is one that a server does not tell from none.
 func unset(v any, f *schema.Field) bool {

@@ -218,3 +218,17 @@ func BenchmarkReversedList(b *testing.B) {
 		})
 	}
 }
+
+// An error names twenty of many problems, and none of the values.
+func TestProblemsOfAnObjectAreCounted(t *testing.T) {
+	data := map[string]any{}
+	for i := range 50 {
+		data[fmt.Sprint("key", i)] = "%hunter2"
+	}
+	_, err := drift.Compile(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "a"}, "data": data,
+	}}, drift.Options{})
+	if err == nil || strings.Count(err.Error(), "must be base64") != 20 || !strings.HasSuffix(err.Error(), "and 30 more") || strings.Contains(err.Error(), "hunter2") {
+		t.Error(err)
+	}
+}

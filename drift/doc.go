@@ -16,10 +16,10 @@
 //
 // [Partial] counts what the hub's object says and the member's does not: fields
 // that are [Changed] or [Missing], and fields that are [Stale], because they were
-// applied once and the hub has dropped them. What only the member has is its own
-// affair, except inside of what is owned as a whole. [Full] also counts that, as
-// [Unmanaged], and items that merely stand in another [Order]. All that Partial
-// reports is in Full as well.
+// applied once and the hub has dropped them, unless a server would fill in the
+// same. What only the member has is its own affair, except inside of what is owned
+// as a whole. [Full] also counts that, as [Unmanaged], and items that merely stand
+// in another [Order]. All that Partial reports is in Full as well.
 //
 // # What is the same
 //
@@ -31,8 +31,9 @@
 //   - Quantities, durations, times and base64 are compared by what they mean:
 //     1000m is 1, and 60m is an hour. A number is never text, and 50% never 50.
 //   - null is absent, unless the schema knows it for a value. So are {} and [],
-//     unless their presence means something, as that of an empty selector does,
-//     and 0, false and "" in fields of built-in kinds that do not store them.
+//     unless their presence means something, as that of an empty selector does, or
+//     of a key in a map; and 0, false and "" in fields of built-in kinds that do
+//     not store them.
 //   - What only the member has is no difference where it is the default, also one
 //     that depends on other fields; where a server or controller owns the field;
 //     and where the baseline says that it was there right after the apply,
@@ -64,10 +65,10 @@
 //
 // # Limits
 //
-// A member is not trusted. Objects of more than [MaxDepth] levels or [MaxNodes]
-// values are refused with an error that names the object, the place and the limit;
-// all others are compared in time and memory that grow as they do, whatever is in
-// them. A report has at most 100 differences and 256 bytes of each value unless the
+// A member is not trusted. What differs in an object and has more than [MaxDepth]
+// levels or [MaxNodes] values is refused with an error that names the object, the
+// place and the limit; everything else is compared in time and memory that grow as
+// it does, whatever is in it. A report has at most 100 differences and 256 bytes of each value unless the
 // options say otherwise, and says how many there are and what was cut.
 //
 // What it cannot know: what a webhook added before the first baseline was taken,

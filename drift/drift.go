@@ -35,7 +35,8 @@ const (
 	// them, and are still on the member.
 	Stale Class = "Stale"
 	// Order is a list with the same items in another order. Partial reports it
-	// only where the order has a meaning.
+	// only where the order has a meaning, or the list is owned as a whole, so that
+	// an apply would put it back.
 	Order Class = "Order"
 	// Unmanaged fields are on the member only. Partial reports them only inside
 	// of what is owned as a whole: atomic lists and maps, unions.
@@ -90,9 +91,10 @@ func (o Options) Validate() error {
 // Difference is one entry of a report.
 type Difference struct {
 	// Path is an RFC 6901 pointer that resolves in the member's object, or, for
-	// what only the hub's has, in that one.
+	// what only the hub's has, in that one, with its stringData as data.
 	Path string `json:"path"`
-	// HubPath is the pointer in the hub's object, where it is another one.
+	// HubPath is the pointer in the hub's object, where it is another one: the item
+	// has another index, or what is data on the member is stringData there.
 	HubPath string `json:"hubPath,omitempty"`
 	// KeyPath names items of lists by their keys, so that it stays the same when
 	// lists are reordered: .spec.containers[name="app"].image.

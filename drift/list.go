@@ -39,7 +39,7 @@ func (c *compiler) list(at int, v []any, t *schema.Type) {
 	n := &c.m.nodes[at]
 	n.typ = t
 	n.kind, n.first, n.count = kindAtomic, uint32(first), uint32(len(v))
-	if len(v) == 0 && !presence(n.field) {
+	if len(v) == 0 && !n.present() {
 		n.flags |= optional
 	}
 	c.align(n, v, t)
@@ -104,15 +104,22 @@ func appendKeys(b []byte, item any, t *schema.Type) ([]byte, bool) {
 		return b, false
 	}
 	for i := range t.Keys {
-		v, has := m[t.Keys[i].Name]
-		if !has || v == nil {
-			v = t.Keys[i].Default
-		}
+		v := keyOf(m, t, &t.Keys[i])
 		if b, ok = appendKey(b, v); !ok {
 			return b, false
 		}
 	}
 	return b, len(t.Keys) > 0
+}
+
+// keyOf returns the value of a key of an item. Empty text is none where a server
+// does not tell it from none.
+func keyOf(m map[string]any, t *schema.Type, k *schema.Key) any {
+	v := m[k.Name]
+	if v == nil || v == "" && k.Default != nil && unset(v, t.Elem.Field(k.Name)) {
+		return k.Default
+	}
+	return v
 }
 
 func appendKey(b []byte, v any) ([]byte, bool) {
@@ -151,11 +158,7 @@ func keysOf(item any, t *schema.Type) []keyValue {
 	}
 	var keys []keyValue
 	for _, k := range t.Keys {
-		v := m[k.Name]
-		if v == nil {
-			v = k.Default
-		}
-		if v != nil {
+		if v := keyOf(m, t, &k); v != nil {
 			keys = append(keys, keyValue{name: k.Name, value: v})
 		}
 	}

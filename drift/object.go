@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// The limits of an object of either side. Beyond them Compile and Compare return
-// an error that says where.
+// The limits of an object of either side. Beyond them Compile returns an error
+// that says where, and Compare does where what is beyond would be a difference.
 const (
 	// MaxDepth is how many maps and lists may lie in each other.
 	MaxDepth = 128

@@ -24,6 +24,8 @@ const (
 	templated
 	// unsorted: no list says anything by its order.
 	unsorted
+	// tokenVolume: admission adds a volume with a token, and mounts it.
+	tokenVolume
 )
 
 func (r rules) has(x rules) bool { return r&x != 0 }
@@ -47,6 +49,8 @@ func rulesOf(group, kind string, o map[string]any) rules {
 		return templated
 	case "Endpoints.", "EndpointSlice.discovery.k8s.io":
 		return unsorted
+	case "Pod.":
+		return tokenVolume
 	}
 	return 0
 }
@@ -76,9 +80,27 @@ func (m *Manifest) cleaned(o map[string]any) map[string]any {
 		cleanMetadata(meta)
 	}
 	if m.rules.has(secretData) {
+		text, _ := c["stringData"].(map[string]any)
+		m.folded = make(map[string]bool, len(text))
+		for key := range text {
+			m.folded[key] = true
+		}
 		foldStringData(c)
 	}
 	return c
+}
+
+// hubPointer returns where a path leads in the hub's object as it was given: what
+// its stringData says is compared as data.
+func (m *Manifest) hubPointer(path []step) string {
+	if len(m.folded) == 0 || len(path) == 0 || path[0].name != "data" {
+		return pointerTo(path, hubSide)
+	}
+	data, _ := m.hub["data"].(map[string]any)
+	if len(path) == 1 && len(data) > len(m.folded) || len(path) > 1 && !m.folded[path[1].name] {
+		return pointerTo(path, hubSide)
+	}
+	return pointerTo(append([]step{{name: "stringData"}}, path[1:]...), hubSide)
 }
 
 func cleanMetadata(meta map[string]any) {
@@ -109,13 +131,20 @@ func systemKey(key string) bool {
 		"endpoints.kubernetes.io/last-change-trigger-time",
 		"batch.kubernetes.io/controller-uid", "controller-uid",
 		"batch.kubernetes.io/job-name", "job-name",
+		"batch.kubernetes.io/job-tracking",
+		"batch.kubernetes.io/cronjob-scheduled-timestamp",
 		"control-plane.alpha.kubernetes.io/leader",
 		"pv.kubernetes.io/bind-completed",
 		"pv.kubernetes.io/bound-by-controller",
+		"pv.kubernetes.io/migrated-to",
 		"pv.kubernetes.io/provisioned-by",
 		"volume.beta.kubernetes.io/storage-provisioner",
 		"volume.kubernetes.io/storage-provisioner",
 		"volume.kubernetes.io/selected-node",
+		"volume.kubernetes.io/storage-resizer",
+		"volume.kubernetes.io/migrated-to",
+		"volume.kubernetes.io/provisioner-deletion-secret-name",
+		"volume.kubernetes.io/provisioner-deletion-secret-namespace",
 		"slipway.dev/applied":
 		return true
 	}
@@ -127,6 +156,7 @@ func systemFinalizer(name string) bool {
 	switch name {
 	case "kubernetes.io/pv-protection", "kubernetes.io/pvc-protection",
 		"foregroundDeletion", "orphan", "service.kubernetes.io/load-balancer-cleanup",
+		"external-provisioner.volume.kubernetes.io/finalizer",
 		"customresourcecleanup.apiextensions.k8s.io", "batch.kubernetes.io/job-tracking":
 		return true
 	}

@@ -45,7 +45,7 @@ func TestNothingThatASecretHoldsIsShown(t *testing.T) {
 				`Changed /data/a - "(redacted)" + "(redacted)" by m`,
 				`Unmanaged /data/b + "(redacted)"`,
 				`Missing /data/c - "(redacted)"`,
-				`Missing /data/d - "(redacted)"`,
+				`Missing /data/d hub /stringData/d - "(redacted)"`,
 				`Stale /data/gone + "(redacted)"`,
 				`Changed /metadata/annotations/a - "(redacted)" + "(redacted)"`,
 				`Changed /type - "kubernetes.io/tls" + "Opaque" (immutable)`,

@@ -51,8 +51,8 @@ func (p *pass) difference(f *found) Difference {
 	if d.Note == "" {
 		d.Note = v.note
 	}
-	if f.inHub && f.inMember {
-		if hub := pointerTo(f.path, hubSide); hub != d.Path {
+	if f.inHub {
+		if hub := p.m.hubPointer(f.path); hub != d.Path {
 			d.HubPath = hub
 		}
 	}

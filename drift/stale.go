@@ -125,9 +125,9 @@ func addKeys(item any, t *schema.Type) {
 	if !ok || t == nil || t.List != schema.Keyed {
 		return
 	}
-	for _, k := range t.Keys {
-		if m[k.Name] == nil && k.Default != nil {
-			m[k.Name] = k.Default
+	for i := range t.Keys {
+		if v := keyOf(m, t, &t.Keys[i]); v != nil {
+			m[t.Keys[i].Name] = v
 		}
 	}
 }
@@ -135,8 +135,11 @@ func addKeys(item any, t *schema.Type) {
 func (o *output) appendDropped(all []*found, m *Manifest, d ownership.Dropped, owners *ownership.Fields, member map[string]any) []*found {
 	for _, path := range owners.Stale(d, o.manager, member, splits) {
 		f := &found{class: Stale, member: path[len(path)-1].Value, inMember: true}
-		t := m.typ
-		for _, s := range path {
+		t, parent := m.typ, any(member)
+		for i, s := range path {
+			if i > 0 {
+				parent = path[i-1].Value
+			}
 			next := step{name: s.Name}
 			if s.Item {
 				next = step{item: true, hub: -1, member: s.Index, keys: itemKeys(s, t)}
@@ -146,11 +149,22 @@ func (o *output) appendDropped(all []*found, m *Manifest, d ownership.Dropped, o
 			}
 			f.path = append(f.path, next)
 		}
-		if o.compared(m, f.path) {
+		if o.compared(m, f.path) && !comesBack(f, t, parent) {
 			all = append(all, f)
 		}
 	}
 	return all
+}
+
+// comesBack tells whether a server would put a field back if it were taken away:
+// then it is as the hub's object has it.
+func comesBack(f *found, t *schema.Type, parent any) bool {
+	if f.field == nil {
+		return false
+	}
+	p, _ := parent.(map[string]any)
+	d, ok := f.field.DefaultIn(p)
+	return ok && means(d, f.member, t) || unset(f.member, f.field) || hollow(f.member, f.field, t, MaxDepth)
 }
 
 // splits tells whether the keys of a map are told apart: some labels and
@@ -226,7 +240,10 @@ func (w *threeWay) object(applied, hub, member map[string]any, t *schema.Type, p
 		if keyByKey(here) {
 			typ = metadataType(name, typ)
 		} else if hub[name] == nil {
-			w.keep(&found{class: Stale, path: here, member: live, inMember: true, field: f})
+			stale := &found{class: Stale, path: here, member: live, inMember: true, field: f}
+			if !comesBack(stale, typ, member) {
+				w.keep(stale)
+			}
 			continue
 		}
 		w.value(applied[name], hub[name], live, typ, here)

@@ -112,6 +112,32 @@ func TestLookingForStaleFieldsCostsNothingWhereThereAreNone(t *testing.T) {
 	}
 }
 
+func TestAStaleFieldThatIsTooDeepIsAnError(t *testing.T) {
+	m, member := cleanMember(t)
+	member["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{
+		"manager": "s", "operation": "Apply", "fieldsV1": map[string]any{"f:spec": map[string]any{"f:old": map[string]any{}}},
+	}}
+	for levels, fails := range map[int]bool{MaxDepth - 3: false, MaxDepth - 2: true} {
+		member["spec"].(map[string]any)["old"] = deep(levels)
+		r, err := m.Compare(&unstructured.Unstructured{Object: member}, nil)
+		if (err != nil) != fails || !fails && r.Total != 1 {
+			t.Errorf("%d levels: got %d differences and %v", levels, r.Total, err)
+		}
+	}
+}
+
+func TestAppliedFieldsBeyondTheLimitsAreNotRemembered(t *testing.T) {
+	m, member := cleanMember(t)
+	fields := managedFields(member)[0].(map[string]any)["fieldsV1"].(map[string]any)
+	fields["z:of a later server"] = deep(10 * MaxDepth)
+	if found := m.out.stale(m, member); found != nil {
+		t.Errorf("got %v", found)
+	}
+	if n := len(m.out.applied.seen); n != 0 {
+		t.Errorf("%d sets are remembered", n)
+	}
+}
+
 func TestManyMembersMayBeLookedAtAtOnce(t *testing.T) {
 	m, _ := cleanMember(t)
 	var wait sync.WaitGroup

@@ -161,7 +161,7 @@ func (w *walker) understood(at uint32, parent map[string]any) bool {
 	if v, ok := n.field.DefaultIn(parent); ok {
 		return w.equal(at, aField, v)
 	}
-	if n.kind != kindMap || n.count == 0 || presence(n.field) {
+	if n.kind != kindMap || n.count == 0 || n.present() {
 		return false
 	}
 	for i := n.first; i < n.first+n.count; i++ {
@@ -203,7 +203,11 @@ func (w *walker) extras(at uint32, member map[string]any) {
 			continue
 		}
 		f, t := describeField(n.typ, name)
-		if explained(v, f, t, member, MaxDepth) || n.is(system) && w.copied(name, v) || w.added(n, name, v, t) {
+		depth := MaxDepth
+		if isMap(n.typ) {
+			depth = 0
+		}
+		if explained(v, f, t, member, depth) || n.is(system) && w.copied(name, v) || w.added(n, name, v, t) {
 			continue
 		}
 		w.extra(step{name: name}, v, f, "")
@@ -260,6 +264,9 @@ func hollow(v any, f *schema.Field, t *schema.Type, depth int) bool {
 	case []any:
 		return len(v) == 0
 	case map[string]any:
+		if isMap(t) {
+			depth = 0
+		}
 		for name, e := range v {
 			field, typ := describeField(t, name)
 			if !explained(e, field, typ, v, depth) {

@@ -47,7 +47,8 @@ func TestWhatIsTooDeepIsAnErrorWhereItWouldBeADifference(t *testing.T) {
 		levels     int
 		fails      bool
 	}{
-		{Partial, []string{"spec", "size"}, MaxDepth, true},
+		{Partial, []string{"spec", "size"}, MaxDepth - 2, true},
+		{Partial, []string{"spec", "size"}, MaxDepth - 3, false},
 		{Partial, []string{"spec", "other"}, MaxDepth, false},
 		{Partial, []string{"status"}, 100_000, false},
 		{Full, []string{"status"}, 100_000, false},

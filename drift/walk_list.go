@@ -1,6 +1,10 @@
 package drift
 
-import "github.com/slipway-dev/slipway/drift/schema"
+import (
+	"strings"
+
+	"github.com/slipway-dev/slipway/drift/schema"
+)
 
 // unsortedLimit is how many items of a list without order are compared each with
 // each, once those at its ends that are the same are left out. What remains of a
@@ -235,7 +239,24 @@ func (w *walker) serverItem(n *node, item any) bool {
 		name, _ := item.(string)
 		return systemFinalizer(name)
 	}
+	if w.m.rules.has(tokenVolume) {
+		return tokenItem(n.name, item)
+	}
 	return w.m.rules.has(tokens) && w.depth == 1 && w.m.token(item)
+}
+
+// tokenItem tells whether an item of a list of a Pod is the volume with the token
+// of its service account, or mounts it.
+func tokenItem(list string, item any) bool {
+	m, _ := item.(map[string]any)
+	switch list {
+	case "volumes":
+		name, _ := m["name"].(string)
+		return m["projected"] != nil && strings.HasPrefix(name, "kube-api-access-")
+	case "volumeMounts":
+		return m["mountPath"] == "/var/run/secrets/kubernetes.io/serviceaccount"
+	}
+	return false
 }
 
 // warn tells of duplicate keys in the list where the walk is.

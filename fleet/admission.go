@@ -12,24 +12,40 @@ import (
 
 // withdraw deletes a run that was not admitted, and returns the cause. One that
 // was admitted after all, by an engine that drives it or by a write that was
-// reported as failed, stays: that is nil.
+// reported as failed, stays: that is nil. So does one that an engine has taken
+// since and is about to admit, where nothing but the outcome of a write is the
+// cause; the record is deleted only as it was when nobody had.
 func (e *Engine) withdraw(ctx context.Context, rr *runRecord, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.CallTimeout)
 	defer cancel()
-	rec, _, err := e.placementAt(ctx, rr.Run.Placement)
-	if err != nil {
+	for {
+		now, rev, missing := e.runAt(ctx, rr.Run.Name)
+		rec, _, err := e.placementAt(ctx, rr.Run.Placement)
+		switch {
+		case err != nil:
+			return errors.Join(cause, err)
+		case rec.hasRun(rr.Run.UID):
+			return nil
+		case missing != nil || now.Run.UID != rr.Run.UID:
+			return cause
+		case now.Lease.Epoch != rr.Lease.Epoch && isOpen(cause):
+			return nil
+		}
+		err = e.store.Delete(ctx, runKey(rr.Run.Name), rev)
+		if errors.Is(err, backend.ErrConflict) {
+			continue
+		}
+		if err == nil || isNotFound(err) {
+			err = e.deleted(ctx, gone(now))
+		}
 		return errors.Join(cause, err)
 	}
-	if rec.hasRun(rr.Run.UID) {
-		return nil
-	}
-	if now, _, err := e.runAt(ctx, rr.Run.Name); err != nil || now.Run.UID != rr.Run.UID {
-		return cause
-	}
-	if err := e.DeleteRun(ctx, rr.Run.Name); err != nil {
-		return errors.Join(cause, err)
-	}
-	return cause
+}
+
+// isOpen tells that an error says nothing of a run, which may be admitted yet.
+func isOpen(err error) bool {
+	rejected := (*stages.RejectedError)(nil)
+	return transient(err) && !errors.As(err, &rejected)
 }
 
 // admit puts a run into the line of its placement and enrols its clusters. It

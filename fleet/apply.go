@@ -9,6 +9,30 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
+// carryOut carries an assignment out, from the beginning where somebody else wrote
+// the ledger meanwhile, and returns the last try of it.
+func (u *snapshotUpdater) carryOut(ctx context.Context, m *memberConn, a Assignment) (w *work, sent bool, err error) {
+	for range rounds {
+		w = &work{u: u, a: a, m: m}
+		err = w.update(ctx)
+		sent = sent || w.sent
+		if !errors.Is(err, errLedgerMoved) {
+			break
+		}
+	}
+	if w.looked && (err == nil || errors.Is(err, backend.ErrPermanent)) {
+		err = errors.Join(err, w.tell(ctx))
+	}
+	return w, sent, err
+}
+
+// restore puts back what a cluster's ledger proves, and tells whether anything
+// had to be.
+func (u *snapshotUpdater) restore(ctx context.Context, m *memberConn, a Assignment) (sent bool, err error) {
+	_, sent, err = u.carryOut(ctx, m, a)
+	return sent, err
+}
+
 // applyAll applies what is to be there and is not. An object that the member
 // refuses is a problem, and the others go on.
 func (w *work) applyAll(ctx context.Context) error {
@@ -33,10 +57,9 @@ func (w *work) applyAll(ctx context.Context) error {
 // apply applies one object.
 func (w *work) apply(ctx context.Context, t *target) error {
 	for range rounds {
-		if t.held != nil {
-			return t.held
-		}
 		switch {
+		case t.held != nil:
+			return t.unmarked
 		case t.live != nil && isTerminating(t.live):
 			w.waiting = fmt.Sprintf("%s is being deleted; it is applied again once it is gone", t.id)
 			return nil
@@ -54,7 +77,7 @@ func (w *work) apply(ctx context.Context, t *target) error {
 		}
 		live, err := w.m.apply(ctx, w.desired(t), backend.ApplyOptions{Manager: manager(w.a.Placement), Precondition: w.asLooked(t)})
 		if err == nil {
-			t.live = live
+			t.applied, t.before, t.live = true, t.live, live
 			return nil
 		}
 		if !errors.Is(err, backend.ErrConflict) {
@@ -63,7 +86,7 @@ func (w *work) apply(ctx context.Context, t *target) error {
 		if err := w.lookAgain(ctx, t); err != nil {
 			return err
 		}
-		t.held = w.holding(t)
+		w.holdBack(ctx, t)
 	}
 	return w.busy(t)
 }

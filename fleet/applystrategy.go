@@ -49,7 +49,9 @@ const (
 // kept. A run keeps the strategy that its placement had when it was created.
 //
 // An object that must not be applied, because it drifted or must not be taken
-// over, is an error of its cluster that names it; the other objects are applied.
+// over, is an error of its cluster that names it; the other objects are applied,
+// and kept as WhenToApply says. What is to go from the cluster stays until
+// nothing is held back any more.
 type ApplyStrategy struct {
 	// Type is ServerSideApply where empty.
 	Type ApplyType `json:"type,omitempty"`
@@ -66,6 +68,11 @@ type ApplyStrategy struct {
 	// Secrets are pointers to values that must not be shown, with * for any key
 	// or index, besides what is secret by its kind.
 	Secrets []string `json:"secrets,omitempty"`
+	// DryRun asks a member about what differs, with a dry run of the apply, where
+	// its connection is a backend.ConnDryRunner: what an apply would leave as it
+	// is, is no difference. It costs the member a call for each object that
+	// differs, and where it fails nothing fails with it.
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // problems are those of the strategy, with their fields below at.

@@ -39,11 +39,11 @@ type baselines map[snapshot.ID]baselineObject
 // decodeBaselines reads what a member has. It is a help in telling drift, not a
 // record to rely on: what cannot be read explains nothing.
 func decodeBaselines(text string) baselines {
+	out := baselines{}
 	var r baselineRecord
 	if len(text) > baselineMost || json.Unmarshal([]byte(text), &r) != nil || r.Format != baselineFormat {
-		return nil
+		return out
 	}
-	out := make(baselines, len(r.Objects))
 	for _, o := range r.Objects {
 		out[objectKey(o.ID)] = o
 	}
@@ -52,10 +52,14 @@ func decodeBaselines(text string) baselines {
 
 // of returns the baseline of an object, nil for none.
 func (b baselines) of(t *target) *drift.Baseline {
-	o, ok := b[objectKey(t.id)]
-	if !ok || t.want == nil || o.Digest != t.want.Digest {
-		return nil
+	if o := b[objectKey(t.id)]; t.want != nil && o.Digest == t.want.Digest {
+		return o.baseline()
 	}
+	return nil
+}
+
+// baseline is what is stored of an object, nil where it cannot be read.
+func (o *baselineObject) baseline() *drift.Baseline {
 	out := new(drift.Baseline)
 	if out.UnmarshalBinary(o.Data) != nil {
 		return nil
@@ -64,24 +68,12 @@ func (b baselines) of(t *target) *drift.Baseline {
 }
 
 // takeBaselines returns the stored form of what the objects of an update are
-// now, empty where there is nothing to tell or too much. An object that cannot
-// be compared has none.
-func takeBaselines(c *comparison, targets []*target) string {
+// now, empty where there is nothing to tell or too much.
+func (w *work) takeBaselines() string {
 	r := baselineRecord{Format: baselineFormat}
-	for _, t := range targets {
-		if t.want == nil || t.live == nil {
-			continue
-		}
-		m, err := c.manifests.of(t.want)
-		if err != nil {
-			continue
-		}
-		b := m.Baseline(t.live)
-		if b.Len() == 0 {
-			continue
-		}
-		if data, err := b.MarshalBinary(); err == nil {
-			r.Objects = append(r.Objects, baselineObject{t.id, t.want.Digest, data})
+	for _, t := range w.targets {
+		if o, ok := w.baselineOf(t); ok {
+			r.Objects = append(r.Objects, o)
 		}
 	}
 	if len(r.Objects) == 0 {
@@ -92,4 +84,29 @@ func takeBaselines(c *comparison, targets []*target) string {
 		return ""
 	}
 	return string(b)
+}
+
+// baselineOf returns the baseline of an object: a new one where it was applied,
+// by this update or by one that did not live to record it, otherwise the one
+// there was. What somebody did to an object that was not applied is no part of it.
+func (w *work) baselineOf(t *target) (baselineObject, bool) {
+	old, known := w.ledger.baselines()[objectKey(t.id)]
+	if t.want == nil || t.live == nil {
+		return old, false
+	}
+	known = known && old.Digest == t.want.Digest
+	if !t.applied && (known || t.held != nil || !w.resumed) {
+		return old, known
+	}
+	// An object that cannot be compared has none.
+	m, err := w.manifests().of(t.want)
+	if err != nil {
+		return old, false
+	}
+	b := m.BaselineAfter(t.before, t.live, old.baseline())
+	if b.Len() == 0 {
+		return old, false
+	}
+	data, err := b.MarshalBinary()
+	return baselineObject{t.id, t.want.Digest, data}, err == nil
 }

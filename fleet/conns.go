@@ -227,6 +227,21 @@ func (m *memberConn) apply(ctx context.Context, obj *unstructured.Unstructured, 
 	return got, nil
 }
 
+// dryRun returns what an apply would come to.
+func (m *memberConn) dryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	m.use()
+	got, err := call(ctx, m.guard, "DryRun", m.name, func(ctx context.Context) (*unstructured.Unstructured, error) {
+		return backend.DryRun(ctx, m.conn, obj, o)
+	})
+	if err == nil && (got == nil || objectKey(snapshot.IDOf(got)) != objectKey(snapshot.IDOf(obj))) {
+		err = fmt.Errorf("%s: the member returned another object: %w", snapshot.IDOf(obj), backend.ErrPermanent)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cluster %s: %w", m.name, err)
+	}
+	return got, nil
+}
+
 func (m *memberConn) delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
 	m.use()
 	_, err := call(ctx, m.guard, "Delete", m.name, func(ctx context.Context) (struct{}, error) {

@@ -240,7 +240,7 @@ func (c *contents) forget(failed *revisionLoad) {
 func (c *contents) read(ctx context.Context, placement, digest string) (*revision, error) {
 	set, err := c.loadSet(ctx, placement, digest)
 	if errors.Is(err, backend.ErrNotFound) {
-		return nil, fmt.Errorf("%w: %v", backend.ErrPermanent, err)
+		return nil, fmt.Errorf("%w: %w: %v", backend.ErrPermanent, errRevisionGone, err)
 	}
 	if err != nil {
 		return nil, err

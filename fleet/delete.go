@@ -15,23 +15,28 @@ import (
 //
 // After an error it may be called again, and ends what it had begun.
 func (e *Engine) DeleteRun(ctx context.Context, name string) error {
-	gone, err := e.deleteRecord(ctx, name)
+	d, err := e.deleteRecord(ctx, name)
 	if err != nil {
 		return err
 	}
-	r, placement, known := gone.runEntry, gone.placement, false
+	return e.deleted(ctx, d)
+}
+
+// deleted sees to what is left of a run whose record was deleted.
+func (e *Engine) deleted(ctx context.Context, d deletedRun) error {
+	r, placement, known := d.runEntry, d.placement, false
 	rec, err := e.updatePlacement(ctx, placement, func(rec *placementRecord) ([]stages.Event, error) {
 		if known = rec.hasRun(r.UID); !known {
 			return nil, errUnchanged
 		}
 		dropped := rec.drop(func(other runEntry) bool { return other.UID == r.UID })[0]
-		if gone.started && dropped.Ended == "" {
-			if err := e.leftBehind(ctx, rec, dropped, gone.run); err != nil {
+		if d.started && dropped.Ended == "" {
+			if err := e.leftBehind(ctx, rec, dropped, d.run); err != nil {
 				return nil, err
 			}
 		}
 		rec.trim()
-		return []stages.Event{{Type: stages.RunDeleted, Run: name}}, nil
+		return []stages.Event{{Type: stages.RunDeleted, Run: r.Name}}, nil
 	})
 	switch {
 	case isNotFound(err) || err == nil && !known:
@@ -79,6 +84,12 @@ type deletedRun struct {
 	started bool
 }
 
+// gone is what a record that was deleted tells of its run.
+func gone(rr *runRecord) deletedRun {
+	entry := runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Plan: rr.Run.Plan}
+	return deletedRun{entry, rr.Run.Placement, &rr.Run, rr.Run.Started != 0}
+}
+
 // deleteRecord deletes the record of a run and returns what is known of it. A
 // run without a record that a placement still knows was half deleted.
 func (e *Engine) deleteRecord(ctx context.Context, name string) (deletedRun, error) {
@@ -95,8 +106,7 @@ func (e *Engine) deleteRecord(ctx context.Context, name string) (deletedRun, err
 		}
 		err = e.store.Delete(ctx, runKey(name), rev)
 		if err == nil || isNotFound(err) {
-			entry := runEntry{Name: name, UID: rr.Run.UID, Plan: rr.Run.Plan}
-			return deletedRun{entry, rr.Run.Placement, &rr.Run, rr.Run.Started != 0}, nil
+			return gone(rr), nil
 		}
 		if !errors.Is(err, backend.ErrConflict) {
 			return deletedRun{}, err

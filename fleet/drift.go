@@ -27,7 +27,8 @@ const (
 	// drift.
 	NotPlaced DriftState = "NotPlaced"
 	// Updating: an update has begun and not ended, so that objects may be
-	// anything between what they were and what they are to be.
+	// anything between what they were and what they are to be. They are compared
+	// only where they are being put back.
 	Updating DriftState = "Updating"
 	// Unknown: the cluster could not be looked at; Problems say why.
 	Unknown DriftState = "Unknown"
@@ -88,10 +89,12 @@ func (c *ClusterDrift) Fingerprint() string {
 	return snapshot.Digest(all)
 }
 
-// DriftOptions narrow a drift report. The zero value is about every cluster
-// that the placement picks or has been to.
+// DriftOptions narrow a drift report. The zero value is about every cluster of
+// the inventory that the placement picks or has been to.
 type DriftOptions struct {
-	// Clusters are the only ones to look at, where there are any.
+	// Clusters are the only ones to look at, where there are any. One that the
+	// placement does not pick and has not been to, or that the inventory does not
+	// have, is an error.
 	Clusters []string
 	// Index compares with a snapshot instead of with what each cluster was last
 	// brought to.
@@ -110,8 +113,16 @@ type DriftOptions struct {
 // its problems. After an error, which is about the placement, it yields nothing
 // more. [GroupDrift] puts together what is the same.
 func (e *Engine) Drift(ctx context.Context, name string, o DriftOptions) iter.Seq2[ClusterDrift, error] {
+	return e.driftOf(ctx, name, o, true)
+}
+
+// driftOf is Drift, where clusters that cannot be looked at need not be an error.
+func (e *Engine) driftOf(ctx context.Context, name string, o DriftOptions, strict bool) iter.Seq2[ClusterDrift, error] {
 	return func(yield func(ClusterDrift, error) bool) {
 		s, err := e.survey(ctx, name, o)
+		if err == nil && strict {
+			err = s.missing(o.Clusters)
+		}
 		if err != nil {
 			yield(ClusterDrift{Placement: name}, err)
 			return
@@ -172,9 +183,10 @@ func (s *survey) plan(ctx context.Context, o DriftOptions) error {
 	}
 	names := append(slices.Collect(maps.Keys(roster)), decision.Clusters...)
 	slices.Sort(names)
+	only := slices.Sorted(slices.Values(o.Clusters))
 	for _, n := range slices.Compact(names) {
 		c, known := inventory[n]
-		if known && (len(o.Clusters) == 0 || slices.Contains(o.Clusters, n)) {
+		if _, asked := slices.BinarySearch(only, n); known && (asked || len(only) == 0) {
 			s.clusters = append(s.clusters, c)
 		}
 	}
@@ -183,6 +195,22 @@ func (s *survey) plan(ctx context.Context, o DriftOptions) error {
 	}
 	s.wanted, err = s.e.want(ctx, s.rec, o.Index, s.clusters)
 	return err
+}
+
+// missing is an error that names the clusters that are not looked at although
+// somebody asked for them.
+func (s *survey) missing(asked []string) error {
+	var errs []error
+	for _, name := range asked {
+		_, ok := slices.BinarySearchFunc(s.clusters, name, func(c placement.Cluster, n string) int { return cmp.Compare(c.Name, n) })
+		if !ok {
+			errs = append(errs, &NotFoundError{
+				Kind: "cluster", Name: name + " of placement " + s.rec.Placement.Name,
+				Hint: "the placement must pick it or have been to it, and the inventory must have it",
+			})
+		}
+	}
+	return joinProblems(errs)
 }
 
 // all looks at every cluster.
@@ -237,6 +265,10 @@ func (s *survey) look(ctx context.Context, c placement.Cluster) ClusterDrift {
 		return x.failed(err)
 	}
 	found, err := x.examine(ctx)
+	if errors.Is(err, errRevisionGone) {
+		s.e.renderAgain(ctx, s.rec, c)
+		found, err = x.examine(ctx)
+	}
 	leave(err)
 	if err != nil {
 		return x.failed(err)

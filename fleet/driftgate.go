@@ -6,57 +6,113 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // NoDriftGroup is the group of the engine itself, as the one who says that the
-// clusters of a stage have not drifted. A gate whose policy asks for an approval
-// of this group, alone or beside people, passes only while they have not. Nobody
-// else may be in it.
+// clusters of a stage have not drifted. A gate whose policy asks for one approval
+// of this group, alone or beside people, passes only when they have not: the
+// engine answers last, once the people have. Nobody else may be in it.
 const NoDriftGroup = "slipway:no-drift"
 
 // NoDrift is a gate that passes once no cluster of the stage differs from what
-// its ledger says. Until then the run waits, and looks again.
+// its ledger says. Until then the run waits, and looks again. A run with such a
+// gate is refused where an Updater of the host's does what runs do.
 func NoDrift() stages.Task {
 	return stages.Task{Type: stages.Approval, Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: NoDriftGroup, Count: 1}}}}
 }
 
 // asksForDrift tells whether a policy asks for the engine's own word.
-func asksForDrift(p *approval.Policy) bool {
-	return slices.ContainsFunc(p.Quorums, func(q approval.Quorum) bool { return q.Group == NoDriftGroup })
-}
+func asksForDrift(p *approval.Policy) bool { return slices.ContainsFunc(p.Quorums, isNoDrift) }
+
+func isNoDrift(q approval.Quorum) bool { return q.Group == NoDriftGroup }
 
 // claimsDrift tells that somebody says that they are the engine.
 func claimsDrift(by approval.Identity) bool { return slices.Contains(by.Groups, NoDriftGroup) }
+
+// checkDriftGates refuses a plan whose gates the engine could never pass.
+func (e *Engine) checkDriftGates(p *stages.Plan) error {
+	for i := range p.Stages {
+		for j := range p.Stages[i].Gates {
+			g := &p.Stages[i].Gates[j]
+			switch {
+			case !asksForDrift(&g.Policy):
+			case e.conns == nil:
+				return fmt.Errorf("stage %s: the gate of group %s cannot pass with an Updater of the host's: leave it out: %w",
+					p.Stages[i].Name, NoDriftGroup, backend.ErrPermanent)
+			case slices.ContainsFunc(g.Policy.Quorums, func(q approval.Quorum) bool { return isNoDrift(q) && q.Count > 1 }):
+				return fmt.Errorf("stage %s: the gate asks for more than one approval of group %s, which has one member, the engine: ask for 1: %w",
+					p.Stages[i].Name, NoDriftGroup, backend.ErrPermanent)
+			}
+		}
+	}
+	return nil
+}
 
 // noDrift is the authority that says whether clusters have drifted.
 type noDrift struct {
 	e    *Engine
 	plan *stages.Plan
+	// worst is the cluster that kept it from answering the last time; it is looked
+	// at before all others.
+	worst string
 }
 
-// Decide approves where no cluster of the request's stage has drifted; otherwise
-// it does not answer yet.
-func (a noDrift) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
-	clusters := stageClusters(a.plan, r.Stage)
-	compared := 0
-	for c, err := range a.e.Drift(ctx, r.Placement, DriftOptions{Clusters: clusters}) {
-		switch {
-		case err != nil:
+// Decide approves where no cluster of the request's stage has drifted and
+// everybody else has approved; otherwise it does not answer yet.
+func (a *noDrift) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
+	if alone, err := a.isLast(ctx, &r); err != nil || !alone {
+		return approval.Decision{}, err
+	}
+	if a.worst != "" {
+		if _, err := a.compare(ctx, r.Placement, []string{a.worst}); err != nil {
 			return approval.Decision{}, err
-		case c.State == Unknown:
-			return approval.Decision{}, fmt.Errorf("cluster %s: %s", c.Cluster, c.Problems[0])
-		case c.State == Updating:
-			return approval.Decision{}, fmt.Errorf("cluster %s: an update has begun and not ended", c.Cluster)
-		case c.Total > 0 || len(c.Problems) > 0:
-			return approval.Decision{}, fmt.Errorf("cluster %s: %d objects differ, %d could not be compared", c.Cluster, c.Total, len(c.Problems))
 		}
-		compared++
+	}
+	compared, err := a.compare(ctx, r.Placement, stageClusters(a.plan, r.Stage))
+	if err != nil {
+		return approval.Decision{}, err
 	}
 	return approval.Decision{
 		Verdict: approval.Approve, By: approval.Identity{Name: NoDriftGroup, Groups: []string{NoDriftGroup}},
 		Comment: fmt.Sprintf("%d clusters were compared, none has drifted", compared),
 	}, nil
+}
+
+// isLast tells whether a request lacks the approval of the engine alone.
+func (a *noDrift) isLast(ctx context.Context, r *approval.Request) (bool, error) {
+	s, err := a.e.Status(ctx, r.Run)
+	if err != nil {
+		return false, err
+	}
+	open := stages.Requests(s.Plan, &s.Run)
+	i := slices.IndexFunc(open, func(o approval.Request) bool { return o.Binding == r.Binding })
+	return i >= 0 && !slices.ContainsFunc(approval.Missing(open[i]), func(q approval.Quorum) bool { return !isNoDrift(q) }), nil
+}
+
+// compare looks at clusters until one keeps the stage back, which is an error,
+// and returns how many it has looked at. A cluster that has left the placement or
+// the inventory keeps nobody back, and neither does an update that an earlier run
+// did not end: to end it is for a run.
+func (a *noDrift) compare(ctx context.Context, placement string, clusters []string) (n int, err error) {
+	if len(clusters) == 0 {
+		return 0, nil
+	}
+	for c, err := range a.e.driftOf(ctx, placement, DriftOptions{Clusters: clusters}, false) {
+		a.worst = c.Cluster
+		switch {
+		case err != nil:
+			return n, err
+		case c.State == Unknown:
+			return n, fmt.Errorf("cluster %s: %s", c.Cluster, c.Problems[0])
+		case c.Total > 0 || len(c.Problems) > 0:
+			return n, fmt.Errorf("cluster %s: %d objects differ, %d could not be compared", c.Cluster, c.Total, len(c.Problems))
+		}
+		a.worst = ""
+		n++
+	}
+	return n, nil
 }
 
 // stageClusters names the clusters of a stage.

@@ -209,7 +209,7 @@ func newUID() string { return strings.ToLower(rand.Text()) }
 
 // NotFoundError says that a host named something that does not exist.
 type NotFoundError struct {
-	// Kind is placement, run, snapshot or request.
+	// Kind is placement, run, snapshot, cluster or request.
 	Kind string
 	Name string
 	// Hint says what would be right.

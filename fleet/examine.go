@@ -8,6 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -41,16 +44,12 @@ func (x *examination) examine(ctx context.Context) (ClusterDrift, error) {
 	if err != nil {
 		return out, err
 	}
-	switch {
-	case x.revision != nil:
-	case l.open():
-		out.State = Updating
-		return out, nil
-	case l.Revision == "":
-		out.State = NotPlaced
-		return out, nil
-	default:
-		if x.revision, err = x.u.contents.load(ctx, x.placement, l.Revision); err != nil {
+	if x.revision == nil {
+		var digest string
+		if out.State, digest = proven(l.ledger); digest == "" {
+			return out, nil
+		}
+		if x.revision, err = x.u.contents.load(ctx, x.placement, digest); err != nil {
 			return out, fmt.Errorf("cluster %s: %w", x.cluster.Name, err)
 		}
 	}
@@ -62,15 +61,42 @@ func (x *examination) examine(ctx context.Context) (ClusterDrift, error) {
 			return out, err
 		}
 	}
-	c := comparison{x.u.compiler.of(x.revision, x.strategy, x.placement, x.secretKey), l.baselines()}
+	c := comparison{x.u.compiler.of(x.revision, x.strategy, x.placement, x.secretKey), l.baselines(), nil}
+	if x.strategy.DryRun {
+		c.dry = m.asking(ctx, x.placement)
+	}
 	c.add(&out, x.strategy, x.placement, targets)
 	return out, nil
+}
+
+// proven returns the revision that a ledger proves, or proved before somebody
+// began to put it back; empty for none.
+func proven(l *ledger) (DriftState, string) {
+	switch {
+	case l.open() && l.Keeping:
+		return Updating, l.Target
+	case l.open():
+		return Updating, ""
+	case l.Revision == "":
+		return NotPlaced, ""
+	}
+	return Compared, l.Revision
 }
 
 // comparison compares objects of a revision with what a member has.
 type comparison struct {
 	manifests *manifests
 	baselines baselines
+	// dry returns what an apply would make of an object; nil asks nobody.
+	dry func(*target) (*unstructured.Unstructured, error)
+}
+
+// asking returns what asks the member what an apply for a placement would make of
+// an object.
+func (m *memberConn) asking(ctx context.Context, placement string) func(*target) (*unstructured.Unstructured, error) {
+	return func(t *target) (*unstructured.Unstructured, error) {
+		return m.dryRun(ctx, t.want.obj, backend.ApplyOptions{Manager: manager(placement)})
+	}
 }
 
 // add adds what differs to a report.
@@ -98,7 +124,10 @@ func (c *comparison) of(t *target) (drift.Report, error) {
 	if err != nil {
 		return drift.Report{}, err
 	}
-	return m.Compare(t.live, c.baselines.of(t))
+	if c.dry == nil {
+		return m.Compare(t.live, c.baselines.of(t))
+	}
+	return m.CompareWith(t.live, c.baselines.of(t), func() (*unstructured.Unstructured, error) { return c.dry(t) })
 }
 
 // reasonFor says what a difference of an object means.
@@ -114,10 +143,13 @@ func reasonFor(s ApplyStrategy, t *target, placement string) DriftReason {
 	return FailedToTakeOver
 }
 
-// owned tells that an object on a member is the placement's by its ledger or by
-// its mark.
+// owned tells that an object on a member is the placement's: by its mark, or
+// because it is the very object that the ledger has.
 func owned(t *target, placement string) bool {
-	return t.listed || t.live != nil && carries(t.live, placement)
+	if t.live == nil {
+		return false
+	}
+	return carries(t.live, placement) || t.listed && t.entry.UID != "" && t.entry.UID == uidOf(t.live)
 }
 
 // compiler keeps what revisions were compiled to, for the last few of them.
@@ -146,7 +178,7 @@ func (c *compiler) of(rev *revision, s ApplyStrategy, placement string, secretKe
 	key := s.key() + "\n" + placement
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i := slices.IndexFunc(c.kept, func(m *manifests) bool { return m.key == key && m.rev == rev }); i >= 0 {
+	if i := slices.IndexFunc(c.kept, func(m *manifests) bool { return m.key == key && m.rev.digest == rev.digest }); i >= 0 {
 		return c.kept[i]
 	}
 	m := &manifests{

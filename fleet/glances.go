@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"maps"
+	"strings"
 	"sync"
 	"time"
 )
@@ -12,13 +14,26 @@ type glances struct {
 	at map[string]time.Time
 }
 
-func (g *glances) note(key string, at time.Time) {
+// note takes down that a cluster was looked at, where a sighting of it is kept.
+func (g *glances) note(key string, c *ClusterDrift) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.at == nil {
-		g.at = map[string]time.Time{}
+	switch {
+	case c.isNothing():
+		delete(g.at, key)
+	case c.State == Unknown:
+	case g.at == nil:
+		g.at = map[string]time.Time{key: c.Observed}
+	default:
+		g.at[key] = c.Observed
 	}
-	g.at[key] = at
+}
+
+// forget drops the keys under a prefix that match.
+func (g *glances) forget(prefix string, match func(key string) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	maps.DeleteFunc(g.at, func(key string, _ time.Time) bool { return strings.HasPrefix(key, prefix) && match(key) })
 }
 
 // refresh gives a sighting the time of the last look, if that was here.

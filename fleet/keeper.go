@@ -38,9 +38,8 @@ func (k *keeper) changed(ctx context.Context, name string) {
 	if k.tell(name) {
 		return
 	}
-	rec, _, err := k.e.placementAt(ctx, name)
-	if err != nil || !rec.Placement.ApplyStrategy.watches() {
-		return
+	if asks, err := k.asked(ctx, name); ctx.Err() != nil || err == nil && !asks {
+		return // where it is not known, the watch finds out
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -48,9 +47,21 @@ func (k *keeper) changed(ctx context.Context, name string) {
 		poke(changed)
 		return
 	}
-	w := &placementWatch{k: k, name: name, changed: make(chan struct{}, 1), clusters: map[string]*clusterWatch{}}
+	w := &placementWatch{
+		k: k, name: name, changed: make(chan struct{}, 1), clusters: map[string]*clusterWatch{},
+		notes: notes{e: k.e, placement: name, more: make(chan struct{}, 1)},
+	}
 	k.kept[name] = w.changed
 	k.all.Go(func() { w.run(ctx) })
+}
+
+// asked tells whether a placement asks for a watch.
+func (k *keeper) asked(ctx context.Context, name string) (bool, error) {
+	rec, _, err := k.e.placementAt(ctx, name)
+	if isNotFound(err) {
+		return false, nil
+	}
+	return err == nil && rec.Placement.ApplyStrategy.watches(), err
 }
 
 // tell tells the watch of a placement that something changed, and whether there
@@ -107,8 +118,12 @@ type placementWatch struct {
 	changed  chan struct{}
 	clusters map[string]*clusterWatch
 	all      sync.WaitGroup
+	notes    notes
+	noting   sync.WaitGroup
 	// last is what the clusters were last told of the placement.
 	last string
+	// until is how long this engine has the lease, by the clock that does not jump.
+	until time.Time
 	// sight is the lease of another engine, and since when it stands still.
 	sight backend.Revision
 	since time.Time
@@ -117,42 +132,53 @@ type placementWatch struct {
 // run watches until ctx ends or the placement no longer asks for it.
 func (w *placementWatch) run(ctx context.Context) {
 	e := w.k.e
+	noting, stop := context.WithCancel(ctx)
+	w.noting.Go(func() { w.notes.keep(noting) })
 	for {
-		held, err := w.hold(ctx)
-		if err != nil && ctx.Err() == nil {
-			e.log.Warn("a placement is not watched", "placement", w.name, "error", err)
-		}
-		if !held {
-			w.end()
-			w.last = ""
-		} else if err := w.tend(ctx); err != nil && ctx.Err() == nil {
-			e.log.Warn("the clusters of a placement are not watched as they should be", "placement", w.name, "error", err)
-		}
-		if !w.rest(ctx, held) {
+		asks, err := w.k.asked(ctx, w.name)
+		if ctx.Err() != nil || err == nil && !asks {
 			break
 		}
+		if err == nil {
+			err = w.turn(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			e.log.Warn("the clusters of a placement are not watched as they should be", "placement", w.name, "error", err)
+		}
+		w.rest(ctx)
 	}
 	w.end()
+	stop()
+	w.noting.Wait()
 	if ctx.Err() == nil {
 		e.forgetSightings(ctx, w.name, func(string) bool { return false })
 	}
-	e.giveKeepBack(context.WithoutCancel(ctx), w.name)
+	if !w.until.IsZero() {
+		e.giveKeepBack(context.WithoutCancel(ctx), w.name)
+	}
 	w.k.ended(ctx, w.name)
 }
 
-// rest waits until something changes or the lease is to be renewed, and tells
-// whether to go on.
-func (w *placementWatch) rest(ctx context.Context, held bool) bool {
+// turn watches the clusters where this engine has the lease, also as long as it
+// does not know better.
+func (w *placementWatch) turn(ctx context.Context) error {
+	held, err := w.hold(ctx)
+	if held || err != nil && time.Now().Before(w.until) {
+		return errors.Join(err, w.tend(ctx))
+	}
+	w.end()
+	w.last = ""
+	return err
+}
+
+// rest waits until something changes or the lease is to be renewed.
+func (w *placementWatch) rest(ctx context.Context) {
 	t := time.NewTimer(w.k.e.cfg.Lease / 3)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		return false
 	case <-w.changed:
-		rec, _, err := w.k.e.placementAt(ctx, w.name)
-		return err != nil && !isNotFound(err) || err == nil && rec.Placement.ApplyStrategy.watches()
 	case <-t.C:
-		return true
 	}
 }
 
@@ -220,7 +246,7 @@ func concern(rec *placementRecord) string {
 // begin begins the watch of a cluster.
 func (w *placementWatch) begin(ctx context.Context, s *survey, cl placement.Cluster) *clusterWatch {
 	ctx, stop := context.WithCancel(ctx)
-	c := &clusterWatch{e: w.k.e, cluster: cl, stop: stop, s: s, news: make(chan struct{}, 1)}
+	c := &clusterWatch{e: w.k.e, notes: &w.notes, cluster: cl, stop: stop, s: s, news: make(chan struct{}, 1)}
 	w.all.Go(func() { c.run(ctx) })
 	return c
 }
@@ -243,19 +269,31 @@ func (w *placementWatch) hold(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	var now keepRecord
-	if err == nil && decodeRecord(rec, &now) != nil {
-		now = keepRecord{} // what cannot be read is nobody's
+	if err == nil {
+		err = decodeRecord(rec, &now)
+		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
+			return false, nil // an engine that is newer keeps it
+		}
+	}
+	if err != nil {
+		now = keepRecord{} // there is none, or what cannot be read: nobody's
 	}
 	if now.Holder != e.cfg.Name && !w.free(&now, rec.Revision) {
 		return false, nil
 	}
-	next := keepRecord{recordFormat, e.cfg.Name, stages.At(e.now()).Add(e.cfg.Lease)}
-	if now.Holder == e.cfg.Name && now.Until.Time().Sub(e.now()) > e.cfg.Lease*3/4 {
+	began := time.Now()
+	left := now.Until.Time().Sub(e.now())
+	if now.Holder == e.cfg.Name && left > e.cfg.Lease*3/4 && left <= e.cfg.Lease {
+		w.until = began.Add(left)
 		return true, nil // renewed a moment ago
 	}
+	next := keepRecord{recordFormat, e.cfg.Name, stages.At(e.now()).Add(e.cfg.Lease)}
 	_, err = e.store.Put(ctx, keepKey(w.name), encodeRecord(next), rec.Revision)
 	if errors.Is(err, backend.ErrConflict) {
 		return false, nil
+	}
+	if err == nil {
+		w.until = began.Add(e.cfg.Lease)
 	}
 	return err == nil, err
 }

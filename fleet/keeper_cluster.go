@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,18 +15,10 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// The waits before something is put back that somebody keeps changing: the
-// first time none, then longer each time. What was left alone for a while
-// begins anew.
-const (
-	putBackFirst = time.Second
-	putBackMost  = 5 * time.Minute
-	putBackCalm  = 10 * time.Minute
-)
-
 // clusterWatch watches what one cluster has of a placement.
 type clusterWatch struct {
 	e       *Engine
+	notes   *notes
 	cluster placement.Cluster
 	stop    context.CancelFunc
 	news    chan struct{}
@@ -35,21 +28,23 @@ type clusterWatch struct {
 	// about is the revision whose objects are watched.
 	about string
 
-	// last is what differed at the last look; wait how long to wait before the
-	// next time something is put back, and back when that was last done.
-	last string
-	wait time.Duration
-	back time.Time
+	// telling and putting are how often it is told that the cluster differs, and
+	// something put back.
+	telling, putting pace
 	// fight finds out whether somebody else keeps changing what is put back.
 	fight drift.Fight
 }
 
-// tell gives the watch a newer view of the placement.
+// tell gives the watch a newer view of the placement. While a run has the
+// placement there is no need to look: nothing is put back, and what the run
+// changes is seen as it is changed.
 func (c *clusterWatch) tell(s *survey) {
 	c.mu.Lock()
 	c.s = s
 	c.mu.Unlock()
-	poke(c.news)
+	if s.rec.Line.Active == nil || s.strategy.reportsOnly() {
+		poke(c.news)
+	}
 }
 
 func (c *clusterWatch) survey() *survey {
@@ -65,7 +60,8 @@ func (c *clusterWatch) run(ctx context.Context) {
 		var watch sync.WaitGroup
 		changes := make(chan struct{}, 1)
 		watch.Go(func() {
-			for range rewatch(watching, func() iter.Seq2[struct{}, error] { return c.watch(watching) }, c.e.cfg.Poll) {
+			for _, err := range rewatch(watching, func() iter.Seq2[struct{}, error] { return c.watch(watching) }, c.e.cfg.Poll) {
+				_ = err // whatever the watch says, the cluster is looked at
 				poke(changes)
 			}
 		})
@@ -137,6 +133,10 @@ func (c *clusterWatch) follow(ctx context.Context, changes <-chan struct{}) {
 		switch {
 		case ctx.Err() != nil:
 			return
+		case errors.Is(err, backend.ErrPermanent):
+			c.e.log.Warn("a cluster is not kept as it should be", "cluster", c.cluster.Name, "error", err)
+			again, wait = time.After(max(wait, reachMost)), min(2*wait, paceMost)
+			continue
 		case err != nil:
 			again, wait = time.After(wait), min(2*wait, reachMost)
 			continue
@@ -169,75 +169,64 @@ func (c *clusterWatch) look(ctx context.Context) (revision string, again time.Du
 	if found.State == Updating {
 		return "", 0, c.finish(ctx, s)
 	}
-	if err := c.e.saw(ctx, found); err != nil {
+	fresh, err := c.e.sight(ctx, found)
+	if err != nil {
 		return "", 0, err
 	}
 	if found.State == Unknown {
 		return "", 0, errors.New(found.Problems[0])
 	}
-	c.tellOf(ctx, &found)
-	if found.Total > 0 && s.strategy.putsBack() {
+	if fresh && c.telling.left() == 0 {
+		c.telling.done()
+		c.notes.add(driftEvent(stages.DriftFound, &found))
+	}
+	if s.strategy.putsBack() && slices.ContainsFunc(found.Objects, func(o ObjectDrift) bool { return o.Reason == FoundDrifts }) {
 		again, err = c.putBack(ctx, s, &found)
 	}
 	return found.Revision, again, err
 }
 
-// tellOf notes in the placement's journal that a cluster differs in another way
-// than before.
-func (c *clusterWatch) tellOf(ctx context.Context, found *ClusterDrift) {
-	now := found.Fingerprint()
-	if now != "" && now != c.last {
-		c.note(ctx, driftEvent(stages.DriftFound, found))
-	}
-	c.last = now
-}
-
-func (c *clusterWatch) note(ctx context.Context, ev stages.Event) {
-	_, err := c.e.updatePlacement(ctx, c.survey().rec.Placement.Name, func(*placementRecord) ([]stages.Event, error) {
-		return []stages.Event{ev}, nil
-	})
-	if err != nil && ctx.Err() == nil {
-		c.e.log.Warn("what drifted was not noted", "cluster", c.cluster.Name, "error", err)
-	}
-}
-
 // putBack applies again what the cluster should have, unless a run has the
 // placement or it was done a moment ago. It returns when to try again.
 func (c *clusterWatch) putBack(ctx context.Context, s *survey, found *ClusterDrift) (time.Duration, error) {
-	if since := time.Since(c.back); since < c.wait {
-		return c.wait - since, nil
-	} else if since > putBackCalm {
-		c.wait = 0
+	if wait := c.putting.left(); wait > 0 {
+		return wait, nil
 	}
-	if busy, err := c.busy(ctx, s); busy || err != nil {
+	if may, err := c.mayPutBack(ctx, s); !may || err != nil {
 		return 0, err
 	}
 	done, err := c.restore(ctx, s, found.Revision)
 	if err != nil || !done {
 		return 0, err
 	}
-	c.back, c.wait = time.Now(), min(max(2*c.wait, putBackFirst), putBackMost)
+	c.putting.done()
 	ev := driftEvent(stages.DriftCorrected, found)
-	if _, fighting := c.fight.Drifted(c.back); fighting {
+	if _, fighting := c.fight.Drifted(c.putting.last); fighting {
 		ev.Message += "; somebody keeps changing it: an ignore rule would leave it to them"
 	}
 	c.fight.PutBack()
-	c.note(ctx, ev)
+	c.notes.add(ev)
 	return 0, nil
 }
 
-// busy tells whether a run has the placement: then the run decides.
-func (c *clusterWatch) busy(ctx context.Context, s *survey) (bool, error) {
+// mayPutBack tells whether the placement still asks for it and no run has it: a
+// run decides itself.
+func (c *clusterWatch) mayPutBack(ctx context.Context, s *survey) (bool, error) {
 	rec, _, err := c.e.placementAt(ctx, s.rec.Placement.Name)
 	if err != nil {
 		return false, err
 	}
-	return rec.Line.Active != nil, nil
+	return rec.Line.Active == nil && rec.Placement.ApplyStrategy.key() == s.rec.Placement.ApplyStrategy.key(), nil
 }
 
 // restore brings the cluster back to a revision that its ledger proves, and
 // tells whether it did anything.
-func (c *clusterWatch) restore(ctx context.Context, s *survey, revision string) (bool, error) {
+func (c *clusterWatch) restore(ctx context.Context, s *survey, revision string) (sent bool, err error) {
+	leave, err := c.e.lanes.enter(ctx, c.cluster.Name)
+	if err != nil {
+		return false, err
+	}
+	defer func() { leave(err) }()
 	u := c.e.snapshots
 	m, err := u.conns.get(ctx, c.cluster)
 	if err != nil {
@@ -247,17 +236,12 @@ func (c *clusterWatch) restore(ctx context.Context, s *survey, revision string) 
 	if err != nil || l.Epoch < 1 || !l.keeps(revision) {
 		return false, err
 	}
-	leave, err := c.e.lanes.enter(ctx, c.cluster.Name)
-	if err != nil {
-		return false, err
-	}
 	p := &s.rec.Placement
-	sent, err := u.restore(ctx, m, Assignment{
+	sent, err = u.restore(ctx, m, Assignment{
 		Placement: p.Name, Run: l.Run, RunUID: l.RunUID, Epoch: l.Epoch, Attempt: l.Attempt, Cluster: c.cluster,
 		Revision: revision, AllowCoOwnership: p.AllowCoOwnership, Strategy: s.strategy,
 		secretKey: s.rec.secretKey(), keeps: true,
 	})
-	leave(err)
 	if errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrFenced) {
 		return false, nil // a run has come to the cluster, and decides
 	}
@@ -275,7 +259,7 @@ func (c *clusterWatch) finish(ctx context.Context, s *survey) error {
 	if err != nil || !l.open() || !l.Keeping {
 		return err
 	}
-	if busy, err := c.busy(ctx, s); busy || err != nil {
+	if may, err := c.mayPutBack(ctx, s); !may || err != nil {
 		return err
 	}
 	_, err = c.restore(ctx, s, l.Target)

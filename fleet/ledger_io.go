@@ -21,12 +21,21 @@ type ledgerAt struct {
 	// uid and version are empty where there is no ledger yet; ledger is then
 	// one of epoch 0 that has nothing.
 	uid, version string
-	// baseline is the text that stands beside the ledger: see baselineKey.
+	// baseline is the text that stands beside the ledger, see baselineKey, known
+	// what it says, once somebody asked.
 	baseline string
+	known    baselines
 }
 
 // baselines are what the objects were right after they were applied.
-func (l *ledgerAt) baselines() baselines { return decodeBaselines(l.baseline) }
+func (l *ledgerAt) baselines() baselines {
+	if l.known == nil && l.baseline != "" {
+		l.known = decodeBaselines(l.baseline)
+	}
+	return l.known
+}
+
+func (l *ledgerAt) setBaseline(text string) { l.baseline, l.known = text, nil }
 
 func (l *ledgerAt) exists() bool { return l.uid != "" }
 
@@ -57,7 +66,7 @@ func readLedger(ctx context.Context, m *memberConn, placement string) (*ledgerAt
 		return nil, ledgerDamaged(m, placement, err)
 	}
 	baseline, _ := data[baselineKey].(string)
-	return &ledgerAt{l, string(obj.GetUID()), obj.GetResourceVersion(), baseline}, nil
+	return &ledgerAt{ledger: l, uid: string(obj.GetUID()), version: obj.GetResourceVersion(), baseline: baseline}, nil
 }
 
 func ledgerDamaged(m *memberConn, placement string, err error) error {
@@ -96,10 +105,12 @@ func (l *ledgerAt) write(ctx context.Context, m *memberConn, next *ledger) error
 	return nil
 }
 
+// ledgerObjectOf returns the ConfigMap of a ledger, without the baseline where
+// both do not fit: that one is a help, and not needed.
 func ledgerObjectOf(placement, text, baseline string) *unstructured.Unstructured {
 	obj := onlyName(ledgerID(placement))
 	data := map[string]any{ledgerKey: text}
-	if baseline != "" {
+	if baseline != "" && len(text)+len(baseline) <= ledgerMost {
 		data[baselineKey] = baseline
 	}
 	obj.Object["data"] = data

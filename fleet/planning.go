@@ -80,8 +80,10 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 	if err := d.render(&target, clusters); err != nil {
 		return nil, err
 	}
-	d.plan, err = stages.NewPlan(spec.Strategy, target, clusters)
-	return d, err
+	if d.plan, err = stages.NewPlan(spec.Strategy, target, clusters); err != nil {
+		return d, err
+	}
+	return d, e.checkDriftGates(d.plan)
 }
 
 func (d *draft) target(rec *placementRecord) stages.Target {

@@ -15,7 +15,7 @@ func (w *work) pruneAll(ctx context.Context) error {
 		return nil
 	}
 	for _, t := range slices.Backward(w.targets) {
-		if t.want != nil {
+		if t.want != nil || w.stays(t) {
 			continue
 		}
 		if err := w.prune(ctx, t); err != nil {

@@ -101,7 +101,7 @@ func goldenApply() ApplyStrategy {
 			Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web",
 			Pointers: []string{"/spec/replicas"}, Managers: []string{"autoscaler"}, Classes: []drift.Class{drift.Changed},
 		}},
-		Secrets: []string{"/data/token"},
+		Secrets: []string{"/data/token"}, DryRun: true,
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// report compares a cluster with the revision of an assignment whose strategy
+// reportDiff compares a cluster with the revision of an assignment whose strategy
 // only reports. The cluster is as it should be as soon as that has been done:
 // nothing is written to it, not even a ledger.
 func (u *snapshotUpdater) reportDiff(ctx context.Context, a Assignment) (Report, error) {
@@ -70,7 +70,7 @@ func (w *work) tell(ctx context.Context) error {
 				wanted = append(wanted, t)
 			}
 		}
-		w.comparison().add(&out, w.a.Strategy, w.a.Placement, wanted)
+		w.comparison(ctx).add(&out, w.a.Strategy, w.a.Placement, wanted)
 	}
 	return w.u.saw(ctx, out)
 }

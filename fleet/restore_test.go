@@ -3,11 +3,14 @@ package fleet
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -79,6 +82,10 @@ func TestAnIntentToPutSomethingBackIsClosedByTheNextOne(t *testing.T) {
 	}
 	if l := k.ledger(); !l.open() || !l.Keeping || l.Target != a.Revision || l.Format != keepingFormat {
 		t.Fatalf("%+v", l)
+	}
+	x := &examination{u: k.leader(nil), placement: kitPlacement, cluster: a.Cluster}
+	if seen, err := x.examine(t.Context()); err != nil || seen.State != Updating || seen.Total != 1 {
+		t.Errorf("%+v, %v", seen, err)
 	}
 	sent, err := k.restore(k.leader(nil), a)
 	if err != nil || !sent || k.valueOf("a") == "theirs" {
@@ -182,4 +189,133 @@ func (a adding) Apply(ctx context.Context, obj *unstructured.Unstructured, o bac
 		return nil, err
 	}
 	return a.ConnWatcher.Get(ctx, snapshot.IDOf(obj))
+}
+
+// interrupted is a connection whose first write to an object comes only after
+// something else has happened.
+type interrupted struct {
+	backend.ConnWatcher
+	name string
+	by   func()
+}
+
+func (i *interrupted) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	if by := i.by; obj.GetName() == i.name && by != nil {
+		i.by = nil
+		by()
+	}
+	return i.ConnWatcher.Apply(ctx, obj, o)
+}
+
+// Who is about to put something back and is held up writes nothing once a run
+// has come to the cluster, or another one has put it back.
+func TestWhoIsHeldUpWhilePuttingBackChangesNothingLater(t *testing.T) {
+	for name, c := range map[string]struct {
+		by    func(k *kit, a Assignment)
+		fails bool
+	}{
+		"a run":                         {func(k *kit, _ Assignment) { k.place("B", 4, "r2") }, true},
+		"a run that removes everything": {func(k *kit, _ Assignment) { k.place("", 4, "r2") }, true},
+		"another engine that puts it back": {func(k *kit, a Assignment) {
+			if _, err := k.restore(k.leader(nil), a); err != nil {
+				k.t.Error(err)
+			}
+		}, false},
+	} {
+		for _, at := range []string{kitPlacement, "a"} {
+			t.Run(name+" before the write of "+at, func(t *testing.T) {
+				k := driftedKit(t)
+				a := k.keep()
+				var after map[string]*unstructured.Unstructured
+				late := k.leader(func(conn backend.Conn) backend.Conn {
+					return &interrupted{conn.(backend.ConnWatcher), at, func() { c.by(k, a); after = k.state() }}
+				})
+				_, err := k.restore(late, a)
+				if failed := errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrFenced); failed != c.fails || err != nil && !failed {
+					t.Errorf("%v", err)
+				}
+				if l := k.ledger(); l.open() || l.Keeping {
+					t.Errorf("%+v", l)
+				}
+				for id, obj := range k.state() {
+					if was := after[id]; c.fails && (was == nil || was.GetResourceVersion() != obj.GetResourceVersion()) {
+						t.Errorf("%s was written later", id)
+					}
+				}
+				if !c.fails && k.valueOf("a") != "1" {
+					t.Errorf("app/a is %q", k.valueOf("a"))
+				}
+			})
+		}
+	}
+}
+
+// An object that somebody made while it was about to be created is not taken over
+// where the strategy forbids it.
+func TestWhatAppearsWhileItIsCreatedIsNotTakenOver(t *testing.T) {
+	k := newKit(t)
+	theirs := func() {
+		if err := k.member.Update(configMap("app", "a", "theirs")); err != nil {
+			t.Error(err)
+		}
+	}
+	u := k.leader(func(conn backend.Conn) backend.Conn { return &interrupted{conn.(backend.ConnWatcher), "a", theirs} })
+	a := k.want("A", 3, "r1")
+	a.Strategy.WhenToTakeOver = Never
+	if _, err := u.Update(t.Context(), a); !errors.Is(err, backend.ErrPermanent) || k.valueOf("a") != "theirs" {
+		t.Errorf("%v, app/a is %q", err, k.valueOf("a"))
+	}
+	for _, o := range k.ledger().Objects {
+		if o.Name == "a" {
+			t.Errorf("the ledger has %+v", o)
+		}
+	}
+}
+
+// A baseline that does not fit beside its ledger is left out: the ledger counts.
+func TestABaselineGivesWayToItsLedger(t *testing.T) {
+	ledger, baseline := strings.Repeat("l", ledgerMost-10), strings.Repeat("b", 11)
+	if data := ledgerObjectOf("p", ledger, baseline).Object["data"].(map[string]any); len(data) != 1 || data[ledgerKey] != ledger {
+		t.Errorf("%d keys", len(data))
+	}
+	if data := ledgerObjectOf("p", ledger, baseline[1:]).Object["data"].(map[string]any); len(data) != 2 {
+		t.Errorf("%d keys", len(data))
+	}
+}
+
+// What is kept of a cluster is bounded, and still tells that it differs.
+func TestASightingIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 300<<10)
+	c := ClusterDrift{State: Compared, Total: 300, Problems: slices.Repeat([]string{"p"}, 5000)}
+	for range 300 {
+		c.Objects = append(c.Objects, ObjectDrift{Report: drift.Report{
+			Name: "o", Total: 1, Fingerprint: "f", Differences: []drift.Difference{{Path: "/" + long}},
+		}})
+	}
+	kept := c.over(&ClusterDrift{})
+	if n := len(encodeRecord(sightingRecord{recordFormat, kept})); n > 512<<10 || len(kept.Objects) != sightedObjects || len(kept.Problems) != sightedProblems+1 {
+		t.Errorf("%d bytes, %d objects, %d problems", n, len(kept.Objects), len(kept.Problems))
+	}
+	if o := kept.Objects[0]; !o.Truncated || o.Fingerprint != "f" || kept.Fingerprint() == "" || c.Objects[0].Truncated {
+		t.Errorf("%+v", o.Truncated)
+	}
+}
+
+// An object that cannot be compared is left alone, and is no reason to try again
+// at once.
+func TestWhatCannotBeComparedIsHeld(t *testing.T) {
+	k := newKit(t)
+	k.place("A", 3, "r1")
+	deep := any("x")
+	for range drift.MaxDepth + 1 {
+		deep = map[string]any{"x": deep}
+	}
+	obj := configMap("app", "a", "1")
+	obj.Object["data"] = map[string]any{"v": deep}
+	k.exists(obj)
+	a := k.want("A", 4, "r2")
+	a.Strategy.WhenToApply = IfNotDrifted
+	if _, err := k.leader(nil).Update(t.Context(), a); !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "app/a") {
+		t.Errorf("%v", err)
+	}
 }

@@ -3,11 +3,15 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // sightingRecord is what was last seen of a cluster that differs. A cluster that
@@ -44,54 +48,100 @@ func (e *Engine) Drifted(ctx context.Context, name string) ([]ClusterDrift, erro
 	return out, nil
 }
 
-// saw records what was seen of a cluster. It writes only where that differs from
-// what was seen before: an object that differs as before keeps the time since
-// when it does, and one that did not begins anew.
+// saw records what was seen of a cluster: see sight.
 func (e *Engine) saw(ctx context.Context, seen ClusterDrift) error {
+	_, err := e.sight(ctx, seen)
+	return err
+}
+
+// sight records what was seen of a cluster, and tells whether it differs in
+// another way than before. It writes only where something else was seen: an
+// object that differs as before keeps the time since when it does, and one that
+// did not begins anew.
+func (e *Engine) sight(ctx context.Context, seen ClusterDrift) (fresh bool, err error) {
 	key := sightingKey(seen.Placement, seen.Cluster)
 	for {
-		rec, err := e.store.Get(ctx, key)
-		if err != nil && !isNotFound(err) {
-			return err
+		old, rev, err := e.sightingAt(ctx, key)
+		if err != nil {
+			return false, err
 		}
-		var old sightingRecord
-		if err == nil && decodeRecord(rec, &old) != nil {
-			old = sightingRecord{} // what cannot be read is written anew
-		}
-		e.glances.note(key, seen.Observed)
-		if seen.State == Unknown {
-			seen.Objects, seen.Total, seen.Revision = old.Objects, old.Total, old.Revision
-		}
-		seen.since(&old.ClusterDrift)
-		seen.cut()
+		now := seen.over(&old)
+		e.glances.note(key, &now)
 		switch {
-		case len(seen.Objects)+len(seen.Problems) == 0 && rec.Revision == "":
-			return nil
-		case len(seen.Objects)+len(seen.Problems) == 0:
-			err = e.store.Delete(ctx, key, rec.Revision)
-		case seen.same(&old.ClusterDrift):
-			return nil
+		case now.isNothing() && rev == "", !now.isNothing() && rev != "" && now.same(&old):
+			return false, nil
+		case now.isNothing():
+			err = e.store.Delete(ctx, key, rev)
 		default:
-			_, err = e.store.Put(ctx, key, encodeRecord(sightingRecord{recordFormat, seen}), rec.Revision)
+			_, err = e.store.Put(ctx, key, encodeRecord(sightingRecord{recordFormat, now}), rev)
 		}
 		if !errors.Is(err, backend.ErrConflict) && !isNotFound(err) {
-			return err
+			f := now.Fingerprint()
+			return f != "" && f != old.Fingerprint(), err
 		}
 	}
 }
 
-// What is kept of the objects of a cluster that differ.
+// sightingAt returns what was seen of a cluster before. What cannot be read is
+// written anew, as if it were nothing, unless a newer engine wrote it.
+func (e *Engine) sightingAt(ctx context.Context, key string) (old ClusterDrift, rev backend.Revision, err error) {
+	rec, err := e.store.Get(ctx, key)
+	if isNotFound(err) {
+		return old, "", nil
+	}
+	if err != nil {
+		return old, "", err
+	}
+	var s sightingRecord
+	switch err, newer := decodeRecord(rec, &s), (*stages.FormatError)(nil); {
+	case errors.As(err, &newer):
+		return old, "", err
+	case err == nil:
+		old = s.ClusterDrift
+	}
+	return old, rec.Revision, nil
+}
+
+// over returns what is to be kept of a cluster of which old was kept: where it
+// could not be looked at, what is known of its objects.
+func (c *ClusterDrift) over(old *ClusterDrift) ClusterDrift {
+	out := *c
+	if c.State == Unknown {
+		out.Objects, out.Total, out.Revision = old.Objects, old.Total, old.Revision
+	}
+	out.Objects = slices.Clone(out.Objects)
+	out.since(old)
+	out.cut()
+	return out
+}
+
+// isNothing tells that there is nothing to keep.
+func (c *ClusterDrift) isNothing() bool { return c.Total+len(c.Problems) == 0 }
+
+// What is kept of the objects of a cluster that differ, and of its problems. Why
+// a cluster cannot be looked at may be another text each time, and is renewed at
+// most every so often.
 const (
-	sightedObjects = 100
-	sightedBytes   = 256 << 10
+	sightedObjects  = 100
+	sightedProblems = 20
+	sightedBytes    = 256 << 10
+	unknownRenewed  = 10 * time.Minute
 )
 
-// cut leaves out objects beyond what is kept.
+// cut leaves out what is beyond that. Of an object whose differences are too
+// much, it keeps that it differs.
 func (c *ClusterDrift) cut() {
+	if more := len(c.Problems) - sightedProblems; more > 0 {
+		c.Problems = append(slices.Clone(c.Problems[:sightedProblems]), fmt.Sprintf("and %d more", more))
+	}
 	c.Objects = c.Objects[:min(len(c.Objects), sightedObjects)]
-	for size, i := 0, 0; i < len(c.Objects); i++ {
-		if size += len(encodeRecord(c.Objects[i])); size > sightedBytes {
-			c.Objects = c.Objects[:i]
+	size := 0
+	for i := range c.Objects {
+		o := &c.Objects[i]
+		if n := len(encodeRecord(o)); size+n <= sightedBytes {
+			size += n
+		} else {
+			o.Differences, o.Warnings, o.Truncated = []drift.Difference{}, nil, true
 		}
 	}
 }
@@ -111,6 +161,9 @@ func (c *ClusterDrift) since(old *ClusterDrift) {
 
 // same tells whether the same was seen before.
 func (c *ClusterDrift) same(old *ClusterDrift) bool {
+	if c.State == Unknown && old.State == Unknown {
+		return c.Observed.Sub(old.Observed) < unknownRenewed
+	}
 	return c.State == old.State && c.Revision == old.Revision && c.Total == old.Total && c.Fingerprint() == old.Fingerprint() &&
 		slices.Equal(c.Problems, old.Problems)
 }
@@ -119,7 +172,9 @@ func (c *ClusterDrift) same(old *ClusterDrift) bool {
 // does not want.
 func (e *Engine) forgetSightings(ctx context.Context, placement string, keep func(cluster string) bool) {
 	prefix := sightingKey(placement, "")
-	e.discardIf(ctx, prefix, func(key string) bool { return !keep(strings.TrimPrefix(key, prefix)) })
+	unwanted := func(key string) bool { return !keep(strings.TrimPrefix(key, prefix)) }
+	e.glances.forget(prefix, unwanted)
+	e.discardIf(ctx, prefix, unwanted)
 }
 
 // secretKey makes equal secret values tellable within a placement, and nowhere

@@ -33,6 +33,10 @@ type target struct {
 	held    error
 	// unmarked is why the member does not have the mark of a takeover.
 	unmarked error
+	// applied tells that this update applied it, before what it was until then;
+	// nil where it was created.
+	applied bool
+	before  *unstructured.Unstructured
 }
 
 // targetsOf returns the objects of a revision, which may be nil, and of a
@@ -179,12 +183,16 @@ func (w *work) intended() []ledgerObject {
 	return out
 }
 
-// applied are the objects of a ledger that is closed.
+// applied are the objects of a ledger that is closed. What was not taken over is
+// not among them; what is to go stays while something is held back.
 func (w *work) applied() []ledgerObject {
 	var out []ledgerObject
 	for _, t := range w.targets {
-		if t.want != nil {
+		switch {
+		case t.want != nil && (t.held == nil || owned(t, w.a.Placement)):
 			out = append(out, ledgerObject{ID: t.id, Digest: t.want.Digest, Adopted: t.adopted, UID: uidOf(t.live)})
+		case t.want == nil && w.stays(t):
+			out = append(out, t.entry)
 		}
 	}
 	return out

@@ -158,30 +158,6 @@ func (u *snapshotUpdater) Update(ctx context.Context, a Assignment) (Report, err
 	return w.report(ctx)
 }
 
-// carryOut carries an assignment out, from the beginning where somebody else wrote
-// the ledger meanwhile, and returns the last try of it.
-func (u *snapshotUpdater) carryOut(ctx context.Context, m *memberConn, a Assignment) (w *work, sent bool, err error) {
-	for range rounds {
-		w = &work{u: u, a: a, m: m}
-		err = w.update(ctx)
-		sent = sent || w.sent
-		if !errors.Is(err, errLedgerMoved) {
-			break
-		}
-	}
-	if w.looked && (err == nil || errors.Is(err, backend.ErrPermanent)) {
-		err = errors.Join(err, w.tell(ctx))
-	}
-	return w, sent, err
-}
-
-// restore puts back what a cluster's ledger proves, and tells whether anything
-// had to be.
-func (u *snapshotUpdater) restore(ctx context.Context, m *memberConn, a Assignment) (sent bool, err error) {
-	_, sent, err = u.carryOut(ctx, m, a)
-	return sent, err
-}
-
 // work is one update of one cluster.
 type work struct {
 	u *snapshotUpdater
@@ -191,8 +167,13 @@ type work struct {
 	ledger  *ledgerAt
 	rev     *revision
 	targets []*target
-	// looked tells that all targets were looked at.
-	looked bool
+	// looked tells that all targets were looked at, resumed that the intent of a
+	// run was found open.
+	looked, resumed bool
+	// holds tells that the strategy forbids to apply one of the targets.
+	holds bool
+	// compiled are the objects of rev, once something is compared.
+	compiled *manifests
 	// takeover tells that somebody else left an intent open; touch is the
 	// number of the last takeover, which may be this one.
 	takeover bool
@@ -227,7 +208,7 @@ func (w *work) update(ctx context.Context) error {
 		return err
 	}
 	w.looked = true
-	w.hold()
+	w.hold(ctx)
 	if w.done() {
 		if err := w.fence(ctx); err != nil {
 			return err
@@ -246,7 +227,10 @@ func (w *work) update(ctx context.Context) error {
 	if err := w.pruneAll(ctx); err != nil {
 		return err
 	}
-	return w.closeIntent(ctx)
+	if err := w.closeIntent(ctx); err != nil {
+		return err
+	}
+	return w.heldBack()
 }
 
 // read reads the ledger and decides whether this epoch may go on.
@@ -263,6 +247,7 @@ func (w *work) read(ctx context.Context) error {
 		return fmt.Errorf("cluster %s: the ledger of placement %s has moved on: %w", w.m.name, w.a.Placement, backend.ErrConflict)
 	}
 	w.ledger = l
+	w.resumed = l.open() && !l.Keeping
 	w.before = l.RunUID == w.a.RunUID && l.exists()
 	w.takeover = l.open() && (l.Epoch < w.a.Epoch || l.RunUID != w.a.RunUID || l.Target != w.a.Revision)
 	w.touch = l.Touch
@@ -290,7 +275,7 @@ func (w *work) done() bool {
 		return false
 	}
 	for _, t := range w.targets {
-		if t.held == nil && !w.settled(t) {
+		if t.held == nil && !w.stays(t) && !w.settled(t) {
 			return false
 		}
 	}
@@ -347,7 +332,7 @@ func (w *work) closeIntent(ctx context.Context) error {
 	}
 	next.Objects, next.Doubtful, next.Keeping = w.applied(), w.leftovers(), false
 	if w.rev != nil {
-		w.ledger.baseline = takeBaselines(w.comparison(), w.targets)
+		w.ledger.setBaseline(w.takeBaselines())
 	}
 	err := w.ledger.write(ctx, w.m, next)
 	if errors.Is(err, errLedgerMoved) {

@@ -313,7 +313,7 @@ func (d *driver) ask(ctx context.Context, r *approval.Request) string {
 		d.asks.Go(func() { d.consult(actx, *r, guarded(d.e.authorities, a)) })
 	}
 	if asksForDrift(&r.Policy) {
-		d.asks.Go(func() { d.consult(actx, *r, noDrift{d.e, d.plan}) })
+		d.asks.Go(func() { d.consult(actx, *r, &noDrift{e: d.e, plan: d.plan}) })
 	}
 	return key
 }
@@ -344,6 +344,10 @@ func (d *driver) consult(ctx context.Context, r approval.Request, a approval.Aut
 		answer, err := a.Decide(ctx, r)
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("the authority did not answer", "request", r.Name, "error", err)
+		}
+		if _, own := a.(*noDrift); err == nil && !own && claimsDrift(answer.By) {
+			err = fmt.Errorf("%s says that it is in group %s, which is the engine's own", answer.By.Name, NoDriftGroup)
+			e.log.Warn("an answer is not heeded", "request", r.Name, "error", err)
 		}
 		if err == nil && answer.Verdict != "" {
 			answer.At, answer.Binding = later(e.now(), r.Opened), r.Binding

@@ -18,6 +18,7 @@ const (
 	maxDocument = 10 << 20
 	maxValues   = 1_000_000
 	maxLevels   = 1_000
+	maxComments = 100_000
 	maxProblems = 20
 )
 
@@ -70,7 +71,8 @@ type reader struct {
 	warnings, problems []error
 }
 
-// readFile reads all objects of a file. The error is all that is wrong with it.
+// readFile reads all objects of a file, none where it is empty or a list without
+// items. The error is all that is wrong with it.
 func readFile(name string, in io.Reader) (objects []object, warnings []error, err error) {
 	r := &reader{file: name}
 	if name == "-" {
@@ -84,9 +86,6 @@ func readFile(name string, in io.Reader) (objects []object, warnings []error, er
 		if r.chunk(c); r.full() {
 			break
 		}
-	}
-	if len(r.objects)+len(r.problems) == 0 {
-		r.problems = append(r.problems, fmt.Errorf("%s: holds no object", r.file))
 	}
 	if r.full() {
 		r.problems = append(r.problems[:maxProblems], fmt.Errorf("%s: and so on", r.file))
@@ -190,6 +189,9 @@ func (c chunk) unreadable() (line int, text string) {
 	if i := bytes.IndexByte(c.text, 0); i >= 0 {
 		return lineAt(c.text, i), "has a NUL byte; text is UTF-8"
 	}
+	if c.comments() > maxComments {
+		return 1, fmt.Sprintf("has more than %d lines of comments", maxComments)
+	}
 	if utf8.Valid(c.text) {
 		return 0, ""
 	}
@@ -199,6 +201,17 @@ func (c chunk) unreadable() (line int, text string) {
 		}
 	}
 	return 1, "is not UTF-8"
+}
+
+// comments counts the lines that look like one. The parser keeps each of them, at
+// a hundred times its size.
+func (c chunk) comments() (n int) {
+	for line := range bytes.Lines(c.text) {
+		if bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("#")) {
+			n++
+		}
+	}
+	return n
 }
 
 // lineAt returns the line of an offset, from 1.

@@ -43,7 +43,7 @@ func (l *line) flags(out io.Writer) *flag.FlagSet {
 	flags.StringVar(&l.hub, "hub", "", "`file` with what was asked for; - is the standard input")
 	flags.StringVar(&l.member, "member", "", "`file` with what is on the member; - is the standard input")
 	flags.StringVar(&l.crd, "crd", "", "`file` with definitions of custom resources")
-	flags.StringVar(&l.options.Manager, "manager", "", "`name` of the field manager that applied the hub's objects")
+	flags.StringVar(&l.options.Manager, "manager", "", "`name` of the field manager that applied the hub's objects (default the one that applied most of what they say)")
 	flags.BoolVar(&l.exitCode, "exit-code", false, "exit with 1 where something differs")
 	flags.Func("comparison", "`name`: PartialComparison or FullComparison (default PartialComparison)", l.setComparison)
 	flags.Func("o", "`format`: text, json or yaml (default text)", l.setFormat)

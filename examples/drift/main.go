@@ -5,8 +5,9 @@
 //	kubectl get deployment web -o yaml | drift -hub web.yaml -member - -o json
 //
 // The files hold YAML or JSON documents, several of each, and lists. Objects are
-// matched by group, kind, namespace and name; those that only the member's file
-// has are not looked at. A member's object of another version than the hub's is
+// matched by group, kind, namespace and name, where no namespace is default too;
+// those that only the member's file has are not looked at, and where it has none
+// at all, all of the hub's are missing. A member's object of another version than the hub's is
 // compared all the same, with a warning: what differs may be the version alone.
 //
 // # Flags
@@ -18,7 +19,8 @@
 //	-comparison NAME   PartialComparison (the default) counts what the hub's
 //	                   object says, FullComparison what only the member has too
 //	-manager NAME      the field manager that applied the hub's objects: what it
-//	                   owns and the hub's object has no longer is stale
+//	                   owns and the hub's object has no longer is stale. Without
+//	                   it, the one that applied most of what the hub's object says
 //	-ignore POINTER    leave this field out, and all below it; repeatable, * is
 //	                   any key or index, [name=app] the item with that key
 //	-secret POINTER    do not show the value of this field; repeatable
@@ -30,7 +32,8 @@
 // Text is made for 80 columns and for people. JSON is an array with an element
 // for each object of the hub's file, in its order, and YAML is the same:
 //
-//	group, version, kind, namespace, name   the object; group and namespace may be ""
+//	group, version, kind, namespace, name   the object; the keys are always
+//	                 there, group and namespace may be ""
 //	state            Present, Missing, Terminating
 //	observedDiffs    the differences, [] where there are none
 //	  path           an RFC 6901 pointer in the member's object, or, for what only

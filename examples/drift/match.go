@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/drift/schema"
 )
@@ -34,13 +36,16 @@ func drifted(r results) bool {
 // compare reads the files and compares what is in them. The error is all that is
 // wrong with any of them.
 func (l *line) compare(in io.Reader) (results, []error, error) {
-	hub, warnings, hubErr := readFile(l.hub, in)
+	hub, warnings, hubErr := readSome(l.hub, in)
 	member, more, memberErr := readFile(l.member, in)
 	warnings = append(warnings, more...)
+	if memberErr == nil && len(member) == 0 {
+		warnings = append(warnings, nothing(l.member))
+	}
 	var crds []object
 	var crdErr error
 	if l.crd != "" {
-		crds, more, crdErr = readFile(l.crd, in)
+		crds, more, crdErr = readSome(l.crd, in)
 		warnings = append(warnings, more...)
 	}
 	if errs := slices.Concat(split(hubErr), split(memberErr), split(crdErr)); len(errs) > 0 {
@@ -51,6 +56,23 @@ func (l *line) compare(in io.Reader) (results, []error, error) {
 	}
 	found, err := l.match(hub, member)
 	return found, warnings, err
+}
+
+// readSome is readFile for a file that must hold an object. Nothing on a member is
+// an answer; nothing to compare it with is a mistake.
+func readSome(name string, in io.Reader) ([]object, []error, error) {
+	objects, warnings, err := readFile(name, in)
+	if err == nil && len(objects) == 0 {
+		err = nothing(name)
+	}
+	return objects, warnings, err
+}
+
+func nothing(file string) error {
+	if file == "-" {
+		file = "standard input"
+	}
+	return fmt.Errorf("%s: holds no object", file)
 }
 
 // learn finds the schemas of custom resources. Definitions that come with the
@@ -90,15 +112,17 @@ func definition(o object) (schema.Source, error) {
 func (l *line) match(hub, member []object) (results, error) {
 	found := results{all: make([]result, 0, len(hub))}
 	pairs, errs := index(member)
-	errs = append(errs, repeated(hub)...)
+	asked, more := once(hub)
+	errs = append(errs, more...)
 	for _, h := range hub {
-		r, err := l.report(h, pick(h, pairs[h.identity()]))
+		id := identityOf(h, asked, pairs)
+		r, err := l.report(h, pick(h, pairs[id]))
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		found.all = append(found.all, result{r})
-		delete(pairs, h.identity())
+		delete(pairs, id)
 	}
 	for _, rest := range pairs {
 		found.unmatched += len(rest)
@@ -122,16 +146,39 @@ func index(member []object) (map[identity][]object, []error) {
 	return all, errs
 }
 
-func repeated(hub []object) (errs []error) {
-	seen := map[identity]object{}
+// once returns the hub's objects by what they are matched by. There may be one of
+// each only, whatever its version.
+func once(hub []object) (map[identity]object, []error) {
+	all := map[identity]object{}
+	var errs []error
 	for _, o := range hub {
-		if other, ok := seen[o.identity()]; ok {
+		if other, ok := all[o.identity()]; ok {
 			errs = append(errs, twice(o, other))
 			continue
 		}
-		seen[o.identity()] = o
+		all[o.identity()] = o
 	}
-	return errs
+	return all, errs
+}
+
+// identityOf returns what the member's object for one of the hub is matched by. A
+// namespace that one file leaves out and the other calls default is the same,
+// unless there is an object that says it as the hub's does.
+func identityOf(h object, hub map[identity]object, member map[identity][]object) identity {
+	id := h.identity()
+	other := id
+	switch id.namespace {
+	case "":
+		other.namespace = metav1.NamespaceDefault
+	case metav1.NamespaceDefault:
+		other.namespace = ""
+	default:
+		return id
+	}
+	if _, asked := hub[other]; asked || len(member[id]) > 0 || len(member[other]) == 0 {
+		return id
+	}
+	return other
 }
 
 func twice(o, other object) error {
@@ -161,7 +208,11 @@ func pick(h object, all []object) *object {
 
 // report compares an object with the member's, which is nil where there is none.
 func (l *line) report(h object, m *object) (drift.Report, error) {
-	manifest, err := drift.Compile(h.Unstructured, l.options)
+	o := l.options
+	if m != nil && o.Manager == "" {
+		o.Manager = applier(h.Object, m.Unstructured)
+	}
+	manifest, err := drift.Compile(h.Unstructured, o)
 	if err != nil {
 		return drift.Report{}, problem{h.at, err.Error()}
 	}

@@ -18,7 +18,8 @@ func (r *reader) take(v any, at place) {
 		r.problems = append(r.problems, problem{at, "must be an object with apiVersion, kind and metadata"})
 		return
 	}
-	if items, ok := o["items"].([]any); ok && isList(o) {
+	list, there := o["items"]
+	if items, ok := list.([]any); isList(o) && (ok || there && list == nil) {
 		for i, item := range items {
 			below := at
 			below.item = i

@@ -39,6 +39,7 @@ func TestWhatCannotBeReadIsToldWithFileDocumentAndLine(t *testing.T) {
 		"list":             {"- a\n- b\n", "hub.yaml:1: document 1: must be an object"},
 		"nothing":          {"---\n# nothing\n---\n...\n", "hub.yaml: holds no object"},
 		"empty":            {"", "hub.yaml: holds no object"},
+		"comments":         {configMap + strings.Repeat("#\n", maxComments+1), "hub.yaml:1: document 1: has more than 100000 lines of comments"},
 		"no kind":          {"apiVersion: v1\nmetadata: {name: a}\n", "hub.yaml:1: document 1: kind must be text"},
 		"no version":       {"kind: ConfigMap\nmetadata: {name: a}\n", "hub.yaml:1: document 1: apiVersion must be text"},
 		"version":          {"apiVersion: a/b/c\nkind: X\nmetadata: {name: a}\n", `"a/b/c" must be a group and a version`},

@@ -166,8 +166,8 @@ func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
 			t.Errorf("%s became\n%s", c.text, text)
 		}
 	}
-	p := fleet.Placement{Name: "p", ApplyStrategy: fleet.ApplyStrategy{Ignore: []drift.IgnoreRule{{Pointers: []string{""}}}, Secrets: []string{""}}}
-	if _, err := kubefleet.WritePlacement(p); err == nil || !strings.Contains(err.Error(), "applyStrategy.ignore") || !strings.Contains(err.Error(), "applyStrategy.secrets") {
+	p := fleet.Placement{Name: "p", ApplyStrategy: fleet.ApplyStrategy{Ignore: []drift.IgnoreRule{{Pointers: []string{""}}}, Secrets: []string{""}, DryRun: true}}
+	if _, err := kubefleet.WritePlacement(p); err == nil || !strings.Contains(err.Error(), "applyStrategy.ignore") || !strings.Contains(err.Error(), "applyStrategy.secrets") || !strings.Contains(err.Error(), "applyStrategy.dryRun") {
 		t.Errorf("%v", err)
 	}
 }

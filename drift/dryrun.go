@@ -1,0 +1,68 @@
+package drift
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// CompareWith compares as [Manifest.Compare] does, and asks the member about what
+// is left: applied returns what an apply of the hub's object would come to, a dry
+// run. What the apply would leave as it is, because the member's server takes it
+// for the same, is no difference. It is not asked about what is Unmanaged, which
+// no apply changes, nor where there is nothing else.
+//
+// A dry run is a help and never a condition: where it fails, or returns another
+// object, the report is that of Compare with a warning. Errors of applied are not
+// quoted, since a server may put values into them.
+func (m *Manifest) CompareWith(member *unstructured.Unstructured, b *Baseline, applied func() (*unstructured.Unstructured, error)) (Report, error) {
+	r, err := m.Compare(member, b)
+	if err != nil || applied == nil || member == nil || r.State != Present || !r.disputed() {
+		return r, err
+	}
+	if would, err := applied(); err == nil && would != nil && m.check(would.Object) == nil {
+		return m.without(r, member, b, would)
+	}
+	r.Warnings = cappedWarnings(append(r.Warnings, "a dry run failed: what differs is told without one"))
+	return r, nil
+}
+
+// disputed tells whether there is a difference that an apply might not change.
+func (r *Report) disputed() bool {
+	for i := range r.Differences {
+		if r.Differences[i].Class != Unmanaged {
+			return true
+		}
+	}
+	return r.Truncated
+}
+
+// without returns the report of a member without what an apply would leave.
+func (m *Manifest) without(r Report, member *unstructured.Unstructured, b *Baseline, would *unstructured.Unstructured) (Report, error) {
+	left, _, err := m.differences(would.Object, nil, true)
+	if err != nil {
+		return r, nil //nolint:nilerr // what an apply would come to is beyond the limits, and explains nothing
+	}
+	stays := make(map[string]*found, len(left))
+	for _, f := range left {
+		stays[keyPath(f.path)] = f
+	}
+	all, _, err := m.differences(member.Object, b, m.comparison == Full)
+	if err != nil {
+		return r, nil //nolint:nilerr // Compare has passed it
+	}
+	kept := all[:0]
+	for _, f := range all {
+		if g := stays[keyPath(f.path)]; g == nil || f.class == Unmanaged || !f.sameAs(g) {
+			kept = append(kept, f)
+		}
+	}
+	out := m.report(member, append(kept, m.out.stale(m, member.Object)...))
+	out.Warnings = r.Warnings
+	return out, nil
+}
+
+// sameAs tells whether the member has the same in two comparisons.
+func (f *found) sameAs(g *found) bool {
+	return f.inMember == g.inMember && reflect.DeepEqual(f.member, g.member)
+}

@@ -1,0 +1,92 @@
+package drift_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/drift"
+)
+
+// widget is an object of a kind that no schema knows.
+func widget(spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "w"}, "spec": spec,
+	}}
+}
+
+// A dry run takes away what an apply would leave as it is, and nothing else; a
+// failing one takes away nothing, and is told without what it said.
+func TestADryRunExplainsWhatAnApplyWouldLeave(t *testing.T) {
+	hub := widget(map[string]any{"cpu": "1000m", "size": int64(3), "dropped": "x", "mode": "a"})
+	member := widget(map[string]any{"cpu": "1", "size": int64(4), "mode": "b", "extra": "e"})
+	// The server reads 1000m as 1, drops a field it does not know, and has a
+	// webhook that sets mode.
+	would := widget(map[string]any{"cpu": "1", "size": int64(3), "mode": "b", "extra": "e"})
+	for _, c := range []struct {
+		name       string
+		comparison drift.Comparison
+		would      *unstructured.Unstructured
+		err        error
+		want       []string
+		warns      bool
+	}{
+		{"partial", drift.Partial, would, nil, []string{"/spec/size"}, false},
+		{"full", drift.Full, would, nil, []string{"/spec/extra", "/spec/size"}, false},
+		{"failing", drift.Partial, nil, errors.New("denied because of planted"), []string{"/spec/cpu", "/spec/dropped", "/spec/mode", "/spec/size"}, true},
+		{"another object", drift.Partial, member2(), nil, []string{"/spec/cpu", "/spec/dropped", "/spec/mode", "/spec/size"}, true},
+		{"nothing changes", drift.Partial, member, nil, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m, err := drift.Compile(hub, drift.Options{Comparison: c.comparison})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := m.CompareWith(member, nil, func() (*unstructured.Unstructured, error) { return c.would, c.err })
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, d := range r.Differences {
+				got = append(got, d.Path)
+			}
+			if d := cmp.Diff(c.want, got); d != "" || r.Total != len(c.want) {
+				t.Errorf("total %d (-want +got):\n%s", r.Total, d)
+			}
+			if warned := strings.Contains(strings.Join(r.Warnings, " "), "dry run failed"); warned != c.warns || strings.Contains(strings.Join(r.Warnings, " "), "planted") {
+				t.Errorf("warnings: %v", r.Warnings)
+			}
+		})
+	}
+}
+
+func member2() *unstructured.Unstructured {
+	other := widget(nil)
+	other.SetName("other")
+	return other
+}
+
+// The member is asked only where an apply could tell.
+func TestNoDryRunIsAskedForWhereNothingIsDisputed(t *testing.T) {
+	hub := widget(map[string]any{"a": "1"})
+	for name, member := range map[string]*unstructured.Unstructured{
+		"equal":      widget(map[string]any{"a": "1"}),
+		"extra only": widget(map[string]any{"a": "1", "b": "2"}),
+		"missing":    nil,
+	} {
+		m, err := drift.Compile(hub, drift.Options{Comparison: drift.Full})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = m.CompareWith(member, nil, func() (*unstructured.Unstructured, error) {
+			t.Errorf("%s: the member was asked", name)
+			return nil, nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

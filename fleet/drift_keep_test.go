@@ -1,0 +1,364 @@
+package fleet_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// driftedPaths are the paths that are told of a cluster.
+func driftedPaths(t *testing.T, e *fleet.Engine, cluster string) string {
+	t.Helper()
+	seen, err := e.Drifted(t.Context(), "example-placement")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, c := range seen {
+		for _, o := range c.Objects {
+			for _, d := range o.Differences {
+				if c.Cluster == cluster {
+					out = append(out, d.Path)
+				}
+			}
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+func (w *world) notes(e *fleet.Engine, what stages.EventType) (out []stages.Event) {
+	w.t.Helper()
+	f, err := e.Follow("example-placement", "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for ev, err := range f.Past(w.t.Context()) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if ev.Type == what {
+			out = append(out, ev)
+		}
+	}
+	return out
+}
+
+// What somebody added to an object is not explained by a later apply, which
+// leaves it alone: neither by one that puts something else back, nor by that of
+// another version, nor by one that is about another object.
+func TestAnApplyDoesNotExplainWhatWasThereBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always, ComparisonOption: drift.Full})
+		defer stop()
+		w.edit("member2", func(data map[string]any) { data["key"], data["extra"] = "theirs", "x" })
+		time.Sleep(5 * time.Second)
+		if got := w.value("member2"); got != "value1" {
+			t.Errorf("member2 has %s", got)
+		}
+		if got := driftedPaths(t, e, "member2"); got != "/data/extra" {
+			t.Errorf("after it was put back: %q", got)
+		}
+		for i, obj := range []*unstructured.Unstructured{configMap("test-cm", "value2"), configMap("another", "value1")} {
+			if err := w.source.Put(obj); err != nil {
+				t.Fatal(err)
+			}
+			runTo(t, e, fmt.Sprint("run-", i), inOneStage())
+			time.Sleep(time.Second)
+			if got := driftedPaths(t, e, "member2"); got != "/data/extra" {
+				t.Errorf("after %s: %q", obj.GetName(), got)
+			}
+		}
+	})
+}
+
+// A cluster that refuses what is put back is asked less and less often.
+func TestWhatAClusterRefusesIsPutBackLessAndLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		defer stop()
+		w.edit("member2", set("key", "theirs"))
+		var asked atomic.Int64
+		w.fleet.Cluster("member2").Refuse(func(o *unstructured.Unstructured) error {
+			if o.GetName() == "test-cm" {
+				asked.Add(1)
+				return errors.New("not admitted")
+			}
+			return nil
+		})
+		w.edit("member2", set("key", "theirs again"))
+		time.Sleep(time.Hour)
+		if n := asked.Load(); n == 0 || n > 40 {
+			t.Errorf("it was asked %d times in an hour", n)
+		}
+		w.fleet.Cluster("member2").Refuse(nil)
+		time.Sleep(6 * time.Minute)
+		if got := w.value("member2"); got != "value1" {
+			t.Errorf("member2 has %s", got)
+		}
+	})
+}
+
+// The same edit on many clusters is written to the placement's record together.
+func TestAnEditOnManyClustersIsToldTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clusters = 200
+		w := newWorld(t)
+		for i := range clusters {
+			w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("many-%03d", i)})
+		}
+		var writes atomic.Int64
+		plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
+			if c.Key == "placement/example-placement" && c.Op != "get" {
+				writes.Add(1)
+			}
+			return faulty.Fault{}
+		})
+		e := w.engine(plan.Store(w.store), "a")
+		p := tutorialPlacement()
+		p.ApplyStrategy.WhenToApply = fleet.IfNotDrifted
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		defer running(t, e)()
+		s := inOneStage()
+		s.Stages[0].MaxConcurrency = nil
+		runTo(t, e, "one", s)
+		time.Sleep(time.Second)
+		before := writes.Load()
+		for i := range clusters {
+			w.edit(fmt.Sprintf("many-%03d", i), set("key", "theirs"))
+		}
+		time.Sleep(5 * time.Second)
+		if n := len(w.notes(e, stages.DriftFound)); n != clusters {
+			t.Errorf("%d clusters were told of, want %d", n, clusters)
+		}
+		if n := writes.Load() - before; n == 0 || n > 20 {
+			t.Errorf("the placement was written %d times", n)
+		}
+	})
+}
+
+// A cluster that cannot be looked at is written once, not with each error, and
+// what was known of it stays with the time it was last seen.
+func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var puts, calls atomic.Int64
+		var down atomic.Bool
+		plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
+			if c.Op == "put" && strings.HasPrefix(c.Key, "drift/") {
+				puts.Add(1)
+			}
+			return faulty.Fault{}
+		})
+		members := faulty.NewPlan(func(faulty.Call) faulty.Fault {
+			if n := calls.Add(1); down.Load() {
+				return faulty.Before(fmt.Errorf("dial from port %d: refused", n))
+			}
+			return faulty.Fault{}
+		})
+		e := w.newEngine(fleet.Config{Store: plan.Store(w.store), Dialer: members.Dialer(w.fleet), Name: "a"})
+		p := tutorialPlacement()
+		p.ApplyStrategy.WhenToApply = fleet.IfNotDrifted
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		defer running(t, e)()
+		runTo(t, e, "one", inOneStage())
+		w.edit("member2", set("key", "theirs"))
+		time.Sleep(time.Second)
+		seen, _ := e.Drifted(t.Context(), p.Name)
+		if puts.Load() != 1 || len(seen) != 1 {
+			t.Fatalf("%d writes, %+v", puts.Load(), seen)
+		}
+		was := seen[0].Objects[0].Observed
+		down.Store(true)
+		w.edit("member2", set("key", "theirs too"))
+		time.Sleep(5 * time.Minute)
+		seen, err := e.Drifted(t.Context(), p.Name)
+		if err != nil || puts.Load() > 4 || len(seen) == 0 {
+			t.Fatalf("%d writes, %+v, %v", puts.Load(), seen, err)
+		}
+		for _, c := range seen {
+			if c.Cluster == "member2" && (c.Total != 1 || !c.Objects[0].Observed.Equal(was)) {
+				t.Errorf("%+v, it was observed at %v", c, was)
+			}
+		}
+	})
+}
+
+// The strategy that counts is the placement's of now, and a watch that could not
+// begin at once begins later.
+func TestTheWatchFollowsTheStrategy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var fail atomic.Bool
+		fail.Store(true)
+		plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
+			if fail.Load() && c.Op == "get" && c.Key == "placement/example-placement" {
+				return faulty.Before(errors.New("the store is away"))
+			}
+			return faulty.Fault{}
+		})
+		other := w.engine(w.store, "b")
+		p := tutorialPlacement()
+		p.ApplyStrategy.WhenToApply = fleet.Always
+		if err := other.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, other)
+		runTo(t, other, "one", inOneStage())
+		stop()
+		e := w.engine(plan.Store(w.store), "a")
+		defer running(t, e)()
+		time.Sleep(time.Second)
+		fail.Store(false)
+		time.Sleep(10 * time.Second)
+		w.edit("member2", set("key", "theirs"))
+		time.Sleep(2 * time.Second)
+		if got := w.value("member2"); got != "value1" {
+			t.Errorf("member2 has %s", got)
+		}
+		p.ApplyStrategy.WhenToApply = fleet.IfNotDrifted
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		w.edit("member2", set("key", "theirs"))
+		time.Sleep(time.Minute)
+		if got := w.value("member2"); got != "theirs" || driftedPaths(t, e, "member2") != "/data/key" {
+			t.Errorf("member2 has %s", got)
+		}
+		p.ApplyStrategy.WhenToApply = ""
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if got := driftedPaths(t, e, "member2"); got != "" {
+			t.Errorf("of a placement that is not watched any more: %q", got)
+		}
+		if _, err := w.store.Get(t.Context(), "keep/example-placement"); !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("the lease is still there: %v", err)
+		}
+	})
+}
+
+// An engine that begins anew tells nothing that was told before.
+func TestWhatDriftedIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
+		w.edit("member2", set("key", "theirs"))
+		time.Sleep(time.Second)
+		stop()
+		e := w.engine(w.store, "b")
+		defer running(t, e)()
+		time.Sleep(time.Minute)
+		if n := len(w.notes(e, stages.DriftFound)); n != 1 {
+			t.Errorf("it was told %d times", n)
+		}
+		for i := range 600 {
+			w.edit("member2", set("key", fmt.Sprint(i)))
+			time.Sleep(time.Second)
+		}
+		if n := len(w.notes(e, stages.DriftFound)); n > 20 {
+			t.Errorf("a value that changes every second was told %d times in ten minutes", n)
+		}
+	})
+}
+
+// An engine that dies at any write while it puts something back leaves nothing
+// that another one, or a run, does not bring to its end; nothing is applied twice
+// for it.
+func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
+	t.Parallel()
+	for _, crash := range []func(int) faulty.Rule{faulty.CrashBefore, faulty.CrashAfter} {
+		for n := 1; ; n++ {
+			crashed := false
+			synctest.Test(t, func(t *testing.T) {
+				defer tellIn(t, "write %d", n)
+				w, _, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always, ComparisonOption: drift.Full})
+				stop()
+				plan := faulty.NewPlan(crash(n))
+				e := w.newEngine(fleet.Config{Store: plan.Store(w.store), Dialer: plan.Dialer(w.fleet), Name: "b"})
+				stop = running(t, e)
+				w.edit("member2", set("key", "theirs"))
+				time.Sleep(10 * time.Second)
+				stop()
+				crashed = plan.Crashed()
+				e = w.engine(w.store, "c")
+				defer running(t, e)()
+				time.Sleep(time.Minute)
+				if got := w.value("member2"); got != "value1" {
+					t.Errorf("member2 has %s", got)
+				}
+				lines, all := reportOf(t, e, fleet.DriftOptions{})
+				for _, c := range all {
+					if c.State != fleet.Compared || len(lines) > 0 {
+						t.Errorf("%+v", c)
+					}
+				}
+				if seen, err := e.Drifted(t.Context(), "example-placement"); err != nil || len(seen) > 0 {
+					t.Errorf("%+v, %v", seen, err)
+				}
+				w.fleet.Cluster("member2").Record(true)
+				time.Sleep(time.Hour)
+				if log := w.fleet.Cluster("member2").Log(); len(log) > 0 {
+					t.Errorf("%d writes while nothing happened: %v", len(log), log[0])
+				}
+			})
+			if !crashed {
+				if n < 5 {
+					t.Errorf("there were %d writes", n-1)
+				}
+				break
+			}
+		}
+	}
+}
+
+// What overrides make of a snapshot is known as long as a cluster has it, also
+// when the run that brought it is forgotten.
+func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.engine(w.store, "a")
+		p := tutorialPlacement()
+		p.Overrides = []placement.Override{replaceFor("canary", "ours")}
+		p.ApplyStrategy.WhenToApply = fleet.Always
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, e)
+		runTo(t, e, "one", inOneStage())
+		if err := e.DeleteRun(t.Context(), "one"); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		e = w.engine(w.store, "b")
+		_, all := reportOf(t, e, fleet.DriftOptions{})
+		for _, c := range all {
+			if c.State != fleet.Compared || c.Total > 0 {
+				t.Errorf("%+v", c)
+			}
+		}
+		defer running(t, e)()
+		time.Sleep(5 * time.Second)
+		w.edit("member1", set("key", "theirs"))
+		time.Sleep(30 * time.Second)
+		if got := w.value("member1"); got != "ours" {
+			t.Errorf("member1 has %s", got)
+		}
+	})
+}

@@ -1,0 +1,249 @@
+package fleet_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Since when something differs is kept while it does, over looks and restarts,
+// and the store is written only when the difference becomes another one; once
+// the difference is gone, the next one begins anew (T3 and T8 of the cases).
+func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
+		sighting := func() fleet.ClusterDrift {
+			t.Helper()
+			time.Sleep(time.Second)
+			seen, err := e.Drifted(t.Context(), "example-placement")
+			if err != nil || len(seen) != 1 {
+				t.Fatalf("%+v, %v", seen, err)
+			}
+			return seen[0]
+		}
+		w.edit("member2", set("key", "theirs"))
+		began := time.Now()
+		first := sighting()
+		rec, err := w.store.Get(t.Context(), "drift/example-placement/member2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		stop()
+		e = w.engine(w.store, "b")
+		defer running(t, e)()
+		w.edit("member2", set("unmanaged", "1"))
+		second := sighting()
+		if now, _ := w.store.Get(t.Context(), rec.Key); now.Revision != rec.Revision {
+			t.Error("the record was written again although nothing changed")
+		}
+		if !second.Objects[0].FirstObserved.Equal(first.Objects[0].FirstObserved) || first.Objects[0].FirstObserved.Sub(began) > time.Second {
+			t.Errorf("first observed at %v, then at %v; it began at %v", first.Objects[0].FirstObserved, second.Objects[0].FirstObserved, began)
+		}
+		if second.Observed.Sub(first.Observed) < time.Hour {
+			t.Errorf("observed at %v, then at %v", first.Observed, second.Observed)
+		}
+		w.edit("member2", set("key", "value1"))
+		time.Sleep(time.Second)
+		if seen, err := e.Drifted(t.Context(), "example-placement"); err != nil || len(seen) > 0 {
+			t.Errorf("%+v, %v", seen, err)
+		}
+		w.edit("member2", set("key", "theirs"))
+		if third := sighting(); third.Objects[0].FirstObserved.Sub(began) < time.Hour {
+			t.Errorf("first observed at %v", third.Objects[0].FirstObserved)
+		}
+	})
+}
+
+// What somebody keeps changing is put back at longer and longer intervals, and
+// each time is an event.
+func TestAFightOverAFieldSlowsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		defer stop()
+		for range 6000 {
+			if w.value("member2") != "theirs" {
+				w.edit("member2", set("key", "theirs"))
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		put, last := 0, ""
+		f, err := e.Follow("example-placement", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for ev, err := range f.Past(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ev.Type == stages.DriftCorrected {
+				put, last = put+1, ev.Message
+				if ev.Cluster != "member2" || strings.Contains(ev.Message, "theirs") {
+					t.Errorf("%+v", ev)
+				}
+			}
+		}
+		if put < 5 || put > 15 || !strings.Contains(last, "ignore rule") {
+			t.Errorf("it was put back %d times in ten minutes, the last event says %s", put, last)
+		}
+	})
+}
+
+// Something is put back only between runs, and never to what a run has replaced.
+func TestNothingIsPutBackWhileARunHasThePlacement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		defer stop()
+		s := inOneStage(stages.Task{Type: stages.Approval})
+		if _, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "two", Placement: "example-placement", Strategy: s}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		w.edit("member2", set("key", "theirs"))
+		time.Sleep(time.Minute)
+		if got := w.value("member2"); got != "theirs" {
+			t.Errorf("member2 has %s while run two has the placement", got)
+		}
+		if err := e.Command(t.Context(), "two", stages.Command{Verb: stages.Abort}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if got := w.value("member2"); got != "value1" {
+			t.Errorf("member2 has %s after run two", got)
+		}
+	})
+}
+
+// A gate of the engine's own holds a stage back while one of its clusters has
+// drifted, and nobody can pass it in the engine's name.
+func TestAStageWaitsWhileItsClustersHaveDrifted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		defer stop()
+		w.edit("member2", set("key", "theirs"))
+		if err := w.source.Put(configMap("test-cm", "value2")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "two", Placement: "example-placement", Strategy: inOneStage(fleet.NoDrift())}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if got := w.value("member1"); got != "value1" {
+			t.Errorf("member1 has %s although member2 has drifted", got)
+		}
+		liar := approval.Identity{Name: "mallory", Groups: []string{fleet.NoDriftGroup}}
+		err := e.Decide(t.Context(), "two", fleet.Answer{Request: "two-before-all", Verdict: approval.Approve, By: liar})
+		if err == nil || !strings.Contains(err.Error(), "the engine's own") {
+			t.Errorf("mallory: %v", err)
+		}
+		w.edit("member2", set("key", "value1"))
+		s, err := e.Wait(t.Context(), "two")
+		if err != nil || s.Run.State != stages.Completed || w.value("member2") != "value2" {
+			t.Errorf("run two is %s, member2 has %s, %v", s.Run.State, w.value("member2"), err)
+		}
+	})
+}
+
+// What is ignored is neither reported nor put back, and stays what somebody else
+// made it when another version is applied.
+func TestWhatIsIgnoredIsLeftToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always, Ignore: []drift.IgnoreRule{{Pointers: []string{"/data/key"}}}})
+		defer stop()
+		w.fleet.Cluster("member2").ManagedFields(true)
+		w.edit("member2", set("key", "theirs"))
+		time.Sleep(time.Minute)
+		if got := w.value("member2"); got != "theirs" {
+			t.Errorf("member2 has %s", got)
+		}
+		if lines, _ := reportOf(t, e, fleet.DriftOptions{}); len(lines) > 0 {
+			t.Errorf("reported: %v", lines)
+		}
+		next := configMap("test-cm", "value2")
+		next.Object["data"].(map[string]any)["new"] = "x"
+		if err := w.source.Put(next); err != nil {
+			t.Fatal(err)
+		}
+		if got := runTo(t, e, "two", inOneStage()); got.Run.State != stages.Completed {
+			t.Errorf("run two is %s: %s", got.Run.State, got.Run.Reason)
+		}
+		obj, _ := w.fleet.Cluster("member2").Get(testCM)
+		if d := cmp.Diff(map[string]any{"key": "theirs", "new": "x"}, obj.Object["data"]); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	})
+}
+
+// Nothing of a Secret is in a report, a sighting, an event or an error.
+func TestNothingSecretLeavesTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		secret := func(value string) *unstructured.Unstructured {
+			return &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": "test-namespace"},
+				"data": map[string]any{"password": base64.StdEncoding.EncodeToString([]byte(value))},
+			}}
+		}
+		if err := w.source.Put(secret("planted")); err != nil {
+			t.Fatal(err)
+		}
+		e := w.engine(w.store, "a")
+		p := tutorialPlacement()
+		p.ApplyStrategy = fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted, ComparisonOption: drift.Full, Secrets: []string{"/data/key"}}
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		defer running(t, e)()
+		runTo(t, e, "one", inOneStage())
+		w.edit("member2", set("key", "canary-in-a-path"))
+		theirs := secret("canary-in-a-secret")
+		if err := w.fleet.Cluster("member2").Update(theirs); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		seen, err := e.Drifted(t.Context(), p.Name)
+		if err != nil || len(seen) != 1 || seen[0].Total != 2 {
+			t.Fatalf("%+v, %v", seen, err)
+		}
+		strategy := inOneStage()
+		strategy.Profile = stages.ClusterUpdate
+		status := runTo(t, e, "two", strategy)
+		x, _ := e.Explain(t.Context(), "two", "member2")
+		_, all := reportOf(t, e, fleet.DriftOptions{})
+		text, err := json.Marshal([]any{seen, status, x, all, w.past(100)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, canary := range []string{"canary", "Y2FuYXJ5", "cGxhbnRlZA", "planted"} {
+			if strings.Contains(string(text), canary) {
+				t.Errorf("%s is in what the engine says", canary)
+			}
+		}
+	})
+}
+
+// Every problem of a strategy is reported, with its field.
+func TestAnApplyStrategyIsCheckedWhole(t *testing.T) {
+	p := tutorialPlacement()
+	p.ApplyStrategy = fleet.ApplyStrategy{
+		Type: "Push", ComparisonOption: "Half", WhenToApply: "Never", WhenToTakeOver: "Sometimes",
+		Ignore: []drift.IgnoreRule{{}}, Secrets: []string{"data"},
+	}
+	err := p.Validate()
+	for _, want := range []string{"applyStrategy.type", "applyStrategy.comparisonOption", "applyStrategy.whenToApply", "applyStrategy.whenToTakeOver", "applyStrategy.ignore[0]", "applyStrategy.secrets[0]"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %s is missing", err, want)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// errRevisionGone tells that a revision is not stored any more.
+var errRevisionGone = errors.New("it is not kept")
+
+// renderAgain makes anew what the snapshots with overrides are for a cluster, so
+// that the next load of such a revision finds it. What overrides make of a
+// snapshot is stored as long as a run is kept that brings it; the cluster may
+// have it for longer.
+func (e *Engine) renderAgain(ctx context.Context, rec *placementRecord, c placement.Cluster) {
+	for _, s := range rec.Snapshots {
+		if s.Overrides == "" {
+			continue
+		}
+		if w, err := e.want(ctx, rec, &s.Index, []placement.Cluster{c}); err == nil {
+			e.contents.offer(rec.Placement.Name, w.of(c.Name))
+		}
+	}
+}
+
+// offer has a revision found by those who load it, for a while.
+func (c *contents) offer(placement string, rev *revision) {
+	l := &revisionLoad{placement: placement, digest: rev.digest, ready: make(chan struct{}), rev: rev}
+	close(l.ready)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slices.ContainsFunc(c.recent, func(o *revisionLoad) bool { return o.digest == l.digest && o.placement == placement }) {
+		return
+	}
+	c.recent = append(c.recent, l)
+	c.recent = slices.Delete(c.recent, 0, max(0, len(c.recent)-revisionsKept))
+}
