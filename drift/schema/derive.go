@@ -136,9 +136,9 @@ func (f *Field) derive(parent map[string]any) any {
 	case ruleAllocatedList:
 		return allocatedList(parent)
 	case ruleSingular:
-		return singular(parent["kind"])
+		return singular(parent)
 	case ruleListKind:
-		return listKind(parent["kind"])
+		return listKind(parent)
 	default:
 		return f.conditional(parent)
 	}
@@ -229,11 +229,18 @@ func pullPolicy(image any) any {
 	return "Always"
 }
 
+// policyTypes returns what is there already where that is the default: it costs
+// nothing.
 func policyTypes(parent map[string]any) any {
-	if isEmpty(parent["egress"]) {
-		return []any{"Ingress"}
+	have, _ := parent["policyTypes"].([]any)
+	both := !isEmpty(parent["egress"])
+	switch {
+	case !both && len(have) == 1 && have[0] == "Ingress", both && len(have) == 2 && have[0] == "Ingress" && have[1] == "Egress":
+		return parent["policyTypes"]
+	case both:
+		return []any{"Ingress", "Egress"}
 	}
-	return []any{"Ingress", "Egress"}
+	return []any{"Ingress"}
 }
 
 // allocated returns the address that a server gave a Service. None is what a person asked for.
@@ -266,18 +273,30 @@ func (f *Field) familyPolicy(parent map[string]any) any {
 	return f.Default
 }
 
-func singular(kind any) any {
-	if s, ok := kind.(string); ok {
-		return strings.ToLower(s)
+// singular returns what is there already where that is the default.
+func singular(parent map[string]any) any {
+	kind, ok := parent["kind"].(string)
+	have, _ := parent["singular"].(string)
+	switch {
+	case !ok:
+		return nil
+	case strings.EqualFold(have, kind) && have == strings.ToLower(have):
+		return parent["singular"]
 	}
-	return nil
+	return strings.ToLower(kind)
 }
 
-func listKind(kind any) any {
-	if s, ok := kind.(string); ok {
-		return s + "List"
+// listKind returns what is there already where that is the default.
+func listKind(parent map[string]any) any {
+	kind, ok := parent["kind"].(string)
+	have, _ := parent["listKind"].(string)
+	switch {
+	case !ok:
+		return nil
+	case have != "" && have[:max(0, len(have)-len("List"))] == kind && strings.HasSuffix(have, "List"):
+		return parent["listKind"]
 	}
-	return nil
+	return kind + "List"
 }
 
 // isAlone tells whether there is nothing in a volume but its name and, for what is there already,
