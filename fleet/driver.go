@@ -17,6 +17,12 @@ import (
 // inboxSize is how many observations wait for a driver before their senders do.
 const inboxSize = 256
 
+// word is what a worker tells its driver.
+type word struct {
+	stages.Observation
+	by *worker
+}
+
 // errDone ends a driver whose run has ended.
 var errDone = errors.New("the run has ended")
 
@@ -58,7 +64,7 @@ type driver struct {
 
 	// deleted tells that the run's record was seen to be gone.
 	deleted atomic.Bool
-	inbox   chan stages.Observation
+	inbox   chan word
 	poke    chan struct{}
 	fenced  chan error
 	workers map[int]*worker
@@ -88,7 +94,7 @@ func newDriver(e *Engine, rec *runRecord, rev backend.Revision, plan *stages.Pla
 		pages:   flightPages{store: e.store, uid: rec.Run.UID},
 		renewed: time.Now(),
 		in:      stages.Input{Unwatched: true},
-		inbox:   make(chan stages.Observation, inboxSize),
+		inbox:   make(chan word, inboxSize),
 		poke:    make(chan struct{}, 1),
 		fenced:  make(chan error, 1),
 		workers: map[int]*worker{},

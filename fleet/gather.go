@@ -29,7 +29,7 @@ func (d *driver) wait(ctx context.Context, wake time.Time) error {
 	case err := <-d.fenced:
 		return err
 	case o := <-inbox:
-		d.in.Observations = append(d.in.Observations, o)
+		d.hear(o)
 	case <-d.poke:
 		if err := d.poked(ctx); err != nil {
 			return err
@@ -59,12 +59,18 @@ func (d *driver) poked(ctx context.Context) error {
 	return nil
 }
 
+// hear takes an observation.
+func (d *driver) hear(o word) {
+	d.in.Observations = append(d.in.Observations, o.Observation)
+	o.by.unheard.Add(-1)
+}
+
 // drain takes every observation that has arrived.
 func (d *driver) drain() {
 	for range inboxSize {
 		select {
 		case o := <-d.inbox:
-			d.in.Observations = append(d.in.Observations, o)
+			d.hear(o)
 		default:
 			return
 		}

@@ -63,7 +63,7 @@ func (w *waiter) watch(ctx context.Context) (bool, error) {
 		if done, err := w.ended(ctx); done || err != nil {
 			return done, err
 		}
-		pause := min(time.Since(began)/16, lookAgain)
+		pause := min(time.Since(began)/4, lookAgain)
 		if !sleep(ctx, pause) { // what changes meanwhile is yielded once
 			return false, ctx.Err()
 		}

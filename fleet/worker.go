@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -43,6 +44,8 @@ type worker struct {
 	// reach the cluster.
 	delay time.Duration
 	last  stages.Observation
+	// unheard counts the observations that the driver has not taken yet.
+	unheard atomic.Int32
 }
 
 // gone tells that the worker's goroutine has ended.
@@ -89,8 +92,8 @@ func (d *driver) act(ctx context.Context, actions []stages.Action) {
 func (d *driver) employ(ctx context.Context, a *stages.Action) {
 	w := d.workers[a.Pos]
 	same := w != nil && w.a.Attempt == a.Attempt && !w.ended
-	if same && !w.gone() {
-		w.round = d.round
+	if same && (!w.gone() || w.unheard.Load() > 0) {
+		w.round = d.round // what it has told may be why it is gone
 		return
 	}
 	next := &worker{
@@ -241,9 +244,11 @@ func (w *worker) news(ctx context.Context, o stages.Observation) {
 
 func (w *worker) send(ctx context.Context, o stages.Observation) {
 	w.last = o
+	w.unheard.Add(1)
 	select {
-	case w.d.inbox <- o:
+	case w.d.inbox <- word{o, w}:
 	case <-ctx.Done():
+		w.unheard.Add(-1)
 	}
 }
 
