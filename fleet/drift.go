@@ -110,10 +110,29 @@ type DriftOptions struct {
 //
 // It yields every cluster once, as soon as it has been looked at; a few are
 // looked at at the same time. A cluster that cannot be looked at is yielded with
-// its problems. After an error, which is about the placement, it yields nothing
+// its problems; an object that [Engine.Drifted] knows of keeps the time since when
+// it differs. After an error, which is about the placement, it yields nothing
 // more. [GroupDrift] puts together what is the same.
 func (e *Engine) Drift(ctx context.Context, name string, o DriftOptions) iter.Seq2[ClusterDrift, error] {
-	return e.driftOf(ctx, name, o, true)
+	return func(yield func(ClusterDrift, error) bool) {
+		seen, err := e.Drifted(ctx, name)
+		if err != nil && !isLasting(err) { // what cannot be read of the past keeps no report back
+			yield(ClusterDrift{Placement: name}, err)
+			return
+		}
+		before := make(map[string]*ClusterDrift, len(seen))
+		for i := range seen {
+			before[seen[i].Cluster] = &seen[i]
+		}
+		for c, err := range e.driftOf(ctx, name, o, true) {
+			if old := before[c.Cluster]; old != nil {
+				c.since(old)
+			}
+			if !yield(c, err) {
+				return
+			}
+		}
+	}
 }
 
 // driftOf is Drift, where clusters that cannot be looked at need not be an error.

@@ -51,6 +51,9 @@ func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 		if !second.Objects[0].FirstObserved.Equal(first.Objects[0].FirstObserved) || first.Objects[0].FirstObserved.Sub(began) > time.Second {
 			t.Errorf("first observed at %v, then at %v; it began at %v", first.Objects[0].FirstObserved, second.Objects[0].FirstObserved, began)
 		}
+		if _, live := reportOf(t, e, fleet.DriftOptions{Clusters: []string{"member2"}}); !live[0].Objects[0].FirstObserved.Equal(first.Objects[0].FirstObserved) {
+			t.Errorf("a report says that it was first observed at %v", live[0].Objects[0].FirstObserved)
+		}
 		if second.Observed.Sub(first.Observed) < time.Hour {
 			t.Errorf("observed at %v, then at %v", first.Observed, second.Observed)
 		}
