@@ -12,6 +12,9 @@ import (
 type Placement struct {
 	// Name is a DNS label, unique in the store.
 	Name string `json:"name"`
+	// Owner is whatever the host tells placements of the same name apart by, at
+	// most 253 bytes; the engine does not read it.
+	Owner string `json:"owner,omitempty"`
 	// Selectors pick the objects; at least one.
 	Selectors []snapshot.Selector `json:"selectors"`
 	// Policy picks the clusters; the zero value picks all.
@@ -42,7 +45,10 @@ type Placement struct {
 // RunSpec asks for a run.
 type RunSpec struct {
 	// Name is a DNS label, unique in the store.
-	Name      string `json:"name"`
+	Name string `json:"name"`
+	// Owner is recorded with the run and told in its Status, so that a host tells
+	// runs of the same name apart; at most 253 bytes. The engine does not read it.
+	Owner     string `json:"owner,omitempty"`
 	Placement string `json:"placement"`
 	// Index is the snapshot to roll out; nil means what the source holds now,
 	// of which a snapshot is taken if there is none.

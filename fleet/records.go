@@ -79,6 +79,8 @@ type runEntry struct {
 type runRecord struct {
 	Format int        `json:"format"`
 	Run    stages.Run `json:"run"`
+	// Owner is the host's.
+	Owner string `json:"owner,omitempty"`
 	// Whole tells that the run covers every cluster of its decision; a
 	// catch-up run does not.
 	Whole bool `json:"whole,omitempty"`

@@ -65,7 +65,7 @@ func goldenPlacement() *placementRecord {
 	return &placementRecord{
 		Format: 1, UID: "placement-uid", Epoch: 9, NextIndex: 6,
 		Placement: Placement{
-			Name: "web", Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"}},
+			Name: "web", Owner: "owner-uid", Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"}},
 			Policy: placement.Policy{Type: placement.PickAll, Required: []metav1.LabelSelector{{MatchLabels: map[string]string{"env": "prod"}}}},
 			Overrides: []placement.Override{{
 				Name: "o", Namespace: "ns", Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "ConfigMap", Name: "c"}},
@@ -126,7 +126,7 @@ func goldenDrift() ClusterDrift {
 func goldenRun() *runRecord {
 	decision := approval.Decision{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding}
 	return &runRecord{
-		Format: 1, Whole: true, Apply: goldenApply(), Sweeps: 3, Seq: 42, Try: 40, Flights: flightHead{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
+		Format: 1, Owner: "owner-uid", Whole: true, Apply: goldenApply(), Sweeps: 3, Seq: 42, Try: 40, Flights: flightHead{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
 		Decision: &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3},
 		Lease:    lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
 		Journal:  journalHead{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},

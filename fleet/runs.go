@@ -17,6 +17,8 @@ type Status struct {
 	Run stages.Run
 	// Plan is shared: it is not to be changed.
 	Plan *stages.Plan
+	// Owner is what the host gave with the run.
+	Owner string
 	// Holder is the engine that drives the run, "" for none.
 	Holder string
 	Epoch  int64
@@ -62,7 +64,7 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 		return Status{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
 	}
 	run := stages.NewRun(d.plan, spec.Name, newUID(), spec.Starter, spec.Hold, e.now())
-	rr := &runRecord{Format: recordFormat, Run: run, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, Sweeps: d.sweeps}
+	rr := &runRecord{Format: recordFormat, Run: run, Owner: spec.Owner, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, Sweeps: d.sweeps}
 	if err := e.clearLine(ctx, rec); err != nil {
 		return Status{}, err
 	}
@@ -83,7 +85,7 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 			return Status{}, err
 		}
 	}
-	return Status{Run: run, Plan: d.plan}, nil
+	return Status{Run: run, Plan: d.plan, Owner: spec.Owner}, nil
 }
 
 // captured takes the snapshot that a draft was made of, if there is none yet.
@@ -159,7 +161,7 @@ func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	return Status{Run: rr.Run, Plan: p, Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch}, nil
+	return Status{Run: rr.Run, Plan: p, Owner: rr.Owner, Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch}, nil
 }
 
 // withFlights reads the clusters in flight of a run, or of its newer record

@@ -38,6 +38,7 @@ func (p Placement) Validate() error {
 	errs = append(errs, snapshot.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
 	errs = append(errs, p.ApplyStrategy.problems(field.NewPath("applyStrategy"))...)
 	errs = append(errs, nested(field.NewPath("policy"), p.Policy.Validate())...)
+	errs = append(errs, ownerProblems(p.Owner)...)
 	seen := map[string]bool{}
 	for i, o := range p.Overrides {
 		at := field.NewPath("overrides").Index(i)
@@ -89,6 +90,7 @@ func (s RunSpec) problems() field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("index"), *s.Index, "must be the index of a snapshot, 0 or more"))
 	}
 	errs = append(errs, nested(field.NewPath("strategy"), s.Strategy.Validate())...)
+	errs = append(errs, ownerProblems(s.Owner)...)
 	if gate := forbidsStarter(s.Strategy); gate != "" && s.Starter.Name == "" {
 		errs = append(errs, field.Required(field.NewPath("starter", "name"),
 			"who starts the run must be known, since "+gate+" forbids them to approve"))
@@ -121,6 +123,16 @@ func nameProblems(at *field.Path, name string) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(at, name, m))
 	}
 	return errs
+}
+
+// mostOwner bounds what a host gives with a placement or a run.
+const mostOwner = 253
+
+func ownerProblems(owner string) field.ErrorList {
+	if len(owner) <= mostOwner {
+		return nil
+	}
+	return field.ErrorList{field.TooLong(field.NewPath("owner"), "", mostOwner)}
 }
 
 func about(object string, errs field.ErrorList) error {
