@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help test lint fmt bench fuzz soak cover
+.PHONY: help kube test lint fmt bench fuzz soak cover
 
 # How long a benchmark and a fuzz target run, and which packages have benchmarks that are followed.
 BENCHTIME ?= 1s
@@ -14,8 +14,12 @@ SOAK ?= 24h
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+kube: ## etcd, the Kubernetes servers and kubectl that tests run, into bin; six minutes the first time
+	@.ci/kube
+
 test: ## vet, then all tests with the race detector (needs a C compiler)
 	@.ci/need
+	@.ci/kube
 	@.ci/test
 	@echo "all of the trials of which the race detector had a sample: crashes, paused leaders, attacks, images of a disk"
 	SLIPWAY_SOAK=1 go test -timeout 15m -run 'TestCrashAtEveryWrite|TestCrashInALongRun|TestT16' ./fleet
@@ -27,7 +31,7 @@ lint: ## golangci-lint; its first build takes minutes
 fmt: ## format the Go files
 	go tool -modfile=tools/go.mod golangci-lint fmt
 
-bench: ## benchmarks; BENCHTIME=1s, BENCH=<regexp>, BENCHPACKAGES=<packages>
+bench: kube ## benchmarks; BENCHTIME=1s, BENCH=<regexp>, BENCHPACKAGES=<packages>
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) -timeout 30m $(BENCHPACKAGES)
 
 fuzz: ## every fuzz target for FUZZTIME=10s
@@ -35,10 +39,11 @@ fuzz: ## every fuzz target for FUZZTIME=10s
 
 soak: ## tests that take hours, every fuzz target for five minutes, then the soak program for SOAK=24h
 	@.ci/need
+	@.ci/kube
 	SLIPWAY_SOAK=1 .ci/test -count=1 -timeout 12h
 	@FUZZTIME=5m .ci/fuzz
 	go run ./internal/soak -for $(SOAK)
 
-cover: ## coverage of all packages by all tests, in cover.out
+cover: kube ## coverage of all packages by all tests, in cover.out
 	go test -coverprofile cover.out -coverpkg ./... ./...
 	go tool cover -func cover.out | tail -n 1

@@ -22,6 +22,8 @@ func (e *Engine) withdraw(ctx context.Context, rr *runRecord, cause error) error
 		now, rev, missing := e.runAt(ctx, rr.Run.Name)
 		rec, _, err := e.placementAt(ctx, rr.Run.Placement)
 		switch {
+		case isNotFound(err):
+			return errors.Join(cause, e.abandoned(ctx, rr))
 		case err != nil:
 			return errors.Join(cause, err)
 		case rec.hasRun(rr.Run.UID):
@@ -57,6 +59,9 @@ func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
 	rec, err := e.updatePlacement(ctx, rr.Run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
 		if rec.hasRun(rr.Run.UID) {
 			return nil, errUnchanged
+		}
+		if err := rec.takes(rr); err != nil {
+			return nil, err
 		}
 		if err := e.stillBegun(ctx, rec, &rr.Run); err != nil {
 			return nil, err
@@ -147,8 +152,11 @@ func (rec *placementRecord) lineUp(rr *runRecord, p *stages.Plan) (v stages.Verd
 	if rr.Run.Hold {
 		return v, nil
 	}
-	entry := stages.Entry{UID: rr.Run.UID, Run: rr.Run.Name, Index: p.Index}
-	rec.Line, v, err = rec.Line.Enter(entry, rec.Placement.Admission)
+	entry, admission := stages.Entry{UID: rr.Run.UID, Run: rr.Run.Name, Index: p.Index}, rec.Placement.Admission
+	if rec.cleans(rr.Run.Name) {
+		admission = stages.SupersedeActive
+	}
+	rec.Line, v, err = rec.Line.Enter(entry, admission)
 	return v, err
 }
 
@@ -156,7 +164,7 @@ func (rec *placementRecord) lineUp(rr *runRecord, p *stages.Plan) (v stages.Verd
 // admitted, and stays: its snapshot, and the contents and the plan that were
 // stored for it and that a collection may have taken for garbage.
 func (e *Engine) secure(ctx context.Context, rec *placementRecord, rr *runRecord, d *draft) error {
-	if !rec.has(d.plan.Index) {
+	if !rec.has(d.plan.Index) && rr.Final == "" {
 		why := fmt.Errorf("try again: %w", backend.ErrConflict)
 		if d.partial {
 			why = fmt.Errorf("%w: create it again: %w", errIncomplete, backend.ErrPermanent)
@@ -209,32 +217,11 @@ func (e *Engine) enter(ctx context.Context, rec *placementRecord, rr *runRecord,
 		}
 	}
 	rec.Runs = append(rec.Runs, runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Index: d.plan.Index, Plan: d.plan.Digest})
-	events := rec.decide(rr.Decision)
+	events, err := e.decide(ctx, rec, rr.Decision, d.picked(rr))
 	return append(events, stages.Event{
 		Type: stages.RunCreated, Run: rr.Run.Name, Index: &d.plan.Index, Digest: d.plan.Digest,
 		Count: len(d.plan.Clusters), By: rr.Run.Starter.Name,
-	}), nil
-}
-
-// decided is the decision of a draft as it is recorded.
-func (d *draft) decided() *decisionRecord {
-	return &decisionRecord{PolicyDigest: d.decision.PolicyDigest, Digest: d.decision.Digest, Clusters: len(d.decision.Clusters)}
-}
-
-// decide records a decision where it is new.
-func (rec *placementRecord) decide(d *decisionRecord) []stages.Event {
-	if d == nil || rec.Decision != nil && rec.Decision.Digest == d.Digest {
-		return nil
-	}
-	now := *d
-	if old := rec.Decision; old != nil {
-		now.Index = old.Index
-		if old.PolicyDigest != d.PolicyDigest {
-			now.Index++
-		}
-	}
-	rec.Decision = &now
-	return []stages.Event{{Type: stages.DecisionTaken, Index: &now.Index, Digest: now.Digest, Count: now.Clusters}}
+	}), err
 }
 
 func (rec *placementRecord) hasRun(uid string) bool {

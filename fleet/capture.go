@@ -46,6 +46,9 @@ func (e *Engine) Capture(ctx context.Context, name string) (taken snapshot.Snaps
 // capture takes a snapshot if there is something new; it returns ErrConflict if
 // somebody else was faster.
 func (e *Engine) capture(ctx context.Context, rec *placementRecord) (snapshot.Snapshot, error) {
+	if err := rec.open(); err != nil {
+		return snapshot.Snapshot{}, err
+	}
 	f, err := e.look(ctx, rec)
 	if err != nil || !f.fresh {
 		return f.Snapshot, err
@@ -131,6 +134,9 @@ func (e *Engine) recordSnapshot(ctx context.Context, rec *placementRecord, f fro
 	_, err := e.updatePlacement(ctx, rec.Placement.Name, func(now *placementRecord) ([]stages.Event, error) {
 		if now.NextIndex != rec.NextIndex || now.Sweeps != rec.Sweeps || now.UID != rec.UID {
 			return nil, backend.ErrConflict
+		}
+		if err := now.open(); err != nil {
+			return nil, err
 		}
 		now.NextIndex++
 		now.Snapshots = append(now.Snapshots, f.Snapshot)

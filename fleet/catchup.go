@@ -47,6 +47,9 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 
 // draftCatchUp plans a run of what another one missed.
 func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Status) (*draft, error) {
+	if err := rec.open(); err != nil {
+		return nil, err
+	}
 	inventory, err := e.inventory(ctx)
 	if err != nil {
 		return nil, err

@@ -178,6 +178,9 @@ func (r *runner) start(ctx context.Context, rec *runRecord, rev backend.Revision
 		return err
 	}
 	rev, err = r.e.acquire(ctx, rec, rev)
+	if gone := (*NotFoundError)(nil); errors.As(err, &gone) {
+		return r.e.abandoned(ctx, rec) // with its placement
+	}
 	if errors.Is(err, backend.ErrConflict) {
 		r.look(rec.Run.Name, time.Now().Add(time.Millisecond))
 		return nil

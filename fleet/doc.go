@@ -48,6 +48,7 @@
 //	placement/<name>                              the placement, its snapshots' index, who has it
 //	content/<placement>/<digest>                  objects, sets and overrides by their digest
 //	roster/<placement>/<generation>-<unique>-<n>  the clusters that may hold something
+//	decision/<placement>/<digest>/<n>             the clusters that it picks, paged
 //	plan/<digest>, plan/<digest>/<n>              plans
 //	begun/<placement>/<uid>                       a run that was begun: its name and its plan
 //	run/<name>                                    a run: its state, its lease
@@ -55,6 +56,7 @@
 //	journal/<stream>/<first>-<unique>             events but for the last ones, paged; a stream is a
 //	                                              run's UID, or placement.<name>
 //	command/<uid>/<id>                            what operators ask of a run
+//	deleted/<placement>                           how the deletion of a placement ended, its last epoch
 //	drift/<placement>/<cluster>                   what was last seen of a cluster that differs
 //	keep/<placement>                              who watches the clusters of a placement
 //

@@ -146,7 +146,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 		return nil
 	}
 	err = d.e.admit(ctx, d.rec, &draft{plan: d.plan, partial: true})
-	if rejected := (*stages.RejectedError)(nil); errors.As(err, &rejected) {
+	if rejected := (*stages.RejectedError)(nil); errors.As(err, &rejected) || errors.Is(err, ErrDeleting) {
 		return errors.Join(backend.ErrNotFound, d.e.withdraw(ctx, d.rec, err))
 	}
 	if errors.Is(err, errIncomplete) {

@@ -88,6 +88,7 @@ type Engine struct {
 	// snapshots is the updater where it is not the host's own.
 	snapshots *snapshotUpdater
 	glances   glances
+	holders   asks
 	lanes     *lanes
 	log       *slog.Logger
 	plans     planCache
@@ -111,7 +112,7 @@ func New(cfg Config) (*Engine, error) {
 		e.conns = newConns(cfg.Dialer, cfg.CallTimeout)
 		e.snapshots = newSnapshotUpdater(e.conns, e.contents, cfg.Prober, updaterOptions{
 			Timeout: cfg.CallTimeout, Poll: cfg.Poll, Recheck: min(2*time.Second, cfg.Lease/2),
-			Now: e.now, Saw: e.saw,
+			Now: e.now, Held: e.held, Saw: e.saw,
 		})
 		e.updater = e.snapshots
 	}
@@ -209,7 +210,7 @@ func newUID() string { return strings.ToLower(rand.Text()) }
 
 // NotFoundError says that a host named something that does not exist.
 type NotFoundError struct {
-	// Kind is placement, run, snapshot, cluster or request.
+	// Kind is placement, run, snapshot, decision, deletion, cluster or request.
 	Kind string
 	Name string
 	// Hint says what would be right.
@@ -335,18 +336,40 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
-	fresh := placementRecord{Format: recordFormat, Placement: p, UID: newUID()}
-	_, err := e.store.Put(ctx, placementKey(p.Name), encodeRecord(fresh), "")
+	err := e.declare(ctx, p)
 	if !errors.Is(err, backend.ErrConflict) {
 		return err
 	}
 	_, err = e.updatePlacement(ctx, p.Name, func(rec *placementRecord) ([]stages.Event, error) {
+		if err := rec.open(); err != nil {
+			return nil, err
+		}
 		if bytes.Equal(encodeRecord(rec.Placement), encodeRecord(p)) {
 			return nil, errUnchanged
 		}
 		rec.Placement = p
 		return nil, nil
 	})
+	return err
+}
+
+// declare records a new placement. Where one of that name was deleted, its epochs
+// go on: what is kept of that one is read when there is no placement any more, and
+// deleted when there is one again.
+func (e *Engine) declare(ctx context.Context, p Placement) error {
+	_, err := e.store.Get(ctx, placementKey(p.Name))
+	if !isNotFound(err) {
+		return cmp.Or(err, backend.ErrConflict)
+	}
+	old, rev, err := e.deletedAt(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	fresh := placementRecord{Format: recordFormat, Placement: p, UID: newUID(), Epoch: old.Epoch}
+	_, err = e.store.Put(ctx, placementKey(p.Name), encodeRecord(fresh), "")
+	if err == nil && rev != "" {
+		discard(ctx, e.store, []backend.Write{deletion(deletedKey(p.Name), rev)})
+	}
 	return err
 }
 

@@ -10,7 +10,7 @@ import (
 // Placement says what is placed where. It is what a host declares; snapshots
 // and decisions are made from it.
 type Placement struct {
-	// Name is a DNS label, unique in the store.
+	// Name is a DNS subdomain of at most 63 characters, unique in the store.
 	Name string `json:"name"`
 	// Owner is whatever the host tells placements of the same name apart by, at
 	// most 253 bytes; the engine does not read it.
@@ -44,7 +44,7 @@ type Placement struct {
 
 // RunSpec asks for a run.
 type RunSpec struct {
-	// Name is a DNS label, unique in the store.
+	// Name is a DNS subdomain of at most 63 characters, unique in the store.
 	Name string `json:"name"`
 	// Owner is recorded with the run and told in its Status, so that a host tells
 	// runs of the same name apart; at most 253 bytes. The engine does not read it.

@@ -145,6 +145,11 @@ type eventStream struct {
 
 // streamOf returns the journal that a record commits, and its placement.
 func streamOf(rec backend.Record) (eventStream, string, error) {
+	if name, ok := strings.CutPrefix(rec.Key, deletedKey("")); ok {
+		var d deletedRecord
+		err := decodeRecord(rec, &d)
+		return eventStream{deletedStream(d.UID), d.Journal, rec.Key}, name, err
+	}
 	if strings.HasPrefix(rec.Key, "placement/") {
 		var p placementRecord
 		err := decodeRecord(rec, &p)
@@ -250,7 +255,7 @@ func (f *Follower) forget(streams []eventStream) {
 // why some cannot be read.
 func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable []error, err error) {
 	var runs []eventStream
-	for _, prefix := range []string{"run/", "placement/"} {
+	for _, prefix := range followed() {
 		for rec, err := range f.e.store.List(ctx, f.under(prefix)) {
 			if err != nil {
 				return nil, nil, err
@@ -263,10 +268,10 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 			case err != nil:
 				unreadable = append(unreadable, err)
 			case f.at.Placement != "" && f.at.Placement != placement:
-			case prefix == "run/":
-				runs = append(runs, s)
-			default:
+			case prefix == placementKey(""):
 				out = append(out, s)
+			default:
+				runs = append(runs, s)
 			}
 		}
 	}
@@ -275,15 +280,19 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 
 // under narrows the prefix of records to those that are followed.
 func (f *Follower) under(prefix string) string {
-	if prefix == "placement/" {
-		return placementKey(f.at.Placement)
+	if prefix != runKey("") {
+		return prefix + f.at.Placement
 	}
 	return prefix
 }
 
+// followed are the prefixes of the records that commit events.
+func followed() []string { return []string{deletedKey(""), runKey(""), placementKey("")} }
+
 // skips tells that a record is that of another placement.
 func (f *Follower) skips(key string) bool {
-	return f.at.Placement != "" && strings.HasPrefix(key, "placement/") && key != placementKey(f.at.Placement)
+	_, name, _ := strings.Cut(key, "/")
+	return f.at.Placement != "" && !strings.HasPrefix(key, runKey("")) && name != f.at.Placement
 }
 
 // collect returns the committed events of a stream that were not read. A stream
@@ -337,9 +346,9 @@ func (f *Follower) lost(ctx context.Context, s eventStream, err error) error {
 func (f *Follower) wait(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changed := make(chan error, 2)
+	changed := make(chan error, len(followed()))
 	var both sync.WaitGroup
-	for _, prefix := range []string{"placement/", "run/"} {
+	for _, prefix := range followed() {
 		both.Go(func() { changed <- f.firstChange(ctx, f.under(prefix)) })
 	}
 	err := <-changed

@@ -164,7 +164,7 @@ func TestFollowerDoesNotSpin(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		all := <-live(ctx, t, e, "", "")
-		if n := log.count("list"); len(all) < 20 || n > 1000 {
+		if n := log.count("list"); len(all) < 20 || n > 1200 {
 			t.Errorf("%d lists for %d events in an hour in which nothing happens", n, len(all))
 		}
 	})

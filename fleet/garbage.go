@@ -142,12 +142,26 @@ func (e *Engine) unusedPages(ctx context.Context, rec *placementRecord, g *garba
 			g.records = append(g.records, r)
 		}
 	}
+	if err := e.unusedDecisions(ctx, rec, g); err != nil {
+		return err
+	}
 	head, old, err := e.trimmed(ctx, rec)
 	if err != nil {
 		return err
 	}
 	g.journal, g.records = head, append(g.records, old...)
 	return nil
+}
+
+func (e *Engine) unusedDecisions(ctx context.Context, rec *placementRecord, g *garbage) error {
+	name := rec.Placement.Name
+	pages, err := e.revisions(ctx, decisionPrefix(name))
+	for _, r := range pages {
+		if rec.Decision == nil || !strings.HasPrefix(r.Key, rec.Decision.prefix(name)+"/") {
+			g.records = append(g.records, r)
+		}
+	}
+	return err
 }
 
 // remove deletes the garbage. What tells that a run was begun goes when nothing

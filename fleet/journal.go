@@ -154,7 +154,7 @@ func readJournal(ctx context.Context, s backend.Store, stream string, head journ
 // reaches returns why the pages from event next on, before which page name
 // stands, are not all that is committed and not forgotten.
 func (h journalHead) reaches(key string, next int64, name string) error {
-	if next >= max(0, h.First) && (name != "" || next == 0) {
+	if next >= max(0, h.First) && (name != "" || next == h.First) {
 		return nil
 	}
 	return damaged(key, fmt.Errorf("its first event has number %d, of %d that are committed and %d that are forgotten", next, h.Events, h.First))

@@ -34,11 +34,11 @@ type keeper struct {
 func newKeeper(e *Engine) *keeper { return &keeper{e: e, kept: map[string]chan struct{}{}} }
 
 // changed begins the watch of a placement, or tells it that something changed.
-func (k *keeper) changed(ctx context.Context, name string) {
+func (k *keeper) changed(ctx context.Context, name string, read func() (*placementRecord, error)) {
 	if k.tell(name) {
 		return
 	}
-	if asks, err := k.asked(ctx, name); ctx.Err() != nil || err == nil && !asks {
+	if asks, err := asksForWatch(read()); ctx.Err() != nil || err == nil && !asks {
 		return // where it is not known, the watch finds out
 	}
 	k.mu.Lock()
@@ -55,13 +55,13 @@ func (k *keeper) changed(ctx context.Context, name string) {
 	k.all.Go(func() { w.run(ctx) })
 }
 
-// asked tells whether a placement asks for a watch.
-func (k *keeper) asked(ctx context.Context, name string) (bool, error) {
-	rec, _, err := k.e.placementAt(ctx, name)
+// asksForWatch tells whether a placement asks for a watch. One that is being
+// deleted does not.
+func asksForWatch(rec *placementRecord, err error) (bool, error) {
 	if isNotFound(err) {
 		return false, nil
 	}
-	return err == nil && rec.Placement.ApplyStrategy.watches(), err
+	return err == nil && rec.Deleting == nil && rec.Placement.ApplyStrategy.watches(), err
 }
 
 // tell tells the watch of a placement that something changed, and whether there
@@ -107,7 +107,7 @@ func (k *keeper) ended(ctx context.Context, name string) {
 	delete(k.kept, name)
 	k.mu.Unlock()
 	if ctx.Err() == nil {
-		k.changed(ctx, name)
+		k.changed(ctx, name, k.e.reading(ctx, name))
 	}
 }
 
@@ -135,7 +135,7 @@ func (w *placementWatch) run(ctx context.Context) {
 	noting, stop := context.WithCancel(ctx)
 	w.noting.Go(func() { w.notes.keep(noting) })
 	for {
-		asks, err := w.k.asked(ctx, w.name)
+		asks, err := asksForWatch(e.reading(ctx, w.name)())
 		if ctx.Err() != nil || err == nil && !asks {
 			break
 		}

@@ -216,7 +216,7 @@ func (c *clusterWatch) mayPutBack(ctx context.Context, s *survey) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	return rec.Line.Active == nil && rec.Placement.ApplyStrategy.key() == s.rec.Placement.ApplyStrategy.key(), nil
+	return rec.Line.Active == nil && rec.Deleting == nil && rec.Placement.ApplyStrategy.key() == s.rec.Placement.ApplyStrategy.key(), nil
 }
 
 // restore brings the cluster back to a revision that its ledger proves, and

@@ -31,6 +31,10 @@ func (d *driver) queue(ctx context.Context) error {
 		if err := rec.awaits(run.UID); err != nil {
 			return nil, err
 		}
+		if rec.Deleting != nil && !rec.cleans(run.Name) {
+			v = stages.Verdict{SupersededBy: rec.Deleting.Run}
+			return nil, errUnchanged
+		}
 		before := rec.Line
 		if err := d.e.clearLine(ctx, rec); err != nil {
 			return nil, err
@@ -84,6 +88,10 @@ func (rec *placementRecord) lateAdmission() stages.Admission {
 func (d *driver) queueAgain(ctx context.Context) error {
 	entry := stages.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}
 	_, err := d.e.updatePlacement(ctx, d.placement, func(rec *placementRecord) ([]stages.Event, error) {
+		if rec.Deleting != nil {
+			d.in.Blocked = rec.Deleting.Run
+			return nil, errUnchanged
+		}
 		if err := d.e.clearLine(ctx, rec); err != nil {
 			return nil, err
 		}

@@ -55,6 +55,9 @@ func (e *Engine) draftOf(ctx context.Context, spec RunSpec) (d *draft, rec *plac
 
 // draft plans a run from what is there now.
 func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) (*draft, error) {
+	if err := rec.open(); err != nil {
+		return nil, err
+	}
 	f, err := e.freeze(ctx, rec, spec.Index)
 	if err != nil {
 		return nil, err

@@ -54,7 +54,7 @@ func (w *work) prune(ctx context.Context, t *target) error {
 // giveUp deletes what the placement created and releases everything else: what
 // it adopted, and what another placement applies too.
 func (w *work) giveUp(ctx context.Context, t *target) error {
-	if t.adopted || len(otherPlacements(t.live, w.a.Placement)) > 0 {
+	if w.a.Orphan || t.adopted || len(otherPlacements(t.live, w.a.Placement)) > 0 {
 		return w.release(ctx, t)
 	}
 	// The resourceVersion is demanded too: the uid stays when a newer leader

@@ -48,18 +48,22 @@ type placementRecord struct {
 	// be deleted.
 	Retired []runEntry  `json:"retired,omitempty"`
 	Journal journalHead `json:"journal,omitzero"`
+	// Deleting is there while the placement is being deleted.
+	Deleting *deletingRecord `json:"deleting,omitempty"`
 	// Sweeps counts the deletions of contents and plans. Whoever stored such
 	// before it was raised stores them again before referring to them.
 	Sweeps int64 `json:"sweeps,omitempty"`
 }
 
-// decisionRecord is a placement.Decision without its clusters: the plans and
-// the roster have those.
+// decisionRecord is a placement.Decision without its clusters, which are in
+// pages.
 type decisionRecord struct {
 	Index        int    `json:"index"`
 	PolicyDigest string `json:"policyDigest"`
 	Digest       string `json:"digest"`
 	Clusters     int    `json:"clusters"`
+	// Pages is how many pages of names there are; none where nobody knew them.
+	Pages int `json:"pages,omitempty"`
 }
 
 // runEntry is a run as its placement knows it.
@@ -81,11 +85,17 @@ type runRecord struct {
 	Run    stages.Run `json:"run"`
 	// Owner is the host's.
 	Owner string `json:"owner,omitempty"`
+	// Of is the UID of the placement: one that is declared later under the same name
+	// is another one.
+	Of string `json:"of,omitempty"`
 	// Whole tells that the run covers every cluster of its decision; a
 	// catch-up run does not.
 	Whole bool `json:"whole,omitempty"`
 	// Decision is the one that picked the clusters.
 	Decision *decisionRecord `json:"decision,omitempty"`
+	// Final tells of the run that cleans the clusters of a placement which is being
+	// deleted, and what becomes of the objects.
+	Final finality `json:"final,omitempty"`
 	// Apply is the placement's strategy when the run was created.
 	Apply ApplyStrategy `json:"apply,omitzero"`
 	// Sweeps is the placement's when the contents of the run were stored.

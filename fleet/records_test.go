@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -35,6 +36,14 @@ func goldenRecords() map[string]any {
 		"journal": &journalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
 			encodeRecord(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
 		}},
+		"decision": &decisionPage{Format: 1, Clusters: []string{"member1", "member2"}},
+		"deleted": &deletedRecord{
+			Format: 1, UID: "placement-uid", Epoch: 9, Journal: journalHead{Events: 1, First: 1, Tail: "tail", Last: []json.RawMessage{[]byte(`{"type":"PlacementDeleted"}`)}},
+			Report: &deletionReport{
+				Owner: "owner-uid", By: "ann", End: deleting, Run: "deletion-uid", Since: 1700000000000, Ended: 1700000000001,
+				Clusters: 3, Done: 2, Left: []LeftCluster{{"member2", "not reached"}}, Skipped: 1,
+			},
+		},
 		"begun":    &begunRecord{Format: 1, Run: "run-1", Plan: "plan", Lost: true},
 		"keep":     &keepRecord{Format: 1, Holder: "engine-a", Until: 1700000000000},
 		"sighting": &sightingRecord{Format: 1, ClusterDrift: goldenDrift()},
@@ -79,18 +88,19 @@ func goldenPlacement() *placementRecord {
 			ApplyStrategy: goldenApply(),
 		},
 		Snapshots: []snapshot.Snapshot{{Placement: "web", Index: 5, Set: set, Overrides: snapshot.Digest(nil), Digest: set, Objects: 2, TakenAt: goldenTime}},
-		Decision:  &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3},
+		Decision:  &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
 		InUse:     []int{4, 5}, Whole: new(5), Previous: new(4),
 		Roster: rosterHead{Generation: 2, ID: "roster-id", Pages: 1},
 		Line: stages.Line{
 			Active: &goldenEntry, Waiting: []stages.Entry{{UID: "uid-2", Run: "run-2", Index: 5}},
 			Superseded: []stages.Superseder{{Entry: goldenEntry, By: "run-2"}},
 		},
-		Runs:    []runEntry{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Restart: 2, Nth: 1}},
-		Ended:   1,
-		Retired: []runEntry{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Restart: 2, Nth: 7}},
-		Journal: journalHead{Events: 17, First: 5, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
-		Sweeps:  3,
+		Runs:     []runEntry{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Restart: 2, Nth: 1}},
+		Ended:    1,
+		Retired:  []runEntry{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Restart: 2, Nth: 7}},
+		Journal:  journalHead{Events: 17, First: 5, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
+		Sweeps:   3,
+		Deleting: &deletingRecord{By: "ann", Since: 1700000000000, Deadline: time.Minute, MaxConcurrency: new(intstr.FromInt32(50)), End: orphaning, Run: "deletion-uid"},
 	}
 }
 
@@ -126,8 +136,8 @@ func goldenDrift() ClusterDrift {
 func goldenRun() *runRecord {
 	decision := approval.Decision{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding}
 	return &runRecord{
-		Format: 1, Owner: "owner-uid", Whole: true, Apply: goldenApply(), Sweeps: 3, Seq: 42, Try: 40, Flights: flightHead{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
-		Decision: &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3},
+		Format: 1, Owner: "owner-uid", Of: "placement-uid", Final: deleting, Whole: true, Apply: goldenApply(), Sweeps: 3, Seq: 42, Try: 40, Flights: flightHead{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
+		Decision: &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
 		Lease:    lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
 		Journal:  journalHead{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		Run: stages.Run{

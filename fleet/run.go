@@ -34,6 +34,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	wg.Wait()
 	r.driving.Wait()
 	r.keeper.all.Wait()
+	r.deletions.all.Wait()
 	if e.conns != nil {
 		e.conns.Close()
 	}
@@ -54,16 +55,17 @@ type runner struct {
 	failed map[string]int
 	rests  map[string]rest
 	// sights are the runs that other engines have.
-	sights map[string]sight
-	fleet  map[string]placement.Cluster
-	keeper *keeper
+	sights    map[string]sight
+	fleet     map[string]placement.Cluster
+	keeper    *keeper
+	deletions *deletions
 }
 
 func newRunner(e *Engine) *runner {
 	return &runner{
 		e: e, kick: make(chan struct{}, 1), drivers: map[string]*driver{},
 		due: map[string]time.Time{}, failed: map[string]int{}, rests: map[string]rest{},
-		sights: map[string]sight{}, keeper: newKeeper(e),
+		sights: map[string]sight{}, keeper: newKeeper(e), deletions: newDeletions(e),
 	}
 }
 
@@ -155,8 +157,10 @@ func (r *runner) lookForUID(ctx context.Context, uid string) error {
 func (r *runner) placementChanged(ctx context.Context, c backend.Change) {
 	name := strings.TrimPrefix(c.Key, "placement/")
 	r.nudgeIf(func(d *driver) bool { return d.placement == name })
+	read := r.e.reading(ctx, name)
+	r.deletions.changed(ctx, name, read)
 	if r.e.conns != nil {
-		r.keeper.changed(ctx, name)
+		r.keeper.changed(ctx, name, read)
 	}
 }
 

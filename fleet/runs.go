@@ -64,7 +64,7 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 		return Status{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
 	}
 	run := stages.NewRun(d.plan, spec.Name, newUID(), spec.Starter, spec.Hold, e.now())
-	rr := &runRecord{Format: recordFormat, Run: run, Owner: spec.Owner, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, Sweeps: d.sweeps}
+	rr := &runRecord{Format: recordFormat, Run: run, Owner: spec.Owner, Of: rec.UID, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, Sweeps: d.sweeps}
 	if err := e.clearLine(ctx, rec); err != nil {
 		return Status{}, err
 	}

@@ -27,6 +27,10 @@ type Assignment struct {
 	// Revision is the digest of the set that the cluster is to have; empty
 	// means that everything of the placement is to go.
 	Revision string
+	// Final tells that the placement is being deleted: with what was placed, the
+	// record of it on the cluster goes too. Revision is empty then. Orphan tells
+	// besides that the objects are to stay, without an owner.
+	Final, Orphan bool
 	// AllowCoOwnership allows objects that another placement applies too.
 	AllowCoOwnership bool
 	// Strategy is the run's. An Updater of the host's may read it.
@@ -98,6 +102,9 @@ type updaterOptions struct {
 	Recheck time.Duration
 	// Now is the engine's clock; time.Now.
 	Now func() time.Time
+	// Held tells whether an assignment still is its run's to carry out, by the
+	// store; nil where nobody can tell. It is asked when a ledger was made.
+	Held func(context.Context, Assignment) error
 	// Saw is told what differs, where a strategy asks for it; nil for nobody.
 	Saw func(context.Context, ClusterDrift) error
 }
@@ -111,16 +118,20 @@ type snapshotUpdater struct {
 	recheck  time.Duration
 	compiler compiler
 	now      func() time.Time
+	held     func(context.Context, Assignment) error
 	saw      func(context.Context, ClusterDrift) error
 }
 
 func newSnapshotUpdater(conns *conns, contents *contents, prober Prober, o updaterOptions) *snapshotUpdater {
 	u := &snapshotUpdater{
 		conns: conns, contents: contents, poll: o.Poll, recheck: o.Recheck,
-		probes: probes{prober, conns.guard}, now: o.Now, saw: o.Saw,
+		probes: probes{prober, conns.guard}, now: o.Now, saw: o.Saw, held: o.Held,
 	}
 	if u.now == nil {
 		u.now = time.Now
+	}
+	if u.held == nil {
+		u.held = func(context.Context, Assignment) error { return nil }
 	}
 	if u.saw == nil {
 		u.saw = func(context.Context, ClusterDrift) error { return nil }
@@ -195,6 +206,14 @@ func (w *work) update(ctx context.Context) error {
 	if err := w.read(ctx); err != nil {
 		return err
 	}
+	if err := w.bring(ctx); err != nil {
+		return err
+	}
+	return w.forgetLedger(ctx)
+}
+
+// bring brings the cluster to the revision from what the ledger says.
+func (w *work) bring(ctx context.Context) error {
 	err := w.prepare(ctx)
 	if err == nil {
 		err = w.refuse()
@@ -285,7 +304,7 @@ func (w *work) done() bool {
 // fence makes the ledger refuse older epochs, and leaves what it says. An
 // intent that an older leader left open stays open.
 func (w *work) fence(ctx context.Context) error {
-	if w.ledger.Epoch >= w.a.Epoch {
+	if w.ledger.Epoch >= w.a.Epoch || w.a.Final && !w.ledger.exists() {
 		return nil
 	}
 	if err := w.markAll(ctx); err != nil {
@@ -294,7 +313,7 @@ func (w *work) fence(ctx context.Context) error {
 	next := w.ledger.clone()
 	next.Epoch, next.Touch = w.a.Epoch, w.touch
 	next.Doubtful = w.doubtful()
-	return w.ledger.write(ctx, w.m, next)
+	return w.writeLedger(ctx, next)
 }
 
 // intend writes what is going to be done. From here on the member may have
@@ -310,7 +329,7 @@ func (w *work) intend(ctx context.Context) error {
 	}
 	w.sent = true
 	now := time.Now()
-	if err := w.ledger.write(ctx, w.m, next); err != nil {
+	if err := w.writeLedger(ctx, next); err != nil {
 		return err
 	}
 	w.confirmed = now

@@ -115,11 +115,17 @@ func forbidsStarter(s stages.Strategy) string {
 	return ""
 }
 
+// nameProblems tells what keeps a name from being that of a placement or a run.
+// It is also the name of a ledger, and ends annotations and field managers, which
+// may be no longer.
 func nameProblems(at *field.Path, name string) (errs field.ErrorList) {
 	if name == "" {
-		return field.ErrorList{field.Required(at, "must be a DNS label")}
+		return field.ErrorList{field.Required(at, "must be a DNS subdomain (RFC 1123) of at most 63 characters")}
 	}
-	for _, m := range validation.IsDNS1123Label(name) {
+	if len(name) > stages.MaxPlacementName {
+		errs = append(errs, field.TooLong(at, "", stages.MaxPlacementName))
+	}
+	for _, m := range validation.IsDNS1123Subdomain(name) {
 		errs = append(errs, field.Invalid(at, name, m))
 	}
 	return errs

@@ -117,7 +117,7 @@ func (d *driver) assignment(a *stages.Action) Assignment {
 		Placement: d.rec.Run.Placement, Run: d.name, RunUID: d.rec.Run.UID,
 		Epoch: d.rec.Lease.Epoch, Attempt: a.Attempt,
 		Cluster:  placement.Cluster{Name: a.Cluster, UID: a.UID},
-		Revision: a.Revision, AllowCoOwnership: d.coOwnership,
+		Revision: a.Revision, Final: d.rec.Final != "", Orphan: d.rec.Final == orphaning, AllowCoOwnership: d.coOwnership,
 		Strategy: d.rec.Apply, secretKey: d.secretKey,
 	}
 }

@@ -43,6 +43,12 @@ func (s Selector) validate(path *field.Path) field.ErrorList {
 	if reserved(ID{Group: s.Group, Kind: s.Kind, Name: s.Name}) {
 		errs = append(errs, field.Invalid(path.Child("name"), s.Name, "the namespaces kube-*, fleet-* and slipway-system belong to the cluster and are never placed"))
 	}
+	switch {
+	case s.Namespace != "" && isNamespace(ID{Group: s.Group, Kind: s.Kind}):
+		errs = append(errs, field.Forbidden(path.Child("namespace"), "a Namespace is in no namespace"))
+	case reserved(ID{Namespace: s.Namespace}):
+		errs = append(errs, field.Invalid(path.Child("namespace"), s.Namespace, "nothing in kube-*, fleet-* and slipway-system is ever placed"))
+	}
 	return append(errs, validation.ValidateLabelSelector(s.LabelSelector, validation.LabelSelectorValidationOptions{}, path.Child("labelSelector"))...)
 }
 
@@ -94,7 +100,7 @@ func (s *selection) pick(ctx context.Context, sel Selector) error {
 		matches = func(obj *unstructured.Unstructured) bool { return parsed.Matches(labels.Set(obj.GetLabels())) }
 	}
 	var namespaces []string
-	q := Query{Group: sel.Group, Version: sel.Version, Kind: sel.Kind, Name: sel.Name}
+	q := Query{Group: sel.Group, Version: sel.Version, Kind: sel.Kind, Namespace: sel.Namespace, Name: sel.Name}
 	err := s.each(ctx, q, func(id ID, obj *unstructured.Unstructured) {
 		if matches(obj) && s.add(id, obj) && isNamespace(id) {
 			namespaces = append(namespaces, id.Name)

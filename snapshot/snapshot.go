@@ -32,11 +32,13 @@ import (
 // Selector picks objects, in the words of a ClusterResourcePlacement's
 // resourceSelectors. Version and Kind are required. Name and LabelSelector
 // exclude each other; with neither, every object of the kind is picked. A
-// Namespace that is picked brings the objects in it.
+// Namespace that is picked brings the objects in it. Namespace keeps the
+// selector to the objects of one namespace, and so to kinds that are in one.
 type Selector struct {
 	Group         string                `json:"group"`
 	Version       string                `json:"version"`
 	Kind          string                `json:"kind"`
+	Namespace     string                `json:"namespace,omitempty"`
 	Name          string                `json:"name,omitempty"`
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 }

@@ -24,6 +24,11 @@ const (
 	DriftFound EventType = "DriftFound"
 	// DriftCorrected (fleet): what differed was put back. Count, Message.
 	DriftCorrected EventType = "DriftCorrected"
+	// PlacementDeleting (fleet): the placement is being deleted. By, Message.
+	PlacementDeleting EventType = "PlacementDeleting"
+	// PlacementDeleted (fleet): nothing is stored of the placement any more. By,
+	// Count of the clusters that were cleaned, Message says what was left where.
+	PlacementDeleted EventType = "PlacementDeleted"
 	// RunTaken (fleet): an engine took the run, By its name. Epoch.
 	RunTaken EventType = "RunTaken"
 

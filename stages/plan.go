@@ -6,10 +6,14 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
+// MaxPlacementName is how long the name of a placement may be: it ends an
+// annotation on everything that is placed.
+const MaxPlacementName = 63
+
 // Target is what a run brings the clusters to. A digest is printable ASCII
 // without spaces, at most 253 bytes.
 type Target struct {
-	// Placement is a DNS label.
+	// Placement is a DNS subdomain of at most [MaxPlacementName] characters.
 	Placement string
 	// Index, at least 0, and Snapshot are the index and the digest of the
 	// snapshot.

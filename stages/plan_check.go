@@ -14,8 +14,8 @@ func (p *Plan) check() error {
 		return err
 	}
 	switch {
-	case !planIsName(p.Placement):
-		return fmt.Errorf("placement %q is not a DNS label", p.Placement)
+	case len(planCheckPlacement(nil, p.Placement)) > 0:
+		return fmt.Errorf("placement %q is not a DNS subdomain of at most %d characters", p.Placement, MaxPlacementName)
 	case p.Index < 0:
 		return fmt.Errorf("index %d is less than 0", p.Index)
 	case !planIsID(p.Snapshot) || !planIsID(p.Decision):

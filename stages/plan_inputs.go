@@ -49,7 +49,7 @@ func (b *planner) checkClusters(at *field.Path) {
 
 func (b *planner) checkTarget(at *field.Path) {
 	t := &b.target
-	b.errs = append(b.errs, planCheckName(at.Child("placement"), t.Placement)...)
+	b.errs = append(b.errs, planCheckPlacement(at.Child("placement"), t.Placement)...)
 	if t.Index < 0 {
 		b.errs = append(b.errs, field.Invalid(at.Child("index"), t.Index, "must be at least 0"))
 	}
@@ -154,6 +154,20 @@ func (b *planner) checkRemove(at *field.Path) {
 	b.fail(at, bad, "the name of a cluster must be a DNS label (RFC 1123)")
 	b.fail(at, uids, "the UID of a cluster must be printable ASCII without spaces, at most 253 bytes")
 	b.fail(at, picked, "a cluster that is picked cannot be removed too")
+}
+
+// planCheckPlacement tells what keeps name from being that of a placement.
+func planCheckPlacement(at *field.Path, name string) (errs field.ErrorList) {
+	if name == "" {
+		return field.ErrorList{field.Required(at, "a DNS subdomain (RFC 1123), for example web")}
+	}
+	if len(name) > MaxPlacementName {
+		errs = append(errs, field.TooLong(at, "", MaxPlacementName))
+	}
+	for _, msg := range validation.IsDNS1123Subdomain(name) {
+		errs = append(errs, field.Invalid(at, name, msg))
+	}
+	return errs
 }
 
 func planCheckDigest(at *field.Path, digest string) field.ErrorList {

@@ -116,29 +116,41 @@ func (d *document) find(path string) int {
 	return line
 }
 
-// read reads a document of one of KubeFleet's kinds: f reads its spec, and
-// labels, if it is not nil, the labels of its metadata.
-func (d *document) read(namespaced bool, labels, spec func(value), required ...string) {
+// metadata is what a kind has in its metadata.
+type metadata struct {
+	namespaced bool
+	// name reads the name: value.subdomain, or value.dnsLabel where that is
+	// nil.
+	name func(value)
+	// labels reads the labels, where that is not nil.
+	labels func(value)
+}
+
+// read reads a document of one of KubeFleet's kinds: spec reads its spec.
+func (d *document) read(m metadata, spec func(value), required ...string) {
 	d.value().object(fields{
 		"apiVersion": ignore,
 		"kind":       ignore,
 		"status":     ignore,
-		"metadata":   func(v value) { v.metadata(namespaced, labels) },
+		"metadata":   func(v value) { v.metadata(m) },
 		"spec":       spec,
 	}, append(required, "metadata")...)
 }
 
-func (v value) metadata(namespaced bool, labels func(value)) {
-	if labels == nil {
-		labels = func(v value) { v.stringMap() }
+func (v value) metadata(m metadata) {
+	if m.labels == nil {
+		m.labels = func(v value) { v.stringMap() }
+	}
+	if m.name == nil {
+		m.name = value.dnsLabel
 	}
 	required := []string{"name"}
 	namespace := func(v value) { v.fail("a %s is cluster-scoped; leave it out", v.doc.kind) }
-	if namespaced {
+	if m.namespaced {
 		required, namespace = append(required, "namespace"), value.dnsLabel
 	}
 	v.object(fields{
-		"name": value.dnsLabel, "namespace": namespace, "labels": labels,
+		"name": m.name, "namespace": namespace, "labels": m.labels,
 		"annotations":       func(v value) { v.stringMap() },
 		"creationTimestamp": ignore, "deletionTimestamp": ignore, "deletionGracePeriodSeconds": ignore,
 		"finalizers": ignore, "generation": ignore, "managedFields": ignore, "ownerReferences": ignore,
@@ -147,12 +159,25 @@ func (v value) metadata(namespaced bool, labels func(value)) {
 }
 
 // dnsLabel reads a name and reports one that is no DNS label.
-func (v value) dnsLabel() {
+func (v value) dnsLabel() { v.named(validation.IsDNS1123Label) }
+
+// subdomain reads a name and reports one that is no DNS subdomain.
+func (v value) subdomain() { v.named(validation.IsDNS1123Subdomain) }
+
+func (v value) named(check func(string) []string) {
 	s := v.str()
 	if v.doc.broken[v.path] {
 		return
 	}
-	for _, msg := range validation.IsDNS1123Label(s) {
+	for _, msg := range check(s) {
 		v.fail("%q: %s", clip(s), msg)
 	}
+}
+
+// engineName is what the engine calls the document's object.
+func (d *document) engineName(namespaced bool) string {
+	if !namespaced {
+		return EngineName("", d.name)
+	}
+	return EngineName(d.namespace, d.name)
 }

@@ -4,9 +4,12 @@
 // [Read] takes the documents of a placement with staged update runs as they
 // are applied to a hub cluster:
 //
-//	ClusterResourcePlacement      fleet.Placement
+//	ClusterResourcePlacement      fleet.Placement and Rollout
+//	ResourcePlacement             the same, in a namespace
 //	ClusterStagedUpdateStrategy   stages.Strategy
+//	StagedUpdateStrategy          the same, in a namespace
 //	ClusterStagedUpdateRun        Run, and fleet.RunSpec by Documents.RunSpec
+//	StagedUpdateRun               the same, in a namespace
 //	ClusterResourceOverride       Override
 //	ResourceOverride              Override
 //	MemberCluster                 placement.Cluster
@@ -18,11 +21,23 @@
 // nouns have no place for: labels and annotations (but those of a
 // MemberCluster's labels), and what a server sets.
 //
-// It differs from KubeFleet in this: names of placements are DNS labels; names
-// of stages are DNS labels too, which is wider than KubeFleet's lower-case
-// letters and digits; each stage name stands once in a strategy; a run without
+// [PlacementOf], [StrategyOf], [RunOf], [OverrideOf] and [ClusterOf] take one
+// object from an API server instead.
+//
+// The engine knows placements, strategies and runs by one name each, which
+// [EngineName] makes of namespace and name. What is in a namespace stays there:
+// a ResourcePlacement selects objects of its own namespace, and a
+// StagedUpdateRun finds its placement and its strategy in its own.
+//
+// It differs from KubeFleet in this: names of stages are DNS labels, which is
+// wider than KubeFleet's lower-case letters and digits; each stage name stands once in a strategy; a run without
 // spec.state runs; a placement that does not say whenToApply is applied by runs
-// and left alone between them, and one that says Always is kept. Numbers of things are limited by size only.
+// and left alone between them, and one that says Always is kept, which is what
+// the defaults of an API server say where there is an applyStrategy. Numbers of
+// things are limited by size only. Objects are applied on the server, with
+// force: type ClientSideApply, the API's default, asks for the same result and
+// is carried out that way. What a RollingUpdate comes to is said at
+// [Rollout.Strategy].
 //
 // Everything here is a pure function of its arguments, but for reading the
 // reader.
@@ -44,8 +59,9 @@ import (
 type Documents struct {
 	// Placements carry those of Overrides that concern them.
 	Placements []fleet.Placement
-	// Rollouts is the spec.strategy.type of each placement, by its name.
-	Rollouts   map[string]Rollout
+	// Rollouts is the spec.strategy of each placement, by its engine name.
+	Rollouts map[string]Rollout
+	// Strategies have their engine names.
 	Strategies []stages.Strategy
 	Runs       []Run
 	Clusters   []placement.Cluster
@@ -53,18 +69,6 @@ type Documents struct {
 	// Objects are the documents of all other kinds, as they stand.
 	Objects []*unstructured.Unstructured
 }
-
-// Rollout is how a placement says that its changes reach the clusters.
-type Rollout string
-
-// The rollout strategies of a placement.
-const (
-	// External leaves it to staged update runs.
-	External Rollout = "External"
-	// RollingUpdate is KubeFleet's default. Slipway reads it, without its
-	// settings, and starts no run for it.
-	RollingUpdate Rollout = "RollingUpdate"
-)
 
 // State is what a [Run] is to do.
 type State string
@@ -79,8 +83,11 @@ const (
 	Stop State = "Stop"
 )
 
-// Run is a ClusterStagedUpdateRun.
+// Run is a ClusterStagedUpdateRun, or with a Namespace a StagedUpdateRun, whose
+// placement and strategy are in the same namespace. Names are those of the
+// documents.
 type Run struct {
+	Namespace string
 	Name      string
 	Placement string
 	// Index is the resource snapshot to roll out; nil means the newest.
@@ -94,39 +101,81 @@ type Override struct {
 	placement.Override
 	// Placement is the only placement that it concerns; empty means all.
 	Placement string
+	// PlacementNamespace is the namespace of that placement, and then that of
+	// the override too; empty means a ClusterResourcePlacement.
+	PlacementNamespace string
 }
 
-// RunSpec returns the run of that name as the engine takes it: with its
+// Concerns tells whether the override is for a placement, as [Read] and
+// [PlacementOf] return it: it names the placement, or it names none and is
+// cluster-scoped or could be about the placement's objects. A ResourceOverride
+// never concerns a ResourcePlacement of another namespace.
+func (o Override) Concerns(p fleet.Placement) bool {
+	if o.Placement != "" {
+		return EngineName(o.PlacementNamespace, o.Placement) == p.Name
+	}
+	confined := namespaceOf(p)
+	return o.Namespace == "" || confined == "" || confined == o.Namespace
+}
+
+// namespaceOf returns the namespace of a ResourcePlacement, or nothing.
+func namespaceOf(p fleet.Placement) string {
+	if len(p.Selectors) == 0 {
+		return ""
+	}
+	return p.Selectors[0].Namespace
+}
+
+// EngineName returns the name of the run for the engine.
+func (r Run) EngineName() string { return EngineName(r.Namespace, r.Name) }
+
+// PlacementName returns the engine name of the run's placement.
+func (r Run) PlacementName() string { return EngineName(r.Namespace, r.Placement) }
+
+// Spec returns the run as the engine takes it, with the strategy that it names,
+// and held unless its state is Run.
+func (r Run) Spec(s stages.Strategy) fleet.RunSpec {
+	return fleet.RunSpec{Name: r.EngineName(), Placement: r.PlacementName(), Index: r.Index, Strategy: s, Hold: r.State != RunState}
+}
+
+// RunSpec returns the run of that engine name as the engine takes it: with its
 // strategy, and held unless its state is Run. It is an error if there is no
 // such run, or if its placement or its strategy was not read, or if the
 // placement's strategy.type is not External; the error tells all of that.
 func (d Documents) RunSpec(name string) (fleet.RunSpec, error) {
-	i := slices.IndexFunc(d.Runs, func(r Run) bool { return r.Name == name })
+	i := slices.IndexFunc(d.Runs, func(r Run) bool { return r.EngineName() == name })
 	if i < 0 {
-		return fleet.RunSpec{}, fmt.Errorf("no ClusterStagedUpdateRun %q was read", clip(name))
+		return fleet.RunSpec{}, fmt.Errorf("no staged update run %q was read", clip(name))
 	}
 	r := d.Runs[i]
-	errs := d.checkPlacement(r.Placement)
-	s := slices.IndexFunc(d.Strategies, func(s stages.Strategy) bool { return s.Name == r.StrategyName })
+	errs := d.checkPlacement(r)
+	strategy := EngineName(r.Namespace, r.StrategyName)
+	s := slices.IndexFunc(d.Strategies, func(s stages.Strategy) bool { return s.Name == strategy })
 	if s < 0 {
 		errs = append(errs, field.NotFound(field.NewPath("spec", "stagedRolloutStrategyName"), clip(r.StrategyName)))
 	}
 	if len(errs) > 0 {
-		return fleet.RunSpec{}, fmt.Errorf("ClusterStagedUpdateRun/%s: %w", name, errs.ToAggregate())
+		return fleet.RunSpec{}, fmt.Errorf("%s/%s: %w", scoped(r.Namespace, "StagedUpdateRun"), r.Name, errs.ToAggregate())
 	}
-	return fleet.RunSpec{
-		Name: r.Name, Placement: r.Placement, Index: r.Index, Strategy: d.Strategies[s], Hold: r.State != RunState,
-	}, nil
+	return r.Spec(d.Strategies[s]), nil
+}
+
+// scoped returns the kind in a namespace, or its cluster-scoped twin.
+func scoped(namespace, kind string) string {
+	if namespace == "" {
+		return "Cluster" + kind
+	}
+	return kind
 }
 
 // checkPlacement checks that staged runs of the placement are possible.
-func (d Documents) checkPlacement(name string) field.ErrorList {
+func (d Documents) checkPlacement(r Run) field.ErrorList {
 	path := field.NewPath("spec", "placementName")
-	if !slices.ContainsFunc(d.Placements, func(p fleet.Placement) bool { return p.Name == name }) {
-		return field.ErrorList{field.NotFound(path, clip(name))}
+	if !slices.ContainsFunc(d.Placements, func(p fleet.Placement) bool { return p.Name == r.PlacementName() }) {
+		return field.ErrorList{field.NotFound(path, clip(r.Placement))}
 	}
-	if t := d.Rollouts[name]; t != External {
-		return field.ErrorList{field.Invalid(path, name, fmt.Sprintf(
+	if t := d.Rollouts[r.PlacementName()].Type; t != External {
+		return field.ErrorList{field.Invalid(path, r.Placement, fmt.Sprintf(
 			"the placement's spec.strategy.type is %s; staged runs need %s", t, External))}
 	}
 	return nil
@@ -138,7 +187,7 @@ func link(placements []fleet.Placement, overrides []Override) []fleet.Placement 
 	for i := range linked {
 		linked[i].Overrides = nil
 		for _, o := range overrides {
-			if o.Placement == "" || o.Placement == linked[i].Name {
+			if o.Concerns(linked[i]) {
 				linked[i].Overrides = append(linked[i].Overrides, o.Override)
 			}
 		}

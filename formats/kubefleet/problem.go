@@ -9,7 +9,8 @@ import (
 
 // Problem is one thing that is wrong with a document.
 type Problem struct {
-	// File is the name that [Read] was given; Line counts from 1.
+	// File is the name that [Read] was given; Line counts from 1. What is wrong
+	// with an object that is no file's has neither.
 	File string
 	Line int
 	// Kind and Name are the document's, empty where it does not tell.
@@ -24,7 +25,10 @@ type Problem struct {
 // Error returns file:line: kind/name: field: text, without the parts that are
 // empty.
 func (p Problem) Error() string {
-	parts := []string{fmt.Sprintf("%s:%d", p.File, p.Line)}
+	var parts []string
+	if p.File != "" {
+		parts = append(parts, fmt.Sprintf("%s:%d", p.File, p.Line))
+	}
 	if id := strings.Trim(p.Kind+"/"+p.Name, "/"); id != "" {
 		parts = append(parts, id)
 	}
@@ -35,7 +39,7 @@ func (p Problem) Error() string {
 }
 
 // Problems is the error of [Read]: everything that is wrong with all
-// documents, by line.
+// documents, by line. It is that of [PlacementOf] and its like too.
 type Problems []Problem
 
 // Error returns one line for each problem.

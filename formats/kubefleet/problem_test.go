@@ -80,7 +80,7 @@ func TestProblemsOfRuns(t *testing.T) {
 		ok + "resourceSnapshotIndex: '99999999999'":        `must be an integer`,
 		ok + "state: Running":                              `spec.state: must be Initialize or Run or Stop, not "Running"`,
 		ok + "suspend: true":                               "spec.suspend: unknown field",
-		"placementName: 'A'\nstagedRolloutStrategyName: s": "spec.placementName: \"A\": a lowercase RFC 1123 label",
+		"placementName: 'A'\nstagedRolloutStrategyName: s": "spec.placementName: \"A\": a lowercase RFC 1123 subdomain",
 		"placementName: [a]\nstagedRolloutStrategyName: s": "spec.placementName: must be a string, not a list",
 	} {
 		t.Run(text, func(t *testing.T) { problems(t, run(text), want) })
@@ -132,7 +132,7 @@ func TestProblemsOfOverrides(t *testing.T) {
 		sel + "  policy:\n    overrideRules:\n    - jsonPatchOverrides:\n      - {op: add, path: /kind, value: 1}\n":                             "f.yaml:9: ClusterResourceOverride/o: spec.policy.overrideRules[0].jsonPatchOverrides[0].path: Forbidden",
 		sel + "  policy: {overrideRules: [{jsonPatchOverrides: [{op: copy, path: /a}]}]}\n":                                                      "jsonPatchOverrides[0].op: must be add or remove or replace",
 		sel + "  policy: {overrideRules: [{overrideType: Merge}]}\n":                                                                             "overrideRules[0].overrideType: must be JSONPatch or Delete",
-		sel + "  placement: {name: p, scope: Namespaced}\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                 "spec.placement.scope: Namespaced is not supported yet",
+		sel + "  placement: {name: p, scope: Namespaced}\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                 "spec.placement.scope: Namespaced is for a ResourceOverride in the namespace of the placement; write Cluster",
 		"  clusterResourceSelectors: [{version: v1, kind: Namespace, labelSelector: {}}]\n  policy: {overrideRules: [{overrideType: Delete}]}\n": "clusterResourceSelectors[0].labelSelector: an override selects by name\nclusterResourceSelectors[0].name: is required",
 		"  resourceSelectors: []\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                                         "spec.resourceSelectors: unknown field\nspec.clusterResourceSelectors: is required",
 	} {
@@ -156,10 +156,10 @@ func TestProblemsOfDocuments(t *testing.T) {
 		"twice":            {ns + "---\n" + ns, "f.yaml:5: Namespace/ns: metadata.name: is there already, in the document on line 1"},
 		"duplicate key":    {ns + "a: 1\nb: 2\na: 3\n", "f.yaml:6: Namespace/ns: a: is there already, on line 4"},
 		"version":          {"apiVersion: placement.kubernetes-fleet.io/v2\nkind: ClusterResourcePlacement\nmetadata: {name: ns}\n", "f.yaml:1: ClusterResourcePlacement/ns: apiVersion: the version is not known; known are v1, v1alpha1, v1beta1"},
-		"other kind":       {fmt.Sprintf(header, "StagedUpdateRun"), "f.yaml:2: StagedUpdateRun/x: kind: this kind is not read"},
+		"other kind":       {fmt.Sprintf(header, "ResourceSnapshot"), "f.yaml:2: ResourceSnapshot/x: kind: this kind is not read"},
 		"namespace":        {strings.Replace(stage("labelSelector: {}"), "name: x", "name: x, namespace: y", 1), "f.yaml:3: ClusterStagedUpdateStrategy/x: metadata.namespace: a ClusterStagedUpdateStrategy is cluster-scoped"},
 		"metadata":         {strings.Replace(stage("labelSelector: {}"), "name: x", "name: x, lables: {}", 1), "metadata.lables: unknown field"},
-		"name":             {strings.Replace(stage("labelSelector: {}"), "name: x", "name: X", 1), `metadata.name: "X": a lowercase RFC 1123 label`},
+		"name":             {strings.Replace(stage("labelSelector: {}"), "name: x", "name: X", 1), `metadata.name: "X": a lowercase RFC 1123 subdomain`},
 		"top":              {stage("labelSelector: {}") + "sepc: {}\n", "f.yaml:8: ClusterStagedUpdateStrategy/x: sepc: unknown field; known are apiVersion, kind, metadata, spec, status"},
 		"boolean key":      {ns + "a: {on: 1}\n", "Namespace/ns: a: keys must be strings; quote the key"},
 		"tab":              {ns + "---\na:\n\tb: c\n", "f.yaml:6: is not YAML"},

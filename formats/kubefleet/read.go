@@ -165,12 +165,12 @@ func (r *reader) identify(d *document, group string) {
 // fleetKind reads a document of one of KubeFleet's kinds.
 func (r *reader) fleetKind(d *document, group string) {
 	switch group + "/" + d.kind {
-	case placementGroup + "/ClusterResourcePlacement":
-		r.placement(d)
-	case placementGroup + "/ClusterStagedUpdateStrategy":
-		take(d, &r.out.Strategies, d.strategy())
-	case placementGroup + "/ClusterStagedUpdateRun":
-		take(d, &r.out.Runs, d.run())
+	case placementGroup + "/ClusterResourcePlacement", placementGroup + "/ResourcePlacement":
+		r.placement(d, d.kind == "ResourcePlacement")
+	case placementGroup + "/ClusterStagedUpdateStrategy", placementGroup + "/StagedUpdateStrategy":
+		take(d, &r.out.Strategies, d.strategy(d.kind == "StagedUpdateStrategy"))
+	case placementGroup + "/ClusterStagedUpdateRun", placementGroup + "/StagedUpdateRun":
+		take(d, &r.out.Runs, d.run(d.kind == "StagedUpdateRun"))
 	case placementGroup + "/ClusterResourceOverride":
 		take(d, &r.out.Overrides, d.override(false))
 	case placementGroup + "/ResourceOverride":
@@ -183,8 +183,8 @@ func (r *reader) fleetKind(d *document, group string) {
 	}
 }
 
-func (r *reader) placement(d *document) {
-	p, rollout := d.placement()
+func (r *reader) placement(d *document, namespaced bool) {
+	p, rollout := d.placement(namespaced)
 	if take(d, &r.out.Placements, p) {
 		if r.out.Rollouts == nil {
 			r.out.Rollouts = map[string]Rollout{}

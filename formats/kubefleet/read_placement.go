@@ -1,6 +1,7 @@
 package kubefleet
 
 import (
+	"fmt"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +16,9 @@ import (
 // requiredTerms is where a placement's required selectors stand.
 const requiredTerms = "spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms"
 
-func (d *document) placement() (fleet.Placement, Rollout) {
-	p, rollout := fleet.Placement{Name: d.name}, RollingUpdate
-	d.read(false, nil, func(v value) {
+func (d *document) placement(namespaced bool) (fleet.Placement, Rollout) {
+	p, rollout := fleet.Placement{Name: d.engineName(namespaced)}, defaultRollout()
+	d.read(metadata{namespaced: namespaced, name: value.subdomain}, func(v value) {
 		v.object(fields{
 			"resourceSelectors": func(v value) {
 				v.list(func(v value) { p.Selectors = append(p.Selectors, v.resourceSelector()) })
@@ -30,9 +31,51 @@ func (d *document) placement() (fleet.Placement, Rollout) {
 			},
 		}, "resourceSelectors")
 	}, "spec")
-	d.check(snapshot.ValidateSelectors(p.Selectors, field.NewPath("spec", "resourceSelectors")).ToAggregate(), func(s string) string { return s })
+	if namespaced {
+		d.confine(p.Selectors)
+	}
+	d.check(snapshot.ValidateSelectors(p.Selectors, field.NewPath("spec", "resourceSelectors")).ToAggregate(), selectorPath)
 	d.check(p.Policy.Validate(), policyPath)
 	return p, rollout
+}
+
+// confine keeps the selectors of a ResourcePlacement to its namespace.
+func (d *document) confine(selectors []snapshot.Selector) {
+	for i := range selectors {
+		s := &selectors[i]
+		if path := fmt.Sprintf("spec.resourceSelectors[%d].kind", i); isClusterScoped(s.Group, s.Kind) {
+			d.report(d.find(path), path, fmt.Sprintf(
+				"a %s is cluster-scoped, and a ResourcePlacement places what is in its namespace; write a ClusterResourcePlacement", s.Kind))
+			continue
+		}
+		s.Namespace = d.namespace
+	}
+}
+
+// isClusterScoped tells kinds of Kubernetes that are in no namespace. Of others
+// only a server knows.
+func isClusterScoped(group, kind string) bool {
+	switch group {
+	case "":
+		return kind == "Namespace" || kind == "Node" || kind == "PersistentVolume"
+	case "rbac.authorization.k8s.io":
+		return kind == "ClusterRole" || kind == "ClusterRoleBinding"
+	case "networking.k8s.io":
+		return kind == "IngressClass"
+	case "storage.k8s.io":
+		return kind != "CSIStorageCapacity"
+	case "apiextensions.k8s.io", "apiregistration.k8s.io", "admissionregistration.k8s.io", "scheduling.k8s.io", "certificates.k8s.io", clusterGroup:
+		return true
+	}
+	return false
+}
+
+// selectorPath is where a field of a snapshot.Selector stands.
+func selectorPath(noun string) string {
+	if strings.HasSuffix(noun, "].namespace") {
+		return "metadata.namespace"
+	}
+	return noun
 }
 
 // policyPath is where a field of placement.Policy stands.
@@ -111,10 +154,10 @@ func (v value) requiredTerm(p *placement.Policy) {
 
 // rollout reads spec.strategy.
 func (v value) rollout(p *fleet.Placement) Rollout {
-	rollout := RollingUpdate
+	rollout := defaultRollout()
 	v.object(fields{
-		"type":          func(v value) { rollout = Rollout(v.oneOf(string(External), string(RollingUpdate))) },
-		"rollingUpdate": value.rollingUpdate,
+		"type":          func(v value) { rollout.Type = RolloutType(v.oneOf(string(External), string(RollingUpdate))) },
+		"rollingUpdate": func(v value) { v.rollingUpdate(&rollout) },
 		"applyStrategy": func(v value) { v.applyStrategy(p) },
 		"deleteStrategy": func(v value) {
 			v.object(fields{"propagationPolicy": func(v value) { v.supported([]string{"Delete"}, []string{"Abandon"}) }})
@@ -126,24 +169,17 @@ func (v value) rollout(p *fleet.Placement) Rollout {
 			})
 		},
 	})
-	if settings, ok := v.get("rollingUpdate"); ok && rollout == External && !settings.isNull() {
+	if rollout.Type != External {
+		return rollout
+	}
+	if settings, ok := v.get("rollingUpdate"); ok && !settings.isNull() {
 		settings.fail("goes with the type RollingUpdate only; leave it out")
 	}
-	return rollout
+	return Rollout{Type: External}
 }
 
-// rollingUpdate reads the settings of a rolling update, which Slipway does not
-// do, to find what is wrong with them.
-func (v value) rollingUpdate() {
-	v.object(fields{
-		"maxUnavailable":           func(v value) { v.scalar() },
-		"maxSurge":                 func(v value) { v.scalar() },
-		"unavailablePeriodSeconds": func(v value) { v.integer() },
-	})
-}
-
-// applyStrategy reads how objects are applied. Slipway applies on the server,
-// which does what either type asks for.
+// applyStrategy reads how objects are applied. Slipway applies on the server
+// and takes fields over from other managers, whichever type is asked for.
 func (v value) applyStrategy(p *fleet.Placement) {
 	s := &p.ApplyStrategy
 	v.object(fields{

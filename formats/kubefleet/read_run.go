@@ -10,9 +10,12 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-func (d *document) run() Run {
+func (d *document) run(namespaced bool) Run {
 	r := Run{Name: d.name, State: RunState}
-	d.read(false, nil, func(v value) {
+	if namespaced {
+		r.Namespace = d.namespace
+	}
+	d.read(metadata{namespaced: namespaced, name: value.subdomain}, func(v value) {
 		v.object(fields{
 			"placementName":             func(v value) { r.Placement = v.reference() },
 			"resourceSnapshotIndex":     func(v value) { r.Index = v.snapshotIndex() },
@@ -27,7 +30,7 @@ func (d *document) run() Run {
 
 // reference reads the name of another document.
 func (v value) reference() string {
-	v.dnsLabel()
+	v.subdomain()
 	return v.node.Value
 }
 
@@ -49,7 +52,7 @@ func (v value) snapshotIndex() *int {
 func (d *document) cluster() placement.Cluster {
 	c := placement.Cluster{Name: d.name}
 	labels := func(v value) { c.Labels = v.stringMap() }
-	d.read(false, labels, func(v value) {
+	d.read(metadata{labels: labels}, func(v value) {
 		v.object(fields{
 			"identity": ignore, "heartbeatPeriodSeconds": ignore, "deleteOptions": ignore,
 			"taints": func(v value) {
@@ -70,9 +73,9 @@ func (d *document) override(namespaced bool) Override {
 	if namespaced {
 		selectors, o.Namespace = "resourceSelectors", d.namespace
 	}
-	d.read(namespaced, nil, func(v value) {
+	d.read(metadata{namespaced: namespaced}, func(v value) {
 		v.object(fields{
-			"placement": func(v value) { o.Placement = v.overridePlacement() },
+			"placement": func(v value) { o.Placement, o.PlacementNamespace = v.overridePlacement(o.Namespace) },
 			selectors: func(v value) {
 				v.list(func(v value) { o.Selectors = append(o.Selectors, v.objectSelector()) })
 			},
@@ -98,14 +101,26 @@ func overridePath(noun, selectors string) string {
 	return "metadata." + noun
 }
 
-func (v value) overridePlacement() string {
-	var name string
-	v.object(fields{
-		"name":  func(v value) { name = v.reference() },
-		"scope": func(v value) { v.supported([]string{"Cluster"}, []string{"Namespaced"}) },
-	}, "name")
-	return name
+// overridePlacement reads the placement that an override in a namespace, or in
+// none, is for.
+func (v value) overridePlacement(own string) (name, namespace string) {
+	scope := func(v value) {
+		if v.oneOf(clusterScope, namespacedScope) != namespacedScope {
+			return
+		}
+		if namespace = own; own == "" {
+			v.fail("%s is for a ResourceOverride in the namespace of the placement; write %s", namespacedScope, clusterScope)
+		}
+	}
+	v.object(fields{"name": func(v value) { name = v.reference() }, "scope": scope}, "name")
+	return name, namespace
 }
+
+// The scopes of the placement that an override is for.
+const (
+	clusterScope    = "Cluster"
+	namespacedScope = "Namespaced"
+)
 
 func (v value) objectSelector() placement.ObjectSelector {
 	var s placement.ObjectSelector

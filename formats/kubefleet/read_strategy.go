@@ -12,19 +12,15 @@ import (
 // maxWait is the longest time a stage may wait.
 const maxWait = 365 * 24 * time.Hour
 
-func (d *document) strategy() stages.Strategy {
-	s := stages.Strategy{Name: d.name}
-	d.read(false, nil, func(v value) {
+func (d *document) strategy(namespaced bool) stages.Strategy {
+	var s stages.Strategy
+	d.read(metadata{namespaced: namespaced, name: value.subdomain}, func(v value) {
 		v.object(fields{"stages": func(v value) {
 			v.list(func(v value) { s.Stages = append(s.Stages, v.stage()) })
 		}}, "stages")
 	}, "spec")
-	d.check(s.Validate(), func(noun string) string {
-		if noun == "name" {
-			return "metadata.name"
-		}
-		return "spec." + noun
-	})
+	d.check(s.Validate(), func(noun string) string { return "spec." + noun })
+	s.Name = d.engineName(namespaced)
 	return s
 }
 

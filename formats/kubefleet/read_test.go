@@ -90,7 +90,7 @@ func TestReadTutorial(t *testing.T) {
 			Name: "example-placement", Policy: placement.Policy{Type: placement.PickAll},
 			Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}},
 		}},
-		Rollouts:   map[string]kubefleet.Rollout{"example-placement": kubefleet.External},
+		Rollouts:   map[string]kubefleet.Rollout{"example-placement": {Type: kubefleet.External}},
 		Strategies: []stages.Strategy{tutorialStrategy()},
 		Runs: []kubefleet.Run{
 			{Name: "example-run-2", Placement: "example-placement", Index: new(0), StrategyName: "example-strategy", State: kubefleet.RunState},
@@ -125,7 +125,7 @@ func TestRunSpecErrors(t *testing.T) {
 	for name, want := range map[string][]string{
 		"x":       {"ClusterStagedUpdateRun/x", `spec.placementName: Not found: "gone"`, `spec.stagedRolloutStrategyName: Not found: "lost"`},
 		"rolling": {"spec.placementName", "spec.strategy.type is RollingUpdate; staged runs need External"},
-		"none":    {`no ClusterStagedUpdateRun "none"`},
+		"none":    {`no staged update run "none"`},
 	} {
 		_, err := d.RunSpec(name)
 		for _, w := range want {

@@ -116,9 +116,12 @@ func (w *writer) yaml() ([]byte, error) {
 
 func (w *writer) run(r Run) {
 	spec := map[string]any{"placementName": r.Placement, "stagedRolloutStrategyName": r.StrategyName, "state": string(r.State)}
-	errs := nameErrors("name", r.Name)
-	errs = append(errs, nameErrors("placement", r.Placement)...)
-	errs = append(errs, nameErrors("strategyName", r.StrategyName)...)
+	errs := subdomainErrors("name", r.Name)
+	errs = append(errs, subdomainErrors("placement", r.Placement)...)
+	errs = append(errs, subdomainErrors("strategyName", r.StrategyName)...)
+	if r.Namespace != "" {
+		errs = append(errs, nameErrors("namespace", r.Namespace)...)
+	}
 	if r.Index != nil {
 		spec["resourceSnapshotIndex"] = fmt.Sprint(*r.Index)
 		if *r.Index < 0 {
@@ -130,7 +133,7 @@ func (w *writer) run(r Run) {
 	default:
 		errs = append(errs, field.NotSupported(field.NewPath("state"), r.State, []State{Initialize, RunState, Stop}))
 	}
-	w.add(newManifest("ClusterStagedUpdateRun", "", r.Name, spec), errs)
+	w.add(newManifest(scoped(r.Namespace, "StagedUpdateRun"), r.Namespace, r.Name, spec), errs)
 }
 
 func (w *writer) cluster(c placement.Cluster) {
@@ -156,9 +159,16 @@ func (w *writer) override(o Override) {
 	if o.Placement != "" {
 		spec["placement"] = map[string]any{"name": o.Placement}
 	}
+	if o.PlacementNamespace != "" {
+		spec["placement"] = map[string]any{"name": o.Placement, "scope": namespacedScope}
+	}
 	errs := fieldErrors(o.Validate())
 	if o.Placement != "" {
-		errs = append(errs, nameErrors("placement", o.Placement)...)
+		errs = append(errs, subdomainErrors("placement", o.Placement)...)
+	}
+	if o.PlacementNamespace != "" && (o.PlacementNamespace != o.Namespace || o.Placement == "") {
+		errs = append(errs, field.Invalid(field.NewPath("placementNamespace"), clip(o.PlacementNamespace),
+			"must be the namespace of the override, which names the placement"))
 	}
 	if len(errs) == 0 { // only valid values have a tree
 		spec["policy"] = map[string]any{"overrideRules": plainTree(writtenRules(o.Rules))}
@@ -191,8 +201,29 @@ func writtenRules(rules []placement.Rule) []placement.Rule {
 }
 
 func nameErrors(path, name string) field.ErrorList {
+	return checkName(path, name, validation.IsDNS1123Label)
+}
+
+func subdomainErrors(path, name string) field.ErrorList {
+	return checkName(path, name, validation.IsDNS1123Subdomain)
+}
+
+// objectName turns an engine name into that of a document.
+func objectName(engineName string) (namespace, name string, errs field.ErrorList) {
+	namespace, name, ok := ObjectName(engineName)
+	if !ok {
+		return "", engineName, field.ErrorList{field.Invalid(field.NewPath("name"), clip(engineName),
+			"must be a name that EngineName makes, and not one that it cut")}
+	}
+	if namespace != "" {
+		errs = nameErrors("name", namespace)
+	}
+	return namespace, name, append(errs, subdomainErrors("name", name)...)
+}
+
+func checkName(path, name string, check func(string) []string) field.ErrorList {
 	var errs field.ErrorList
-	for _, msg := range validation.IsDNS1123Label(name) {
+	for _, msg := range check(name) {
 		errs = append(errs, field.Invalid(field.NewPath(path), clip(name), msg))
 	}
 	return errs

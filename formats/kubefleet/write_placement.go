@@ -2,6 +2,7 @@ package kubefleet
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,14 +17,16 @@ import (
 )
 
 // WritePlacement returns the placement as YAML, with spec.strategy.type
-// External, and behind it a document for each of its overrides, bound to the
+// External, as a ResourcePlacement if its name is that of one (see
+// [EngineName]), and behind it a document for each of its overrides, bound to the
 // placement. Reading it gives the same placement. The error names every field
 // that the format cannot express.
 func WritePlacement(p fleet.Placement) ([]byte, error) {
 	var w writer
-	w.placement(p, External, nil)
+	w.placement(p, Rollout{Type: External}, nil)
+	namespace, name, _ := objectName(p.Name)
 	for _, o := range p.Overrides {
-		w.override(Override{Override: o, Placement: p.Name})
+		w.override(Override{Override: o, Placement: name, PlacementNamespace: namespace})
 	}
 	return w.yaml()
 }
@@ -38,11 +41,13 @@ func WriteStrategy(s stages.Strategy) ([]byte, error) {
 }
 
 func (w *writer) placement(p fleet.Placement, rollout Rollout, errs field.ErrorList) {
-	strategy := map[string]any{"type": string(rollout)}
+	namespace, name, wrong := objectName(p.Name)
+	errs = append(errs, wrong...)
+	strategy := rolloutTree(rollout)
 	if apply := applyTree(p); len(apply) > 0 {
 		strategy["applyStrategy"] = apply
 	}
-	spec := map[string]any{"resourceSelectors": plainTree(p.Selectors), "strategy": strategy}
+	spec := map[string]any{"resourceSelectors": plainTree(writtenSelectors(p.Selectors)), "strategy": strategy}
 	if p.HistoryLimit != 0 {
 		spec["revisionHistoryLimit"] = int64(p.HistoryLimit)
 	}
@@ -50,10 +55,42 @@ func (w *writer) placement(p fleet.Placement, rollout Rollout, errs field.ErrorL
 		spec["policy"] = policy
 	}
 	errs = append(errs, placementErrors(p)...)
-	if rollout != External && rollout != RollingUpdate {
-		errs = append(errs, field.NotSupported(field.NewPath("rollouts"), rollout, []Rollout{External, RollingUpdate}))
+	errs = append(errs, confinedErrors(p.Selectors, namespace)...)
+	errs = append(errs, rolloutErrors(rollout)...)
+	w.add(newManifest(placementKind(namespace), namespace, name, spec), errs)
+}
+
+func placementKind(namespace string) string {
+	if namespace == "" {
+		return "ClusterResourcePlacement"
 	}
-	w.add(newManifest("ClusterResourcePlacement", "", p.Name, spec), errs)
+	return "ResourcePlacement"
+}
+
+// writtenSelectors returns the selectors without their namespaces, which are
+// the placement's.
+func writtenSelectors(selectors []snapshot.Selector) []snapshot.Selector {
+	selectors = slices.Clone(selectors)
+	for i := range selectors {
+		selectors[i].Namespace = ""
+	}
+	return selectors
+}
+
+// confinedErrors names selectors that are not those of a placement in the
+// namespace, or in none.
+func confinedErrors(selectors []snapshot.Selector, namespace string) field.ErrorList {
+	var errs field.ErrorList
+	for i, s := range selectors {
+		if s.Namespace != namespace {
+			errs = append(errs, field.Invalid(field.NewPath("selectors").Index(i).Child("namespace"), clip(s.Namespace),
+				"must be that of the placement, or none for a ClusterResourcePlacement"))
+		}
+		if namespace != "" && isClusterScoped(s.Group, s.Kind) {
+			errs = append(errs, field.Invalid(field.NewPath("selectors").Index(i).Child("kind"), s.Kind, "is cluster-scoped"))
+		}
+	}
+	return errs
 }
 
 // applyTree is the strategy of a placement, without what is empty.
@@ -75,8 +112,7 @@ func applyTree(p fleet.Placement) map[string]any {
 }
 
 func placementErrors(p fleet.Placement) field.ErrorList {
-	errs := nameErrors("name", p.Name)
-	errs = append(errs, snapshot.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
+	errs := snapshot.ValidateSelectors(p.Selectors, field.NewPath("selectors"))
 	for _, e := range fieldErrors(p.Policy.Validate()) {
 		e.Field = "policy." + e.Field
 		errs = append(errs, e)
@@ -127,11 +163,11 @@ func (w *writer) strategy(s stages.Strategy) {
 	for i := range s.Stages {
 		list[i] = stageTree(&s.Stages[i])
 	}
-	errs := append(fieldErrors(s.Validate()), strategyErrors(&s)...)
-	if s.Name == "" {
-		errs = append(errs, nameErrors("name", s.Name)...)
-	}
-	w.add(newManifest("ClusterStagedUpdateStrategy", "", s.Name, map[string]any{"stages": list}), errs)
+	namespace, name, errs := objectName(s.Name)
+	s.Name = ""
+	errs = append(errs, fieldErrors(s.Validate())...)
+	errs = append(errs, strategyErrors(&s)...)
+	w.add(newManifest(scoped(namespace, "StagedUpdateStrategy"), namespace, name, map[string]any{"stages": list}), errs)
 }
 
 func stageTree(s *stages.Stage) map[string]any {

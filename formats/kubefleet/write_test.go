@@ -98,7 +98,7 @@ func TestWriteOne(t *testing.T) {
 	p := fullPlacement()
 	b, err := kubefleet.WritePlacement(p)
 	check(b, err, kubefleet.Documents{
-		Placements: []fleet.Placement{p}, Rollouts: map[string]kubefleet.Rollout{"yes": kubefleet.External},
+		Placements: []fleet.Placement{p}, Rollouts: map[string]kubefleet.Rollout{"yes": {Type: kubefleet.External}},
 		Overrides: []kubefleet.Override{{Override: p.Overrides[0], Placement: "yes"}},
 	})
 	b, err = kubefleet.WriteStrategy(fullStrategy())
@@ -155,7 +155,7 @@ func TestWriteInexpressible(t *testing.T) {
 		Objects:    []*unstructured.Unstructured{nil, {Object: map[string]any{"kind": "Secret"}}},
 		Placements: []fleet.Placement{fullPlacement()},
 	})
-	fails(t, err, "an object is nil", "apiVersion: Required", "metadata.name: Required", "overrides:", "rollouts:")
+	fails(t, err, "an object is nil", "apiVersion: Required", "metadata.name: Required", "overrides:", "rollouts.type:")
 }
 
 func fails(t *testing.T, err error, want ...string) {
@@ -207,6 +207,8 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(string(overrides))
+	f.Add(file(f, "namespaced.yaml"))
+	f.Add(file(f, "served.yaml"))
 	f.Add(crp("policy: {placementType: PickFixed, clusterNames: [a]}\nstrategy: {type: RollingUpdate}"))
 	f.Add(stage("afterStageTasks: [{type: TimedWait, waitTime: -1h}]"))
 	f.Add("a: &a [*a]\n---\n- x\n---\n%\n")

@@ -1,0 +1,116 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// errConnClosed is what a connection returns after it was closed.
+var errConnClosed = errors.New("the connection is closed")
+
+// conn is a connection to a member cluster.
+type conn struct {
+	client  *client
+	mapper  *mapper
+	watches *watches
+	closed  atomic.Bool
+}
+
+var (
+	_ backend.ConnWatcher   = (*conn)(nil)
+	_ backend.ConnDryRunner = (*conn)(nil)
+)
+
+// NewConn returns a connection to the API server that cfg names. It is a
+// [backend.ConnWatcher] and a [backend.ConnDryRunner], has a transport of its own, and sends nothing
+// before it is used. It neither changes nor keeps cfg.
+//
+// What cfg says about addresses, certificates, credentials and wrappers of the transport holds. It is
+// used as it is: whether it may run a program or read a file is for whoever made it, see
+// [Kubeconfig]. A configuration that impersonates nobody in particular, which would
+// act as the engine itself, is ErrPermanent, as is one that cannot be used.
+func NewConn(cfg *rest.Config, o ConnOptions) (backend.Conn, error) {
+	c, err := newConn(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func newConn(cfg *rest.Config, o ConnOptions) (*conn, error) {
+	if err := checkImpersonation(cfg.Impersonate); err != nil {
+		return nil, &backend.Error{Op: "dial", Object: cfg.Host, Err: err}
+	}
+	cl, err := newClient(cfg, o.withDefaults())
+	if err != nil {
+		return nil, &backend.Error{Op: "dial", Object: cfg.Host, Err: permanent(err)}
+	}
+	return &conn{client: cl, mapper: newMapper(cl), watches: newWatches(cl)}, nil
+}
+
+// checkImpersonation refuses groups or a uid without a user: the API server would take the caller's
+// own identity, or nobody's, for it.
+func checkImpersonation(i rest.ImpersonationConfig) error {
+	if i.UserName == "" && (i.UID != "" || len(i.Groups) > 0 || len(i.Extra) > 0) {
+		return fmt.Errorf("impersonation has a uid, groups or extra values and no user: name the user: %w", backend.ErrPermanent)
+	}
+	return nil
+}
+
+func (c *conn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
+	obj, err := c.get(ctx, id)
+	if err != nil {
+		return nil, failed("get", id, err)
+	}
+	return obj, nil
+}
+
+// get returns an object; its errors are not classified.
+func (c *conn) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
+	at, err := c.locate(ctx, id, lookFresh)
+	if err != nil {
+		return nil, err
+	}
+	body, err := c.client.do(ctx, request{verb: http.MethodGet, path: at.path})
+	if err != nil {
+		return nil, c.mapper.heed(at, err)
+	}
+	return c.client.limits.object(body)
+}
+
+func (c *conn) Close() error {
+	if !c.closed.Swap(true) {
+		c.watches.close()
+		c.client.close()
+	}
+	return nil
+}
+
+// usable says why a call cannot be made.
+func (c *conn) usable(ctx context.Context) error {
+	if c.closed.Load() {
+		return errConnClosed
+	}
+	return ctx.Err()
+}
+
+// locate returns where the API server has an object.
+func (c *conn) locate(ctx context.Context, id snapshot.ID, age freshness) (location, error) {
+	if err := c.usable(ctx); err != nil {
+		return location{}, err
+	}
+	kind, err := c.mapper.find(ctx, gvkOf(id), age)
+	if err != nil {
+		return location{}, err
+	}
+	return kind.location(id)
+}

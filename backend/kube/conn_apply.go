@@ -1,0 +1,138 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// noVersion is a resourceVersion that no object has: the revisions of etcd begin at 1 with an empty
+// store, so that the first object gets 2. An apply that carries it creates what does not exist, and
+// conflicts with what does, in one step. (One without a uid creates whatever version it carries; that
+// is also why a version alone guards nothing.)
+const noVersion = "1"
+
+// isUnappliable tells of members of metadata that a server-side apply must not have, or that are
+// preconditions there.
+func isUnappliable(k string, _ any) bool {
+	return k == "managedFields" || k == "uid" || k == "resourceVersion"
+}
+
+func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	live, err := c.apply(ctx, obj, o, false)
+	if err != nil {
+		return nil, failed("apply", snapshot.IDOf(obj), err)
+	}
+	return live, nil
+}
+
+func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	live, err := c.apply(ctx, obj, o, true)
+	if err != nil {
+		return nil, failed("dry run", snapshot.IDOf(obj), err)
+	}
+	return live, nil
+}
+
+// apply applies an object, or tells what would come of it.
+func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions, dry bool) (*unstructured.Unstructured, error) {
+	id := snapshot.IDOf(obj)
+	if o.Manager == "" {
+		return nil, permanent(errors.New("the manager is empty, it must be named"))
+	}
+	at, err := c.place(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	want, err := c.complete(ctx, id, o.Precondition)
+	if err != nil {
+		return nil, err
+	}
+	body, err := applyBody(obj, want)
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{"fieldManager": {o.Manager}, "force": {"true"}}
+	if dry {
+		query.Set("dryRun", "All")
+	}
+	answer, err := c.client.do(ctx, request{verb: http.MethodPatch, path: at.path, query: query, contentType: applyType, body: body})
+	if err != nil {
+		return nil, want.explain(c.mapper.heed(at, err))
+	}
+	live, err := c.client.limits.object(answer)
+	if err == nil && !dry {
+		c.mapper.applied(live)
+	}
+	return live, err
+}
+
+// demand is a precondition that an apply can carry.
+type demand struct{ backend.Precondition }
+
+// complete returns what an apply has to carry. A resourceVersion alone would let it create the object
+// where that is missing, so that its uid is looked up.
+func (c *conn) complete(ctx context.Context, id snapshot.ID, p backend.Precondition) (demand, error) {
+	switch {
+	case p.Absent && (p.UID != "" || p.ResourceVersion != ""):
+		return demand{}, fmt.Errorf("the object cannot be absent and have a uid or a resourceVersion: %w", backend.ErrConflict)
+	case p.Absent:
+		return demand{backend.Precondition{ResourceVersion: noVersion}}, nil
+	case p.UID != "" || p.ResourceVersion == "":
+		return demand{p}, nil
+	}
+	live, err := c.get(ctx, id)
+	switch {
+	case isAbsent(err):
+		return demand{}, fmt.Errorf("the object does not exist: %w", backend.ErrConflict)
+	case err != nil:
+		return demand{}, err
+	}
+	p.UID = string(live.GetUID())
+	return demand{p}, nil
+}
+
+// explain tells a uid that did not match from an object that is not valid: an API server says of both
+// that they are invalid.
+func (d demand) explain(err error) error {
+	var status apierrors.APIStatus
+	if d.UID == "" || !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+		return err
+	}
+	for _, c := range status.Status().Details.Causes {
+		if c.Field == "metadata.uid" {
+			return fmt.Errorf("the object has another uid: %w", backend.ErrConflict)
+		}
+	}
+	return err
+}
+
+// applyBody returns what is sent: the object without what is not applied, and with its preconditions.
+func applyBody(obj *unstructured.Unstructured, d demand) ([]byte, error) {
+	meta, _ := obj.Object["metadata"].(map[string]any)
+	meta = maps.Clone(meta)
+	maps.DeleteFunc(meta, isUnappliable)
+	if d.UID != "" {
+		meta["uid"] = d.UID
+	}
+	if d.ResourceVersion != "" {
+		meta["resourceVersion"] = d.ResourceVersion
+	}
+	out := maps.Clone(obj.Object)
+	out["metadata"] = meta
+	body, err := json.Marshal(out)
+	if err != nil {
+		return nil, permanent(errors.New("the object makes no JSON"))
+	}
+	return body, nil
+}

@@ -1,0 +1,225 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+const (
+	// feedLinger is how long a feed goes on that nobody needs: the engine often watches again at once.
+	feedLinger = 10 * time.Second
+	// feedTries is how often a feed that was interrupted is begun again before those who watch are told
+	// that they see nothing. The pause between tries begins with feedPause, and doubles.
+	feedTries = 4
+	feedPause = 250 * time.Millisecond
+)
+
+// scope is what a feed is about: the objects of a kind, in all namespaces or one, all of them, those
+// with the engine's label, or one by name.
+type scope struct {
+	kind      served
+	namespace string
+	labelled  bool
+	name      string
+}
+
+// feed is a watch of an API server that several calls of Watch share. The fields after stop are
+// guarded by the lock of watches.
+type feed struct {
+	scope
+	begun chan struct{} // closed when changes are seen, or err is set
+	stop  context.CancelFunc
+
+	subs map[*subscription]struct{}
+	// names are the objects there are, of a feed with the label only.
+	names map[name]struct{}
+	open  bool
+	err   error
+	// opened is when the stream was last opened. Only run has it.
+	opened time.Time
+}
+
+// watches are the feeds of a connection.
+type watches struct {
+	client *client
+
+	mu     sync.Mutex
+	feeds  map[scope]*feed
+	closed bool
+	ending sync.WaitGroup
+}
+
+func newWatches(c *client) *watches { return &watches{client: c, feeds: map[scope]*feed{}} }
+
+// join returns a feed that tells s of changes, a new one if there is none that works.
+func (w *watches) join(at scope, s *subscription) (*feed, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return nil, errConnClosed
+	}
+	f := w.feeds[at]
+	if f == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		f = &feed{scope: at, begun: make(chan struct{}), stop: stop, subs: map[*subscription]struct{}{}, names: map[name]struct{}{}}
+		w.feeds[at] = f
+		w.ending.Go(func() { w.run(ctx, f) })
+	}
+	f.subs[s] = struct{}{}
+	return f, nil
+}
+
+// leave ends what join began. A feed that nobody needs for a while stops.
+func (w *watches) leave(f *feed, s *subscription) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(f.subs, s)
+	if len(f.subs) > 0 || w.closed {
+		return
+	}
+	time.AfterFunc(feedLinger, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(f.subs) == 0 && w.feeds[f.scope] == f {
+			delete(w.feeds, f.scope)
+			f.stop()
+		}
+	})
+}
+
+// close stops all feeds and waits for them.
+func (w *watches) close() {
+	w.mu.Lock()
+	w.closed = true
+	for _, f := range w.feeds {
+		f.stop()
+	}
+	w.mu.Unlock()
+	w.ending.Wait()
+}
+
+// run keeps a feed going until it is stopped, or has failed too often.
+func (w *watches) run(ctx context.Context, f *feed) {
+	version, pause := "", feedPause
+	for tries := 0; ; {
+		began := time.Now()
+		seen, err := w.follow(ctx, f, version)
+		version = seen
+		if isGone(err) {
+			version, err = "", nil
+		}
+		if f.opened.After(began) && time.Since(f.opened) > time.Second {
+			tries, pause = 0, feedPause
+		}
+		if tries++; !w.began(f) || isLasting(err) || tries > feedTries || !paused(ctx, pause) {
+			w.fail(f, err)
+			return
+		}
+		pause *= 2
+	}
+}
+
+// isGone tells that a resourceVersion is too old to go on from.
+func isGone(err error) bool { return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) }
+
+func isForbidden(err error) bool { return apierrors.IsForbidden(err) }
+
+// isLasting tells that a feed will not work by trying again.
+func isLasting(err error) bool {
+	return isForbidden(err) || isUnserved(err) || errors.Is(err, backend.ErrPermanent) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
+}
+
+func (w *watches) began(f *feed) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return f.open
+}
+
+// begin tells that the feed sees changes from now on.
+func (w *watches) begin(f *feed) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !f.open {
+		f.open = true
+		close(f.begun)
+	}
+}
+
+// errInterrupted is transient.
+var errInterrupted = errors.New("the watch was interrupted")
+
+// fail takes the feed away and tells everybody who uses it.
+func (w *watches) fail(f *feed, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f.stop()
+	if w.feeds[f.scope] == f {
+		delete(w.feeds, f.scope)
+	}
+	switch {
+	case w.closed:
+		f.err = errConnClosed
+	case err == nil:
+		f.err = errInterrupted
+	default:
+		f.err = err
+	}
+	if !f.open {
+		f.open = true
+		close(f.begun)
+	}
+	f.wakeAll()
+}
+
+// failure returns why a feed ended, nil if it has not.
+func (w *watches) failure(f *feed) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return f.err
+}
+
+// has tells whether an object is among those of a feed with the label.
+func (w *watches) has(f *feed, n name) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := f.names[n]
+	return ok
+}
+
+// refill makes names what a list said. Changes may have been missed before.
+func (w *watches) refill(f *feed, names map[name]struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f.names = names
+	f.wakeAll()
+}
+
+// told hands on that an object changed.
+func (w *watches) told(f *feed, n name, deleted bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case !f.labelled:
+	case deleted:
+		delete(f.names, n)
+	default:
+		f.names[n] = struct{}{}
+	}
+	for s := range f.subs {
+		if s.concerns(f.kind, n) {
+			s.wake()
+		}
+	}
+}
+
+func (f *feed) wakeAll() {
+	for s := range f.subs {
+		s.wake()
+	}
+}

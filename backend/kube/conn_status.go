@@ -1,0 +1,61 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// longestStatus bounds how much of a refusal is read.
+const longestStatus = 64 << 10
+
+// refusal returns what an API server refuses a request with, and closes the answer. What is not a
+// Status is not quoted.
+func refusal(r request, answer *http.Response) error {
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, longestStatus))
+	var status metav1.Status
+	if err != nil || json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.Status != metav1.StatusFailure {
+		return apierrors.NewGenericServerResponse(answer.StatusCode, strings.ToLower(r.verb), schema.GroupResource{}, "", "", 0, true)
+	}
+	status.Code = int32(answer.StatusCode)
+	return &apierrors.StatusError{ErrStatus: status}
+}
+
+// isUnserved tells that an API server does not have the kind that was asked for, rather than the
+// object: only then it names none.
+func isUnserved(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Code != http.StatusNotFound {
+		return false
+	}
+	d := status.Status().Details
+	return d == nil || d.Name == ""
+}
+
+// failed returns the error of a method about an object.
+func failed(op string, id snapshot.ID, err error) error { return classify(op, id.String(), err) }
+
+// paused waits, and tells whether it did to the end.
+func paused(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+func trimSlash(s string) string { return strings.TrimSuffix(s, "/") }

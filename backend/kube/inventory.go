@@ -1,0 +1,243 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// InventoryOptions say how an inventory behaves. The zero value is useful.
+type InventoryOptions struct {
+	// Log is told of objects that are no clusters; nil means nobody is.
+	Log *slog.Logger
+}
+
+// Inventory is a [backend.InventoryWatcher] of the objects of one kind on a hub,
+// each of which stands for a cluster. Its methods may be called concurrently.
+//
+// The objects are listed at the first call and watched from then on, once for
+// all callers; every answer is of one instant, a moment ago. While the hub
+// cannot be watched, the calls return why, instead of what was known before. A
+// hub that does not have the kind at all, because its definition is not
+// installed, is [backend.ErrPermanent], until it is installed.
+//
+// An object that is being deleted is a cluster that leaves, and is not listed.
+// One whose name is no DNS label cannot be a cluster: it is left out, and told
+// to the log.
+type Inventory struct {
+	kind   inventoryKind
+	log    *slog.Logger
+	run    func() // follows the objects until stop is called
+	stop   context.CancelFunc
+	once   sync.Once
+	ending sync.WaitGroup
+
+	mu       sync.Mutex
+	clusters map[string]placement.Cluster
+	// listed tells that clusters is what the hub has, failure that it is not.
+	listed  bool
+	failure error
+	// round counts the changes, changed is closed at the next one.
+	round   uint64
+	changed chan struct{}
+}
+
+var _ backend.InventoryWatcher = (*Inventory)(nil)
+
+// inventoryKind is what stands for clusters.
+type inventoryKind struct {
+	// name is what people call the objects, crd the name of their definition.
+	name, crd string
+	cluster   func(metav1.Object) placement.Cluster
+}
+
+func newInventory(kind inventoryKind, objects collection, o InventoryOptions) *Inventory {
+	inv := &Inventory{kind: kind, log: o.Log, clusters: map[string]placement.Cluster{}, changed: make(chan struct{})}
+	if inv.log == nil {
+		inv.log = slog.New(slog.DiscardHandler)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	follow := reflector{from: objects, contents: true, begin: inv.replace, event: inv.change, failed: inv.fail}
+	inv.run, inv.stop = func() { follow.run(ctx) }, stop
+	return inv
+}
+
+var errInventoryClosed = errors.New("the inventory was closed")
+
+// Close ends the watch, and waits for that. Calls from then on are
+// [backend.ErrPermanent].
+func (inv *Inventory) Close() error {
+	inv.fail(permanent(errInventoryClosed))
+	inv.stop()
+	inv.once.Do(func() {})
+	inv.ending.Wait()
+	return nil
+}
+
+// start begins the watch that all callers share.
+func (inv *Inventory) start() {
+	inv.once.Do(func() { inv.ending.Go(inv.run) })
+}
+
+// Clusters yields the clusters by name.
+func (inv *Inventory) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error] {
+	return func(yield func(placement.Cluster, error) bool) {
+		_, clusters, err := inv.after(ctx, 0)
+		if err != nil {
+			yield(placement.Cluster{}, err)
+			return
+		}
+		for _, c := range clusters {
+			c.Labels = maps.Clone(c.Labels)
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// WatchClusters yields when clusters come, leave, are replaced or labelled. What
+// else changes of the objects, such as heartbeats, is no change.
+func (inv *Inventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error] {
+	return func(yield func(struct{}, error) bool) {
+		var round uint64
+		for {
+			var err error
+			if round, _, err = inv.after(ctx, round); err != nil {
+				yield(struct{}{}, err)
+				return
+			}
+			if !yield(struct{}{}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// after returns the clusters once there is a later round than that which is
+// given.
+func (inv *Inventory) after(ctx context.Context, round uint64) (uint64, []placement.Cluster, error) {
+	inv.start()
+	for {
+		if err := ctx.Err(); err != nil {
+			return 0, nil, classify("list", inv.kind.name, err)
+		}
+		inv.mu.Lock()
+		now, listed, failure, changed := inv.round, inv.listed, inv.failure, inv.changed
+		var clusters []placement.Cluster
+		if listed && failure == nil && now > round {
+			clusters = inv.sorted()
+		}
+		inv.mu.Unlock()
+		switch {
+		case failure != nil:
+			return 0, nil, inv.explain(failure)
+		case listed && now > round:
+			return now, clusters, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (inv *Inventory) sorted() []placement.Cluster {
+	return slices.SortedFunc(maps.Values(inv.clusters), func(a, b placement.Cluster) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// explain returns the error of a hub that cannot be watched.
+func (inv *Inventory) explain(err error) error {
+	switch {
+	case isUnserved(err):
+		err = permanent(fmt.Errorf("the hub serves no %s: install the CustomResourceDefinition %s", inv.kind.name, inv.kind.crd))
+	case isForbidden(err):
+		err = permanent(fmt.Errorf("%s; grant this user list and watch on %s", describe(false, err), inv.kind.crd))
+	}
+	return classify("list", inv.kind.name, err)
+}
+
+// fail tells those who call that the hub cannot be watched at present.
+func (inv *Inventory) fail(err error) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	if errors.Is(inv.failure, errInventoryClosed) {
+		return
+	}
+	inv.failure = err
+	inv.wake()
+}
+
+func (inv *Inventory) wake() {
+	close(inv.changed)
+	inv.changed = make(chan struct{})
+}
+
+// replace makes the clusters those of objs.
+func (inv *Inventory) replace(objs []metav1.Object) {
+	clusters := make(map[string]placement.Cluster, len(objs))
+	for _, obj := range objs {
+		if c, ok := inv.cluster(obj); ok {
+			clusters[c.Name] = c
+		}
+	}
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	same := inv.listed && inv.failure == nil && maps.EqualFunc(inv.clusters, clusters, sameCluster)
+	inv.clusters, inv.listed = clusters, true
+	if !errors.Is(inv.failure, errInventoryClosed) {
+		inv.failure = nil
+	}
+	if !same {
+		inv.round++
+		inv.wake()
+	}
+}
+
+// change follows what the watch says of an object.
+func (inv *Inventory) change(deleted bool, obj metav1.Object) {
+	c, ok := inv.cluster(obj)
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	before, known := inv.clusters[obj.GetName()]
+	switch {
+	case deleted || !ok:
+		if delete(inv.clusters, obj.GetName()); !known {
+			return
+		}
+	case known && sameCluster(before, c):
+		return
+	default:
+		inv.clusters[c.Name] = c
+	}
+	inv.round++
+	inv.wake()
+}
+
+// cluster returns the cluster that an object stands for, if it does.
+func (inv *Inventory) cluster(obj metav1.Object) (placement.Cluster, bool) {
+	if obj.GetDeletionTimestamp() != nil {
+		return placement.Cluster{}, false
+	}
+	if msgs := validation.IsDNS1123Label(obj.GetName()); len(msgs) > 0 {
+		inv.log.Warn("an object is no cluster, since its name is no DNS label", "kind", inv.kind.name, "name", obj.GetName())
+		return placement.Cluster{}, false
+	}
+	return inv.kind.cluster(obj), true
+}
+
+func sameCluster(a, b placement.Cluster) bool {
+	return a.Name == b.Name && a.UID == b.UID && maps.Equal(a.Labels, b.Labels)
+}

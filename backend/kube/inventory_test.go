@@ -1,0 +1,240 @@
+package kube_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/backendtest"
+	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+func members() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"}
+}
+
+func member(name string, labels map[string]string) *unstructured.Unstructured {
+	obj := plainObject("cluster.kubernetes-fleet.io/v1beta1", "MemberCluster", "", name)
+	obj.SetLabels(labels)
+	return obj
+}
+
+func membersOf(t *testing.T, cfg *rest.Config, o kube.InventoryOptions) *kube.Inventory {
+	t.Helper()
+	inv, err := kube.NewMemberClusters(cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = inv.Close() })
+	return inv
+}
+
+func clustersOf(t *testing.T, inv backend.Inventory) ([]placement.Cluster, error) {
+	t.Helper()
+	var out []placement.Cluster
+	for c, err := range inv.Clusters(t.Context()) {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// An inventory keeps the contract, from before the kind is installed on.
+func TestMemberClusters(t *testing.T) {
+	h := theHub(t)
+	inv := membersOf(t, h.Config(), kube.InventoryOptions{})
+	_, err := clustersOf(t, inv)
+	if !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "install the CustomResourceDefinition memberclusters.cluster.kubernetes-fleet.io") {
+		t.Errorf("without the definition: %v, want that it is missing", err)
+	}
+	h.define(t, members(), "MemberCluster", "Cluster")
+	var want []placement.Cluster
+	for name, labels := range map[string]map[string]string{"member1": {"environment": "canary", "order": "2"}, "member2": nil} {
+		made := h.create(t, members(), member(name, labels))
+		want = append(want, placement.Cluster{Name: name, UID: string(made.GetUID()) + "/", Labels: labels})
+	}
+	eventually(t, "listing both clusters", func() bool { got, err := clustersOf(t, inv); return err == nil && len(got) == 2 })
+	backendtest.TestInventory(t, inv, want...)
+	backendtest.TestInventory(t, membersOf(t, h.Config(), kube.InventoryOptions{}), want...)
+}
+
+// Clusters come, leave, are labelled and are made again; heartbeats are none of
+// that.
+func TestMemberClustersThatChange(t *testing.T) {
+	h := theHub(t)
+	h.define(t, members(), "MemberCluster", "Cluster")
+	inv := membersOf(t, h.Config(), kube.InventoryOptions{})
+	changes := ticksOf(t, inv.WatchClusters)
+	changes.next(t, "the beginning")
+	first := h.create(t, members(), member("a", map[string]string{"x": "1"}))
+	changes.next(t, "a new cluster")
+	h.patch(t, members(), "", "a", `{"metadata":{"labels":{"x":"2"}}}`)
+	changes.next(t, "a label")
+	if got, err := clustersOf(t, inv); err != nil || len(got) != 1 || got[0].Labels["x"] != "2" {
+		t.Errorf("clusters = %v, %v, want one with its new label", got, err)
+	}
+	h.patch(t, members(), "", "a", `{"status":{"heartbeat":1}}`, "status")
+	h.patch(t, members(), "", "a", `{"metadata":{"annotations":{"x":"y"}}}`)
+	h.create(t, members(), member("b", nil))
+	changes.next(t, "another cluster")
+	if n := changes.drain(); n != 0 {
+		t.Errorf("what is no change was told %d times", n)
+	}
+	h.remove(t, members(), "", "a")
+	changes.next(t, "a cluster that left")
+	second := h.create(t, members(), member("a", nil))
+	changes.next(t, "a cluster that was made again")
+	got, err := clustersOf(t, inv)
+	if err != nil || len(got) != 2 || got[0].UID != string(second.GetUID())+"/" || first.GetUID() == second.GetUID() {
+		t.Errorf("clusters = %v, %v, want the new one", got, err)
+	}
+	h.patch(t, members(), "", "a", `{"metadata":{"annotations":{"slipway.dev/kube-system-uid":"k"}}}`)
+	changes.next(t, "a pin")
+	if got, err := clustersOf(t, inv); err != nil || kube.PinnedUID(got[0].UID) != "k" {
+		t.Errorf("clusters = %v, %v, want one that is pinned", got, err)
+	}
+	h.patch(t, members(), "", "b", `{"metadata":{"finalizers":["example.com/wait"]}}`)
+	h.remove(t, members(), "", "b")
+	changes.next(t, "a cluster that leaves")
+	if got, err := clustersOf(t, inv); err != nil || len(got) != 1 {
+		t.Errorf("clusters = %v, %v, want none that is being deleted", got, err)
+	}
+	h.patch(t, members(), "", "b", `{"metadata":{"finalizers":null}}`)
+}
+
+// A name that no cluster can have is told to the log, and stops nobody.
+func TestMemberClustersWithOtherNames(t *testing.T) {
+	h := theHub(t)
+	h.define(t, members(), "MemberCluster", "Cluster")
+	h.create(t, members(), member("a.b", nil))
+	h.create(t, members(), member("good", nil))
+	var log bytes.Buffer
+	inv := membersOf(t, h.Config(), kube.InventoryOptions{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	got, err := clustersOf(t, inv)
+	if err != nil || len(got) != 1 || got[0].Name != "good" {
+		t.Errorf("clusters = %v, %v, want the good one", got, err)
+	}
+	_ = inv.Close()
+	if !strings.Contains(log.String(), "name=a.b") {
+		t.Errorf("log = %q, want the name", &log)
+	}
+	if _, err := clustersOf(t, inv); !errors.Is(err, backend.ErrPermanent) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+// While the hub cannot be watched nobody is told what was known before; expired
+// versions and watches that end are no reason not to know.
+func TestInventoryErrorsSurface(t *testing.T) {
+	h := theHub(t)
+	h.define(t, members(), "MemberCluster", "Cluster")
+	var faults kubeenv.Faults
+	cfg := h.Config()
+	cfg.Wrap(faults.Wrap)
+	inv := membersOf(t, cfg, kube.InventoryOptions{})
+	changes := ticksOf(t, inv.WatchClusters)
+	changes.next(t, "the beginning")
+
+	gone := faults.Add(kubeenv.Rule{Verb: "watch", Path: "/memberclusters", Fault: kubeenv.Gone()})
+	eventually(t, "an expired version", func() bool { faults.CutWatches(); return gone() == 1 })
+	h.create(t, members(), member("a", nil))
+	changes.next(t, "a cluster after an expired version")
+
+	faults.Add(kubeenv.Rule{Path: "/memberclusters", Verb: "list", Times: -1, Fault: kubeenv.Answer(500, metav1.StatusReasonInternalError)})
+	faults.Add(kubeenv.Rule{Path: "/memberclusters", Verb: "watch", Times: -1, Fault: kubeenv.ResetBefore()})
+	var err error
+	eventually(t, "an error", func() bool { faults.CutWatches(); _, err = clustersOf(t, inv); return err != nil })
+	wantTransient(t, err)
+	if err := <-changes.end; err == nil || errors.Is(err, backend.ErrPermanent) {
+		t.Errorf("the watch ended with %v", err)
+	}
+	faults.Heal()
+	eventually(t, "the clusters", func() bool { got, err := clustersOf(t, inv); return err == nil && len(got) == 1 })
+}
+
+func TestInventoryThatIsForbidden(t *testing.T) {
+	h := theHub(t)
+	h.define(t, members(), "MemberCluster", "Cluster")
+	_, err := clustersOf(t, membersOf(t, h.ConfigFor("nobody"), kube.InventoryOptions{}))
+	if !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), `User "nobody"`) ||
+		!strings.Contains(err.Error(), "grant this user list and watch on memberclusters.cluster.kubernetes-fleet.io") {
+		t.Errorf("error = %v, want the right that is missing", err)
+	}
+}
+
+func TestClusterProfiles(t *testing.T) {
+	h := theHub(t)
+	profiles := schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}
+	h.define(t, profiles, "ClusterProfile", "Namespaced")
+	ns, other := h.Namespace(t), h.Namespace(t)
+	profile := plainObject("multicluster.x-k8s.io/v1alpha1", "ClusterProfile", ns, "one")
+	profile.SetLabels(map[string]string{"x-k8s.io/cluster-manager": "m", "region": "north"})
+	made := h.create(t, profiles, profile)
+	h.create(t, profiles, plainObject("multicluster.x-k8s.io/v1alpha1", "ClusterProfile", other, "two"))
+	h.patch(t, profiles, ns, "one", `{"status":{"properties":[
+		{"name":"location","value":"apac"},{"name":"region","value":"south"},{"name":"bad key","value":"v"},{"name":"long","value":"a b"}]}}`, "status")
+	inv, err := kube.NewClusterProfiles(h.Config(), ns, kube.InventoryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = inv.Close() })
+	backendtest.TestInventory(t, inv, placement.Cluster{
+		Name: "one", UID: string(made.GetUID()) + "/",
+		Labels: map[string]string{"x-k8s.io/cluster-manager": "m", "region": "north", "location": "apac"},
+	})
+	if _, err := kube.NewClusterProfiles(h.Config(), "", kube.InventoryOptions{}); !errors.Is(err, backend.ErrPermanent) {
+		t.Errorf("of all namespaces: %v", err)
+	}
+}
+
+func TestKubeconfigClusters(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("apiVersion: v1\nkind: Config\ncontexts:\n- {name: b, context: {cluster: c, user: u}}\n- {name: a, context: {cluster: c, user: u}}\n")
+	labels := map[string]map[string]string{"a": {"environment": "canary"}}
+	backendtest.TestInventory(t, kube.KubeconfigClusters{Path: path, Labels: labels},
+		placement.Cluster{Name: "a", Labels: labels["a"]}, placement.Cluster{Name: "b"})
+	backendtest.TestInventory(t, kube.KubeconfigClusters{Path: path, Contexts: []string{"b", "b"}}, placement.Cluster{Name: "b"})
+	fails := func(k kube.KubeconfigClusters, want string, permanent bool) {
+		t.Helper()
+		_, err := clustersOf(t, k)
+		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, backend.ErrPermanent) != permanent {
+			t.Errorf("error = %v, want %q", err, want)
+		}
+	}
+	fails(kube.KubeconfigClusters{Path: path, Contexts: []string{"c"}}, `there is no context "c"`, true)
+	fails(kube.KubeconfigClusters{Path: path + "x"}, "no such file", false)
+	write("apiVersion: v1\nkind: Config\ncontexts:\n- {name: 'arn:aws:eks:x', context: {cluster: c, user: u}}\n")
+	fails(kube.KubeconfigClusters{Path: path}, `context "arn:aws:eks:x" is no name of a cluster`, true)
+	write("users: [{name: u, user: {token: hunter2, token: hunter2}}]\n\t")
+	_, err := clustersOf(t, kube.KubeconfigClusters{Path: path})
+	if err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("error = %v, want one without credentials", err)
+	}
+}
+
+func TestPinnedUIDs(t *testing.T) {
+	for uid, want := range map[string]string{"": "", "k": "k", "r/": "", "r/k": "k"} {
+		if got := kube.PinnedUID(uid); got != want {
+			t.Errorf("PinnedUID(%q) = %q, want %q", uid, got, want)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package kube
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// object decodes an object within the limits. No error quotes it.
+func (l Limits) object(body []byte) (*unstructured.Unstructured, error) {
+	if err := l.check(body); err != nil {
+		return nil, permanent(err)
+	}
+	obj := &unstructured.Unstructured{}
+	if err := json.Unmarshal(body, &obj.Object); err != nil || obj.Object == nil {
+		return nil, permanent(errors.New("the member returned no JSON object"))
+	}
+	if obj.GetAPIVersion() == "" || obj.GetKind() == "" || obj.GetName() == "" {
+		return nil, permanent(errors.New("the member returned JSON without apiVersion, kind or metadata.name"))
+	}
+	return obj, nil
+}
+
+// check counts what a text would become, without decoding it. What is no JSON is found by whoever
+// decodes it.
+func (l Limits) check(body []byte) error {
+	depth, elements := 0, 0
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '"':
+			i = endOfString(body, i)
+		case '{', '[':
+			depth++
+			elements++
+		case '}', ']':
+			depth--
+		case ',':
+			elements++
+		}
+		if depth > l.Depth {
+			return fmt.Errorf("the member returned JSON nested deeper than %d levels", l.Depth)
+		}
+		if elements > l.Elements {
+			return fmt.Errorf("the member returned JSON with more than %d elements", l.Elements)
+		}
+	}
+	return nil
+}
+
+// endOfString returns where the string that begins at i ends.
+func endOfString(body []byte, i int) int {
+	for i++; i < len(body) && body[i] != '"'; i++ {
+		if body[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// read reads an answer to its end, or up to the limit.
+func (l Limits) read(r io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r, int64(l.Bytes)+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > l.Bytes {
+		return nil, permanent(fmt.Errorf("the member's answer has more than %d bytes", l.Bytes))
+	}
+	return body, nil
+}
+
+// permanent makes an error ErrPermanent unless it is of a kind already.
+func permanent(err error) error {
+	if errors.Is(err, backend.ErrPermanent) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, backend.ErrPermanent)
+}
+
+// frames passes a stream on until one message of it has more bytes than the limit. Whoever decodes
+// calls next after each message.
+type frames struct {
+	from  io.Reader
+	limit int
+	seen  int
+}
+
+func (f *frames) Read(p []byte) (int, error) {
+	if f.seen > f.limit {
+		return 0, permanent(fmt.Errorf("a message of the member's watch has more than %d bytes", f.limit))
+	}
+	n, err := f.from.Read(p)
+	f.seen += n
+	return n, err
+}
+
+// next begins another message. What the decoder read ahead counts for the one before.
+func (f *frames) next() { f.seen = 0 }

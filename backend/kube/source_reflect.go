@@ -1,0 +1,198 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+)
+
+// collection is what an API server has of one kind.
+type collection interface {
+	list(ctx context.Context, o metav1.ListOptions) ([]metav1.Object, metav1.ListMeta, error)
+	watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
+}
+
+// wholeObjects is a collection of unstructured objects.
+type wholeObjects struct{ from dynamic.ResourceInterface }
+
+func (c wholeObjects) list(ctx context.Context, o metav1.ListOptions) ([]metav1.Object, metav1.ListMeta, error) {
+	list, err := c.from.List(ctx, o)
+	if err != nil {
+		return nil, metav1.ListMeta{}, err
+	}
+	out := make([]metav1.Object, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, metav1.ListMeta{Continue: list.GetContinue(), ResourceVersion: list.GetResourceVersion()}, nil
+}
+
+func (c wholeObjects) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return c.from.Watch(ctx, o)
+}
+
+// metadataOnly is a collection of metav1.PartialObjectMetadata.
+type metadataOnly struct{ from metadata.ResourceInterface }
+
+func (c metadataOnly) list(ctx context.Context, o metav1.ListOptions) ([]metav1.Object, metav1.ListMeta, error) {
+	list, err := c.from.List(ctx, o)
+	if err != nil {
+		return nil, metav1.ListMeta{}, err
+	}
+	out := make([]metav1.Object, len(list.Items))
+	for i := range list.Items {
+		out[i] = &list.Items[i]
+	}
+	return out, list.ListMeta, nil
+}
+
+func (c metadataOnly) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return c.from.Watch(ctx, o)
+}
+
+const (
+	// pageSize is how many objects a page of a list has by default.
+	pageSize = 500
+	// expiredTries is how often a list is begun again that took so long that its
+	// pages expired.
+	expiredTries = 3
+)
+
+// listAll reads all pages of a list, and returns the resourceVersion of it.
+func listAll(ctx context.Context, c collection, o metav1.ListOptions) (all []metav1.Object, version string, err error) {
+	for tries := 0; ; {
+		page, meta, err := c.list(ctx, o)
+		if isGone(err) && o.Continue != "" && tries < expiredTries {
+			tries++
+			all, o.Continue = nil, ""
+			continue
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		all = append(all, page...)
+		if o.Continue = meta.Continue; o.Continue == "" {
+			return all, meta.ResourceVersion, nil
+		}
+	}
+}
+
+// reflector tells of the changes of a collection for as long as its context
+// lasts. It has no state but a resourceVersion: after every interruption that
+// may have hidden a change it begins anew.
+type reflector struct {
+	from collection
+	// contents tells to list what there is at each beginning. Otherwise only the
+	// resourceVersion is asked for.
+	contents bool
+	// begin is told what there is, at the beginning and after what may have
+	// hidden changes.
+	begin func([]metav1.Object)
+	event func(deleted bool, obj metav1.Object)
+	// failed is told that changes are not seen at present.
+	failed func(error)
+}
+
+// The pauses between two tries double from the first to the second.
+const (
+	reflectPause     = 100 * time.Millisecond
+	reflectLongPause = 2 * time.Second
+)
+
+func (r *reflector) run(ctx context.Context) {
+	version, pause := "", reflectPause
+	for ctx.Err() == nil {
+		seen, err := r.follow(ctx, version)
+		switch {
+		case err == nil && seen != "":
+			version, pause = seen, reflectPause
+			continue
+		case err == nil, isGone(err):
+		case ctx.Err() == nil:
+			r.failed(err)
+		}
+		// A client takes some lost connections for watches of which nothing came
+		// before they ended. A list tells what is wrong.
+		version = ""
+		if !paused(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, reflectLongPause)
+	}
+}
+
+// follow tells what changes after version, or where that is empty what there is
+// and then what changes, until the server ends the watch. It returns the version
+// from which to go on, if anything was seen.
+func (r *reflector) follow(ctx context.Context, version string) (string, error) {
+	if version == "" {
+		var err error
+		if version, err = r.list(ctx); err != nil {
+			return "", err
+		}
+	}
+	seen, err := r.watch(ctx, version)
+	if seen == version {
+		seen = ""
+	}
+	return seen, err
+}
+
+// list tells what there is and returns its resourceVersion.
+func (r *reflector) list(ctx context.Context) (string, error) {
+	if !r.contents {
+		_, meta, err := r.from.list(ctx, metav1.ListOptions{Limit: 1})
+		if err == nil {
+			r.begin(nil)
+		}
+		return meta.ResourceVersion, err
+	}
+	all, version, err := listAll(ctx, r.from, metav1.ListOptions{Limit: pageSize})
+	if err == nil {
+		r.begin(all)
+	}
+	return version, err
+}
+
+// watch tells what changes after version until the server ends it, and returns
+// the last version that it saw.
+func (r *reflector) watch(ctx context.Context, version string) (string, error) {
+	w, err := r.from.watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})
+	if err != nil {
+		return "", err
+	}
+	defer w.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case e, ok := <-w.ResultChan():
+			if !ok {
+				return version, nil
+			}
+			obj, isObject := e.Object.(metav1.Object)
+			if e.Type == watch.Error || !isObject {
+				return "", watchError(e)
+			}
+			version = obj.GetResourceVersion()
+			if e.Type != watch.Bookmark {
+				r.event(e.Type == watch.Deleted, obj)
+			}
+		}
+	}
+}
+
+var errNoObject = errors.New("the watch sent something that is no object")
+
+func watchError(e watch.Event) error {
+	if e.Type == watch.Error {
+		return apierrors.FromObject(e.Object)
+	}
+	return errNoObject
+}

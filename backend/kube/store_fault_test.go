@@ -1,0 +1,261 @@
+package kube_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
+)
+
+// spoiled returns two stores in one namespace: the requests of the first suffer
+// faults.
+func spoiled(t *testing.T) (*kube.Store, *kube.Store, *kubeenv.Faults) {
+	t.Helper()
+	server := clusters.Server(t, "one")
+	namespace := server.Namespace(t)
+	faults := &kubeenv.Faults{}
+	cfg := server.Config()
+	cfg.Wrap(faults.Wrap)
+	return storeOn(t, cfg, namespace), storeOn(t, server.Config(), namespace), faults
+}
+
+// unanswered lets the server carry a request out, does something else, and answers
+// as a server does that lost its etcd: that it failed, and that the client shall
+// repeat it at once.
+func unanswered(then func()) kubeenv.Fault {
+	return func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		then()
+		return statusAnswer(r, http.StatusInternalServerError, metav1.Status{Reason: metav1.StatusReasonServerTimeout}, "0")
+	}
+}
+
+func statusAnswer(r *http.Request, code int, s metav1.Status, retryAfter string) (*http.Response, error) {
+	s.Kind, s.APIVersion, s.Status, s.Code = "Status", "v1", metav1.StatusFailure, int32(code)
+	body, err := json.Marshal(s)
+	header := http.Header{"Content-Type": {"application/json"}}
+	if retryAfter != "" {
+		header.Set("Retry-After", retryAfter)
+	}
+	return &http.Response{
+		StatusCode: code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(body)), Request: r,
+	}, err
+}
+
+// mustPut writes without a fault.
+func mustPut(t *testing.T, s backend.Store, key, value string, prev backend.Revision) backend.Revision {
+	t.Helper()
+	rev, err := s.Put(t.Context(), key, []byte(value), prev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rev
+}
+
+// wantTransient fails the test unless err is an error of no kind.
+func wantTransient(t *testing.T, err error) {
+	t.Helper()
+	for _, kind := range []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrFenced, backend.ErrPermanent} {
+		if err == nil || errors.Is(err, kind) {
+			t.Fatalf("the error is %v, want one of no kind", err)
+		}
+	}
+}
+
+func TestAStoreWriteThatIsRepeatedAndThenRefusedBecauseOfItselfHasHappened(t *testing.T) {
+	s, other, faults := spoiled(t)
+	for _, verb := range []string{"create", "update"} {
+		t.Run(verb, func(t *testing.T) {
+			var prev backend.Revision
+			if verb == "update" {
+				prev = mustPut(t, other, verb, "old", "")
+			}
+			struck := faults.Add(kubeenv.Rule{Verb: verb, Path: "/secrets", Fault: unanswered(func() {})})
+			rev := mustPut(t, s, verb, "new", prev)
+			got, err := other.Get(t.Context(), verb)
+			want := backend.Record{Key: verb, Value: []byte("new"), Revision: rev}
+			if d := cmp.Diff(want, got); err != nil || d != "" || struck() != 1 {
+				t.Error(err, d, struck())
+			}
+		})
+	}
+}
+
+func TestAStoreWriteOfWhichNobodyKnowsIsNoConflict(t *testing.T) {
+	s, other, faults := spoiled(t)
+	first := mustPut(t, other, "put", "old", "")
+	struck := faults.Add(kubeenv.Rule{Verb: "update", Fault: unanswered(func() {
+		now, err := other.Get(t.Context(), "put")
+		if err != nil {
+			t.Error(err)
+		}
+		mustPut(t, other, "put", "theirs", now.Revision)
+	})})
+	_, err := s.Put(t.Context(), "put", []byte("ours"), first)
+	wantTransient(t, err)
+
+	gone := faults.Add(kubeenv.Rule{Verb: "create", Path: "/secrets", Fault: unanswered(func() { mustDelete(t, other, "create") })})
+	created, err := s.Put(t.Context(), "create", []byte("ours"), "")
+	if err != nil {
+		t.Fatal(err) // the second time it was created
+	}
+	replaced := faults.Add(kubeenv.Rule{Verb: "update", Fault: unanswered(func() { mustDelete(t, other, "create") })})
+	_, err = s.Put(t.Context(), "create", []byte("ours"), created)
+	wantTransient(t, err)
+
+	rev := mustPut(t, other, "delete", "", "")
+	deleted := faults.Add(kubeenv.Rule{Verb: "delete", Fault: unanswered(func() {})})
+	wantTransient(t, s.Delete(t.Context(), "delete", rev))
+	if n := []int{struck(), gone(), replaced(), deleted()}; !slices.Equal(n, []int{1, 1, 1, 1}) {
+		t.Errorf("faults that struck: %v", n)
+	}
+}
+
+func mustDelete(t *testing.T, s backend.Store, key string) {
+	t.Helper()
+	now, err := s.Get(t.Context(), key)
+	if err == nil {
+		err = s.Delete(t.Context(), key, now.Revision)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStoreWriteWhoseConnectionBreaksIsTransientWhateverHappened(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault kubeenv.Fault
+		want  string
+	}{"before": {kubeenv.ResetBefore(), "old"}, "after": {kubeenv.ResetAfter(), "new"}} {
+		t.Run(name, func(t *testing.T) {
+			s, other, faults := spoiled(t)
+			rev := mustPut(t, other, "a", "old", "")
+			faults.Add(kubeenv.Rule{Verb: "update", Fault: c.fault})
+			_, err := s.Put(t.Context(), "a", []byte("new"), rev)
+			wantTransient(t, err)
+			if got, err := other.Get(t.Context(), "a"); string(got.Value) != c.want {
+				t.Errorf("the value is %q, want %q: %v", got.Value, c.want, err)
+			}
+		})
+	}
+}
+
+func TestAStoreAsksAServerThatIsBusyAgain(t *testing.T) {
+	s, _, faults := spoiled(t)
+	busy := func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
+		return statusAnswer(r, http.StatusTooManyRequests, metav1.Status{Reason: metav1.StatusReasonTooManyRequests}, "0")
+	}
+	rev := mustPut(t, s, "a", "old", "")
+	struck := faults.Add(kubeenv.Rule{Times: 3, Fault: busy})
+	mustPut(t, s, "a", "new", rev)
+	if struck() != 3 {
+		t.Errorf("%d requests were answered 429, want 3", struck())
+	}
+	// What the server did not begin leaves no doubt about a refusal.
+	faults.Add(kubeenv.Rule{Fault: busy})
+	if _, err := s.Put(t.Context(), "a", nil, rev); !errors.Is(err, backend.ErrConflict) {
+		t.Errorf("the error is %v, want a conflict", err)
+	}
+	faults.Add(kubeenv.Rule{Fault: kubeenv.TooManyRequests(0)})
+	_, err := s.Get(t.Context(), "a")
+	wantTransient(t, err)
+}
+
+// expire answers a page of a list as a server does that has forgotten the moment
+// of the first: with the way to go on, or without.
+func expire(withToken bool, then func()) kubeenv.Fault {
+	return func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
+		then()
+		s := metav1.Status{Reason: metav1.StatusReasonExpired}
+		if withToken {
+			token, err := continueNow(r.URL.Query().Get("continue"))
+			if err != nil {
+				return nil, err
+			}
+			s.Continue = token
+		}
+		return statusAnswer(r, http.StatusGone, s, "")
+	}
+}
+
+// continueNow turns a token into the one for the same place and no moment in
+// particular, as a server does.
+func continueNow(token string) (string, error) {
+	raw, err := base64.RawURLEncoding.DecodeString(token)
+	if err != nil {
+		return "", err
+	}
+	var at map[string]any
+	if err := json.Unmarshal(raw, &at); err != nil {
+		return "", err
+	}
+	at["rv"] = -1
+	raw, err = json.Marshal(at)
+	return base64.RawURLEncoding.EncodeToString(raw), err
+}
+
+func TestAStoreListThatExpiresYieldsEveryKeyOnce(t *testing.T) {
+	for _, withToken := range []bool{true, false} {
+		t.Run(fmt.Sprint(withToken), func(t *testing.T) {
+			s, other, faults := spoiled(t)
+			var want []string
+			for i := range 120 {
+				key := fmt.Sprintf("a/%03d", i)
+				mustPut(t, other, key, key, "")
+				want = append(want, key)
+			}
+			struck := faults.Add(kubeenv.Rule{Verb: "list", First: 2, Fault: expire(withToken, func() {
+				// One that was yielded goes, one that was not comes.
+				mustDelete(t, other, "a/000")
+				mustPut(t, other, "a/120", "", "")
+			})})
+			got, err := keysOf(t.Context(), s, "a/")
+			if d := cmp.Diff(append(want, "a/120"), got); err != nil || d != "" || struck() != 1 {
+				t.Error(err, d, struck())
+			}
+		})
+	}
+}
+
+func TestAStoreListThatExpiresAgainAndAgainFails(t *testing.T) {
+	s, other, faults := spoiled(t)
+	for i := range 40 {
+		mustPut(t, other, fmt.Sprintf("a/%03d", i), "", "")
+	}
+	faults.Add(kubeenv.Rule{Verb: "list", First: 2, Times: -1, Fault: kubeenv.Gone()})
+	got, err := keysOf(t.Context(), s, "a/")
+	wantTransient(t, err)
+	if len(got) != 32 {
+		t.Errorf("%d keys came before, want the first page of 32", len(got))
+	}
+}
+
+func keysOf(ctx context.Context, s backend.Store, prefix string) (keys []string, err error) {
+	for r, err := range s.List(ctx, prefix) {
+		if err != nil {
+			return keys, err
+		}
+		keys = append(keys, r.Key)
+	}
+	return keys, nil
+}

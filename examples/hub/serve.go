@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/manifests"
+)
+
+// serve installs what the hub cluster needs, where that is asked for, and serves until ctx ends.
+func serve(ctx context.Context, l line, out io.Writer, log *slog.Logger) error {
+	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig)
+	if err != nil {
+		return fmt.Errorf("-kubeconfig %s: %w", l.kubeconfig, err)
+	}
+	if l.install || l.installOnly {
+		if err := manifests.Install(ctx, config, manifests.Options{Done: func(c manifests.Change) { fmt.Fprintln(out, c) }}); err != nil {
+			return err
+		}
+	}
+	if l.installOnly {
+		return nil
+	}
+	registry := prometheus.NewRegistry()
+	h, err := hub.New(hub.Config{
+		Rest: config, Namespace: l.namespace, LeaseDuration: l.lease, DeleteDeadline: l.deadline, Registry: registry, Log: log,
+		Dialer: kube.NewDialer(kube.KubeconfigDirectory(l.members, kube.Trusted()), kube.ConnOptions{}),
+	})
+	if err != nil {
+		return err
+	}
+	return serveBoth(ctx, l, out, config, h, registry)
+}
+
+// serveBoth serves kubectl and whoever asks for the hub's health, and registers members meanwhile.
+// What fails first ends the rest.
+func serveBoth(ctx context.Context, l line, out io.Writer, config *rest.Config, h *hub.Hub, registry *prometheus.Registry) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	r, err := newRegistrar(config, l.members, out)
+	if err != nil {
+		return err
+	}
+	works := []func(context.Context) error{h.Run, r.run}
+	if l.listen != "" {
+		listener, err := net.Listen("tcp", l.listen)
+		if err != nil {
+			return fmt.Errorf("-listen: %w", err)
+		}
+		fmt.Fprintf(out, "health and metrics: http://%s/\n", listener.Addr())
+		works = append(works, func(ctx context.Context) error { return serveHealth(ctx, listener, h, registry) })
+	}
+	var group sync.WaitGroup
+	failures := make([]error, len(works))
+	for i, work := range works {
+		group.Go(func() {
+			defer stop()
+			failures[i] = work(ctx)
+		})
+	}
+	group.Wait()
+	return errors.Join(failures...)
+}
+
+// serveHealth serves /healthz, /readyz and /metrics.
+func serveHealth(ctx context.Context, listener net.Listener, h *hub.Hub, registry *prometheus.Registry) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /healthz", h.Live())
+	mux.Handle("GET /readyz", h.Ready())
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("-listen: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/internal/kubeenv"
+)
+
+// The tutorial works as it is printed: every command, every table, and every field of the statuses
+// that it shows, on a hub and three members.
+func TestTheTutorialByKubectl(t *testing.T) {
+	w := newWorld(t, "member1", "member2", "member3")
+	w.start("-install", "-lease", "3s")
+	w.play("testdata/tutorial", "script.txt")
+}
+
+// world is a hub cluster with members, and the program that serves it.
+type world struct {
+	t       *testing.T
+	kubectl string
+	// files has the kubeconfigs: hub.kubeconfig, and members/NAME.kubeconfig.
+	files   string
+	servers map[string]*kubeenv.Server
+}
+
+func newWorld(t *testing.T, members ...string) *world {
+	t.Helper()
+	kubectl, err := kubeenv.Binary("kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, kubectl: kubectl, files: t.TempDir(), servers: map[string]*kubeenv.Server{}}
+	env := kubeenv.ForTest(t)
+	for _, name := range append([]string{"hub"}, members...) {
+		s := env.Server(t, name)
+		w.servers[name] = s
+		if err := s.StartControllerManager(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		write(t, w.kubeconfig(name), s.Kubeconfig())
+	}
+	return w
+}
+
+func (w *world) kubeconfig(cluster string) string {
+	if cluster == "hub" {
+		return filepath.Join(w.files, "hub.kubeconfig")
+	}
+	return filepath.Join(w.files, "members", cluster+".kubeconfig")
+}
+
+func write(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// start runs the program until the test ends, and waits for its members to be registered.
+func (w *world) start(args ...string) {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	var out bytes.Buffer
+	ended := make(chan int, 1)
+	args = append([]string{"-kubeconfig", w.kubeconfig("hub"), "-members", filepath.Join(w.files, "members"), "-listen", ""}, args...)
+	go func() { ended <- run(ctx, args, &out, &out) }()
+	w.t.Cleanup(func() {
+		stop()
+		if code := <-ended; code != exitDone {
+			w.t.Errorf("the program ended with %d", code)
+		}
+		w.t.Logf("the program printed:\n%s", out.String())
+	})
+	w.eventually("the members to be registered", func() error {
+		for name := range w.servers {
+			if name == "hub" {
+				continue
+			}
+			if _, err := w.run("hub", ".", "get", "membercluster", name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// run runs kubectl against a cluster, in a directory.
+func (w *world) run(cluster, dir string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.kubectl, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig(cluster), "HOME="+w.files, "KUBE_EDITOR=sed -i s/value1/value2/")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// eventually tries until there is no error, for as long as anything may take here.
+func (w *world) eventually(what string, try func() error) {
+	w.t.Helper()
+	err := try()
+	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); err = try() {
+		select {
+		case <-w.t.Context().Done():
+			w.t.Fatal(w.t.Context().Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if err != nil {
+		state, _ := w.run("hub", ".", "get", "csur,crp,clusterapprovalrequest,membercluster", "-o", "yaml")
+		w.t.Fatalf("waiting for %s: %v\nthe hub has\n%s", what, err, state)
+	}
+}
+
+// step is a command of a script and what it prints.
+type step struct {
+	line    int
+	cluster string
+	args    []string
+	want    string
+	// file, where it is not empty, is what the command prints at least, as YAML.
+	file string
+}
+
+func readScript(t *testing.T, path string) (steps []step) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`^(?:@(\w+) )?\$ kubectl (.*)$`)
+	for i, line := range strings.Split(string(text), "\n") {
+		m := command.FindStringSubmatch(line)
+		switch {
+		case m != nil:
+			cluster := m[1]
+			if cluster == "" {
+				cluster = "hub"
+			}
+			steps = append(steps, step{line: i + 1, cluster: cluster, args: strings.Fields(m[2])})
+		case line == "" || strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "> "):
+			steps[len(steps)-1].file = strings.TrimPrefix(line, "> ")
+		default:
+			steps[len(steps)-1].want += line + "\n"
+		}
+	}
+	return steps
+}
+
+// play plays a script. What only reads is tried until it prints what it should.
+func (w *world) play(dir, name string) {
+	w.t.Helper()
+	for _, s := range readScript(w.t, filepath.Join(dir, name)) {
+		what := fmt.Sprintf("%s:%d: kubectl %s", name, s.line, strings.Join(s.args, " "))
+		try := func() error {
+			got, err := w.run(s.cluster, dir, s.args...)
+			if err != nil {
+				return err
+			}
+			return s.check(dir, got)
+		}
+		if s.args[0] == "get" {
+			w.eventually(what, try)
+		} else if err := try(); err != nil {
+			w.t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+func (s *step) check(dir, got string) error {
+	if s.file != "" {
+		return contains(filepath.Join(dir, s.file), got)
+	}
+	if d := cmp.Diff(words(s.want), words(got)); d != "" {
+		return fmt.Errorf("(-want +got)\n%s", d)
+	}
+	return nil
+}
+
+// words are the lines of an output in words, with ages that are AGE: the width of a column depends on them.
+func words(text string) (out [][]string) {
+	age := regexp.MustCompile(`^(\d+[smhd])+$`)
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		for i, f := range fields {
+			if age.MatchString(f) {
+				fields[i] = "AGE"
+			}
+		}
+		if len(fields) > 0 {
+			out = append(out, fields)
+		}
+	}
+	return out
+}
+
+// contains tells where YAML lacks something that the file has.
+func contains(file, got string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var want, have any
+	if err := yaml.Unmarshal(text, &want); err != nil {
+		return err
+	}
+	if err := yaml.Unmarshal([]byte(got), &have); err != nil {
+		return err
+	}
+	if missing := lacks("", want, have); len(missing) > 0 {
+		return fmt.Errorf("%s:\n%s", file, strings.Join(missing, "\n"))
+	}
+	return nil
+}
+
+// lacks lists what is in want and not, or differently, in have.
+func lacks(at string, want, have any) (out []string) {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return []string{fmt.Sprintf("%s is %v, not an object", at, have)}
+		}
+		for k, v := range w {
+			out = append(out, lacks(at+"."+k, v, h[k])...)
+		}
+	case []any:
+		h, ok := have.([]any)
+		if !ok || len(h) != len(w) {
+			return []string{fmt.Sprintf("%s is %v, not a list of %d", at, have, len(w))}
+		}
+		for i := range w {
+			out = append(out, lacks(fmt.Sprintf("%s[%d]", at, i), w[i], h[i])...)
+		}
+	case string:
+		if !matches(w, have) {
+			out = append(out, fmt.Sprintf("%s is %#v, not %q", at, have, w))
+		}
+	default:
+		if !cmp.Equal(want, have) {
+			out = append(out, fmt.Sprintf("%s is %#v, not %#v", at, have, want))
+		}
+	}
+	return out
+}
+
+// matches compares a text; TIME, UID, HASH and VERSION are anything of their form.
+func matches(want string, have any) bool {
+	got, ok := have.(string)
+	form := map[string]string{
+		"TIME": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`, "UID": `^[0-9a-f-]{36}$`, "HASH": `^[0-9a-f]{64}$`, "VERSION": `^\d+$`,
+	}[want]
+	if form == "" {
+		return ok && got == want
+	}
+	return ok && regexp.MustCompile(form).MatchString(got)
+}

@@ -1,0 +1,297 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// DeleteOptions say how a placement is deleted.
+type DeleteOptions struct {
+	// By is who asks, for the events.
+	By string
+	// Deadline is how long a cluster that cannot be cleaned holds the deletion up
+	// before it is left as it is, from 0 to 365 days; 0 means 5 min.
+	Deadline time.Duration
+	// MaxConcurrency is how many clusters are cleaned at the same time, a number of
+	// at least 1 or a percentage; nil means 50.
+	MaxConcurrency *intstr.IntOrString
+	// Orphan leaves the objects on the clusters, and takes away what makes them the
+	// placement's.
+	Orphan bool
+}
+
+// Deletion is what the deletion of a placement has come to.
+type Deletion struct {
+	Placement string
+	// UID tells the placement from another one of that name.
+	UID string
+	// Owner is the placement's.
+	Owner  string
+	By     string
+	Orphan bool
+	// Run is the name of the run that cleans the clusters. It is a run like others:
+	// [Engine.Status] and [Engine.History] tell how far it is, and a command may
+	// skip a cluster, stop it, or abort it, which leaves what is not cleaned yet. It
+	// is gone when the deletion has ended.
+	Run   string
+	Since time.Time
+	// Ended is when everything was gone; zero while the deletion goes on.
+	Ended time.Time
+	// Clusters is how many there were that might hold something, Done how many of
+	// them are known to hold nothing any more.
+	Clusters, Done int
+	// Left are those that were given up, ascending by name: at most 500, of Skipped.
+	Left    []LeftCluster
+	Skipped int
+}
+
+// LeftCluster is a cluster on which something may be left of a placement.
+type LeftCluster struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// ErrDeleting is matched by the errors of whatever a placement that is being
+// deleted does not take any more.
+var ErrDeleting = errors.New("the placement is being deleted")
+
+// DeletingError says that a placement is being deleted. It matches [ErrDeleting]
+// and backend.ErrPermanent.
+type DeletingError struct {
+	Placement string
+	Since     time.Time
+}
+
+func (e *DeletingError) Error() string {
+	return fmt.Sprintf("placement %s is being deleted since %s: declare it again once it is gone, Deletion tells", e.Placement, e.Since.Format(time.RFC3339))
+}
+
+// Is makes the error ErrDeleting and backend.ErrPermanent.
+func (e *DeletingError) Is(target error) bool {
+	return target == ErrDeleting || target == backend.ErrPermanent
+}
+
+// finality says what becomes of the objects of a placement that is deleted.
+type finality string
+
+// The two ends that a placement may come to.
+const (
+	deleting  finality = "Delete"
+	orphaning finality = "Orphan"
+)
+
+// deletingRecord is what was asked for when a placement was deleted.
+type deletingRecord struct {
+	By             string              `json:"by,omitempty"`
+	Since          stages.Instant      `json:"since"`
+	Deadline       time.Duration       `json:"deadline"`
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency"`
+	End            finality            `json:"end"`
+	// Run is the name of the run that cleans the clusters.
+	Run string `json:"run"`
+}
+
+// DeletePlacement deletes a placement: what it placed, and everything that is
+// stored of it. It returns once that is recorded, and cannot be undone; engines
+// in [Engine.Run] carry it out, whichever is there, and [Engine.Deletion] tells
+// how far they are. Called again it changes nothing, whatever the options.
+//
+// From now on the placement takes no run, no snapshot, no decision and no change:
+// a [DeletingError]. Its runs are superseded; what is on its way to clusters may
+// arrive. Then every cluster that may hold something is cleaned as one that left
+// the placement is: what was created is deleted, namespaces too, what was there
+// before and what another placement applies is released, and the ledger goes when
+// nothing is left. A cluster that cannot be reached or cleaned within the
+// deadline, and one that the inventory does not have, is left as it is. In the end
+// all records go. One is kept, with how it ended, until the name is declared
+// again or [Engine.ForgetDeletion] is called.
+//
+// A placement of the same name that is declared later is another one. Its epochs
+// go on where those of the old one ended, so that a ledger that was left does not
+// refuse it, and no engine that was held up all the while can meddle.
+func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptions) error {
+	if err := about("deletion of placement "+name, o.problems()); err != nil {
+		return err
+	}
+	_, err := e.updatePlacement(ctx, name, func(rec *placementRecord) ([]stages.Event, error) {
+		if rec.Deleting != nil {
+			return nil, errUnchanged
+		}
+		rec.Deleting = o.record(rec.UID, e.now())
+		return []stages.Event{{Type: stages.PlacementDeleting, By: o.By, Message: string(rec.Deleting.End)}}, nil
+	})
+	if !isNotFound(err) {
+		return err
+	}
+	if d, _, derr := e.deletedAt(ctx, name); derr != nil || d.Report != nil {
+		return derr // it was deleted before
+	}
+	return err
+}
+
+func (o *DeleteOptions) problems() field.ErrorList {
+	errs := nested(nil, o.record("", time.Time{}).strategy().Validate())
+	if len(o.By) > mostName {
+		errs = append(errs, field.TooLong(field.NewPath("by"), "", mostName))
+	}
+	return errs
+}
+
+// cleanedAtOnce is how many clusters are cleaned at the same time by default.
+const cleanedAtOnce = 50
+
+func (o *DeleteOptions) record(uid string, now time.Time) *deletingRecord {
+	d := &deletingRecord{By: o.By, Since: stages.At(now), Deadline: o.Deadline, MaxConcurrency: o.MaxConcurrency, End: deleting, Run: "deletion-" + uid}
+	if o.Orphan {
+		d.End = orphaning
+	}
+	if d.MaxConcurrency == nil {
+		limit := intstr.FromInt32(cleanedAtOnce)
+		d.MaxConcurrency = &limit
+	}
+	return d
+}
+
+// strategy is that of the run that cleans the clusters.
+func (d *deletingRecord) strategy() stages.Strategy {
+	return stages.Strategy{
+		Name: "deletion", Stages: []stages.Stage{{Name: "none"}},
+		Removal: stages.Removal{MaxConcurrency: d.MaxConcurrency, Deadline: d.Deadline},
+	}
+}
+
+// open returns an error if the placement is being deleted.
+func (rec *placementRecord) open() error {
+	if rec.Deleting == nil {
+		return nil
+	}
+	return &DeletingError{Placement: rec.Placement.Name, Since: rec.Deleting.Since.Time()}
+}
+
+// takes returns an error if a run does not belong to the placement, because that
+// is being deleted, or because the run was made for another one of its name.
+func (rec *placementRecord) takes(rr *runRecord) error {
+	switch {
+	case rr.Of != "" && rr.Of != rec.UID:
+		return fmt.Errorf("run %s: the placement %s that it was made for was deleted: create it again: %w: %w",
+			rr.Run.Name, rec.Placement.Name, ErrDeleting, backend.ErrPermanent)
+	case rec.cleans(rr.Run.Name):
+		return nil
+	}
+	return rec.open()
+}
+
+// cleans tells whether a run is the one that cleans the clusters of the placement.
+func (rec *placementRecord) cleans(run string) bool {
+	return rec.Deleting != nil && rec.Deleting.Run == run
+}
+
+// deletedRecord is what is kept of a placement that was deleted.
+type deletedRecord struct {
+	Format int    `json:"format"`
+	UID    string `json:"uid"`
+	// Epoch is the last one that was handed out: those of a placement that is
+	// declared under the same name come after it.
+	Epoch int64 `json:"epoch"`
+	// Report is nil once it was forgotten.
+	Report *deletionReport `json:"report,omitempty"`
+	// Journal has one event, when everything is gone.
+	Journal journalHead `json:"journal,omitzero"`
+}
+
+// deletionReport is how a deletion ended.
+type deletionReport struct {
+	Owner    string         `json:"owner,omitempty"`
+	By       string         `json:"by,omitempty"`
+	End      finality       `json:"end"`
+	Run      string         `json:"run"`
+	Since    stages.Instant `json:"since"`
+	Ended    stages.Instant `json:"ended,omitempty"`
+	Clusters int            `json:"clusters"`
+	Done     int            `json:"done"`
+	Left     []LeftCluster  `json:"left,omitempty"`
+	Skipped  int            `json:"skipped,omitempty"`
+}
+
+func deletedKey(placement string) string { return "deleted/" + placement }
+
+// deletedStream is the stream of the event that a placement is gone.
+func deletedStream(uid string) string { return "deleted." + uid }
+
+// deletedAt returns what is kept of a placement that was deleted, and its
+// revision; nothing where there is none.
+func (e *Engine) deletedAt(ctx context.Context, name string) (d deletedRecord, rev backend.Revision, err error) {
+	rec, err := e.store.Get(ctx, deletedKey(name))
+	if isNotFound(err) {
+		return d, "", nil
+	}
+	if err != nil {
+		return d, "", err
+	}
+	return d, rec.Revision, decodeRecord(rec, &d)
+}
+
+// Deletion returns what the deletion of a placement has come to. It is told after
+// its end too, until the name is declared again or the deletion is forgotten. The
+// error matches backend.ErrNotFound where there is none.
+func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
+	rec, _, err := e.placementAt(ctx, name)
+	if err != nil && !isNotFound(err) {
+		return Deletion{}, err
+	}
+	d, _, derr := e.deletedAt(ctx, name)
+	switch {
+	case derr != nil:
+		return Deletion{}, derr
+	case d.Report != nil && (rec == nil || rec.Deleting != nil && rec.UID == d.UID):
+		return d.deletion(name), nil
+	case rec == nil || rec.Deleting == nil:
+		return Deletion{}, &NotFoundError{Kind: "deletion", Name: name, Hint: "DeletePlacement begins one"}
+	}
+	report, err := e.report(ctx, rec)
+	if err != nil {
+		return Deletion{}, err
+	}
+	d = deletedRecord{UID: rec.UID, Report: report}
+	return d.deletion(name), nil
+}
+
+func (d *deletedRecord) deletion(name string) Deletion {
+	r := d.Report
+	return Deletion{
+		Placement: name, UID: d.UID, Owner: r.Owner, By: r.By, Orphan: r.End == orphaning, Run: r.Run,
+		Since: r.Since.Time(), Ended: r.Ended.Time(), Clusters: r.Clusters, Done: r.Done, Left: r.Left, Skipped: r.Skipped,
+	}
+}
+
+// ForgetDeletion drops what is kept of how a deletion ended. It is an error while
+// the deletion goes on, and none where there is nothing. What is kept for good is
+// the name with the last epoch.
+func (e *Engine) ForgetDeletion(ctx context.Context, name string) error {
+	for {
+		rec, _, err := e.placementAt(ctx, name)
+		if err == nil {
+			return rec.open()
+		}
+		if !isNotFound(err) {
+			return err
+		}
+		d, rev, err := e.deletedAt(ctx, name)
+		if err != nil || d.Report == nil {
+			return err
+		}
+		d = deletedRecord{Format: recordFormat, UID: d.UID, Epoch: d.Epoch}
+		_, err = e.store.Put(ctx, deletedKey(name), encodeRecord(d), rev)
+		if !errors.Is(err, backend.ErrConflict) {
+			return err
+		}
+	}
+}

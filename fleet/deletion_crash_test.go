@@ -1,0 +1,233 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// deletionStory rolls out, begins another run, and deletes the placement while
+// that is under way; one cluster has a namespace of its own.
+var deletionStory = story{
+	placement: ep,
+	build: func(t *testing.T) *world {
+		w := newWorld(t)
+		if err := w.fleet.Cluster("member1").Update(namespace("test-namespace")); err != nil {
+			t.Fatal(err)
+		}
+		return w
+	},
+	tell: func(h *host) {
+		h.declare(tutorialPlacement())
+		h.capture(ep, 0)
+		h.create(fleet.RunSpec{Name: "first", Placement: ep, Strategy: oneStage()})
+		h.feed.end("first")
+		h.put("value2")
+		h.create(fleet.RunSpec{Name: "second", Placement: ep, Strategy: tutorialStrategy()})
+		h.feed.of("second", stages.WaitStarted)
+		h.do("DeletePlacement", func(ctx context.Context, e *fleet.Engine) error {
+			return e.DeletePlacement(ctx, ep, fleet.DeleteOptions{By: "ann"})
+		})
+	},
+}
+
+// playDeletion tells the story of a deletion with the kth write going wrong, and
+// returns how many writes there were.
+func (s story) playDeletion(t *testing.T, k int, mode string) int {
+	h := s.newHost(s.build(t), k, mode)
+	before := h.objects()
+	h.feed = h.follow(k%16 == 0)
+	defer h.feed.stop()
+	stop := h.live()
+	s.tell(h)
+	d := endOfDeletion(t, h.newEngine(fleet.Config{Name: "observer"}))
+	settle()
+	stop()
+	if d.Clusters != 3 || d.Done != 3 || d.Skipped != 0 {
+		t.Errorf("deletion %+v", d)
+	}
+	h.wantErased()
+	h.wantDeleted("")
+	after := h.objects()
+	for name := range after {
+		after[name] = without(after[name], "slipway-system")
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("members (-before +after):\n%s", diff)
+	}
+	return h.plan.Writes()
+}
+
+// However a write goes wrong, before the deletion of a placement or in the middle
+// of it, everything goes and it is told once. A crash is survived by another
+// engine, which knows nothing but the store.
+func TestCrashAtEveryWriteOfADeletion(t *testing.T) {
+	t.Parallel()
+	var writes int
+	synctest.Test(t, func(t *testing.T) { writes = deletionStory.playDeletion(t, 0, "") })
+	t.Logf("%d writes", writes)
+	for i, mode := range crashModes {
+		ks := upTo(writes)
+		if underRace && !soak() {
+			ks = slices.DeleteFunc(ks, func(k int) bool { return k%len(crashModes) != i })
+		}
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			for _, k := range ks {
+				synctest.Test(t, func(t *testing.T) {
+					defer tellIn(t, "%s write %d", mode, k)
+					deletionStory.playDeletion(t, k, mode)
+				})
+				if t.Failed() {
+					return
+				}
+			}
+		})
+	}
+}
+
+// A process that is paused at any call of a run, and wakes when its placement has
+// been deleted by another one, places nothing. What is not fenced is the one write
+// for each cluster that was on its way: an object that was created or a ledger.
+func TestAProcessThatWakesAfterADeletionPlacesNothing(t *testing.T) {
+	all, late := 0, 0
+	for n := 1; ; n += 1 {
+		held := false
+		synctest.Test(t, func(t *testing.T) {
+			defer tellIn(t, "paused at call %d", n)
+			created := 0
+			created, held = pausedThroughADeletion(t, n)
+			late += created
+		})
+		if t.Failed() || !held {
+			t.Logf("%d calls, %d objects were created late", all, late)
+			return
+		}
+		all++
+	}
+}
+
+// pausedThroughADeletion pauses a process at its nth call until the placement is
+// gone, and returns how many objects it created late, and whether it came to that
+// call.
+func pausedThroughADeletion(t *testing.T, n int) (late int, held bool) {
+	w := newWorld(t)
+	p := newPause(n)
+	first := w.newEngine(fleet.Config{Name: "first", Store: &pausedStore{w.store, p}, Dialer: p.dialer(w.fleet)})
+	next := w.newEngine(fleet.Config{Name: "next"})
+	w.declare(next, tutorialPlacement())
+	w.capture(next, "v0")
+	strategy := oneStage()
+	strategy.Stages[0].MaxConcurrency = percent("100%")
+	must(next.CreateRun(t.Context(), fleet.RunSpec{Name: "r", Placement: ep, Strategy: strategy}))(t)
+	stopFirst := running(t, first)
+	time.Sleep(30 * time.Second)
+	defer running(t, next)()
+	if d := deleteAndWait(t, next, fleet.DeleteOptions{}); d.Done != 3 {
+		t.Errorf("deletion %+v", d)
+	}
+	w.wantErased()
+	select {
+	case <-p.held:
+		held = true
+	default:
+	}
+	p.wake()
+	time.Sleep(10 * time.Minute)
+	stopFirst()
+	for key := range dump(t, w.store) {
+		if kind, _, _ := strings.Cut(key, "/"); kind != "deleted" && kind != "roster" && kind != "journal" && kind != "flight" {
+			t.Errorf("left in the store: %s", key) // pages are nobody's, and land late
+		}
+	}
+	for c := range w.fleet.Clusters(t.Context()) {
+		of := 0
+		for _, obj := range w.fleet.Cluster(c.Name).List("") {
+			switch {
+			case obj.GetNamespace() == "slipway-system", obj.GetName() == "test-namespace", obj.GetName() == "test-cm":
+				of++
+			}
+		}
+		if late += of; of > 1 {
+			t.Errorf("%s has %d objects: %v", c.Name, of, w.objects()[c.Name])
+		}
+	}
+	return late, held
+}
+
+// Two engines delete a placement together, and runs are asked for all the while:
+// each is refused, or superseded, and nothing of it stays.
+func TestRunsThatAreCreatedDuringADeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		two := w.engine(w.store, "two")
+		defer running(t, two)()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for i := 0; ; i++ {
+				w.holds(fmt.Sprint("v", i))
+				_, err := two.CreateRun(t.Context(), fleet.RunSpec{Name: fmt.Sprint("r", i), Placement: ep, Strategy: oneStage()})
+				if errors.Is(err, backend.ErrNotFound) {
+					return
+				}
+				if err != nil && !errors.Is(err, fleet.ErrDeleting) && !errors.Is(err, backend.ErrConflict) {
+					t.Errorf("run %d: %v", i, err)
+				}
+				time.Sleep(3 * time.Millisecond)
+			}
+		}()
+		time.Sleep(50 * time.Millisecond)
+		if d := deleteAndWait(t, e, fleet.DeleteOptions{}); d.Done != 3 {
+			t.Errorf("deletion %+v", d)
+		}
+		<-done
+		time.Sleep(time.Minute)
+		w.wantClean("member1", "member2", "member3")
+		w.wantErased()
+	})
+}
+
+// A run that is asked for at any moment of a deletion leaves nothing, and neither
+// does one of which the deletion finds only a part.
+func TestADeletionAtAnyMomentOfARunsCreation(t *testing.T) {
+	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
+		w, e := declared(t, nil)
+		w.capture(e, "v0")
+		do := func(s backend.Store) {
+			_, err := w.engine(s, "other").CreateRun(t.Context(), specOf("r", 0))
+			if err != nil && !errors.Is(err, fleet.ErrDeleting) && !errors.Is(err, backend.ErrNotFound) {
+				t.Errorf("CreateRun: %v", err)
+			}
+		}
+		other := func() {
+			if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		check := func() {
+			synctest.Test(t, func(t *testing.T) {
+				w := w.clone()
+				e := w.engine(w.store, "lives")
+				defer running(t, e)()
+				endOfDeletion(t, e)
+				time.Sleep(time.Minute)
+				w.t = t
+				w.wantErased()
+			})
+		}
+		return do, w.store, other, check
+	})
+}

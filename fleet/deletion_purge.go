@@ -1,0 +1,149 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// purge deletes all that is stored of a placement whose clusters are done with,
+// and its own record last, so that whoever comes after a crash goes on.
+func (e *Engine) purge(ctx context.Context, rec *placementRecord) error {
+	name := rec.Placement.Name
+	rec, err := e.updatePlacement(ctx, name, func(now *placementRecord) ([]stages.Event, error) {
+		if now.UID != rec.UID || now.isEmptied() {
+			return nil, errUnchanged
+		}
+		now.empty()
+		return nil, nil
+	})
+	if err != nil || rec.Deleting == nil {
+		return err
+	}
+	e.forgetSightings(ctx, name, func(string) bool { return false })
+	if err := e.eraseRuns(ctx, rec); err != nil {
+		return err
+	}
+	if err := e.eraseUnder(ctx, name, nil); err != nil {
+		return err
+	}
+	if err := e.tellGone(ctx, rec); err != nil {
+		return err
+	}
+	return e.deleteEmptied(ctx, rec)
+}
+
+// empty makes that the record of a placement which is deleted refers to nothing.
+// The runs are retired: what is stored of them is about to be deleted.
+func (rec *placementRecord) empty() {
+	rec.drop(func(runEntry) bool { return true })
+	rec.Line = stages.Line{}
+	rec.Snapshots, rec.InUse, rec.Whole, rec.Previous, rec.Decision, rec.Roster = nil, nil, nil, nil, nil, rosterHead{}
+	rec.Journal = journalHead{Events: rec.Journal.Events, First: rec.Journal.Events}
+	rec.Sweeps++
+}
+
+func (rec *placementRecord) isEmptied() bool {
+	return len(rec.Runs)+len(rec.Snapshots) == 0 && rec.Decision == nil && rec.Roster == rosterHead{} && rec.Journal.First == rec.Journal.Events
+}
+
+// eraseRuns deletes what is stored of the runs of a placement, their plans too: no
+// other placement has the same.
+func (e *Engine) eraseRuns(ctx context.Context, rec *placementRecord) error {
+	name := rec.Placement.Name
+	all, err := e.begunRuns(ctx, name)
+	if err != nil {
+		return err
+	}
+	runs := rec.Retired
+	for i := range all {
+		runs = append(runs, runEntry{Name: all[i].Run, UID: all[i].uid, Plan: all[i].Plan})
+	}
+	for _, r := range runs {
+		if err := e.erase(ctx, r); err != nil {
+			return err
+		}
+		if r.Plan == "" {
+			continue
+		}
+		if err := e.eraseUnder(ctx, name, []string{planKey(r.Plan)}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eraseUnder deletes the keys under prefixes, by default all of a placement but
+// its own, unless the placement was declared again meanwhile. Whoever has
+// declared it since the keys were listed writes them anew, and that spares them.
+func (e *Engine) eraseUnder(ctx context.Context, name string, prefixes []string) error {
+	if len(nameProblems(nil, name)) > 0 {
+		return nil
+	}
+	if prefixes == nil {
+		prefixes = []string{
+			contentPrefix(name), rosterPrefix(name), decisionPrefix(name), begunPrefix(name), sightingKey(name, ""),
+			journalPrefix(placementStream(name)), keepKey(name),
+		}
+	}
+	var all []backend.Record
+	for _, prefix := range prefixes {
+		found, err := e.revisions(ctx, prefix)
+		if err != nil {
+			return err
+		}
+		for _, r := range found {
+			if strings.HasSuffix(prefix, "/") || r.Key == prefix || strings.HasPrefix(r.Key, prefix+"/") {
+				all = append(all, r)
+			}
+		}
+	}
+	rec, _, err := e.placementAt(ctx, name)
+	if !isNotFound(err) && (err != nil || rec.Deleting == nil) {
+		return err
+	}
+	for _, r := range all {
+		if err := e.store.Delete(ctx, r.Key, r.Revision); err != nil && !isNotFound(err) && !errors.Is(err, backend.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteEmptied deletes the record of a placement that refers to nothing. Where it
+// was written meanwhile, there is more to erase.
+func (e *Engine) deleteEmptied(ctx context.Context, rec *placementRecord) error {
+	now, rev, err := e.placementAt(ctx, rec.Placement.Name)
+	if isNotFound(err) || err == nil && now.UID != rec.UID {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if now.Sweeps != rec.Sweeps || len(now.Retired) != len(rec.Retired) || !now.isEmptied() {
+		return backend.ErrConflict
+	}
+	err = e.store.Delete(ctx, placementKey(rec.Placement.Name), rev)
+	if isNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// abandoned forgets a run whose placement was deleted.
+func (e *Engine) abandoned(ctx context.Context, rr *runRecord) error {
+	name := rr.Run.Placement
+	if d, _, err := e.deletedAt(ctx, name); err != nil || d.UID == "" {
+		return errors.Join(err, &NotFoundError{Kind: "placement", Name: name})
+	}
+	if err := e.erase(ctx, runEntry{Name: rr.Run.Name, UID: rr.Run.UID}); err != nil {
+		return err
+	}
+	if err := e.eraseUnder(ctx, name, []string{planKey(rr.Run.Plan)}); err != nil {
+		return err
+	}
+	return e.eraseUnder(ctx, name, nil)
+}

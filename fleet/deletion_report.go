@@ -1,0 +1,91 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// leftMost bounds how many clusters a report names.
+const leftMost = 500
+
+// report tells how far a deletion is. Clusters that were cleaned are taken out of
+// the roster when the run ends.
+func (e *Engine) report(ctx context.Context, rec *placementRecord) (*deletionReport, error) {
+	d := rec.Deleting
+	out := &deletionReport{Owner: rec.Placement.Owner, By: d.By, End: d.End, Run: d.Run, Since: d.Since}
+	held, err := e.readRoster(ctx, rec)
+	if err != nil && !isLasting(err) {
+		return nil, err
+	}
+	if _, _, err := e.runAt(ctx, d.Run); isNotFound(err) {
+		out.Clusters = len(held)
+		return out, nil
+	}
+	left := map[string]string{}
+	s, err := e.Status(ctx, d.Run)
+	if isLasting(err) {
+		for name := range held {
+			left[name] = "what became of it cannot be read: " + err.Error()
+		}
+		out.Clusters = len(held)
+		out.leave(left)
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for name := range held {
+		if _, known := s.Plan.Position(name); !known {
+			left[name] = "the inventory does not have the cluster: what was placed there was left"
+		}
+	}
+	out.Clusters = len(left) + len(s.Plan.Clusters)
+	states := stages.States(s.Plan, &s.Run)
+	for pos, state := range states {
+		switch {
+		case state == stages.Completed:
+			out.Done++
+		case state == stages.Skipped || state == stages.Failed || s.Run.IsEnded():
+			left[s.Plan.Clusters[pos].Name] = leftReason(&s, pos)
+		}
+	}
+	out.leave(left)
+	return out, nil
+}
+
+// leftReason says why a run did not clean a cluster.
+func leftReason(s *Status, pos int) string {
+	for _, x := range s.Run.Exceptions {
+		if x.First <= pos && pos <= x.Last && x.Reason != "" {
+			return x.Reason
+		}
+	}
+	return fmt.Sprintf("the run that cleans is %s: %s", s.Run.State, s.Run.Reason)
+}
+
+func (r *deletionReport) leave(left map[string]string) {
+	r.Skipped = len(left)
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		if len(r.Left) == leftMost {
+			return
+		}
+		r.Left = append(r.Left, LeftCluster{name, left[name]})
+	}
+}
+
+// summary says what was left, for an event.
+func (r *deletionReport) summary() string {
+	if r.Skipped == 0 {
+		return ""
+	}
+	first := &r.Left[0]
+	text := fmt.Sprintf("left on %s: %s", first.Name, first.Reason)
+	if more := r.Skipped - 1; more > 0 {
+		text += fmt.Sprintf("; and on %d more clusters", more)
+	}
+	return clip(text)
+}

@@ -1,0 +1,131 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// advance takes the deletion of a placement one step on, and tells whether there
+// is nothing more to do. Any engine may do so at any time, and several at once:
+// each step is a compare-and-swap, or can be repeated.
+func (e *Engine) advance(ctx context.Context, name string) (done bool, err error) {
+	rec, _, err := e.placementAt(ctx, name)
+	if isNotFound(err) || err == nil && rec.Deleting == nil {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	d, rev, err := e.deletedAt(ctx, name)
+	if err != nil {
+		return false, err
+	}
+	if d.UID == rec.UID && d.Report != nil {
+		return true, e.purge(ctx, rec)
+	}
+	rr, _, err := e.runAt(ctx, rec.Deleting.Run)
+	switch {
+	case isNotFound(err):
+		return false, e.clean(ctx, rec)
+	case err != nil:
+		return false, err
+	case !rr.Run.IsEnded() || rr.Lease.Holder != "":
+		return false, e.makeWay(ctx, rec, rr)
+	}
+	return false, e.conclude(ctx, rec, rev)
+}
+
+// clean records the run that cleans the clusters of a placement which is being
+// deleted. That somebody else was faster is no error.
+func (e *Engine) clean(ctx context.Context, rec *placementRecord) error {
+	d, err := e.draftDeletion(ctx, rec)
+	if err != nil {
+		return err
+	}
+	run := stages.NewRun(d.plan, rec.Deleting.Run, newUID(), approval.Identity{Name: rec.Deleting.By}, false, e.now())
+	rr := &runRecord{Format: recordFormat, Run: run, Of: rec.UID, Final: rec.Deleting.End, Sweeps: rec.Sweeps}
+	if err := e.storeDraft(ctx, rr, d); err != nil {
+		return err
+	}
+	err = e.putRun(ctx, rr)
+	if errors.Is(err, backend.ErrConflict) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err = e.admit(ctx, rr, d); err != nil && !transient(err) {
+		err = e.withdraw(ctx, rr, err)
+	}
+	return err // where it was not admitted, its driver does that
+}
+
+// draftDeletion plans the removal of everything from all clusters that may hold
+// something and that the inventory knows.
+func (e *Engine) draftDeletion(ctx context.Context, rec *placementRecord) (*draft, error) {
+	d := &draft{sweeps: rec.Sweeps}
+	inventory, err := e.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	target := stages.Target{
+		Placement: rec.Placement.Name, Snapshot: rec.UID, Decision: rec.UID, Revision: map[string]string{},
+	}
+	if last, ok := rec.latest(); ok {
+		target.Index, target.Snapshot = last.Index, last.Digest
+	}
+	if target.Remove, err = e.leavers(ctx, rec, d.decision, inventory); err != nil {
+		return nil, err
+	}
+	d.plan, err = stages.NewPlan(rec.Deleting.strategy(), target, nil)
+	return d, err
+}
+
+// makeWay asks the runs of a placement to end that do not stand in its line, such
+// as those that were never started, and so were not superseded there.
+func (e *Engine) makeWay(ctx context.Context, rec *placementRecord, by *runRecord) error {
+	var out []stages.Entry
+	for _, r := range rec.Runs {
+		if r.Ended == "" && r.UID != by.Run.UID {
+			out = append(out, stages.Entry{UID: r.UID, Run: r.Name})
+		}
+	}
+	return e.supersede(ctx, by.Run.Name, by.Run.UID, out)
+}
+
+// conclude records how a deletion ended, before anything is forgotten.
+func (e *Engine) conclude(ctx context.Context, rec *placementRecord, prev backend.Revision) error {
+	report, err := e.report(ctx, rec)
+	if err != nil {
+		return err
+	}
+	d := deletedRecord{Format: recordFormat, UID: rec.UID, Epoch: rec.Epoch, Report: report}
+	_, err = e.store.Put(ctx, deletedKey(rec.Placement.Name), encodeRecord(d), prev)
+	if errors.Is(err, backend.ErrConflict) {
+		return nil // somebody else did
+	}
+	return err
+}
+
+// tellGone tells that everything is gone, once.
+func (e *Engine) tellGone(ctx context.Context, rec *placementRecord) error {
+	name := rec.Placement.Name
+	d, rev, err := e.deletedAt(ctx, name)
+	if err != nil || d.UID != rec.UID || d.Report == nil || d.Report.Ended != 0 {
+		return err
+	}
+	now := e.now()
+	d.Epoch, d.Report.Ended = max(d.Epoch, rec.Epoch), stages.At(now)
+	ev := stages.Event{Time: now, Type: stages.PlacementDeleted, Placement: name, By: d.Report.By, Count: d.Report.Done, Message: d.Report.summary()}
+	d.Journal = journalHead{Events: 1, Last: []json.RawMessage{encodeRecord(&ev)}}
+	_, err = e.store.Put(ctx, deletedKey(name), encodeRecord(d), rev)
+	if errors.Is(err, backend.ErrConflict) {
+		return nil
+	}
+	return err
+}

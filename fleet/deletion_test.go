@@ -1,0 +1,421 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// rolledOut is a world whose clusters have the tutorial's placement.
+func rolledOut(t *testing.T, change func(*fleet.Placement)) (*world, *fleet.Engine, func()) {
+	t.Helper()
+	w, e := declared(t, change)
+	w.capture(e, "v0")
+	stop := running(t, e)
+	ranTo(t, e, specOf("first", 0), stages.Completed)
+	return w, e, stop
+}
+
+// deleteAndWait deletes the tutorial's placement and returns how that ended.
+func deleteAndWait(t *testing.T, e *fleet.Engine, o fleet.DeleteOptions) fleet.Deletion {
+	t.Helper()
+	if err := e.DeletePlacement(t.Context(), ep, o); err != nil {
+		t.Fatal(err)
+	}
+	return endOfDeletion(t, e)
+}
+
+// endOfDeletion waits for the end of a deletion, for an hour at most.
+func endOfDeletion(t *testing.T, e *fleet.Engine) (d fleet.Deletion) {
+	t.Helper()
+	for range 3600 {
+		if d = must(e.Deletion(t.Context(), ep))(t); !d.Ended.IsZero() {
+			return d
+		}
+		time.Sleep(time.Second)
+	}
+	t.Fatalf("the deletion has not ended: %+v", d)
+	return d
+}
+
+// wantErased checks that nothing is stored of the tutorial's placement but how
+// its deletion ended.
+func (w *world) wantErased() {
+	w.t.Helper()
+	synctest.Wait()
+	for key := range dump(w.t, w.store) {
+		if key != "deleted/"+ep {
+			w.t.Errorf("left in the store: %s", key)
+		}
+	}
+}
+
+// wantClean checks that a cluster has nothing that it had not before, neither a
+// ledger.
+func (w *world) wantClean(clusters ...string) {
+	w.t.Helper()
+	for _, name := range clusters {
+		for _, obj := range w.fleet.Cluster(name).List("") {
+			if n := obj.GetName(); n != "kube-system" && n != "default" && n != "slipway-system" {
+				w.t.Errorf("cluster %s has %s", name, snapshot.IDOf(obj))
+			}
+		}
+	}
+}
+
+// A placement that is deleted goes from all clusters, with the ledgers, and from
+// the store.
+func TestADeletedPlacementGoesFromEverywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		d := deleteAndWait(t, e, fleet.DeleteOptions{By: "ann"})
+		if d.Clusters != 3 || d.Done != 3 || d.Skipped != 0 || d.By != "ann" || d.Since.IsZero() {
+			t.Errorf("deletion %+v", d)
+		}
+		time.Sleep(time.Minute)
+		w.wantClean("member1", "member2", "member3")
+		w.wantErased()
+		if _, err := e.Placement(t.Context(), ep); !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("the placement is there: %v", err)
+		}
+		if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+			t.Errorf("deleting it again: %v", err)
+		}
+		if err := e.DeletePlacement(t.Context(), "none", fleet.DeleteOptions{}); !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("deleting another one: %v", err)
+		}
+	})
+}
+
+// While a placement is being deleted it takes nothing else, and says so.
+func TestADeletedPlacementTakesNothingMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		w.fleet.Hang("member2", true)
+		if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		ctx := t.Context()
+		for what, do := range map[string]func() error{
+			"PutPlacement":   func() error { return e.PutPlacement(ctx, tutorialPlacement()) },
+			"Capture":        func() error { return second1(e.Capture(ctx, ep)) },
+			"Resolve":        func() error { return second1(e.Resolve(ctx, ep)) },
+			"Preview":        func() error { return second1(e.Preview(ctx, specOf("r", 0))) },
+			"CreateRun":      func() error { return second1(e.CreateRun(ctx, specOf("r", 0))) },
+			"CatchUp":        func() error { return second1(e.CatchUp(ctx, "first", "r", approval.Identity{})) },
+			"ForgetDeletion": func() error { return e.ForgetDeletion(ctx, ep) },
+		} {
+			err := do()
+			if typed := (*fleet.DeletingError)(nil); !errors.As(err, &typed) || !errors.Is(err, fleet.ErrDeleting) || typed.Placement != ep {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if err := e.DeletePlacement(ctx, ep, fleet.DeleteOptions{Orphan: true}); err != nil {
+			t.Errorf("asked again: %v", err)
+		}
+		if d := must(e.Deletion(ctx, ep))(t); d.Orphan || !d.Ended.IsZero() || d.Done != 2 || d.Clusters != 3 {
+			t.Errorf("deletion %+v", d)
+		}
+	})
+}
+
+// Whatever has been asked for before is superseded: the run that is under way, one
+// that waits, one that was never started and one that is stopped.
+func TestADeletionSupersedesAllRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		w.capture(e, "v1")
+		w.fleet.Hang("member1", true)
+		must(e.CreateRun(t.Context(), specOf("active", 1)))(t)
+		must(e.CreateRun(t.Context(), specOf("waits", 1)))(t)
+		held := specOf("held", 1)
+		held.Hold = true
+		must(e.CreateRun(t.Context(), held))(t)
+		time.Sleep(time.Second)
+		f := must(e.Follow(ep, ""))(t)
+		var events []stages.Event
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for ev, err := range f.Events(ctx) {
+				if err == nil {
+					events = append(events, ev)
+				}
+			}
+		}()
+		if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		w.fleet.Hang("member1", false)
+		if d := endOfDeletion(t, e); d.Done != 3 {
+			t.Errorf("deletion %+v", d)
+		}
+		time.Sleep(time.Minute)
+		w.wantClean("member1", "member2", "member3")
+		w.wantErased()
+		cancel()
+		<-done
+		ended := map[string]stages.EventType{}
+		for _, ev := range events {
+			switch ev.Type {
+			case stages.RunSuperseded, stages.RunCompleted, stages.PlacementDeleting, stages.PlacementDeleted:
+				ended[ev.Run] = ev.Type
+			}
+		}
+		want := map[string]stages.EventType{"first": stages.RunCompleted, "active": stages.RunSuperseded, "waits": stages.RunSuperseded, "held": stages.RunSuperseded, "": stages.PlacementDeleted}
+		for run, how := range want {
+			if ended[run] != how {
+				t.Errorf("run %q ends by %s, want %s", run, ended[run], how)
+			}
+		}
+	})
+}
+
+// A cluster that is down for ever holds the deletion up for as long as is asked,
+// and is told then; when it comes back, what was left there is still fenced, and a
+// placement of that name has it.
+func TestADeletionLeavesWhatItCannotReach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		w.fleet.Hang("member2", true)
+		began := time.Now()
+		d := deleteAndWait(t, e, fleet.DeleteOptions{Deadline: 3 * time.Minute})
+		if took := time.Since(began); took < 3*time.Minute || took > 4*time.Minute {
+			t.Errorf("it took %v", took)
+		}
+		if d.Done != 2 || d.Skipped != 1 || len(d.Left) != 1 || d.Left[0].Name != "member2" || !strings.Contains(d.Left[0].Reason, "3m0s") {
+			t.Errorf("deletion %+v", d)
+		}
+		w.wantClean("member1", "member3")
+		time.Sleep(time.Minute)
+		w.wantErased()
+		w.wantDeleted("left on member2: ")
+		w.fleet.Hang("member2", false)
+		old := ledgerOf(w.fleet.Cluster("member2"), ep)
+		w.holds("v1")
+		w.declareAgain(e)
+		ranTo(t, e, specOf("second", 0), stages.Completed)
+		if now := ledgerOf(w.fleet.Cluster("member2"), ep); now.Epoch <= old.Epoch || now.Run != "second" || w.value("member2") != "v1" {
+			t.Errorf("the ledger was %+v, is %+v", old, now)
+		}
+		if d := deleteAndWait(t, e, fleet.DeleteOptions{}); d.Done != 3 || d.Skipped != 0 {
+			t.Errorf("the second deletion %+v", d)
+		}
+		w.wantClean("member1", "member2", "member3")
+	})
+}
+
+// wantDeleted checks that it was told once that the placement is gone.
+func (w *world) wantDeleted(message string) {
+	w.t.Helper()
+	n := 0
+	for _, ev := range w.past(1) {
+		if ev.Type == stages.PlacementDeleted {
+			n++
+			if !strings.HasPrefix(ev.Message, message) || ev.Placement != ep {
+				w.t.Errorf("event %+v", ev)
+			}
+		}
+	}
+	if n != 1 {
+		w.t.Errorf("it is told %d times that the placement is gone", n)
+	}
+}
+
+func (w *world) declareAgain(e *fleet.Engine) {
+	w.t.Helper()
+	w.declare(e, tutorialPlacement())
+	if _, err := e.Deletion(w.t.Context(), ep); !errors.Is(err, backend.ErrNotFound) {
+		w.t.Errorf("a deletion of a placement that was declared again: %v", err)
+	}
+	if s := must(e.Capture(w.t.Context(), ep))(w.t); s.Index != 0 {
+		w.t.Errorf("its first snapshot is %d", s.Index)
+	}
+}
+
+// A cluster that left the inventory holds nothing up, and is told.
+func TestADeletionTellsOfClustersThatLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		w.fleet.Remove("member3")
+		time.Sleep(time.Minute)
+		d := deleteAndWait(t, e, fleet.DeleteOptions{})
+		want := []fleet.LeftCluster{{Name: "member3", Reason: "the inventory does not have the cluster: what was placed there was left"}}
+		if diff := cmp.Diff(want, d.Left); diff != "" || d.Done != 2 || d.Clusters != 3 {
+			t.Errorf("deletion %+v\n%s", d, diff)
+		}
+		time.Sleep(time.Minute)
+		w.wantErased()
+	})
+}
+
+// What was there before is released: an adopted namespace stays, with what else is
+// in it, and what the placement made in it goes.
+func TestADeletionReleasesWhatWasAdopted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("theirs", "x")} {
+			if err := w.fleet.Cluster("member1").Update(obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := w.objects()["member1"]
+		w.capture(e, "v0")
+		defer running(t, e)()
+		ranTo(t, e, specOf("first", 0), stages.Completed)
+		if d := deleteAndWait(t, e, fleet.DeleteOptions{}); d.Done != 3 {
+			t.Errorf("deletion %+v", d)
+		}
+		w.wantClean("member2", "member3")
+		if diff := cmp.Diff(before, without(w.objects()["member1"], "slipway-system")); diff != "" {
+			t.Errorf("member1 (-before +after):\n%s", diff)
+		}
+	})
+}
+
+// without leaves out what names a part.
+func without(all []string, part string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return strings.Contains(s, part) })
+}
+
+// An orphaning deletion leaves the objects as they are, without a trace of the
+// placement.
+func TestAnOrphaningDeletionLeavesTheObjects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		if d := deleteAndWait(t, e, fleet.DeleteOptions{Orphan: true}); d.Done != 3 || !d.Orphan {
+			t.Errorf("deletion %+v", d)
+		}
+		for _, name := range []string{"member1", "member2", "member3"} {
+			if v := w.value(name); v != "v0" {
+				t.Errorf("%s has %s", name, v)
+			}
+			for _, obj := range w.fleet.Cluster(name).List("") {
+				if text := fmt.Sprint(obj.Object); strings.Contains(text, "slipway.dev") || strings.Contains(text, "slipway/") {
+					t.Errorf("%s: %s", name, text)
+				}
+			}
+		}
+		time.Sleep(time.Minute)
+		w.wantErased()
+	})
+}
+
+// What somebody else's finalizer holds is waited for; the ledger stays until it is
+// gone.
+func TestADeletionWaitsForFinalizers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		finalize := func(with []string) {
+			obj := must(w.fleet.Cluster("member1").Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "test-cm"}))(t)
+			obj.SetFinalizers(with)
+			if err := w.fleet.Cluster("member1").Update(obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+		finalize([]string{"example.com/slow"})
+		if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if l := ledgerOf(w.fleet.Cluster("member1"), ep); l.Phase != "Removed" {
+			t.Errorf("ledger %+v", l)
+		}
+		finalize(nil)
+		if d := endOfDeletion(t, e); d.Done != 3 {
+			t.Errorf("deletion %+v", d)
+		}
+		w.wantClean("member1")
+	})
+}
+
+// Of a deletion nothing but the last epoch is kept when it is forgotten.
+func TestADeletionIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		old := ledgerOf(w.fleet.Cluster("member2"), ep).Epoch
+		deleteAndWait(t, e, fleet.DeleteOptions{})
+		time.Sleep(time.Minute)
+		for range 2 {
+			if err := e.ForgetDeletion(t.Context(), ep); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d, err := e.Deletion(t.Context(), ep); !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("deletion %+v, %v", d, err)
+		}
+		w.declareAgain(e)
+		ranTo(t, e, specOf("second", 0), stages.Completed)
+		if now := ledgerOf(w.fleet.Cluster("member2"), ep).Epoch; now <= old {
+			t.Errorf("epoch %d after %d", now, old)
+		}
+	})
+}
+
+// The run that cleans is a run: a cluster can be skipped, and an abort leaves the
+// rest.
+func TestADeletionCanBeCutShort(t *testing.T) {
+	for _, c := range []stages.Command{{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "member2"}, {Verb: stages.Abort}} {
+		synctest.Test(t, func(t *testing.T) {
+			w, e, stop := rolledOut(t, nil)
+			defer stop()
+			w.fleet.Hang("member2", true)
+			if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+			if err := e.Command(t.Context(), must(e.Deletion(t.Context(), ep))(t).Run, c); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+			d := must(e.Deletion(t.Context(), ep))(t)
+			if d.Ended.IsZero() || d.Skipped != 1 || d.Left[0].Name != "member2" || d.Left[0].Reason == "" {
+				t.Errorf("%s: deletion %+v", c.Verb, d)
+			}
+			w.wantErased()
+		})
+	}
+}
+
+// A placement that nothing was done with can be deleted, and so can one whose
+// options are impossible not.
+func TestADeletionOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		refused(t, w.store, "a deadline", func() error {
+			return e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{Deadline: -1, MaxConcurrency: percent("0%")})
+		}, "deadline", "maxConcurrency")
+		defer running(t, e)()
+		if d := deleteAndWait(t, e, fleet.DeleteOptions{}); d.Clusters != 0 || d.Skipped != 0 {
+			t.Errorf("deletion %+v", d)
+		}
+		time.Sleep(time.Minute)
+		w.wantErased()
+	})
+}

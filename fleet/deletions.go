@@ -1,0 +1,89 @@
+package fleet
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// deletions carries out the deletions of placements, one goroutine for each that
+// is under way. Of several engines all do: whoever comes first takes a step.
+type deletions struct {
+	e  *Engine
+	mu sync.Mutex
+	// going are the placements that are being deleted, and what tells that
+	// something of one has changed.
+	going map[string]chan struct{}
+	all   sync.WaitGroup
+}
+
+func newDeletions(e *Engine) *deletions { return &deletions{e: e, going: map[string]chan struct{}{}} }
+
+// changed begins to delete a placement, if that was asked for, or tells who does
+// that something changed. read returns the placement's record.
+func (d *deletions) changed(ctx context.Context, name string, read func() (*placementRecord, error)) {
+	if d.tell(name) {
+		return
+	}
+	rec, err := read()
+	if ctx.Err() != nil || isNotFound(err) || err == nil && rec.Deleting == nil {
+		return // where it is not known, the deletion finds out
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.going[name] == nil {
+		d.going[name] = make(chan struct{}, 1)
+		d.all.Go(func() { d.run(ctx, name, d.going[name]) })
+	}
+}
+
+func (d *deletions) tell(name string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	changed, ok := d.going[name]
+	if ok {
+		poke(changed)
+	}
+	return ok
+}
+
+// run takes one step after the other until there is none.
+func (d *deletions) run(ctx context.Context, name string, changed <-chan struct{}) {
+	for wait := d.e.cfg.Poll; ctx.Err() == nil; wait = min(2*wait, 10*d.e.cfg.Poll) {
+		done, err := d.e.advance(ctx, name)
+		if err != nil && ctx.Err() == nil {
+			d.e.log.Warn("the deletion of a placement is tried again", "placement", name, "error", err)
+		}
+		if done && err == nil {
+			break
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-changed:
+			wait = d.e.cfg.Poll
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+	d.ended(ctx, name)
+}
+
+// ended forgets a deletion, and begins another one where the placement was
+// declared and deleted again meanwhile.
+func (d *deletions) ended(ctx context.Context, name string) {
+	d.mu.Lock()
+	delete(d.going, name)
+	d.mu.Unlock()
+	if ctx.Err() == nil {
+		d.changed(ctx, name, d.e.reading(ctx, name))
+	}
+}
+
+// reading returns what reads the record of a placement, once.
+func (e *Engine) reading(ctx context.Context, name string) func() (*placementRecord, error) {
+	return sync.OnceValues(func() (*placementRecord, error) {
+		rec, _, err := e.placementAt(ctx, name)
+		return rec, err
+	})
+}

@@ -1,0 +1,116 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// History is what happened to one run, or to one placement itself, from one
+// event on.
+type History struct {
+	// UID is that of the run or the placement. Another one than before tells that
+	// it was deleted and made again: then begin with event 0.
+	UID string
+	// After is the number of the first event, counted from 0. It is what was asked
+	// for, unless events were forgotten.
+	After int64
+	// Next is the number of the event that comes next; ask for it the next time.
+	Next int64
+	// Events are those from After up to Next, in the order in which they happened.
+	Events []stages.Event
+}
+
+// History returns the events of a run from number after on, 0 for all of them,
+// in the order in which they were committed. It reads the run's record, and of
+// the pages of its journal those from after on: where nothing is new, that is one
+// read. So what is folded over the events of a run can be brought up to date at
+// any time, by any process, from the number that was kept with it.
+//
+// An after that is beyond the last event is an error matching
+// backend.ErrPermanent: it is the number of another run.
+func (e *Engine) History(ctx context.Context, run string, after int64) (History, error) {
+	return e.history(ctx, after, func() (string, eventStream, error) {
+		rr, _, err := e.runAt(ctx, run)
+		if err != nil {
+			return "", eventStream{}, err
+		}
+		return rr.Run.UID, eventStream{rr.Run.UID, rr.Journal, runKey(run)}, nil
+	})
+}
+
+// PlacementHistory is [Engine.History] of what happened to a placement itself:
+// its snapshots, its decisions, and which runs it had. The oldest of these events
+// are forgotten, as [Engine.Follow] says; of an after that is older, the error is
+// a *MissedError, and the history begins with the oldest one that is kept.
+func (e *Engine) PlacementHistory(ctx context.Context, placement string, after int64) (History, error) {
+	return e.history(ctx, after, func() (string, eventStream, error) {
+		rec, _, err := e.placementAt(ctx, placement)
+		if err != nil {
+			return "", eventStream{}, err
+		}
+		return rec.UID, eventStream{placementStream(placement), rec.Journal, placementKey(placement)}, nil
+	})
+}
+
+// history reads a journal from an event on, and again where it was trimmed or
+// deleted while it was read.
+func (e *Engine) history(ctx context.Context, after int64, find func() (uid string, s eventStream, err error)) (History, error) {
+	var last journalHead
+	for again := false; ; again = true {
+		uid, s, err := find()
+		if err != nil {
+			return History{}, err
+		}
+		h := History{UID: uid, After: max(after, s.head.First), Next: s.head.Events}
+		if after < 0 || after > h.Next {
+			return History{}, fmt.Errorf("%s: there is no event %d, the next one is %d: begin with 0: %w", s.key, after, h.Next, backend.ErrPermanent)
+		}
+		h.Events, err = e.events(ctx, s, h.After)
+		switch {
+		case isNotFound(err) && !(again && s.head.isAt(last)):
+			last = s.head
+			continue
+		case err != nil:
+			return History{}, fmt.Errorf("%s: its events: %w", s.key, permanentIfGone(err))
+		case h.After > after:
+			return h, &MissedError{Placement: strings.TrimPrefix(s.name, placementStream("")), Events: h.After - after}
+		}
+		return h, nil
+	}
+}
+
+// permanentIfGone makes that a page is gone which a record names no reason to
+// believe that the run is.
+func permanentIfGone(err error) error {
+	if !isNotFound(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %s", backend.ErrPermanent, err.Error())
+}
+
+// events reads the events of a stream from number n on.
+func (e *Engine) events(ctx context.Context, s eventStream, n int64) ([]stages.Event, error) {
+	if n == s.head.Events {
+		return nil, nil
+	}
+	pages, err := readJournal(ctx, e.store, s.name, s.head, n)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]stages.Event, 0, s.head.Events-n)
+	for _, page := range pages {
+		for i := max(0, n-page.First); i < int64(len(page.Events)); i++ {
+			var ev stages.Event
+			if err := json.Unmarshal(page.Events[i], &ev); err != nil {
+				return nil, damaged(journalPrefix(s.name), err)
+			}
+			out = append(out, ev)
+		}
+	}
+	return out, nil
+}

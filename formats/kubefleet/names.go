@@ -1,0 +1,64 @@
+package kubefleet
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+)
+
+// maxName is the longest name that the engine takes.
+const maxName = 63
+
+// EngineName returns the name under which the engine knows an object of the
+// hub, given its namespace, which is empty for one that is cluster-scoped. The
+// engine has one set of names for both:
+//
+//	name                 cluster-scoped and without a dot
+//	c.<name>             cluster-scoped and with a dot
+//	n.<namespace>.<name> in a namespace
+//	h.<cut>.<hash>       any of these that is longer than 63 characters
+//
+// Two objects have the same engine name only if they have the same namespace
+// and the same name: a namespace has no dot, and the hash is the first 130 bits
+// of the sha256 of the uncut name. The result is a DNS subdomain of at most 63
+// characters where namespace is a DNS label and name a DNS subdomain.
+func EngineName(namespace, name string) string {
+	switch {
+	case namespace != "":
+		name = "n." + namespace + "." + name
+	case strings.Contains(name, "."):
+		name = "c." + name
+	}
+	if len(name) > maxName {
+		return cutName(name)
+	}
+	return name
+}
+
+// cutName keeps the beginning of a name, for people.
+func cutName(name string) string {
+	const hashed = 26
+	sum := sha256.Sum256([]byte(name))
+	hash := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:hashed]
+	cut := strings.TrimRight(name[:maxName-hashed-len("h..")], ".-")
+	return "h." + cut + "." + hash
+}
+
+// ObjectName returns the namespace and the name of which [EngineName] makes
+// engineName. It is not ok for a name that was cut, and for one that EngineName
+// does not make.
+func ObjectName(engineName string) (namespace, name string, ok bool) {
+	form, rest, dotted := strings.Cut(engineName, ".")
+	switch {
+	case !dotted:
+		name = engineName
+	case form == "c":
+		name = rest
+	case form == "n":
+		namespace, name, _ = strings.Cut(rest, ".")
+	}
+	if name == "" || EngineName(namespace, name) != engineName {
+		return "", "", false
+	}
+	return namespace, name, true
+}

@@ -1,0 +1,316 @@
+package kubefleet_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// served returns the object of a document as an API server's client has it.
+func served(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	body, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(body); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func file(t testing.TB, name string) string {
+	t.Helper()
+	b, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// What the API server sets and fills in changes nothing but what it says.
+func TestPlacementOfAnAPIServer(t *testing.T) {
+	obj := served(t, file(t, "served.yaml"))
+	before := obj.DeepCopy()
+	p, r, err := kubefleet.PlacementOf(obj)
+	if err != nil {
+		t.Fatal(err)
+	}
+	quarter := intstr.FromString("25%")
+	want := fleet.Placement{
+		Name: "served", HistoryLimit: 10, Policy: placement.Policy{Type: placement.PickAll},
+		Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}},
+		ApplyStrategy: fleet.ApplyStrategy{
+			Type: fleet.ClientSideApply, ComparisonOption: "PartialComparison", WhenToApply: fleet.Always, WhenToTakeOver: fleet.TakeOverAlways,
+		},
+	}
+	if diff := cmp.Diff(want, p); diff != "" {
+		t.Errorf("placement (-want +got):\n%s", diff)
+	}
+	wantRollout := kubefleet.Rollout{Type: kubefleet.RollingUpdate, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute}
+	if r != wantRollout {
+		t.Errorf("rollout = %+v, want %+v", r, wantRollout)
+	}
+	if err := p.Validate(); err != nil {
+		t.Errorf("the engine does not take it: %v", err)
+	}
+	if diff := cmp.Diff(before, obj); diff != "" {
+		t.Errorf("the object was changed:\n%s", diff)
+	}
+}
+
+// Every document of the files reads the same as an object.
+func TestObjectsReadAsDocuments(t *testing.T) {
+	for _, name := range []string{"tutorial/placement.yaml", "crp-reportdiff-sample.yaml"} {
+		d := read(t, file(t, name))
+		p, r, err := kubefleet.PlacementOf(served(t, file(t, name)))
+		equal(t, name, d.Placements[0], p, err)
+		equal(t, name, d.Rollouts[p.Name], r, err)
+	}
+	s, err := kubefleet.StrategyOf(served(t, file(t, "tutorial/strategy.yaml")))
+	equal(t, "strategy", tutorialStrategy(), s, err)
+	r, err := kubefleet.RunOf(served(t, file(t, "tutorial/run.yaml")))
+	equal(t, "run", read(t, file(t, "tutorial/run.yaml")).Runs[0], r, err)
+	for i, text := range strings.Split(file(t, "overrides.yaml"), "---\n") {
+		o, err := kubefleet.OverrideOf(served(t, text))
+		equal(t, "override", read(t, file(t, "overrides.yaml")).Overrides[i], o, err)
+	}
+	for i, text := range strings.Split(file(t, "tutorial/members.yaml"), "---\n") {
+		c, err := kubefleet.ClusterOf(served(t, text))
+		equal(t, "cluster", read(t, tutorial(t)).Clusters[i], c, err)
+	}
+	parts := strings.Split(file(t, "namespaced.yaml"), "---\n")
+	d := read(t, file(t, "namespaced.yaml"))
+	p, _, err := kubefleet.PlacementOf(served(t, parts[0]))
+	d.Placements[0].Overrides = nil
+	equal(t, "placement in a namespace", d.Placements[0], p, err)
+	s, err = kubefleet.StrategyOf(served(t, parts[1]))
+	equal(t, "strategy in a namespace", d.Strategies[0], s, err)
+	r, err = kubefleet.RunOf(served(t, parts[2]))
+	equal(t, "run in a namespace", d.Runs[0], r, err)
+}
+
+func equal(t *testing.T, what string, want, got any, err error) {
+	t.Helper()
+	if err != nil {
+		t.Errorf("%s: %v", what, err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// All that is wrong with an object is told at once, by fields, and nothing of
+// it is returned.
+func TestProblemsOfObjects(t *testing.T) {
+	obj := served(t, crp("policy: {placementType: PickN, numberOfClusters: 2}\nstrategy: {type: External, rollingUpdate: {maxSurge: 1}}\nhistory: 3"))
+	p, r, err := kubefleet.PlacementOf(obj)
+	var problems kubefleet.Problems
+	if !errors.As(err, &problems) || len(problems) != 4 || problems[0].File != "" || problems[0].Line != 0 {
+		t.Fatalf("error = %v, want four problems without file and line", err)
+	}
+	fails(t, err, "ClusterResourcePlacement/x: spec.history: unknown field", "spec.policy.numberOfClusters: is not supported yet",
+		"spec.policy.placementType: PickN", "spec.strategy.rollingUpdate: goes with")
+	if !cmp.Equal(p, fleet.Placement{}) || r != (kubefleet.Rollout{}) {
+		t.Errorf("placement = %+v, %+v, want nothing", p, r)
+	}
+	_, err = kubefleet.RunOf(obj)
+	fails(t, err, `kind: must be ClusterStagedUpdateRun or StagedUpdateRun, not "ClusterResourcePlacement"`)
+	_, err = kubefleet.ClusterOf(obj)
+	fails(t, err, "apiVersion: must be cluster.kubernetes-fleet.io/v1 or v1beta1", "kind: must be MemberCluster")
+	_, err = kubefleet.StrategyOf(nil)
+	fails(t, err, "there is no object")
+	deep := served(t, run("placementName: p\nstagedRolloutStrategyName: s"))
+	var nested any = "x"
+	for range 200 {
+		nested = map[string]any{"a": nested}
+	}
+	deep.Object["status"] = nested
+	_, err = kubefleet.RunOf(deep)
+	fails(t, err, "is nested deeper than")
+}
+
+// T25: what is in a namespace reaches for nothing outside of it.
+func TestT25NothingReachesAcrossNamespaces(t *testing.T) {
+	text := file(t, "namespaced.yaml")
+	d := read(t, text)
+	p := d.Placements[0]
+	if p.Name != "n.team-a.web" || len(p.Selectors) != 2 || p.Selectors[0].Namespace != "team-a" || p.Selectors[1].Namespace != "team-a" {
+		t.Errorf("placement = %+v, want it and its selectors in team-a", p)
+	}
+	spec, err := d.RunSpec("n.team-a.web-1")
+	if err != nil || spec.Placement != p.Name || spec.Strategy.Name != "n.team-a.slow.and.steady" || spec.Name != "n.team-a.web-1" {
+		t.Errorf("run = %+v, %v", spec, err)
+	}
+	if len(p.Overrides) != 1 {
+		t.Errorf("%d overrides, want that of the same namespace", len(p.Overrides))
+	}
+	// A strategy and a placement of that name elsewhere are not found.
+	for _, other := range []string{"namespace: team-b", "labels: {a: b}"} {
+		parts := strings.Split(text, "---\n")
+		for i := range 2 {
+			kind := parts[i]
+			if strings.HasPrefix(other, "labels") {
+				kind = strings.NewReplacer("kind: Staged", "kind: ClusterStaged", "kind: Resource", "kind: ClusterResource").Replace(kind)
+			}
+			parts[i] = strings.Replace(kind, "namespace: team-a", other, 1)
+		}
+		d := read(t, strings.Join(parts, "---\n"))
+		_, err := d.RunSpec("n.team-a.web-1")
+		fails(t, err, "StagedUpdateRun/web-1", `spec.placementName: Not found: "web"`, `spec.stagedRolloutStrategyName: Not found: "slow.and.steady"`)
+		if n := len(d.Placements[0].Overrides); n != 0 {
+			t.Errorf("%s: the placement has %d overrides of another namespace", other, n)
+		}
+	}
+}
+
+// T25: a ResourcePlacement selects in its own namespace only.
+func TestT25SelectorsStayInTheNamespace(t *testing.T) {
+	rp := func(namespace, selector string) string {
+		return placementAPI + "kind: ResourcePlacement\nmetadata: {name: x, namespace: " + namespace + "}\nspec:\n  resourceSelectors: [" + selector + "]\n"
+	}
+	for _, kind := range []string{
+		"version: v1, kind: Namespace, name: team-b", "version: v1, kind: Node", "group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole",
+		"group: apiextensions.k8s.io, version: v1, kind: CustomResourceDefinition", "group: storage.k8s.io, version: v1, kind: StorageClass",
+	} {
+		problems(t, rp("team-a", "{"+kind+"}"), "ResourcePlacement/x: spec.resourceSelectors[0].kind: a ")
+	}
+	problems(t, rp("team-a", "{version: v1, kind: ConfigMap, namespace: team-b}"), "spec.resourceSelectors[0].namespace: unknown field")
+	problems(t, rp("kube-system", "{version: v1, kind: ConfigMap}"), "ResourcePlacement/x: metadata.namespace: Invalid")
+	problems(t, rp("''", "{version: v1, kind: ConfigMap}"), "ResourcePlacement/x: metadata.namespace: \"\": a lowercase RFC 1123 label")
+}
+
+// An override concerns the placement that it names, not one of the same name
+// elsewhere; one that names none concerns what it can.
+func TestOverridesConcern(t *testing.T) {
+	cluster := fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "a"}}}
+	inA := fleet.Placement{Name: "n.a.web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Namespace: "a"}}}
+	in := func(ns string) placement.Override { return placement.Override{Name: "o", Namespace: ns} }
+	for _, tc := range []struct {
+		o            kubefleet.Override
+		cluster, inA bool
+	}{
+		{kubefleet.Override{}, true, true},
+		{kubefleet.Override{Override: in("a")}, true, true},
+		{kubefleet.Override{Override: in("b")}, true, false},
+		{kubefleet.Override{Override: in("a"), Placement: "web"}, true, false},
+		{kubefleet.Override{Override: in("a"), Placement: "web", PlacementNamespace: "a"}, false, true},
+		{kubefleet.Override{Override: in("b"), Placement: "web", PlacementNamespace: "b"}, false, false},
+		{kubefleet.Override{Placement: "other"}, false, false},
+	} {
+		if got := tc.o.Concerns(cluster); got != tc.cluster {
+			t.Errorf("%+v concerns the ClusterResourcePlacement: %v", tc.o, got)
+		}
+		if got := tc.o.Concerns(inA); got != tc.inA {
+			t.Errorf("%+v concerns the ResourcePlacement: %v", tc.o, got)
+		}
+	}
+}
+
+// What is in a namespace is written there, and a name that was cut is refused.
+func TestWriteNamespaced(t *testing.T) {
+	b := roundTrip(t, read(t, file(t, "namespaced.yaml")))
+	for _, want := range []string{"kind: ResourcePlacement\n", "kind: StagedUpdateRun\n", "scope: Namespaced\n", "name: slow.and.steady\n"} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("written:\n%s\nwant it to contain %q", b, want)
+		}
+	}
+	p := read(t, file(t, "namespaced.yaml")).Placements[0]
+	b, err := kubefleet.WritePlacement(p)
+	equal(t, "placement", p, read(t, string(b)).Placements[0], err)
+	p.Selectors[0].Namespace = "team-b"
+	_, err = kubefleet.WritePlacement(p)
+	fails(t, err, "ResourcePlacement/web", "selectors[0].namespace: Invalid")
+	p.Name = kubefleet.EngineName("team-a", strings.Repeat("a", 70))
+	_, err = kubefleet.WritePlacement(p)
+	fails(t, err, "name: Invalid", "not one that it cut")
+	_, err = kubefleet.WriteOverride(kubefleet.Override{Override: placement.Override{Name: "o", Namespace: "a"}, Placement: "p", PlacementNamespace: "b"})
+	fails(t, err, "placementNamespace: Invalid")
+}
+
+func TestRolloutSettings(t *testing.T) {
+	quarter := intstr.FromString("25%")
+	for text, want := range map[string]kubefleet.Rollout{
+		"{type: External}":                     {Type: kubefleet.External},
+		"{}":                                   {Type: kubefleet.RollingUpdate, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute},
+		"{rollingUpdate: {maxUnavailable: 2}}": {Type: kubefleet.RollingUpdate, MaxUnavailable: intstr.FromInt32(2), MaxSurge: quarter, UnavailablePeriod: time.Minute},
+		"{rollingUpdate: {maxUnavailable: 100%}}":                     {Type: kubefleet.RollingUpdate, MaxUnavailable: intstr.FromString("100%"), MaxSurge: quarter, UnavailablePeriod: time.Minute},
+		"{rollingUpdate: {maxSurge: 0%}}":                             {Type: kubefleet.RollingUpdate, MaxUnavailable: quarter, MaxSurge: intstr.FromString("0%"), UnavailablePeriod: time.Minute},
+		"{rollingUpdate: {maxSurge: 0, unavailablePeriodSeconds: 0}}": {Type: kubefleet.RollingUpdate, MaxUnavailable: quarter},
+	} {
+		d := read(t, crp("strategy: "+text))
+		if got := d.Rollouts["x"]; got != want {
+			t.Errorf("%s = %+v, want %+v", text, got, want)
+		}
+		roundTrip(t, d)
+	}
+	const at = "spec.strategy.rollingUpdate."
+	for text, want := range map[string]string{
+		"{maxUnavailable: 0}":                  at + "maxUnavailable: must be a number of at least 1, or a percentage from 1% to 100%",
+		"{maxUnavailable: 0%}":                 at + "maxUnavailable: must be a number",
+		"{maxUnavailable: 101%}":               at + "maxUnavailable: must be a number",
+		"{maxUnavailable: '2'}":                at + "maxUnavailable: must be a number",
+		"{maxUnavailable: 1.5}":                at + "maxUnavailable: must be a number",
+		"{maxUnavailable: -1}":                 at + "maxUnavailable: must be a number",
+		"{maxSurge: -1}":                       at + "maxSurge: must be a number of at least 0, or a percentage from 0% to 100%",
+		"{unavailablePeriodSeconds: -1}":       at + "unavailablePeriodSeconds: must be from 0 to 31536000 seconds, not -1",
+		"{unavailablePeriodSeconds: 31536001}": at + "unavailablePeriodSeconds: must be from 0 to",
+		"{partition: 3}":                       at + "partition: unknown field",
+	} {
+		problems(t, crp("strategy: {rollingUpdate: "+text+"}"), want)
+	}
+}
+
+// A rolling update is a run of one stage, which the engine takes as it is.
+func TestRollingUpdateIsARun(t *testing.T) {
+	item := func(group, kind string) snapshot.Item {
+		return snapshot.Item{ID: snapshot.ID{Group: group, Kind: kind}}
+	}
+	half := intstr.FromString("50%")
+	r := kubefleet.Rollout{Type: kubefleet.RollingUpdate, MaxUnavailable: half, UnavailablePeriod: time.Minute}
+	want := stages.Strategy{
+		Name:    "rolling-update",
+		Stages:  []stages.Stage{{Name: "rolling-update", Selector: &metav1.LabelSelector{}, MaxConcurrency: &half}},
+		Removal: stages.Removal{MaxConcurrency: &half},
+	}
+	tracked := []snapshot.Item{item("", "Namespace"), item("", "ConfigMap"), item("apps", "Deployment"), item("apiextensions.k8s.io", "CustomResourceDefinition")}
+	got := r.Strategy(tracked)
+	equal(t, "strategy", want, got, got.Validate())
+	for _, untracked := range []snapshot.Item{item("example.com", "Database"), item("autoscaling", "HorizontalPodAutoscaler"), item("networking.k8s.io", "Ingress")} {
+		if got := r.Strategy(append(tracked, untracked)); got.MinHealthy != time.Minute {
+			t.Errorf("with a %s a cluster waits %s, want a minute", untracked.Kind, got.MinHealthy)
+		}
+	}
+	if got := (kubefleet.Rollout{}).Strategy(nil); got.Stages[0].MaxConcurrency.StrVal != "25%" {
+		t.Errorf("default = %v, want 25%%", got.Stages[0].MaxConcurrency)
+	}
+}
+
+func TestWriteRolloutErrors(t *testing.T) {
+	p := fleet.Placement{Name: "p", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "a"}}}
+	for want, r := range map[string]kubefleet.Rollout{
+		"rollouts: Forbidden":                 {Type: kubefleet.External, UnavailablePeriod: 1},
+		"rollouts.type: Unsupported":          {Type: "Other"},
+		"rollouts.maxUnavailable: Invalid":    {Type: kubefleet.RollingUpdate, MaxUnavailable: intstr.FromString("0%")},
+		"rollouts.maxSurge: Invalid":          {Type: kubefleet.RollingUpdate, MaxSurge: intstr.FromInt32(-1)},
+		"rollouts.unavailablePeriod: Invalid": {Type: kubefleet.RollingUpdate, UnavailablePeriod: time.Millisecond},
+	} {
+		_, err := kubefleet.Write(kubefleet.Documents{Placements: []fleet.Placement{p}, Rollouts: map[string]kubefleet.Rollout{"p": r}})
+		fails(t, err, want)
+	}
+}

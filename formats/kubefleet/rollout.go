@@ -1,0 +1,188 @@
+package kubefleet
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// RolloutType is spec.strategy.type of a placement.
+type RolloutType string
+
+// The rollout strategies of a placement.
+const (
+	// External leaves it to staged update runs.
+	External RolloutType = "External"
+	// RollingUpdate, KubeFleet's default, rolls every change out at once, a
+	// part of the clusters at a time. See Rollout.Strategy.
+	RollingUpdate RolloutType = "RollingUpdate"
+)
+
+// Rollout is how a placement says that its changes reach the clusters. What
+// follows Type belongs to a RollingUpdate and is zero otherwise.
+type Rollout struct {
+	Type RolloutType
+	// MaxUnavailable is how many clusters may be updated at a time: a number of
+	// at least 1, or a percentage from 1% to 100% of all. 0 means the default,
+	// 25%.
+	MaxUnavailable intstr.IntOrString
+	// MaxSurge is read and written and has no effect: a cluster is updated in
+	// place, so that there is never one more than before. By default 25%.
+	MaxSurge intstr.IntOrString
+	// UnavailablePeriod is how long to wait after an object has been applied of
+	// which nobody can tell whether it is available. By default a minute.
+	UnavailablePeriod time.Duration
+}
+
+// defaultRollout is that of a placement that does not say.
+func defaultRollout() Rollout {
+	quarter := intstr.FromString("25%")
+	return Rollout{Type: RollingUpdate, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute}
+}
+
+// RollingStrategyName is the name of the strategy of a rolling update, and of
+// its only stage.
+const RollingStrategyName = "rolling-update"
+
+// Strategy returns the strategy of the run that a rolling update of items is:
+// one stage of all clusters by name, MaxUnavailable of them in flight, and
+// clusters that leave are cleaned at the same pace. A percentage is rounded
+// down, at least 1, as in every stage; KubeFleet rounds it up. A cluster that
+// fails keeps its slot and is tried again, so that a change that breaks things
+// stops after MaxUnavailable clusters.
+//
+// KubeFleet waits UnavailablePeriod only for objects whose availability it does
+// not track. Here a cluster waits, once it is healthy, where items hold such
+// an object: one that is neither a workload, whose status tells, nor data, which
+// is available as soon as it is there. Custom resources are such objects.
+func (r Rollout) Strategy(items []snapshot.Item) stages.Strategy {
+	if r.MaxUnavailable == (intstr.IntOrString{}) {
+		r.MaxUnavailable = defaultRollout().MaxUnavailable
+	}
+	s := stages.Strategy{
+		Name:    RollingStrategyName,
+		Stages:  []stages.Stage{{Name: RollingStrategyName, Selector: &metav1.LabelSelector{}, MaxConcurrency: &r.MaxUnavailable}},
+		Removal: stages.Removal{MaxConcurrency: &r.MaxUnavailable},
+	}
+	if slices.ContainsFunc(items, func(i snapshot.Item) bool { return !isTracked(i.Group, i.Kind) }) {
+		s.MinHealthy = r.UnavailablePeriod
+	}
+	return s
+}
+
+// isTracked tells kinds of which it is known whether they are available.
+func isTracked(group, kind string) bool {
+	switch group {
+	case "":
+		return kind != "ReplicationController" && kind != "PersistentVolume" && kind != "Node"
+	case "apps":
+		return kind != "ControllerRevision"
+	case "batch":
+		return kind == "Job" || kind == "CronJob"
+	case "policy", "scheduling.k8s.io", "storage.k8s.io", "rbac.authorization.k8s.io", "admissionregistration.k8s.io":
+		return true
+	case "networking.k8s.io":
+		return kind != "Ingress"
+	case "apiextensions.k8s.io":
+		return kind == "CustomResourceDefinition"
+	case "discovery.k8s.io":
+		return kind == "EndpointSlice"
+	}
+	return false
+}
+
+// rollingUpdate reads the settings of a rolling update.
+func (v value) rollingUpdate(r *Rollout) {
+	v.object(fields{
+		"maxUnavailable": func(v value) { r.MaxUnavailable = v.share(1) },
+		"maxSurge":       func(v value) { r.MaxSurge = v.share(0) },
+		"unavailablePeriodSeconds": func(v value) {
+			const most = int64(maxWait / time.Second)
+			n, ok := v.integer()
+			if ok && (n < 0 || n > most) {
+				v.fail("must be from 0 to %d seconds, not %d", most, n)
+				return
+			}
+			r.UnavailablePeriod = time.Duration(n) * time.Second
+		},
+	})
+}
+
+// share reads a number or a percentage of the clusters, of at least 0 or 1.
+func (v value) share(least int32) intstr.IntOrString {
+	x, ok := v.scalar()
+	if !ok {
+		return intstr.IntOrString{}
+	}
+	switch x := x.(type) {
+	case int64:
+		if x >= int64(least) && x <= math.MaxInt32 {
+			return intstr.FromInt32(int32(x))
+		}
+	case string:
+		if isShare(intstr.FromString(x), least) {
+			return intstr.FromString(x)
+		}
+	}
+	v.fail(`must be a number of at least %d, or a percentage from %d%% to 100%% in the form "25%%"`, least, least)
+	return intstr.IntOrString{}
+}
+
+// isShare tells a number of at least least and a percentage from least to 100.
+func isShare(x intstr.IntOrString, least int32) bool {
+	if x.Type == intstr.Int {
+		return x.IntVal >= least
+	}
+	return regexp.MustCompile(`^(100|[1-9]?[0-9])%$`).MatchString(x.StrVal) && (least == 0 || x.StrVal != "0%")
+}
+
+// rolloutTree is spec.strategy without how objects are applied.
+func rolloutTree(r Rollout) map[string]any {
+	tree := map[string]any{"type": string(r.Type)}
+	if r.Type != RollingUpdate {
+		return tree
+	}
+	settings := map[string]any{
+		"maxSurge":                 plainTree(r.MaxSurge),
+		"unavailablePeriodSeconds": int64(r.UnavailablePeriod / time.Second),
+	}
+	if r.MaxUnavailable != (intstr.IntOrString{}) {
+		settings["maxUnavailable"] = plainTree(r.MaxUnavailable)
+	}
+	tree["rollingUpdate"] = settings
+	return tree
+}
+
+// rolloutErrors names what is wrong with a rollout.
+func rolloutErrors(r Rollout) field.ErrorList {
+	at := field.NewPath("rollouts")
+	switch r.Type {
+	case External:
+		if r != (Rollout{Type: External}) {
+			return field.ErrorList{field.Forbidden(at, "External goes without the settings of a RollingUpdate")}
+		}
+		return nil
+	case RollingUpdate:
+	default:
+		return field.ErrorList{field.NotSupported(at.Child("type"), r.Type, []RolloutType{External, RollingUpdate})}
+	}
+	var errs field.ErrorList
+	if r.MaxUnavailable != (intstr.IntOrString{}) && !isShare(r.MaxUnavailable, 1) {
+		errs = append(errs, field.Invalid(at.Child("maxUnavailable"), r.MaxUnavailable.String(), "must be a number of at least 1, or a percentage from 1% to 100%"))
+	}
+	if !isShare(r.MaxSurge, 0) {
+		errs = append(errs, field.Invalid(at.Child("maxSurge"), r.MaxSurge.String(), "must be a number of at least 0, or a percentage from 0% to 100%"))
+	}
+	if p := r.UnavailablePeriod; p < 0 || p > maxWait || p%time.Second != 0 {
+		errs = append(errs, field.Invalid(at.Child("unavailablePeriod"), p.String(), "must be whole seconds, from 0 to 365 days"))
+	}
+	return errs
+}

@@ -1,0 +1,29 @@
+// Package hub serves the Fleet API on a hub cluster: it makes an engine of package fleet do what
+// people declare there as objects, and writes back as objects what came of it.
+//
+// A ClusterResourcePlacement becomes a [fleet.Placement], a ClusterStagedUpdateRun a run; snapshots,
+// decisions and approval requests appear as objects of their own, and who approves one is whom the API
+// server authenticated. The namespaced twins are the same with objects of their namespace only. Package
+// hub/manifests has the CRDs, the admission policies and the roles that this takes.
+//
+// All state is in the engine's store; what stands in a status is a projection that can be thrown away
+// and is made again. Three things are kept in the metadata of the objects themselves: a finalizer, so
+// that what was placed is removed before a placement goes, the annotation that ties a run to the one
+// run of the engine that was made for it, and what the admission policies stamp.
+//
+// Several hubs may run on one cluster: one leads, by a lease, and the others wait. A hub that was paused
+// and wakes up late is refused by the store and by the members, see package fleet; what it still writes
+// to a status is refused by the resourceVersion, or is what the next one writes too.
+//
+// # Differences from KubeFleet
+//
+//   - A run without spec.state runs; the tutorial's runs have none.
+//   - Snapshots are taken whenever what is selected changes, also under strategy External.
+//   - applyStrategy.type ClientSideApply, the API's default, is carried out as server-side apply with
+//     force: fields of other managers stay, and a conflict is taken over as a client-side apply would.
+//   - An approval counts only for a request that this hub made, and is bound to the run's UID, the plan
+//     and the attempt; the condition's lastTransitionTime is not read.
+//   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot or
+//     decision. maxSurge means nothing here: nothing moves between clusters.
+//   - A status lists at most Config.Listed clusters, those in trouble first, and counts all.
+package hub

@@ -1,0 +1,49 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Live answers /healthz: the process serves. It is 200 as long as the hub has not
+// given up, also while another one leads.
+func (h *Hub) Live() http.Handler {
+	return respond(func(context.Context) error {
+		if err := h.gaveUp.Load(); err != nil {
+			return *err
+		}
+		return nil
+	})
+}
+
+// Ready answers /readyz: the hub cluster can be reached, and this hub leads and
+// has read all objects, or waits for its turn.
+func (h *Hub) Ready() http.Handler {
+	return respond(func(ctx context.Context) error {
+		if h.leading.Load() && !h.ready.Load() {
+			return fmt.Errorf("hub %s leads and has not read all objects yet", h.cfg.Name)
+		}
+		if _, err := h.kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
+			return fmt.Errorf("hub %s: the hub cluster cannot be reached", h.cfg.Name)
+		}
+		return nil
+	})
+}
+
+// respond is 200 and ok, or 503 and what is wrong.
+func respond(check func(context.Context) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+		defer cancel()
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if err := check(ctx); err != nil {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = fmt.Fprintln(w, err)
+			return
+		}
+		_, _ = fmt.Fprintln(w, "ok")
+	})
+}

@@ -1,0 +1,217 @@
+package hub
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// DefaultNamespace is where a hub keeps what is its own, unless its Config says
+// otherwise.
+const DefaultNamespace = "slipway-system"
+
+// Config is what a [Hub] is made of. Rest and Dialer are required.
+type Config struct {
+	// Rest reaches the hub cluster.
+	Rest *rest.Config
+	// Dialer reaches the members.
+	Dialer backend.Dialer
+
+	// Namespace is where the store, the lease and the Secrets of members are;
+	// default slipway-system.
+	Namespace string
+	// Name tells hubs that serve the same cluster apart; default the host's name
+	// and a random part.
+	Name string
+	// Store keeps the engine's state; default: Secrets in Namespace.
+	Store backend.Store
+	// Inventory lists the members; default: the MemberCluster objects.
+	Inventory backend.Inventory
+	// Engine has further settings of the engine: Authority, Updater, Prober,
+	// Lease, Skew, CallTimeout, Poll, MaxUpdates, Clock. What is named above is
+	// ignored in it.
+	Engine fleet.Config
+
+	// LeaseDuration is how long a hub that is not heard of leads on; default 15 s,
+	// at least 1 s. It is also the engine's, unless Engine.Lease says another one.
+	LeaseDuration time.Duration
+	// AlwaysLead leaves out the election: nobody else serves this cluster.
+	AlwaysLead bool
+	// Collect is for how long changes of what is selected are collected before a
+	// snapshot is taken; default 500 ms.
+	Collect time.Duration
+	// DeleteDeadline is how long a member that cannot be reached holds up the
+	// deletion of a placement; default 5 min.
+	DeleteDeadline time.Duration
+	// Listed is how many clusters a status lists; default 100.
+	Listed int
+	// Registry takes the metrics; nil for none.
+	Registry prometheus.Registerer
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+// Hub serves the Fleet API. Make one with [New] and call [Hub.Run].
+type Hub struct {
+	cfg    Config
+	client dynamic.Interface
+	meta   metadata.Interface
+	kube   kubernetes.Interface
+	store  backend.Store
+	source *kube.Source
+	engine *fleet.Engine
+	notes  *notes
+	meters *meters
+	log    *slog.Logger
+
+	// leading and ready are for the handlers of health.
+	leading, ready atomic.Bool
+	gaveUp         atomic.Pointer[error]
+}
+
+// New returns a hub. It asks nothing of the API server yet.
+func New(cfg Config) (*Hub, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if err := cfg.defaults(); err != nil {
+		return nil, err
+	}
+	h := &Hub{cfg: cfg, store: cfg.Store, log: cfg.Log}
+	if err := h.connect(); err != nil {
+		return nil, err
+	}
+	if cfg.Dialer != nil {
+		h.cfg.Dialer = &pinned{next: cfg.Dialer, store: h.store}
+	}
+	ec := cfg.Engine
+	ec.Store, ec.Inventory, ec.Dialer, ec.Source = h.store, h.cfg.Inventory, h.cfg.Dialer, snapshot.Source(h.source)
+	ec.Name, ec.Log = cfg.Name, cfg.Log
+	if ec.Lease == 0 {
+		ec.Lease = cfg.LeaseDuration
+	}
+	var err error
+	if h.engine, err = fleet.New(ec); err != nil {
+		return nil, err
+	}
+	h.meters, err = newMeters(cfg.Registry)
+	return h, err
+}
+
+// Engine is the engine that the hub drives. What is asked of it directly shows
+// in the objects, too.
+func (h *Hub) Engine() *fleet.Engine { return h.engine }
+
+func (c *Config) check() error {
+	var errs []error
+	if c.Rest == nil {
+		errs = append(errs, errors.New("hub: Config.Rest is missing: it reaches the hub cluster"))
+	}
+	if c.Dialer == nil && c.Engine.Updater == nil {
+		errs = append(errs, errors.New("hub: Config.Dialer is missing: it reaches the members"))
+	}
+	for _, f := range []struct {
+		name  string
+		value time.Duration
+	}{{"Collect", c.Collect}, {"DeleteDeadline", c.DeleteDeadline}, {"LeaseDuration", c.LeaseDuration}} {
+		if f.value < 0 {
+			errs = append(errs, fmt.Errorf("hub: Config.%s is %v: it must not be negative, and 0 is the default", f.name, f.value))
+		}
+	}
+	if c.LeaseDuration > 0 && c.LeaseDuration < time.Second {
+		errs = append(errs, fmt.Errorf("hub: Config.LeaseDuration is %v: it must be at least 1s", c.LeaseDuration))
+	}
+	if c.Listed < 0 {
+		errs = append(errs, fmt.Errorf("hub: Config.Listed is %d: it must not be negative, and 0 is the default", c.Listed))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Config) defaults() error {
+	if c.Namespace == "" {
+		c.Namespace = DefaultNamespace
+	}
+	if c.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			host = "hub"
+		}
+		c.Name = host + "-" + strings.ToLower(rand.Text()[:8])
+	}
+	orDefault(&c.LeaseDuration, 15*time.Second)
+	orDefault(&c.Collect, 500*time.Millisecond)
+	orDefault(&c.DeleteDeadline, 5*time.Minute)
+	if c.Listed == 0 {
+		c.Listed = 100
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+func orDefault(v *time.Duration, def time.Duration) {
+	if *v == 0 {
+		*v = def
+	}
+}
+
+// connect makes the clients, and what is made of them unless the host has its own.
+func (h *Hub) connect() error {
+	config := rest.CopyConfig(h.cfg.Rest)
+	if config.UserAgent == "" {
+		config.UserAgent = "slipway-hub"
+	}
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
+	}
+	web, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("hub: Config.Rest: %w", err)
+	}
+	if h.client, err = dynamic.NewForConfigAndClient(config, web); err != nil {
+		return fmt.Errorf("hub: Config.Rest: %w", err)
+	}
+	if h.meta, err = metadata.NewForConfigAndClient(config, web); err != nil {
+		return fmt.Errorf("hub: Config.Rest: %w", err)
+	}
+	if h.kube, err = kubernetes.NewForConfigAndClient(config, web); err != nil {
+		return fmt.Errorf("hub: Config.Rest: %w", err)
+	}
+	return h.connectSeams(config)
+}
+
+// requestsPerSecond is what the hub allows itself towards the hub cluster; client-go's
+// default of 5 is made for people.
+const requestsPerSecond = 200
+
+func (h *Hub) connectSeams(config *rest.Config) (err error) {
+	if h.store == nil {
+		if h.store, err = kube.NewStore(config, kube.StoreOptions{Namespace: h.cfg.Namespace}); err != nil {
+			return err
+		}
+	}
+	if h.cfg.Inventory == nil {
+		if h.cfg.Inventory, err = kube.NewMemberClusters(config, kube.InventoryOptions{}); err != nil {
+			return err
+		}
+	}
+	h.source, err = kube.NewSource(config, kube.SourceOptions{})
+	return err
+}

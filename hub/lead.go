@@ -1,0 +1,145 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// leaseName is the Lease in Config.Namespace by which hubs elect their leader.
+const leaseName = "slipway-hub"
+
+// Run serves until ctx ends, and returns nil then. A hub that loses the lead
+// stops what it does and waits for its turn again. An error means that nothing
+// can be done until somebody changes something: the CRDs are not installed, a
+// right is missing.
+func (h *Hub) Run(ctx context.Context) error {
+	ctx = logr.NewContext(ctx, logr.FromSlogHandler(h.log.Handler()))
+	if err := h.ensureNamespace(ctx); err != nil {
+		h.gaveUp.Store(&err)
+		return err
+	}
+	lead := h.term
+	if h.cfg.AlwaysLead {
+		lead = h.lead
+	}
+	for ctx.Err() == nil {
+		if err := lead(ctx); err != nil {
+			h.gaveUp.Store(&err)
+			return err
+		}
+	}
+	return nil
+}
+
+// term waits for the lead and leads until it is lost. Whoever loses it while
+// something of it still runs is refused by the epochs of the engine.
+func (h *Hub) term(ctx context.Context) error {
+	ctx, resign := context.WithCancel(ctx)
+	defer resign()
+	var t tenure
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: &resourcelock.LeaseLock{
+			LeaseMeta:  metav1.ObjectMeta{Namespace: h.cfg.Namespace, Name: leaseName},
+			Client:     h.kube.CoordinationV1(),
+			LockConfig: resourcelock.ResourceLockConfig{Identity: h.cfg.Name},
+		},
+		LeaseDuration:   h.cfg.LeaseDuration,
+		RenewDeadline:   h.cfg.LeaseDuration * 2 / 3,
+		RetryPeriod:     h.cfg.LeaseDuration / 8,
+		ReleaseOnCancel: true,
+		Name:            leaseName,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				t.serve(func() error {
+					defer resign()
+					return h.lead(ctx)
+				})
+			},
+			OnStoppedLeading: func() {},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("hub: leader election: %w", err)
+	}
+	elector.Run(ctx)
+	return t.end()
+}
+
+// tenure is the time that a hub leads. The election starts it in a goroutine of
+// its own, perhaps when it is over already.
+type tenure struct {
+	mu   sync.Mutex
+	over bool
+	err  error
+}
+
+func (t *tenure) serve(lead func() error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.over {
+		t.err = lead()
+	}
+}
+
+// end waits for what was served and returns its error.
+func (t *tenure) end() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+	return t.err
+}
+
+// lead drives the engine and serves the objects until ctx ends or something
+// cannot go on.
+func (h *Hub) lead(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	h.leading.Store(true)
+	defer h.leading.Store(false)
+	h.log.Info("leading", "hub", h.cfg.Name)
+
+	s, err := newService(h)
+	if err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	failures := make([]error, 2)
+	for i, work := range []func(context.Context) error{h.engine.Run, s.run} {
+		group.Go(func() {
+			defer stop()
+			failures[i] = work(ctx)
+		})
+	}
+	group.Wait()
+	if err := errors.Join(failures...); err != nil && !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("hub %s: %w", h.cfg.Name, err)
+	}
+	return nil
+}
+
+// ensureNamespace makes the namespace of the hub where it is missing. A hub that
+// may not make it expects it to be there.
+func (h *Hub) ensureNamespace(ctx context.Context) error {
+	namespaces := h.kube.CoreV1().Namespaces()
+	_, err := namespaces.Get(ctx, h.cfg.Namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.cfg.Namespace}}, metav1.CreateOptions{FieldManager: manager})
+	}
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err), ctx.Err() != nil:
+		return nil
+	case apierrors.IsForbidden(err):
+		h.log.Warn("the namespace of the hub can neither be read nor made: it must be there", "namespace", h.cfg.Namespace)
+		return nil
+	}
+	return fmt.Errorf("hub: namespace %s: %w", h.cfg.Namespace, err)
+}

@@ -1,0 +1,152 @@
+package manifests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// pollInterval is how often it is looked whether the server is ready. New kinds take it about a second.
+const pollInterval = 100 * time.Millisecond
+
+// awaitServed returns when every version of every definition can be listed.
+func (in *installer) awaitServed(ctx context.Context, crds []*unstructured.Unstructured) error {
+	for _, crd := range crds {
+		if err := in.awaitDefinition(ctx, crd); err != nil {
+			return fmt.Errorf("%s: %w", crd.GetName(), err)
+		}
+	}
+	return nil
+}
+
+func (in *installer) awaitDefinition(ctx context.Context, crd *unstructured.Unstructured) error {
+	if err := poll(ctx, func(ctx context.Context) error { return in.established(ctx, crd) }); err != nil {
+		return err
+	}
+	for _, gvr := range resources(crd) {
+		err := poll(ctx, func(ctx context.Context) error {
+			_, err := in.client.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("version %s is not served: %w", gvr.Version, err)
+		}
+	}
+	return nil
+}
+
+// established returns an error unless the server has taken the definition.
+func (in *installer) established(ctx context.Context, crd *unstructured.Unstructured) error {
+	r, err := in.resource(crd)
+	if err != nil {
+		return err
+	}
+	now, err := r.Get(ctx, crd.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	conditions, _, _ := unstructured.NestedSlice(now.Object, "status", "conditions")
+	for _, c := range conditions {
+		c, _ := c.(map[string]any)
+		switch {
+		case c["type"] == "NamesAccepted" && c["status"] == "False":
+			return fmt.Errorf("a name is taken by another definition: %v", c["message"])
+		case c["type"] == "Established" && c["status"] == "True":
+			return nil
+		}
+	}
+	return errors.New("the definition is not established")
+}
+
+// resources are the versions of a definition that are served.
+func resources(crd *unstructured.Unstructured) []schema.GroupVersionResource {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	var all []schema.GroupVersionResource
+	for _, v := range versions {
+		v, _ := v.(map[string]any)
+		name, _ := v["name"].(string)
+		all = append(all, schema.GroupVersionResource{Group: group, Version: name, Resource: plural})
+	}
+	return all
+}
+
+// awaitPolicies returns when the server does what the policies say, which is some time after they were
+// applied. It takes them up in their order, so those of runs, which are last, show it for all.
+func (in *installer) awaitPolicies(ctx context.Context) error {
+	if err := poll(ctx, in.refused); err != nil {
+		return fmt.Errorf("the validating policies do not act: %w", err)
+	}
+	if !in.mutates {
+		return nil
+	}
+	if err := poll(ctx, in.stamped); err != nil {
+		return fmt.Errorf("the mutating policies do not act: %w", err)
+	}
+	return nil
+}
+
+// refused returns an error unless a dry run of the creation that the policy of runs refuses is refused.
+func (in *installer) refused(ctx context.Context) error {
+	_, err := in.dryRun(ctx, map[string]any{"name": probeName})
+	switch {
+	case apierrors.IsInvalid(err):
+		return nil
+	case err == nil:
+		return fmt.Errorf("a run with the name %s is not refused", probeName)
+	default:
+		return err
+	}
+}
+
+// stamped returns an error unless a dry run of a creation has the annotation.
+func (in *installer) stamped(ctx context.Context) error {
+	got, err := in.dryRun(ctx, map[string]any{"generateName": probeName + "-"})
+	if err != nil {
+		return err
+	}
+	if got.GetAnnotations()[CreatedBy] == "" {
+		return fmt.Errorf("a run that is created does not get the annotation %s", CreatedBy)
+	}
+	return nil
+}
+
+// probeName is the name that the policy of runs refuses.
+const probeName = "slipway-install-probe"
+
+// dryRun creates a run without keeping it.
+func (in *installer) dryRun(ctx context.Context, metadata map[string]any) (*unstructured.Unstructured, error) {
+	gvr := schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: "clusterstagedupdateruns"}
+	run := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": gvr.GroupVersion().String(), "kind": "ClusterStagedUpdateRun", "metadata": metadata,
+		"spec": map[string]any{"placementName": "probe", "stagedRolloutStrategyName": "probe"},
+	}}
+	return in.client.Resource(gvr).Create(ctx, run, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+}
+
+// poll calls f until it returns nil, the context ends, or it is refused for good. The error is f's.
+func poll(ctx context.Context, f func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {
+		err := f(ctx)
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
+		if apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+			return false, err
+		}
+		return err == nil, nil
+	})
+	if err != nil && last != nil {
+		return last
+	}
+	return err
+}

@@ -1,0 +1,28 @@
+// Package manifests answers WHAT a hub cluster must have before package hub can serve it: the
+// CustomResourceDefinitions of the Fleet API, the admission policies that write down who approved what
+// and who started a run, and the roles of those who work with them.
+//
+// Everything is plain YAML below this directory, for those who install with kubectl:
+//
+//	kubectl apply --server-side -f hub/manifests/crds -f hub/manifests/policies
+//
+// [Install] does the same and waits until the API server serves it. The definitions are generated from
+// source, one file for a kind and its namespaced twin in all versions; the versions v1 and v1beta1 have
+// the same schema, v1beta1 is stored, and nothing is converted.
+//
+// # Who approved
+//
+// A person approves a request by setting the condition Approved in its status, and rejects it by the
+// condition Rejected, or by Approved with the status False and the reason Rejected. Who did is not what
+// the client says: a MutatingAdmissionPolicy writes status.approvedBy, status.rejectedBy and
+// status.decisions from the identity that the API server authenticated, and puts back whatever a client
+// wrote there. A ValidatingAdmissionPolicy demands the RBAC verb approve on the request. Both stamp and
+// protect the annotations [CreatedBy] and [CreatedByUID] of runs in the same way.
+//
+// A server that has no MutatingAdmissionPolicy of version v1, which is one before 1.36, gets the
+// ValidatingAdmissionPolicy alone: it takes approvals without an identity and refuses those with
+// another one, so that there what is written is true or missing.
+//
+// The neighbours: package hub reads what is declared by these kinds; package approval has the rules of
+// decisions.
+package manifests

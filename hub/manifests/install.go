@@ -1,0 +1,215 @@
+package manifests
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// fieldManager is who owns the fields that Install writes.
+const fieldManager = "slipway-install"
+
+// defaultTimeout is far above what an API server takes to serve new kinds.
+const defaultTimeout = time.Minute
+
+// Options say what [Install] does besides the CRDs, the policies and the roles of people.
+type Options struct {
+	// Hub, where it is set, installs what [HubRBAC] returns for it.
+	Hub *HubOptions
+	// Timeout is how long Install may take. 0 is one minute.
+	Timeout time.Duration
+	// Done, where it is set, is told of every object when it is done with, one after the other.
+	Done func(Change)
+}
+
+// Outcome is what became of an object.
+type Outcome string
+
+// The outcomes.
+const (
+	Created   Outcome = "Created"
+	Updated   Outcome = "Updated"
+	Unchanged Outcome = "Unchanged"
+	// Skipped: the API server has no such kind; only mutating policies may be skipped.
+	Skipped Outcome = "Skipped"
+)
+
+// Change is what became of an object that was installed.
+type Change struct {
+	Kind      string
+	Namespace string
+	Name      string
+	Outcome   Outcome
+}
+
+// String says it as kubectl does.
+func (c Change) String() string {
+	if c.Namespace != "" {
+		return fmt.Sprintf("%s %s/%s %s", c.Kind, c.Namespace, c.Name, c.Outcome)
+	}
+	return fmt.Sprintf("%s %s %s", c.Kind, c.Name, c.Outcome)
+}
+
+// Install makes the API server that cfg names one that package hub can serve: it applies the CRDs, the
+// policies, the roles of people and, where asked for, those of the hub, and returns when all versions of
+// all kinds are served and the policies act.
+//
+// It may be called again at any time, by several at once, and by a newer version of this package: what is
+// there already is changed where it differs, also where somebody else made it, and what others added to
+// it stays. On a server without MutatingAdmissionPolicy of version v1 those are skipped; the package
+// documentation says what follows. cfg is neither changed nor kept. It needs the rights of an
+// administrator: whoever installs roles must have what they give.
+func Install(ctx context.Context, cfg *rest.Config, o Options) error {
+	timeout := o.Timeout
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	in, err := newInstaller(cfg, o.Done)
+	if err == nil {
+		err = in.install(ctx, o.Hub)
+	}
+	if err != nil {
+		return fmt.Errorf("manifests: install: %w", err)
+	}
+	return nil
+}
+
+// installer applies objects.
+type installer struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+	done   func(Change)
+	// mutates tells that the server has mutating policies.
+	mutates bool
+}
+
+func newInstaller(cfg *rest.Config, done func(Change)) (*installer, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1 // some tens of requests, each of which waits for the one before
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	disco, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := restmapper.GetAPIGroupResources(disco)
+	if err != nil && len(groups) == 0 {
+		return nil, err
+	}
+	if done == nil {
+		done = func(Change) {}
+	}
+	return &installer{client: client, mapper: restmapper.NewDiscoveryRESTMapper(groups), done: done}, nil
+}
+
+// install applies everything in the order in which it is needed.
+func (in *installer) install(ctx context.Context, hub *HubOptions) error {
+	crds, err := CRDs()
+	if err != nil {
+		return err
+	}
+	others, err := besides(hub)
+	if err != nil {
+		return err
+	}
+	if err := in.applyAll(ctx, crds); err != nil {
+		return err
+	}
+	if err := in.awaitServed(ctx, crds); err != nil {
+		return err
+	}
+	if err := in.applyAll(ctx, others); err != nil {
+		return err
+	}
+	return in.awaitPolicies(ctx)
+}
+
+// besides returns what is installed when the kinds are served.
+func besides(hub *HubOptions) ([]*unstructured.Unstructured, error) {
+	all, err := Policies()
+	if err != nil {
+		return nil, err
+	}
+	roles, err := Roles()
+	if err != nil || hub == nil {
+		return append(all, roles...), err
+	}
+	own, err := HubRBAC(*hub)
+	return append(append(all, roles...), own...), err
+}
+
+func (in *installer) applyAll(ctx context.Context, all []*unstructured.Unstructured) error {
+	for _, u := range all {
+		outcome, err := in.apply(ctx, u)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+		in.mutates = in.mutates || u.GetKind() == mutatingPolicy && outcome != Skipped
+		in.done(Change{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Outcome: outcome})
+	}
+	return nil
+}
+
+// apply makes an object what it has to be, and tells what that took.
+func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (Outcome, error) {
+	r, err := in.resource(u)
+	if meta.IsNoMatchError(err) && optional(u) {
+		return Skipped, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	before, err := r.Get(ctx, u.GetName(), metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return "", err
+	}
+	after, err := r.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	if err != nil {
+		return "", err
+	}
+	return outcomeOf(before, after), nil
+}
+
+func outcomeOf(before, after *unstructured.Unstructured) Outcome {
+	switch {
+	case before == nil || before.GetUID() != after.GetUID():
+		return Created
+	case before.GetResourceVersion() != after.GetResourceVersion():
+		return Updated
+	default:
+		return Unchanged
+	}
+}
+
+// mutatingPolicy is the kind that servers before 1.36 do not have.
+const mutatingPolicy = "MutatingAdmissionPolicy"
+
+// optional tells what a hub can do without.
+func optional(u *unstructured.Unstructured) bool {
+	return u.GetKind() == mutatingPolicy || u.GetKind() == mutatingPolicy+"Binding"
+}
+
+func (in *installer) resource(u *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	gvk := u.GroupVersionKind()
+	m, err := in.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, err
+	}
+	if m.Scope.Name() == meta.RESTScopeNameNamespace {
+		return in.client.Resource(m.Resource).Namespace(u.GetNamespace()), nil
+	}
+	return in.client.Resource(m.Resource), nil
+}

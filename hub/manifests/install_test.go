@@ -1,0 +1,166 @@
+package manifests_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/hub/manifests"
+)
+
+func TestInstallingAgainChangesNothing(t *testing.T) {
+	s := installedServer(t)
+	wantOutcomes(t, hub.changes, manifests.Created)
+	again, err := install(t.Context(), s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOutcomes(t, again, manifests.Unchanged)
+	if len(again) != len(hub.changes) {
+		t.Errorf("%d objects, at first %d", len(again), len(hub.changes))
+	}
+}
+
+func wantOutcomes(t *testing.T, changes []manifests.Change, want manifests.Outcome) {
+	t.Helper()
+	for _, c := range changes {
+		if c.Outcome != want {
+			t.Errorf("%s, want %s", c, want)
+		}
+	}
+}
+
+// TestAnUpgradeChangesWhatDiffers makes an older installation of a server by hand.
+func TestAnUpgradeChangesWhatDiffers(t *testing.T) {
+	s := olderServer(t)
+	crds := clientFor(t, s.Config()).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	const name = "memberclusters.cluster.kubernetes-fleet.io"
+	patch := `[{"op": "remove", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/observedIdentity"},
+		{"op": "add", "path": "/metadata/labels/theirs", "value": "kept"}]`
+	if _, err := crds.Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{FieldManager: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	changes, err := install(t.Context(), s.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		if updated := c.Outcome == manifests.Updated; updated != (c.Name == name) {
+			t.Error(c)
+		}
+	}
+	got, err := crds.Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.GetLabels()["theirs"] != "kept" {
+		t.Errorf("labels %v, want that of others kept", got.GetLabels())
+	}
+}
+
+func TestAnOlderServerIsInstalledWithoutMutatingPolicies(t *testing.T) {
+	olderServer(t)
+	skipped := 0
+	for _, c := range old.changes {
+		if mutating := strings.HasPrefix(c.Kind, "MutatingAdmission"); mutating != (c.Outcome == manifests.Skipped) {
+			t.Error(c)
+		} else if mutating {
+			skipped++
+		}
+	}
+	if skipped != 4 {
+		t.Errorf("%d objects are skipped, want two policies and their bindings", skipped)
+	}
+}
+
+// TestOnAnOlderServerAnIdentityIsTrueOrMissing has no policy that writes it down.
+func TestOnAnOlderServerAnIdentityIsTrueOrMissing(t *testing.T) {
+	s := olderServer(t)
+	people(t, s)
+	k := requestKinds(t, s)[1] // the twin in a namespace
+	c := clientFor(t, s.Config())
+	for claim, status := range claims("alice") {
+		t.Run("claims "+claim, func(t *testing.T) {
+			e := &exchange{t: t, s: s, k: k, name: k.create(t, c).GetName()}
+			status["conditions"] = []any{approvedByAlice}
+			if claim == "nothing" {
+				e.patch("mallory", status, "needs the RBAC verb approve")
+				e.patch("alice", status, "")
+				e.want("", "", "")
+				return
+			}
+			// An identity without its groups is another one.
+			e.patch("alice", status, "must be the authenticated user")
+			if e.status() != nil {
+				t.Errorf("status %v, want none", e.status())
+			}
+		})
+	}
+}
+
+// TestARunOfAnOlderServerHasNoOtherCreator has no policy that writes it down.
+func TestARunOfAnOlderServerHasNoOtherCreator(t *testing.T) {
+	s := olderServer(t)
+	k := requestKind{kind: "StagedUpdateRun", gvr: placementResource("v1beta1", "stagedupdateruns"), namespace: s.Namespace(t)}
+	u := k.request()
+	u.Object["spec"] = map[string]any{"placementName": "p", "stagedRolloutStrategyName": "s"}
+	for by, refused := range map[string]bool{"root": true, "admin": false, "": false} {
+		u.SetAnnotations(nil)
+		if by != "" {
+			u.SetAnnotations(map[string]string{manifests.CreatedBy: by})
+		}
+		_, err := k.client(clientFor(t, s.Config())).Create(t.Context(), u, metav1.CreateOptions{})
+		if (err != nil) != refused {
+			t.Errorf("created by %q: %v, want refused %t", by, err, refused)
+		}
+	}
+}
+
+func TestInstallSaysWhatItMayNotDo(t *testing.T) {
+	s := installedServer(t)
+	err := manifests.Install(t.Context(), s.ConfigFor("nobody"), manifests.Options{})
+	want := `manifests: install: CustomResourceDefinition approvalrequests.placement.kubernetes-fleet.io: `
+	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), `User "nobody" cannot get`) {
+		t.Errorf("%v, want %s... User \"nobody\" cannot get", err, want)
+	}
+}
+
+func TestInstallEndsWithItsContext(t *testing.T) {
+	s := installedServer(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := manifests.Install(ctx, s.Config(), manifests.Options{}); err == nil {
+		t.Error("no error, want that of the context")
+	}
+}
+
+// TestVersionsShareObjects writes in one version and reads in the other.
+func TestVersionsShareObjects(t *testing.T) {
+	s := installedServer(t)
+	c := clientFor(t, s.Config())
+	for _, write := range []string{"v1", "v1beta1"} {
+		read := map[string]string{"v1": "v1beta1", "v1beta1": "v1"}[write]
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+			"placementName": "p", "stagedRolloutStrategyName": "s", "resourceSnapshotIndex": "1",
+		}}}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "placement.kubernetes-fleet.io", Version: write, Kind: "ClusterStagedUpdateRun"})
+		u.SetGenerateName("both-")
+		created, err := c.Resource(placementResource(write, "clusterstagedupdateruns")).Create(t.Context(), u, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.Resource(placementResource(read, "clusterstagedupdateruns")).Get(t.Context(), created.GetName(), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantFields(t, "spec", created.Object["spec"], got.Object["spec"])
+		if got.GetGeneration() != 1 || got.GetUID() != created.GetUID() {
+			t.Errorf("generation %d, uid %s, want 1 and %s", got.GetGeneration(), got.GetUID(), created.GetUID())
+		}
+	}
+}

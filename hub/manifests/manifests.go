@@ -1,0 +1,82 @@
+package manifests
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+//go:generate go run ./internal/generate
+
+//go:embed crds/*.yaml policies/*.yaml rbac/*.yaml
+var files embed.FS
+
+// Annotations of a run that say who created it. Admission writes them when the run is created; nobody can
+// change them.
+const (
+	// CreatedBy is the name of the user.
+	CreatedBy = "slipway.dev/created-by"
+	// CreatedByUID is the unique identifier of the user, where the authenticator knows one.
+	CreatedByUID = "slipway.dev/created-by-uid"
+)
+
+// CRDs returns the CustomResourceDefinitions of the Fleet API, ascending by name. The caller may change
+// them.
+func CRDs() ([]*unstructured.Unstructured, error) { return load("crds") }
+
+// Policies returns the admission policies and their bindings, each policy in front of its binding. The
+// caller may change them.
+func Policies() ([]*unstructured.Unstructured, error) { return load("policies") }
+
+// load reads the objects of a directory, in the order of its files.
+func load(dir string) ([]*unstructured.Unstructured, error) {
+	names, err := fs.Glob(files, dir+"/*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("manifests: %s: %w", dir, err)
+	}
+	var all []*unstructured.Unstructured
+	for _, name := range names {
+		objects, err := loadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, objects...)
+	}
+	return all, nil
+}
+
+// loadFile reads the objects of a file.
+func loadFile(name string) ([]*unstructured.Unstructured, error) {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("manifests: %w", err)
+	}
+	all, err := parse(text)
+	if err != nil {
+		return nil, fmt.Errorf("manifests: %s: %w", name, err)
+	}
+	return all, nil
+}
+
+// parse reads YAML documents.
+func parse(text []byte) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	d := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
+	for {
+		u := &unstructured.Unstructured{}
+		err := d.Decode(u)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, u)
+	}
+}

@@ -1,0 +1,116 @@
+package manifests
+
+import (
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// The names in the manifests of the hub, which [HubOptions] replace.
+const (
+	hubNamespace = "slipway-system"
+	hubAccount   = "slipway-hub"
+	sourceRole   = "slipway-hub-source"
+)
+
+// HubOptions say who the hub is and what it may read.
+type HubOptions struct {
+	// Namespace is where the hub keeps its state, as Secrets and a Lease. Empty is slipway-system.
+	Namespace string
+	// User is the hub, where it is none of the service accounts: a name as the API server authenticates
+	// it. Empty is the service account slipway-hub in Namespace.
+	User string
+	// Sources are what placements can select, as rules that allow to get, list and watch it. None are
+	// everything, Secrets too, because a Namespace that is selected brings everything in it.
+	Sources []rbacv1.PolicyRule
+}
+
+// Roles returns the ClusterRoles for people: slipway-approver, slipway-viewer, slipway-editor,
+// slipway-cluster-viewer and slipway-cluster-editor. The caller may change them.
+func Roles() ([]*unstructured.Unstructured, error) { return loadFile("rbac/people.yaml") }
+
+// HubRBAC returns what allows a hub to do its work and nothing else: its namespace, its roles and their
+// bindings, and its service account unless it is a user. The caller may change them.
+func HubRBAC(o HubOptions) ([]*unstructured.Unstructured, error) {
+	if err := o.problems().ToAggregate(); err != nil {
+		return nil, fmt.Errorf("manifests: hub: %w", err)
+	}
+	all, err := loadFile("rbac/hub.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var out []*unstructured.Unstructured
+	for _, u := range all {
+		if u.GetKind() == rbacv1.ServiceAccountKind && o.User != "" {
+			continue
+		}
+		if err := o.adapt(u); err != nil {
+			return nil, fmt.Errorf("manifests: hub: %s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+func (o *HubOptions) problems() field.ErrorList {
+	var errs field.ErrorList
+	if o.Namespace != "" {
+		for _, msg := range validation.IsDNS1123Label(o.Namespace) {
+			errs = append(errs, field.Invalid(field.NewPath("namespace"), o.Namespace, msg))
+		}
+	}
+	if strings.TrimSpace(o.User) != o.User {
+		errs = append(errs, field.Invalid(field.NewPath("user"), o.User, "must have no space at an end"))
+	}
+	for i, r := range o.Sources {
+		at := field.NewPath("sources").Index(i)
+		if len(r.Resources) == 0 || len(r.Verbs) == 0 {
+			errs = append(errs, field.Required(at, "a rule needs resources and verbs"))
+		}
+	}
+	return errs
+}
+
+// adapt puts the names of the options in the place of those of the manifest.
+func (o *HubOptions) adapt(u *unstructured.Unstructured) error {
+	if o.Namespace != "" {
+		if u.GetNamespace() != "" {
+			u.SetNamespace(o.Namespace)
+		}
+		if u.GetKind() == "Namespace" {
+			u.SetName(o.Namespace)
+		}
+	}
+	if _, ok := u.Object["subjects"]; ok {
+		return unstructured.SetNestedSlice(u.Object, []any{o.subject()}, "subjects")
+	}
+	if u.GetName() == sourceRole && u.GetKind() == "ClusterRole" && len(o.Sources) > 0 {
+		return o.setSources(u)
+	}
+	return nil
+}
+
+func (o *HubOptions) subject() map[string]any {
+	if o.User != "" {
+		return map[string]any{"kind": rbacv1.UserKind, "name": o.User, "apiGroup": rbacv1.GroupName}
+	}
+	namespace := hubNamespace
+	if o.Namespace != "" {
+		namespace = o.Namespace
+	}
+	return map[string]any{"kind": rbacv1.ServiceAccountKind, "name": hubAccount, "namespace": namespace}
+}
+
+func (o *HubOptions) setSources(u *unstructured.Unstructured) error {
+	role, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rbacv1.ClusterRole{Rules: o.Sources})
+	if err != nil {
+		return err
+	}
+	u.Object["rules"] = role["rules"]
+	return nil
+}

@@ -1,0 +1,135 @@
+package manifests_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+)
+
+// ruleCase is a case of a file in testdata/rules. What is refused says so with the words in Refused.
+type ruleCase struct {
+	Name string `json:"name"`
+	// Spec is that of the object that is created.
+	Spec map[string]any `json:"spec"`
+	// Called is the object's name where it matters.
+	Called string `json:"called,omitempty"`
+	// Then is the spec that it is changed to.
+	Then map[string]any `json:"then,omitempty"`
+	// Refused is a part of the error of the last step; empty means that it is taken.
+	Refused string `json:"refused,omitempty"`
+	// Becomes are fields that the stored spec has, as defaults.
+	Becomes map[string]any `json:"becomes,omitempty"`
+}
+
+// ruleFile is what testdata/rules has about a kind and its twin.
+type ruleFile struct {
+	Group string `json:"group"`
+	// Kinds are plurals with their kinds.
+	Kinds []struct {
+		Kind       string `json:"kind"`
+		Plural     string `json:"plural"`
+		Namespaced bool   `json:"namespaced,omitempty"`
+	} `json:"kinds"`
+	Cases []ruleCase `json:"cases"`
+}
+
+// TestTheServerTakesAndRefuses shows every rule of the schemas to a real API server, in both versions.
+func TestTheServerTakesAndRefuses(t *testing.T) {
+	s := installedServer(t)
+	cfg := s.Config()
+	cfg.QPS = -1
+	client := clientFor(t, cfg)
+	namespace := s.Namespace(t)
+	for _, path := range ruleFiles(t) {
+		var f ruleFile
+		readYAML(t, path, &f)
+		for _, k := range f.Kinds {
+			for _, version := range []string{"v1", "v1beta1"} {
+				gvr := schema.GroupVersionResource{Group: f.Group, Version: version, Resource: k.Plural}
+				var c dynamic.ResourceInterface = client.Resource(gvr)
+				if k.Namespaced {
+					c = client.Resource(gvr).Namespace(namespace)
+				}
+				for _, rule := range f.Cases {
+					t.Run(k.Kind+"."+version+"/"+rule.Name, func(t *testing.T) {
+						t.Parallel()
+						rule.run(t, c, gvr.GroupVersion().WithKind(k.Kind))
+					})
+				}
+			}
+		}
+	}
+}
+
+func (r *ruleCase) run(t *testing.T, c dynamic.ResourceInterface, kind schema.GroupVersionKind) {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": r.Spec}}
+	u.SetGroupVersionKind(kind)
+	u.SetGenerateName("rule-")
+	if r.Called != "" {
+		u.SetName(r.Called)
+	}
+	got, err := c.Create(t.Context(), u, metav1.CreateOptions{FieldValidation: "Strict"})
+	if r.Then != nil {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Object["spec"] = r.Then
+		got, err = c.Update(t.Context(), got, metav1.UpdateOptions{FieldValidation: "Strict"})
+	}
+	switch {
+	case r.Refused == "" && err != nil:
+		t.Fatal(err)
+	case r.Refused != "" && err == nil:
+		t.Fatalf("taken, want %q", r.Refused)
+	case r.Refused != "" && !strings.Contains(err.Error(), r.Refused):
+		t.Fatalf("%v\nwant %q", err, r.Refused)
+	case r.Becomes != nil:
+		wantFields(t, "spec", r.Becomes, got.Object["spec"])
+	}
+}
+
+// wantFields compares the fields that are wanted with those that are there.
+func wantFields(t *testing.T, at string, want, got any) {
+	t.Helper()
+	fields, ok := want.(map[string]any)
+	if !ok {
+		w, _ := json.Marshal(want)
+		g, _ := json.Marshal(got)
+		if string(w) != string(g) {
+			t.Errorf("%s is %s, want %s", at, g, w)
+		}
+		return
+	}
+	have, _ := got.(map[string]any)
+	for name, v := range fields {
+		wantFields(t, at+"."+name, v, have[name])
+	}
+}
+
+func ruleFiles(t *testing.T) []string {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/rules/*.yaml")
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no rules: %v", err)
+	}
+	return paths
+}
+
+func readYAML(t *testing.T, path string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.UnmarshalStrict(text, into); err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+}

@@ -1,0 +1,138 @@
+package manifests_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/hub/manifests"
+)
+
+func crds(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	all, err := manifests.CRDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestBothVersionsAreTheSameAndNothingIsConverted(t *testing.T) {
+	for _, crd := range crds(t) {
+		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		if len(versions) != 2 {
+			t.Fatalf("%s has %d versions, want 2", crd.GetName(), len(versions))
+		}
+		v1, v1beta1 := versions[0].(map[string]any), versions[1].(map[string]any)
+		if v1["name"] != "v1" || v1beta1["name"] != "v1beta1" || v1beta1["storage"] != true {
+			t.Errorf("%s: versions %v and %v, storage %v, want v1 and v1beta1, which is stored", crd.GetName(), v1["name"], v1beta1["name"], v1beta1["storage"])
+		}
+		for _, differs := range []string{"name", "storage"} {
+			delete(v1, differs)
+			delete(v1beta1, differs)
+		}
+		if diff := cmp.Diff(v1, v1beta1); diff != "" {
+			t.Errorf("%s: the versions differ:\n%s", crd.GetName(), diff)
+		}
+		if s, _, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "strategy"); s != "None" {
+			t.Errorf("%s: conversion %q, want None", crd.GetName(), s)
+		}
+	}
+}
+
+// TestTheKindsOfTheAPI lists what is served, with scope and short names.
+func TestTheKindsOfTheAPI(t *testing.T) {
+	var got []string
+	for _, crd := range crds(t) {
+		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		scope, _, _ := unstructured.NestedString(crd.Object, "spec", "scope")
+		short, _, _ := unstructured.NestedStringSlice(crd.Object, "spec", "names", "shortNames")
+		got = append(got, strings.TrimSpace(kind+" "+scope+" "+strings.Join(short, ",")))
+	}
+	slices.Sort(got)
+	want := []string{
+		"ApprovalRequest Namespaced areq", "ClusterApprovalRequest Cluster careq",
+		"ClusterResourceOverride Cluster cro", "ClusterResourcePlacement Cluster crp",
+		"ClusterResourceSnapshot Cluster crs", "ClusterSchedulingPolicySnapshot Cluster csps",
+		"ClusterStagedUpdateRun Cluster csur", "ClusterStagedUpdateStrategy Cluster csus", "MemberCluster Cluster",
+		"ResourceOverride Namespaced ro", "ResourcePlacement Namespaced rp", "ResourceSnapshot Namespaced rss",
+		"SchedulingPolicySnapshot Namespaced sps", "StagedUpdateRun Namespaced sur", "StagedUpdateStrategy Namespaced sus",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestOnlyWhatCanBeAnythingIsKeptUnread names the fields without a schema.
+func TestOnlyWhatCanBeAnythingIsKeptUnread(t *testing.T) {
+	open := map[string]bool{}
+	for _, crd := range crds(t) {
+		walk(crd.Object, "", func(at string, s map[string]any) {
+			if s["x-kubernetes-preserve-unknown-fields"] == true {
+				_, field, _ := strings.Cut(at, "openAPIV3Schema.")
+				open[strings.ReplaceAll(field, "properties.", "")] = true
+			}
+		})
+	}
+	want := []string{"spec.policy.overrideRules.items.jsonPatchOverrides.items.value", "spec.selectedResources.items"}
+	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(open))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestEveryRuleIsShownToAServer compares the messages of all rules with what the tests see refused.
+func TestEveryRuleIsShownToAServer(t *testing.T) {
+	seen := refusals(t)
+	for _, crd := range crds(t) {
+		walk(crd.Object, "", func(at string, s map[string]any) {
+			rules, _ := s["x-kubernetes-validations"].([]any)
+			for _, r := range rules {
+				message, _ := r.(map[string]any)["message"].(string)
+				if !strings.Contains(seen, message) && !slices.ContainsFunc(strings.Split(seen, "\n"), func(part string) bool {
+					return len(part) > 20 && strings.Contains(message, part)
+				}) {
+					t.Errorf("%s: %s: no test sees %q", crd.GetName(), at, message)
+				}
+			}
+		})
+	}
+}
+
+// refusals are what the cases of rules are refused with, and the text of the tests of approvals.
+func refusals(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, path := range ruleFiles(t) {
+		var f ruleFile
+		readYAML(t, path, &f)
+		for _, c := range f.Cases {
+			fmt.Fprintln(&all, c.Refused)
+		}
+	}
+	answers, err := os.ReadFile("answers_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String() + string(answers)
+}
+
+// walk calls f for every object of a tree.
+func walk(v any, at string, f func(at string, s map[string]any)) {
+	switch v := v.(type) {
+	case map[string]any:
+		f(at, v)
+		for key, child := range v {
+			walk(child, strings.TrimPrefix(at+"."+key, "."), f)
+		}
+	case []any:
+		for _, child := range v {
+			walk(child, at, f)
+		}
+	}
+}

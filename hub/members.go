@@ -1,0 +1,79 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/placement"
+)
+
+const (
+	// memberCheck is how often a member is asked whether it can be reached, and
+	// memberRecheck how often one that could not.
+	memberCheck   = 5 * time.Minute
+	memberRecheck = 30 * time.Second
+	// memberTimeout is how long a member may take to answer.
+	memberTimeout = 10 * time.Second
+)
+
+// syncMember writes whether a member can be reached.
+func (s *service) syncMember(ctx context.Context, k key) (time.Duration, error) {
+	obj := s.object(memberGVR(), k)
+	if obj == nil || obj.GetDeletionTimestamp() != nil || s.cfg.Dialer == nil {
+		return 0, nil
+	}
+	cluster, err := s.member(ctx, k.Name)
+	if err != nil {
+		return 0, err
+	}
+	reached := s.reach(ctx, cluster)
+	if err := s.writeStatus(ctx, memberGVR(), obj, projectMember(memberFactsOf(obj, reached, time.Now()))); err != nil {
+		return 0, err
+	}
+	if reached != nil {
+		return memberRecheck, nil
+	}
+	return memberCheck, nil
+}
+
+// member is a cluster as the inventory has it.
+func (s *service) member(ctx context.Context, name string) (placement.Cluster, error) {
+	for c, err := range s.cfg.Inventory.Clusters(ctx) {
+		if err != nil {
+			return c, err
+		}
+		if c.Name == name {
+			return c, nil
+		}
+	}
+	return placement.Cluster{}, fmt.Errorf("the inventory does not have %s yet", name)
+}
+
+// reach connects to a member, which asks it who it is.
+func (s *service) reach(ctx context.Context, c placement.Cluster) error {
+	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
+	defer cancel()
+	conn, err := s.cfg.Dialer.Dial(ctx, c)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// memberFactsOf is what is known of a member that was just asked: when it joined
+// and since when it is as it is stands in its status.
+func memberFactsOf(obj *unstructured.Unstructured, err error, now time.Time) *memberFacts {
+	f := &memberFacts{Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time, Err: err, Since: now}
+	if joined := conditionOf(obj, conditionJoined); joined.Status == "True" {
+		f.Joined = joined.Since
+	} else if err == nil {
+		f.Joined = now
+	}
+	if healthy := conditionOf(obj, conditionHealthy); healthy.Status != "" && (healthy.Status == "True") == (err == nil) {
+		f.Since = healthy.Since
+	}
+	return f
+}

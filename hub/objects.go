@@ -1,0 +1,145 @@
+package hub
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// patchMetadata changes metadata of an object, if it is still the one that obj
+// is. A conflict is [backend.ErrConflict]; an object that is gone needs nothing.
+func (s *service) patchMetadata(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) error {
+	fields["uid"], fields["resourceVersion"] = string(obj.GetUID()), obj.GetResourceVersion()
+	patch, err := json.Marshal(map[string]any{"metadata": fields})
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Resource(gvr).Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
+	return settled(err)
+}
+
+// manager is the field manager of what the hub writes.
+const manager = "slipway-hub"
+
+// settled is what an error of a write to an object comes to that may have been
+// changed or deleted by others meanwhile.
+func settled(err error) error {
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("%w: %w", backend.ErrConflict, err)
+	}
+	return err
+}
+
+func (s *service) ensureFinalizer(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name string) error {
+	if slices.Contains(obj.GetFinalizers(), name) {
+		return nil
+	}
+	if err := s.patchMetadata(ctx, gvr, obj, map[string]any{"finalizers": append(obj.GetFinalizers(), name)}); err != nil {
+		return err
+	}
+	return s.reread(ctx, gvr, obj)
+}
+
+// reread makes obj what the API server has now.
+func (s *service) reread(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
+	now, err := s.client.Resource(gvr).Namespace(obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && now.GetUID() != obj.GetUID():
+		return fmt.Errorf("%s was deleted meanwhile: %w", obj.GetName(), backend.ErrConflict)
+	case err != nil:
+		return err
+	}
+	*obj = *now
+	return nil
+}
+
+func (s *service) dropFinalizer(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name string) error {
+	if !slices.Contains(obj.GetFinalizers(), name) {
+		return nil
+	}
+	rest := slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == name })
+	return s.patchMetadata(ctx, gvr, obj, map[string]any{"finalizers": rest})
+}
+
+func (s *service) annotate(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name, value string) error {
+	if err := s.patchMetadata(ctx, gvr, obj, map[string]any{"annotations": map[string]any{name: value}}); err != nil {
+		return err
+	}
+	return s.reread(ctx, gvr, obj)
+}
+
+// writeStatus writes a status where it differs from what the object has.
+func (s *service) writeStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, status any) error {
+	next, err := toMap(status)
+	if err != nil {
+		return err
+	}
+	return s.writeStatusMap(ctx, gvr, obj, next)
+}
+
+func (s *service) writeStatusMap(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, next map[string]any) error {
+	if before, _, _ := unstructured.NestedMap(obj.Object, "status"); reflect.DeepEqual(before, next) {
+		return nil
+	}
+	obj = &unstructured.Unstructured{Object: maps.Clone(obj.Object)}
+	obj.Object["status"] = next
+	_, err := s.client.Resource(gvr).Namespace(obj.GetNamespace()).UpdateStatus(ctx, obj, metav1.UpdateOptions{FieldManager: manager})
+	return settled(err)
+}
+
+// exactly deletes an object only as it is.
+func exactly(obj metav1.Object) metav1.DeleteOptions {
+	uid := obj.GetUID()
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+}
+
+// condition is one of an object, as far as the hub reads it.
+type condition struct {
+	Status, Reason, Message string
+	ObservedGeneration      int64
+	Since                   time.Time
+}
+
+func (c condition) is(status string, generation int64) bool {
+	return c.Status == status && c.ObservedGeneration == generation
+}
+
+// conditionOf returns the condition of that type; the zero value is none.
+func conditionOf(obj *unstructured.Unstructured, kind string) (out condition) {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, item := range list {
+		m, ok := item.(map[string]any)
+		if !ok || m["type"] != kind {
+			continue
+		}
+		out.Status, _ = m["status"].(string)
+		out.Reason, _ = m["reason"].(string)
+		out.Message, _ = m["message"].(string)
+		out.ObservedGeneration, _ = m["observedGeneration"].(int64)
+		since, _ := m["lastTransitionTime"].(string)
+		out.Since, _ = time.Parse(time.RFC3339, since)
+		return out
+	}
+	return out
+}
+
+// specString returns a field of spec, or "".
+func specString(obj *unstructured.Unstructured, fields ...string) string {
+	text, _, _ := unstructured.NestedString(obj.Object, append([]string{"spec"}, fields...)...)
+	return text
+}

@@ -1,0 +1,242 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// syncPlacement brings a placement up to date: the engine has it as it is
+// declared, what is selected is in a snapshot, which clusters are picked is
+// decided, a rolling update is on its way, and all of that stands in objects and
+// in the status.
+func (s *service) syncPlacement(ctx context.Context, k key) (time.Duration, error) {
+	gvr := scopeOf(k).gvr(placementKind)
+	obj := s.object(gvr, k)
+	switch {
+	case obj == nil:
+		s.selected.drop(k)
+		return 0, nil
+	case obj.GetDeletionTimestamp() != nil:
+		s.selected.drop(k)
+		return s.deletePlacement(ctx, k, obj)
+	}
+	p, rollout, err := s.declared(obj)
+	if err != nil {
+		s.notes.warn(obj, reasonInvalidSelectors, "%v", err)
+		return 0, s.writeStatus(ctx, gvr, obj, projectPlacement(&placementFacts{
+			Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,
+			Placement: &fleet.Placement{}, Unselected: err, Latest: -1,
+		}))
+	}
+	if err := s.ensureFinalizer(ctx, gvr, obj, finalizerPlacement); err != nil {
+		return 0, err
+	}
+	if err := s.declare(ctx, p); err != nil {
+		return 0, err
+	}
+	return s.serve(ctx, k, obj, p, rollout)
+}
+
+// declared is the placement that an object declares, with the overrides that
+// concern it.
+func (s *service) declared(obj *unstructured.Unstructured) (fleet.Placement, kubefleet.Rollout, error) {
+	p, rollout, err := kubefleet.PlacementOf(obj)
+	if err != nil {
+		return p, rollout, err
+	}
+	p.Owner = string(obj.GetUID())
+	if rollout.Type == kubefleet.RollingUpdate {
+		p.Admission = stages.SupersedeActive
+	}
+	var wrong []error
+	for _, in := range []scope{clusterScope, namespaceScope} {
+		for _, object := range s.all(overrideGVR(in)) {
+			o, err := kubefleet.OverrideOf(object)
+			if err != nil {
+				wrong = append(wrong, fmt.Errorf("%s %s: %w", object.GetKind(), keyOf(object), err))
+			} else if o.Concerns(p) {
+				p.Overrides = append(p.Overrides, o.Override)
+			}
+		}
+	}
+	slices.SortFunc(p.Overrides, func(a, b placement.Override) int { return strings.Compare(a.String(), b.String()) })
+	return p, rollout, errors.Join(wrong...)
+}
+
+// declare gives the engine a placement. One that another object declared, which
+// had the name before and went without its finalizer, is deleted first, and so
+// is what it placed.
+func (s *service) declare(ctx context.Context, p fleet.Placement) error {
+	before, err := s.engine.Placement(ctx, p.Name)
+	switch {
+	case err == nil && before.Owner != p.Owner:
+		if err := s.engine.DeletePlacement(ctx, p.Name, fleet.DeleteOptions{Deadline: s.cfg.DeleteDeadline}); err != nil {
+			return err
+		}
+		return fmt.Errorf("placement %s of an earlier object, uid %s, is being deleted: %w", p.Name, before.Owner, backend.ErrConflict)
+	case err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, fleet.ErrDeleting):
+		return err
+	}
+	err = s.engine.PutPlacement(ctx, p)
+	if errors.Is(err, fleet.ErrDeleting) {
+		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // what had the name before is still being removed
+	}
+	return err
+}
+
+// serve captures, decides and rolls out, and writes what came of it. What fails
+// is told in the status and tried again; the rest goes on.
+func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout) (time.Duration, error) {
+	decision, decided := s.engine.Resolve(ctx, p.Name)
+	latest, captured := s.capture(ctx, k, p)
+	problem := errors.Join(decided, captured)
+	if problem == nil && rollout.Type == kubefleet.RollingUpdate {
+		problem = s.roll(ctx, k, p, rollout, latest, decision)
+	}
+	if err := s.projectSnapshots(ctx, k, obj, p); err != nil {
+		return 0, errors.Join(problem, err)
+	}
+	if err := s.projectPolicy(ctx, k, obj, decision); err != nil {
+		return 0, errors.Join(problem, err)
+	}
+	if err := s.writePlacement(ctx, k, obj, p, rollout, decision, problem); err != nil {
+		return 0, errors.Join(problem, err)
+	}
+	if problem != nil && !isRefusal(problem) {
+		return 0, problem
+	}
+	return 0, nil
+}
+
+// capture takes a snapshot where what is selected may have changed since the last
+// one, and returns the latest.
+func (s *service) capture(ctx context.Context, k key, p fleet.Placement) (snapshot.Snapshot, error) {
+	if !s.selected.take(k, p) {
+		all, err := s.engine.Snapshots(ctx, p.Name)
+		if err != nil || len(all) > 0 {
+			return lastOf(all), err
+		}
+	}
+	taken, err := s.engine.Capture(ctx, p.Name)
+	if err != nil {
+		s.selected.mark(k)
+		s.selected.put(k, kube.Queries(p.Selectors, nil))
+		return taken, err
+	}
+	items, err := s.engine.Items(ctx, p.Name, taken.Index)
+	if err != nil {
+		return taken, err
+	}
+	s.selected.put(k, kube.Queries(p.Selectors, items))
+	return taken, nil
+}
+
+func lastOf(all []snapshot.Snapshot) snapshot.Snapshot {
+	if len(all) == 0 {
+		return snapshot.Snapshot{}
+	}
+	return all[len(all)-1]
+}
+
+// deletePlacement removes from the clusters what was placed, and lets the object
+// go when that has ended, with or without all of them.
+func (s *service) deletePlacement(ctx context.Context, k key, obj *unstructured.Unstructured) (time.Duration, error) {
+	gvr, name := scopeOf(k).gvr(placementKind), kubefleet.EngineName(k.Namespace, k.Name)
+	p, err := s.engine.Placement(ctx, name)
+	if err == nil && p.Owner == string(obj.GetUID()) {
+		err = s.engine.DeletePlacement(ctx, name, fleet.DeleteOptions{Deadline: s.cfg.DeleteDeadline, By: "deletion of " + obj.GetKind()})
+	}
+	if err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, fleet.ErrDeleting) {
+		return 0, err
+	}
+	d, err := s.engine.Deletion(ctx, name)
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		return 0, s.dropFinalizer(ctx, gvr, obj, finalizerPlacement)
+	case err != nil:
+		return 0, err
+	case d.Ended.IsZero():
+		return deletionPoll, s.writeDeletion(ctx, k, obj, d)
+	}
+	s.tellDeletion(obj, d)
+	return 0, s.dropFinalizer(ctx, gvr, obj, finalizerPlacement)
+}
+
+// deletionPoll is how often a deletion is looked at.
+const deletionPoll = time.Second
+
+// tellDeletion says what became of what was placed.
+func (s *service) tellDeletion(obj *unstructured.Unstructured, d fleet.Deletion) {
+	if d.Skipped == 0 {
+		s.notes.say(obj, "Deleted", "removed from %d clusters", d.Done)
+		return
+	}
+	for _, left := range d.Left {
+		s.notes.warn(obj, "LeftBehind", "cluster %s: what was placed there may still be there: %s", left.Name, left.Reason)
+		s.log.Warn("left behind", "placement", d.Placement, "cluster", left.Name, "reason", left.Reason)
+	}
+}
+
+// heardRecord wakes the objects of a kind whose record in the engine changed.
+func (s *service) heardRecord(l *loop, base string) func(string) {
+	return func(record string) {
+		_, name, _ := strings.Cut(record, "/")
+		for _, k := range s.called(base, name) {
+			l.add(k)
+		}
+		if base == runKind {
+			s.heardProgress(name)
+		}
+	}
+}
+
+// heardProgress wakes the placement of a run, not more often than its status
+// needs.
+func (s *service) heardProgress(run string) {
+	for _, k := range s.placementsOf(run) {
+		s.placements.addAfter(k, statusPause)
+	}
+}
+
+// statusPause is how long what happens in a run is collected before the status
+// of its placement is written.
+const statusPause = 250 * time.Millisecond
+
+func overrideGVR(in scope) schema.GroupVersionResource { return in.gvr("ResourceOverride") }
+
+// writeDeletion writes how far the deletion of a placement is, beside what its
+// status says.
+func (s *service) writeDeletion(ctx context.Context, k key, obj *unstructured.Unstructured, d fleet.Deletion) error {
+	status, _, _ := unstructured.NestedMap(obj.Object, "status")
+	if status == nil {
+		status = map[string]any{}
+	}
+	told := deletionStatus{
+		Message:   fmt.Sprintf("removing what was placed: %d of %d clusters are clean", d.Done, d.Clusters),
+		Remaining: d.Clusters - d.Done - d.Skipped,
+	}
+	for _, left := range d.Left[:min(len(d.Left), s.cfg.Listed)] {
+		told.Clusters = append(told.Clusters, clusterNote{Name: left.Name, Message: left.Reason})
+	}
+	m, err := toMap(&told)
+	if err != nil {
+		return err
+	}
+	status["deletion"] = m
+	return s.writeStatusMap(ctx, scopeOf(k).gvr(placementKind), obj, status)
+}

@@ -1,0 +1,114 @@
+package hub
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// writePlacement writes the status of a placement. problem is what keeps it from
+// being captured, decided or rolled out.
+func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, d placement.Decision, problem error) error {
+	facts := &placementFacts{
+		Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,
+		Placement: &p, External: rollout.Type == kubefleet.External, Unselected: problem,
+		Scheduled: d.Digest != "", Latest: -1, Listed: s.cfg.Listed,
+	}
+	if d.Digest == "" {
+		facts.Unselected, facts.Unscheduled = nil, problem
+	}
+	all, err := s.engine.Snapshots(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	if len(all) > 0 {
+		facts.Latest = lastOf(all).Index
+	}
+	if facts.Picked, err = s.picked(ctx, p.Name, d.Clusters); err != nil {
+		return err
+	}
+	if facts.Drift, err = s.drifted(ctx, p.Name); err != nil {
+		return err
+	}
+	facts.Resources = func(index int) []snapshot.Item {
+		items, err := s.engine.Items(ctx, p.Name, index)
+		if err != nil {
+			return nil
+		}
+		return items
+	}
+	return s.writeStatus(ctx, scopeOf(k).gvr(placementKind), obj, projectPlacement(facts))
+}
+
+// picked is what the clusters of a decision have, by what the engine recorded.
+func (s *service) picked(ctx context.Context, name string, clusters []string) ([]placedCluster, error) {
+	have := map[string]placedNow{}
+	active := ""
+	for c, err := range s.placed(ctx, name) {
+		if err != nil {
+			return nil, err
+		}
+		have[c.Name] = c
+		if c.Run != "" {
+			active = c.Run
+		}
+	}
+	flights, err := s.inFlight(ctx, active)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]placedCluster, len(clusters))
+	for i, cluster := range clusters {
+		c, ok := have[cluster]
+		if !ok {
+			c = placedNow{Index: -1, Tried: -1}
+		}
+		out[i] = placedCluster{Name: cluster, Index: c.Index, Tried: c.Tried, State: c.State, Run: shown(c.Run), Since: c.Since}
+		if f, ok := flights[cluster]; ok {
+			out[i].Applied, out[i].Message = f.Phase == stages.Settling || f.Phase == stages.Soaking, f.Message
+		}
+	}
+	return out, nil
+}
+
+// inFlight are the clusters in flight of the run that has the placement.
+func (s *service) inFlight(ctx context.Context, run string) (map[string]stages.Flight, error) {
+	out := map[string]stages.Flight{}
+	if run == "" {
+		return out, nil
+	}
+	status, err := s.engine.Status(ctx, run)
+	if errors.Is(err, backend.ErrNotFound) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range status.Run.Flights {
+		if f.Attempt > 0 {
+			out[status.Plan.Clusters[f.Pos].Name] = f
+		}
+	}
+	return out, nil
+}
+
+// drifted is what was last seen to differ, by cluster.
+func (s *service) drifted(ctx context.Context, name string) (map[string]*fleet.ClusterDrift, error) {
+	all, err := s.engine.Drifted(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]*fleet.ClusterDrift, len(all))
+	for i := range all {
+		out[all[i].Cluster] = &all[i]
+	}
+	return out, nil
+}

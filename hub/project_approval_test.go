@@ -1,0 +1,207 @@
+package hub
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+func tutorialRequest(t *testing.T) *approvalFacts {
+	r := tutorialRig(t)
+	open := stages.Requests(r.plan, &r.run)
+	return &approvalFacts{Run: "example-run", RunUID: "run-object", Request: &open[0]}
+}
+
+func askedOf(t *testing.T, f *approvalFacts) *unstructured.Unstructured {
+	t.Helper()
+	obj, err := approvalObject(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+func TestTheObjectOfARequestBindsTheAnswerToWhatIsAsked(t *testing.T) {
+	f := tutorialRequest(t)
+	f.Request.Policy.Expires = time.Hour
+	want := map[string]any{
+		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterApprovalRequest",
+		"metadata": map[string]any{
+			"name": "example-run-canary",
+			"labels": map[string]any{
+				"kubernetes-fleet.io/targetUpdateRun": "example-run", "kubernetes-fleet.io/targetUpdatingStage": "canary",
+				"kubernetes-fleet.io/taskType": "afterStage", "kubernetes-fleet.io/isLatestUpdateRunApproval": "true",
+			},
+			"ownerReferences": []any{map[string]any{
+				"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterStagedUpdateRun", "name": "example-run", "uid": "run-object",
+				"controller": true, "blockOwnerDeletion": true,
+			}},
+		},
+		"spec": map[string]any{
+			"parentStageRollout": "example-run", "targetStage": "canary",
+			"runUID": "u1", "planDigest": f.Request.Binding.Plan, "attempt": int64(1), "expires": "2025-07-22T22:29:53Z",
+		},
+	}
+	if diff := cmp.Diff(want, askedOf(t, f).Object); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTheNamespacedTwinOfARequestIsNamedAfterTheObjectAndNotAfterTheEnginesRun(t *testing.T) {
+	f := tutorialRequest(t)
+	f.Namespace, f.Request.When = "web", approval.Before
+	f.Request.Name, f.Request.Run = "n.web.example-run-before-canary", "n.web.example-run"
+	obj := askedOf(t, f)
+	got := []string{obj.GetKind(), obj.GetNamespace(), obj.GetName(), obj.GetLabels()[labelTask], obj.GetOwnerReferences()[0].Kind}
+	want := []string{"ApprovalRequest", "web", "example-run-before-canary", "beforeStage", "StagedUpdateRun"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestAnObjectThatSomebodyElseMadeIsNotTheRequest(t *testing.T) {
+	f := tutorialRequest(t)
+	obj := askedOf(t, f)
+	if why := requestProblem(obj, f); why != "" {
+		t.Errorf("the engine's own is refused: %s", why)
+	}
+	for name, change := range map[string]func(spec map[string]any){
+		"runUID":             func(s map[string]any) { s["runUID"] = "u0" },
+		"planDigest":         func(s map[string]any) { delete(s, "planDigest") },
+		"attempt":            func(s map[string]any) { s["attempt"] = int64(2) },
+		"targetStage":        func(s map[string]any) { s["targetStage"] = "staging" },
+		"parentStageRollout": func(s map[string]any) { s["parentStageRollout"] = "other" },
+		"spec":               func(s map[string]any) { s["attempt"] = "one" },
+	} {
+		other := obj.DeepCopy()
+		change(other.Object["spec"].(map[string]any))
+		if why := requestProblem(other, f); !strings.Contains(why, name) {
+			t.Errorf("another %s: %q", name, why)
+		}
+	}
+}
+
+// answered is the object of a request with a status.
+func answered(t *testing.T, status map[string]any) *unstructured.Unstructured {
+	obj := askedOf(t, tutorialRequest(t))
+	obj.SetGeneration(1)
+	obj.Object["status"] = status
+	return obj
+}
+
+func approvedBy(name string, groups ...any) map[string]any {
+	return map[string]any{"username": name, "uid": "1", "groups": groups}
+}
+
+func TestAnAnswerIsReadAsTheTutorialWritesIt(t *testing.T) {
+	// The tutorial's approval.json, with a time that is not read.
+	tutorialAnswer := func(change map[string]any) map[string]any {
+		c := map[string]any{
+			"lastTransitionTime": "no time at all", "message": "lgtm", "observedGeneration": int64(1),
+			"reason": "testPassed", "status": "True", "type": "Approved",
+		}
+		maps.Copy(c, change)
+		if c["observedGeneration"] == nil {
+			delete(c, "observedGeneration")
+		}
+		return map[string]any{"conditions": []any{c}, "approvedBy": approvedBy("ann", "sre")}
+	}
+	ann := approval.Identity{Name: "ann", Groups: []string{"sre"}}
+	yes := answer{Verdict: approval.Approve, By: ann, Comment: "lgtm"}
+	for name, tc := range map[string]struct {
+		status    map[string]any
+		unstamped bool
+		want      answer
+	}{
+		"as printed":            {status: tutorialAnswer(nil), want: yes},
+		"without a generation":  {status: tutorialAnswer(map[string]any{"observedGeneration": nil}), want: yes},
+		"of another generation": {status: tutorialAnswer(map[string]any{"observedGeneration": int64(2)})},
+		"not yet":               {status: tutorialAnswer(map[string]any{"status": "False"}), want: answer{Comment: "lgtm"}},
+		"unknown":               {status: tutorialAnswer(map[string]any{"status": "Unknown"}), want: answer{Comment: "lgtm"}},
+		"rejected": {
+			status: tutorialAnswer(map[string]any{"status": "False", "reason": "Rejected", "message": "no"}),
+			want:   answer{Verdict: approval.Reject, By: ann, Comment: "no"},
+		},
+		"by a claim":      {status: tutorialAnswer(nil), unstamped: true, want: answer{Verdict: approval.Approve, Comment: "lgtm"}},
+		"a long comment":  {status: tutorialAnswer(map[string]any{"message": strings.Repeat("é", 600)}), want: answer{Verdict: approval.Approve, By: ann, Comment: strings.Repeat("é", 510) + "…"}},
+		"nothing":         {},
+		"of another kind": {status: map[string]any{"conditions": []any{map[string]any{"type": "ApprovalAccepted", "status": "True"}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := answerOf(answered(t, tc.status), !tc.unstamped)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAnAnswerThatCannotBeReadIsAnError(t *testing.T) {
+	_, err := answerOf(answered(t, map[string]any{"conditions": "yes"}), true)
+	if err == nil || !strings.Contains(err.Error(), "ClusterApprovalRequest example-run-canary: status") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAPolicyThatAsksWhoDecidesTakesNobodyUnknown(t *testing.T) {
+	for name, tc := range map[string]struct {
+		policy approval.Policy
+		want   bool
+	}{
+		"none":        {want: true},
+		"one of all":  {policy: approval.Policy{Quorums: []approval.Quorum{{Count: 1}}}, want: true},
+		"two":         {policy: approval.Policy{Quorums: []approval.Quorum{{Count: 2}}}},
+		"of a group":  {policy: approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}}}},
+		"not starter": {policy: approval.Policy{ForbidStarter: true}},
+	} {
+		if got := anybodyMayDecide(tc.policy); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	f := tutorialRequest(t)
+	d := approval.Decision{Verdict: approval.Approve, By: anybody(), At: f.Request.Opened, Binding: f.Request.Binding}
+	if _, outcome, err := approval.Evaluate(*f.Request, d, f.Request.Opened); outcome != approval.Accepted {
+		t.Errorf("the answer of anybody: %s, %v", outcome, err)
+	}
+}
+
+func TestTheHubsConditionIsAddedToWhatPeopleWrote(t *testing.T) {
+	obj := answered(t, map[string]any{"conditions": []any{
+		map[string]any{"type": "ApprovalAccepted", "status": "False", "reason": "ApprovalRequestApprovalRefused", "message": "x"},
+		map[string]any{"type": "Approved", "status": "True"},
+	}, "approvedBy": approvedBy("ann")})
+	at := clock(t, "10:00:00")
+	got, err := withCondition(obj, acceptedCondition(1, at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"conditions": []any{
+		map[string]any{"type": "Approved", "status": "True"},
+		map[string]any{
+			"type": "ApprovalAccepted", "status": "True", "reason": "ApprovalRequestApprovalAccepted", "observedGeneration": int64(1),
+			"message": "The approval request has been approved and cannot be reverted", "lastTransitionTime": "2025-07-22T10:00:00Z",
+		},
+	}, "approvedBy": approvedBy("ann")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	obj.Object["status"] = got
+	if again, err := withCondition(obj, acceptedCondition(1, at.Add(time.Hour))); again != nil || err != nil {
+		t.Errorf("what it says already is written again: %v, %v", again, err)
+	}
+	for _, c := range []string{rejectedCondition(1, "ann", at).Message, refusedCondition(1, "ann is in none of the groups", at).Message} {
+		if !strings.Contains(c, "ann") {
+			t.Errorf("%q does not say who", c)
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// annotationRunUID ties a run to the one run of the engine that was made for it.
+// A run that has it is never begun again, whatever became of the engine's.
+const annotationRunUID = "slipway.dev/run-uid"
+
+// syncRun brings a run up to date: it is begun or deleted, is asked what its
+// spec says, takes in the answers to its requests, and its status is written.
+func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
+	obj := s.object(scopeOf(k).gvr(runKind), k)
+	switch {
+	case obj == nil:
+		return 0, nil
+	case obj.GetDeletionTimestamp() != nil:
+		return 0, s.deleteRun(ctx, k, obj)
+	}
+	if err := s.ensureFinalizer(ctx, scopeOf(k).gvr(runKind), obj, finalizerRun); err != nil {
+		return 0, err
+	}
+	status, err := s.engine.Status(ctx, kubefleet.EngineName(k.Namespace, k.Name))
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		return s.begin(ctx, k, obj)
+	case err != nil:
+		return 0, err
+	case status.Owner != string(obj.GetUID()):
+		return 0, s.replaceRun(ctx, k, obj, status)
+	}
+	return s.follow(ctx, k, obj, status)
+}
+
+// replaceRun deletes the run of an object that had the name before and went
+// without its finalizer.
+func (s *service) replaceRun(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status) error {
+	s.notes.warn(obj, "RunReplaced", "a run of the same name belonged to another object, uid %s: it is deleted", status.Owner)
+	if err := s.engine.DeleteRun(ctx, status.Run.Name); err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return err
+	}
+	s.runs.add(k)
+	return nil
+}
+
+// begin makes the engine's run of an object, once.
+func (s *service) begin(ctx context.Context, k key, obj *unstructured.Unstructured) (time.Duration, error) {
+	if obj.GetAnnotations()[annotationRunUID] != "" {
+		return 0, s.forgotten(ctx, k, obj)
+	}
+	if initializeFailed(obj) {
+		return 0, nil
+	}
+	spec, err := s.runSpec(ctx, k, obj)
+	if err == nil {
+		_, err = s.engine.CreateRun(ctx, spec)
+	}
+	switch {
+	case err == nil:
+		s.runs.add(k)
+		return 0, nil
+	case isRefusal(err):
+		s.notes.warn(obj, reasonInitializeFailed, "%v", err)
+		return 0, s.writeStatus(ctx, scopeOf(k).gvr(runKind), obj, initializeFailedStatus(scopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
+	}
+	return 0, errors.Join(err, s.writeStatus(ctx, scopeOf(k).gvr(runKind), obj, initializingStatus(scopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err)))
+}
+
+// isRefusal tells that a run cannot be begun before somebody changes something.
+func isRefusal(err error) bool {
+	var rejected *stages.RejectedError
+	return errors.As(err, &rejected) || errors.Is(err, backend.ErrPermanent) || isInvalid(err)
+}
+
+// initializeFailed tells that the run was refused as it is; as in KubeFleet that
+// is the end of it.
+func initializeFailed(obj *unstructured.Unstructured) bool {
+	return conditionOf(obj, conditionInitialized).is("False", obj.GetGeneration())
+}
+
+// forgotten says in the status of a run that the engine's is gone, where the
+// status does not say how it ended.
+func (s *service) forgotten(ctx context.Context, k key, obj *unstructured.Unstructured) error {
+	if conditionOf(obj, conditionSucceeded).Status != "" {
+		return nil
+	}
+	err := fmt.Errorf("the record of run %s is gone, it was deleted with its placement or is older than what is kept: create another run", k.Name)
+	return s.writeStatus(ctx, scopeOf(k).gvr(runKind), obj, forgottenStatus(scopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
+}
+
+// runSpec is the run as the engine takes it. Everything it names is in its
+// namespace.
+func (s *service) runSpec(ctx context.Context, k key, obj *unstructured.Unstructured) (fleet.RunSpec, error) {
+	in := scopeOf(k)
+	run, err := kubefleet.RunOf(obj)
+	if err != nil {
+		return fleet.RunSpec{}, refused(err)
+	}
+	starter, err := s.starter(ctx, obj)
+	if err != nil {
+		return fleet.RunSpec{}, err
+	}
+	placement := s.object(in.gvr(placementKind), key{Namespace: k.Namespace, Name: run.Placement})
+	if placement == nil {
+		return fleet.RunSpec{}, refused(fmt.Errorf("parent placement not found: there is no %s %s", in.kind(placementKind), run.Placement))
+	}
+	if rollout := rolloutOf(placement); rollout != kubefleet.External {
+		return fleet.RunSpec{}, refused(fmt.Errorf("parent placement does not have an external rollout strategy, current strategy: %s", rollout))
+	}
+	object := s.object(in.gvr(strategyKind), key{Namespace: k.Namespace, Name: run.StrategyName})
+	if object == nil {
+		return fleet.RunSpec{}, refused(fmt.Errorf("referenced updateStrategy not found: there is no %s %s", in.kind(strategyKind), run.StrategyName))
+	}
+	strategy, err := kubefleet.StrategyOf(object)
+	if err != nil {
+		return fleet.RunSpec{}, refused(err)
+	}
+	spec := run.Spec(strategy)
+	spec.Owner, spec.Starter = string(obj.GetUID()), starter
+	return spec, nil
+}
+
+// follow asks a run what its spec says, takes in answers, and writes what became
+// of it.
+func (s *service) follow(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status) (time.Duration, error) {
+	if obj.GetAnnotations()[annotationRunUID] == "" {
+		if err := s.annotate(ctx, scopeOf(k).gvr(runKind), obj, annotationRunUID, status.Run.UID); err != nil {
+			return 0, err
+		}
+	}
+	if err := s.order(ctx, obj, status); err != nil {
+		return 0, err
+	}
+	history, err := s.fold(ctx, k, obj, status)
+	if err != nil {
+		return 0, err
+	}
+	if err := s.syncRequests(ctx, k, obj, status); err != nil {
+		return 0, err
+	}
+	return s.writeRun(ctx, k, obj, status, history)
+}
+
+// writeRun writes what became of a run. It asks to be called again when time
+// alone will change that.
+func (s *service) writeRun(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status, history *folded) (time.Duration, error) {
+	placement, err := s.engine.Placement(ctx, status.Run.Placement)
+	if err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return 0, err
+	}
+	now := time.Now()
+	facts := &runFacts{
+		Name: k.Name, Namespace: k.Namespace, Generation: obj.GetGeneration(), State: stateOf(obj),
+		Run: &status.Run, Plan: status.Plan, History: &history.runHistory, Events: history.next,
+		Policy: s.policyIndex(ctx, status), Placement: &placement, Listed: s.cfg.Listed, Now: now,
+	}
+	if err := s.writeStatus(ctx, scopeOf(k).gvr(runKind), obj, projectRun(facts)); err != nil {
+		return 0, err
+	}
+	if status.Run.Final(status.Plan) {
+		s.histories.drop(k)
+		return 0, nil
+	}
+	if at := changesAt(facts); !at.IsZero() {
+		return max(at.Sub(now), time.Second), nil
+	}
+	return 0, nil
+}
+
+// order asks the run for what spec.state says, once for each generation of the
+// spec.
+func (s *service) order(ctx context.Context, obj *unstructured.Unstructured, status fleet.Status) error {
+	verb := wanted(stateOf(obj), &status.Run)
+	if verb == "" {
+		return nil
+	}
+	err := s.engine.Command(ctx, status.Run.Name, stages.Command{
+		ID: fmt.Sprintf("state-%d", obj.GetGeneration()), Verb: verb,
+		By: approval.Identity{Name: fmt.Sprintf("spec.state of generation %d", obj.GetGeneration())},
+	})
+	if errors.Is(err, backend.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// wanted is what has to be asked of a run for its spec's state, or "".
+func wanted(state kubefleet.State, run *stages.Run) stages.Verb {
+	if run.IsEnded() && run.State != stages.Stopped {
+		return ""
+	}
+	halting := run.State == stages.Stopping || run.State == stages.Stopped
+	switch {
+	case state == kubefleet.Stop && !halting:
+		return stages.Stop
+	case state == kubefleet.RunState && (run.Hold || run.State == stages.Stopped || run.State == stages.Stopping && run.Ending == stages.Stopped):
+		return stages.Start
+	}
+	return ""
+}
+
+// deleteRun deletes the engine's run, which releases its placement, with the
+// requests of it, and lets the object go. What was rolled out stays.
+func (s *service) deleteRun(ctx context.Context, k key, obj *unstructured.Unstructured) error {
+	name := kubefleet.EngineName(k.Namespace, k.Name)
+	status, err := s.engine.Status(ctx, name)
+	if err == nil && status.Owner == string(obj.GetUID()) {
+		err = s.engine.DeleteRun(ctx, name)
+	}
+	if err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return err
+	}
+	for _, request := range s.requestsOf(k) {
+		err := s.client.Resource(scopeOf(k).gvr(approvalKind)).Namespace(k.Namespace).Delete(ctx, request.GetName(), exactly(request))
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	s.histories.drop(k)
+	return s.dropFinalizer(ctx, scopeOf(k).gvr(runKind), obj, finalizerRun)
+}
+
+// stateOf is what a run is to do, by its spec.
+func stateOf(obj *unstructured.Unstructured) kubefleet.State {
+	if state := specString(obj, "state"); state != "" {
+		return kubefleet.State(state)
+	}
+	return kubefleet.RunState
+}
+
+// rolloutOf is how a placement says that its changes reach the clusters.
+func rolloutOf(placement *unstructured.Unstructured) kubefleet.RolloutType {
+	if kind := specString(placement, "strategy", "type"); kind != "" {
+		return kubefleet.RolloutType(kind)
+	}
+	return kubefleet.RollingUpdate
+}
+
+// refused makes an error one that cannot be helped by trying again.
+func refused(err error) error { return fmt.Errorf("%w%w", err, quiet{backend.ErrPermanent}) }
+
+// quiet is an error that adds nothing to a message.
+type quiet struct{ error }
+
+func (quiet) Error() string   { return "" }
+func (q quiet) Unwrap() error { return q.error }
+
+// isInvalid tells that what a document says is wrong.
+func isInvalid(err error) bool {
+	var one *field.Error
+	var several utilerrors.Aggregate
+	var problems kubefleet.Problems
+	return errors.As(err, &one) || errors.As(err, &several) || errors.As(err, &problems)
+}
+
+// policyIndex is that of the policy snapshot that a run's plan is made of.
+func (s *service) policyIndex(ctx context.Context, status fleet.Status) int {
+	d, err := s.engine.Decision(ctx, status.Run.Placement)
+	if err != nil {
+		return 0
+	}
+	return d.Index
+}

@@ -1,0 +1,291 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic/dynamicinformer"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+)
+
+// service is what a hub does while it leads: it watches the objects of the Fleet
+// API, the engine's records and what placements select, and brings the one up to
+// date with the other.
+type service struct {
+	*Hub
+	factory dynamicinformer.DynamicSharedInformerFactory
+	// objects are the caches of the kinds that people write, by resource.
+	objects map[schema.GroupVersionResource]cache.SharedIndexInformer
+
+	placements, runs, members *loop
+	// histories are what the runs that have not ended were folded to.
+	histories histories
+	selected  *selections
+	mirrors   mirrors
+	// rolling tells the placement of a run that the hub started itself, by the
+	// run's name.
+	rolling sync.Map
+}
+
+// byEngineName indexes placements and runs by what the engine calls them.
+const byEngineName = "engine"
+
+func newService(h *Hub) (*service, error) {
+	s := &service{
+		Hub: h, factory: dynamicinformer.NewDynamicSharedInformerFactory(h.client, 0),
+		objects: map[schema.GroupVersionResource]cache.SharedIndexInformer{},
+	}
+	s.placements = s.newLoop("placement", s.syncPlacement)
+	s.runs = s.newLoop("run", s.syncRun)
+	s.members = s.newLoop("member", s.syncMember)
+	s.selected = newSelections(s)
+	for _, in := range []scope{clusterScope, namespaceScope} {
+		for base, heard := range map[string]func(scope, *unstructured.Unstructured){
+			placementKind: s.heardPlacement, runKind: s.heardRun, strategyKind: s.heardStrategy,
+			approvalKind: s.heardApproval,
+		} {
+			if err := s.hear(in.gvr(base), func(obj *unstructured.Unstructured) { heard(in, obj) }); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.hear(overrideGVR(in), func(*unstructured.Unstructured) { s.everyPlacement() }); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.hear(memberGVR(), s.heardMember); err != nil {
+		return nil, err
+	}
+	return s, s.hearShown()
+}
+
+// newLoop returns a loop whose rounds are counted and timed.
+func (s *service) newLoop(name string, sync func(context.Context, key) (time.Duration, error)) *loop {
+	timed := func(ctx context.Context, k key) (time.Duration, error) {
+		begun := time.Now()
+		again, err := sync(ctx, k)
+		s.meters.synced(name, time.Since(begun), err)
+		return again, err
+	}
+	return newLoop(name, timed, func(k key, err error) {
+		s.log.Warn("not up to date, will be tried again", "kind", name, "object", k.String(), "error", err)
+	})
+}
+
+// hear watches a kind and is told of each object that was added, changed or
+// deleted.
+func (s *service) hear(gvr schema.GroupVersionResource, heard func(*unstructured.Unstructured)) error {
+	informer := s.factory.ForResource(gvr).Informer()
+	tell := func(obj any) {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			heard(u)
+		}
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(_, now any) { tell(now) },
+	})
+	if err == nil {
+		err = informer.AddIndexers(cache.Indexers{byEngineName: engineNames})
+	}
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", gvr.Resource, err)
+	}
+	s.objects[gvr] = informer
+	return nil
+}
+
+func engineNames(obj any) ([]string, error) {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return nil, nil
+	}
+	return []string{kubefleet.EngineName(u.GetNamespace(), u.GetName())}, nil
+}
+
+// object returns the object of that name as it was last seen, or nil. It is the
+// caller's.
+func (s *service) object(gvr schema.GroupVersionResource, k key) *unstructured.Unstructured {
+	at := k.Name
+	if k.Namespace != "" {
+		at = k.Namespace + "/" + k.Name
+	}
+	obj, ok, err := s.objects[gvr].GetStore().GetByKey(at)
+	if u, is := obj.(*unstructured.Unstructured); is && ok && err == nil {
+		return u.DeepCopy()
+	}
+	return nil
+}
+
+// called returns the keys of the objects of a kind that the engine calls name.
+func (s *service) called(base, name string) []key {
+	var out []key
+	for _, in := range []scope{clusterScope, namespaceScope} {
+		found, err := s.objects[in.gvr(base)].GetIndexer().ByIndex(byEngineName, name)
+		if err != nil {
+			continue
+		}
+		for _, obj := range found {
+			out = append(out, keyOf(obj.(*unstructured.Unstructured)))
+		}
+	}
+	return out
+}
+
+func keyOf(u *unstructured.Unstructured) key {
+	return key{Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+func scopeOf(k key) scope { return k.Namespace != "" }
+
+func (s *service) heardPlacement(_ scope, obj *unstructured.Unstructured) {
+	s.placements.add(keyOf(obj))
+}
+func (s *service) heardRun(_ scope, obj *unstructured.Unstructured) { s.runs.add(keyOf(obj)) }
+
+// heardStrategy wakes the runs that wait for a strategy; those that have begun
+// have their own copy.
+func (s *service) heardStrategy(in scope, obj *unstructured.Unstructured) {
+	for _, run := range s.all(in.gvr(runKind)) {
+		if run.GetNamespace() == obj.GetNamespace() && strategyOf(run) == obj.GetName() && run.GetAnnotations()[annotationRunUID] == "" {
+			s.runs.add(keyOf(run))
+		}
+	}
+}
+
+// heardApproval wakes the run that a request is about.
+func (s *service) heardApproval(_ scope, obj *unstructured.Unstructured) {
+	if run, _, _ := unstructured.NestedString(obj.Object, "spec", "parentStageRollout"); run != "" {
+		s.runs.add(key{Namespace: obj.GetNamespace(), Name: run})
+	}
+}
+
+func (s *service) heardMember(obj *unstructured.Unstructured) { s.members.add(keyOf(obj)) }
+
+// everyPlacement asks for all placements.
+func (s *service) everyPlacement() {
+	for _, in := range []scope{clusterScope, namespaceScope} {
+		for _, obj := range s.all(in.gvr(placementKind)) {
+			s.placements.add(keyOf(obj))
+		}
+	}
+}
+
+// all returns the objects of a kind. They are not to be changed.
+func (s *service) all(gvr schema.GroupVersionResource) []*unstructured.Unstructured {
+	list := s.objects[gvr].GetStore().List()
+	out := make([]*unstructured.Unstructured, 0, len(list))
+	for _, obj := range list {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
+// run serves until ctx ends.
+func (s *service) run(ctx context.Context) error {
+	s.notes = newNotes(s.kube, s.cfg.Name)
+	defer s.notes.stop()
+	s.factory.Start(ctx.Done())
+	defer s.factory.Shutdown()
+	s.mirrors.factory.Start(ctx.Done())
+	defer s.mirrors.factory.Shutdown()
+	if err := s.synced(ctx); err != nil {
+		return err
+	}
+	s.ready.Store(true)
+	defer s.ready.Store(false)
+	var group sync.WaitGroup
+	for _, work := range []func(context.Context){
+		func(ctx context.Context) { s.placements.run(ctx, placementWorkers) },
+		func(ctx context.Context) { s.runs.run(ctx, runWorkers) },
+		func(ctx context.Context) { s.members.run(ctx, memberWorkers) },
+		func(ctx context.Context) { s.listen(ctx, "run/", s.heardRecord(s.runs, runKind)) },
+		func(ctx context.Context) { s.listen(ctx, "placement/", s.heardRecord(s.placements, placementKind)) },
+		func(ctx context.Context) { s.listen(ctx, "drift/", s.heardDrift) },
+		func(ctx context.Context) { s.listen(ctx, "deleted/", s.heardRecord(s.placements, placementKind)) },
+		s.watchInventory,
+		s.selected.watch,
+	} {
+		group.Go(func() { work(ctx) })
+	}
+	group.Wait()
+	return nil
+}
+
+// How many objects of a kind are brought up to date at the same time.
+const (
+	placementWorkers = 4
+	runWorkers       = 8
+	memberWorkers    = 2
+)
+
+// synced waits until all objects were read once. Where a kind cannot be read it
+// says which, after a time in which an API server starts.
+func (s *service) synced(ctx context.Context) error {
+	brief, cancel := context.WithTimeout(ctx, syncTimeout)
+	defer cancel()
+	for gvr, ok := range s.factory.WaitForCacheSync(brief.Done()) {
+		if ok || ctx.Err() != nil {
+			continue
+		}
+		if _, err := s.client.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return fmt.Errorf("%s cannot be read: %w: install the CRDs and the roles of package hub/manifests", gvr.GroupResource(), err)
+		}
+	}
+	s.mirrors.factory.WaitForCacheSync(brief.Done())
+	return ctx.Err()
+}
+
+// syncTimeout is how long reading all objects may take at the start.
+const syncTimeout = time.Minute
+
+// listen watches the engine's records under a prefix.
+func (s *service) listen(ctx context.Context, prefix string, heard func(key string)) {
+	for ctx.Err() == nil {
+		for change, err := range backend.Watch(ctx, s.store, prefix, time.Second) {
+			if err != nil {
+				break
+			}
+			heard(change.Key)
+		}
+		pause(ctx, retryWatch)
+	}
+}
+
+// retryWatch is how long a watch that ended is left alone.
+const retryWatch = time.Second
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// heardDrift wakes the placement of which something was seen to differ.
+func (s *service) heardDrift(record string) {
+	_, rest, _ := strings.Cut(record, "/")
+	name, _, _ := strings.Cut(rest, "/")
+	for _, k := range s.called(placementKind, name) {
+		s.placements.addAfter(k, statusPause)
+	}
+}
+
+// strategyOf is the name of the strategy that a run names.
+func strategyOf(run *unstructured.Unstructured) string {
+	return specString(run, "stagedRolloutStrategyName")
+}

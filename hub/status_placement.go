@@ -1,0 +1,279 @@
+package hub
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+const (
+	// shownResources is how many selected resources a placement's status names.
+	shownResources = 1000
+	// shownDifferences is how much JSON it tells of differences, in bytes, those
+	// of the clusters that are listed first.
+	shownDifferences = 256 << 10
+)
+
+// placementFacts are what the status of a placement is made of.
+type placementFacts struct {
+	// Namespace, Generation and Created are those of the object.
+	Namespace  string
+	Generation int64
+	Created    time.Time
+	// Placement is what was declared. External tells that staged runs roll it
+	// out, rather than the hub itself.
+	Placement *fleet.Placement
+	External  bool
+
+	// Unselected is what is wrong with what is selected, Unscheduled with where it
+	// is to go; nil where nothing is.
+	Unselected, Unscheduled error
+	// Scheduled tells that clusters were picked, Decided when. Picked are those
+	// that were, ascending by name.
+	Scheduled bool
+	Decided   time.Time
+	Picked    []placedCluster
+	// Latest is the index of the latest snapshot, -1 for none.
+	Latest int
+	// Resources are the items of a snapshot by its index; the caller may answer
+	// none. It is called once at most.
+	Resources func(index int) []snapshot.Item
+	// Drift is what is known of differences, by cluster; clusters of which nothing
+	// is known are missing.
+	Drift map[string]*fleet.ClusterDrift
+	// Deletion is set while the placement is being deleted.
+	Deletion *deletionStatus
+	// Listed is how many clusters are listed at most; 0 is defaultListed.
+	Listed int
+}
+
+// placedCluster is what a cluster that was picked has of a placement.
+type placedCluster struct {
+	Name string
+	// Index is that of the snapshot it was last proven to have, Tried of the one
+	// that a run last began to bring to it; -1 for none.
+	Index, Tried int
+	// State is Running while an update is in flight, Pending while it waits to be
+	// tried again, Failed or Skipped where the last one did not complete, and
+	// Completed or empty otherwise.
+	State stages.State
+	// Applied tells of an update that is not done that everything was applied.
+	Applied bool
+	// Run is the object of the run that last came to it, "" where that is not
+	// known.
+	Run string
+	// Message says what keeps it, or why it failed.
+	Message string
+	// Since is since when it is so.
+	Since time.Time
+}
+
+// placementStatus is the status of a ClusterResourcePlacement.
+type placementStatus struct {
+	Conditions     []metav1.Condition          `json:"conditions,omitempty"`
+	ObservedIndex  string                      `json:"observedResourceIndex,omitempty"`
+	Resources      []kubefleet.ObjectReference `json:"selectedResources,omitempty"`
+	ResourcesTotal int                         `json:"selectedResourcesTotal,omitempty"`
+	Clusters       []placedStatus              `json:"placementStatuses,omitempty"`
+	ClustersTotal  int                         `json:"placementStatusesTotal,omitempty"`
+	Deletion       *deletionStatus             `json:"deletion,omitempty"`
+}
+
+// placedStatus is an element of placementStatuses.
+type placedStatus struct {
+	Name          string                       `json:"clusterName"`
+	ObservedIndex string                       `json:"observedResourceIndex,omitempty"`
+	Conditions    []metav1.Condition           `json:"conditions,omitempty"`
+	Diffed        []kubefleet.DiffedPlacement  `json:"diffedPlacements,omitempty"`
+	Drifted       []kubefleet.DriftedPlacement `json:"driftedPlacements,omitempty"`
+	// DifferencesTotal is how many objects differ, also where not all are here.
+	DifferencesTotal int `json:"differencesTotal,omitempty"`
+}
+
+// deletionStatus tells how far the deletion of a placement is.
+type deletionStatus struct {
+	Message string `json:"message"`
+	// Remaining is how many clusters are not clean yet.
+	Remaining int `json:"remaining"`
+	// Clusters are those that hold it up, and those that were given up.
+	Clusters []clusterNote `json:"clusters,omitempty"`
+}
+
+// clusterNote says something of a cluster.
+type clusterNote struct {
+	Name    string `json:"clusterName"`
+	Message string `json:"message"`
+}
+
+// projectPlacement is the status of a placement. Its cost grows with the clusters
+// that were picked, but only those that are listed cost an allocation.
+func projectPlacement(f *placementFacts) *placementStatus {
+	p := placing{
+		placementFacts: f, prefix: scope(f.Namespace != "").kind(placementKind),
+		teller: teller{generation: f.Generation, birth: max(stages.At(f.Created), 1)}, room: shownDifferences,
+	}
+	s := &placementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
+	s.Clusters, s.ClustersTotal = p.listed(), len(f.Picked)
+	if index, ok := p.observed(); ok {
+		s.ObservedIndex = strconv.Itoa(index)
+		s.Resources, s.ResourcesTotal = p.resources(index)
+		s.Conditions = append(s.Conditions, p.aggregate(index)...)
+	} else if f.External && f.Scheduled && len(f.Picked) > 0 {
+		s.Conditions = append(s.Conditions, p.unknown(p.prefix+conditionRollout, reasonExternal,
+			"Rollout is controlled by staged update runs, and not all clusters observe the same snapshot", p.lastChange()))
+	}
+	return s
+}
+
+// placing is a placement that is being projected.
+type placing struct {
+	*placementFacts
+	teller
+	// prefix is what the types of the placement's conditions begin with.
+	prefix string
+	// room is how many bytes of differences may still be told.
+	room int
+}
+
+func (p *placing) scheduled() metav1.Condition {
+	kind, at := p.prefix+conditionScheduled, stages.At(p.Decided)
+	switch {
+	case p.Unselected != nil:
+		return p.no(kind, reasonInvalidSelectors, p.Unselected.Error(), at)
+	case p.Unscheduled != nil:
+		return p.no(kind, reasonUnfulfilled, p.Unscheduled.Error(), at)
+	case !p.Scheduled:
+		return p.unknown(kind, reasonSchedulePending, "Scheduling has not completed", at)
+	default:
+		return p.yes(kind, reasonFulfilled, scheduledMessage(len(p.Picked)), at)
+	}
+}
+
+// observed is the index of the snapshot that the placement's conditions are
+// about. Under External it is the one that every cluster has or is brought to,
+// and there is none while they differ.
+func (p *placing) observed() (int, bool) {
+	switch {
+	case len(p.Picked) == 0 || !p.Scheduled:
+		return 0, false
+	case !p.External:
+		return p.Latest, p.Latest >= 0
+	}
+	for i := range p.Picked {
+		if p.Picked[i].Tried < 0 || p.Picked[i].Tried != p.Picked[0].Tried {
+			return 0, false
+		}
+	}
+	return p.Picked[0].Tried, true
+}
+
+func (p *placing) resources(index int) ([]kubefleet.ObjectReference, int) {
+	if p.Resources == nil {
+		return nil, 0
+	}
+	items := p.Resources(index)
+	out := make([]kubefleet.ObjectReference, 0, min(len(items), shownResources))
+	for _, item := range items[:cap(out)] {
+		out = append(out, kubefleet.ObjectReference{
+			Group: item.Group, Version: item.Version, Kind: item.Kind, Name: item.Name, Namespace: item.Namespace,
+		})
+	}
+	return out, len(items)
+}
+
+// tally counts clusters by how far they have come with a snapshot.
+type tally struct{ started, applied, available, failed int }
+
+func (p *placing) tally(index int) (t tally) {
+	for i := range p.Picked {
+		c := &p.Picked[i]
+		if c.Tried != index {
+			continue
+		}
+		t.started++
+		switch g := p.stand(c); {
+		case g >= standAvailable:
+			t.available++
+			t.applied++
+		case g == standApplied:
+			t.applied++
+		case g == standFailed || g == standHeld:
+			t.failed++
+		}
+	}
+	return t
+}
+
+// aggregate are the conditions of the placement about a snapshot, as far as all
+// clusters have come: the first that is not true is the last.
+func (p *placing) aggregate(index int) []metav1.Condition {
+	t, n, at := p.tally(index), len(p.Picked), p.lastChange()
+	if t.started < n {
+		return []metav1.Condition{p.no(p.prefix+conditionRollout, reasonRolloutNotStarted,
+			fmt.Sprintf("The rollout has not come to %d cluster(s) yet", n-t.started), at)}
+	}
+	out := []metav1.Condition{
+		p.yes(p.prefix+conditionRollout, reasonRolloutStarted, fmt.Sprintf("All %d cluster(s) start rolling out the latest resource", n), at),
+		p.overridden(p.prefix, at),
+		p.yes(p.prefix+conditionSynchronized, reasonSynchronized, fmt.Sprintf("The resources of %d cluster(s) are ready to be applied", n), at),
+	}
+	if p.reportsOnly() {
+		return append(out, p.reported(t.available, n, at))
+	}
+	out = append(out, p.applied(t, n, at))
+	if t.applied < n {
+		return out
+	}
+	if t.available < n {
+		return append(out, p.no(p.prefix+conditionAvailable, reasonNotAvailable,
+			fmt.Sprintf("The selected resources in %d cluster(s) are still not available yet", n-t.available), at))
+	}
+	return append(out, p.yes(p.prefix+conditionAvailable, reasonAvailable,
+		fmt.Sprintf("The selected resources in %d cluster(s) are available now", n), at))
+}
+
+func (p *placing) overridden(prefix string, at stages.Instant) metav1.Condition {
+	if len(p.Placement.Overrides) == 0 {
+		return p.yes(prefix+conditionOverridden, reasonNoOverride, "No override rules are configured for the selected resources", at)
+	}
+	return p.yes(prefix+conditionOverridden, reasonOverridden, "The overrides are applied to the resources", at)
+}
+
+func (p *placing) applied(t tally, n int, at stages.Instant) metav1.Condition {
+	kind := p.prefix + conditionApplied
+	switch {
+	case t.applied == n:
+		return p.yes(kind, reasonApplySucceeded, fmt.Sprintf("The selected resources are successfully applied to %d cluster(s)", n), at)
+	case t.failed > 0:
+		return p.no(kind, reasonApplyFailed, fmt.Sprintf("Failed to apply resources to %d cluster(s), please check `placementStatuses`", t.failed), at)
+	default:
+		return p.unknown(kind, reasonApplyPending, fmt.Sprintf("The selected resources are being applied to %d cluster(s)", n-t.applied), at)
+	}
+}
+
+func (p *placing) reported(done, n int, at stages.Instant) metav1.Condition {
+	kind := p.prefix + conditionDiffReported
+	if done == n {
+		return p.yes(kind, reasonDiffReported, fmt.Sprintf("Diff reporting in %d cluster(s) has been completed", n), at)
+	}
+	return p.no(kind, reasonDiffNotReported, fmt.Sprintf("Diff reporting in %d cluster(s) is not complete", n-done), at)
+}
+
+func (p *placing) reportsOnly() bool { return p.Placement.ApplyStrategy.Type == fleet.ReportDiff }
+
+// lastChange is when the last of the clusters changed.
+func (p *placing) lastChange() stages.Instant {
+	at := stages.At(p.Decided)
+	for i := range p.Picked {
+		at = max(at, stages.At(p.Picked[i].Since))
+	}
+	return cmp.Or(at, p.birth)
+}

@@ -1,0 +1,240 @@
+package hub
+
+import (
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// defaultListed is how many clusters a status lists where nothing else is said.
+const defaultListed = 100
+
+// runFacts are what the status of a run is made of: the object, and the run and
+// the plan that the engine has for it.
+type runFacts struct {
+	// Name, Namespace and Generation are those of the object.
+	Name, Namespace string
+	Generation      int64
+	// State is the object's spec.state.
+	State kubefleet.State
+
+	Run  *stages.Run
+	Plan *stages.Plan
+	// History is what the run's events tell.
+	History *runHistory
+	// Events is how many of those were told as events of Kubernetes.
+	Events int64
+	// Policy is the index of the policy snapshot that the plan is made of, -1
+	// where it is not known.
+	Policy int
+	// Placement says how objects are applied.
+	Placement *fleet.Placement
+
+	// Listed is how many clusters are listed at most; 0 is defaultListed. Where
+	// the plan has more of them, those are listed that are in trouble or in
+	// flight.
+	Listed int
+	// Now tells what has taken too long.
+	Now time.Time
+}
+
+// runStatus is the status of a ClusterStagedUpdateRun.
+type runStatus struct {
+	Conditions       []metav1.Condition `json:"conditions,omitempty"`
+	PolicyIndex      string             `json:"policySnapshotIndexUsed,omitempty"`
+	ObservedClusters int                `json:"policyObservedClusterCount,omitempty"`
+	ResourceIndex    string             `json:"resourceSnapshotIndexUsed,omitempty"`
+	Apply            *applyStrategy     `json:"appliedStrategy,omitempty"`
+	Strategy         *updateStrategy    `json:"stagedUpdateStrategySnapshot,omitempty"`
+	Stages           []stageStatus      `json:"stagesStatus,omitempty"`
+	Deletion         *stageStatus       `json:"deletionStageStatus,omitempty"`
+	Counts           *clusterCounts     `json:"clusterCounts,omitempty"`
+	Listing          *clusterListing    `json:"clusterListing,omitempty"`
+	Events           int64              `json:"observedEvents,omitempty"`
+}
+
+// stageStatus is what a stage has come to.
+type stageStatus struct {
+	Name       string             `json:"stageName"`
+	Clusters   []clusterStatus    `json:"clusters"`
+	Before     []taskStatus       `json:"beforeStageTaskStatus,omitempty"`
+	After      []taskStatus       `json:"afterStageTaskStatus,omitempty"`
+	Start      *metav1.Time       `json:"startTime,omitempty"`
+	End        *metav1.Time       `json:"endTime,omitempty"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	Counts     *clusterCounts     `json:"clusterCounts,omitempty"`
+}
+
+// clusterStatus is what a cluster has come to.
+type clusterStatus struct {
+	Name       string             `json:"clusterName"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// taskStatus is what a task before or after a stage has come to.
+type taskStatus struct {
+	Type       stages.TaskType    `json:"type"`
+	Request    string             `json:"approvalRequestName,omitempty"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// clusterCounts count every cluster, also where not every one is listed. What
+// has not started is what is missing to the total.
+type clusterCounts struct {
+	Total     int `json:"total"`
+	Completed int `json:"completed"`
+	InFlight  int `json:"inFlight"`
+	Failed    int `json:"failed"`
+	Skipped   int `json:"skipped"`
+	// Waiting are those that gave their slot back and are tried again later.
+	Waiting int `json:"waiting"`
+}
+
+func (c *clusterCounts) add(o *clusterCounts) {
+	c.Total += o.Total
+	c.Completed += o.Completed
+	c.InFlight += o.InFlight
+	c.Failed += o.Failed
+	c.Skipped += o.Skipped
+	c.Waiting += o.Waiting
+}
+
+// clusterListing tells that not every cluster is listed.
+type clusterListing struct {
+	Listed  int    `json:"listed"`
+	Total   int    `json:"total"`
+	Message string `json:"message"`
+}
+
+// projectRun is the status of a run. It is the same whenever it is made from the
+// same facts, but for what has taken too long: see changesAt. What it costs
+// grows with the clusters in flight and the exceptions, not with the fleet.
+func projectRun(f *runFacts) *runStatus {
+	p := projectionOf(f)
+	s := &runStatus{
+		Conditions:       p.runConditions(),
+		PolicyIndex:      indexText(f.Policy),
+		ObservedClusters: p.observed(),
+		ResourceIndex:    strconv.Itoa(f.Plan.Index),
+		Apply:            applyStrategyOf(f.Placement),
+		Strategy:         updateStrategyOf(&f.Plan.Strategy),
+		Counts:           &clusterCounts{},
+		Listing:          p.listing(),
+		Events:           f.Events,
+	}
+	for i := range f.Plan.Stages {
+		st := p.stage(i)
+		s.Counts.add(st.Counts)
+		if f.Plan.Stages[i].Remove {
+			s.Deletion = &st
+		} else {
+			s.Stages = append(s.Stages, st)
+		}
+	}
+	if s.Deletion == nil {
+		s.Deletion = p.nothingToDelete()
+	}
+	return s
+}
+
+// initializeFailedStatus is the status of a run that cannot be planned, for
+// whatever is wrong with what it asks for. It is the end of the run.
+func initializeFailedStatus(_ scope, generation int64, at stages.Instant, err error) *runStatus {
+	message := "cannot continue the updateRun: failed to validate the updateRun: " + err.Error()
+	return onlyCondition(teller{generation, at}.no(conditionInitialized, reasonInitializeFailed, message, at))
+}
+
+// initializingStatus is the status of a run that cannot be planned yet, because
+// something failed that may work the next time.
+func initializingStatus(_ scope, generation int64, at stages.Instant, err error) *runStatus {
+	return onlyCondition(teller{generation, at}.unknown(conditionInitialized, reasonInitializing, "the updateRun is tried again: "+err.Error(), at))
+}
+
+// forgottenStatus is the status of a run whose record is gone before its end was
+// told.
+func forgottenStatus(_ scope, generation int64, at stages.Instant, err error) *runStatus {
+	return onlyCondition(teller{generation, at}.unknown(conditionSucceeded, reasonRunForgotten, err.Error(), at))
+}
+
+func onlyCondition(c metav1.Condition) *runStatus {
+	return &runStatus{Conditions: []metav1.Condition{c}}
+}
+
+// projection is a run that is being projected.
+type projection struct {
+	*runFacts
+	teller
+	// counts and sights are by stage.
+	counts []clusterCounts
+	sights [][]sight
+	listed int
+}
+
+func projectionOf(f *runFacts) *projection {
+	if f.Listed == 0 {
+		f.Listed = defaultListed
+	}
+	if f.History == nil {
+		f.History = &runHistory{}
+	}
+	p := &projection{runFacts: f, teller: teller{generation: f.Generation, birth: max(f.Run.Created, 1)}}
+	p.count()
+	p.see()
+	return p
+}
+
+func (p *projection) scope() scope { return p.Namespace != "" }
+
+// observed counts the clusters that are updated rather than cleaned.
+func (p *projection) observed() int {
+	n := p.Plan.Len()
+	for i := range p.Plan.Stages {
+		if p.Plan.Stages[i].Remove {
+			n -= p.counts[i].Total
+		}
+	}
+	return n
+}
+
+// listing is nil where every cluster is listed.
+func (p *projection) listing() *clusterListing {
+	if p.Plan.Len() <= p.Listed {
+		return nil
+	}
+	return &clusterListing{
+		Listed: p.listed, Total: p.Plan.Len(),
+		Message: "Only clusters that failed, are in flight, wait or were skipped are listed, " + strconv.Itoa(p.Listed) +
+			" at most; what became of every other one is in the run's journal: Engine.Explain, Engine.History",
+	}
+}
+
+// nothingToDelete is the stage of a run that has no cluster to clean.
+func (p *projection) nothingToDelete() *stageStatus {
+	s := &stageStatus{Name: deleteStage, Clusters: []clusterStatus{}}
+	if p.Run.State == stages.Completed {
+		s.Start, s.End = secondsOrNil(p.Run.Ended), secondsOrNil(p.Run.Ended)
+		s.Conditions = p.stageSucceeded(p.Run.Ended, p.Run.Ended)
+	}
+	return s
+}
+
+// shown is the name of another run of the placement, as its object has it.
+func shown(run string) string {
+	if _, name, ok := kubefleet.ObjectName(run); ok {
+		return name
+	}
+	return run
+}
+
+// indexText is an index as the API writes it; none is empty.
+func indexText(index int) string {
+	if index < 0 {
+		return ""
+	}
+	return strconv.Itoa(index)
+}

@@ -1,0 +1,78 @@
+package kubeenv
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+)
+
+// URL returns where the server is, without a slash at the end. It stays over restarts.
+func (s *Server) URL() string { return "https://" + address(s.port) }
+
+// Config returns a client configuration of an administrator, who may do everything. Each call returns
+// a new one. There is no limit of requests a second.
+func (s *Server) Config() *rest.Config { return s.config(s.admin) }
+
+// ConfigFor returns a client configuration of a user in groups, who may do what RBAC says. The server
+// takes any name and any groups, and adds the group system:authenticated.
+func (s *Server) ConfigFor(user string, groups ...string) *rest.Config {
+	return s.config(s.user(user, groups))
+}
+
+// Kubeconfig returns Config as a file for kubectl.
+func (s *Server) Kubeconfig() []byte { return s.kubeconfig("admin", s.admin) }
+
+// KubeconfigFor returns ConfigFor as a file for kubectl.
+func (s *Server) KubeconfigFor(user string, groups ...string) []byte {
+	return s.kubeconfig(user, s.user(user, groups))
+}
+
+// user returns the credentials of a user. Names that no certificate can hold give some that every
+// client refuses, with the reason in their place.
+func (s *Server) user(name string, groups []string) pair {
+	p, err := s.ca.client(name, groups)
+	if err != nil {
+		return pair{cert: fmt.Appendf(nil, "kubeenv: no certificate for user %q: %v", name, err), key: []byte("none")}
+	}
+	return p
+}
+
+func (s *Server) config(p pair) *rest.Config {
+	return &rest.Config{
+		Host:            s.URL(),
+		TLSClientConfig: rest.TLSClientConfig{CAData: s.ca.pem, CertData: p.cert, KeyData: p.key},
+		QPS:             -1,
+	}
+}
+
+func (s *Server) kubeconfig(user string, p pair) []byte {
+	data := base64.StdEncoding.EncodeToString
+	return fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+current-context: %[1]q
+contexts:
+- name: %[1]q
+  context: {cluster: %[1]q, user: %[2]q}
+clusters:
+- name: %[1]q
+  cluster:
+    server: %[3]q
+    certificate-authority-data: %[4]s
+users:
+- name: %[2]q
+  user:
+    client-certificate-data: %[5]s
+    client-key-data: %[6]s
+`, s.name, user, s.URL(), data(s.ca.pem), data(p.cert), data(p.key))
+}
+
+// client returns an administrator's client that shares connections with nobody.
+func (s *Server) client() (*http.Client, error) {
+	tls, err := rest.TLSConfigFor(s.Config())
+	if err != nil {
+		return nil, fmt.Errorf("kubeenv: client of server %q: %w", s.name, err)
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: tls}}, nil
+}

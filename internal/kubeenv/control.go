@@ -1,0 +1,73 @@
+package kubeenv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Stop asks the server to end and waits until it has: what it was doing is finished, watches end, and
+// new connections are refused. When the context ends first, the server is killed and that is an error.
+// Stopping one that is down does nothing.
+func (s *Server) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.stop(ctx)
+}
+
+// Kill ends the server at once, as a crash does: a request that it was answering may have been carried
+// out or not. Its objects stay. Killing one that is down does nothing.
+func (s *Server) Kill() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.kill()
+}
+
+// Restart stops the server if it runs and starts it again, with the same address, keys and objects.
+// It returns when it is ready.
+func (s *Server) Restart(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.process.stop(ctx); err != nil {
+		return err
+	}
+	return s.run(ctx)
+}
+
+// Pause stops the server without ending it: connections stay open, new ones are taken by the operating
+// system, and no request is answered before Resume.
+func (s *Server) Pause() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.pause()
+}
+
+// Resume lets a paused server go on; others it does nothing to.
+func (s *Server) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.process.resume()
+}
+
+// end kills all that belongs to the server.
+func (s *Server) end() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var problems []error
+	for _, p := range []*process{s.controllers, s.process} {
+		if p != nil {
+			problems = append(problems, p.kill())
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// Pid returns the process of the server, which may have ended.
+func (s *Server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.cmd.Process.Pid
+}
+
+// String names the server as in errors.
+func (s *Server) String() string { return fmt.Sprintf("%s (%s)", s.name, s.URL()) }

@@ -1,0 +1,117 @@
+package kubeenv
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Fault is what a request suffers: it may leave the request to next or not, and answers in its place.
+// It closes the body of a request that it does not pass on.
+type Fault func(next http.RoundTripper, r *http.Request) (*http.Response, error)
+
+// Rule says which requests suffer a fault.
+type Rule struct {
+	// Verb is as in Call; empty is any.
+	Verb string
+	// Path is a part of the path of the URL; empty is any.
+	Path string
+	// First is which of the requests that match is the first to suffer, counted from 1 since the rule
+	// was added. 0 is 1.
+	First int
+	// Every makes each nth one from the first on suffer. 0 is 1.
+	Every int
+	// Times is how many suffer. 0 is one, less than 0 is all.
+	Times int
+	// Fault is what happens to them.
+	Fault Fault
+}
+
+// Faults spoils requests of clients by rules. The zero value spoils nothing; its methods may be called
+// from several goroutines at once. It is put into a client with config.Wrap(faults.Wrap), and sits
+// below what client-go repeats by itself: a GET whose connection is reset, an answer with Retry-After.
+type Faults struct {
+	mu      sync.Mutex
+	rules   []*counted
+	watches map[*cuttable]struct{}
+}
+
+// counted is a rule and what it has seen.
+type counted struct {
+	Rule
+	matched, struck int
+}
+
+// Add adds a rule. The function tells how many requests it struck so far, so that a test can show that
+// there was something to survive. Where several rules strike the same request, the one that was added
+// first is asked first, and what it passes on goes to the next.
+func (f *Faults) Add(r Rule) (struck func() int) {
+	r.First, r.Every = max(r.First, 1), max(r.Every, 1)
+	if r.Times == 0 {
+		r.Times = 1
+	}
+	c := &counted{Rule: r}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = append(f.rules, c)
+	return func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return c.struck
+	}
+}
+
+// Heal removes all rules. What suffers already, such as a delay, goes on.
+func (f *Faults) Heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rules = nil
+}
+
+// Wrap returns a transport that spoils what goes through it.
+func (f *Faults) Wrap(next http.RoundTripper) http.RoundTripper {
+	return tripper(func(r *http.Request) (*http.Response, error) {
+		call := CallOf(r)
+		way := next
+		if call.Verb == "watch" {
+			way = tripper(func(r *http.Request) (*http.Response, error) { return f.watch(next, r) })
+		}
+		for _, fault := range slices.Backward(f.due(call, r.URL.Path)) {
+			way = fault.before(way)
+		}
+		return way.RoundTrip(r)
+	})
+}
+
+// before returns a transport on which a fault waits.
+func (fault Fault) before(next http.RoundTripper) http.RoundTripper {
+	return tripper(func(r *http.Request) (*http.Response, error) { return fault(next, r) })
+}
+
+// due counts a request for every rule that it matches and returns what it suffers.
+func (f *Faults) due(call Call, path string) []Fault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var faults []Fault
+	for _, c := range f.rules {
+		if c.matches(call, path) && c.strikes() {
+			faults = append(faults, c.Fault)
+		}
+	}
+	return faults
+}
+
+func (c *counted) matches(call Call, path string) bool {
+	return (c.Verb == "" || c.Verb == call.Verb) && strings.Contains(path, c.Path)
+}
+
+func (c *counted) strikes() bool {
+	c.matched++
+	since := c.matched - c.First
+	if since < 0 || since%c.Every != 0 || c.Times > 0 && c.struck >= c.Times {
+		return false
+	}
+	c.struck++
+	return true
+}

@@ -1,0 +1,37 @@
+package kubeenv
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// loopback is where everything listens.
+const loopback = "127.0.0.1"
+
+// Ports are taken from below those that operating systems give to outgoing connections: nothing takes
+// the port of a server while it is down, and no client that dials it reaches itself.
+const (
+	lowestPort = 20000
+	portCount  = 12000
+)
+
+// portTries is how many ports are tried until one is free, and how often a program is given another.
+const portTries = 20
+
+// freePort returns a port that nobody listens on at this moment.
+func freePort() (int, error) {
+	var problem error
+	for range portTries {
+		port := lowestPort + rand.IntN(portCount)
+		l, err := net.Listen("tcp", address(port))
+		if err == nil {
+			return port, l.Close()
+		}
+		problem = errors.Join(problem, err)
+	}
+	return 0, problem
+}
+
+func address(port int) string { return net.JoinHostPort(loopback, strconv.Itoa(port)) }
