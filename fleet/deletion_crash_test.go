@@ -231,3 +231,43 @@ func TestADeletionAtAnyMomentOfARunsCreation(t *testing.T) {
 		return do, w.store, other, check
 	})
 }
+
+// A run that was asked for of a placement that is deleted and declared again
+// meanwhile, at any moment of that, is none of the new one, unless it was made of
+// it.
+func TestARunBelongsToThePlacementItWasMadeFor(t *testing.T) {
+	for n := 1; ; n++ {
+		calls := 0
+		synctest.Test(t, func(t *testing.T) {
+			defer tellIn(t, "before call %d", n)
+			w, e := declared(t, nil)
+			w.capture(e, "old")
+			stop := running(t, e)
+			defer stop()
+			slow := w.engine(&hookedStore{w.store, func(string, string) {
+				if calls++; calls == n {
+					deleteAndWait(t, e, fleet.DeleteOptions{})
+					time.Sleep(time.Minute)
+					w.holds("new")
+					w.declareAgain(e)
+				}
+			}}, "slow")
+			s, err := slow.CreateRun(t.Context(), specOf("r", 0))
+			if err == nil {
+				s, err = e.Wait(t.Context(), "r")
+			}
+			time.Sleep(time.Minute)
+			v := w.value("member1")
+			if old := v == "old" && calls >= n; old || err == nil && (s.Run.State != stages.Completed || v != "new" && v != "old") {
+				t.Errorf("run %s, %v: member1 has %s", s.Run.State, err, v)
+			}
+			if left := w.orphans(e); len(left) > 0 && calls >= n && err != nil {
+				t.Errorf("left in the store: %v", left)
+			}
+		})
+		if t.Failed() || calls < n {
+			t.Logf("%d calls", calls)
+			return
+		}
+	}
+}

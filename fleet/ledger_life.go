@@ -104,8 +104,9 @@ type asked struct {
 	// here counts who came, also those who have left; now are those who are here.
 	here atomic.Int64
 	now  int
-
-	mu sync.Mutex
+	// turn is taken to look for an answer: those who wait for it can be seen to
+	// wait, as those who wait for a mutex cannot.
+	turn chan struct{}
 	// as is how many had come when the last answer was looked for.
 	as  int64
 	err error
@@ -116,8 +117,8 @@ func (a *asks) ask(key string, answer func() error) error {
 	q := a.enter(key)
 	defer a.leave(key, q)
 	n := q.here.Add(1)
-	q.mu.Lock()
-	defer q.mu.Unlock()
+	q.turn <- struct{}{}
+	defer func() { <-q.turn }()
 	if q.as < n {
 		as := q.here.Load()
 		q.err = answer()
@@ -133,7 +134,7 @@ func (a *asks) enter(key string) *asked {
 		a.all = map[string]*asked{}
 	}
 	if a.all[key] == nil {
-		a.all[key] = new(asked)
+		a.all[key] = &asked{turn: make(chan struct{}, 1)}
 	}
 	a.all[key].now++
 	return a.all[key]

@@ -24,8 +24,9 @@ type loop struct {
 	// sync brings one object up to date. A positive duration asks to be called
 	// again after it, for what nothing tells of.
 	sync func(ctx context.Context, k key) (time.Duration, error)
-	// failed is told of errors; it may be nil.
+	// failed is told of errors.
 	failed func(k key, err error)
+	pace   pace
 }
 
 // retryFirst and retryMost bound how soon an object that failed is tried again.
@@ -62,6 +63,7 @@ func (l *loop) next(ctx context.Context) bool {
 		return false
 	}
 	defer l.queue.Done(k)
+	l.pace.begun(k, time.Now())
 	again, err := l.sync(ctx, k)
 	switch {
 	case ctx.Err() != nil:
@@ -82,3 +84,43 @@ func (l *loop) next(ctx context.Context) bool {
 // add asks for k soon; addAfter later, once for all that is asked until then.
 func (l *loop) add(k key)                           { l.queue.Add(k) }
 func (l *loop) addAfter(k key, after time.Duration) { l.queue.AddAfter(k, after) }
+
+// addPaced asks for k soon, but not within every of the last time that it was
+// brought up to date.
+func (l *loop) addPaced(k key, every time.Duration) {
+	if wait := every - l.pace.since(k, time.Now()); wait > 0 {
+		l.queue.AddAfter(k, wait)
+		return
+	}
+	l.queue.Add(k)
+}
+
+// drop forgets an object that is gone.
+func (l *loop) drop(k key) { l.pace.drop(k) }
+
+// pace is when objects were last brought up to date.
+type pace struct {
+	mu   sync.Mutex
+	last map[key]time.Time
+}
+
+func (p *pace) begun(k key, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last = map[key]time.Time{}
+	}
+	p.last[k] = now
+}
+
+func (p *pace) since(k key, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return now.Sub(p.last[k])
+}
+
+func (p *pace) drop(k key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.last, k)
+}

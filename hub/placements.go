@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -29,10 +30,10 @@ func (s *service) syncPlacement(ctx context.Context, k key) (time.Duration, erro
 	obj := s.object(gvr, k)
 	switch {
 	case obj == nil:
-		s.selected.drop(k)
+		s.forget(k)
 		return 0, nil
 	case obj.GetDeletionTimestamp() != nil:
-		s.selected.drop(k)
+		s.forget(k)
 		return s.deletePlacement(ctx, k, obj)
 	}
 	p, rollout, err := s.declared(obj)
@@ -46,42 +47,62 @@ func (s *service) syncPlacement(ctx context.Context, k key) (time.Duration, erro
 	if err := s.ensureFinalizer(ctx, gvr, obj, finalizerPlacement); err != nil {
 		return 0, err
 	}
-	if err := s.declare(ctx, p); err != nil {
+	if err := s.declare(ctx, k, p); err != nil {
 		return 0, err
 	}
 	return s.serve(ctx, k, obj, p, rollout)
 }
 
+// forget drops what is kept of a placement that is going or gone.
+func (s *service) forget(k key) {
+	s.selected.drop(k)
+	s.standing.Delete(k)
+	s.placements.drop(k)
+}
+
 // declared is the placement that an object declares, with the overrides that
 // concern it.
 func (s *service) declared(obj *unstructured.Unstructured) (fleet.Placement, kubefleet.Rollout, error) {
-	p, rollout, err := kubefleet.PlacementOf(obj)
+	read, err := s.documents.placement(obj)
 	if err != nil {
-		return p, rollout, err
+		return fleet.Placement{}, kubefleet.Rollout{}, err
 	}
+	p, rollout := read.placement, read.rollout
 	p.Owner = string(obj.GetUID())
 	if rollout.Type == kubefleet.RollingUpdate {
 		p.Admission = stages.SupersedeActive
 	}
+	p.Overrides, err = s.overridesOf(p, keyOf(obj))
+	return p, rollout, err
+}
+
+// overridesOf are the overrides that concern a placement. One that cannot be read
+// could be among them: it keeps back every placement that it may be about.
+func (s *service) overridesOf(p fleet.Placement, k key) ([]placement.Override, error) {
+	var out []placement.Override
 	var wrong []error
 	for _, in := range []scope{clusterScope, namespaceScope} {
 		for _, object := range s.all(overrideGVR(in)) {
-			o, err := kubefleet.OverrideOf(object)
-			if err != nil {
+			o, err := s.documents.override(object)
+			switch named := specString(object, "placement", "name"); {
+			case err != nil && (named == "" || named == k.Name):
 				wrong = append(wrong, fmt.Errorf("%s %s: %w", object.GetKind(), keyOf(object), err))
-			} else if o.Concerns(p) {
-				p.Overrides = append(p.Overrides, o.Override)
+			case err == nil && o.Concerns(p):
+				out = append(out, o.Override)
 			}
 		}
 	}
-	slices.SortFunc(p.Overrides, func(a, b placement.Override) int { return strings.Compare(a.String(), b.String()) })
-	return p, rollout, errors.Join(wrong...)
+	slices.SortFunc(out, func(a, b placement.Override) int { return strings.Compare(a.String(), b.String()) })
+	return out, errors.Join(wrong...)
 }
 
 // declare gives the engine a placement. One that another object declared, which
 // had the name before and went without its finalizer, is deleted first, and so
 // is what it placed.
-func (s *service) declare(ctx context.Context, p fleet.Placement) error {
+func (s *service) declare(ctx context.Context, k key, p fleet.Placement) error {
+	if before, ok := s.standing.Load(k); ok && reflect.DeepEqual(before, p) {
+		return nil
+	}
 	before, err := s.engine.Placement(ctx, p.Name)
 	switch {
 	case err == nil && before.Owner != p.Owner:
@@ -96,6 +117,9 @@ func (s *service) declare(ctx context.Context, p fleet.Placement) error {
 	if errors.Is(err, fleet.ErrDeleting) {
 		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // what had the name before is still being removed
 	}
+	if err == nil {
+		s.standing.Store(k, p)
+	}
 	return err
 }
 
@@ -103,6 +127,9 @@ func (s *service) declare(ctx context.Context, p fleet.Placement) error {
 // is told in the status and tried again; the rest goes on.
 func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout) (time.Duration, error) {
 	decision, decided := s.engine.Resolve(ctx, p.Name)
+	if errors.Is(decided, backend.ErrNotFound) {
+		s.standing.Delete(k) // somebody deleted it from the engine
+	}
 	latest, captured := s.capture(ctx, k, p)
 	problem := errors.Join(decided, captured)
 	if problem == nil && rollout.Type == kubefleet.RollingUpdate {
@@ -197,7 +224,7 @@ func (s *service) heardRecord(l *loop, base string) func(string) {
 	return func(record string) {
 		_, name, _ := strings.Cut(record, "/")
 		for _, k := range s.called(base, name) {
-			l.add(k)
+			l.addPaced(k, statusPace)
 		}
 		if base == runKind {
 			s.heardProgress(name)
@@ -209,13 +236,13 @@ func (s *service) heardRecord(l *loop, base string) func(string) {
 // needs.
 func (s *service) heardProgress(run string) {
 	for _, k := range s.placementsOf(run) {
-		s.placements.addAfter(k, statusPause)
+		s.placements.addPaced(k, statusPace)
 	}
 }
 
-// statusPause is how long what happens in a run is collected before the status
-// of its placement is written.
-const statusPause = 250 * time.Millisecond
+// statusPace is how often a status is written at most for what the engine tells:
+// at once, and then once in this time.
+const statusPace = 500 * time.Millisecond
 
 func overrideGVR(in scope) schema.GroupVersionResource { return in.gvr("ResourceOverride") }
 

@@ -125,6 +125,13 @@ func TestASnapshotOver800KiBIsSplitInOrderAndALargeResourceStandsAlone(t *testin
 	}
 }
 
+func TestALargeResourceThatComesFirstIsInTheMaster(t *testing.T) {
+	f := taken(t, 0, resourceOf("v1", "ConfigMap", "a", map[string]any{"data": map[string]any{"x": strings.Repeat("x", 900<<10)}}))
+	if got := shownBy(t, f); len(got) != 1 {
+		t.Errorf("%d objects", len(got))
+	}
+}
+
 func TestNoValueOfASecretIsInASnapshotThatPeopleRead(t *testing.T) {
 	secret := resourceOf("v1", "Secret", "s", map[string]any{
 		"type": "Opaque", "data": map[string]any{"password": "aHVudGVyMg=="}, "stringdata": map[string]any{"password": "hunter2"}, "extra": "hunter2",

@@ -28,6 +28,8 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	obj := s.object(scopeOf(k).gvr(runKind), k)
 	switch {
 	case obj == nil:
+		s.histories.drop(k)
+		s.runs.drop(k)
 		return 0, nil
 	case obj.GetDeletionTimestamp() != nil:
 		return 0, s.deleteRun(ctx, k, obj)
@@ -115,24 +117,34 @@ func (s *service) runSpec(ctx context.Context, k key, obj *unstructured.Unstruct
 	if err != nil {
 		return fleet.RunSpec{}, err
 	}
-	placement := s.object(in.gvr(placementKind), key{Namespace: k.Namespace, Name: run.Placement})
-	if placement == nil {
-		return fleet.RunSpec{}, refused(fmt.Errorf("parent placement not found: there is no %s %s", in.kind(placementKind), run.Placement))
-	}
-	if rollout := rolloutOf(placement); rollout != kubefleet.External {
-		return fleet.RunSpec{}, refused(fmt.Errorf("parent placement does not have an external rollout strategy, current strategy: %s", rollout))
-	}
-	object := s.object(in.gvr(strategyKind), key{Namespace: k.Namespace, Name: run.StrategyName})
-	if object == nil {
-		return fleet.RunSpec{}, refused(fmt.Errorf("referenced updateStrategy not found: there is no %s %s", in.kind(strategyKind), run.StrategyName))
-	}
-	strategy, err := kubefleet.StrategyOf(object)
-	if err != nil {
+	strategy, err := s.strategyFor(in, run)
+	if err := errors.Join(s.placementProblem(in, run), err); err != nil {
 		return fleet.RunSpec{}, refused(err)
 	}
 	spec := run.Spec(strategy)
 	spec.Owner, spec.Starter = string(obj.GetUID()), starter
 	return spec, nil
+}
+
+// placementProblem says why there can be no run of the placement that a run names.
+func (s *service) placementProblem(in scope, run kubefleet.Run) error {
+	placement := s.object(in.gvr(placementKind), key{Namespace: run.Namespace, Name: run.Placement})
+	if placement == nil {
+		return fmt.Errorf("parent placement not found: there is no %s %s", in.kind(placementKind), run.Placement)
+	}
+	if rollout := rolloutOf(placement); rollout != kubefleet.External {
+		return fmt.Errorf("parent placement does not have an external rollout strategy, current strategy: %s", rollout)
+	}
+	return nil
+}
+
+// strategyFor is the strategy that a run names.
+func (s *service) strategyFor(in scope, run kubefleet.Run) (stages.Strategy, error) {
+	object := s.object(in.gvr(strategyKind), key{Namespace: run.Namespace, Name: run.StrategyName})
+	if object == nil {
+		return stages.Strategy{}, fmt.Errorf("referenced updateStrategy not found: there is no %s %s", in.kind(strategyKind), run.StrategyName)
+	}
+	return kubefleet.StrategyOf(object)
 }
 
 // follow asks a run what its spec says, takes in answers, and writes what became
@@ -206,6 +218,8 @@ func wanted(state kubefleet.State, run *stages.Run) stages.Verb {
 	}
 	halting := run.State == stages.Stopping || run.State == stages.Stopped
 	switch {
+	case state == kubefleet.Stop && run.State == stages.NotStarted:
+		return "" // it is held, or begins at any moment and is stopped then
 	case state == kubefleet.Stop && !halting:
 		return stages.Stop
 	case state == kubefleet.RunState && (run.Hold || run.State == stages.Stopped || run.State == stages.Stopping && run.Ending == stages.Stopped):

@@ -34,6 +34,9 @@ type service struct {
 	// rolling tells the placement of a run that the hub started itself, by the
 	// run's name.
 	rolling sync.Map
+	// standing are the placements as the engine has them, by key.
+	standing  sync.Map
+	documents documents
 }
 
 // byEngineName indexes placements and runs by what the engine calls them.
@@ -281,7 +284,7 @@ func (s *service) heardDrift(record string) {
 	_, rest, _ := strings.Cut(record, "/")
 	name, _, _ := strings.Cut(rest, "/")
 	for _, k := range s.called(placementKind, name) {
-		s.placements.addAfter(k, statusPause)
+		s.placements.addPaced(k, statusPace)
 	}
 }
 

@@ -145,7 +145,7 @@ func (p *projection) cluster(stage int, s sight) clusterStatus {
 	if s.begun(times) {
 		c.Conditions = append(c.Conditions, p.yes(conditionStarted, reasonClusterStarted, "Cluster update started", start))
 	}
-	end := cmp.Or(times.ended, run.Done, run.Ended, p.skippedAt(s.pos), p.Run.Ended, start)
+	end := cmp.Or(times.ended, p.skippedAt(s.pos), run.Done, run.Ended, p.Run.Ended, start)
 	switch s.state {
 	case stages.Completed:
 		c.Conditions = append(c.Conditions, p.yes(conditionSucceeded, reasonClusterSucceeded, "Cluster update completed successfully", end))

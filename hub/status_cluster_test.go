@@ -96,6 +96,21 @@ func TestAClusterThatFailedSaysAfterWhichAttempt(t *testing.T) {
 	}
 }
 
+func TestAClusterThatIsTriedAgainStartedWhenItFirstDid(t *testing.T) {
+	s := stages.Strategy{Profile: stages.ClusterUpdate, Stages: []stages.Stage{{Name: "all", Selector: everything()}}}
+	r := newRig(t, "10:00:00", s, false, named("a")...)
+	r.step("", stages.Input{})
+	o := r.observation("a")
+	o.Failed, o.Sent = true, true
+	r.step("10:01:00", stages.Input{Observations: []stages.Observation{o}})
+	r.command("10:02:00", stages.Command{Verb: stages.Start})
+	r.finish("10:03:00", "a")
+	c := clusterOf(t, r.status(), "a")["conditions"]
+	if got := since(t, c, "Started") + " " + since(t, c, "Succeeded"); got != "10:00:00 10:03:00" {
+		t.Errorf("started and succeeded at %s", got)
+	}
+}
+
 // bigRig is a run of n clusters in two stages, with failures, flights, clusters
 // that wait and clusters that were skipped.
 func bigRig(t *testing.T, n int) *rig {
@@ -209,6 +224,22 @@ func TestClustersInTroubleAreListedInTheirOrderOfUrgency(t *testing.T) {
 	if diff := cmp.Diff(want, order); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+func TestClustersOfTwoStagesThatWereSkippedAlikeAreCountedInTheirOwn(t *testing.T) {
+	s := stages.Strategy{Stages: []stages.Stage{{Name: "a", Selector: inStage("a")}, {Name: "none", Selector: inStage("c")}, {Name: "b", Selector: inStage("b")}}}
+	var clusters []placement.Cluster
+	for i, stage := range []string{"a", "a", "b", "b", "b"} {
+		clusters = append(clusters, placement.Cluster{Name: fmt.Sprint("m", i), Labels: map[string]string{"environment": stage}})
+	}
+	r := newRig(t, "10:00:00", s, true, clusters...)
+	for _, stage := range []string{"a", "b"} {
+		r.command("10:00:01", stages.Command{Verb: stages.Skip, Scope: stages.SkipStage, Name: stage})
+	}
+	if n := len(r.run.Exceptions); n != 1 {
+		t.Fatalf("%d exceptions, and not one over both stages", n)
+	}
+	checkCounts(t, r, r.status())
 }
 
 func BenchmarkProjectRun(b *testing.B) {

@@ -75,7 +75,7 @@ func (h *runHistory) foldCluster(p *stages.Plan, e *stages.Event, at stages.Inst
 	c.changed = at
 	switch e.Type {
 	case stages.ClusterStarted:
-		c.started, c.ended = cmp.Or(c.started, at), 0
+		c.started = cmp.Or(c.started, at)
 	case stages.ClusterCompleted, stages.ClusterRemoved, stages.ClusterFailed, stages.ClusterSkipped:
 		c.ended = at
 		if c.started != 0 && at >= c.started.Add(stuckAfter) {

@@ -68,7 +68,14 @@ func TestAPlacementUnderExternalIsAvailableOnceARunHasBeenEverywhere(t *testing.
 	if got := columns(t, f); got != [2]string{"True 1", ""} {
 		t.Errorf("in a run: %q", got)
 	}
-	f.Picked[0], f.Picked[2] = proven(t, "member1", 1), proven(t, "member3", 1)
+	f.Picked[0], f.Picked[2] = proven(t, "member1", 0), proven(t, "member3", 1)
+	if got := columns(t, f); got != [2]string{"True 1", ""} {
+		t.Errorf("with two snapshots: %q", got)
+	}
+	if index := projectPlacement(f).ObservedIndex; index != "" {
+		t.Errorf("with two snapshots, %s is observed", index)
+	}
+	f.Picked[0] = proven(t, "member1", 1)
 	if got := columns(t, f); got != [2]string{"True 1", "True 1"} {
 		t.Errorf("after the run: %q", got)
 	}
@@ -237,6 +244,10 @@ func TestAnObjectThatIsHeldBackMakesItsClusterNotApplied(t *testing.T) {
 	lines := placedTold(t, f)
 	if got := lines[len(lines)-1]; got != "Applied=False NotAllWorkHaveBeenApplied: 1 objects have drifted or differ" {
 		t.Error(got)
+	}
+	held := jsonOf(t, projectPlacement(f))["placementStatuses"].([]any)[0].(map[string]any)
+	if at := since(t, held["conditions"], "Applied"); at != "21:50:00" {
+		t.Errorf("not applied since %s", at)
 	}
 	f.Placement.ApplyStrategy.WhenToApply = fleet.Always
 	lines = placedTold(t, f)

@@ -173,6 +173,10 @@ func TestAQueuedRunNamesTheRunItWaitsFor(t *testing.T) {
 	if at := since(t, got, "Progressing"); at != "10:00:01" {
 		t.Errorf("since %s", at)
 	}
+	r.facts.History = nil
+	if at := since(t, r.status()["conditions"], "Progressing"); at != "10:00:00" {
+		t.Errorf("without history, since %s", at)
+	}
 }
 
 func TestARunIsStuckWhenAClusterTakesLongerThanFiveMinutes(t *testing.T) {
@@ -261,6 +265,45 @@ func TestAStopIsStoppingThenStoppedThenProgressingAgain(t *testing.T) {
 	}
 }
 
+func TestARunThatIsStoppedWhileItWaitsForATaskGoesOnWaitingFromWhenItIsResumed(t *testing.T) {
+	r := tutorialRig(t)
+	r.command("21:35:00", stages.Command{Verb: stages.Stop})
+	r.command("21:36:00", stages.Command{Verb: stages.Start})
+	s := r.status()
+	for what, c := range map[string]any{"run": s["conditions"], "stage": stageAt(s, 1)["conditions"]} {
+		if at := since(t, c, "Progressing"); at != "21:36:00" {
+			t.Errorf("the %s waits since %s", what, at)
+		}
+	}
+}
+
+func TestARunMakesProgressFromWhenTheTaskBeforeItPassed(t *testing.T) {
+	s, clusters := tutorial()
+	r := newRig(t, "21:28:08", s, false, clusters...)
+	r.step("", stages.Input{})
+	r.finish("21:28:23", "member2")
+	r.step("21:29:23", stages.Input{})
+	if at := since(t, r.status()["conditions"], "Progressing"); at != "21:29:23" {
+		t.Errorf("progressing since %s", at)
+	}
+}
+
+func TestTasksBeforeAndAfterAStageAreToldApart(t *testing.T) {
+	approve := []stages.Task{{Type: stages.Approval}}
+	r := newRig(t, "10:00:00", stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: everything(), Before: approve, After: approve}}}, false, named("a")...)
+	r.step("", stages.Input{})
+	r.decide("10:01:00", approval.Approve)
+	st := stageAt(r.status(), 0)
+	want := []any{map[string]any{"type": "Approval", "approvalRequestName": "example-run-all"}}
+	if diff := cmp.Diff(want, st["afterStageTaskStatus"]); diff != "" {
+		t.Errorf("a task that was not reached (-want +got):\n%s", diff)
+	}
+	before := st["beforeStageTaskStatus"].([]any)[0].(map[string]any)
+	if got := len(told(t, before["conditions"])); got != 2 {
+		t.Errorf("the task that passed has %d conditions", got)
+	}
+}
+
 func TestARunThatDidNotCompleteSaysWhy(t *testing.T) {
 	once := stages.Strategy{Profile: stages.ClusterUpdate, Stages: []stages.Stage{{Name: "all", Selector: everything()}}}
 	for name, tc := range map[string]struct {
@@ -308,11 +351,12 @@ func TestStagesWithoutClustersAndStagesThatAreSkippedSaySo(t *testing.T) {
 	}}
 	r := newRig(t, "10:00:00", s, true,
 		placement.Cluster{Name: "a", Labels: map[string]string{"environment": "one"}},
+		placement.Cluster{Name: "a2", Labels: map[string]string{"environment": "one"}},
 		placement.Cluster{Name: "b", Labels: map[string]string{"environment": "two"}})
 	r.command("10:00:30", stages.Command{Verb: stages.Skip, Scope: stages.SkipStage, Name: "passed", By: approval.Identity{Name: "sam"}})
 	r.command("10:01:00", stages.Command{Verb: stages.Start})
 	got := r.status()
-	for i, message := range []string{"Stage skipped because it has no clusters", "Stage skipped because its 1 cluster(s) were skipped"} {
+	for i, message := range []string{"Stage skipped because it has no clusters", "Stage skipped because its 2 cluster(s) were skipped"} {
 		st := stageAt(got, i)
 		wantTold(t, "stage", st["conditions"],
 			"Progressing=False StageUpdatingSkippedNoClusters: "+message, "Succeeded=True StageUpdatingSkippedNoClusters: "+message)
@@ -322,8 +366,11 @@ func TestStagesWithoutClustersAndStagesThatAreSkippedSaySo(t *testing.T) {
 	}
 	skipped := stageAt(got, 1)["clusters"].([]any)[0].(map[string]any)
 	wantTold(t, "cluster", skipped["conditions"], "Succeeded=False ClusterUpdatingSkipped: skipped by sam")
+	if at := since(t, skipped["conditions"], "Succeeded"); at != "10:00:30" {
+		t.Errorf("skipped at %s", at)
+	}
 	r.finish("10:02:00", "b")
-	if got := told(t, r.status()["conditions"])[2]; got != "Succeeded=True UpdateRunSucceeded: All stages are completed successfully; 0 cluster(s) failed, 1 cluster(s) were skipped" {
+	if got := told(t, r.status()["conditions"])[2]; got != "Succeeded=True UpdateRunSucceeded: All stages are completed successfully; 0 cluster(s) failed, 2 cluster(s) were skipped" {
 		t.Error(got)
 	}
 }

@@ -23,6 +23,10 @@ type conn struct {
 	mapper  *mapper
 	watches *watches
 	closed  atomic.Bool
+	// pinned is the uid of kube-system that the cluster must have, empty for any; recognized how many
+	// connections there were when it had. See recognize.
+	pinned     string
+	recognized atomic.Int64
 }
 
 var (

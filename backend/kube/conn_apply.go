@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -49,6 +50,9 @@ func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	id := snapshot.IDOf(obj)
 	if o.Manager == "" {
 		return nil, permanent(errors.New("the manager is empty, it must be named"))
+	}
+	if err := c.recognize(ctx); err != nil {
+		return nil, err
 	}
 	at, err := c.place(ctx, id)
 	if err != nil {
@@ -102,11 +106,17 @@ func (c *conn) complete(ctx context.Context, id snapshot.ID, p backend.Precondit
 	return demand{p}, nil
 }
 
-// explain tells a uid that did not match from an object that is not valid: an API server says of both
-// that they are invalid.
+// explain tells a uid that did not match, and what [MemberFence] refuses, from an object that is not
+// valid: an API server says of all that they are invalid.
 func (d demand) explain(err error) error {
 	var status apierrors.APIStatus
-	if d.UID == "" || !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+		return err
+	}
+	if isFence(status.Status().Message) {
+		return fmt.Errorf("a policy of the member refuses it: %w", backend.ErrFenced)
+	}
+	if d.UID == "" {
 		return err
 	}
 	for _, c := range status.Status().Details.Causes {
@@ -115,6 +125,11 @@ func (d demand) explain(err error) error {
 		}
 	}
 	return err
+}
+
+// isFence tells the refusal of a policy of [MemberFence].
+func isFence(message string) bool {
+	return strings.Contains(message, "ValidatingAdmissionPolicy 'slipway-fence-")
 }
 
 // applyBody returns what is sent: the object without what is not applied, and with its preconditions.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -27,6 +28,8 @@ type client struct {
 	limiter flowcontrol.RateLimiter
 	limits  Limits
 	timeout time.Duration
+	// dials counts the connections that were made, or tried.
+	dials *atomic.Int64
 }
 
 // request is what is asked of an API server.
@@ -51,12 +54,13 @@ func newClient(cfg *rest.Config, o ConnOptions) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the address of the API server: %w", err)
 	}
-	rt, idle, err := newTransport(cfg, o)
+	dials := &atomic.Int64{}
+	rt, idle, err := newTransport(cfg, o, dials)
 	if err != nil {
 		return nil, err
 	}
 	return &client{
-		base: base, idle: idle, limiter: limiterFor(cfg, o), limits: o.Limits, timeout: o.RequestTimeout,
+		base: base, idle: idle, limiter: limiterFor(cfg, o), limits: o.Limits, timeout: o.RequestTimeout, dials: dials,
 		http: &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}, nil
 }
@@ -76,7 +80,7 @@ func limiterFor(cfg *rest.Config, o ConnOptions) flowcontrol.RateLimiter {
 }
 
 // newTransport returns a transport that is shared with nobody, and what ends its idle connections.
-func newTransport(cfg *rest.Config, o ConnOptions) (http.RoundTripper, func(), error) {
+func newTransport(cfg *rest.Config, o ConnOptions, dials *atomic.Int64) (http.RoundTripper, func(), error) {
 	tc, err := cfg.TransportConfig()
 	if err != nil {
 		return nil, nil, fmt.Errorf("the credentials: %w", err)
@@ -91,7 +95,7 @@ func newTransport(cfg *rest.Config, o ConnOptions) (http.RoundTripper, func(), e
 	}
 	base := &http.Transport{
 		TLSClientConfig:        tlsConfig,
-		DialContext:            (&net.Dialer{Timeout: o.DialTimeout, KeepAlive: o.RequestTimeout}).DialContext,
+		DialContext:            counting(dialOf(tc, o), dials),
 		TLSHandshakeTimeout:    o.DialTimeout,
 		ResponseHeaderTimeout:  o.RequestTimeout,
 		IdleConnTimeout:        90 * time.Second,
@@ -104,11 +108,24 @@ func newTransport(cfg *rest.Config, o ConnOptions) (http.RoundTripper, func(), e
 	if o.ProxyFromEnvironment && base.Proxy == nil {
 		base.Proxy = http.ProxyFromEnvironment
 	}
-	if tc.DialHolder != nil {
-		base.DialContext = tc.DialHolder.Dial
-	}
 	rt, err := transport.HTTPWrappersForConfig(tc, base)
 	return rt, base.CloseIdleConnections, err
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+func dialOf(tc *transport.Config, o ConnOptions) dialFunc {
+	if tc.DialHolder != nil {
+		return tc.DialHolder.Dial
+	}
+	return (&net.Dialer{Timeout: o.DialTimeout, KeepAlive: o.RequestTimeout}).DialContext
+}
+
+func counting(dial dialFunc, n *atomic.Int64) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		n.Add(1)
+		return dial(ctx, network, address)
+	}
 }
 
 // isLoopback tells that an API server is on this machine, where compression only costs.
@@ -131,7 +148,7 @@ func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	return c.limits.read(answer.Body)
 }
 

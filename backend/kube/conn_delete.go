@@ -22,6 +22,9 @@ func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptio
 }
 
 func (c *conn) giveUp(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
+	if err := c.recognize(ctx); err != nil {
+		return err
+	}
 	at, err := c.locate(ctx, id, lookFresh)
 	if err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 const (
 	// feedLinger is how long a feed goes on that nobody needs: the engine often watches again at once.
 	feedLinger = 10 * time.Second
-	// feedTries is how often a feed that was interrupted is begun again before those who watch are told
-	// that they see nothing. The pause between tries begins with feedPause, and doubles.
+	// feedTries is how often a feed that was interrupted is begun again, without having told of
+	// anything in between, before those who watch are told that they see nothing. The pause between tries begins with feedPause, and doubles.
 	feedTries = 4
 	feedPause = 250 * time.Millisecond
 )
@@ -48,6 +48,8 @@ type feed struct {
 // watches are the feeds of a connection.
 type watches struct {
 	client *client
+	// linger is how long a feed goes on that nobody needs.
+	linger time.Duration
 
 	mu     sync.Mutex
 	feeds  map[scope]*feed
@@ -55,7 +57,9 @@ type watches struct {
 	ending sync.WaitGroup
 }
 
-func newWatches(c *client) *watches { return &watches{client: c, feeds: map[scope]*feed{}} }
+func newWatches(c *client) *watches {
+	return &watches{client: c, linger: feedLinger, feeds: map[scope]*feed{}}
+}
 
 // join returns a feed that tells s of changes, a new one if there is none that works.
 func (w *watches) join(at scope, s *subscription) (*feed, error) {
@@ -83,7 +87,7 @@ func (w *watches) leave(f *feed, s *subscription) {
 	if len(f.subs) > 0 || w.closed {
 		return
 	}
-	time.AfterFunc(feedLinger, func() {
+	time.AfterFunc(w.linger, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if len(f.subs) == 0 && w.feeds[f.scope] == f {
@@ -110,12 +114,11 @@ func (w *watches) run(ctx context.Context, f *feed) {
 	for tries := 0; ; {
 		began := time.Now()
 		seen, err := w.follow(ctx, f, version)
-		version = seen
-		if isGone(err) {
-			version, err = "", nil
-		}
-		if f.opened.After(began) && time.Since(f.opened) > time.Second {
+		if seen != version || f.opened.After(began) && time.Since(f.opened) > time.Second {
 			tries, pause = 0, feedPause
+		}
+		if version = seen; isGone(err) {
+			version, err = "", nil
 		}
 		if tries++; !w.began(f) || isLasting(err) || tries > feedTries || !paused(ctx, pause) {
 			w.fail(f, err)

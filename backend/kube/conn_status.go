@@ -22,7 +22,7 @@ const longestStatus = 64 << 10
 // refusal returns what an API server refuses a request with, and closes the answer. What is not a
 // Status is not quoted.
 func refusal(r request, answer *http.Response) error {
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, longestStatus))
 	var status metav1.Status
 	if err != nil || json.Unmarshal(body, &status) != nil || status.Kind != "Status" || status.Status != metav1.StatusFailure {

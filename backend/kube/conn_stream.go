@@ -70,7 +70,7 @@ func (w *watches) follow(ctx context.Context, f *feed, version string) (string, 
 	if err != nil {
 		return version, err
 	}
-	defer body.Close()
+	defer func() { _ = body.Close() }()
 	f.opened = time.Now()
 	w.begin(f)
 	return w.events(f, body, version)
@@ -150,7 +150,7 @@ func (w *watches) page(ctx context.Context, f *feed, from string, names map[name
 	if err != nil {
 		return metav1.ListMeta{}, err
 	}
-	defer body.Close()
+	defer func() { _ = body.Close() }()
 	p := pageReader{json.NewDecoder(&frames{from: body, limit: w.client.limits.Bytes}), w.client.limits.Elements, names}
 	meta, err := p.read()
 	if err == nil && meta.ResourceVersion == "" {

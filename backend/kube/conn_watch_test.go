@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -128,7 +129,6 @@ func TestAWatchSeesWhatDoesNotCarryTheLabel(t *testing.T) {
 	}
 	edit(configMap(ns, "bare", "v", "1"))
 	edit(labelled(configMap(ns, "robbed", "v", "1")))
-	edit(configMap("slipway-system-of-nobody", "x")) // refused: there is no such namespace
 	w := watch(t, c, settingsIn(ns, "bare"), settingsIn(ns, "robbed"), settingsIn(ns, "missing"))
 	w.after("a change of what has no label", func() { edit(configMap(ns, "bare", "v", "2")) })
 	w.after("a creation", func() { edit(configMap(ns, "missing", "v", "1")) })
@@ -203,7 +203,7 @@ func TestAWatchThatSeesNothingAnyMoreEnds(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, _, faults := counted(t, s.Config())
 	w := watch(t, c, settingsIn(s.Namespace(t), "a"))
-	faults.Add(kubeenv.Rule{Fault: kubeenv.ResetBefore()})
+	faults.Add(kubeenv.Rule{Times: -1, Fault: kubeenv.ResetBefore()})
 	faults.CutWatches()
 	err := <-w.ended
 	for _, kind := range []error{nil, backend.ErrNotFound, backend.ErrConflict, backend.ErrPermanent, context.Canceled} {
@@ -225,4 +225,43 @@ func TestAWatchSeesAKindThatComesLater(t *testing.T) {
 		applied(t, c, crd(group, "widgets", "Widget"), backend.Precondition{})
 		applied(t, c, widget(group, "Widget", ns), backend.Precondition{})
 	})
+}
+
+// TestAWatchNeedsNoMoreThanTheRightsInItsNamespaces is about a user who may watch one namespace, and
+// then none.
+func TestAWatchNeedsNoMoreThanTheRightsInItsNamespaces(t *testing.T) {
+	s := clusters.Server(t, "one")
+	ns, admin := s.Namespace(t), connTo(t, s)
+	install(t, admin, []*unstructured.Unstructured{
+		{Object: map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": map[string]any{"name": "watcher", "namespace": ns},
+			"rules": []any{map[string]any{"apiGroups": []any{""}, "resources": []any{"configmaps"}, "verbs": []any{"list", "watch"}}},
+		}},
+		{Object: map[string]any{
+			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": map[string]any{"name": "watcher", "namespace": ns},
+			"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "watcher"},
+			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": ns}},
+		}},
+	})
+	applied(t, admin, labelled(configMap(ns, "a", "v", "1")), backend.Precondition{})
+	c, err := kube.NewConn(s.ConfigFor(ns), kube.ConnOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ended := func(id snapshot.ID) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		var last error
+		for _, err := range c.(backend.ConnWatcher).Watch(ctx, []snapshot.ID{id}) {
+			last = err
+		}
+		return last
+	}
+	eventually(t, "the rights", func() bool { return errors.Is(ended(settingsIn(ns, "a")), context.DeadlineExceeded) })
+	w := watch(t, c, settingsIn(ns, "a"))
+	w.after("a change", func() { applied(t, admin, labelled(configMap(ns, "a", "v", "2")), backend.Precondition{}) })
+	if err := ended(settingsIn("default", "a")); !errors.Is(err, backend.ErrPermanent) {
+		t.Errorf("a watch of another namespace ended with %v, want a permanent error", err)
+	}
 }

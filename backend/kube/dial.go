@@ -24,7 +24,8 @@ type ConfigFunc func(ctx context.Context, c placement.Cluster) (*rest.Config, er
 // Where the inventory knows the UID of a cluster, see [placement.Cluster], it must be that of the
 // cluster's namespace kube-system. Dial compares the two before anything else is sent, and refuses
 // another cluster with ErrPermanent: one that was made again under the same name, or that the address
-// leads to meanwhile. A cluster whose UID is empty is taken as it is.
+// leads to meanwhile. Connections compare again before they write, whenever they had to connect anew. A
+// cluster whose UID is empty is taken as it is.
 func NewDialer(configs ConfigFunc, o ConnOptions) backend.Dialer {
 	return &dialer{configs: configs, options: o}
 }
@@ -54,15 +55,18 @@ func (d *dialer) dial(ctx context.Context, c placement.Cluster) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := conn.pin(ctx, PinnedUID(c.UID)); err != nil {
+	conn.pinned = PinnedUID(c.UID)
+	if err := conn.recognize(ctx); err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil
 }
 
-// pin makes sure that the connection leads to the cluster with this uid.
-func (c *conn) pin(ctx context.Context, uid string) error {
-	if uid == "" {
+// recognize makes sure that the connection leads to the cluster that it is to lead to. It asks once for
+// each connection that the transport makes: after that the address may lead elsewhere.
+func (c *conn) recognize(ctx context.Context) error {
+	dials := c.client.dials.Load()
+	if c.pinned == "" || dials > 0 && c.recognized.Load() == dials {
 		return nil
 	}
 	id := snapshot.ID{Version: "v1", Kind: "Namespace", Name: "kube-system"}
@@ -73,8 +77,9 @@ func (c *conn) pin(ctx context.Context, uid string) error {
 	case err != nil:
 		return classify("get", id.String(), err)
 	}
-	if got := string(ns.GetUID()); got != uid {
-		return fmt.Errorf("the cluster was swapped: its namespace kube-system has uid %s, the inventory says %s; nothing was written: %w", bounded(got), uid, backend.ErrPermanent)
+	if got := string(ns.GetUID()); got != c.pinned {
+		return fmt.Errorf("the cluster was swapped: its namespace kube-system has uid %s, the inventory says %s; nothing was written: %w", bounded(got), c.pinned, backend.ErrPermanent)
 	}
+	c.recognized.Store(max(dials, 1))
 	return nil
 }

@@ -68,7 +68,7 @@ func readKubeconfig(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	return io.ReadAll(io.LimitReader(f, maxKubeconfig+1))
 }
 
@@ -110,11 +110,11 @@ func KubeconfigSecrets(secrets SecretGetter, o SecretOptions) ConfigFunc {
 		}
 		text, ok := secret.Data[o.Key]
 		if !ok {
-			return nil, fmt.Errorf("Secret %s: data.%s is missing: %w", name, o.Key, backend.ErrPermanent)
+			return nil, fmt.Errorf("data.%s of Secret %s is missing: %w", o.Key, name, backend.ErrPermanent)
 		}
 		cfg, err := Kubeconfig(text, "", o.Allow)
 		if err != nil {
-			return nil, fmt.Errorf("Secret %s: data.%s: %w", name, o.Key, err)
+			return nil, fmt.Errorf("data.%s of Secret %s: %w", o.Key, name, err)
 		}
 		return cfg, nil
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,6 +138,14 @@ func TestMemberClustersWithOtherNames(t *testing.T) {
 	}
 }
 
+// ending answers a watch as one that ended before anything came.
+func ending(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
+		Header: http.Header{"Content-Type": {"application/json"}}, Body: http.NoBody,
+	}, nil
+}
+
 // While the hub cannot be watched nobody is told what was known before; expired
 // versions and watches that end are no reason not to know.
 func TestInventoryErrorsSurface(t *testing.T) {
@@ -155,7 +164,7 @@ func TestInventoryErrorsSurface(t *testing.T) {
 	changes.next(t, "a cluster after an expired version")
 
 	faults.Add(kubeenv.Rule{Path: "/memberclusters", Verb: "list", Times: -1, Fault: kubeenv.Answer(500, metav1.StatusReasonInternalError)})
-	faults.Add(kubeenv.Rule{Path: "/memberclusters", Verb: "watch", Times: -1, Fault: kubeenv.ResetBefore()})
+	faults.Add(kubeenv.Rule{Path: "/memberclusters", Verb: "watch", Times: -1, Fault: ending})
 	var err error
 	eventually(t, "an error", func() bool { faults.CutWatches(); _, err = clustersOf(t, inv); return err != nil })
 	wantTransient(t, err)

@@ -24,18 +24,23 @@ import (
 // hostile returns a connection to a server that answers as it likes.
 func hostile(t *testing.T, o kube.ConnOptions, answer http.HandlerFunc) backend.Conn {
 	t.Helper()
-	server := httptest.NewUnstartedServer(answer)
-	server.EnableHTTP2 = true
-	server.StartTLS()
-	t.Cleanup(server.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	cfg := &rest.Config{Host: server.URL, BearerToken: canary, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
+	_, cfg := hostileServer(t, answer)
 	c, err := kube.NewConn(cfg, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+func hostileServer(t *testing.T, answer http.HandlerFunc) (*httptest.Server, *rest.Config) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(answer)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return server, &rest.Config{Host: server.URL, BearerToken: canary, TLSClientConfig: rest.TLSClientConfig{CAData: ca}}
 }
 
 func settings(name string) snapshot.ID {

@@ -49,7 +49,7 @@ type hubKinds struct {
 
 // inquiry is a question to the hub that several callers share.
 type inquiry struct {
-	at      time.Time
+	at      time.Time // when it was asked; zero while it waits for the one before
 	done    chan struct{}
 	catalog *catalog
 	err     error
@@ -74,21 +74,34 @@ func (k *hubKinds) get(ctx context.Context, age time.Duration) (*catalog, error)
 	}
 }
 
-// inquire returns a question that was asked at most age ago. One that failed, or
-// is not answered, is asked again by whoever comes after that.
+// inquire returns a question that was asked at most age ago, or will be. One that
+// failed is asked again by whoever comes after that. A hub that does not answer
+// is asked one question at a time.
 func (k *hubKinds) inquire(age time.Duration) *inquiry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if q := k.latest; q != nil && time.Since(q.at) <= age && !q.failed() {
-		return q
+	before := k.latest
+	if before != nil && (before.at.IsZero() || time.Since(before.at) <= age) && !before.failed() {
+		return before
 	}
-	q := &inquiry{at: time.Now(), done: make(chan struct{})}
+	q := &inquiry{done: make(chan struct{})}
 	k.latest = q
 	go func() {
 		defer close(q.done)
+		k.begin(q, before)
 		q.catalog, q.err = k.ask()
 	}()
 	return q
+}
+
+// begin waits for the question before this one.
+func (k *hubKinds) begin(q, before *inquiry) {
+	if before != nil {
+		<-before.done
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	q.at = time.Now()
 }
 
 func (q *inquiry) failed() bool {
@@ -103,7 +116,7 @@ func (q *inquiry) failed() bool {
 // find returns a kind. One that the hub does not serve is a
 // meta.NoKindMatchError.
 func (k *hubKinds) find(ctx context.Context, gvk schema.GroupVersionKind) (hubKind, error) {
-	for _, age := range []time.Duration{time.Hour, missAge} {
+	for _, age := range []time.Duration{kindsPause, missAge} {
 		c, err := k.get(ctx, age)
 		if err != nil {
 			return hubKind{}, err

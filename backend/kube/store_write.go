@@ -65,11 +65,12 @@ func (s *Store) settle(ctx context.Context, secret *corev1.Secret, sent *sends, 
 	if !apierrors.IsConflict(refusal) && !apierrors.IsAlreadyExists(refusal) && !apierrors.IsNotFound(refusal) {
 		return "", refusal
 	}
+	repeated := sent.doubtful.Load() // reading the record is no send of the write
 	now, err := s.api.get(ctx, secret.Name)
 	switch {
 	case err == nil && now.Annotations[writeAnnotation] == secret.Annotations[writeAnnotation]:
 		return revisionOf(&now.ObjectMeta), nil
-	case sent.doubtful.Load():
+	case repeated:
 		return "", inDoubt(refusal)
 	case apierrors.IsNotFound(refusal) && secret.UID != "":
 		return "", fmt.Errorf("%w: it is gone", backend.ErrConflict)

@@ -41,8 +41,13 @@ func TestEngineNames(t *testing.T) {
 func FuzzEngineName(f *testing.F) {
 	long := strings.Repeat("a", 80)
 	for _, s := range [][4]string{
-		{"a", "b.c", "", "n.a.b.c"}, {"", "n.a.b", "a", "b"}, {"", "c.a", "", "c.c.a"}, {"", "a", "a", "a"},
-		{"", long, "", long + "b"}, {"a", long, "", "n.a." + long}, {"", "h.n.a.xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.29loq9jbfq7vbebtvrnjr9j1id", "a", strings.Repeat("x", 60)},
+		{"a", "b.c", "", "n.a.b.c"},
+		{"", "n.a.b", "a", "b"},
+		{"", "c.a", "", "c.c.a"},
+		{"", "a", "a", "a"},
+		{"", long, "", long + "b"},
+		{"a", long, "", "n.a." + long},
+		{"", "h.n.a.xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx.29loq9jbfq7vbebtvrnjr9j1id", "a", strings.Repeat("x", 60)},
 	} {
 		f.Add(s[0], s[1], s[2], s[3])
 	}

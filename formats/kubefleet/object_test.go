@@ -314,3 +314,47 @@ func TestWriteRolloutErrors(t *testing.T) {
 		fails(t, err, want)
 	}
 }
+
+// Whatever an object holds, it is read or refused, and what is read can be
+// written and reads as the same.
+func FuzzObjects(f *testing.F) {
+	for _, name := range []string{"served.yaml", "tutorial/placement.yaml", "tutorial/strategy.yaml", "tutorial/run.yaml", "tutorial/run-2.yaml"} {
+		body, err := yaml.YAMLToJSON([]byte(file(f, name)))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(body)
+	}
+	f.Add([]byte(`{"apiVersion":"placement.kubernetes-fleet.io/v1","kind":"ResourcePlacement","metadata":{"namespace":"a","name":"b.c"},"spec":{"resourceSelectors":[{"version":"v1","kind":"Pod"}]}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		obj := &unstructured.Unstructured{}
+		if err := obj.UnmarshalJSON(body); err != nil {
+			return
+		}
+		_, _ = kubefleet.ClusterOf(obj)
+		_, _ = kubefleet.OverrideOf(obj)
+		if p, r, err := kubefleet.PlacementOf(obj); err == nil {
+			again(t, kubefleet.Documents{Placements: []fleet.Placement{p}, Rollouts: map[string]kubefleet.Rollout{p.Name: r}})
+		}
+		if s, err := kubefleet.StrategyOf(obj); err == nil {
+			again(t, kubefleet.Documents{Strategies: []stages.Strategy{s}})
+		}
+		if r, err := kubefleet.RunOf(obj); err == nil {
+			again(t, kubefleet.Documents{Runs: []kubefleet.Run{r}})
+		}
+	})
+}
+
+// again writes and reads documents, unless the name of one was cut.
+func again(t *testing.T, d kubefleet.Documents) {
+	b, err := kubefleet.Write(d)
+	if err != nil {
+		if !strings.Contains(err.Error(), "not one that it cut") {
+			t.Fatalf("%+v cannot be written: %v", d, err)
+		}
+		return
+	}
+	if diff := cmp.Diff(d, read(t, string(b))); diff != "" {
+		t.Errorf("(-read +written and read):\n%s\n%s", diff, b)
+	}
+}

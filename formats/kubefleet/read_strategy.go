@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -85,8 +86,40 @@ func (v value) task() stages.Task {
 			t.Type = stages.TaskType(v.oneOf(string(stages.TimedWait), string(stages.Approval)))
 		},
 		"waitTime": func(v value) { t.Wait = v.wait() },
+		"approval": func(v value) { t.Approval = v.approvalPolicy() },
 	}, "type")
 	return t
+}
+
+// approvalPolicy reads what a gate asks of approvals. KubeFleet has no such field; the CRDs of a hub
+// that Slipway serves do.
+func (v value) approvalPolicy() *approval.Policy {
+	var p approval.Policy
+	v.object(fields{
+		"quorums": func(v value) {
+			v.list(func(v value) { p.Quorums = append(p.Quorums, v.quorum()) })
+		},
+		"forbidStarter":  func(v value) { p.ForbidStarter = v.boolean() },
+		"expires":        func(v value) { p.Expires = v.wait() },
+		"requireBinding": func(v value) { p.RequireBinding = v.boolean() },
+	})
+	return &p
+}
+
+func (v value) quorum() approval.Quorum {
+	var q approval.Quorum
+	v.object(fields{
+		"group": func(v value) { q.Group = v.str() },
+		"count": func(v value) {
+			n, ok := v.integer()
+			if ok && (n < 1 || n > math.MaxInt32) {
+				v.fail("must be a number of at least 1")
+				return
+			}
+			q.Count = int(n)
+		},
+	}, "count")
+	return q
 }
 
 // wait reads a duration of more than 0 and at most 365 days.

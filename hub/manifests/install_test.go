@@ -2,8 +2,11 @@ package manifests_test
 
 import (
 	"context"
+	"net/http"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/hub/manifests"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
 func TestInstallingAgainChangesNothing(t *testing.T) {
@@ -83,20 +87,32 @@ func TestOnAnOlderServerAnIdentityIsTrueOrMissing(t *testing.T) {
 	s := olderServer(t)
 	people(t, s)
 	k := requestKinds(t, s)[1] // the twin in a namespace
-	c := clientFor(t, s.Config())
-	for claim, status := range claims("alice") {
-		t.Run("claims "+claim, func(t *testing.T) {
-			e := &exchange{t: t, s: s, k: k, name: k.create(t, c).GetName()}
-			status["conditions"] = []any{approvedByAlice}
-			if claim == "nothing" {
-				e.patch("mallory", status, "needs the RBAC verb approve")
-				e.patch("alice", status, "")
-				e.want("", "", "")
-				return
-			}
-			// An identity without its groups is another one.
-			e.patch("alice", status, "must be the authenticated user")
-			if e.status() != nil {
+	groups := []any{"team-alice", "system:authenticated"}
+	alice := map[string]any{"username": "alice", "groups": groups}
+	root := map[string]any{"username": "root", "groups": groups}
+	approve := map[string]any{"verdict": "Approve", "by": root}
+	for _, c := range []struct {
+		name, field string
+		claim       any
+		refusal     string
+	}{
+		{"herself", "approvedBy", alice, ""},
+		{"without her groups", "approvedBy", map[string]any{"username": "alice"}, "status.approvedBy must be the authenticated user"},
+		{"another name", "approvedBy", root, "status.approvedBy must be the authenticated user"},
+		{"another uid", "approvedBy", map[string]any{"username": "alice", "groups": groups, "uid": "0"}, "status.approvedBy must be the authenticated user"},
+		{"a rejection", "rejectedBy", alice, "status.rejectedBy must be the authenticated user"},
+		{"another decision", "decisions", []any{approve}, "status.decisions is written by admission"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			e := &exchange{t: t, s: s, k: k, name: k.create(t, clientFor(t, s.Config())).GetName()}
+			status := conditions(approvedByAlice)
+			e.patch("mallory", status, "needs the RBAC verb approve")
+			status[c.field] = c.claim
+			e.patch("alice", status, c.refusal)
+			if c.refusal == "" {
+				e.want("alice", "", "")
+				e.patch("bob", map[string]any{"approvedBy": root}, "status.approvedBy must be the authenticated user")
+			} else if e.status() != nil {
 				t.Errorf("status %v, want none", e.status())
 			}
 		})
@@ -127,6 +143,44 @@ func TestInstallSaysWhatItMayNotDo(t *testing.T) {
 	want := `manifests: install: CustomResourceDefinition approvalrequests.placement.kubernetes-fleet.io: `
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), `User "nobody" cannot get`) {
 		t.Errorf("%v, want %s... User \"nobody\" cannot get", err, want)
+	}
+}
+
+// TestInstallWaitsUntilEveryKindIsServed has a server that serves one a little later.
+func TestInstallWaitsUntilEveryKindIsServed(t *testing.T) {
+	s := installedServer(t)
+	var faults kubeenv.Faults
+	struck := faults.Add(kubeenv.Rule{
+		Verb: "list", Path: "/v1beta1/resourceoverrides", Times: 3, Fault: kubeenv.Answer(http.StatusNotFound, metav1.StatusReasonNotFound),
+	})
+	cfg := s.Config()
+	cfg.Wrap(faults.Wrap)
+	if _, err := install(t.Context(), cfg); err != nil {
+		t.Error(err)
+	}
+	if struck() != 3 {
+		t.Errorf("it was told %d times that a kind is not served, want 3", struck())
+	}
+}
+
+// TestInstallSaysThatANameIsTaken has another definition with the names of one of ours.
+func TestInstallSaysThatANameIsTaken(t *testing.T) {
+	s := olderServer(t)
+	const ours, theirs = "resourceoverrides.placement.kubernetes-fleet.io", "others.placement.kubernetes-fleet.io"
+	kubectl(t, s, "", "delete", "crd", ours)
+	crd, err := os.ReadFile("crds/resourceoverrides.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := strings.NewReplacer("name: "+ours, "name: "+theirs, "plural: resourceoverrides", "plural: others").Replace(string(crd))
+	kubectl(t, s, other, "create", "-f", "-")
+	err = manifests.Install(t.Context(), s.Config(), manifests.Options{Timeout: 5 * time.Second})
+	if err == nil || !strings.Contains(err.Error(), ours+": a name is taken by another definition") {
+		t.Errorf("%v, want that a name is taken", err)
+	}
+	kubectl(t, s, "", "delete", "crd", theirs)
+	if _, err := install(t.Context(), s.Config()); err != nil {
+		t.Error(err)
 	}
 }
 

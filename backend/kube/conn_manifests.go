@@ -1,0 +1,81 @@
+package kube
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed manifests/member-fence.yaml
+var memberFence string
+
+//go:embed manifests/member-rbac.yaml
+var memberRBAC string
+
+// MemberFence returns ValidatingAdmissionPolicies with their bindings that make a member itself refuse
+// the writes of an engine that was replaced: those that would lower the epoch in a ledger, or in the
+// mark of a takeover. A connection returns their refusal as ErrFenced.
+//
+// They are optional. The engine's own writes are refused without them, by uid and resourceVersion;
+// they add that a writer that carries neither cannot take a ledger back either. Creations they do not
+// see: an older leader may still create an object that is missing, as package fleet says.
+func MemberFence() ([]*unstructured.Unstructured, error) { return manifests(memberFence) }
+
+// MemberRBAC returns the namespace of the ledgers and the least that subject needs on a member: to
+// read, write and watch ledgers, to see which cluster it is, and to read, watch, create, apply and
+// delete the kinds that placements carry. Without list and watch everything works, by looking more
+// often. No kinds are the common ones of the file manifests/member-rbac.yaml, which is for the user
+// slipway.
+func MemberRBAC(subject rbacv1.Subject, carried ...schema.GroupResource) ([]*unstructured.Unstructured, error) {
+	objects, err := manifests(memberRBAC)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range objects {
+		if _, ok := obj.Object["subjects"]; ok {
+			obj.Object["subjects"] = []any{subjectOf(subject)}
+		}
+		if obj.GetKind() == "ClusterRole" && obj.GetName() == "slipway-carried" && len(carried) > 0 {
+			obj.Object["rules"] = rulesFor(carried)
+		}
+	}
+	return objects, nil
+}
+
+// manifests reads the documents of a file.
+func manifests(text string) (objects []*unstructured.Unstructured, err error) {
+	for doc := range strings.SplitSeq(text, "\n---\n") {
+		obj := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(doc), &obj.Object); err != nil {
+			return nil, fmt.Errorf("a manifest that is part of this package: %w", err)
+		}
+		objects = append(objects, obj)
+	}
+	return objects, nil
+}
+
+func subjectOf(s rbacv1.Subject) map[string]any {
+	out := map[string]any{"kind": s.Kind, "name": s.Name}
+	if s.APIGroup != "" {
+		out["apiGroup"] = s.APIGroup
+	}
+	if s.Namespace != "" {
+		out["namespace"] = s.Namespace
+	}
+	return out
+}
+
+func rulesFor(carried []schema.GroupResource) (rules []any) {
+	for _, r := range carried {
+		rules = append(rules, map[string]any{
+			"apiGroups": []any{r.Group}, "resources": []any{r.Resource},
+			"verbs": []any{"get", "list", "watch", "create", "patch", "delete"},
+		})
+	}
+	return rules
+}

@@ -1,0 +1,103 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// sizedStore keeps the size of the largest value that was put under each kind of
+// key, which is its first segment.
+type sizedStore struct {
+	backend.Store
+	mu   sync.Mutex
+	most map[string]int
+}
+
+func (s *sizedStore) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
+	kind, _, _ := strings.Cut(key, "/")
+	s.mu.Lock()
+	s.most[kind] = max(s.most[kind], len(value))
+	s.mu.Unlock()
+	return s.Store.Put(ctx, key, value, prev)
+}
+
+// refusing is an updater of which three clusters in ten refuse what it brings, if
+// any does, none of them beside another, each for a reason of its own that is
+// longer than what is kept.
+type refusing struct {
+	instant
+	refuse bool
+}
+
+func (u refusing) Update(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+	if u.refuse && strings.Contains("036", a.Cluster.UID[len(a.Cluster.UID)-1:]) {
+		return fleet.Report{}, fmt.Errorf("%s: %s: %w", a.Cluster.UID, strings.Repeat("no ", 200), backend.ErrPermanent)
+	}
+	return u.instant.Update(ctx, a)
+}
+
+// recordMost is the size of the largest record.
+const recordMost = 256 << 10
+
+func TestRecordsOfALargeFleetAreSmall(t *testing.T) {
+	for name, u := range map[string]refusing{"that takes everything": {}, "of which three in ten refuse": {refuse: true}} {
+		t.Run(name, func(t *testing.T) {
+			s := &sizedStore{Store: memory.NewStore(), most: map[string]int{}}
+			runOnLargeFleet(t, s, u)
+			for _, kind := range []string{"placement", "content", "roster", "plan", "begun", "run", "flight", "journal"} {
+				n := s.most[kind]
+				t.Logf("%s: %d bytes", kind, n)
+				if n == 0 || n > recordMost {
+					t.Errorf("the largest record under %s/ has %d bytes, want 1 to %d", kind, n, recordMost)
+				}
+			}
+		})
+	}
+}
+
+// runOnLargeFleet runs once over 10,000 clusters with names as long as they can be,
+// all of them at the same time.
+func runOnLargeFleet(t *testing.T, s backend.Store, u fleet.Updater) {
+	t.Helper()
+	fl := memory.NewFleet()
+	for i := range 10_000 {
+		fl.Add(placement.Cluster{Name: fmt.Sprintf("cluster-%s-%05d", strings.Repeat("x", 49), i), UID: fmt.Sprintf("uid-%05d", i)})
+	}
+	e, err := fleet.New(fleet.Config{Store: s, Inventory: fl, Updater: u, Source: memory.NewSource(namespace("test-namespace")), Name: "one"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.PutPlacement(t.Context(), tutorialPlacement()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	all := intstr.FromString("100%")
+	_, err = e.CreateRun(t.Context(), fleet.RunSpec{Name: "run", Placement: "example-placement", Strategy: stages.Strategy{
+		Attempts: 1,
+		Stages:   []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: &all, MaxFailures: &all}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, err := e.Wait(t.Context(), "run"); err != nil || state.Run.State != stages.Completed {
+		t.Fatalf("the run is %s (%s): %v", state.Run.State, state.Run.Reason, err)
+	}
+}

@@ -1,0 +1,157 @@
+package hub_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// prologue brings a world to where value v1 is in a snapshot, and a run of it was
+// made that asks for an approval after its first stage.
+func (w *world) prologue() {
+	w.t.Helper()
+	w.place("v1")
+	w.staged("Approval")
+	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
+	w.run(w.name, "")
+}
+
+// asked waits for the request of a run.
+func (w *world) asked(run string) {
+	w.t.Helper()
+	w.await("careq", run+"-canary", "Approved", "")
+}
+
+// finale waits for the end of a run, after which all members hold value and the
+// laws hold.
+func (w *world) finale(r *running, run string, values ...string) {
+	w.t.Helper()
+	w.await("csur", run, "Succeeded", "True")
+	w.await("careq", run+"-canary", "ApprovalAccepted", "True")
+	w.eventually("all members to have it", func() error { return w.allHold(values[len(values)-1]) })
+	w.laws(r.Engine(), values, run)
+}
+
+// The API server of the hub is killed in the middle of a run, twice: with an
+// answer that nobody has read yet, and with clusters under way.
+func TestTheHubsAPIServerIsKilledInTheMiddle(t *testing.T) {
+	w := newWorld(t, 3)
+	r := w.start("one")
+	w.prologue()
+	w.asked(w.name)
+	w.bounce()
+	w.asked(w.name)
+	w.approve(w.name + "-canary")
+	w.bounce()
+	w.finale(r, w.name, "v1")
+}
+
+// bounce kills the hub's API server and starts it again.
+func (w *world) bounce() {
+	w.t.Helper()
+	if err := w.server.Kill(); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.server.Restart(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A member whose API server is killed and one that does not answer hold the run up
+// for as long as that lasts, and each is updated once.
+func TestMembersAreLostForAWhile(t *testing.T) {
+	w := newWorld(t, 3)
+	r := w.start("one")
+	w.prologue()
+	w.asked(w.name)
+	dead, paused := w.members[1], w.members[2]
+	w.lose(dead, paused)
+	w.approve(w.name + "-canary")
+	w.eventually("the run to tell that both are not reached", func() error {
+		return w.tells(w.name, dead.name, paused.name)
+	})
+	if err := dead.server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	paused.server.Resume()
+	w.finale(r, w.name, "v1")
+}
+
+// lose kills one member and pauses another, and brings both back when the test is
+// over.
+func (w *world) lose(dead, paused *member) {
+	w.t.Helper()
+	w.t.Cleanup(func() {
+		paused.server.Resume()
+		if _, err := dead.client.Resource(w.kindOf("ns").gvr).Get(w.t.Context(), "default", getOptions()); err != nil {
+			_ = dead.server.Restart(withoutCancel(w.t))
+		}
+	})
+	if err := dead.server.Kill(); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := paused.server.Pause(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// tells is an error unless the status of a run says of each of the clusters why
+// it is not updated.
+func (w *world) tells(run string, clusters ...string) error {
+	obj, err := w.at("csur").Get(w.t.Context(), run, getOptions())
+	if err != nil {
+		return err
+	}
+	for _, name := range clusters {
+		if text := clusterMessage(obj, name); text == "" {
+			return fmt.Errorf("the run says nothing of %s", name)
+		}
+	}
+	return nil
+}
+
+// A storm of refusals, cut connections and expired watches, on the way to the hub
+// and to the members, ends as if there had been none. Which request suffers what
+// is told by the seed.
+func TestStorms(t *testing.T) {
+	for _, seed := range seeds(2, 60) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			w := newWorld(t, 3)
+			r := w.start("one")
+			s := newStorm(seed)
+			s.over(&r.faults)
+			for _, m := range w.members {
+				s.over(m.faults)
+			}
+			w.prologue()
+			w.asked(w.name)
+			r.faults.CutWatches()
+			w.approve(w.name + "-canary")
+			w.await("csur", w.name, "Succeeded", "True")
+			s.calm(t, r, w.members)
+			w.change("v2")
+			w.eventually("the second snapshot", func() error { return w.shown(w.snapshots(2)) })
+			w.run(w.name+"-2", "")
+			w.asked(w.name + "-2")
+			w.approve(w.name + "-2-canary")
+			w.finale(r, w.name+"-2", "v1", "v2")
+			w.lawOfRun(r.Engine(), w.name)
+		})
+	}
+}
+
+// A snapshot that brings a definition and an object of the kind that it defines is
+// applied in one run.
+func TestADefinitionComesWithAnObjectOfItsKind(t *testing.T) {
+	w := newWorld(t, 2)
+	w.start("one")
+	w.define()
+	w.staged("")
+	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
+	w.run(w.name, "")
+	w.await("csur", w.name, "Succeeded", "True")
+	for _, m := range w.members {
+		if _, err := m.client.Resource(w.widgets()).Namespace(w.name).Get(t.Context(), "first", getOptions()); err != nil {
+			t.Errorf("member %s: %v", m.name, err)
+		}
+	}
+}

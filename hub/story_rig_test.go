@@ -1,0 +1,523 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/manifests"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// theatre is a hub cluster with a hub that serves it, and two API servers that are the members of all
+// stories that are played on it.
+type theatre struct {
+	once     sync.Once
+	server   *kubeenv.Server
+	members  []*kubeenv.Server
+	route    *routes
+	registry *prometheus.Registry
+	served   *hub.Hub
+	stop     func()
+	err      error
+}
+
+// vouched is a hub with everything installed, whose hub runs with exactly the rights of manifests.HubRBAC.
+// bare is one that has no admission policies.
+var vouched, bare theatre
+
+// hubUser is who the hubs are, and memberUser who they are on the members.
+const (
+	hubUser    = "slipway-the-hub"
+	memberUser = "slipway-on-member"
+)
+
+// routes say which API server answers for which member.
+type routes struct {
+	mu sync.Mutex
+	to map[string]*rest.Config
+}
+
+func (r *routes) set(member string, cfg *rest.Config) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.to[member] = cfg
+}
+
+func (r *routes) config(_ context.Context, c placement.Cluster) (*rest.Config, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cfg := r.to[c.Name]; cfg != nil {
+		return rest.CopyConfig(cfg), nil
+	}
+	return nil, fmt.Errorf("no route to %s: %w", c.Name, backend.ErrNotFound)
+}
+
+// open starts everything, once.
+func (w *theatre) open(t *testing.T, name string, install func(context.Context, *rest.Config) error) *theatre {
+	t.Helper()
+	servers := startServers(t, name, "member1", "member2")
+	w.once.Do(func() {
+		w.server, w.members = servers[0], servers[1:]
+		if w.err = install(context.WithoutCancel(t.Context()), w.server.Config()); w.err == nil {
+			w.err = w.serve(name)
+		}
+	})
+	if w.err != nil {
+		t.Fatal(w.err)
+	}
+	return w
+}
+
+// serve runs the hub until the process ends.
+func (w *theatre) serve(name string) error {
+	w.route, w.registry = &routes{to: map[string]*rest.Config{}}, prometheus.NewRegistry()
+	h, err := hub.New(hub.Config{
+		Rest: w.server.ConfigFor(hubUser), Name: name, AlwaysLead: true, Registry: w.registry,
+		Dialer: kube.NewDialer(w.route.config, kube.ConnOptions{}),
+		Log:    slog.New(slog.DiscardHandler), DeleteDeadline: 5 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w.served, w.stop = h, stop
+	go func() { _ = h.Run(ctx) }()
+	return nil
+}
+
+func openVouched(t *testing.T) *theatre {
+	return vouched.open(t, "stories", func(ctx context.Context, cfg *rest.Config) error {
+		return manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{User: hubUser}})
+	})
+}
+
+func openBare(t *testing.T) *theatre {
+	return bare.open(t, "bare", func(ctx context.Context, cfg *rest.Config) error {
+		if err := manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{User: hubUser}}); err != nil {
+			return err
+		}
+		return uninstallPolicies(ctx, cfg)
+	})
+}
+
+// uninstallPolicies makes a server one that does not know who answers.
+func uninstallPolicies(ctx context.Context, cfg *rest.Config) error {
+	client, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return err
+	}
+	policies, err := manifests.Policies()
+	for _, p := range policies {
+		gvr, _ := meta.UnsafeGuessKindToResource(p.GroupVersionKind())
+		err = errors.Join(err, client.Resource(gvr).Delete(ctx, p.GetName(), metav1.DeleteOptions{}))
+	}
+	return err
+}
+
+// story is what one test plays: a namespace on the hub, members and objects of its own. NAME stands for
+// its name in what it applies.
+type story struct {
+	*testing.T
+	*theatre
+	name  string
+	admin dynamic.Interface
+}
+
+// play begins a story with members NAME-1, NAME-2 and so on, which have the labels story=NAME, stage=s1,
+// stage=s2 and so on, and a namespace NAME with the label story=NAME. It is played beside others.
+func play(t *testing.T, w func(*testing.T) *theatre, members int) *story {
+	t.Helper()
+	t.Parallel()
+	return playAlone(t, w, members)
+}
+
+func playAlone(t *testing.T, w func(*testing.T) *theatre, members int) *story {
+	t.Helper()
+	s := &story{T: t, theatre: w(t), name: storyName(t)}
+	s.admin = s.client(s.server.Config())
+	for i := range members {
+		s.join(i+1, fmt.Sprintf("s%d", i+1))
+	}
+	s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: NAME, labels: {story: NAME}}}`)
+	return s
+}
+
+// storyName is the last words of a test's name.
+func storyName(t *testing.T) string {
+	var b strings.Builder
+	for _, r := range strings.TrimPrefix(t.Name(), "Test") {
+		if r >= 'A' && r <= 'Z' && b.Len() > 0 {
+			b.WriteByte('-')
+		}
+		b.WriteString(strings.ToLower(string(r)))
+	}
+	name := strings.NewReplacer("/", "-", "_", "-", "--", "-").Replace(b.String())
+	const most = 40
+	if len(name) > most {
+		name = name[:most]
+	}
+	return strings.Trim(name, "-")
+}
+
+func (s *story) client(cfg *rest.Config) dynamic.Interface {
+	s.Helper()
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1
+	c, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return c
+}
+
+// join registers member i.
+func (s *story) join(i int, stage string) {
+	s.Helper()
+	member := fmt.Sprintf("%s-%d", s.name, i)
+	s.route.set(member, s.members[(i-1)%len(s.members)].Config())
+	s.apply(fmt.Sprintf(`{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: %s, labels: {story: NAME, stage: %s}}, spec: {}}`, member, stage))
+}
+
+// member is a client of the API server of member i.
+func (s *story) member(i int) dynamic.Interface {
+	return s.client(s.members[(i-1)%len(s.members)].Config())
+}
+
+func (s *story) own(text string) string { return strings.ReplaceAll(text, "NAME", s.name) }
+
+// objects reads YAML documents.
+func (s *story) objects(text string) (out []*unstructured.Unstructured) {
+	s.Helper()
+	for _, doc := range strings.Split(s.own(text), "\n---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
+			s.Fatalf("%v in\n%s", err, doc)
+		}
+		out = append(out, u)
+	}
+	return out
+}
+
+// apply creates or changes objects on the hub, as its administrator.
+func (s *story) apply(text string) {
+	s.Helper()
+	for _, u := range s.objects(text) {
+		if err := s.applyTo(s.admin, u); err != nil {
+			s.Fatal(err)
+		}
+	}
+}
+
+func (s *story) applyTo(c dynamic.Interface, u *unstructured.Unstructured) error {
+	_, err := s.of(c, u.GroupVersionKind(), u.GetNamespace()).Apply(s.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "story", Force: true})
+	return err
+}
+
+func (s *story) of(c dynamic.Interface, gvk schema.GroupVersionKind, namespace string) dynamic.ResourceInterface {
+	gvr, _ := meta.UnsafeGuessKindToResource(gvk)
+	return c.Resource(gvr).Namespace(namespace)
+}
+
+// resourceOf is the resource of that short name.
+func (s *story) resourceOf(short string) schema.GroupVersionResource {
+	s.Helper()
+	for _, k := range append(kinds(), others()...) {
+		if k.short == short {
+			return k.gvr
+		}
+	}
+	s.Fatalf("tests know no kind %q: add it to others", short)
+	return schema.GroupVersionResource{}
+}
+
+// on splits short/name or short/namespace/name.
+func (s *story) on(c dynamic.Interface, what string) (dynamic.ResourceInterface, string) {
+	parts := strings.Split(s.own(what), "/")
+	namespace := ""
+	if len(parts) == 3 {
+		namespace = parts[1]
+	}
+	return c.Resource(s.resourceOf(parts[0])).Namespace(namespace), parts[len(parts)-1]
+}
+
+// get reads an object of the hub; read one of any cluster.
+func (s *story) get(what string) (*unstructured.Unstructured, error) { return s.read(s.admin, what) }
+
+func (s *story) read(c dynamic.Interface, what string) (*unstructured.Unstructured, error) {
+	r, name := s.on(c, what)
+	return r.Get(s.Context(), name, metav1.GetOptions{})
+}
+
+func (s *story) delete(what string) {
+	s.Helper()
+	r, name := s.on(s.admin, what)
+	if err := r.Delete(s.Context(), name, metav1.DeleteOptions{}); err != nil {
+		s.Fatalf("deleting %s: %v", what, err)
+	}
+}
+
+// patch merges into an object of the hub.
+func (s *story) patch(what, text string) {
+	s.Helper()
+	if err := s.tryPatch(s.admin, what, text); err != nil {
+		s.Fatalf("patching %s: %v", what, err)
+	}
+}
+
+func (s *story) tryPatch(c dynamic.Interface, what, text string, sub ...string) error {
+	j, err := yaml.YAMLToJSON([]byte(s.own(text)))
+	if err != nil {
+		return err
+	}
+	r, name := s.on(c, what)
+	_, err = r.Patch(s.Context(), name, types.MergePatchType, j, metav1.PatchOptions{FieldManager: "story"}, sub...)
+	return err
+}
+
+// eventually tries until there is no error.
+func (s *story) eventually(what string, try func() error) {
+	s.Helper()
+	err := try()
+	for deadline := time.Now().Add(40 * time.Second); err != nil && time.Now().Before(deadline); err = try() {
+		breath(s.Context())
+	}
+	if err != nil {
+		s.Fatalf("waiting for %s: %v\n%s", what, err, s.state())
+	}
+}
+
+// stays fails where a try has an error within a time.
+func (s *story) stays(what string, d time.Duration, try func() error) {
+	s.Helper()
+	for deadline := time.Now().Add(d); time.Now().Before(deadline); breath(s.Context()) {
+		if err := try(); err != nil {
+			s.Fatalf("%s: %v\n%s", what, err, s.state())
+		}
+	}
+}
+
+// breath is the pause between two tries.
+func breath(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(50 * time.Millisecond):
+	}
+}
+
+// state is what the hub has of the story.
+func (s *story) state() string {
+	var b strings.Builder
+	for _, short := range []string{"crp", "csur", "careq", "rp", "sur", "areq"} {
+		list, err := s.admin.Resource(s.resourceOf(short)).List(s.Context(), metav1.ListOptions{})
+		if err != nil {
+			continue
+		}
+		for _, u := range list.Items {
+			if strings.HasPrefix(u.GetName(), s.name) || u.GetNamespace() == s.name {
+				u.SetManagedFields(nil)
+				text, _ := yaml.Marshal(u.Object)
+				fmt.Fprintf(&b, "---\n%s", text)
+			}
+		}
+	}
+	return b.String()
+}
+
+// wants tells whether a condition of an object has a status, and text in its reason or its message.
+func (s *story) condition(what, kind, status, text string) func() error {
+	return func() error {
+		u, err := s.get(what)
+		if err != nil {
+			return err
+		}
+		got, said := conditionOf(u, kind)
+		if got != status || !strings.Contains(said, s.own(text)) {
+			return fmt.Errorf("condition %s of %s is %q (%s), want %q with %q", kind, what, got, said, status, s.own(text))
+		}
+		return nil
+	}
+}
+
+// comes waits for a condition.
+func (s *story) comes(what, kind, status, text string) {
+	s.Helper()
+	s.eventually(what+" to be "+kind+"="+status, s.condition(what, kind, status, text))
+}
+
+// has tells whether a ConfigMap of a member has a value; "" is for none that is there.
+func (s *story) has(member int, cm, want string) func() error {
+	c := s.member(member)
+	return func() error {
+		u, err := s.read(c, "cm/NAME/"+cm)
+		if apierrors.IsNotFound(err) && want == "" {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if got, _, _ := unstructured.NestedString(u.Object, "data", "key"); got != want {
+			return fmt.Errorf("ConfigMap %s of member %d has %q, want %q", cm, member, got, want)
+		}
+		return nil
+	}
+}
+
+// gone tells whether an object is not there.
+func (s *story) gone(c dynamic.Interface, what string) func() error {
+	return func() error {
+		u, err := s.read(c, what)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("%s is there, deletion %v, finalizers %v", what, u.GetDeletionTimestamp(), u.GetFinalizers())
+		}
+		return err
+	}
+}
+
+// put writes the ConfigMap that is placed.
+func (s *story) put(value string) {
+	s.Helper()
+	s.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: NAME}, data: {key: "` + value + `"}}`)
+}
+
+// place creates the placement NAME of namespace NAME on the members of the story; more goes into its
+// strategy.
+func (s *story) place(strategy string) {
+	s.Helper()
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}]
+  policy: {placementType: PickAll, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {story: NAME}}}]}}}}
+  strategy: {` + strategy + `}`)
+}
+
+// strategy creates the strategy NAME of one stage for each label, with more in each.
+func (s *story) strategy(more ...string) {
+	s.Helper()
+	var stages []string
+	for i, m := range more {
+		if m != "" {
+			m = ", " + m
+		}
+		stages = append(stages, fmt.Sprintf("{name: s%d, labelSelector: {matchLabels: {stage: s%d}}%s}", i+1, i+1, m))
+	}
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: NAME}
+spec: {stages: [` + strings.Join(stages, ", ") + `]}`)
+}
+
+// run creates the run NAME-name, with more in its spec.
+func (s *story) run(name, more string) {
+	s.Helper()
+	if more != "" {
+		more = ", " + more
+	}
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateRun
+metadata: {name: NAME-` + name + `}
+spec: {placementName: NAME, stagedRolloutStrategyName: NAME` + more + `}`)
+}
+
+// snapshots waits for the placement to have snapshot objects of these indexes.
+func (s *story) snapshots(want ...string) {
+	s.Helper()
+	s.eventually("snapshots "+strings.Join(want, ","), func() error {
+		if got := s.indexes(); !slices.Equal(got, want) {
+			return fmt.Errorf("there are %v", got)
+		}
+		return nil
+	})
+}
+
+func (s *story) indexes() []string {
+	list, err := s.admin.Resource(s.resourceOf("crs")).List(s.Context(), metav1.ListOptions{LabelSelector: "kubernetes-fleet.io/parent-CRP=" + s.name})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	got := map[string]bool{}
+	for _, u := range list.Items {
+		got[u.GetLabels()["kubernetes-fleet.io/resource-index"]] = true
+	}
+	return slices.Sorted(maps.Keys(got))
+}
+
+// approval is the tutorial's approval.json.
+const approvalFile = `{"status":{"conditions":[{"lastTransitionTime":"2025-07-22T21:30:00Z","message":"lgtm","observedGeneration":1,"reason":"testPassed","status":"True","type":"Approved"}]}}`
+
+func (s *story) approve(c dynamic.Interface, what string) error {
+	return s.tryPatch(c, what, approvalFile, "status")
+}
+
+// approved waits for a request and approves it as administrator.
+func (s *story) approved(what string) {
+	s.Helper()
+	s.eventually(what, func() error { return s.approve(s.admin, what) })
+}
+
+// kubectl runs kubectl against the hub.
+func (s *story) kubectl(args ...string) (string, error) {
+	program, err := kubeenv.Binary("kubectl")
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(s.Context(), program, args...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (s *story) writeStatus(c dynamic.Interface, what string, u *unstructured.Unstructured) error {
+	r, _ := s.on(c, what)
+	_, err := r.UpdateStatus(s.Context(), u, metav1.UpdateOptions{FieldManager: "story"})
+	return err
+}
+
+// events are the messages of the Kubernetes Events about an object, of one reason or, where that is
+// empty, of all.
+func (s *story) events(what, reason string) (out []string) {
+	s.Helper()
+	parts := strings.Split(s.own(what), "/")
+	list, err := s.admin.Resource(s.resourceOf("event")).List(s.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + parts[len(parts)-1]})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, u := range list.Items {
+		got, _, _ := unstructured.NestedString(u.Object, "reason")
+		message, _, _ := unstructured.NestedString(u.Object, "message")
+		if reason == "" || got == reason {
+			out = append(out, got+": "+message)
+		}
+	}
+	return out
+}

@@ -1,0 +1,122 @@
+package hub_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestStateInitializeOnlyPlansAndRunStarts: a run with state Initialize is planned and touches no
+// member until its state is Run.
+func TestStateInitializeOnlyPlansAndRunStarts(t *testing.T) {
+	s := play(t, openVouched, 2)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy("", "")
+	s.snapshots("0")
+	s.run("a", "state: Initialize")
+	s.comes("csur/NAME-a", "Initialized", "True", "UpdateRunInitializedSuccessfully")
+	s.stays("nothing is on the members", 700*time.Millisecond, func() error {
+		return errors.Join(s.has(1, "config", "")(), s.has(2, "config", "")(), s.condition("csur/NAME-a", "Progressing", "", "")())
+	})
+	s.patch("csur/NAME-a", `{spec: {state: Run}}`)
+	s.comes("csur/NAME-a", "Succeeded", "True", "UpdateRunSucceeded")
+	s.eventually("the members to have it", func() error { return errors.Join(s.has(1, "config", "v1")(), s.has(2, "config", "v1")()) })
+}
+
+// TestStateStopStopsAndAWaitGoesOnWhereItWas: a run that is stopped while it waits is Stopped at once;
+// resumed, it waits no longer than it had to.
+func TestStateStopStopsAndAWaitGoesOnWhereItWas(t *testing.T) {
+	s := play(t, openVouched, 2)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy(`afterStageTasks: [{type: TimedWait, waitTime: 4s}]`, "")
+	s.snapshots("0")
+	s.run("a", "")
+	s.comes("csur/NAME-a", "Progressing", "False", "UpdateRunWaiting")
+	begun := time.Now()
+	s.patch("csur/NAME-a", `{spec: {state: Stop}}`)
+	s.comes("csur/NAME-a", "Progressing", "False", "UpdateRunStopped")
+	s.stays("stopped, the wait goes by and nothing more begins", 4500*time.Millisecond-time.Since(begun), func() error {
+		return errors.Join(s.has(2, "config", "")(), s.condition("csur/NAME-a", "Progressing", "False", "UpdateRunStopped")())
+	})
+	resumed := time.Now()
+	s.patch("csur/NAME-a", `{spec: {state: Run}}`)
+	s.comes("csur/NAME-a", "Succeeded", "True", "")
+	if took := time.Since(resumed); took > 3500*time.Millisecond {
+		t.Errorf("the run went on for %v after its wait of 4s was over: it waited anew", took)
+	}
+}
+
+// TestStateStopLetsWhatIsInFlightFinishAndStartsNothing: the cluster in flight is waited for, and
+// the run shows that it is stopping meanwhile.
+func TestStateStopLetsWhatIsInFlightFinishAndStartsNothing(t *testing.T) {
+	s := play(t, openVouched, 2)
+	s.apply(deployment)
+	s.place("type: External")
+	s.strategy("", "")
+	s.snapshots("0")
+	s.run("a", "")
+	s.eventually("the Deployment on the first member", func() error { _, err := s.read(s.member(1), "deploy/NAME/app"); return err })
+	s.patch("csur/NAME-a", `{spec: {state: Stop}}`)
+	s.comes("csur/NAME-a", "Progressing", "Unknown", "UpdateRunStopping")
+	s.available(1)
+	s.comes("csur/NAME-a", "Progressing", "False", "UpdateRunStopped")
+	s.stays("nothing begins", 500*time.Millisecond, s.gone(s.member(2), "deploy/NAME/app"))
+	s.patch("csur/NAME-a", `{spec: {state: Run}}`)
+	s.eventually("the Deployment on the second member", func() error { _, err := s.read(s.member(2), "deploy/NAME/app"); return err })
+	s.available(2)
+	s.comes("csur/NAME-a", "Succeeded", "True", "")
+}
+
+// TestStateStopAtCreationPlansOnly: a run that is created with Stop is planned, shows that it is
+// stopped, and starts with Run.
+func TestStateStopAtCreationPlansOnly(t *testing.T) {
+	s := play(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy("")
+	s.snapshots("0")
+	s.run("a", "state: Stop")
+	s.comes("csur/NAME-a", "Initialized", "True", "")
+	s.comes("csur/NAME-a", "Progressing", "False", "UpdateRunStopped")
+	s.stays("nothing is on the member", 500*time.Millisecond, s.has(1, "config", ""))
+	if warned := s.events("csur/NAME-a", "CommandRefused"); len(warned) > 0 {
+		t.Errorf("nobody did anything wrong, and there are %v", warned)
+	}
+	s.patch("csur/NAME-a", `{spec: {state: Run}}`)
+	s.comes("csur/NAME-a", "Succeeded", "True", "")
+}
+
+const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: app, namespace: NAME}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: app}}
+  template: {metadata: {labels: {app: app}}, spec: {containers: [{name: app, image: example.invalid/app:1}]}}`
+
+// available writes the status of the Deployment on a member as a controller would.
+func (s *story) available(member int) {
+	s.Helper()
+	s.eventually(fmt.Sprintf("the Deployment of member %d to take a status", member), func() error {
+		u, err := s.read(s.member(member), "deploy/NAME/app")
+		if err != nil {
+			return err
+		}
+		if err := unstructured.SetNestedMap(u.Object, map[string]any{
+			"observedGeneration": u.GetGeneration(), "replicas": int64(1), "readyReplicas": int64(1), "availableReplicas": int64(1), "updatedReplicas": int64(1),
+			"conditions": []any{
+				map[string]any{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable"},
+				map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+			},
+		}, "status"); err != nil {
+			return err
+		}
+		return s.writeStatus(s.member(member), "deploy/NAME/app", u)
+	})
+}
