@@ -115,6 +115,7 @@ const (
 	conditionRequestApproved = "ApprovalRequestApproved"
 	conditionWaitElapsed     = "WaitTimeElapsed"
 	conditionApproved        = "Approved"
+	conditionRejected        = "Rejected" // Slipway's own
 	conditionAccepted        = "ApprovalAccepted"
 
 	// Those of a placement have the name of its kind before them, those of one

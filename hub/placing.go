@@ -50,9 +50,9 @@ func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.U
 
 // picked is what the clusters of a decision have, by what the engine recorded.
 func (s *service) picked(ctx context.Context, name string, clusters []string) ([]placedCluster, error) {
-	have := map[string]placedNow{}
+	have := map[string]fleet.PlacedCluster{}
 	active := ""
-	for c, err := range s.placed(ctx, name) {
+	for c, err := range s.engine.Placed(ctx, name) {
 		if err != nil {
 			return nil, err
 		}
@@ -69,7 +69,7 @@ func (s *service) picked(ctx context.Context, name string, clusters []string) ([
 	for i, cluster := range clusters {
 		c, ok := have[cluster]
 		if !ok {
-			c = placedNow{Index: -1, Tried: -1}
+			c = fleet.PlacedCluster{Index: -1, Tried: -1}
 		}
 		out[i] = placedCluster{Name: cluster, Index: c.Index, Tried: c.Tried, State: c.State, Run: shown(c.Run), Since: c.Since}
 		if f, ok := flights[cluster]; ok {

@@ -3,7 +3,6 @@ package hub
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,33 +76,6 @@ func ownedBy(in scope, base, name string, uid types.UID) metav1.OwnerReference {
 	}
 }
 
-// requestProblem says why an object is not the one by which the request is made,
-// or "": somebody else made it, or it is that of another attempt, plan or run. An
-// answer in it does not count.
-func requestProblem(obj *unstructured.Unstructured, f *approvalFacts) string {
-	var got approvalSpec
-	if err := fromMap(obj, "spec", &got); err != nil {
-		return err.Error()
-	}
-	want := f.spec()
-	var wrong []string
-	for _, field := range []struct {
-		name      string
-		got, want any
-	}{
-		{"parentStageRollout", got.Run, want.Run},
-		{"targetStage", got.Stage, want.Stage},
-		{"runUID", got.RunUID, want.RunUID},
-		{"planDigest", got.Plan, want.Plan},
-		{"attempt", got.Attempt, want.Attempt},
-	} {
-		if field.got != field.want {
-			wrong = append(wrong, fmt.Sprintf("spec.%s is %.100q and not %.100q", field.name, fmt.Sprint(field.got), fmt.Sprint(field.want)))
-		}
-	}
-	return strings.Join(wrong, ", ")
-}
-
 // answer is what a request's status says.
 type answer struct {
 	// Verdict is empty where nobody has answered yet.
@@ -116,11 +88,8 @@ type answer struct {
 // approvalStatus is the status of a ClusterApprovalRequest, as far as it is read.
 type approvalStatus struct {
 	Conditions []approvalCondition `json:"conditions,omitempty"`
-	// ApprovedBy is written by the admission policy, from what the API server
-	// authenticated, whenever the condition Approved changes.
-	ApprovedBy *approver `json:"approvedBy,omitempty"`
-	// Decisions are the first answers of either kind that each person gave, which
-	// the policy writes too.
+	// Decisions are the first answers of either kind that each person gave, written
+	// by the admission policy from what the API server authenticated.
 	Decisions []stampedDecision `json:"decisions,omitempty"`
 }
 
@@ -148,31 +117,25 @@ type approver struct {
 	Groups   []string `json:"groups,omitempty"`
 }
 
-// answerOf reads the answer to a request out of the object.
+// answerOf reads the answer that stands in the conditions of a request. Nobody
+// vouches for who gave it.
 //
 // Approved=True approves. Approved=False is "not yet", as in KubeFleet, unless
-// its reason is Rejected: then it rejects. An observedGeneration may be missing,
-// but one of another generation is no answer to this object.
-//
-// stamped tells that the admission policy is in force, which alone makes
-// approvedBy more than a claim.
-func answerOf(obj *unstructured.Unstructured, stamped bool) (answer, error) {
-	var s approvalStatus
-	if err := fromMap(obj, "status", &s); err != nil {
-		return answer{}, err
-	}
+// its reason is Rejected: then it rejects, as Rejected=True does. An
+// observedGeneration may be missing, but one of another generation is no answer
+// to this object.
+func answerOf(obj *unstructured.Unstructured, s *approvalStatus) answer {
+	var out answer
 	for i := range s.Conditions {
 		c := &s.Conditions[i]
-		if c.Type != conditionApproved || c.ObservedGeneration != 0 && c.ObservedGeneration != obj.GetGeneration() {
+		if c.ObservedGeneration != 0 && c.ObservedGeneration != obj.GetGeneration() {
 			continue
 		}
-		a := answer{Verdict: verdictOf(c), Comment: printable(c.Message, longestComment)}
-		if by := s.ApprovedBy; stamped && by != nil && a.Verdict != "" {
-			a.By = approval.Identity{Name: by.Username, Groups: by.Groups}
+		if v := verdictOf(c); v == approval.Reject || v != "" && out.Verdict == "" {
+			out = answer{Verdict: v, Comment: printable(c.Message, longestComment)}
 		}
-		return a, nil
 	}
-	return answer{}, nil
+	return out
 }
 
 // answersOf reads all answers to a request out of the object: those of each person
@@ -184,11 +147,10 @@ func answersOf(obj *unstructured.Unstructured, stamped bool) ([]answer, error) {
 		return nil, err
 	}
 	if !stamped || len(s.Decisions) == 0 {
-		a, err := answerOf(obj, stamped)
-		if err != nil || a.Verdict == "" {
-			return nil, err
+		if a := answerOf(obj, &s); a.Verdict != "" {
+			return []answer{a}, nil
 		}
-		return []answer{a}, nil
+		return nil, nil
 	}
 	out := make([]answer, 0, len(s.Decisions))
 	for _, d := range s.Decisions {
@@ -203,9 +165,10 @@ const longestComment = 1024
 
 func verdictOf(c *approvalCondition) approval.Verdict {
 	switch {
-	case c.Status == metav1.ConditionTrue:
+	case c.Type == conditionApproved && c.Status == metav1.ConditionTrue:
 		return approval.Approve
-	case c.Status == metav1.ConditionFalse && c.Reason == reasonRejected:
+	case c.Type == conditionRejected && c.Status == metav1.ConditionTrue,
+		c.Type == conditionApproved && c.Status == metav1.ConditionFalse && c.Reason == reasonRejected:
 		return approval.Reject
 	default:
 		return ""

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -66,28 +67,6 @@ func TestTheNamespacedTwinOfARequestIsNamedAfterTheObjectAndNotAfterTheEnginesRu
 	}
 }
 
-func TestAnObjectThatSomebodyElseMadeIsNotTheRequest(t *testing.T) {
-	f := tutorialRequest(t)
-	obj := askedOf(t, f)
-	if why := requestProblem(obj, f); why != "" {
-		t.Errorf("the engine's own is refused: %s", why)
-	}
-	for name, change := range map[string]func(spec map[string]any){
-		"runUID":             func(s map[string]any) { s["runUID"] = "u0" },
-		"planDigest":         func(s map[string]any) { delete(s, "planDigest") },
-		"attempt":            func(s map[string]any) { s["attempt"] = int64(2) },
-		"targetStage":        func(s map[string]any) { s["targetStage"] = "staging" },
-		"parentStageRollout": func(s map[string]any) { s["parentStageRollout"] = "other" },
-		"spec":               func(s map[string]any) { s["attempt"] = "one" },
-	} {
-		other := obj.DeepCopy()
-		change(other.Object["spec"].(map[string]any))
-		if why := requestProblem(other, f); !strings.Contains(why, name) {
-			t.Errorf("another %s: %q", name, why)
-		}
-	}
-}
-
 // answered is the object of a request with a status.
 func answered(t *testing.T, status map[string]any) *unstructured.Unstructured {
 	obj := askedOf(t, tutorialRequest(t))
@@ -113,29 +92,25 @@ func TestAnAnswerIsReadAsTheTutorialWritesIt(t *testing.T) {
 		}
 		return map[string]any{"conditions": []any{c}, "approvedBy": approvedBy("ann", "sre")}
 	}
-	ann := approval.Identity{Name: "ann", Groups: []string{"sre"}}
-	yes := answer{Verdict: approval.Approve, By: ann, Comment: "lgtm"}
+	yes := []answer{{Verdict: approval.Approve, Comment: "lgtm"}}
+	no := []answer{{Verdict: approval.Reject, Comment: "no"}}
 	for name, tc := range map[string]struct {
-		status    map[string]any
-		unstamped bool
-		want      answer
+		status map[string]any
+		want   []answer
 	}{
-		"as printed":            {status: tutorialAnswer(nil), want: yes},
-		"without a generation":  {status: tutorialAnswer(map[string]any{"observedGeneration": nil}), want: yes},
-		"of another generation": {status: tutorialAnswer(map[string]any{"observedGeneration": int64(2)})},
-		"not yet":               {status: tutorialAnswer(map[string]any{"status": "False"}), want: answer{Comment: "lgtm"}},
-		"unknown":               {status: tutorialAnswer(map[string]any{"status": "Unknown"}), want: answer{Comment: "lgtm"}},
-		"rejected": {
-			status: tutorialAnswer(map[string]any{"status": "False", "reason": "Rejected", "message": "no"}),
-			want:   answer{Verdict: approval.Reject, By: ann, Comment: "no"},
-		},
-		"by a claim":      {status: tutorialAnswer(nil), unstamped: true, want: answer{Verdict: approval.Approve, Comment: "lgtm"}},
-		"a long comment":  {status: tutorialAnswer(map[string]any{"message": strings.Repeat("é", 600)}), want: answer{Verdict: approval.Approve, By: ann, Comment: strings.Repeat("é", 510) + "…"}},
-		"nothing":         {},
-		"of another kind": {status: map[string]any{"conditions": []any{map[string]any{"type": "ApprovalAccepted", "status": "True"}}}},
+		"as printed":             {status: tutorialAnswer(nil), want: yes},
+		"without a generation":   {status: tutorialAnswer(map[string]any{"observedGeneration": nil}), want: yes},
+		"of another generation":  {status: tutorialAnswer(map[string]any{"observedGeneration": int64(2)})},
+		"not yet":                {status: tutorialAnswer(map[string]any{"status": "False"})},
+		"unknown":                {status: tutorialAnswer(map[string]any{"status": "Unknown"})},
+		"rejected by its reason": {status: tutorialAnswer(map[string]any{"status": "False", "reason": "Rejected", "message": "no"}), want: no},
+		"rejected by its type":   {status: tutorialAnswer(map[string]any{"type": "Rejected", "message": "no"}), want: no},
+		"a long comment":         {status: tutorialAnswer(map[string]any{"message": strings.Repeat("é", 600)}), want: []answer{{Verdict: approval.Approve, Comment: strings.Repeat("é", 510) + "…"}}},
+		"nothing":                {},
+		"of another kind":        {status: map[string]any{"conditions": []any{map[string]any{"type": "ApprovalAccepted", "status": "True"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := answerOf(answered(t, tc.status), !tc.unstamped)
+			got, err := answersOf(answered(t, tc.status), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -146,8 +121,39 @@ func TestAnAnswerIsReadAsTheTutorialWritesIt(t *testing.T) {
 	}
 }
 
+// Who answered is what the admission policy wrote, where it is in force, and nobody where it is not,
+// whatever stands in the status.
+func TestWhoAnsweredIsWhatWasStamped(t *testing.T) {
+	status := map[string]any{
+		"conditions": []any{map[string]any{"type": "Approved", "status": "True", "message": "fine"}},
+		"approvedBy": approvedBy("mallory"),
+		"decisions": []any{
+			map[string]any{"verdict": "Approve", "by": approvedBy("ann", "sre"), "comment": "fine"},
+			map[string]any{"verdict": "Reject", "by": approvedBy("bob"), "comment": "wait"},
+		},
+	}
+	want := []answer{
+		{Verdict: approval.Approve, By: approval.Identity{Name: "ann", Groups: []string{"sre"}}, Comment: "fine"},
+		{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, Comment: "wait"},
+	}
+	for stamped, want := range map[bool][]answer{true: want, false: {{Verdict: approval.Approve, Comment: "fine"}}} {
+		got, err := answersOf(answered(t, status), stamped)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("stamped %v (-want +got):\n%s", stamped, diff)
+		}
+	}
+	delete(status, "decisions")
+	got, err := answersOf(answered(t, status), true)
+	if err != nil || len(got) != 1 || got[0].By.Name != "" {
+		t.Errorf("an answer that was given before the policy was in force: %v, %v", got, err)
+	}
+}
+
 func TestAnAnswerThatCannotBeReadIsAnError(t *testing.T) {
-	_, err := answerOf(answered(t, map[string]any{"conditions": "yes"}), true)
+	_, err := answersOf(answered(t, map[string]any{"conditions": "yes"}), true)
 	if err == nil || !strings.Contains(err.Error(), "ClusterApprovalRequest example-run-canary: status") {
 		t.Errorf("got %v", err)
 	}

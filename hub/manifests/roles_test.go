@@ -199,6 +199,37 @@ func TestAHubReadsWhatItIsToldTo(t *testing.T) {
 	t.Error("no role for sources")
 }
 
+// TestAHubMaySeeWhetherThePoliciesAreInForce is what InForce needs, whatever the sources are.
+func TestAHubMaySeeWhetherThePoliciesAreInForce(t *testing.T) {
+	var want []string
+	policies, err := manifests.Policies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range policies {
+		if u.GetKind() == "MutatingAdmissionPolicy" {
+			want = append(want, u.GetName())
+		}
+	}
+	all, err := manifests.HubRBAC(manifests.HubOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, u := range all {
+		rules, _, _ := unstructured.NestedSlice(u.Object, "rules")
+		for _, r := range rules {
+			r := r.(map[string]any)
+			if strings.Join(toStrings(r["resources"]), ",") == "mutatingadmissionpolicies,mutatingadmissionpolicybindings" {
+				if got := toStrings(r["resourceNames"]); strings.Join(got, ",") != strings.Join(want, ",") {
+					t.Errorf("policies %v, want %v", got, want)
+				}
+				return
+			}
+		}
+	}
+	t.Error("no rule for policies")
+}
+
 func toStrings(v any) []string {
 	var out []string
 	list, _ := v.([]any)

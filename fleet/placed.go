@@ -1,0 +1,143 @@
+package fleet
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// PlacedCluster is what a cluster has of a placement, by the records.
+type PlacedCluster struct {
+	Name string
+	// UID is the cluster's as the plan had it that brought what it has; empty where
+	// that is forgotten.
+	UID string
+	// Index is that of the snapshot which the cluster was proven to have last, -1
+	// for none. Revision is the digest of what it got of that, after overrides, and
+	// Since is when the stage ended in which a run last proved it; both are zero
+	// where that run is forgotten, and Since also while the stage goes on.
+	Index    int
+	Revision string
+	Since    time.Time
+	// Tried is the index that a run last tried to bring to the cluster, which may
+	// have got there in part; it is Index where that was proven.
+	Tried int
+	// Run is the run that is under way and has the cluster in its plan, and State
+	// what the cluster has come to in it; empty for none.
+	Run   string
+	State stages.State
+}
+
+// Placed yields the clusters that have something of a placement or may, ascending
+// by name, and those that a run is about to bring something. It reads records
+// and asks no cluster: what somebody changed there is a matter of [Engine.Drift],
+// and where it ended is one moment of the store. It reads the runs that are under
+// way, and of those that have ended the last ones that brought what clusters have.
+func (e *Engine) Placed(ctx context.Context, placement string) iter.Seq2[PlacedCluster, error] {
+	return func(yield func(PlacedCluster, error) bool) {
+		var s *census
+		err := e.withPlacement(ctx, placement, func(rec *placementRecord) (err error) {
+			s, err = e.census(ctx, rec)
+			return err
+		})
+		if err != nil {
+			yield(PlacedCluster{}, err)
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
+			c := s.clusters[name]
+			if (c.Index != none || c.Tried != none || c.Run != "") && !yield(*c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// census is what all clusters of a placement have.
+type census struct {
+	clusters map[string]*PlacedCluster
+	// unknown are the clusters of which it is not known what they got, by the index
+	// that they have.
+	unknown map[int]map[string]bool
+}
+
+// census reads what the clusters have.
+func (e *Engine) census(ctx context.Context, rec *placementRecord) (*census, error) {
+	held, err := e.readRoster(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	s := &census{map[string]*PlacedCluster{}, map[int]map[string]bool{}}
+	for name, h := range held {
+		s.clusters[name] = &PlacedCluster{Name: name, Index: h.Proven, Tried: h.Tried}
+		s.miss(name, h.Proven)
+	}
+	for _, r := range slices.Backward(rec.Runs) {
+		if r.Ended != "" && len(s.unknown[r.Index]) == 0 {
+			continue
+		}
+		status, err := e.Status(ctx, r.Name)
+		if isNotFound(err) || err == nil && (status.Run.UID != r.UID || status.Run.Started == 0) {
+			continue // it was deleted meanwhile, or has not begun
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.take(&status, r.Ended == "")
+	}
+	return s, nil
+}
+
+// miss notes that it is not known what a cluster got of an index.
+func (s *census) miss(name string, index int) {
+	if s.unknown[index] == nil {
+		s.unknown[index] = map[string]bool{}
+	}
+	s.unknown[index][name] = true
+}
+
+// take takes in what a run brought to clusters. Of one that is under way the roster
+// does not know yet.
+func (s *census) take(status *Status, underway bool) {
+	p := status.Plan
+	for pos, state := range stages.States(p, &status.Run) {
+		planned := &p.Clusters[pos]
+		c := s.clusters[planned.Name]
+		if c == nil && underway {
+			c = &PlacedCluster{Name: planned.Name, Index: none, Tried: none}
+			s.clusters[planned.Name] = c
+		}
+		if c == nil {
+			continue
+		}
+		if underway {
+			s.bring(c, status, planned, state)
+		}
+		if state == stages.Completed && planned.Revision >= 0 && s.unknown[p.Index][planned.Name] {
+			stage, _ := p.StageOf(pos)
+			c.UID, c.Revision, c.Since = planned.UID, p.Revisions[planned.Revision], status.Run.Stages[stage].Done.Time()
+			delete(s.unknown[p.Index], planned.Name)
+		}
+	}
+}
+
+// bring takes in what a run that is under way has brought to a cluster.
+func (s *census) bring(c *PlacedCluster, status *Status, planned *stages.PlannedCluster, state stages.State) {
+	index := status.Plan.Index
+	c.Run, c.State = status.Run.Name, state
+	switch {
+	case state == stages.Completed && planned.Revision < 0:
+		delete(s.unknown[c.Index], c.Name)
+		c.Index, c.Tried = none, none
+	case state == stages.Completed:
+		delete(s.unknown[c.Index], c.Name)
+		c.Index, c.Tried = index, index
+		s.miss(c.Name, index)
+	case state != stages.NotStarted && planned.Revision >= 0:
+		c.Tried = index
+	}
+}

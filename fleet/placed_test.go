@@ -1,0 +1,126 @@
+package fleet_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// wantPlaced checks what clusters have, but for times and what they got, of which
+// it checks that they are there where the cluster has anything that a run brought
+// which is kept.
+func (w *world) wantPlaced(known bool, want ...fleet.PlacedCluster) {
+	w.t.Helper()
+	var got []fleet.PlacedCluster
+	for c, err := range w.newEngine(fleet.Config{Name: "observer"}).Placed(w.t.Context(), ep) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if has := c.Revision != "" && (!c.Since.IsZero() || c.Run != ""); c.Index >= 0 && has != known {
+			w.t.Errorf("%s: what it got is known: %v, want %v: %+v", c.Name, has, known, c)
+		}
+		got = append(got, c)
+	}
+	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(fleet.PlacedCluster{}, "UID", "Revision", "Since")); d != "" {
+		w.t.Errorf("placed (-want +got):\n%s", d)
+	}
+}
+
+// What clusters have is known while a run is under way, when it has ended, and when
+// it is forgotten.
+func TestWhatClustersHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.RunHistory = 1 })
+		w.wantPlaced(true)
+		w.capture(e, "v0")
+		defer running(t, e)()
+		ranTo(t, e, specOf("first", 0), stages.Completed)
+		at := func(name string, index, tried int, run string, state stages.State) fleet.PlacedCluster {
+			return fleet.PlacedCluster{Name: name, Index: index, Tried: tried, Run: run, State: state}
+		}
+		all0 := []fleet.PlacedCluster{at("member1", 0, 0, "", ""), at("member2", 0, 0, "", ""), at("member3", 0, 0, "", "")}
+		w.wantPlaced(true, all0...)
+		held := specOf("held", 0)
+		held.Hold = true
+		must(e.CreateRun(t.Context(), held))(t)
+		w.wantPlaced(true, all0...)
+		w.capture(e, "v1")
+		w.fleet.Cluster("member2").Refuse(func(o *unstructured.Unstructured) error {
+			if o.GetName() == "test-cm" {
+				return errors.New("not admitted")
+			}
+			return nil
+		})
+		must(e.CreateRun(t.Context(), specOf("second", 1)))(t)
+		time.Sleep(time.Minute)
+		w.wantPlaced(true, at("member1", 1, 1, "second", stages.Completed), at("member2", 0, 1, "second", stages.Running), at("member3", 0, 0, "second", stages.NotStarted))
+		w.fleet.Cluster("member2").Refuse(nil)
+		endOf(t, e, "second")
+		time.Sleep(time.Minute)
+		all1 := []fleet.PlacedCluster{at("member1", 1, 1, "", ""), at("member2", 1, 1, "", ""), at("member3", 1, 1, "", "")}
+		w.wantPlaced(true, all1...)
+		if err := e.DeleteRun(t.Context(), "second"); err != nil {
+			t.Fatal(err)
+		}
+		w.wantPlaced(false, all1...)
+	})
+}
+
+// A cluster that is cleaned has nothing, from then on; one that is left has.
+func TestWhatClustersHadBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		p := tutorialPlacement()
+		p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member2"}}
+		w.declare(e, p)
+		w.fleet.Hang("member3", true)
+		must(e.CreateRun(t.Context(), specOf("second", 0)))(t)
+		time.Sleep(time.Minute)
+		var names []string
+		for c, err := range e.Placed(t.Context(), ep) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Index >= 0 {
+				names = append(names, c.Name)
+			}
+		}
+		if d := cmp.Diff([]string{"member2", "member3"}, names); d != "" {
+			t.Errorf("while it is cleaned:\n%s", d)
+		}
+		endOf(t, e, "second")
+		time.Sleep(time.Minute)
+		w.wantPlaced(true, fleet.PlacedCluster{Name: "member2"}, fleet.PlacedCluster{Name: "member3"})
+	})
+}
+
+// The UID and the digest are those of the plan that brought what a cluster has.
+func TestWhatClustersGot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		s := must(e.Status(t.Context(), "first"))(t)
+		for c, err := range e.Placed(t.Context(), ep) {
+			pos, ok := s.Plan.Position(c.Name)
+			if err != nil || !ok || c.UID != s.Plan.Clusters[pos].UID || c.Revision != s.Plan.Revisions[0] || c.Since.After(s.Run.Ended.Time()) {
+				t.Errorf("%+v, %v", c, err)
+			}
+		}
+		for _, err := range w.engine(w.store, "two").Placed(t.Context(), "none") {
+			if !errors.Is(err, backend.ErrNotFound) {
+				t.Errorf("of no placement: %v", err)
+			}
+		}
+	})
+}
