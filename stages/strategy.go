@@ -51,7 +51,7 @@ const (
 // Strategy says in which order and how fast a change reaches the clusters. It
 // is a template: a [Plan] freezes it. Durations are from 0 to 365 days.
 type Strategy struct {
-	// Name is a DNS label, or empty.
+	// Name is a DNS subdomain, or empty.
 	Name string `json:"name"`
 	// Stages run one after the other; there is at least one.
 	Stages []Stage `json:"stages"`

@@ -33,7 +33,9 @@ func planProblems(what string, problems field.ErrorList) error {
 func (s *Strategy) problems(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.Name != "" {
-		errs = append(errs, planCheckName(at.Child("name"), s.Name)...)
+		for _, msg := range validation.IsDNS1123Subdomain(s.Name) {
+			errs = append(errs, field.Invalid(at.Child("name"), s.Name, msg))
+		}
 	}
 	errs = append(errs, planCheckStages(at.Child("stages"), s.Stages)...)
 	errs = append(errs, planCheckRemoval(at.Child("removal"), &s.Removal)...)

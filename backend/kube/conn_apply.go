@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -106,9 +107,15 @@ func (c *conn) complete(ctx context.Context, id snapshot.ID, p backend.Precondit
 	return demand{p}, nil
 }
 
+// errTerminating is transient: it ends when the namespace is gone.
+var errTerminating = errors.New("the namespace is being deleted")
+
 // explain tells a uid that did not match, and what [MemberFence] refuses, from an object that is not
 // valid: an API server says of all that they are invalid.
 func (d demand) explain(err error) error {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return errTerminating
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
 		return err

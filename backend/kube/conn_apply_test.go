@@ -154,6 +154,21 @@ func TestAKindThatTheMemberDoesNotKnowIsToldFromAnObject(t *testing.T) {
 	}
 }
 
+// TestANamespaceThatIsBeingDeletedIsWaitedFor is about what an API server forbids for a while.
+func TestANamespaceThatIsBeingDeletedIsWaitedFor(t *testing.T) {
+	s := clusters.Server(t, "one")
+	c, ns := connTo(t, s), s.Namespace(t) // no controller runs that would end the deletion
+	if err := c.Delete(t.Context(), snapshot.ID{Version: "v1", Kind: "Namespace", Name: ns}, backend.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Apply(t.Context(), configMap(ns, "a"), backend.ApplyOptions{Manager: manager, Precondition: backend.Precondition{Absent: true}})
+	for _, kind := range []error{nil, backend.ErrPermanent, backend.ErrNotFound, backend.ErrConflict} {
+		if errors.Is(err, kind) {
+			t.Errorf("the error is %v, want one that is transient", err)
+		}
+	}
+}
+
 // crd returns a definition of a kind.
 func crd(group, plural, kind string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{

@@ -55,10 +55,11 @@ type watches struct {
 	feeds  map[scope]*feed
 	closed bool
 	ending sync.WaitGroup
+	gone   chan struct{} // closed by close
 }
 
 func newWatches(c *client) *watches {
-	return &watches{client: c, linger: feedLinger, feeds: map[scope]*feed{}}
+	return &watches{client: c, linger: feedLinger, feeds: map[scope]*feed{}, gone: make(chan struct{})}
 }
 
 // join returns a feed that tells s of changes, a new one if there is none that works.
@@ -101,6 +102,7 @@ func (w *watches) leave(f *feed, s *subscription) {
 func (w *watches) close() {
 	w.mu.Lock()
 	w.closed = true
+	close(w.gone)
 	for _, f := range w.feeds {
 		f.stop()
 	}

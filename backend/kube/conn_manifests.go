@@ -27,7 +27,7 @@ var memberRBAC string
 func MemberFence() ([]*unstructured.Unstructured, error) { return manifests(memberFence) }
 
 // MemberRBAC returns the namespace of the ledgers and the least that subject needs on a member: to
-// read, write and watch ledgers, to see which cluster it is, and to read, watch, create, apply and
+// read, write, watch and delete ledgers, to see which cluster it is, and to read, watch, create, apply and
 // delete the kinds that placements carry. Without list and watch everything works, by looking more
 // often. No kinds are the common ones of the file manifests/member-rbac.yaml, which is for the user
 // slipway.

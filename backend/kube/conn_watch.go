@@ -102,6 +102,8 @@ func (s *subscription) await(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-s.conn.watches.gone:
+		return errConnClosed
 	case <-again:
 	case <-s.signal:
 	}

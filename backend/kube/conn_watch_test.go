@@ -87,7 +87,7 @@ func TestWatchesOfOneConnShareOneForEachKind(t *testing.T) {
 	secret.SetKind("Secret")
 	applied(t, c, secret, backend.Precondition{})
 	counts.Reset()
-	var sights []*sight
+	sights := []*sight{}
 	for i := range 20 {
 		sights = append(sights, watch(t, c, ids[i], snapshot.IDOf(secret)))
 	}
@@ -102,6 +102,7 @@ func TestWatchesOfOneConnShareOneForEachKind(t *testing.T) {
 			t.Errorf("watch %d told of %d changes, want 1 of its own", i, n-1)
 		}
 	}
+	sights = append(sights, watch(t, c))
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}

@@ -63,10 +63,11 @@ func (d *dialer) dial(ctx context.Context, c placement.Cluster) (*conn, error) {
 }
 
 // recognize makes sure that the connection leads to the cluster that it is to lead to. It asks once for
-// each connection that the transport makes: after that the address may lead elsewhere.
+// each connection that the transport makes: after that the address may lead elsewhere. A transport of
+// the host's does not tell when that is, and so is asked once.
 func (c *conn) recognize(ctx context.Context) error {
 	dials := c.client.dials.Load()
-	if c.pinned == "" || dials > 0 && c.recognized.Load() == dials {
+	if c.pinned == "" || c.recognized.Load() == max(dials, 1) {
 		return nil
 	}
 	id := snapshot.ID{Version: "v1", Kind: "Namespace", Name: "kube-system"}

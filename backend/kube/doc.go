@@ -53,6 +53,32 @@
 // somebody takes away is not listed any more, and one who writes records gives
 // orders to the engine.
 //
+// # Connections
+//
+// A connection to a member ([NewConn], [NewDialer]) has a transport of its own and applies by server-side
+// apply with force. Preconditions are checked by the API server in the same request. It learns of kinds
+// when it needs them, also of those that were defined a moment ago. What was applied is watched by one
+// watch of metadata for each kind, by the label slipway.dev/applied. What a member returns is bounded
+// before it is decoded, see [Limits], and is never quoted in an error.
+//
+// Where a cluster is reached comes from a [ConfigFunc]: [KubeconfigDirectory], [KubeconfigContexts] or
+// [KubeconfigSecrets]. What a kubeconfig may do beyond naming an address, certificates and a token, such as
+// run a program, is refused unless [Allow] says so; [Trusted] is for files of the operator. A cluster of
+// which the inventory knows the uid of the namespace kube-system is compared with that before anything is
+// written, see [PinnedUID].
+//
+// [MemberRBAC] is what the engine needs on a member: its ledgers, which are ConfigMaps named after the
+// placements in the namespace slipway-system, and the kinds that placements carry. [MemberFence] are policies by
+// which the member itself refuses an older epoch.
+//
+// # Inventories and sources
+//
+// [NewMemberClusters], [NewClusterProfiles] and [KubeconfigClusters] list the clusters of a fleet. [NewSource]
+// reads what placements select on the hub and tells when that changes, by one watch of metadata for each kind;
+// it needs to get, list and watch every kind that can be selected, and in the namespaces that are selected
+// all kinds: what it may not read is an error and never left out. All of them need to list and watch
+// CustomResourceDefinitions or the objects that they are made of.
+//
 // # Errors
 //
 // Errors are those of package backend. What a server says in one is shortened, and

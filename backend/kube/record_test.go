@@ -62,7 +62,7 @@ func checkNames(t *testing.T, a, b string) {
 }
 
 func TestNamesOfKeysThatFitAreInTheirOrder(t *testing.T) {
-	keys := randomKeys(rand.New(rand.NewPCG(1, 1)), 400)
+	keys := randomKeys(rand.New(rand.NewPCG(1, 1)), 150)
 	for _, a := range keys {
 		checkName(t, a)
 		for _, b := range keys {
@@ -72,7 +72,7 @@ func TestNamesOfKeysThatFitAreInTheirOrder(t *testing.T) {
 }
 
 func TestRecordsThatComeByNameAreYieldedByKey(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range uint64(50) {
 		keys := randomKeys(rand.New(rand.NewPCG(seed, 2)), 60)
 		slices.SortFunc(keys, func(a, b string) int { return strings.Compare(recordName(a), recordName(b)) })
 		var got []string
@@ -119,16 +119,13 @@ func TestASelectorSelectsAllRecordsUnderAPrefix(t *testing.T) {
 func randomKeys(r *rand.Rand, n int) []string {
 	keys := map[string]bool{}
 	for len(keys) < n {
-		length := 1 + r.IntN(8)
+		b, length := []byte{}, 1+r.IntN(8)
 		if r.IntN(2) == 0 {
-			length = headLen - 2 + r.IntN(plainKeyMax-headLen+10)
+			b = []byte(strings.Repeat("a", headLen-1))
+			length = headLen + r.IntN(plainKeyMax-headLen+20)
 		}
-		b := make([]byte, 0, length)
 		for len(b) < length {
 			b = append(b, "-./0_az"[r.IntN(7)])
-			if r.IntN(4) > 0 && len(b) < headLen-2 {
-				b[len(b)-1] = 'a'
-			}
 		}
 		if key := string(b); backend.ValidateKey(key) == nil {
 			keys[key] = true

@@ -33,7 +33,8 @@
 // wider than KubeFleet's lower-case letters and digits; each stage name stands once in a strategy; a run without
 // spec.state runs; a placement that does not say whenToApply is applied by runs
 // and left alone between them, and one that says Always is kept, which is what
-// the defaults of an API server say where there is an applyStrategy. Numbers of
+// the defaults of an API server say where there is an applyStrategy; an Approval
+// may have an approval policy, which [WriteStrategy] does not write. Numbers of
 // things are limited by size only. Objects are applied on the server, with
 // force: type ClientSideApply, the API's default, asks for the same result and
 // is carried out that way. What a RollingUpdate comes to is said at
