@@ -12,8 +12,8 @@ import (
 // carryOut carries an assignment out, from the beginning where somebody else wrote
 // the ledger meanwhile, and returns the last try of it.
 func (u *snapshotUpdater) carryOut(ctx context.Context, m *memberConn, a Assignment) (w *work, sent bool, err error) {
-	for range rounds {
-		w = &work{u: u, a: a, m: m}
+	for i := range rounds {
+		w = &work{u: u, a: a, m: m, reuses: i == 0}
 		err = w.update(ctx)
 		sent = sent || w.sent
 		if !errors.Is(err, errLedgerMoved) {

@@ -63,9 +63,9 @@ func TestCatchUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, try := range map[string]func() error{
-			"run nobody does not exist":  func() error { _, err := e.CatchUp(ctx, "nobody", "c", approval.Identity{}); return err },
-			"run first exists already":   func() error { _, err := e.CatchUp(ctx, "first", "first", approval.Identity{}); return err },
-			"a lowercase RFC 1123 label": func() error { _, err := e.CatchUp(ctx, "first", "No Name", approval.Identity{}); return err },
+			"run nobody does not exist":      func() error { _, err := e.CatchUp(ctx, "nobody", "c", approval.Identity{}); return err },
+			"run first exists already":       func() error { _, err := e.CatchUp(ctx, "first", "first", approval.Identity{}); return err },
+			"a lowercase RFC 1123 subdomain": func() error { _, err := e.CatchUp(ctx, "first", "No Name", approval.Identity{}); return err },
 		} {
 			refused(t, w.store, what, try, what)
 		}

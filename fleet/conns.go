@@ -186,6 +186,7 @@ type memberConn struct {
 	// used is when a call was last made, in Unix nanoseconds; watches counts
 	// those that go on.
 	used, watches atomic.Int64
+	ledgers       keptLedgers
 }
 
 func (m *memberConn) use() { m.used.Store(time.Now().UnixNano()) }

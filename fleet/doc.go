@@ -22,6 +22,16 @@
 // stored with the state they belong to; [Engine.Follow] reads them from a
 // cursor.
 //
+// # Deletion
+//
+// [Engine.DeletePlacement] ends a placement: its runs are superseded, a run of the
+// engine's own cleans every cluster that may hold something, and then its records
+// go. [Engine.Deletion] tells how far that is, what was left where and why, also
+// when it is over. The ledgers go too. A leader that was paused all the while finds
+// none then, and asks the store before it places anything: a write of each cluster
+// that was on its way to make an object or a ledger may land, and nothing else. A
+// placement that is declared again under the name goes on with the epochs.
+//
 // # Drift
 //
 // What differs between a cluster and what was placed on it is drift. [Engine.Drift]

@@ -72,7 +72,7 @@ func (e *Engine) history(ctx context.Context, after int64, find func() (uid stri
 		}
 		h.Events, err = e.events(ctx, s, h.After)
 		switch {
-		case isNotFound(err) && !(again && s.head.isAt(last)):
+		case isNotFound(err) && (!again || !s.head.isAt(last)):
 			last = s.head
 			continue
 		case err != nil:

@@ -87,14 +87,14 @@ func (l *ledgerAt) write(ctx context.Context, m *memberConn, next *ledger) error
 		Precondition: backend.Precondition{Absent: !l.exists(), UID: l.uid, ResourceVersion: l.version},
 	}
 	got, err := m.apply(ctx, obj, o)
-	if errors.Is(err, backend.ErrNotFound) {
+	if errors.Is(err, backend.ErrNotFound) && !l.exists() {
 		if err := makeLedgerNamespace(ctx, m); err != nil {
 			return err
 		}
 		got, err = m.apply(ctx, obj, o)
 	}
 	switch {
-	case errors.Is(err, backend.ErrConflict):
+	case errors.Is(err, backend.ErrConflict), errors.Is(err, backend.ErrNotFound) && l.exists():
 		return errLedgerMoved
 	case errors.Is(err, backend.ErrNotFound):
 		return fmt.Errorf("%v: %w", err, backend.ErrPermanent)

@@ -126,7 +126,6 @@ func TestAnAnswerIsNewerThanTheQuestion(t *testing.T) {
 			all.Go(func() {
 				time.Sleep(time.Duration(i) * time.Millisecond)
 				asked := time.Now()
-				answered := time.Time{}
 				err := a.ask("q", func() error {
 					mu.Lock()
 					began = append(began, time.Now())
@@ -135,7 +134,7 @@ func TestAnAnswerIsNewerThanTheQuestion(t *testing.T) {
 					return nil
 				})
 				mu.Lock()
-				answered = began[len(began)-1]
+				answered := began[len(began)-1]
 				mu.Unlock()
 				if err != nil || answered.Before(asked) {
 					t.Errorf("asked at %v, answered at %v: %v", asked, answered, err)

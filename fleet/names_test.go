@@ -21,7 +21,7 @@ func hostileNames() []string {
 	}
 }
 
-// Whatever is not a DNS label is refused, and nothing is written.
+// Whatever is not a DNS subdomain is refused, and nothing is written.
 func TestT20HostileNamesAreRefused(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")

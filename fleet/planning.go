@@ -177,7 +177,10 @@ func (d *draft) render(t *stages.Target, clusters []placement.Cluster) error {
 			d.variants[set.Digest] = set
 		}
 	}
-	return errors.Join(errs...)
+	if len(errs) > 0 {
+		return permanent(errors.Join(errs...)) // overrides and objects are frozen, so trying again does not help
+	}
+	return nil
 }
 
 func renderFor(r *placement.Renderer, c placement.Cluster) (snapshot.Set, error) {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // Assignment is what a run wants of one cluster.
@@ -189,6 +188,8 @@ type work struct {
 	// number of the last takeover, which may be this one.
 	takeover bool
 	touch    int64
+	// reuses tells that the ledger may be one that is kept, cached that it is.
+	reuses, cached bool
 	// sent tells that an intent was written, or may have been, and that this
 	// run did so before.
 	sent, before bool
@@ -209,7 +210,11 @@ func (w *work) update(ctx context.Context) error {
 	if err := w.bring(ctx); err != nil {
 		return err
 	}
-	return w.forgetLedger(ctx)
+	if err := w.forgetLedger(ctx); err != nil {
+		return err
+	}
+	w.m.ledgers.keep(w.ledger)
+	return nil
 }
 
 // bring brings the cluster to the revision from what the ledger says.
@@ -229,7 +234,7 @@ func (w *work) bring(ctx context.Context) error {
 	w.looked = true
 	w.hold(ctx)
 	if w.done() {
-		if err := w.fence(ctx); err != nil {
+		if err := w.settle(ctx); err != nil {
 			return err
 		}
 		return w.heldBack()
@@ -255,7 +260,7 @@ func (w *work) bring(ctx context.Context) error {
 // read reads the ledger and decides whether this epoch may go on.
 func (w *work) read(ctx context.Context) error {
 	w.confirmed = time.Now()
-	l, err := readLedger(ctx, w.m, w.a.Placement)
+	l, err := w.findLedger(ctx)
 	if err != nil {
 		return err
 	}
@@ -369,43 +374,4 @@ func joinProblems(problems []error) error {
 		problems = append(problems[:most:most], fmt.Errorf("and %d more objects: %w", more, backend.ErrPermanent))
 	}
 	return errors.Join(problems...)
-}
-
-// Watch yields when an object of the revision or of the ledger changes, or the
-// ledger itself. See [Watcher].
-func (u *snapshotUpdater) Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, error] {
-	return func(yield func(struct{}, error) bool) {
-		m, ids, err := u.watched(ctx, a)
-		if err != nil {
-			yield(struct{}{}, err)
-			return
-		}
-		for _, err := range m.watch(ctx, ids, u.poll) {
-			if !yield(struct{}{}, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
-// watched returns the objects that a watch is about.
-func (u *snapshotUpdater) watched(ctx context.Context, a Assignment) (*memberConn, []snapshot.ID, error) {
-	m, err := u.conns.get(ctx, a.Cluster)
-	if err != nil {
-		return nil, nil, err
-	}
-	w := &work{u: u, a: a, m: m}
-	if err := w.read(ctx); err != nil {
-		return nil, nil, err
-	}
-	if a.Revision != "" {
-		if w.rev, err = u.contents.load(ctx, a.Placement, a.Revision); err != nil {
-			return nil, nil, fmt.Errorf("cluster %s: %w", m.name, err)
-		}
-	}
-	ids := []snapshot.ID{ledgerID(a.Placement)}
-	for _, t := range targetsOf(w.rev, w.ledger.ledger) {
-		ids = append(ids, t.id)
-	}
-	return m, ids, nil
 }

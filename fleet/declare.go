@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// PutPlacement declares a placement, or changes it. What is frozen already,
+// snapshots and plans, does not change. Every problem is reported at once, and
+// declaring it again as it is writes nothing.
+func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	err := e.declare(ctx, p)
+	if !errors.Is(err, backend.ErrConflict) {
+		return err
+	}
+	_, err = e.updatePlacement(ctx, p.Name, func(rec *placementRecord) ([]stages.Event, error) {
+		if err := rec.open(); err != nil {
+			return nil, err
+		}
+		if bytes.Equal(encodeRecord(rec.Placement), encodeRecord(p)) {
+			return nil, errUnchanged
+		}
+		rec.Placement = p
+		return nil, nil
+	})
+	return err
+}
+
+// declare records a new placement. Where one of that name was deleted, its epochs
+// go on: what is kept of that one is read when there is no placement any more, and
+// deleted when there is one again.
+func (e *Engine) declare(ctx context.Context, p Placement) error {
+	_, err := e.store.Get(ctx, placementKey(p.Name))
+	if !isNotFound(err) {
+		return cmp.Or(err, backend.ErrConflict)
+	}
+	old, rev, err := e.deletedAt(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	fresh := placementRecord{Format: recordFormat, Placement: p, UID: newUID(), Epoch: old.Epoch}
+	_, err = e.store.Put(ctx, placementKey(p.Name), encodeRecord(fresh), "")
+	if err == nil && rev != "" {
+		discard(ctx, e.store, []backend.Write{deletion(deletedKey(p.Name), rev)})
+	}
+	return err
+}
+
+// Placement returns a placement as it was declared.
+func (e *Engine) Placement(ctx context.Context, name string) (Placement, error) {
+	rec, _, err := e.placementAt(ctx, name)
+	if err != nil {
+		return Placement{}, err
+	}
+	return rec.Placement, nil
+}

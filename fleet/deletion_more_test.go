@@ -1,0 +1,78 @@
+package fleet_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Of a deletion nothing but the last epoch is kept when it is forgotten.
+func TestADeletionIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		old := ledgerOf(w.fleet.Cluster("member2"), ep).Epoch
+		deleteAndWait(t, e, fleet.DeleteOptions{})
+		time.Sleep(time.Minute)
+		for range 2 {
+			if err := e.ForgetDeletion(t.Context(), ep); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d, err := e.Deletion(t.Context(), ep); !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("deletion %+v, %v", d, err)
+		}
+		w.declareAgain(e)
+		ranTo(t, e, specOf("second", 0), stages.Completed)
+		if now := ledgerOf(w.fleet.Cluster("member2"), ep).Epoch; now <= old {
+			t.Errorf("epoch %d after %d", now, old)
+		}
+	})
+}
+
+// The run that cleans is a run: a cluster can be skipped, and an abort leaves the
+// rest.
+func TestADeletionCanBeCutShort(t *testing.T) {
+	for _, c := range []stages.Command{{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "member2"}, {Verb: stages.Abort}} {
+		synctest.Test(t, func(t *testing.T) {
+			w, e, stop := rolledOut(t, nil)
+			defer stop()
+			w.fleet.Hang("member2", true)
+			if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+			if err := e.Command(t.Context(), must(e.Deletion(t.Context(), ep))(t).Run, c); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(30 * time.Second)
+			d := must(e.Deletion(t.Context(), ep))(t)
+			if d.Ended.IsZero() || d.Skipped != 1 || d.Left[0].Name != "member2" || d.Left[0].Reason == "" {
+				t.Errorf("%s: deletion %+v", c.Verb, d)
+			}
+			w.wantErased()
+		})
+	}
+}
+
+// A placement that nothing was done with can be deleted, and so can one whose
+// options are impossible not.
+func TestADeletionOfNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		refused(t, w.store, "a deadline", func() error {
+			return e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{Deadline: -1, MaxConcurrency: percent("0%")})
+		}, "deadline", "maxConcurrency")
+		defer running(t, e)()
+		if d := deleteAndWait(t, e, fleet.DeleteOptions{}); d.Clusters != 0 || d.Skipped != 0 {
+			t.Errorf("deletion %+v", d)
+		}
+		time.Sleep(time.Minute)
+		w.wantErased()
+	})
+}

@@ -1,0 +1,78 @@
+package fleet
+
+import (
+	"context"
+	"sync"
+)
+
+// What is kept of ledgers with a connection: so many, and none with more text.
+const (
+	ledgersKept    = 8
+	ledgerKeptMost = 16 << 10
+)
+
+// keptLedgers are ledgers as this process last saw or wrote them when they were
+// closed, by placement. A ledger that is kept saves an update the reading of it.
+// It may be out of date, and that is found where it counts: whatever an update does
+// begins with a write of the ledger that demands that it is still this one, and one
+// that finds nothing to do confirms it. So it is as if it had been read long
+// before the objects, of which it only matters that they are read later.
+type keptLedgers struct {
+	mu  sync.Mutex
+	all map[string]ledgerAt
+}
+
+// take returns the ledger of a placement and keeps it no longer.
+func (k *keptLedgers) take(placement string) (*ledgerAt, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l, ok := k.all[placement]
+	delete(k.all, placement)
+	return &l, ok
+}
+
+// keep keeps a ledger that is closed.
+func (k *keptLedgers) keep(l *ledgerAt) {
+	if !l.exists() || l.open() || len(l.baseline)+l.size() > ledgerKeptMost {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all == nil {
+		k.all = map[string]ledgerAt{}
+	}
+	for other := range k.all {
+		if len(k.all) >= ledgersKept {
+			delete(k.all, other)
+		}
+	}
+	kept := *l
+	kept.known = nil // it is decoded again where it is asked for
+	k.all[l.Placement] = kept
+}
+
+// size is about how much text a ledger is.
+func (l *ledger) size() int {
+	const each = 200
+	return each * (1 + len(l.Objects) + len(l.Doubtful))
+}
+
+// findLedger returns the ledger as it is, or as it was kept. That is not kept any
+// longer before the update has come to its end.
+func (w *work) findLedger(ctx context.Context) (*ledgerAt, error) {
+	if w.reuses && !w.a.keeps {
+		l, ok := w.m.ledgers.take(w.a.Placement)
+		if w.cached = ok; ok {
+			return l, nil
+		}
+	}
+	return readLedger(ctx, w.m, w.a.Placement)
+}
+
+// settle ends an update that finds nothing to do.
+func (w *work) settle(ctx context.Context) error {
+	if w.cached && w.ledger.Epoch >= w.a.Epoch {
+		return w.confirm(ctx)
+	}
+	return w.fence(ctx)
+}
