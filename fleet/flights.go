@@ -16,13 +16,32 @@ import (
 // that moves on rewrites little, however many are in flight.
 const flightsPerPage = 8
 
+// flightsHere is how many slots are in the run's record itself: another record
+// costs more than what they add to it.
+const flightsHere = 32
+
 // flightHead is where the clusters in flight of a run are, as its record tells.
 type flightHead struct {
-	// Here are the slots themselves, where they would not fill more than a page.
+	// Here are the slots themselves, where they are few.
 	Here []stages.Flight `json:"here,omitempty"`
 	// Pages name the pages, without their common prefix; "" is a page without
 	// any cluster.
 	Pages []string `json:"pages,omitempty"`
+	// Exceptions and Waiting name the pages of those lists of the run, where they
+	// would not be short: see listPages.
+	Exceptions []string `json:"exceptions,omitempty"`
+	Waiting    []string `json:"waiting,omitempty"`
+}
+
+// names returns the names of all pages.
+func (h *flightHead) names() []string { return slices.Concat(h.Pages, h.Exceptions, h.Waiting) }
+
+// format returns the format of a record with this head.
+func (h *flightHead) format() int {
+	if len(h.Exceptions) > 0 || len(h.Waiting) > 0 {
+		return pagedFormat
+	}
+	return recordFormat
 }
 
 // flightPages keeps the clusters in flight of a run in pages, of which a save
@@ -36,6 +55,9 @@ type flightPages struct {
 	saved     []stages.Flight
 	names     []string
 	revisions []backend.Revision
+	// exceptions and waiting are the pages of those lists.
+	exceptions listPages[stages.Exception]
+	waiting    listPages[stages.Yielded]
 	// tries counts the attempts to save, so that what one of unknown outcome
 	// wrote is not written over.
 	tries int
@@ -48,12 +70,20 @@ type flightPage struct {
 
 func (p *flightPages) key(name string) string { return "flight/" + p.uid + "/" + name }
 
-// write returns where the clusters in flight will be. It adds the pages that
-// differ from what is saved to a commit, and the deletions of those that no
-// longer count.
-func (p *flightPages) write(c *commit, epoch, seq int64, flights []stages.Flight) (h flightHead) {
+// write returns where the clusters in flight, and the lists of a run that are
+// long, will be. It adds the pages that differ from what is saved to a commit, and
+// the deletions of those that no longer count.
+func (p *flightPages) write(c *commit, epoch, seq int64, run *stages.Run) flightHead {
 	p.tries++
-	if len(flights) <= flightsPerPage {
+	h := p.writeFlights(c, epoch, seq, run.Flights)
+	prefix := p.key(fmt.Sprintf("%d-%d-%d-", epoch, seq, p.tries))
+	h.Exceptions = p.exceptions.write(c, p.key(""), prefix+"x", byPosition(run.Exceptions))
+	h.Waiting = p.waiting.write(c, p.key(""), prefix+"w", byPlace(places(p.waiting.saved), run.Waiting))
+	return h
+}
+
+func (p *flightPages) writeFlights(c *commit, epoch, seq int64, flights []stages.Flight) (h flightHead) {
+	if len(flights) <= flightsHere {
 		h.Here = flights
 	} else {
 		h.Pages = make([]string, (len(flights)+flightsPerPage-1)/flightsPerPage)
@@ -77,7 +107,10 @@ func (p *flightPages) write(c *commit, epoch, seq int64, flights []stages.Flight
 }
 
 // commit takes in that a commit was written, and that the named pages count now.
-func (p *flightPages) commit(c *commit, names []string, flights []stages.Flight) {
+func (p *flightPages) commit(c *commit, h flightHead, flights []stages.Flight) {
+	names := h.Pages
+	p.exceptions.commit(c, p.key(""), h.Exceptions)
+	p.waiting.commit(c, p.key(""), h.Waiting)
 	revisions := make([]backend.Revision, len(names))
 	for i, name := range names {
 		if i < len(p.names) && p.names[i] == name {
@@ -117,8 +150,32 @@ func epochOf(name string) int64 {
 	return n
 }
 
-// read returns the clusters in flight, and takes in the pages that hold them.
-func (p *flightPages) read(ctx context.Context, h flightHead) ([]stages.Flight, error) {
+// read completes the run of a record by the clusters in flight and the lists that
+// are in pages, and takes in those pages.
+func (p *flightPages) read(ctx context.Context, rec *runRecord) (err error) {
+	if err := rec.checkPaged(); err != nil {
+		return err
+	}
+	run := &rec.Run
+	if run.Flights, err = p.readFlights(ctx, rec.Flights); err != nil {
+		return err
+	}
+	if len(rec.Flights.Exceptions) > 0 {
+		if err := p.exceptions.read(ctx, p.store, p.key(""), rec.Flights.Exceptions); err != nil {
+			return fmt.Errorf("the exceptions: %w", err)
+		}
+		run.Exceptions = slices.Concat(p.exceptions.saved...)
+	}
+	if len(rec.Flights.Waiting) > 0 {
+		if err := p.waiting.read(ctx, p.store, p.key(""), rec.Flights.Waiting); err != nil {
+			return fmt.Errorf("those that wait: %w", err)
+		}
+		run.Waiting = slices.DeleteFunc(slices.Concat(p.waiting.saved...), isHole)
+	}
+	return nil
+}
+
+func (p *flightPages) readFlights(ctx context.Context, h flightHead) ([]stages.Flight, error) {
 	names := h.Pages
 	if len(names) == 0 {
 		p.names, p.revisions, p.saved = nil, nil, slices.Clone(h.Here)

@@ -43,6 +43,32 @@ func (e *Engine) History(ctx context.Context, run string, after int64) (History,
 	})
 }
 
+// Progress is [Engine.Status] and [Engine.History] in one: the events belong to
+// the run as it is returned, or to one that is a little newer where its record was
+// written meanwhile. It costs as much as the first of them where nothing is new.
+func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status, History, error) {
+	var status Status
+	first, _, err := e.runAt(ctx, run)
+	if err == nil {
+		status, err = e.statusOf(ctx, first)
+	}
+	if err != nil {
+		return Status{}, History{}, err
+	}
+	read := func() (string, eventStream, error) {
+		rr := first
+		if first = nil; rr == nil { // its journal was trimmed or deleted meanwhile
+			var err error
+			if rr, _, err = e.runAt(ctx, run); err != nil {
+				return "", eventStream{}, err
+			}
+		}
+		return rr.Run.UID, eventStream{rr.Run.UID, rr.Journal, runKey(run)}, nil
+	}
+	h, err := e.history(ctx, after, read)
+	return status, h, err
+}
+
 // PlacementHistory is [Engine.History] of what happened to a placement itself:
 // its snapshots, its decisions, and which runs it had. The oldest of these events
 // are forgotten, as [Engine.Follow] says; of an after that is older, the error is

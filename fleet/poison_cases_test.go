@@ -25,9 +25,9 @@ func poisons(kind string) []poison {
 	case "content":
 	case "plan", "plan page":
 		all = append(all, poison{name: "of another plan", change: replacing(`c0(\d)`, "d0$1", `"placement":"web"`, `"placement":"other"`), told: true},
-			poison{name: "newer", change: replacing(`"format":1`, `"format":2`), told: true, kept: true})
+			poison{name: "newer", change: replacing(`"format":1`, `"format":3`), told: true, kept: true})
 	default:
-		all = append(all, poison{name: "newer", change: replacing(`"format":1`, `"format":2`), sealed: true, told: true, kept: true})
+		all = append(all, poison{name: "newer", change: replacing(`"format":1`, `"format":3`), sealed: true, told: true, kept: true})
 	}
 	return all
 }
@@ -96,14 +96,14 @@ func runAttacks() []poison {
 		bad("the stage behind the approval", `"stage":\d+`, `"stage":1`), bad("the end", `"stage":\d+`, `"stage":2`),
 		bad("no stages", `"stages":\[.*"NotStarted"\}\]`, `"stages":[]`), bad("a stage without groups", `"groups":\[[^\]]*\]`, `"groups":[]`),
 		bad("an offset beyond the group", `"next":\d+`, `"next":4000`), bad("a negative offset", `"next":\d+`, `"next":-2`),
-		bad("an offset that forgets a cluster", `"next":\d+`, `"next":15`), bad("too many have failed", `"next":16`, `"next":16,"failed":1`),
+		bad("an offset that forgets a cluster", `"next":\d+`, `"next":39`), bad("too many have failed", `"next":40`, `"next":40,"failed":1`),
 		bad("a negative attempt", `"attempt":1`, `"attempt":-1`), bad("no such state", `"state":"Running","attempt"`, `"state":"Dancing","attempt"`),
 		bad("the end of time", `"(now)":\d+`, mostOf), bad("before time", `"now":\d+`, `"now":-1`),
 		bad("waiting nowhere", `"stage":0`, `"stage":0,"waiting":[{"p":-1,"a":1}]`),
-		bad("waiting in another stage", `"stage":0`, `"stage":0,"waiting":[{"p":17,"a":1}]`),
+		bad("waiting in another stage", `"stage":0`, `"stage":0,"waiting":[{"p":41,"a":1}]`),
 		bad("waiting twice", `"stage":0`, `"stage":0,"waiting":[{"p":1,"a":1},{"p":1,"a":1}]`),
 		bad("exceptions beyond the plan", `"stage":0`, `"stage":0,"exceptions":[{"p":0,"q":9000000000,"s":"Failed"}]`),
-		bad("exceptions out of order", `"stage":0`, `"stage":0,"exceptions":[{"p":17,"q":11,"s":"Skipped"},{"p":16,"q":16,"s":"Skipped"}]`),
+		bad("exceptions out of order", `"stage":0`, `"stage":0,"exceptions":[{"p":41,"q":11,"s":"Skipped"},{"p":40,"q":40,"s":"Skipped"}]`),
 		bad("a gate that is not planned", `"groups":`, `"gates":[{"when":"Before","type":"Approval","state":"Pending","opened":1}],"groups":`),
 		bad("another run", `"name":"a"`, `"name":"b"`), bad("no plan", `"plan":"[^"]*"`, `"plan":"x"`), bad("no name", `"name":"a"`, `"name":""`),
 		bad("another placement", `"placement":"web"`, `"placement":"other"`), bad("a hostile uid", `"uid":"[^"]*"`, `"uid":"../x"`),
@@ -125,12 +125,12 @@ func attacks() map[string][]poison {
 			bad("another placement", `"name":"web"`, `"name":"other"`), bad("many events", `"(events)":\d+`, mostOf), bad("fewer events", `"events":\d+`, `"events":1`),
 		},
 		"flight": {
-			bad("beyond the plan", `"p":(1|8),`, `"p":4000,`), bad("negative", `"p":(1|8),`, `"p":-1,`), bad("of another stage", `"p":(1|8),`, `"p":16,`),
+			bad("beyond the plan", `"p":(1|8|16|24|32),`, `"p":4000,`), bad("negative", `"p":(1|8|16|24|32),`, `"p":-1,`), bad("of another stage", `"p":(1|8|16|24|32),`, `"p":40,`),
 			bad("no phase", `"f":[1-9]`, `"f":200`),
 			bad("negative attempt", `"a":1`, `"a":-1`), bad("a cluster lost", `"flights":\[.*\]`, `"flights":[]`),
-			bad("a cluster twice", `(\{"p":[18],[^}]*\})`, `$1,$1`),
+			bad("a cluster twice", `(\{"p":(?:1|8|16|24|32),[^}]*\})`, `$1,$1`),
 			// Which clusters have completed is not kept, so this is not found out.
-			borne("of one that is done", `"p":[18],`, `"p":0,`),
+			borne("of one that is done", `"p":(1|8|16|24|32),`, `"p":0,`),
 		},
 		"journal": {
 			bad("a loop", `"first":\d+`, `"first":5,"prev":"SELF"`), bad("negative", `"first":\d+`, `"first":-7`),
@@ -142,7 +142,7 @@ func attacks() map[string][]poison {
 		},
 		"command": {
 			borne("no verb", `"verb":"\w+"`, `"verb":"Explode"`), borne("a decision of nothing", `"verb":"\w+"`, `"verb":"Decide"`),
-			borne("a skip of nothing", `"name":"c17"`, `"name":"c77"`), borne("no scope", `"scope":"\w+"`, `"scope":"All"`), borne("no id", `"id":"please"`, `"id":""`),
+			borne("a skip of nothing", `"name":"c41"`, `"name":"c77"`), borne("no scope", `"scope":"\w+"`, `"scope":"All"`), borne("no id", `"id":"please"`, `"id":""`),
 		},
 	}
 }

@@ -26,7 +26,7 @@ import (
 )
 
 // poisoned is a world of two placements, web and other. Run a of web stands in
-// the middle of the first of its two stages, c01 to c15 in flight and a command
+// the middle of the first of its two stages, c01 to c39 in flight and a command
 // on its way; run b of other is in flight on c01 too. Nobody drives them.
 type poisoned struct {
 	*world
@@ -61,16 +61,16 @@ func settingOf(name, value string) *unstructured.Unstructured {
 func settingPlacement(name string) fleet.Placement {
 	p := fleet.Placement{Name: name, Selectors: []snapshot.Selector{{Group: "example.com", Version: "v1", Kind: "Setting", Name: name}}}
 	if name != "web" {
-		p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"c00", "c01", "c17"}}
+		p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"c00", "c01", "c41"}}
 	}
 	return p
 }
 
 // poisonClusters are enough that those in flight fill more than a page, and
 // their events.
-const poisonClusters = 18
+const poisonClusters = 42
 
-// poisonStrategy updates c00 to c15, asks, and then updates c16 and c17.
+// poisonStrategy updates c00 to c39, asks, and then updates c40 and c41.
 func poisonStrategy() stages.Strategy {
 	st := allAtOnce(poisonClusters, stages.Task{Type: stages.Approval})
 	st.Stages = append(st.Stages, allAtOnce(poisonClusters).Stages...)
@@ -109,7 +109,7 @@ func newPoisoned(t *testing.T) *poisoned {
 	w.create(h, fleet.RunSpec{Name: "b", Placement: "other", Strategy: allAtOnce(poisonClusters)})
 	time.Sleep(5 * time.Second)
 	stop()
-	command := stages.Command{ID: "please", Verb: stages.Skip, Scope: stages.SkipCluster, Name: "c17", By: approval.Identity{Name: "ann"}}
+	command := stages.Command{ID: "please", Verb: stages.Skip, Scope: stages.SkipCluster, Name: "c41", By: approval.Identity{Name: "ann"}}
 	if err := h.Command(t.Context(), "a", command); err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func (w *poisoned) harmless(honest map[string]map[string]string) {
 	for cluster, want := range honest {
 		for what, v := range now[cluster] {
 			web := strings.HasSuffix(what, "web")
-			behind := cluster == "c16" || cluster == "c17"
+			behind := cluster == "c40" || cluster == "c41"
 			switch old := w.before[cluster][what]; {
 			case web && !behind && (v == old || v == want[what] || strings.HasPrefix(what, "ConfigMap.") && between(v, old, want[what])):
 			case web && behind && v == old:
@@ -260,7 +260,7 @@ func honest(t *testing.T) (out map[string]map[string]string) {
 			}
 		}
 		const app = "Setting.v1.example.com web"
-		if out = w.has(); out["c01"][app] == w.before["c01"][app] || out["c16"][app] == "" {
+		if out = w.has(); out["c01"][app] == w.before["c01"][app] || out["c40"][app] == "" {
 			t.Errorf("run a changed nothing: %v", out)
 		}
 		if n := w.calls.Calls(); n > poisonCalls/5 {

@@ -30,9 +30,12 @@ var updateGolden = flag.Bool("update-golden", false, "write the golden files of 
 // goldenRecords are records with every field set, by the name of their file.
 func goldenRecords() map[string]any {
 	out := map[string]any{
-		"placement": goldenPlacement(),
-		"run":       goldenRun(),
-		"flight":    &flightPage{Format: 1, Flights: []stages.Flight{goldenFlight}},
+		"placement":  goldenPlacement(),
+		"run":        goldenRun(),
+		"run-paged":  goldenPagedRun(),
+		"flight":     &flightPage{Format: 1, Flights: []stages.Flight{goldenFlight}},
+		"exceptions": &listPage[stages.Exception]{Format: 1, List: goldenRun().Run.Exceptions},
+		"waiting":    &listPage[stages.Yielded]{Format: 1, List: goldenRun().Run.Waiting},
 		"journal": &journalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
 			encodeRecord(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
 		}},
@@ -74,7 +77,7 @@ func goldenPlacement() *placementRecord {
 	return &placementRecord{
 		Format: 1, UID: "placement-uid", Epoch: 9, NextIndex: 6,
 		Placement: Placement{
-			Name: "web", Owner: "owner-uid", Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Name: "web"}},
+			Name: "web", Owner: "owner-uid", Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}},
 			Policy: placement.Policy{Type: placement.PickAll, Required: []metav1.LabelSelector{{MatchLabels: map[string]string{"env": "prod"}}}},
 			Overrides: []placement.Override{{
 				Name: "o", Namespace: "ns", Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "ConfigMap", Name: "c"}},
@@ -160,6 +163,14 @@ func goldenRun() *runRecord {
 	}
 }
 
+// goldenPagedRun is a run of which what went wrong is in pages.
+func goldenPagedRun() *runRecord {
+	r := goldenRun()
+	r.Format, r.Run.Exceptions, r.Run.Waiting = pagedFormat, nil, nil
+	r.Flights.Exceptions, r.Flights.Waiting = []string{"9-41-40-x0", ""}, []string{"9-41-40-w0"}
+	return r
+}
+
 // Every stored record has exactly the bytes of its golden file, with every
 // field set, and comes back from them.
 func TestGoldenRecords(t *testing.T) {
@@ -232,7 +243,10 @@ func unset(v reflect.Value, at string) string {
 
 // excused are fields that exclude another one which is set, or that are set in
 // an element that is not looked at.
-var excused = map[string]bool{"Selector.LabelSelector": true, "Policy.ClusterNames": true, "ObjectSelector.Group": true, "Identity.Groups": true}
+var excused = map[string]bool{
+	"flightHead.Exceptions": true, "flightHead.Waiting": true, "Run.Exceptions": true, "Run.Waiting": true,
+	"Selector.LabelSelector": true, "Policy.ClusterNames": true, "ObjectSelector.Group": true, "Identity.Groups": true,
+}
 
 // A lease is free for others once it has run out and the skew has passed.
 func TestLeaseIsFree(t *testing.T) {
@@ -267,21 +281,22 @@ func TestRecordsThatAreRefused(t *testing.T) {
 	for name, rec := range goldenRecords() {
 		good := encodeRecord(rec)
 		into := func() any { return reflect.New(reflect.TypeOf(rec).Elem()).Interface() }
-		newer := bytes.Replace(good, []byte(`"format":1,`), []byte(`"format":2,"unheard":{},`), 1)
+		is, newest := good[sealLen:][:len(`"format":1,`)], newestFormat(into())
+		newer := bytes.Replace(good, is, fmt.Appendf(nil, `"format":%d,"unheard":{},`, newest+1), 1)
 		var format *stages.FormatError
-		if err := decodeRecord(backend.Record{Key: "k/" + name, Value: newer}, into()); !errors.As(err, &format) || format.Have != 2 || format.Want != 1 || format.Record != "k/"+name {
+		if err := decodeRecord(backend.Record{Key: "k/" + name, Value: newer}, into()); !errors.As(err, &format) || format.Have != newest+1 || format.Want != newest || format.Record != "k/"+name {
 			t.Errorf("%s of a newer format: %v", name, err)
 		}
 		for what, value := range map[string][]byte{
-			"an unknown field":     reseal(bytes.Replace(good, []byte(`"format":1,`), []byte(`"format":1,"unheard":0,`), 1)),
-			"no format":            reseal(bytes.Replace(good, []byte(`"format":1,`), nil, 1)),
-			"format 0":             reseal(bytes.Replace(good, []byte(`"format":1,`), []byte(`"format":0,`), 1)),
+			"an unknown field":     reseal(bytes.Replace(good, is, []byte(`"format":1,"unheard":0,`), 1)),
+			"no format":            reseal(bytes.Replace(good, is, nil, 1)),
+			"format 0":             reseal(bytes.Replace(good, is, []byte(`"format":0,`), 1)),
 			"half of it":           good[:len(good)/2],
 			"nothing":              nil,
 			"null":                 []byte("null"),
 			"a list":               []byte("[]"),
 			"twice":                append(append([]byte{}, good...), good...),
-			"another type":         reseal(bytes.Replace(good, []byte(`"format":1,`), []byte(`"format":1,"run":[7],"placement":[7],"flights":7,"events":7,"clusters":7,"command":7,`), 1)),
+			"another type":         reseal(bytes.Replace(good, is, []byte(`"format":1,"run":[7],"placement":[7],"flights":7,"events":7,"clusters":7,"command":7,`), 1)),
 			"without its checksum": append([]byte("{"), good[sealLen:]...),
 		} {
 			err := decodeRecord(backend.Record{Key: "k/" + name, Value: value}, into())

@@ -19,6 +19,11 @@ type Status struct {
 	Plan *stages.Plan
 	// Owner is what the host gave with the run.
 	Owner string
+	// Decision is the index of the decision that picked the clusters, -1 where that
+	// is not known.
+	Decision int
+	// Apply is the placement's strategy when the run was created, which it keeps.
+	Apply ApplyStrategy
 	// Holder is the engine that drives the run, "" for none.
 	Holder string
 	Epoch  int64
@@ -151,9 +156,14 @@ func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
+	return e.statusOf(ctx, rr)
+}
+
+// statusOf returns the run of a record.
+func (e *Engine) statusOf(ctx context.Context, rr *runRecord) (Status, error) {
 	p, err := e.readPlan(ctx, rr.Run.Plan)
 	if err != nil {
-		return Status{}, fmt.Errorf("run %s: its plan: %w", name, err)
+		return Status{}, fmt.Errorf("run %s: its plan: %w", rr.Run.Name, err)
 	}
 	if rr, err = e.withFlights(ctx, rr); err == nil {
 		err = checkRun(p, &rr.Run)
@@ -161,17 +171,23 @@ func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	return Status{Run: rr.Run, Plan: p, Owner: rr.Owner, Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch}, nil
+	decision := -1
+	if rr.Decision != nil {
+		decision = rr.Decision.Index
+	}
+	return Status{
+		Run: rr.Run, Plan: p, Owner: rr.Owner, Decision: decision, Apply: rr.Apply,
+		Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch,
+	}, nil
 }
 
-// withFlights reads the clusters in flight of a run, or of its newer record
-// where a page is gone because that does not name it any more.
+// withFlights reads the clusters in flight and the long lists of a run, or of its
+// newer record where a page is gone because that does not name it any more.
 func (e *Engine) withFlights(ctx context.Context, rr *runRecord) (*runRecord, error) {
 	pages := flightPages{store: e.store, uid: rr.Run.UID}
 	for {
-		flights, err := pages.read(ctx, rr.Flights)
+		err := pages.read(ctx, rr)
 		if err == nil {
-			rr.Run.Flights = flights
 			return rr, nil
 		}
 		if !isNotFound(err) {

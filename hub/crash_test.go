@@ -1,4 +1,264 @@
+//go:build unix
+
 package hub_test
 
-func isChild() bool { return false }
-func beHub() int    { return 0 }
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// childEnv makes the test binary a hub: what it is told is in the file of that
+// name.
+const childEnv = "SLIPWAY_HUB_CHILD"
+
+func isChild() bool { return os.Getenv(childEnv) != "" }
+
+// orders are what a child is told.
+type orders struct {
+	Name, Namespace  string
+	Kubeconfig       string
+	Members          string
+	Lease            time.Duration
+	Elect            bool
+	DeletionDeadline time.Duration
+}
+
+// beHub serves until standard input ends, which it does with the test.
+func beHub() int {
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
+	if err := serveAs(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "the hub ended with:", err)
+		return 1
+	}
+	return 0
+}
+
+func serveAs(ctx context.Context) error {
+	text, err := os.ReadFile(os.Getenv(childEnv))
+	if err != nil {
+		return err
+	}
+	var o orders
+	if err := json.Unmarshal(text, &o); err != nil {
+		return err
+	}
+	cfg, err := clientcmd.BuildConfigFromFlags("", o.Kubeconfig)
+	if err != nil {
+		return err
+	}
+	cfg.UserAgent, cfg.QPS = o.Name, -1
+	h, err := hub.New(hub.Config{
+		Rest: cfg, Dialer: kube.NewDialer(o.way(), kube.ConnOptions{RequestTimeout: 5 * time.Second}),
+		Namespace: o.Namespace, Name: o.Name, LeaseDuration: o.Lease, AlwaysLead: !o.Elect, Collect: 100 * time.Millisecond,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return err
+	}
+	return h.Run(ctx)
+}
+
+func (o *orders) way() kube.ConfigFunc {
+	files := kube.KubeconfigDirectory(o.Members, kube.Trusted())
+	return func(ctx context.Context, c placement.Cluster) (*rest.Config, error) {
+		cfg, err := files(ctx, c)
+		if err == nil {
+			cfg.UserAgent = o.Name
+		}
+		return cfg, err
+	}
+}
+
+// lease is how long a hub in a process of its own leads on after its end.
+const lease = time.Second
+
+// child is a hub in a process of its own.
+type child struct {
+	name string
+	cmd  *exec.Cmd
+	in   io.Closer
+	over bool
+}
+
+// spawn starts a hub in a process of its own. Its process group has no other
+// member: should the test die while it is stopped, the system wakes it up and ends
+// it.
+func (w *world) spawn(name string, elect bool) *child {
+	w.t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"="+w.orders(name, elect))
+	log, err := os.Create(filepath.Join(w.files, name+".log"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stderr = log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := &child{name: name, cmd: cmd, in: in}
+	w.t.Cleanup(func() {
+		c.kill()
+		if text, _ := os.ReadFile(log.Name()); w.t.Failed() {
+			w.t.Logf("hub %s wrote:\n%s", name, text)
+		}
+	})
+	return c
+}
+
+// orders writes what a child is told and returns the file.
+func (w *world) orders(name string, elect bool) string {
+	w.t.Helper()
+	if w.files == "" {
+		w.files = w.t.TempDir()
+		w.write("hub.kubeconfig", w.server.Kubeconfig())
+		for _, m := range w.members {
+			w.write(filepath.Join("members", m.name+".kubeconfig"), m.server.Kubeconfig())
+		}
+	}
+	text, err := json.Marshal(orders{
+		Name: name, Namespace: w.name + "-hub", Kubeconfig: filepath.Join(w.files, "hub.kubeconfig"),
+		Members: filepath.Join(w.files, "members"), Lease: lease, Elect: elect,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.write(name+".json", text)
+}
+
+func (w *world) write(name string, text []byte) string {
+	w.t.Helper()
+	path := filepath.Join(w.files, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, text, 0o600)); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// kill ends a child at once.
+func (c *child) kill() {
+	if c.over {
+		return
+	}
+	c.over = true
+	_ = c.cmd.Process.Kill()
+	_ = c.cmd.Wait()
+	_ = c.in.Close()
+}
+
+func (c *child) freeze() { _ = c.cmd.Process.Signal(syscall.SIGSTOP) }
+func (c *child) wake()   { _ = c.cmd.Process.Signal(syscall.SIGCONT) }
+
+// A hub that is killed again and again, at times that the seed tells, and each time
+// replaced by another, brings about what one does that is left alone.
+func TestAHubIsKilledAtRandomPoints(t *testing.T) {
+	kills := 10
+	if soaks() {
+		kills = 1000
+	}
+	w := newWorld(t, 3)
+	p := &saga{world: w}
+	p.begin()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.killing(kills, rand.New(rand.NewPCG(1, 2)))
+	}()
+	for over := false; !over; {
+		p.round()
+		select {
+		case <-done:
+			over = true
+		default:
+		}
+	}
+	<-done
+	p.round()
+	p.verify()
+}
+
+// killing starts hubs, one after the other, and kills each but the last.
+func (w *world) killing(kills int, dice *rand.Rand) {
+	for i := range kills {
+		c := w.spawn(fmt.Sprintf("k%d", i), false)
+		select {
+		case <-w.t.Context().Done():
+			return
+		case <-time.After(time.Duration(200+dice.IntN(3000)) * time.Millisecond):
+		}
+		c.kill()
+	}
+	w.spawn("last", false)
+}
+
+// saga is what people do to a world, round by round: they change what is placed,
+// roll it out by a run, and approve that.
+type saga struct {
+	*world
+	values []string
+	runs   []string
+}
+
+func (p *saga) begin() {
+	p.t.Helper()
+	p.place("v0")
+	p.staged("Approval")
+	p.patch("crp", p.name, `{"spec":{"revisionHistoryLimit":1000}}`)
+	p.values = []string{"v0"}
+}
+
+// round plays one round to its end.
+func (p *saga) round() {
+	p.t.Helper()
+	n := len(p.runs)
+	if n > 0 {
+		p.values = append(p.values, fmt.Sprintf("v%d", n))
+		p.change(p.values[n])
+	}
+	run := fmt.Sprintf("%s-%d", p.name, n)
+	p.runs = append(p.runs, run)
+	p.eventually("the snapshot", func() error { return p.shown(p.snapshots(n + 1)) })
+	p.run(run, "")
+	p.asked(run)
+	p.approve(run + "-canary")
+	p.await("csur", run, "Succeeded", "True")
+}
+
+// verify fails the test where a law does not hold. A hub of this process reads
+// what the engines wrote.
+func (p *saga) verify() {
+	p.t.Helper()
+	p.eventually("all members to have it", func() error { return p.allHold(p.values[len(p.values)-1]) })
+	h, err := hub.New(p.config("reader"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.laws(h.Engine(), p.values, p.runs...)
+}

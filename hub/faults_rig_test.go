@@ -45,13 +45,28 @@ type storm struct {
 
 func newStorm(seed uint64) *storm { return &storm{dice: rand.New(rand.NewPCG(seed, 4))} }
 
-// over spoils about every third request of each verb for a while, and then some.
+// over spoils requests of each verb for a while.
 func (s *storm) over(f *kubeenv.Faults) {
 	for _, verb := range []string{"get", "list", "create", "update", "patch", "delete"} {
 		for range 3 {
 			s.rule(f, verb, s.fault(verb))
 		}
 	}
+	s.cut(f)
+}
+
+// touch spoils some requests. A cluster that cannot be reached again and again is
+// left alone for longer and longer.
+func (s *storm) touch(f *kubeenv.Faults) {
+	for range 2 {
+		s.rule(f, "patch", s.fault("patch"))
+	}
+	s.rule(f, "get", s.fault("get"))
+	s.cut(f)
+}
+
+// cut spoils watches.
+func (s *storm) cut(f *kubeenv.Faults) {
 	for _, fault := range []kubeenv.Fault{kubeenv.Gone(), kubeenv.GoneEvent(), kubeenv.CutAfter(s.dice.IntN(3)), kubeenv.ResetBefore()} {
 		s.rule(f, "watch", fault)
 	}
@@ -59,7 +74,7 @@ func (s *storm) over(f *kubeenv.Faults) {
 
 func (s *storm) rule(f *kubeenv.Faults, verb string, fault kubeenv.Fault) {
 	s.struck = append(s.struck, f.Add(kubeenv.Rule{
-		Verb: verb, First: 1 + s.dice.IntN(20), Every: 1 + s.dice.IntN(12), Times: 1 + s.dice.IntN(5), Fault: fault,
+		Verb: verb, First: 1 + s.dice.IntN(20), Every: 1 + s.dice.IntN(12), Times: 1 + s.dice.IntN(3), Fault: fault,
 	}))
 }
 

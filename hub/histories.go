@@ -2,12 +2,13 @@ package hub
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -29,19 +30,29 @@ type folded struct {
 	asked, started map[string]time.Time
 }
 
-// of returns the history of the run of that UID.
-func (h *histories) of(k key, uid string) *folded {
+// of returns the history of a run.
+func (h *histories) of(k key) *folded {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.runs == nil {
 		h.runs = map[key]*folded{}
 	}
 	f := h.runs[k]
-	if f == nil || f.uid != uid {
-		f = &folded{uid: uid, asked: map[string]time.Time{}, started: map[string]time.Time{}}
+	if f == nil {
+		f = &folded{asked: map[string]time.Time{}, started: map[string]time.Time{}}
 		h.runs[k] = f
 	}
 	return f
+}
+
+// after is the number of the event from which on a run is read: the next one, or
+// where none has been read, the first that was not told, which shows whether there
+// is anything to do.
+func (f *folded) after(told int64) int64 {
+	if f.next > 0 {
+		return f.next
+	}
+	return told
 }
 
 func (h *histories) drop(k key) {
@@ -50,28 +61,35 @@ func (h *histories) drop(k key) {
 	delete(h.runs, k)
 }
 
-// fold reads the events of a run that are new, and tells of those that no hub
-// told of before: how many were told is in the status.
-func (s *service) fold(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status) (*folded, error) {
-	f := s.histories.of(k, status.Run.UID)
+// toldEvents is how many events of a run were told as events of Kubernetes.
+func toldEvents(obj *unstructured.Unstructured) int64 {
 	told, _, _ := unstructured.NestedInt64(obj.Object, "status", "observedEvents")
-	for {
-		news, err := s.engine.History(ctx, status.Run.Name, f.next)
-		var missed *fleet.MissedError
-		if err != nil && !errors.As(err, &missed) {
-			return nil, err
-		}
-		if news.UID != status.Run.UID || news.Next == f.next {
-			return f, nil
-		}
-		for i := range news.Events {
-			f.take(status.Plan, &news.Events[i])
-			if news.After+int64(i) >= told {
-				s.tellOf(obj, f, news.Events[i])
-			}
-		}
-		f.next = news.Next
+	return told
+}
+
+// fold takes in the events of a run that are new, all of them where none has been
+// read, and tells of those that no hub told of before.
+func (s *service) fold(ctx context.Context, obj *unstructured.Unstructured, f *folded, status fleet.Status, news fleet.History) (err error) {
+	if f.uid != status.Run.UID {
+		*f = folded{uid: status.Run.UID, asked: map[string]time.Time{}, started: map[string]time.Time{}}
 	}
+	if news.After > f.next {
+		if news, err = s.engine.History(ctx, status.Run.Name, f.next); err != nil {
+			return err
+		}
+	}
+	if news.UID != f.uid || news.After != f.next {
+		return fmt.Errorf("run %s was made again while it was read: %w", status.Run.Name, backend.ErrConflict)
+	}
+	told := toldEvents(obj)
+	for i := range news.Events {
+		f.take(status.Plan, &news.Events[i])
+		if news.After+int64(i) >= told {
+			s.tellOf(obj, f, news.Events[i])
+		}
+	}
+	f.next = news.Next
+	return nil
 }
 
 // take folds an event.

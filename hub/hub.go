@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -83,6 +84,8 @@ type Hub struct {
 	// leading and ready are for the handlers of health.
 	leading, ready atomic.Bool
 	gaveUp         atomic.Pointer[error]
+	// ends are what the hub made and has to close.
+	ends []io.Closer
 }
 
 // New returns a hub. It asks nothing of the API server yet.
@@ -208,10 +211,23 @@ func (h *Hub) connectSeams(config *rest.Config) (err error) {
 		}
 	}
 	if h.cfg.Inventory == nil {
-		if h.cfg.Inventory, err = kube.NewMemberClusters(config, kube.InventoryOptions{}); err != nil {
+		members, err := kube.NewMemberClusters(config, kube.InventoryOptions{})
+		if err != nil {
 			return err
 		}
+		h.cfg.Inventory, h.ends = members, append(h.ends, members)
 	}
-	h.source, err = kube.NewSource(config, kube.SourceOptions{})
+	if h.source, err = kube.NewSource(config, kube.SourceOptions{}); err == nil {
+		h.ends = append(h.ends, h.source)
+	}
 	return err
+}
+
+// close ends what the hub watches.
+func (h *Hub) close() {
+	for _, c := range h.ends {
+		if err := c.Close(); err != nil {
+			h.log.Warn("closing", "error", err)
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -20,8 +21,9 @@ const leaseName = "slipway-hub"
 // Run serves until ctx ends, and returns nil then. A hub that loses the lead
 // stops what it does and waits for its turn again. An error means that nothing
 // can be done until somebody changes something: the CRDs are not installed, a
-// right is missing.
+// right is missing. It is called once: what the hub watches ends with it.
 func (h *Hub) Run(ctx context.Context) error {
+	defer h.close()
 	ctx = logr.NewContext(ctx, logr.FromSlogHandler(h.log.Handler()))
 	if err := h.ensureNamespace(ctx); err != nil {
 		h.gaveUp.Store(&err)
@@ -126,20 +128,44 @@ func (h *Hub) lead(ctx context.Context) error {
 	return nil
 }
 
-// ensureNamespace makes the namespace of the hub where it is missing. A hub that
-// may not make it expects it to be there.
+// ensureNamespace makes the namespace of the hub where it is missing, as soon as
+// the API server answers. A hub that may not make it expects it to be there.
 func (h *Hub) ensureNamespace(ctx context.Context) error {
+	for {
+		err := h.tryNamespace(ctx)
+		switch {
+		case err == nil, ctx.Err() != nil:
+			return nil
+		case apierrors.IsForbidden(err):
+			h.log.Warn("the namespace of the hub can neither be read nor made: it must be there", "namespace", h.cfg.Namespace)
+			return nil
+		case !passes(err):
+			return fmt.Errorf("hub: namespace %s: %w", h.cfg.Namespace, err)
+		}
+		h.log.Warn("the API server does not answer, will be tried again", "error", err)
+		pause(ctx, retryWatch)
+	}
+}
+
+func (h *Hub) tryNamespace(ctx context.Context) error {
 	namespaces := h.kube.CoreV1().Namespaces()
 	_, err := namespaces.Get(ctx, h.cfg.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		_, err = namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.cfg.Namespace}}, metav1.CreateOptions{FieldManager: manager})
 	}
-	switch {
-	case err == nil, apierrors.IsAlreadyExists(err), ctx.Err() != nil:
-		return nil
-	case apierrors.IsForbidden(err):
-		h.log.Warn("the namespace of the hub can neither be read nor made: it must be there", "namespace", h.cfg.Namespace)
+	if apierrors.IsAlreadyExists(err) {
 		return nil
 	}
-	return fmt.Errorf("hub: namespace %s: %w", h.cfg.Namespace, err)
+	return err
+}
+
+// passes tells that an error may be gone the next time: it is none that the API
+// server gives for what is asked, or for who asks.
+func passes(err error) bool {
+	switch code := apierrors.APIStatus(nil); {
+	case errors.As(err, &code):
+		return code.Status().Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err) || apierrors.IsConflict(err)
+	default:
+		return true
+	}
 }

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,8 +22,9 @@ type notes struct {
 	stop     func()
 }
 
-func newNotes(client kubernetes.Interface, name string) *notes {
-	b := record.NewBroadcaster()
+// newNotes returns one that logs what it cannot write to the logger in ctx.
+func newNotes(ctx context.Context, client kubernetes.Interface, name string) *notes {
+	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typed.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	return &notes{
 		recorder: b.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "slipway-hub", Host: name}),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -57,6 +58,7 @@ func (s *service) syncPlacement(ctx context.Context, k key) (time.Duration, erro
 func (s *service) forget(k key) {
 	s.selected.drop(k)
 	s.standing.Delete(k)
+	s.frozen.Delete(kubefleet.EngineName(k.Namespace, k.Name))
 	s.placements.drop(k)
 }
 
@@ -119,6 +121,7 @@ func (s *service) declare(ctx context.Context, k key, p fleet.Placement) error {
 	}
 	if err == nil {
 		s.standing.Store(k, p)
+		s.wakeRuns(k)
 	}
 	return err
 }
@@ -130,18 +133,22 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 	if errors.Is(decided, backend.ErrNotFound) {
 		s.standing.Delete(k) // somebody deleted it from the engine
 	}
-	latest, captured := s.capture(ctx, k, p)
+	captured := s.capture(ctx, k, p)
 	problem := errors.Join(decided, captured)
-	if problem == nil && rollout.Type == kubefleet.RollingUpdate {
-		problem = s.roll(ctx, k, p, rollout, latest, decision)
+	all, err := s.engine.Snapshots(ctx, p.Name)
+	if err != nil {
+		return 0, errors.Join(problem, err)
 	}
-	if err := s.projectSnapshots(ctx, k, obj, p); err != nil {
+	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(all) > 0 {
+		problem = s.roll(ctx, k, p, rollout, all[len(all)-1], decision)
+	}
+	if err := s.projectSnapshots(ctx, k, obj, all); err != nil {
 		return 0, errors.Join(problem, err)
 	}
 	if err := s.projectPolicy(ctx, k, obj, decision); err != nil {
 		return 0, errors.Join(problem, err)
 	}
-	if err := s.writePlacement(ctx, k, obj, p, rollout, decision, problem); err != nil {
+	if err := s.writePlacement(ctx, k, obj, standing{p, rollout, decision, all, problem}); err != nil {
 		return 0, errors.Join(problem, err)
 	}
 	if problem != nil && !isRefusal(problem) {
@@ -151,33 +158,21 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 }
 
 // capture takes a snapshot where what is selected may have changed since the last
-// one, and returns the latest.
-func (s *service) capture(ctx context.Context, k key, p fleet.Placement) (snapshot.Snapshot, error) {
+// one.
+func (s *service) capture(ctx context.Context, k key, p fleet.Placement) error {
 	if !s.selected.take(k, p) {
-		all, err := s.engine.Snapshots(ctx, p.Name)
-		if err != nil || len(all) > 0 {
-			return lastOf(all), err
-		}
+		return nil
 	}
+	var items []snapshot.Item
 	taken, err := s.engine.Capture(ctx, p.Name)
+	if err == nil {
+		items, err = s.engine.Items(ctx, p.Name, taken.Index)
+	}
 	if err != nil {
 		s.selected.mark(k)
-		s.selected.put(k, kube.Queries(p.Selectors, nil))
-		return taken, err
-	}
-	items, err := s.engine.Items(ctx, p.Name, taken.Index)
-	if err != nil {
-		return taken, err
 	}
 	s.selected.put(k, kube.Queries(p.Selectors, items))
-	return taken, nil
-}
-
-func lastOf(all []snapshot.Snapshot) snapshot.Snapshot {
-	if len(all) == 0 {
-		return snapshot.Snapshot{}
-	}
-	return all[len(all)-1]
+	return err
 }
 
 // deletePlacement removes from the clusters what was placed, and lets the object
@@ -260,10 +255,28 @@ func (s *service) writeDeletion(ctx context.Context, k key, obj *unstructured.Un
 	for _, left := range d.Left[:min(len(d.Left), s.cfg.Listed)] {
 		told.Clusters = append(told.Clusters, clusterNote{Name: left.Name, Message: left.Reason})
 	}
+	if err := s.heldUp(ctx, d, &told); err != nil {
+		return err
+	}
 	m, err := toMap(&told)
 	if err != nil {
 		return err
 	}
 	status["deletion"] = m
 	return s.writeStatusMap(ctx, scopeOf(k).gvr(placementKind), obj, status)
+}
+
+// heldUp adds the clusters that are not clean yet although they were tried, and
+// why.
+func (s *service) heldUp(ctx context.Context, d fleet.Deletion, told *deletionStatus) error {
+	flights, err := s.inFlight(ctx, d.Run)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(flights)) {
+		if f := flights[name]; f.Message != "" && len(told.Clusters) < s.cfg.Listed {
+			told.Clusters = append(told.Clusters, clusterNote{Name: name, Message: f.Message})
+		}
+	}
+	return nil
 }

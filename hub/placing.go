@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -14,38 +15,58 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// writePlacement writes the status of a placement. problem is what keeps it from
-// being captured, decided or rolled out.
-func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, d placement.Decision, problem error) error {
+// standing is a placement with what the engine has of it.
+type standing struct {
+	placement fleet.Placement
+	rollout   kubefleet.Rollout
+	decision  placement.Decision
+	snapshots []snapshot.Snapshot
+	// problem is what keeps it from being captured, decided or rolled out.
+	problem error
+}
+
+// writePlacement writes the status of a placement.
+func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.Unstructured, now standing) (err error) {
+	p, d := now.placement, now.decision
 	facts := &placementFacts{
 		Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,
-		Placement: &p, External: rollout.Type == kubefleet.External, Unselected: problem,
+		Placement: &p, External: now.rollout.Type == kubefleet.External, Unselected: now.problem,
 		Scheduled: d.Digest != "", Latest: -1, Listed: s.cfg.Listed,
 	}
 	if d.Digest == "" {
-		facts.Unselected, facts.Unscheduled = nil, problem
+		facts.Unselected, facts.Unscheduled = nil, now.problem
 	}
-	all, err := s.engine.Snapshots(ctx, p.Name)
-	if err != nil {
-		return err
-	}
-	if len(all) > 0 {
-		facts.Latest = lastOf(all).Index
+	if n := len(now.snapshots); n > 0 {
+		facts.Latest = now.snapshots[n-1].Index
 	}
 	if facts.Picked, err = s.picked(ctx, p.Name, d.Clusters); err != nil {
 		return err
 	}
-	if facts.Drift, err = s.drifted(ctx, p.Name); err != nil {
-		return err
-	}
-	facts.Resources = func(index int) []snapshot.Item {
-		items, err := s.engine.Items(ctx, p.Name, index)
-		if err != nil {
-			return nil
+	if !reflect.ValueOf(p.ApplyStrategy).IsZero() { // otherwise nothing is held back, and nobody looks
+		if facts.Drift, err = s.drifted(ctx, p.Name); err != nil {
+			return err
 		}
-		return items
 	}
+	facts.Resources = func(index int) []snapshot.Item { return s.items(ctx, p.Name, index) }
 	return s.writeStatus(ctx, scopeOf(k).gvr(placementKind), obj, projectPlacement(facts))
+}
+
+// items are those of a snapshot, none where they cannot be read. Those that were
+// asked for last are kept: a snapshot does not change.
+func (s *service) items(ctx context.Context, name string, index int) []snapshot.Item {
+	type frozen struct {
+		index int
+		items []snapshot.Item
+	}
+	if last, ok := s.frozen.Load(name); ok && last.(frozen).index == index {
+		return last.(frozen).items
+	}
+	items, err := s.engine.Items(ctx, name, index)
+	if err != nil {
+		return nil
+	}
+	s.frozen.Store(name, frozen{index, items})
+	return items
 }
 
 // picked is what the clusters of a decision have, by what the engine recorded.

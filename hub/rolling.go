@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // roll starts the run of a placement with strategy RollingUpdate, where the one
@@ -30,7 +32,9 @@ func (s *service) roll(ctx context.Context, k key, p fleet.Placement, rollout ku
 		case err != nil:
 			return err
 		case last.Plan.Index == latest.Index && last.Plan.Decision == decision.Digest:
-			return nil
+			if same, err := s.sameClusters(ctx, last.Plan, decision); same || err != nil {
+				return err
+			}
 		}
 	}
 	items, err := s.engine.Items(ctx, p.Name, latest.Index)
@@ -43,6 +47,26 @@ func (s *service) roll(ctx context.Context, k key, p fleet.Placement, rollout ku
 		Strategy: rollout.Strategy(items), Starter: approval.Identity{Name: manager},
 	})
 	return err
+}
+
+// sameClusters tells that the clusters of a decision are those of a plan, and not others that were
+// registered under their names since.
+func (s *service) sameClusters(ctx context.Context, p *stages.Plan, d placement.Decision) (bool, error) {
+	planned := make(map[string]string, len(p.Clusters))
+	for i := range p.Clusters {
+		planned[p.Clusters[i].Name] = p.Clusters[i].UID
+	}
+	for c, err := range s.cfg.Inventory.Clusters(ctx) {
+		if err != nil {
+			return false, err
+		}
+		if uid, ok := planned[c.Name]; ok && uid != c.UID {
+			if _, picked := slices.BinarySearch(d.Clusters, c.Name); picked {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
 }
 
 // rollingName is what the engine calls the nth run that a placement started

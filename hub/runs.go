@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -18,9 +21,15 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// annotationRunUID ties a run to the one run of the engine that was made for it.
-// A run that has it is never begun again, whatever became of the engine's.
+// annotationRunUID ties a run to the one run of the engine that was made for it:
+// it holds the uids of both. A run that has it is never begun again, whatever
+// became of the engine's. In a copy of a run it means nothing.
 const annotationRunUID = "slipway.dev/run-uid"
+
+// isBegun tells that the engine's run of an object was made.
+func isBegun(run *unstructured.Unstructured) bool {
+	return strings.HasPrefix(run.GetAnnotations()[annotationRunUID], string(run.GetUID())+"/")
+}
 
 // syncRun brings a run up to date: it is begun or deleted, is asked what its
 // spec says, takes in the answers to its requests, and its status is written.
@@ -37,7 +46,13 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	if err := s.ensureFinalizer(ctx, scopeOf(k).gvr(runKind), obj, finalizerRun); err != nil {
 		return 0, err
 	}
-	status, err := s.engine.Status(ctx, kubefleet.EngineName(k.Namespace, k.Name))
+	name, told := kubefleet.EngineName(k.Namespace, k.Name), toldEvents(obj)
+	history := s.histories.of(k)
+	status, news, err := s.engine.Progress(ctx, name, history.after(told))
+	if errors.Is(err, backend.ErrPermanent) && history.after(told) > 0 {
+		*history = folded{} // what was read, or stands in the status, is not of this run
+		status, news, err = s.engine.Progress(ctx, name, 0)
+	}
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
 		return s.begin(ctx, k, obj)
@@ -45,8 +60,19 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 		return 0, err
 	case status.Owner != string(obj.GetUID()):
 		return 0, s.replaceRun(ctx, k, obj, status)
+	case history.next == 0 && news.Next == told && isFinished(obj) && status.Run.Final(status.Plan):
+		return 0, nil // as it was told
 	}
-	return s.follow(ctx, k, obj, status)
+	if err := s.fold(ctx, obj, history, status, news); err != nil {
+		return 0, err
+	}
+	return s.follow(ctx, k, obj, status, history)
+}
+
+// isFinished tells that the status of a run says how it ended.
+func isFinished(obj *unstructured.Unstructured) bool {
+	c := conditionOf(obj, conditionSucceeded)
+	return (c.Status == "True" || c.Status == "False") && c.ObservedGeneration == obj.GetGeneration()
 }
 
 // replaceRun deletes the run of an object that had the name before and went
@@ -62,7 +88,7 @@ func (s *service) replaceRun(ctx context.Context, k key, obj *unstructured.Unstr
 
 // begin makes the engine's run of an object, once.
 func (s *service) begin(ctx context.Context, k key, obj *unstructured.Unstructured) (time.Duration, error) {
-	if obj.GetAnnotations()[annotationRunUID] != "" {
+	if isBegun(obj) {
 		return 0, s.forgotten(ctx, k, obj)
 	}
 	if initializeFailed(obj) {
@@ -86,6 +112,10 @@ func (s *service) begin(ctx context.Context, k key, obj *unstructured.Unstructur
 // isRefusal tells that a run cannot be begun before somebody changes something.
 func isRefusal(err error) bool {
 	var rejected *stages.RejectedError
+	var missing *fleet.NotFoundError
+	if errors.As(err, &missing) && missing.Kind == "snapshot" {
+		return true // an index that there is not
+	}
 	return errors.As(err, &rejected) || errors.Is(err, backend.ErrPermanent) || isInvalid(err)
 }
 
@@ -117,18 +147,39 @@ func (s *service) runSpec(ctx context.Context, k key, obj *unstructured.Unstruct
 	if err != nil {
 		return fleet.RunSpec{}, err
 	}
-	strategy, err := s.strategyFor(in, run)
-	if err := errors.Join(s.placementProblem(in, run), err); err != nil {
+	placement, template, err := s.named(ctx, in, run)
+	if err != nil {
+		return fleet.RunSpec{}, err
+	}
+	strategy, err := strategyFor(in, run, template)
+	if err := errors.Join(placementProblem(in, run, placement), err); err != nil {
 		return fleet.RunSpec{}, refused(err)
 	}
 	spec := run.Spec(strategy)
 	spec.Owner, spec.Starter = string(obj.GetUID()), starter
-	return spec, nil
+	return spec, s.declaredAs(placement)
+}
+
+// named are the placement and the strategy that a run names, nil where there is none. They are asked
+// for: that something is missing is the end of a run, and the cache may not have yet what was made just
+// before it.
+func (s *service) named(ctx context.Context, in scope, run kubefleet.Run) (placement, strategy *unstructured.Unstructured, err error) {
+	read := func(base, name string) (*unstructured.Unstructured, error) {
+		obj, err := s.client.Resource(in.gvr(base)).Namespace(run.Namespace).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil
+		}
+		return obj, err
+	}
+	if placement, err = read(placementKind, run.Placement); err != nil {
+		return nil, nil, err
+	}
+	strategy, err = read(strategyKind, run.StrategyName)
+	return placement, strategy, err
 }
 
 // placementProblem says why there can be no run of the placement that a run names.
-func (s *service) placementProblem(in scope, run kubefleet.Run) error {
-	placement := s.object(in.gvr(placementKind), key{Namespace: run.Namespace, Name: run.Placement})
+func placementProblem(in scope, run kubefleet.Run, placement *unstructured.Unstructured) error {
 	if placement == nil {
 		return fmt.Errorf("parent placement not found: there is no %s %s", in.kind(placementKind), run.Placement)
 	}
@@ -139,27 +190,44 @@ func (s *service) placementProblem(in scope, run kubefleet.Run) error {
 }
 
 // strategyFor is the strategy that a run names.
-func (s *service) strategyFor(in scope, run kubefleet.Run) (stages.Strategy, error) {
-	object := s.object(in.gvr(strategyKind), key{Namespace: run.Namespace, Name: run.StrategyName})
+func strategyFor(in scope, run kubefleet.Run, object *unstructured.Unstructured) (stages.Strategy, error) {
 	if object == nil {
 		return stages.Strategy{}, fmt.Errorf("referenced updateStrategy not found: there is no %s %s", in.kind(strategyKind), run.StrategyName)
 	}
 	return kubefleet.StrategyOf(object)
 }
 
+// declaredAs tells when the engine does not have a placement as it is declared now: it changed just
+// before, or what had its name before is still being removed. A run would be planned of that.
+func (s *service) declaredAs(placement *unstructured.Unstructured) error {
+	now, _, err := s.declared(placement)
+	if err != nil {
+		return refused(err)
+	}
+	if have, ok := s.standing.Load(keyOf(placement)); ok && reflect.DeepEqual(have, now) {
+		return nil
+	}
+	return fmt.Errorf("placement %s is not declared yet as it is now: %w", placement.GetName(), backend.ErrConflict)
+}
+
+// wakeRuns asks for the runs of a placement that wait for it.
+func (s *service) wakeRuns(placement key) {
+	for _, run := range s.all(scopeOf(placement).gvr(runKind)) {
+		if run.GetNamespace() == placement.Namespace && specString(run, "placementName") == placement.Name && !isBegun(run) {
+			s.runs.add(keyOf(run))
+		}
+	}
+}
+
 // follow asks a run what its spec says, takes in answers, and writes what became
 // of it.
-func (s *service) follow(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status) (time.Duration, error) {
-	if obj.GetAnnotations()[annotationRunUID] == "" {
-		if err := s.annotate(ctx, scopeOf(k).gvr(runKind), obj, annotationRunUID, status.Run.UID); err != nil {
+func (s *service) follow(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status, history *folded) (time.Duration, error) {
+	if !isBegun(obj) {
+		if err := s.annotate(ctx, scopeOf(k).gvr(runKind), obj, annotationRunUID, string(obj.GetUID())+"/"+status.Run.UID); err != nil {
 			return 0, err
 		}
 	}
 	if err := s.order(ctx, obj, status); err != nil {
-		return 0, err
-	}
-	history, err := s.fold(ctx, k, obj, status)
-	if err != nil {
 		return 0, err
 	}
 	if err := s.syncRequests(ctx, k, obj, status); err != nil {
@@ -171,15 +239,11 @@ func (s *service) follow(ctx context.Context, k key, obj *unstructured.Unstructu
 // writeRun writes what became of a run. It asks to be called again when time
 // alone will change that.
 func (s *service) writeRun(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status, history *folded) (time.Duration, error) {
-	placement, err := s.engine.Placement(ctx, status.Run.Placement)
-	if err != nil && !errors.Is(err, backend.ErrNotFound) {
-		return 0, err
-	}
 	now := time.Now()
 	facts := &runFacts{
 		Name: k.Name, Namespace: k.Namespace, Generation: obj.GetGeneration(), State: stateOf(obj),
 		Run: &status.Run, Plan: status.Plan, History: &history.runHistory, Events: history.next,
-		Policy: s.policyIndex(ctx, status), Placement: &placement, Listed: s.cfg.Listed, Now: now,
+		Policy: status.Decision, Placement: &fleet.Placement{ApplyStrategy: status.Apply}, Listed: s.cfg.Listed, Now: now,
 	}
 	if err := s.writeStatus(ctx, scopeOf(k).gvr(runKind), obj, projectRun(facts)); err != nil {
 		return 0, err
@@ -280,13 +344,4 @@ func isInvalid(err error) bool {
 	var several utilerrors.Aggregate
 	var problems kubefleet.Problems
 	return errors.As(err, &one) || errors.As(err, &several) || errors.As(err, &problems)
-}
-
-// policyIndex is that of the policy snapshot that a run's plan is made of.
-func (s *service) policyIndex(ctx context.Context, status fleet.Status) int {
-	d, err := s.engine.Decision(ctx, status.Run.Placement)
-	if err != nil {
-		return 0
-	}
-	return d.Index
 }

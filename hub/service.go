@@ -3,6 +3,8 @@ package hub
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,7 +37,9 @@ type service struct {
 	// run's name.
 	rolling sync.Map
 	// standing are the placements as the engine has them, by key.
-	standing  sync.Map
+	standing sync.Map
+	// frozen are the items of the snapshot that was shown last, by placement.
+	frozen    sync.Map
 	documents documents
 }
 
@@ -160,7 +164,7 @@ func (s *service) heardRun(_ scope, obj *unstructured.Unstructured) { s.runs.add
 // have their own copy.
 func (s *service) heardStrategy(in scope, obj *unstructured.Unstructured) {
 	for _, run := range s.all(in.gvr(runKind)) {
-		if run.GetNamespace() == obj.GetNamespace() && strategyOf(run) == obj.GetName() && run.GetAnnotations()[annotationRunUID] == "" {
+		if run.GetNamespace() == obj.GetNamespace() && strategyOf(run) == obj.GetName() && !isBegun(run) {
 			s.runs.add(keyOf(run))
 		}
 	}
@@ -198,7 +202,7 @@ func (s *service) all(gvr schema.GroupVersionResource) []*unstructured.Unstructu
 
 // run serves until ctx ends.
 func (s *service) run(ctx context.Context) error {
-	s.notes = newNotes(s.kube, s.cfg.Name)
+	s.notes = newNotes(ctx, s.kube, s.cfg.Name)
 	defer s.notes.stop()
 	s.factory.Start(ctx.Done())
 	defer s.factory.Shutdown()
@@ -234,21 +238,45 @@ const (
 	memberWorkers    = 2
 )
 
-// synced waits until all objects were read once. Where a kind cannot be read it
-// says which, after a time in which an API server starts.
+// synced waits until all objects were read once: what is not known yet would
+// look as if it were not there. Where a kind cannot be read it says which, after a
+// time in which an API server starts.
 func (s *service) synced(ctx context.Context) error {
+	for !s.readAll(ctx) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := s.unreadable(ctx); err != nil {
+			return err
+		}
+		s.log.Warn("not all objects could be read yet, will be tried again")
+	}
+	return nil
+}
+
+// readAll waits for a while until all objects were read.
+func (s *service) readAll(ctx context.Context) bool {
 	brief, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
-	for gvr, ok := range s.factory.WaitForCacheSync(brief.Done()) {
-		if ok || ctx.Err() != nil {
-			continue
-		}
-		if _, err := s.client.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+	read := true
+	for _, ok := range s.factory.WaitForCacheSync(brief.Done()) {
+		read = read && ok
+	}
+	for _, ok := range s.mirrors.factory.WaitForCacheSync(brief.Done()) {
+		read = read && ok
+	}
+	return read
+}
+
+// unreadable says which kind cannot be read before somebody changes something.
+func (s *service) unreadable(ctx context.Context) error {
+	for _, gvr := range slices.Concat(slices.Collect(maps.Keys(s.objects)), slices.Collect(maps.Keys(s.mirrors.objects))) {
+		_, err := s.client.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
+		if err != nil && !passes(err) {
 			return fmt.Errorf("%s cannot be read: %w: install the CRDs and the roles of package hub/manifests", gvr.GroupResource(), err)
 		}
 	}
-	s.mirrors.factory.WaitForCacheSync(brief.Done())
-	return ctx.Err()
+	return nil
 }
 
 // syncTimeout is how long reading all objects may take at the start.

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -95,11 +94,7 @@ func (m *mirrors) of(gvr schema.GroupVersionResource, k key) map[string]*metav1.
 // projectSnapshots makes an object, or several, of each snapshot that the engine
 // keeps, and deletes those of the others. The parts of one come before it, and it
 // comes before the one before it ceases to be the latest.
-func (s *service) projectSnapshots(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement) error {
-	all, err := s.engine.Snapshots(ctx, p.Name)
-	if err != nil {
-		return err
-	}
+func (s *service) projectSnapshots(ctx context.Context, k key, obj *unstructured.Unstructured, all []snapshot.Snapshot) error {
 	gvr := scopeOf(k).gvr(snapshotKind)
 	have := s.mirrors.of(gvr, k)
 	kept := map[string]bool{}

@@ -17,7 +17,7 @@ const gate = `afterStageTasks: [{type: Approval}]`
 
 // gated begins a run with a gate after its first stage, and waits for the request.
 func gated(t *testing.T, w func(*testing.T) *theatre, task string) *story {
-	s := play(t, w, 1)
+	s := perform(t, w, 1)
 	s.put("v1")
 	s.place("type: External")
 	s.strategy(task)
@@ -89,12 +89,13 @@ func TestApprovalFileIsGoodForTheNextRunToo(t *testing.T) {
 // TestT3NoApprovalCountsBeforeTheGateOpens is threat T3: a request that somebody makes and approves
 // before the run reaches the gate, or before there is a run, is deleted, and the run asks itself.
 func TestT3NoApprovalCountsBeforeTheGateOpens(t *testing.T) {
+	t.Parallel()
 	for _, w := range []struct {
 		name string
 		open func(*testing.T) *theatre
 	}{{"vouched", openVouched}, {"bare", openBare}} {
 		t.Run(w.name, func(t *testing.T) {
-			s := play(t, w.open, 1)
+			s := perform(t, w.open, 1)
 			s.put("v1")
 			s.place("type: External")
 			s.strategy(gate)
@@ -201,12 +202,21 @@ func TestApprovalCanBeARejection(t *testing.T) {
 // TestApprovalOnABareServerCountsWhereNobodyAsksWho: without the admission policies nobody vouches for
 // who approves: the plain gate opens, one with a policy says what is missing.
 func TestApprovalOnABareServerCountsWhereNobodyAsksWho(t *testing.T) {
+	t.Parallel()
 	t.Run("plain", func(t *testing.T) {
 		s := gated(t, openBare, gate)
 		s.approved("careq/NAME-a-s1")
 		s.comes("csur/NAME-a", "Succeeded", "True", "")
 	})
-	for name, policy := range map[string]string{"starter": "forbidStarter: true", "two": "quorums: [{count: 2}]", "group": "quorums: [{count: 1, group: 'system:masters'}]"} {
+	t.Run("starter", func(t *testing.T) {
+		s := perform(t, openBare, 1)
+		s.put("v1")
+		s.place("type: External")
+		s.strategy(`afterStageTasks: [{type: Approval, approval: {forbidStarter: true}}]`)
+		s.run("a", "")
+		s.comes("csur/NAME-a", "Initialized", "False", "who starts the run must be known")
+	})
+	for name, policy := range map[string]string{"two": "quorums: [{count: 2}]", "group": "quorums: [{count: 1, group: 'system:masters'}]"} {
 		t.Run(name, func(t *testing.T) {
 			s := gated(t, openBare, `afterStageTasks: [{type: Approval, approval: {`+policy+`}}]`)
 			s.approved("careq/NAME-a-s1")
@@ -237,7 +247,7 @@ func (s *story) again(who dynamic.Interface, what string) error {
 // TestApprovalByTheStarterCanBeForbidden is threat T4: who made the run is stamped, and cannot approve
 // it; somebody else can.
 func TestT4ApprovalByTheStarterCanBeForbidden(t *testing.T) {
-	s := play(t, openVouched, 1)
+	s := perform(t, openVouched, 1)
 	alice, bob := s.as("alice", "slipway-approver"), s.as("bob", "slipway-approver")
 	s.apply(`
 apiVersion: rbac.authorization.k8s.io/v1
@@ -272,6 +282,69 @@ func TestApprovalExpires(t *testing.T) {
 	_ = s.again(alice, "careq/NAME-a-s1")
 	s.eventually("another request", func() error { return s.replaced(old) })
 	s.eventually("both to approve one request", func() error {
-		return errors.Join(s.again(alice, "careq/NAME-a-s1"), s.again(bob, "careq/NAME-a-s1"), s.condition("csur/NAME-a", "Succeeded", "True", "")())
+		_, _ = s.again(alice, "careq/NAME-a-s1"), s.again(bob, "careq/NAME-a-s1")
+		return s.condition("csur/NAME-a", "Succeeded", "True", "")()
 	})
+}
+
+// TestT3TheExactRequestMadeTooEarlyDoesNotCount is threat T3 at its worst: somebody who has seen the request
+// of an earlier gate of the run, and that of the same gate of an earlier run, makes exactly what the
+// hub will make, before the gate opens, and approves it.
+func TestT3TheExactRequestMadeTooEarlyDoesNotCount(t *testing.T) {
+	t.Parallel()
+	for _, w := range []struct {
+		name string
+		open func(*testing.T) *theatre
+	}{{"vouched", openVouched}, {"bare", openBare}} {
+		t.Run(w.name, func(t *testing.T) {
+			s := perform(t, w.open, 2)
+			s.put("v1")
+			s.place("type: External")
+			s.strategy(gate, gate)
+			s.snapshots("0")
+			s.run("z", "")
+			s.approved("careq/NAME-z-s1")
+			before := s.seen("careq/NAME-z-s2")
+			s.approved("careq/NAME-z-s2")
+			s.comes("csur/NAME-z", "Succeeded", "True", "")
+			s.run("a", "")
+			first := s.seen("careq/NAME-a-s1")
+			spec := first.DeepCopy().Object["spec"].(map[string]any)
+			spec["targetStage"] = "s2"
+			forged := &unstructured.Unstructured{Object: map[string]any{"apiVersion": first.GetAPIVersion(), "kind": first.GetKind(), "spec": spec}}
+			forged.SetName(s.own("NAME-a-s2"))
+			forged.SetLabels(before.GetLabels())
+			forged.SetAnnotations(before.GetAnnotations())
+			forged.SetOwnerReferences(first.GetOwnerReferences())
+			r, _ := s.on(s.admin, "careq/NAME-a-s2")
+			made, err := r.Create(t.Context(), forged, metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.approve(s.admin, "careq/NAME-a-s2"); err != nil {
+				t.Fatal(err)
+			}
+			s.approved("careq/NAME-a-s1")
+			s.eventually("another request in its place", func() error {
+				u, err := s.get("careq/NAME-a-s2")
+				if err == nil && u.GetUID() == made.GetUID() {
+					err = errors.New("it is still the forged one")
+				}
+				return err
+			})
+			s.stays("the run waits", 300*time.Millisecond, s.condition("csur/NAME-a", "Succeeded", "", ""))
+			s.approved("careq/NAME-a-s2")
+			s.comes("csur/NAME-a", "Succeeded", "True", "")
+		})
+	}
+}
+
+// seen waits for an object and returns it.
+func (s *story) seen(what string) (out *unstructured.Unstructured) {
+	s.Helper()
+	s.eventually(what, func() (err error) {
+		out, err = s.get(what)
+		return err
+	})
+	return out
 }

@@ -11,7 +11,7 @@ import (
 // TestInitFailuresAreToldAllAtOnceAndAreTheEnd: what keeps a run from being planned stands in
 // Initialized=False, everything at once, and stays when it is put right: another run is needed.
 func TestInitFailuresAreToldAllAtOnceAndAreTheEnd(t *testing.T) {
-	s := play(t, openVouched, 2)
+	s := perform(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: External")
 	s.snapshots("0")
@@ -48,7 +48,7 @@ func TestInitFailuresAreToldAllAtOnceAndAreTheEnd(t *testing.T) {
 
 // TestInitOfARollingPlacementIsRefused: runs are for placements whose strategy is External.
 func TestInitOfARollingPlacementIsRefused(t *testing.T) {
-	s := play(t, openVouched, 1)
+	s := perform(t, openVouched, 1)
 	s.put("v1")
 	s.place("type: RollingUpdate")
 	s.strategy("")
@@ -59,7 +59,7 @@ func TestInitOfARollingPlacementIsRefused(t *testing.T) {
 // TestInitWaitsForWhatIsOnItsWay: a run made together with its placement, before there is a snapshot
 // or a cluster, is planned when those are there.
 func TestInitWaitsForWhatIsOnItsWay(t *testing.T) {
-	s := play(t, openVouched, 1)
+	s := perform(t, openVouched, 1)
 	s.put("v1")
 	s.place("type: External")
 	s.strategy("")
@@ -71,12 +71,12 @@ func TestInitWaitsForWhatIsOnItsWay(t *testing.T) {
 // TestTheTwinsOfANamespaceReachNothingOfAnother is threat T25: what a run, a placement or an override
 // names is looked for in its own namespace only.
 func TestT25TheTwinsOfANamespaceReachNothingOfAnother(t *testing.T) {
-	s := play(t, openVouched, 1)
+	s := perform(t, openVouched, 1)
 	s.twins("NAME")
 	s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: NAME-evil}}`)
 	for _, c := range []struct{ name, placement, strategy, want string }{
 		{"by-name", "NAME", "NAME", "parent placement not found|referenced updateStrategy not found"},
-		{"by-path", "NAME/NAME", "NAME/NAME", "parent placement not found|referenced updateStrategy not found"},
+		{"by-path", "NAME/NAME", "NAME/NAME", "spec.placementName|spec.stagedRolloutStrategyName"},
 		{"by-dots", "NAME.NAME", "NAME.NAME", "parent placement not found|referenced updateStrategy not found"},
 		{"by-engine-name", "n.NAME.NAME", "n.NAME.NAME", "parent placement not found|referenced updateStrategy not found"},
 	} {

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,8 +60,9 @@ const (
 
 // routes say which API server answers for which member.
 type routes struct {
-	mu sync.Mutex
-	to map[string]*rest.Config
+	mu   sync.Mutex
+	to   map[string]*rest.Config
+	cuts map[string]*kubeenv.Faults
 }
 
 func (r *routes) set(member string, cfg *rest.Config) {
@@ -71,17 +75,38 @@ func (r *routes) config(_ context.Context, c placement.Cluster) (*rest.Config, e
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if cfg := r.to[c.Name]; cfg != nil {
-		return rest.CopyConfig(cfg), nil
+		cfg = rest.CopyConfig(cfg)
+		if r.cuts[c.Name] == nil {
+			r.cuts[c.Name] = &kubeenv.Faults{}
+		}
+		cfg.Wrap(r.cuts[c.Name].Wrap)
+		return cfg, nil
 	}
 	return nil, fmt.Errorf("no route to %s: %w", c.Name, backend.ErrNotFound)
+}
+
+// lose makes what is connected to a member by now unable to reach it.
+func (r *routes) lose(member string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if cut := r.cuts[member]; cut != nil {
+		cut.Add(kubeenv.Rule{Times: -1, Fault: kubeenv.ResetBefore()})
+		cut.CutWatches()
+	}
+	delete(r.cuts, member)
 }
 
 // open starts everything, once.
 func (w *theatre) open(t *testing.T, name string, install func(context.Context, *rest.Config) error) *theatre {
 	t.Helper()
-	servers := startServers(t, name, "member1", "member2")
+	servers := startServers(t, name, "proof1", "proof2")
 	w.once.Do(func() {
 		w.server, w.members = servers[0], servers[1:]
+		for _, m := range w.members {
+			if w.err = prepare(context.WithoutCancel(t.Context()), m); w.err != nil {
+				return
+			}
+		}
 		if w.err = install(context.WithoutCancel(t.Context()), w.server.Config()); w.err == nil {
 			w.err = w.serve(name)
 		}
@@ -94,7 +119,7 @@ func (w *theatre) open(t *testing.T, name string, install func(context.Context, 
 
 // serve runs the hub until the process ends.
 func (w *theatre) serve(name string) error {
-	w.route, w.registry = &routes{to: map[string]*rest.Config{}}, prometheus.NewRegistry()
+	w.route, w.registry = &routes{to: map[string]*rest.Config{}, cuts: map[string]*kubeenv.Faults{}}, prometheus.NewRegistry()
 	h, err := hub.New(hub.Config{
 		Rest: w.server.ConfigFor(hubUser), Name: name, AlwaysLead: true, Registry: w.registry,
 		Dialer: kube.NewDialer(w.route.config, kube.ConnOptions{}),
@@ -108,6 +133,32 @@ func (w *theatre) serve(name string) error {
 	go func() { _ = h.Run(ctx) }()
 	return nil
 }
+
+// prepare gives a member the user as whom hubs come, with the rights of kube.MemberRBAC, and the controller
+// that empties namespaces, once.
+func prepare(ctx context.Context, m *kubeenv.Server) error {
+	begin, _ := prepared.LoadOrStore(m, sync.OnceValue(func() error {
+		objects, err := kube.MemberRBAC(rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: memberUser})
+		if err != nil {
+			return err
+		}
+		client, err := dynamic.NewForConfig(m.Config())
+		if err != nil {
+			return err
+		}
+		for _, u := range objects {
+			gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+			if _, err := client.Resource(gvr).Namespace(u.GetNamespace()).Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: "story"}); err != nil {
+				return err
+			}
+		}
+		return m.StartControllerManager(ctx, "namespace-controller")
+	}))
+	return begin.(func() error)()
+}
+
+// prepared has the functions that prepare members, by server.
+var prepared sync.Map
 
 func openVouched(t *testing.T) *theatre {
 	return vouched.open(t, "stories", func(ctx context.Context, cfg *rest.Config) error {
@@ -147,15 +198,15 @@ type story struct {
 	admin dynamic.Interface
 }
 
-// play begins a story with members NAME-1, NAME-2 and so on, which have the labels story=NAME, stage=s1,
+// perform begins a story with members NAME-1, NAME-2 and so on, which have the labels story=NAME, stage=s1,
 // stage=s2 and so on, and a namespace NAME with the label story=NAME. It is played beside others.
-func play(t *testing.T, w func(*testing.T) *theatre, members int) *story {
+func perform(t *testing.T, w func(*testing.T) *theatre, members int) *story {
 	t.Helper()
 	t.Parallel()
-	return playAlone(t, w, members)
+	return performAlone(t, w, members)
 }
 
-func playAlone(t *testing.T, w func(*testing.T) *theatre, members int) *story {
+func performAlone(t *testing.T, w func(*testing.T) *theatre, members int) *story {
 	t.Helper()
 	s := &story{T: t, theatre: w(t), name: storyName(t)}
 	s.admin = s.client(s.server.Config())
@@ -166,7 +217,7 @@ func playAlone(t *testing.T, w func(*testing.T) *theatre, members int) *story {
 	return s
 }
 
-// storyName is the last words of a test's name.
+// storyName is the first words of a test's name, and a number.
 func storyName(t *testing.T) string {
 	var b strings.Builder
 	for _, r := range strings.TrimPrefix(t.Name(), "Test") {
@@ -176,11 +227,8 @@ func storyName(t *testing.T) string {
 		b.WriteString(strings.ToLower(string(r)))
 	}
 	name := strings.NewReplacer("/", "-", "_", "-", "--", "-").Replace(b.String())
-	const most = 40
-	if len(name) > most {
-		name = name[:most]
-	}
-	return strings.Trim(name, "-")
+	const most = 24
+	return fmt.Sprintf("%s-%d", strings.Trim(name[:min(len(name), most)], "-"), worlds.Add(1))
 }
 
 func (s *story) client(cfg *rest.Config) dynamic.Interface {
@@ -198,8 +246,13 @@ func (s *story) client(cfg *rest.Config) dynamic.Interface {
 func (s *story) join(i int, stage string) {
 	s.Helper()
 	member := fmt.Sprintf("%s-%d", s.name, i)
-	s.route.set(member, s.members[(i-1)%len(s.members)].Config())
+	s.route.set(member, s.way(i))
 	s.apply(fmt.Sprintf(`{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: %s, labels: {story: NAME, stage: %s}}, spec: {}}`, member, stage))
+}
+
+// way is how the hub reaches the API server of member i.
+func (s *story) way(i int) *rest.Config {
+	return s.members[(i-1)%len(s.members)].ConfigFor(memberUser)
 }
 
 // member is a client of the API server of member i.
@@ -212,7 +265,7 @@ func (s *story) own(text string) string { return strings.ReplaceAll(text, "NAME"
 // objects reads YAML documents.
 func (s *story) objects(text string) (out []*unstructured.Unstructured) {
 	s.Helper()
-	for _, doc := range strings.Split(s.own(text), "\n---\n") {
+	for doc := range strings.SplitSeq(s.own(text), "\n---\n") {
 		u := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
 			s.Fatalf("%v in\n%s", err, doc)
@@ -274,10 +327,7 @@ func (s *story) read(c dynamic.Interface, what string) (*unstructured.Unstructur
 
 func (s *story) delete(what string) {
 	s.Helper()
-	r, name := s.on(s.admin, what)
-	if err := r.Delete(s.Context(), name, metav1.DeleteOptions{}); err != nil {
-		s.Fatalf("deleting %s: %v", what, err)
-	}
+	s.deleteOn(s.admin, what)
 }
 
 // patch merges into an object of the hub.
@@ -492,7 +542,11 @@ func (s *story) kubectl(args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(s.Context(), program, args...)
+	file := filepath.Join(s.TempDir(), "kubeconfig")
+	if err := os.WriteFile(file, s.server.Kubeconfig(), 0o600); err != nil {
+		return "", err
+	}
+	cmd := exec.CommandContext(s.Context(), program, append([]string{"--kubeconfig", file}, args...)...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -520,4 +574,12 @@ func (s *story) events(what, reason string) (out []string) {
 		}
 	}
 	return out
+}
+
+func (s *story) deleteOn(c dynamic.Interface, what string) {
+	s.Helper()
+	r, name := s.on(c, what)
+	if err := r.Delete(s.Context(), name, metav1.DeleteOptions{}); err != nil {
+		s.Fatalf("deleting %s: %v", what, err)
+	}
 }

@@ -12,7 +12,7 @@ import (
 // TestStateInitializeOnlyPlansAndRunStarts: a run with state Initialize is planned and touches no
 // member until its state is Run.
 func TestStateInitializeOnlyPlansAndRunStarts(t *testing.T) {
-	s := play(t, openVouched, 2)
+	s := perform(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: External")
 	s.strategy("", "")
@@ -30,31 +30,31 @@ func TestStateInitializeOnlyPlansAndRunStarts(t *testing.T) {
 // TestStateStopStopsAndAWaitGoesOnWhereItWas: a run that is stopped while it waits is Stopped at once;
 // resumed, it waits no longer than it had to.
 func TestStateStopStopsAndAWaitGoesOnWhereItWas(t *testing.T) {
-	s := play(t, openVouched, 2)
+	s := perform(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: External")
-	s.strategy(`afterStageTasks: [{type: TimedWait, waitTime: 4s}]`, "")
+	s.strategy(`afterStageTasks: [{type: TimedWait, waitTime: 10s}]`, "")
 	s.snapshots("0")
 	s.run("a", "")
 	s.comes("csur/NAME-a", "Progressing", "False", "UpdateRunWaiting")
 	begun := time.Now()
 	s.patch("csur/NAME-a", `{spec: {state: Stop}}`)
 	s.comes("csur/NAME-a", "Progressing", "False", "UpdateRunStopped")
-	s.stays("stopped, the wait goes by and nothing more begins", 4500*time.Millisecond-time.Since(begun), func() error {
+	s.stays("stopped, the wait goes by and nothing more begins", 10500*time.Millisecond-time.Since(begun), func() error {
 		return errors.Join(s.has(2, "config", "")(), s.condition("csur/NAME-a", "Progressing", "False", "UpdateRunStopped")())
 	})
 	resumed := time.Now()
 	s.patch("csur/NAME-a", `{spec: {state: Run}}`)
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
-	if took := time.Since(resumed); took > 3500*time.Millisecond {
-		t.Errorf("the run went on for %v after its wait of 4s was over: it waited anew", took)
+	if took := time.Since(resumed); took > 9*time.Second {
+		t.Errorf("the run went on for %v after its wait of 10s was over: it waited anew", took)
 	}
 }
 
 // TestStateStopLetsWhatIsInFlightFinishAndStartsNothing: the cluster in flight is waited for, and
 // the run shows that it is stopping meanwhile.
 func TestStateStopLetsWhatIsInFlightFinishAndStartsNothing(t *testing.T) {
-	s := play(t, openVouched, 2)
+	s := perform(t, openVouched, 2)
 	s.apply(deployment)
 	s.place("type: External")
 	s.strategy("", "")
@@ -75,7 +75,7 @@ func TestStateStopLetsWhatIsInFlightFinishAndStartsNothing(t *testing.T) {
 // TestStateStopAtCreationPlansOnly: a run that is created with Stop is planned, shows that it is
 // stopped, and starts with Run.
 func TestStateStopAtCreationPlansOnly(t *testing.T) {
-	s := play(t, openVouched, 1)
+	s := perform(t, openVouched, 1)
 	s.put("v1")
 	s.place("type: External")
 	s.strategy("")
@@ -119,4 +119,21 @@ func (s *story) available(member int) {
 		}
 		return s.writeStatus(s.member(member), "deploy/NAME/app", u)
 	})
+}
+
+// TestStateStopRightAfterCreationIsNotLost: a run that is stopped in the moment in which it begins is
+// stopped.
+func TestStateStopRightAfterCreationIsNotLost(t *testing.T) {
+	s := perform(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy(`beforeStageTasks: [{type: Approval}]`)
+	s.snapshots("0")
+	for i := range 4 {
+		run := fmt.Sprintf("csur/NAME-%d", i)
+		s.run(fmt.Sprint(i), "")
+		s.patch(run, `{spec: {state: Stop}}`)
+		s.comes(run, "Progressing", "False", "UpdateRunStopped")
+		s.delete(run)
+	}
 }

@@ -80,7 +80,8 @@ func (w *world) at(short string) dynamic.ResourceInterface {
 	return w.on(w.client, short, "")
 }
 
-// create creates an object on the hub.
+// create creates an object on the hub. A server that was just started may not be
+// ready for it.
 func (w *world) create(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	w.t.Helper()
 	return w.createOn(w.client, obj)
@@ -88,7 +89,16 @@ func (w *world) create(obj *unstructured.Unstructured) *unstructured.Unstructure
 
 func (w *world) createOn(client dynamic.Interface, obj *unstructured.Unstructured) *unstructured.Unstructured {
 	w.t.Helper()
-	made, err := w.on(client, obj.GetKind(), obj.GetNamespace()).Create(w.t.Context(), obj, metav1.CreateOptions{FieldManager: "test"})
+	resource := w.on(client, obj.GetKind(), obj.GetNamespace())
+	var made *unstructured.Unstructured
+	var err error
+	w.eventually("creating "+obj.GetName(), func() error {
+		made, err = resource.Create(w.t.Context(), obj, metav1.CreateOptions{FieldManager: "test"})
+		if apierrors.IsServiceUnavailable(err) {
+			return err
+		}
+		return nil
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -112,11 +122,13 @@ func (w *world) parse(text string) *unstructured.Unstructured {
 }
 
 // patch changes an object of the hub by a merge patch; subresources as in client-go.
+// A server that was just started may not be ready for it.
 func (w *world) patch(short, name, patch string, subresources ...string) {
 	w.t.Helper()
-	if _, err := w.at(short).Patch(w.t.Context(), name, mergePatch, []byte(patch), metav1.PatchOptions{FieldManager: "test"}, subresources...); err != nil {
-		w.t.Fatal(err)
-	}
+	w.eventually("patching "+name, func() error {
+		_, err := w.at(short).Patch(w.t.Context(), name, mergePatch, []byte(patch), metav1.PatchOptions{FieldManager: "test"}, subresources...)
+		return err
+	})
 }
 
 func memberOf(name string, labels map[string]string) *unstructured.Unstructured {

@@ -50,6 +50,9 @@ type world struct {
 	client  dynamic.Interface
 	kube    kubernetes.Interface
 	members []*member
+	audit   *audit
+	// files has what hubs in processes of their own read.
+	files string
 	// gated tells that the strategy asks for an approval.
 	gated bool
 }
@@ -80,6 +83,7 @@ func newWorldOn(t *testing.T, server string, n int) *world {
 	w.server = servers[0]
 	w.client, w.kube = clientsFor(t, w.server.Config())
 	install(t, server, w.server)
+	w.audit = newAudit(t, clusters.Env(t), server)
 	w.wipe()
 	t.Cleanup(w.wipe)
 	for i, s := range servers[1:] {

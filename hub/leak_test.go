@@ -1,0 +1,118 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"runtime/pprof"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/hub"
+)
+
+// A hub that loses the lead leads again when it can. When it is told to end it does
+// so within seconds, gives the lead back, and leaves no goroutine and no watch
+// behind.
+func TestAHubThatEndsLeavesNothingBehind(t *testing.T) {
+	w := newWorld(t, 2)
+	w.place("v1")
+	w.staged("")
+	h := w.made("one")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(ctx) }()
+	for i := range 2 {
+		run := fmt.Sprintf("%s-%d", w.name, i)
+		w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
+		w.run(run, "")
+		w.await("csur", run, "Succeeded", "True")
+		if i == 0 {
+			w.usurp("one")
+		}
+	}
+	stop()
+	begun := time.Now()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Fatalf("Run returned %v", err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatalf("Run does not return:\n%s", stacks())
+	}
+	if took := time.Since(begun); took > 5*time.Second {
+		t.Errorf("Run took %v to return", took)
+	}
+	w.lawOfNobody()
+	w.within(5*time.Second, "all goroutines of the hub to end", func() error {
+		if left := ours(); left != "" {
+			return fmt.Errorf("these are left:\n%s", left)
+		}
+		return nil
+	})
+}
+
+// usurp gives the lead to somebody else, who never renews it, and waits until the
+// hub has noticed and leads again.
+func (w *world) usurp(name string) {
+	w.t.Helper()
+	leases := w.kube.CoordinationV1().Leases(w.name + "-hub")
+	patch := fmt.Appendf(nil, `{"spec":{"holderIdentity":"somebody","renewTime":%q}}`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"))
+	if _, err := leases.Patch(w.t.Context(), "slipway-hub", mergePatch, patch, metav1.PatchOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.eventually("the hub to lead again", func() error {
+		lease, err := leases.Get(w.t.Context(), "slipway-hub", getOptions())
+		if err == nil && *lease.Spec.HolderIdentity != name {
+			err = fmt.Errorf("%s leads", *lease.Spec.HolderIdentity)
+		}
+		return err
+	})
+}
+
+// made is a hub that takes part in the election.
+func (w *world) made(name string) *hub.Hub {
+	w.t.Helper()
+	cfg := w.config(name)
+	cfg.AlwaysLead = false
+	h, err := hub.New(cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return h
+}
+
+// lawOfNobody: nobody has the lead.
+func (w *world) lawOfNobody() {
+	w.t.Helper()
+	lease, err := w.kube.CoordinationV1().Leases(w.name+"-hub").Get(w.t.Context(), "slipway-hub", getOptions())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if holder := lease.Spec.HolderIdentity; holder != nil && *holder != "" {
+		w.t.Errorf("%s still has the lead", *holder)
+	}
+}
+
+func stacks() string {
+	var out strings.Builder
+	_ = pprof.Lookup("goroutine").WriteTo(&out, 1)
+	return out.String()
+}
+
+// ours are the goroutines that a hub started: whatever runs code of this module or
+// of client-go and is no test.
+func ours() string {
+	var left []string
+	for _, g := range strings.Split(stacks(), "\n\n") {
+		mine := strings.Contains(g, "slipway-dev/slipway/") || strings.Contains(g, "k8s.io/client-go/")
+		if mine && !strings.Contains(g, "hub_test.") && !strings.Contains(g, "internal/kubeenv") {
+			left = append(left, g)
+		}
+	}
+	return strings.Join(left, "\n\n")
+}
