@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -71,7 +73,14 @@ func (s *service) ask(ctx context.Context, k key, run *unstructured.Unstructured
 	case !isOurs(have, want):
 		return s.removeRequest(ctx, k, have)
 	}
-	return s.takeAnswer(ctx, k, have, request)
+	stamped, since, err := s.stamped(ctx, have)
+	switch {
+	case err != nil:
+		return err
+	case !stamped && !since.IsZero() && !anybodyMayDecide(request.Policy):
+		return s.removeRequest(ctx, k, have) // it was asked before anybody vouched for answers
+	}
+	return s.takeAnswer(ctx, k, have, request, stamped)
 }
 
 // requestObject is the object of a request, sealed.
@@ -193,40 +202,44 @@ func (s *service) removeRequest(ctx context.Context, k key, obj *unstructured.Un
 }
 
 // takeAnswer gives the engine the answers that an object has, with who gave them.
-func (s *service) takeAnswer(ctx context.Context, k key, obj *unstructured.Unstructured, request *approval.Request) error {
-	stamped, err := s.stamped(ctx)
-	if err != nil {
-		return err
-	}
+func (s *service) takeAnswer(ctx context.Context, k key, obj *unstructured.Unstructured, request *approval.Request, stamped bool) error {
 	answers, err := answersOf(obj, stamped)
 	if err != nil {
 		return err
 	}
+	var refusals []string
 	for _, a := range answers {
-		if err := s.decide(ctx, k, obj, request, a); err != nil {
+		refusal, err := s.decide(ctx, obj, request, a)
+		if err != nil {
 			return err
 		}
+		if refusal != "" && !slices.Contains(refusals, refusal) {
+			refusals = append(refusals, refusal)
+		}
 	}
-	return nil
+	if len(refusals) == 0 {
+		return nil
+	}
+	return s.writeCondition(ctx, k, obj, refusedCondition(obj.GetGeneration(), strings.Join(refusals, "; "), time.Now()))
 }
 
-// decide gives the engine one answer, once. Why it does not count, if so, is
-// written into the object.
-func (s *service) decide(ctx context.Context, k key, obj *unstructured.Unstructured, request *approval.Request, a answer) error {
+// decide gives the engine one answer, once, and returns why it does not count, if
+// so.
+func (s *service) decide(ctx context.Context, obj *unstructured.Unstructured, request *approval.Request, a answer) (refused string, err error) {
 	if a.By.Name == "" && anybodyMayDecide(request.Policy) {
 		a.By = anybody()
 	}
-	err := s.engine.Decide(ctx, request.Run, fleet.Answer{
+	err = s.engine.Decide(ctx, request.Run, fleet.Answer{
 		Request: request.Name, Verdict: a.Verdict, By: a.By, Comment: a.Comment, Binding: request.Binding, ID: answerID(obj, request, a),
 	})
 	var refusal *approval.RefusedError
 	switch {
 	case errors.As(err, &refusal):
-		return s.writeCondition(ctx, k, obj, refusedCondition(obj.GetGeneration(), unvouched(a, refusal.Reason), time.Now()))
+		return unvouched(a, refusal.Reason), nil
 	case errors.Is(err, backend.ErrNotFound), errors.Is(err, backend.ErrConflict):
-		return nil // the gate has been passed meanwhile, or the answer is there already
+		return "", nil // the gate has been passed meanwhile, or the answer is there already
 	}
-	return err
+	return "", err
 }
 
 // answerID is the same for the same answer to the same request.
@@ -239,20 +252,21 @@ func answerID(obj *unstructured.Unstructured, request *approval.Request, a answe
 // knows whose it is, what would help.
 func unvouched(a answer, reason string) string {
 	if a.By.Name != "" {
-		return reason
+		return a.By.Name + ": " + reason
 	}
 	return "the approval policy asks who answers, and nothing on this server tells: install the admission policies of package hub/manifests, and answer again"
 }
 
-// stamped tells that the API server writes into requests who answered them, and
-// into runs who made them.
-func (s *service) stamped(ctx context.Context) (bool, error) {
-	return manifests.InForce(ctx, s.kube)
+// stamped tells that the API server wrote into a request who answered it, or into a
+// run who made it, and since when it does so, zero where it does not.
+func (s *service) stamped(ctx context.Context, obj *unstructured.Unstructured) (stamped bool, since time.Time, err error) {
+	since, err = manifests.InForceSince(ctx, s.kube)
+	return !since.IsZero() && obj.GetCreationTimestamp().After(since), since, err
 }
 
 // starter is who made a run, as the API server stamped it.
 func (s *service) starter(ctx context.Context, run *unstructured.Unstructured) (approval.Identity, error) {
-	stamped, err := s.stamped(ctx)
+	stamped, _, err := s.stamped(ctx, run)
 	if err != nil || !stamped {
 		return approval.Identity{}, err
 	}

@@ -118,7 +118,8 @@ func New(cfg Config) (*Hub, error) {
 }
 
 // Engine is the engine that the hub drives. What is asked of it directly shows
-// in the objects, too.
+// in the objects, too. What is declared to it directly has no Owner: that is the
+// UID of an object, and a run of an object that is gone is deleted.
 func (h *Hub) Engine() *fleet.Engine { return h.engine }
 
 func (c *Config) check() error {

@@ -107,6 +107,8 @@ func (h *Hub) lead(ctx context.Context) error {
 	defer stop()
 	h.leading.Store(true)
 	defer h.leading.Store(false)
+	h.meters.leading.Set(1)
+	defer h.meters.leading.Set(0)
 	h.log.Info("leading", "hub", h.cfg.Name)
 
 	s, err := newService(h)
@@ -118,11 +120,13 @@ func (h *Hub) lead(ctx context.Context) error {
 	for i, work := range []func(context.Context) error{h.engine.Run, s.run} {
 		group.Go(func() {
 			defer stop()
-			failures[i] = work(ctx)
+			if err := work(ctx); !errors.Is(err, context.Canceled) {
+				failures[i] = err // of both what failed, not what ended because of it
+			}
 		})
 	}
 	group.Wait()
-	if err := errors.Join(failures...); err != nil && !errors.Is(err, context.Canceled) {
+	if err := errors.Join(failures...); err != nil {
 		return fmt.Errorf("hub %s: %w", h.cfg.Name, err)
 	}
 	return nil

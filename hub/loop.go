@@ -64,7 +64,7 @@ func (l *loop) next(ctx context.Context) bool {
 	}
 	defer l.queue.Done(k)
 	l.pace.begun(k, time.Now())
-	again, err := l.sync(ctx, k)
+	again, err := l.round(ctx, k)
 	switch {
 	case ctx.Err() != nil:
 	case errors.Is(err, backend.ErrConflict):
@@ -80,6 +80,17 @@ func (l *loop) next(ctx context.Context) bool {
 	}
 	return true
 }
+
+// round is one call of sync, which a request without an answer does not hold up for
+// ever.
+func (l *loop) round(ctx context.Context, k key) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, longestRound)
+	defer cancel()
+	return l.sync(ctx, k)
+}
+
+// longestRound is far above what one takes.
+const longestRound = 5 * time.Minute
 
 // add asks for k soon; addAfter later, once for all that is asked until then.
 func (l *loop) add(k key)                           { l.queue.Add(k) }

@@ -22,6 +22,9 @@ const (
 // syncMember writes whether a member can be reached.
 func (s *service) syncMember(ctx context.Context, k key) (time.Duration, error) {
 	obj := s.object(memberGVR(), k)
+	if obj == nil {
+		s.members.drop(k)
+	}
 	if obj == nil || obj.GetDeletionTimestamp() != nil || s.cfg.Dialer == nil {
 		return 0, nil
 	}

@@ -41,13 +41,7 @@ func (n *notes) warn(obj *unstructured.Unstructured, reason, format string, args
 }
 
 // clipped bounds a message to what an Event takes.
-func clipped(s string) string {
-	const most = 1000
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + " ..."
-}
+func clipped(s string) string { return printable(s, 1000) }
 
 // tell writes what happened to a run as an Event on it. What happens to every
 // cluster is in the status; only what is wrong is told.

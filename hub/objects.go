@@ -68,6 +68,20 @@ func (s *service) reread(ctx context.Context, gvr schema.GroupVersionResource, o
 	return nil
 }
 
+// asSeen reads an object again before something is done that cannot be taken back: a
+// watch may lag, and longest that of a hub which was paused. It is a conflict where
+// the object is another one by now, is being deleted or declares something else.
+func (s *service) asSeen(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
+	seen := obj.GetGeneration()
+	if err := s.reread(ctx, gvr, obj); err != nil {
+		return err
+	}
+	if obj.GetGeneration() != seen || obj.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("%s was changed meanwhile: %w", obj.GetName(), backend.ErrConflict)
+	}
+	return nil
+}
+
 func (s *service) dropFinalizer(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name string) error {
 	if !slices.Contains(obj.GetFinalizers(), name) {
 		return nil
@@ -96,10 +110,28 @@ func (s *service) writeStatusMap(ctx context.Context, gvr schema.GroupVersionRes
 	if before, _, _ := unstructured.NestedMap(obj.Object, "status"); reflect.DeepEqual(before, next) {
 		return nil
 	}
-	obj = &unstructured.Unstructured{Object: maps.Clone(obj.Object)}
-	obj.Object["status"] = next
-	_, err := s.client.Resource(gvr).Namespace(obj.GetNamespace()).UpdateStatus(ctx, obj, metav1.UpdateOptions{FieldManager: manager})
-	return settled(err)
+	whole := maps.Clone(obj.Object)
+	whole["status"] = next
+	body, err := json.Marshal(whole)
+	if err != nil {
+		return err
+	}
+	return settled(s.putStatus(ctx, gvr, obj, body))
+}
+
+// putStatus writes an object's status, and asks for no more than the metadata in
+// return: what was written comes back by the watch as it is.
+func (s *service) putStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, body []byte) error {
+	segments := []string{"apis", gvr.Group, gvr.Version}
+	if ns := obj.GetNamespace(); ns != "" {
+		segments = append(segments, "namespaces", ns)
+	}
+	segments = append(segments, gvr.Resource, obj.GetName(), "status")
+	return s.kube.Discovery().RESTClient().Put().AbsPath(segments...).
+		Param("fieldManager", manager).
+		SetHeader("Content-Type", "application/json").
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json").
+		Body(body).Do(ctx).Error()
 }
 
 // exactly deletes an object only as it is.

@@ -39,19 +39,27 @@ func (s *service) syncPlacement(ctx context.Context, k key) (time.Duration, erro
 	}
 	p, rollout, err := s.declared(obj)
 	if err != nil {
-		s.notes.warn(obj, reasonInvalidSelectors, "%v", err)
-		return 0, s.writeStatus(ctx, gvr, obj, projectPlacement(&placementFacts{
-			Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,
-			Placement: &fleet.Placement{}, Unselected: err, Latest: -1,
-		}))
+		return 0, s.writeInvalid(ctx, k, obj, err)
 	}
 	if err := s.ensureFinalizer(ctx, gvr, obj, finalizerPlacement); err != nil {
 		return 0, err
 	}
-	if err := s.declare(ctx, k, p); err != nil {
+	if err := s.declare(ctx, k, obj, p); err != nil {
+		if isRefusal(err) && !errors.Is(err, backend.ErrConflict) {
+			err = errors.Join(err, s.writeInvalid(ctx, k, obj, err))
+		}
 		return 0, err
 	}
 	return s.serve(ctx, k, obj, p, rollout)
+}
+
+// writeInvalid says in the status of a placement why the engine cannot have it.
+func (s *service) writeInvalid(ctx context.Context, k key, obj *unstructured.Unstructured, err error) error {
+	s.notes.warn(obj, reasonInvalidSelectors, "%v", err)
+	return s.writeStatus(ctx, scopeOf(k).gvr(placementKind), obj, projectPlacement(&placementFacts{
+		Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,
+		Placement: &fleet.Placement{}, Unselected: err, Latest: -1,
+	}))
 }
 
 // forget drops what is kept of a placement that is going or gone.
@@ -86,8 +94,8 @@ func (s *service) overridesOf(p fleet.Placement, k key) ([]placement.Override, e
 	for _, in := range []scope{clusterScope, namespaceScope} {
 		for _, object := range s.all(overrideGVR(in)) {
 			o, err := s.documents.override(object)
-			switch named := specString(object, "placement", "name"); {
-			case err != nil && (named == "" || named == k.Name):
+			switch {
+			case err != nil && mayConcern(object, k):
 				wrong = append(wrong, fmt.Errorf("%s %s: %w", object.GetKind(), keyOf(object), err))
 			case err == nil && o.Concerns(p):
 				out = append(out, o.Override)
@@ -98,15 +106,34 @@ func (s *service) overridesOf(p fleet.Placement, k key) ([]placement.Override, e
 	return out, errors.Join(wrong...)
 }
 
+// mayConcern tells that an override which cannot be read could be about a placement.
+// One in a namespace is never about a placement in another.
+func mayConcern(override *unstructured.Unstructured, k key) bool {
+	if named := specString(override, "placement", "name"); named != "" && named != k.Name {
+		return false
+	}
+	switch override.GetNamespace() {
+	case "", k.Namespace:
+		return true
+	default:
+		return k.Namespace == "" && specString(override, "placement", "scope") != "Namespaced"
+	}
+}
+
 // declare gives the engine a placement. One that another object declared, which
 // had the name before and went without its finalizer, is deleted first, and so
 // is what it placed.
-func (s *service) declare(ctx context.Context, k key, p fleet.Placement) error {
+func (s *service) declare(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement) error {
 	if before, ok := s.standing.Load(k); ok && reflect.DeepEqual(before, p) {
 		return nil
 	}
+	if err := s.asSeen(ctx, scopeOf(k).gvr(placementKind), obj); err != nil {
+		return err
+	}
 	before, err := s.engine.Placement(ctx, p.Name)
 	switch {
+	case err == nil && before.Owner == "":
+		return refused(fmt.Errorf("the name is taken: there is a placement %s that no object declared", p.Name))
 	case err == nil && before.Owner != p.Owner:
 		if err := s.engine.DeletePlacement(ctx, p.Name, fleet.DeleteOptions{Deadline: s.cfg.DeleteDeadline}); err != nil {
 			return err
@@ -140,7 +167,7 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 		return 0, errors.Join(problem, err)
 	}
 	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(all) > 0 {
-		problem = s.roll(ctx, k, p, rollout, all[len(all)-1], decision)
+		problem = s.roll(ctx, k, obj, p, rollout, all[len(all)-1], decision)
 	}
 	if err := s.projectSnapshots(ctx, k, obj, all); err != nil {
 		return 0, errors.Join(problem, err)
@@ -218,8 +245,12 @@ func (s *service) tellDeletion(obj *unstructured.Unstructured, d fleet.Deletion)
 func (s *service) heardRecord(l *loop, base string) func(string) {
 	return func(record string) {
 		_, name, _ := strings.Cut(record, "/")
-		for _, k := range s.called(base, name) {
-			l.addPaced(k, statusPace)
+		keys := s.called(base, name)
+		for _, k := range keys {
+			l.addPaced(k, s.paceOf(name))
+		}
+		if ns, object, ok := kubefleet.ObjectName(name); ok && len(keys) == 0 && base == runKind {
+			l.addPaced(key{Namespace: ns, Name: object}, orphanPace)
 		}
 		if base == runKind {
 			s.heardProgress(name)
@@ -231,13 +262,30 @@ func (s *service) heardRecord(l *loop, base string) func(string) {
 // needs.
 func (s *service) heardProgress(run string) {
 	for _, k := range s.placementsOf(run) {
-		s.placements.addPaced(k, statusPace)
+		s.placements.addPaced(k, 2*s.paceOf(run))
 	}
 }
 
 // statusPace is how often a status is written at most for what the engine tells:
-// at once, and then once in this time.
-const statusPace = 500 * time.Millisecond
+// at once, and then once in this time. For each cluster of a run clusterPace is
+// added, since a status grows with them, up to slowestPace.
+const (
+	statusPace  = 200 * time.Millisecond
+	clusterPace = 10 * time.Millisecond
+	slowestPace = 2 * time.Second
+)
+
+// paceOf is how often the status of a run is written, by its name; also that of a
+// placement, which has no clusters of its own.
+func (s *service) paceOf(name string) time.Duration {
+	clusters, _ := s.sizes.Load(name)
+	n, _ := clusters.(int)
+	return min(statusPace+time.Duration(n)*clusterPace, slowestPace)
+}
+
+// orphanPace is how often it is looked whether a run without an object is the
+// host's own.
+const orphanPace = time.Minute
 
 func overrideGVR(in scope) schema.GroupVersionResource { return in.gvr("ResourceOverride") }
 

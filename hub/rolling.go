@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
@@ -19,7 +21,7 @@ import (
 // roll starts the run of a placement with strategy RollingUpdate, where the one
 // that it started last was for another snapshot or for other clusters. A run
 // that is still under way is superseded.
-func (s *service) roll(ctx context.Context, k key, p fleet.Placement, rollout kubefleet.Rollout, latest snapshot.Snapshot, decision placement.Decision) error {
+func (s *service) roll(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, latest snapshot.Snapshot, decision placement.Decision) error {
 	number, err := s.lastRolling(ctx, p.Name)
 	if err != nil {
 		return err
@@ -41,6 +43,10 @@ func (s *service) roll(ctx context.Context, k key, p fleet.Placement, rollout ku
 	if err != nil {
 		return err
 	}
+	if err := s.asSeen(ctx, scopeOf(k).gvr(placementKind), obj); err != nil {
+		return err
+	}
+	s.rolling.Delete(rollingName(p.Name, number-1))
 	s.rolling.Store(rollingName(p.Name, number+1), k)
 	_, err = s.engine.CreateRun(ctx, fleet.RunSpec{
 		Name: rollingName(p.Name, number+1), Owner: p.Owner, Placement: p.Name, Index: &latest.Index,

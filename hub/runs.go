@@ -38,8 +38,9 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	switch {
 	case obj == nil:
 		s.histories.drop(k)
+		s.sizes.Delete(kubefleet.EngineName(k.Namespace, k.Name))
 		s.runs.drop(k)
-		return 0, nil
+		return 0, s.orphaned(ctx, k)
 	case obj.GetDeletionTimestamp() != nil:
 		return 0, s.deleteRun(ctx, k, obj)
 	}
@@ -63,6 +64,7 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	case history.next == 0 && news.Next == told && isFinished(obj) && status.Run.Final(status.Plan):
 		return 0, nil // as it was told
 	}
+	s.sizes.Store(name, status.Plan.Len())
 	if err := s.fold(ctx, obj, history, status, news); err != nil {
 		return 0, err
 	}
@@ -75,9 +77,38 @@ func isFinished(obj *unstructured.Unstructured) bool {
 	return (c.Status == "True" || c.Status == "False") && c.ObservedGeneration == obj.GetGeneration()
 }
 
+// orphaned deletes the run of an object that went without its finalizer: nobody
+// would see what it does.
+func (s *service) orphaned(ctx context.Context, k key) error {
+	status, err := s.engine.Status(ctx, kubefleet.EngineName(k.Namespace, k.Name))
+	if errors.Is(err, backend.ErrNotFound) || err == nil && status.Owner == "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = s.client.Resource(scopeOf(k).gvr(runKind)).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		return err // where it is there, the watch will tell
+	}
+	s.log.Warn("the object of a run went without its finalizer: the run is deleted", "run", k.String(), "uid", status.Owner)
+	if err := s.engine.DeleteRun(ctx, status.Run.Name); !errors.Is(err, backend.ErrNotFound) {
+		return err
+	}
+	return nil
+}
+
 // replaceRun deletes the run of an object that had the name before and went
-// without its finalizer.
+// without its finalizer. One that no object declared is not touched.
 func (s *service) replaceRun(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status) error {
+	gvr := scopeOf(k).gvr(runKind)
+	if err := s.asSeen(ctx, gvr, obj); err != nil {
+		return err
+	}
+	if status.Owner == "" {
+		err := fmt.Errorf("the name is taken: there is a run %s that no object declared", k.Name)
+		return s.writeStatus(ctx, gvr, obj, initializeFailedStatus(scopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
+	}
 	s.notes.warn(obj, "RunReplaced", "a run of the same name belonged to another object, uid %s: it is deleted", status.Owner)
 	if err := s.engine.DeleteRun(ctx, status.Run.Name); err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return err
@@ -93,6 +124,12 @@ func (s *service) begin(ctx context.Context, k key, obj *unstructured.Unstructur
 	}
 	if initializeFailed(obj) {
 		return 0, nil
+	}
+	if err := s.asSeen(ctx, scopeOf(k).gvr(runKind), obj); err != nil {
+		return 0, err
+	}
+	if obj.GetAnnotations()[annotationRunUID] != "" || initializeFailed(obj) {
+		return 0, nil // it was begun, or refused, and the watch will tell
 	}
 	spec, err := s.runSpec(ctx, k, obj)
 	if err == nil {
@@ -262,8 +299,11 @@ func (s *service) writeRun(ctx context.Context, k key, obj *unstructured.Unstruc
 // spec.
 func (s *service) order(ctx context.Context, obj *unstructured.Unstructured, status fleet.Status) error {
 	verb := wanted(stateOf(obj), &status.Run)
-	if verb == "" {
-		return nil
+	if verb == "" || verb == stages.Start && obj.GetGeneration() == 1 {
+		return nil // what the first generation says, the run was begun with: somebody else stopped it
+	}
+	if err := s.asSeen(ctx, scopeOf(keyOf(obj)).gvr(runKind), obj); err != nil {
+		return err
 	}
 	err := s.engine.Command(ctx, status.Run.Name, stages.Command{
 		ID: fmt.Sprintf("state-%d", obj.GetGeneration()), Verb: verb,

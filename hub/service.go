@@ -2,13 +2,16 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,6 +41,8 @@ type service struct {
 	rolling sync.Map
 	// standing are the placements as the engine has them, by key.
 	standing sync.Map
+	// sizes are how many clusters runs have, by the engine's name.
+	sizes sync.Map
 	// frozen are the items of the snapshot that was shown last, by placement.
 	frozen    sync.Map
 	documents documents
@@ -60,15 +65,15 @@ func newService(h *Hub) (*service, error) {
 			placementKind: s.heardPlacement, runKind: s.heardRun, strategyKind: s.heardStrategy,
 			approvalKind: s.heardApproval,
 		} {
-			if err := s.hear(in.gvr(base), func(obj *unstructured.Unstructured) { heard(in, obj) }); err != nil {
+			if err := s.hear(in.gvr(base), s.showing(base), func(obj *unstructured.Unstructured) { heard(in, obj) }); err != nil {
 				return nil, err
 			}
 		}
-		if err := s.hear(overrideGVR(in), func(*unstructured.Unstructured) { s.everyPlacement() }); err != nil {
+		if err := s.hear(overrideGVR(in), nil, func(*unstructured.Unstructured) { s.everyPlacement() }); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.hear(memberGVR(), s.heardMember); err != nil {
+	if err := s.hear(memberGVR(), s.members, s.heardMember); err != nil {
 		return nil, err
 	}
 	return s, s.hearShown()
@@ -87,9 +92,22 @@ func (s *service) newLoop(name string, sync func(context.Context, key) (time.Dur
 	})
 }
 
+// showing is the loop that writes the status of a kind, nil for none.
+func (s *service) showing(base string) *loop {
+	switch base {
+	case placementKind:
+		return s.placements
+	case runKind:
+		return s.runs
+	default:
+		return nil
+	}
+}
+
 // hear watches a kind and is told of each object that was added, changed or
-// deleted.
-func (s *service) hear(gvr schema.GroupVersionResource, heard func(*unstructured.Unstructured)) error {
+// deleted. Where nothing but a status changed that a loop writes, it is most
+// likely because of that loop: it looks again after a while.
+func (s *service) hear(gvr schema.GroupVersionResource, shows *loop, heard func(*unstructured.Unstructured)) error {
 	informer := s.factory.ForResource(gvr).Informer()
 	tell := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -100,10 +118,16 @@ func (s *service) hear(gvr schema.GroupVersionResource, heard func(*unstructured
 		}
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(_, now any) { tell(now) },
+		AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(before, now any) {
+			if k, only := onlyStatus(before, now); only && shows != nil {
+				shows.addPaced(k, statusRepair)
+				return
+			}
+			tell(now)
+		},
 	})
 	if err == nil {
-		err = informer.AddIndexers(cache.Indexers{byEngineName: engineNames})
+		err = errors.Join(informer.AddIndexers(cache.Indexers{byEngineName: engineNames}), informer.SetWatchErrorHandlerWithContext(s.unwatched))
 	}
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", gvr.Resource, err)
@@ -112,12 +136,35 @@ func (s *service) hear(gvr schema.GroupVersionResource, heard func(*unstructured
 	return nil
 }
 
+// statusRepair is how soon after the hub wrote a status it looks whether it is as it
+// should be.
+const statusRepair = 10 * time.Second
+
+// onlyStatus tells that two versions of an object differ in nothing that people or
+// the hub declare.
+func onlyStatus(before, now any) (key, bool) {
+	a, isA := before.(*unstructured.Unstructured)
+	b, isB := now.(*unstructured.Unstructured)
+	if !isA || !isB {
+		return key{}, false
+	}
+	return keyOf(b), a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() && a.GetDeletionTimestamp().Equal(b.GetDeletionTimestamp()) &&
+		slices.Equal(a.GetFinalizers(), b.GetFinalizers()) && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
+}
+
 func engineNames(obj any) ([]string, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return nil, nil
 	}
 	return []string{kubefleet.EngineName(u.GetNamespace(), u.GetName())}, nil
+}
+
+// unwatched is told when a watch fails, which begins again by itself.
+func (s *service) unwatched(_ context.Context, r *cache.Reflector, err error) {
+	if !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
+		s.log.Warn("watching failed, will be tried again", "kind", r.TypeDescription(), "error", err)
+	}
 }
 
 // object returns the object of that name as it was last seen, or nil. It is the
@@ -204,6 +251,9 @@ func (s *service) all(gvr schema.GroupVersionResource) []*unstructured.Unstructu
 func (s *service) run(ctx context.Context) error {
 	s.notes = newNotes(ctx, s.kube, s.cfg.Name)
 	defer s.notes.stop()
+	for _, l := range []*loop{s.placements, s.runs, s.members} {
+		defer l.queue.ShutDown()
+	}
 	s.factory.Start(ctx.Done())
 	defer s.factory.Shutdown()
 	s.mirrors.factory.Start(ctx.Done())
@@ -235,7 +285,7 @@ func (s *service) run(ctx context.Context) error {
 const (
 	placementWorkers = 4
 	runWorkers       = 8
-	memberWorkers    = 2
+	memberWorkers    = 16 // most of them may wait for members that are down
 )
 
 // synced waits until all objects were read once: what is not known yet would

@@ -45,7 +45,8 @@ func (s *service) hearShown() error {
 	for _, in := range []scope{clusterScope, namespaceScope} {
 		for _, base := range []string{snapshotKind, policyKind} {
 			informer := s.mirrors.factory.ForResource(in.gvr(base)).Informer()
-			if err := errors.Join(informer.AddIndexers(cache.Indexers{byParent: parents}), informer.SetTransform(onlyNeeded)); err != nil {
+			if err := errors.Join(informer.AddIndexers(cache.Indexers{byParent: parents}), informer.SetTransform(onlyNeeded),
+				informer.SetWatchErrorHandlerWithContext(s.unwatched)); err != nil {
 				return err
 			}
 			_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -199,7 +200,7 @@ func (s *service) projectPolicy(ctx context.Context, k key, obj *unstructured.Un
 	have := s.mirrors.of(gvr, k)
 	now := have[policyName(k.Name, d.Index)]
 	if now != nil && ownedByUID(now, obj) && now.Annotations[annotationDecision] == d.Digest {
-		return nil
+		return s.demote(ctx, gvr, have, now.Name)
 	}
 	policy, _, _ := unstructured.NestedMap(obj.Object, "spec", "policy")
 	want, err := policySnapshot(&policyFacts{

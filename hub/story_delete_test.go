@@ -9,6 +9,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/hub"
 )
 
 // TestDeleteOfARunInTheMiddleReleasesThePlacement: a run that waits for its approval is deleted; its request
@@ -292,7 +294,7 @@ apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
 metadata: {name: $NAME}
 spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME}], strategy: {type: External}}`)
-	w.start("three")
+	w.start("three", func(c *hub.Config) { c.DeleteDeadline = 3 * time.Second }) // the namespace does not go on this member
 	w.eventually("the member to be clean before any run", func() error { return w.allHold("") })
 	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
 	w.eventually("snapshots that begin anew", func() error {

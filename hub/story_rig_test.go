@@ -44,7 +44,6 @@ type theatre struct {
 	route    *routes
 	registry *prometheus.Registry
 	served   *hub.Hub
-	stop     func()
 	err      error
 }
 
@@ -128,9 +127,8 @@ func (w *theatre) serve(name string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	w.served, w.stop = h, stop
-	go func() { _ = h.Run(ctx) }()
+	w.served = h
+	go func() { _ = h.Run(context.Background()) }()
 	return nil
 }
 
@@ -352,7 +350,7 @@ func (s *story) tryPatch(c dynamic.Interface, what, text string, sub ...string) 
 func (s *story) eventually(what string, try func() error) {
 	s.Helper()
 	err := try()
-	for deadline := time.Now().Add(40 * time.Second); err != nil && time.Now().Before(deadline); err = try() {
+	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); err = try() {
 		breath(s.Context())
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package manifests
 import (
 	"context"
 	"fmt"
+	"time"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,12 +24,20 @@ import (
 //
 // It asks for four objects, which takes the right to get them.
 func InForce(ctx context.Context, client kubernetes.Interface) (bool, error) {
+	since, err := InForceSince(ctx, client)
+	return !since.IsZero(), err
+}
+
+// InForceSince is InForce, and since when: the zero time where it is not so. Nobody
+// vouches for what stands in an object that is not younger, because it may have been
+// written while there was no policy.
+func InForceSince(ctx context.Context, client kubernetes.Interface) (since time.Time, err error) {
 	wanted, err := Policies()
 	if err != nil {
-		return false, err
+		return time.Time{}, err
 	}
 	for _, want := range wanted {
-		var have any
+		var have metav1.Object
 		switch want.GetKind() {
 		case "MutatingAdmissionPolicy":
 			have, err = client.AdmissionregistrationV1().MutatingAdmissionPolicies().Get(ctx, want.GetName(), metav1.GetOptions{})
@@ -38,17 +47,20 @@ func InForce(ctx context.Context, client kubernetes.Interface) (bool, error) {
 			continue
 		}
 		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			return false, nil
+			return time.Time{}, nil
 		}
 		if err != nil {
-			return false, fmt.Errorf("manifests: %s %s: %w", want.GetKind(), want.GetName(), err)
+			return time.Time{}, fmt.Errorf("manifests: %s %s: %w", want.GetKind(), want.GetName(), err)
 		}
 		same, err := asWanted(want, have)
 		if err != nil || !same {
-			return false, err
+			return time.Time{}, err
+		}
+		if made := have.GetCreationTimestamp(); made.After(since) {
+			since = made.Time
 		}
 	}
-	return true, nil
+	return since, nil
 }
 
 // asWanted tells whether a policy or a binding has the spec that it was installed
