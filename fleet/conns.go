@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -186,7 +187,9 @@ type memberConn struct {
 	// used is when a call was last made, in Unix nanoseconds; watches counts
 	// those that go on.
 	used, watches atomic.Int64
-	ledgers       keptLedgers
+	// lost counts the calls in a row that the member did not answer.
+	lost    atomic.Int64
+	ledgers keptLedgers
 }
 
 func (m *memberConn) use() { m.used.Store(time.Now().UnixNano()) }
@@ -203,13 +206,14 @@ func (m *memberConn) get(ctx context.Context, id snapshot.ID) (*unstructured.Uns
 		return m.conn.Get(ctx, id)
 	})
 	if errors.Is(err, backend.ErrNotFound) {
+		m.lost.Store(0)
 		return nil, nil
 	}
 	if err == nil {
 		err = checkReturned(id, obj)
 	}
-	if err != nil {
-		return nil, m.note(ctx, err)
+	if err := m.note(ctx, err); err != nil {
+		return nil, err
 	}
 	return obj, nil
 }
@@ -222,8 +226,8 @@ func (m *memberConn) apply(ctx context.Context, obj *unstructured.Unstructured, 
 	if err == nil {
 		err = checkReturned(snapshot.IDOf(obj), got)
 	}
-	if err != nil {
-		return nil, m.note(ctx, err)
+	if err := m.note(ctx, err); err != nil {
+		return nil, err
 	}
 	return got, nil
 }
@@ -269,16 +273,32 @@ func (m *memberConn) close() {
 	})
 }
 
-// note drops the connection after an error that may be its own, and names the
-// cluster in the error.
+// lostMost is how many calls in a row a member does not answer before its
+// connection is taken for dead. With it end all watches of the member.
+const lostMost = 3
+
+// note names the cluster in an error, and drops the connection where that looks
+// dead, or its credentials are no longer accepted: the next one may have others. A
+// member that answers, that it is too busy for example, has a good one.
 func (m *memberConn) note(ctx context.Context, err error) error {
+	switch {
+	case apierrors.IsUnauthorized(err) && transient(err):
+		m.broken()
+	case !transient(err) || answered(err):
+		m.lost.Store(0)
+	case ctx.Err() == nil && m.lost.Add(1) >= lostMost:
+		m.broken()
+	}
 	if err == nil {
 		return nil
 	}
-	if transient(err) && ctx.Err() == nil {
-		m.broken()
-	}
 	return fmt.Errorf("cluster %s: %w", m.name, err)
+}
+
+// answered tells that err is an answer of an API server.
+func answered(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
 }
 
 // transient tells that err is none of the kinds that say what is wrong.

@@ -63,6 +63,7 @@
 //	begun/<placement>/<uid>                       a run that was begun: its name and its plan
 //	run/<name>                                    a run: its state, its lease
 //	flight/<uid>/<epoch>-<seq>-<try>-<n>          the clusters in flight of a run, where they are many, paged
+//	flight/<uid>/<epoch>-<seq>-<try>-x<n>, -w<n>  the clusters that failed or were skipped, and those that wait, likewise
 //	journal/<stream>/<first>-<unique>             events but for the last ones, paged; a stream is a
 //	                                              run's UID, or placement.<name>
 //	command/<uid>/<id>                            what operators ask of a run

@@ -127,7 +127,7 @@ func (d *driver) run(ctx context.Context) error {
 // prepare reads the clusters in flight and puts the run into the line of its
 // placement, if a crash kept it out.
 func (d *driver) prepare(ctx context.Context) (err error) {
-	if d.rec.Run.Flights, err = d.pages.read(ctx, d.rec.Flights); isNotFound(err) {
+	if err = d.pages.read(ctx, d.rec); isNotFound(err) {
 		return damaged(runKey(d.name), errors.New(err.Error()))
 	}
 	if err != nil {
@@ -136,7 +136,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	if err := checkRun(d.plan, &d.rec.Run); err != nil {
 		return err
 	}
-	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch-1, d.rec.Flights.Pages); err != nil {
+	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch-1, d.rec.Flights.names()); err != nil {
 		return err
 	}
 	if err := d.listen(ctx); err != nil {
@@ -207,7 +207,7 @@ func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
 		d.unsure = true
 		return fmt.Errorf("run %s: %w", d.name, err)
 	}
-	d.pages.commit(c, next.Flights.Pages, next.Run.Flights)
+	d.pages.commit(c, next.Flights, next.Run.Flights)
 	d.saved(next, rev)
 	return nil
 }
@@ -221,7 +221,8 @@ func (d *driver) compose(ready *stages.Ready) (next *runRecord, c *commit) {
 	next.Run = ready.Run
 	next.Seq++
 	next.Lease.Until = stages.At(d.e.cfg.Clock()).Add(d.e.cfg.Lease)
-	next.Flights = d.pages.write(c, next.Lease.Epoch, next.Seq, ready.Run.Flights)
+	next.Flights = d.pages.write(c, next.Lease.Epoch, next.Seq, &ready.Run)
+	next.Format = next.Flights.format()
 	next.Try = d.pages.tries
 	next.Journal = d.rec.Journal.append(c, d.uid, ready.Events)
 	c.record = backend.Write{Key: runKey(d.name), Value: next.encode(), Prev: d.rev}
@@ -278,7 +279,7 @@ func (d *driver) resolve(ctx context.Context) error {
 		return fmt.Errorf("run %s: %w: %s has it at epoch %d, this engine had it at %d", d.name, backend.ErrFenced, rec.Lease.Holder, rec.Lease.Epoch, d.rec.Lease.Epoch)
 	}
 	pages := flightPages{store: d.e.store, uid: rec.Run.UID, tries: d.pages.tries}
-	if rec.Run.Flights, err = pages.read(ctx, rec.Flights); isNotFound(err) {
+	if err = pages.read(ctx, rec); isNotFound(err) {
 		return fmt.Errorf("run %s was saved meanwhile: %w: %s", d.name, backend.ErrConflict, err.Error())
 	}
 	if err != nil {
@@ -305,7 +306,7 @@ func (d *driver) letGo(ctx context.Context) {
 	case isNotFound(err) || err == nil && rec.Run.UID != d.uid:
 		_ = d.pages.sweep(ctx, d.epoch, nil)
 	case err == nil && rec.Lease.Epoch > d.epoch:
-		_ = d.pages.sweep(ctx, d.epoch, rec.Flights.Pages)
+		_ = d.pages.sweep(ctx, d.epoch, rec.Flights.names())
 	}
 }
 

@@ -37,7 +37,7 @@ func (d *driver) finish(ctx context.Context) error {
 	if gone := (*NotFoundError)(nil); err != nil && !errors.As(err, &gone) {
 		return err // what is gone with its placement needs nothing more
 	}
-	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch, d.rec.Flights.Pages); err != nil {
+	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch, d.rec.Flights.names()); err != nil {
 		return err
 	}
 	if err := d.release(ctx); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -267,14 +268,20 @@ func TestOneConnectionToACluster(t *testing.T) {
 	})
 }
 
+// A connection is dead after three calls in a row that the member did not answer,
+// and one whose credentials are not accepted is replaced at once.
 func TestDeadConnectionIsReplaced(t *testing.T) {
 	d := &countingDialer{member: memory.NewCluster("c1")}
 	c := newConns(d, 0)
 	cluster, id := placement.Cluster{Name: "c1"}, configMapID("default", "a")
+	reset, busy := errors.New("connection reset"), apierrors.NewTooManyRequestsError("busy")
 	for _, step := range []struct {
 		fail  error
 		dials int32
-	}{{nil, 1}, {backend.ErrPermanent, 1}, {errors.New("connection reset"), 1}, {nil, 2}, {nil, 2}} {
+	}{
+		{nil, 1}, {backend.ErrPermanent, 1}, {reset, 1}, {reset, 1}, {nil, 1}, {reset, 1}, {reset, 1}, {busy, 1}, {busy, 1}, {busy, 1}, {busy, 1},
+		{reset, 1}, {reset, 1}, {reset, 1}, {nil, 2}, {apierrors.NewUnauthorized("expired"), 2}, {nil, 3}, {nil, 3},
+	} {
 		d.fail = step.fail
 		m, err := c.get(t.Context(), cluster)
 		if err != nil {
@@ -288,8 +295,8 @@ func TestDeadConnectionIsReplaced(t *testing.T) {
 		}
 	}
 	c.Close()
-	if n := d.closes.Load(); n != 2 {
-		t.Errorf("%d of 2 connections were closed", n)
+	if n := d.closes.Load(); n != 3 {
+		t.Errorf("%d of 3 connections were closed", n)
 	}
 }
 

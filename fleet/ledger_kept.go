@@ -69,7 +69,7 @@ func (w *work) findLedger(ctx context.Context) (*ledgerAt, error) {
 	return readLedger(ctx, w.m, w.a.Placement)
 }
 
-// settle ends an update that finds nothing to do.
+// settle ends an update that finds nothing to do, or that nothing can be done.
 func (w *work) settle(ctx context.Context) error {
 	if w.cached && w.ledger.Epoch >= w.a.Epoch {
 		return w.confirm(ctx)

@@ -17,8 +17,12 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// recordFormat is the version of the records that this package writes.
-const recordFormat = 1
+// recordFormat is the version of the records that this package writes, pagedFormat
+// that of a run which has lists in pages, and the newest of a run that is read.
+const (
+	recordFormat = 1
+	pagedFormat  = 2
+)
 
 // placementRecord is the one record of a placement that is compared and
 // swapped: whatever must not be half-moved is in it.
@@ -109,12 +113,19 @@ type runRecord struct {
 	Journal journalHead `json:"journal,omitzero"`
 }
 
-// encode encodes the record as encodeRecord does, in a fraction of the time.
+// encode encodes the record as encodeRecord does, in a fraction of the time, and
+// without what is in pages.
 func (r *runRecord) encode() []byte {
-	if len(r.Journal.Last) == 0 {
-		return encodeRecord(r)
-	}
 	head := *r
+	if len(r.Flights.Exceptions) > 0 {
+		head.Run.Exceptions = nil
+	}
+	if len(r.Flights.Waiting) > 0 {
+		head.Run.Waiting = nil
+	}
+	if len(r.Journal.Last) == 0 {
+		return encodeRecord(&head)
+	}
 	head.Journal.Last = nil
 	b, err := json.Marshal(&head)
 	if err != nil {
@@ -169,7 +180,7 @@ func seal(rest []byte) []byte {
 func decodeRecord(r backend.Record, into any) error {
 	rest := r.Value[min(sealLen, len(r.Value)):]
 	if !bytes.HasPrefix(rest, []byte(`"format":1,`)) { // as every record that this package writes begins
-		if err := checkFormat(r); err != nil {
+		if err := checkFormat(r, newestFormat(into)); err != nil {
 			return err
 		}
 	}
@@ -184,16 +195,24 @@ func decodeRecord(r backend.Record, into any) error {
 	return nil
 }
 
-// checkFormat tells that a record is of a format that this package knows.
-func checkFormat(r backend.Record) error {
+// newestFormat is the newest format that is read of what is decoded.
+func newestFormat(into any) int {
+	if _, ok := into.(*runRecord); ok {
+		return pagedFormat
+	}
+	return recordFormat
+}
+
+// checkFormat tells that a record is of a format up to the newest.
+func checkFormat(r backend.Record, newest int) error {
 	var head struct {
 		Format int `json:"format"`
 	}
 	if err := json.Unmarshal(r.Value, &head); err != nil {
 		return damaged(r.Key, err)
 	}
-	if head.Format > recordFormat {
-		return &stages.FormatError{Record: r.Key, Have: head.Format, Want: recordFormat}
+	if head.Format > newest {
+		return &stages.FormatError{Record: r.Key, Have: head.Format, Want: newest}
 	}
 	if head.Format < 1 {
 		return damaged(r.Key, errors.New("it has no format"))

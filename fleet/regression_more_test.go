@@ -233,7 +233,7 @@ func (f *fickle) ask(w *world, e *fleet.Engine, role string) {
 // ever rarer. It can be deleted nevertheless.
 func TestDamagedRunIsRarelyTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const clusters = 10 // more than the run's record holds in flight
+		const clusters = 33 // more than the run's record holds in flight
 		w := smallWorld(t, clusters)
 		hang := func(hang bool) {
 			for i := range clusters {

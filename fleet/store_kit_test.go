@@ -102,7 +102,7 @@ func flipBit(value string) string {
 
 // newerFormat makes a record one of a newer version.
 func newerFormat(value string) string {
-	return strings.Replace(value, `"format":1`, `"format":2`, 1)
+	return strings.Replace(value, `"format":1`, `"format":3`, 1)
 }
 
 // indexesOf returns the indexes of the snapshots that are kept.

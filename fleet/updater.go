@@ -224,7 +224,8 @@ func (w *work) bring(ctx context.Context) error {
 		err = w.refuse()
 	}
 	if errors.Is(err, backend.ErrPermanent) {
-		if err := w.fence(ctx); err != nil {
+		// A ledger that was kept may be the reason.
+		if err := w.settle(ctx); err != nil {
 			return err
 		}
 	}

@@ -29,7 +29,7 @@ func TestABigRunFitsIntoItsObjects(t *testing.T) {
 	fleet := w.crowd(n)
 	t.Logf("%d members were created in %v", n, time.Since(begun))
 	begun = time.Now()
-	w.start("one", func(c *hub.Config) { c.Dialer = fleet })
+	w.start("one", func(c *hub.Config) { c.Dialer, c.LeaseDuration = fleet, 15*time.Second })
 	w.place("v1")
 	w.stagedBig()
 	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")

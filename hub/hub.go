@@ -20,7 +20,6 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // DefaultNamespace is where a hub keeps what is its own, unless its Config says
@@ -104,7 +103,7 @@ func New(cfg Config) (*Hub, error) {
 		h.cfg.Dialer = &pinned{next: cfg.Dialer, store: h.store}
 	}
 	ec := cfg.Engine
-	ec.Store, ec.Inventory, ec.Dialer, ec.Source = h.store, h.cfg.Inventory, h.cfg.Dialer, snapshot.Source(h.source)
+	ec.Store, ec.Inventory, ec.Dialer, ec.Source = h.store, h.cfg.Inventory, h.cfg.Dialer, &withoutOwn{h.source, h.cfg.Namespace}
 	ec.Name, ec.Log = cfg.Name, cfg.Log
 	if ec.Lease == 0 {
 		ec.Lease = cfg.LeaseDuration

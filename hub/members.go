@@ -3,10 +3,12 @@ package hub
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -36,21 +38,45 @@ func (s *service) syncMember(ctx context.Context, k key) (time.Duration, error) 
 	if err := s.writeStatus(ctx, memberGVR(), obj, projectMember(memberFactsOf(obj, reached, time.Now()))); err != nil {
 		return 0, err
 	}
+	again := memberCheck
 	if reached != nil {
-		return memberRecheck, nil
+		again = memberRecheck
 	}
-	return memberCheck, nil
+	return again, nil
 }
 
 // member is a cluster as the inventory has it.
 func (s *service) member(ctx context.Context, name string) (placement.Cluster, error) {
-	for c, err := range s.cfg.Inventory.Clusters(ctx) {
+	return s.roster.find(ctx, s.cfg.Inventory, name)
+}
+
+// roster is the inventory by name as it was a moment ago. Every member is looked up
+// by itself, which must not list all of them each time.
+type roster struct {
+	mu  sync.Mutex
+	at  time.Time
+	all map[string]placement.Cluster
+}
+
+// rosterAge is how old it may be.
+const rosterAge = time.Second
+
+func (r *roster) find(ctx context.Context, inventory backend.Inventory, name string) (placement.Cluster, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c, ok := r.all[name]; ok && time.Since(r.at) < rosterAge {
+		return c, nil
+	}
+	all := map[string]placement.Cluster{}
+	for c, err := range inventory.Clusters(ctx) {
 		if err != nil {
 			return c, err
 		}
-		if c.Name == name {
-			return c, nil
-		}
+		all[c.Name] = c
+	}
+	r.all, r.at = all, time.Now()
+	if c, ok := all[name]; ok {
+		return c, nil
 	}
 	return placement.Cluster{}, fmt.Errorf("the inventory does not have %s yet", name)
 }

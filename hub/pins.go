@@ -30,6 +30,9 @@ type pin struct {
 	Cluster string `json:"cluster"`
 }
 
+// longestUID is far above what API servers make.
+const longestUID = 128
+
 func pinKey(cluster string) string { return "hub/member/" + cluster }
 
 // Dial connects to c, and asks it who it is.
@@ -49,6 +52,9 @@ func (d *pinned) check(ctx context.Context, c placement.Cluster, conn backend.Co
 	ns, err := conn.Get(ctx, snapshot.ID{Version: "v1", Kind: "Namespace", Name: "kube-system"})
 	if err != nil {
 		return err
+	}
+	if n := len(ns.GetUID()); n == 0 || n > longestUID {
+		return fmt.Errorf("the uid of its namespace kube-system has %d characters, and must have 1 to %d: nothing was written: %w", n, longestUID, backend.ErrPermanent)
 	}
 	now := pin{Member: c.UID, Cluster: string(ns.GetUID())}
 	rec, err := d.store.Get(ctx, pinKey(c.Name))

@@ -169,6 +169,9 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(all) > 0 {
 		problem = s.roll(ctx, k, obj, p, rollout, all[len(all)-1], decision)
 	}
+	if errors.Is(problem, backend.ErrConflict) && s.placements.queue.NumRequeues(k) < patience {
+		return 0, problem // it is tried again at once: nothing to tell people of
+	}
 	if err := s.projectSnapshots(ctx, k, obj, all); err != nil {
 		return 0, errors.Join(problem, err)
 	}
@@ -183,6 +186,9 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 	}
 	return 0, nil
 }
+
+// patience is how often a conflict is tried again before a status tells of it.
+const patience = 5
 
 // capture takes a snapshot where what is selected may have changed since the last
 // one.

@@ -3,6 +3,7 @@ package hub
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -152,8 +153,12 @@ func answersOf(obj *unstructured.Unstructured, stamped bool) ([]answer, error) {
 		}
 		return nil, nil
 	}
+	stands := slices.ContainsFunc(s.Conditions, func(c approvalCondition) bool { return verdictOf(&c) == approval.Approve })
 	out := make([]answer, 0, len(s.Decisions))
 	for _, d := range s.Decisions {
+		if d.Verdict == approval.Approve && !stands {
+			continue // it was taken back
+		}
 		by := approval.Identity{Name: d.By.Username, Groups: d.By.Groups}
 		out = append(out, answer{Verdict: d.Verdict, By: by, Comment: printable(d.Comment, longestComment)})
 	}

@@ -62,6 +62,12 @@ func watchedAs(obj *unstructured.Unstructured) string {
 	return ""
 }
 
+// Starter is who made a run, as far as somebody vouches for it.
+func (s *Stale) Starter(ctx context.Context, run *unstructured.Unstructured) (string, error) {
+	by, err := s.s.starter(ctx, run)
+	return by.Name, err
+}
+
 // SyncRun and SyncPlacement do one round for an object.
 func (s *Stale) SyncRun(ctx context.Context, name string) error {
 	_, err := s.s.syncRun(ctx, key{Name: name})

@@ -39,7 +39,6 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	case obj == nil:
 		s.histories.drop(k)
 		s.sizes.Delete(kubefleet.EngineName(k.Namespace, k.Name))
-		s.runs.drop(k)
 		return 0, s.orphaned(ctx, k)
 	case obj.GetDeletionTimestamp() != nil:
 		return 0, s.deleteRun(ctx, k, obj)
@@ -81,10 +80,11 @@ func isFinished(obj *unstructured.Unstructured) bool {
 // would see what it does.
 func (s *service) orphaned(ctx context.Context, k key) error {
 	status, err := s.engine.Status(ctx, kubefleet.EngineName(k.Namespace, k.Name))
-	if errors.Is(err, backend.ErrNotFound) || err == nil && status.Owner == "" {
+	if errors.Is(err, backend.ErrNotFound) {
+		s.runs.drop(k)
 		return nil
 	}
-	if err != nil {
+	if err != nil || status.Owner == "" {
 		return err
 	}
 	_, err = s.client.Resource(scopeOf(k).gvr(runKind)).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
@@ -128,7 +128,7 @@ func (s *service) begin(ctx context.Context, k key, obj *unstructured.Unstructur
 	if err := s.asSeen(ctx, scopeOf(k).gvr(runKind), obj); err != nil {
 		return 0, err
 	}
-	if obj.GetAnnotations()[annotationRunUID] != "" || initializeFailed(obj) {
+	if isBegun(obj) || initializeFailed(obj) {
 		return 0, nil // it was begun, or refused, and the watch will tell
 	}
 	spec, err := s.runSpec(ctx, k, obj)
@@ -267,10 +267,9 @@ func (s *service) follow(ctx context.Context, k key, obj *unstructured.Unstructu
 	if err := s.order(ctx, obj, status); err != nil {
 		return 0, err
 	}
-	if err := s.syncRequests(ctx, k, obj, status); err != nil {
-		return 0, err
-	}
-	return s.writeRun(ctx, k, obj, status, history)
+	asked := s.syncRequests(ctx, k, obj, status)
+	again, err := s.writeRun(ctx, k, obj, status, history)
+	return again, errors.Join(asked, err)
 }
 
 // writeRun writes what became of a run. It asks to be called again when time

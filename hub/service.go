@@ -46,6 +46,7 @@ type service struct {
 	// frozen are the items of the snapshot that was shown last, by placement.
 	frozen    sync.Map
 	documents documents
+	roster    roster
 }
 
 // byEngineName indexes placements and runs by what the engine calls them.
@@ -230,7 +231,7 @@ func (s *service) heardMember(obj *unstructured.Unstructured) { s.members.add(ke
 func (s *service) everyPlacement() {
 	for _, in := range []scope{clusterScope, namespaceScope} {
 		for _, obj := range s.all(in.gvr(placementKind)) {
-			s.placements.add(keyOf(obj))
+			s.placements.addPaced(keyOf(obj), statusPace)
 		}
 	}
 }

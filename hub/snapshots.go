@@ -39,7 +39,7 @@ func (s *service) hearShown() error {
 			obj = gone.Obj
 		}
 		if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
-			s.placements.add(key{Namespace: m.Namespace, Name: m.Labels[labelParent]})
+			s.placements.addPaced(key{Namespace: m.Namespace, Name: m.Labels[labelParent]}, statusPace)
 		}
 	}
 	for _, in := range []scope{clusterScope, namespaceScope} {

@@ -71,13 +71,13 @@ func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	if dry {
 		query.Set("dryRun", "All")
 	}
-	answer, err := c.client.do(ctx, request{verb: http.MethodPatch, path: at.path, query: query, contentType: applyType, body: body})
+	answer, err := c.write(ctx, request{verb: http.MethodPatch, path: at.path, query: query, contentType: applyType, body: body})
 	if err != nil {
 		return nil, want.explain(c.mapper.heed(at, err))
 	}
 	live, err := c.client.limits.object(answer)
 	if err == nil && !dry {
-		c.mapper.applied(live)
+		c.mapper.applied(obj)
 	}
 	return live, err
 }
@@ -134,9 +134,11 @@ func (d demand) explain(err error) error {
 	return err
 }
 
-// isFence tells the refusal of a policy of [MemberFence].
+// isFence tells the refusal of a policy of [MemberFence] from one that quotes an
+// object which says the same.
 func isFence(message string) bool {
-	return strings.Contains(message, "ValidatingAdmissionPolicy 'slipway-fence-")
+	object, why, _ := strings.Cut(message, " is forbidden: ")
+	return strings.HasPrefix(why, "ValidatingAdmissionPolicy 'slipway-fence-") && !strings.Contains(object, " is invalid: ")
 }
 
 // applyBody returns what is sent: the object without what is not applied, and with its preconditions.

@@ -123,6 +123,9 @@ func dialOf(tc *transport.Config, o ConnOptions) dialFunc {
 
 func counting(dial dialFunc, n *atomic.Int64) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if err := dialable(ctx); err != nil {
+			return nil, err
+		}
 		n.Add(1)
 		return dial(ctx, network, address)
 	}

@@ -67,7 +67,7 @@ func (c *conn) delete(ctx context.Context, at location, p backend.Precondition) 
 	if err != nil {
 		return permanent(err)
 	}
-	_, err = c.client.do(ctx, request{verb: http.MethodDelete, path: at.path, contentType: jsonType, body: body})
+	_, err = c.write(ctx, request{verb: http.MethodDelete, path: at.path, contentType: jsonType, body: body})
 	return c.mapper.heed(at, err)
 }
 
@@ -106,7 +106,7 @@ func (c *conn) releaseOnce(ctx context.Context, id snapshot.ID, at location, o b
 	if err != nil {
 		return permanent(err)
 	}
-	_, err = c.client.do(ctx, request{
+	_, err = c.write(ctx, request{
 		verb: http.MethodPatch, path: at.path, query: url.Values{"fieldManager": {"slipway-release"}},
 		contentType: mergeType, body: body,
 	})

@@ -206,7 +206,7 @@ func (w *watches) refill(f *feed, names map[name]struct{}) {
 }
 
 // told hands on that an object changed.
-func (w *watches) told(f *feed, n name, deleted bool) {
+func (w *watches) told(f *feed, n name, deleted bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -214,6 +214,9 @@ func (w *watches) told(f *feed, n name, deleted bool) {
 	case deleted:
 		delete(f.names, n)
 	default:
+		if err := w.client.limits.name(n, f.names); err != nil {
+			return err
+		}
 		f.names[n] = struct{}{}
 	}
 	for s := range f.subs {
@@ -221,6 +224,7 @@ func (w *watches) told(f *feed, n name, deleted bool) {
 			s.wake()
 		}
 	}
+	return nil
 }
 
 func (f *feed) wakeAll() {

@@ -94,8 +94,11 @@ func (w *watches) events(f *feed, body io.Reader, version string) (string, error
 			return version, errors.New("the member's watch sent something that is no object")
 		}
 		version = o.Metadata.ResourceVersion
-		if e.Type != "BOOKMARK" {
-			w.told(f, o.name(), e.Type == "DELETED")
+		if e.Type == "BOOKMARK" {
+			continue
+		}
+		if err := w.told(f, o.name(), e.Type == "DELETED"); err != nil {
+			return version, err
 		}
 	}
 }
@@ -151,7 +154,7 @@ func (w *watches) page(ctx context.Context, f *feed, from string, names map[name
 		return metav1.ListMeta{}, err
 	}
 	defer func() { _ = body.Close() }()
-	p := pageReader{json.NewDecoder(&frames{from: body, limit: w.client.limits.Bytes}), w.client.limits.Elements, names}
+	p := pageReader{json.NewDecoder(&frames{from: body, limit: w.client.limits.Bytes}), w.client.limits, names}
 	meta, err := p.read()
 	if err == nil && meta.ResourceVersion == "" {
 		err = errors.New("the member's list has no resourceVersion")
@@ -162,8 +165,8 @@ func (w *watches) page(ctx context.Context, f *feed, from string, names map[name
 // pageReader reads a list object by object and keeps only names.
 type pageReader struct {
 	*json.Decoder
-	most  int
-	names map[name]struct{}
+	limits Limits
+	names  map[name]struct{}
 }
 
 func (p pageReader) read() (meta metav1.ListMeta, err error) {
@@ -200,9 +203,10 @@ func (p pageReader) items() error {
 		if err := p.Decode(&o); err != nil {
 			return err
 		}
-		if p.names[o.name()] = struct{}{}; len(p.names) > p.most {
-			return permanent(fmt.Errorf("the member's list has more than %d objects", p.most))
+		if err := p.limits.name(o.name(), p.names); err != nil {
+			return err
 		}
+		p.names[o.name()] = struct{}{}
 	}
 	_, err = p.Token()
 	return err

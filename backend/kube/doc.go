@@ -84,4 +84,8 @@
 // Errors are those of package backend. What a server says in one is shortened, and
 // freed of what it quotes: values of fields, and whatever it says of a Secret beyond
 // names.
+//
+// An answer that there are no Secrets, ConfigMaps or Namespaces at all is none of an
+// API server, but of a proxy whose server is starting, for example: it is transient, and
+// tells of no record and no ledger that it does not exist.
 package kube

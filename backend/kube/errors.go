@@ -38,7 +38,7 @@ func classified(op, object string, secret bool, err error) error {
 		return err
 	}
 	return &backend.Error{Op: op, Object: object, Err: &apiError{
-		text: describe(secret, err), kind: kindOf(op, err), cause: harmless(err),
+		text: describe(secret, err), kind: kindOf(op, err), cause: causeOf(err),
 	}}
 }
 
@@ -107,6 +107,9 @@ func refused(err error, status metav1.Status) bool {
 	}
 	return status.Code >= http.StatusBadRequest && status.Code < http.StatusInternalServerError
 }
+
+// errNoServer is transient.
+var errNoServer = errors.New("the address does not lead to an API server at present: it answers 404 for what every API server has")
 
 // noSuchKind tells a path that the server does not serve from an object that it
 // does not have: the former is answered by nobody who knows the kind.

@@ -140,6 +140,15 @@ func holdsObject(err error) bool {
 	return errors.As(err, &unexpected)
 }
 
+// causeOf returns what stands behind err, without what a server said. What a server
+// has to finish first can be told from a server that does not answer.
+func causeOf(err error) error {
+	if errors.Is(err, errTerminating) || errors.Is(err, errEstablishing) {
+		return errors.Join(err, apierrors.NewServiceUnavailable("not yet"))
+	}
+	return harmless(err)
+}
+
 // harmless returns err without what a server said: its reason, its code and how
 // long to wait are kept. It is nil where nothing is left.
 func harmless(err error) error {

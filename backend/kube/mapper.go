@@ -158,9 +158,15 @@ func (m *mapper) known(g *group, gvk schema.GroupVersionKind, age freshness) (se
 }
 
 // heed forgets a kind that the server turned out not to serve, and returns err.
+// Every API server has ConfigMaps, as which ledgers are kept, and Namespaces: who
+// says that it has not, such as a proxy whose server is starting, says nothing
+// about objects.
 func (m *mapper) heed(at location, err error) error {
 	if !isUnserved(err) {
 		return err
+	}
+	if isCore(at.gvk.GroupVersion()) && (at.gvk.Kind == "ConfigMap" || at.gvk.Kind == "Namespace") {
+		return errNoServer
 	}
 	g := m.group(at.gvk.GroupVersion())
 	m.mu.Lock()
@@ -172,9 +178,15 @@ func (m *mapper) heed(at location, err error) error {
 	return missing(served{}, at.gvk)
 }
 
+// isCore tells the version that every API server serves.
+func isCore(gv schema.GroupVersion) bool { return gv.Group == "" && gv.Version == "v1" }
+
 // ask asks which kinds there are in a version of a group.
 func (m *mapper) ask(ctx context.Context, gv schema.GroupVersion) (map[string]served, error) {
 	body, err := m.client.do(ctx, request{verb: http.MethodGet, path: groupPath(gv)})
+	if isUnserved(err) && isCore(gv) {
+		return nil, errNoServer
+	}
 	if isUnserved(err) {
 		return map[string]served{}, nil
 	}

@@ -30,7 +30,9 @@ func newHubClients(cfg *rest.Config) (*hubClients, error) {
 	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), http); err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)
 	}
-	if c.kinds, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, http); err != nil {
+	asking := *http // what it is asked has no context
+	asking.Timeout = answerTimeout
+	if c.kinds, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, &asking); err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)
 	}
 	return c, nil

@@ -83,6 +83,60 @@ func listAll(ctx context.Context, c collection, o metav1.ListOptions) (all []met
 	}
 }
 
+// answerTimeout is how long an API server may take for a page of a list, or to begin
+// a watch.
+const answerTimeout = 30 * time.Second
+
+// inTime is a collection that does not wait for ever for an answer that does not
+// come: something between here and the API server may have lost it.
+type inTime struct {
+	collection
+	within time.Duration
+}
+
+func (c inTime) list(ctx context.Context, o metav1.ListOptions) ([]metav1.Object, metav1.ListMeta, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.within)
+	defer cancel()
+	return c.collection.list(ctx, o)
+}
+
+func (c inTime) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return begun(ctx, c.within, func(ctx context.Context) (watch.Interface, error) { return c.collection.watch(ctx, o) })
+}
+
+// errNoAnswer is transient.
+var errNoAnswer = errors.New("the API server does not answer")
+
+// begun returns a watch that has begun in time.
+func begun(ctx context.Context, within time.Duration, begin func(context.Context) (watch.Interface, error)) (watch.Interface, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(within, cancel)
+	w, err := begin(ctx)
+	switch inTime := late.Stop(); {
+	case !inTime && err == nil:
+		w.Stop()
+		err = errNoAnswer
+	case !inTime:
+		err = errNoAnswer
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	return cancelling{w, cancel}, nil
+}
+
+// cancelling is a watch whose request ends with it.
+type cancelling struct {
+	watch.Interface
+	cancel context.CancelFunc
+}
+
+func (c cancelling) Stop() {
+	c.Interface.Stop()
+	c.cancel()
+}
+
 // reflector tells of the changes of a collection for as long as its context
 // lasts. It has no state but a resourceVersion: after every interruption that
 // may have hidden a change it begins anew.
@@ -106,6 +160,7 @@ const (
 )
 
 func (r *reflector) run(ctx context.Context) {
+	r.from = inTime{r.from, answerTimeout}
 	version, pause := "", reflectPause
 	for ctx.Err() == nil {
 		seen, err := r.follow(ctx, version)

@@ -65,14 +65,14 @@ func storeConfig(cfg *rest.Config, scheme *runtime.Scheme) *rest.Config {
 func (c *secrets) get(ctx context.Context, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := c.rest.Get().Namespace(c.namespace).Resource("secrets").Name(name).Do(ctx).Into(secret)
-	return secret, err
+	return secret, fromServer(err)
 }
 
 func (c *secrets) create(ctx context.Context, secret *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
 	made := &metav1.PartialObjectMetadata{}
 	err := c.rest.Post().Namespace(c.namespace).Resource("secrets").SetHeader("Accept", asOne).
 		VersionedParams(&metav1.CreateOptions{FieldManager: manager}, c.params).Body(secret).Do(ctx).Into(made)
-	return made, err
+	return made, fromServer(err)
 }
 
 // update writes a Secret that is at the version that it names.
@@ -80,7 +80,7 @@ func (c *secrets) update(ctx context.Context, secret *corev1.Secret) (*metav1.Pa
 	made := &metav1.PartialObjectMetadata{}
 	err := c.rest.Put().Namespace(c.namespace).Resource("secrets").Name(secret.Name).SetHeader("Accept", asOne).
 		VersionedParams(&metav1.UpdateOptions{FieldManager: manager}, c.params).Body(secret).Do(ctx).Into(made)
-	return made, err
+	return made, fromServer(err)
 }
 
 func (c *secrets) remove(ctx context.Context, name, resourceVersion string, uid types.UID) error {
@@ -89,14 +89,14 @@ func (c *secrets) remove(ctx context.Context, name, resourceVersion string, uid 
 		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &resourceVersion},
 		PropagationPolicy: &how,
 	}
-	return c.rest.Delete().Namespace(c.namespace).Resource("secrets").Name(name).Body(o).Do(ctx).Error()
+	return fromServer(c.rest.Delete().Namespace(c.namespace).Resource("secrets").Name(name).Body(o).Do(ctx).Error())
 }
 
 // list returns a page of Secrets.
 func (c *secrets) list(ctx context.Context, o metav1.ListOptions) ([]corev1.Secret, metav1.ListMeta, error) {
 	list := &corev1.SecretList{}
 	err := c.rest.Get().Namespace(c.namespace).Resource("secrets").VersionedParams(&o, c.params).Do(ctx).Into(list)
-	return list.Items, list.ListMeta, err
+	return list.Items, list.ListMeta, fromServer(err)
 }
 
 // listMeta returns a page of Secrets without what they contain.
@@ -104,18 +104,29 @@ func (c *secrets) listMeta(ctx context.Context, o metav1.ListOptions) ([]metav1.
 	list := &metav1.PartialObjectMetadataList{}
 	err := c.rest.Get().Namespace(c.namespace).Resource("secrets").SetHeader("Accept", asList).
 		VersionedParams(&o, c.params).Do(ctx).Into(list)
-	return list.Items, list.ListMeta, err
+	return list.Items, list.ListMeta, fromServer(err)
 }
 
 // watch follows Secrets without what they contain. It tries once.
 func (c *secrets) watch(ctx context.Context, selector, resourceVersion string) (watch.Interface, error) {
 	o := metav1.ListOptions{Watch: true, AllowWatchBookmarks: true, LabelSelector: selector, ResourceVersion: resourceVersion}
-	return c.rest.Get().Namespace(c.namespace).Resource("secrets").SetHeader("Accept", asOne).
+	w, err := c.rest.Get().Namespace(c.namespace).Resource("secrets").SetHeader("Accept", asOne).
 		VersionedParams(&o, c.params).MaxRetries(0).Watch(ctx)
+	return w, fromServer(err)
 }
 
 func (c *secrets) createNamespace(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	return c.rest.Post().Resource("namespaces").VersionedParams(&metav1.CreateOptions{FieldManager: manager}, c.params).
-		Body(ns).Do(ctx).Error()
+	return fromServer(c.rest.Post().Resource("namespaces").VersionedParams(&metav1.CreateOptions{FieldManager: manager}, c.params).
+		Body(ns).Do(ctx).Error())
+}
+
+// fromServer returns err, unless it says that there are no Secrets at all: every
+// API server has them, so that somebody else has answered, such as a proxy whose
+// server is starting, and nothing is known of the record.
+func fromServer(err error) error {
+	if status, ok := statusOf(err); ok && noSuchKind(status) {
+		return errNoServer
+	}
+	return err
 }

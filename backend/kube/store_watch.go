@@ -142,7 +142,9 @@ func (f *storeWatch) follow(ctx context.Context, at string) error {
 // stream yields what one watch tells and moves at on. told says that there was
 // something.
 func (f *storeWatch) stream(ctx context.Context, at *string) (told bool, err error) {
-	w, err := f.store.api.watch(ctx, selectorOf(f.prefix), *at)
+	w, err := begun(ctx, f.store.timeout, func(ctx context.Context) (apiwatch.Interface, error) {
+		return f.store.api.watch(ctx, selectorOf(f.prefix), *at)
+	})
 	if expired(err) {
 		return false, errExpired
 	}

@@ -72,12 +72,23 @@ func (s *Store) settle(ctx context.Context, secret *corev1.Secret, sent *sends, 
 		return revisionOf(&now.ObjectMeta), nil
 	case repeated:
 		return "", inDoubt(refusal)
+	case isAsDemanded(secret, now, err):
+		return "", fmt.Errorf("it was refused, although the record is as it was demanded (%s)", describe(true, refusal))
 	case apierrors.IsNotFound(refusal) && secret.UID != "":
 		return "", fmt.Errorf("%w: it is gone", backend.ErrConflict)
 	case apierrors.IsNotFound(refusal):
 		return "", fmt.Errorf("namespace %s was deleted in between", s.namespace)
 	}
 	return "", refusal
+}
+
+// isAsDemanded tells that the record is what a write demanded, as err and now say:
+// then it was refused for something else, such as a conflict about a quota.
+func isAsDemanded(secret, now *corev1.Secret, err error) bool {
+	if secret.UID == "" {
+		return apierrors.IsNotFound(err)
+	}
+	return err == nil && revisionOf(&now.ObjectMeta) == revisionOf(&secret.ObjectMeta)
 }
 
 // Delete removes key if its revision is prev. See [backend.Store].

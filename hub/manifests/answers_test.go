@@ -126,7 +126,17 @@ func TestEveryAnswerIsADecisionOfItsOwn(t *testing.T) {
 	e.patch("alice", conditions(condition("Approved", "True", "again")), "")
 	e.want("alice", "", "alice Approve, bob Approve")
 	e.patch("bob", conditions(condition("Rejected", "True", "stop")), "")
-	e.want("", "bob", "alice Approve, bob Approve, bob Reject")
+	e.want("", "bob", "alice Approve, bob Reject")
+}
+
+func TestAnApprovalThatIsTakenBackDoesNotComeBackWithAnother(t *testing.T) {
+	e := newExchange(t)
+	e.patch("alice", conditions(approvedByAlice), "")
+	e.patch("alice", conditions(), "")
+	e.want("", "", "")
+	e.patch("bob", conditions(condition("Approved", "True", "me")), "")
+	e.patch("alice", conditions(), "") // bob's answer stays his, and does not count while nothing is approved
+	e.want("", "", "bob Approve")
 }
 
 func TestARequestIsRejectedByEitherCondition(t *testing.T) {

@@ -16,7 +16,9 @@
 // condition Rejected, or by Approved with the status False and the reason Rejected. Who did is not what
 // the client says: a MutatingAdmissionPolicy writes status.approvedBy, status.rejectedBy and
 // status.decisions from the identity that the API server authenticated, and puts back whatever a client
-// wrote there. A ValidatingAdmissionPolicy demands the RBAC verb approve on the request. Both stamp and
+// wrote there. Who takes an approval back before the hub has taken it in has not approved; one that two
+// people give in the very same words and at the same stated time is only the first's. What stands in an
+// object that is older than the policies is nobody's. A ValidatingAdmissionPolicy demands the RBAC verb approve on the request. Both stamp and
 // protect the annotations [CreatedBy] and [CreatedByUID] of runs in the same way.
 //
 // A server that has no MutatingAdmissionPolicy of version v1, which is one before 1.36, gets the

@@ -1,0 +1,43 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// errAnew is transient.
+var errAnew = errors.New("the connection to the member was lost before anything was sent, and a new one is not trusted before it leads to the same cluster")
+
+// recognitions is how often a cluster is recognized for one write.
+const recognitions = 3
+
+// write makes a request that changes something. To a cluster that is pinned it goes
+// over a connection that was there when the cluster was recognized: one that it
+// would have to make itself may lead elsewhere.
+func (c *conn) write(ctx context.Context, r request) (answer []byte, err error) {
+	if c.pinned == "" {
+		return c.client.do(ctx, r)
+	}
+	for range recognitions {
+		if err := c.recognize(ctx); err != nil {
+			return nil, err
+		}
+		if answer, err = c.client.do(context.WithValue(ctx, undialled{}, true), r); !errors.Is(err, errAnew) {
+			return answer, err
+		}
+		c.recognized.Store(0)
+	}
+	return nil, fmt.Errorf("%w, %d times", err, recognitions)
+}
+
+// undialled is the key of contexts whose requests make no connection.
+type undialled struct{}
+
+// dialable returns an error where a request is to make no connection.
+func dialable(ctx context.Context) error {
+	if ctx.Value(undialled{}) != nil {
+		return errAnew
+	}
+	return nil
+}

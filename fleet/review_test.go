@@ -1,0 +1,249 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// savedRun saves one run after the other as a driver does.
+type savedRun struct {
+	t     *testing.T
+	store *memory.Store
+	rec   *runRecord
+	rev   backend.Revision
+	pages flightPages
+	// pagesWritten are those of the last save, largest is the largest record of all.
+	pagesWritten, largest int
+}
+
+func newSavedRun(t *testing.T) *savedRun {
+	s := memory.NewStore()
+	rec := &runRecord{Format: recordFormat, Run: stages.Run{Name: "run", UID: "uid"}}
+	return &savedRun{t: t, store: s, rec: rec, pages: flightPages{store: s, uid: "uid"}}
+}
+
+func (s *savedRun) save(run stages.Run) {
+	s.t.Helper()
+	next, c := *s.rec, new(commit)
+	next.Run = run
+	next.Seq++
+	next.Flights = s.pages.write(c, 1, next.Seq, &run)
+	next.Format = next.Flights.format()
+	c.record = backend.Write{Key: runKey("run"), Value: next.encode(), Prev: s.rev}
+	rev, err := c.write(s.t.Context(), s.store)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.pages.commit(c, next.Flights, run.Flights)
+	s.rec, s.rev, s.pagesWritten = &next, rev, len(c.pages)
+	for _, w := range append(c.pages, c.record) {
+		s.largest = max(s.largest, len(w.Value))
+	}
+}
+
+// read returns the run as another engine finds it, which from now on saves it.
+func (s *savedRun) read() stages.Run {
+	s.t.Helper()
+	rec, err := s.store.Get(s.t.Context(), runKey("run"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	got := new(runRecord)
+	if err := decodeRecord(rec, got); err != nil {
+		s.t.Fatal(err)
+	}
+	s.pages = flightPages{store: s.store, uid: "uid"}
+	if err := s.pages.read(s.t.Context(), got); err != nil {
+		s.t.Fatal(err)
+	}
+	s.rec, s.rev = got, rec.Revision
+	return got.Run
+}
+
+// keys returns the pages that the store has.
+func (s *savedRun) keys() (out []string) {
+	for rec, err := range s.store.List(s.t.Context(), "flight/") {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		out = append(out, strings.TrimPrefix(rec.Key, "flight/uid/"))
+	}
+	return out
+}
+
+// everyOther returns exceptions of every other of n clusters, each of which says
+// something else.
+func everyOther(n int) (out []stages.Exception) {
+	for pos := 0; pos < n; pos += 2 {
+		x := stages.Exception{First: pos, Last: pos, State: stages.Failed, Attempts: 3}
+		if len(out) < 256 {
+			x.Reason = strings.Repeat("\x00", 256)
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// waitingAgain returns those clusters lined up again.
+func waitingAgain(xs []stages.Exception) (out []stages.Yielded) {
+	for i, x := range xs {
+		y := stages.Yielded{Pos: x.First, Attempt: 4, Sent: true}
+		if i < 256 {
+			y.Tries, y.Since, y.NotYet, y.Started, y.Spent = 9, 1700000000000, 1700000000001, 1700000000002, 99999999
+			y.Message = strings.Repeat("\x00", 80)
+		}
+		out = append(out, y)
+	}
+	return out
+}
+
+// TestNoRecordOfARunGrowsWithWhatGoesWrong has half of 100,000 clusters fail, and
+// then all of those wait to be tried again.
+func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
+	s := newSavedRun(t)
+	failed := everyOther(100_000)
+	run := stages.Run{Name: "run", UID: "uid"}
+	for _, n := range []int{listHere, listHere + 1, 300, len(failed) - 1, len(failed)} {
+		run.Exceptions = failed[:n]
+		s.save(run)
+	}
+	if s.pagesWritten != 1 {
+		t.Errorf("one more exception wrote %d pages, want 1", s.pagesWritten)
+	}
+	if d := cmp.Diff(run, s.read()); d != "" {
+		t.Error(d)
+	}
+	run.Exceptions, run.Waiting = nil, waitingAgain(failed)
+	s.save(run)
+	run.Waiting = run.Waiting[1:]
+	s.save(run)
+	if s.pagesWritten != 1 {
+		t.Errorf("one that waits no more wrote %d pages, want 1", s.pagesWritten)
+	}
+	if d := cmp.Diff(run, s.read()); d != "" {
+		t.Error(d)
+	}
+	if s.largest > 256<<10 {
+		t.Errorf("the largest record has %d bytes, want at most 256 KiB", s.largest)
+	}
+	run.Waiting = nil
+	s.save(run)
+	if left := s.keys(); len(left) > 0 || s.rec.Format != recordFormat {
+		t.Errorf("pages %v are left, and format %d", left, s.rec.Format)
+	}
+}
+
+// TestARunComesBackFromPagesAsItWas changes its lists as runs do, and has another
+// engine go on now and then.
+func TestARunComesBackFromPagesAsItWas(t *testing.T) {
+	for seed := range uint64(20) {
+		r, s := rand.New(rand.NewPCG(seed, 4)), newSavedRun(t)
+		run := stages.Run{Name: "run", UID: "uid"}
+		free := r.Perm(3000)
+		for range 60 {
+			run.Waiting = slices.Clone(run.Waiting)
+			drop := r.Float64()
+			run.Waiting = slices.DeleteFunc(run.Waiting, func(stages.Yielded) bool { return r.Float64() < drop*drop })
+			for range r.IntN(min(200, len(free))) {
+				run.Waiting = append(run.Waiting, stages.Yielded{Pos: free[0], Attempt: 1 + r.IntN(3)})
+				free = free[1:]
+			}
+			run.Exceptions = slices.DeleteFunc(everyOther(2*r.IntN(400)), func(stages.Exception) bool { return r.IntN(5) == 0 })
+			if len(run.Exceptions) == 0 {
+				run.Exceptions = nil
+			}
+			if len(run.Waiting) == 0 {
+				run.Waiting = nil
+			}
+			s.save(run)
+			named := slices.DeleteFunc(s.rec.Flights.names(), func(name string) bool { return name == "" })
+			if slices.Sort(named); !slices.Equal(named, s.keys()) {
+				t.Fatalf("seed %d: the record names %v, and the store has %v", seed, named, s.keys())
+			}
+			if r.IntN(3) > 0 {
+				continue
+			}
+			if d := cmp.Diff(run, s.read()); d != "" {
+				t.Fatalf("seed %d: %s", seed, d)
+			}
+			if len(free) < 500 {
+				break
+			}
+		}
+	}
+}
+
+// TestARunWithPagesIsRefusedByOlderVersions is that its format is a newer one, and
+// that nothing else has that format.
+func TestARunWithPagesIsRefusedByOlderVersions(t *testing.T) {
+	s := newSavedRun(t)
+	s.save(stages.Run{Name: "run", UID: "uid", Exceptions: everyOther(1000)})
+	if s.rec.Format != 2 {
+		t.Errorf("the format is %d, want 2", s.rec.Format)
+	}
+	for name, r := range map[string]*runRecord{
+		"pages in format 1": {Format: 1, Flights: flightHead{Waiting: []string{"1-1-1-w0"}}},
+		"format 2 without":  {Format: 2},
+		"a list twice":      {Format: 2, Run: stages.Run{Exceptions: everyOther(2)}, Flights: flightHead{Exceptions: []string{"1-1-1-x0"}}},
+	} {
+		if err := s.pages.read(t.Context(), r); !isLasting(err) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	other := encodeRecord(&flightPage{Format: 2})
+	if err := decodeRecord(backend.Record{Key: "flight/uid/1", Value: other}, new(flightPage)); err == nil {
+		t.Error("a page of format 2 was read")
+	}
+}
+
+// lostPage is a store that has lost a page.
+type lostPage struct{ backend.Store }
+
+func (l lostPage) Get(ctx context.Context, key string) (backend.Record, error) {
+	if strings.HasSuffix(key, "-x1") {
+		return backend.Record{}, fmt.Errorf("%s: %w", key, backend.ErrNotFound)
+	}
+	return l.Store.Get(ctx, key)
+}
+
+func TestALostPageOfExceptionsIsNoShorterList(t *testing.T) {
+	s := newSavedRun(t)
+	s.save(stages.Run{Name: "run", UID: "uid", Exceptions: everyOther(1000)})
+	s.rec.Run.Exceptions = nil
+	pages := flightPages{store: lostPage{s.store}, uid: "uid"}
+	if err := pages.read(t.Context(), s.rec); !isNotFound(err) {
+		t.Errorf("the error is %v, want that a page is not found", err)
+	}
+}
+
+// TestARefusalByAKeptLedgerIsConfirmed has a newer leader come, and then an object
+// that belongs to another placement: the older leader is told of the former.
+func TestARefusalByAKeptLedgerIsConfirmed(t *testing.T) {
+	k := newKit(t)
+	older := k.leader(nil)
+	k.must(older, k.want("A", 1, "older"))
+	k.place("B", 5, "newer")
+	other, err := k.member.Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	annotations := other.GetAnnotations()
+	annotations[digestMark+"other"] = "digest"
+	other.SetAnnotations(annotations)
+	k.exists(other)
+	if _, err := older.Update(t.Context(), k.want("A", 1, "older")); !errors.Is(err, backend.ErrFenced) {
+		t.Errorf("the error is %v, want that the leader is fenced", err)
+	}
+}
