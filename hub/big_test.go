@@ -19,7 +19,7 @@ import (
 // A run of many clusters makes no object that a server could not hold, lists the
 // first hundred clusters and counts all. The members are simulated; the hub is
 // real.
-func TestABigRunFitsIntoItsObjects(t *testing.T) {
+func TestT14ABigRunFitsIntoItsObjects(t *testing.T) {
 	n, limit := 600, time.Minute
 	if soaks() {
 		n, limit = 5000, 10*time.Minute

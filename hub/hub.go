@@ -92,9 +92,7 @@ func New(cfg Config) (*Hub, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if err := cfg.defaults(); err != nil {
-		return nil, err
-	}
+	cfg.defaults()
 	h := &Hub{cfg: cfg, store: cfg.Store, log: cfg.Log}
 	if err := h.connect(); err != nil {
 		return nil, err
@@ -146,7 +144,7 @@ func (c *Config) check() error {
 	return errors.Join(errs...)
 }
 
-func (c *Config) defaults() error {
+func (c *Config) defaults() {
 	if c.Namespace == "" {
 		c.Namespace = DefaultNamespace
 	}
@@ -166,7 +164,6 @@ func (c *Config) defaults() error {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return nil
 }
 
 func orDefault(v *time.Duration, def time.Duration) {

@@ -135,20 +135,15 @@ func (h *Hub) lead(ctx context.Context) error {
 // ensureNamespace makes the namespace of the hub where it is missing, as soon as
 // the API server answers. A hub that may not make it expects it to be there.
 func (h *Hub) ensureNamespace(ctx context.Context) error {
-	for {
+	for ctx.Err() == nil {
 		err := h.tryNamespace(ctx)
-		switch {
-		case err == nil, ctx.Err() != nil:
-			return nil
-		case apierrors.IsForbidden(err):
-			h.log.Warn("the namespace of the hub can neither be read nor made: it must be there", "namespace", h.cfg.Namespace)
-			return nil
-		case !passes(err):
-			return fmt.Errorf("hub: namespace %s: %w", h.cfg.Namespace, err)
+		if err == nil || ctx.Err() == nil && !passes(err) {
+			return err
 		}
 		h.log.Warn("the API server does not answer, will be tried again", "error", err)
-		pause(ctx, retryWatch)
+		pause(ctx)
 	}
+	return nil
 }
 
 func (h *Hub) tryNamespace(ctx context.Context) error {
@@ -157,10 +152,14 @@ func (h *Hub) tryNamespace(ctx context.Context) error {
 	if apierrors.IsNotFound(err) {
 		_, err = namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.cfg.Namespace}}, metav1.CreateOptions{FieldManager: manager})
 	}
-	if apierrors.IsAlreadyExists(err) {
+	switch {
+	case apierrors.IsForbidden(err):
+		h.log.Warn("the namespace of the hub can neither be read nor made: it must be there", "namespace", h.cfg.Namespace)
 		return nil
+	case err != nil && !apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("hub: namespace %s: %w", h.cfg.Namespace, err)
 	}
-	return err
+	return nil
 }
 
 // passes tells that an error may be gone the next time: it is none that the API

@@ -108,7 +108,7 @@ func stacks() string {
 // of client-go and is no test.
 func ours() string {
 	var left []string
-	for _, g := range strings.Split(stacks(), "\n\n") {
+	for g := range strings.SplitSeq(stacks(), "\n\n") {
 		mine := strings.Contains(g, "slipway-dev/slipway/") || strings.Contains(g, "k8s.io/client-go/")
 		if mine && !strings.Contains(g, "hub_test.") && !strings.Contains(g, "internal/kubeenv") {
 			left = append(left, g)

@@ -178,7 +178,7 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 	if err := s.projectPolicy(ctx, k, obj, decision); err != nil {
 		return 0, errors.Join(problem, err)
 	}
-	if err := s.writePlacement(ctx, k, obj, standing{p, rollout, decision, all, problem}); err != nil {
+	if err := s.writePlacement(ctx, k, obj, served{p, rollout, decision, all, problem}); err != nil {
 		return 0, errors.Join(problem, err)
 	}
 	if problem != nil && !isRefusal(problem) {

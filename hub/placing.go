@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// standing is a placement with what the engine has of it.
-type standing struct {
+// served is a placement with what the engine has of it.
+type served struct {
 	placement fleet.Placement
 	rollout   kubefleet.Rollout
 	decision  placement.Decision
@@ -26,7 +26,7 @@ type standing struct {
 }
 
 // writePlacement writes the status of a placement.
-func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.Unstructured, now standing) (err error) {
+func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.Unstructured, now served) (err error) {
 	p, d := now.placement, now.decision
 	facts := &placementFacts{
 		Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,

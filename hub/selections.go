@@ -15,9 +15,9 @@ import (
 type selections struct {
 	s  *service
 	mu sync.Mutex
-	// ctx is that of watch, nil before it runs.
-	ctx   context.Context
-	group sync.WaitGroup
+	// begin runs what it is given until that is stopped or watch ends; nil while
+	// watch does not run.
+	begin func(func(context.Context)) context.CancelFunc
 	of    map[key]*selection
 	// taken are the placements of which nothing has changed since a snapshot was
 	// taken, as they were declared then.
@@ -36,14 +36,22 @@ func newSelections(s *service) *selections {
 
 // watch runs until ctx ends.
 func (w *selections) watch(ctx context.Context) {
+	var group sync.WaitGroup
 	w.mu.Lock()
-	w.ctx = ctx
+	w.begin = func(work func(context.Context)) context.CancelFunc {
+		ctx, stop := context.WithCancel(ctx)
+		group.Go(func() { work(ctx) })
+		return stop
+	}
 	for k, one := range w.of {
 		w.start(k, one)
 	}
 	w.mu.Unlock()
 	<-ctx.Done()
-	w.group.Wait()
+	w.mu.Lock()
+	w.begin = nil
+	w.mu.Unlock()
+	group.Wait()
 }
 
 // put watches what a placement selects, in place of what it selected before.
@@ -57,7 +65,7 @@ func (w *selections) put(k key, queries []snapshot.Query) {
 	w.remove(k)
 	one := &selection{queries: queries}
 	w.of[k] = one
-	if w.ctx != nil && w.ctx.Err() == nil {
+	if w.begin != nil {
 		w.start(k, one)
 	}
 }
@@ -99,9 +107,7 @@ func (w *selections) remove(k key) {
 }
 
 func (w *selections) start(k key, one *selection) {
-	ctx, stop := context.WithCancel(w.ctx)
-	one.stop = stop
-	w.group.Go(func() {
+	one.stop = w.begin(func(ctx context.Context) {
 		for ctx.Err() == nil {
 			for _, err := range w.s.source.Watch(ctx, one.queries) {
 				if err != nil {
@@ -110,7 +116,7 @@ func (w *selections) start(k key, one *selection) {
 				w.mark(k)
 				w.s.placements.addAfter(k, w.s.cfg.Collect)
 			}
-			pause(ctx, retryWatch)
+			pause(ctx)
 		}
 	})
 }
@@ -124,6 +130,6 @@ func (s *service) watchInventory(ctx context.Context) {
 			}
 			s.everyPlacement()
 		}
-		pause(ctx, retryWatch)
+		pause(ctx)
 	}
 }

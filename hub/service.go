@@ -342,15 +342,16 @@ func (s *service) listen(ctx context.Context, prefix string, heard func(key stri
 			}
 			heard(change.Key)
 		}
-		pause(ctx, retryWatch)
+		pause(ctx)
 	}
 }
 
 // retryWatch is how long a watch that ended is left alone.
 const retryWatch = time.Second
 
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
+// pause lets that time pass.
+func pause(ctx context.Context) {
+	timer := time.NewTimer(retryWatch)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -146,7 +146,7 @@ func TestAConnThatHadToConnectAnewLooksWhereItIsBeforeItWrites(t *testing.T) {
 }
 
 // TestAnEngineDoesNotTouchASwappedCluster also shows that a run says why it waits.
-func TestAnEngineDoesNotTouchASwappedCluster(t *testing.T) {
+func TestT7AnEngineDoesNotTouchASwappedCluster(t *testing.T) {
 	one, two := clusters.Server(t, "one"), clusters.Server(t, "two")
 	ns := two.Namespace(t)
 	cfg := two.Config()
@@ -164,7 +164,7 @@ func TestAnEngineDoesNotTouchASwappedCluster(t *testing.T) {
 	}
 }
 
-func TestASecretThatAsksForTooMuchIsRefused(t *testing.T) {
+func TestT12ASecretThatAsksForTooMuchIsRefused(t *testing.T) {
 	s := clusters.Server(t, "one")
 	hub := clientFor(t, s).CoreV1().Secrets(s.Namespace(t))
 	exec := kubeconfigWith("server: "+s.URL(), "exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: ["+filepath.Join(t.TempDir(), "ran")+"], interactiveMode: Never}")
@@ -211,7 +211,7 @@ func TestAConfigurationThatCannotBeUsedIsPermanent(t *testing.T) {
 }
 
 // TestAMemberIsReachedAsWhoTheConfigurationImpersonates never falls back to the engine's own identity.
-func TestAMemberIsReachedAsWhoTheConfigurationImpersonates(t *testing.T) {
+func TestT13AMemberIsReachedAsWhoTheConfigurationImpersonates(t *testing.T) {
 	s := clusters.Server(t, "one")
 	cfg := s.Config()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "nobody"}

@@ -28,7 +28,7 @@ const (
 )
 
 // TestAKubeconfigAsksForNothingThatIsNotAllowed is about kubeconfigs from others.
-func TestAKubeconfigAsksForNothingThatIsNotAllowed(t *testing.T) {
+func TestT12AKubeconfigAsksForNothingThatIsNotAllowed(t *testing.T) {
 	pem := base64.StdEncoding.EncodeToString([]byte(canary))
 	exec := "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/" + canary + ", interactiveMode: Never}"
 	provider := "auth-provider: {name: oidc, config: {id-token: " + canary + "}}"

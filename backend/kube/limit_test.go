@@ -60,7 +60,7 @@ func repeat(w io.Writer, text string) {
 const prefix = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default","uid":"u","resourceVersion":"7"},"data":`
 
 // TestAHostileMemberCostsABoundedAmountOfMemory reads answers that would fill any memory.
-func TestAHostileMemberCostsABoundedAmountOfMemory(t *testing.T) {
+func TestT8AHostileMemberCostsABoundedAmountOfMemory(t *testing.T) {
 	tests := map[string]struct {
 		code   int
 		answer func(w io.Writer)
@@ -252,7 +252,7 @@ func TestTheProxyOfTheEnvironmentIsNotForMembers(t *testing.T) {
 	}
 }
 
-func TestAnImpersonationOfNobodyIsRefused(t *testing.T) {
+func TestT13AnImpersonationOfNobodyIsRefused(t *testing.T) {
 	for _, i := range []rest.ImpersonationConfig{{Groups: []string{"system:masters"}}, {UID: "u"}, {Extra: map[string][]string{"a": {"b"}}}} {
 		_, err := kube.NewConn(&rest.Config{Host: "https://member.invalid", Impersonate: i}, kube.ConnOptions{})
 		if !errors.Is(err, backend.ErrPermanent) {
