@@ -18,7 +18,8 @@ func (d *driver) finish(ctx context.Context) error {
 	}
 	e, run := d.e, &d.rec.Run
 	trimmed := false
-	_, err := e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+	var wrote []rosterHead
+	now, err := e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
 		if err := d.stillHeld(ctx); err != nil {
 			return nil, err
 		}
@@ -28,8 +29,12 @@ func (d *driver) finish(ctx context.Context) error {
 		}
 		rec.Runs[i].Ended = run.State
 		rec.Line = rec.Line.Leave(run.UID)
+		before := rec.Roster
 		if err := d.reached(ctx, rec); err != nil {
 			return nil, err
+		}
+		if rec.Roster != before {
+			wrote = append(wrote, rec.Roster)
 		}
 		trimmed = rec.trim()
 		return nil, nil
@@ -37,6 +42,7 @@ func (d *driver) finish(ctx context.Context) error {
 	if gone := (*NotFoundError)(nil); err != nil && !errors.As(err, &gone) {
 		return err // what is gone with its placement needs nothing more
 	}
+	e.dropUnnamed(ctx, run.Placement, wrote, now)
 	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch, d.rec.Flights.names()); err != nil {
 		return err
 	}

@@ -99,6 +99,16 @@ func (e *Engine) dropRosters(ctx context.Context, name string, now rosterHead) {
 	})
 }
 
+// dropUnnamed deletes the rosters that were written for a record of the placement
+// that then was refused, because that was written or deleted meanwhile. now is the
+// record that counts, nil where there is none any more.
+func (e *Engine) dropUnnamed(ctx context.Context, name string, wrote []rosterHead, now *placementRecord) {
+	wrote = slices.DeleteFunc(wrote, func(h rosterHead) bool { return now != nil && h == now.Roster })
+	for _, h := range wrote {
+		e.discardAll(ctx, h.prefix(name))
+	}
+}
+
 // discardAll deletes every key under prefix.
 func (e *Engine) discardAll(ctx context.Context, prefix string) {
 	e.discardIf(ctx, prefix, func(string) bool { return true })

@@ -1,0 +1,63 @@
+package hub_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestProjectionsAreMadeAgainAsTheyWere: statuses and the objects of snapshots can be thrown away; the
+// hub makes the same again, and carries nothing out a second time.
+func TestProjectionsAreMadeAgainAsTheyWere(t *testing.T) {
+	s := perform(t, openVouched, 2)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy("", "")
+	s.snapshots("0")
+	s.run("a", "")
+	s.comes("csur/NAME-a", "Succeeded", "True", "UpdateRunSucceeded")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	before := map[string]any{}
+	for _, what := range []string{"csur/NAME-a", "crp/NAME"} {
+		u, err := s.get(what)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before[what] = u.Object["status"]
+	}
+	config, err := s.read(s.member(1), "cm/NAME/config")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for what := range before {
+		u, err := s.get(what)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Object["status"] = map[string]any{}
+		if err := s.writeStatus(s.admin, what, u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.delete("crs/NAME-0-snapshot")
+
+	for what, want := range before {
+		s.eventually(what+" to have its status again", func() error {
+			u, err := s.get(what)
+			if err != nil {
+				return err
+			}
+			if d := cmp.Diff(want, u.Object["status"]); d != "" {
+				return fmt.Errorf("(-before +now):\n%s", d)
+			}
+			return nil
+		})
+	}
+	s.snapshots("0")
+	now, err := s.read(s.member(1), "cm/NAME/config")
+	if err != nil || now.GetResourceVersion() != config.GetResourceVersion() {
+		t.Errorf("the member was written again: %v, %v", now, err)
+	}
+}
