@@ -85,7 +85,7 @@ func stageOf(environment string, maxConcurrency any) map[string]any {
 	return map[string]any{"name": environment, "labelSelector": selecting(environment), "maxConcurrency": maxConcurrency}
 }
 
-// BenchmarkHundredMembers rolls a Deployment with 0 replicas out to 100 members on two API servers, in
+// BenchmarkHundredMembers rolls a Deployment with 0 replicas out to 100 members on four API servers, in
 // three stages of 20, 30 and 50 at half of them at a time.
 func BenchmarkHundredMembers(b *testing.B) {
 	var labels []map[string]string
@@ -99,7 +99,7 @@ func BenchmarkHundredMembers(b *testing.B) {
 		}
 		labels = append(labels, map[string]string{"environment": environment})
 	}
-	s := newSpeed(b, 2, true, labels)
+	s := newSpeed(b, 4, true, labels)
 	client := s.content("shop", 0)
 	deploy(b, client, "shop", 0)
 	s.strategy(stageOf("first", "50%"), stageOf("second", "50%"), stageOf("third", "50%"))
