@@ -159,8 +159,10 @@ func TestAnEngineNeedsExactlyTheRightsOfMemberRBAC(t *testing.T) {
 		{"slipway-carried", "patch", `cannot patch resource "secrets"`, false},
 		{"slipway-carried", "create", `cannot create resource "secrets"`, false},
 		{"slipway-carried", "delete", `cannot delete resource "secrets"`, true},
-		{"slipway-carried", "list", "", false}, {"slipway-carried", "watch", "", false},
-		{"slipway-ledgers", "list", "", false}, {"slipway-ledgers", "watch", "", false},
+		{"slipway-carried", "list", "", false},
+		{"slipway-carried", "watch", "", false},
+		{"slipway-ledgers", "list", "", false},
+		{"slipway-ledgers", "watch", "", false},
 	}
 	for i, test := range tests {
 		t.Run(strings.TrimSpace("without "+test.verb+" "+test.role), func(t *testing.T) {

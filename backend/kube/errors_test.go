@@ -72,11 +72,11 @@ func TestAnErrorOfAServerIsOfItsKind(t *testing.T) {
 				t.Fatalf("the error is %#v", err)
 			}
 			for _, kind := range []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrFenced, backend.ErrPermanent} {
-				if errors.Is(err, kind) != (kind == c.want) {
+				if errors.Is(err, kind) != errors.Is(c.want, kind) {
 					t.Errorf("%v is %v: %t", err, kind, errors.Is(err, kind))
 				}
 			}
-			if again := classify("put", "other", err); again != err {
+			if again := classify("put", "other", err); again.Error() != err.Error() || !errors.Is(again, err) {
 				t.Errorf("classified again it is %v", again)
 			}
 		})
@@ -106,7 +106,8 @@ func TestAnErrorQuotesNothingOfAnObject(t *testing.T) {
 		want   string
 	}{
 		"field": {"ConfigMap.v1 ns/x", apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "x", field.ErrorList{
-			field.Invalid(path, hidden, "must not be "+hidden), field.Required(path, "")}), "data[password]: FieldValueInvalid, data[password]: FieldValueRequired"},
+			field.Invalid(path, hidden, "must not be "+hidden), field.Required(path, ""),
+		}), "data[password]: FieldValueInvalid, data[password]: FieldValueRequired"},
 		"fields that are many": {"ConfigMap.v1 ns/x", apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "x", manyFields(path)), "and 15 more"},
 		"message":              {"ConfigMap.v1 ns/x", apierrors.NewBadRequest(`spec.x: Invalid value: "` + hidden + `"`), "BadRequest: spec.x: Invalid value (withheld)"},
 		"type":                 {"ConfigMap.v1 ns/x", answered(500, "", "failed to create typed patch object (x): .data.x: expected string, got &value.valueUnstructured{Value:"+hidden+"}"), "expected string, got (withheld)"},
@@ -151,7 +152,7 @@ func causes(err error) func(yield func(error) bool) {
 			if !yield(todo[0]) {
 				return
 			}
-			switch e := todo[0].(type) {
+			switch e := any(todo[0]).(type) {
 			case interface{ Unwrap() error }:
 				todo = append(todo, e.Unwrap())
 			case interface{ Unwrap() []error }:

@@ -83,7 +83,8 @@ func TestT12AKubeconfigAsksForNothingThatIsNotAllowed(t *testing.T) {
 		"nobody":                       {secure, "{}", kube.Trusted(), []string{"user"}},
 		"a key without a certificate":  {secure, "client-key-data: " + pem, kube.Allow{}, []string{"user"}},
 		"everything": {
-			"server: http://member.invalid\ninsecure-skip-tls-verify: true\nproxy-url: http://a\ncertificate-authority: /a", exec + "\ntokenFile: /a\nas: b", kube.Allow{},
+			"server: http://member.invalid\ninsecure-skip-tls-verify: true\nproxy-url: http://a\ncertificate-authority: /a", exec + "\ntokenFile: /a\nas: b",
+			kube.Allow{},
 			[]string{"cluster.server", "cluster.insecure-skip-tls-verify", "cluster.proxy-url", "cluster.certificate-authority", "user.exec", "user.tokenFile", "user.as"},
 		},
 	}

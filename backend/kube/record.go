@@ -114,7 +114,7 @@ func damaged(m *metav1.ObjectMeta, what string) error {
 // about names the object that is wrong. A record that is listed is known by
 // nothing else.
 func about(m *metav1.ObjectMeta, err error) error {
-	return fmt.Errorf("Secret %s/%s (key %.80q): %w", m.Namespace, m.Name, m.Annotations[keyAnnotation], err)
+	return fmt.Errorf("record in Secret %s/%s (key %.80q): %w", m.Namespace, m.Name, m.Annotations[keyAnnotation], err)
 }
 
 // revisionOf returns the revision of a record: which of the objects of its name

@@ -169,7 +169,8 @@ func TestQueries(t *testing.T) {
 	want := []snapshot.Query{
 		{Version: "v1", Kind: "Namespace"},
 		{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "a", Name: "web"},
-		{Namespace: "a"}, {Namespace: "b"},
+		{Namespace: "a"},
+		{Namespace: "b"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -198,6 +198,7 @@ func (f *storeWatch) event(e apiwatch.Event, at *string) error {
 		if key, err = keyOf(&m.ObjectMeta); err == nil {
 			err = f.gone(key)
 		}
+	default: // a bookmark moves at, and nothing else
 	}
 	*at = m.ResourceVersion
 	return err
