@@ -279,8 +279,24 @@ func TestDeadConnectionIsReplaced(t *testing.T) {
 		fail  error
 		dials int32
 	}{
-		{nil, 1}, {backend.ErrPermanent, 1}, {reset, 1}, {reset, 1}, {nil, 1}, {reset, 1}, {reset, 1}, {busy, 1}, {busy, 1}, {busy, 1}, {busy, 1},
-		{reset, 1}, {reset, 1}, {reset, 1}, {nil, 2}, {apierrors.NewUnauthorized("expired"), 2}, {nil, 3}, {nil, 3},
+		{nil, 1},
+		{backend.ErrPermanent, 1},
+		{reset, 1},
+		{reset, 1},
+		{nil, 1},
+		{reset, 1},
+		{reset, 1},
+		{busy, 1},
+		{busy, 1},
+		{busy, 1},
+		{busy, 1},
+		{reset, 1},
+		{reset, 1},
+		{reset, 1},
+		{nil, 2},
+		{apierrors.NewUnauthorized("expired"), 2},
+		{nil, 3},
+		{nil, 3},
 	} {
 		d.fail = step.fail
 		m, err := c.get(t.Context(), cluster)
