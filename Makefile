@@ -22,7 +22,7 @@ test: ## vet, then all tests with the race detector (needs a C compiler)
 	@.ci/kube
 	@.ci/test
 	@echo "all of the trials of which the race detector had a sample: crashes, paused leaders, attacks, images of a disk"
-	SLIPWAY_SOAK=1 go test -timeout 15m -run 'TestCrashAtEveryWrite|TestCrashInALongRun|TestT16' ./fleet
+	SLIPWAY_SOAK=1 go test -timeout 30m -run 'TestCrashAtEveryWrite|TestCrashInALongRun|TestT16' ./fleet
 	go test -timeout 15m -run 'UnderAttack|TamperedContents|LossOfPower|FlippedBit' ./fleet ./backend/bolt
 
 lint: ## golangci-lint; its first build takes minutes
