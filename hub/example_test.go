@@ -1,0 +1,32 @@
+package hub_test
+
+import (
+	"context"
+	"log/slog"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/manifests"
+)
+
+// A hub serves the Fleet API on the cluster that config reaches, and rolls out to the members of which a
+// directory has the kubeconfigs, until ctx ends.
+func Example() {
+	serve := func(ctx context.Context, config *rest.Config) error {
+		if err := manifests.Install(ctx, config, manifests.Options{}); err != nil {
+			return err
+		}
+		h, err := hub.New(hub.Config{
+			Rest:   config,
+			Dialer: kube.NewDialer(kube.KubeconfigDirectory("members", kube.Trusted()), kube.ConnOptions{}),
+			Log:    slog.Default(),
+		})
+		if err != nil {
+			return err
+		}
+		return h.Run(ctx)
+	}
+	_ = serve
+}
