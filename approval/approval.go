@@ -56,10 +56,10 @@ type Policy struct {
 	RequireBinding bool `json:"requireBinding,omitempty"`
 }
 
-// When says on which side of a stage a gate stands.
+// When says on which side of a stage, or of a group, a gate stands.
 type When string
 
-// The sides of a stage.
+// The sides of a stage or a group.
 const (
 	Before When = "Before"
 	After  When = "After"
@@ -67,11 +67,14 @@ const (
 
 // Binding is what a decision is about. A decision whose binding differs from
 // its request's in any field is refused, so it cannot be used for another run,
-// a run of the same name made again, another stage, an earlier attempt or
-// another plan.
+// a run of the same name made again, another stage or group, an earlier
+// attempt or another plan.
 type Binding struct {
-	RunUID  string `json:"runUID"`
-	Stage   string `json:"stage"`
+	RunUID string `json:"runUID"`
+	Stage  string `json:"stage"`
+	// Group is the group of the stage that the gate is about; empty for the whole
+	// stage.
+	Group   string `json:"group,omitempty"`
 	When    When   `json:"when"`
 	Attempt int    `json:"attempt"`
 	// Plan is the digest of the plan, which covers everything that will be
@@ -82,7 +85,8 @@ type Binding struct {
 // Request asks for decisions at a gate. The engine makes it when the gate is
 // reached and not before.
 type Request struct {
-	// Name is <run>-<stage> after a stage, <run>-before-<stage> before one.
+	// Name is <run>-<stage> after a stage, <run>-before-<stage> before one, and
+	// where the gate is that of a group has -<group> behind it.
 	Name      string `json:"name"`
 	Run       string `json:"run"`
 	Placement string `json:"placement"`

@@ -54,8 +54,18 @@ func Missing(r Request) []Quorum {
 	return out
 }
 
-// RequestName returns the name of the request at a gate: <run>-<stage> after
-// the stage and <run>-before-<stage> before it.
+// GroupRequestName returns the name of the request at a gate of a group:
+// <run>-<stage>-<group> after the group and <run>-before-<stage>-<group> before
+// it. Without a group it is that of [RequestName].
+func GroupRequestName(run, stage, group string, when When) string {
+	if group != "" {
+		stage += "-" + group
+	}
+	return RequestName(run, stage, when)
+}
+
+// RequestName returns the name of the request at a gate of a whole stage:
+// <run>-<stage> after the stage and <run>-before-<stage> before it.
 func RequestName(run, stage string, when When) string {
 	if when == Before {
 		return run + "-before-" + stage

@@ -191,6 +191,7 @@ func TestT2AnApprovalIsNotReplayed(t *testing.T) {
 	for field, edit := range map[string]func(b *approval.Binding){
 		"runUID":  func(b *approval.Binding) { b.RunUID = "u0" },
 		"stage":   func(b *approval.Binding) { b.Stage = "canary" },
+		"group":   func(b *approval.Binding) { b.Group = "eu" },
 		"when":    func(b *approval.Binding) { b.When = approval.Before },
 		"attempt": func(b *approval.Binding) { b.Attempt = 0 },
 		"plan":    func(b *approval.Binding) { b.Plan = "" },
@@ -235,7 +236,7 @@ func TestT3RandomReplaysAreNeverAccepted(t *testing.T) {
 	for range 5_000 {
 		r := request(approval.Policy{Expires: time.Hour})
 		d := approve(r, "ann")
-		switch rng.IntN(6) {
+		switch rng.IntN(7) {
 		case 0:
 			d.Binding.RunUID = text()
 		case 1:
@@ -247,6 +248,8 @@ func TestT3RandomReplaysAreNeverAccepted(t *testing.T) {
 		case 4:
 			d.Binding.Plan = text()
 		case 5:
+			d.Binding.Group = text()
+		case 6:
 			d.At = opened.Add(-time.Duration(rng.Int64N(int64(time.Hour))))
 		}
 		valid := d.Binding == r.Binding && !d.At.Before(opened)
@@ -346,6 +349,15 @@ func TestRequestName(t *testing.T) {
 		t.Error(got)
 	}
 	if got := approval.RequestName("r1", "prod", approval.Before); got != "r1-before-prod" {
+		t.Error(got)
+	}
+	if got := approval.GroupRequestName("r1", "prod", "eu", approval.After); got != "r1-prod-eu" {
+		t.Error(got)
+	}
+	if got := approval.GroupRequestName("r1", "prod", "eu", approval.Before); got != "r1-before-prod-eu" {
+		t.Error(got)
+	}
+	if got := approval.GroupRequestName("r1", "prod", "", approval.Before); got != "r1-before-prod" {
 		t.Error(got)
 	}
 }

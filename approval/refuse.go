@@ -100,6 +100,7 @@ func unbound(got, want Binding) string {
 	}
 	differ("runUID", got.RunUID, want.RunUID)
 	differ("stage", got.Stage, want.Stage)
+	differ("group", got.Group, want.Group)
 	differ("when", got.When, want.When)
 	differ("attempt", got.Attempt, want.Attempt)
 	differ("plan", got.Plan, want.Plan)

@@ -76,8 +76,10 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Statu
 	for name := range target.Revision {
 		clusters = append(clusters, inventory[name])
 	}
-	d.plan, err = stages.NewPlan(s.Plan.Strategy, target, clusters)
-	return d, err
+	if d.plan, err = stages.NewPlan(s.Plan.Strategy, target, clusters); err != nil {
+		return d, err
+	}
+	return d, e.preflight(ctx, d, clusters)
 }
 
 // missed names the clusters that a run did not bring to its revision and that

@@ -18,10 +18,27 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
+// newVerbsFormat is the version of a command that older engines do not know: they
+// leave it alone.
+const newVerbsFormat = 2
+
 // commandRecord is a command on its way to the engine that drives the run.
 type commandRecord struct {
 	Format  int            `json:"format"`
 	Command stages.Command `json:"command"`
+}
+
+func newCommandRecord(c stages.Command) commandRecord {
+	r := commandRecord{Format: recordFormat, Command: c}
+	switch c.Verb {
+	case stages.Retry, stages.CompleteGate, stages.BypassWindows:
+		r.Format = newVerbsFormat
+	default:
+	}
+	if c.Decision != nil && c.Decision.Binding.Group != "" {
+		r.Format = newVerbsFormat
+	}
+	return r
 }
 
 // Command asks something of a run. It returns once the command is stored; the
@@ -47,15 +64,35 @@ func (e *Engine) Command(ctx context.Context, run string, c stages.Command) erro
 }
 
 func commandProblems(c stages.Command) field.ErrorList {
-	verbs := []stages.Verb{stages.Start, stages.Stop, stages.Abort, stages.Skip}
-	scopes := []stages.Scope{stages.SkipCluster, stages.SkipGroup, stages.SkipStage, stages.SkipAfterWait}
+	verbs := []stages.Verb{stages.Start, stages.Stop, stages.Abort, stages.Skip, stages.Retry, stages.CompleteGate, stages.BypassWindows}
 	errs := append(idProblems(c.ID), sizeProblems(c)...)
-	if !slices.Contains(verbs, c.Verb) {
+	switch c.Verb {
+	case stages.Start, stages.Stop, stages.Abort:
+	case stages.Skip:
+		errs = append(errs, skipProblems(c)...)
+	case stages.Retry:
+		if only := []stages.Only{stages.OnlyFailed, stages.OnlySkipped}; c.Only != "" && !slices.Contains(only, c.Only) {
+			errs = append(errs, field.NotSupported(field.NewPath("only"), c.Only, only))
+		}
+	case stages.CompleteGate:
+		if c.Name == "" {
+			errs = append(errs, field.Required(field.NewPath("name"), "the stage or the group before which the gate is"))
+		}
+	case stages.BypassWindows:
+		if c.Until.IsZero() {
+			errs = append(errs, field.Required(field.NewPath("until"), "when the bypass ends, at most 7 days from now"))
+		}
+		if c.Message == "" {
+			errs = append(errs, field.Required(field.NewPath("message"), "the reason for starting clusters outside their windows"))
+		}
+	default:
 		errs = append(errs, field.NotSupported(field.NewPath("verb"), c.Verb, verbs))
 	}
-	if c.Verb != stages.Skip {
-		return errs
-	}
+	return errs
+}
+
+func skipProblems(c stages.Command) (errs field.ErrorList) {
+	scopes := []stages.Scope{stages.SkipCluster, stages.SkipGroup, stages.SkipStage, stages.SkipAfterWait}
 	if !slices.Contains(scopes, c.Scope) {
 		errs = append(errs, field.NotSupported(field.NewPath("scope"), c.Scope, scopes))
 	}
@@ -216,14 +253,14 @@ const ownID = "_"
 func (e *Engine) putCommand(ctx context.Context, uid string, c stages.Command) error {
 	err := e.storeCommand(ctx, uid, c)
 	if errors.Is(err, backend.ErrConflict) {
-		return e.sameCommand(ctx, uid, commandRecord{Format: recordFormat, Command: c})
+		return e.sameCommand(ctx, uid, newCommandRecord(c))
 	}
 	return err
 }
 
 // storeCommand stores a command; that its ID is stored already is a conflict.
 func (e *Engine) storeCommand(ctx context.Context, uid string, c stages.Command) error {
-	_, err := e.store.Put(ctx, commandKey(uid, c.ID), encodeRecord(commandRecord{Format: recordFormat, Command: c}), "")
+	_, err := e.store.Put(ctx, commandKey(uid, c.ID), encodeRecord(newCommandRecord(c)), "")
 	return err
 }
 

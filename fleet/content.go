@@ -19,3 +19,8 @@ func (e *Engine) Content(ctx context.Context, name string, index int) (set snaps
 	})
 	return set, err
 }
+
+// content returns what reads a revision that an assignment brings.
+func (e *Engine) content(placement, revision string) func(context.Context) (snapshot.Set, error) {
+	return func(ctx context.Context) (snapshot.Set, error) { return e.contents.loadSet(ctx, placement, revision) }
+}

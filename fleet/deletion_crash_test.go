@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -78,10 +77,7 @@ func TestCrashAtEveryWriteOfADeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { writes = deletionStory.playDeletion(t, 0, "") })
 	t.Logf("%d writes", writes)
 	for i, mode := range crashModes {
-		ks := upTo(writes)
-		if underRace && !soak() {
-			ks = slices.DeleteFunc(ks, func(k int) bool { return k%len(crashModes) != i })
-		}
+		ks := thinned(upTo(writes), i)
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			for _, k := range ks {
@@ -102,7 +98,7 @@ func TestCrashAtEveryWriteOfADeletion(t *testing.T) {
 // for each cluster that was on its way: an object that was created or a ledger.
 func TestAProcessThatWakesAfterADeletionPlacesNothing(t *testing.T) {
 	all, late := 0, 0
-	for n := 1; ; n += 1 {
+	for n := 1; ; n += apart(3) {
 		held := false
 		synctest.Test(t, func(t *testing.T) {
 			defer tellIn(t, "paused at call %d", n)

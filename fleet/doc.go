@@ -49,6 +49,22 @@
 // What an object was right after it was applied is kept beside the ledger, so
 // that defaults and webhooks of the member are no drift.
 //
+// # Windows and forecasts
+//
+// [Config.Windows] says when clusters may be started: maintenance windows and
+// freezes, of a run, its groups and its clusters. They gate the start of a cluster
+// and nothing else: what is in flight goes on, and drift is put back at any time. A
+// [stages.BypassWindows] command lets clusters start outside them for a while, and
+// is recorded. [Engine.Forecast] carries a run out in virtual time before it exists,
+// by the same rules, and tells when it would end and what would hold it up.
+//
+// # Updates of another kind
+//
+// An [Updater] of the host's does what runs do to a cluster, instead of applying the
+// objects of a snapshot: the snapshot is then what it makes of it, see
+// [Assignment.Content]. Package fleet/upgrade is one that upgrades clusters. It may
+// refuse a plan before there is a run, as a [Preflighter].
+//
 // # Records
 //
 // All state is in the store, under these keys, as JSON with a format version.

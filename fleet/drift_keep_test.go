@@ -283,8 +283,8 @@ func TestWhatDriftedIsToldOnce(t *testing.T) {
 // for it.
 func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
 	t.Parallel()
-	for _, crash := range []func(int) faulty.Rule{faulty.CrashBefore, faulty.CrashAfter} {
-		for n := 1; ; n++ {
+	for i, crash := range []func(int) faulty.Rule{faulty.CrashBefore, faulty.CrashAfter} {
+		for n := 1 + i%apart(3); ; n += apart(3) {
 			crashed := false
 			synctest.Test(t, func(t *testing.T) {
 				defer tellIn(t, "write %d", n)

@@ -16,7 +16,7 @@ import (
 // engine answers last, once the people have. Nobody else may be in it.
 const NoDriftGroup = "slipway:no-drift"
 
-// NoDrift is a gate that passes once no cluster of the stage differs from what
+// NoDrift is a gate that passes once no cluster of the stage or group differs from what
 // its ledger says. Until then the run waits, and looks again. A run with such a
 // gate is refused where an Updater of the host's does what runs do.
 func NoDrift() stages.Task {
@@ -34,8 +34,12 @@ func claimsDrift(by approval.Identity) bool { return slices.Contains(by.Groups, 
 // checkDriftGates refuses a plan whose gates the engine could never pass.
 func (e *Engine) checkDriftGates(p *stages.Plan) error {
 	for i := range p.Stages {
-		for j := range p.Stages[i].Gates {
-			g := &p.Stages[i].Gates[j]
+		gates := slices.Clone(p.Stages[i].Gates)
+		for _, g := range p.Stages[i].Groups {
+			gates = append(gates, g.Gates...)
+		}
+		for j := range gates {
+			g := &gates[j]
 			switch {
 			case !asksForDrift(&g.Policy):
 			case e.conns == nil:
@@ -59,7 +63,7 @@ type noDrift struct {
 	worst string
 }
 
-// Decide approves where no cluster of the request's stage has drifted and
+// Decide approves where no cluster of the request's stage or group has drifted and
 // everybody else has approved; otherwise it does not answer yet.
 func (a *noDrift) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
 	if alone, err := a.isLast(ctx, &r); err != nil || !alone {
@@ -70,7 +74,7 @@ func (a *noDrift) Decide(ctx context.Context, r approval.Request) (approval.Deci
 			return approval.Decision{}, err
 		}
 	}
-	compared, err := a.compare(ctx, r.Placement, stageClusters(a.plan, r.Stage))
+	compared, err := a.compare(ctx, r.Placement, stageClusters(a.plan, r.Stage, r.Group))
 	if err != nil {
 		return approval.Decision{}, err
 	}
@@ -115,14 +119,17 @@ func (a *noDrift) compare(ctx context.Context, placement string, clusters []stri
 	return n, nil
 }
 
-// stageClusters names the clusters of a stage.
-func stageClusters(p *stages.Plan, stage string) []string {
+// stageClusters names the clusters of a stage, or of a group of it.
+func stageClusters(p *stages.Plan, stage, group string) []string {
 	var out []string
 	for i := range p.Stages {
 		if p.Stages[i].Name != stage {
 			continue
 		}
 		for _, g := range p.Stages[i].Groups {
+			if group != "" && g.Name != group {
+				continue
+			}
 			for _, c := range p.Clusters[g.First : g.First+g.Len] {
 				out = append(out, c.Name)
 			}

@@ -73,6 +73,8 @@ type driver struct {
 	round   int
 	// fleet is the inventory, where it has changed; nil where not.
 	fleet chan map[string]placement.Cluster
+	// calendars are the windows of the clusters, where they have changed.
+	calendars chan stages.Calendar
 }
 
 // takenCommand is the record of a command that is in the driver's input.
@@ -99,7 +101,7 @@ func newDriver(e *Engine, rec *runRecord, rev backend.Revision, plan *stages.Pla
 		fenced:  make(chan error, 1),
 		workers: map[int]*worker{},
 		asking:  map[string]context.CancelFunc{},
-		fleet:   make(chan map[string]placement.Cluster, 1),
+		fleet:   make(chan map[string]placement.Cluster, 1), calendars: make(chan stages.Calendar, 1),
 	}
 }
 
@@ -109,6 +111,9 @@ func (d *driver) run(ctx context.Context) error {
 	if err := d.prepare(ctx); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.openWindows(ctx)
 	d.nudge()
 	for {
 		wake, err := d.turn(ctx)
@@ -222,7 +227,7 @@ func (d *driver) compose(ready *stages.Ready) (next *runRecord, c *commit) {
 	next.Seq++
 	next.Lease.Until = stages.At(d.e.cfg.Clock()).Add(d.e.cfg.Lease)
 	next.Flights = d.pages.write(c, next.Lease.Epoch, next.Seq, &ready.Run)
-	next.Format = next.Flights.format()
+	next.Format = next.format()
 	next.Try = d.pages.tries
 	next.Journal = d.rec.Journal.append(c, d.uid, ready.Events)
 	c.record = backend.Write{Key: runKey(d.name), Value: next.encode(), Prev: d.rev}
@@ -259,7 +264,7 @@ func (d *driver) heard(run *stages.Run) (out []backend.Write) {
 func (d *driver) consumed(observations int) {
 	run := &d.rec.Run
 	d.in.Observations = slices.Clone(d.in.Observations[observations:])
-	d.in.Unwatched = false
+	d.in.Unwatched, d.in.NewCalendar = false, false
 	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return hasHeard(run, c.ID) })
 	d.taken = slices.DeleteFunc(d.taken, func(t takenCommand) bool { return hasHeard(run, t.id) })
 }

@@ -35,6 +35,8 @@ type Config struct {
 	Authority approval.Authority
 	// Updater brings a cluster to a revision. Default: applying the snapshot.
 	Updater Updater
+	// Windows tells when clusters may be started; nil means at any time.
+	Windows Windows
 	// Prober tells whether an object is healthy. Default: kstatus.
 	Prober Prober
 
@@ -78,12 +80,13 @@ type Config struct {
 type Engine struct {
 	cfg   Config
 	store backend.Store
-	// updates, sources, inventories and authorities guard the calls of one role
+	// updates, sources, inventories, authorities and windows guard the calls of one role
 	// each, so that one that hangs holds up no other.
-	updates, sources, inventories, authorities *guard
-	contents                                   *contents
-	conns                                      *conns
-	updater                                    Updater
+	updates, sources, inventories, authorities, windows *guard
+
+	contents *contents
+	conns    *conns
+	updater  Updater
 	// snapshots is the updater where it is not the host's own.
 	snapshots *snapshotUpdater
 	glances   glances
@@ -102,7 +105,7 @@ func New(cfg Config) (*Engine, error) {
 	cfg.defaults()
 	e := &Engine{
 		cfg: cfg, store: guardedStore(cfg.Store, cfg.CallTimeout), log: cfg.Log, lanes: newLanes(cfg.MaxUpdates), updates: newGuard(cfg.CallTimeout), sources: newGuard(cfg.CallTimeout),
-		inventories: newGuard(cfg.CallTimeout), authorities: newGuard(cfg.CallTimeout),
+		inventories: newGuard(cfg.CallTimeout), authorities: newGuard(cfg.CallTimeout), windows: newGuard(cfg.CallTimeout),
 	}
 	e.contents = newContents(e.store)
 	if cfg.Updater != nil {

@@ -113,7 +113,7 @@ func crashBeforeWrite(n int) faulty.Rule { return faulty.NthWrite(n, faulty.Faul
 // exists finds it.
 func TestACreationSurvivesCollectionsOrIsUndone(t *testing.T) {
 	for _, cut := range []int{0, 1, 2, 3} {
-		for n := 1; ; n++ {
+		for n := 1 + cut%apart(3); ; n += apart(3) {
 			calls := 0
 			synctest.Test(t, func(t *testing.T) {
 				w, e := overridden(t)

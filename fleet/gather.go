@@ -36,6 +36,8 @@ func (d *driver) wait(ctx context.Context, wake time.Time) error {
 		}
 	case fleet := <-d.fleet:
 		d.in.Gone = d.gone(ctx, fleet)
+	case c := <-d.calendars:
+		d.in.Calendar, d.in.NewCalendar = c, true
 	case <-timer.C:
 	}
 	if d.failed == 0 {

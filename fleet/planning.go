@@ -86,7 +86,10 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 	if d.plan, err = stages.NewPlan(spec.Strategy, target, clusters); err != nil {
 		return d, err
 	}
-	return d, e.checkDriftGates(d.plan)
+	if err := e.checkDriftGates(d.plan); err != nil {
+		return d, err
+	}
+	return d, e.preflight(ctx, d, clusters)
 }
 
 func (d *draft) target(rec *placementRecord) stages.Target {

@@ -25,9 +25,9 @@ func poisons(kind string) []poison {
 	case "content":
 	case "plan", "plan page":
 		all = append(all, poison{name: "of another plan", change: replacing(`c0(\d)`, "d0$1", `"placement":"web"`, `"placement":"other"`), told: true},
-			poison{name: "newer", change: replacing(`"format":1`, `"format":3`), told: true, kept: true})
+			poison{name: "newer", change: replacing(`"format":1`, `"format":9`), told: true, kept: true})
 	default:
-		all = append(all, poison{name: "newer", change: replacing(`"format":1`, `"format":3`), sealed: true, told: true, kept: true})
+		all = append(all, poison{name: "newer", change: replacing(`"format":1`, `"format":9`), sealed: true, told: true, kept: true})
 	}
 	return all
 }

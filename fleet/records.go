@@ -18,10 +18,13 @@ import (
 )
 
 // recordFormat is the version of the records that this package writes, pagedFormat
-// that of a run which has lists in pages, and the newest of a run that is read.
+// that of a run which has lists in pages, groupedFormat that of one which has
+// gates of groups, windows or a bypass of them, and the newest of a run that is
+// read.
 const (
-	recordFormat = 1
-	pagedFormat  = 2
+	recordFormat  = 1
+	pagedFormat   = 2
+	groupedFormat = 3
 )
 
 // placementRecord is the one record of a placement that is compared and
@@ -113,6 +116,25 @@ type runRecord struct {
 	Journal journalHead `json:"journal,omitzero"`
 }
 
+// format is the oldest version that has all that is in the record.
+func (r *runRecord) format() int {
+	if r.Run.Bypass != nil {
+		return groupedFormat
+	}
+	for i := range r.Run.Stages {
+		for j := range r.Run.Stages[i].Groups {
+			if g := &r.Run.Stages[i].Groups[j]; g.Reached != 0 || g.SkipGates || len(g.Passed) > 0 {
+				return groupedFormat
+			}
+		}
+	}
+	if slices.ContainsFunc(r.Run.Waiting, func(y stages.Yielded) bool { return y.Closed }) ||
+		slices.ContainsFunc(r.Run.Exceptions, func(x stages.Exception) bool { return x.Sent }) {
+		return groupedFormat
+	}
+	return r.Flights.format()
+}
+
 // encode encodes the record as encodeRecord does, in a fraction of the time, and
 // without what is in pages.
 func (r *runRecord) encode() []byte {
@@ -197,10 +219,14 @@ func decodeRecord(r backend.Record, into any) error {
 
 // newestFormat is the newest format that is read of what is decoded.
 func newestFormat(into any) int {
-	if _, ok := into.(*runRecord); ok {
-		return pagedFormat
+	switch into.(type) {
+	case *runRecord:
+		return groupedFormat
+	case *commandRecord:
+		return newVerbsFormat
+	default:
+		return recordFormat
 	}
-	return recordFormat
 }
 
 // checkFormat tells that a record is of a format up to the newest.

@@ -30,12 +30,16 @@ var updateGolden = flag.Bool("update-golden", false, "write the golden files of 
 // goldenRecords are records with every field set, by the name of their file.
 func goldenRecords() map[string]any {
 	out := map[string]any{
-		"placement":  goldenPlacement(),
-		"run":        goldenRun(),
-		"run-paged":  goldenPagedRun(),
-		"flight":     &flightPage{Format: 1, Flights: []stages.Flight{goldenFlight}},
-		"exceptions": &listPage[stages.Exception]{Format: 1, List: goldenRun().Run.Exceptions},
-		"waiting":    &listPage[stages.Yielded]{Format: 1, List: goldenRun().Run.Waiting},
+		"placement": goldenPlacement(),
+		"run":       goldenRun(),
+		"run-paged": goldenPagedRun(),
+		// The same with everything that came with format 3.
+		"run-grouped":        goldenGroupedRun(),
+		"exceptions-grouped": &listPage[stages.Exception]{Format: 1, List: goldenGroupedRun().Run.Exceptions},
+		"waiting-grouped":    &listPage[stages.Yielded]{Format: 1, List: goldenGroupedRun().Run.Waiting},
+		"flight":             &flightPage{Format: 1, Flights: []stages.Flight{goldenFlight}},
+		"exceptions":         &listPage[stages.Exception]{Format: 1, List: goldenRun().Run.Exceptions},
+		"waiting":            &listPage[stages.Yielded]{Format: 1, List: goldenRun().Run.Waiting},
 		"journal": &journalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
 			encodeRecord(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
 		}},
@@ -61,6 +65,18 @@ func goldenRecords() map[string]any {
 	} {
 		c.ID, c.Verb, c.By, c.At, c.Message = "id-1", verb, by, goldenTime, "because"
 		out["command-"+strings.ToLower(string(verb))] = &commandRecord{Format: 1, Command: c}
+	}
+	groupBinding := goldenBinding
+	groupBinding.Group = "eu"
+	for name, c := range map[string]stages.Command{
+		"retry":        {Verb: stages.Retry, Only: stages.OnlyFailed},
+		"completegate": {Verb: stages.CompleteGate, Name: "canary/eu"},
+		"bypass":       {Verb: stages.BypassWindows, Until: goldenTime.Add(time.Hour)},
+		"decide-group": {Verb: stages.Decide, Decision: &approval.Decision{Verdict: approval.Approve, By: by, At: goldenTime, Binding: groupBinding}},
+	} {
+		c.ID, c.By, c.At, c.Message = "id-1", by, goldenTime, "because"
+		rec := newCommandRecord(c)
+		out["command-"+name] = &rec
 	}
 	return out
 }
@@ -171,12 +187,28 @@ func goldenPagedRun() *runRecord {
 	return r
 }
 
+// goldenGroupedRun is a run with gates of groups, windows and a bypass of them.
+func goldenGroupedRun() *runRecord {
+	r := goldenRun()
+	gates := []stages.Gate{{When: approval.Before, Type: stages.ScheduledStart, State: stages.Completed, Opened: 3, Until: 4, Attempt: 1, Decisions: r.Run.Stages[0].Gates[0].Decisions, Ended: 4, By: "ann"}}
+	r.Run.Stages[0].Gates = gates
+	r.Run.Stages[0].Groups = []stages.GroupRun{{
+		Next: 4, Completed: 1, Failed: 2, Skipped: 1, Reached: 1, Done: 3, Ended: 4, Gates: gates, SkipGates: true,
+		Passed: []stages.Passed{{First: 1, Last: 1, Closed: true, NotYet: 9, Reason: "freeze"}},
+	}}
+	r.Run.Bypass = &stages.Bypass{Until: 9, By: "ann", Reason: "security fix"}
+	r.Run.Waiting[0].Closed, r.Run.Exceptions[0].Sent = true, true
+	r.Format = r.format()
+	return r
+}
+
 // Every stored record has exactly the bytes of its golden file, with every
 // field set, and comes back from them.
 func TestGoldenRecords(t *testing.T) {
 	for name, rec := range goldenRecords() {
 		t.Run(name, func(t *testing.T) {
-			if at := unset(reflect.ValueOf(rec), name); at != "" && !strings.HasPrefix(name, "command-") && name != "journal" {
+			excused := excused(strings.HasSuffix(name, "-grouped"))
+			if at := unset(reflect.ValueOf(rec), name, excused); at != "" && !strings.HasPrefix(name, "command-") && name != "journal" {
 				t.Errorf("%s is not set: the golden file proves nothing about it", at)
 			}
 			file := filepath.Join("testdata", "golden", name+".json")
@@ -207,18 +239,18 @@ func TestGoldenRecords(t *testing.T) {
 // unset returns the path of a field that is zero and would not be noticed if
 // it were not stored, or "". Run.Flights is stored in pages, and of selectors
 // only some fields may be set together.
-func unset(v reflect.Value, at string) string {
+func unset(v reflect.Value, at string, excused map[string]bool) string {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if v.IsNil() {
 			return at
 		}
-		return unset(v.Elem(), at)
+		return unset(v.Elem(), at, excused)
 	case reflect.Slice:
 		if v.Len() == 0 {
 			return at
 		}
-		return unset(v.Index(0), at+"[0]")
+		return unset(v.Index(0), at+"[0]", excused)
 	case reflect.Struct:
 		if strings.HasPrefix(v.Type().PkgPath(), "k8s.io/") || v.Type() == reflect.TypeFor[time.Time]() {
 			return ""
@@ -228,7 +260,7 @@ func unset(v reflect.Value, at string) string {
 			if f.Tag.Get("json") == "-" || excused[v.Type().Name()+"."+f.Name] {
 				continue
 			}
-			if p := unset(v.Field(i), at+"."+f.Name); p != "" {
+			if p := unset(v.Field(i), at+"."+f.Name, excused); p != "" {
 				return p
 			}
 		}
@@ -242,10 +274,20 @@ func unset(v reflect.Value, at string) string {
 }
 
 // excused are fields that exclude another one which is set, or that are set in
-// an element that is not looked at.
-var excused = map[string]bool{
-	"flightHead.Exceptions": true, "flightHead.Waiting": true, "Run.Exceptions": true, "Run.Waiting": true,
-	"Selector.LabelSelector": true, "Policy.ClusterNames": true, "ObjectSelector.Group": true, "Identity.Groups": true,
+// an element that is not looked at; and what only the newest records have.
+func excused(newest bool) map[string]bool {
+	out := map[string]bool{
+		"flightHead.Exceptions": true, "flightHead.Waiting": true, "Run.Exceptions": true, "Run.Waiting": true,
+		"Selector.LabelSelector": true, "Policy.ClusterNames": true, "ObjectSelector.Group": true, "Identity.Groups": true,
+		"Binding.Group": true,
+	}
+	for _, field := range []string{
+		"Run.Bypass", "GroupRun.Passed", "GroupRun.Reached", "GroupRun.Done", "GroupRun.Ended", "GroupRun.Gates", "GroupRun.SkipGates",
+		"Gate.By", "Yielded.Closed", "Exception.Sent",
+	} {
+		out[field] = !newest
+	}
+	return out
 }
 
 // A lease is free for others once it has run out and the skew has passed.

@@ -148,7 +148,7 @@ func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
 // TestARunComesBackFromPagesAsItWas changes its lists as runs do, and has another
 // engine go on now and then.
 func TestARunComesBackFromPagesAsItWas(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(sampled(20)) {
 		r, s := rand.New(rand.NewPCG(seed, 4)), newSavedRun(t)
 		run := stages.Run{Name: "run", UID: "uid"}
 		free := r.Perm(3000)

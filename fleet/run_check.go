@@ -67,6 +67,9 @@ func (c *runCheck) record() {
 	c.within("attempt", r.Attempt, 0, math.MaxInt32)
 	c.moments("now, created, started, ended or stopAt", r.Now, r.Created, r.Started, r.Ended, r.StopAt)
 	c.within("stage", r.Stage, 0, len(p.Stages))
+	if r.Bypass != nil {
+		c.moments("bypass", r.Bypass.Until)
+	}
 	c.demand(len(r.Stages) == len(p.Stages), "it has %d stages, its plan %d", len(r.Stages), len(p.Stages))
 	for i := 0; i < len(p.Stages) && c.err == nil; i++ {
 		c.stage(i)
@@ -111,23 +114,35 @@ func (c *runCheck) stage(i int) {
 	c.demand(len(s.Groups) == want, "%s has %d groups, and must have %d", at, len(s.Groups), want)
 	c.demand(s.Reached != 0 || s.Started == 0, "%s was started, and not reached", at)
 	for j := 0; j < want && c.err == nil; j++ {
-		c.group(fmt.Sprintf("%s.groups[%d]", at, j), &s.Groups[j], planned.Groups[j].Len)
+		c.group(fmt.Sprintf("%s.groups[%d]", at, j), &s.Groups[j], &planned.Groups[j])
 	}
 	for j := range s.Gates {
-		c.gate(fmt.Sprintf("%s.gates[%d]", at, j), &s.Gates[j], planned)
+		c.gate(fmt.Sprintf("%s.gates[%d]", at, j), &s.Gates[j], planned.Gates, "stage "+planned.Name)
 	}
 }
 
-func (c *runCheck) group(at string, g *stages.GroupRun, size int) {
-	c.within(at+".next", g.Next, 0, size)
+func (c *runCheck) group(at string, g *stages.GroupRun, planned *stages.PlannedGroup) {
+	c.within(at+".next", g.Next, 0, planned.Len)
 	c.within(at+".completed", g.Completed, 0, g.Next)
 	c.within(at+".failed", g.Failed, 0, g.Next)
 	c.within(at+".skipped", g.Skipped, 0, g.Next)
+	c.moments(at, g.Reached, g.Done, g.Ended)
+	for i := range g.Gates {
+		c.gate(fmt.Sprintf("%s.gates[%d]", at, i), &g.Gates[i], planned.Gates, "group "+planned.Name)
+	}
+	next := planned.First
+	for _, p := range g.Passed {
+		if p.First < next || p.First > p.Last || p.Last >= planned.First+g.Next {
+			c.demand(false, "%s.passed: positions %d to %d are not among those from %d to %d", at, p.First, p.Last, next, planned.First+g.Next-1)
+		}
+		c.moments(at+".passed", p.NotYet)
+		next = p.Last + 1
+	}
 }
 
-func (c *runCheck) gate(at string, g *stages.Gate, planned *stages.PlannedStage) {
-	c.demand(slices.ContainsFunc(planned.Gates, func(p stages.PlannedGate) bool { return p.When == g.When && p.Type == g.Type }),
-		"%s: the plan has no %s %s stage %s", at, g.Type, g.When, planned.Name)
+func (c *runCheck) gate(at string, g *stages.Gate, planned []stages.PlannedGate, of string) {
+	c.demand(slices.ContainsFunc(planned, func(p stages.PlannedGate) bool { return p.When == g.When && p.Type == g.Type }),
+		"%s: the plan has no %s %s %s", at, g.Type, g.When, of)
 	c.moments(at, g.Opened, g.Until, g.Ended)
 	c.within(at+".attempt", g.Attempt, 0, math.MaxInt32)
 }
@@ -194,7 +209,7 @@ func (c *runCheck) place(pos, attempt, tries int) {
 // ended, is in flight, or waits.
 func (c *runCheck) balance(i int) {
 	for j, g := range c.run.Stages[i].Groups {
-		n := g.Completed + g.Failed + g.Skipped
+		n := g.Completed + g.Failed + g.Skipped + passed(&g)
 		if i == c.run.Stage {
 			n += c.in[j]
 		}
@@ -202,6 +217,14 @@ func (c *runCheck) balance(i int) {
 			c.demand(false, "stages[%d].groups[%d]: %d clusters were started, and %d have ended, are in flight or wait", i, j, g.Next, n)
 		}
 	}
+}
+
+// passed counts the clusters of a group that let others go first.
+func passed(g *stages.GroupRun) (n int) {
+	for _, p := range g.Passed {
+		n += p.Last - p.First + 1
+	}
+	return n
 }
 
 // misplaced returns why a cluster is not one to be in flight or to wait, or "".

@@ -28,6 +28,18 @@ type tossed struct {
 	ready stages.Ready
 	now   time.Time
 	ids   int
+	// timed tells that clusters have windows.
+	timed bool
+}
+
+// oddHours has every other cluster start in odd hours only.
+type oddHours struct{}
+
+func (oddHours) Window(pos int, at time.Time) stages.Window {
+	return stages.Window{
+		Limited: pos%2 == 0, Open: pos%2 != 0 || at.Hour()%2 == 1,
+		Until: at.Truncate(time.Hour).Add(time.Hour), Reason: "an even hour",
+	}
 }
 
 func toss(t testing.TB, seed uint64) *tossed {
@@ -39,6 +51,7 @@ func toss(t testing.TB, seed uint64) *tossed {
 	if s.plan, err = stages.DecodePlan(plan.Encode()); err != nil {
 		t.Fatal(err)
 	}
+	s.timed = s.one(2)
 	s.ready.Run = stages.NewRun(plan, "r", "uid", approval.Identity{Name: "ann"}, s.one(5), s.now)
 	return s
 }
@@ -73,7 +86,11 @@ func (s *tossed) strategy() (stages.Strategy, stages.Target, []placement.Cluster
 		stage := stages.Stage{Name: fmt.Sprintf("s%d", i), Selector: picks("s", i), MaxConcurrency: &most, Before: s.tasks(), After: s.tasks()}
 		groups := s.r.IntN(3)
 		for g := range groups {
-			stage.Groups = append(stage.Groups, stages.Group{Name: fmt.Sprintf("g%d", g), Selector: picks("g", g), MaxConcurrency: &most})
+			group := stages.Group{Name: fmt.Sprintf("g%d", g), Selector: picks("g", g), Before: s.tasks(), After: s.tasks()}
+			if st.Profile != stages.ClusterUpdate {
+				group.MaxConcurrency = &most
+			}
+			stage.Groups = append(stage.Groups, group)
 		}
 		for n := range s.r.IntN(6) {
 			clusters = append(clusters, placement.Cluster{
@@ -92,6 +109,9 @@ func (s *tossed) strategy() (stages.Strategy, stages.Target, []placement.Cluster
 func (s *tossed) input() stages.Input {
 	s.now = s.now.Add([]time.Duration{0, time.Second, time.Minute, time.Hour}[s.r.IntN(4)])
 	in := stages.Input{Now: s.now, Unwatched: s.one(9)}
+	if s.timed {
+		in.Calendar, in.NewCalendar = oddHours{}, s.one(9)
+	}
 	for i := range s.ready.Actions {
 		if a := &s.ready.Actions[i]; a.Type != stages.Ask && !s.one(3) {
 			in.Observations = append(in.Observations, s.seen(a))
@@ -122,7 +142,13 @@ func (s *tossed) seen(a *stages.Action) stages.Observation {
 func (s *tossed) command() stages.Command {
 	s.ids++
 	c := stages.Command{ID: strconv.Itoa(s.ids), By: approval.Identity{Name: "ann"}, At: s.now, Verb: stages.Start}
-	switch s.r.IntN(12) {
+	switch s.r.IntN(15) {
+	case 12:
+		c.Verb, c.Only = stages.Retry, []stages.Only{"", stages.OnlyFailed, stages.OnlySkipped}[s.r.IntN(3)]
+	case 13:
+		c.Verb, c.Until, c.Message = stages.BypassWindows, s.now.Add(time.Minute), "in a hurry"
+	case 14:
+		c.Verb, c.Name = stages.CompleteGate, s.plan.Stages[s.r.IntN(len(s.plan.Stages))].Name
 	case 0, 1:
 		c.Verb = stages.Stop
 	case 2, 3, 4:
@@ -144,12 +170,18 @@ func (s *tossed) command() stages.Command {
 	return c
 }
 
+func stored(run *stages.Run) *runRecord {
+	rec := &runRecord{Run: *run}
+	rec.Format = rec.format()
+	return rec
+}
+
 // restored returns a run as it comes back from the store.
 func restored(t testing.TB, run *stages.Run) *stages.Run {
 	t.Helper()
 	var rr runRecord
 	var fp flightPage
-	if err := decodeRecord(backend.Record{Key: "run/r", Value: encodeRecord(&runRecord{Format: recordFormat, Run: *run})}, &rr); err != nil {
+	if err := decodeRecord(backend.Record{Key: "run/r", Value: encodeRecord(stored(run))}, &rr); err != nil {
 		t.Fatal(err)
 	}
 	if err := decodeRecord(backend.Record{Key: "flight", Value: encodeRecord(&flightPage{Format: recordFormat, Flights: run.Flights})}, &fp); err != nil {
@@ -162,7 +194,7 @@ func restored(t testing.TB, run *stages.Run) *stages.Run {
 // No run that Step can come to is refused, whatever its plan and whatever
 // happens to it: stops, restarts of a failed run, skips, removals, rejections.
 func TestT19LegalRunsAreNotRefused(t *testing.T) {
-	n, states, waiting, removing, again := 150, map[stages.State]int{}, 0, 0, 0
+	n, states, waiting, removing, again := sampled(150), map[stages.State]int{}, 0, 0, 0
 	if os.Getenv("SLIPWAY_SOAK") == "1" {
 		n = 10_000
 	}
@@ -197,7 +229,7 @@ func TestT19LegalRunsAreNotRefused(t *testing.T) {
 // all that answers questions about it bear it: nothing panics, and what is
 // stored of it next can be read.
 func TestT19TamperedRunsAreRefusedOrBorne(t *testing.T) {
-	n := 300
+	n := sampled(300)
 	if os.Getenv("SLIPWAY_SOAK") == "1" {
 		n = 20_000
 	}

@@ -59,10 +59,10 @@ func (s *hookedStore) List(ctx context.Context, prefix string) iter.Seq2[backend
 }
 
 // meanwhile runs do with a store in which, before each call in turn, something
-// else happens; once for each call that do makes.
+// else happens; once for each call that do makes, with the race detector for each third.
 func meanwhile(t *testing.T, setUp func() (do func(backend.Store), store backend.Store, other func(), check func())) {
 	t.Helper()
-	for n := 1; ; n++ {
+	for n := 1; ; n += apart(3) {
 		do, store, other, check := setUp()
 		calls := 0
 		do(&hookedStore{store, func(string, string) {
@@ -102,7 +102,7 @@ func flipBit(value string) string {
 
 // newerFormat makes a record one of a newer version.
 func newerFormat(value string) string {
-	return strings.Replace(value, `"format":1`, `"format":3`, 1)
+	return strings.Replace(value, `"format":1`, `"format":9`, 1)
 }
 
 // indexesOf returns the indexes of the snapshots that are kept.

@@ -99,7 +99,7 @@ func randomTrial(r *rand.Rand) pausedTrial {
 func TestT16PausedLeaderChangesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 1))
 	paused, windows := 0, 0
-	for paused < 1000 {
+	for paused < sampled(1000) {
 		p := randomTrial(r)
 		held, window := p.run(t)
 		if held {
@@ -190,7 +190,7 @@ func (p pausedTrial) end(t *testing.T, k *kit) {
 // wants to be, and nothing that was there before is deleted.
 func TestT16InterleavedLeaders(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 2))
-	for i := range 1000 {
+	for i := range sampled(1000) {
 		p := randomTrial(r)
 		k := newKit(t)
 		p.begin(t, k)
@@ -233,7 +233,7 @@ func interleave(r *rand.Rand, turns [2]chan struct{}, ends [2]<-chan error) (err
 // A leader takes over and is paused itself: the next one fences both.
 func TestT16TwoPausedLeaders(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 3))
-	for range 1000 {
+	for range sampled(1000) {
 		p := randomTrial(r)
 		k := newKit(t)
 		p.begin(t, k)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // Assignment is what a run wants of one cluster.
@@ -34,6 +35,10 @@ type Assignment struct {
 	AllowCoOwnership bool
 	// Strategy is the run's. An Updater of the host's may read it.
 	Strategy ApplyStrategy
+	// Content returns what Revision consists of, after overrides, verified by its
+	// digests and the caller's to keep; nil where Revision is empty. It reads the
+	// engine's store, so what was read once is worth remembering under the digest.
+	Content func(context.Context) (snapshot.Set, error)
 	// secretKey is for what must not be shown, see drift.Options.
 	secretKey []byte
 	// keeps tells that nothing new is brought: what the ledger proves is put back,
@@ -59,6 +64,10 @@ type Report struct {
 	Current, Healthy bool
 	// Failed tells that waiting will not make the cluster healthy.
 	Failed bool
+	// Skipped tells that there is nothing to be done for the cluster, for the reason in
+	// Message. The run skips it then, unless it may have been changed for the run before:
+	// then it completes by the rest of the report, or fails where that proves nothing.
+	Skipped bool
 	// Message says what is not current, not healthy or failed. It may quote
 	// the status of an object, never another part of it.
 	Message string

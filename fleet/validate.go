@@ -111,6 +111,11 @@ func forbidsStarter(s stages.Strategy) string {
 		case slices.ContainsFunc(st.After, forbids):
 			return "the approval after stage " + st.Name
 		}
+		for _, g := range st.Groups {
+			if slices.ContainsFunc(slices.Concat(g.Before, g.After), forbids) {
+				return "an approval of group " + g.Name + " of stage " + st.Name
+			}
+		}
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ type worker struct {
 	round  int
 	// ended tells that the run no longer wants the worker.
 	ended bool
-	// sent tells that the attempt may have reached the member before.
+	// sent tells that the attempt may have reached the member.
 	sent bool
 	// delay is the wait before it begins, where the worker before it could not
 	// reach the cluster.
@@ -113,13 +113,17 @@ func (d *driver) employ(ctx context.Context, a *stages.Action) {
 }
 
 func (d *driver) assignment(a *stages.Action) Assignment {
-	return Assignment{
+	out := Assignment{
 		Placement: d.rec.Run.Placement, Run: d.name, RunUID: d.rec.Run.UID,
 		Epoch: d.rec.Lease.Epoch, Attempt: a.Attempt,
 		Cluster:  placement.Cluster{Name: a.Cluster, UID: a.UID},
 		Revision: a.Revision, Final: d.rec.Final != "", Orphan: d.rec.Final == orphaning, AllowCoOwnership: d.coOwnership,
 		Strategy: d.rec.Apply, secretKey: d.secretKey,
 	}
+	if a.Revision != "" {
+		out.Content = d.e.content(out.Placement, a.Revision)
+	}
+	return out
 }
 
 // rest ends everything the driver has going and waits for it.
@@ -159,11 +163,9 @@ func (w *worker) run(ctx context.Context) {
 // when the cluster could not be reached and nothing was sent: the run may give
 // the cluster's slot to another one then, and starts it again later.
 func (w *worker) update(ctx context.Context) bool {
-	sent := w.sent
 	for wait := reachFirst; ; wait = min(2*wait, reachMost) {
 		r, err := w.call(ctx, w.d.e.updater.Update)
-		r.Sent = r.Sent || sent
-		sent = r.Sent
+		r.Sent = w.sent
 		if ctx.Err() != nil {
 			return false
 		}
@@ -178,7 +180,7 @@ func (w *worker) update(ctx context.Context) bool {
 			return false
 		}
 		w.send(ctx, w.unreachable(r, err))
-		if !sent || !sleep(ctx, wait) {
+		if !w.sent || !sleep(ctx, wait) {
 			return false
 		}
 	}
@@ -232,6 +234,7 @@ func (w *worker) call(ctx context.Context, do func(context.Context, Assignment) 
 	}
 	r, err := do(ctx, w.a)
 	leave(err)
+	w.sent = w.sent || r.Sent
 	return r, err
 }
 
@@ -274,10 +277,12 @@ func (w *worker) fence(ctx context.Context, err error) bool {
 }
 
 func (w *worker) observation(r Report) stages.Observation {
+	// What may have been changed is not skipped any more: it has to prove something.
+	late := r.Skipped && !r.Current && w.sent
 	return stages.Observation{
 		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Applied: r.Applied,
 		Unchanged: r.Unchanged, Revision: r.Revision, Current: r.Current, Healthy: r.Healthy,
-		Failed: r.Failed, Message: r.Message,
+		Failed: r.Failed || late, Skipped: r.Skipped && !w.sent, Message: r.Message,
 	}
 }
 
@@ -336,8 +341,12 @@ func guarded(g *guard, a approval.Authority) approval.Authority {
 // theirs, or the same one when they are in other groups, may count where the
 // first did not, so it is another command.
 func commandID(d *approval.Decision, r *approval.Request) string {
+	where := r.Stage
+	if r.Group != "" {
+		where += "/" + r.Group
+	}
 	key := fmt.Sprintf("%q", slices.Concat([]string{
-		r.RunUID, r.Stage, string(r.When), strconv.Itoa(r.Attempt), d.By.Name, string(d.Verdict),
+		r.RunUID, where, string(r.When), strconv.Itoa(r.Attempt), d.By.Name, string(d.Verdict),
 	}, d.By.Groups))
 	return ownID + "answer-" + snapshot.Digest([]byte(key))
 }

@@ -1,11 +1,6 @@
 package stages
 
-import (
-	"math"
-	"slices"
-
-	"github.com/slipway-dev/slipway/approval"
-)
+import "github.com/slipway-dev/slipway/approval"
 
 // advance moves the run on by one transition and tells whether another may
 // follow.
@@ -18,15 +13,21 @@ func (s *stepper) advance() bool {
 	case Stopping:
 		s.countEnded()
 		s.endStopping()
+		return s.r.State != Stopping
 	case Stopped:
 		s.countEnded()
+	case Failed:
+		if !s.r.Final(s.p) {
+			s.countEnded()
+		}
 	default:
 	}
 	return false
 }
 
 // countEnded records when the last cluster of the stage ended while the run is
-// stopped: what waits for that is not to begin with the resume.
+// stopped, or has failed and may be started again: what waits for that is not to
+// begin with the resume.
 func (s *stepper) countEnded() {
 	st, run, ok := s.stage()
 	if !ok || run.Started == 0 || run.Done != 0 {
@@ -35,7 +36,7 @@ func (s *stepper) countEnded() {
 	for i := range st.Groups {
 		s.passSkipped(&st.Groups[i], &run.Groups[i])
 	}
-	if s.clustersEnded(st, run) {
+	if s.groupsEnded(st, run, false) {
 		run.Done = s.now
 		s.changed = true
 	}
@@ -75,17 +76,21 @@ func (s *stepper) runStage() bool {
 		if s.nobodyLeft(st) {
 			return s.passOver(st, run)
 		}
-		if !s.gatesPassed(approval.Before) {
+		if !s.gatesPassed(heldStage(st, run), approval.Before) {
 			return false
 		}
 		run.Started, run.State = s.now, Running
 		s.emitStage(Event{Type: StageStarted, Count: st.size()})
 	}
+	s.reachGroups(st, run)
+	if s.checkUsedUp(st, run) {
+		return true
+	}
 	s.fill(st, run)
-	if !s.clustersEnded(st, run) {
+	if !s.groupsEnded(st, run, true) {
 		return false
 	}
-	return s.leaveStage(run)
+	return s.leaveStage(st, run)
 }
 
 // nobodyLeft tells that every cluster of the stage is skipped already.
@@ -118,14 +123,14 @@ func (s *stepper) passOver(st *PlannedStage, run *StageRun) bool {
 
 // fill starts clusters while every cap allows, one from each group in turn.
 func (s *stepper) fill(st *PlannedStage, run *StageRun) {
-	room, used := s.room(st)
+	room, own := s.room(st, run)
 	for more := true; more; {
 		more = false
 		for i := range st.Groups {
 			g, gr := &st.Groups[i], &run.Groups[i]
 			s.passSkipped(g, gr)
-			if room > 0 && used[i] < limit(g.MaxConcurrency) && s.startNext(g, gr) {
-				used[i]++
+			if room > 0 && own[i] > 0 && gr.admits(g, run) && s.startNext(g, gr) {
+				own[i]--
 				room--
 				more = true
 			}
@@ -133,101 +138,9 @@ func (s *stepper) fill(st *PlannedStage, run *StageRun) {
 	}
 }
 
-// room returns how many clusters the stage may start, and how many of each
-// group are in flight.
-func (s *stepper) room(st *PlannedStage) (int, []int) {
-	used := make([]int, len(st.Groups))
-	room, g := limit(st.MaxConcurrency), 0
-	for i := range s.r.Flights {
-		f := &s.r.Flights[i]
-		if f.Attempt == 0 {
-			continue
-		}
-		room--
-		if len(st.Groups) > 1 {
-			_, g = s.p.StageOf(f.Pos)
-		}
-		used[g]++
-	}
-	return room, used
-}
-
-// limit reads a cap: 0 is none.
-func limit(n int) int {
-	if n == 0 {
-		return math.MaxInt
-	}
-	return n
-}
-
-// passSkipped moves the cursor of a group over clusters that are not to be
-// started.
-func (s *stepper) passSkipped(g *PlannedGroup, gr *GroupRun) {
-	for gr.Next < g.Len {
-		e := exceptionAt(s.r.Exceptions, g.First+gr.Next)
-		if e == nil {
-			return
-		}
-		n := min(e.Last-g.First, g.Len-1) + 1 - gr.Next
-		gr.Next += n
-		gr.Skipped += n
-		s.changed = true
-	}
-}
-
-// startNext starts a cluster of a group: one that is to be tried again, the one
-// at the cursor, or one that could not be reached and is due. Those come last,
-// so that however many cannot be reached, the others get their turn.
-func (s *stepper) startNext(g *PlannedGroup, gr *GroupRun) bool {
-	i := s.due(g, gr.Next >= g.Len)
-	switch {
-	case i >= 0:
-		s.startAgain(i)
-	case gr.Next < g.Len:
-		gr.Next++
-		s.launch(Flight{Pos: g.First + gr.Next - 1, Attempt: 1, Started: s.now})
-	default:
-		return false
-	}
-	return true
-}
-
-// startAgain starts the cluster at index i of Waiting. The time that it was
-// Pending counts only in a removal, whose deadline begins with the first try.
-func (s *stepper) startAgain(i int) {
-	y := s.r.Waiting[i]
-	s.unyield(i)
-	f := Flight{
-		Pos: y.Pos, Attempt: y.Attempt, Sent: y.Sent, Tries: y.Tries, Since: y.Since,
-		Started: s.now - Instant(y.Spent), Message: y.Message,
-	}
-	if st, _, ok := s.stage(); ok && st.Remove {
-		f.Started = y.Started
-	}
-	s.launch(f)
-}
-
-// due returns the index in Waiting of a cluster of g to be started now, or -1;
-// of one that could not be reached only where unreached says so.
-func (s *stepper) due(g *PlannedGroup, unreached bool) int {
-	return slices.IndexFunc(s.r.Waiting, func(y Yielded) bool {
-		return g.has(y.Pos) && y.NotYet <= s.now && (unreached || y.NotYet == 0)
-	})
-}
-
-// launch puts a cluster into flight. Another try to reach it is no start.
-func (s *stepper) launch(f Flight) {
-	f.Phase = Applying
-	s.take(f)
-	if f.Tries > 0 {
-		return
-	}
-	s.emitCluster(f.Pos, Event{Type: ClusterStarted, Attempt: f.Attempt})
-}
-
 func (s *stepper) clustersEnded(st *PlannedStage, run *StageRun) bool {
 	for i := range st.Groups {
-		if run.Groups[i].Next < st.Groups[i].Len {
+		if run.Groups[i].Next < st.Groups[i].Len || len(run.Groups[i].Passed) > 0 {
 			return false
 		}
 	}
@@ -236,7 +149,7 @@ func (s *stepper) clustersEnded(st *PlannedStage, run *StageRun) bool {
 
 // leaveStage goes on to the next stage once the after-stage gates have passed.
 // A stage whose clusters were all skipped does not wait.
-func (s *stepper) leaveStage(run *StageRun) bool {
+func (s *stepper) leaveStage(st *PlannedStage, run *StageRun) bool {
 	if run.Done == 0 {
 		run.Done = s.now
 		s.changed = true
@@ -249,7 +162,7 @@ func (s *stepper) leaveStage(run *StageRun) bool {
 		s.nextStage()
 		return true
 	}
-	if !s.gatesPassed(approval.After) {
+	if !s.gatesPassed(heldStage(st, run), approval.After) {
 		return false
 	}
 	run.State, run.Ended = Completed, s.now
@@ -296,50 +209,6 @@ func (s *stepper) unendStage() {
 		st.State = Pending
 	default:
 		st.State = Running
-	}
-}
-
-// retries tells that a Start would try the failed clusters again.
-func (s *stepper) retries() bool {
-	switch s.r.State {
-	case Failed:
-		return true
-	case Stopped, Stopping:
-		return s.p.Strategy.Profile == Workflow
-	default:
-		return false
-	}
-}
-
-// retryFailed lines the failed clusters of the current stage up again.
-func (s *stepper) retryFailed() {
-	st, run, ok := s.stage()
-	if !ok {
-		return
-	}
-	for _, e := range slices.Clone(s.r.Exceptions) {
-		for pos := max(e.First, st.Groups[0].First); e.State == Failed && pos <= min(e.Last, st.end()-1); pos++ {
-			s.unexcept(pos)
-			_, g := s.groupOf(pos)
-			g.Failed--
-			// Which of them were changed is not kept, so each may have been.
-			s.r.Waiting = append(s.r.Waiting, Yielded{Pos: pos, Attempt: e.Attempts + 1, Sent: true})
-			s.reopen(run)
-		}
-	}
-}
-
-// reopen takes back that the clusters of the stage have ended. What was passed
-// after it stays passed; what is still open begins again once they have ended.
-func (s *stepper) reopen(run *StageRun) {
-	run.Done = 0
-	run.Gates = slices.DeleteFunc(run.Gates, func(g Gate) bool {
-		return g.When == approval.After && g.Type == TimedWait && g.State == Pending
-	})
-	for i := range run.Gates {
-		if g := &run.Gates[i]; g.When == approval.After && g.State == Pending {
-			g.State = Failed
-		}
 	}
 }
 

@@ -96,7 +96,7 @@ func (s *stepper) unreached() (n int) {
 // that could not be reached and is due, or -1.
 func (s *stepper) dueUnreached(pos int) int {
 	g, _ := s.groupOf(pos)
-	return slices.IndexFunc(s.r.Waiting, func(y Yielded) bool { return y.Tries > 0 && y.NotYet <= s.now && g.has(y.Pos) })
+	return s.due(g, true)
 }
 
 func (g *PlannedGroup) has(pos int) bool { return pos >= g.First && pos < g.First+g.Len }
@@ -130,7 +130,7 @@ func (s *stepper) dropWaiting(reason string) {
 	waiting := s.r.Waiting
 	s.r.Waiting = nil
 	for _, y := range waiting {
-		s.record(skipped(y.Pos, reason))
+		s.record(y.skipped(reason))
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 func CatchUp(p *Plan, missed []string, joined map[string]string) (Target, error) {
 	t := Target{
 		Placement: p.Placement, Index: p.Index, Snapshot: p.Snapshot, Decision: p.Decision,
-		Revision: make(map[string]string, len(missed)+len(joined)), Remove: map[string]string{},
+		Revision: make(map[string]string, len(missed)+len(joined)), Remove: map[string]string{}, Part: true,
 	}
 	var unknown, known []string
 	for _, name := range missed {

@@ -22,7 +22,7 @@ func TestCatchUp(t *testing.T) {
 	want := Target{
 		Placement: "web", Index: 3, Snapshot: "snap", Decision: "dec",
 		Revision: map[string]string{"b": "rev-b", "c": "rev", "new": "rev-new", "back": "rev-back"},
-		Remove:   map[string]string{"left": "uid-left"},
+		Remove:   map[string]string{"left": "uid-left"}, Part: true,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -26,56 +26,52 @@ func (s *stepper) remember(id string) {
 
 // obey carries out c and returns why it does not, or "".
 func (s *stepper) obey(c Command) string {
-	if s.r.Final(s.p) {
-		return "the run has ended: it is " + string(s.r.State)
+	if why := s.refusal(&c); why != "" {
+		return why
 	}
 	switch c.Verb {
 	case Start:
-		return s.start(c)
+		s.start(c)
 	case Stop:
-		return s.stop(c)
+		s.stop(c)
 	case Abort:
 		s.abort(c)
 	case Skip:
-		return s.skip(c)
+		s.skip(c)
 	case Decide:
 		return s.decide(c)
 	case Supersede:
 		s.supersede(c)
+	case Retry:
+		s.retry(c)
+	case BypassWindows:
+		return s.bypass(c)
+	case CompleteGate:
+		s.completeGate(c)
 	default:
-		return "there is no command " + string(c.Verb)
 	}
 	return ""
 }
 
-func (s *stepper) start(c Command) string {
+func (s *stepper) start(c Command) {
 	switch s.r.State {
 	case NotStarted, Pending:
 		s.r.Hold = false
 		s.changed = true
-	case Stopped:
-		s.resume(c)
-	case Stopping:
-		if s.r.Ending != Stopped {
-			return "the run is ending: it will be " + string(s.r.Ending)
-		}
+	case Stopped, Stopping:
 		s.resume(c)
 	case Failed:
-		if s.blocked != "" {
-			return "run " + s.blocked + " has the placement; start this one when that has ended"
-		}
 		s.r.Attempt++
 		s.r.Ended = 0
 		s.resume(c)
 	default:
 	}
-	return ""
 }
 
 // resume lets a stopped, stopping or failed run go on with what is
 // unprocessed.
 func (s *stepper) resume(c Command) {
-	retry := s.retries()
+	retry := c.Verb == Start && s.retries()
 	s.r.Ending, s.r.StopAt, s.r.Hold = "", 0, false
 	if s.r.Started == 0 {
 		s.set(NotStarted, "")
@@ -95,14 +91,12 @@ func (s *stepper) resume(c Command) {
 	s.set(Running, "")
 	s.emit(Event{Type: RunResumed, By: c.By.Name, Attempt: s.r.Attempt})
 	if retry {
-		s.retryFailed()
+		s.lineUp(OnlyFailed)
 	}
 }
 
-func (s *stepper) stop(c Command) string {
+func (s *stepper) stop(c Command) {
 	switch s.r.State {
-	case NotStarted:
-		return "the run has not started"
 	case Pending:
 		s.r.Hold = true
 		s.set(Stopped, reasonBy("stopped", c))
@@ -110,11 +104,8 @@ func (s *stepper) stop(c Command) string {
 	case Running:
 		s.r.StopAt = s.now.Add(s.grace())
 		s.wind(Stopped, reasonBy("stopped", c), c.By.Name)
-	case Failed:
-		return "the run has failed"
 	default:
 	}
-	return ""
 }
 
 func (s *stepper) grace() time.Duration {
@@ -177,68 +168,81 @@ func (s *stepper) supersede(c Command) {
 }
 
 // skip passes over a cluster, a group, a stage or a wait.
-func (s *stepper) skip(c Command) string {
+func (s *stepper) skip(c Command) {
 	reason := reasonBy("skipped", c)
 	switch c.Scope {
 	case SkipCluster:
-		pos, ok := s.p.Position(c.Name)
-		if !ok {
-			return "the plan has no cluster " + c.Name
+		if pos, ok := s.p.Position(c.Name); ok {
+			s.skipCluster(pos, reason)
 		}
-		return s.skipCluster(pos, reason)
 	case SkipGroup:
-		return s.skipGroup(c.Name, reason)
+		stage, group, _ := s.p.group(c.Name)
+		s.skipGroup(stage, group, reason)
 	case SkipStage:
-		return s.skipStage(c.Name, reason)
-	case SkipAfterWait:
-		return s.skipWait(c.Name)
+		s.skipStage(s.p.stageIndex(c.Name), reason)
 	default:
-		return "cannot skip a " + string(c.Scope)
+		s.r.Stages[s.p.stageIndex(c.Name)].SkipWait = true
+		s.changed = true
 	}
 }
 
-func (s *stepper) skipCluster(pos int, reason string) string {
+// skipCluster skips a cluster; one that has ended it leaves alone.
+func (s *stepper) skipCluster(pos int, reason string) {
 	if f := s.flight(pos); f != nil {
 		f.Drain = true
 		s.changed = true
 		if f.Phase == BackingOff {
 			s.leave(f, Skipped, reason)
 		}
-		return ""
+		return
 	}
 	if i := s.yielded(pos); i >= 0 {
+		y := s.r.Waiting[i]
 		s.unyield(i)
+		s.record(y.skipped(reason))
+		return
+	}
+	if s.unpass(pos) {
 		s.record(skipped(pos, reason))
-		return ""
+		return
 	}
-	if s.skipFailed(pos, reason) {
-		return ""
+	if s.forgivable(pos) {
+		failed := *exceptionAt(s.r.Exceptions, pos)
+		s.unexcept(pos)
+		_, g := s.groupOf(pos)
+		g.Failed--
+		e := skipped(pos, reason)
+		e.Attempts, e.Sent = failed.Attempts, true
+		s.record(e)
+		return
 	}
-	if !s.ahead(pos) {
-		return "cluster " + s.p.Clusters[pos].Name + " has ended already"
+	if s.ahead(pos) {
+		s.passBy(skipped(pos, reason))
 	}
-	s.passBy(skipped(pos, reason))
-	return ""
 }
 
-// skipFailed lets a run that a Start may let try its failed clusters again pass
-// over one of them.
-func (s *stepper) skipFailed(pos int, reason string) bool {
+// forgivable tells that the cluster at pos has failed, and that the run may try
+// it again: it may be passed over instead.
+func (s *stepper) forgivable(pos int) bool {
 	e := exceptionAt(s.r.Exceptions, pos)
 	stage, _ := s.p.StageOf(pos)
 	again := s.p.Strategy.Profile == ClusterUpdate || s.p.Strategy.Profile == Workflow
-	if e == nil || e.State != Failed || !again || stage != s.r.Stage {
-		return false
-	}
-	s.unexcept(pos)
-	_, g := s.groupOf(pos)
-	g.Failed--
-	s.record(skipped(pos, reason))
-	return true
+	return e != nil && e.State == Failed && again && stage == s.r.Stage
 }
 
 func skipped(pos int, reason string) Exception {
 	return Exception{First: pos, Last: pos, State: Skipped, Reason: reason}
+}
+
+// skipped is the exception of a cluster that yielded its slot. It was in flight
+// with its next attempt where it could not be reached then.
+func (y *Yielded) skipped(reason string) Exception {
+	e := skipped(y.Pos, reason)
+	e.Attempts, e.Sent = y.Attempt-1, y.Sent
+	if y.Tries > 0 {
+		e.Attempts++
+	}
+	return e
 }
 
 // passBy records that clusters which the run has not come to are skipped.
@@ -274,34 +278,22 @@ func (s *stepper) beyond(pos int) bool {
 	return len(groups) == 0 || pos >= s.p.Stages[stage].Groups[group].First+groups[group].Next
 }
 
-func (s *stepper) skipGroup(name, reason string) string {
-	var found []PlannedGroup
-	for i := range s.p.Stages {
-		for _, g := range s.p.Stages[i].Groups {
-			if g.Name != "" && (g.Name == name || s.p.Stages[i].Name+"/"+g.Name == name) {
-				found = append(found, g)
-			}
-		}
+// skipGroup skips what has not ended of a group, and its gates.
+func (s *stepper) skipGroup(stage, group int, reason string) {
+	g := &s.p.Stages[stage].Groups[group]
+	s.skipRange(g.First, g.Len, reason)
+	run := &s.r.Stages[stage]
+	if stage != s.r.Stage || len(run.Groups) == 0 || run.Groups[group].Ended != 0 {
+		return
 	}
-	switch len(found) {
-	case 0:
-		return "the plan has no group " + name
-	case 1:
-		s.skipRange(found[0].First, found[0].Len, reason)
-		return ""
-	default:
-		return "several stages have a group " + name + ": name it <stage>/" + name
-	}
+	gr := &run.Groups[group]
+	gr.SkipGates = true
+	s.closeHeld(heldGroup(run, g, gr))
+	s.changed = true
 }
 
-func (s *stepper) skipStage(name, reason string) string {
-	i := s.p.stageIndex(name)
-	switch {
-	case i < 0:
-		return "the plan has no stage " + name
-	case i < s.r.Stage:
-		return "stage " + name + " has ended already"
-	}
+// skipStage skips what has not ended of a stage, and its gates.
+func (s *stepper) skipStage(i int, reason string) {
 	for _, g := range s.p.Stages[i].Groups {
 		s.skipRange(g.First, g.Len, reason)
 	}
@@ -310,7 +302,6 @@ func (s *stepper) skipStage(name, reason string) string {
 	}
 	s.r.Stages[i].SkipGates = true
 	s.changed = true
-	return ""
 }
 
 // skipRange skips what has not ended of a group, and what has failed in it and
@@ -323,21 +314,40 @@ func (s *stepper) skipRange(first, n int, reason string) {
 		s.passBy(Exception{First: first, Last: first + n - 1, State: Skipped, Reason: reason})
 		return
 	}
+	s.skipUnstarted(first, reason)
 	for pos := first; pos < first+n; pos++ {
-		_ = s.skipCluster(pos, reason) // what it refuses has ended
+		s.skipCluster(pos, reason)
 	}
 }
 
-// skipWait lets the run pass the wait after a stage.
-func (s *stepper) skipWait(stage string) string {
-	i := s.p.stageIndex(stage)
-	if i < 0 || i < s.r.Stage {
-		return "there is no wait ahead after stage " + stage
+// skipUnstarted skips those of the group that begins at first which have not
+// started, with one event, where they are many.
+func (s *stepper) skipUnstarted(first int, reason string) {
+	if stage, _ := s.p.StageOf(first); stage != s.r.Stage {
+		return
 	}
-	s.r.Stages[i].SkipWait = true
-	s.changed = true
-	return ""
+	g, gr := s.groupOf(first)
+	n := g.Len - gr.Next
+	for _, r := range gr.Passed {
+		n += r.Last - r.First + 1
+	}
+	if n <= maxSingleEvents {
+		return
+	}
+	passed, e := gr.Passed, skipped(first, reason)
+	gr.Passed, n = nil, s.except(e.over(first+gr.Next, first+g.Len-1))
+	for _, r := range passed {
+		k := s.except(e.over(r.First, r.Last))
+		gr.Skipped += k
+		n += k
+	}
+	if n > 0 {
+		s.emitStage(Event{Type: ClusterSkipped, Group: g.Name, Count: n, Message: cut(reason)})
+	}
 }
+
+// hasLeft is why a cluster is skipped that has left the inventory.
+const hasLeft = "Removed: the cluster has left the inventory"
 
 // gone takes in that a cluster has left the inventory.
 func (s *stepper) gone(name string) {
@@ -345,15 +355,22 @@ func (s *stepper) gone(name string) {
 	if !ok || s.r.IsEnded() {
 		return
 	}
-	e := Exception{First: pos, Last: pos, State: Skipped, Gone: true, Reason: "Removed: the cluster has left the inventory"}
+	e := Exception{First: pos, Last: pos, State: Skipped, Gone: true, Reason: hasLeft}
 	if f := s.flight(pos); f != nil {
 		s.free(f)
 		s.record(e)
 	} else if i := s.yielded(pos); i >= 0 {
 		s.unyield(i)
 		s.record(e)
+	} else if s.unpass(pos) {
+		s.record(e)
 	} else if s.ahead(pos) {
 		s.passBy(e)
+	} else if x := exceptionAt(s.r.Exceptions, pos); x != nil && !x.Gone {
+		e = x.over(pos, pos)
+		e.Gone = true
+		s.unexcept(pos)
+		s.r.Exceptions = mergeExceptions(append(s.r.Exceptions, e))
 	}
 }
 

@@ -18,7 +18,8 @@
 //  1. Step does not change its argument. The same input gives the same output.
 //     A run survives being stored and read again between any two steps.
 //  2. There are never more clusters in flight than every cap allows, and
-//     nothing starts in a stage before all earlier stages are done.
+//     nothing starts in a stage before all earlier stages are done, or in a
+//     stage or a group before its gates have passed.
 //  3. A cluster completes only on proof from its current attempt: it reports
 //     the revision of the plan, is at least as new as what was applied, and
 //     healthy, for as long as the strategy asks. What is not known is no
@@ -26,9 +27,13 @@
 //  4. Nothing starts after a stop was committed. Terminal states are terminal.
 //     A gate that was passed stays passed.
 //  5. When more clusters have failed than a budget allows, nothing more
-//     starts. Skipped and completed clusters are never applied again.
+//     starts. Of a strict budget, those that have failed and those in flight
+//     are never more than it allows. Completed clusters are never applied
+//     again, nor are skipped ones without a [Retry].
 //  6. A run that is not terminal either wakes at a known time or waits for an
 //     input that [Waiting] names.
+//  7. No cluster starts outside its window, unless windows are bypassed, and
+//     nobody bypasses them for more than 7 days at once.
 //
 // # Time
 //
@@ -48,6 +53,41 @@
 // step cannot tell a fast clock from a restart after days, so there is no
 // bound: a host that does not trust its clock checks it before it steps.
 //
+// # Gates
+//
+// Tasks stand before and after stages, and before and after groups. What is
+// before a group opens when its stage starts and holds that group alone; what is
+// after it opens when its last cluster has ended and holds the end of the stage.
+// A stage ends when all its groups have, and what is after it opens then. Tasks of
+// one side open at the same instant and all have to pass. A stage or a group of
+// which every cluster was skipped does not wait. A ScheduledStart is fixed when it
+// is reached, as the next time of its schedule, and [CompleteGate] ends it early.
+// Clusters that are tried again take back the end of their group and their stage:
+// what has passed stays passed, what is open after them begins again, and what was
+// skipped with their group is asked again.
+//
+// # Windows
+//
+// Input.Calendar says when clusters may be started. It is asked about a cluster
+// when it would start, and again when its window was to change or the calendar
+// has changed, not with every step. A cluster outside its window is Pending and
+// takes no slot: the next one goes. Windows keep clusters from starting, also
+// from being tried again after they lost their slot or were lined up again; what
+// is in flight goes on, over all its attempts, and the time before it started
+// does not count for its deadline. Stages and gates wait as ever: a stage is not
+// done before its last cluster.
+//
+// In profile ClusterUpdate those whose windows are open go first and those
+// without windows after them; in the other profiles all go in the order of the
+// plan. What can start at all is the same.
+//
+// # Budgets
+//
+// MaxFailures is exceeded, and not only reached, before a run ends for it, and
+// what is in flight then may fail too. A strict budget is a bound instead: it
+// lets as many be in flight as may still fail, so a cluster that fails makes no
+// room for another. When it is used up and clusters are left, the run ends.
+//
 // # Size
 //
 // What is stored of a run grows with what is in flight and with the exceptions,
@@ -55,8 +95,11 @@
 // could not be reached; when more cannot, the others keep their slots, and the
 // clusters that wait take turns with those. At most 256 exceptions keep their
 // reason; the others are merged into ranges where they can be, and the events
-// have the reasons. A run of 10,000 clusters stays under 256 KiB when 6,000
-// cannot be reached, or 5,000 fail each for a reason of its own.
+// have the reasons. Clusters that are outside their windows are ranges, at most
+// 1024 in a group: beyond that nobody else lets others go first, and the group
+// waits for one of those. A run of 10,000 clusters stays under 256 KiB when
+// 6,000 cannot be reached, 5,000 fail each for a reason of its own, or every
+// other one is outside its window.
 //
 // Neighbours: package placement says where, package snapshot what, package
 // approval who may let a run go on.

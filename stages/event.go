@@ -32,10 +32,13 @@ const (
 	// RunTaken (fleet): an engine took the run, By its name. Epoch.
 	RunTaken EventType = "RunTaken"
 
-	RunStarted    EventType = "RunStarted"    // Index, Digest of the plan
-	RunStopping   EventType = "RunStopping"   // By, Message
-	RunStopped    EventType = "RunStopped"    // Message
-	RunResumed    EventType = "RunResumed"    // By
+	RunStarted  EventType = "RunStarted"  // Index, Digest of the plan
+	RunStopping EventType = "RunStopping" // By, Message
+	RunStopped  EventType = "RunStopped"  // Message
+	RunResumed  EventType = "RunResumed"  // By
+	// RunRetried: what has failed or was skipped in the current stage is to be
+	// tried again. By, Count, Message.
+	RunRetried    EventType = "RunRetried"
 	RunCompleted  EventType = "RunCompleted"  // Count of completed clusters
 	RunFailed     EventType = "RunFailed"     // Message
 	RunAborted    EventType = "RunAborted"    // By, Message
@@ -45,8 +48,11 @@ const (
 	StageSkipped   EventType = "StageSkipped"   // no cluster was updated in it
 	StageCompleted EventType = "StageCompleted" // Count of completed clusters
 
-	WaitStarted EventType = "WaitStarted" // Until
-	WaitEnded   EventType = "WaitEnded"
+	// WaitStarted: a TimedWait or a ScheduledStart was reached. Group where it is
+	// that of one, Until, Message "scheduled start" for the latter.
+	WaitStarted EventType = "WaitStarted"
+	// WaitEnded: Group and Message as before, By who ended it before its time.
+	WaitEnded EventType = "WaitEnded"
 
 	// The events of approvals have Request, Attempt and Digest, that of the plan
 	// that the request is about; those of a decision have By, who decided, and
@@ -62,8 +68,11 @@ const (
 	// ClusterStarted: an attempt began, other than a retry. Trying again to
 	// reach a cluster that is Pending is not a start. Attempt.
 	ClusterStarted EventType = "ClusterStarted"
-	// ClusterPending: the cluster yielded its slot, or is Pending for another
-	// reason than before. Attempt that comes next, Message, Until the next try.
+	// ClusterPending: the cluster yielded its slot, is outside its window, or is
+	// Pending for another reason than before. Attempt that comes next, Message,
+	// Until the next try. Of more than 8 clusters of a group that are outside
+	// their windows at once it has no Cluster, and their Count; Message and Until
+	// are those of the first window that opens.
 	ClusterPending   EventType = "ClusterPending"
 	ClusterApplied   EventType = "ClusterApplied"   // Attempt
 	ClusterUnhealthy EventType = "ClusterUnhealthy" // Message; soaking starts again
@@ -75,6 +84,9 @@ const (
 	ClusterSkipped EventType = "ClusterSkipped"
 	ClusterRemoved EventType = "ClusterRemoved" // cleaned after it left
 
+	// WindowsBypassed: clusters may start outside their windows. By, Until,
+	// Message.
+	WindowsBypassed EventType = "WindowsBypassed"
 	// CommandRefused: a command did not fit the state. Command, By, Message.
 	CommandRefused EventType = "CommandRefused"
 )

@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"strings"
@@ -17,6 +18,7 @@ const (
 	AwaitStart       Await = "Start"       // a Start command
 	AwaitRun         Await = "Run"         // another run to end
 	AwaitTime        Await = "Time"        // a moment
+	AwaitWindow      Await = "Window"      // windows of clusters to open
 	AwaitDecision    Await = "Decision"    // a decision on a request
 	AwaitObservation Await = "Observation" // what a cluster in flight turns out to be
 )
@@ -24,7 +26,8 @@ const (
 // Awaited is something that a run waits for.
 type Awaited struct {
 	Kind Await `json:"kind"`
-	// Name is the run, the stage, the request or the cluster.
+	// Name is the run, the stage, the group as <stage>/<group>, the request or the
+	// cluster.
 	Name string `json:"name,omitempty"`
 	// Until is when the wait ends by itself; zero if it does not.
 	Until   time.Time `json:"until,omitzero"`
@@ -52,10 +55,10 @@ func Waiting(p *Plan, r *Run) []Awaited {
 
 func waitingNow(p *Plan, r *Run) []Awaited {
 	var out []Awaited
-	if r.Stage < len(p.Stages) {
-		for i := range r.Stages[r.Stage].Gates {
-			if g := &r.Stages[r.Stage].Gates[i]; g.State == Pending {
-				out = append(out, waitingAt(p, r, g))
+	for h := range (&stepper{p: p, r: *r}).eachHeld {
+		for i := range *h.gates {
+			if g := &(*h.gates)[i]; g.State == Pending {
+				out = append(out, waitingAt(p, r, h, g))
 			}
 		}
 	}
@@ -64,18 +67,25 @@ func waitingNow(p *Plan, r *Run) []Awaited {
 			out = append(out, f.awaits(p))
 		}
 	}
-	for _, y := range r.Waiting {
-		a := Awaited{Kind: AwaitTime, Name: p.Clusters[y.Pos].Name, Until: y.NotYet.Time(), Message: y.Message}
-		out = append(out, a)
+	out = append(out, windowsAwaited(p, r)...)
+	for i := range r.Waiting {
+		out = append(out, r.Waiting[i].awaits(p))
 	}
 	return out
 }
 
-func waitingAt(p *Plan, r *Run, g *Gate) Awaited {
-	if g.Type == TimedWait {
-		return Awaited{Kind: AwaitTime, Name: p.Stages[r.Stage].Name, Until: g.Until.Time(), Message: "timed wait"}
+func waitingAt(p *Plan, r *Run, h held, g *Gate) Awaited {
+	if g.Type != Approval {
+		a := Awaited{Kind: AwaitTime, Name: p.Stages[r.Stage].Name, Until: g.Until.Time(), Message: "timed wait"}
+		if h.group != "" {
+			a.Name += "/" + h.group
+		}
+		if g.Type == ScheduledStart {
+			a.Message = scheduledStart
+		}
+		return a
 	}
-	req := requestAt(p, r, r.Stage, g)
+	req := requestAt(p, r, h, g)
 	return Awaited{Kind: AwaitDecision, Name: req.Name, Until: g.Until.Time(), Message: missing(req)}
 }
 
@@ -91,6 +101,42 @@ func missing(req approval.Request) string {
 		}
 	}
 	return out
+}
+
+// windowsAwaited names the groups of the current stage that have clusters which
+// are outside their windows.
+func windowsAwaited(p *Plan, r *Run) []Awaited {
+	if r.Stage >= len(p.Stages) || r.bypassed() {
+		return nil
+	}
+	st := &p.Stages[r.Stage]
+	var out []Awaited
+	for i := range r.Stages[r.Stage].Groups {
+		n, first := 0, alarm{now: r.Now}
+		for _, c := range r.Stages[r.Stage].Groups[i].Passed {
+			if c.Closed {
+				n += c.Last - c.First + 1
+				first.at(c.NotYet)
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		a := Awaited{Kind: AwaitWindow, Name: st.Name, Until: first.first.Time(), Message: fmt.Sprintf("%d outside their maintenance windows", n)}
+		if name := st.Groups[i].Name; name != "" {
+			a.Name += "/" + name
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func (y *Yielded) awaits(p *Plan) Awaited {
+	a := Awaited{Kind: AwaitTime, Name: p.Clusters[y.Pos].Name, Until: y.NotYet.Time(), Message: y.Message}
+	if y.Closed {
+		a.Kind = AwaitWindow
+	}
+	return a
 }
 
 func (f *Flight) awaits(p *Plan) Awaited {
@@ -141,7 +187,9 @@ func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 	switch e.State {
 	case Skipped, Failed:
 		x := exceptionAt(r.Exceptions, pos)
-		e.Reason, e.Attempt = x.Reason, x.Attempts
+		if e.Reason = x.Reason; e.State == Failed {
+			e.Attempt = x.Attempts
+		}
 		if e.Reason == "" {
 			e.Reason = "the reason is in the run's journal, in the event of the cluster"
 		}
@@ -158,17 +206,24 @@ func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 			e.Reason, e.Waiting = "in flight when the run was stopped", Waiting(p, r)
 		}
 	case Pending:
+		if out := r.passed(p, pos); out != nil {
+			e.Reason = cmp.Or(out.Reason, "outside its maintenance window")
+			next := alarm{now: r.Now}
+			next.at(out.NotYet)
+			e.Waiting = []Awaited{{Kind: AwaitWindow, Name: cluster, Until: next.first.Time(), Message: e.Reason}}
+			break
+		}
 		y := r.Waiting[book.waiting[pos]]
 		e.Attempt, e.Reason = y.Attempt, "to be started again: "+y.Message
-		e.Waiting = []Awaited{{Kind: AwaitTime, Name: cluster, Until: y.NotYet.Time(), Message: y.Message}}
+		e.Waiting = []Awaited{y.awaits(p)}
 	default:
-		e.Reason, e.Waiting = notStarted(p, r, stage), Waiting(p, r)
+		e.Reason, e.Waiting = notStarted(p, r, stage, group), Waiting(p, r)
 	}
 	return e, nil
 }
 
-// notStarted says why a cluster of a stage has not started.
-func notStarted(p *Plan, r *Run, stage int) string {
+// notStarted says why a cluster of a group has not started.
+func notStarted(p *Plan, r *Run, stage, group int) string {
 	switch {
 	case r.IsEnded():
 		return "the run ended before the cluster's turn: it is " + string(r.State)
@@ -178,6 +233,8 @@ func notStarted(p *Plan, r *Run, stage int) string {
 		return "stage " + p.Stages[r.Stage].Name + " is not done"
 	case r.Stages[stage].Started == 0:
 		return "the stage waits at its gates"
+	case !r.Stages[stage].Groups[group].admits(&p.Stages[stage].Groups[group], &r.Stages[stage]):
+		return "the group waits at its gates"
 	default:
 		return "the clusters in flight use up the stage's concurrency"
 	}
@@ -225,6 +282,12 @@ func (l lookup) state(pos int) State {
 	}
 	if _, ok := l.waiting[pos]; ok {
 		return Pending
+	}
+	if p := l.r.passed(l.p, pos); p != nil {
+		if p.Closed && !l.r.IsEnded() && !l.r.bypassed() {
+			return Pending
+		}
+		return NotStarted
 	}
 	stage, group := l.p.StageOf(pos)
 	if stage > l.r.Stage || stage < len(l.r.Stages) && len(l.r.Stages[stage].Groups) == 0 {

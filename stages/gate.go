@@ -6,16 +6,53 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// gatesPassed opens the gates on one side of the current stage and tells
-// whether all have passed.
-func (s *stepper) gatesPassed(when approval.When) bool {
-	st, run, _ := s.stage()
-	if run.SkipGates {
+// held is what has gates: the current stage, or one of its groups.
+type held struct {
+	// group is the group's name, empty for the whole stage.
+	group   string
+	planned []PlannedGate
+	gates   *[]Gate
+	// reached and ended are when the gates before it and those after it open.
+	reached, ended Instant
+	// skip tells that no gate holds it, skipWait that its wait after it does not.
+	skip, skipWait bool
+}
+
+func heldStage(st *PlannedStage, run *StageRun) held {
+	return held{
+		planned: st.Gates, gates: &run.Gates, reached: run.Reached, ended: run.Done,
+		skip: run.SkipGates, skipWait: run.SkipWait,
+	}
+}
+
+func heldGroup(run *StageRun, g *PlannedGroup, gr *GroupRun) held {
+	return held{
+		group: g.Name, planned: g.Gates, gates: &gr.Gates, reached: gr.Reached, ended: gr.Done,
+		skip: run.SkipGates || gr.SkipGates,
+	}
+}
+
+// eachHeld yields the current stage, then its groups that have gates.
+func (s *stepper) eachHeld(yield func(held) bool) {
+	st, run, ok := s.stage()
+	if !ok || !yield(heldStage(st, run)) {
+		return
+	}
+	for i := range run.Groups {
+		if len(st.Groups[i].Gates) > 0 && !yield(heldGroup(run, &st.Groups[i], &run.Groups[i])) {
+			return
+		}
+	}
+}
+
+// gatesPassed opens the gates on one side and tells whether all have passed.
+func (s *stepper) gatesPassed(h held, when approval.When) bool {
+	if h.skip {
 		return true
 	}
 	passed := true
-	for i := range st.Gates {
-		if pg := &st.Gates[i]; pg.When == when && !s.gatePassed(s.gate(pg, run)) {
+	for i := range h.planned {
+		if pg := &h.planned[i]; pg.When == when && !s.gatePassed(h, pg, s.gate(h, pg)) {
 			passed = false
 		}
 	}
@@ -23,68 +60,71 @@ func (s *stepper) gatesPassed(when approval.When) bool {
 }
 
 // gate returns the planned gate's run, opening it when it is reached.
-func (s *stepper) gate(pg *PlannedGate, run *StageRun) *Gate {
-	i := slices.IndexFunc(run.Gates, func(g Gate) bool { return g.When == pg.When && g.Type == pg.Type })
-	if i >= 0 {
-		return &run.Gates[i]
+func (s *stepper) gate(h held, pg *PlannedGate) *Gate {
+	if g := gateOf(*h.gates, pg); g != nil {
+		return g
 	}
-	opened := run.Reached
+	opened := h.reached
 	if pg.When == approval.After {
-		opened = run.Done
+		opened = h.ended
 	}
-	run.Gates = append(run.Gates, Gate{When: pg.When, Type: pg.Type, State: Pending, Opened: opened})
-	g := &run.Gates[len(run.Gates)-1]
+	*h.gates = append(*h.gates, Gate{When: pg.When, Type: pg.Type, State: Pending, Opened: opened})
+	g := &(*h.gates)[len(*h.gates)-1]
 	s.changed = true
 	switch {
 	case pg.Type == Approval:
-		s.openRequest(g)
-	case pg.When == approval.After && run.SkipWait:
+		s.openRequest(h, pg, g)
+	case pg.Type == ScheduledStart:
+		g.Until = At(pg.Schedule.next(opened.Time()))
+		s.emitHeld(h, Event{Type: WaitStarted, Until: g.Until.Time(), Message: scheduledStart})
+	case pg.When == approval.After && h.skipWait:
 		s.close(g, Skipped)
 	default:
 		g.Until = opened.Add(pg.Wait)
-		s.emitStage(Event{Type: WaitStarted, Until: g.Until.Time()})
+		s.emitHeld(h, Event{Type: WaitStarted, Until: g.Until.Time()})
 	}
 	return g
 }
 
+// scheduledStart is the message of the events of a ScheduledStart.
+const scheduledStart = "scheduled start"
+
+// gateOf returns the run of a planned gate, nil where it is not reached.
+func gateOf(gates []Gate, pg *PlannedGate) *Gate {
+	i := slices.IndexFunc(gates, func(g Gate) bool { return g.When == pg.When && g.Type == pg.Type })
+	if i < 0 {
+		return nil
+	}
+	return &gates[i]
+}
+
 // openRequest asks for approval, as the next attempt of the gate.
-func (s *stepper) openRequest(g *Gate) {
+func (s *stepper) openRequest(h held, pg *PlannedGate, g *Gate) {
 	g.Attempt++
 	g.State, g.Decisions, g.Until, g.Ended = Pending, nil, 0, 0
 	if g.Attempt > 1 {
 		g.Opened = s.now
 	}
-	if d := s.planned(g).Policy.Expires; d > 0 {
+	if d := pg.Policy.Expires; d > 0 {
 		g.Until = g.Opened.Add(d)
 	}
-	s.emitStage(Event{
-		Type: ApprovalRequested, Request: s.request(g).Name, Attempt: g.Attempt,
+	s.emitHeld(h, Event{
+		Type: ApprovalRequested, Request: s.request(h, g).Name, Attempt: g.Attempt,
 		Digest: s.p.Digest, Until: g.Until.Time(),
 	})
 }
 
-// planned returns the gate of the plan that g runs.
-func (s *stepper) planned(g *Gate) *PlannedGate {
-	st, _, _ := s.stage()
-	for i := range st.Gates {
-		if st.Gates[i].When == g.When && st.Gates[i].Type == g.Type {
-			return &st.Gates[i]
-		}
-	}
-	return &PlannedGate{}
-}
-
 // gatePassed tells whether an open gate lets the run through now.
-func (s *stepper) gatePassed(g *Gate) bool {
+func (s *stepper) gatePassed(h held, pg *PlannedGate, g *Gate) bool {
 	switch g.State {
 	case Pending:
 	case Failed: // rejected, and the run was started again
-		s.openRequest(g)
+		s.openRequest(h, pg, g)
 		return false
 	default:
 		return true
 	}
-	if g.Type == TimedWait && s.r.Stages[s.r.Stage].SkipWait && g.When == approval.After {
+	if g.Type == TimedWait && h.skipWait && g.When == approval.After {
 		s.close(g, Skipped)
 		return true
 	}
@@ -92,13 +132,22 @@ func (s *stepper) gatePassed(g *Gate) bool {
 		return false
 	}
 	if g.Type == Approval {
-		s.emitStage(Event{Type: ApprovalExpired, Request: s.request(g).Name, Attempt: g.Attempt, Digest: s.p.Digest})
-		s.openRequest(g)
+		s.emitHeld(h, Event{Type: ApprovalExpired, Request: s.request(h, g).Name, Attempt: g.Attempt, Digest: s.p.Digest})
+		s.openRequest(h, pg, g)
 		return false
 	}
 	s.close(g, Completed)
-	s.emitStage(Event{Type: WaitEnded})
+	s.emitHeld(h, g.over(""))
 	return true
+}
+
+// over is the event of a wait that has ended, by time or by a person.
+func (g *Gate) over(by string) Event {
+	e := Event{Type: WaitEnded, By: by}
+	if g.Type == ScheduledStart {
+		e.Message = scheduledStart
+	}
+	return e
 }
 
 func (s *stepper) close(g *Gate, state State) {
@@ -106,124 +155,54 @@ func (s *stepper) close(g *Gate, state State) {
 	s.changed = true
 }
 
-// closeGates skips the open gates of the current stage.
-func (s *stepper) closeGates() {
-	if _, run, ok := s.stage(); ok {
-		for i := range run.Gates {
-			if g := &run.Gates[i]; g.State == Pending {
-				s.close(g, Skipped)
+// closeGates skips the open gates of the current stage and its groups.
+func (s *stepper) closeGates() { s.eachHeld(s.closeHeld) }
+
+// closeHeld skips the open gates of h.
+func (s *stepper) closeHeld(h held) bool {
+	for i := range *h.gates {
+		if g := &(*h.gates)[i]; g.State == Pending {
+			s.close(g, Skipped)
+		}
+	}
+	return true
+}
+
+// emitHeld records an event of the stage or the group.
+func (s *stepper) emitHeld(h held, e Event) {
+	e.Group = h.group
+	s.emitStage(e)
+}
+
+// completeGate ends a scheduled start early.
+func (s *stepper) completeGate(c Command) {
+	h, g := s.scheduled(c.Name)
+	s.close(g, Completed)
+	g.By = c.By.Name
+	s.emitHeld(h, g.over(c.By.Name))
+}
+
+// scheduled returns the scheduled start that is open at the current stage, or
+// the group of it, of that name; nil when there is none.
+func (s *stepper) scheduled(name string) (held, *Gate) {
+	for h := range s.eachHeld {
+		if !s.isCalled(h, name) {
+			continue
+		}
+		for i := range *h.gates {
+			if g := &(*h.gates)[i]; g.Type == ScheduledStart && g.State == Pending {
+				return h, g
 			}
 		}
 	}
+	return held{}, nil
 }
 
-// decide takes a decision to the gate that it is about.
-func (s *stepper) decide(c Command) string {
-	if c.Decision == nil {
-		return "the command has no decision"
+// isCalled tells whether a command means h by name.
+func (s *stepper) isCalled(h held, name string) bool {
+	stage := s.p.Stages[s.r.Stage].Name
+	if h.group == "" {
+		return name == stage
 	}
-	if s.r.State == Stopping && s.r.Ending != Stopped || s.r.State == Failed {
-		return "the run is ending"
-	}
-	g := s.gateFor(c.Decision.Binding)
-	if g == nil {
-		return "there is no open request " + string(c.Decision.Binding.When) + " stage " + c.Decision.Binding.Stage
-	}
-	return s.weigh(g, *c.Decision)
-}
-
-// weigh lets the approval policy judge a decision. What was taken in before the
-// request opened is not about it, however late it is read.
-func (s *stepper) weigh(g *Gate, d approval.Decision) string {
-	req := s.request(g)
-	if !d.At.IsZero() && At(d.At) < g.Opened {
-		return "request " + req.Name + ": it was taken in before the request opened"
-	}
-	d.At = s.now.Time()
-	next, outcome, err := approval.Evaluate(req, d, s.now.Time())
-	if err != nil {
-		return err.Error()
-	}
-	g.Decisions = next.Decisions
-	e := Event{
-		Type: ApprovalGiven, Request: req.Name, Attempt: g.Attempt,
-		Digest: s.p.Digest, By: d.By.Name, Message: cut(d.Comment),
-	}
-	switch outcome {
-	case approval.Accepted:
-		e.Type = ApprovalAccepted
-		s.close(g, Completed)
-	case approval.Rejected:
-		e.Type = ApprovalRejected
-		s.close(g, Failed)
-	default:
-	}
-	s.emitStage(e)
-	if outcome == approval.Rejected {
-		s.fail("request " + req.Name + " was rejected by " + d.By.Name)
-	}
-	return ""
-}
-
-// gateFor returns the open approval of the current stage that a decision is
-// about, or nil.
-func (s *stepper) gateFor(b approval.Binding) *Gate {
-	st, run, ok := s.stage()
-	if !ok || st.Name != b.Stage {
-		return nil
-	}
-	for i := range run.Gates {
-		if g := &run.Gates[i]; g.Type == Approval && g.When == b.When && g.State == Pending {
-			return g
-		}
-	}
-	return nil
-}
-
-func (s *stepper) request(g *Gate) approval.Request {
-	return requestAt(s.p, &s.r, s.r.Stage, g)
-}
-
-// asks adds an action for every open request.
-func (s *stepper) asks(out []Action) []Action {
-	if s.r.State != Running {
-		return out
-	}
-	for _, req := range Requests(s.p, &s.r) {
-		out = append(out, Action{Type: Ask, Attempt: req.Attempt, Request: &req})
-	}
-	return out
-}
-
-// Requests returns the approval requests of the run that are open.
-func Requests(p *Plan, r *Run) []approval.Request {
-	if r.Stage >= len(p.Stages) || r.IsEnded() {
-		return nil
-	}
-	var out []approval.Request
-	for i := range r.Stages[r.Stage].Gates {
-		if g := &r.Stages[r.Stage].Gates[i]; g.Type == Approval && g.State == Pending {
-			out = append(out, requestAt(p, r, r.Stage, g))
-		}
-	}
-	return out
-}
-
-// requestAt returns what a gate asks for.
-func requestAt(p *Plan, r *Run, stage int, g *Gate) approval.Request {
-	st := &p.Stages[stage]
-	req := approval.Request{
-		Name: approval.RequestName(r.Name, st.Name, g.When),
-		Run:  r.Name, Placement: r.Placement, Snapshot: p.Index, Starter: r.Starter,
-		Binding: approval.Binding{
-			RunUID: r.UID, Stage: st.Name, When: g.When, Attempt: g.Attempt, Plan: p.Digest,
-		},
-		Opened: g.Opened.Time(), Decisions: g.Decisions,
-	}
-	for i := range st.Gates {
-		if pg := &st.Gates[i]; pg.When == g.When && pg.Type == Approval {
-			req.Policy = pg.Policy
-		}
-	}
-	return req
+	return name == h.group || name == stage+"/"+h.group
 }

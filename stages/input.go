@@ -25,6 +25,33 @@ type Input struct {
 	// Blocked names the active run of the placement while that is another one:
 	// a run that has not started waits for it.
 	Blocked string
+	// Calendar says when clusters may be started; nil means at any time. Starting
+	// is all that it is asked for: what is in flight goes on.
+	Calendar Calendar
+	// NewCalendar tells that Calendar says something else than at the last step.
+	NewCalendar bool
+}
+
+// Calendar tells the maintenance windows and freezes of the clusters of a plan.
+// It is a value like the rest of an [Input]: the same arguments give the same
+// answer, at once, and it may be called concurrently.
+type Calendar interface {
+	// Window returns the window that is in force for the cluster at a position of
+	// the plan at a moment.
+	Window(pos int, at time.Time) Window
+}
+
+// Window is a time in which a cluster may be started, or one in which it may
+// not.
+type Window struct {
+	// Limited tells that windows concern the cluster, or that a freeze is in force.
+	Limited bool
+	// Open tells that it may be started now; it is true where not Limited.
+	Open bool
+	// Until is when Open changes next; zero when it does not.
+	Until time.Time
+	// Reason says why it is not open, for example which freeze is in force.
+	Reason string
 }
 
 // Observation is what a cluster was seen to be during an attempt.
@@ -52,6 +79,9 @@ type Observation struct {
 	// Failed tells that the attempt failed, for the reason in Message;
 	// Permanent that trying again soon will not help.
 	Failed, Permanent bool
+	// Skipped tells that there is nothing to be done for the cluster, and that
+	// nothing was: it is skipped, for the reason in Message.
+	Skipped bool
 	// Message says what failed or what is not healthy.
 	Message string
 }
@@ -67,6 +97,24 @@ const (
 	Skip      Verb = "Skip"
 	Decide    Verb = "Decide"    // an approval or a rejection
 	Supersede Verb = "Supersede" // make way for the run in Message
+	// Retry takes a run that is Running, Pending, Stopped or Failed on, and lines
+	// up again what has failed or was skipped in its current stage, as Only says.
+	Retry Verb = "Retry"
+	// CompleteGate ends a ScheduledStart early: that of the stage or of the group
+	// that Name names. A group that several stages have is named <stage>/<group>.
+	CompleteGate Verb = "CompleteGate"
+	// BypassWindows lets clusters start outside their windows until Until. It needs a
+	// Message, the reason; an Until that has passed ends it.
+	BypassWindows Verb = "Bypass"
+)
+
+// Only says what a [Retry] is about.
+type Only string
+
+// What a Retry can be about; empty means both.
+const (
+	OnlyFailed  Only = "Failed"
+	OnlySkipped Only = "Skipped"
 )
 
 // Scope is what a Skip command is about.
@@ -94,6 +142,10 @@ type Command struct {
 	Name  string `json:"name,omitempty"`
 	// Decision is that of a Decide.
 	Decision *approval.Decision `json:"decision,omitempty"`
+	// Only is that of a Retry.
+	Only Only `json:"only,omitempty"`
+	// Until is that of a Bypass, at most 7 days after the command is carried out.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Action is something to be done now. It is returned by every step for as long

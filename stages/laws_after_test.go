@@ -19,12 +19,14 @@ func (c *checker) after(was *Run, ready *Ready) {
 		c.fail("4", "the run was to stop and goes on")
 	}
 	c.silently(r)
+	c.budgets()
 	c.flights(r)
 	c.actions(ready)
 	c.groups(r)
 	c.gatesAre(r)
 	c.moves()
 	c.waits(ready)
+	c.outline(r)
 }
 
 // silently takes in what no event tells: that a cluster is Pending again which
@@ -44,8 +46,11 @@ func (c *checker) silently(r *Run) {
 			continue
 		}
 		stage, _ := c.p.StageOf(f.Pos)
-		if c.state != Running || c.now < m.until || c.over(stage) {
+		if c.state != Running || c.now < m.until && !m.window || c.over(stage) {
 			c.fail("4", "cluster %d was tried again while the run is %s, or too early", f.Pos, c.state)
+		}
+		if !c.window(f.Pos).Open {
+			c.fail("7", "cluster %d was tried again outside its window", f.Pos)
 		}
 		*m = member{state: Running, attempt: f.Attempt, started: c.startedAt(f.Pos), tries: m.tries, message: m.message}
 	}
@@ -106,7 +111,7 @@ func (c *checker) flights(r *Run) {
 		waiting[y.Pos] = true
 	}
 	for pos := range c.members {
-		if waiting[pos] != (c.members[pos].state == Pending) {
+		if m := &c.members[pos]; waiting[pos] != (m.state == Pending && !m.fresh) {
 			c.fail("counts", "cluster %d is %s; waiting: %t", pos, c.members[pos].state, waiting[pos])
 		}
 	}
@@ -162,7 +167,7 @@ func (c *checker) actions(ready *Ready) {
 	}
 	open := 0
 	for k, g := range c.gates {
-		if k.typ == Approval && k.stage == c.current() && g.open && c.state == Running {
+		if k.typ == Approval && k.stage == c.current() && g.open && c.state == Running && !c.spared(k) {
 			open++
 		}
 	}
@@ -194,7 +199,7 @@ func (c *checker) groups(r *Run) {
 		for j, g := range r.Stages[i].Groups {
 			pg := c.p.Stages[i].Groups[j]
 			completed, failed := c.count(pg, Completed), c.count(pg, Failed)
-			flying, waiting := c.count(pg, Running), c.count(pg, Pending)
+			flying, waiting := c.count(pg, Running), c.aside(i, pg, &g)+c.count(pg, Pending)
 			if g.Completed != completed || g.Failed != failed || g.Next != g.Completed+g.Failed+g.Skipped+flying+waiting {
 				c.fail("counts", "stage %d group %d counts %+v; %d completed, %d failed, %d are in flight and %d wait", i, j, g, completed, failed, flying, waiting)
 			}
@@ -204,7 +209,7 @@ func (c *checker) groups(r *Run) {
 		}
 	}
 	for pos, state := range States(c.p, r) {
-		if state != c.members[pos].state {
+		if state != c.shown(pos) {
 			c.fail("counts", "cluster %d is %s and the run says %s", pos, c.members[pos].state, state)
 		}
 	}
@@ -214,16 +219,28 @@ func (c *checker) groups(r *Run) {
 func (c *checker) gatesAre(r *Run) {
 	for i := range r.Stages {
 		for _, g := range r.Stages[i].Gates {
-			m := c.gates[gateKey{i, g.When, g.Type}]
-			switch {
-			case m.passed && g.State != Completed:
-				c.fail("4", "the %s %s of stage %d was passed and is %s", g.When, g.Type, i, g.State)
-			case !m.passed && g.State == Completed:
-				c.fail("gates", "the %s %s of stage %d was not passed and is Completed", g.When, g.Type, i)
-			case m.open && g.State == Pending && (g.Until != m.until || g.Type == Approval && g.Attempt != m.attempt):
-				c.fail("time", "the %s %s of stage %d is until %s, not %s", g.When, g.Type, i, since(g.Until.Time()), since(m.until.Time()))
+			c.gateIs(gateKey{i, -1, g.When, g.Type}, &g)
+		}
+		for j := range r.Stages[i].Groups {
+			for _, g := range r.Stages[i].Groups[j].Gates {
+				c.gateIs(gateKey{i, j, g.When, g.Type}, &g)
+			}
+			if c.state == Running || c.state == Stopping || c.state == Stopped || c.state == Failed {
+				c.endGroup(i, j)
 			}
 		}
+	}
+}
+
+func (c *checker) gateIs(k gateKey, g *Gate) {
+	m := c.gates[k]
+	switch {
+	case m.passed && g.State != Completed:
+		c.fail("4", "the gate %v was passed and is %s", k, g.State)
+	case !m.passed && g.State == Completed:
+		c.fail("gates", "the gate %v was not passed and is Completed", k)
+	case m.open && g.State == Pending && (g.Until != m.until || g.Type == Approval && g.Attempt != m.attempt):
+		c.fail("time", "the gate %v is until %s, not %s", k, since(g.Until.Time()), since(m.until.Time()))
 	}
 }
 
@@ -234,8 +251,8 @@ func (c *checker) moves() {
 		return
 	}
 	for i, g := range c.p.Stages[stage].Groups {
-		if c.stages[stage].started && c.room(stage, i) > 0 && c.count(g, NotStarted) > 0 {
-			c.fail("6", "there is room in group %d of stage %d, and nothing starts", i, stage)
+		if c.stages[stage].started && len(c.between(stage, i, approval.Before)) == 0 && c.room(stage, i) > 0 {
+			c.idle(g)
 		}
 	}
 	for pos := range c.members {
@@ -244,13 +261,14 @@ func (c *checker) moves() {
 			c.fail("6", "cluster %d was to be tried again", pos)
 		}
 		at, _ := c.p.StageOf(pos)
-		flying := m.state == Running || m.state == Pending && c.p.Stages[at].Remove
+		flying := m.state == Running || m.state == Pending && c.p.Stages[at].Remove && !m.fresh
 		if d := c.deadline(at); d > 0 && flying && c.now >= m.started.Add(d) {
 			c.fail("6", "cluster %d is past its deadline", pos)
 		}
 	}
 	for k, g := range c.gates {
-		if k.stage == stage && !c.spared(k) && (k.when == approval.Before) == !c.stages[stage].started && k.typ == TimedWait && g.due(c.now) {
+		turn := k.group >= 0 || (k.when == approval.Before) == !c.stages[stage].started
+		if k.stage == stage && !c.spared(k) && turn && k.typ != Approval && g.due(c.now) {
 			c.fail("time", "the %s wait of stage %d is over, and the run does not go on", k.when, stage)
 		}
 	}
@@ -259,7 +277,11 @@ func (c *checker) moves() {
 // spared tells that somebody asked to skip the gate.
 func (c *checker) spared(k gateKey) bool {
 	name := c.p.Stages[k.stage].Name
-	return c.skipped[name] || c.waived[name] && k.when == approval.After && k.typ == TimedWait
+	if k.group < 0 {
+		return c.skipped[name] || c.waived[name] && k.when == approval.After && k.typ == TimedWait
+	}
+	g := c.p.Stages[k.stage].Groups[k.group]
+	return c.skipped[name] || c.skipped[name+"/"+g.Name] || c.count(g, Skipped) == g.Len
 }
 
 // waits checks law 6.
@@ -306,7 +328,7 @@ func (c *checker) alarms(ready *Ready) {
 		m := &c.members[pos]
 		stage, _ := c.p.StageOf(pos)
 		d := c.deadline(stage)
-		if d > 0 && (m.state == Running || m.state == Pending && c.p.Stages[stage].Remove) {
+		if d > 0 && (m.state == Running || m.state == Pending && c.p.Stages[stage].Remove && !m.fresh) {
 			due("a deadline", m.started.Add(d))
 		}
 		if m.state == Running && m.proven {
@@ -321,6 +343,7 @@ func (c *checker) alarms(ready *Ready) {
 			due("a gate", g.until)
 		}
 	}
+	c.windowAlarms(due)
 }
 
 // explains checks that of every cluster that has not ended Explain names what

@@ -22,13 +22,15 @@ type checker struct {
 	now     Instant
 	state   State
 	members []member
+	drained []bool // a command was to skip it
 	stages  []stageModel
 	gates   map[gateKey]gateModel
 	acts    map[[2]int]bool // position and attempt of the last committed actions
 	seen    map[string]bool
 
-	skipped map[string]bool // stages that a command was to skip
+	skipped map[string]bool // stages, and groups as <stage>/<group>, that a command was to skip
 	waived  map[string]bool // stages whose wait a command was to skip
+	bypass  Instant         // until when windows are bypassed
 	in      Input           // of this step
 	fresh   []Command       // of this step, those that are not repeated
 	found   *[]violation
@@ -49,6 +51,10 @@ type member struct {
 	// without a soak.
 	sent, applied, proven, left, done bool
 	since                             Instant
+	// window tells that it is Pending because it is outside its window, fresh that
+	// it has never been in flight then. gone tells that it left, pointless that it
+	// was reported that there is nothing to be done.
+	window, fresh, gone, pointless bool
 	// tries counts how often in a row the cluster was Pending because it could
 	// not be reached, as message says; spent is how long it was in flight before
 	// it was Pending. silent: it is to be Pending again, and no event says so.
@@ -63,38 +69,56 @@ type stageModel struct {
 	// reached is when the stage before it ended, last when its own last
 	// cluster did.
 	reached, last Instant
+	groups        []groupModel
 }
 
+// groupModel is what the checker knows of a group with gates.
+type groupModel struct {
+	// reached is when its stage started, last when its last cluster ended, ended
+	// when the gates after it had passed too.
+	reached, last, ended Instant
+}
+
+// gateKey is a gate of a stage, or of a group of it where group is not -1.
 type gateKey struct {
-	stage int
-	when  approval.When
-	typ   TaskType
+	stage, group int
+	when         approval.When
+	typ          TaskType
 }
 
 type gateModel struct {
 	open, passed, rejected bool
-	until                  Instant
-	attempt                int
-	approvers              map[string]bool
+	// lapsed: it may have been skipped, and then taken back.
+	lapsed    bool
+	until     Instant
+	attempt   int
+	approvers map[string]bool
 }
 
 func newChecker(p *Plan, r *Run) *checker {
 	c := &checker{
-		p: p, now: r.Now, state: NotStarted, members: make([]member, len(p.Clusters)), stages: make([]stageModel, len(p.Stages)),
+		p: p, now: r.Now, state: NotStarted, members: make([]member, len(p.Clusters)), drained: make([]bool, len(p.Clusters)), stages: make([]stageModel, len(p.Stages)),
 		gates: map[gateKey]gateModel{}, acts: map[[2]int]bool{}, seen: map[string]bool{},
 		skipped: map[string]bool{}, waived: map[string]bool{},
 	}
 	for i := range c.members {
 		c.members[i].state = NotStarted
 	}
+	for i := range c.stages {
+		c.stages[i].groups = make([]groupModel, len(p.Stages[i].Groups))
+	}
 	return c
 }
 
 func (c *checker) clone(found *[]violation) *checker {
 	n := *c
+	n.drained = slices.Clone(c.drained)
 	n.members, n.stages = slices.Clone(c.members), slices.Clone(c.stages)
 	n.gates, n.acts, n.seen = maps.Clone(c.gates), maps.Clone(c.acts), maps.Clone(c.seen)
 	n.skipped, n.waived = maps.Clone(c.skipped), maps.Clone(c.waived)
+	for i := range n.stages {
+		n.stages[i].groups = slices.Clone(n.stages[i].groups)
+	}
 	n.found = found
 	return &n
 }
@@ -110,7 +134,7 @@ func (c *checker) step(r Run, in Input, do machine) (Ready, *checker, []violatio
 	n := c.clone(&found)
 	ready := n.function(r, in, do)
 	before := c.terminal()
-	n.take(in)
+	n.take(in, &ready)
 	for i := range ready.Events {
 		e := &ready.Events[i]
 		if before && e.Type != CommandRefused {
@@ -118,6 +142,7 @@ func (c *checker) step(r Run, in Input, do machine) (Ready, *checker, []violatio
 		}
 		n.event(e)
 	}
+	n.left(&ready.Run)
 	n.after(&r, &ready)
 	n.again(&ready, in, do)
 	return ready, n, found
@@ -173,19 +198,23 @@ func dump(v any) string {
 }
 
 // take takes an input in.
-func (c *checker) take(in Input) {
+func (c *checker) take(in Input, ready *Ready) {
 	c.in, c.fresh = in, nil
 	c.now = max(c.now, At(in.Now))
-	watched := c.state == Running || c.state == Stopping
+	watched := c.state == Running || c.state == Stopping ||
+		slices.ContainsFunc(ready.Events, func(e Event) bool { return e.Type == RunResumed && c.state == Stopped })
 	for _, cmd := range in.Commands {
 		if c.seen[cmd.ID] {
 			continue
 		}
 		c.seen[cmd.ID] = true
 		c.fresh = append(c.fresh, cmd)
-		watched = watched || cmd.Verb == Start && c.state == Stopped
-		c.skipped[cmd.Name] = c.skipped[cmd.Name] || cmd.Scope == SkipStage
+		c.drain(&cmd)
+		if i := c.p.stageIndex(cmd.Name); cmd.Scope == SkipStage && i >= 0 && ready.Run.Stages[i].SkipGates {
+			c.skipped[cmd.Name] = true
+		}
 		c.waived[cmd.Name] = c.waived[cmd.Name] || cmd.Scope == SkipAfterWait
+		c.skipsGroup(&cmd, ready)
 	}
 	for i := range c.members {
 		c.members[i].proven = c.members[i].proven && !in.Unwatched
@@ -193,6 +222,19 @@ func (c *checker) take(in Input) {
 	for i := range in.Observations {
 		if pos, ok := c.p.Position(in.Observations[i].Cluster); ok && watched {
 			c.observe(pos, &in.Observations[i])
+		}
+	}
+}
+
+// skipsGroup takes in a command about a group of the current stage, where it was
+// carried out: to skip it, or to take clusters of it up again.
+func (c *checker) skipsGroup(cmd *Command, ready *Ready) {
+	for i := range ready.Run.Stages {
+		for j, g := range ready.Run.Stages[i].Groups {
+			name := c.p.Stages[i].Name + "/" + c.p.Stages[i].Groups[j].Name
+			if cmd.Verb == Retry && !g.SkipGates || cmd.Scope == SkipGroup && cmd.Name == name {
+				c.skipped[name] = g.SkipGates
+			}
 		}
 	}
 }
@@ -214,6 +256,9 @@ func (c *checker) observe(pos int, o *Observation) {
 		d := c.deadline(stage)
 		m.left, m.proven = !m.sent && (d == 0 || c.now < m.started.Add(d)), false
 		m.silent = !m.sent && m.tries > 0 && m.message == o.Message
+		return
+	case o.Skipped:
+		m.pointless, m.left, m.proven = !m.sent, !m.sent, false
 		return
 	case o.Failed:
 		m.left, m.proven, m.since = true, false, 0
@@ -251,13 +296,13 @@ func (c *checker) wanted(pos int) string {
 // may change.
 func (c *checker) again(ready *Ready, in Input, do machine) {
 	if len(in.Commands) > 0 || len(in.Gone) > 0 {
-		if r := do(c.p, ready.Run, Input{Now: in.Now, Commands: in.Commands, Gone: in.Gone, Blocked: in.Blocked}); r.Changed {
+		if r := do(c.p, ready.Run, Input{Now: in.Now, Commands: in.Commands, Gone: in.Gone, Blocked: in.Blocked, Calendar: in.Calendar}); r.Changed {
 			c.fail("commands", "delivered again they change something: %v", r.Events)
 		}
 	}
 	if !ready.Wake.IsZero() {
 		early := ready.Wake.Add(-time.Millisecond)
-		if r := do(c.p, ready.Run, Input{Now: early, Blocked: in.Blocked}); r.Changed {
+		if r := do(c.p, ready.Run, Input{Now: early, Blocked: in.Blocked, Calendar: in.Calendar}); r.Changed {
 			c.fail("6", "something changed at %s, before it was time to wake: %v", since(early), r.Events)
 		}
 	}
@@ -277,8 +322,22 @@ func (c *checker) room(stage, group int) int {
 			}
 		}
 	}
-	room := limit(st.Groups[group].MaxConcurrency) - own
-	return min(room, limit(st.MaxConcurrency)-all)
+	room := min(limit(st.Groups[group].MaxConcurrency)-own, limit(st.MaxConcurrency)-all)
+	if g := st.Groups[group]; g.Strict {
+		room = min(room, g.MaxFailures-c.count(g, Failed)-own)
+	}
+	if st.Strict {
+		room = min(room, st.MaxFailures-c.failed(stage)-all)
+	}
+	return room
+}
+
+// failed counts the clusters of a stage that have failed.
+func (c *checker) failed(stage int) (n int) {
+	for _, g := range c.p.Stages[stage].Groups {
+		n += c.count(g, Failed)
+	}
+	return n
 }
 
 // over tells that more clusters of the stage have failed than may.

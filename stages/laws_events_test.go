@@ -1,8 +1,8 @@
 package stages
 
 import (
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/slipway-dev/slipway/approval"
 )
@@ -17,6 +17,10 @@ func (c *checker) event(e *Event) {
 	case WaitStarted, WaitEnded, ApprovalRequested, ApprovalGiven, ApprovalAccepted, ApprovalRejected, ApprovalExpired:
 		c.gateEvent(e)
 	case CommandRefused:
+	case WindowsBypassed:
+		c.bypassed(e)
+	case RunRetried:
+		c.retried(e)
 	default:
 		c.clusterEvent(e)
 	}
@@ -52,7 +56,7 @@ func (c *checker) runEvent(e *Event) {
 // resumed lets deadlines begin again, and failed clusters where the profile
 // tries them again.
 func (c *checker) resumed(was State) {
-	if !c.asked(Start) {
+	if !c.asked(Start) && !c.asked(Retry) {
 		c.fail("4", "the run was resumed and nobody asked for that")
 	}
 	stage := c.current()
@@ -63,18 +67,20 @@ func (c *checker) resumed(was State) {
 			c.acts[[2]int{pos, m.attempt}] = m.state == Running
 		}
 		at, _ := c.p.StageOf(pos)
-		if at == stage && m.state == Failed && (was == Failed || c.p.Strategy.Profile == Workflow) {
+		if at == stage && m.state == Failed && !m.gone && !c.asked(Retry) && (was == Failed || c.p.Strategy.Profile == Workflow) {
 			*m = member{state: Pending, attempt: m.attempt + 1, started: c.now, sent: true}
-			c.reopen(stage)
+			c.reopen(pos)
 		}
 	}
 }
 
-// reopen forgets the open gates after a stage of which clusters are tried
-// again.
-func (c *checker) reopen(stage int) {
+// reopen forgets the open gates after a stage, and a group of it, of which
+// clusters are tried again.
+func (c *checker) reopen(pos int) {
+	stage, group := c.p.StageOf(pos)
+	c.stages[stage].groups[group].ended = 0
 	for k, g := range c.gates {
-		if k.stage == stage && k.when == approval.After && g.open {
+		if k.stage == stage && (k.group < 0 || k.group == group) && k.when == approval.After && g.open {
 			g.open, g.rejected = false, k.typ == Approval
 			c.gates[k] = g
 		}
@@ -115,10 +121,16 @@ func (c *checker) stageEvent(e *Event) {
 	switch e.Type {
 	case StageStarted:
 		st.started = true
-		c.passed(i, approval.Before)
+		c.passed(i, -1, approval.Before)
+		for j := range st.groups {
+			st.groups[j].reached = c.now
+		}
 		return
 	case StageCompleted:
-		c.passed(i, approval.After)
+		c.passed(i, -1, approval.After)
+		for j := range st.groups {
+			c.passed(i, j, approval.After)
+		}
 	case StageSkipped:
 		for _, g := range c.p.Stages[i].Groups {
 			if c.count(g, Completed)+c.count(g, Failed) > 0 {
@@ -135,23 +147,41 @@ func (c *checker) stageEvent(e *Event) {
 	c.reach(i + 1)
 }
 
-// passed checks that every gate on one side of a stage was passed.
-func (c *checker) passed(stage int, when approval.When) {
-	st := &c.p.Stages[stage]
-	for i := range st.Gates {
-		k := gateKey{stage, st.Gates[i].When, st.Gates[i].Type}
+// passed checks that every gate on one side of a stage or a group was passed.
+func (c *checker) passed(stage, group int, when approval.When) {
+	for _, k := range c.between(stage, group, when) {
+		c.fail("gates", "stage %s, group %d, went on past the %s %s", c.p.Stages[stage].Name, group, when, k.typ)
+	}
+}
+
+// between returns the gates on one side that were neither passed nor skipped.
+func (c *checker) between(stage, group int, when approval.When) (out []gateKey) {
+	for _, pg := range c.planned(stage, group) {
+		k := gateKey{stage, group, pg.When, pg.Type}
 		if k.when == when && !c.gates[k].passed && !c.spared(k) {
-			c.fail("gates", "stage %s went on past its %s %s", st.Name, when, k.typ)
+			out = append(out, k)
 		}
 	}
+	return out
+}
+
+func (c *checker) planned(stage, group int) []PlannedGate {
+	if group < 0 {
+		return c.p.Stages[stage].Gates
+	}
+	return c.p.Stages[stage].Groups[group].Gates
 }
 
 // gateOf returns the key of the gate that an event is about, and what was
 // planned for it.
 func (c *checker) gateOf(e *Event) (gateKey, PlannedGate) {
-	k := gateKey{c.p.stageIndex(e.Stage), approval.After, TimedWait}
-	if !c.stages[k.stage].started {
+	stage := c.p.stageIndex(e.Stage)
+	k := gateKey{stage, c.groupIndex(stage, e.Group), approval.After, TimedWait}
+	if k.group < 0 && !c.stages[stage].started || k.group >= 0 && !c.groupDone(stage, k.group) {
 		k.when = approval.Before
+	}
+	if e.Message == scheduledStart {
+		k.typ = ScheduledStart
 	}
 	if e.Type != WaitStarted && e.Type != WaitEnded {
 		k.typ = Approval
@@ -160,13 +190,28 @@ func (c *checker) gateOf(e *Event) (gateKey, PlannedGate) {
 			k.when = approval.Before
 		}
 	}
-	for _, pg := range c.p.Stages[k.stage].Gates {
+	for _, pg := range c.planned(stage, k.group) {
 		if pg.When == k.when && pg.Type == k.typ {
 			return k, pg
 		}
 	}
-	c.fail("gates", "%s of a gate that stage %s does not have", e.Type, e.Stage)
+	c.fail("gates", "%s of a gate that stage %s, group %q, does not have", e.Type, e.Stage, e.Group)
 	return k, PlannedGate{}
+}
+
+// groupIndex returns the index of the group of that name, -1 for the whole
+// stage.
+func (c *checker) groupIndex(stage int, name string) int {
+	if name == "" {
+		return -1
+	}
+	return slices.IndexFunc(c.p.Stages[stage].Groups, func(g PlannedGroup) bool { return g.Name == name })
+}
+
+// groupDone tells that all clusters of a group have ended.
+func (c *checker) groupDone(stage, group int) bool {
+	g := c.p.Stages[stage].Groups[group]
+	return c.count(g, Completed)+c.count(g, Failed)+c.count(g, Skipped) == g.Len
 }
 
 func (c *checker) gateEvent(e *Event) {
@@ -182,7 +227,7 @@ func (c *checker) gateEvent(e *Event) {
 	case WaitStarted, ApprovalRequested:
 		g = c.opened(e, k, pg, g)
 	case WaitEnded:
-		if c.now < g.until {
+		if c.now < g.until && !c.completes(e, k) {
 			c.fail("time", "a wait ended at %s that was to last until %s", since(c.now.Time()), since(g.until.Time()))
 		}
 		g.open, g.passed = false, true
@@ -197,16 +242,53 @@ func (c *checker) gateEvent(e *Event) {
 	c.gates[k] = g
 }
 
+// completes tells that somebody asked to end the scheduled start that an event
+// is about.
+func (c *checker) completes(e *Event, k gateKey) bool {
+	name := e.Stage
+	if e.Group != "" {
+		name += "/" + e.Group
+	}
+	return k.typ == ScheduledStart && slices.ContainsFunc(c.fresh, func(cmd Command) bool {
+		return cmd.Verb == CompleteGate && cmd.By.Name == e.By && cmd.Name == name
+	})
+}
+
+// from is when a gate that opens now begins: when the stage or the group was
+// reached, or its last cluster or group ended.
+func (c *checker) from(k gateKey) Instant {
+	st := &c.stages[k.stage]
+	switch {
+	case k.group >= 0 && k.when == approval.Before:
+		return st.groups[k.group].reached
+	case k.group >= 0:
+		return st.groups[k.group].last
+	case k.when == approval.Before:
+		return st.reached
+	}
+	last := st.last
+	for j := range st.groups {
+		c.endGroup(k.stage, j)
+		last = max(last, st.groups[j].ended)
+	}
+	return last
+}
+
+// endGroup takes in that a group with gates ends now, if it does.
+func (c *checker) endGroup(stage, group int) {
+	m := &c.stages[stage].groups[group]
+	if m.ended == 0 && len(c.planned(stage, group)) > 0 && c.groupDone(stage, group) && len(c.between(stage, group, approval.After)) == 0 {
+		m.ended = c.now
+	}
+}
+
 // opened checks when a gate is opened: a wait begins when the stage was reached
 // or its last cluster ended.
 func (c *checker) opened(e *Event, k gateKey, pg PlannedGate, g gateModel) gateModel {
-	if g.open || c.state != Running || c.current() != k.stage {
+	if g.open && !g.lapsed || c.state != Running || c.current() != k.stage {
 		c.fail("gates", "%s out of turn", e.Type)
 	}
-	from := c.stages[k.stage].reached
-	if k.when == approval.After {
-		from = c.stages[k.stage].last
-	}
+	from := c.from(k)
 	d := pg.Wait
 	if k.typ == Approval {
 		d = pg.Policy.Expires
@@ -215,7 +297,10 @@ func (c *checker) opened(e *Event, k gateKey, pg PlannedGate, g gateModel) gateM
 		}
 	}
 	until := Instant(0)
-	if d > 0 {
+	switch {
+	case k.typ == ScheduledStart:
+		until = At(pg.Schedule.next(from.Time()))
+	case d > 0:
 		until = from.Add(d)
 	}
 	if At(e.Until) != until {
@@ -230,7 +315,7 @@ func (c *checker) decided(e *Event, k gateKey, pg PlannedGate, g gateModel) gate
 	if e.Type == ApprovalRejected {
 		want = approval.Reject
 	}
-	bound := approval.Binding{RunUID: "uid-run", Stage: e.Stage, When: k.when, Attempt: g.attempt, Plan: c.p.Digest}
+	bound := approval.Binding{RunUID: "uid-run", Stage: e.Stage, Group: e.Group, When: k.when, Attempt: g.attempt, Plan: c.p.Digest}
 	found := false
 	for _, cmd := range c.fresh {
 		d := cmd.Decision
@@ -257,125 +342,4 @@ func (c *checker) decided(e *Event, k gateKey, pg PlannedGate, g gateModel) gate
 		g.open, g.passed = false, true
 	}
 	return g
-}
-
-func (c *checker) clusterEvent(e *Event) {
-	if e.Cluster == "" {
-		c.skippedRange(e)
-		return
-	}
-	pos, _ := c.p.Position(e.Cluster)
-	m := &c.members[pos]
-	if e.Type != ClusterStarted && e.Type != ClusterSkipped && m.state != Running {
-		c.fail("counts", "%s of %s, which is %s", e.Type, e.Cluster, m.state)
-	}
-	switch e.Type {
-	case ClusterStarted:
-		c.started(pos, e)
-	case ClusterPending:
-		c.pending(pos, e.Attempt, e.Message)
-		if At(e.Until) != m.until {
-			c.fail("time", "%s is Pending until %s, not %s", e.Cluster, since(e.Until), since(m.until.Time()))
-		}
-	case ClusterRetrying:
-		*m = member{state: Running, attempt: m.attempt, started: m.started, sent: m.sent, backing: true, until: At(e.Until)}
-	case ClusterCompleted, ClusterRemoved:
-		c.completed(pos, e)
-	case ClusterFailed, ClusterSkipped:
-		c.ended(pos, e)
-	}
-}
-
-func (c *checker) skippedRange(e *Event) {
-	st, n := &c.p.Stages[c.p.stageIndex(e.Stage)], 0
-	for _, g := range st.Groups {
-		for pos := g.First; g.Name == e.Group && pos < g.First+g.Len; pos++ {
-			if c.members[pos].state == NotStarted {
-				c.members[pos].state = Skipped
-				n++
-			}
-		}
-	}
-	if n != e.Count || n == 0 {
-		c.fail("counts", "%d clusters are skipped, and the event says %d", n, e.Count)
-	}
-	c.stages[c.p.stageIndex(e.Stage)].last = c.now
-}
-
-// started checks that a cluster may start.
-func (c *checker) started(pos int, e *Event) {
-	stage, group := c.p.StageOf(pos)
-	m := &c.members[pos]
-	switch {
-	case c.state != Running:
-		c.fail("4", "%s started while the run is %s", e.Cluster, c.state)
-	case stage != c.current() || !c.stages[stage].started:
-		c.fail("2", "%s started before its stage", e.Cluster)
-	case m.state != NotStarted && m.state != Pending:
-		c.fail("5", "%s started again; it is %s", e.Cluster, m.state)
-	case c.over(stage):
-		c.fail("5", "%s started over the budget", e.Cluster)
-	case c.room(stage, group) < 1:
-		c.fail("2", "%s started over the cap", e.Cluster)
-	case e.Attempt != max(1, m.attempt) || m.tries > 0:
-		c.fail("counts", "%s started as attempt %d after %d tries", e.Cluster, e.Attempt, m.tries)
-	case c.skipped[e.Stage]:
-		c.fail("5", "%s started in a stage that was skipped", e.Cluster)
-	}
-	*m = member{state: Running, attempt: e.Attempt, started: c.startedAt(pos), sent: m.sent}
-}
-
-// startedAt is what the deadline of a cluster that starts now counts from.
-func (c *checker) startedAt(pos int) Instant {
-	m := &c.members[pos]
-	stage, _ := c.p.StageOf(pos)
-	if c.p.Stages[stage].Remove && m.state == Pending {
-		return m.started
-	}
-	return c.now - m.spent
-}
-
-// completed checks the proof.
-func (c *checker) completed(pos int, e *Event) {
-	m := &c.members[pos]
-	soaked := m.proven && c.now >= m.since.Add(c.p.Strategy.MinHealthy)
-	if !m.applied || !m.done && !soaked {
-		c.fail("3", "%s completed without proof", e.Cluster)
-	}
-	if e.Attempt != m.attempt {
-		c.fail("3", "%s completed attempt %d and is at attempt %d", e.Cluster, e.Attempt, m.attempt)
-	}
-	c.end(pos, Completed)
-}
-
-func (c *checker) ended(pos int, e *Event) {
-	state := Skipped
-	if e.Type == ClusterFailed {
-		state = Failed
-	}
-	if m := &c.members[pos]; m.state == Completed || m.state == Skipped {
-		c.fail("5", "%s of %s, which is %s", e.Type, e.Cluster, m.state)
-	}
-	c.end(pos, state)
-}
-
-func (c *checker) end(pos int, state State) {
-	stage, _ := c.p.StageOf(pos)
-	if c.members[pos].state != Failed {
-		c.stages[stage].last = c.now
-	}
-	c.members[pos].state = state
-}
-
-func (g gateModel) due(now Instant) bool { return g.open && g.until != 0 && now >= g.until }
-
-func (c *checker) deadline(stage int) time.Duration {
-	switch {
-	case !c.p.Stages[stage].Remove:
-		return c.p.Strategy.ProgressDeadline
-	case c.p.Strategy.Removal.Deadline > 0:
-		return c.p.Strategy.Removal.Deadline
-	default:
-		return 5 * time.Minute
-	}
 }

@@ -17,7 +17,7 @@ type mutant struct {
 const mutantSeeds = 400
 
 func TestLawsCatchMutants(t *testing.T) {
-	for _, m := range slices.Concat(capMutants(), gateMutants(), proofMutants(), inputMutants(), runMutants(), memoryMutants(), actionMutants(), countMutants()) {
+	for _, m := range slices.Concat(capMutants(), gateMutants(), groupMutants(), proofMutants(), inputMutants(), runMutants(), memoryMutants(), actionMutants(), countMutants()) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(mutantSeeds) {

@@ -17,6 +17,8 @@ import (
 type dice struct {
 	data []byte
 	next int
+	// timed rolls calendars, strict budgets and retries as well.
+	timed bool
 }
 
 func (d *dice) out() bool { return d.next >= len(d.data) }
@@ -50,8 +52,13 @@ func (d *dice) limit(least int) *intstr.IntOrString {
 	return &v
 }
 
-func (d *dice) tasks() []Task {
+func (d *dice) tasks(when approval.When) []Task {
 	var out []Task
+	if when == approval.Before && d.one(6) {
+		day := d.n(3)
+		s := &Schedule{Day: []string{"", "Thursday", "Friday"}[day], Time: []string{"00:02", "00:15", "01:00"}[d.n(3)]}
+		out = append(out, Task{Type: ScheduledStart, Schedule: s})
+	}
 	kind := d.n(6)
 	if kind == 3 || kind == 5 {
 		out = append(out, Task{Type: TimedWait, Wait: time.Duration(1+d.n(3)) * time.Minute})
@@ -80,7 +87,7 @@ func (d *dice) plan() (*Plan, error) {
 		ProgressDeadline: d.duration(0, 0, 2*time.Minute),
 		MinHealthy:       d.duration(0, 0, time.Minute),
 	}
-	t := Target{Placement: "web", Index: 1, Snapshot: "s1", Decision: "d1", Default: "rev-a", Revision: map[string]string{}, Remove: map[string]string{}}
+	t := Target{Placement: "web", Index: 1, Snapshot: "s1", Decision: "d1", Default: "rev-a", Revision: map[string]string{}, Remove: map[string]string{}, Part: true}
 	var fleet []placement.Cluster
 	for i := range 1 + d.n(3) {
 		st := d.stage(i)
@@ -98,7 +105,7 @@ func (d *dice) plan() (*Plan, error) {
 	for i := range max(0, d.n(6)-2) {
 		t.Remove[fmt.Sprintf("old%d", i)] = ""
 	}
-	s.Removal = Removal{MaxConcurrency: d.limit(1), Deadline: d.duration(0, 90*time.Second), Before: d.tasks(), After: d.tasks()}
+	s.Removal = Removal{MaxConcurrency: d.limit(1), Deadline: d.duration(0, 90*time.Second), Before: d.tasks(approval.Before), After: d.tasks(approval.After)}
 	return NewPlan(s, t, fleet)
 }
 
@@ -108,11 +115,18 @@ func (d *dice) stage(i int) Stage {
 	}
 	st := Stage{
 		Name: fmt.Sprintf("s%d", i), Selector: pick("s", i), MaxConcurrency: d.limit(1), MaxFailures: d.limit(0),
-		Before: d.tasks(), After: d.tasks(),
+		Before: d.tasks(approval.Before), After: d.tasks(approval.After),
 	}
 	groups := d.n(4)
 	for g := 0; groups > 1 && g < groups; g++ {
-		st.Groups = append(st.Groups, Group{Name: fmt.Sprintf("g%d", g), Selector: pick("g", g), MaxConcurrency: d.limit(1), MaxFailures: d.limit(0)})
+		own := Group{Name: fmt.Sprintf("g%d", g), Selector: pick("g", g), MaxConcurrency: d.limit(1), MaxFailures: d.limit(0)}
+		if d.n(2) == 1 {
+			own.Before, own.After = d.tasks(approval.Before), d.tasks(approval.After)
+		}
+		st.Groups = append(st.Groups, own)
+	}
+	if d.timed {
+		d.strict(&st)
 	}
 	return st
 }
@@ -135,11 +149,17 @@ type sim struct {
 	sent    []Command
 	ids     int
 	blocked string
+	// cal is the calendar, newCal tells that no step that was saved has seen it.
+	cal    *diceCalendar
+	newCal bool
 }
 
 // simulate plays a run out of the bytes and returns what was violated first.
 func simulate(data []byte, step machine) ([]violation, error) {
-	d := &dice{data: data}
+	return play(&dice{data: data}, step)
+}
+
+func play(d *dice, step machine) ([]violation, error) {
 	p, err := d.plan()
 	if err != nil {
 		return nil, err
@@ -151,21 +171,30 @@ func simulate(data []byte, step machine) ([]violation, error) {
 		s.blocked = "other"
 	}
 	for i := 0; i < 200 && !d.out() && len(s.found) == 0; i++ {
-		s.turn(s.chaos())
+		in := s.chaos()
+		if d.timed {
+			s.timed(&in)
+		}
+		s.turn(in)
 	}
+	s.cal = s.cal.openSometimes()
+	s.newCal = d.timed
 	s.finish()
 	return s.found, nil
 }
 
 // turn steps once; the driver may crash before it saves, or after.
 func (s *sim) turn(in Input) {
+	if in.NewCalendar = s.newCal; s.cal != nil {
+		in.Calendar = s.cal
+	}
 	ready, next, found := s.check.step(s.run, in, s.step)
 	s.found = append(s.found, found...)
 	if s.d.one(10) {
 		s.run = reloaded(s.run) // nothing was saved
 		return
 	}
-	s.quiet = !ready.Changed
+	s.quiet, s.newCal = !ready.Changed, false
 	s.check, s.run, s.acts, s.wake = next, ready.Run, ready.Actions, ready.Wake
 	if s.d.one(6) {
 		s.run = reloaded(s.run)
@@ -236,7 +265,7 @@ func (s *sim) command() Command {
 	}
 	s.ids++
 	c := Command{ID: fmt.Sprintf("c%d", s.ids), By: approval.Identity{Name: "ann"}, At: s.clock}
-	switch s.d.n(12) {
+	switch s.d.n(13) {
 	case 0, 1, 2:
 		c.Verb = Start
 	case 3, 4:
@@ -245,6 +274,13 @@ func (s *sim) command() Command {
 		s.skip(&c)
 	case 8, 9, 10:
 		s.decision(&c)
+	case 11:
+		c.Verb = CompleteGate
+		st := s.p.Stages[s.d.n(len(s.p.Stages))]
+		c.Name = st.Name
+		if g := st.Groups[s.d.n(len(st.Groups))].Name; g != "" && s.d.n(3) > 0 {
+			c.Name += "/" + g
+		}
 	default:
 		c.Verb = []Verb{Start, Abort, Supersede, "Dance"}[s.d.n(4)]
 	}
@@ -293,6 +329,12 @@ func (s *sim) decision(c *Command) {
 func (s *sim) finish() {
 	s.d.next = len(s.d.data)
 	bound := 30 + 8*len(s.p.Clusters) + 12*len(s.p.Stages)
+	for i := range s.p.Stages {
+		bound += 12 * len(s.p.Stages[i].Groups)
+	}
+	if s.cal != nil {
+		bound *= 4
+	}
 	for i := 0; len(s.found) == 0; i++ {
 		if s.run.IsEnded() && (s.run.State != Failed || s.run.Final(s.p)) {
 			return

@@ -3,6 +3,7 @@ package stages
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"os"
 	"testing"
 )
 
@@ -18,11 +19,14 @@ func FuzzLaws(f *testing.F) {
 }
 
 // lawSeeds is how many random runs TestLaws plays.
-const lawSeeds = 2000
+const lawSeeds = 1000
 
 func TestLaws(t *testing.T) {
 	n := uint64(lawSeeds)
-	if testing.Short() {
+	switch {
+	case os.Getenv("SLIPWAY_SOAK") != "":
+		n *= 20
+	case testing.Short():
 		n /= 10
 	}
 	// These have found what the others did not: an attempt that began in the step
@@ -42,12 +46,14 @@ func TestLaws(t *testing.T) {
 
 func lawful(t *testing.T, data []byte) {
 	t.Helper()
-	found, err := simulate(data, Step)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range found {
-		t.Errorf("law %s: %s", v.law, v.text)
+	for _, timed := range []bool{false, true} {
+		found, err := play(&dice{data: data, timed: timed}, Step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range found {
+			t.Errorf("law %s (timed: %t): %s", v.law, timed, v.text)
+		}
 	}
 }
 

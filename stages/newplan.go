@@ -23,7 +23,9 @@ import (
 // own named [RemovalStageName]. Percentages become numbers here, over the
 // frozen size of the stage or group: concurrency rounded down but at least 1,
 // failures rounded up; a number is taken as it is, however few clusters there
-// are. What is allowed and probably not meant becomes a warning of the plan.
+// are. Profile ClusterUpdate refuses a number that caps a group at more than
+// it has clusters, or than its stage's cap, unless the target is a [Target.Part].
+// What is allowed and probably not meant becomes a warning of the plan.
 //
 // Where this is impossible the error lists every problem, with the clusters it
 // is about: an invalid strategy, target or cluster; a cluster twice, in two
@@ -54,6 +56,10 @@ func NewPlan(s Strategy, t Target, clusters []placement.Cluster) (*Plan, error) 
 		return nil, err
 	}
 	b.resolve()
+	b.checkSizes(field.NewPath("strategy", "stages"))
+	if err := planProblems(what, b.errs); err != nil {
+		return nil, err
+	}
 	b.index()
 	return b.plan, b.plan.seal()
 }

@@ -1,7 +1,6 @@
 package stages
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -23,7 +22,9 @@ func (s *stepper) observe(o *Observation) {
 	}
 	s.reached(f)
 	switch {
-	case o.Unreachable:
+	case o.Skipped && !o.Unreachable && !f.Sent:
+		s.leave(f, Skipped, o.Message)
+	case o.Unreachable, o.Skipped:
 		s.doubt(f)
 		s.note(f, o.Message)
 	case o.Failed:
@@ -207,13 +208,15 @@ func (s *stepper) complete(f *Flight, unchanged bool) {
 // leave takes a cluster out of flight for good. One that was to be skipped does
 // not fail.
 func (s *stepper) leave(f *Flight, state State, reason string) {
-	pos, attempt, drain := f.Pos, f.Attempt, f.Drain
+	pos, attempt, sent, drain := f.Pos, f.Attempt, f.Sent, f.Drain
 	s.free(f)
 	if state == Failed && !drain {
 		s.recordFailed(pos, attempt, reason)
 		return
 	}
-	s.record(skipped(pos, reason))
+	e := skipped(pos, reason)
+	e.Attempts, e.Sent = attempt, sent
+	s.record(e)
 }
 
 // record counts a cluster that the run has come to as skipped.
@@ -229,47 +232,7 @@ func (s *stepper) recordFailed(pos, attempt int, reason string) {
 	g.Failed++
 	s.except(Exception{First: pos, Last: pos, State: Failed, Attempts: attempt, Reason: reason})
 	s.emitCluster(pos, Event{Type: ClusterFailed, Attempt: attempt, Message: cut(reason)})
-	s.checkBudget(pos)
-}
-
-// checkBudget ends the run when more clusters have failed than it may. A stop
-// that is under way does not hide it, unless the run tries the clusters again
-// when it is resumed.
-func (s *stepper) checkBudget(pos int) {
-	stopping := s.r.State == Stopping && s.r.Ending == Stopped && s.p.Strategy.Profile != Workflow
-	if s.r.State != Running && !stopping {
-		return
-	}
-	st, run, _ := s.stage()
-	group, g := s.groupOf(pos)
-	failed := 0
-	for i := range run.Groups {
-		failed += run.Groups[i].Failed
-	}
-	var over string
-	switch {
-	case st.MaxFailures >= 0 && failed > st.MaxFailures:
-		over = overBudget("stage "+st.Name, failed, st.MaxFailures)
-	case group.MaxFailures >= 0 && g.Failed > group.MaxFailures:
-		over = overBudget("group "+group.Name+" of stage "+st.Name, g.Failed, group.MaxFailures)
-	default:
-		return
-	}
-	if s.p.Strategy.Profile == Workflow {
-		s.r.StopAt = s.now.Add(s.grace())
-		s.wind(Stopped, over, "")
-		return
-	}
-	s.fail(over)
-}
-
-// fail ends the run as failed once nothing is in flight. A stop that is under
-// way is not given more time.
-func (s *stepper) fail(reason string) {
-	if s.r.State != Stopping {
-		s.r.StopAt = s.now.Add(s.grace())
-	}
-	s.wind(Failed, reason, "")
+	s.checkBudget()
 }
 
 // backoff is the wait after an attempt.
@@ -367,11 +330,7 @@ func (s *stepper) expireWaiting(deadline time.Duration) {
 	for i, y := range slices.Backward(s.r.Waiting) {
 		if s.now >= y.Started.Add(deadline) {
 			s.unyield(i)
-			s.record(skipped(y.Pos, "not cleaned within "+deadline.String()+": "+y.Message))
+			s.record(y.skipped("not cleaned within " + deadline.String() + ": " + y.Message))
 		}
 	}
-}
-
-func overBudget(where string, failed, allowed int) string {
-	return fmt.Sprintf("%d clusters of %s have failed, and %d may", failed, where, allowed)
 }

@@ -29,6 +29,9 @@ type Target struct {
 	// Remove names the clusters that left the placement, with the UID that is
 	// known for each or "".
 	Remove map[string]string
+	// Part tells that the clusters are only some of those that the strategy is
+	// for, as in a run that catches up: they may be fewer than a cap names.
+	Part bool
 }
 
 // Plan is a strategy resolved against clusters and a target. It never changes:
@@ -69,6 +72,8 @@ type PlannedStage struct {
 	MaxConcurrency int `json:"maxConcurrency"`
 	// MaxFailures is how many clusters may fail; -1 means no limit.
 	MaxFailures int `json:"maxFailures"`
+	// Strict makes MaxFailures a bound, see [Stage].StrictFailures.
+	Strict bool `json:"strict,omitempty"`
 	// Groups has at least one element.
 	Groups []PlannedGroup `json:"groups"`
 	// Gates are those before the stage, then those after it.
@@ -83,17 +88,22 @@ type PlannedGroup struct {
 	First int    `json:"first"`
 	Len   int    `json:"len"`
 	// MaxConcurrency is at least 1; MaxFailures as in PlannedStage.
-	MaxConcurrency int `json:"maxConcurrency"`
-	MaxFailures    int `json:"maxFailures"`
+	MaxConcurrency int  `json:"maxConcurrency"`
+	MaxFailures    int  `json:"maxFailures"`
+	Strict         bool `json:"strict,omitempty"`
+	// Gates are those before the group, then those after it.
+	Gates []PlannedGate `json:"gates,omitempty"`
 }
 
-// PlannedGate is a task on one side of a stage.
+// PlannedGate is a task on one side of a stage or a group.
 type PlannedGate struct {
 	When approval.When `json:"when"`
 	Type TaskType      `json:"type"`
 	Wait time.Duration `json:"wait,omitempty"`
 	// Policy is set for an Approval.
 	Policy approval.Policy `json:"policy,omitzero"`
+	// Schedule is set for a ScheduledStart.
+	Schedule *Schedule `json:"schedule,omitempty"`
 }
 
 // PlannedCluster is a cluster with what it gets.

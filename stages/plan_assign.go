@@ -59,6 +59,9 @@ func (b *planner) assign() {
 	pickers, found := newPlanPickers(selectors), planFindings{}
 	for i := range b.clusters {
 		picked := pickers.pick(b.clusters[i].Labels)
+		if s.Unassigned == UnassignedExclude {
+			picked = slices.DeleteFunc(picked, func(st int) bool { return !b.stages[st].takes(b.clusters[i].Labels) })
+		}
 		for _, st := range picked {
 			b.stages[st].put(i, b.clusters[i].Labels, &found)
 		}
@@ -66,6 +69,9 @@ func (b *planner) assign() {
 	}
 	found.report(b)
 }
+
+// takes tells whether a group of the stage picks a cluster with these labels.
+func (s *planStage) takes(labels map[string]string) bool { return len(s.groups.pick(labels)) > 0 }
 
 // put puts cluster i into the groups of the stage that pick it.
 func (s *planStage) put(i int, labels map[string]string, found *planFindings) {

@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -78,9 +79,26 @@ func (p *Plan) checkStage(st *PlannedStage, next *int) error {
 		if err := p.checkClusters(st, g); err != nil {
 			return err
 		}
+		if err := planCheckGroup(st, &g); err != nil {
+			return fmt.Errorf("groups[%d]: %w", i, err)
+		}
 		*next += g.Len
 	}
+	if st.Strict && st.MaxFailures < 1 && st.size() > 0 {
+		return fmt.Errorf("a strict maxFailures of %d is impossible", st.MaxFailures)
+	}
 	return planCheckGates(st.Gates)
+}
+
+// planCheckGroup checks what only groups with a name have.
+func planCheckGroup(st *PlannedStage, g *PlannedGroup) error {
+	if g.Name == "" && (len(g.Gates) > 0 || g.Strict) || st.Remove && (len(g.Gates) > 0 || g.Strict || st.Strict) {
+		return errors.New("gates or a strict budget are impossible here")
+	}
+	if g.Strict && g.MaxFailures < 1 && g.Len > 0 {
+		return fmt.Errorf("a strict maxFailures of %d is impossible", g.MaxFailures)
+	}
+	return planCheckGates(g.Gates)
 }
 
 func (p *Plan) checkClusters(st *PlannedStage, g PlannedGroup) error {
@@ -98,15 +116,15 @@ func (p *Plan) checkClusters(st *PlannedStage, g PlannedGroup) error {
 
 func planCheckGates(gates []PlannedGate) error {
 	for i, g := range gates {
-		task := Task{Type: g.Type, Wait: g.Wait}
+		task := Task{Type: g.Type, Wait: g.Wait, Schedule: g.Schedule}
 		if g.Type == Approval {
 			task.Approval = &g.Policy
 		}
-		if err := planProblems("gate", planCheckTask(nil, &task)); err != nil {
+		if err := planProblems("gate", planCheckTask(nil, &task, g.When)); err != nil {
 			return fmt.Errorf("gates[%d]: %w", i, err)
 		}
 		if g.When != approval.Before && g.When != approval.After {
-			return fmt.Errorf("gates[%d]: there is no side %q of a stage", i, g.When)
+			return fmt.Errorf("gates[%d]: there is no side %q of a stage or a group", i, g.When)
 		}
 	}
 	return nil

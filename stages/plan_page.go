@@ -13,7 +13,10 @@ import (
 
 // The stored form of a plan, and its bounds.
 const (
-	planRecordFormat = 1
+	// planHeaderFormat is the newest format of a header. Plans that use nothing
+	// that came with it are stored in format 1 for ever.
+	planHeaderFormat = 2
+	planPageFormat   = 1
 	// planPageRows is how many clusters, and how many revisions, a page has at
 	// most, planPageBytes how long it is at most.
 	planPageRows  = 1000
@@ -55,8 +58,37 @@ func (p *Plan) Encode() (header []byte, pages [][]byte) {
 
 func (p *Plan) encodeHeader(pages int) ([]byte, error) {
 	return json.Marshal(planHeader{
-		Format: planRecordFormat, Pages: pages,
+		Format: p.format(), Pages: pages,
 		Warnings: planWarningsSum(p.Warnings), Plan: p,
+	})
+}
+
+// format is the lowest in which the plan can be read: format 2 has gates of
+// groups, scheduled starts, strict budgets and names of tasks.
+func (p *Plan) format() int {
+	tasks := slices.Concat(p.Strategy.Removal.Before, p.Strategy.Removal.After)
+	newer := false
+	for i := range p.Strategy.Stages {
+		st := &p.Strategy.Stages[i]
+		tasks = slices.Concat(tasks, st.Before, st.After)
+		newer = newer || st.StrictFailures
+		for j := range st.Groups {
+			g := &st.Groups[j]
+			newer = newer || g.StrictFailures || len(g.Before)+len(g.After) > 0
+		}
+	}
+	isNew := func(t Task) bool { return t.Schedule != nil || t.DisplayName != "" }
+	if newer || slices.ContainsFunc(tasks, isNew) || slices.ContainsFunc(p.Stages, PlannedStage.isNew) {
+		return 2
+	}
+	return 1
+}
+
+// isNew tells that the stage has what format 1 does not.
+func (s PlannedStage) isNew() bool {
+	scheduled := func(g PlannedGate) bool { return g.Schedule != nil }
+	return s.Strict || slices.ContainsFunc(s.Gates, scheduled) || slices.ContainsFunc(s.Groups, func(g PlannedGroup) bool {
+		return g.Strict || len(g.Gates) > 0
 	})
 }
 
@@ -112,7 +144,7 @@ func DecodePlan(header []byte, pages [][]byte) (*Plan, error) {
 func planDecodeHeader(header []byte, pages int) (*Plan, error) {
 	const record = "plan header"
 	var h planHeader
-	if err := planDecodeRecord(record, header, &h); err != nil {
+	if err := planDecodeRecord(record, planHeaderFormat, header, &h); err != nil {
 		return nil, err
 	}
 	switch {
@@ -130,7 +162,7 @@ func (p *Plan) decodePage(i int, b []byte) error {
 	record := "plan page " + strconv.Itoa(i)
 	page, ok := planScanPage(i, string(b))
 	if !ok {
-		if err := planDecodeRecord(record, b, &page); err != nil {
+		if err := planDecodeRecord(record, planPageFormat, b, &page); err != nil {
 			return err
 		}
 	}
@@ -160,14 +192,14 @@ func planDecodeCluster(row string) (PlannedCluster, error) {
 }
 
 // planDecodeRecord reads one JSON value strictly, once its format is known.
-func planDecodeRecord(record string, b []byte, into any) error {
+func planDecodeRecord(record string, newest int, b []byte, into any) error {
 	var probe struct {
 		Format int `json:"format"`
 	}
 	if err := json.Unmarshal(b, &probe); err != nil {
 		return fmt.Errorf("%s: %w", record, err)
 	}
-	if err := planFormat(record, probe.Format, planRecordFormat); err != nil {
+	if err := planFormat(record, probe.Format, newest); err != nil {
 		return err
 	}
 	d := json.NewDecoder(bytes.NewReader(b))

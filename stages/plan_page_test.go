@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -26,6 +27,7 @@ func planSamples(t testing.TB) map[string]*Plan {
 	return map[string]*Plan{
 		"plan-small": small,
 		"plan-rich":  planMust(t, planRich(), planRichTarget(), planFleet()),
+		"plan-newer": planMust(t, planNewer(), planTarget(), planFleet()),
 	}
 }
 
@@ -158,21 +160,63 @@ func TestDecodePlanRefuses(t *testing.T) {
 func TestDecodePlanRefusesNewerFormats(t *testing.T) {
 	header, pages := planSamples(t)["plan-small"].Encode()
 	newer := func(b []byte) []byte {
-		return bytes.Replace(b, []byte(`{"format":1`), []byte(`{"format":2,"unheard":[]`), 1)
+		return bytes.Replace(b, []byte(`{"format":1`), []byte(`{"format":3,"unheard":[]`), 1)
 	}
-	for record, records := range map[string][][]byte{
-		"plan header": {newer(header), pages[0]},
-		"plan page 0": {header, newer(pages[0])},
+	for record, tt := range map[string]struct {
+		records [][]byte
+		want    int
+	}{
+		"plan header": {[][]byte{newer(header), pages[0]}, 2},
+		"plan page 0": {[][]byte{header, newer(pages[0])}, 1},
 	} {
-		_, err := DecodePlan(records[0], records[1:])
+		_, err := DecodePlan(tt.records[0], tt.records[1:])
 		var format *FormatError
 		if !errors.As(err, &format) {
 			t.Fatalf("%s: %v", record, err)
 		}
-		if diff := cmp.Diff(&FormatError{Record: record, Have: 2, Want: 1}, format); diff != "" {
+		if diff := cmp.Diff(&FormatError{Record: record, Have: 3, Want: tt.want}, format); diff != "" {
 			t.Error(diff)
 		}
-		planWants(t, err, record, "format 2 is newer than 1")
+		planWants(t, err, record, "format 3 is newer than "+strconv.Itoa(tt.want))
+	}
+}
+
+// A plan that uses nothing new is stored as ever, and one that does is refused
+// by versions that do not know it, whatever it is that it uses.
+func TestOnlyPlansThatUseSomethingNewHaveFormat2(t *testing.T) {
+	asks, start := []Task{{Type: Approval}}, []Task{{Type: ScheduledStart, Schedule: &Schedule{Time: "02:00"}}}
+	for name, tt := range map[string]struct {
+		change func(*Strategy)
+		want   string
+	}{
+		"nothing new":       {func(*Strategy) {}, `{"format":1,`},
+		"before a group":    {func(s *Strategy) { s.Stages[1].Groups[0].Before = asks }, `{"format":2,`},
+		"after a group":     {func(s *Strategy) { s.Stages[1].Groups[1].After = asks }, `{"format":2,`},
+		"strict group":      {func(s *Strategy) { s.Stages[1].Groups[0].StrictFailures = true }, `{"format":2,`},
+		"strict stage":      {func(s *Strategy) { s.Stages[1].StrictFailures = true }, `{"format":2,`},
+		"scheduled stage":   {func(s *Strategy) { s.Stages[0].Before = start }, `{"format":2,`},
+		"scheduled group":   {func(s *Strategy) { s.Stages[1].Groups[0].Before = start }, `{"format":2,`},
+		"scheduled removal": {func(s *Strategy) { s.Removal.Before = start }, `{"format":2,`},
+		"named task":        {func(s *Strategy) { s.Stages[0].After[0].DisplayName = "soak" }, `{"format":2,`},
+	} {
+		s := planRich()
+		tt.change(&s)
+		header, pages := planMust(t, s, planRichTarget(), planFleet()).Encode()
+		if !bytes.HasPrefix(header, []byte(tt.want)) || !bytes.HasPrefix(pages[0], []byte(`{"format":1,`)) {
+			t.Errorf("%s: %.20s, %.20s", name, header, pages[0])
+		}
+		if _, err := DecodePlan(header, pages); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		other := map[string]string{`{"format":1,`: `{"format":2,`, `{"format":2,`: `{"format":1,`}[tt.want]
+		_, err := DecodePlan(bytes.Replace(header, []byte(tt.want), []byte(other), 1), pages)
+		planWants(t, err, "the header is not as it was written")
+	}
+	// No plan that NewPlan makes, but nothing of it is lost either.
+	p := planMust(t, planRich(), planRichTarget(), planFleet())
+	p.Stages[1].Groups[0].Gates = []PlannedGate{{When: approval.Before, Type: Approval}}
+	if p.format() != 2 {
+		t.Error("gates of a planned group are stored in format 1")
 	}
 }
 
@@ -213,6 +257,16 @@ func TestDecodePlanChecksWhatTheDigestCovers(t *testing.T) {
 		"gate type":        func(p *Plan) { p.Stages[0].Gates[0].Type = "Nap" },
 		"gate wait":        func(p *Plan) { p.Stages[0].Gates[0].Wait = -1 },
 		"gate side":        func(p *Plan) { p.Stages[0].Gates[0].When = "During" },
+		"gate of a group":  func(p *Plan) { p.Stages[1].Groups[0].Gates = []PlannedGate{{When: approval.After, Type: "Nap"}} },
+		"start after": func(p *Plan) {
+			p.Stages[0].Gates[0] = PlannedGate{When: approval.After, Type: ScheduledStart, Schedule: &Schedule{Time: "02:00"}}
+		},
+		"no schedule":             func(p *Plan) { p.Stages[0].Gates[0] = PlannedGate{When: approval.Before, Type: ScheduledStart} },
+		"gate of no group":        func(p *Plan) { p.Stages[0].Groups[0].Gates = []PlannedGate{{When: approval.After, Type: Approval}} },
+		"strict group of nothing": func(p *Plan) { p.Stages[1].Groups[1].Strict = true },
+		"strict without a group":  func(p *Plan) { p.Stages[0].Groups[0].Strict = true },
+		"strict stage of nothing": func(p *Plan) { p.Stages[0].Strict = true },
+		"strict removal":          func(p *Plan) { p.Stages[3].Strict, p.Stages[3].MaxFailures = true, 1 },
 	}
 	for name, change := range changes {
 		p := planMust(t, planRich(), planRichTarget(), planFleet())

@@ -99,7 +99,7 @@ func (w *planPager) flush() {
 // reading it as JSON, which is for all others. Whether it really is as it was
 // written is found out in the end, by writing it again.
 func planScanPage(n int, page string) (planPage, bool) {
-	out := planPage{Format: planRecordFormat, Page: n}
+	out := planPage{Format: planPageFormat, Page: n}
 	rest, ok := strings.CutPrefix(page, planPageBegin+strconv.Itoa(n))
 	if !ok || strings.Contains(rest, `\`) {
 		return planPage{}, false

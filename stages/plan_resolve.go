@@ -1,9 +1,11 @@
 package stages
 
 import (
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
 )
@@ -27,7 +29,9 @@ func (b *planner) resolve() {
 
 func (b *planner) resolveStage(st *planStage) {
 	first := len(b.plan.Clusters)
-	out := PlannedStage{Name: st.stage.Name, Gates: planGates(st.stage.Before, st.stage.After)}
+	out := PlannedStage{
+		Name: st.stage.Name, Strict: st.stage.StrictFailures, Gates: planGates(st.stage.Before, st.stage.After),
+	}
 	for i := range st.parts {
 		part := &st.parts[i]
 		n := len(part.entries)
@@ -35,6 +39,8 @@ func (b *planner) resolveStage(st *planStage) {
 			Name: part.group.Name, First: len(b.plan.Clusters), Len: n,
 			MaxConcurrency: planConcurrency(part.group.MaxConcurrency, n, 1),
 			MaxFailures:    planFailures(part.group.MaxFailures, n, -1),
+			Strict:         part.group.StrictFailures,
+			Gates:          planGates(part.group.Before, part.group.After),
 		})
 		b.place(part)
 	}
@@ -47,6 +53,34 @@ func (b *planner) resolveStage(st *planStage) {
 	out.MaxFailures = planFailures(st.stage.MaxFailures, size, 0)
 	b.plan.Stages = append(b.plan.Stages, out)
 	b.doubt(&out, size)
+}
+
+// checkSizes refuses caps of groups that cannot be meant in profile
+// ClusterUpdate.
+func (b *planner) checkSizes(at *field.Path) {
+	s := &b.plan.Strategy
+	if s.Profile != ClusterUpdate || b.target.Part {
+		return
+	}
+	for i := range s.Stages {
+		for j := range s.Stages[i].Groups {
+			at := at.Index(i).Child("groups").Index(j).Child("maxConcurrency")
+			b.checkSize(at, s.Stages[i].Groups[j].MaxConcurrency, &b.plan.Stages[i], j)
+		}
+	}
+}
+
+func (b *planner) checkSize(at *field.Path, v *intstr.IntOrString, st *PlannedStage, group int) {
+	if v == nil || v.Type != intstr.Int {
+		return
+	}
+	n, size := int(v.IntVal), st.Groups[group].Len
+	if size > 0 && n > size {
+		b.errs = append(b.errs, field.Invalid(at, n, fmt.Sprintf("must not be greater than the number of the group's clusters, %d", size)))
+	}
+	if st.MaxConcurrency > 0 && n > st.MaxConcurrency {
+		b.errs = append(b.errs, field.Invalid(at, n, fmt.Sprintf("must not be greater than maxConcurrency of the stage, %d", st.MaxConcurrency)))
+	}
 }
 
 // place appends the clusters of a part to the plan.
@@ -110,7 +144,7 @@ func planGates(before, after []Task) []PlannedGate {
 }
 
 func (t Task) gate(when approval.When) PlannedGate {
-	g := PlannedGate{When: when, Type: t.Type, Wait: t.Wait}
+	g := PlannedGate{When: when, Type: t.Type, Wait: t.Wait, Schedule: t.Schedule}
 	if t.Approval != nil {
 		g.Policy = *t.Approval
 	}

@@ -14,7 +14,8 @@ type State string
 const (
 	NotStarted State = "NotStarted"
 	// Pending: a run waits for another run, a gate for what passes it, a
-	// cluster could not be reached before anything was sent to it.
+	// cluster is outside its window, could not be reached before anything was sent
+	// to it, or is to be tried again.
 	Pending   State = "Pending"
 	Running   State = "Running"
 	Stopping  State = "Stopping"
@@ -99,6 +100,8 @@ type Run struct {
 	// Exceptions are the clusters that did not simply complete, by position.
 	// The first 256 keep their reason.
 	Exceptions []Exception `json:"exceptions,omitempty"`
+	// Bypass lets clusters start outside their windows for a while.
+	Bypass *Bypass `json:"bypass,omitempty"`
 	// Seen are the ids of the latest commands, so that one that is delivered
 	// again changes nothing.
 	Seen []string `json:"seen,omitempty"`
@@ -108,8 +111,9 @@ type Run struct {
 type StageRun struct {
 	State State `json:"state"`
 	// Reached is when the run came to the stage, Started when its first
-	// cluster could start, Done when its last cluster ended, Ended when its
-	// gates had passed too.
+	// cluster could start, Done when its last group ended, which is when the last
+	// cluster did where the groups have no gates, Ended when its gates had passed
+	// too.
 	Reached Instant    `json:"reached,omitempty"`
 	Started Instant    `json:"started,omitempty"`
 	Done    Instant    `json:"done,omitempty"`
@@ -129,9 +133,46 @@ type GroupRun struct {
 	Completed int `json:"completed,omitempty"`
 	Failed    int `json:"failed,omitempty"`
 	Skipped   int `json:"skipped,omitempty"`
+	// Passed are the clusters before Next that have not started, ascending: those
+	// behind them went first, because their windows were open. When there are
+	// 1024 ranges in a group, nobody else lets others go first.
+	Passed []Passed `json:"passed,omitempty"`
+	// Reached is when the run came to the group's gates, which is when the stage
+	// started, Done when its last cluster ended, Ended when its gates had passed
+	// too; all 0 in a group without gates. SkipGates tells that an operator
+	// skipped the group once the run had come to its stage.
+	Reached   Instant `json:"reached,omitempty"`
+	Done      Instant `json:"done,omitempty"`
+	Ended     Instant `json:"ended,omitempty"`
+	Gates     []Gate  `json:"gates,omitempty"`
+	SkipGates bool    `json:"skipGates,omitempty"`
 }
 
-// Gate is a task of a stage that the run has reached.
+// Passed is a range of clusters that have not started while others behind them
+// have.
+type Passed struct {
+	// First and Last are positions, both included.
+	First int `json:"p"`
+	Last  int `json:"q"`
+	// Closed tells that they are outside their windows; otherwise it is their
+	// turn after those with windows, or they were lined up again.
+	Closed bool `json:"c,omitempty"`
+	// NotYet is when the calendar is asked about them again: the first of their
+	// windows may open then. 0 means with the next change of the calendar.
+	NotYet Instant `json:"u,omitempty"`
+	// Reason is why they are outside their windows, at most 80 bytes; empty where
+	// that differs, and beyond the first 64 ranges of a group.
+	Reason string `json:"r,omitempty"`
+}
+
+// Bypass is a permission to start clusters outside their windows.
+type Bypass struct {
+	Until  Instant `json:"until"`
+	By     string  `json:"by,omitempty"`
+	Reason string  `json:"reason,omitempty"`
+}
+
+// Gate is a task of a stage or a group that the run has reached.
 type Gate struct {
 	When approval.When `json:"when"`
 	Type TaskType      `json:"type"`
@@ -139,12 +180,14 @@ type Gate struct {
 	// when it was rejected.
 	State  State   `json:"state"`
 	Opened Instant `json:"opened"`
-	// Until is when a TimedWait ends or a request expires.
+	// Until is when a TimedWait or a ScheduledStart ends or a request expires.
 	Until Instant `json:"until,omitempty"`
 	// Attempt counts the requests made at this gate, from 1.
 	Attempt   int                 `json:"attempt,omitempty"`
 	Decisions []approval.Decision `json:"decisions,omitempty"`
 	Ended     Instant             `json:"ended,omitempty"`
+	// By is who ended a ScheduledStart before its time.
+	By string `json:"by,omitempty"`
 }
 
 // Phase is how far a cluster in flight has come.
@@ -203,6 +246,9 @@ type Yielded struct {
 	// tried again.
 	Since  Instant `json:"y,omitempty"`
 	NotYet Instant `json:"u,omitempty"`
+	// Closed tells that it is outside its window, until NotYet; where that is 0,
+	// until the calendar changes.
+	Closed bool `json:"c,omitempty"`
 	// Started is that of its [Flight], Spent the milliseconds from then until
 	// it yielded: a deadline goes on from there.
 	Started Instant `json:"s,omitempty"`
@@ -219,8 +265,10 @@ type Exception struct {
 	State State `json:"s"`
 	// Gone tells that the cluster has left the inventory.
 	Gone bool `json:"g,omitempty"`
-	// Attempts is how often a failed cluster was tried.
-	Attempts int `json:"a,omitempty"`
+	// Attempts is how often the cluster was tried. Sent tells of one that was
+	// skipped that it may have been changed then; one that failed may always.
+	Attempts int  `json:"a,omitempty"`
+	Sent     bool `json:"x,omitempty"`
 	// Reason is at most 256 bytes. It is empty in exceptions after the first
 	// 256: the event of the cluster has it.
 	Reason string `json:"r,omitempty"`

@@ -4,15 +4,19 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/slipway-dev/slipway/approval"
 )
 
 func (w *world) decide(v approval.Verdict, a scriptArgs) string {
 	reqs := Requests(w.cur.plan, &w.cur.r)
-	b := approval.Binding{RunUID: w.cur.r.UID, Stage: a.word(0), When: approval.When(a.get("when", "After")), Attempt: 1, Plan: w.cur.plan.Digest}
+	b := approval.Binding{
+		RunUID: w.cur.r.UID, Stage: a.word(0), Group: a.get("group", ""), When: approval.When(a.get("when", "After")),
+		Attempt: 1, Plan: w.cur.plan.Digest,
+	}
 	for _, r := range reqs {
-		if r.Stage == b.Stage && r.When == b.When {
+		if r.Stage == b.Stage && r.Group == b.Group && r.When == b.When {
 			b = r.Binding
 		}
 	}
@@ -46,6 +50,15 @@ func (w *world) command(name string, a scriptArgs) string {
 		c.Verb = Abort
 	case "supersede":
 		c.Verb, c.Message = Supersede, a.get("for", "other")
+	case "complete":
+		c.Verb, c.Name = CompleteGate, a.word(0)
+	case "retry":
+		c.Verb, c.Only = Retry, Only(a.get("only", ""))
+	case "bypass":
+		c.Verb = BypassWindows
+		if d, err := time.ParseDuration(a.get("until", "")); err == nil {
+			c.Until = scriptEpoch.Add(d)
+		}
 	case "skip":
 		c.Verb, c.Name = Skip, a.word(1)
 		c.Scope = map[string]Scope{"cluster": SkipCluster, "group": SkipGroup, "stage": SkipStage, "wait": SkipAfterWait}[a.word(0)]

@@ -114,6 +114,37 @@ func (w *world) state() string {
 		for _, g := range r.Stages[i].Gates {
 			fmt.Fprintf(&b, "  %s %s %s\n", g.When, g.Type, g.State)
 		}
+		for j, g := range r.Stages[i].Groups {
+			for _, gate := range g.Gates {
+				fmt.Fprintf(&b, "  %s: %s %s %s\n", p.Stages[i].Groups[j].Name, gate.When, gate.Type, gate.State)
+			}
+		}
 	}
 	return b.String()
+}
+
+// outlineText prints what a run has come to as people see it.
+func outlineText(o Outline) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n", o.Run)
+	for _, st := range o.Stages {
+		fmt.Fprintf(&b, "  %s %s%s\n", st.Name, st.State, gatesText(st.Gates))
+		for _, g := range st.Groups {
+			if g.Name != "" {
+				fmt.Fprintf(&b, "    %s %s%s\n", g.Name, g.State, gatesText(g.Gates))
+			}
+		}
+	}
+	return b.String()
+}
+
+func gatesText(gates []GateOutline) string {
+	out := ""
+	for _, g := range gates {
+		out += fmt.Sprintf(" %s:%s=%s", g.When, g.Type, g.State)
+		if g.By != "" {
+			out += " by " + g.By
+		}
+	}
+	return out
 }

@@ -24,6 +24,11 @@ type world struct {
 	line     Line
 	now      time.Time
 	commands int
+	// calendar is that of every run; newCalendar tells that no step has seen it.
+	calendar    *scriptCalendar
+	newCalendar bool
+	// sent is told every command that is put in; nil where nobody asks.
+	sent func(Command)
 }
 
 // scriptRun is a run with the plan it carries out.
@@ -57,6 +62,8 @@ func (w *world) do(b scriptBlock) string {
 		return w.makePlan(a)
 	case "line":
 		return w.inLine(a)
+	case "calendar":
+		return w.setCalendar(b.input)
 	case "start":
 		return w.start(a)
 	}
@@ -81,8 +88,10 @@ func (w *world) onRun(name string, a scriptArgs) string {
 		return w.decide(approval.Approve, a)
 	case "reject":
 		return w.decide(approval.Reject, a)
-	case "resume", "stop", "abort", "skip", "supersede":
+	case "resume", "stop", "abort", "skip", "supersede", "retry", "bypass", "complete":
 		return w.command(name, a)
+	case "outline":
+		return outlineText(Derive(w.cur.plan, &w.cur.r))
 	case "explain":
 		return w.explain(a.word(0))
 	case "waiting":
@@ -190,7 +199,11 @@ func planText(p *Plan) string {
 				b.WriteString(" (no clusters)")
 			}
 			if g.Name != "" {
-				fmt.Fprintf(&b, " %s concurrency=%d failures=%d:", g.Name, g.MaxConcurrency, g.MaxFailures)
+				fmt.Fprintf(&b, " %s concurrency=%d failures=%d", g.Name, g.MaxConcurrency, g.MaxFailures)
+				for _, gate := range g.Gates {
+					fmt.Fprintf(&b, " %s:%s", gate.When, gate.Type)
+				}
+				b.WriteString(":")
 			}
 			for _, c := range p.Clusters[g.First : g.First+g.Len] {
 				b.WriteString(" " + c.Name)
@@ -246,6 +259,17 @@ func (w *world) start(a scriptArgs) string {
 
 func (w *world) step(in Input) string {
 	in.Now = w.now
+	if w.calendar != nil {
+		c := *w.calendar
+		c.plan = w.cur.plan
+		in.Calendar = &c
+	}
+	in.NewCalendar, w.newCalendar = w.newCalendar, false
+	for _, c := range in.Commands {
+		if w.sent != nil {
+			w.sent(c)
+		}
+	}
 	w.cur.last = Step(w.cur.plan, w.cur.r, in)
 	w.cur.r = w.cur.last.Run
 	return eventsText(w.cur.last.Events) + w.cur.readyText()
@@ -292,6 +316,10 @@ func (s *scriptRun) observation(cluster, word string) Observation {
 		o.Sent, o.Unchanged, o.Healthy, o.Message = false, true, false, "0 of 1 replicas are ready"
 	case "sent":
 		o = Observation{Cluster: cluster, Attempt: o.Attempt, Sent: true}
+	case "pointless":
+		o = Observation{Cluster: cluster, Attempt: o.Attempt, Skipped: true, Message: "at v2 already"}
+	case "sent-pointless":
+		o = Observation{Cluster: cluster, Attempt: o.Attempt, Sent: true, Skipped: true, Message: "at v2 already"}
 	case "failed":
 		o = Observation{Cluster: cluster, Attempt: o.Attempt, Sent: true, Failed: true, Message: "quota exceeded"}
 	case "refused":

@@ -57,6 +57,9 @@ func Step(p *Plan, r Run, in Input) Ready {
 	if in.Unwatched {
 		s.eachFlight(s.doubt)
 	}
+	if in.NewCalendar {
+		s.askAgain()
+	}
 	for _, c := range in.Commands {
 		s.command(c)
 	}
@@ -97,17 +100,18 @@ func (r *Run) IsEnded() bool {
 }
 
 type stepper struct {
-	p       *Plan
-	r       Run
-	now     Instant
-	blocked string
-	events  []Event
-	changed bool
+	p        *Plan
+	r        Run
+	now      Instant
+	blocked  string
+	calendar Calendar
+	events   []Event
+	changed  bool
 }
 
 func newStepper(p *Plan, r Run, in Input) *stepper {
 	// An instant of 0 is none, so a run's time is at least 1.
-	s := &stepper{p: p, r: r, now: max(At(in.Now), r.Now, 1), blocked: in.Blocked}
+	s := &stepper{p: p, r: r, now: max(At(in.Now), r.Now, 1), blocked: in.Blocked, calendar: in.Calendar}
 	s.r.Now = s.now
 	s.r.Flights = slices.Clone(r.Flights)
 	s.r.Waiting = slices.Clone(r.Waiting)
@@ -125,6 +129,10 @@ func (s *stepper) ownStage() {
 		st := &s.r.Stages[s.r.Stage]
 		st.Groups = slices.Clone(st.Groups)
 		st.Gates = slices.Clone(st.Gates)
+		for i := range st.Groups {
+			st.Groups[i].Gates = slices.Clone(st.Groups[i].Gates)
+			st.Groups[i].Passed = slices.Clone(st.Groups[i].Passed)
+		}
 	}
 }
 
@@ -225,17 +233,25 @@ func (s *stepper) wake() Instant {
 	for i := range s.r.Waiting {
 		w.at(s.r.Waiting[i].NotYet)
 	}
-	if st, run, ok := s.stage(); ok {
+	if st, _, ok := s.stage(); ok {
 		for i := 0; st.Remove && i < len(s.r.Waiting); i++ {
 			w.at(s.r.Waiting[i].Started.Add(deadline))
 		}
-		for i := range run.Gates {
-			if run.Gates[i].State == Pending {
-				w.at(run.Gates[i].Until)
+	}
+	s.wakeForGates(&w)
+	s.wakeForWindows(&w)
+	return w.first
+}
+
+// wakeForGates adds when the open gates of the current stage end.
+func (s *stepper) wakeForGates(w *alarm) {
+	for h := range s.eachHeld {
+		for i := range *h.gates {
+			if g := &(*h.gates)[i]; g.State == Pending {
+				w.at(g.Until)
 			}
 		}
 	}
-	return w.first
 }
 
 // alarm keeps the earliest moment after now.

@@ -35,7 +35,8 @@ type Unassigned string
 const (
 	// UnassignedError makes it an error of the plan. It is the default.
 	UnassignedError Unassigned = "Error"
-	// UnassignedExclude leaves the cluster out, with a warning.
+	// UnassignedExclude leaves the cluster out, with a warning. A stage with
+	// groups takes only those of its clusters then that a group selects.
 	UnassignedExclude Unassigned = "Exclude"
 	// UnassignedFinalStage updates the clusters in a last stage, "unassigned".
 	UnassignedFinalStage Unassigned = "FinalStage"
@@ -101,8 +102,14 @@ type Stage struct {
 	// least 0 or a percentage from 0% to 100%, rounded up. Default: 0. Where
 	// attempts never end and there is no deadline, no cluster fails.
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
-	Before      []Task              `json:"beforeStageTasks,omitempty"`
-	After       []Task              `json:"afterStageTasks,omitempty"`
+	// StrictFailures makes the budget a bound: a cluster starts only while those
+	// that have failed and those in flight, with it, are at most MaxFailures. At
+	// no concurrency do more fail than that, and the run ends as Failed when the
+	// budget is used up and clusters are left. It needs a MaxFailures of at least
+	// 1. Without it what is in flight when a budget is exceeded may fail too.
+	StrictFailures bool   `json:"strictFailures,omitempty"`
+	Before         []Task `json:"beforeStageTasks,omitempty"`
+	After          []Task `json:"afterStageTasks,omitempty"`
 }
 
 // Group is a part of a stage.
@@ -116,6 +123,11 @@ type Group struct {
 	// both as in Stage, over the group's clusters.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 	MaxFailures    *intstr.IntOrString `json:"maxFailures,omitempty"`
+	// StrictFailures as in Stage, over the group's clusters.
+	StrictFailures bool `json:"strictFailures,omitempty"`
+	// Before and After hold this group only; the other groups of the stage go on.
+	Before []Task `json:"beforeGroupTasks,omitempty"`
+	After  []Task `json:"afterGroupTasks,omitempty"`
 }
 
 // Removal is how clusters that left the placement are cleaned: after all
@@ -137,15 +149,34 @@ type TaskType string
 const (
 	TimedWait TaskType = "TimedWait"
 	Approval  TaskType = "Approval"
+	// ScheduledStart waits before a stage or a group for the next time that its
+	// Schedule names.
+	ScheduledStart TaskType = "ScheduledStart"
 )
 
-// Task holds a run before or after a stage. Each side takes at most one task
-// of each type; those of one side start at the same instant and must all
-// finish.
+// Task holds a run before or after a stage or a group. Each side takes at most
+// one task of each type; those of one side start at the same instant and must
+// all finish.
 type Task struct {
 	Type TaskType `json:"type"`
 	// Wait is how long a TimedWait lasts, more than 0 and at most 365 days.
 	Wait time.Duration `json:"waitTime,omitempty"`
 	// Approval is the policy of an Approval; nil is the zero Policy.
 	Approval *approval.Policy `json:"approval,omitempty"`
+	// Schedule is that of a ScheduledStart.
+	Schedule *Schedule `json:"schedule,omitempty"`
+	// DisplayName is what people call the task, at most 100 characters. Nothing
+	// depends on it.
+	DisplayName string `json:"displayName,omitempty"`
+}
+
+// Schedule is a time of the week.
+type Schedule struct {
+	// Day is the English name of the day, for example Monday; empty means every
+	// day.
+	Day string `json:"day,omitempty"`
+	// Time is the time of day, from 00:00 to 23:59.
+	Time string `json:"time"`
+	// Offset is the distance from UTC, from -12:00 to +14:00; empty means UTC.
+	Offset string `json:"offset,omitempty"`
 }

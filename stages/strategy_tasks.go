@@ -6,16 +6,19 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/approval"
 )
 
 // planLongest is the longest duration a strategy may ask for.
 const planLongest = 365 * 24 * time.Hour
 
-func planCheckTasks(at *field.Path, tasks []Task) field.ErrorList {
+func planCheckTasks(at *field.Path, tasks []Task, when approval.When) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[TaskType]()
 	for i := range tasks {
@@ -24,33 +27,62 @@ func planCheckTasks(at *field.Path, tasks []Task) field.ErrorList {
 			errs = append(errs, field.Duplicate(at.Child("type"), t.Type))
 		}
 		seen.Insert(t.Type)
-		errs = append(errs, planCheckTask(at, t)...)
+		errs = append(errs, planCheckTask(at, t, when)...)
 	}
 	return errs
 }
 
-func planCheckTask(at *field.Path, t *Task) field.ErrorList {
-	var errs field.ErrorList
+// planLongestTitle is how long the name of a task may be that people see.
+const planLongestTitle = 100
+
+func planCheckTask(at *field.Path, t *Task, when approval.When) field.ErrorList {
+	errs := planCheckTaskFields(at, t)
+	if utf8.RuneCountInString(t.DisplayName) > planLongestTitle || !utf8.ValidString(t.DisplayName) {
+		errs = append(errs, field.Invalid(at.Child("displayName"), t.DisplayName, "must be UTF-8 of at most 100 characters"))
+	}
 	switch t.Type {
 	case TimedWait:
-		if t.Approval != nil {
-			errs = append(errs, field.Forbidden(at.Child("approval"), "a TimedWait takes no approval"))
-		}
 		if t.Wait == 0 {
 			return append(errs, field.Required(at.Child("waitTime"), "a TimedWait needs to know how long"))
 		}
 		return append(errs, planCheckDuration(at.Child("waitTime"), t.Wait)...)
 	case Approval:
-		if t.Wait != 0 {
-			errs = append(errs, field.Forbidden(at.Child("waitTime"), "an Approval does not wait for a time; add a task of type TimedWait"))
-		}
 		if t.Approval != nil {
 			errs = append(errs, t.Approval.Problems(at.Child("approval"))...)
 		}
-		return errs
+	case ScheduledStart:
+		if when == approval.After {
+			return append(errs, field.Forbidden(at.Child("type"), "a ScheduledStart stands before a stage or a group; put it before what comes next"))
+		}
+		if t.Schedule == nil {
+			return append(errs, field.Required(at.Child("schedule"), "a ScheduledStart needs to know when"))
+		}
+		errs = append(errs, t.Schedule.problems(at.Child("schedule"))...)
 	default:
-		return append(errs, field.NotSupported(at.Child("type"), t.Type, []TaskType{TimedWait, Approval}))
+		errs = append(errs, field.NotSupported(at.Child("type"), t.Type, []TaskType{TimedWait, Approval, ScheduledStart}))
 	}
+	return errs
+}
+
+// planCheckTaskFields refuses what belongs to a task of another type.
+func planCheckTaskFields(at *field.Path, t *Task) field.ErrorList {
+	var errs field.ErrorList
+	if t.Type == TimedWait && t.Approval != nil {
+		errs = append(errs, field.Forbidden(at.Child("approval"), "a TimedWait takes no approval"))
+	}
+	if t.Type == ScheduledStart && t.Approval != nil {
+		errs = append(errs, field.Forbidden(at.Child("approval"), "a ScheduledStart takes no approval"))
+	}
+	if t.Type == Approval && t.Wait != 0 {
+		errs = append(errs, field.Forbidden(at.Child("waitTime"), "an Approval does not wait for a time; add a task of type TimedWait"))
+	}
+	if t.Type == ScheduledStart && t.Wait != 0 {
+		errs = append(errs, field.Forbidden(at.Child("waitTime"), "a ScheduledStart waits for its schedule; add a task of type TimedWait"))
+	}
+	if t.Type != ScheduledStart && t.Schedule != nil {
+		errs = append(errs, field.Forbidden(at.Child("schedule"), "only a ScheduledStart has one"))
+	}
+	return errs
 }
 
 func planCheckTiming(at *field.Path, s *Strategy) field.ErrorList {
@@ -80,9 +112,13 @@ func planCheckRequests(at *field.Path, s *Strategy) field.ErrorList {
 	names := planRequestNames{}
 	for i := range s.Stages {
 		st := &s.Stages[i]
-		names.add(st.Name, at.Child("stages").Index(i), st.Before, st.After)
+		at := at.Child("stages").Index(i)
+		names.addStage(st.Name, at, st.Before, st.After)
+		for j := range st.Groups {
+			names.addGroup(st.Name, &st.Groups[j], at.Child("groups").Index(j))
+		}
 	}
-	names.add(RemovalStageName, at.Child("removal"), s.Removal.Before, s.Removal.After)
+	names.addStage(RemovalStageName, at.Child("removal"), s.Removal.Before, s.Removal.After)
 	return names.clashes
 }
 
@@ -92,24 +128,32 @@ type planRequestNames struct {
 	clashes field.ErrorList
 }
 
-type planRequestName struct{ name, stage, path string }
+// planRequestName is a request's name, with the stage or the <stage>/<group>
+// that it is about.
+type planRequestName struct{ name, of, path string }
 
-func (n *planRequestNames) add(stage string, at *field.Path, before, after []Task) {
-	n.addSide("before-"+stage, stage, at.Child("beforeStageTasks"), before)
-	n.addSide(stage, stage, at.Child("afterStageTasks"), after)
+func (n *planRequestNames) addStage(stage string, at *field.Path, before, after []Task) {
+	n.addSide("before-"+stage, stage, stage, "rename the stage", at.Child("beforeStageTasks"), before)
+	n.addSide(stage, stage, stage, "rename the stage", at.Child("afterStageTasks"), after)
 }
 
-func (n *planRequestNames) addSide(name, stage string, at *field.Path, tasks []Task) {
+func (n *planRequestNames) addGroup(stage string, g *Group, at *field.Path) {
+	name, of := stage+"-"+g.Name, stage+"/"+g.Name
+	n.addSide("before-"+name, of, g.Name, "rename the group", at.Child("beforeGroupTasks"), g.Before)
+	n.addSide(name, of, g.Name, "rename the group", at.Child("afterGroupTasks"), g.After)
+}
+
+func (n *planRequestNames) addSide(name, of, value, remedy string, at *field.Path, tasks []Task) {
 	if !slices.ContainsFunc(tasks, func(t Task) bool { return t.Type == Approval }) {
 		return
 	}
 	for _, other := range n.taken {
-		if other.name == name && other.stage != stage {
-			n.clashes = append(n.clashes, field.Invalid(at, stage,
-				"its request would be named <run>-"+name+" like that of "+other.path+"; rename the stage"))
+		if other.name == name && other.of != of {
+			n.clashes = append(n.clashes, field.Invalid(at, value,
+				"its request would be named <run>-"+name+" like that of "+other.path+"; "+remedy))
 		}
 	}
-	n.taken = append(n.taken, planRequestName{name, stage, at.String()})
+	n.taken = append(n.taken, planRequestName{name, of, at.String()})
 }
 
 // planCheckLimit checks a number or a percentage that must be at least least.

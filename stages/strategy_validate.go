@@ -6,9 +6,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/approval"
 )
 
 // Validate returns everything that is wrong with s as one error, each problem
@@ -81,17 +84,34 @@ func planCheckStages(at *field.Path, stages []Stage) field.ErrorList {
 
 func planCheckStage(at *field.Path, st *Stage) field.ErrorList {
 	errs := planCheckPick(at, st.Selector, st.SortKey)
-	errs = append(errs, planCheckLimit(at.Child("maxConcurrency"), st.MaxConcurrency, 1)...)
-	errs = append(errs, planCheckLimit(at.Child("maxFailures"), st.MaxFailures, 0)...)
-	errs = append(errs, planCheckTasks(at.Child("beforeStageTasks"), st.Before)...)
-	errs = append(errs, planCheckTasks(at.Child("afterStageTasks"), st.After)...)
+	errs = append(errs, planCheckLimits(at, st.MaxConcurrency, st.MaxFailures, st.StrictFailures)...)
+	errs = append(errs, planCheckTasks(at.Child("beforeStageTasks"), st.Before, approval.Before)...)
+	errs = append(errs, planCheckTasks(at.Child("afterStageTasks"), st.After, approval.After)...)
 	seen := sets.New[string]()
 	for i := range st.Groups {
 		g, at := &st.Groups[i], at.Child("groups").Index(i)
 		errs = append(errs, planCheckUnique(at.Child("name"), g.Name, seen)...)
 		errs = append(errs, planCheckPick(at, g.Selector, g.SortKey)...)
-		errs = append(errs, planCheckLimit(at.Child("maxConcurrency"), g.MaxConcurrency, 1)...)
-		errs = append(errs, planCheckLimit(at.Child("maxFailures"), g.MaxFailures, 0)...)
+		errs = append(errs, planCheckLimits(at, g.MaxConcurrency, g.MaxFailures, g.StrictFailures)...)
+		errs = append(errs, planCheckTasks(at.Child("beforeGroupTasks"), g.Before, approval.Before)...)
+		errs = append(errs, planCheckTasks(at.Child("afterGroupTasks"), g.After, approval.After)...)
+	}
+	return errs
+}
+
+// planCheckLimits checks the cap and the budget of a stage or a group.
+func planCheckLimits(at *field.Path, concurrency, failures *intstr.IntOrString, strict bool) field.ErrorList {
+	errs := planCheckLimit(at.Child("maxConcurrency"), concurrency, 1)
+	errs = append(errs, planCheckLimit(at.Child("maxFailures"), failures, 0)...)
+	if !strict || len(errs) > 0 {
+		return errs
+	}
+	const why = "strictFailures needs a budget of at least 1: with none no cluster may start"
+	if failures == nil {
+		return append(errs, field.Required(at.Child("maxFailures"), why))
+	}
+	if n, _, _ := planLimit(*failures, 0); n == 0 {
+		return append(errs, field.Invalid(at.Child("maxFailures"), failures.String(), why))
 	}
 	return errs
 }
@@ -99,8 +119,8 @@ func planCheckStage(at *field.Path, st *Stage) field.ErrorList {
 func planCheckRemoval(at *field.Path, r *Removal) field.ErrorList {
 	errs := planCheckLimit(at.Child("maxConcurrency"), r.MaxConcurrency, 1)
 	errs = append(errs, planCheckDuration(at.Child("deadline"), r.Deadline)...)
-	errs = append(errs, planCheckTasks(at.Child("beforeStageTasks"), r.Before)...)
-	return append(errs, planCheckTasks(at.Child("afterStageTasks"), r.After)...)
+	errs = append(errs, planCheckTasks(at.Child("beforeStageTasks"), r.Before, approval.Before)...)
+	return append(errs, planCheckTasks(at.Child("afterStageTasks"), r.After, approval.After)...)
 }
 
 // planCheckPick checks how a stage or a group picks and orders its clusters.

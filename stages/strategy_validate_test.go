@@ -25,7 +25,7 @@ func TestStrategyValidateAccepts(t *testing.T) {
 		{Name: "c", Before: []Task{{Type: Approval}}},
 	}}
 	for name, s := range map[string]Strategy{
-		"everything": planRich(), "least": {Stages: []Stage{{Name: "a"}}}, "longest": longest,
+		"everything": planRich(), "everything new": planNewer(), "least": {Stages: []Stage{{Name: "a"}}}, "longest": longest,
 		"the same group in two stages, approvals on all sides": same,
 		"a first wait of more than the default of the last":    {Stages: same.Stages, Backoff: time.Hour},
 	} {
@@ -117,6 +117,8 @@ func TestStrategyValidateRefusesTasks(t *testing.T) {
 				{Name: "x", Before: []Task{{Type: TimedWait, Wait: 1}, {Type: Approval}}},
 			}
 		}, `stages[1].beforeStageTasks: Invalid value: "x": its request would be named <run>-before-x like that of stages[0].afterStageTasks`},
+		{"wait with a schedule", after(Task{Type: TimedWait, Wait: 1, Schedule: &Schedule{}}), "stages[0].afterStageTasks[0].schedule: Forbidden"},
+		{"display name", after(Task{Type: Approval, DisplayName: strings.Repeat("é", 101)}), "stages[0].afterStageTasks[0].displayName: Invalid"},
 		{"request names of the removal", func(s *Strategy) {
 			s.Stages = []Stage{{Name: "before-remove", After: []Task{{Type: Approval}}}}
 			s.Removal.Before = []Task{{Type: Approval}}

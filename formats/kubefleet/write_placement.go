@@ -248,15 +248,29 @@ func stageErrors(s *stages.Stage, path string) field.ErrorList {
 	if s.MaxFailures != nil {
 		errs = append(errs, inexpressible(path+".maxFailures"))
 	}
+	if s.StrictFailures {
+		errs = append(errs, inexpressible(path+".strictFailures"))
+	}
 	for i, t := range s.Before {
 		at := path + ".beforeStageTasks[" + strconv.Itoa(i) + "]"
 		if t.Type == stages.TimedWait {
 			errs = append(errs, inexpressible(at+".type"))
 		}
-		errs = append(errs, approvalErrors(t.Approval, at)...)
+		errs = append(errs, taskErrors(&t, at)...)
 	}
 	for i, t := range s.After {
-		errs = append(errs, approvalErrors(t.Approval, path+".afterStageTasks["+strconv.Itoa(i)+"]")...)
+		errs = append(errs, taskErrors(&t, path+".afterStageTasks["+strconv.Itoa(i)+"]")...)
+	}
+	return errs
+}
+
+func taskErrors(t *stages.Task, path string) field.ErrorList {
+	errs := approvalErrors(t.Approval, path)
+	if t.Type == stages.ScheduledStart {
+		errs = append(errs, inexpressible(path+".type"))
+	}
+	if t.DisplayName != "" {
+		errs = append(errs, inexpressible(path+".displayName"))
 	}
 	return errs
 }

@@ -28,8 +28,10 @@ var (
 	apimachinery = []string{"k8s.io/apimachinery"}
 	ground       = []string{"placement", "snapshot", "drift/...", "approval"}
 	// tried are implementations that tests run against instead of mocks.
-	tried  = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
-	engine = with(ground, "stages", "backend", "fleet")
+	tried = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
+	// timing is when: the planner, calendars, and runs in virtual time.
+	timing = []string{"stages", "stages/calendar", "stages/simulate"}
+	engine = with(with(ground, timing...), "backend", "fleet", "fleet/upgrade/...")
 	// withoutIO are barred from the packages that do no I/O.
 	withoutIO = []string{
 		"os", "net", "log", "math/rand", "math/rand/v2", "crypto/rand", "syscall", "unsafe",
@@ -46,17 +48,20 @@ var areas = []area{
 	{path: "drift/...", core: true, third: with(apimachinery, "sigs.k8s.io/structured-merge-diff/v4")},
 	{path: "approval", core: true, third: apimachinery},
 	{path: "stages", core: true, third: apimachinery, uses: ground, bars: []string{"context", "sync", "sync/atomic"}},
+	{path: "stages/calendar", core: true, third: with(apimachinery, "github.com/teambition/rrule-go"), uses: with(ground, "stages")},
+	{path: "stages/simulate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/calendar")},
 	{path: "backend", uses: ground, testUses: tried},
 	{path: "backend/memory", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/faulty", uses: with(ground, "backend"), testUses: tried},
 	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
 	{path: "backend/bolt", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/kube", uses: with(ground, "stages", "backend"), testUses: with(tried, "fleet"), cluster: true},
-	{path: "fleet", uses: with(ground, "stages", "backend"), testUses: tried},
-	{path: "formats/...", uses: engine, testUses: with(tried, "formats/...")},
+	{path: "fleet", uses: with(with(ground, timing...), "backend"), testUses: tried},
+	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/..."), testUses: with(tried, "backend/kube")},
+	{path: "formats/...", uses: with(engine, "formats/..."), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", program: true},
 	{path: "hub/...", uses: with(engine, "backend/kube", "formats/kubefleet"), testUses: with(tried, "formats/..."), cluster: true},
-	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub/...", "internal/kubeenv"), program: true, cluster: true},
+	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/remote"), program: true, cluster: true},
 	{path: "internal/arch"},
 	{path: "internal/deps"},
 	{path: "internal/feed", uses: with(ground, "backend")},

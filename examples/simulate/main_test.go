@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected output in testdata")
+
+// asProgram makes the test binary the program.
+const asProgram = "SLIPWAY_SIMULATE_EXAMPLE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// outcome is what a call of the program brought.
+type outcome struct {
+	code     int
+	out, err string
+}
+
+// call runs the program; in is its standard input.
+func call(in string, args ...string) outcome {
+	var out, errOut bytes.Buffer
+	code := run(args, strings.NewReader(in), &out, &errOut)
+	return outcome{code, out.String(), errOut.String()}
+}
+
+// scenarios are the files that have expected output, by their names.
+func scenarios() []string {
+	return []string{"staged", "clusterupdate", "workflow", "windows", "groups"}
+}
+
+func TestWhatTheScenariosSay(t *testing.T) {
+	for _, name := range scenarios() {
+		for _, format := range []string{"text", "json"} {
+			t.Run(name+"."+format, func(t *testing.T) {
+				got := call("", "-o", format, "testdata/"+name+".yaml")
+				if got.code != exitDone {
+					t.Fatalf("exit %d: %s", got.code, got.err)
+				}
+				golden(t, name+"."+format, got.out)
+				fits(t, format, got.out)
+			})
+		}
+	}
+}
+
+// fits checks that text fits into its columns.
+func fits(t *testing.T, format, out string) {
+	t.Helper()
+	for l := range strings.Lines(out) {
+		if format == "text" && utf8.RuneCountInString(strings.TrimSuffix(l, "\n")) > columns {
+			t.Errorf("wider than %d columns: %s", columns, l)
+		}
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "want", name)
+	if *update {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(got), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got), -update rewrites it:\n%s", name, diff)
+	}
+}
+
+// Every line is an object whose first keys are those of the documentation, in
+// their order; the last one is the end.
+func TestEveryLineOfJSONBeginsWithTheSameKeys(t *testing.T) {
+	for _, name := range append(scenarios(), "thousand") {
+		got := call("", "testdata/"+name+".yaml", "-o", "json")
+		lines := slices.Collect(strings.Lines(got.out))
+		last := len(lines) - 1
+		for i, l := range lines {
+			want := []string{"at", "type", "stage", "group", "cluster"}
+			if i == last {
+				want = []string{"at", "type", "state", "stages", "clusters"}
+			}
+			keys := keysOf(t, l)
+			if diff := cmp.Diff(want, keys[:min(len(keys), len(want))]); diff != "" {
+				t.Fatalf("%s, line %d (-want +got):\n%s\n%s", name, i+1, diff, l)
+			}
+		}
+		if !strings.Contains(lines[last], `"type":"End"`) || strings.Count(got.out, `"type":"End"`) != 1 {
+			t.Errorf("%s: the last line is %s", name, lines[last])
+		}
+	}
+}
+
+// keysOf returns the keys of an object in their order.
+func keysOf(t *testing.T, line string) (keys []string) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(line))
+	if _, err := d.Token(); err != nil {
+		t.Fatal(err)
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key.(string))
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return keys
+}
+
+// jsonLine is what a line may say.
+type jsonLine struct {
+	At, Type, Stage, Cluster string
+	State                    stages.State
+	Stages, Clusters         map[string]stages.State
+	Reason                   string
+	Peak                     struct {
+		Run    int
+		Stages map[string]int
+	}
+}
+
+func linesOf(t *testing.T, out string) (all []jsonLine) {
+	t.Helper()
+	for d := json.NewDecoder(strings.NewReader(out)); ; {
+		var l jsonLine
+		err := d.Decode(&l)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, l)
+	}
+}
+
+func TestAThousandGeneratedClusters(t *testing.T) {
+	got := call("", "-o", "json", "testdata/thousand.yaml")
+	all := linesOf(t, got.out)
+	end := all[len(all)-1]
+	by := map[stages.State]int{}
+	for _, s := range end.Clusters {
+		by[s]++
+	}
+	if diff := cmp.Diff(map[stages.State]int{stages.Completed: 460, stages.Running: 45, stages.NotStarted: 495}, by); diff != "" {
+		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+	if end.At != "15h0m0s" || end.Reason != "Cut" || end.Stages["first"] != stages.Completed || end.Stages["second"] != stages.Running {
+		t.Errorf("end %+v", end)
+	}
+	if diff := cmp.Diff(map[string]int{"first": 10, "second": 45}, end.Peak.Stages); end.Peak.Run != 45 || diff != "" {
+		t.Errorf("peak %d (-want +got):\n%s", end.Peak.Run, diff)
+	}
+	text := call("", "testdata/thousand.yaml")
+	fits(t, "text", text.out)
+	if !strings.HasSuffix(text.out, " and 475 more\n") {
+		t.Errorf("the end of the text is %q", text.out[len(text.out)-200:])
+	}
+}
+
+// Times never go back, and each is a duration.
+func TestEventsAreInTheOrderOfTime(t *testing.T) {
+	for _, name := range scenarios() {
+		before := time.Duration(0)
+		for _, l := range linesOf(t, call("", "-o", "json", "testdata/"+name+".yaml").out) {
+			at, err := time.ParseDuration(l.At)
+			if err != nil || at < before {
+				t.Errorf("%s: %s at %q comes after %s: %v", name, l.Type, l.At, before, err)
+			}
+			before = at
+		}
+	}
+}
+
+func TestTheSameScenarioAlwaysBringsTheSame(t *testing.T) {
+	first := call("", "-o", "json", "testdata/staged.yaml")
+	for range 5 {
+		if again := call("", "-o", "json", "testdata/staged.yaml"); again != first {
+			t.Fatal("it brought something else")
+		}
+	}
+}
+
+func TestAScenarioMayComeFromTheStandardInput(t *testing.T) {
+	got := call("profile: ClusterUpdate\ncount: {prefix: c, n: 2}\ntake: 1s\n", "-")
+	if got.code != exitDone || got.err != "" || !strings.Contains(got.out, "The run is Completed at 2s.") {
+		t.Errorf("exit %d, %s%s", got.code, got.out, got.err)
+	}
+}
+
+func TestAScenarioWithErrorsGetsEveryErrorAndNoOutput(t *testing.T) {
+	got := call("profile: Stages\nclusters: [{name: a}, {name: a}]\ntake: x\n", "-o", "json", "-")
+	want := []string{
+		"simulate: standard input:1: profile: must be Staged or",
+		"simulate: standard input:2: clusters[1].name: cluster a is there already, on line 2",
+		"simulate: standard input:3: take: must be a duration",
+	}
+	lines := strings.Split(strings.TrimSuffix(got.err, "\n"), "\n")
+	if got.code != exitFailed || got.out != "" || len(lines) != len(want) {
+		t.Fatalf("exit %d, output %q, errors\n%s", got.code, got.out, got.err)
+	}
+	for i := range want {
+		if !strings.HasPrefix(lines[i], want[i]) {
+			t.Errorf("error %d is %s", i, lines[i])
+		}
+	}
+}
+
+func TestWarningsAreNotInTheOutput(t *testing.T) {
+	const text = "clusters: [{name: a}]\nstrategy: {stages: [{name: x, labelSelector: {}}, {name: y}]}\n"
+	got := call(text, "-o", "json", "-")
+	if got.code != exitDone || got.err != "simulate: warning: stage y has no clusters\n" || strings.Contains(got.out, "warning") {
+		t.Errorf("exit %d, errors %q, output\n%s", got.code, got.err, got.out)
+	}
+}
+
+func TestWrongFlags(t *testing.T) {
+	for _, args := range [][]string{{}, {"a", "b"}, {"-o", "xml", "a"}, {"-x", "a"}, {"a", "-o"}} {
+		if got := call("", args...); got.code != exitUsage || got.out != "" || !strings.Contains(got.err, "usage: simulate") {
+			t.Errorf("%q: exit %d, output %q, errors %q", args, got.code, got.out, got.err)
+		}
+	}
+	if got := call("", "-h"); got.code != exitDone || !strings.HasPrefix(got.out, "usage: simulate") || got.err != "" {
+		t.Errorf("-h: exit %d, output %q, errors %q", got.code, got.out, got.err)
+	}
+	if got := call("", "testdata/nothing.yaml"); got.code != exitFailed || !strings.Contains(got.err, "nothing.yaml") {
+		t.Errorf("a file that is not there: exit %d, errors %q", got.code, got.err)
+	}
+}
+
+// closed is a writer that takes some bytes and no more.
+type closed struct{ room int }
+
+func (c *closed) Write(b []byte) (int, error) {
+	if c.room -= len(b); c.room < 0 {
+		return 0, io.ErrClosedPipe
+	}
+	return len(b), nil
+}
+
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	for _, format := range []string{"text", "json"} {
+		for _, room := range []int{0, 20000} {
+			var errOut bytes.Buffer
+			code := run([]string{"-o", format, "testdata/thousand.yaml"}, nil, &closed{room}, &errOut)
+			if code != exitFailed || !strings.Contains(errOut.String(), io.ErrClosedPipe.Error()) {
+				t.Errorf("%s with room for %d bytes: exit %d, %s", format, room, code, errOut.String())
+			}
+		}
+	}
+}
+
+// The program may be piped into one that stops reading.
+func TestAClosedPipeDoesNotPanic(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "-o", "json", "testdata/thousand.yaml")
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	var errOut bytes.Buffer
+	cmd.Stderr = &errOut
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = w
+	if err := errors.Join(r.Close(), cmd.Start(), w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	err = cmd.Wait()
+	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || strings.Contains(errOut.String(), "panic") {
+		t.Errorf("it ended with %v and said %s", err, errOut.String())
+	}
+}

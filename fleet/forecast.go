@@ -1,0 +1,209 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/simulate"
+)
+
+// Assumptions are what a [Forecast] cannot know.
+type Assumptions struct {
+	// Start is when the run starts; zero means now.
+	Start time.Time
+	// Take is how long a cluster needs of which no earlier run tells, where no
+	// earlier run tells of any other one either; default 1 min.
+	Take time.Duration
+	// Approve is how long people take to approve what they are asked; 0 means
+	// that they approve at once, and a negative one that they never do.
+	Approve time.Duration
+	// Until is how far the forecast looks ahead; default 365 days.
+	Until time.Duration
+}
+
+// Forecast is how a run would go if nothing went wrong.
+type Forecast struct {
+	// Plan is the one that [Engine.Preview] returns.
+	Plan *stages.Plan
+	// Events are what would happen, End what it would come to.
+	Events []simulate.Event
+	End    simulate.End
+	// Known counts the clusters of which an earlier run tells how long they take,
+	// Typical is the median of those: what all others are taken to need, or
+	// Assumptions.Take where there are none.
+	Known   int
+	Typical time.Duration
+}
+
+// The most that a forecast reads: so many runs of the placement, the latest.
+const forecastRuns = 5
+
+// Forecast says how the run that spec asks for would go: in which order, when
+// each cluster's turn comes, when the run ends, and what would hold it up. It
+// carries the plan out in virtual time, with the engine's own rules and windows,
+// and takes each cluster to need what it needed in the latest run of the
+// placement that updated it. Nothing is written, no cluster is asked, and runs
+// that are before this one are not waited for.
+func (e *Engine) Forecast(ctx context.Context, spec RunSpec, a Assumptions) (Forecast, error) {
+	p, err := e.Preview(ctx, spec)
+	if err != nil {
+		return Forecast{}, err
+	}
+	took, err := e.durations(ctx, spec.Placement, p)
+	if err != nil {
+		return Forecast{}, fmt.Errorf("forecast of a run of placement %s: %w", spec.Placement, err)
+	}
+	w, err := e.forecastWorld(ctx, p, took, a)
+	if err != nil {
+		return Forecast{}, fmt.Errorf("forecast of a run of placement %s: %w", spec.Placement, err)
+	}
+	f := Forecast{Plan: p, Known: len(w.Members), Typical: w.Default.Take}
+	return f, f.run(w, a.Approve)
+}
+
+// forecastWorld is what a run would meet.
+func (e *Engine) forecastWorld(ctx context.Context, p *stages.Plan, took map[string]time.Duration, a Assumptions) (w simulate.World, err error) {
+	w.Start, w.Until, w.Members = a.Start, a.Until, make(map[string]simulate.Member, len(took))
+	if w.Start.IsZero() {
+		w.Start = e.now()
+	}
+	w.Default.Take = cmp.Or(a.Take, time.Minute)
+	if len(took) > 0 {
+		w.Default.Take = median(took)
+	}
+	for name, d := range took {
+		w.Members[name] = simulate.Member{Take: d}
+	}
+	if e.cfg.Windows != nil {
+		w.Calendar, err = e.calendarOf(ctx, p)
+	}
+	return w, err
+}
+
+// calendarOf asks for the windows of a plan.
+func (e *Engine) calendarOf(ctx context.Context, p *stages.Plan) (stages.Calendar, error) {
+	rules, err := e.rulesOf(ctx, p, "plan "+p.Digest)
+	if err != nil {
+		return nil, err
+	}
+	return rules.For(p)
+}
+
+// run simulates the run, once more from the beginning for what it asks people:
+// nobody knows beforehand when it will be asked. That is answered after approve,
+// once: what expires before is not asked for again.
+func (f *Forecast) run(w simulate.World, approve time.Duration) (err error) {
+	for {
+		f.Events = f.Events[:0]
+		f.End, err = simulate.Run(f.Plan, w, func(ev simulate.Event) error {
+			f.Events = append(f.Events, ev)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		answers := f.answers(approve)
+		if approve < 0 || len(answers) == 0 {
+			return nil
+		}
+		w.Orders = append(w.Orders, answers...)
+	}
+}
+
+// answers are the approvals that the run waits for at its end.
+func (f *Forecast) answers(after time.Duration) (out []simulate.Order) {
+	for _, req := range stages.Requests(f.Plan, &f.End.Run) {
+		i := slices.IndexFunc(f.Events, func(ev simulate.Event) bool { return ev.Type == stages.ApprovalRequested && ev.Request == req.Name })
+		if req.Attempt > 1 || i < 0 {
+			continue
+		}
+		asked := f.Events[i].At
+		for i, by := range approvers(&req) {
+			d := approval.Decision{Verdict: approval.Approve, By: by, Binding: approval.Binding{Stage: req.Stage, Group: req.Group, When: req.When}}
+			out = append(out, simulate.Order{
+				At:      asked + after + time.Duration(i)*time.Millisecond,
+				Command: stages.Command{Verb: stages.Decide, By: by, Decision: &d},
+			})
+		}
+	}
+	return out
+}
+
+// approvers are people of whom the policy of a request lacks nobody.
+func approvers(req *approval.Request) (out []approval.Identity) {
+	for _, q := range approval.Missing(*req) {
+		for range q.Count {
+			by := approval.Identity{Name: fmt.Sprintf("approver-%d", len(out)+1)}
+			if q.Group != "" {
+				by.Groups = []string{q.Group}
+			}
+			out = append(out, by)
+		}
+	}
+	return out
+}
+
+// durations are how long clusters of a plan took in the latest run of the
+// placement that updated them, without the time that they had to stay healthy.
+func (e *Engine) durations(ctx context.Context, placement string, p *stages.Plan) (map[string]time.Duration, error) {
+	rec, _, err := e.placementAt(ctx, placement)
+	if err != nil {
+		return nil, err
+	}
+	out, read := map[string]time.Duration{}, 0
+	for _, r := range slices.Backward(rec.Runs) {
+		if read == forecastRuns || len(out) == len(p.Clusters) {
+			break
+		}
+		status, err := e.Status(ctx, r.Name)
+		if isNotFound(err) || err == nil && status.Run.UID != r.UID {
+			continue // it was deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := e.durationsIn(ctx, &status, p, out); err != nil && !isNotFound(err) {
+			return nil, err
+		}
+		read++
+	}
+	return out, nil
+}
+
+// durationsIn adds what a run tells of clusters of p of which nothing is known.
+func (e *Engine) durationsIn(ctx context.Context, s *Status, p *stages.Plan, out map[string]time.Duration) error {
+	h, err := e.History(ctx, s.Run.Name, 0)
+	if err != nil {
+		return err
+	}
+	began := map[string]time.Time{}
+	for i := range h.Events {
+		switch ev := &h.Events[i]; ev.Type {
+		case stages.ClusterStarted:
+			began[ev.Cluster] = ev.Time
+		case stages.ClusterCompleted:
+			_, known := out[ev.Cluster]
+			_, wanted := p.Position(ev.Cluster)
+			if at := began[ev.Cluster]; !known && wanted && !ev.Unchanged && !at.IsZero() {
+				out[ev.Cluster] = max(0, ev.Time.Sub(at)-s.Plan.Strategy.MinHealthy)
+			}
+		default:
+		}
+	}
+	return nil
+}
+
+// median returns the middle one of durations.
+func median(took map[string]time.Duration) time.Duration {
+	all := make([]time.Duration, 0, len(took))
+	for _, d := range took {
+		all = append(all, d)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}

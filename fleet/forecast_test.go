@@ -1,0 +1,69 @@
+package fleet_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/calendar"
+	"github.com/slipway-dev/slipway/stages/simulate"
+)
+
+// A forecast takes each cluster to need what it needed in an earlier run, one of
+// which nothing is known to need what most do, and people as long as it is told.
+func TestAForecastTellsWhenARunEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := smallWorld(t, 3)
+		u := &modelled{begun: time.Now(), attempts: map[string]simulate.Attempt{}, world: &simulate.World{Members: map[string]simulate.Member{
+			"c00": {Take: time.Minute}, "c01": {Take: 3 * time.Minute}, "c02": {Take: 2 * time.Minute},
+		}}}
+		rules := calendar.Rules{}
+		e := w.newEngine(fleet.Config{
+			Updater: u, CallTimeout: time.Hour, Lease: 3 * time.Hour,
+			Windows: fleet.WindowsFunc(func(context.Context, *stages.Plan) (calendar.Rules, error) { return rules, nil }),
+		})
+		w.declare(e, smallPlacement("p"))
+		spec := fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(1, stages.Task{Type: stages.Approval}, stages.Task{Type: stages.TimedWait, Wait: 10 * time.Minute})}
+
+		f, err := e.Forecast(t.Context(), spec, fleet.Assumptions{Take: time.Hour, Approve: -1})
+		if err != nil || f.Known != 0 || f.Typical != time.Hour || f.End.Reason != simulate.Stuck || f.End.State != stages.Running {
+			t.Errorf("without a run before: %d known, %v each, ends as %s (%s), %v", f.Known, f.Typical, f.End.State, f.End.Reason, err)
+		}
+
+		first := spec
+		first.Strategy = allAtOnce(3)
+		first.Strategy.MinHealthy = 30 * time.Second
+		w.create(e, first)
+		stop := running(t, e)
+		w.within(time.Hour, "r", stages.Completed)
+		stop()
+		spec.Name = "next"
+		w.fleet.Add(placement.Cluster{Name: "c03", Labels: map[string]string{"n": "3"}})
+		for approve, want := range map[time.Duration]time.Duration{
+			// 1 + 3 + 2 + 2 minutes, then the longer one of the wait and the approval.
+			0: 18 * time.Minute, 20 * time.Minute: 28 * time.Minute,
+		} {
+			f, err = e.Forecast(t.Context(), spec, fleet.Assumptions{Approve: approve})
+			if err != nil || f.Known != 3 || f.Typical != 2*time.Minute || f.End.State != stages.Completed || f.End.At != want {
+				t.Errorf("approved after %v: %d known, %v each, %s after %v, %v; want 3, 2m, Completed after %v", approve, f.Known, f.Typical, f.End.State, f.End.At, err, want)
+			}
+		}
+		if started := slices.IndexFunc(f.Events, func(ev simulate.Event) bool { return ev.Type == stages.ClusterStarted && ev.Cluster == "c02" }); f.Events[started].At != 4*time.Minute {
+			t.Errorf("c02 starts after %v, want 4m", f.Events[started].At)
+		}
+		thaw := time.Now().Add(time.Hour).Truncate(time.Second)
+		rules = frozenUntil(thaw)
+		want := time.Until(thaw) + 18*time.Minute
+		if f, err = e.Forecast(t.Context(), spec, fleet.Assumptions{}); err != nil || f.End.At.Round(time.Second) != want.Round(time.Second) {
+			t.Errorf("under a freeze of an hour the run ends after %v, %v, want %v", f.End.At, err, want)
+		}
+		if _, err := e.Status(t.Context(), "next"); err == nil {
+			t.Error("a forecast has created a run")
+		}
+	})
+}

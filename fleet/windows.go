@@ -1,0 +1,111 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/calendar"
+)
+
+// Windows tells when clusters may be started: maintenance windows, and freezes.
+// It is asked when an engine takes a run, and then again for as long as the run
+// goes on, every Config.Poll at first and up to ten times as seldom while it
+// answers the same, so that a freeze takes effect within that time.
+//
+// As long as it has never answered for a run, or what it answered is not valid, no
+// cluster of the run is started. After that the last valid answer counts. The run
+// that cleans the clusters of a placement which is being deleted does not ask.
+type Windows interface {
+	// Rules returns the rules for the clusters of a plan, which it must not
+	// change. It may be called concurrently.
+	Rules(ctx context.Context, p *stages.Plan) (calendar.Rules, error)
+}
+
+// WindowsFunc is a function as [Windows].
+type WindowsFunc func(ctx context.Context, p *stages.Plan) (calendar.Rules, error)
+
+// Rules calls f.
+func (f WindowsFunc) Rules(ctx context.Context, p *stages.Plan) (calendar.Rules, error) {
+	return f(ctx, p)
+}
+
+// timetable is what the windows of a run were last known to be.
+type timetable struct {
+	rules    calendar.Rules
+	calendar stages.Calendar
+	// known tells that rules were valid at least once.
+	known bool
+}
+
+// closed is the calendar of a run of which the windows are not known.
+type closed struct{ reason string }
+
+func (c closed) Window(int, time.Time) stages.Window {
+	return stages.Window{Limited: true, Reason: c.reason}
+}
+
+// openWindows makes the calendar of the run ready for its first step, and has it
+// followed.
+func (d *driver) openWindows(ctx context.Context) {
+	if d.e.cfg.Windows == nil || d.rec.Final != "" {
+		return
+	}
+	var t timetable
+	if _, err := d.askWindows(ctx, &t); err != nil {
+		t.calendar = closed{"the maintenance windows are not known: " + err.Error()}
+		d.e.log.Warn("no cluster is started before the windows are known", "run", d.name, "error", err)
+	}
+	d.in.Calendar, d.in.NewCalendar = t.calendar, true
+	d.asks.Go(func() { d.followWindows(ctx, t) })
+}
+
+// followWindows tells the driver when the windows have changed, until ctx ends.
+func (d *driver) followWindows(ctx context.Context, t timetable) {
+	for wait := d.e.cfg.Poll; sleep(ctx, wait); wait = min(2*wait, 10*d.e.cfg.Poll) {
+		changed, err := d.askWindows(ctx, &t)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			d.e.log.Warn("the windows were not told; those that were known before count", "run", d.name, "error", err)
+		case changed:
+			wait = d.e.cfg.Poll
+			d.tellWindows(t.calendar)
+		}
+	}
+}
+
+// askWindows asks for the windows of the run, and tells whether they are others
+// than before.
+func (d *driver) askWindows(ctx context.Context, t *timetable) (bool, error) {
+	rules, err := d.e.rulesOf(ctx, d.plan, d.uid)
+	if err != nil || t.known && reflect.DeepEqual(rules, t.rules) {
+		return false, err
+	}
+	c, err := rules.For(d.plan)
+	if err != nil {
+		return false, fmt.Errorf("windows of run %s: %w", d.name, err)
+	}
+	*t = timetable{rules: rules, calendar: c, known: true}
+	return true, nil
+}
+
+// rulesOf asks for the windows of a plan; who tells who asks.
+func (e *Engine) rulesOf(ctx context.Context, p *stages.Plan, who string) (calendar.Rules, error) {
+	return call(ctx, e.windows, "windows", who, func(ctx context.Context) (calendar.Rules, error) {
+		return e.cfg.Windows.Rules(ctx, p)
+	})
+}
+
+// tellWindows hands the driver a calendar, in place of one that it has not looked
+// at yet.
+func (d *driver) tellWindows(c stages.Calendar) {
+	select {
+	case <-d.calendars:
+	default:
+	}
+	d.calendars <- c
+}

@@ -1,0 +1,339 @@
+package azure
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet/upgrade"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Record is what the status of an update run is made of.
+type Record struct {
+	// Run and Plan belong together: those of a fleet.Status. They are not changed.
+	Run  *stages.Run
+	Plan *stages.Plan
+	// Events are those of the run from the first on, for the times and the messages of
+	// members. Without them those are missing.
+	Events []stages.Event
+	// Target is what the run does, as it was resolved.
+	Target upgrade.Target
+	// StrategyID names the update strategy that the run was made from; empty for none.
+	StrategyID string
+	// ResourceIDs are the resource ids of members, by their names.
+	ResourceIDs map[string]string
+}
+
+// NewUpdateRun returns a run as Azure shows it. The states are those of
+// [stages.Derive]; a run that was aborted or superseded is Failed. The strategy is
+// left out where Azure has no form for it, as for one-by-one.
+func NewUpdateRun(rec Record) UpdateRun {
+	s := newStatus(rec)
+	u := UpdateRun{Name: rec.Run.Name, Status: s.status()}
+	if form, err := Form(rec.Plan.Strategy); err == nil {
+		u.Strategy = &form
+	}
+	u.Update, _ = UpdateForm(rec.Target) // one that is wrong is never rolled out
+	u.UpdateStrategyID = optional(rec.StrategyID)
+	return u
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// moment returns a time as JSON has it, and null for none.
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+// status makes the status of a run.
+type status struct {
+	Record
+	outline stages.Outline
+	// states are those of the members, by position; lives what is known of them besides.
+	states []stages.State
+	lives  map[string]life
+	// several is what was told of several members of a group at once, by stage and
+	// group.
+	several map[[2]string]life
+}
+
+// life is what the events tell of a member.
+type life struct {
+	started, ended time.Time
+	message        string
+}
+
+func newStatus(rec Record) *status {
+	s := &status{Record: rec, outline: stages.Derive(rec.Plan, rec.Run), lives: map[string]life{}, several: map[[2]string]life{}}
+	for _, state := range stages.States(rec.Plan, rec.Run) {
+		s.states = append(s.states, state)
+	}
+	for i := range rec.Events {
+		s.hear(&rec.Events[i])
+	}
+	return s
+}
+
+// hear takes in an event.
+func (s *status) hear(e *stages.Event) {
+	if e.Cluster == "" {
+		if e.Type == stages.ClusterSkipped || e.Type == stages.ClusterPending {
+			s.several[[2]string{e.Stage, e.Group}] = life{ended: e.Time, message: e.Message}
+		}
+		return
+	}
+	l := s.lives[e.Cluster]
+	switch e.Type {
+	case stages.ClusterStarted:
+		l = life{started: e.Time}
+	case stages.ClusterCompleted:
+		l.ended, l.message = e.Time, ""
+	case stages.ClusterFailed, stages.ClusterSkipped:
+		l.ended, l.message = e.Time, e.Message
+	case stages.ClusterPending, stages.ClusterUnhealthy, stages.ClusterRetrying:
+		l.ended, l.message = time.Time{}, e.Message
+	default:
+		return
+	}
+	s.lives[e.Cluster] = l
+}
+
+func (s *status) status() Status {
+	r := s.Run
+	out := Status{Stages: []StageStatus{}, Status: newUpdateStatus(s.outline.Run, r.Started.Time(), r.Ended.Time(), r.Reason)}
+	for i := range s.outline.Stages {
+		st := s.stage(i)
+		out.FailureCount += st.FailureCount
+		out.Stages = append(out.Stages, st)
+	}
+	if n := s.Target.NodeImages; n.Selection == upgrade.Consistent {
+		out.NodeImages = &SelectedImages{Versions: versions(n.Versions)}
+	}
+	return out
+}
+
+// newUpdateStatus returns a state with its times and, where it is one that went
+// wrong, the reason.
+func newUpdateStatus(state stages.State, started, ended time.Time, reason string) UpdateStatus {
+	u := UpdateStatus{State: string(state), StartTime: moment(started)}
+	code := ""
+	switch state {
+	case stages.Aborted, stages.Superseded:
+		u.State, code = string(stages.Failed), CodeEnded
+	case stages.Failed:
+		code = CodeFailed
+	default:
+	}
+	if code != "" {
+		u.Error = &Error{Code: code, Message: cmp.Or(reason, string(state))}
+	}
+	if isOver(stages.State(u.State)) {
+		u.CompletedTime = moment(ended)
+	}
+	return u
+}
+
+// isOver tells a state in which nothing goes on.
+func isOver(s stages.State) bool {
+	switch s {
+	case stages.Completed, stages.Failed, stages.Skipped, stages.Stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *status) stage(i int) StageStatus {
+	o, p, r := &s.outline.Stages[i], &s.Plan.Stages[i], &s.Run.Stages[i]
+	reason, ended := "", o.Ended
+	if i == s.Run.Stage {
+		reason, ended = s.Run.Reason, latest(ended, s.Run.Ended.Time())
+	}
+	out := StageStatus{
+		Name: o.Name, MaxAllowedFailures: p.MaxFailures, MaxConcurrency: p.MaxConcurrency, Groups: []GroupStatus{},
+		Status: newUpdateStatus(o.State, o.Started, ended, reason),
+		Wait:   waitStatus(p.Gates, o.Gates, r.Gates),
+	}
+	tasks := s.tasks(o.Name, "")
+	gates := gates{reached: r.Gates, outlines: o.Gates, run: s.Run.Name, stage: o.Name}
+	out.BeforeGates, out.AfterGates = gates.side(approval.Before, tasks), gates.side(approval.After, tasks)
+	for j := range o.Groups {
+		g := s.group(i, j)
+		out.FailureCount += g.FailureCount
+		out.Groups = append(out.Groups, g)
+	}
+	return out
+}
+
+func (s *status) group(i, j int) GroupStatus {
+	o, p := &s.outline.Stages[i].Groups[j], &s.Plan.Stages[i].Groups[j]
+	out := GroupStatus{
+		Name: cmp.Or(o.Name, s.outline.Stages[i].Name), FailureCount: o.Failed,
+		MaxAllowedFailures: p.MaxFailures, MaxConcurrency: p.MaxConcurrency, Members: []MemberStatus{},
+	}
+	var started, ended time.Time
+	for pos := p.First; pos < p.First+p.Len; pos++ {
+		l := s.life(pos, o.Name, s.outline.Stages[i].Name)
+		started, ended = first(started, l.started), latest(ended, l.ended)
+		out.Members = append(out.Members, s.member(pos, l))
+	}
+	reason := "too many members have failed"
+	if s.Run.State == stages.Aborted || s.Run.State == stages.Superseded {
+		reason = s.Run.Reason
+	}
+	out.Status = newUpdateStatus(o.State, started, ended, reason)
+	var reached []stages.Gate
+	if groups := s.Run.Stages[i].Groups; len(groups) > 0 {
+		reached = groups[j].Gates
+	}
+	tasks := s.tasks(s.outline.Stages[i].Name, o.Name)
+	gates := gates{reached: reached, outlines: o.Gates, run: s.Run.Name, stage: s.outline.Stages[i].Name, group: o.Name}
+	out.BeforeGates, out.AfterGates = gates.side(approval.Before, tasks), gates.side(approval.After, tasks)
+	return out
+}
+
+// life returns what is known of a member: what was told of it, or else of several of
+// its group.
+func (s *status) life(pos int, group, stage string) life {
+	l, known := s.lives[s.Plan.Clusters[pos].Name]
+	state := s.states[pos]
+	if known || state != stages.Skipped && state != stages.Pending {
+		return l
+	}
+	l = s.several[[2]string{stage, group}]
+	if state == stages.Pending {
+		l.ended = time.Time{}
+	}
+	return l
+}
+
+// first returns the earlier of two times of which either may be none.
+func first(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func (s *status) member(pos int, l life) MemberStatus {
+	name := s.Plan.Clusters[pos].Name
+	m := MemberStatus{Name: name, ClusterResourceID: s.ResourceIDs[name], Message: optional(l.message)}
+	m.Status = newUpdateStatus(s.states[pos], l.started, l.ended, l.message)
+	if s.states[pos] == stages.Pending && l.message != "" {
+		m.Status.Error = &Error{Code: CodePending, Message: l.message}
+	}
+	if s.states[pos] == stages.NotStarted {
+		m.Status.StartTime, m.Message = nil, nil
+	}
+	return m
+}
+
+// tasks returns the tasks of a stage or a group as the strategy has them, with their
+// display names.
+func (s *status) tasks(stage, group string) map[approval.When][]stages.Task {
+	list := s.Plan.Strategy.Stages
+	i := slices.IndexFunc(list, func(st stages.Stage) bool { return st.Name == stage })
+	if i < 0 {
+		return nil
+	}
+	if group == "" {
+		return map[approval.When][]stages.Task{approval.Before: list[i].Before, approval.After: list[i].After}
+	}
+	j := slices.IndexFunc(list[i].Groups, func(g stages.Group) bool { return g.Name == group })
+	if j < 0 {
+		return nil
+	}
+	return map[approval.When][]stages.Task{approval.Before: list[i].Groups[j].Before, approval.After: list[i].Groups[j].After}
+}
+
+// gates are those of a stage or a group.
+type gates struct {
+	reached           []stages.Gate
+	outlines          []stages.GateOutline
+	run, stage, group string
+}
+
+// side returns the gates on one side, without a wait.
+func (g *gates) side(when approval.When, tasks map[approval.When][]stages.Task) []GateStatus {
+	out := []GateStatus{}
+	for i := range g.outlines {
+		o := &g.outlines[i]
+		if o.When != when || o.Type == stages.TimedWait {
+			continue
+		}
+		reached := reachedGate(g.reached, o)
+		s := GateStatus{Type: string(o.Type), Status: gateStatus(o, reached)}
+		if reached != nil {
+			s.GateID = optional(g.id(o))
+		}
+		for _, t := range tasks[when] {
+			if t.Type == o.Type {
+				s.DisplayName = optional(t.DisplayName)
+			}
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// id names a gate that was reached.
+func (g *gates) id(o *stages.GateOutline) string {
+	switch {
+	case o.Type == stages.Approval && g.group != "":
+		return approval.GroupRequestName(g.run, g.stage, g.group, o.When)
+	case o.Type == stages.Approval:
+		return approval.RequestName(g.run, g.stage, o.When)
+	case g.group != "":
+		return g.stage + "/" + g.group
+	}
+	return g.stage
+}
+
+// reachedGate returns the gate of an outline, or nil where the run has not come to
+// it.
+func reachedGate(list []stages.Gate, o *stages.GateOutline) *stages.Gate {
+	for i := range list {
+		if list[i].When == o.When && list[i].Type == o.Type {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+func gateStatus(o *stages.GateOutline, reached *stages.Gate) UpdateStatus {
+	var opened time.Time
+	if reached != nil {
+		opened = reached.Opened.Time()
+	}
+	return newUpdateStatus(o.State, opened, o.Ended, "the request was rejected")
+}
+
+// waitStatus returns the wait after a stage, and nil where there is none.
+func waitStatus(planned []stages.PlannedGate, outlines []stages.GateOutline, reached []stages.Gate) *WaitStatus {
+	i := slices.IndexFunc(planned, func(g stages.PlannedGate) bool { return g.When == approval.After && g.Type == stages.TimedWait })
+	if i < 0 || i >= len(outlines) {
+		return nil
+	}
+	return &WaitStatus{
+		Status:   gateStatus(&outlines[i], reachedGate(reached, &outlines[i])),
+		Duration: int(planned[i].Wait / time.Second),
+	}
+}

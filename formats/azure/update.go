@@ -1,0 +1,145 @@
+package azure
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/slipway-dev/slipway/fleet/upgrade"
+)
+
+// Update is what an update run does to its members, in Azure's form:
+// managedClusterUpdate.
+type Update struct {
+	Upgrade Upgrade `json:"upgrade"`
+	// NodeImages is absent where nodes are left as they are.
+	NodeImages *NodeImageSelection `json:"nodeImageSelection,omitempty"`
+}
+
+// Upgrade says what is upgraded, in Azure's form.
+type Upgrade struct {
+	Type              string `json:"type"`
+	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+}
+
+// NodeImageSelection says how node images are chosen, in Azure's form.
+type NodeImageSelection struct {
+	Type     string             `json:"type"`
+	Versions []NodeImageVersion `json:"customNodeImageVersions,omitempty"`
+}
+
+// NodeImageVersion names an image, in Azure's form.
+type NodeImageVersion struct {
+	Version string `json:"version"`
+}
+
+// ReadUpdate reads a managedClusterUpdate, which is JSON. The name stands for the
+// input in errors, which are as those of [Read].
+func ReadUpdate(r io.Reader, name string) (upgrade.Target, error) {
+	rd := newReading(name)
+	n, ok, err := rd.parse(r)
+	if err != nil {
+		return upgrade.Target{}, err
+	}
+	if !ok {
+		return upgrade.Target{}, rd.problem()
+	}
+	return UpdateOf(n, name, "")
+}
+
+// UpdateOf reads a managedClusterUpdate from a part of a YAML document, as
+// [StrategyOf] does with stages.
+func UpdateOf(n *yaml.Node, file, path string) (upgrade.Target, error) {
+	rd := newReading(file)
+	top := value{rd, resolve(n), path}
+	var t upgrade.Target
+	top.object(fields{
+		"upgrade":            func(v value) { v.upgrade(&t) },
+		"nodeImageSelection": func(v value) { t.NodeImages = v.images() },
+	}, "upgrade")
+	top.report(t.Validate(nil), placeInUpdate)
+	if err := rd.problem(); err != nil {
+		return upgrade.Target{}, err
+	}
+	return t, nil
+}
+
+func (v value) upgrade(t *upgrade.Target) {
+	v.object(fields{
+		"type": func(v value) {
+			t.Type = upgrade.Type(v.oneOf(string(upgrade.Full), string(upgrade.ControlPlaneOnly), string(upgrade.NodeImageOnly)))
+		},
+		"kubernetesVersion": func(v value) { t.KubernetesVersion, _ = v.str() },
+	}, "type")
+}
+
+func (v value) images() upgrade.NodeImages {
+	var n upgrade.NodeImages
+	v.object(fields{
+		"type": func(v value) {
+			n.Selection = upgrade.Selection(v.oneOf(string(upgrade.Latest), string(upgrade.Consistent), string(upgrade.Custom)))
+		},
+		"customNodeImageVersions": func(v value) {
+			v.list(func(v value) {
+				v.object(fields{"version": func(v value) {
+					s, _ := v.str()
+					n.Versions = append(n.Versions, s)
+				}}, "version")
+			})
+		},
+	}, "type")
+	if n.Selection == upgrade.Consistent && len(n.Versions) > 0 {
+		v.at(v.node, "customNodeImageVersions").fail("goes with type Custom only")
+	}
+	return n
+}
+
+// placeInUpdate turns the path of a field of a target into that of what it was read
+// from.
+func placeInUpdate(path string) string {
+	switch {
+	case path == "type", path == "kubernetesVersion":
+		return "upgrade." + path
+	case strings.HasPrefix(path, "nodeImageSelection.versions"):
+		return "nodeImageSelection.customNodeImageVersions" + strings.TrimPrefix(path, "nodeImageSelection.versions")
+	}
+	return path
+}
+
+// UpdateForm returns a target in Azure's form. What [upgrade.Resolve] has found for
+// Consistent is not part of it: that is in the status of a run. The error tells
+// what is wrong with the target.
+func UpdateForm(t upgrade.Target) (Update, error) {
+	if errs := t.Validate(nil); len(errs) > 0 {
+		return Update{}, fmt.Errorf("upgrade target: %w", errs.ToAggregate())
+	}
+	u := Update{Upgrade: Upgrade{Type: string(t.Type), KubernetesVersion: t.KubernetesVersion}}
+	if t.Type == upgrade.ControlPlaneOnly || t.NodeImages.Selection == "" {
+		return u, nil
+	}
+	u.NodeImages = &NodeImageSelection{Type: string(t.NodeImages.Selection)}
+	if t.NodeImages.Selection == upgrade.Custom {
+		u.NodeImages.Versions = versions(t.NodeImages.Versions)
+	}
+	return u, nil
+}
+
+// WriteUpdate returns a target as the JSON of a managedClusterUpdate, which
+// [ReadUpdate] reads.
+func WriteUpdate(t upgrade.Target) ([]byte, error) {
+	u, err := UpdateForm(t)
+	if err != nil {
+		return nil, err
+	}
+	return marshal(u)
+}
+
+func versions(names []string) []NodeImageVersion {
+	var list []NodeImageVersion
+	for _, v := range names {
+		list = append(list, NodeImageVersion{Version: v})
+	}
+	return list
+}

@@ -1,0 +1,203 @@
+package scenario
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/stages/simulate"
+)
+
+// fault is an entry of faults.
+type fault struct {
+	at      value
+	cluster value
+	name    string
+	member  simulate.Member
+	// says are the fields that it has.
+	says map[string]value
+}
+
+// fault reads an entry of faults.
+func (r *reader) fault(v value) {
+	f := fault{at: v, says: map[string]value{}}
+	from, long := time.Duration(0), time.Duration(0)
+	says := func(name string, read func(value)) func(value) {
+		return func(v value) {
+			f.says[name] = v
+			read(v)
+		}
+	}
+	ok := v.object(fields{
+		"cluster":     func(v value) { f.cluster, f.name = v, v.str() },
+		"fail":        says("fail", func(v value) { f.member.Fail = v.fails() }),
+		"unreachable": says("unreachable", func(v value) { f.member.Unreachable = v.interval() }),
+		"unhealthyAt": says("unhealthyAt", func(v value) { from = v.duration() }),
+		"for":         says("for", func(v value) { long = v.some() }),
+		"take":        says("take", func(v value) { f.member.Take = v.duration() }),
+	}, "cluster")
+	_, unhealthy := f.says["unhealthyAt"]
+	lasting, lasts := f.says["for"]
+	switch {
+	case !ok:
+		return
+	case lasts && !unhealthy:
+		lasting.fail("is how long a cluster is unhealthy; write unhealthyAt too")
+	case len(f.says) == 0:
+		v.fail("says nothing; write fail, unreachable, unhealthyAt or take")
+	case unhealthy:
+		i := simulate.Interval{From: from}
+		if lasts {
+			i.To = from + long
+		}
+		f.member.Unhealthy = []simulate.Interval{i}
+	}
+	r.faults = append(r.faults, f)
+}
+
+// fails reads how many attempts fail.
+func (v value) fails() int {
+	if v.describe() == "a string" && v.node.Value == "always" {
+		return simulate.Always
+	}
+	if v.describe() == "a string" {
+		v.fail("must be a number of attempts or always, not %q", clip(v.node.Value))
+		return 0
+	}
+	return v.integer(0, maxAttempts)
+}
+
+// interval reads a beginning and an end.
+func (v value) interval() []simulate.Interval {
+	var ends []time.Duration
+	v.list(func(v value) { ends = append(ends, v.duration()) })
+	switch {
+	case v.doc.broken[v.path]:
+	case len(ends) != 2:
+		v.fail("must be two times, the beginning and the end, for example [1m, 5m]")
+	case ends[1] <= ends[0] && !v.doc.broken[v.path+"[0]"] && !v.doc.broken[v.path+"[1]"]:
+		v.fail("ends at %s and begins at %s; it must end later", ends[1], ends[0])
+	default:
+		return []simulate.Interval{{From: ends[0], To: ends[1]}}
+	}
+	return nil
+}
+
+// checkFaults gives the clusters their faults, which may be in several entries.
+func (r *reader) checkFaults() {
+	said := map[string]map[string]int{}
+	members := map[string]simulate.Member{}
+	for i := range r.faults {
+		f := &r.faults[i]
+		if f.name == "" || !r.knows(f) {
+			continue
+		}
+		if said[f.name] == nil {
+			said[f.name] = map[string]int{}
+			members[f.name] = r.out.World.Default
+		}
+		r.once(f, said[f.name])
+		members[f.name] = f.over(members[f.name])
+	}
+	if len(members) > 0 {
+		r.out.World.Members = members
+	}
+}
+
+// knows reports a fault of a cluster that never is.
+func (r *reader) knows(f *fault) bool {
+	_, known := r.names[f.name]
+	known = known || slices.ContainsFunc(r.churn, func(c change) bool { return c.verb == "add" && c.name == f.name })
+	if !known {
+		f.cluster.fail("there is no cluster %s in the scenario", clip(f.name))
+	}
+	return known
+}
+
+// once reports what an earlier entry has said of the cluster in another way.
+func (r *reader) once(f *fault, said map[string]int) {
+	for _, name := range []string{"fail", "take"} {
+		v, says := f.says[name]
+		if !says {
+			continue
+		}
+		if line, twice := said[name]; twice {
+			v.fail("cluster %s has this already, on line %d; leave one of the two", clip(f.name), line)
+		}
+		said[name] = v.node.Line
+	}
+}
+
+// over returns a member with the fault too.
+func (f *fault) over(m simulate.Member) simulate.Member {
+	if _, says := f.says["fail"]; says {
+		m.Fail = f.member.Fail
+	}
+	if _, says := f.says["take"]; says {
+		m.Take = f.member.Take
+	}
+	m.Unreachable = append(slices.Clip(m.Unreachable), f.member.Unreachable...)
+	m.Unhealthy = append(slices.Clip(m.Unhealthy), f.member.Unhealthy...)
+	return m
+}
+
+// change is an entry of churn.
+type change struct {
+	at   time.Duration
+	verb string
+	// name is the cluster's, named where it stands.
+	name  string
+	named value
+}
+
+// change reads an entry of churn.
+func (r *reader) change(v value) {
+	var c change
+	known := len(r.problems)
+	var said []string
+	verb := func(name string) func(value) {
+		return func(v value) {
+			said = append(said, name)
+			c.verb, c.name, c.named = name, v.str(), v
+		}
+	}
+	var labels *value
+	ok := v.object(fields{
+		"at": func(v value) { c.at = v.duration() }, "remove": verb("remove"), "add": verb("add"), "relabel": verb("relabel"),
+		"labels": func(v value) { labels = &v; v.stringMap() },
+	}, "at")
+	switch {
+	case !ok:
+		return
+	case len(said) != 1:
+		v.fail("must say one of remove, add and relabel")
+		return
+	case labels != nil && c.verb == "remove":
+		labels.fail("is only for add and relabel")
+	case labels == nil && c.verb == "relabel":
+		v.at(v.node, "labels").fail("is required")
+	}
+	if len(r.problems) == known { // what is wrong is not followed
+		r.churn = append(r.churn, c)
+	}
+}
+
+// checkChurn follows who is there, in the order of time.
+func (r *reader) checkChurn() {
+	there := map[string]bool{}
+	for name := range r.names {
+		there[name] = true
+	}
+	slices.SortStableFunc(r.churn, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	for _, c := range r.churn {
+		switch {
+		case c.verb == "add" && there[c.name]:
+			c.named.fail("cluster %s is there already", clip(c.name))
+		case c.verb != "add" && !there[c.name]:
+			c.named.fail("there is no cluster %s at %s", clip(c.name), c.at)
+		case c.verb != "relabel":
+			there[c.name] = c.verb == "add"
+			r.out.World.Churn = append(r.out.World.Churn, simulate.Change{At: c.at, Cluster: c.name, Back: c.verb == "add"})
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package scenario
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/formats/azure"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// maxAttempts bounds attempts.
+const maxAttempts = math.MaxInt32
+
+// extras are what the formats of strategies have no place for.
+type extras struct {
+	profile                                   stages.Profile
+	attempts                                  int
+	backoff, maxBackoff, deadline, minHealthy time.Duration
+	maxFailures                               *intstr.IntOrString
+	strict                                    bool
+	unassigned                                stages.Unassigned
+}
+
+// format is whose strategy it is.
+type format uint8
+
+const (
+	kubeFleets format = iota + 1
+	azures
+)
+
+// strategy reads the strategy and what stands beside it.
+func (r *reader) strategy() {
+	v, ok := r.root.get("strategy")
+	f, known := azures, len(r.problems)
+	switch {
+	case ok:
+		f = r.formatOf(v)
+		r.out.Strategy = r.strategyAt(v, f)
+	case r.extras.profile == stages.ClusterUpdate:
+		r.out.Strategy = azure.OneByOne()
+	case !r.failed("profile"):
+		r.report(r.root.node.Line, "strategy", "is required: write the spec of a ClusterStagedUpdateStrategy or Azure's stages")
+	}
+	if len(r.problems) > known || r.failed("profile") {
+		r.out.Strategy = standIn(f)
+	}
+	if limit, ok := r.root.get("maxFailures"); ok && f == azures {
+		limit.fail("is not for Azure's stages: write maxAllowedFailures in its stages and groups")
+	}
+	r.extras.complete(&r.out.Strategy, f)
+	if err := r.out.Strategy.Validate(); err != nil {
+		r.fieldErrors(err, r.place)
+	}
+}
+
+// standIn is for a strategy that cannot be read, so that what stands beside it is
+// checked.
+func standIn(f format) stages.Strategy {
+	if f == azures {
+		return azure.OneByOne()
+	}
+	return stages.Strategy{Stages: []stages.Stage{{Name: "x"}}}
+}
+
+// place turns a path of a strategy into one of the document.
+func (r *reader) place(path string) string {
+	name, _, _ := strings.Cut(path, "[")
+	switch {
+	case strings.HasSuffix(path, ".maxFailures") && r.extras.maxFailures != nil:
+		return "maxFailures"
+	case name == "stages":
+		return "strategy." + path
+	default:
+		return strings.TrimPrefix(path, "run.")
+	}
+}
+
+// complete adds to a strategy what stands beside it.
+func (x *extras) complete(s *stages.Strategy, f format) {
+	if x.profile != "" {
+		s.Profile = x.profile
+	}
+	if x.unassigned != "" {
+		s.Unassigned = x.unassigned
+	}
+	s.Attempts, s.Backoff, s.MaxBackoff = x.attempts, x.backoff, x.maxBackoff
+	s.ProgressDeadline, s.MinHealthy = x.deadline, x.minHealthy
+	for i := range s.Stages {
+		st := &s.Stages[i]
+		if f == kubeFleets && st.MaxFailures == nil {
+			st.MaxFailures = x.maxFailures
+		}
+		st.StrictFailures = x.strict && isSome(st.MaxFailures)
+		for j := range st.Groups {
+			st.Groups[j].StrictFailures = x.strict && isSome(st.Groups[j].MaxFailures)
+		}
+	}
+}
+
+// isSome tells whether a budget allows a failure.
+func isSome(v *intstr.IntOrString) bool {
+	return v != nil && (v.Type == intstr.Int && v.IntVal > 0 || v.Type == intstr.String && v.StrVal != "0%")
+}
+
+// formatOf tells whose strategy it is by its fields, and reports one that is of
+// both.
+func (r *reader) formatOf(v value) format {
+	var azure, kube string
+	list, _ := v.get("stages")
+	if list.node == nil || list.node.Kind != yaml.SequenceNode {
+		return r.preferred()
+	}
+	list.list(func(v value) {
+		for name := range r.keys(v) {
+			switch name {
+			case "groups", "memberSelector", "beforeGates", "afterGates", "afterStageWaitInSeconds", "maxAllowedFailures":
+				azure = name
+			case "labelSelector", "sortingLabelKey", "beforeStageTasks", "afterStageTasks":
+				kube = name
+			}
+		}
+	})
+	switch {
+	case azure != "" && kube != "":
+		v.fail("has %s, which is Azure's, and %s, which is KubeFleet's; write one of the two formats", azure, kube)
+		return azures
+	case azure != "":
+		return azures
+	case kube != "":
+		return kubeFleets
+	}
+	return r.preferred()
+}
+
+// keys returns the keys of an object in their order.
+func (r *reader) keys(v value) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := 0; v.node.Kind == yaml.MappingNode && i+1 < len(v.node.Content); i += 2 {
+			if !yield(v.node.Content[i].Value) {
+				return
+			}
+		}
+	}
+}
+
+// preferred is whose strategy it is when its fields do not tell.
+func (r *reader) preferred() format {
+	if r.extras.profile == stages.ClusterUpdate {
+		return azures
+	}
+	return kubeFleets
+}
+
+// strategyAt reads a strategy of a format.
+func (r *reader) strategyAt(v value, f format) stages.Strategy {
+	switch {
+	case r.failed("strategy"):
+	case f == azures:
+		s, err := azure.StrategyOf(v.node, r.file, "strategy")
+		if problems := azure.Problems(nil); errors.As(err, &problems) {
+			for _, p := range problems {
+				r.report(p.Line, p.Field, p.Text)
+			}
+		}
+		return s
+	default:
+		return r.stagedStrategy(v)
+	}
+	return stages.Strategy{}
+}
+
+// stagedStrategy reads the spec of a ClusterStagedUpdateStrategy.
+func (r *reader) stagedStrategy(v value) stages.Strategy {
+	known := len(r.problems)
+	tree := v.tree()
+	if len(r.problems) > known {
+		return stages.Strategy{}
+	}
+	s, err := kubefleet.StrategyOf(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "placement.kubernetes-fleet.io/v1", "kind": "ClusterStagedUpdateStrategy",
+		"metadata": map[string]any{"name": "strategy"}, "spec": tree,
+	}})
+	if problems := kubefleet.Problems(nil); errors.As(err, &problems) {
+		for _, p := range problems {
+			path := "strategy" + strings.TrimPrefix(p.Field, "spec")
+			r.report(r.root.find(path), path, p.Text)
+		}
+	}
+	s.Name = ""
+	return s
+}
+
+// intOrPercent reads a number or a percentage, the range of which the strategy
+// checks.
+func (v value) intOrPercent() *intstr.IntOrString {
+	var out intstr.IntOrString
+	if v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == "!!str" {
+		out = intstr.FromString(clip(v.node.Value))
+	} else {
+		out = intstr.FromInt32(int32(v.integer(0, math.MaxInt32)))
+	}
+	return &out
+}

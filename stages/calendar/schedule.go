@@ -1,0 +1,190 @@
+package calendar
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// How far a schedule looks ahead, with few starts a day and with many.
+const (
+	aheadFew  = 3653 * day
+	aheadMany = 400 * day
+	fewPerDay = 100
+)
+
+// schedule is what holds for a cluster. Clusters with the same rules share one.
+type schedule struct {
+	// allow must all agree; deny wins.
+	allow []allowed
+	deny  []denied
+	ahead time.Duration
+	// latest is the latest answer. It changes how long an answer takes, never
+	// what it is.
+	latest atomic.Pointer[answer]
+}
+
+// allowed are the windows of a level.
+type allowed struct {
+	sources []source
+	// why is said when none is open.
+	why string
+}
+
+// denied is a freeze.
+type denied struct {
+	source
+	why string
+}
+
+// answer is what a schedule says from one instant to another.
+type answer struct {
+	span
+	window stages.Window
+	// holds is until when window.Until is right, which is at least to.
+	holds time.Time
+}
+
+// look sets how far to look ahead, when all parts are there.
+func (s *schedule) look() {
+	n := 0
+	for _, a := range s.allow {
+		for _, src := range a.sources {
+			n += src.perDay()
+		}
+	}
+	for _, d := range s.deny {
+		n += d.perDay()
+	}
+	s.ahead = aheadFew
+	if n > fewPerDay {
+		s.ahead = aheadMany
+	}
+}
+
+func (s *schedule) window(at time.Time) stages.Window {
+	if a := s.latest.Load(); a != nil && !at.Before(a.from) && at.Before(a.to) {
+		return a.window
+	}
+	a := s.answer(at.UTC())
+	s.latest.Store(a)
+	return a.window
+}
+
+func (s *schedule) answer(at time.Time) *answer {
+	// The end is the same for a day, and so is an answer that found none.
+	today := at.Truncate(day)
+	n := s.now(at, today.Add(s.ahead))
+	a := &answer{span: span{at, n.steady()}}
+	a.window = stages.Window{Open: n.open(), Reason: s.reason(n)}
+	a.window.Limited = len(s.allow) > 0 || n.frozen.covered
+	a.window.Until, a.holds = s.until(at, n)
+	a.to = earlier(a.to, a.holds)
+	return a
+}
+
+// until returns when open changes, zero for not before the end, and until when
+// that is right. It looks far ahead only if the latest answer does not have it.
+func (s *schedule) until(at time.Time, n *now) (until, holds time.Time) {
+	if a := s.latest.Load(); a != nil && !at.Before(a.from) && at.Before(a.holds) {
+		return a.window.Until, a.holds
+	}
+	if until = n.change(); until.Before(n.end) {
+		return until, until
+	}
+	return time.Time{}, at.Truncate(day).Add(day)
+}
+
+func (s *schedule) reason(n *now) string {
+	if n.frozen.covered {
+		return s.deny[n.frozen.first].why
+	}
+	for i, c := range n.windows {
+		if !c.covered {
+			return s.allow[i].why
+		}
+	}
+	return ""
+}
+
+// now is a schedule at a time that goes forward.
+type now struct {
+	windows []*cover
+	frozen  *cover
+	end     time.Time
+}
+
+func (s *schedule) now(at, end time.Time) *now {
+	n := &now{end: end}
+	for _, a := range s.allow {
+		n.windows = append(n.windows, newCover(a.sources, at, end))
+	}
+	freezes := make([]source, len(s.deny))
+	for i, d := range s.deny {
+		freezes[i] = d.source
+	}
+	n.frozen = newCover(freezes, at, end)
+	return n
+}
+
+// steady returns when the first of all windows and freezes begins or ends.
+func (n *now) steady() time.Time {
+	t := n.frozen.steady
+	for _, c := range n.windows {
+		t = earlier(t, c.steady)
+	}
+	return t
+}
+
+func (n *now) open() bool {
+	_, blocked := n.blocked()
+	return !blocked
+}
+
+// blocked tells that somebody does not agree now, and when all of those have
+// changed.
+func (n *now) blocked() (until time.Time, yes bool) {
+	if n.frozen.covered {
+		until, yes = n.frozen.until, true
+	}
+	for _, c := range n.windows {
+		if !c.covered && (!yes || c.until.After(until)) {
+			until, yes = c.until, true
+		}
+	}
+	return until, yes
+}
+
+// change goes to where open changes, or the end, and returns it.
+func (n *now) change() time.Time {
+	t, blocked := n.blocked()
+	if !blocked {
+		return n.closes()
+	}
+	for t.Before(n.end) {
+		n.move(t)
+		next, blocked := n.blocked()
+		if !blocked {
+			return t
+		}
+		t = next
+	}
+	return n.end
+}
+
+func (n *now) move(t time.Time) {
+	n.frozen.move(t)
+	for _, c := range n.windows {
+		c.move(t)
+	}
+}
+
+// closes returns when the first who agrees changes.
+func (n *now) closes() time.Time {
+	t := n.frozen.until
+	for _, c := range n.windows {
+		t = earlier(t, c.until)
+	}
+	return t
+}

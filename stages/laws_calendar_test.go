@@ -1,0 +1,278 @@
+package stages
+
+import (
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// window is that of a cluster at the time of the step.
+func (c *checker) window(pos int) Window {
+	if c.in.Calendar == nil || c.now < c.bypass {
+		return Window{Open: true}
+	}
+	w := c.in.Calendar.Window(pos, c.now.Time())
+	w.Open = w.Open || !w.Limited
+	return w
+}
+
+// bypassed takes in that windows are bypassed: somebody asked for just that,
+// with a reason, and not for too long.
+func (c *checker) bypassed(e *Event) {
+	found := false
+	for _, cmd := range c.fresh {
+		until := max(At(cmd.Until), c.now)
+		found = found || cmd.Verb == BypassWindows && cmd.Message != "" && e.Message == cmd.Message && e.By == cmd.By.Name &&
+			At(e.Until) == until && until <= c.now.Add(7*24*time.Hour)
+	}
+	if !found {
+		c.fail("7", "windows are bypassed until %s, and nobody asked for that", since(e.Until))
+	}
+	c.bypass = At(e.Until)
+}
+
+// shut takes in that a cluster which is not in flight is Pending for its window.
+func (c *checker) shut(pos int, e *Event) {
+	m := &c.members[pos]
+	w := c.window(pos)
+	if stage, _ := c.p.StageOf(pos); w.Open || c.state != Running || stage != c.current() || !c.stages[stage].started {
+		c.fail("7", "%s is Pending, and its window is open or it is not its turn", e.Cluster)
+	}
+	if m.fresh || m.window && m.message == e.Message {
+		c.fail("counts", "%s is Pending as before, and an event says so", e.Cluster)
+	}
+	if !e.Until.Equal(w.Until) {
+		c.fail("time", "%s is outside its window until %s, not %s", e.Cluster, since(w.Until), since(e.Until))
+	}
+	m.fresh = m.state == NotStarted
+	m.state, m.window, m.until, m.message = Pending, true, At(e.Until), e.Message
+}
+
+// shutRange takes in that many clusters of a group are Pending at once: the first
+// ones that are outside their windows.
+func (c *checker) shutRange(e *Event) {
+	first, n := Instant(0), 0
+	for _, g := range c.p.Stages[c.p.stageIndex(e.Stage)].Groups {
+		for pos := g.First; g.Name == e.Group && pos < g.First+g.Len && n < e.Count; pos++ {
+			m, w := &c.members[pos], c.window(pos)
+			if m.state != NotStarted || w.Open {
+				continue
+			}
+			n++
+			m.state, m.fresh, m.window, m.until = Pending, true, true, At(w.Until)
+			if at := At(w.Until); at != 0 && (first == 0 || at < first) {
+				first = at
+			}
+		}
+	}
+	if n != e.Count || n <= maxSingleEvents || At(e.Until) != first {
+		c.fail("counts", "%d clusters are outside their windows until %s, and the event says %d until %s", n, since(first.Time()), e.Count, since(e.Until))
+	}
+}
+
+// inTurn checks that the window of a cluster that starts is open, and that the
+// run has come to it.
+func (c *checker) inTurn(pos int) {
+	own := c.window(pos)
+	if !own.Open {
+		c.fail("7", "cluster %d started outside its window", pos)
+	}
+	if m := &c.members[pos]; m.state == Pending && !m.fresh {
+		return
+	}
+	stage, group := c.p.StageOf(pos)
+	g := c.p.Stages[stage].Groups[group]
+	for other := g.First; other < g.First+g.Len; other++ {
+		m, w := &c.members[other], c.window(other)
+		if other == pos || !w.Open || m.state != NotStarted && !m.fresh {
+			continue
+		}
+		before := other < pos
+		if c.p.Strategy.Profile == ClusterUpdate && w.Limited != own.Limited {
+			before = w.Limited
+		}
+		if before {
+			c.fail("7", "cluster %d started, and it is the turn of %d", pos, other)
+		}
+	}
+}
+
+// aside checks those of a group that let others go first, and returns how many
+// there are more than are Pending for their windows.
+func (c *checker) aside(stage int, pg PlannedGroup, g *GroupRun) (n int) {
+	in := map[int]bool{}
+	for _, r := range g.Passed {
+		for pos := r.First; pos <= r.Last; pos++ {
+			in[pos] = true
+			m := &c.members[pos]
+			if m.fresh && !r.Closed && c.window(pos).Open && c.p.Strategy.Profile == ClusterUpdate {
+				*m = member{state: NotStarted} // it has no window any more
+			}
+			if (m.state != NotStarted || r.Closed) && (!m.fresh || !r.Closed) {
+				c.fail("counts", "cluster %d let others go first, and is %s", pos, m.state)
+			}
+		}
+	}
+	for pos := pg.First; pos < pg.First+pg.Len; pos++ {
+		if m := &c.members[pos]; m.fresh {
+			n--
+			if !in[pos] {
+				c.fail("counts", "cluster %d of stage %d is outside its window, and nobody keeps it", pos, stage)
+			}
+		}
+	}
+	return n + len(in)
+}
+
+// shown is the state of a cluster as the run shows it.
+func (c *checker) shown(pos int) State {
+	m := &c.members[pos]
+	if m.fresh && (c.atRest() || c.now < c.bypass) {
+		return NotStarted
+	}
+	return m.state
+}
+
+func (c *checker) atRest() bool {
+	return c.state == Aborted || c.state == Superseded || c.state == Failed || c.state == Completed
+}
+
+// idle checks that no cluster of a group that has room could start.
+func (c *checker) idle(g PlannedGroup) {
+	if g.Len == 0 {
+		return
+	}
+	for pos := g.First; pos < g.First+g.Len; pos++ {
+		m, w := &c.members[pos], c.window(pos)
+		again := m.state == Pending && !m.fresh && m.tries == 0
+		switch {
+		case m.state == NotStarted || m.fresh || again:
+			if w.Open {
+				c.fail("6", "there is room for cluster %d, and it does not start", pos)
+			}
+			if m.state == NotStarted {
+				c.fail("7", "cluster %d is outside its window, and it is not said", pos)
+			}
+		}
+	}
+}
+
+// budgets checks the strict ones.
+func (c *checker) budgets() {
+	for i := range c.p.Stages {
+		st := &c.p.Stages[i]
+		failed, flying, left := 0, 0, 0
+		for _, g := range st.Groups {
+			f, n := c.count(g, Failed), c.count(g, Running)
+			l := c.count(g, NotStarted) + c.count(g, Pending)
+			c.strict(i, g.Strict, g.MaxFailures, f, n, l)
+			failed, flying, left = failed+f, flying+n, left+l
+		}
+		c.strict(i, st.Strict, st.MaxFailures, failed, flying, left)
+	}
+}
+
+func (c *checker) strict(stage int, strict bool, budget, failed, flying, left int) {
+	switch {
+	case !strict:
+	case failed+flying > budget:
+		c.fail("5", "%d clusters of stage %d have failed and %d are in flight: more than %d may fail", failed, stage, flying, budget)
+	case failed == budget && flying == 0 && left > 0 && c.state == Running && stage == c.current() && c.stages[stage].started:
+		c.fail("6", "the budget of stage %d is used up, and the run does not end", stage)
+	}
+}
+
+// windowAlarms has a run wake for the windows of clusters that there is room
+// for.
+func (c *checker) windowAlarms(due func(string, Instant)) {
+	stage := c.current()
+	if stage == len(c.stages) || !c.stages[stage].started {
+		return
+	}
+	for i, g := range c.p.Stages[stage].Groups {
+		held := len(c.between(stage, i, approval.Before)) > 0
+		for pos := g.First; !held && c.room(stage, i) > 0 && pos < g.First+g.Len; pos++ {
+			m := &c.members[pos]
+			if w := c.window(pos); m.state == NotStarted || m.fresh || m.state == Pending && m.window {
+				due("a window", At(w.Until))
+			}
+		}
+	}
+}
+
+// retried lets clusters of the current stage be tried again.
+func (c *checker) retried(e *Event) {
+	if !c.asked(Retry) {
+		c.fail("4", "clusters are tried again and nobody asked for that")
+	}
+	stage, n := c.current(), 0
+	for pos := range c.members {
+		m := &c.members[pos]
+		at, _ := c.p.StageOf(pos)
+		wanted := m.state == Failed && !m.gone && e.Message != OnlySkipped.words() || m.state == Skipped && !m.gone && e.Message != OnlyFailed.words()
+		if at != stage || !wanted {
+			continue
+		}
+		n++
+		next := member{state: Pending, attempt: m.attempt + 1, started: c.now, sent: m.sent || m.state == Failed}
+		if m.state == Skipped && m.attempt == 0 {
+			next = member{state: NotStarted}
+		}
+		*m = next
+		c.reopen(pos)
+		c.unskip(pos)
+	}
+	if n != e.Count || n == 0 {
+		c.fail("counts", "%d clusters are tried again, and the event says %d", n, e.Count)
+	}
+}
+
+// unskip takes back that the group of a cluster was skipped: it waits at its
+// gates again, and asks anew for what nobody has given.
+func (c *checker) unskip(pos int) {
+	stage, group := c.p.StageOf(pos)
+	st := &c.p.Stages[stage]
+	delete(c.skipped, st.Name+"/"+st.Groups[group].Name)
+	for k, g := range c.gates {
+		if k.stage == stage && k.group == group && k.when == approval.Before && k.typ == Approval && g.open {
+			g.lapsed = true
+			c.gates[k] = g
+		}
+	}
+}
+
+// drain takes in that a command was to skip clusters.
+func (c *checker) drain(cmd *Command) {
+	for i := range c.p.Stages {
+		st := &c.p.Stages[i]
+		for _, g := range st.Groups {
+			named := cmd.Scope == SkipStage && cmd.Name == st.Name || cmd.Scope == SkipGroup && (cmd.Name == g.Name || cmd.Name == st.Name+"/"+g.Name)
+			for pos := g.First; pos < g.First+g.Len; pos++ {
+				one := cmd.Scope == SkipCluster && cmd.Name == c.p.Clusters[pos].Name
+				c.drained[pos] = c.drained[pos] || named || one
+			}
+		}
+	}
+}
+
+// skips tells that a cluster in flight may be skipped: there is nothing to be
+// done for it, somebody asked for that, it left, or the run makes way.
+func (c *checker) skips(pos int) bool {
+	stage, _ := c.p.StageOf(pos)
+	return c.members[pos].pointless || c.drained[pos] || c.state == Stopping || c.p.Stages[stage].Remove ||
+		slices.Contains(c.in.Gone, c.p.Clusters[pos].Name)
+}
+
+// left takes in who of those that have ended has left.
+func (c *checker) left(r *Run) {
+	for _, name := range c.in.Gone {
+		pos, ok := c.p.Position(name)
+		if !ok {
+			continue
+		}
+		if x := exceptionAt(r.Exceptions, pos); x != nil && x.Gone {
+			c.members[pos].gone = true
+		}
+	}
+}

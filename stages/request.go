@@ -1,0 +1,133 @@
+package stages
+
+import (
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// decide takes a decision to the gate that it is about.
+func (s *stepper) decide(c Command) string {
+	h, g := s.gateFor(c.Decision.Binding)
+	return s.weigh(h, g, *c.Decision)
+}
+
+// undecidable returns why there is nothing to be decided by c, or "".
+func (s *stepper) undecidable(c *Command) string {
+	switch {
+	case c.Decision == nil:
+		return "the command has no decision"
+	case s.r.State == Stopping && s.r.Ending != Stopped || s.r.State == Failed:
+		return "the run is ending"
+	}
+	if _, g := s.gateFor(c.Decision.Binding); g == nil {
+		return "there is no open request " + string(c.Decision.Binding.When) + " " + heldName(c.Decision.Binding)
+	}
+	return ""
+}
+
+// heldName says which stage or group a binding is about.
+func heldName(b approval.Binding) string {
+	if b.Group != "" {
+		return "group " + b.Group + " of stage " + b.Stage
+	}
+	return "stage " + b.Stage
+}
+
+// weigh lets the approval policy judge a decision. What was taken in before the
+// request opened is not about it, however late it is read.
+func (s *stepper) weigh(h held, g *Gate, d approval.Decision) string {
+	req := s.request(h, g)
+	if !d.At.IsZero() && At(d.At) < g.Opened {
+		return "request " + req.Name + ": it was taken in before the request opened"
+	}
+	d.At = s.now.Time()
+	next, outcome, err := approval.Evaluate(req, d, s.now.Time())
+	if err != nil {
+		return err.Error()
+	}
+	g.Decisions = next.Decisions
+	e := Event{
+		Type: ApprovalGiven, Request: req.Name, Attempt: g.Attempt,
+		Digest: s.p.Digest, By: d.By.Name, Message: cut(d.Comment),
+	}
+	switch outcome {
+	case approval.Accepted:
+		e.Type = ApprovalAccepted
+		s.close(g, Completed)
+	case approval.Rejected:
+		e.Type = ApprovalRejected
+		s.close(g, Failed)
+	default:
+	}
+	s.emitHeld(h, e)
+	if outcome == approval.Rejected {
+		s.fail("request " + req.Name + " was rejected by " + d.By.Name)
+	}
+	return ""
+}
+
+// gateFor returns the open approval of the current stage, or of a group of it,
+// that a decision is about, or nil.
+func (s *stepper) gateFor(b approval.Binding) (held, *Gate) {
+	if st, _, ok := s.stage(); !ok || st.Name != b.Stage {
+		return held{}, nil
+	}
+	for h := range s.eachHeld {
+		for i := range *h.gates {
+			if g := &(*h.gates)[i]; h.group == b.Group && g.Type == Approval && g.When == b.When && g.State == Pending {
+				return h, g
+			}
+		}
+	}
+	return held{}, nil
+}
+
+func (s *stepper) request(h held, g *Gate) approval.Request {
+	return requestAt(s.p, &s.r, h, g)
+}
+
+// asks adds an action for every open request.
+func (s *stepper) asks(out []Action) []Action {
+	if s.r.State != Running {
+		return out
+	}
+	for _, req := range Requests(s.p, &s.r) {
+		out = append(out, Action{Type: Ask, Attempt: req.Attempt, Request: &req})
+	}
+	return out
+}
+
+// Requests returns the approval requests of the run that are open: that of the
+// current stage, and those of its groups in their order.
+func Requests(p *Plan, r *Run) []approval.Request {
+	if r.IsEnded() {
+		return nil
+	}
+	var out []approval.Request
+	for h := range (&stepper{p: p, r: *r}).eachHeld {
+		for i := range *h.gates {
+			if g := &(*h.gates)[i]; g.Type == Approval && g.State == Pending {
+				out = append(out, requestAt(p, r, h, g))
+			}
+		}
+	}
+	return out
+}
+
+// requestAt returns what a gate of the current stage asks for.
+func requestAt(p *Plan, r *Run, h held, g *Gate) approval.Request {
+	stage := p.Stages[r.Stage].Name
+	req := approval.Request{
+		Name: approval.GroupRequestName(r.Name, stage, h.group, g.When),
+		Run:  r.Name, Placement: r.Placement, Snapshot: p.Index, Starter: r.Starter,
+		Binding: approval.Binding{
+			RunUID: r.UID, Stage: stage, Group: h.group, When: g.When, Attempt: g.Attempt, Plan: p.Digest,
+		},
+		Opened: g.Opened.Time(), Decisions: g.Decisions,
+	}
+	for i := range h.planned {
+		if pg := &h.planned[i]; pg.When == g.When && pg.Type == Approval {
+			req.Policy = pg.Policy
+		}
+	}
+	return req
+}

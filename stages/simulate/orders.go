@@ -1,0 +1,54 @@
+package simulate
+
+import (
+	"slices"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// decision completes a decision by what it is about: the request that is open
+// for its stage and group. Where there is none it stays incomplete, and the run
+// refuses it.
+func (s *simulation) decision(d approval.Decision) *approval.Decision {
+	if d.Binding.When == "" {
+		d.Binding.When = approval.After
+	}
+	if r, ok := s.request(d.Binding); ok {
+		d.Binding = r.Binding
+	}
+	d.At = s.w.Start.Add(s.now)
+	return &d
+}
+
+// request returns the open request of a stage and a group. A stage whose only
+// open request is a group's does not need the group.
+func (s *simulation) request(b approval.Binding) (approval.Request, bool) {
+	open := slices.DeleteFunc(stages.Requests(s.p, &s.run), func(r approval.Request) bool { return r.Stage != b.Stage })
+	exact := slices.IndexFunc(open, func(r approval.Request) bool { return r.Group == b.Group })
+	switch {
+	case exact >= 0:
+		return open[exact], true
+	case b.Group == "" && len(open) == 1:
+		return open[0], true
+	default:
+		return approval.Request{}, false
+	}
+}
+
+// leavers are the clusters that are not in the inventory.
+type leavers struct{ names []string }
+
+// follow takes in changes and tells whether there were any.
+func (l *leavers) follow(changes []Change) bool {
+	for _, c := range changes {
+		there := !slices.Contains(l.names, c.Cluster)
+		switch {
+		case c.Back && !there:
+			l.names = slices.DeleteFunc(slices.Clone(l.names), func(n string) bool { return n == c.Cluster })
+		case !c.Back && there:
+			l.names = append(slices.Clip(l.names), c.Cluster)
+		}
+	}
+	return len(changes) > 0
+}

@@ -1,0 +1,208 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// ErrSteps is matched by the error of a simulation that has taken all its
+// steps.
+var ErrSteps = errors.New("the simulation takes too many steps")
+
+// Event is an event of the run, and when it happened.
+type Event struct {
+	// At is the time since the start of the run.
+	At time.Duration
+	stages.Event
+}
+
+// RunName is what the run of a simulation is called: names of requests begin
+// with it.
+const RunName = "run"
+
+// NewPlan returns the plan of a strategy for clusters, to be simulated where
+// nothing is rolled out. Errors are those of [stages.NewPlan].
+func NewPlan(s stages.Strategy, clusters []placement.Cluster) (*stages.Plan, error) {
+	const digest = "simulated"
+	t := stages.Target{Placement: "scenario", Snapshot: digest, Decision: digest, Default: digest}
+	return stages.NewPlan(s, t, clusters)
+}
+
+// Run carries out a run of the plan in a world, from its start until it has
+// ended and no order is left to come, until nothing can happen any more, or
+// until w.Until. It calls tell with each event as it happens, unless tell is
+// nil, and returns what everything came to. A run that has failed or was
+// stopped waits for later orders. An order that the run refuses is an event.
+//
+// The error is that of tell, which ends the simulation, that of an invalid
+// world, or one that matches [ErrSteps].
+func Run(p *stages.Plan, w World, tell func(Event) error) (End, error) {
+	if err := w.Validate(); err != nil {
+		return End{}, fmt.Errorf("world: %w", err)
+	}
+	w = w.settled()
+	s := newSimulation(p, &w, tell)
+	why, err := s.play()
+	if err != nil {
+		return End{}, err
+	}
+	return s.end(why), nil
+}
+
+// simulation is a run in its world.
+type simulation struct {
+	p    *stages.Plan
+	w    *World
+	tell func(Event) error
+
+	run   stages.Run
+	crew  *crew
+	now   time.Duration
+	last  time.Duration // of the last event
+	wake  time.Duration // -1 is never
+	steps int
+	begun bool
+	// churn and orders are those to come.
+	churn  []Change
+	orders []Order
+	taken  int
+	away   leavers
+	peaks  peaks
+}
+
+func newSimulation(p *stages.Plan, w *World, tell func(Event) error) *simulation {
+	if tell == nil {
+		tell = func(Event) error { return nil }
+	}
+	return &simulation{
+		p: p, w: w, tell: tell, crew: newCrew(w, p.Len()), churn: w.Churn, orders: w.Orders,
+		run:   stages.NewRun(p, RunName, "simulated", w.Starter, false, w.Start),
+		peaks: newPeaks(p), wake: -1,
+	}
+}
+
+// play lets everything happen and returns why it ended.
+func (s *simulation) play() (Reason, error) {
+	for next, ok := time.Duration(0), true; ; next, ok = s.next() {
+		switch {
+		case s.begun && s.run.IsEnded() && len(s.orders) == 0:
+			return Ended, nil
+		case !ok:
+			return Stuck, nil
+		case next > s.w.Until:
+			s.now = s.w.Until
+			return Cut, nil
+		}
+		s.now = next
+		if err := s.moment(); err != nil {
+			return "", err
+		}
+	}
+}
+
+// next returns when something happens next; false where nothing can.
+func (s *simulation) next() (first time.Duration, ok bool) {
+	at := func(t time.Duration) {
+		if !ok || t < first {
+			first, ok = t, true
+		}
+	}
+	if due, busy := s.crew.due(); busy {
+		at(due)
+	}
+	if s.wake >= 0 {
+		at(s.wake)
+	}
+	if len(s.churn) > 0 {
+		at(s.churn[0].At)
+	}
+	if len(s.orders) > 0 {
+		at(s.orders[0].At)
+	}
+	return max(first, s.now), ok
+}
+
+// moment lets happen what happens now. Decisions, and the orders behind them,
+// come after what opens their requests.
+func (s *simulation) moment() error {
+	changed := s.away.follow(s.due())
+	in := stages.Input{Observations: s.crew.work(s.now)}
+	first := !s.begun
+	for len(s.orders) > 0 && s.orders[0].At <= s.now && (!first || s.orders[0].Command.Verb == stages.Skip) {
+		if s.orders[0].Command.Verb == stages.Decide {
+			break
+		}
+		in.Commands = append(in.Commands, s.order())
+	}
+	if err := s.step(in, changed); err != nil {
+		return err
+	}
+	for len(s.orders) > 0 && s.orders[0].At <= s.now {
+		if err := s.step(stages.Input{Commands: []stages.Command{s.order()}}, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// due takes the churn that happens now.
+func (s *simulation) due() []Change {
+	n := 0
+	for n < len(s.churn) && s.churn[n].At <= s.now {
+		n++
+	}
+	due := s.churn[:n]
+	s.churn = s.churn[n:]
+	return due
+}
+
+// order takes the next order and returns it as a command of now.
+func (s *simulation) order() stages.Command {
+	c := s.orders[0].Command
+	s.orders = s.orders[1:]
+	s.taken++
+	c.ID, c.At = "order-"+strconv.Itoa(s.taken), s.w.Start.Add(s.now)
+	if c.Verb == stages.Decide {
+		c.Decision = s.decision(*c.Decision)
+		c.By = c.Decision.By
+	}
+	return c
+}
+
+// step steps the run. Who has left is told where that is news, and where an
+// order may have taken up again a run that did not listen.
+func (s *simulation) step(in stages.Input, left bool) error {
+	if s.steps++; s.steps > s.w.Steps {
+		return fmt.Errorf("%w: %d, and the run has come to %s, in state %s; a smaller until ends it before", ErrSteps, s.w.Steps, s.now, s.run.State)
+	}
+	in.Now, in.Calendar, in.NewCalendar = s.w.Start.Add(s.now), s.w.Calendar, !s.begun
+	s.begun = true
+	if left || len(in.Commands) > 0 {
+		in.Gone = s.away.names
+	}
+	ready := stages.Step(s.p, s.run, in)
+	s.run, s.wake = ready.Run, -1
+	if !ready.Wake.IsZero() {
+		s.wake = ready.Wake.Sub(s.w.Start)
+	}
+	s.crew.act(s.now, ready.Actions)
+	if ready.Changed {
+		s.peaks.count(s.p, &s.run)
+	}
+	return s.report(ready.Events)
+}
+
+func (s *simulation) report(events []stages.Event) error {
+	for _, e := range events {
+		s.last = e.Time.Sub(s.w.Start)
+		if err := s.tell(Event{At: s.last, Event: e}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package simulate
+
+import (
+	"time"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// The waits of package fleet's workers.
+const (
+	// reachFirst and reachMost are those between tries of a cluster that cannot
+	// be reached.
+	reachFirst = 200 * time.Millisecond
+	reachMost  = 5 * time.Second
+	// healthyPause is the one before a cluster is watched that was healthy when
+	// it was updated.
+	healthyPause = time.Second
+)
+
+// doing is what a worker does next.
+type doing uint8
+
+const (
+	calling   doing = iota // calls Update when it is due
+	answering              // hears from a call when it is due
+	looking                // looks at the cluster when it is due
+	idling                 // never does anything again
+)
+
+// worker is one attempt at one cluster, as a worker of package fleet makes it.
+type worker struct {
+	pos     int
+	cluster string
+	attempt Attempt
+	// observes tells that it was made to look only.
+	sent bool
+	does doing
+	due  time.Duration
+	// answer is what the call comes to that is under way.
+	answer stages.Observation
+	// wait is before the next try, delay was before the first.
+	wait, delay time.Duration
+	last        stages.Observation
+	// gone tells that it has nothing more to do although the run may want more.
+	gone bool
+	// round is that of the last step that wanted it.
+	round int
+	// order breaks ties, place is the worker's in the queue, or -1.
+	order, place int
+}
+
+// work does what is due and adds what the worker says to heard.
+func (w *worker) work(now time.Duration, heard []stages.Observation) []stages.Observation {
+	for !w.gone && w.does != idling && w.due <= now {
+		switch w.does {
+		case calling:
+			w.attempt = w.attempt.Reach(now)
+			w.due, w.answer = w.attempt.Update(now)
+			w.does = answering
+		case answering:
+			heard = w.hear(now, heard)
+		default:
+			heard = w.look(now, heard)
+		}
+	}
+	return heard
+}
+
+// hear takes the answer of a call of Update, which is always passed on.
+func (w *worker) hear(now time.Duration, heard []stages.Observation) []stages.Observation {
+	o := w.answer
+	o.Cluster = w.cluster
+	o.Sent = o.Sent || w.sent
+	w.sent, w.last = o.Sent, o
+	switch {
+	case o.Unreachable && w.sent:
+		w.does, w.due = calling, now+w.backOff()
+	case o.Unreachable || o.Failed:
+		w.gone = true
+	case o.Healthy:
+		w.does, w.due, w.wait = looking, now+healthyPause, reachFirst
+	default:
+		w.does, w.due, w.wait = looking, now, reachFirst
+	}
+	return append(heard, o)
+}
+
+// look observes the cluster, and passes on what is new.
+func (w *worker) look(now time.Duration, heard []stages.Observation) []stages.Observation {
+	o := w.attempt.Observe(now)
+	o.Cluster = w.cluster
+	if o.Unreachable {
+		o.Sent = true
+		w.due = now + w.backOff()
+	} else {
+		w.wait = reachFirst
+		w.next(now)
+	}
+	if o == w.last {
+		return heard
+	}
+	w.last = o
+	return append(heard, o)
+}
+
+// next waits for the cluster to change.
+func (w *worker) next(now time.Duration) {
+	due, ok := w.attempt.Next(now)
+	if !ok {
+		w.does = idling
+	}
+	w.due = due
+}
+
+// backOff returns the wait before the next try and doubles it.
+func (w *worker) backOff() time.Duration {
+	d := w.wait
+	w.wait = min(2*w.wait, reachMost)
+	return d
+}
