@@ -1,0 +1,153 @@
+package upgrade_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/upgrade"
+	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// soak tells whether the long versions of the tests are asked for.
+func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
+
+// takes is how long a change of a part takes.
+const takes = time.Minute
+
+// world has clusters at 1.29.4 with two node pools each, whose images are behind, in
+// region west if their name begins with w and otherwise in east.
+func world(names ...string) embedded.World {
+	w := embedded.World{
+		Regions: map[string]*embedded.Region{
+			"west": {Images: map[string][]string{"": {"i3", "i2", "i1"}}},
+			"east": {Images: map[string][]string{"": {"i2", "i1"}}},
+		},
+		Versions: []string{"1.29.4", "1.30.1", "1.30.2", "1.31.0"},
+		Clusters: map[string]*embedded.Cluster{}, Takes: takes,
+	}
+	for _, name := range names {
+		region := "east"
+		if name[0] == 'w' {
+			region = "west"
+		}
+		w.Clusters[name] = &embedded.Cluster{Region: region, ControlPlane: "1.29.4", Pools: []upgrade.Pool{
+			{Name: "system", Version: "1.29.4", Image: "i1"}, {Name: "user", Version: "1.29.4", Image: "i1"},
+		}}
+	}
+	return w
+}
+
+func full(selection upgrade.Selection, images ...string) upgrade.Target {
+	return upgrade.Target{Type: upgrade.Full, KubernetesVersion: "1.30.2", NodeImages: upgrade.NodeImages{Selection: selection, Versions: images}}
+}
+
+func imagesOnly(selection upgrade.Selection, images ...string) upgrade.Target {
+	return upgrade.Target{Type: upgrade.NodeImageOnly, NodeImages: upgrade.NodeImages{Selection: selection, Versions: images}}
+}
+
+// hand is an updater that is called without an engine.
+type hand struct {
+	t *testing.T
+	p *embedded.Provider
+	u fleet.Updater
+	a fleet.Assignment
+}
+
+// byHand assigns a target to cluster w1.
+func byHand(t *testing.T, w embedded.World, target upgrade.Target) *hand {
+	t.Helper()
+	p := embedded.New(w, nil)
+	return &hand{t, p, upgrade.NewUpdater(p), assigned(t, target)}
+}
+
+func assigned(t *testing.T, target upgrade.Target) fleet.Assignment {
+	t.Helper()
+	set, err := snapshot.Capture(t.Context(), upgrade.Source("prod", target), []snapshot.Selector{upgrade.Selector("prod")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fleet.Assignment{
+		Placement: "prod", Run: "r1", RunUID: "uid1", Epoch: 1, Attempt: 1,
+		Cluster: placement.Cluster{Name: "w1"}, Revision: set.Digest,
+		Content: func(context.Context) (snapshot.Set, error) { return set, nil },
+	}
+}
+
+func (h *hand) update() fleet.Report {
+	h.t.Helper()
+	r, err := h.u.Update(h.t.Context(), h.a)
+	if err != nil {
+		h.t.Fatalf("Update: %v", err)
+	}
+	return r
+}
+
+func (h *hand) observe() fleet.Report {
+	h.t.Helper()
+	r, err := h.u.Observe(h.t.Context(), h.a)
+	if err != nil {
+		h.t.Fatalf("Observe: %v", err)
+	}
+	return r
+}
+
+// refused updates and returns the error that is to come, and the report with it.
+func (h *hand) refused() (fleet.Report, error) {
+	h.t.Helper()
+	r, err := h.u.Update(h.t.Context(), h.a)
+	if err == nil {
+		h.t.Fatalf("Update: %+v and no error", r)
+	}
+	return r, err
+}
+
+// finish updates until nothing is missing, and returns the last report.
+func (h *hand) finish() fleet.Report {
+	h.t.Helper()
+	for range 4 {
+		if r := h.update(); r.Applied || r.Failed {
+			return r
+		}
+		time.Sleep(takes)
+	}
+	h.t.Fatal("the cluster does not get there")
+	return fleet.Report{}
+}
+
+func (h *hand) cluster() embedded.Cluster { return clusterOf(h.t, h.p, "w1") }
+
+func clusterOf(t *testing.T, p *embedded.Provider, name string) embedded.Cluster {
+	t.Helper()
+	c, ok := p.Cluster(name)
+	if !ok {
+		t.Fatalf("there is no cluster %s", name)
+	}
+	return c
+}
+
+// edit changes cluster w1.
+func (h *hand) edit(f func(*embedded.Cluster)) {
+	h.p.Edit(func(w *embedded.World) { f(w.Clusters["w1"]) })
+}
+
+// begun names the changes that were begun on a cluster.
+func begun(c *embedded.Cluster) (ids []string) {
+	for _, o := range c.Begun {
+		ids = append(ids, o.Change.ID)
+	}
+	return ids
+}
+
+// has tells what a cluster has, as versions and images.
+func has(c *embedded.Cluster) []string {
+	out := []string{c.ControlPlane}
+	for _, p := range c.Pools {
+		out = append(out, p.Version+" "+p.Image)
+	}
+	return out
+}

@@ -1,0 +1,46 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+)
+
+// Preflight checks the clusters of a plan, all of them: see [Check]. A cluster that
+// cannot be described now is checked when it starts.
+func (u *updater) Preflight(ctx context.Context, intents []fleet.Intent) error {
+	var errs []error
+	for i := range intents {
+		errs = append(errs, u.preflight(ctx, &intents[i]))
+	}
+	return errors.Join(errs...)
+}
+
+func (u *updater) preflight(ctx context.Context, in *fleet.Intent) error {
+	t, err := TargetOf(in.Content)
+	if err != nil {
+		return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
+	}
+	described, failed := describe(ctx, u.provider, in.Clusters)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	clusters := make(map[string]Cluster, len(described))
+	for _, d := range described {
+		clusters[d.name] = d.Cluster
+	}
+	return errors.Join(joined(lasting(failed)), Check(clusters, t))
+}
+
+// lasting are the descriptions that failed for good.
+func lasting(failed []description) (out []description) {
+	for _, d := range failed {
+		if errors.Is(permanently(d.err), backend.ErrPermanent) {
+			out = append(out, d)
+		}
+	}
+	return out
+}

@@ -1,0 +1,152 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// describers is how many clusters are described at the same time.
+const describers = 16
+
+// Resolve returns a target with everything in it that has to be the same for all
+// clusters of a run. For Consistent that is the newest image that all node pools of
+// a family are offered, in all regions that the clusters are in; it is an error where
+// there is none, and where a cluster cannot be described. The order of the images is
+// that of the first cluster by name. Other targets, and one that was resolved before,
+// are returned as they are.
+func Resolve(ctx context.Context, p Provider, clusters []placement.Cluster, t Target) (Target, error) {
+	if errs := t.Validate(nil); len(errs) > 0 {
+		return t, fmt.Errorf("upgrade target: %w", errs.ToAggregate())
+	}
+	if t.resolved() {
+		return t, nil
+	}
+	described, failed := describe(ctx, p, clusters)
+	if len(failed) > 0 {
+		return t, joined(failed)
+	}
+	images, err := common(described)
+	if err != nil {
+		return t, err
+	}
+	t.NodeImages.Versions = images
+	return t, nil
+}
+
+// description is what became of describing a cluster.
+type description struct {
+	name string
+	Cluster
+	err error
+}
+
+// describe describes clusters, some at a time, and returns them by name, those that
+// failed apart.
+func describe(ctx context.Context, p Provider, clusters []placement.Cluster) (described, failed []description) {
+	all := make([]description, len(clusters))
+	places := make(chan struct{}, describers)
+	var wg sync.WaitGroup
+	for i, c := range clusters {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			d := description{name: c.Name}
+			if d.err = ctx.Err(); d.err == nil {
+				d.Cluster, d.err = p.Describe(ctx, c)
+			}
+			all[i] = d
+		})
+	}
+	wg.Wait()
+	slices.SortFunc(all, func(a, b description) int { return strings.Compare(a.name, b.name) })
+	for _, d := range all {
+		if d.err != nil {
+			failed = append(failed, d)
+		} else {
+			described = append(described, d)
+		}
+	}
+	return described, failed
+}
+
+// joined is one error of all descriptions that failed.
+func joined(failed []description) error {
+	var errs []error
+	for _, d := range failed {
+		errs = append(errs, fmt.Errorf("cluster %s: %w", d.name, permanently(d.err)))
+	}
+	return errors.Join(errs...)
+}
+
+// permanently makes an error that will not pass by itself ErrPermanent.
+func permanently(err error) error {
+	if errors.Is(err, backend.ErrNotFound) && !errors.Is(err, backend.ErrPermanent) {
+		return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
+	}
+	return err
+}
+
+// shared are the images that the pools of a family have in common so far.
+type shared struct {
+	images []string
+	// newest is what each region offers first, for an error.
+	newest []string
+}
+
+// common returns the newest image of each family that all its pools are offered.
+func common(clusters []description) ([]string, error) {
+	families := map[string]*shared{}
+	var order []string
+	for i := range clusters {
+		for j := range clusters[i].Pools {
+			p := &clusters[i].Pools[j]
+			s := families[p.Family]
+			if s == nil {
+				s = &shared{images: slices.Clone(p.Images)}
+				families[p.Family] = s
+				order = append(order, p.Family)
+			}
+			s.narrow(clusters[i].Region, p)
+		}
+	}
+	return newest(families, order)
+}
+
+// narrow leaves the images that a pool is offered too.
+func (s *shared) narrow(region string, p *Pool) {
+	s.images = slices.DeleteFunc(s.images, func(image string) bool { return !slices.Contains(p.Images, image) })
+	first := "none"
+	if len(p.Images) > 0 {
+		first = p.Images[0]
+	}
+	if offer := fmt.Sprintf("region %q offers %s", region, first); !slices.Contains(s.newest, offer) {
+		s.newest = append(s.newest, offer)
+	}
+}
+
+func newest(families map[string]*shared, order []string) ([]string, error) {
+	if len(order) == 0 {
+		return nil, errors.New("upgrade target: nodeImageSelection: there is no node pool to find a Consistent image for: name clusters that have one, or use Latest")
+	}
+	slices.Sort(order)
+	var images []string
+	var errs []error
+	for _, family := range order {
+		s := families[family]
+		if len(s.images) == 0 {
+			errs = append(errs, fmt.Errorf("upgrade target: nodeImageSelection: no image of family %q is offered in all regions: %s", family, brief(s.newest)))
+			continue
+		}
+		if !slices.Contains(images, s.images[0]) {
+			images = append(images, s.images[0])
+		}
+	}
+	return images, errors.Join(errs...)
+}

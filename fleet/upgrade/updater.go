@@ -1,0 +1,166 @@
+package upgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+)
+
+// targetsKept is how many targets an updater remembers.
+const targetsKept = 16
+
+// NewUpdater returns an updater that upgrades clusters through p. It is a
+// fleet.Preflighter, and a fleet.Watcher where p is a [Watcher]. Its methods may be
+// called concurrently, and an engine that starts again goes on with another one.
+//
+// A cluster that has nothing to be removed: assignments without a revision, for a
+// cluster that has left or a placement that is deleted, are done at once and change
+// nothing.
+func NewUpdater(p Provider) fleet.Updater {
+	u := &updater{provider: p, targets: map[string]Target{}}
+	if w, ok := p.(Watcher); ok {
+		return &watchingUpdater{u, w}
+	}
+	return u
+}
+
+type updater struct {
+	provider Provider
+
+	mu      sync.Mutex
+	targets map[string]Target
+}
+
+var _ fleet.Preflighter = (*updater)(nil)
+
+// watchingUpdater is one whose provider can tell when to look.
+type watchingUpdater struct {
+	*updater
+	watcher Watcher
+}
+
+var _ fleet.Watcher = (*watchingUpdater)(nil)
+
+// Watch yields when the cluster may have changed.
+func (u *watchingUpdater) Watch(ctx context.Context, a fleet.Assignment) iter.Seq2[struct{}, error] {
+	return u.watcher.Watch(ctx, a.Cluster)
+}
+
+// Update looks, and begins the next change that is needed.
+func (u *updater) Update(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+	if a.Revision == "" {
+		return nothing(), nil
+	}
+	v, err := u.look(ctx, a)
+	if err != nil {
+		return fleet.Report{}, err
+	}
+	r, done := v.settled()
+	other := v.other()
+	switch {
+	case done && (v.ours || other == ""):
+		return r, nil
+	case other != "":
+		return fleet.Report{Sent: v.ours}, v.errorf("it waits for somebody else: %s", other)
+	case v.aim.without != "":
+		return fleet.Report{Skipped: true, Unchanged: true, Message: clip(v.aim.without)}, nil
+	}
+	if err := v.refusal(); err != nil {
+		return fleet.Report{}, err
+	}
+	return u.begin(ctx, v)
+}
+
+// Observe looks.
+func (u *updater) Observe(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+	if a.Revision == "" {
+		return nothing(), nil
+	}
+	v, err := u.look(ctx, a)
+	if err != nil {
+		return fleet.Report{}, err
+	}
+	if r, done := v.settled(); done {
+		return r, nil
+	}
+	return fleet.Report{Sent: v.ours, Message: v.pending()}, nil
+}
+
+// nothing is the report where nothing is wanted.
+func nothing() fleet.Report {
+	return fleet.Report{Applied: true, Unchanged: true, Current: true, Healthy: true}
+}
+
+// begin begins the first change that is missing.
+func (u *updater) begin(ctx context.Context, v *view) (fleet.Report, error) {
+	change := Change{
+		ID: v.id(v.missing[0]), Placement: v.a.Placement, Epoch: v.a.Epoch, Part: v.missing[0], Goal: v.aim.Goal,
+	}
+	err := u.provider.Begin(ctx, v.a.Cluster, change)
+	switch {
+	case err == nil:
+		return fleet.Report{Sent: true, Message: v.pending()}, nil
+	case errors.Is(err, backend.ErrFenced), errors.Is(err, backend.ErrConflict),
+		errors.Is(err, backend.ErrPermanent), errors.Is(err, backend.ErrNotFound):
+		return fleet.Report{Sent: v.ours}, v.errorf("%w", permanently(err))
+	}
+	return fleet.Report{Sent: true}, v.errorf("%w", err)
+}
+
+// look describes the cluster of an assignment and resolves the target for it.
+func (u *updater) look(ctx context.Context, a fleet.Assignment) (*view, error) {
+	v := &view{a: a}
+	t, err := u.target(ctx, a)
+	if err != nil {
+		return nil, v.errorf("%w", err)
+	}
+	if v.c, err = u.provider.Describe(ctx, a.Cluster); err != nil {
+		return nil, v.errorf("%w", permanently(err))
+	}
+	v.ours = v.c.Operation != nil && strings.HasPrefix(v.c.Operation.Change.ID, a.RunUID+".")
+	if v.ours {
+		v.aim = aim{Goal: v.c.Operation.Change.Goal}
+	} else {
+		v.aim = aimAt(t, &v.c)
+	}
+	v.missing = v.aim.missing(&v.c)
+	return v, nil
+}
+
+// target returns the target of an assignment. One that was read is remembered: it is
+// under its digest.
+func (u *updater) target(ctx context.Context, a fleet.Assignment) (Target, error) {
+	u.mu.Lock()
+	t, known := u.targets[a.Revision]
+	u.mu.Unlock()
+	if known {
+		return t, nil
+	}
+	if a.Content == nil {
+		return t, fmt.Errorf("the assignment has no Content: %w", backend.ErrPermanent)
+	}
+	set, err := a.Content(ctx)
+	if err != nil {
+		return t, err
+	}
+	if t, err = TargetOf(set); err != nil {
+		return t, fmt.Errorf("%w: %w", backend.ErrPermanent, err)
+	}
+	u.remember(a.Revision, t)
+	return t, nil
+}
+
+func (u *updater) remember(revision string, t Target) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.targets) >= targetsKept {
+		clear(u.targets)
+	}
+	u.targets[revision] = t
+}
