@@ -1,0 +1,84 @@
+package clusterapi
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/slipway-dev/slipway/fleet/upgrade"
+)
+
+// writeAll changes a cluster without a topology: first the record on the Cluster,
+// which fences others, then all objects that make machines. Those that the change
+// leaves get the record only, so that whoever read them before cannot write them any
+// more; they come first, so that what is concerned is complete when all is.
+func (b *beginning) writeAll(ctx context.Context, s *seen) error {
+	if err := b.apply(ctx, b.skeleton(s.cluster), s.cluster); err != nil {
+		return err
+	}
+	var last []*nodes
+	for _, n := range s.all() {
+		if b.concerns(s, n) {
+			last = append(last, n)
+			continue
+		}
+		if err := b.write(ctx, s, n); err != nil {
+			return err
+		}
+	}
+	for _, n := range last {
+		if err := b.write(ctx, s, n); err != nil {
+			return err
+		}
+		b.written = true
+	}
+	return nil
+}
+
+// concerns tells whether the change wants something of these nodes.
+func (b *beginning) concerns(s *seen, n *nodes) bool {
+	version, image := b.goal(s, n)
+	return version != "" || image != ""
+}
+
+// goal returns what the change wants of nodes; what is empty stays.
+func (b *beginning) goal(s *seen, n *nodes) (version, image string) {
+	g := b.change.Goal
+	switch {
+	case b.change.Part == upgrade.Nodes && n == s.control:
+		return "", imageOf(g, n.name)
+	case b.change.Part == upgrade.Nodes:
+		return versionFor(g, n.name), imageOf(g, n.name)
+	case n == s.control:
+		return g.ControlPlane, imageOf(g, n.name)
+	}
+	return "", ""
+}
+
+// write writes the object of nodes: version, template and record.
+func (b *beginning) write(ctx context.Context, s *seen, n *nodes) error {
+	version, image := b.goal(s, n)
+	obj := b.skeleton(n.object)
+	if v := canonical(version, n.version); v != "" {
+		if err := unstructured.SetNestedField(obj, v, versionOf(n.kind)...); err != nil {
+			return err
+		}
+	}
+	ref := branch(n.object, s.layout.template(n.kind)...)
+	if ref == nil {
+		return b.apply(ctx, obj, n.object)
+	}
+	ref = runtime.DeepCopyJSON(ref)
+	if image != "" && image != n.image {
+		name, err := b.cloneTemplate(ctx, n, image)
+		if err != nil {
+			return err
+		}
+		ref["name"] = name
+	}
+	if err := unstructured.SetNestedMap(obj, ref, s.layout.template(n.kind)...); err != nil {
+		return err
+	}
+	return b.apply(ctx, obj, n.object)
+}

@@ -1,0 +1,58 @@
+package clusterapi
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/upgrade"
+)
+
+const (
+	// recordAnnotation holds the last change of an object, as JSON.
+	recordAnnotation = "slipway.dev/upgrade"
+	// deferAnnotation holds the upgrade of a pool of a topology back, and
+	// holdAnnotation that of those behind it too; deferredByUs is the value that is
+	// ours.
+	deferAnnotation = "topology.cluster.x-k8s.io/defer-upgrade"
+	holdAnnotation  = "topology.cluster.x-k8s.io/hold-upgrade-sequence"
+	deferredByUs    = "slipway.dev"
+	// maxRecord leaves room for the annotations of others: all may have 256 KiB.
+	maxRecord = 128 << 10
+)
+
+// record returns the last change that the cluster was given; zero for none.
+func (s *seen) record() (upgrade.Change, error) { return recordIn(s.cluster) }
+
+// recordIn returns the last change that was written to an object; zero for none.
+func recordIn(obj tree) (upgrade.Change, error) {
+	var change upgrade.Change
+	value, ok := branch(obj, "metadata", "annotations")[recordAnnotation].(string)
+	if !ok {
+		return change, nil
+	}
+	if err := json.Unmarshal([]byte(value), &change); err != nil || change.ID == "" {
+		return upgrade.Change{}, fmt.Errorf("metadata.annotations[%s] is no change that was written by this program: remove it: %w", recordAnnotation, backend.ErrPermanent)
+	}
+	return change, nil
+}
+
+func recordOf(change upgrade.Change) (string, error) {
+	value, err := json.Marshal(change)
+	if err != nil {
+		return "", fmt.Errorf("change %s: %v: %w", change.ID, err, backend.ErrPermanent)
+	}
+	if len(value) > maxRecord {
+		return "", fmt.Errorf("change %s takes %d bytes, more than the %d that are kept: %w", change.ID, len(value), maxRecord, backend.ErrPermanent)
+	}
+	return string(value), nil
+}
+
+// outranked tells whether a change comes too late: a newer one of its placement was
+// asked for.
+func outranked(record, change upgrade.Change) error {
+	if record.Placement == change.Placement && record.Epoch > change.Epoch {
+		return fmt.Errorf("change %s has epoch %d, and epoch %d was here: %w", change.ID, change.Epoch, record.Epoch, backend.ErrFenced)
+	}
+	return nil
+}
