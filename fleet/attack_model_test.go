@@ -92,13 +92,14 @@ func (m *attackModel) hear(c *stages.Command) {
 			m.count(c.Decision)
 		}
 	case stages.Stop:
-		counts = counts && m.run != stages.Failed
-		m.move(counts && m.run == stages.Running, stages.Stopped)
+		counts = m.run == stages.Running
+		m.move(counts, stages.Stopped)
 	case stages.Abort:
 		m.move(counts, stages.Aborted)
 	case stages.Supersede:
 		m.move(counts, stages.Superseded)
 	default:
+		counts = counts && m.run != stages.Running
 		m.move(counts, stages.Running)
 	}
 	if !counts {

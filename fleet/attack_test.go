@@ -23,13 +23,13 @@ import (
 // many with the race detector.
 const (
 	attackSequences = 10_000
-	racedSequences  = 500
+	racedSequences  = 1_000
 	attackWorlds    = 10
 )
 
 // Nothing that people, clocks, crashes or whoever writes to the store do to an
 // approval is accepted that the policy does not allow, and nothing that it
-// allows is lost. SLIPWAY_ATTACK_SEED tries one sequence alone; five hundred are
+// allows is lost. SLIPWAY_ATTACK_SEED tries one sequence alone; a thousand are
 // tried with the race detector, unless SLIPWAY_SOAK=1.
 func TestApprovalsUnderAttack(t *testing.T) {
 	t.Parallel()

@@ -62,8 +62,9 @@ func (e *Engine) Forecast(ctx context.Context, spec RunSpec, a Assumptions) (For
 	if err != nil {
 		return Forecast{}, fmt.Errorf("forecast of a run of placement %s: %w", spec.Placement, err)
 	}
+	w.Starter = spec.Starter
 	f := Forecast{Plan: p, Known: len(w.Members), Typical: w.Default.Take}
-	return f, f.run(w, a.Approve)
+	return f, f.run(ctx, w, a.Approve)
 }
 
 // forecastWorld is what a run would meet.
@@ -96,18 +97,20 @@ func (e *Engine) calendarOf(ctx context.Context, p *stages.Plan) (stages.Calenda
 
 // run simulates the run, once more from the beginning for what it asks people:
 // nobody knows beforehand when it will be asked. That is answered after approve,
-// once: what expires before is not asked for again.
-func (f *Forecast) run(w simulate.World, approve time.Duration) (err error) {
+// once: what expires before is not asked for again, and what the policy refuses or
+// what comes after the end of the forecast stays open.
+func (f *Forecast) run(ctx context.Context, w simulate.World, approve time.Duration) (err error) {
+	answered := map[string]bool{}
 	for {
 		f.Events = f.Events[:0]
 		f.End, err = simulate.Run(f.Plan, w, func(ev simulate.Event) error {
 			f.Events = append(f.Events, ev)
-			return nil
+			return ctx.Err()
 		})
 		if err != nil {
 			return err
 		}
-		answers := f.answers(approve)
+		answers := f.answers(approve, cmp.Or(w.Until, simulate.DefaultUntil), answered)
 		if approve < 0 || len(answers) == 0 {
 			return nil
 		}
@@ -115,18 +118,20 @@ func (f *Forecast) run(w simulate.World, approve time.Duration) (err error) {
 	}
 }
 
-// answers are the approvals that the run waits for at its end.
-func (f *Forecast) answers(after time.Duration) (out []simulate.Order) {
+// answers are the approvals that the run waits for at its end and that were not
+// answered before, as far as they come until the end of the forecast.
+func (f *Forecast) answers(after, until time.Duration, answered map[string]bool) (out []simulate.Order) {
 	for _, req := range stages.Requests(f.Plan, &f.End.Run) {
 		i := slices.IndexFunc(f.Events, func(ev simulate.Event) bool { return ev.Type == stages.ApprovalRequested && ev.Request == req.Name })
-		if req.Attempt > 1 || i < 0 {
+		if req.Attempt > 1 || i < 0 || answered[req.Name] || f.Events[i].At+after > until {
 			continue
 		}
+		answered[req.Name] = true
 		asked := f.Events[i].At
 		for i, by := range approvers(&req) {
 			d := approval.Decision{Verdict: approval.Approve, By: by, Binding: approval.Binding{Stage: req.Stage, Group: req.Group, When: req.When}}
 			out = append(out, simulate.Order{
-				At:      asked + after + time.Duration(i)*time.Millisecond,
+				At:      min(asked+after+time.Duration(i)*time.Millisecond, until),
 				Command: stages.Command{Verb: stages.Decide, By: by, Decision: &d},
 			})
 		}

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -66,4 +67,33 @@ func TestAForecastTellsWhenARunEnds(t *testing.T) {
 			t.Error("a forecast has created a run")
 		}
 	})
+}
+
+// A forecast ends, whatever the run would wait for: approvals that come after its
+// end, that expire, or that the policy lets nobody give who is known.
+func TestAForecastDoesNotWaitForApprovalsThatNeverCount(t *testing.T) {
+	starter := approval.Identity{Name: "ann"}
+	for name, c := range map[string]struct {
+		policy  approval.Policy
+		starter approval.Identity
+		assume  fleet.Assumptions
+		want    simulate.Reason
+	}{
+		"after the end":         {assume: fleet.Assumptions{Approve: 2 * time.Hour, Until: time.Hour}, want: simulate.Stuck},
+		"after a year":          {assume: fleet.Assumptions{Approve: 364*24*time.Hour + 23*time.Hour + 59*time.Minute + 30*time.Second}, want: simulate.Stuck},
+		"expired":               {policy: approval.Policy{Expires: time.Hour}, assume: fleet.Assumptions{Approve: 2 * time.Hour, Until: 5 * time.Hour}, want: simulate.Cut},
+		"not by the starter":    {policy: approval.Policy{ForbidStarter: true}, starter: starter, want: simulate.Ended},
+		"the starter not known": {policy: approval.Policy{ForbidStarter: true}, want: simulate.Stuck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := smallWorld(t, 1)
+			e := w.newEngine(fleet.Config{})
+			w.declare(e, smallPlacement("p"))
+			spec := fleet.RunSpec{Name: "r", Placement: "p", Starter: c.starter, Strategy: allAtOnce(1, stages.Task{Type: stages.Approval, Approval: &c.policy})}
+			f, err := e.Forecast(t.Context(), spec, c.assume)
+			if refused := c.policy.ForbidStarter && c.starter.Name == ""; (err != nil) != refused || !refused && f.End.Reason != c.want {
+				t.Errorf("ends as %s (%s), %v, want %s", f.End.State, f.End.Reason, err, c.want)
+			}
+		})
+	}
 }

@@ -16,7 +16,9 @@ import (
 func (d *driver) queue(ctx context.Context) error {
 	run := &d.rec.Run
 	d.in.Blocked = ""
-	starting := slices.ContainsFunc(d.in.Commands, func(c stages.Command) bool { return c.Verb == stages.Start })
+	starting := slices.ContainsFunc(d.in.Commands, func(c stages.Command) bool {
+		return c.Verb == stages.Start || c.Verb == stages.Retry && run.State != stages.NotStarted
+	})
 	switch {
 	case run.Final(d.plan):
 		return nil

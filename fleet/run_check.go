@@ -219,6 +219,11 @@ func (c *runCheck) balance(i int) {
 	}
 }
 
+// letsGo tells that the cluster at pos is one that let others go first.
+func letsGo(g *stages.GroupRun, pos int) bool {
+	return slices.ContainsFunc(g.Passed, func(p stages.Passed) bool { return p.First <= pos && pos <= p.Last })
+}
+
 // passed counts the clusters of a group that let others go first.
 func passed(g *stages.GroupRun) (n int) {
 	for _, p := range g.Passed {
@@ -245,6 +250,8 @@ func (c *runCheck) misplaced(pos int) string {
 		return "was not started"
 	case ended:
 		return "has ended"
+	case letsGo(&groups[group], pos):
+		return "lets others go first"
 	default:
 		return ""
 	}

@@ -29,7 +29,7 @@ import (
 // syncRequests makes an object of each request that the run has open, takes in
 // what people answered, and tells in the objects what became of it.
 func (s *service) syncRequests(ctx context.Context, k key, run *unstructured.Unstructured, status fleet.Status) error {
-	open := stages.Requests(status.Plan, &status.Run)
+	open := requestsOfStages(stages.Requests(status.Plan, &status.Run))
 	for i := range open {
 		if err := s.ask(ctx, k, run, &open[i]); err != nil {
 			return err
@@ -41,6 +41,12 @@ func (s *service) syncRequests(ctx context.Context, k key, run *unstructured.Uns
 		}
 	}
 	return nil
+}
+
+// requestsOfStages leaves out the requests of groups: no strategy of the API has
+// any, and an object of one would pass for that of its stage.
+func requestsOfStages(open []approval.Request) []approval.Request {
+	return slices.DeleteFunc(open, func(r approval.Request) bool { return r.Group != "" })
 }
 
 // requestsOf returns the objects of a run's requests as they were last seen.

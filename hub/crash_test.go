@@ -106,6 +106,7 @@ func (c *child) wake()   { _ = c.cmd.Process.Signal(syscall.SIGCONT) }
 // A hub that is killed again and again, at times that the seed tells, and each time
 // replaced by another, brings about what one does that is left alone.
 func TestAHubIsKilledAtRandomPoints(t *testing.T) {
+	t.Parallel()
 	kills := 10
 	if soaks() {
 		kills = 1000

@@ -36,6 +36,7 @@ func (w *world) finale(r *running, run string, values ...string) {
 // One that is killed in the middle of a run, with an answer that nobody may have
 // read yet, changes nothing of the end.
 func TestTheHubsAPIServerIsKilledInTheMiddle(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	if err := w.server.Kill(); err != nil {
 		t.Fatal(err)
@@ -63,6 +64,7 @@ func (w *world) bounce() {
 // A member whose API server is killed and one that does not answer hold the run up
 // for as long as that lasts, and each is updated once.
 func TestMembersAreLostForAWhile(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	r := w.start("one")
 	w.prologue()
@@ -117,8 +119,10 @@ func (w *world) tells(run string, clusters ...string) error {
 // and to the members, ends as if there had been none. Which request suffers what
 // is told by the seed.
 func TestStorms(t *testing.T) {
+	t.Parallel()
 	for _, seed := range seeds(2, 60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
 			w := newWorld(t, 3)
 			r := w.start("one")
 			s := newStorm(seed)
@@ -146,6 +150,7 @@ func TestStorms(t *testing.T) {
 // A snapshot that brings a definition and an object of the kind that it defines is
 // applied in one run.
 func TestADefinitionComesWithAnObjectOfItsKind(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 2)
 	w.start("one")
 	w.define()

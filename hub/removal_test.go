@@ -21,10 +21,11 @@ import (
 // passed, and says what it left where: in its status, in an Event and in the log.
 // When the member comes back nothing is applied there again.
 func TestAPlacementIsDeletedWhileAMemberIsDown(t *testing.T) {
-	t.Run("without a controller manager", func(t *testing.T) { deleteWithAMemberDown(t, "hub") })
+	t.Parallel()
+	t.Run("without a controller manager", func(t *testing.T) { deleteWithAMemberDown(t, newWorld(t, 2)) })
 	t.Run("with one", func(t *testing.T) {
 		startControllers(t, "hubgc")
-		deleteWithAMemberDown(t, "hubgc")
+		deleteWithAMemberDown(t, newWorldOn(t, "hubgc", 2))
 	})
 }
 
@@ -43,8 +44,7 @@ func startControllers(t *testing.T, name string) {
 // controllers are the servers that have them, by name.
 var controllers sync.Map
 
-func deleteWithAMemberDown(t *testing.T, server string) {
-	w := newWorldOn(t, server, 2)
+func deleteWithAMemberDown(t *testing.T, w *world) {
 	var log record
 	w.start("one", func(c *hub.Config) {
 		c.DeleteDeadline = 4 * time.Second

@@ -13,6 +13,7 @@ import (
 // Of two hubs one leads and the other waits. Whichever leads is killed in the
 // middle of what it does, and the other carries on.
 func TestTheOtherHubCarriesOn(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	p := &saga{world: w}
 	p.begin()
@@ -34,6 +35,7 @@ func TestTheOtherHubCarriesOn(t *testing.T) {
 // leads, is refused: by the members once the other one wrote there, in the store by
 // the revision of what it read before.
 func TestAHubThatWasFrozenIsRefused(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 3)
 	p := &saga{world: w}
 	p.begin()

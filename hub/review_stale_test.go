@@ -33,7 +33,7 @@ type stale struct {
 
 func newStale(t *testing.T) *stale {
 	t.Helper()
-	w := newWorldOn(t, "hub", 0)
+	w := newWorld(t, 0)
 	cfg := w.config("stale")
 	s := &stale{world: w, store: memory.NewStore()}
 	cfg.Store = s.store

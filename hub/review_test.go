@@ -23,7 +23,8 @@ import (
 // a while, not as soon as the hub has written the reason; and the metrics say that
 // the hub leads.
 func TestAMemberIsNotAskedAgainBecauseOfWhatItSaid(t *testing.T) {
-	w := newWorldOn(t, "hub", 0)
+	t.Parallel()
+	w := newWorld(t, 0)
 	w.create(memberOf(w.name+"-m", nil))
 	var asked atomic.Int64
 	registry := prometheus.NewRegistry()
@@ -66,7 +67,8 @@ func leads(t *testing.T, r *prometheus.Registry) float64 {
 
 // A problem whose text is another one each time is written from time to time.
 func TestAStatusIsNotWrittenBecauseItWasWritten(t *testing.T) {
-	w := newWorldOn(t, "hub", 0)
+	t.Parallel()
+	w := newWorld(t, 0)
 	var tries atomic.Int64
 	h := w.start("one", func(c *hub.Config) {
 		c.Inventory = backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {

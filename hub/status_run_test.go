@@ -271,6 +271,32 @@ func TestGatesBeforeAStageWaitAndAreNamedAfterIt(t *testing.T) {
 	}
 }
 
+// No strategy of the API has gates of groups or scheduled starts. A run of one
+// that has shows nothing in their place that KubeFleet would take for something
+// else.
+func TestGatesThatTheAPIHasNoWordForAreNotShownAsOthers(t *testing.T) {
+	asks := []stages.Task{{Type: stages.Approval}}
+	s := stages.Strategy{Stages: []stages.Stage{{
+		Name: "all", Selector: everything(), After: asks,
+		Before: []stages.Task{{Type: stages.ScheduledStart, Schedule: &stages.Schedule{Time: "10:30"}}},
+		Groups: []stages.Group{{Name: "g", Selector: everything(), Before: asks}},
+	}}}
+	r := newRig(t, "10:00:00", s, false, named("a")...)
+	r.step("", stages.Input{})
+	r.step("10:30:00", stages.Input{})
+	open := stages.Requests(r.plan, &r.run)
+	if len(open) != 1 || open[0].Name != "example-run-before-all-g" || len(requestsOfStages(open)) != 0 {
+		t.Errorf("%v", open)
+	}
+	got := r.status()
+	if st := stageAt(got, 0); st["beforeStageTaskStatus"] != nil || len(st["afterStageTaskStatus"].([]any)) != 1 {
+		t.Errorf("%v", st)
+	}
+	if out := updateStrategyOf(&s); out.Stages[0].Before != nil || len(out.Stages[0].After) != 1 {
+		t.Errorf("%v", out)
+	}
+}
+
 func TestARejectedRequestSaysByWhom(t *testing.T) {
 	r := tutorialRig(t)
 	r.decide("21:31:00", approval.Reject)

@@ -102,12 +102,12 @@ func (p *projection) stageRunning(i int) metav1.Condition {
 }
 
 // tasks are those on one side of a stage, whether the run has come to them or
-// not.
+// not. Those of groups, which no strategy of the API has, are not among them.
 func (p *projection) tasks(i int, when approval.When) []taskStatus {
 	var out []taskStatus
 	for j := range p.Plan.Stages[i].Gates {
 		pg := &p.Plan.Stages[i].Gates[j]
-		if pg.When != when {
+		if pg.When != when || pg.Type == stages.ScheduledStart { // for which the API has no word
 			continue
 		}
 		t := taskStatus{Type: pg.Type}

@@ -72,6 +72,9 @@ func updateStrategyOf(s *stages.Strategy) *updateStrategy {
 func stageTasks(tasks []stages.Task) []stageTask {
 	var out []stageTask
 	for _, t := range tasks {
+		if t.Type == stages.ScheduledStart {
+			continue
+		}
 		task := stageTask{Type: t.Type}
 		if t.Type == stages.TimedWait {
 			task.Wait = &metav1.Duration{Duration: t.Wait.Round(time.Millisecond)}

@@ -259,6 +259,7 @@ func TestDeleteAndApplyOfACopyMakesAnotherRun(t *testing.T) {
 // finalizers while nobody looks, and are made again. The next run asks again for what the last one was
 // approved, and the next placement does not keep what the last one placed.
 func TestT17WhatIsMadeAgainWhileNoHubServesIsAnother(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1)
 	one := w.start("one")
 	w.place("v1")

@@ -82,6 +82,7 @@ spec:
 // TestAClusterThatTakesTooLongIsToldToBeStuck: after five minutes, here by an engine whose clock is late,
 // the run says which cluster it waits for, and the cluster what it waits for.
 func TestAClusterThatTakesTooLongIsToldToBeStuck(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1)
 	w.start("one", func(c *hub.Config) {
 		c.Engine.Clock = func() time.Time { return time.Now().Add(-6 * time.Minute) }
@@ -110,6 +111,7 @@ func TestAClusterThatTakesTooLongIsToldToBeStuck(t *testing.T) {
 // with what it may read narrowed to what is selected, everything works, approvals by policy too. One right
 // less is told in the status.
 func TestLeastPrivilegeIsWhatTheManifestsSay(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t, 1)
 	const user = "weak-hub"
 	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(clusters.Run(m))
 }
 
-// world is a hub cluster and members, on servers that all tests of the package
-// share: one test at a time has them, and leaves no object of the Fleet API behind.
+// world is a hub cluster and members, on servers that tests of the package share:
+// one test at a time has those of a lane, and leaves no object of the Fleet API behind.
 // All that it makes has a name of its own, which is the world's or begins with it,
 // and so has the namespace of the hubs.
 type world struct {
@@ -67,17 +67,31 @@ type member struct {
 	audit  *audit
 }
 
+// lanes are the hub servers that no world has; a world takes one and gives it back.
+var lanes = sync.OnceValue(func() chan string {
+	free := make(chan string, 2)
+	free <- "hub"
+	free <- "hub2"
+	return free
+})
+
 // newWorld returns a world with n members: the first has the label stage=canary,
 // the others stage=prod. Their order is in the label order.
-func newWorld(t *testing.T, n int) *world { return newWorldOn(t, "hub", n) }
+func newWorld(t *testing.T, n int) *world {
+	t.Helper()
+	server := <-lanes()
+	t.Cleanup(func() { lanes() <- server })
+	return newWorldOn(t, server, n)
+}
 
-// newWorldOn is newWorld on the hub server of that name.
+// newWorldOn is newWorld on the hub server of that name, which no other test has at
+// the same time.
 func newWorldOn(t *testing.T, server string, n int) *world {
 	t.Helper()
 	w := &world{t: t, name: fmt.Sprintf("w%d", worlds.Add(1))}
 	names := []string{server}
 	for i := range n {
-		names = append(names, fmt.Sprintf("member%d", i+1))
+		names = append(names, fmt.Sprintf("member%d-of-%s", i+1, server))
 	}
 	servers := startServers(t, names...)
 	w.server = servers[0]

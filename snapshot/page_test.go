@@ -215,7 +215,7 @@ func TestT5TamperedContent(t *testing.T) {
 	for i, body := range set.Bodies {
 		flips += flipAll(t, body, set.Items[i].Digest)
 	}
-	if flips < 10_000 {
+	if flips < 10_000/everyBit {
 		t.Errorf("only %d flips", flips)
 	}
 	for _, changed := range flipped(page1) {
@@ -231,11 +231,12 @@ func TestT5TamperedContent(t *testing.T) {
 }
 
 // flipped yields body with each of its bits flipped, one at a time, and the
-// number of the bit.
+// number of the bit. The race detector, under which that takes half a minute, has
+// every seventh.
 func flipped(body []byte) func(func(int, []byte) bool) {
 	return func(yield func(int, []byte) bool) {
 		changed := slices.Clone(body)
-		for bit := range 8 * len(body) {
+		for bit := 0; bit < 8*len(body); bit += everyBit {
 			changed[bit/8] ^= 1 << (bit % 8)
 			if !yield(bit, changed) {
 				return

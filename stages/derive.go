@@ -156,7 +156,7 @@ func (d *deriver) stageState(i int, groups []GroupOutline) State {
 		}
 		return NotStarted
 	case run.Ended != 0:
-		if run.SkipGates || of[Skipped] == len(groups) {
+		if of[Skipped] == len(groups) {
 			return Skipped
 		}
 		return run.State

@@ -193,7 +193,12 @@ func TestLawsCatchTimedMutants(t *testing.T) {
 	for _, m := range timedMutants() {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
+			// The first ones have caught what takes others long.
+			seeds := []uint64{15, 28, 35, 71, 123}
 			for seed := range uint64(mutantSeeds) {
+				seeds = append(seeds, seed)
+			}
+			for _, seed := range seeds {
 				found, err := play(&dice{data: lawBytes(seed), timed: true}, m.make())
 				if err != nil {
 					t.Fatal(err)

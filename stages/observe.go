@@ -22,7 +22,7 @@ func (s *stepper) observe(o *Observation) {
 	}
 	s.reached(f)
 	switch {
-	case o.Skipped && !o.Unreachable && !f.Sent:
+	case o.Skipped && !f.Sent:
 		s.leave(f, Skipped, o.Message)
 	case o.Unreachable, o.Skipped:
 		s.doubt(f)

@@ -67,18 +67,11 @@ func (p *Plan) encodeHeader(pages int) ([]byte, error) {
 // groups, scheduled starts, strict budgets and names of tasks.
 func (p *Plan) format() int {
 	tasks := slices.Concat(p.Strategy.Removal.Before, p.Strategy.Removal.After)
-	newer := false
 	for i := range p.Strategy.Stages {
-		st := &p.Strategy.Stages[i]
-		tasks = slices.Concat(tasks, st.Before, st.After)
-		newer = newer || st.StrictFailures
-		for j := range st.Groups {
-			g := &st.Groups[j]
-			newer = newer || g.StrictFailures || len(g.Before)+len(g.After) > 0
-		}
+		tasks = slices.Concat(tasks, p.Strategy.Stages[i].Before, p.Strategy.Stages[i].After)
 	}
 	isNew := func(t Task) bool { return t.Schedule != nil || t.DisplayName != "" }
-	if newer || slices.ContainsFunc(tasks, isNew) || slices.ContainsFunc(p.Stages, PlannedStage.isNew) {
+	if slices.ContainsFunc(tasks, isNew) || slices.ContainsFunc(p.Stages, PlannedStage.isNew) {
 		return 2
 	}
 	return 1

@@ -114,6 +114,7 @@ func TestSourceWatchNoticesNewKinds(t *testing.T) {
 // What happened while a watch was interrupted, or its version expired, is told
 // afterwards.
 func TestSourceWatchSurvives(t *testing.T) {
+	t.Parallel()
 	h := theHub(t)
 	ns := h.Namespace(t)
 	for name, fault := range map[string]kubeenv.Fault{
@@ -179,6 +180,7 @@ func TestQueries(t *testing.T) {
 
 // A server that is restarted is followed again.
 func TestSourceWatchSurvivesARestart(t *testing.T) {
+	t.Parallel()
 	env := kubeenv.ForTest(t)
 	server := env.Server(t, "one")
 	h := hubAt(t, server)

@@ -237,6 +237,7 @@ func TestAStoreIsNotHeldBackByItsClient(t *testing.T) {
 }
 
 func TestAStoreLosesNoWriteWhenTheServerIsKilled(t *testing.T) {
+	t.Parallel()
 	server := kubeenv.ForTest(t).Server(t, "killed")
 	s, err := kube.NewStore(server.Config(), kube.StoreOptions{Timeout: 2 * time.Second})
 	if err != nil {

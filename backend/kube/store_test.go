@@ -22,6 +22,7 @@ func storeOn(t testing.TB, cfg *rest.Config, namespace string) *kube.Store {
 }
 
 func TestAStoreKeepsTheContract(t *testing.T) {
+	t.Parallel()
 	server := clusters.Server(t, "one")
 	backendtest.TestStore(t, func(t *testing.T) backend.Store {
 		return storeOn(t, server.Config(), server.Namespace(t))

@@ -3,12 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,14 +44,17 @@ func newWorld(t *testing.T, members ...string) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t, kubectl: kubectl, files: t.TempDir(), servers: map[string]*kubeenv.Server{}}
-	env := kubeenv.ForTest(t)
-	for _, name := range append([]string{"hub"}, members...) {
-		s := env.Server(t, name)
-		w.servers[name] = s
-		if err := s.StartControllerManager(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		write(t, w.kubeconfig(name), s.Kubeconfig())
+	names := append([]string{"hub"}, members...)
+	problems := make([]error, len(names))
+	var controllers sync.WaitGroup
+	for i, s := range kubeenv.ForTest(t).Servers(t, names...) {
+		w.servers[names[i]] = s
+		write(t, w.kubeconfig(names[i]), s.Kubeconfig())
+		controllers.Go(func() { problems[i] = s.StartControllerManager(t.Context()) })
+	}
+	controllers.Wait()
+	if err := errors.Join(problems...); err != nil {
+		t.Fatal(err)
 	}
 	return w
 }

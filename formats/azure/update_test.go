@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 	"github.com/slipway-dev/slipway/formats/azure"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 func TestAnUpdateIsReadAndWrittenAgain(t *testing.T) {
@@ -78,5 +79,24 @@ func TestProblemsOfAnUpdateAreToldAtOnce(t *testing.T) {
 func TestATargetThatIsWrongIsNotWritten(t *testing.T) {
 	if _, err := azure.WriteUpdate(upgrade.Target{Type: upgrade.Full}); err == nil || !strings.Contains(err.Error(), "kubernetesVersion") {
 		t.Errorf("error = %v", err)
+	}
+}
+
+func TestTheTargetsOfASkipAreCommands(t *testing.T) {
+	for target, want := range map[string]stages.Command{
+		"Member:m1":             {Verb: stages.Skip, Scope: stages.SkipCluster, Name: "m1"},
+		"Group:my-group-name":   {Verb: stages.Skip, Scope: stages.SkipGroup, Name: "my-group-name"},
+		"Stage:my-stage-name":   {Verb: stages.Skip, Scope: stages.SkipStage, Name: "my-stage-name"},
+		"AfterStageWait:stage1": {Verb: stages.Skip, Scope: stages.SkipAfterWait, Name: "stage1"},
+	} {
+		got, err := azure.SkipOf(target)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", target, err, diff)
+		}
+	}
+	for _, target := range []string{"", "Group", "Group:", "group:a", "Cluster:a", ":a"} {
+		if c, err := azure.SkipOf(target); err == nil {
+			t.Errorf("%q is taken for %+v", target, c)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"os"
@@ -78,6 +79,10 @@ func (s *Shared) Run(m interface{ Run() int }) int {
 	s.mu.Lock()
 	s.runs = true
 	s.mu.Unlock()
+	if err := widen(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	code := m.Run()
 	// Whoever asks from now on gets no environment that nobody would end.
 	s.once.Do(func() { s.err = errors.New("kubeenv: the tests are over") })
@@ -89,6 +94,24 @@ func (s *Shared) Run(m interface{ Run() int }) int {
 		return max(code, 1)
 	}
 	return code
+}
+
+// atOnce is how many parallel tests run at the same time where -parallel does not say it. They wait for
+// servers more than they compute, so that it is more than most machines have processors.
+const atOnce = "8"
+
+// widen sets -parallel where nobody did.
+func widen() error {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if asked {
+		return nil
+	}
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		return fmt.Errorf("kubeenv: parallel tests: %w", err)
+	}
+	return nil
 }
 
 // Env returns the environment. It fails the test where there can be none.

@@ -4,6 +4,7 @@ package remote_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -31,7 +32,23 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv(childName); name != "" {
 		os.Exit(beEngine(name, os.Getenv(childSocket)))
 	}
+	if err := widen(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
+}
+
+// widen sets -parallel to what all pairs of processes need at the same time, where
+// nobody set it: they wait for leases more than they compute.
+func widen() error {
+	flag.Parse()
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	if asked {
+		return nil
+	}
+	return flag.Set("test.parallel", "6")
 }
 
 // beEngine drives runs until standard input ends, which it does with the test.

@@ -70,11 +70,20 @@ func TestT16ProcessStoppedPastItsLease(t *testing.T) {
 // A process that is killed is taken over from within a lease.
 func TestT16ProcessKilled(t *testing.T) {
 	t.Parallel()
-	trials := 20
+	trials := 10
 	if soak() {
-		trials = 200
+		trials = 100
 	}
-	r := newRig(t, "killed", 99)
+	for pair := range 2 {
+		t.Run(fmt.Sprint(pair), func(t *testing.T) {
+			t.Parallel()
+			killedOften(t, pair, trials)
+		})
+	}
+}
+
+func killedOften(t *testing.T, pair, trials int) {
+	r := newRig(t, fmt.Sprint("killed", pair), uint64(99+pair))
 	r.calmly(r.procs[0])
 	r.calmly(r.procs[1])
 	done, longest := 0, time.Duration(0)

@@ -139,8 +139,10 @@ func (s *simulation) moment() error {
 		}
 		in.Commands = append(in.Commands, s.order())
 	}
-	if err := s.step(in, changed); err != nil {
-		return err
+	if first || changed || len(in.Observations)+len(in.Commands) > 0 || s.wake >= 0 && s.wake <= s.now {
+		if err := s.step(in, changed); err != nil {
+			return err
+		}
 	}
 	for len(s.orders) > 0 && s.orders[0].At <= s.now {
 		if err := s.step(stages.Input{Commands: []stages.Command{s.order()}}, false); err != nil {

@@ -1,0 +1,105 @@
+package fleet_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// command asks something of a run.
+func (w *world) command(e *fleet.Engine, run string, c stages.Command) {
+	w.t.Helper()
+	if err := e.Command(w.t.Context(), run, c); err != nil {
+		w.t.Fatal(err)
+	}
+	settle()
+}
+
+// stateIs checks what a run has come to.
+func (w *world) stateIs(e *fleet.Engine, run string, want stages.State) {
+	w.t.Helper()
+	if s := must(e.Status(w.t.Context(), run))(w.t); s.Run.State != want {
+		w.t.Errorf("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, want)
+	}
+}
+
+// A retry takes up a run that has failed, which needs the placement as a start
+// does: it is refused while another run has it, and keeps others from it.
+func TestARunThatHasFailedIsRetriedOnlyWithThePlacement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := smallWorld(t, 2)
+		e := w.newEngine(fleet.Config{})
+		w.declare(e, smallPlacement("web"))
+		w.refusing("c00", true)
+		w.create(e, fleet.RunSpec{Name: "a", Placement: "web", Strategy: startable()})
+		defer running(t, e)()
+		w.within(time.Minute, "a", stages.Failed)
+		w.refusing("c00", false)
+
+		w.create(e, fleet.RunSpec{Name: "b", Placement: "web", Strategy: allAtOnce(1, stages.Task{Type: stages.Approval})})
+		settle()
+		w.command(e, "a", stages.Command{ID: "early", Verb: stages.Retry})
+		w.stateIs(e, "a", stages.Failed)
+		w.stateIs(e, "b", stages.Running)
+		w.command(e, "b", stages.Command{Verb: stages.Abort})
+
+		held := startable()
+		held.Stages[0].After = []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}
+		w.command(e, "a", stages.Command{ID: "again", Verb: stages.Retry})
+		w.create(e, fleet.RunSpec{Name: "c", Placement: "web", Strategy: held})
+		w.within(2*time.Hour, "c", stages.Completed)
+		w.within(time.Hour, "a", stages.Completed)
+		w.spans("a", "b", "c")
+		if n := w.happened("a", stages.CommandRefused); n != 1 {
+			t.Errorf("%d commands were refused, want the retry that came while b had the placement", n)
+		}
+		settle()
+		w.tidy()
+	})
+}
+
+// A retry that has nothing to do leaves the placement to others.
+func TestARetryOfNothingTakesNoPlacement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := smallWorld(t, 2)
+		e := w.newEngine(fleet.Config{})
+		w.declare(e, smallPlacement("web"))
+		w.refusing("c00", true)
+		w.create(e, fleet.RunSpec{Name: "a", Placement: "web", Strategy: startable()})
+		held := fleet.RunSpec{Name: "held", Placement: "web", Strategy: startable(), Hold: true}
+		defer running(t, e)()
+		w.within(time.Minute, "a", stages.Failed)
+		w.create(e, held)
+		for _, run := range []string{"a", "held"} {
+			w.command(e, run, stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
+		}
+		w.stateIs(e, "a", stages.Failed)
+		w.stateIs(e, "held", stages.NotStarted)
+		w.refusing("c00", false)
+		w.create(e, fleet.RunSpec{Name: "b", Placement: "web", Strategy: allAtOnce(1)})
+		w.within(time.Minute, "b", stages.Completed)
+	})
+}
+
+// A run that was stopped before its turn waits for it after a retry too.
+func TestARunThatWasStoppedInTheLineIsRetriedIntoIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := smallWorld(t, 2)
+		e := w.newEngine(fleet.Config{})
+		w.declare(e, smallPlacement("web"))
+		w.create(e, fleet.RunSpec{Name: "a", Placement: "web", Strategy: allAtOnce(1, stages.Task{Type: stages.Approval})})
+		w.create(e, fleet.RunSpec{Name: "b", Placement: "web", Strategy: startable()})
+		defer running(t, e)()
+		settle()
+		w.stateIs(e, "b", stages.Pending)
+		w.command(e, "b", stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "c00"})
+		w.command(e, "b", stages.Command{Verb: stages.Stop})
+		w.command(e, "b", stages.Command{Verb: stages.Retry})
+		w.stateIs(e, "b", stages.Pending)
+		w.stateIs(e, "a", stages.Running)
+		w.spans("a", "b")
+	})
+}

@@ -1,0 +1,23 @@
+package azure
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// SkipOf returns the command that a target of az fleet updaterun skip stands for:
+// Member:NAME, Group:NAME, Stage:NAME, or AfterStageWait:STAGE. Who asks for it is left
+// to the caller.
+func SkipOf(target string) (stages.Command, error) {
+	kind, name, ok := strings.Cut(target, ":")
+	scope := stages.Scope(kind)
+	switch scope {
+	case stages.SkipCluster, stages.SkipGroup, stages.SkipStage, stages.SkipAfterWait:
+		if ok && name != "" {
+			return stages.Command{Verb: stages.Skip, Scope: scope, Name: name}, nil
+		}
+	}
+	return stages.Command{}, fmt.Errorf("target %q must be Member:NAME, Group:NAME, Stage:NAME or AfterStageWait:STAGE", clip(target))
+}
