@@ -96,10 +96,11 @@
 // clusters that wait take turns with those. At most 256 exceptions keep their
 // reason; the others are merged into ranges where they can be, and the events
 // have the reasons. Clusters that are outside their windows are ranges, at most
-// 1024 in a group: beyond that nobody else lets others go first, and the group
-// waits for one of those. A run of 10,000 clusters stays under 256 KiB when
-// 6,000 cannot be reached, 5,000 fail each for a reason of its own, or every
-// other one is outside its window.
+// 1024 in a group, and 2048 in all groups of a stage, which share those evenly:
+// beyond that nobody else lets others go first, and the group waits for one of
+// those. A run of 10,000 clusters stays under 256 KiB when 6,000 cannot be
+// reached, 5,000 fail each for a reason of its own, or every other one is outside
+// its window, in up to 1,000 groups.
 //
 // Neighbours: package placement says where, package snapshot what, package
 // approval who may let a run go on.

@@ -75,7 +75,7 @@ func (l *lane) reviewed() int {
 // reached takes the first cluster from the cursor on that may start now. Those
 // before it let it go first, as long as those are not too many.
 func (l *lane) reached() int {
-	for l.s.passSkipped(l.g, l.gr); l.gr.Next < l.g.Len && len(l.gr.Passed) < maxPassed; l.s.passSkipped(l.g, l.gr) {
+	for l.s.passSkipped(l.g, l.gr); l.gr.Next < l.g.Len && len(l.gr.Passed) < l.mostPassed(); l.s.passSkipped(l.g, l.gr) {
 		pos := l.g.First + l.gr.Next
 		l.gr.Next++
 		l.s.changed = true
@@ -124,13 +124,19 @@ func (l *lane) opens(pos int, was bool) bool {
 	return false
 }
 
+// mostPassed is how many ranges of the group may let others go first.
+func (l *lane) mostPassed() int { return min(maxPassed, max(1, maxPassedOfAll/l.groups())) }
+
+// groups is how many groups share what there is room for.
+func (l *lane) groups() int { return len(l.s.p.Stages[l.s.r.Stage].Groups) }
+
 // file adds a range behind those that are there.
 func (l *lane) file(r Passed) {
 	n := len(l.gr.Passed)
 	if n > 0 && l.gr.Passed[n-1].join(r, l.s.now) {
 		return
 	}
-	if n >= maxPassedReasons {
+	if n >= min(maxPassedReasons, maxReasonsOfAll/l.groups()) {
 		r.Reason = ""
 	}
 	l.gr.Passed = append(l.gr.Passed, r)

@@ -18,7 +18,8 @@ func FuzzLaws(f *testing.F) {
 	})
 }
 
-// lawSeeds is how many random runs TestLaws plays.
+// lawSeeds is how many random runs TestLaws plays; with the race detector it
+// plays a tenth of them, and make test plays all of them without it.
 const lawSeeds = 1000
 
 func TestLaws(t *testing.T) {
@@ -26,7 +27,7 @@ func TestLaws(t *testing.T) {
 	switch {
 	case os.Getenv("SLIPWAY_SOAK") != "":
 		n *= 20
-	case testing.Short():
+	case testing.Short(), underRace:
 		n /= 10
 	}
 	// These have found what the others did not: an attempt that began in the step

@@ -135,7 +135,8 @@ type GroupRun struct {
 	Skipped   int `json:"skipped,omitempty"`
 	// Passed are the clusters before Next that have not started, ascending: those
 	// behind them went first, because their windows were open. When there are
-	// 1024 ranges in a group, nobody else lets others go first.
+	// 1024 ranges in a group, or its share of the 2048 in a stage, nobody else lets
+	// others go first.
 	Passed []Passed `json:"passed,omitempty"`
 	// Reached is when the run came to the group's gates, which is when the stage
 	// started, Done when its last cluster ended, Ended when its gates had passed

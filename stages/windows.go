@@ -7,10 +7,12 @@ import (
 
 // Bounds of what a run keeps of clusters that wait for their windows.
 const (
-	// maxPassed is how many ranges of clusters of a group may let others go first.
-	maxPassed = 1024
-	// maxPassedReasons is how many of them keep their reason.
-	maxPassedReasons = 64
+	// maxPassed is how many ranges of clusters of a group may let others go first,
+	// maxPassedOfAll how many of all groups of a stage, each of which may have one.
+	maxPassed, maxPassedOfAll = 1024, 2048
+	// maxPassedReasons is how many of those of a group keep their reason,
+	// maxReasonsOfAll how many of those of all groups.
+	maxPassedReasons, maxReasonsOfAll = 64, 256
 	// maxSingleEvents is how many clusters of a group to which the same happens
 	// at once get an event each.
 	maxSingleEvents = 8
