@@ -75,6 +75,8 @@ type driver struct {
 	fleet chan map[string]placement.Cluster
 	// calendars are the windows of the clusters, where they have changed.
 	calendars chan stages.Calendar
+	// calendar counts the calendars that were in the input.
+	calendar int
 }
 
 // takenCommand is the record of a command that is in the driver's input.
@@ -87,6 +89,7 @@ type takenCommand struct {
 // superfluous if it succeeded.
 type attempt struct {
 	observations int
+	calendar     int
 	drops        []backend.Write
 }
 
@@ -203,7 +206,7 @@ const (
 func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
 	if !ready.Changed && !d.renew {
 		discard(ctx, d.e.store, d.heard(&d.rec.Run))
-		d.consumed(len(d.in.Observations))
+		d.consumed(attempt{observations: len(d.in.Observations), calendar: d.calendar})
 		return nil
 	}
 	next, c := d.compose(ready)
@@ -235,7 +238,7 @@ func (d *driver) compose(ready *stages.Ready) (next *runRecord, c *commit) {
 	if d.tried == nil {
 		d.tried = map[int]attempt{}
 	}
-	d.tried[next.Try] = attempt{len(d.in.Observations), c.drops}
+	d.tried[next.Try] = attempt{len(d.in.Observations), d.calendar, c.drops}
 	return next, c
 }
 
@@ -243,7 +246,7 @@ func (d *driver) compose(ready *stages.Ready) (next *runRecord, c *commit) {
 func (d *driver) saved(next *runRecord, rev backend.Revision) {
 	d.rec, d.rev = next, rev
 	d.renew, d.renewed = false, time.Now()
-	took := d.tried[next.Try].observations
+	took := d.tried[next.Try]
 	d.tried = nil
 	d.consumed(took)
 }
@@ -260,11 +263,12 @@ func (d *driver) heard(run *stages.Run) (out []backend.Write) {
 }
 
 // consumed takes what the saved run has taken in out of the input, of the
-// observations the first ones.
-func (d *driver) consumed(observations int) {
+// observations the first ones. A calendar that came after the save began is still
+// new.
+func (d *driver) consumed(took attempt) {
 	run := &d.rec.Run
-	d.in.Observations = slices.Clone(d.in.Observations[observations:])
-	d.in.Unwatched, d.in.NewCalendar = false, false
+	d.in.Observations = slices.Clone(d.in.Observations[took.observations:])
+	d.in.Unwatched, d.in.NewCalendar = false, d.in.NewCalendar && took.calendar != d.calendar
 	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return hasHeard(run, c.ID) })
 	d.taken = slices.DeleteFunc(d.taken, func(t takenCommand) bool { return hasHeard(run, t.id) })
 }

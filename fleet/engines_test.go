@@ -98,7 +98,7 @@ func TestT16EngineFenced(t *testing.T) {
 	case soak():
 		trials = 4000
 	case underRace:
-		trials = 25
+		trials = 12
 	}
 	var mu sync.Mutex
 	var paused, between, nothingLeft int

@@ -38,6 +38,7 @@ func (d *driver) wait(ctx context.Context, wake time.Time) error {
 		d.in.Gone = d.gone(ctx, fleet)
 	case c := <-d.calendars:
 		d.in.Calendar, d.in.NewCalendar = c, true
+		d.calendar++
 	case <-timer.C:
 	}
 	if d.failed == 0 {

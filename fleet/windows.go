@@ -17,10 +17,13 @@ import (
 //
 // As long as it has never answered for a run, or what it answered is not valid, no
 // cluster of the run is started. After that the last valid answer counts. The run
-// that cleans the clusters of a placement which is being deleted does not ask.
+// that cleans the clusters of a placement which is being deleted does not ask. An
+// engine without Windows starts clusters at any time, so those that share a store
+// have the same.
 type Windows interface {
 	// Rules returns the rules for the clusters of a plan, which it must not
-	// change. It may be called concurrently.
+	// change. What it returned stays as it is: other rules are another value, with
+	// maps of its own. It may be called concurrently.
 	Rules(ctx context.Context, p *stages.Plan) (calendar.Rules, error)
 }
 
@@ -48,32 +51,49 @@ func (c closed) Window(int, time.Time) stages.Window {
 }
 
 // openWindows makes the calendar of the run ready for its first step, and has it
-// followed.
+// followed. The clusters in flight do not wait for long for a host that does not
+// answer.
 func (d *driver) openWindows(ctx context.Context) {
 	if d.e.cfg.Windows == nil || d.rec.Final != "" {
 		return
 	}
-	var t timetable
-	if _, err := d.askWindows(ctx, &t); err != nil {
-		t.calendar = closed{"the maintenance windows are not known: " + err.Error()}
-		d.e.log.Warn("no cluster is started before the windows are known", "run", d.name, "error", err)
+	d.asks.Go(func() { d.followWindows(ctx) })
+	d.in.Calendar, d.in.NewCalendar = closed{notKnown + "the host has not answered yet"}, true
+	patience := time.NewTimer(d.e.cfg.Lease / 5)
+	defer patience.Stop()
+	select {
+	case d.in.Calendar = <-d.calendars:
+	case <-patience.C:
+	case <-ctx.Done():
 	}
-	d.in.Calendar, d.in.NewCalendar = t.calendar, true
-	d.asks.Go(func() { d.followWindows(ctx, t) })
 }
 
-// followWindows tells the driver when the windows have changed, until ctx ends.
-func (d *driver) followWindows(ctx context.Context, t timetable) {
-	for wait := d.e.cfg.Poll; sleep(ctx, wait); wait = min(2*wait, 10*d.e.cfg.Poll) {
+// notKnown begins the reason of the clusters of a run of which the windows are not
+// known; why follows.
+const notKnown = "the maintenance windows are not known: "
+
+// followWindows tells the driver the windows, and then when they have changed,
+// until ctx ends.
+func (d *driver) followWindows(ctx context.Context) {
+	var t timetable
+	var why string
+	for wait := d.e.cfg.Poll; ; wait = min(2*wait, 10*d.e.cfg.Poll) {
 		changed, err := d.askWindows(ctx, &t)
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			d.e.log.Warn("the windows were not told; those that were known before count", "run", d.name, "error", err)
+			d.e.log.Warn("the windows were not told; those that were known before count, and without any no cluster is started", "run", d.name, "error", err)
+			if !t.known && why != err.Error() {
+				why = err.Error()
+				d.tellWindows(closed{notKnown + why})
+			}
 		case changed:
 			wait = d.e.cfg.Poll
 			d.tellWindows(t.calendar)
+		}
+		if !sleep(ctx, wait) {
+			return
 		}
 	}
 }

@@ -245,3 +245,43 @@ func TestARetryTakesUpWhatFailedWithTheSamePlan(t *testing.T) {
 		}
 	})
 }
+
+// hanging is a host that never answers, whatever its deadline.
+type hanging struct{ until chan struct{} }
+
+func (w hanging) Rules(context.Context, *stages.Plan) (calendar.Rules, error) {
+	<-w.until
+	return calendar.Rules{}, nil
+}
+
+// An engine whose host does not tell the windows goes on with what is in flight,
+// also with a short lease, and starts nothing.
+func TestAHostThatHangsOverTheWindowsHoldsUpNothingInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := scheduled(t, &timetable{}, func(s *stages.Strategy) { s.MinHealthy = 30 * time.Second })
+		stop := running(t, e)
+		time.Sleep(10 * time.Second)
+		stop()
+		begun := time.Now()
+		hang := hanging{make(chan struct{})}
+		short := fleet.Config{Name: "two", Windows: hang, Lease: 1500 * time.Millisecond, CallTimeout: time.Second}
+		two := w.newEngine(short)
+		short.Name = "three"
+		defer running(t, two)()
+		defer running(t, w.newEngine(short))()
+		defer close(hang.until)
+		time.Sleep(5 * time.Minute)
+		s := must(two.Status(t.Context(), "r"))(t)
+		if g := s.Run.Stages[0].Groups[0]; g.Completed != 1 {
+			t.Errorf("%d clusters have completed, want c00, which was in flight", g.Completed)
+		}
+		for name, at := range w.started("r", begun) {
+			if at > 0 {
+				t.Errorf("%s was started after %v, without windows being known", name, at)
+			}
+		}
+		if n := w.happened("r", stages.RunTaken); n != 2 {
+			t.Errorf("the run was taken %d times, want once by each of two engines", n)
+		}
+	})
+}

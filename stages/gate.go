@@ -198,11 +198,12 @@ func (s *stepper) scheduled(name string) (held, *Gate) {
 	return held{}, nil
 }
 
-// isCalled tells whether a command means h by name.
+// isCalled tells whether a command means h by name. A name that a stage has is
+// never that of a group alone.
 func (s *stepper) isCalled(h held, name string) bool {
 	stage := s.p.Stages[s.r.Stage].Name
 	if h.group == "" {
 		return name == stage
 	}
-	return name == h.group || name == stage+"/"+h.group
+	return name == stage+"/"+h.group || name == h.group && s.p.stageIndex(name) < 0
 }

@@ -101,7 +101,8 @@ const (
 	// up again what has failed or was skipped in its current stage, as Only says.
 	Retry Verb = "Retry"
 	// CompleteGate ends a ScheduledStart early: that of the stage or of the group
-	// that Name names. A group that several stages have is named <stage>/<group>.
+	// that Name names. A group that several stages have, or that is called like a
+	// stage, is named <stage>/<group>.
 	CompleteGate Verb = "CompleteGate"
 	// BypassWindows lets clusters start outside their windows until Until. It needs a
 	// Message, the reason; an Until that has passed ends it.

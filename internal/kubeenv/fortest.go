@@ -98,7 +98,7 @@ func (s *Shared) Run(m interface{ Run() int }) int {
 
 // atOnce is how many parallel tests run at the same time where -parallel does not say it. They wait for
 // servers more than they compute, so that it is more than most machines have processors.
-const atOnce = "8"
+const atOnce = "5"
 
 // widen sets -parallel where nobody did.
 func widen() error {
