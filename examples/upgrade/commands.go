@@ -90,7 +90,7 @@ func createFlags() []option {
 		stagesFlag(),
 		{name: "update-strategy-name", what: "NAME", help: "the strategy whose stages are copied", check: isName(azure.MaxName)},
 		{name: "speed", what: "N", help: "how many times shorter waits are (default 1)", check: isNumber(1)},
-		{name: "preview", help: "show the plan and record nothing"},
+		{name: "preview", help: "show the plan and when it would end, and record nothing"},
 	}
 }
 

@@ -34,9 +34,10 @@
 // Consistent is not what Latest is.
 //
 // updaterun create makes the plan and starts nothing. Members in no group of the stages
-// are left out, and that is said. With --preview only the plan is shown. --speed N
-// makes the waits after stages N times shorter, rounded up to seconds: with 3600 the
-// hour of the tutorial is a second.
+// are left out, and that is said. With --preview the plan is shown, and when the run
+// would end by how long members took before, and nothing is recorded. --speed N makes
+// the waits after stages N times shorter, rounded up to seconds: with 3600 the hour of
+// the tutorial is a second.
 //
 // updaterun start drives the run in the foreground until it ends, or until it waits for
 // nothing but people, which it says. Interrupted or killed, start goes on where it was.

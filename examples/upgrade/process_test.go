@@ -175,6 +175,7 @@ func (s *scene) members(flags string) {
 func steady(text string) string {
 	text = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`).ReplaceAllString(text, "TIME")
 	text = regexp.MustCompile(`(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\b`).ReplaceAllString(text, "HH:MM:SS")
+	text = regexp.MustCompile(`estimate: (\w+) \S+ after`).ReplaceAllString(text, "estimate: $1 TIME after")
 	ofMember := regexp.MustCompile(`^HH:MM:SS \S+ \S+ member-\w+: `)
 	var out, block []string
 	flush := func() {

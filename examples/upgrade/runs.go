@@ -106,16 +106,21 @@ func concerned(strategy stages.Strategy, members []member) ([]placement.Cluster,
 	}), nil
 }
 
-// preview shows the plan of a run that is not made.
+// preview shows the plan of a run that is not made, and when the run would end.
 func (s *session) preview(ctx context.Context, e *fleet.Engine, spec fleet.RunSpec, target upgrade.Target) error {
-	plan, err := e.Preview(ctx, spec)
+	f, err := e.Forecast(ctx, spec, fleet.Assumptions{Take: 2 * stepTakes})
 	if err != nil {
 		return refused(err)
 	}
-	s.warn(plan.Warnings)
-	run := stages.NewRun(plan, spec.Name, "preview", spec.Starter, true, time.Now())
-	return s.printRun(ctx, azure.Record{Run: &run, Plan: plan, Target: target, StrategyID: s.strategyOf(spec.Owner)})
+	s.warn(f.Plan.Warnings)
+	s.estimate(f)
+	run := stages.NewRun(f.Plan, spec.Name, "preview", spec.Starter, true, time.Now())
+	return s.printRun(ctx, azure.Record{Run: &run, Plan: f.Plan, Target: target, StrategyID: s.strategyOf(spec.Owner)})
 }
+
+// stepTakes is how long a step of an upgrade of a simulated member lasts where
+// nothing else is said: the control plane is one, the nodes are the other.
+const stepTakes = 2 * time.Second
 
 // refused tells why clusters cannot be upgraded, one line each, where that is so.
 func refused(err error) error {
@@ -240,6 +245,16 @@ func deleteRun(ctx context.Context, s *session) error {
 }
 
 // warn tells what is allowed and probably not meant.
+// estimate says when a run would end, if nothing fails and gates are approved as
+// soon as they are reached.
+func (p printer) estimate(f fleet.Forecast) {
+	basis := fmt.Sprintf("each member takes %s", f.Typical.Round(time.Second))
+	if f.Known > 0 {
+		basis = fmt.Sprintf("members take as long as in the run before, which is known of %d of %d", f.Known, f.Plan.Len())
+	}
+	fmt.Fprintf(p.err, "estimate: %s %s after its start, if %s\n", f.End.State, f.End.At.Round(time.Second), basis)
+}
+
 func (p printer) warn(warnings []string) {
 	for _, w := range warnings {
 		fmt.Fprintln(p.err, "warning:", printable(strings.ReplaceAll(w, "clusters", "members")))
