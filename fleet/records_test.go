@@ -274,12 +274,14 @@ func unset(v reflect.Value, at string, excused map[string]bool) string {
 }
 
 // excused are fields that exclude another one which is set, or that are set in
-// an element that is not looked at; and what only the newest records have.
+// an element that is not looked at; what only the newest records have; and what
+// no placement has that the engine takes.
 func excused(newest bool) map[string]bool {
 	out := map[string]bool{
 		"flightHead.Exceptions": true, "flightHead.Waiting": true, "Run.Exceptions": true, "Run.Waiting": true,
 		"Selector.LabelSelector": true, "Policy.ClusterNames": true, "ObjectSelector.Group": true, "Identity.Groups": true,
-		"Binding.Group": true,
+		"Binding.Group":           true,
+		"Policy.NumberOfClusters": true, "Policy.RequiredTerms": true, "Policy.Preferred": true, "Policy.Spread": true, "Policy.Tolerations": true,
 	}
 	for _, field := range []string{
 		"Run.Bypass", "GroupRun.Passed", "GroupRun.Reached", "GroupRun.Done", "GroupRun.Ended", "GroupRun.Gates", "GroupRun.SkipGates",

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -38,6 +39,7 @@ func (p Placement) Validate() error {
 	errs = append(errs, snapshot.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
 	errs = append(errs, p.ApplyStrategy.problems(field.NewPath("applyStrategy"))...)
 	errs = append(errs, nested(field.NewPath("policy"), p.Policy.Validate())...)
+	errs = append(errs, unsupportedPolicy(p.Policy, field.NewPath("policy"))...)
 	errs = append(errs, ownerProblems(p.Owner)...)
 	seen := map[string]bool{}
 	for i, o := range p.Overrides {
@@ -49,6 +51,21 @@ func (p Placement) Validate() error {
 		seen[o.String()] = true
 	}
 	return about("placement "+p.Name, errs)
+}
+
+// unsupportedPolicy names what only a decision that knows the clusters that are
+// placed already gets right, which that of the engine does not.
+func unsupportedPolicy(p placement.Policy, at *field.Path) (errs field.ErrorList) {
+	if p.Type == placement.PickN {
+		errs = append(errs, field.Forbidden(at.Child("placementType"), "PickN is not supported by this engine yet; use PickAll or PickFixed"))
+	}
+	if len(p.RequiredTerms) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("requiredTerms"), "not supported by this engine yet; select by label, in required"))
+	}
+	if len(p.Tolerations) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("tolerations"), "not supported by this engine yet; it passes over taints"))
+	}
+	return errs
 }
 
 // nested returns the problems in err, which a part of a document reports, with

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -26,6 +27,31 @@ func ExampleResolve() {
 	// Output:
 	// [member1 member3] <nil>
 	// placement policy: clusterNames: not in the inventory: member8, member9; a PickFixed policy names clusters that exist
+}
+
+func ExampleDecide() {
+	clusters := []placement.Cluster{
+		{Name: "a", Labels: map[string]string{"region": "north"}, Properties: map[string]resource.Quantity{"nodes": resource.MustParse("3")}},
+		{Name: "b", Labels: map[string]string{"region": "north"}, Properties: map[string]resource.Quantity{"nodes": resource.MustParse("9")}},
+		{Name: "c", Labels: map[string]string{"region": "south"}, Properties: map[string]resource.Quantity{"nodes": resource.MustParse("5")}},
+		{Name: "d", Labels: map[string]string{"region": "south"}, Taints: []placement.Taint{{Key: "maintenance", Effect: placement.NoSchedule}}},
+	}
+	policy := placement.Policy{
+		Type: placement.PickN, NumberOfClusters: new(2),
+		Preferred: []placement.Preference{{Weight: 100, Sorter: &placement.PropertySorter{Name: "nodes", Order: placement.Descending}}},
+		Spread:    []placement.SpreadConstraint{{TopologyKey: "region"}},
+	}
+	decision, verdicts, err := placement.Decide(policy, clusters, placement.Previous{})
+	fmt.Println(decision.Clusters, err)
+	for _, v := range verdicts {
+		fmt.Println(v.Cluster, v.Reason)
+	}
+	// Output:
+	// [b c] <nil>
+	// a not picked: the policy wants 2, and others come before it
+	// b picked: it comes as number 1 of 2, with a score of 0 for the spread and 100 for affinity
+	// c picked: it comes as number 2 of 2, with a score of 0 for the spread and 33 for affinity
+	// d not picked: the policy does not tolerate its taint maintenance:NoSchedule
 }
 
 func ExampleRender() {

@@ -1,15 +1,19 @@
 // Package placement answers WHERE: which clusters a workload is placed on, and
 // what differs on each of them.
 //
-// A [Policy] is resolved against the [Cluster] inventory into a [Decision]; an
-// [Override] changes the objects for the clusters it selects. Everything here
-// is a pure function of its arguments: no I/O, no clock, no randomness.
+// A [Policy] is resolved against the [Cluster] inventory into a [Decision], by
+// [Resolve], or by [Decide] with what is placed already; an [Override] changes
+// the objects for the clusters it selects. Everything here is a pure function
+// of its arguments: no I/O, no clock, no randomness.
 //
 // Neighbours: package snapshot says what is placed, package stages in which
 // order, package fleet records decisions and carries them out.
 package placement
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // Cluster is a member of the fleet as the inventory reports it.
 type Cluster struct {
@@ -21,6 +25,20 @@ type Cluster struct {
 	UID string `json:"uid,omitempty"`
 	// Labels are matched by policies, stages and overrides.
 	Labels map[string]string `json:"labels,omitempty"`
+	// Properties are what the inventory measures, by a name that it chooses,
+	// for example the number of nodes or the CPU that is available. Policies
+	// compare them.
+	Properties map[string]resource.Quantity `json:"properties,omitempty"`
+	// Taints keep a policy that does not tolerate them from picking the
+	// cluster. What is placed there stays.
+	Taints []Taint `json:"taints,omitempty"`
+	// Leaving tells that the cluster is about to leave the fleet: no policy
+	// picks it any more, and what is placed there goes.
+	Leaving bool `json:"leaving,omitempty"`
+	// Unhealthy says in a few words why the cluster takes nothing new, for
+	// example "no heartbeat for 5 minutes". Empty means that it is healthy.
+	// What is placed there stays.
+	Unhealthy string `json:"unhealthy,omitempty"`
 }
 
 // Type says how a [Policy] picks clusters. The words are KubeFleet's.
@@ -32,6 +50,8 @@ const (
 	PickAll Type = "PickAll"
 	// PickFixed picks the clusters that are named.
 	PickFixed Type = "PickFixed"
+	// PickN picks a number of the clusters that match.
+	PickN Type = "PickN"
 )
 
 // Policy says which clusters to pick. The zero value picks every cluster.
@@ -40,10 +60,23 @@ type Policy struct {
 	Type Type `json:"placementType,omitempty"`
 	// ClusterNames are the clusters of a PickFixed policy, each once.
 	ClusterNames []string `json:"clusterNames,omitempty"`
-	// Required restricts a PickAll policy to clusters that match at least one
-	// of these selectors. None means no restriction; an empty selector
-	// matches every cluster.
+	// NumberOfClusters is how many clusters a PickN policy picks, where there
+	// are so many that it may pick. It is not part of the policy's digest.
+	NumberOfClusters *int `json:"numberOfClusters,omitempty"`
+	// Required and RequiredTerms restrict a PickAll or PickN policy to clusters
+	// that match at least one of either. None means no restriction; an empty
+	// selector matches every cluster.
 	Required []metav1.LabelSelector `json:"required,omitempty"`
+	// RequiredTerms are further alternatives, which ask for properties too.
+	RequiredTerms []Term `json:"requiredTerms,omitempty"`
+	// Preferred is what the clusters of a PickN policy are chosen by. The
+	// weights of those that a cluster matches add up to its affinity.
+	Preferred []Preference `json:"preferred,omitempty"`
+	// Spread is how the clusters of a PickN policy are distributed.
+	Spread []SpreadConstraint `json:"topologySpreadConstraints,omitempty"`
+	// Tolerations are the taints that do not keep a PickAll or PickN policy
+	// away from a cluster.
+	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
 
 // Decision is what a policy came to for one inventory.
@@ -52,7 +85,8 @@ type Decision struct {
 	// policy, not to the clusters: a cluster that joins changes Digest, an
 	// edited policy changes Index too.
 	Index int `json:"index"`
-	// PolicyDigest is the sha256 of the policy's canonical JSON, in hex.
+	// PolicyDigest is the sha256 of the policy's canonical JSON, in hex. The
+	// number of clusters does not count.
 	PolicyDigest string `json:"policyDigest"`
 	// Clusters are the names that were picked, ascending.
 	Clusters []string `json:"clusters"`

@@ -47,7 +47,7 @@ func TestPolicyValidate(t *testing.T) {
 		"zero":           {placement.Policy{}, nil},
 		"all":            {placement.Policy{Type: placement.PickAll, Required: []metav1.LabelSelector{env("canary"), {}}}, nil},
 		"fixed":          {placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"b", "a"}}, nil},
-		"unknown type":   {placement.Policy{Type: "PickN"}, []string{"placementType", `"PickN"`, "PickAll", "PickFixed"}},
+		"unknown type":   {placement.Policy{Type: "PickSome"}, []string{"placementType", `"PickSome"`, "PickAll", "PickFixed", "PickN"}},
 		"all with names": {placement.Policy{ClusterNames: []string{"a"}}, []string{"clusterNames: Forbidden"}},
 		"fixed without names": {
 			placement.Policy{Type: placement.PickFixed, Required: []metav1.LabelSelector{{}}},
@@ -112,7 +112,7 @@ func TestResolve(t *testing.T) {
 func TestResolveErrors(t *testing.T) {
 	_, err := placement.Resolve(placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"y", "member1", "x"}}, tutorial())
 	fragments(t, err, []string{"clusterNames: not in the inventory: x, y;"})
-	_, err = placement.Resolve(placement.Policy{Type: "PickN"}, tutorial())
+	_, err = placement.Resolve(placement.Policy{Type: "PickSome"}, tutorial())
 	fragments(t, err, []string{"placement policy", "placementType"})
 	_, err = placement.Resolve(placement.Policy{}, append(tutorial(), tutorial()[0]))
 	fragments(t, err, []string{"cluster inventory", "clusters[member1].name: Duplicate"})

@@ -1,10 +1,9 @@
 package placement
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,30 +13,51 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Resolve picks clusters from the inventory. The decision does not depend on
-// the order of clusters, nor on the order of what a policy lists; its Index is
-// 0, for package fleet to set.
+// Resolve picks clusters from the inventory by a PickAll or PickFixed policy.
+// The decision does not depend on the order of clusters, nor on the order of
+// what a policy lists; its Index is 0, for package fleet to set.
 //
 // A policy that is not valid is an error that tells everything that is wrong
 // with it, and so is an inventory. Names of a PickFixed policy that are not in
 // the inventory are an error that lists all of them.
+//
+// Resolve does not know what is placed already. So it passes over taints and
+// health, which only keep new clusters away, and refuses a PickN policy; see
+// [Decide].
 func Resolve(p Policy, clusters []Cluster) (Decision, error) {
-	if err := p.Validate(); err != nil {
-		return Decision{}, fmt.Errorf("placement policy: %w", err)
+	sorted, digest, err := p.check(clusters)
+	if err != nil {
+		return Decision{}, err
 	}
-	sorted := byName(clusters)
-	if err := checkNames(sorted).ToAggregate(); err != nil {
-		return Decision{}, fmt.Errorf("cluster inventory: %w", err)
+	if p.Type == PickN {
+		return Decision{}, errors.New("placement policy: placementType: a PickN policy depends on what is placed already, which Resolve does not know")
 	}
 	picked, err := p.pick(sorted)
 	if err != nil {
 		return Decision{}, err
 	}
-	digest, err := p.digest()
-	if err != nil {
-		return Decision{}, err
+	return newDecision(digest, picked), nil
+}
+
+// check validates a policy and an inventory, and returns the clusters by name
+// and the digest of the policy.
+func (p Policy) check(clusters []Cluster) (sorted []*Cluster, digest string, err error) {
+	if err := p.Validate(); err != nil {
+		return nil, "", fmt.Errorf("placement policy: %w", err)
 	}
-	return Decision{PolicyDigest: digest, Clusters: picked, Digest: decisionDigest(digest, picked)}, nil
+	sorted = byName(clusters)
+	if err := checkNames(sorted).ToAggregate(); err != nil {
+		return nil, "", fmt.Errorf("cluster inventory: %w", err)
+	}
+	if err := p.missing(sorted); err != nil {
+		return nil, "", err
+	}
+	digest, err = p.digest()
+	return sorted, digest, err
+}
+
+func newDecision(policy string, picked []string) Decision {
+	return Decision{PolicyDigest: policy, Clusters: picked, Digest: decisionDigest(policy, picked)}
 }
 
 // byName returns the clusters by name, without moving them.
@@ -50,38 +70,38 @@ func byName(clusters []Cluster) []*Cluster {
 	return sorted
 }
 
-// pick returns the names that a valid policy picks, ascending.
+// pick returns the names that a valid PickAll or PickFixed policy picks,
+// ascending.
 func (p Policy) pick(sorted []*Cluster) ([]string, error) {
-	if p.Type == PickFixed {
-		return p.pickFixed(sorted)
-	}
-	match, err := matchAny(p.Required)
+	match, err := p.terms()
 	if err != nil {
 		return nil, fmt.Errorf("placement policy: %w", err)
 	}
+	x := examination{Policy: p, names: slices.Sorted(slices.Values(p.ClusterNames)), match: match}
 	names := make([]string, 0, len(sorted))
 	for _, c := range sorted {
-		if len(p.Required) == 0 || match(c) {
+		if x.expels(c) == "" {
 			names = append(names, c.Name)
 		}
 	}
 	return names, nil
 }
 
-func (p Policy) pickFixed(sorted []*Cluster) ([]string, error) {
-	names := slices.Sorted(slices.Values(p.ClusterNames))
+// missing is an error that lists the clusters that the policy names and the
+// inventory does not have, if there are such.
+func (p Policy) missing(sorted []*Cluster) error {
 	var missing []string
-	for _, name := range names {
+	for _, name := range slices.Sorted(slices.Values(p.ClusterNames)) {
 		_, found := slices.BinarySearchFunc(sorted, name, func(c *Cluster, n string) int { return strings.Compare(c.Name, n) })
 		if !found {
 			missing = append(missing, name)
 		}
 	}
 	if len(missing) > 0 {
-		return nil, fmt.Errorf("placement policy: clusterNames: not in the inventory: %s; a PickFixed policy names clusters that exist",
+		return fmt.Errorf("placement policy: clusterNames: not in the inventory: %s; a PickFixed policy names clusters that exist",
 			strings.Join(missing, ", "))
 	}
-	return names, nil
+	return nil
 }
 
 // matchAny compiles selectors to a function that tells whether a cluster
@@ -98,32 +118,6 @@ func matchAny(selectors []metav1.LabelSelector) (func(*Cluster) bool, error) {
 	return func(c *Cluster) bool {
 		return slices.ContainsFunc(compiled, func(s labels.Selector) bool { return s.Matches(labels.Set(c.Labels)) })
 	}, nil
-}
-
-// canonicalPolicy is what the digest of a policy covers: what it says, without
-// the order in which it says it.
-type canonicalPolicy struct {
-	Type     Type     `json:"placementType"`
-	Names    []string `json:"clusterNames,omitempty"`
-	Required []string `json:"required,omitempty"`
-}
-
-// digest returns the sha256 of the policy's canonical JSON, in hex.
-func (p Policy) digest() (string, error) {
-	c := canonicalPolicy{Type: cmp.Or(p.Type, PickAll), Names: slices.Sorted(slices.Values(p.ClusterNames))}
-	for i := range p.Required {
-		b, err := json.Marshal(&p.Required[i])
-		if err != nil {
-			return "", fmt.Errorf("placement policy: required[%d]: %w", i, err)
-		}
-		c.Required = append(c.Required, string(b))
-	}
-	slices.Sort(c.Required)
-	b, err := json.Marshal(c)
-	if err != nil {
-		return "", fmt.Errorf("placement policy: %w", err)
-	}
-	return hexSum(b), nil
 }
 
 // decisionDigest hashes one name a line; a name has no line break.

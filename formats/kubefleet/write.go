@@ -144,6 +144,13 @@ func (w *writer) cluster(c placement.Cluster) {
 	if c.UID != "" {
 		errs = append(errs, inexpressible("uid"))
 	}
+	for path, given := range map[string]bool{
+		"properties": len(c.Properties) > 0, "taints": len(c.Taints) > 0, "leaving": c.Leaving, "unhealthy": c.Unhealthy != "",
+	} {
+		if given {
+			errs = append(errs, field.Forbidden(field.NewPath(path), "is not written yet"))
+		}
+	}
 	if len(c.Labels) > 0 {
 		m["metadata"].(map[string]any)["labels"] = plainTree(c.Labels)
 	}

@@ -117,6 +117,7 @@ func placementErrors(p fleet.Placement) field.ErrorList {
 		e.Field = "policy." + e.Field
 		errs = append(errs, e)
 	}
+	errs = append(errs, policyErrors(p.Policy)...)
 	if p.HistoryLimit < 0 || p.HistoryLimit > 1000 {
 		errs = append(errs, field.Invalid(field.NewPath("historyLimit"), p.HistoryLimit, "must be from 1 to 1000, or 0 for the default"))
 	}
@@ -131,6 +132,24 @@ func placementErrors(p fleet.Placement) field.ErrorList {
 	}
 	if p.ApplyStrategy.DryRun {
 		errs = append(errs, inexpressible("applyStrategy.dryRun"))
+	}
+	return errs
+}
+
+// policyErrors names what the format can say and is neither read nor written yet.
+func policyErrors(p placement.Policy) field.ErrorList {
+	var errs field.ErrorList
+	for _, f := range []struct {
+		path  string
+		given bool
+	}{
+		{"placementType", p.Type == placement.PickN},
+		{"requiredTerms", len(p.RequiredTerms) > 0},
+		{"tolerations", len(p.Tolerations) > 0},
+	} {
+		if f.given {
+			errs = append(errs, field.Forbidden(field.NewPath("policy", f.path), "is not written yet"))
+		}
 	}
 	return errs
 }

@@ -9,43 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns everything that is wrong with the policy, or nil. The error
-// is an [k8s.io/apimachinery/pkg/util/errors.Aggregate] of *[field.Error].
-func (p Policy) Validate() error {
-	errs := p.validateType()
-	errs = append(errs, validateNames(p.ClusterNames, field.NewPath("clusterNames"))...)
-	for i := range p.Required {
-		errs = append(errs, validateSelector(&p.Required[i], field.NewPath("required").Index(i))...)
-	}
-	return errs.ToAggregate()
-}
-
-// validateType checks the type and which fields go with it.
-func (p Policy) validateType() field.ErrorList {
-	names, required := field.NewPath("clusterNames"), field.NewPath("required")
-	switch p.Type {
-	case "", PickAll:
-		if len(p.ClusterNames) > 0 {
-			return field.ErrorList{field.Forbidden(names, "only a PickFixed policy names clusters")}
-		}
-		return nil
-	case PickFixed:
-		return p.validateFixed(names, required)
-	}
-	return field.ErrorList{field.NotSupported(field.NewPath("placementType"), p.Type, []Type{PickAll, PickFixed})}
-}
-
-func (p Policy) validateFixed(names, required *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(p.ClusterNames) == 0 {
-		errs = append(errs, field.Required(names, "a PickFixed policy names at least one cluster"))
-	}
-	if len(p.Required) > 0 {
-		errs = append(errs, field.Forbidden(required, "only a PickAll policy selects clusters by label"))
-	}
-	return errs
-}
-
 // ValidateClusters returns everything that is wrong with an inventory, or nil:
 // names that are not DNS labels, and names that stand in it more than once.
 // Each name is told once, whatever the order of the clusters.

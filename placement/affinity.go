@@ -1,0 +1,188 @@
+package placement
+
+import (
+	"math"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// Term asks for labels and properties. A cluster matches that has all of them;
+// an empty term matches every cluster.
+type Term struct {
+	// LabelSelector matches every cluster when nil.
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// Properties must all hold.
+	Properties []PropertyRequirement `json:"properties,omitempty"`
+}
+
+// PropertyRequirement compares a property of a cluster, on the left, with a
+// value. It holds for no cluster that does not have the property.
+type PropertyRequirement struct {
+	// Name is that of a property; a name as labels have it.
+	Name     string            `json:"name"`
+	Operator PropertyOperator  `json:"operator"`
+	Value    resource.Quantity `json:"value"`
+}
+
+// PropertyOperator is a comparison. The words are KubeFleet's.
+type PropertyOperator string
+
+// The operators of a [PropertyRequirement].
+const (
+	Gt PropertyOperator = "Gt"
+	Ge PropertyOperator = "Ge"
+	Eq PropertyOperator = "Eq"
+	Ne PropertyOperator = "Ne"
+	Lt PropertyOperator = "Lt"
+	Le PropertyOperator = "Le"
+)
+
+// Preference adds to the affinity of clusters. It has a label selector, a
+// sorter, or both.
+type Preference struct {
+	// Weight is from -100 to 100. A negative one makes clusters less wanted.
+	Weight int `json:"weight"`
+	// LabelSelector says to which clusters the weight goes; to all when nil.
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// Sorter gives clusters a share of the weight by a property; without one
+	// they get all of it.
+	Sorter *PropertySorter `json:"sorter,omitempty"`
+}
+
+// PropertySorter ranks clusters by a property. The shares of the weight lie on
+// a line between the least and the greatest value in the inventory, rounded to
+// whole points. Where all values are the same, each gets the whole weight; a
+// cluster that does not have the property gets nothing.
+type PropertySorter struct {
+	// Name is that of a property; a name as labels have it.
+	Name string `json:"name"`
+	// Order says which end gets the whole weight. The other end gets nothing.
+	Order SortOrder `json:"order"`
+}
+
+// SortOrder says which value of a property comes first. The words are
+// KubeFleet's.
+type SortOrder string
+
+// The orders of a [PropertySorter].
+const (
+	// Ascending gives the whole weight to the least value.
+	Ascending SortOrder = "Ascending"
+	// Descending gives the whole weight to the greatest value.
+	Descending SortOrder = "Descending"
+)
+
+// terms returns a function that tells whether a cluster matches what a valid
+// policy requires.
+func (p Policy) terms() (func(*Cluster) bool, error) {
+	if len(p.Required)+len(p.RequiredTerms) == 0 {
+		return func(*Cluster) bool { return true }, nil
+	}
+	simple, err := matchAny(p.Required)
+	if err != nil {
+		return nil, err
+	}
+	compiled := make([]labels.Selector, len(p.RequiredTerms))
+	for i, t := range p.RequiredTerms {
+		if compiled[i], err = selectorOrAll(t.LabelSelector); err != nil {
+			return nil, err
+		}
+	}
+	return func(c *Cluster) bool {
+		for i, s := range compiled {
+			if s.Matches(labels.Set(c.Labels)) && c.has(p.RequiredTerms[i].Properties) {
+				return true
+			}
+		}
+		return simple(c)
+	}, nil
+}
+
+func selectorOrAll(s *metav1.LabelSelector) (labels.Selector, error) {
+	if s == nil {
+		return labels.Everything(), nil
+	}
+	return metav1.LabelSelectorAsSelector(s)
+}
+
+func (c *Cluster) has(requirements []PropertyRequirement) bool {
+	return !slices.ContainsFunc(requirements, func(r PropertyRequirement) bool { return !r.holds(c) })
+}
+
+func (r PropertyRequirement) holds(c *Cluster) bool {
+	q, ok := c.Properties[r.Name]
+	if !ok {
+		return false
+	}
+	order := q.Cmp(r.Value)
+	switch r.Operator {
+	case Gt:
+		return order > 0
+	case Ge:
+		return order >= 0
+	case Eq:
+		return order == 0
+	case Ne:
+		return order != 0
+	case Lt:
+		return order < 0
+	case Le:
+		return order <= 0
+	}
+	return false
+}
+
+// affinities returns the sum of the preferences for each cluster.
+func (p Policy) affinities(clusters []*Cluster) ([]int, error) {
+	sums := make([]int, len(clusters))
+	for _, pref := range p.Preferred {
+		match, err := selectorOrAll(pref.LabelSelector)
+		if err != nil {
+			return nil, err
+		}
+		share := pref.shares(clusters)
+		for i, c := range clusters {
+			if match.Matches(labels.Set(c.Labels)) {
+				sums[i] += share(c)
+			}
+		}
+	}
+	return sums, nil
+}
+
+// shares returns what a cluster that the label selector matches gets.
+func (p Preference) shares(clusters []*Cluster) func(*Cluster) int {
+	if p.Sorter == nil {
+		return func(*Cluster) int { return p.Weight }
+	}
+	low, high := p.Sorter.span(clusters)
+	return func(c *Cluster) int {
+		q, ok := c.Properties[p.Sorter.Name]
+		if !ok {
+			return 0
+		}
+		part := 1.0
+		if high > low {
+			part = (q.AsApproximateFloat64() - low) / (high - low)
+			if p.Sorter.Order == Ascending {
+				part = 1 - part
+			}
+		}
+		return int(math.Round(float64(p.Weight) * part))
+	}
+}
+
+// span returns the least and the greatest value of the property.
+func (s PropertySorter) span(clusters []*Cluster) (low, high float64) {
+	low, high = math.Inf(1), math.Inf(-1)
+	for _, c := range clusters {
+		if q, ok := c.Properties[s.Name]; ok {
+			v := q.AsApproximateFloat64()
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	return low, high
+}

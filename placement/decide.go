@@ -1,0 +1,189 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// Previous is what a placement has already. The zero value has nothing.
+type Previous struct {
+	// PolicyDigest is that of the decision by which the clusters were picked.
+	PolicyDigest string
+	// Clusters has the names of the clusters that are placed. The value tells
+	// whether the cluster was ever updated.
+	Clusters map[string]bool
+}
+
+// Verdict explains a decision for one cluster.
+type Verdict struct {
+	// Cluster is the name.
+	Cluster string `json:"cluster"`
+	// Picked tells whether the decision has the cluster.
+	Picked bool `json:"picked"`
+	// Score is what clusters of a PickN policy are chosen by.
+	Score Score `json:"score"`
+	// Reason is a sentence that says why the cluster is picked or not.
+	Reason string `json:"reason"`
+}
+
+// Score ranks clusters: the greater Spread is better, then the greater
+// Affinity, then the name that comes later in the alphabet.
+type Score struct {
+	// Spread is 0 where the clusters are spread evenly. Each constraint takes
+	// away 1 for every cluster that the domain has more than the emptiest one,
+	// and 1000 where it does not hold. It is that of the moment in which the
+	// cluster was picked or dropped; of others, that of the end.
+	Spread int `json:"spread"`
+	// Affinity is the sum of what the cluster gets of the preferences.
+	Affinity int `json:"affinity"`
+}
+
+// Decide is [Resolve] for a placement that may have clusters already, for all
+// types of policies, and with a verdict for every cluster of the inventory, by
+// name.
+//
+// A cluster that is placed stays, though it has got a taint or is unhealthy,
+// unless it is leaving, or does not match the policy. Whether it matches is
+// looked at again by each decision of a PickAll or PickFixed policy; by one of
+// a PickN policy only after the policy was edited in more than the number.
+// Taints and health do not keep a PickFixed policy from what it names.
+//
+// A PickN policy keeps the clusters that stay and picks one more at a time,
+// each with the best [Score], until it has enough. Where there are too many it
+// drops one at a time, those that were never updated first, then by the
+// lowest score, and then by name.
+func Decide(p Policy, clusters []Cluster, previous Previous) (Decision, []Verdict, error) {
+	sorted, digest, err := p.check(clusters)
+	if err != nil {
+		return Decision{}, nil, err
+	}
+	candidates, err := p.candidates(sorted, previous, previous.PolicyDigest != digest)
+	if err != nil {
+		return Decision{}, nil, err
+	}
+	if p.Type == PickN {
+		p.pickN(candidates)
+	}
+	names := make([]string, 0, len(candidates))
+	verdicts := make([]Verdict, len(candidates))
+	for i, c := range candidates {
+		verdicts[i] = Verdict{Cluster: c.Name, Picked: c.picked, Score: c.score, Reason: c.reason}
+		if c.picked {
+			names = append(names, c.Name)
+		}
+	}
+	return newDecision(digest, names), verdicts, nil
+}
+
+// candidate is a cluster with what is decided about it.
+type candidate struct {
+	*Cluster
+	score Score
+	// stays tells that the cluster is placed and may stay, updated that it was
+	// updated.
+	stays, updated bool
+	// bar says why the cluster is not picked anew; empty if it may be.
+	bar string
+	// domains are those of the spread constraints, by number.
+	domains []int
+	picked  bool
+	reason  string
+}
+
+// candidates looks at every cluster by itself. A PickAll or PickFixed policy is
+// decided then; a PickN policy has picked nothing yet.
+func (p Policy) candidates(sorted []*Cluster, previous Previous, edited bool) ([]*candidate, error) {
+	match, err := p.terms()
+	if err != nil {
+		return nil, fmt.Errorf("placement policy: %w", err)
+	}
+	affinities, err := p.affinities(sorted)
+	if err != nil {
+		return nil, fmt.Errorf("placement policy: %w", err)
+	}
+	x := examination{Policy: p, names: slices.Sorted(slices.Values(p.ClusterNames)), match: match, edited: edited}
+	out := make([]*candidate, len(sorted))
+	for i, cluster := range sorted {
+		out[i] = x.candidate(cluster, previous)
+		out[i].score.Affinity = affinities[i]
+	}
+	return out, nil
+}
+
+// examination is what decides about a cluster by itself.
+type examination struct {
+	Policy
+	// names are those of a PickFixed policy, ascending.
+	names  []string
+	match  func(*Cluster) bool
+	edited bool
+}
+
+func (x *examination) candidate(cluster *Cluster, previous Previous) *candidate {
+	updated, placed := previous.Clusters[cluster.Name]
+	expelled := x.expels(cluster)
+	c := &candidate{Cluster: cluster, updated: updated, stays: placed && expelled == ""}
+	c.bar = cmp.Or(expelled, x.hinders(cluster))
+	switch {
+	case c.stays:
+		c.pick("it is already placed")
+		if c.bar != "" {
+			c.reason += ", though " + c.bar
+		}
+	case c.bar != "":
+		c.drop("%s", c.bar)
+	case x.Type == PickFixed:
+		c.pick("the policy names it")
+	case x.Type != PickN:
+		c.pick("the policy picks all that match, and it does")
+	}
+	return c
+}
+
+// expels says why a cluster may not even stay, if it may not.
+func (x *examination) expels(c *Cluster) string {
+	switch {
+	case c.Leaving:
+		return "it is leaving the fleet"
+	case x.Type == PickFixed:
+		if _, named := slices.BinarySearch(x.names, c.Name); !named {
+			return "the policy does not name it"
+		}
+	case (x.Type != PickN || x.edited) && !x.match(c):
+		return noMatch
+	}
+	return ""
+}
+
+const noMatch = "it matches none of the required terms"
+
+// hinders says why a cluster is not picked anew, if it is not.
+func (x *examination) hinders(c *Cluster) string {
+	if x.Type == PickFixed {
+		return ""
+	}
+	if !x.match(c) {
+		return noMatch
+	}
+	if c.Unhealthy != "" {
+		return "it is not healthy: " + clip(c.Unhealthy)
+	}
+	if taint, found := x.repels(c); found {
+		return fmt.Sprintf("the policy does not tolerate its taint %s", taint)
+	}
+	for _, s := range x.Spread {
+		if _, ok := c.Labels[s.TopologyKey]; !ok && s.defaulted().WhenUnsatisfiable == DoNotSchedule {
+			return fmt.Sprintf("it has no label %s, over which the policy spreads", s.TopologyKey)
+		}
+	}
+	return ""
+}
+
+func (c *candidate) pick(format string, args ...any) {
+	c.picked, c.reason = true, "picked: "+fmt.Sprintf(format, args...)
+}
+
+func (c *candidate) drop(format string, args ...any) {
+	c.picked, c.reason = false, "not picked: "+fmt.Sprintf(format, args...)
+}

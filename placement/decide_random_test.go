@@ -1,0 +1,173 @@
+package placement_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/placement"
+)
+
+func decide(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev placement.Previous) (placement.Decision, []placement.Verdict) {
+	t.Helper()
+	d, verdicts, err := placement.Decide(p, clusters, prev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, verdicts
+}
+
+// digestOf is the digest of a policy, which does not depend on the inventory.
+func digestOf(t *testing.T, p placement.Policy) string {
+	t.Helper()
+	d, _ := decide(t, p, nil, placement.Previous{})
+	return d.PolicyDigest
+}
+
+func compareWithModel(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev placement.Previous) placement.Decision {
+	t.Helper()
+	got, verdicts := decide(t, p, clusters, prev)
+	m := &model{policy: p, clusters: clusters, previous: prev, edited: prev.PolicyDigest != got.PolicyDigest}
+	if want := m.decide(); !slices.Equal(want, got.Clusters) {
+		t.Fatalf("policy %+v\nclusters %+v\nprevious %+v\npicked %v, want %v\n%+v", p, clusters, prev, got.Clusters, want, verdicts)
+	}
+	kept, staying := 0, 0
+	for _, c := range clusters {
+		if m.stays(c) {
+			staying++
+			if m.picked[c.Name] {
+				kept++
+			}
+		}
+	}
+	if kept != min(staying, *p.NumberOfClusters) {
+		t.Fatalf("%d of %d that may stay are kept, and %d are wanted", kept, staying, *p.NumberOfClusters)
+	}
+	return got
+}
+
+// Whatever the fleet, Decide picks what the plain model picks, in whatever order
+// the clusters come, and keeps as many clusters as there may be.
+func TestDecideIsTheModel(t *testing.T) {
+	rounds := 1500
+	if os.Getenv("SLIPWAY_SOAK") != "" {
+		rounds = 50_000
+	}
+	r := random{rand.New(rand.NewPCG(8, 1))}
+	for range rounds {
+		p, clusters := r.policy(), r.fleet()
+		prev := r.previous(clusters, digestOf(t, p))
+		compareWithModel(t, p, clusters, prev)
+		want, reasons := decide(t, p, clusters, prev)
+		r.Shuffle(len(clusters), func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
+		got, again := decide(t, p, clusters, prev)
+		if diff := cmp.Diff(want, got) + cmp.Diff(reasons, again); diff != "" {
+			t.Fatalf("the order of the inventory changed the decision:\n%s", diff)
+		}
+		slices.Reverse(p.RequiredTerms)
+		slices.Reverse(p.Preferred)
+		slices.Reverse(p.Spread)
+		got, again = decide(t, p, clusters, prev)
+		if diff := cmp.Diff(want, got) + cmp.Diff(scores(reasons), scores(again)); diff != "" {
+			t.Fatalf("the order of the policy changed the decision:\n%s", diff)
+		}
+	}
+}
+
+// scores are the verdicts without their sentences, of which each tells the
+// first of several obstacles.
+func scores(verdicts []placement.Verdict) []placement.Verdict {
+	out := slices.Clone(verdicts)
+	for i := range out {
+		out[i].Reason = ""
+	}
+	return out
+}
+
+// A decision that is made again of the same is the same, and one after a
+// cluster has left replaces this cluster at most.
+func TestDecideMovesLittle(t *testing.T) {
+	r := random{rand.New(rand.NewPCG(8, 2))}
+	for range 700 {
+		p, clusters := r.policy(), r.fleet()
+		first, _ := decide(t, p, clusters, placement.Previous{})
+		prev := placedBy(first)
+		again, verdicts := decide(t, p, clusters, prev)
+		if diff := cmp.Diff(first, again); diff != "" {
+			t.Fatalf("the decision changed though nothing else did:\n%s\n%+v", diff, verdicts)
+		}
+		if len(first.Clusters) == 0 {
+			continue
+		}
+		left := first.Clusters[r.IntN(len(first.Clusters))]
+		for i := range clusters {
+			clusters[i].Leaving = clusters[i].Leaving || clusters[i].Name == left
+			clusters[i].Properties = r.cluster("x").Properties
+		}
+		next := compareWithModel(t, p, clusters, prev)
+		for _, name := range first.Clusters {
+			if slices.Contains(next.Clusters, name) == (name == left) {
+				t.Fatalf("of %v, %s left, and now there are %v", first.Clusters, left, next.Clusters)
+			}
+		}
+	}
+}
+
+func placedBy(d placement.Decision) placement.Previous {
+	prev := placement.Previous{PolicyDigest: d.PolicyDigest, Clusters: map[string]bool{}}
+	for _, name := range d.Clusters {
+		prev.Clusters[name] = true
+	}
+	return prev
+}
+
+// Of two clusters (three in a soak) every combination of where they are, what
+// they have and what is wrong with them is decided like the model.
+func TestDecideOfFewClustersIsTheModel(t *testing.T) {
+	names := []string{"a", "b"}
+	if os.Getenv("SLIPWAY_SOAK") != "" {
+		names = append(names, "c")
+	}
+	for _, when := range []placement.WhenUnsatisfiable{placement.DoNotSchedule, placement.ScheduleAnyway} {
+		for n := range len(names) + 1 {
+			p := placement.Policy{
+				Type: placement.PickN, NumberOfClusters: &n,
+				Preferred: []placement.Preference{{Weight: 10, LabelSelector: new(env("good"))}},
+				Spread:    []placement.SpreadConstraint{{TopologyKey: "zone", WhenUnsatisfiable: when}},
+			}
+			prev := placement.Previous{PolicyDigest: digestOf(t, p), Clusters: map[string]bool{}}
+			everyFleet(names, nil, prev, func(clusters []placement.Cluster) { compareWithModel(t, p, clusters, prev) })
+		}
+	}
+}
+
+// everyFleet calls f with all fleets of clusters with the names.
+func everyFleet(names []string, fleet []placement.Cluster, prev placement.Previous, f func([]placement.Cluster)) {
+	if len(names) == 0 {
+		f(fleet)
+		return
+	}
+	name := names[0]
+	each := func(c placement.Cluster) { everyFleet(names[1:], append(slices.Clone(fleet), c), prev, f) }
+	for _, zone := range []string{"", "x", "y"} {
+		for _, environment := range []string{"good", "bad"} {
+			labels := map[string]string{"environment": environment, "zone": zone}
+			if zone == "" {
+				delete(labels, "zone")
+			}
+			for _, c := range []placement.Cluster{{}, {Leaving: true}, {Unhealthy: "x"}} {
+				c.Name, c.Labels = name, labels
+				delete(prev.Clusters, name)
+				each(c)
+				prev.Clusters[name] = false
+				each(c)
+				prev.Clusters[name] = true
+				each(c)
+			}
+		}
+	}
+	delete(prev.Clusters, name)
+}

@@ -1,0 +1,77 @@
+package placement
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// canonicalPolicy is what the digest of a policy covers: what it says, without
+// the order in which it says it, and without the number of clusters.
+type canonicalPolicy struct {
+	Type        Type     `json:"placementType"`
+	Names       []string `json:"clusterNames,omitempty"`
+	Required    []string `json:"required,omitempty"`
+	Terms       []string `json:"requiredTerms,omitempty"`
+	Preferred   []string `json:"preferred,omitempty"`
+	Spread      []string `json:"topologySpreadConstraints,omitempty"`
+	Tolerations []string `json:"tolerations,omitempty"`
+}
+
+// digest returns the sha256 of the policy's canonical JSON, in hex.
+func (p Policy) digest() (string, error) {
+	c := canonicalPolicy{Type: cmp.Or(p.Type, PickAll), Names: slices.Sorted(slices.Values(p.ClusterNames))}
+	var errs [5]error
+	c.Required, errs[0] = jsonSet("required", p.Required)
+	c.Terms, errs[1] = jsonSet("requiredTerms", mapped(p.RequiredTerms, Term.sorted))
+	c.Preferred, errs[2] = jsonSet("preferred", p.Preferred)
+	c.Spread, errs[3] = jsonSet("topologySpreadConstraints", mapped(p.Spread, SpreadConstraint.defaulted))
+	c.Tolerations, errs[4] = jsonSet("tolerations", mapped(p.Tolerations, Toleration.defaulted))
+	if err := errors.Join(errs[:]...); err != nil {
+		return "", fmt.Errorf("placement policy: %w", err)
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("placement policy: %w", err)
+	}
+	return hexSum(b), nil
+}
+
+// jsonSet returns the JSON of each element, ascending.
+func jsonSet[T any](name string, list []T) ([]string, error) {
+	var out []string
+	for i := range list {
+		b, err := json.Marshal(&list[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s[%d]: %w", name, i, err)
+		}
+		out = append(out, string(b))
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+func mapped[T any](list []T, f func(T) T) []T {
+	out := slices.Clone(list)
+	for i := range out {
+		out[i] = f(out[i])
+	}
+	return out
+}
+
+// sorted returns the term with its properties in an order of their own.
+func (t Term) sorted() Term {
+	t.Properties = slices.Clone(t.Properties)
+	slices.SortFunc(t.Properties, func(a, b PropertyRequirement) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(string(a.Operator), string(b.Operator)), a.Value.Cmp(b.Value))
+	})
+	return t
+}
+
+func (t Toleration) defaulted() Toleration {
+	t.Operator = cmp.Or(t.Operator, Equal)
+	return t
+}
