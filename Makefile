@@ -7,7 +7,7 @@ SHELL := /bin/bash
 # How long a benchmark and a fuzz target run, and which packages have benchmarks that are followed.
 BENCHTIME ?= 1s
 BENCH ?= .
-BENCHPACKAGES ?= ./stages/... ./snapshot/... ./drift/... ./backend/... ./fleet/... ./hub/...
+BENCHPACKAGES ?= ./stages/... ./placement/... ./snapshot/... ./drift/... ./backend/... ./fleet/... ./hub/...
 FUZZTIME ?= 10s
 SOAK ?= 24h
 
