@@ -66,7 +66,18 @@ func (s *session) send(ctx context.Context, all ...stages.Command) error {
 	if err := s.carryOut(ctx, d, idle, all[0].Verb); err != nil {
 		return err
 	}
-	return s.showRun(ctx, e, s.name())
+	return s.showAsked(ctx, e)
+}
+
+// showAsked shows a run that was asked something. What it was asked may have been the
+// last thing to do for the process that drove it: then the file is free, and is read
+// here.
+func (s *session) showAsked(ctx context.Context, e *fleet.Engine) error {
+	err := s.showRun(ctx, e, s.name())
+	if err != nil && !s.store.ours && s.store.again(ctx) == nil {
+		err = s.showRun(ctx, e, s.name())
+	}
+	return err
 }
 
 // carryOut has commands carried out: by the process that drives, or here where nothing
@@ -90,6 +101,9 @@ func (s *session) carryOut(ctx context.Context, d *drive, idle bool, v stages.Ve
 func (s *session) wait(ctx context.Context) error {
 	for began := time.Now(); time.Since(began) < patience && ctx.Err() == nil; pause(ctx, moment) {
 		heard, err := s.heard(ctx)
+		if err != nil && !s.store.ours {
+			err = s.store.again(ctx) // whoever drove is gone
+		}
 		if heard || err != nil {
 			return err
 		}
@@ -105,7 +119,7 @@ func (s *session) asked(ctx context.Context, e *fleet.Engine) error {
 	} else if err := s.wait(ctx); err != nil {
 		return err
 	}
-	return s.showRun(ctx, e, s.name())
+	return s.showAsked(ctx, e)
 }
 
 // gateView is a gate as it is printed.
