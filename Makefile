@@ -22,7 +22,7 @@ test: ## vet, then all tests with the race detector (needs a C compiler)
 	@.ci/kube
 	@.ci/test
 	@echo "all of the trials of which the race detector had a sample: random runs, crashes, paused leaders, attacks, flipped bits, images of a disk"
-	go test -timeout 15m -skip TestCrashInALongRun ./fleet ./stages ./snapshot ./backend/bolt
+	go test -vet=off -timeout 30m -skip TestCrashInALongRun ./fleet ./stages ./snapshot ./backend/bolt
 	SLIPWAY_SOAK=1 go test -timeout 30m -run TestCrashInALongRun ./fleet
 
 lint: ## golangci-lint; its first build takes minutes

@@ -131,7 +131,7 @@ func WatchInventory(ctx context.Context, inv Inventory, poll time.Duration) iter
 		var before map[string]placement.Cluster
 		for pause := newPauses(poll); ; {
 			now, err := clusters(ctx, inv)
-			changed := err == nil && (before == nil || !maps.EqualFunc(before, now, sameCluster))
+			changed := err == nil && (before == nil || !maps.EqualFunc(before, now, placement.Cluster.Equal))
 			if changed && !yield(struct{}{}, nil) {
 				return
 			}
@@ -157,14 +157,9 @@ func clusters(ctx context.Context, inv Inventory) (map[string]placement.Cluster,
 		if err != nil {
 			return nil, err
 		}
-		c.Labels = maps.Clone(c.Labels)
-		out[c.Name] = c
+		out[c.Name] = c.Clone()
 	}
 	return out, nil
-}
-
-func sameCluster(a, b placement.Cluster) bool {
-	return a.Name == b.Name && a.UID == b.UID && maps.Equal(a.Labels, b.Labels)
 }
 
 // ended returns the error a watch ends with: that of ctx where it ended.

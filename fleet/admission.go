@@ -73,6 +73,10 @@ func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
 		if err != nil {
 			return nil, err
 		}
+		ended, err := e.takeInActive(ctx, rec)
+		if err != nil {
+			return nil, err
+		}
 		if err := e.clearLine(ctx, rec); err != nil {
 			return nil, err
 		}
@@ -81,13 +85,13 @@ func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
 		}
 		events, err := e.enter(ctx, rec, rr, d)
 		entered = true
-		return append(deleted, events...), err
+		return slices.Concat(deleted, ended, events), err
 	})
 	if err != nil {
 		return err
 	}
 	if entered {
-		e.dropRosters(ctx, rr.Run.Placement, rec.Roster)
+		e.dropRosters(ctx, rec)
 	}
 	return e.supersede(ctx, rr.Run.Name, rr.Run.UID, verdict.Supersedes)
 }
@@ -135,6 +139,8 @@ func (e *Engine) clearLine(ctx context.Context, rec *placementRecord) error {
 		}
 		rr, _, err := e.runAt(ctx, first.Run)
 		switch {
+		case rec.reserves(first.UID):
+			return nil
 		case err == nil && rr.Run.UID == first.UID && (!rr.Run.IsEnded() || rec.restarts(&rr.Run)):
 			return nil
 		case isNotFound(err) || err == nil:
@@ -153,7 +159,7 @@ func (rec *placementRecord) lineUp(rr *runRecord, p *stages.Plan) (v stages.Verd
 		return v, nil
 	}
 	entry, admission := stages.Entry{UID: rr.Run.UID, Run: rr.Run.Name, Index: p.Index}, rec.Placement.Admission
-	if rec.cleans(rr.Run.Name) {
+	if rec.cleans(rr.Run.Name) || rr.Undoes != "" {
 		admission = stages.SupersedeActive
 	}
 	rec.Line, v, err = rec.Line.Enter(entry, admission)
@@ -202,6 +208,18 @@ func (e *Engine) storeAgain(ctx context.Context, rr *runRecord, d *draft) error 
 			return err
 		}
 	}
+	if rr.Decision != nil && rr.Decision.Pages > 0 {
+		clusters, err := e.picked(ctx, name, rr.Decision)
+		if isNotFound(err) {
+			return fmt.Errorf("%w: %w: %v", backend.ErrPermanent, errIncomplete, err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := e.writePicked(ctx, name, rr.Decision, clusters); err != nil {
+			return err
+		}
+	}
 	return e.writePlan(ctx, d.plan, begin(&rr.Run))
 }
 
@@ -216,11 +234,15 @@ func (e *Engine) enter(ctx context.Context, rec *placementRecord, rr *runRecord,
 			return nil, err
 		}
 	}
-	rec.Runs = append(rec.Runs, runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Index: d.plan.Index, Plan: d.plan.Digest})
-	events, err := e.decide(ctx, rec, rr.Decision, d.picked(rr))
+	rec.Runs = append(rec.Runs, runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Index: d.plan.Index, Plan: d.plan.Digest, Undoes: rr.Undoes})
+	clusters, err := e.pickedBy(ctx, rr, d)
+	if err != nil {
+		return nil, err
+	}
+	events, err := e.decide(ctx, rec, rr.Decision, clusters)
 	return append(events, stages.Event{
 		Type: stages.RunCreated, Run: rr.Run.Name, Index: &d.plan.Index, Digest: d.plan.Digest,
-		Count: len(d.plan.Clusters), By: rr.Run.Starter.Name,
+		Count: len(d.plan.Clusters), By: rr.Run.Starter.Name, Message: rec.takesBack(rr),
 	}), err
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // carryOut carries an assignment out, from the beginning where somebody else wrote
@@ -33,14 +34,21 @@ func (u *snapshotUpdater) restore(ctx context.Context, m *memberConn, a Assignme
 	return sent, err
 }
 
-// applyAll applies what is to be there and is not. An object that the member
-// refuses is a problem, and the others go on.
+// applyAll applies what is to be there and is not, phase by phase. An object that
+// the member refuses is a problem, and the others go on; where something has to
+// be waited for, later phases wait, too.
 func (w *work) applyAll(ctx context.Context) error {
+	w.definitions = definitionsOf(w.targets)
+	var phase snapshot.Phase
 	for _, t := range w.targets {
+		if w.waiting != "" && t.phase > phase {
+			return nil
+		}
+		phase = t.phase
 		if t.want == nil {
 			continue
 		}
-		err := w.apply(ctx, t)
+		err := w.applyDefined(ctx, t)
 		switch {
 		case errors.Is(err, backend.ErrNotFound):
 			err = fmt.Errorf("%s: %v: its namespace must be selected too, or exist: %w", t.id, err, backend.ErrPermanent)
@@ -52,6 +60,14 @@ func (w *work) applyAll(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// applyDefined applies one object if its kind is there.
+func (w *work) applyDefined(ctx context.Context, t *target) error {
+	if ok, err := w.defined(ctx, t); !ok {
+		return err
+	}
+	return w.apply(ctx, t)
 }
 
 // apply applies one object.

@@ -34,7 +34,7 @@ func TestPlacementProblemsAreToldAtOnce(t *testing.T) {
 	p := fleet.Placement{
 		Name: "Web_1", HistoryLimit: 1001, RunHistory: -1, Admission: "Maybe",
 		Selectors: []snapshot.Selector{{Kind: "ConfigMap", Name: "a", LabelSelector: badSelector()}},
-		Policy:    placement.Policy{Type: placement.PickAll, ClusterNames: []string{"Bad Name"}, Required: []metav1.LabelSelector{*badSelector()}},
+		Policy:    placement.Policy{Type: placement.PickAll, ClusterNames: []string{"Bad Name"}, Required: []placement.Term{{LabelSelector: *badSelector()}}},
 		Overrides: []placement.Override{bad, bad, {Name: "UP"}},
 	}
 	refused(t, w.store, "a placement that is wrong everywhere", func() error { return e.PutPlacement(t.Context(), p) },

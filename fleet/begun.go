@@ -43,6 +43,8 @@ type begun struct {
 	pages []backend.Record
 	// bare tells that nothing else is stored.
 	bare bool
+	// decision is the digest of the run's, where the run has a record.
+	decision string
 }
 
 // mark notes that a begun run is lost. Whoever is creating it writes the record
@@ -88,6 +90,9 @@ func (e *Engine) isRecorded(ctx context.Context, b *begun) (bool, error) {
 		return true, nil
 	case err != nil:
 		return false, err
+	}
+	if rr.Decision != nil {
+		b.decision = rr.Decision.Digest
 	}
 	return rr.Run.UID == b.uid, nil
 }

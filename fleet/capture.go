@@ -69,7 +69,7 @@ func (e *Engine) look(ctx context.Context, rec *placementRecord) (frozen, error)
 		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
 	}
 	set, err := call(ctx, e.sources, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {
-		return snapshot.Capture(ctx, e.cfg.Source, p.Selectors)
+		return e.cfg.Rules.Capture(ctx, e.cfg.Source, p.Selectors)
 	})
 	if err != nil {
 		return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)

@@ -55,13 +55,15 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Statu
 		return nil, err
 	}
 	d := &draft{sweeps: rec.Sweeps}
-	if d.decision, err = placement.Resolve(rec.Placement.Policy, slices.Collect(maps.Values(inventory))); err != nil {
+	r, err := e.resolve(ctx, rec, inventory)
+	if err != nil {
 		return nil, err
 	}
+	d.decision = r.Decision
 	if d.frozen, err = e.thaw(ctx, rec, s.Plan.Index); err != nil {
 		return nil, err
 	}
-	joined, err := d.joiners(s.Plan, inventory)
+	joined, err := d.joiners(s.Plan, inventory, e.forbidden())
 	if err != nil {
 		return nil, err
 	}
@@ -72,6 +74,9 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Statu
 	if len(target.Revision)+len(target.Remove) == 0 {
 		return nil, errors.New("no cluster failed, was skipped or joined")
 	}
+	if len(joined) > 0 {
+		target.Decision = d.decision.Digest
+	}
 	var clusters []placement.Cluster
 	for name := range target.Revision {
 		clusters = append(clusters, inventory[name])
@@ -79,6 +84,7 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Statu
 	if d.plan, err = stages.NewPlan(s.Plan.Strategy, target, clusters); err != nil {
 		return d, err
 	}
+	d.warn(r.Shortfall)
 	return d, e.preflight(ctx, d, clusters)
 }
 
@@ -99,7 +105,7 @@ func missed(s Status, d placement.Decision, inventory map[string]placement.Clust
 
 // joiners are the clusters that are picked and that the plan does not update,
 // with what each gets of the plan's snapshot.
-func (d *draft) joiners(p *stages.Plan, inventory map[string]placement.Cluster) (map[string]string, error) {
+func (d *draft) joiners(p *stages.Plan, inventory map[string]placement.Cluster, never *forbidden) (map[string]string, error) {
 	out := map[string]string{}
 	var clusters []placement.Cluster
 	for _, name := range d.decision.Clusters {
@@ -109,7 +115,7 @@ func (d *draft) joiners(p *stages.Plan, inventory map[string]placement.Cluster) 
 		}
 	}
 	t := stages.Target{Revision: map[string]string{}}
-	if err := d.render(&t, clusters); err != nil {
+	if err := d.render(&t, clusters, never); err != nil {
 		return nil, err
 	}
 	maps.Copy(out, t.Revision)

@@ -206,7 +206,7 @@ func TestT6ApprovedIsApplied(t *testing.T) {
 		defer feed.stop()
 		e := w.newEngine(fleet.Config{Name: "one"})
 		p := smallPlacement("p")
-		p.Policy.Required = []metav1.LabelSelector{{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "n", Operator: metav1.LabelSelectorOpIn, Values: []string{"0", "1", "2"}}}}}
+		p.Policy.Required = []placement.Term{{LabelSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "n", Operator: metav1.LabelSelectorOpIn, Values: []string{"0", "1", "2"}}}}}}
 		p.Overrides = frozenOverride(`"label ${MEMBER-CLUSTER-LABEL-KEY-n}"`)
 		w.declare(e, p)
 		strategy := allAtOnce(4)

@@ -50,7 +50,9 @@ func (rec *placementRecord) retire() {
 		return
 	}
 	slices.Sort(ended)
-	rec.drop(func(r runEntry) bool { return r.Nth != 0 && r.Nth < ended[len(ended)-keep] })
+	rec.drop(func(r runEntry) bool {
+		return r.Nth != 0 && r.Nth < ended[len(ended)-keep] && !rec.isUndone(r.UID)
+	})
 }
 
 // runsKept is how many runs that have ended are kept.
@@ -63,6 +65,7 @@ func (rec *placementRecord) runsKept() int {
 func (rec *placementRecord) drop(match func(runEntry) bool) (dropped []runEntry) {
 	for _, r := range rec.Runs {
 		if match(r) {
+			rec.forgetBase(r.UID)
 			dropped = append(dropped, r)
 			rec.Line = rec.Line.Leave(r.UID)
 		}
@@ -75,7 +78,7 @@ func (rec *placementRecord) drop(match func(runEntry) bool) (dropped []runEntry)
 // needed are the indexes that a run, a cluster's ledger or a rollback needs.
 func (rec *placementRecord) needed() map[int]bool {
 	out := map[int]bool{}
-	for _, i := range rec.InUse {
+	for _, i := range append(slices.Clone(rec.InUse), rec.Base.inUse()...) {
 		out[i] = true
 	}
 	for _, i := range []*int{rec.Whole, rec.Previous} { // Whole is what the next one comes from
@@ -141,7 +144,7 @@ func (e *Engine) tryCollect(ctx context.Context, name string) error {
 	}
 	rec.Sweeps++
 	rec.Journal = g.journal
-	if _, err := e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev); err != nil {
+	if _, err := e.store.Put(ctx, placementKey(name), rec.encode(), rev); err != nil {
 		return err
 	}
 	if err := e.remove(ctx, g); err != nil {
@@ -179,8 +182,8 @@ func (e *Engine) revisions(ctx context.Context, prefix string) (out []backend.Re
 }
 
 // referenced are the digests of all contents that are needed: those of the
-// snapshots that are kept, and what runs of these bring to clusters by their
-// plans.
+// snapshots that are kept, what runs of these bring to clusters by their plans, and
+// what clusters have, or had before a run that may be taken back.
 func (e *Engine) referenced(ctx context.Context, rec *placementRecord, plans map[string]bool) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, s := range rec.Snapshots {
@@ -190,6 +193,9 @@ func (e *Engine) referenced(ctx context.Context, rec *placementRecord, plans map
 		if err := e.digestsOf(ctx, rec.Placement.Name, s.Set, used); err != nil {
 			return nil, err
 		}
+	}
+	if err := e.proven(ctx, rec, used); err != nil {
+		return nil, err
 	}
 	for digest, kept := range plans {
 		if !kept {

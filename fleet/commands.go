@@ -22,6 +22,10 @@ import (
 // leave it alone.
 const newVerbsFormat = 2
 
+// takeBackFormat is that of the command which has a run taken back, and the newest
+// that is read.
+const takeBackFormat = 3
+
 // commandRecord is a command on its way to the engine that drives the run.
 type commandRecord struct {
 	Format  int            `json:"format"`
@@ -33,6 +37,8 @@ func newCommandRecord(c stages.Command) commandRecord {
 	switch c.Verb {
 	case stages.Retry, stages.CompleteGate, stages.BypassWindows:
 		r.Format = newVerbsFormat
+	case stages.TakeBack:
+		r.Format = takeBackFormat
 	default:
 	}
 	if c.Decision != nil && c.Decision.Binding.Group != "" {

@@ -2,7 +2,9 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -18,6 +20,27 @@ func (e *Engine) Content(ctx context.Context, name string, index int) (set snaps
 		return err
 	})
 	return set, err
+}
+
+// Overrides returns the overrides as they were when the snapshot of that index was
+// taken, in the order in which they are applied; none where it has none. The error
+// is that of [Engine.Content].
+func (e *Engine) Overrides(ctx context.Context, name string, index int) (overrides []placement.Override, err error) {
+	err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
+		s, err := rec.snapshotAt(index)
+		if err != nil || s.Overrides == "" {
+			return err
+		}
+		document, err := e.contents.loadBlob(ctx, name, s.Overrides)
+		if err == nil {
+			overrides, err = placement.DecodeOverrides(document)
+		}
+		if err != nil {
+			return fmt.Errorf("snapshot %s: its overrides: %w", s.Name(), err)
+		}
+		return nil
+	})
+	return overrides, err
 }
 
 // content returns what reads a revision that an assignment brings.

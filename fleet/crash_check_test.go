@@ -54,7 +54,7 @@ func (s story) checkEvents(h *host, k int) {
 	}
 	for _, run := range s.runs {
 		for c := range h.fleet.Clusters(t.Context()) {
-			if once[run+" end of "+c.Name] == 0 {
+			if once[run+" end of "+c.Name] == 0 && !s.partial {
 				t.Errorf("run %s does not tell the end of cluster %s", run, c.Name)
 			}
 		}

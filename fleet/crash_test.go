@@ -36,6 +36,8 @@ type story struct {
 	tell      func(h *host)
 	// touches tells that a member may be touched although nobody took over.
 	touches func(c change) bool
+	// partial tells that not all runs are about all clusters.
+	partial bool
 	// batched gives engine one a store that makes several writes at once.
 	batched bool
 }

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -27,40 +26,9 @@ func (d *decisionRecord) prefix(placement string) string {
 	return decisionPrefix(placement) + d.Digest
 }
 
-// Resolve decides which clusters a placement picks now, without a run, and
-// returns the decision. Where that differs from the last one, by the policy or
-// by the inventory, it is recorded and told by a DecisionTaken event; otherwise
-// nothing is written. A run that is created decides anew.
-func (e *Engine) Resolve(ctx context.Context, name string) (placement.Decision, error) {
-	inventory, err := e.inventory(ctx)
-	if err != nil {
-		return placement.Decision{}, err
-	}
-	var d placement.Decision
-	_, err = e.updatePlacement(ctx, name, func(rec *placementRecord) ([]stages.Event, error) {
-		if err := rec.open(); err != nil {
-			return nil, err
-		}
-		if d, err = placement.Resolve(rec.Placement.Policy, slices.Collect(maps.Values(inventory))); err != nil {
-			return nil, fmt.Errorf("placement %s: %w", name, err)
-		}
-		before := rec.Decision
-		events, err := e.decide(ctx, rec, recordOf(&d), d.Clusters)
-		if err != nil {
-			return nil, err
-		}
-		d.Index = rec.Decision.Index
-		if rec.Decision == before {
-			return nil, errUnchanged
-		}
-		return events, nil
-	})
-	return d, err
-}
-
 // Decision returns the last decision about a placement that [Engine.Resolve] or
 // a run recorded. The error matches backend.ErrNotFound where there is none yet.
-// Of one that was recorded by whoever did not know the clusters, they are nil.
+// Of one that an older version recorded without its clusters, they are nil.
 func (e *Engine) Decision(ctx context.Context, name string) (d placement.Decision, err error) {
 	err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
 		have := rec.Decision
@@ -94,22 +62,30 @@ func (e *Engine) picked(ctx context.Context, name string, d *decisionRecord) ([]
 	return out, nil
 }
 
-// decided is the decision of a draft as it is recorded.
-func (d *draft) decided() *decisionRecord { return recordOf(&d.decision) }
-
-func recordOf(d *placement.Decision) *decisionRecord {
-	return &decisionRecord{PolicyDigest: d.PolicyDigest, Digest: d.Digest, Clusters: len(d.Clusters)}
+// decided is the decision of a draft as it is recorded with the run. Its clusters
+// are stored apart where the plan does not tell them: it has some of them only,
+// as in a run that catches up, or leaves some out.
+func (d *draft) decided() *decisionRecord {
+	if d.decision.Digest == "" {
+		return nil
+	}
+	rec := recordOf(&d.decision)
+	if d.whole && len(updated(d.plan)) == len(d.decision.Clusters) {
+		rec.Pages = 0
+	}
+	return rec
 }
 
-// picked are the clusters of the decision that a draft was made of. One of which
-// only the plan is known has them where it covers all of them.
-func (d *draft) picked(rr *runRecord) []string {
-	if !d.partial || !rr.Whole {
-		return d.decision.Clusters
-	}
+func recordOf(d *placement.Decision) *decisionRecord {
+	pages := (len(d.Clusters) + decisionPerPage - 1) / decisionPerPage
+	return &decisionRecord{Index: d.Index, PolicyDigest: d.PolicyDigest, Digest: d.Digest, Clusters: len(d.Clusters), Pages: pages}
+}
+
+// updated are the clusters that a plan brings something, ascending.
+func updated(p *stages.Plan) []string {
 	var out []string
-	for i := range d.plan.Clusters {
-		if c := &d.plan.Clusters[i]; c.Revision >= 0 {
+	for i := range p.Clusters {
+		if c := &p.Clusters[i]; c.Revision >= 0 {
 			out = append(out, c.Name)
 		}
 	}
@@ -117,30 +93,50 @@ func (d *draft) picked(rr *runRecord) []string {
 	return out
 }
 
+// pickedBy are the clusters of the decision that a draft was made of, nil where
+// nobody knows them any more.
+func (e *Engine) pickedBy(ctx context.Context, rr *runRecord, d *draft) ([]string, error) {
+	switch {
+	case !d.partial || rr.Decision == nil:
+		return d.decision.Clusters, nil
+	case rr.Decision.Pages == 0:
+		return updated(d.plan), nil // of an older version, that may not be all
+	}
+	return e.picked(ctx, rr.Run.Placement, rr.Decision)
+}
+
 // decide takes a decision into a placement's record where it is new, and stores
-// the clusters, which may not be known, to be committed with that.
+// the clusters, to be committed with that. One whose clusters are not known is
+// not taken: the next decision could not tell what is placed already.
 func (e *Engine) decide(ctx context.Context, rec *placementRecord, d *decisionRecord, clusters []string) ([]stages.Event, error) {
-	old, known := rec.Decision, d != nil && len(clusters) == d.Clusters
-	same := d != nil && old != nil && old.Digest == d.Digest
-	if d == nil || same && (!known || old.Pages > 0 || d.Clusters == 0) {
+	old := rec.Decision
+	if d == nil || len(clusters) != d.Clusters {
 		return nil, nil
 	}
-	now := *d
-	if old != nil {
-		now.Index = old.Index
-		if old.PolicyDigest != d.PolicyDigest {
-			now.Index++
-		}
+	same := old != nil && old.Digest == d.Digest
+	if same && (old.Pages > 0 || d.Clusters == 0) {
+		return nil, nil
 	}
-	if known {
-		if err := e.writePicked(ctx, rec.Placement.Name, &now, clusters); err != nil {
-			return nil, err
-		}
+	now := *recordOf(&placement.Decision{PolicyDigest: d.PolicyDigest, Digest: d.Digest, Clusters: clusters, Index: rec.indexOf(d.PolicyDigest)})
+	if err := e.writePicked(ctx, rec.Placement.Name, &now, clusters); err != nil {
+		return nil, err
 	}
 	if rec.Decision = &now; same {
 		return nil, nil
 	}
 	return []stages.Event{{Type: stages.DecisionTaken, Index: &now.Index, Digest: now.Digest, Count: now.Clusters}}, nil
+}
+
+// indexOf is the index of a decision by the policy of a digest, were it the next
+// one.
+func (rec *placementRecord) indexOf(policy string) int {
+	switch {
+	case rec.Decision == nil:
+		return 0
+	case rec.Decision.PolicyDigest != policy:
+		return rec.Decision.Index + 1
+	}
+	return rec.Decision.Index
 }
 
 // writePicked stores the clusters of a decision. What is there is written again,
@@ -149,8 +145,7 @@ func (e *Engine) writePicked(ctx context.Context, name string, d *decisionRecord
 	var writes []backend.Write
 	for names := range slices.Chunk(clusters, decisionPerPage) {
 		value := encodeRecord(decisionPage{Format: recordFormat, Clusters: names})
-		writes = append(writes, backend.Write{Key: pageKey(d.prefix(name), d.Pages), Value: value})
-		d.Pages++
+		writes = append(writes, backend.Write{Key: pageKey(d.prefix(name), len(writes)), Value: value})
 	}
 	return e.contents.putAll(ctx, writes)
 }

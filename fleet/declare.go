@@ -6,15 +6,20 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // PutPlacement declares a placement, or changes it. What is frozen already,
-// snapshots and plans, does not change. Every problem is reported at once, and
-// declaring it again as it is writes nothing.
+// snapshots and plans, does not change. Every problem is reported at once, what
+// Config.Restrictions and Config.Rules forbid included, and declaring it again as it is writes
+// nothing.
 func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
-	if err := p.Validate(); err != nil {
+	forbidden := placement.Forbidden(p.Overrides, e.cfg.Restrictions, field.NewPath("overrides"))
+	if err := about("placement "+p.Name, append(p.problems(e.cfg.Rules), forbidden...)); err != nil {
 		return err
 	}
 	err := e.declare(ctx, p)
@@ -47,7 +52,7 @@ func (e *Engine) declare(ctx context.Context, p Placement) error {
 		return err
 	}
 	fresh := placementRecord{Format: recordFormat, Placement: p, UID: newUID(), Epoch: old.Epoch}
-	_, err = e.store.Put(ctx, placementKey(p.Name), encodeRecord(fresh), "")
+	_, err = e.store.Put(ctx, placementKey(p.Name), fresh.encode(), "")
 	if err == nil && rev != "" {
 		discard(ctx, e.store, []backend.Write{deletion(deletedKey(p.Name), rev)})
 	}

@@ -24,6 +24,9 @@ func (e *Engine) DeleteRun(ctx context.Context, name string) error {
 
 // deleted sees to what is left of a run whose record was deleted.
 func (e *Engine) deleted(ctx context.Context, d deletedRun) error {
+	if err := e.leaveCaps(ctx, d.UID); err != nil {
+		return err
+	}
 	r, placement, known := d.runEntry, d.placement, false
 	rec, err := e.updatePlacement(ctx, placement, func(rec *placementRecord) ([]stages.Event, error) {
 		if known = rec.hasRun(r.UID); !known {
@@ -51,6 +54,7 @@ func (e *Engine) deleted(ctx context.Context, d deletedRun) error {
 // leftBehind takes in that clusters may hold what a run brought that was
 // deleted, as far as it was known, before it ended.
 func (e *Engine) leftBehind(ctx context.Context, rec *placementRecord, r runEntry, run *stages.Run) error {
+	rec.Base = nil
 	held, err := e.readRoster(ctx, rec)
 	if errors.Is(err, backend.ErrPermanent) {
 		rec.InUse = append(rec.InUse, r.Index)

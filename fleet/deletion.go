@@ -186,7 +186,10 @@ func (rec *placementRecord) takes(rr *runRecord) error {
 	case rec.cleans(rr.Run.Name):
 		return nil
 	}
-	return rec.open()
+	if err := rec.open(); err != nil {
+		return err
+	}
+	return rec.expects(rr)
 }
 
 // cleans tells whether a run is the one that cleans the clusters of the placement.

@@ -42,6 +42,7 @@ func (rec *placementRecord) empty() {
 	rec.drop(func(runEntry) bool { return true })
 	rec.Line = stages.Line{}
 	rec.Snapshots, rec.InUse, rec.Whole, rec.Previous, rec.Decision, rec.Roster = nil, nil, nil, nil, nil, rosterHead{}
+	rec.Base, rec.Rollback, rec.Irreversible = nil, nil, nil
 	rec.Journal = journalHead{Events: rec.Journal.Events, First: rec.Journal.Events}
 	rec.Sweeps++
 }

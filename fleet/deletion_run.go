@@ -10,13 +10,16 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// advance takes the deletion of a placement one step on, and tells whether there
-// is nothing more to do. Any engine may do so at any time, and several at once:
+// advance takes the deletion of a placement, or the planning of a run that takes
+// another one back, one step on, and tells whether there is nothing more to do. Any engine may do so at any time, and several at once:
 // each step is a compare-and-swap, or can be repeated.
 func (e *Engine) advance(ctx context.Context, name string) (done bool, err error) {
 	rec, _, err := e.placementAt(ctx, name)
-	if isNotFound(err) || err == nil && rec.Deleting == nil {
+	if isNotFound(err) || err == nil && !rec.isUnderway() {
 		return true, nil
+	}
+	if err == nil && rec.Deleting == nil {
+		return false, e.takeBack(ctx, rec)
 	}
 	if err != nil {
 		return false, err

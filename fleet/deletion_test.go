@@ -326,7 +326,7 @@ func TestAnOrphaningDeletionLeavesTheObjects(t *testing.T) {
 }
 
 // What somebody else's finalizer holds is waited for; the ledger stays until it is
-// gone.
+// gone, and so does what it may need to go.
 func TestADeletionWaitsForFinalizers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -343,13 +343,35 @@ func TestADeletionWaitsForFinalizers(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if l := ledgerOf(w.fleet.Cluster("member1"), ep); l.Phase != "Removed" {
+		if l := ledgerOf(w.fleet.Cluster("member1"), ep); l.Phase != "Applying" || l.Target != "" {
 			t.Errorf("ledger %+v", l)
+		}
+		if ns := must(w.fleet.Cluster("member1").Get(snapshot.ID{Version: "v1", Kind: "Namespace", Name: "test-namespace"}))(t); ns.GetDeletionTimestamp() != nil {
+			t.Error("the namespace is deleted before what is in it is gone")
 		}
 		finalize(nil)
 		if d := endOfDeletion(t, e); d.Done != 3 {
 			t.Errorf("deletion %+v", d)
 		}
 		w.wantClean("member1")
+	})
+}
+
+// What a finalizer holds beyond the deadline is left, with what it may need, and
+// the report names it.
+func TestADeletionNamesWhatAFinalizerHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		obj := must(w.fleet.Cluster("member1").Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "test-cm"}))(t)
+		obj.SetFinalizers([]string{"example.com/never"})
+		if err := w.fleet.Cluster("member1").Update(obj); err != nil {
+			t.Fatal(err)
+		}
+		d := deleteAndWait(t, e, fleet.DeleteOptions{Deadline: 3 * time.Minute})
+		if d.Done != 2 || len(d.Left) != 1 || d.Left[0].Name != "member1" ||
+			!strings.Contains(d.Left[0].Reason, "ConfigMap.v1 test-namespace/test-cm is being deleted") {
+			t.Errorf("deletion %+v", d)
+		}
 	})
 }

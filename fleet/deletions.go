@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// deletions carries out the deletions of placements, one goroutine for each that
-// is under way. Of several engines all do: whoever comes first takes a step.
+// deletions carries out what placements have under way that no run does: their
+// deletion, and the planning of a run that takes another one back, one goroutine
+// for each placement. Of several engines all do: whoever comes first takes a step.
 type deletions struct {
 	e  *Engine
 	mu sync.Mutex
-	// going are the placements that are being deleted, and what tells that
+	// going are the placements that have something under way, and what tells that
 	// something of one has changed.
 	going map[string]chan struct{}
 	all   sync.WaitGroup
@@ -19,14 +20,14 @@ type deletions struct {
 
 func newDeletions(e *Engine) *deletions { return &deletions{e: e, going: map[string]chan struct{}{}} }
 
-// changed begins to delete a placement, if that was asked for, or tells who does
-// that something changed. read returns the placement's record.
+// changed begins what a placement has under way, or tells who does it that
+// something changed. read returns the placement's record.
 func (d *deletions) changed(ctx context.Context, name string, read func() (*placementRecord, error)) {
 	if d.tell(name) {
 		return
 	}
 	rec, err := read()
-	if ctx.Err() != nil || isNotFound(err) || err == nil && rec.Deleting == nil {
+	if ctx.Err() != nil || isNotFound(err) || err == nil && !rec.isUnderway() {
 		return // where it is not known, the deletion finds out
 	}
 	d.mu.Lock()
@@ -52,7 +53,7 @@ func (d *deletions) run(ctx context.Context, name string, changed <-chan struct{
 	for wait := d.e.cfg.Poll; ctx.Err() == nil; wait = min(2*wait, 10*d.e.cfg.Poll) {
 		done, err := d.e.advance(ctx, name)
 		if err != nil && ctx.Err() == nil {
-			d.e.log.Warn("the deletion of a placement is tried again", "placement", name, "error", err)
+			d.e.log.Warn("what a placement has under way is tried again", "placement", name, "error", err)
 		}
 		if done && err == nil {
 			break

@@ -22,6 +22,15 @@
 // stored with the state they belong to; [Engine.Follow] reads them from a
 // cursor.
 //
+// # Order
+//
+// On a cluster objects are applied after what they may need, by the phases of
+// [snapshot.Phase], and removed before it. An object of a kind that comes with its
+// definition waits until that is established. An object that was deleted and is
+// not gone, because somebody's finalizer holds it, keeps back what earlier phases
+// have: that may be what takes the finalizer away. Either way the update is not
+// finished then; its message says what it waits for, and it is tried again.
+//
 // # Deletion
 //
 // [Engine.DeletePlacement] ends a placement: its runs are superseded, a run of the
@@ -31,6 +40,18 @@
 // none then, and asks the store before it places anything: a write of each cluster
 // that was on its way to make an object or a ledger may land, and nothing else. A
 // placement that is declared again under the name goes on with the epochs.
+//
+// # Rollback
+//
+// A run whose strategy has a [stages.Rollback] is taken back when a budget is
+// exceeded or a gate rejected, or by [Engine.Rollback]. With its end the placement's
+// record gets the name, the UID and the place in the line of the run that does, so
+// there is one whoever dies meanwhile, and nobody changes a cluster in between. What
+// each cluster had is the roster as it was until the run ended; its pages, and the
+// contents that they name, are kept for as long as the run can be taken back, which
+// is until another one has changed clusters. A cluster that another one under the
+// same name has replaced since is taken for it. Maintenance windows and freezes hold
+// a run that takes back as they do any other.
 //
 // # Drift
 //
@@ -49,6 +70,15 @@
 // What an object was right after it was applied is kept beside the ledger, so
 // that defaults and webhooks of the member are no drift.
 //
+// # Before a run
+//
+// [Engine.Preview] returns the plan that a run would have, [Engine.Diff] what that
+// plan would do to each cluster, in the form of a drift report, and [Engine.Forecast]
+// how long it would take. The digest of the plan covers what every cluster gets after
+// overrides; a run that names it brings that or nothing. An override that cannot be
+// carried out, or does what [Config.Restrictions] forbid, fails the plan, and nothing
+// has begun.
+//
 // # Windows and forecasts
 //
 // [Config.Windows] says when clusters may be started: maintenance windows and
@@ -57,6 +87,16 @@
 // [stages.BypassWindows] command lets clusters start outside them for a while, and
 // is recorded. [Engine.Forecast] carries a run out in virtual time before it exists,
 // by the same rules, and tells when it would end and what would hold it up.
+//
+// # Caps that runs share
+//
+// [Engine.SetCap] bounds how many clusters are in flight of all runs whose strategies
+// name the cap. Who holds how much of it is a record of the store: a run takes slots
+// before it saves what uses them and gives them back when it has saved that nothing
+// does, so a crash between two writes never exceeds the limit, and whoever drives
+// the run next gives back what is too much. A run that has ended or was deleted
+// gives all back; where nobody was left to do that, those who wait do. One that is
+// stopped keeps the slots of the clusters that are still in flight.
 //
 // # Updates of another kind
 //
@@ -83,6 +123,7 @@
 //	journal/<stream>/<first>-<unique>             events but for the last ones, paged; a stream is a
 //	                                              run's UID, or placement.<name>
 //	command/<uid>/<id>                            what operators ask of a run
+//	cap/<name>                                    a cap that runs share: its limit, who holds how much
 //	deleted/<placement>                           how the deletion of a placement ended, its last epoch
 //	drift/<placement>/<cluster>                   what was last seen of a cluster that differs
 //	keep/<placement>                              who watches the clusters of a placement

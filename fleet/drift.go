@@ -8,7 +8,6 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/drift"
@@ -47,6 +46,12 @@ const (
 	NotTakenOver DriftReason = "NotTakenOver"
 	// FailedToTakeOver: it was there before, and differs.
 	FailedToTakeOver DriftReason = "FailedToTakeOver"
+	// ToCreate, ToChange, ToRemove and ToRelease are what a run would do, see
+	// [Engine.Diff]. What is released is no longer the placement's and stays.
+	ToCreate  DriftReason = "ToCreate"
+	ToChange  DriftReason = "ToChange"
+	ToRemove  DriftReason = "ToRemove"
+	ToRelease DriftReason = "ToRelease"
 )
 
 // ObjectDrift is how one object differs.
@@ -157,9 +162,6 @@ func (e *Engine) driftOf(ctx context.Context, name string, o DriftOptions, stric
 	}
 }
 
-// surveyors is how many clusters a report looks at at the same time.
-const surveyors = 32
-
 // survey is a look at the clusters of a placement.
 type survey struct {
 	e        *Engine
@@ -192,9 +194,9 @@ func (s *survey) plan(ctx context.Context, o DriftOptions) error {
 	if err != nil {
 		return err
 	}
-	decision, err := placement.Resolve(s.rec.Placement.Policy, slices.Collect(maps.Values(inventory)))
+	decision, err := s.e.resolve(ctx, s.rec, inventory)
 	if err != nil {
-		return fmt.Errorf("placement %s: %w", s.rec.Placement.Name, err)
+		return err
 	}
 	roster, err := s.e.readRoster(ctx, s.rec)
 	if err != nil {
@@ -234,46 +236,7 @@ func (s *survey) missing(asked []string) error {
 
 // all looks at every cluster.
 func (s *survey) all(ctx context.Context) iter.Seq[ClusterDrift] {
-	return func(yield func(ClusterDrift) bool) {
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		out := make(chan ClusterDrift)
-		go s.fanOut(ctx, out)
-		for c := range out {
-			if !yield(c) {
-				stop()
-				for range out { // until everybody has gone
-				}
-				return
-			}
-		}
-	}
-}
-
-// fanOut looks at the clusters, a few at a time, and closes out when all are
-// done.
-func (s *survey) fanOut(ctx context.Context, out chan<- ClusterDrift) {
-	defer close(out)
-	todo := make(chan placement.Cluster)
-	var all sync.WaitGroup
-	for range min(surveyors, len(s.clusters)) {
-		all.Go(func() {
-			for c := range todo {
-				select {
-				case out <- s.look(ctx, c):
-				case <-ctx.Done():
-				}
-			}
-		})
-	}
-	for _, c := range s.clusters {
-		select {
-		case todo <- c:
-		case <-ctx.Done():
-		}
-	}
-	close(todo)
-	all.Wait()
+	return surveyed(ctx, s.clusters, s.look)
 }
 
 // look looks at one cluster, in its turn.
@@ -329,7 +292,7 @@ func (e *Engine) want(ctx context.Context, rec *placementRecord, index *int, clu
 	}
 	d := &draft{frozen: f}
 	t := d.target(rec)
-	if err := d.render(&t, clusters); err != nil {
+	if err := d.render(&t, clusters, nil); err != nil { // what is looked for is not to be brought
 		return nil, err
 	}
 	w := &wanted{variants: map[string]*revision{}}
@@ -337,12 +300,12 @@ func (e *Engine) want(ctx context.Context, rec *placementRecord, index *int, clu
 		return nil, err
 	}
 	byDigest := map[string]*revision{}
-	for digest, set := range d.variants {
-		if byDigest[digest], err = newRevision(rec.Placement.Name, set); err != nil {
-			return nil, err
-		}
-	}
 	for cluster, digest := range t.Revision {
+		if byDigest[digest] == nil {
+			if byDigest[digest], err = d.variants.revision(rec.Placement.Name, digest); err != nil {
+				return nil, err
+			}
+		}
 		w.variants[cluster] = byDigest[digest]
 	}
 	return w, nil

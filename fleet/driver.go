@@ -46,6 +46,7 @@ type driver struct {
 	coOwnership bool
 	secretKey   []byte
 	pages       flightPages
+	share       capShare
 
 	// in is what is new and not saved yet; taken are the records of its
 	// commands.
@@ -94,7 +95,7 @@ type attempt struct {
 }
 
 func newDriver(e *Engine, rec *runRecord, rev backend.Revision, plan *stages.Plan) *driver {
-	return &driver{
+	d := &driver{
 		e: e, name: rec.Run.Name, placement: rec.Run.Placement, uid: rec.Run.UID, epoch: rec.Lease.Epoch, rec: rec, rev: rev, plan: plan,
 		pages:   flightPages{store: e.store, uid: rec.Run.UID},
 		renewed: time.Now(),
@@ -106,6 +107,11 @@ func newDriver(e *Engine, rec *runRecord, rev backend.Revision, plan *stages.Pla
 		asking:  map[string]context.CancelFunc{},
 		fleet:   make(chan map[string]placement.Cluster, 1), calendars: make(chan stages.Calendar, 1),
 	}
+	if plan != nil {
+		d.share.name = plan.Strategy.Cap
+	}
+	d.share.stale.Store(true)
+	return d
 }
 
 // run drives the run until it has ended, ctx ends or the lease is lost.
@@ -171,7 +177,10 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 	if err := d.queue(ctx); err != nil {
 		return d.later(err)
 	}
-	d.in.Now = d.e.cfg.Clock()
+	if err := d.readCap(ctx); err != nil {
+		return d.later(err)
+	}
+	d.in.Now, d.in.Slots = d.e.cfg.Clock(), d.slots()
 	ready := stages.Step(d.plan, d.rec.Run, d.in)
 	if err := d.save(ctx, &ready); err != nil {
 		return d.later(err)
@@ -180,6 +189,9 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 	d.act(ctx, ready.Actions)
 	if d.rec.Run.IsEnded() {
 		return time.Time{}, d.finish(ctx)
+	}
+	if err := d.claimCap(ctx, ready.Wants); err != nil {
+		return d.later(err)
 	}
 	return d.e.here(ready.Wake), nil
 }
@@ -314,6 +326,9 @@ func (d *driver) letGo(ctx context.Context) {
 	switch {
 	case isNotFound(err) || err == nil && rec.Run.UID != d.uid:
 		_ = d.pages.sweep(ctx, d.epoch, nil)
+		if d.share.name != "" {
+			_ = d.e.leaveCap(ctx, d.share.name, d.uid, d.epoch)
+		}
 	case err == nil && rec.Lease.Epoch > d.epoch:
 		_ = d.pages.sweep(ctx, d.epoch, rec.Flights.names())
 	}

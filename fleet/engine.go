@@ -10,8 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -30,6 +33,11 @@ type Config struct {
 	// Source is where snapshots are taken from. Without one, runs name an
 	// index that exists.
 	Source snapshot.Source
+	// Rules are what is never placed, whatever a placement selects. They are checked
+	// when a placement is declared and hold for every snapshot that is taken; those
+	// that were taken before stay as they are. The zero value excludes what
+	// snapshot.Propagates does.
+	Rules snapshot.Rules
 	// Authority is asked at approval gates, beside the people who call
 	// Engine.Decide.
 	Authority approval.Authority
@@ -37,6 +45,10 @@ type Config struct {
 	Updater Updater
 	// Windows tells when clusters may be started; nil means at any time.
 	Windows Windows
+	// Restrictions are what no override may change. They are checked when a
+	// placement is declared and again when a run is planned, also for overrides
+	// that were frozen before; they do not touch what clusters have already.
+	Restrictions []placement.Restriction
 	// Prober tells whether an object is healthy. Default: kstatus.
 	Prober Prober
 
@@ -141,6 +153,8 @@ func (c *Config) check() error {
 		}
 	}
 	errs = append(errs, c.checkLease()...)
+	errs = append(errs, about("fleet: Config", c.Rules.Validate(field.NewPath("Rules"))))
+	errs = append(errs, about("fleet: Config", placement.ValidateRestrictions(c.Restrictions, field.NewPath("Restrictions"))))
 	if c.MaxUpdates < 0 {
 		errs = append(errs, fmt.Errorf("fleet: Config.MaxUpdates is %d: it must not be negative, and 0 is the default", c.MaxUpdates))
 	}
@@ -212,7 +226,7 @@ func newUID() string { return strings.ToLower(rand.Text()) }
 
 // NotFoundError says that a host named something that does not exist.
 type NotFoundError struct {
-	// Kind is placement, run, snapshot, decision, deletion, cluster or request.
+	// Kind is placement, run, snapshot, decision, deletion, cluster, request or cap.
 	Kind string
 	Name string
 	// Hint says what would be right.
@@ -289,7 +303,7 @@ func (e *Engine) commitPlacement(ctx context.Context, rec *placementRecord, rev 
 	name := rec.Placement.Name
 	var c commit
 	rec.Journal = rec.Journal.append(&c, placementStream(name), events)
-	c.record = backend.Write{Key: placementKey(name), Value: encodeRecord(rec), Prev: rev}
+	c.record = backend.Write{Key: placementKey(name), Value: rec.encode(), Prev: rev}
 	_, err := c.write(ctx, e.store)
 	if errors.Is(err, backend.ErrConflict) {
 		c.abandon(ctx, e.store)

@@ -93,7 +93,7 @@ type fencedResult struct{ paused, between, nothingLeft bool }
 // A thousand trials over five seeds, 125 with the race detector.
 func TestT16EngineFenced(t *testing.T) {
 	t.Parallel()
-	trials := 200
+	trials := 100
 	switch {
 	case soak():
 		trials = 4000

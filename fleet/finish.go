@@ -24,25 +24,28 @@ func (d *driver) finish(ctx context.Context) error {
 			return nil, err
 		}
 		i := slices.IndexFunc(rec.Runs, func(r runEntry) bool { return r.UID == run.UID })
-		if i < 0 || rec.Runs[i].Ended == run.State {
+		if i < 0 || rec.Runs[i].Ended == run.State && !d.undoes(rec) {
 			return nil, errUnchanged
 		}
-		rec.Runs[i].Ended = run.State
-		rec.Line = rec.Line.Leave(run.UID)
 		before := rec.Roster
-		if err := d.reached(ctx, rec); err != nil {
-			return nil, err
-		}
+		events, err := d.takeIn(ctx, rec)
 		if rec.Roster != before {
 			wrote = append(wrote, rec.Roster)
 		}
-		trimmed = rec.trim()
-		return nil, nil
+		if err == nil {
+			trimmed = rec.trim()
+		}
+		return events, err
 	})
 	if gone := (*NotFoundError)(nil); err != nil && !errors.As(err, &gone) {
 		return err // what is gone with its placement needs nothing more
 	}
 	e.dropUnnamed(ctx, run.Placement, wrote, now)
+	if d.share.name != "" {
+		if err := e.leaveCap(ctx, d.share.name, d.uid, d.epoch); err != nil {
+			return err
+		}
+	}
 	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch, d.rec.Flights.names()); err != nil {
 		return err
 	}
@@ -53,6 +56,56 @@ func (d *driver) finish(ctx context.Context) error {
 		e.collect(ctx, run.Placement)
 	}
 	return errDone
+}
+
+// takeIn takes in what a run that has ended means for its placement: which clusters
+// have what, who comes next, and whether the run is taken back.
+func (d *driver) takeIn(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
+	run, before, inUse := &d.rec.Run, rec.Roster, rec.InUse
+	if err := d.reached(ctx, rec); err != nil {
+		return nil, err
+	}
+	d.rebase(rec, before, inUse)
+	by := superseder(rec.Line, run.UID)
+	for i := range rec.Runs {
+		if rec.Runs[i].UID == run.UID {
+			rec.Runs[i].Ended = run.State
+		}
+	}
+	rec.Line = rec.Line.Leave(run.UID)
+	return d.undo(rec, by), nil
+}
+
+// takeInActive takes in that the run which has the placement has ended, where
+// whoever drove it did not live to do so: nobody may change a cluster before it is
+// known what the clusters have. A run that cannot be read is passed over, as one
+// that is not there.
+func (e *Engine) takeInActive(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
+	active := rec.Line.Active
+	if active == nil || rec.reserves(active.UID) {
+		return nil, nil
+	}
+	rr, rev, err := e.runAt(ctx, active.Run)
+	if err == nil && (rr.Run.UID != active.UID || !rr.Run.IsEnded() || rec.restarts(&rr.Run) || !rec.hasRun(active.UID)) {
+		return nil, nil
+	}
+	var p *stages.Plan
+	if err == nil {
+		p, err = e.readPlan(ctx, rr.Run.Plan)
+	}
+	if err == nil {
+		rr, err = e.withFlights(ctx, rr)
+	}
+	if err == nil {
+		err = checkRun(p, &rr.Run)
+	}
+	if isLasting(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newDriver(e, rr, rev, p).takeIn(ctx, rec)
 }
 
 // stillHeld returns an error once another engine has the run, which may have

@@ -47,7 +47,8 @@ const forecastRuns = 5
 // each cluster's turn comes, when the run ends, and what would hold it up. It
 // carries the plan out in virtual time, with the engine's own rules and windows,
 // and takes each cluster to need what it needed in the latest run of the
-// placement that updated it. Nothing is written, no cluster is asked, and runs
+// placement that updated it. Of the cap of its strategy it has all that there is, as
+// if no other run shared it. Nothing is written, no cluster is asked, and runs
 // that are before this one are not waited for.
 func (e *Engine) Forecast(ctx context.Context, spec RunSpec, a Assumptions) (Forecast, error) {
 	p, err := e.Preview(ctx, spec)
@@ -79,6 +80,15 @@ func (e *Engine) forecastWorld(ctx context.Context, p *stages.Plan, took map[str
 	}
 	for name, d := range took {
 		w.Members[name] = simulate.Member{Take: d}
+	}
+	if name := p.Strategy.Cap; name != "" {
+		c, _, err := e.capAt(ctx, name)
+		if err != nil {
+			return w, err
+		}
+		if w.Slots = c.Limit; w.Slots == 0 {
+			w.Slots = -1
+		}
 	}
 	if e.cfg.Windows != nil {
 		w.Calendar, err = e.calendarOf(ctx, p)

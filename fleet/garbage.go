@@ -16,6 +16,8 @@ type garbage struct {
 	plans map[string][]backend.Record
 	// lost are runs that came to nothing, and were marked so before.
 	lost []begun
+	// decisions are those of runs that wait for being admitted, which stay.
+	decisions map[string]bool
 	// journal is the placement's without what is too old.
 	journal journalHead
 }
@@ -28,7 +30,7 @@ func (g *garbage) isEmpty(rec *placementRecord) bool {
 // garbage finds what nothing refers to. Where it is not clear what is referred
 // to, that stays, and the error says why.
 func (e *Engine) garbage(ctx context.Context, rec *placementRecord) (*garbage, error) {
-	g := &garbage{plans: map[string][]backend.Record{}, journal: rec.Journal}
+	g := &garbage{plans: map[string][]backend.Record{}, decisions: map[string]bool{}, journal: rec.Journal}
 	used, err := e.usedPlans(ctx, rec, g)
 	if err != nil {
 		return g, err
@@ -77,6 +79,7 @@ func (e *Engine) sortOut(ctx context.Context, b *begun, used map[string]bool, g 
 	if lost {
 		return e.mark(ctx, b)
 	}
+	g.decisions[b.decision] = true
 	return nil
 }
 
@@ -138,7 +141,7 @@ func (e *Engine) unusedPages(ctx context.Context, rec *placementRecord, g *garba
 		return err
 	}
 	for _, r := range pages {
-		if !strings.HasPrefix(r.Key, rec.Roster.prefix(name)) {
+		if !rec.isRoster(r.Key) {
 			g.records = append(g.records, r)
 		}
 	}
@@ -154,10 +157,14 @@ func (e *Engine) unusedPages(ctx context.Context, rec *placementRecord, g *garba
 }
 
 func (e *Engine) unusedDecisions(ctx context.Context, rec *placementRecord, g *garbage) error {
-	name := rec.Placement.Name
-	pages, err := e.revisions(ctx, decisionPrefix(name))
+	prefix := decisionPrefix(rec.Placement.Name)
+	if rec.Decision != nil {
+		g.decisions[rec.Decision.Digest] = true
+	}
+	pages, err := e.revisions(ctx, prefix)
 	for _, r := range pages {
-		if rec.Decision == nil || !strings.HasPrefix(r.Key, rec.Decision.prefix(name)+"/") {
+		digest, _, _ := strings.Cut(strings.TrimPrefix(r.Key, prefix), "/")
+		if !g.decisions[digest] {
 			g.records = append(g.records, r)
 		}
 	}

@@ -16,10 +16,14 @@ const none = -1
 type holding struct {
 	Proven int `json:"proven"`
 	Tried  int `json:"tried"`
+	// Revision is the digest of what it got of the snapshot that it came to, after
+	// overrides; empty where none is, or where that was recorded by a version that
+	// did not tell.
+	Revision string `json:"revision,omitempty"`
 }
 
 func (h holding) compare(other holding) int {
-	return cmp.Or(cmp.Compare(h.Proven, other.Proven), cmp.Compare(h.Tried, other.Tried))
+	return cmp.Or(cmp.Compare(h.Proven, other.Proven), cmp.Compare(h.Tried, other.Tried), cmp.Compare(h.Revision, other.Revision))
 }
 
 // roster is what the clusters that may hold something of a placement may hold,
@@ -38,7 +42,14 @@ func (r roster) of(name string) holding {
 	if h, known := r[name]; known {
 		return h
 	}
-	return holding{none, none}
+	return holding{Proven: none, Tried: none}
+}
+
+// try takes in that a cluster may hold the snapshot of index, in part.
+func (r roster) try(name string, index int) bool {
+	h := r.of(name)
+	h.Tried = index
+	return r.set(name, h)
 }
 
 // groups puts clusters together that may hold the same.
@@ -86,9 +97,10 @@ func (r roster) take(p *stages.Plan, run *stages.Run) bool {
 		case c.Revision < 0:
 			fresh = state == stages.Completed && r.strikeOff(c.Name) || fresh
 		case state == stages.Completed:
-			fresh = r.set(c.Name, holding{p.Index, p.Index}) || fresh
+			index := p.IndexAt(pos)
+			fresh = r.set(c.Name, holding{index, index, p.Revisions[c.Revision]}) || fresh
 		case state != stages.NotStarted:
-			fresh = r.set(c.Name, holding{r.of(c.Name).Proven, p.Index}) || fresh
+			fresh = r.try(c.Name, p.IndexAt(pos)) || fresh
 		}
 	}
 	for _, x := range run.Exceptions {
@@ -112,7 +124,7 @@ func (r roster) doubt(p *stages.Plan, run *stages.Run) bool {
 	}
 	for pos := range p.Clusters {
 		if c := &p.Clusters[pos]; c.Revision >= 0 && !untouched[pos] {
-			fresh = r.set(c.Name, holding{r.of(c.Name).Proven, p.Index}) || fresh
+			fresh = r.try(c.Name, p.IndexAt(pos)) || fresh
 		}
 	}
 	return fresh
@@ -120,8 +132,8 @@ func (r roster) doubt(p *stages.Plan, run *stages.Run) bool {
 
 // doubtAll takes in that each cluster may hold the snapshot of index.
 func (r roster) doubtAll(index int) {
-	for name, h := range r {
-		r[name] = holding{h.Proven, index}
+	for name := range r {
+		r.try(name, index)
 	}
 }
 
@@ -136,7 +148,7 @@ func (r roster) strikeOff(name string) bool {
 // longer needed, and if it comes back it is to be cleaned still.
 func (r roster) lose(name string) bool {
 	_, known := r[name]
-	return known && r.set(name, holding{none, none})
+	return known && r.set(name, holding{Proven: none, Tried: none})
 }
 
 // strangers are the clusters that may hold something and that a plan does not
@@ -144,7 +156,7 @@ func (r roster) lose(name string) bool {
 func (r roster) strangers(p *stages.Plan) []string {
 	var out []string
 	for name, h := range r {
-		if _, ok := p.Position(name); !ok && h != (holding{none, none}) {
+		if _, ok := p.Position(name); !ok && h != (holding{Proven: none, Tried: none}) {
 			out = append(out, name)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // heldPlan updates five clusters and cleans two.
 func heldPlan() *stages.Plan {
-	p := &stages.Plan{Index: 7, Stages: []stages.PlannedStage{{Name: "all", Groups: []stages.PlannedGroup{{Len: 7}}}}}
+	p := &stages.Plan{Index: 7, Revisions: []string{"rev"}, Stages: []stages.PlannedStage{{Name: "all", Groups: []stages.PlannedGroup{{Len: 7}}}}}
 	for _, name := range []string{"done", "failed", "flying", "gone", "later", "leaver", "stuck"} {
 		c := stages.PlannedCluster{Name: name}
 		if name == "leaver" || name == "stuck" {
@@ -37,8 +37,8 @@ func heldRun() *stages.Run {
 
 func heldBefore() roster {
 	return roster{
-		"done": {3, 5}, "failed": {3, 5}, "flying": {3, 5}, "gone": {3, 5}, "later": {3, 5},
-		"leaver": {3, 5}, "stuck": {3, 5}, "other": {2, 2},
+		"done": {3, 5, ""}, "failed": {3, 5, ""}, "flying": {3, 5, ""}, "gone": {3, 5, ""}, "later": {3, 5, ""},
+		"leaver": {3, 5, ""}, "stuck": {3, 5, ""}, "other": {2, 2, ""},
 	}
 }
 
@@ -53,16 +53,16 @@ func TestWhatClustersMayHold(t *testing.T) {
 		inUse []int
 	}{
 		"ended": {func(r roster) bool { return r.take(heldPlan(), run) }, roster{
-			"done": {7, 7}, "failed": {3, 7}, "flying": {3, 7}, "gone": {none, none}, "later": {3, 5},
-			"stuck": {3, 5}, "other": {2, 2},
+			"done": {7, 7, "rev"}, "failed": {3, 7, ""}, "flying": {3, 7, ""}, "gone": {none, none, ""}, "later": {3, 5, ""},
+			"stuck": {3, 5, ""}, "other": {2, 2, ""},
 		}, []int{2, 3, 5, 7}},
 		"deleted": {func(r roster) bool { return r.doubt(heldPlan(), run) }, roster{
-			"done": {3, 7}, "failed": {3, 7}, "flying": {3, 7}, "gone": {3, 7}, "later": {3, 5},
-			"leaver": {3, 5}, "stuck": {3, 5}, "other": {2, 2},
+			"done": {3, 7, ""}, "failed": {3, 7, ""}, "flying": {3, 7, ""}, "gone": {3, 7, ""}, "later": {3, 5, ""},
+			"leaver": {3, 5, ""}, "stuck": {3, 5, ""}, "other": {2, 2, ""},
 		}, []int{2, 3, 5, 7}},
 		"deleted, and its record cannot be read": {func(r roster) bool { return r.doubt(heldPlan(), nil) }, roster{
-			"done": {3, 7}, "failed": {3, 7}, "flying": {3, 7}, "gone": {3, 7}, "later": {3, 7},
-			"leaver": {3, 5}, "stuck": {3, 5}, "other": {2, 2},
+			"done": {3, 7, ""}, "failed": {3, 7, ""}, "flying": {3, 7, ""}, "gone": {3, 7, ""}, "later": {3, 7, ""},
+			"leaver": {3, 5, ""}, "stuck": {3, 5, ""}, "other": {2, 2, ""},
 		}, []int{2, 3, 5, 7}},
 	} {
 		r := heldBefore()
@@ -76,14 +76,14 @@ func TestWhatClustersMayHold(t *testing.T) {
 			t.Errorf("%s: in use:\n%s", what, d)
 		}
 	}
-	r := roster{"done": {7, 7}}
+	r := roster{"done": {7, 7, "rev"}}
 	quiet := heldRun()
 	quiet.Exceptions = []stages.Exception{{First: 1, Last: 6, State: stages.NotStarted}}
 	quiet.Flights = nil
 	if r.take(heldPlan(), quiet) || len(r) != 1 {
 		t.Errorf("a run that brought what there was changes the roster: %v", r)
 	}
-	if r.doubtAll(8); r["done"] != (holding{7, 8}) {
+	if r.doubtAll(8); r["done"] != (holding{7, 8, "rev"}) {
 		t.Errorf("in doubt: %v", r)
 	}
 }

@@ -235,12 +235,13 @@ func concern(rec *placementRecord) string {
 	last, _ := rec.latest()
 	return string(encodeRecord(struct {
 		Policy   placement.Policy
+		Decision *decisionRecord
 		Strategy ApplyStrategy
 		Share    bool
 		Roster   rosterHead
 		Snapshot string
 		Active   *stages.Entry
-	}{rec.Placement.Policy, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership, rec.Roster, last.Digest, rec.Line.Active}))
+	}{rec.Placement.Policy, rec.Decision, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership, rec.Roster, last.Digest, rec.Line.Active}))
 }
 
 // begin begins the watch of a cluster.

@@ -38,6 +38,10 @@ func (d *driver) queue(ctx context.Context) error {
 			return nil, errUnchanged
 		}
 		before := rec.Line
+		events, err := d.e.takeInActive(ctx, rec)
+		if err != nil {
+			return nil, err
+		}
 		if err := d.e.clearLine(ctx, rec); err != nil {
 			return nil, err
 		}
@@ -47,7 +51,7 @@ func (d *driver) queue(ctx context.Context) error {
 			return nil, errors.Join(err, errUnchanged)
 		}
 		rec.Line = line
-		return nil, nil
+		return events, nil
 	})
 	if err != nil {
 		return err
@@ -94,6 +98,10 @@ func (d *driver) queueAgain(ctx context.Context) error {
 			d.in.Blocked = rec.Deleting.Run
 			return nil, errUnchanged
 		}
+		events, err := d.e.takeInActive(ctx, rec)
+		if err != nil {
+			return nil, err
+		}
 		if err := d.e.clearLine(ctx, rec); err != nil {
 			return nil, err
 		}
@@ -107,10 +115,9 @@ func (d *driver) queueAgain(ctx context.Context) error {
 			d.in.Blocked = next.Run
 			return nil, errUnchanged
 		}
-		var err error
 		rec.Line, _, err = rec.Line.Enter(entry, stages.QueueRun)
 		rec.unend(d.uid, d.rec.Run.Attempt+1)
-		return nil, err
+		return events, err
 	})
 	return err
 }

@@ -18,8 +18,8 @@ type PlacedCluster struct {
 	UID string
 	// Index is that of the snapshot which the cluster was proven to have last, -1
 	// for none. Revision is the digest of what it got of that, after overrides, and
-	// Since is when the stage ended in which a run last proved it; both are zero
-	// where that run is forgotten, and Since also while the stage goes on.
+	// Since is when the stage ended in which a run last proved it; Since is zero
+	// where that run is forgotten, and while the stage goes on.
 	Index    int
 	Revision string
 	Since    time.Time
@@ -73,11 +73,11 @@ func (e *Engine) census(ctx context.Context, rec *placementRecord) (*census, err
 	}
 	s := &census{map[string]*PlacedCluster{}, map[int]map[string]bool{}}
 	for name, h := range held {
-		s.clusters[name] = &PlacedCluster{Name: name, Index: h.Proven, Tried: h.Tried}
+		s.clusters[name] = &PlacedCluster{Name: name, Index: h.Proven, Tried: h.Tried, Revision: h.Revision}
 		s.miss(name, h.Proven)
 	}
 	for _, r := range slices.Backward(rec.Runs) {
-		if r.Ended != "" && len(s.unknown[r.Index]) == 0 {
+		if r.Ended != "" && r.Undoes == "" && len(s.unknown[r.Index]) == 0 {
 			continue
 		}
 		status, err := e.Status(ctx, r.Name)
@@ -115,24 +115,24 @@ func (s *census) take(status *Status, underway bool) {
 			continue
 		}
 		if underway {
-			s.bring(c, status, planned, state)
+			s.bring(c, status, pos, state)
 		}
-		if state == stages.Completed && planned.Revision >= 0 && s.unknown[p.Index][planned.Name] {
+		if state == stages.Completed && planned.Revision >= 0 && s.unknown[p.IndexAt(pos)][planned.Name] {
 			stage, _ := p.StageOf(pos)
 			c.UID, c.Revision, c.Since = planned.UID, p.Revisions[planned.Revision], status.Run.Stages[stage].Done.Time()
-			delete(s.unknown[p.Index], planned.Name)
+			delete(s.unknown[p.IndexAt(pos)], planned.Name)
 		}
 	}
 }
 
 // bring takes in what a run that is under way has brought to a cluster.
-func (s *census) bring(c *PlacedCluster, status *Status, planned *stages.PlannedCluster, state stages.State) {
-	index := status.Plan.Index
+func (s *census) bring(c *PlacedCluster, status *Status, pos int, state stages.State) {
+	planned, index := &status.Plan.Clusters[pos], status.Plan.IndexAt(pos)
 	c.Run, c.State = status.Run.Name, state
 	switch {
 	case state == stages.Completed && planned.Revision < 0:
 		delete(s.unknown[c.Index], c.Name)
-		c.Index, c.Tried = none, none
+		c.Index, c.Tried, c.Revision = none, none, ""
 	case state == stages.Completed:
 		delete(s.unknown[c.Index], c.Name)
 		c.Index, c.Tried = index, index

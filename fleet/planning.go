@@ -2,13 +2,10 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -17,8 +14,8 @@ type draft struct {
 	plan     *stages.Plan
 	frozen   frozen
 	decision placement.Decision
-	// variants are the sets that overrides made, by digest.
-	variants map[string]snapshot.Set
+	// variants is what overrides make of the snapshot.
+	variants *variants
 	whole    bool
 	// sweeps is the placement's when the draft was begun.
 	sweeps int64
@@ -67,9 +64,11 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 		return nil, err
 	}
 	d := &draft{frozen: f, whole: true, sweeps: rec.Sweeps}
-	if d.decision, err = placement.Resolve(rec.Placement.Policy, slices.Collect(maps.Values(inventory))); err != nil {
-		return nil, fmt.Errorf("placement %s: %w", rec.Placement.Name, err)
+	r, err := e.resolve(ctx, rec, inventory)
+	if err != nil {
+		return nil, err
 	}
+	d.decision = r.Decision
 	clusters := make([]placement.Cluster, len(d.decision.Clusters))
 	for i, name := range d.decision.Clusters {
 		clusters[i] = inventory[name]
@@ -78,18 +77,29 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 	if err != nil {
 		return nil, err
 	}
+	if err := e.checkReversal(ctx, rec, d.frozen.Index, clusters); err != nil {
+		return nil, err
+	}
 	target := d.target(rec)
 	target.Remove = remove
-	if err := d.render(&target, clusters); err != nil {
+	if err := d.render(&target, clusters, e.forbidden()); err != nil {
 		return nil, err
 	}
 	if d.plan, err = stages.NewPlan(spec.Strategy, target, clusters); err != nil {
 		return d, err
 	}
+	d.warn(r.Shortfall)
 	if err := e.checkDriftGates(d.plan); err != nil {
 		return d, err
 	}
 	return d, e.preflight(ctx, d, clusters)
+}
+
+// warn adds a warning to the plan, whose digest does not cover it.
+func (d *draft) warn(message string) {
+	if message != "" {
+		d.plan.Warnings = append(d.plan.Warnings, message)
+	}
 }
 
 func (d *draft) target(rec *placementRecord) stages.Target {
@@ -151,45 +161,4 @@ func (e *Engine) leavers(ctx context.Context, rec *placementRecord, d placement.
 		}
 	}
 	return out, nil
-}
-
-// render works out what each cluster gets, and keeps the sets that differ from
-// the snapshot's.
-func (d *draft) render(t *stages.Target, clusters []placement.Cluster) error {
-	if len(d.frozen.overrides) == 0 {
-		return nil
-	}
-	d.variants = map[string]snapshot.Set{}
-	objects, err := d.frozen.objects()
-	if err != nil {
-		return err
-	}
-	renderer, err := placement.NewRenderer(objects, d.frozen.overrides)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, c := range clusters {
-		set, err := renderFor(renderer, c)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if set.Digest != d.frozen.Set {
-			t.Revision[c.Name] = set.Digest
-			d.variants[set.Digest] = set
-		}
-	}
-	if len(errs) > 0 {
-		return permanent(errors.Join(errs...)) // overrides and objects are frozen, so trying again does not help
-	}
-	return nil
-}
-
-func renderFor(r *placement.Renderer, c placement.Cluster) (snapshot.Set, error) {
-	rendered, err := r.Render(c)
-	if err != nil {
-		return snapshot.Set{}, err
-	}
-	return snapshot.NewSet(rendered)
 }

@@ -27,7 +27,7 @@ func poisons(kind string) []poison {
 		all = append(all, poison{name: "of another plan", change: replacing(`c0(\d)`, "d0$1", `"placement":"web"`, `"placement":"other"`), told: true},
 			poison{name: "newer", change: replacing(`"format":1`, `"format":9`), told: true, kept: true})
 	default:
-		all = append(all, poison{name: "newer", change: replacing(`"format":1`, `"format":9`), sealed: true, told: true, kept: true})
+		all = append(all, poison{name: "newer", change: replacing(`"format":\d`, `"format":9`), sealed: true, told: true, kept: true})
 	}
 	return all
 }

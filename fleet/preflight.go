@@ -81,8 +81,8 @@ func (e *Engine) contentOf(ctx context.Context, d *draft, p *stages.Plan, digest
 	if digest == d.frozen.Set {
 		return d.frozen.set, nil
 	}
-	if set, ok := d.variants[digest]; ok {
-		return set, nil
+	if d.variants.has(digest) {
+		return d.variants.set(digest)
 	}
 	return e.contents.loadSet(ctx, p.Placement, digest)
 }

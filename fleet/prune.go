@@ -1,25 +1,41 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// pruneAll gives up what is not to be there, last applied first. Nothing is
-// given up before everything that is to be there is.
+// pruneAll gives up what is not to be there, last applied first, and what may be
+// needed by objects of later phases only once these are gone. Nothing is given up
+// before everything that is to be there is.
 func (w *work) pruneAll(ctx context.Context) error {
 	if len(w.problems) > 0 || w.waiting != "" {
 		return nil
 	}
+	phase := snapshot.Admission
+	var here, later *target // deleted and not gone yet, in this phase and in later ones
 	for _, t := range slices.Backward(w.targets) {
+		if t.phase < phase {
+			phase, later = t.phase, cmp.Or(later, here)
+		}
 		if t.want != nil || w.stays(t) {
 			continue
 		}
+		if later != nil && t.live != nil && !isTerminating(t.live) {
+			w.waiting = fmt.Sprintf("%s is being deleted; what it may need goes once it is gone", later.id)
+			return nil
+		}
 		if err := w.prune(ctx, t); err != nil {
 			return err
+		}
+		if w.lingers(t) {
+			here = t
 		}
 	}
 	return nil

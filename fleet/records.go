@@ -19,12 +19,14 @@ import (
 
 // recordFormat is the version of the records that this package writes, pagedFormat
 // that of a run which has lists in pages, groupedFormat that of one which has
-// gates of groups, windows or a bypass of them, and the newest of a run that is
-// read.
+// gates of groups, windows or a bypass of them, newestRunFormat that of one which has
+// failure domains, waits for a cap, has what only workflows have, is taken back or
+// takes back, and the newest of a run that is read.
 const (
-	recordFormat  = 1
-	pagedFormat   = 2
-	groupedFormat = 3
+	recordFormat    = 1
+	pagedFormat     = 2
+	groupedFormat   = 3
+	newestRunFormat = 4
 )
 
 // placementRecord is the one record of a placement that is compared and
@@ -60,6 +62,13 @@ type placementRecord struct {
 	// Sweeps counts the deletions of contents and plans. Whoever stored such
 	// before it was raised stores them again before referring to them.
 	Sweeps int64 `json:"sweeps,omitempty"`
+	// Base is what the clusters had before the last run that changed any, where that
+	// may be taken back; Rollback is there while a run that takes it back is not
+	// recorded yet.
+	Base     *baseRecord     `json:"base,omitempty"`
+	Rollback *rollbackRecord `json:"rollback,omitempty"`
+	// Irreversible are the indexes that nothing is taken back past, ascending.
+	Irreversible []int `json:"irreversible,omitempty"`
 }
 
 // decisionRecord is a placement.Decision without its clusters, which are in
@@ -84,6 +93,11 @@ type runEntry struct {
 	Restart int `json:"restart,omitempty"`
 	// Nth tells in which order the runs ended, from 1.
 	Nth int64 `json:"nth,omitempty"`
+	// Undoes is the UID of the run that this one takes back. Undone is the name of
+	// the run that takes this one back, Kept why none does.
+	Undoes string `json:"undoes,omitempty"`
+	Undone string `json:"undone,omitempty"`
+	Kept   string `json:"kept,omitempty"`
 }
 
 // runRecord is the one record of a run that is compared and swapped.
@@ -103,6 +117,8 @@ type runRecord struct {
 	// Final tells of the run that cleans the clusters of a placement which is being
 	// deleted, and what becomes of the objects.
 	Final finality `json:"final,omitempty"`
+	// Undoes is the UID of the run that this one takes back, empty for others.
+	Undoes string `json:"undoes,omitempty"`
 	// Apply is the placement's strategy when the run was created.
 	Apply ApplyStrategy `json:"apply,omitzero"`
 	// Sweeps is the placement's when the contents of the run were stored.
@@ -118,6 +134,9 @@ type runRecord struct {
 
 // format is the oldest version that has all that is in the record.
 func (r *runRecord) format() int {
+	if r.isCapped() || r.Run.Flows() || r.Run.Undo != nil || r.Undoes != "" {
+		return newestRunFormat
+	}
 	if r.Run.Bypass != nil {
 		return groupedFormat
 	}
@@ -221,9 +240,13 @@ func decodeRecord(r backend.Record, into any) error {
 func newestFormat(into any) int {
 	switch into.(type) {
 	case *runRecord:
-		return groupedFormat
+		return newestRunFormat
+	case *rosterPage:
+		return provenFormat
 	case *commandRecord:
-		return newVerbsFormat
+		return takeBackFormat
+	case *placementRecord:
+		return placementFormat
 	default:
 		return recordFormat
 	}

@@ -31,6 +31,18 @@ type rosterPage struct {
 	Groups []rosterGroup `json:"groups"`
 }
 
+// provenFormat is the version of a page of the roster that tells which revisions
+// clusters have.
+const provenFormat = 2
+
+func newRosterPage(groups []rosterGroup) rosterPage {
+	p := rosterPage{Format: recordFormat, Groups: groups}
+	if slices.ContainsFunc(groups, func(g rosterGroup) bool { return g.Revision != "" }) {
+		p.Format = provenFormat
+	}
+	return p
+}
+
 type rosterGroup struct {
 	holding
 	Clusters []string `json:"clusters"`
@@ -48,14 +60,19 @@ func (h rosterHead) prefix(name string) string {
 }
 
 func (e *Engine) readRoster(ctx context.Context, rec *placementRecord) (roster, error) {
-	out, name := roster{}, rec.Placement.Name
-	if rec.Roster.Pages < 0 {
-		return nil, damaged(placementKey(name), fmt.Errorf("its roster has %d pages", rec.Roster.Pages))
+	return e.rosterAt(ctx, rec.Placement.Name, rec.Roster)
+}
+
+// rosterAt reads a generation of the roster of a placement.
+func (e *Engine) rosterAt(ctx context.Context, name string, head rosterHead) (roster, error) {
+	out := roster{}
+	if head.Pages < 0 {
+		return nil, damaged(placementKey(name), fmt.Errorf("its roster has %d pages", head.Pages))
 	}
-	for i := range rec.Roster.Pages {
-		r, err := e.store.Get(ctx, rec.Roster.key(name, i))
+	for i := range head.Pages {
+		r, err := e.store.Get(ctx, head.key(name, i))
 		if err != nil {
-			return nil, fmt.Errorf("placement %s: page %d of %d of its roster: %w", name, i, rec.Roster.Pages, err)
+			return nil, fmt.Errorf("placement %s: page %d of %d of its roster: %w", name, i, head.Pages, err)
 		}
 		var page rosterPage
 		if err := decodeRecord(r, &page); err != nil {
@@ -76,7 +93,7 @@ func (e *Engine) writeRoster(ctx context.Context, rec *placementRecord, r roster
 	head := rosterHead{Generation: rec.Roster.Generation + 1, ID: newUID()}
 	var writes []backend.Write
 	for names := range slices.Chunk(slices.Sorted(maps.Keys(r)), rosterPerPage) {
-		value := encodeRecord(rosterPage{Format: recordFormat, Groups: r.groups(names)})
+		value := encodeRecord(newRosterPage(r.groups(names)))
 		writes = append(writes, backend.Write{Key: head.key(rec.Placement.Name, head.Pages), Value: value})
 		head.Pages++
 	}
@@ -89,13 +106,15 @@ func (e *Engine) writeRoster(ctx context.Context, rec *placementRecord, r roster
 	return nil
 }
 
-// dropRosters deletes the generations before the one that counts, and what
-// others wrote for it and for those: none of that can be committed any more.
-func (e *Engine) dropRosters(ctx context.Context, name string, now rosterHead) {
+// dropRosters deletes the generations before the one that counts, but for that
+// which a run can be taken back to, and what others wrote for it and for those:
+// none of that can be committed any more.
+func (e *Engine) dropRosters(ctx context.Context, rec *placementRecord) {
+	name := rec.Placement.Name
 	e.discardIf(ctx, rosterPrefix(name), func(key string) bool {
-		text, rest, _ := strings.Cut(strings.TrimPrefix(key, rosterPrefix(name)), "-")
+		text, _, _ := strings.Cut(strings.TrimPrefix(key, rosterPrefix(name)), "-")
 		generation, err := strconv.ParseInt(text, 10, 64)
-		return err == nil && generation <= now.Generation && !strings.HasPrefix(rest, now.ID+"-")
+		return err == nil && generation <= rec.Roster.Generation && !rec.isRoster(key)
 	})
 }
 

@@ -26,6 +26,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	wg.Go(func() { r.follow(ctx, "run/", r.runChanged) })
 	wg.Go(func() { r.follow(ctx, "command/", r.commandGiven) })
 	wg.Go(func() { r.follow(ctx, "placement/", r.placementChanged) })
+	wg.Go(func() { r.follow(ctx, capKey(""), r.capChanged) })
 	wg.Go(func() { r.followFleet(ctx) })
 	if e.conns != nil {
 		wg.Go(func() { e.conns.sweep(ctx) })

@@ -114,6 +114,7 @@ func (c *runCheck) stage(i int) {
 	c.demand(len(s.Groups) == want, "%s has %d groups, and must have %d", at, len(s.Groups), want)
 	c.demand(s.Reached != 0 || s.Started == 0, "%s was started, and not reached", at)
 	for j := 0; j < want && c.err == nil; j++ {
+		c.cells(fmt.Sprintf("%s.groups[%d].cells", at, j), &s.Groups[j], c.plan.CellSizes(i, j))
 		c.group(fmt.Sprintf("%s.groups[%d]", at, j), &s.Groups[j], &planned.Groups[j])
 	}
 	for j := range s.Gates {
@@ -130,14 +131,28 @@ func (c *runCheck) group(at string, g *stages.GroupRun, planned *stages.PlannedG
 	for i := range g.Gates {
 		c.gate(fmt.Sprintf("%s.gates[%d]", at, i), &g.Gates[i], planned.Gates, "group "+planned.Name)
 	}
-	next := planned.First
+	next, end := planned.First, planned.First+g.Next
+	if len(g.Cells) > 0 {
+		end = planned.First + planned.Len
+	}
 	for _, p := range g.Passed {
-		if p.First < next || p.First > p.Last || p.Last >= planned.First+g.Next {
-			c.demand(false, "%s.passed: positions %d to %d are not among those from %d to %d", at, p.First, p.Last, next, planned.First+g.Next-1)
+		if p.First < next || p.First > p.Last || p.Last >= end {
+			c.demand(false, "%s.passed: positions %d to %d are not among those from %d to %d", at, p.First, p.Last, next, end-1)
 		}
 		c.moments(at+".passed", p.NotYet)
 		next = p.Last + 1
 	}
+}
+
+// cells checks how far a group is in each of its cells.
+func (c *runCheck) cells(at string, g *stages.GroupRun, sizes []int) {
+	c.demand(len(g.Cells) == len(sizes), "%s: there are %d, and must be %d", at, len(g.Cells), len(sizes))
+	sum := 0
+	for i := 0; i < len(sizes) && c.err == nil; i++ {
+		c.within(at, g.Cells[i], 0, sizes[i])
+		sum += g.Cells[i]
+	}
+	c.demand(len(sizes) == 0 || sum == g.Next, "%s: their sum is %d, and next %d", at, sum, g.Next)
 }
 
 func (c *runCheck) gate(at string, g *stages.Gate, planned []stages.PlannedGate, of string) {
@@ -246,7 +261,7 @@ func (c *runCheck) misplaced(pos int) string {
 		return "is there twice"
 	case stage != c.run.Stage:
 		return fmt.Sprintf("is in stage %d, and the run in stage %d", stage, c.run.Stage)
-	case len(groups) == 0 || pos >= c.plan.Stages[stage].Groups[group].First+groups[group].Next:
+	case !c.run.HasComeTo(c.plan, pos):
 		return "was not started"
 	case ended:
 		return "has ended"

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -46,7 +44,8 @@ func (e *PlanChangedError) Error() string {
 // The error is the planner's when the plan has problems, a *PlanChangedError
 // when it is not the plan that spec names, a *stages.RejectedError when the
 // placement refuses a second run, and backend.ErrConflict when the name is
-// taken. Nothing is left behind then, except that what the source holds may
+// taken, and a *NotFoundError where the strategy names a cap that was not declared.
+// Nothing is left behind then, except that what the source holds may
 // have been captured. After an error of the store the run may exist or not.
 func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 	if err := spec.validate(); err != nil {
@@ -54,6 +53,11 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 	}
 	if err := e.nameFree(ctx, spec.Name); err != nil {
 		return Status{}, err
+	}
+	if name := spec.Strategy.Cap; name != "" {
+		if _, _, err := e.capAt(ctx, name); err != nil {
+			return Status{}, fmt.Errorf("run %s: %w", spec.Name, err)
+		}
 	}
 	d, rec, err := e.draftOf(ctx, spec)
 	if err != nil {
@@ -123,8 +127,11 @@ func (e *Engine) putRun(ctx context.Context, rr *runRecord) error {
 
 // storeDraft writes the plan and the contents that clusters get.
 func (e *Engine) storeDraft(ctx context.Context, rr *runRecord, d *draft) error {
-	for _, digest := range slices.Sorted(maps.Keys(d.variants)) {
-		if err := e.contents.save(ctx, rr.Run.Placement, d.variants[digest], func(string) bool { return false }); err != nil {
+	if err := d.variants.save(ctx, e.contents, rr.Run.Placement); err != nil {
+		return err
+	}
+	if rr.Decision != nil && rr.Decision.Pages > 0 {
+		if err := e.writePicked(ctx, rr.Run.Placement, rr.Decision, d.decision.Clusters); err != nil {
 			return err
 		}
 	}
@@ -248,7 +255,25 @@ func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Expla
 	if err != nil {
 		return stages.Explanation{}, err
 	}
-	return stages.Explain(s.Plan, &s.Run, cluster)
+	x, err := stages.Explain(s.Plan, &s.Run, cluster)
+	if err != nil {
+		return x, err
+	}
+	if s.Run.Undo != nil {
+		x.Reason += e.undone(ctx, &s.Run)
+	}
+	return x, e.tellCaps(ctx, x.Waiting)
+}
+
+// Waiting names everything that a run waits for, as [stages.Waiting] does, and
+// says who holds the cap where it waits for that.
+func (e *Engine) Waiting(ctx context.Context, run string) ([]stages.Awaited, error) {
+	s, err := e.Status(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	waiting := stages.Waiting(s.Plan, &s.Run)
+	return waiting, e.tellCaps(ctx, waiting)
 }
 
 // Requests returns the approval requests of a run that are open, none once it

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 
 // target is one object that an update is about.
 type target struct {
-	id snapshot.ID
+	id    snapshot.ID
+	phase snapshot.Phase
 	// want is the object as it is to be; nil for one that is to go.
 	want *revisionItem
 	// entry is what the ledger has, where listed. An object that is in the
@@ -31,6 +33,9 @@ type target struct {
 	// forbids to apply it.
 	adopted bool
 	held    error
+	// served tells of a definition that it is established, hopeless that this was
+	// waited for in vain.
+	served, hopeless bool
 	// unmarked is why the member does not have the mark of a takeover.
 	unmarked error
 	// applied tells that this update applied it, before what it was until then;
@@ -47,7 +52,7 @@ func targetsOf(rev *revision, l *ledger) []*target {
 	add := func(id snapshot.ID) *target {
 		t := byKey[objectKey(id)]
 		if t == nil {
-			t = &target{id: id}
+			t = &target{id: id, phase: id.Phase()}
 			byKey[objectKey(id)], all = t, append(all, t)
 		}
 		return t
@@ -66,7 +71,7 @@ func targetsOf(rev *revision, l *ledger) []*target {
 			t.entry, t.doubted = o, true
 		}
 	}
-	slices.SortStableFunc(all, func(a, b *target) int { return a.id.Compare(b.id) })
+	slices.SortStableFunc(all, func(a, b *target) int { return cmp.Or(cmp.Compare(a.phase, b.phase), a.id.Compare(b.id)) })
 	return all
 }
 

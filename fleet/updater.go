@@ -206,6 +206,8 @@ type work struct {
 	// wary that this was once too long ago.
 	confirmed time.Time
 	wary      bool
+	// definitions are those of the kinds that come with the revision.
+	definitions map[kind]*target
 	// problems are what is wrong with single objects; waiting what the
 	// cluster has to finish first.
 	problems []error

@@ -21,8 +21,11 @@ const (
 	runHistoryKept = 50
 )
 
-// Validate reports every problem of the placement at once.
-func (p Placement) Validate() error {
+// Validate reports every problem of the placement at once, but for what an engine
+// forbids.
+func (p Placement) Validate() error { return about("placement "+p.Name, p.problems(snapshot.Rules{})) }
+
+func (p Placement) problems(r snapshot.Rules) field.ErrorList {
 	errs := nameProblems(field.NewPath("name"), p.Name)
 	if p.HistoryLimit < 0 || p.HistoryLimit > maxHistory {
 		errs = append(errs, field.Invalid(field.NewPath("historyLimit"), p.HistoryLimit, "must be from 1 to 1000, or 0 for 10"))
@@ -36,35 +39,11 @@ func (p Placement) Validate() error {
 		errs = append(errs, field.NotSupported(field.NewPath("admission"), p.Admission,
 			[]stages.Admission{stages.QueueRun, stages.RejectRun, stages.SupersedeActive}))
 	}
-	errs = append(errs, snapshot.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
+	errs = append(errs, r.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
 	errs = append(errs, p.ApplyStrategy.problems(field.NewPath("applyStrategy"))...)
 	errs = append(errs, nested(field.NewPath("policy"), p.Policy.Validate())...)
-	errs = append(errs, unsupportedPolicy(p.Policy, field.NewPath("policy"))...)
 	errs = append(errs, ownerProblems(p.Owner)...)
-	seen := map[string]bool{}
-	for i, o := range p.Overrides {
-		at := field.NewPath("overrides").Index(i)
-		errs = append(errs, nested(at, o.Validate())...)
-		if seen[o.String()] {
-			errs = append(errs, field.Duplicate(at.Child("name"), o.String()))
-		}
-		seen[o.String()] = true
-	}
-	return about("placement "+p.Name, errs)
-}
-
-// unsupportedPolicy names what only a decision that knows the clusters that are
-// placed already gets right, which that of the engine does not.
-func unsupportedPolicy(p placement.Policy, at *field.Path) (errs field.ErrorList) {
-	if p.Type == placement.PickN {
-		errs = append(errs, field.Forbidden(at.Child("placementType"), "PickN is not supported by this engine yet; use PickAll or PickFixed"))
-	}
-	if len(p.RequiredTerms) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("requiredTerms"), "not supported by this engine yet; select by label, in required"))
-	}
-	if len(p.Tolerations) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("tolerations"), "not supported by this engine yet; it passes over taints"))
-	}
+	errs = append(errs, placement.ValidateOverrides(p.Overrides, field.NewPath("overrides"))...)
 	return errs
 }
 

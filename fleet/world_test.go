@@ -234,8 +234,12 @@ func (w *world) outcome(run string) map[string]any {
 			gates = append(gates, fmt.Sprint(s.Plan.Stages[i].Name, g.When, g.Type, g.State, g.Attempt, len(g.Decisions)))
 		}
 	}
+	digest := s.Plan.Digest
+	if s.Plan.Rollback != nil {
+		digest = "" // it covers the UID of the run that is taken back
+	}
 	return map[string]any{
-		"state": s.Run.State, "reason": s.Run.Reason, "plan": s.Plan.Digest, "clusters": states,
+		"state": s.Run.State, "reason": s.Run.Reason, "plan": digest, "clusters": states,
 		"gates": gates, "holder": s.Holder, "attempt": s.Run.Attempt,
 	}
 }

@@ -22,6 +22,9 @@ const (
 	strategyKind  = "StagedUpdateStrategy"
 	runKind       = "StagedUpdateRun"
 	approvalKind  = "ApprovalRequest"
+
+	overrideKind         = "ResourceOverride"
+	overrideSnapshotKind = "ResourceOverrideSnapshot"
 )
 
 // memberKind is the one kind of clusterGroup, which has no twin.
@@ -77,6 +80,10 @@ const (
 	labelLatest        = fleetPrefix + "is-latest-snapshot"
 	labelResourceIndex = fleetPrefix + "resource-index"
 	labelPolicyIndex   = fleetPrefix + "policy-index"
+
+	// labelOverride names the override of a snapshot.
+	labelOverride      = fleetPrefix + "parent-resource-override"
+	labelOverrideIndex = fleetPrefix + "override-index"
 
 	annotationHash       = fleetPrefix + "resource-hash"
 	annotationEnveloped  = fleetPrefix + "number-of-enveloped-object"
@@ -224,6 +231,7 @@ const (
 // those of the placement.
 const (
 	reasonScheduled        = "Scheduled"
+	reasonScheduleFailed   = "ScheduleFailed"
 	reasonWorkSynced       = "AllWorkSynced"
 	reasonWorkApplied      = "AllWorkHaveBeenApplied"
 	reasonWorkNotApplied   = "NotAllWorkHaveBeenApplied"

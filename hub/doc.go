@@ -25,5 +25,11 @@
 //     and the attempt; the condition's lastTransitionTime is not read.
 //   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot or
 //     decision. maxSurge means nothing here: nothing moves between clusters.
+//   - An override may have a priority. Its versions are shown as snapshots, which stay, be they more
+//     than ten, while a snapshot that may be rolled out has frozen them, also after the
+//     override. A run brings the overrides of its snapshot's time, so a rollback brings them back.
+//   - A policy that picks a number of clusters looks at taints, health and properties of a MemberCluster
+//     as it reports them; the hub measures nothing itself. Why a cluster was picked or not is told of all
+//     clusters, up to 1000, and in words of Slipway's own.
 //   - A status lists at most Config.Listed clusters, those in trouble first, and counts all.
 package hub

@@ -43,9 +43,9 @@ type Config struct {
 	Store backend.Store
 	// Inventory lists the members; default: the MemberCluster objects.
 	Inventory backend.Inventory
-	// Engine has further settings of the engine: Authority, Updater, Prober,
-	// Lease, Skew, CallTimeout, Poll, MaxUpdates, Clock. What is named above is
-	// ignored in it.
+	// Engine has further settings of the engine: Authority, Updater, Prober, Rules,
+	// Restrictions, Lease, Skew, CallTimeout, Poll, MaxUpdates, Clock. What is named
+	// above is ignored in it.
 	Engine fleet.Config
 
 	// LeaseDuration is how long a hub that is not heard of leads on; default 15 s,

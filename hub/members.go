@@ -3,9 +3,11 @@ package hub
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -35,7 +37,11 @@ func (s *service) syncMember(ctx context.Context, k key) (time.Duration, error) 
 		return 0, err
 	}
 	reached := s.reach(ctx, cluster)
-	if err := s.writeStatus(ctx, memberGVR(), obj, projectMember(memberFactsOf(obj, reached, time.Now()))); err != nil {
+	status, err := memberStatusOf(obj, projectMember(memberFactsOf(obj, reached, time.Now())))
+	if err != nil {
+		return 0, err
+	}
+	if err := s.writeStatusMap(ctx, memberGVR(), obj, status); err != nil {
 		return 0, err
 	}
 	again := memberCheck
@@ -43,6 +49,28 @@ func (s *service) syncMember(ctx context.Context, k key) (time.Duration, error) 
 		again = memberRecheck
 	}
 	return again, nil
+}
+
+// memberStatusOf is the status of a member with the hub's conditions. What others
+// report there stays: properties, usage, their agents and their conditions.
+func memberStatusOf(obj *unstructured.Unstructured, now *memberStatus) (map[string]any, error) {
+	own, err := toMap(now)
+	if err != nil {
+		return nil, err
+	}
+	whole, _, _ := unstructured.NestedMap(obj.Object, "status")
+	if whole == nil {
+		return own, nil
+	}
+	conditions, _ := own["conditions"].([]any)
+	theirs, _, _ := unstructured.NestedSlice(whole, "conditions")
+	for _, c := range theirs {
+		if m, ok := c.(map[string]any); ok && !slices.ContainsFunc(now.Conditions, func(c metav1.Condition) bool { return c.Type == m["type"] }) {
+			conditions = append(conditions, m)
+		}
+	}
+	whole["conditions"] = conditions
+	return whole, nil
 }
 
 // member is a cluster as the inventory has it.

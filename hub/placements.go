@@ -66,6 +66,7 @@ func (s *service) writeInvalid(ctx context.Context, k key, obj *unstructured.Uns
 func (s *service) forget(k key) {
 	s.selected.drop(k)
 	s.standing.Delete(k)
+	s.verdicts.Delete(k)
 	s.frozen.Delete(kubefleet.EngineName(k.Namespace, k.Name))
 	s.placements.drop(k)
 }
@@ -156,7 +157,8 @@ func (s *service) declare(ctx context.Context, k key, obj *unstructured.Unstruct
 // serve captures, decides and rolls out, and writes what came of it. What fails
 // is told in the status and tried again; the rest goes on.
 func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout) (time.Duration, error) {
-	decision, decided := s.engine.Resolve(ctx, p.Name)
+	resolved, decided := s.engine.Resolve(ctx, p.Name)
+	decision := s.settle(k, p.Policy, resolved)
 	if errors.Is(decided, backend.ErrNotFound) {
 		s.standing.Delete(k) // somebody deleted it from the engine
 	}
@@ -167,7 +169,7 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 		return 0, errors.Join(problem, err)
 	}
 	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(all) > 0 {
-		problem = s.roll(ctx, k, obj, p, rollout, all[len(all)-1], decision)
+		problem = s.roll(ctx, k, obj, p, rollout, all[len(all)-1], decision.Decision)
 	}
 	if errors.Is(problem, backend.ErrConflict) && s.placements.queue.NumRequeues(k) < patience {
 		return 0, problem // it is tried again at once: nothing to tell people of
@@ -175,10 +177,10 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 	if err := s.projectSnapshots(ctx, k, obj, all); err != nil {
 		return 0, errors.Join(problem, err)
 	}
-	if err := s.projectPolicy(ctx, k, obj, decision); err != nil {
+	if err := s.projectPolicy(ctx, k, obj, &decision); err != nil {
 		return 0, errors.Join(problem, err)
 	}
-	if err := s.writePlacement(ctx, k, obj, served{p, rollout, decision, all, problem}); err != nil {
+	if err := s.writePlacement(ctx, k, obj, served{p, rollout, &decision, all, problem}); err != nil {
 		return 0, errors.Join(problem, err)
 	}
 	if problem != nil && !isRefusal(problem) {
@@ -293,7 +295,7 @@ func (s *service) paceOf(name string) time.Duration {
 // host's own.
 const orphanPace = time.Minute
 
-func overrideGVR(in scope) schema.GroupVersionResource { return in.gvr("ResourceOverride") }
+func overrideGVR(in scope) schema.GroupVersionResource { return in.gvr(overrideKind) }
 
 // writeDeletion writes how far the deletion of a placement is, beside what its
 // status says.

@@ -10,7 +10,6 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
-	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -19,7 +18,7 @@ import (
 type served struct {
 	placement fleet.Placement
 	rollout   kubefleet.Rollout
-	decision  placement.Decision
+	decision  *resolution
 	snapshots []snapshot.Snapshot
 	// problem is what keeps it from being captured, decided or rolled out.
 	problem error
@@ -31,7 +30,7 @@ func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.U
 	facts := &placementFacts{
 		Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,
 		Placement: &p, External: now.rollout.Type == kubefleet.External, Unselected: now.problem,
-		Scheduled: d.Digest != "", Latest: -1, Listed: s.cfg.Listed,
+		Scheduled: d.Digest != "", Decision: d, Latest: -1, Listed: s.cfg.Listed,
 	}
 	if d.Digest == "" {
 		facts.Unselected, facts.Unscheduled = nil, now.problem

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
@@ -23,15 +24,21 @@ type policyFacts struct {
 	Generation           int64
 	// Policy is the placement's spec.policy as it stands there; nil for none.
 	Policy map[string]any
-	// Index, Digest and Clusters are the decision's: which policy it was, what
-	// the policy is known by, and what it picked.
-	Index    int
-	Digest   string
-	Clusters []string
+	// Decision is what the policy came to.
+	Decision *resolution
 	// Latest tells that it is the latest of the placement.
 	Latest bool
 	// Decided is when the clusters were picked.
 	Decided time.Time
+}
+
+// wanted is how many clusters the policy picks, or has picked where it does not
+// say.
+func (f *policyFacts) wanted() int64 {
+	if n, ok, _ := unstructured.NestedInt64(f.Policy, "numberOfClusters"); ok {
+		return n
+	}
+	return int64(len(f.Decision.Clusters))
 }
 
 // policySpec and policyStatus are those of a ClusterSchedulingPolicySnapshot.
@@ -45,19 +52,28 @@ type policyStatus struct {
 	Generation int64              `json:"observedCRPGeneration"`
 	Conditions []metav1.Condition `json:"conditions"`
 	Targets    []targetCluster    `json:"targetClusters,omitempty"`
+	Listing    *clusterListing    `json:"clusterListing,omitempty"`
 }
 
 type targetCluster struct {
-	Name     string `json:"clusterName"`
-	Selected bool   `json:"selected"`
-	Reason   string `json:"reason"`
+	Name     string        `json:"clusterName"`
+	Selected bool          `json:"selected"`
+	Score    *clusterScore `json:"clusterScore,omitempty"`
+	Reason   string        `json:"reason"`
 }
 
-// policySnapshot is the object that shows which clusters a policy picked, of
-// which it names 1000 at most; an annotation has their number. It has a status,
-// which is to be written by itself.
+// clusterScore is how a PickN policy ranked a cluster.
+type clusterScore struct {
+	Affinity int `json:"affinityScore"`
+	Spread   int `json:"priorityScore"`
+}
+
+// policySnapshot is the object that shows which clusters a policy picked and why
+// it did not pick others, of which it names 1000 at most. How many a policy picks
+// is no part of it and stands in an annotation. It has a status, which is to be
+// written by itself.
 func policySnapshot(f *policyFacts) (*unstructured.Unstructured, error) {
-	spec, err := toMap(&policySpec{Policy: f.Policy, Hash: []byte(f.Digest)})
+	spec, err := toMap(&policySpec{Policy: withoutNumber(f.Policy), Hash: []byte(f.Decision.PolicyDigest)})
 	if err != nil {
 		return nil, err
 	}
@@ -69,12 +85,12 @@ func policySnapshot(f *policyFacts) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec, "status": status}}
 	u.SetGroupVersionKind(in.gvk(policyKind))
 	u.SetNamespace(f.Namespace)
-	u.SetName(policyName(f.Placement, f.Index))
+	u.SetName(policyName(f.Placement, f.Decision.Index))
 	u.SetLabels(map[string]string{
-		labelParent: f.Placement, labelPolicyIndex: strconv.Itoa(f.Index), labelLatest: strconv.FormatBool(f.Latest),
+		labelParent: f.Placement, labelPolicyIndex: strconv.Itoa(f.Decision.Index), labelLatest: strconv.FormatBool(f.Latest),
 	})
 	u.SetAnnotations(map[string]string{
-		annotationClusters: strconv.Itoa(len(f.Clusters)), annotationGeneration: strconv.FormatInt(f.Generation, 10),
+		annotationClusters: strconv.FormatInt(f.wanted(), 10), annotationGeneration: strconv.FormatInt(f.Generation, 10),
 	})
 	u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(in, placementKind, f.Placement, f.UID)})
 	return u, nil
@@ -84,17 +100,35 @@ func policyName(placement string, index int) string {
 	return placement + "-" + strconv.Itoa(index)
 }
 
+// withoutNumber is a policy without how many clusters it picks.
+func withoutNumber(policy map[string]any) map[string]any {
+	out := maps.Clone(policy)
+	delete(out, "numberOfClusters")
+	return out
+}
+
 func (f *policyFacts) status() *policyStatus {
-	s := &policyStatus{Generation: f.Generation}
-	at := stages.At(f.Decided)
-	s.Conditions = []metav1.Condition{
-		// The generation of a snapshot is 1: its spec does not change.
-		teller{generation: 1, birth: 1}.yes(conditionScheduled, reasonFulfilled, scheduledMessage(len(f.Clusters)), at),
+	d := f.Decision
+	// The generation of a snapshot is 1: its spec does not change.
+	t, at := teller{generation: 1, birth: 1}, stages.At(f.Decided)
+	s := &policyStatus{Generation: f.Generation, Targets: d.targets(shownTargets)}
+	if d.Shortfall != "" {
+		s.Conditions = []metav1.Condition{t.no(conditionScheduled, reasonUnfulfilled, unfulfilledMessage(d.Shortfall), at)}
+	} else {
+		s.Conditions = []metav1.Condition{t.yes(conditionScheduled, reasonFulfilled, scheduledMessage(len(d.Clusters)), at)}
 	}
-	for _, name := range f.Clusters[:min(len(f.Clusters), shownTargets)] {
-		s.Targets = append(s.Targets, targetCluster{Name: name, Selected: true, Reason: "picked by scheduling policy"})
+	if total := max(len(d.Verdicts), len(d.Clusters)); total > len(s.Targets) {
+		s.Listing = &clusterListing{
+			Listed: len(s.Targets), Total: total, Message: "Clusters that were picked are listed before those that were not; Engine.PreviewDecision tells of all",
+		}
 	}
 	return s
+}
+
+// unfulfilledMessage tells that fewer clusters were picked than the policy wants,
+// and why.
+func unfulfilledMessage(shortfall string) string {
+	return "could not find all the clusters needed as specified by the scheduling policy: " + shortfall
 }
 
 func scheduledMessage(n int) string {

@@ -169,11 +169,12 @@ func TestABodyThatIsNoObjectIsAnErrorThatNamesTheSnapshot(t *testing.T) {
 
 func TestAPolicySnapshotNamesAThousandClustersAndTheirNumber(t *testing.T) {
 	f := &policyFacts{
-		Placement: "example-placement", UID: "u", Generation: 4, Index: 2, Digest: "abc", Latest: true, Decided: clock(t, "10:00:00"),
-		Policy: map[string]any{"placementType": "PickAll"},
+		Placement: "example-placement", UID: "u", Generation: 4, Latest: true, Decided: clock(t, "10:00:00"),
+		Policy: map[string]any{"placementType": "PickAll"}, Decision: &resolution{},
 	}
+	f.Decision.Index, f.Decision.PolicyDigest = 2, "abc"
 	for i := range 1001 {
-		f.Clusters = append(f.Clusters, fmt.Sprintf("m%04d", i))
+		f.Decision.Clusters = append(f.Decision.Clusters, fmt.Sprintf("m%04d", i))
 	}
 	got, err := policySnapshot(f)
 	if err != nil {
@@ -187,6 +188,11 @@ func TestAPolicySnapshotNamesAThousandClustersAndTheirNumber(t *testing.T) {
 		t.Error(diff)
 	}
 	delete(got.Object["status"].(map[string]any), "targetClusters")
+	listing := got.Object["status"].(map[string]any)["clusterListing"]
+	if diff := cmp.Diff(map[string]any{"listed": int64(1000), "total": int64(1001), "message": "Clusters that were picked are listed before those that were not; Engine.PreviewDecision tells of all"}, listing); diff != "" {
+		t.Error(diff)
+	}
+	delete(got.Object["status"].(map[string]any), "clusterListing")
 	want := map[string]any{
 		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterSchedulingPolicySnapshot",
 		"metadata": map[string]any{
@@ -213,7 +219,7 @@ func TestAPolicySnapshotNamesAThousandClustersAndTheirNumber(t *testing.T) {
 
 func TestTheKindsOfTheAPIAndTheirTwins(t *testing.T) {
 	var got []string
-	for _, base := range []string{placementKind, snapshotKind, policyKind, strategyKind, runKind, approvalKind} {
+	for _, base := range []string{placementKind, snapshotKind, policyKind, strategyKind, runKind, approvalKind, overrideKind, overrideSnapshotKind} {
 		for _, in := range []scope{clusterScope, namespaceScope} {
 			got = append(got, in.gvk(base).Kind+" "+in.gvr(base).GroupResource().String())
 		}
@@ -226,6 +232,8 @@ func TestTheKindsOfTheAPIAndTheirTwins(t *testing.T) {
 		"ClusterStagedUpdateStrategy clusterstagedupdatestrategies.placement.kubernetes-fleet.io", "StagedUpdateStrategy stagedupdatestrategies.placement.kubernetes-fleet.io",
 		"ClusterStagedUpdateRun clusterstagedupdateruns.placement.kubernetes-fleet.io", "StagedUpdateRun stagedupdateruns.placement.kubernetes-fleet.io",
 		"ClusterApprovalRequest clusterapprovalrequests.placement.kubernetes-fleet.io", "ApprovalRequest approvalrequests.placement.kubernetes-fleet.io",
+		"ClusterResourceOverride clusterresourceoverrides.placement.kubernetes-fleet.io", "ResourceOverride resourceoverrides.placement.kubernetes-fleet.io",
+		"ClusterResourceOverrideSnapshot clusterresourceoverridesnapshots.placement.kubernetes-fleet.io", "ResourceOverrideSnapshot resourceoverridesnapshots.placement.kubernetes-fleet.io",
 		"MemberCluster memberclusters.cluster.kubernetes-fleet.io",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -82,7 +82,7 @@ func (s *Stale) SyncPlacement(ctx context.Context, name string) error {
 // Close ends what the hub does in the background.
 func (s *Stale) Close() {
 	s.s.notes.stop()
-	for _, l := range []*loop{s.s.placements, s.s.runs, s.s.members} {
+	for _, l := range s.s.loops() {
 		l.queue.ShutDown()
 	}
 	s.s.close()

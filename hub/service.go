@@ -31,7 +31,7 @@ type service struct {
 	// objects are the caches of the kinds that people write, by resource.
 	objects map[schema.GroupVersionResource]cache.SharedIndexInformer
 
-	placements, runs, members *loop
+	placements, runs, members, overrides *loop
 	// histories are what the runs that have not ended were folded to.
 	histories histories
 	selected  *selections
@@ -41,6 +41,11 @@ type service struct {
 	rolling sync.Map
 	// standing are the placements as the engine has them, by key.
 	standing sync.Map
+	// overrideContents are the contents of overrides that snapshots have frozen, by
+	// the digest of all of them.
+	overrideContents sync.Map
+	// verdicts are those on the clusters that PickN policies picked, by key.
+	verdicts sync.Map
 	// sizes are how many clusters runs have, by the engine's name.
 	sizes sync.Map
 	// frozen are the items of the snapshot that was shown last, by placement.
@@ -60,6 +65,7 @@ func newService(h *Hub) (*service, error) {
 	s.placements = s.newLoop("placement", s.syncPlacement)
 	s.runs = s.newLoop("run", s.syncRun)
 	s.members = s.newLoop("member", s.syncMember)
+	s.overrides = s.newLoop("override", s.syncOverride)
 	s.selected = newSelections(s)
 	for _, in := range []scope{clusterScope, namespaceScope} {
 		for base, heard := range map[string]func(scope, *unstructured.Unstructured){
@@ -70,7 +76,7 @@ func newService(h *Hub) (*service, error) {
 				return nil, err
 			}
 		}
-		if err := s.hear(overrideGVR(in), nil, func(*unstructured.Unstructured) { s.everyPlacement() }); err != nil {
+		if err := s.hear(overrideGVR(in), nil, s.heardOverride); err != nil {
 			return nil, err
 		}
 	}
@@ -227,6 +233,12 @@ func (s *service) heardApproval(_ scope, obj *unstructured.Unstructured) {
 
 func (s *service) heardMember(obj *unstructured.Unstructured) { s.members.add(keyOf(obj)) }
 
+// heardOverride wakes the override, and every placement that it may concern.
+func (s *service) heardOverride(obj *unstructured.Unstructured) {
+	s.overrides.add(keyOf(obj))
+	s.everyPlacement()
+}
+
 // everyPlacement asks for all placements.
 func (s *service) everyPlacement() {
 	for _, in := range []scope{clusterScope, namespaceScope} {
@@ -248,11 +260,15 @@ func (s *service) all(gvr schema.GroupVersionResource) []*unstructured.Unstructu
 	return out
 }
 
+func (s *service) loops() []*loop {
+	return []*loop{s.placements, s.runs, s.members, s.overrides}
+}
+
 // run serves until ctx ends.
 func (s *service) run(ctx context.Context) error {
 	s.notes = newNotes(ctx, s.kube, s.cfg.Name)
 	defer s.notes.stop()
-	for _, l := range []*loop{s.placements, s.runs, s.members} {
+	for _, l := range s.loops() {
 		defer l.queue.ShutDown()
 	}
 	s.factory.Start(ctx.Done())
@@ -269,6 +285,7 @@ func (s *service) run(ctx context.Context) error {
 		func(ctx context.Context) { s.placements.run(ctx, placementWorkers) },
 		func(ctx context.Context) { s.runs.run(ctx, runWorkers) },
 		func(ctx context.Context) { s.members.run(ctx, memberWorkers) },
+		func(ctx context.Context) { s.overrides.run(ctx, overrideWorkers) },
 		func(ctx context.Context) { s.listen(ctx, "run/", s.heardRecord(s.runs, runKind)) },
 		func(ctx context.Context) { s.listen(ctx, "placement/", s.heardRecord(s.placements, placementKind)) },
 		func(ctx context.Context) { s.listen(ctx, "drift/", s.heardDrift) },
@@ -286,6 +303,7 @@ func (s *service) run(ctx context.Context) error {
 const (
 	placementWorkers = 4
 	runWorkers       = 8
+	overrideWorkers  = 1
 	memberWorkers    = 16 // most of them may wait for members that are down
 )
 

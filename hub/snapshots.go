@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +17,6 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -34,31 +34,48 @@ type mirrors struct {
 // made again.
 func (s *service) hearShown() error {
 	s.mirrors = mirrors{factory: metadatainformer.NewSharedInformerFactory(s.meta, 0), objects: map[schema.GroupVersionResource]cache.SharedIndexInformer{}}
+	for _, in := range []scope{clusterScope, namespaceScope} {
+		for _, err := range []error{
+			s.hearMirror(in.gvr(snapshotKind), s.placements, false), s.hearMirror(in.gvr(policyKind), s.placements, false),
+			s.hearMirror(in.gvr(overrideSnapshotKind), s.overrides, true),
+		} {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hearMirror watches the objects that a loop makes of others, which are told of
+// those that change or go, and of every one where they may have outlived the
+// other.
+func (s *service) hearMirror(gvr schema.GroupVersionResource, shows *loop, all bool) error {
 	tell := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
 		}
 		if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
-			s.placements.addPaced(key{Namespace: m.Namespace, Name: m.Labels[labelParent]}, statusPace)
+			shows.addPaced(key{Namespace: m.Namespace, Name: parentOf(m)}, statusPace)
 		}
 	}
-	for _, in := range []scope{clusterScope, namespaceScope} {
-		for _, base := range []string{snapshotKind, policyKind} {
-			informer := s.mirrors.factory.ForResource(in.gvr(base)).Informer()
-			if err := errors.Join(informer.AddIndexers(cache.Indexers{byParent: parents}), informer.SetTransform(onlyNeeded),
-				informer.SetWatchErrorHandlerWithContext(s.unwatched)); err != nil {
-				return err
-			}
-			_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-				UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell,
-			})
-			if err != nil {
-				return err
-			}
-			s.mirrors.objects[in.gvr(base)] = informer
-		}
+	informer := s.mirrors.factory.ForResource(gvr).Informer()
+	if err := errors.Join(informer.AddIndexers(cache.Indexers{byParent: parents}), informer.SetTransform(onlyNeeded),
+		informer.SetWatchErrorHandlerWithContext(s.unwatched)); err != nil {
+		return err
 	}
-	return nil
+	heard := cache.ResourceEventHandlerFuncs{UpdateFunc: func(_, now any) { tell(now) }, DeleteFunc: tell}
+	if all {
+		heard.AddFunc = tell
+	}
+	_, err := informer.AddEventHandler(heard)
+	s.mirrors.objects[gvr] = informer
+	return err
+}
+
+// parentOf is what an object shows a placement or an override of.
+func parentOf(m *metav1.PartialObjectMetadata) string {
+	return cmp.Or(m.Labels[labelParent], m.Labels[labelOverride])
 }
 
 func parents(obj any) ([]string, error) {
@@ -66,7 +83,7 @@ func parents(obj any) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	return []string{m.Namespace + "/" + m.Labels[labelParent]}, nil
+	return []string{m.Namespace + "/" + parentOf(m)}, nil
 }
 
 // onlyNeeded drops what nobody reads.
@@ -192,32 +209,32 @@ func partial(m *metav1.PartialObjectMetadata) *unstructured.Unstructured {
 
 // projectPolicy makes the object of the latest decision, and keeps those of the
 // policies before it.
-func (s *service) projectPolicy(ctx context.Context, k key, obj *unstructured.Unstructured, d placement.Decision) error {
+func (s *service) projectPolicy(ctx context.Context, k key, obj *unstructured.Unstructured, d *resolution) error {
 	if d.Digest == "" {
 		return nil
 	}
 	gvr := scopeOf(k).gvr(policyKind)
 	have := s.mirrors.of(gvr, k)
 	now := have[policyName(k.Name, d.Index)]
-	if now != nil && ownedByUID(now, obj) && now.Annotations[annotationDecision] == d.Digest {
+	if now != nil && ownedByUID(now, obj) && now.Annotations[annotationDecision] == d.digest() {
 		return s.demote(ctx, gvr, have, now.Name)
 	}
 	policy, _, _ := unstructured.NestedMap(obj.Object, "spec", "policy")
 	want, err := policySnapshot(&policyFacts{
 		Placement: k.Name, Namespace: k.Namespace, UID: obj.GetUID(), Generation: obj.GetGeneration(), Policy: policy,
-		Index: d.Index, Digest: d.PolicyDigest, Clusters: d.Clusters, Latest: true, Decided: time.Now(),
+		Decision: d, Latest: true, Decided: time.Now(),
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.writePolicy(ctx, k, want, now, d.Digest); err != nil {
+	if err := s.writePolicy(ctx, k, want, now, d.digest()); err != nil {
 		return err
 	}
 	return s.demote(ctx, gvr, have, want.GetName())
 }
 
-// annotationDecision holds the digest of the decision that a policy snapshot
-// shows. It is written last: without it the object is written again.
+// annotationDecision holds the digest of what a policy snapshot shows of the
+// decision. It is written last: without it the object is written again.
 const annotationDecision = "slipway.dev/decision"
 
 // writePolicy writes a policy snapshot and its status.

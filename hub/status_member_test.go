@@ -2,8 +2,12 @@ package hub
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestAMemberHasJoinedOnceItWasReached(t *testing.T) {
@@ -29,5 +33,32 @@ func TestAMemberHasJoinedOnceItWasReached(t *testing.T) {
 	} {
 		tc.facts.Created, tc.facts.Generation = created, 1
 		wantTold(t, name, jsonOf(t, projectMember(&tc.facts))["conditions"], append([]string{ready}, tc.want...)...)
+	}
+}
+
+func TestWhatOthersReportOfAMemberStays(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
+		"properties":  map[string]any{"kubernetes-fleet.io/node-count": map[string]any{"value": "3"}},
+		"agentStatus": []any{map[string]any{"type": "MemberAgent"}},
+		"conditions":  []any{map[string]any{"type": "Joined", "status": "False"}, map[string]any{"type": "Patched", "status": "True"}},
+	}}}
+	before := obj.DeepCopy()
+	reached := projectMember(&memberFacts{Created: clock(t, "10:00:00"), Joined: clock(t, "10:00:05"), Since: clock(t, "10:00:05")})
+	got, err := memberStatusOf(obj, reached)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var types []string
+	for _, c := range got["conditions"].([]any) {
+		types = append(types, fmt.Sprint(c.(map[string]any)["type"], "=", c.(map[string]any)["status"]))
+	}
+	if diff := cmp.Diff([]string{"ReadyToJoin=True", "Joined=True", "Healthy=True", "Patched=True"}, types); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	delete(got, "conditions")
+	want := before.Object["status"].(map[string]any)
+	delete(want, "conditions")
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -41,6 +41,8 @@ type placementFacts struct {
 	Scheduled bool
 	Decided   time.Time
 	Picked    []placedCluster
+	// Decision explains that; nil where nobody can.
+	Decision *resolution
 	// Latest is the index of the latest snapshot, -1 for none.
 	Latest int
 	// Resources are the items of a snapshot by its index; the caller may answer
@@ -89,7 +91,7 @@ type placementStatus struct {
 
 // placedStatus is an element of placementStatuses.
 type placedStatus struct {
-	Name          string                       `json:"clusterName"`
+	Name          string                       `json:"clusterName,omitempty"`
 	ObservedIndex string                       `json:"observedResourceIndex,omitempty"`
 	Conditions    []metav1.Condition           `json:"conditions,omitempty"`
 	Diffed        []kubefleet.DiffedPlacement  `json:"diffedPlacements,omitempty"`
@@ -121,7 +123,7 @@ func projectPlacement(f *placementFacts) *placementStatus {
 		teller: teller{generation: f.Generation, birth: max(stages.At(f.Created), 1)}, room: shownDifferences,
 	}
 	s := &placementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
-	s.Clusters, s.ClustersTotal = p.listed(), len(f.Picked)
+	s.Clusters, s.ClustersTotal = append(p.listed(), p.missing()...), len(f.Picked)
 	if index, ok := p.observed(); ok {
 		s.ObservedIndex = strconv.Itoa(index)
 		s.Resources, s.ResourcesTotal = p.resources(index)
@@ -150,6 +152,8 @@ func (p *placing) scheduled() metav1.Condition {
 		return p.no(kind, reasonInvalidSelectors, p.Unselected.Error(), at)
 	case p.Unscheduled != nil:
 		return p.no(kind, reasonUnfulfilled, p.Unscheduled.Error(), at)
+	case p.shortfall() != "":
+		return p.no(kind, reasonUnfulfilled, unfulfilledMessage(p.shortfall()), at)
 	case !p.Scheduled:
 		return p.unknown(kind, reasonSchedulePending, "Scheduling has not completed", at)
 	default:

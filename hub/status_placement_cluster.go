@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -123,7 +124,7 @@ func (p *placing) rank(c *placedCluster) stand {
 func (p *placing) cluster(c *placedCluster) placedStatus {
 	at := stages.At(c.Since)
 	s := placedStatus{Name: c.Name, Conditions: []metav1.Condition{
-		p.yes(conditionScheduled, reasonScheduled, fmt.Sprintf("Successfully scheduled resources for placement in %q: picked by scheduling policy", c.Name), stages.At(p.Decided)),
+		p.yes(conditionScheduled, reasonScheduled, p.pickedMessage(c.Name), stages.At(p.Decided)),
 	}}
 	if c.Tried < 0 {
 		s.Conditions = append(s.Conditions, p.notTried(at))
@@ -136,6 +137,45 @@ func (p *placing) cluster(c *placedCluster) placedStatus {
 		p.differences(&s, driftOf(p.Placement, d))
 	}
 	return s
+}
+
+// pickedMessage says why a cluster was picked, and how a PickN policy ranked it.
+func (p *placing) pickedMessage(cluster string) string {
+	if p.Decision == nil {
+		return fmt.Sprintf("Successfully scheduled resources for placement in %q: %s", cluster, pickedReason)
+	}
+	v := p.Decision.verdictOf(cluster)
+	score := ""
+	if p.Decision.Type == placement.PickN {
+		score = fmt.Sprintf(" (affinity score: %d, topology spread score: %d)", v.Score.Affinity, v.Score.Spread)
+	}
+	return fmt.Sprintf("Successfully scheduled resources for placement in %q%s: %s", cluster, score, reasonOf(v, true))
+}
+
+// shortfall says why fewer clusters were picked than the policy wants.
+func (p *placing) shortfall() string {
+	if p.Decision == nil {
+		return ""
+	}
+	return p.Decision.Shortfall
+}
+
+// missing are the clusters that were not picked although the policy wants more,
+// as KubeFleet lists them: without their name in the place of one that has the
+// objects, one for each that the policy wants and at most as many as are listed.
+func (p *placing) missing() []placedStatus {
+	if p.shortfall() == "" || p.Placement.Policy.NumberOfClusters == nil {
+		return nil
+	}
+	want := min(*p.Placement.Policy.NumberOfClusters-len(p.Picked), cmp.Or(p.Listed, defaultListed))
+	var out []placedStatus
+	for _, v := range p.Decision.Verdicts {
+		if len(out) < want && !v.Picked {
+			message := fmt.Sprintf("%s is not selected: %s", v.Cluster, reasonOf(v, false))
+			out = append(out, placedStatus{Conditions: []metav1.Condition{p.no(conditionScheduled, reasonScheduleFailed, message, stages.At(p.Decided))}})
+		}
+	}
+	return out
 }
 
 // differences adds what a cluster differs in, as far as the room for that

@@ -221,6 +221,20 @@ func (p *projection) ended() []metav1.Condition {
 	}
 	return []metav1.Condition{
 		p.no(conditionProgressing, reason, message, p.Run.Ended),
-		p.no(conditionSucceeded, reason, p.Run.Reason, p.Run.Ended),
+		p.no(conditionSucceeded, reason, p.Run.Reason+p.takenBack(), p.Run.Ended),
 	}
+}
+
+// takenBack tells that what the run brought is taken back, by a run of the engine
+// that no object declares.
+func (p *projection) takenBack() string {
+	u := p.Run.Undo
+	if u == nil {
+		return ""
+	}
+	by := ""
+	if u.Run != "" {
+		by = " by run " + u.Run
+	}
+	return "; what the run brought is taken back" + by + ": " + u.Message
 }

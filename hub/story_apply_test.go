@@ -172,6 +172,13 @@ func TestFailuresSayWhatAndWhere(t *testing.T) {
 		want  []string
 	}{
 		{"forbidden", func(s *story) {
+			s.place("type: External")
+			s.eventually("the member to be picked", func() error { // later it would not be, since it is not healthy
+				if n := len(s.placed()); n != 1 {
+					return fmt.Errorf("%d members are", n)
+				}
+				return nil
+			})
 			s.route.set(s.name+"-1", s.members[0].ConfigFor(s.name+"-nobody"))
 		}, []string{"forbidden", "NAME-nobody"}},
 		{"no-such-kind", func(s *story) {
@@ -190,7 +197,7 @@ spec:
 		}, []string{"Widget"}},
 		{"terminating-namespace", func(s *story) {
 			s.terminating()
-		}, []string{"NAME/config", "the namespace is being deleted"}},
+		}, []string{"Namespace.v1 NAME is being deleted"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := perform(t, openVouched, 1)

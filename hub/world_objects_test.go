@@ -34,6 +34,8 @@ func kinds() []kind {
 		fleetKind("sps", "SchedulingPolicySnapshot", "schedulingpolicysnapshots"),
 		fleetKind("csus", "ClusterStagedUpdateStrategy", "clusterstagedupdatestrategies"), fleetKind("sus", "StagedUpdateStrategy", "stagedupdatestrategies"),
 		fleetKind("cro", "ClusterResourceOverride", "clusterresourceoverrides"), fleetKind("ro", "ResourceOverride", "resourceoverrides"),
+		fleetKind("cros", "ClusterResourceOverrideSnapshot", "clusterresourceoverridesnapshots"), fleetKind("ros", "ResourceOverrideSnapshot", "resourceoverridesnapshots"),
+		fleetKind("cre", "ClusterResourceEnvelope", "clusterresourceenvelopes"), fleetKind("re", "ResourceEnvelope", "resourceenvelopes"),
 		{"mc", "MemberCluster", schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"}, false},
 	}
 }
@@ -51,6 +53,8 @@ func others() []kind {
 		{"secret", "Secret", schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, true},
 		{"event", "Event", schema.GroupVersionResource{Version: "v1", Resource: "events"}, true},
 		{"deploy", "Deployment", schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}, true},
+		{"cronjob", "CronJob", schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "cronjobs"}, true},
+		{"quota", "ResourceQuota", schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}, true},
 		{"crd", "CustomResourceDefinition", schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}, false},
 	}
 }

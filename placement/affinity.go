@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -10,10 +11,11 @@ import (
 )
 
 // Term asks for labels and properties. A cluster matches that has all of them;
-// an empty term matches every cluster.
+// an empty term matches every cluster. In JSON it is a label selector that may
+// have a list of properties besides.
 type Term struct {
-	// LabelSelector matches every cluster when nil.
-	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// LabelSelector matches every cluster when empty.
+	metav1.LabelSelector
 	// Properties must all hold.
 	Properties []PropertyRequirement `json:"properties,omitempty"`
 }
@@ -78,26 +80,24 @@ const (
 // terms returns a function that tells whether a cluster matches what a valid
 // policy requires.
 func (p Policy) terms() (func(*Cluster) bool, error) {
-	if len(p.Required)+len(p.RequiredTerms) == 0 {
+	if len(p.Required) == 0 {
 		return func(*Cluster) bool { return true }, nil
 	}
-	simple, err := matchAny(p.Required)
-	if err != nil {
-		return nil, err
-	}
-	compiled := make([]labels.Selector, len(p.RequiredTerms))
-	for i, t := range p.RequiredTerms {
-		if compiled[i], err = selectorOrAll(t.LabelSelector); err != nil {
-			return nil, err
+	compiled := make([]labels.Selector, len(p.Required))
+	for i := range p.Required {
+		s, err := metav1.LabelSelectorAsSelector(&p.Required[i].LabelSelector)
+		if err != nil {
+			return nil, fmt.Errorf("required[%d]: %w", i, err)
 		}
+		compiled[i] = s
 	}
 	return func(c *Cluster) bool {
 		for i, s := range compiled {
-			if s.Matches(labels.Set(c.Labels)) && c.has(p.RequiredTerms[i].Properties) {
+			if s.Matches(labels.Set(c.Labels)) && c.has(p.Required[i].Properties) {
 				return true
 			}
 		}
-		return simple(c)
+		return false
 	}, nil
 }
 
@@ -113,7 +113,7 @@ func (c *Cluster) has(requirements []PropertyRequirement) bool {
 }
 
 func (r PropertyRequirement) holds(c *Cluster) bool {
-	q, ok := c.Properties[r.Name]
+	q, ok := c.property(r.Name)
 	if !ok {
 		return false
 	}
@@ -160,7 +160,7 @@ func (p Preference) shares(clusters []*Cluster) func(*Cluster) int {
 	}
 	low, high := p.Sorter.span(clusters)
 	return func(c *Cluster) int {
-		q, ok := c.Properties[p.Sorter.Name]
+		q, ok := c.property(p.Sorter.Name)
 		if !ok {
 			return 0
 		}
@@ -179,7 +179,7 @@ func (p Preference) shares(clusters []*Cluster) func(*Cluster) int {
 func (s PropertySorter) span(clusters []*Cluster) (low, high float64) {
 	low, high = math.Inf(1), math.Inf(-1)
 	for _, c := range clusters {
-		if q, ok := c.Properties[s.Name]; ok {
+		if q, ok := c.property(s.Name); ok {
 			v := q.AsApproximateFloat64()
 			low, high = min(low, v), max(high, v)
 		}

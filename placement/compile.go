@@ -28,12 +28,34 @@ type compiledRule struct {
 	ops    []compiledOp
 	// metadata tells that an operation changes labels or annotations.
 	metadata bool
+	uses     variables
 }
 
 type compiledOp struct {
 	op    PatchOp
 	path  string
 	value value
+	// words are the JSON of op and path.
+	words [2]*json.RawMessage
+}
+
+func compileOp(p Patch) (compiledOp, error) {
+	op := compiledOp{op: p.Op, path: p.Path}
+	for i, word := range []string{string(p.Op), p.Path} {
+		b, err := json.Marshal(word)
+		if err != nil {
+			return op, err
+		}
+		op.words[i] = (*json.RawMessage)(&b)
+	}
+	if p.Op == OpRemove {
+		return op, nil
+	}
+	var err error
+	if op.value, err = compileValue(p.Value); err != nil {
+		return op, fmt.Errorf("value: %w", err)
+	}
+	return op, nil
 }
 
 func compileOverride(o Override) (compiledOverride, error) {
@@ -55,12 +77,11 @@ func compileRule(index int, r Rule) (compiledRule, error) {
 	}
 	c := compiledRule{index: index, delete: r.Type == Delete, match: match}
 	for i, p := range r.Patches {
-		op := compiledOp{op: p.Op, path: p.Path}
-		if p.Op != OpRemove {
-			if op.value, err = compileValue(p.Value); err != nil {
-				return c, fmt.Errorf("jsonPatchOverrides[%d]: value: %w", i, err)
-			}
+		op, err := compileOp(p)
+		if err != nil {
+			return c, fmt.Errorf("jsonPatchOverrides[%d]: %w", i, err)
 		}
+		c.uses.join(op.value.uses)
 		c.ops = append(c.ops, op)
 		c.metadata = c.metadata || strings.HasPrefix(p.Path, "/metadata/")
 	}
@@ -75,30 +96,50 @@ func compileSelector(s *ClusterSelector) (func(*Cluster) bool, error) {
 		return func(*Cluster) bool { return true }, nil
 	}
 	var selectors []metav1.LabelSelector
+	names := map[string]bool{}
 	for _, t := range s.Terms {
 		if t.LabelSelector != nil {
 			selectors = append(selectors, *t.LabelSelector)
 		}
-	}
-	return matchAny(selectors)
-}
-
-// rulesFor returns the rules that select the cluster, in order.
-func (o *compiledOverride) rulesFor(c *Cluster) []*compiledRule {
-	var rules []*compiledRule
-	for i := range o.rules {
-		if o.rules[i].match(c) {
-			rules = append(rules, &o.rules[i])
+		for _, name := range t.ClusterNames {
+			names[name] = true
 		}
 	}
-	return rules
+	match, err := matchAny(selectors)
+	if err != nil || len(names) == 0 {
+		return match, err
+	}
+	return func(c *Cluster) bool { return names[c.Name] || match(c) }, nil
 }
 
-// apply returns the JSON of an object after the rule's patches.
-func (r *compiledRule) apply(body []byte, c *Cluster) ([]byte, error) {
-	ops := make([]operation, len(r.ops))
+// render returns the JSON of an object after the rule, nil for one that it leaves
+// out.
+func (r *compiledRule) render(s *selectedObject, body []byte, c *Cluster) ([]byte, error) {
+	if err := s.guard.selected(); err != nil || r.delete {
+		return nil, err
+	}
+	ops, err := r.operations(c)
+	if err == nil {
+		body, err = r.patch(body, ops)
+	}
+	if err != nil {
+		return nil, err
+	}
+	obj, err := decodeObject(body)
+	if err != nil {
+		return nil, err
+	}
+	if r.metadata {
+		err = checkMetadata(obj)
+	}
+	return body, errors.Join(err, s.guard.check(obj))
+}
+
+// operations returns the rule's patches for a cluster.
+func (r *compiledRule) operations(c *Cluster) (jsonpatch.Patch, error) {
+	ops := make(jsonpatch.Patch, len(r.ops))
 	for i, op := range r.ops {
-		ops[i] = operation{Op: op.op, Path: op.path}
+		ops[i] = jsonpatch.Operation{"op": op.words[0], "path": op.words[1]}
 		if op.op == OpRemove {
 			continue
 		}
@@ -106,25 +147,13 @@ func (r *compiledRule) apply(body []byte, c *Cluster) ([]byte, error) {
 		if err != nil {
 			return nil, r.locate(i, err)
 		}
-		ops[i].Value = &v
+		ops[i]["value"] = &v
 	}
-	return r.patch(body, ops)
+	return ops, nil
 }
 
-// operation is a patch as it is given to the JSON patch library, whose absent
-// value and null value are two things.
-type operation struct {
-	Op    PatchOp          `json:"op"`
-	Path  string           `json:"path"`
-	Value *json.RawMessage `json:"value,omitempty"`
-}
-
-// patch applies the operations; only if that fails, it applies them one by one
-// to find the one that does not apply.
-func (r *compiledRule) patch(body []byte, ops []operation) ([]byte, error) {
-	if out, err := applyOps(body, ops); err == nil {
-		return out, r.checkMetadata(out)
-	}
+// patch applies the operations one by one, to find the one that does not apply.
+func (r *compiledRule) patch(body []byte, ops jsonpatch.Patch) ([]byte, error) {
 	for i := range ops {
 		next, err := applyOps(body, ops[i:i+1])
 		if err != nil {
@@ -132,26 +161,18 @@ func (r *compiledRule) patch(body []byte, ops []operation) ([]byte, error) {
 		}
 		body = next
 	}
-	return body, r.checkMetadata(body)
+	return body, nil
 }
 
 func (r *compiledRule) locate(i int, err error) error {
 	return fmt.Errorf("jsonPatchOverrides[%d]: %s %s: %w", i, r.ops[i].op, clip(r.ops[i].path), err)
 }
 
-func applyOps(body []byte, ops []operation) ([]byte, error) {
-	b, err := json.Marshal(ops)
-	if err != nil {
-		return nil, errors.New("the patch has no JSON form")
-	}
-	patch, err := jsonpatch.DecodePatch(b)
-	if err != nil {
-		return nil, errors.New("the patch is not a JSON patch")
-	}
+func applyOps(body []byte, ops jsonpatch.Patch) ([]byte, error) {
 	options := jsonpatch.NewApplyOptions()
 	options.SupportNegativeIndices = false // RFC 6901 has none
 	options.EscapeHTML = false
-	out, err := patch.ApplyWithOptions(body, options)
+	out, err := ops.ApplyWithOptions(body, options)
 	if err != nil {
 		return nil, reason(err)
 	}
@@ -169,16 +190,9 @@ func reason(err error) error {
 	return errors.New("the path does not lead through objects and lists of this object")
 }
 
-// checkMetadata checks what the patches can have done to metadata: labels and
+// checkMetadata checks what patches can have done to metadata: labels and
 // annotations stay maps of strings.
-func (r *compiledRule) checkMetadata(body []byte) error {
-	if !r.metadata {
-		return nil
-	}
-	obj, err := decodeObject(body)
-	if err != nil {
-		return err
-	}
+func checkMetadata(obj *unstructured.Unstructured) error {
 	for _, f := range []string{"labels", "annotations"} {
 		if _, _, err := unstructured.NestedNullCoercingStringMap(obj.Object, "metadata", f); err != nil {
 			return fmt.Errorf("after the patches, metadata.%s is not a map of strings to strings", f)

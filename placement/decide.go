@@ -184,6 +184,9 @@ func (c *candidate) pick(format string, args ...any) {
 	c.picked, c.reason = true, "picked: "+fmt.Sprintf(format, args...)
 }
 
+// notPicked begins the reason of what is not picked.
+const notPicked = "not picked: "
+
 func (c *candidate) drop(format string, args ...any) {
-	c.picked, c.reason = false, "not picked: "+fmt.Sprintf(format, args...)
+	c.picked, c.reason = false, notPicked+fmt.Sprintf(format, args...)
 }

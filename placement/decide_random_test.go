@@ -67,7 +67,7 @@ func TestDecideIsTheModel(t *testing.T) {
 		if diff := cmp.Diff(want, got) + cmp.Diff(reasons, again); diff != "" {
 			t.Fatalf("the order of the inventory changed the decision:\n%s", diff)
 		}
-		slices.Reverse(p.RequiredTerms)
+		slices.Reverse(p.Required)
 		slices.Reverse(p.Preferred)
 		slices.Reverse(p.Spread)
 		got, again = decide(t, p, clusters, prev)
@@ -170,4 +170,38 @@ func everyFleet(names []string, fleet []placement.Cluster, prev placement.Previo
 		}
 	}
 	delete(prev.Clusters, name)
+}
+
+// A PickAll policy has what may stay and what may be picked, a PickFixed one what
+// it names and is not leaving, whatever the fleet and whatever is placed.
+func TestDecideOfOtherTypesIsTheModel(t *testing.T) {
+	r := random{rand.New(rand.NewPCG(8, 5))}
+	for range 700 {
+		full, clusters := r.policy(), r.fleet()
+		all := placement.Policy{Required: full.Required, Tolerations: full.Tolerations}
+		prev := r.previous(clusters, "")
+		m := &model{policy: all, clusters: clusters, previous: prev, edited: true}
+		fixed := placement.Policy{Type: placement.PickFixed}
+		var wantAll, wantFixed []string
+		for _, c := range clusters {
+			if m.stays(c) || m.possible(c) {
+				wantAll = append(wantAll, c.Name)
+			}
+			if r.IntN(2) == 0 {
+				fixed.ClusterNames = append(fixed.ClusterNames, c.Name)
+				if !c.Leaving {
+					wantFixed = append(wantFixed, c.Name)
+				}
+			}
+		}
+		if got, verdicts := decide(t, all, clusters, prev); !slices.Equal(got.Clusters, wantAll) {
+			t.Fatalf("policy %+v\nclusters %+v\nprevious %+v\npicked %v, want %v\n%+v", all, clusters, prev, got.Clusters, wantAll, verdicts)
+		}
+		if len(fixed.ClusterNames) == 0 {
+			continue
+		}
+		if got, verdicts := decide(t, fixed, clusters, prev); !slices.Equal(got.Clusters, wantFixed) {
+			t.Fatalf("policy %+v\nclusters %+v\npicked %v, want %v\n%+v", fixed, clusters, got.Clusters, wantFixed, verdicts)
+		}
+	}
 }

@@ -67,7 +67,7 @@ func tolerating(p placement.Policy, tolerations ...placement.Toleration) placeme
 }
 
 func requiring(p placement.Policy, terms ...placement.Term) placement.Policy {
-	p.RequiredTerms = terms
+	p.Required = terms
 	return p
 }
 
@@ -96,7 +96,7 @@ func expect(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev
 	}
 }
 
-func TestDecideRequiredTerms(t *testing.T) {
+func TestDecideRequired(t *testing.T) {
 	clusters := members("a cpu:2 env=x, b cpu:2000m env=y, c cpu:3 env=x, d env=x")
 	for op, want := range map[placement.PropertyOperator]string{
 		placement.Gt: "c", placement.Ge: "abc", placement.Eq: "ab", placement.Ne: "c", placement.Lt: "", placement.Le: "ab",
@@ -106,12 +106,11 @@ func TestDecideRequiredTerms(t *testing.T) {
 			t.Errorf("cpu %s 2 picks %q, want %q", op, got, want)
 		}
 	}
-	x := &metav1.LabelSelector{MatchLabels: map[string]string{"env": "x"}}
+	x := metav1.LabelSelector{MatchLabels: map[string]string{"env": "x"}}
 	both := placement.Term{LabelSelector: x, Properties: []placement.PropertyRequirement{property("cpu", placement.Gt, "1"), property("cpu", placement.Lt, "3")}}
 	expect(t, requiring(pickN(9), both), clusters, placement.Previous{},
 		"+a 0 0: number 1 of 9", "-b 0 0: none of the required terms", "-c 0 0: none of", "-d 0 0: none of")
-	either := requiring(placement.Policy{}, both)
-	either.Required = []metav1.LabelSelector{{MatchLabels: map[string]string{"env": "y"}}}
+	either := requiring(placement.Policy{}, both, placement.Term{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"env": "y"}}})
 	expect(t, either, clusters, placement.Previous{}, "+a 0 0: all that match", "+b 0 0: all that match", "-c 0 0: none of", "-d 0 0: none of")
 	everything := requiring(placement.Policy{}, both, placement.Term{})
 	if d, err := placement.Resolve(everything, clusters); err != nil || len(d.Clusters) != 4 {
@@ -229,7 +228,7 @@ func placed(t *testing.T, p placement.Policy, names string) placement.Previous {
 }
 
 func TestDecideKeepsWhatIsPlaced(t *testing.T) {
-	x := placement.Term{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": "x"}}}
+	x := placement.Term{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"env": "x"}}}
 	p := preferring(requiring(pickN(2), x), placement.Preference{Weight: 9, Sorter: &placement.PropertySorter{Name: "cpu", Order: placement.Descending}})
 	clusters := members("a env=x cpu:1, b env=y, c env=x cpu:9 k!v sick, d env=x cpu:9 leaving, e env=x cpu:9")
 	for name, tc := range map[string]struct {
@@ -291,7 +290,7 @@ func TestDecideScalesDown(t *testing.T) {
 
 func TestDecideOtherTypes(t *testing.T) {
 	clusters := members("a env=x k!v, b env=x sick, c env=y, d env=x leaving")
-	all := placement.Policy{Required: []metav1.LabelSelector{{MatchLabels: map[string]string{"env": "x"}}}}
+	all := requiring(placement.Policy{}, placement.Term{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"env": "x"}}})
 	expect(t, all, clusters, placement.Previous{},
 		"-a 0 0: taint", "-b 0 0: not healthy", "-c 0 0: none of the required", "-d 0 0: leaving")
 	expect(t, all, clusters, placed(t, all, "a b* c* d*"),
@@ -312,7 +311,7 @@ func TestResolvePassesOverTaintsAndHealth(t *testing.T) {
 	r := random{rand.New(rand.NewPCG(8, 3))}
 	for range 300 {
 		p, clusters := r.policy(), r.fleet()
-		p = placement.Policy{Required: p.Required, RequiredTerms: p.RequiredTerms}
+		p = placement.Policy{Required: p.Required}
 		prev := placement.Previous{Clusters: map[string]bool{}}
 		for _, c := range clusters {
 			prev.Clusters[c.Name] = true
@@ -346,8 +345,8 @@ func BenchmarkResolve(b *testing.B) {
 		p := preferring(spreading(pickN(500), placement.SpreadConstraint{TopologyKey: "zone"},
 			placement.SpreadConstraint{TopologyKey: "region", WhenUnsatisfiable: placement.ScheduleAnyway}))
 		for i := range 5 {
-			p.RequiredTerms = append(p.RequiredTerms, placement.Term{
-				LabelSelector: new(env(fmt.Sprint(i))), Properties: []placement.PropertyRequirement{property("cpu", placement.Ge, "100")},
+			p.Required = append(p.Required, placement.Term{
+				LabelSelector: env(fmt.Sprint(i)), Properties: []placement.PropertyRequirement{property("cpu", placement.Ge, "100")},
 			})
 		}
 		for i, order := range []placement.SortOrder{placement.Ascending, placement.Descending} {

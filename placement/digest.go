@@ -18,7 +18,7 @@ func OverridesDigest(overrides []Override) (string, []byte, error) {
 	if len(overrides) == 0 {
 		return "", nil, nil
 	}
-	if err := validateOverrides(overrides); err != nil {
+	if err := validateFrozen(overrides); err != nil {
 		return "", nil, err
 	}
 	sorted := sortOverrides(overrides)
@@ -52,7 +52,7 @@ func DecodeOverrides(data []byte) ([]Override, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("overrides: something follows the JSON list")
 	}
-	return overrides, validateOverrides(overrides)
+	return overrides, validateFrozen(overrides)
 }
 
 // canonical returns a copy of the override in its canonical form.

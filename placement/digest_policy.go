@@ -15,7 +15,6 @@ type canonicalPolicy struct {
 	Type        Type     `json:"placementType"`
 	Names       []string `json:"clusterNames,omitempty"`
 	Required    []string `json:"required,omitempty"`
-	Terms       []string `json:"requiredTerms,omitempty"`
 	Preferred   []string `json:"preferred,omitempty"`
 	Spread      []string `json:"topologySpreadConstraints,omitempty"`
 	Tolerations []string `json:"tolerations,omitempty"`
@@ -24,12 +23,11 @@ type canonicalPolicy struct {
 // digest returns the sha256 of the policy's canonical JSON, in hex.
 func (p Policy) digest() (string, error) {
 	c := canonicalPolicy{Type: cmp.Or(p.Type, PickAll), Names: slices.Sorted(slices.Values(p.ClusterNames))}
-	var errs [5]error
-	c.Required, errs[0] = jsonSet("required", p.Required)
-	c.Terms, errs[1] = jsonSet("requiredTerms", mapped(p.RequiredTerms, Term.sorted))
-	c.Preferred, errs[2] = jsonSet("preferred", p.Preferred)
-	c.Spread, errs[3] = jsonSet("topologySpreadConstraints", mapped(p.Spread, SpreadConstraint.defaulted))
-	c.Tolerations, errs[4] = jsonSet("tolerations", mapped(p.Tolerations, Toleration.defaulted))
+	var errs [4]error
+	c.Required, errs[0] = jsonSet("required", mapped(p.Required, Term.sorted))
+	c.Preferred, errs[1] = jsonSet("preferred", p.Preferred)
+	c.Spread, errs[2] = jsonSet("topologySpreadConstraints", mapped(p.Spread, SpreadConstraint.defaulted))
+	c.Tolerations, errs[3] = jsonSet("tolerations", mapped(p.Tolerations, Toleration.defaulted))
 	if err := errors.Join(errs[:]...); err != nil {
 		return "", fmt.Errorf("placement policy: %w", err)
 	}

@@ -57,7 +57,7 @@ func TestOverridesDigestEdges(t *testing.T) {
 	if _, err := placement.DecodeOverrides([]byte(good)); err != nil {
 		t.Error(err)
 	}
-	newer := strings.Replace(good, `"name":"a"`, `"name":"a","priority":1`, 1)
+	newer := strings.Replace(good, `"name":"a"`, `"name":"a","rank":1`, 1)
 	for _, data := range []string{"{", "{}", newer, `[{"name":"a"}]`, good + " []"} {
 		if _, err := placement.DecodeOverrides([]byte(data)); err == nil {
 			t.Errorf("DecodeOverrides(%s) gave no error", data)

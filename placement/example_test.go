@@ -17,7 +17,7 @@ func ExampleResolve() {
 		{Name: "member2", Labels: map[string]string{"environment": "staging"}},
 		{Name: "member1", Labels: map[string]string{"environment": "canary"}},
 	}
-	canaries := placement.Policy{Required: []metav1.LabelSelector{{MatchLabels: map[string]string{"environment": "canary"}}}}
+	canaries := placement.Policy{Required: []placement.Term{{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"environment": "canary"}}}}}
 	decision, err := placement.Resolve(canaries, clusters)
 	fmt.Println(decision.Clusters, err)
 

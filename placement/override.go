@@ -17,10 +17,15 @@ type Override struct {
 	// cluster-scoped objects, and a Namespace that it selects stands for
 	// itself and every object in it.
 	Namespace string `json:"namespace,omitempty"`
-	// Selectors name the objects, at least one.
+	// Priority says which override has the last word where several select an
+	// object: the one with the higher priority is applied later. With the same
+	// priority, cluster-wide overrides come before namespaced ones, and among
+	// those the order is that of namespace and name.
+	Priority int32 `json:"priority,omitempty"`
+	// Selectors name the objects, 1 to 20.
 	Selectors []ObjectSelector `json:"resourceSelectors"`
-	// Rules are applied in order, each to the outcome of the one before; at
-	// least one.
+	// Rules are applied in order, each to the outcome of the one before; 1 to
+	// 20.
 	Rules []Rule `json:"overrideRules"`
 }
 
@@ -50,7 +55,7 @@ type Rule struct {
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 	// Type is JSONPatch when empty.
 	Type RuleType `json:"overrideType,omitempty"`
-	// Patches are the operations of a JSONPatch rule, at least one, in order.
+	// Patches are the operations of a JSONPatch rule, 1 to 20, in order.
 	Patches []Patch `json:"jsonPatchOverrides,omitempty"`
 }
 
@@ -60,10 +65,13 @@ type ClusterSelector struct {
 	Terms []ClusterTerm `json:"clusterSelectorTerms"`
 }
 
-// ClusterTerm picks clusters by their labels: a nil selector none, an empty
-// one all.
+// ClusterTerm picks clusters by their labels, a nil selector none, an empty one
+// all, or by their names.
 type ClusterTerm struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// ClusterNames are those that are picked where there is no LabelSelector, each
+	// once. KubeFleet does not have it.
+	ClusterNames []string `json:"clusterNames,omitempty"`
 }
 
 // PatchOp is the operation of a [Patch].
@@ -82,8 +90,10 @@ type Patch struct {
 	// Path is a JSON pointer (RFC 6901). It cannot lead to kind, apiVersion,
 	// status, or metadata other than labels and annotations.
 	Path string `json:"path"`
-	// Value is JSON, and absent for remove. In its strings,
-	// ${MEMBER-CLUSTER-NAME} stands for the cluster's name and
-	// ${MEMBER-CLUSTER-LABEL-KEY-<key>} for the value of one of its labels.
+	// Value is JSON, and absent for remove. In its strings, the names of fields
+	// included, ${MEMBER-CLUSTER-NAME} stands for the cluster's name and
+	// ${MEMBER-CLUSTER-LABEL-KEY-<key>} for the value of one of its labels; a
+	// cluster without the label is an error. What is put in is not looked at
+	// again, and a variable cannot stand in another one.
 	Value json.RawMessage `json:"value,omitempty"`
 }

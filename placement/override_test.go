@@ -337,24 +337,3 @@ func FuzzRender(f *testing.F) {
 		}
 	})
 }
-
-// The cost of a fleet of 1,000 clusters and 20 objects of which one is patched
-// with a variable.
-func BenchmarkRenderer1000(b *testing.B) {
-	objs := workload()
-	for i := range 16 {
-		objs = append(objs, object("ConfigMap", "other", fmt.Sprint("c", i)))
-	}
-	overrides := []placement.Override{onConfigMap("o", rule(patch("replace", "/data/key", `"${MEMBER-CLUSTER-NAME}"`)))}
-	for b.Loop() {
-		r, err := placement.NewRenderer(objs, overrides)
-		if err != nil {
-			b.Fatal(err)
-		}
-		for i := range 1000 {
-			if _, err := r.Render(placement.Cluster{Name: fmt.Sprint("m", i)}); err != nil {
-				b.Fatal(err)
-			}
-		}
-	}
-}

@@ -3,7 +3,8 @@
 //
 // A [Policy] is resolved against the [Cluster] inventory into a [Decision], by
 // [Resolve], or by [Decide] with what is placed already; an [Override] changes
-// the objects for the clusters it selects. Everything here is a pure function
+// the objects for the clusters it selects, as far as no [Restriction] of the host
+// forbids it: see [Render]. Everything here is a pure function
 // of its arguments: no I/O, no clock, no randomness.
 //
 // Neighbours: package snapshot says what is placed, package stages in which
@@ -12,7 +13,6 @@ package placement
 
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Cluster is a member of the fleet as the inventory reports it.
@@ -63,12 +63,9 @@ type Policy struct {
 	// NumberOfClusters is how many clusters a PickN policy picks, where there
 	// are so many that it may pick. It is not part of the policy's digest.
 	NumberOfClusters *int `json:"numberOfClusters,omitempty"`
-	// Required and RequiredTerms restrict a PickAll or PickN policy to clusters
-	// that match at least one of either. None means no restriction; an empty
-	// selector matches every cluster.
-	Required []metav1.LabelSelector `json:"required,omitempty"`
-	// RequiredTerms are further alternatives, which ask for properties too.
-	RequiredTerms []Term `json:"requiredTerms,omitempty"`
+	// Required restricts a PickAll or PickN policy to clusters that match at
+	// least one of these. None means no restriction.
+	Required []Term `json:"required,omitempty"`
 	// Preferred is what the clusters of a PickN policy are chosen by. The
 	// weights of those that a cluster matches add up to its affinity.
 	Preferred []Preference `json:"preferred,omitempty"`

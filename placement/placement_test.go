@@ -45,12 +45,12 @@ func TestPolicyValidate(t *testing.T) {
 		want   []string
 	}{
 		"zero":           {placement.Policy{}, nil},
-		"all":            {placement.Policy{Type: placement.PickAll, Required: []metav1.LabelSelector{env("canary"), {}}}, nil},
+		"all":            {placement.Policy{Type: placement.PickAll, Required: []placement.Term{{LabelSelector: env("canary")}, {}}}, nil},
 		"fixed":          {placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"b", "a"}}, nil},
 		"unknown type":   {placement.Policy{Type: "PickSome"}, []string{"placementType", `"PickSome"`, "PickAll", "PickFixed", "PickN"}},
 		"all with names": {placement.Policy{ClusterNames: []string{"a"}}, []string{"clusterNames: Forbidden"}},
 		"fixed without names": {
-			placement.Policy{Type: placement.PickFixed, Required: []metav1.LabelSelector{{}}},
+			placement.Policy{Type: placement.PickFixed, Required: []placement.Term{{}}},
 			[]string{"clusterNames: Required", "required: Forbidden"},
 		},
 		"everything at once": {
@@ -58,7 +58,7 @@ func TestPolicyValidate(t *testing.T) {
 			[]string{"clusterNames[0]", "clusterNames[2]: Duplicate", "clusterNames[3]"},
 		},
 		"selectors": {
-			placement.Policy{Required: []metav1.LabelSelector{bad, {MatchLabels: map[string]string{"-": "x"}}}},
+			placement.Policy{Required: []placement.Term{{LabelSelector: bad}, {LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}}}},
 			[]string{"required[0].matchExpressions[0].operator", "required[1].matchLabels"},
 		},
 	} {
@@ -89,10 +89,10 @@ func TestResolve(t *testing.T) {
 	}{
 		"all":          {placement.Policy{}, []string{"member1", "member2", "member3"}},
 		"fixed":        {placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member3", "member1"}}, []string{"member1", "member3"}},
-		"required":     {placement.Policy{Required: []metav1.LabelSelector{env("canary")}}, []string{"member1", "member3"}},
-		"ored":         {placement.Policy{Required: []metav1.LabelSelector{env("staging"), env("none")}}, []string{"member2"}},
-		"empty picks":  {placement.Policy{Required: []metav1.LabelSelector{{}}}, []string{"member1", "member2", "member3"}},
-		"none matches": {placement.Policy{Required: []metav1.LabelSelector{env("none")}}, []string{}},
+		"required":     {placement.Policy{Required: []placement.Term{{LabelSelector: env("canary")}}}, []string{"member1", "member3"}},
+		"ored":         {placement.Policy{Required: []placement.Term{{LabelSelector: env("staging")}, {LabelSelector: env("none")}}}, []string{"member2"}},
+		"empty picks":  {placement.Policy{Required: []placement.Term{{}}}, []string{"member1", "member2", "member3"}},
+		"none matches": {placement.Policy{Required: []placement.Term{{LabelSelector: env("none")}}}, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := placement.Resolve(tc.policy, tutorial())
@@ -156,7 +156,7 @@ func TestResolveIgnoresOrder(t *testing.T) {
 			names[i] = fmt.Sprintf("c%d", i)
 			clusters[i] = placement.Cluster{Name: names[i], Labels: map[string]string{"environment": string(rune('a' + rnd.IntN(3)))}}
 		}
-		policy := placement.Policy{Required: []metav1.LabelSelector{env("a"), env("b")}}
+		policy := placement.Policy{Required: []placement.Term{{LabelSelector: env("a")}, {LabelSelector: env("b")}}}
 		if len(names) > 0 && rnd.IntN(2) == 0 {
 			policy = placement.Policy{Type: placement.PickFixed, ClusterNames: names[:1+rnd.IntN(len(names))]}
 		}
@@ -188,7 +188,7 @@ func BenchmarkResolve100000(b *testing.B) {
 		clusters[i] = placement.Cluster{Name: fmt.Sprintf("cluster-%06d", i), Labels: map[string]string{"environment": fmt.Sprint(i % 3)}}
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(clusters), func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
-	policy := placement.Policy{Required: []metav1.LabelSelector{env("0"), env("1")}}
+	policy := placement.Policy{Required: []placement.Term{{LabelSelector: env("0")}, {LabelSelector: env("1")}}}
 	for b.Loop() {
 		if _, err := placement.Resolve(policy, clusters); err != nil {
 			b.Fatal(err)

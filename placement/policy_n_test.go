@@ -17,7 +17,7 @@ func TestPickNValidate(t *testing.T) {
 	bad := &metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}
 	everything := placement.Policy{
 		NumberOfClusters: new(1), Preferred: []placement.Preference{{LabelSelector: &metav1.LabelSelector{}}},
-		Spread: []placement.SpreadConstraint{{TopologyKey: "zone"}}, RequiredTerms: []placement.Term{{}},
+		Spread: []placement.SpreadConstraint{{TopologyKey: "zone"}}, Required: []placement.Term{{}},
 		Tolerations: []placement.Toleration{{Key: "k", Value: "v"}, {Operator: placement.Exists, Effect: placement.NoSchedule}},
 	}
 	of := func(t placement.Type) placement.Policy {
@@ -39,13 +39,13 @@ func TestPickNValidate(t *testing.T) {
 		"all": {of(placement.PickAll), []string{"numberOfClusters: Forbidden", "preferred: Forbidden", "topologySpreadConstraints: Forbidden"}},
 		"fixed": {of(placement.PickFixed), []string{
 			"numberOfClusters: Forbidden", "preferred: Forbidden", "topologySpreadConstraints: Forbidden",
-			"requiredTerms: Forbidden", "tolerations: Forbidden", "clusterNames: Required",
+			"required: Forbidden", "tolerations: Forbidden", "clusterNames: Required",
 		}},
 		"terms": {
-			requiring(pickN(1), placement.Term{LabelSelector: bad, Properties: []placement.PropertyRequirement{{Operator: "Is"}, {Name: "a b", Operator: placement.Eq}}}),
+			requiring(pickN(1), placement.Term{LabelSelector: *bad, Properties: []placement.PropertyRequirement{{Operator: "Is"}, {Name: "a b", Operator: placement.Eq}}}),
 			[]string{
-				"requiredTerms[0].labelSelector.matchLabels", "requiredTerms[0].properties[0].name: Required",
-				`requiredTerms[0].properties[0].operator: Unsupported value: "Is"`, "requiredTerms[0].properties[1].name: Invalid",
+				"required[0].matchLabels", "required[0].properties[0].name: Required",
+				`required[0].properties[0].operator: Unsupported value: "Is"`, "required[0].properties[1].name: Invalid",
 			},
 		},
 		"preferences": {
@@ -85,8 +85,7 @@ func TestPickNValidate(t *testing.T) {
 // full is a policy that says all that a PickN policy can say.
 func full(n int) placement.Policy {
 	p := pickN(n)
-	p.Required = []metav1.LabelSelector{env("canary"), env("prod")}
-	p.RequiredTerms = []placement.Term{{LabelSelector: new(env("x"))}, {Properties: []placement.PropertyRequirement{property("cpu", placement.Lt, "4"), property("cpu", placement.Gt, "1")}}}
+	p.Required = []placement.Term{{LabelSelector: env("x")}, {Properties: []placement.PropertyRequirement{property("cpu", placement.Lt, "4"), property("cpu", placement.Gt, "1")}}}
 	p.Preferred = []placement.Preference{{Weight: 1, LabelSelector: new(env("a"))}, {Weight: 2, Sorter: &placement.PropertySorter{Name: "cpu", Order: placement.Ascending}}}
 	p.Spread = []placement.SpreadConstraint{{TopologyKey: "zone"}, {TopologyKey: "region", MaxSkew: 2, WhenUnsatisfiable: placement.ScheduleAnyway}}
 	p.Tolerations = []placement.Toleration{{Key: "k", Value: "v"}, {Key: "l", Operator: placement.Exists}}
@@ -99,21 +98,20 @@ func TestPolicyDigest(t *testing.T) {
 	want := digestOf(t, full(1))
 	same := full(2)
 	slices.Reverse(same.Required)
-	slices.Reverse(same.RequiredTerms)
-	slices.Reverse(same.RequiredTerms[0].Properties)
+	slices.Reverse(same.Required[0].Properties)
 	slices.Reverse(same.Preferred)
 	slices.Reverse(same.Spread)
 	slices.Reverse(same.Tolerations)
 	same.Spread[1] = placement.SpreadConstraint{TopologyKey: "zone", MaxSkew: 1, WhenUnsatisfiable: placement.DoNotSchedule}
 	same.Tolerations[1].Operator = placement.Equal
-	same.RequiredTerms[0].Properties[0].Value = resource.MustParse("1000m")
+	same.Required[0].Properties[0].Value = resource.MustParse("1000m")
 	if got := digestOf(t, same); got != want {
 		t.Error("the number, the order or a default changed the digest")
 	}
 	for name, edit := range map[string]func(*placement.Policy){
 		"required":    func(p *placement.Policy) { p.Required = p.Required[:1] },
-		"term":        func(p *placement.Policy) { p.RequiredTerms[0].LabelSelector = nil },
-		"property":    func(p *placement.Policy) { p.RequiredTerms[1].Properties[0].Value = resource.MustParse("5") },
+		"term":        func(p *placement.Policy) { p.Required[0].LabelSelector = env("y") },
+		"property":    func(p *placement.Policy) { p.Required[1].Properties[0].Value = resource.MustParse("5") },
 		"weight":      func(p *placement.Policy) { p.Preferred[0].Weight = 3 },
 		"order":       func(p *placement.Policy) { p.Preferred[1].Sorter.Order = placement.Descending },
 		"skew":        func(p *placement.Policy) { p.Spread[0].MaxSkew = 3 },
@@ -141,9 +139,9 @@ func TestPolicyDigest(t *testing.T) {
 // Digests of decisions that are stored never change.
 func TestDigestsOfStoredDecisions(t *testing.T) {
 	clusters := []placement.Cluster{{Name: "b", Labels: map[string]string{"region": "x"}}, {Name: "a"}}
-	selectors := []metav1.LabelSelector{
-		{MatchLabels: map[string]string{"environment": "canary", "a": "b"}},
-		{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "region", Operator: "In", Values: []string{"x", "y"}}}},
+	selectors := []placement.Term{
+		{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"environment": "canary", "a": "b"}}},
+		{LabelSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "region", Operator: "In", Values: []string{"x", "y"}}}}},
 		{},
 	}
 	for name, tc := range map[string]struct {
@@ -161,5 +159,25 @@ func TestDigestsOfStoredDecisions(t *testing.T) {
 		if again, _ := decide(t, tc.policy, clusters, placement.Previous{}); again.Digest != tc.of {
 			t.Errorf("%s: Decide has the digest %s, want %s", name, again.Digest, tc.of)
 		}
+	}
+}
+
+// A record of the time when a term was a bare label selector says what it said
+// then, and is written as it was: no term turns into one that matches all.
+func TestTermsAreLabelSelectors(t *testing.T) {
+	const old = `{"required":[{"matchLabels":{"environment":"canary"}},{"matchExpressions":[{"key":"region","operator":"In","values":["x"]}]},{}]}`
+	d := json.NewDecoder(strings.NewReader(old))
+	d.DisallowUnknownFields()
+	var p placement.Policy
+	if err := d.Decode(&p); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := json.Marshal(p); err != nil || string(b) != old {
+		t.Errorf("written again: %s, %v\nwant %s", b, err, old)
+	}
+	p.Required = p.Required[:2]
+	got, err := placement.Resolve(p, members("a environment=canary, b environment=prod, c region=x, d region=y"))
+	if diff := cmp.Diff([]string{"a", "c"}, got.Clusters); diff != "" || err != nil {
+		t.Errorf("picked (-want +got): %v\n%s", err, diff)
 	}
 }

@@ -88,13 +88,8 @@ func has(s *metav1.LabelSelector, c placement.Cluster) bool {
 }
 
 func (m *model) matches(c placement.Cluster) bool {
-	for _, s := range m.policy.Required {
-		if has(&s, c) {
-			return true
-		}
-	}
-	for _, t := range m.policy.RequiredTerms {
-		ok := has(t.LabelSelector, c)
+	for _, t := range m.policy.Required {
+		ok := has(&t.LabelSelector, c)
 		for _, r := range t.Properties {
 			q, there := c.Properties[r.Name]
 			v, w := q.Value(), r.Value.Value()
@@ -108,7 +103,7 @@ func (m *model) matches(c placement.Cluster) bool {
 			return true
 		}
 	}
-	return len(m.policy.Required)+len(m.policy.RequiredTerms) == 0
+	return len(m.policy.Required) == 0
 }
 
 func (m *model) affinity(c placement.Cluster) int {
@@ -268,17 +263,17 @@ func (r random) policy() placement.Policy {
 	n := r.IntN(9)
 	p := placement.Policy{Type: placement.PickN, NumberOfClusters: &n}
 	for range r.IntN(3) {
-		t := placement.Term{LabelSelector: r.selector()}
+		var t placement.Term
+		if s := r.selector(); s != nil {
+			t.LabelSelector = *s
+		}
 		for range r.IntN(2) {
 			t.Properties = append(t.Properties, placement.PropertyRequirement{
 				Name: r.oneOf("cpu", "nodes"), Operator: placement.PropertyOperator(r.oneOf("Gt", "Ge", "Eq", "Ne", "Lt", "Le")),
 				Value: *resource.NewQuantity(int64(r.IntN(6)), resource.DecimalSI),
 			})
 		}
-		p.RequiredTerms = append(p.RequiredTerms, t)
-	}
-	if s := r.selector(); s != nil && len(p.RequiredTerms) > 0 {
-		p.Required = append(p.Required, *s)
+		p.Required = append(p.Required, t)
 	}
 	for range r.IntN(4) {
 		pref := placement.Preference{Weight: r.IntN(201) - 100, LabelSelector: r.selector()}

@@ -7,25 +7,27 @@ import (
 	"fmt"
 	"slices"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Render returns the objects as the cluster gets them: overrides applied,
 // deleted objects left out, order kept.
 //
-// Cluster-wide overrides come first, by name, then namespaced ones, by
-// namespace and name; the rules of an override that select the cluster apply
-// in order, each to the outcome of the one before. A Namespace that a
-// cluster-wide override selects stands for itself and every object in it.
+// Overrides apply by priority, the higher one later; of the same priority,
+// cluster-wide ones come first, by name, then namespaced ones, by namespace and
+// name. The rules of an override that select the cluster apply in order, each to
+// the outcome of the one before, until one leaves the object out. A Namespace
+// that a cluster-wide override selects stands for itself and every object in it.
 //
 // It never changes its arguments; objects that no rule touches are returned as
 // they are, by pointer. A patch that does not apply is an error that names the
-// override, the rule, the operation, the cluster and the object. To render for
-// many clusters, use a [Renderer].
-func Render(objs []*unstructured.Unstructured, overrides []Override, c Cluster) ([]*unstructured.Unstructured, error) {
-	r, err := NewRenderer(objs, overrides)
+// override, the rule, the operation, the cluster and the object; so is one that
+// does what a restriction forbids, which names all but the operation. Both are a
+// [*RenderError]. To render for many clusters, use a [Renderer].
+func Render(objs []*unstructured.Unstructured, overrides []Override, c Cluster, restrictions ...Restriction) ([]*unstructured.Unstructured, error) {
+	r, err := NewRenderer(objs, overrides, restrictions...)
 	if err != nil {
 		return nil, err
 	}
@@ -33,26 +35,36 @@ func Render(objs []*unstructured.Unstructured, overrides []Override, c Cluster) 
 }
 
 // Renderer is [Render] for many clusters: what does not depend on the cluster
-// is done once. It may be used concurrently. It keeps the objects, which must
-// not change while it is used.
+// is done once, and clusters for which the same comes of an object share it. It
+// may be used concurrently. It keeps the objects, which must not change while it
+// is used, and what came of them as far as that can be shared.
 type Renderer struct {
 	objs []*unstructured.Unstructured
-	// bodies are the JSON of the objects that an override selects.
-	bodies [][]byte
-	// compiled are the overrides in the order in which they apply; those that
-	// select objs[i] are compiled[j] for j in applied[i].
+	// selected are the objects that an override selects, nil for the others.
+	selected []*selectedObject
+	// compiled are the overrides in the order in which they apply.
 	compiled []compiledOverride
-	applied  [][]int
+	rendered shared
+}
+
+// selectedObject is an object that overrides select.
+type selectedObject struct {
+	body []byte
+	// overrides are the indexes of those that select it, ascending.
+	overrides []int
+	guard     *guard
 }
 
 // NewRenderer validates and compiles overrides for objects. The error tells
-// everything that is wrong with every override; an object that is nil, and an
-// override whose name another one has, are errors too.
-func NewRenderer(objs []*unstructured.Unstructured, overrides []Override) (*Renderer, error) {
-	if err := validateOverrides(overrides); err != nil {
+// everything that is wrong with the overrides and the restrictions; an object
+// that is nil is an error too. The limits of [Override.Validate] are not
+// checked, nor what [Forbidden] tells: what restrictions forbid fails where it
+// would be done.
+func NewRenderer(objs []*unstructured.Unstructured, overrides []Override, restrictions ...Restriction) (*Renderer, error) {
+	if err := errors.Join(validateFrozen(overrides), ValidateRestrictions(restrictions, nil).ToAggregate()); err != nil {
 		return nil, err
 	}
-	r := &Renderer{objs: objs}
+	r := &Renderer{objs: objs, selected: make([]*selectedObject, len(objs))}
 	for _, o := range sortOverrides(overrides) {
 		c, err := compileOverride(o)
 		if err != nil {
@@ -60,44 +72,43 @@ func NewRenderer(objs []*unstructured.Unstructured, overrides []Override) (*Rend
 		}
 		r.compiled = append(r.compiled, c)
 	}
-	selected := indexSelectors(r.compiled)
+	index := indexSelectors(r.compiled)
 	for i, obj := range objs {
 		if obj == nil {
 			return nil, fmt.Errorf("object %d is nil", i)
 		}
-		if err := r.add(obj, selected.of(obj)); err != nil {
+		overrides := index.of(obj)
+		if len(overrides) == 0 {
+			continue
+		}
+		var err error
+		if r.selected[i], err = newSelected(obj, overrides, restrictions); err != nil {
 			return nil, fmt.Errorf("%s: %w", describe(obj), err)
 		}
 	}
 	return r, nil
 }
 
-// add takes in an object and the overrides that select it.
-func (r *Renderer) add(obj *unstructured.Unstructured, applied []int) error {
-	var body []byte
-	if len(applied) > 0 {
-		var err error
-		if body, err = json.Marshal(obj.Object); err != nil {
-			return errors.New("the object has no JSON form") // the cause may repeat its contents
-		}
+func newSelected(obj *unstructured.Unstructured, overrides []int, restrictions []Restriction) (*selectedObject, error) {
+	body, err := json.Marshal(obj.Object)
+	if err != nil {
+		return nil, errors.New("the object has no JSON form") // the cause may repeat its contents
 	}
-	r.bodies = append(r.bodies, body)
-	r.applied = append(r.applied, applied)
-	return nil
+	gvk := obj.GroupVersionKind()
+	g, err := newGuard(restrictions, gvk.Group, gvk.Kind, body)
+	return &selectedObject{body, overrides, g}, err
 }
 
 // Render returns the objects as the cluster gets them; see the function
-// [Render].
+// [Render]. They are shared with what it returns for other clusters, and must
+// not be changed.
 func (r *Renderer) Render(c Cluster) ([]*unstructured.Unstructured, error) {
 	out := make([]*unstructured.Unstructured, 0, len(r.objs))
-	active := make([][]*compiledRule, len(r.compiled))
-	for i := range r.compiled {
-		active[i] = r.compiled[i].rulesFor(&c)
-	}
+	active := r.activeFor(&c)
 	for i, obj := range r.objs {
 		rendered, err := r.object(i, active, &c)
 		if err != nil {
-			return nil, fmt.Errorf("cluster %s: %s: %w", c.Name, describe(obj), err)
+			return nil, &RenderError{Cluster: c.Name, Object: describe(obj), Err: err}
 		}
 		if rendered != nil {
 			out = append(out, rendered)
@@ -106,27 +117,110 @@ func (r *Renderer) Render(c Cluster) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// object returns objs[i] as the cluster gets it, nil if it does not. The rules
-// that select the cluster are in active, by override.
-func (r *Renderer) object(i int, active [][]*compiledRule, c *Cluster) (*unstructured.Unstructured, error) {
-	body, changed := r.bodies[i], false
-	for _, j := range r.applied[i] {
-		for _, rule := range active[j] {
-			if rule.delete {
-				return nil, nil
-			}
-			var err error
-			if body, err = rule.apply(body, c); err != nil {
+// activeFor returns what is active of each override on a cluster.
+func (r *Renderer) activeFor(c *Cluster) []activeRules {
+	active := make([]activeRules, len(r.compiled))
+	for i := range r.compiled {
+		active[i] = r.compiled[i].activeFor(c)
+	}
+	return active
+}
+
+// object returns objs[i] as the cluster gets it, nil if it does not.
+func (r *Renderer) object(i int, active []activeRules, c *Cluster) (*unstructured.Unstructured, error) {
+	s := r.selected[i]
+	if s == nil || !slices.ContainsFunc(s.overrides, func(j int) bool { return len(active[j].rules) > 0 }) {
+		return r.objs[i], nil
+	}
+	outcome, sharable := s.outcome(i, active)
+	if !sharable {
+		return r.patched(s, active, c)
+	}
+	return r.rendered.get(outcome, func() (*unstructured.Unstructured, error) { return r.patched(s, active, c) })
+}
+
+// patched applies what is active to an object that it touches: all at once, and
+// where that fails one rule after the other, to tell which one does not apply.
+func (r *Renderer) patched(s *selectedObject, active []activeRules, c *Cluster) (*unstructured.Unstructured, error) {
+	if obj, err := s.atOnce(active, c); err == nil {
+		return obj, nil
+	}
+	body := s.body
+	for _, j := range s.overrides {
+		for _, rule := range active[j].rules {
+			next, err := rule.render(s, body, c)
+			if err != nil {
 				return nil, fmt.Errorf("override %s: overrideRules[%d]: %w", r.compiled[j].name, rule.index, err)
 			}
-			changed = true
+			if next == nil {
+				return nil, nil
+			}
+			body = next
 		}
-	}
-	if !changed {
-		return r.objs[i], nil
 	}
 	return decodeObject(body)
 }
+
+// atOnce applies what is active in one go.
+func (s *selectedObject) atOnce(active []activeRules, c *Cluster) (*unstructured.Unstructured, error) {
+	if err := s.guard.selected(); err != nil {
+		return nil, err
+	}
+	ops, metadata, deleted, err := s.operations(active, c)
+	if err != nil {
+		return nil, err
+	}
+	body := s.body
+	if len(ops) > 0 {
+		if body, err = applyOps(body, ops); err != nil {
+			return nil, err
+		}
+	}
+	if deleted {
+		return nil, nil
+	}
+	obj, err := decodeObject(body)
+	if err == nil && metadata {
+		err = checkMetadata(obj)
+	}
+	if err == nil {
+		err = s.guard.check(obj)
+	}
+	return obj, err
+}
+
+// operations returns what is active in order, until a rule leaves the object out.
+func (s *selectedObject) operations(active []activeRules, c *Cluster) (ops jsonpatch.Patch, metadata, deleted bool, err error) {
+	for _, j := range s.overrides {
+		for _, rule := range active[j].rules {
+			if rule.delete {
+				return ops, metadata, true, nil
+			}
+			more, err := rule.operations(c)
+			if err != nil {
+				return nil, false, false, err
+			}
+			ops, metadata = append(ops, more...), metadata || rule.metadata
+		}
+	}
+	return ops, metadata, false, nil
+}
+
+// RenderError says that an object could not be rendered for a cluster.
+type RenderError struct {
+	// Cluster is the name of the cluster, Object the kind, namespace and name of
+	// the object.
+	Cluster, Object string
+	// Err names the override, the rule, the operation and what is wrong.
+	Err error
+}
+
+func (e *RenderError) Error() string {
+	return fmt.Sprintf("cluster %s: %s: %v", e.Cluster, e.Object, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *RenderError) Unwrap() error { return e.Err }
 
 // describe names an object without its contents.
 func describe(obj *unstructured.Unstructured) string {
@@ -141,24 +235,9 @@ func describe(obj *unstructured.Unstructured) string {
 func sortOverrides(overrides []Override) []Override {
 	sorted := slices.Clone(overrides)
 	slices.SortFunc(sorted, func(a, b Override) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return sorted
-}
-
-// validateOverrides checks each override and that no two have the same name.
-func validateOverrides(overrides []Override) error {
-	var errs field.ErrorList
-	seen := map[string]bool{}
-	for _, o := range sortOverrides(overrides) {
-		path := field.NewPath("overrides").Key(clip(o.String()))
-		if seen[o.String()] {
-			errs = append(errs, field.Duplicate(path.Child("name"), clip(o.Name)))
-		}
-		seen[o.String()] = true
-		errs = append(errs, under(path, o.Validate())...)
-	}
-	return errs.ToAggregate()
 }
 
 // objectKey is what overrides select objects by.

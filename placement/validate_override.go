@@ -9,6 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// The limits of an override are KubeFleet's.
+const (
+	maxSelectors = 20
+	maxRules     = 20
+	maxPatches   = 20
+)
+
 // String returns the override's name as errors print it: namespace/name, or
 // only the name if it is cluster-wide.
 func (o Override) String() string {
@@ -22,6 +29,11 @@ func (o Override) String() string {
 // error is an [k8s.io/apimachinery/pkg/util/errors.Aggregate] of
 // *[field.Error].
 func (o Override) Validate() error {
+	return append(o.problems(), o.excess()...).ToAggregate()
+}
+
+// problems are those that leave open what the override does.
+func (o Override) problems() field.ErrorList {
 	errs := validateName(o.Name, field.NewPath("name"))
 	if o.Namespace != "" {
 		errs = append(errs, validateName(o.Namespace, field.NewPath("namespace"))...)
@@ -34,7 +46,25 @@ func (o Override) Validate() error {
 	for i, r := range o.Rules {
 		errs = append(errs, r.validate(rules.Index(i))...)
 	}
-	return errs.ToAggregate()
+	return errs
+}
+
+// excess is what the override has too many of.
+func (o Override) excess() field.ErrorList {
+	rules := field.NewPath("overrideRules")
+	errs := atMost(field.NewPath("resourceSelectors"), len(o.Selectors), maxSelectors)
+	errs = append(errs, atMost(rules, len(o.Rules), maxRules)...)
+	for i, r := range o.Rules {
+		errs = append(errs, atMost(rules.Index(i).Child("jsonPatchOverrides"), len(r.Patches), maxPatches)...)
+	}
+	return errs
+}
+
+func atMost(path *field.Path, n, most int) field.ErrorList {
+	if n <= most {
+		return nil
+	}
+	return field.ErrorList{field.TooMany(path, n, most)}
 }
 
 func (o Override) validateSelectors(path *field.Path) field.ErrorList {
@@ -73,6 +103,10 @@ func (r Rule) validate(path *field.Path) field.ErrorList {
 		terms := path.Child("clusterSelector", "clusterSelectorTerms")
 		for i, t := range r.ClusterSelector.Terms {
 			errs = append(errs, validateSelector(t.LabelSelector, terms.Index(i).Child("labelSelector"))...)
+			errs = append(errs, validateNames(t.ClusterNames, terms.Index(i).Child("clusterNames"))...)
+			if t.LabelSelector != nil && len(t.ClusterNames) > 0 {
+				errs = append(errs, field.Forbidden(terms.Index(i).Child("clusterNames"), "a term has a labelSelector or clusterNames; write two terms"))
+			}
 		}
 	}
 	patches := path.Child("jsonPatchOverrides")
@@ -120,26 +154,33 @@ func (p Patch) validate(path *field.Path) field.ErrorList {
 // validatePath checks the form of a pointer and that it leads to something an
 // override may change.
 func validatePath(pointer string, path *field.Path) field.ErrorList {
-	invalid := func(detail string) field.ErrorList {
+	tokens, detail := parsePointer(pointer)
+	if detail != "" {
 		return field.ErrorList{field.Invalid(path, clip(pointer), detail)}
-	}
-	if !strings.HasPrefix(pointer, "/") {
-		return invalid(`must be a JSON pointer that starts with "/", such as /data/key`)
-	}
-	tokens := strings.Split(pointer[1:], "/")
-	for i, t := range tokens {
-		if t == "" {
-			return invalid("must not have an empty segment")
-		}
-		if !validEscapes(t) {
-			return invalid(`must write "~" as ~0 and "/" as ~1`)
-		}
-		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
 	}
 	if detail := forbidden(tokens); detail != "" {
 		return field.ErrorList{field.Forbidden(path, detail)}
 	}
 	return nil
+}
+
+// parsePointer returns the tokens of a pointer (RFC 6901), or what is wrong with
+// it. The pointer to the whole document, and empty tokens, are wrong too.
+func parsePointer(pointer string) (tokens []string, detail string) {
+	if !strings.HasPrefix(pointer, "/") {
+		return nil, `must be a JSON pointer that starts with "/", such as /data/key`
+	}
+	tokens = strings.Split(pointer[1:], "/")
+	for i, t := range tokens {
+		if t == "" {
+			return nil, "must not have an empty segment"
+		}
+		if !validEscapes(t) {
+			return nil, `must write "~" as ~0 and "/" as ~1`
+		}
+		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
+	}
+	return tokens, ""
 }
 
 func validEscapes(token string) bool {

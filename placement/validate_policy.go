@@ -18,10 +18,7 @@ func (p Policy) Validate() error {
 	errs := p.validateType()
 	errs = append(errs, validateNames(p.ClusterNames, field.NewPath("clusterNames"))...)
 	for i := range p.Required {
-		errs = append(errs, validateSelector(&p.Required[i], field.NewPath("required").Index(i))...)
-	}
-	for i, t := range p.RequiredTerms {
-		errs = append(errs, t.validate(field.NewPath("requiredTerms").Index(i))...)
+		errs = append(errs, p.Required[i].validate(field.NewPath("required").Index(i))...)
 	}
 	for i, pref := range p.Preferred {
 		errs = append(errs, pref.validate(field.NewPath("preferred").Index(i))...)
@@ -70,25 +67,24 @@ func (p Policy) parts() []part {
 	return []part{
 		{"clusterNames", len(p.ClusterNames) > 0, fixed, "only a PickFixed policy names clusters"},
 		{"numberOfClusters", p.NumberOfClusters != nil, number, only},
-		{"required", len(p.Required) > 0, match, "a PickFixed policy does not select clusters by label"},
-		{"requiredTerms", len(p.RequiredTerms) > 0, match, "a PickFixed policy does not select clusters by label or property"},
+		{"required", len(p.Required) > 0, match, "a PickFixed policy does not select clusters by label or property"},
 		{"preferred", len(p.Preferred) > 0, number, only},
 		{"topologySpreadConstraints", len(p.Spread) > 0, number, only},
 		{"tolerations", len(p.Tolerations) > 0, match, "taints do not keep a PickFixed policy away"},
 	}
 }
 
-func (t Term) validate(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if t.LabelSelector != nil {
-		errs = validateSelector(t.LabelSelector, path.Child("labelSelector"))
-	}
+func (t *Term) validate(path *field.Path) field.ErrorList {
+	errs := validateSelector(&t.LabelSelector, path)
 	operators := []PropertyOperator{Gt, Ge, Eq, Ne, Lt, Le}
 	for i, r := range t.Properties {
 		at := path.Child("properties").Index(i)
 		errs = append(errs, validateKey(r.Name, at.Child("name"))...)
 		if !slices.Contains(operators, r.Operator) {
 			errs = append(errs, field.NotSupported(at.Child("operator"), r.Operator, operators))
+		}
+		if !measurable(r.Value) {
+			errs = append(errs, field.Invalid(at.Child("value"), field.OmitValueType{}, "is beyond all numbers that a property can be"))
 		}
 	}
 	return errs

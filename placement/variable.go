@@ -23,6 +23,29 @@ type value struct {
 	raw json.RawMessage
 	// tree is raw decoded, where it has variables, and nil otherwise.
 	tree any
+	uses variables
+}
+
+// variables are those that something asks for.
+type variables struct {
+	// name tells that it is the cluster's name, so that it is another one for
+	// every cluster.
+	name bool
+	// labels are the keys of labels, in no order, and may be there twice.
+	labels []string
+}
+
+func (v *variables) add(variable string) {
+	if key, ok := strings.CutPrefix(variable, labelVariablePrefix); ok {
+		v.labels = append(v.labels, key)
+	} else {
+		v.name = true
+	}
+}
+
+func (v *variables) join(other variables) {
+	v.name = v.name || other.name
+	v.labels = append(v.labels, other.labels...)
 }
 
 // compileValue checks the variables of a value. It does not repeat the value
@@ -32,17 +55,15 @@ func compileValue(raw json.RawMessage) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	found := false
+	v := value{raw: raw}
 	_, err = mapStrings(tree, func(s string) (string, error) {
 		return substitute(s, func(variable string) (string, error) {
-			found = true
-			return "", checkVariable(variable)
+			v.tree = tree
+			v.uses.add(variable)
+			return variablePrefix + variable + "}", checkVariable(variable)
 		})
 	})
-	if err != nil || !found {
-		tree = nil
-	}
-	return value{raw: raw, tree: tree}, err
+	return v, err
 }
 
 // render returns the value for a cluster. What is put in for a variable is not
@@ -71,8 +92,8 @@ func decodeNumbers(raw []byte) (any, error) {
 	return tree, nil
 }
 
-// mapStrings returns a copy of a JSON tree with f applied to every string that
-// is a value.
+// mapStrings returns a copy of a JSON tree with f applied to every string in it,
+// the names of fields included.
 func mapStrings(tree any, f func(string) (string, error)) (any, error) {
 	var err error
 	switch t := tree.(type) {
@@ -87,15 +108,26 @@ func mapStrings(tree any, f func(string) (string, error)) (any, error) {
 		}
 		return out, nil
 	case map[string]any:
-		out := make(map[string]any, len(t))
-		for _, k := range slices.Sorted(maps.Keys(t)) { // so that the error is always the same one
-			if out[k], err = mapStrings(t[k], f); err != nil {
-				return nil, err
-			}
-		}
-		return out, nil
+		return mapFields(t, f)
 	}
 	return tree, nil
+}
+
+func mapFields(t map[string]any, f func(string) (string, error)) (any, error) {
+	out := make(map[string]any, len(t))
+	for _, k := range slices.Sorted(maps.Keys(t)) { // so that the error is always the same one
+		name, err := f(k)
+		if err != nil {
+			return nil, err
+		}
+		if _, taken := out[name]; taken {
+			return nil, fmt.Errorf("two fields of the value have the name %q, one of them by its variables", clip(name))
+		}
+		if out[name], err = mapStrings(t[k], f); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // substitute replaces the variables of s in one pass. A variable is told to f

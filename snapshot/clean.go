@@ -46,6 +46,16 @@ func Clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: out}
 }
 
+// cleanManifest is [Clean] for an object that a person wrote and no server has
+// read yet: what a server would have chosen, such as a node port, is what the
+// person wants.
+func cleanManifest(obj map[string]any) *unstructured.Unstructured {
+	out := maps.Clone(obj)
+	delete(out, "status")
+	cleanMetadata(out)
+	return &unstructured.Unstructured{Object: out}
+}
+
 func cleanMetadata(out map[string]any) {
 	prune(out, []string{"metadata"}, "resourceVersion", "generation", "uid", "selfLink",
 		"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",

@@ -1,7 +1,7 @@
 package snapshot
 
 // Changes is what differs between two sets. The IDs are in the order of
-// application.
+// a set.
 type Changes struct {
 	// Added are only in the second set, Removed only in the first.
 	Added, Removed []ID

@@ -33,6 +33,56 @@ func ExampleCapture() {
 	// {"apiVersion":"v1","data":{"key":"value1"},"kind":"ConfigMap","metadata":{"name":"test-cm","namespace":"test-namespace"}}
 }
 
+// A webhook would refuse objects of the hub if it were there. In an envelope it
+// does nothing until it is placed.
+func ExampleCapture_envelope() {
+	hub := objects{
+		object("v1", "Namespace", "", "test-namespace"),
+		object("v1", "ConfigMap", "test-namespace", "test-cm"),
+		object("v1", "ConfigMap", "test-namespace", "not-placed"),
+		envelope("", "guards", map[string]any{
+			"webhook.yaml": object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "guard").Object,
+		}),
+	}
+	set, err := snapshot.Capture(context.Background(), hub, []snapshot.Selector{
+		{Version: "v1", Kind: "Namespace", Name: "test-namespace", Scope: snapshot.NamespaceWithResourceSelectors},
+		{Version: "v1", Kind: "ConfigMap", Name: "test-cm"},
+		{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ClusterResourceEnvelope", Name: "guards"},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, item := range set.Items {
+		fmt.Println(item)
+	}
+	// Output:
+	// Namespace.v1 test-namespace
+	// ConfigMap.v1 test-namespace/test-cm
+	// ValidatingWebhookConfiguration.v1.admissionregistration.k8s.io guard
+}
+
+// A hub that runs workloads of its own keeps the claims to its volumes.
+func ExampleRules() {
+	hub := objects{
+		object("v1", "Namespace", "", "test-namespace"),
+		object("v1", "ConfigMap", "test-namespace", "test-cm"),
+		object("v1", "PersistentVolumeClaim", "test-namespace", "data"),
+	}
+	rules := snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "PersistentVolumeClaim"}}}
+	set, err := rules.Capture(context.Background(), hub, []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, item := range set.Items {
+		fmt.Println(item)
+	}
+	// Output:
+	// Namespace.v1 test-namespace
+	// ConfigMap.v1 test-namespace/test-cm
+}
+
 // Two sets are compared by their items alone; no object is read.
 func ExampleCompare() {
 	capture := func(hub objects) snapshot.Set {

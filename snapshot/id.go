@@ -8,11 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// applyOrder lists the kinds whose place in a set is known, one a line, first
+// setOrder lists the kinds whose place in a set is known, one a line, first
 // to last. It is KubeFleet's list with CustomResourceDefinitions moved to the
-// front, so that they are there when their objects come. An object's rank is
-// the position of its kind in this text.
-const applyOrder = `
+// front. An object's rank is the position of its kind in this text. It is part of
+// what is stored: pages that are in another order are refused, and the digest of
+// a set covers its order. In which order objects are applied is another question:
+// see [Phase].
+const setOrder = `
 PriorityClass.scheduling.k8s.io
 Namespace
 CustomResourceDefinition.apiextensions.k8s.io
@@ -45,26 +47,25 @@ Ingress.networking.k8s.io
 APIService.apiregistration.k8s.io
 `
 
-// admissionOrder lists the kinds that come after those nobody has ranked: a
-// webhook must not refuse objects while the server behind it is still starting.
+// admissionOrder lists the kinds that come after those nobody has ranked.
 const admissionOrder = `
 MutatingWebhookConfiguration.admissionregistration.k8s.io
 ValidatingWebhookConfiguration.admissionregistration.k8s.io
 `
 
-// rank returns where a kind is applied, lower first.
+// rank returns where a kind is in a set, lower first.
 func rank(group, kind string) int {
 	line := "\n" + kind + "\n"
 	if group != "" {
 		line = "\n" + kind + "." + group + "\n"
 	}
-	if i := strings.Index(applyOrder, line); i >= 0 {
+	if i := strings.Index(setOrder, line); i >= 0 {
 		return i
 	}
 	if i := strings.Index(admissionOrder, line); i >= 0 {
-		return len(applyOrder) + 1 + i
+		return len(setOrder) + 1 + i
 	}
-	return len(applyOrder)
+	return len(setOrder)
 }
 
 // IDOf returns the name of an object. Parts that the object lacks, or that are
@@ -108,8 +109,8 @@ func (id ID) String() string {
 	return b.String()
 }
 
-// Compare returns -1, 0 or 1 as id is applied before, with or after other. Known
-// kinds come in the order of application: namespaces and definitions first, then
+// Compare returns -1, 0 or 1 as id comes before, with or after other in a [Set].
+// Known kinds have a place of their own: namespaces and definitions first, then
 // what workloads need, workloads, and webhooks at the very end; kinds without a
 // place of their own come just before the webhooks. Ties are decided by group,
 // kind, namespace, name and, last, version.

@@ -13,41 +13,53 @@ import (
 //   - the namespaces kube-*, fleet-* and slipway-system and everything in them;
 //   - the ConfigMap kube-root-ca.crt, the ServiceAccount default, and Secrets of
 //     the type kubernetes.io/service-account-token;
-//   - ReplicaSets, ControllerRevisions, Pods and Jobs that have an owner;
+//   - ReplicaSets, ControllerRevisions and Jobs that have an owner;
 //   - EndpointSlices that a controller manages;
-//   - Events, Leases and metrics, which tell of this cluster's moment;
-//   - fleet objects other than envelopes.
+//   - Pods, Nodes, Events, Leases and metrics, which tell of this cluster's moment;
+//   - fleet objects other than envelopes, and the ServiceImports,
+//     TrafficManagerProfiles and TrafficManagerBackends of fleet networking.
+//
+// It does not tell of Endpoints, which depend on other objects: see [Select].
 func Propagates(obj *unstructured.Unstructured) bool {
 	return obj != nil && propagates(IDOf(obj), obj.Object)
 }
 
 func propagates(id ID, obj map[string]any) bool {
 	meta, _ := obj["metadata"].(map[string]any)
-	return meta["deletionTimestamp"] == nil && !reserved(id) && !generated(id, obj, meta)
+	return meta["deletionTimestamp"] == nil && !neverPlaced(id.Group, id.Kind) && !reserved(id) && !generated(id, obj, meta)
+}
+
+// neverPlaced tells of kinds of which no object is placed.
+func neverPlaced(group, kind string) bool {
+	switch group {
+	case "":
+		return kind == "Pod" || kind == "Node" || kind == "Event"
+	case envelopeGroup:
+		return !isEnvelope(ID{Group: group, Kind: kind})
+	case "networking.fleet.azure.com":
+		return kind == "ServiceImport" || kind == "TrafficManagerProfile" || kind == "TrafficManagerBackend"
+	case "events.k8s.io", "metrics.k8s.io", "coordination.k8s.io", "cluster.kubernetes-fleet.io":
+		return true
+	}
+	return false
 }
 
 // generated tells whether the cluster made the object.
 func generated(id ID, obj, meta map[string]any) bool {
 	switch id.Group {
 	case "":
-		return generatedCore(id, obj, meta)
+		return generatedCore(id, obj)
 	case "apps":
 		return (id.Kind == "ReplicaSet" || id.Kind == "ControllerRevision") && owned(meta)
 	case "batch":
 		return id.Kind == "Job" && owned(meta)
 	case "discovery.k8s.io":
 		return id.Kind == "EndpointSlice" && managed(meta)
-	case "coordination.k8s.io":
-		return id.Kind == "Lease"
-	case "placement.kubernetes-fleet.io":
-		return !strings.HasSuffix(id.Kind, "Envelope")
-	case "events.k8s.io", "metrics.k8s.io", "cluster.kubernetes-fleet.io":
-		return true
 	}
 	return false
 }
 
-func generatedCore(id ID, obj, meta map[string]any) bool {
+func generatedCore(id ID, obj map[string]any) bool {
 	switch id.Kind {
 	case "ConfigMap":
 		return id.Name == "kube-root-ca.crt"
@@ -55,10 +67,6 @@ func generatedCore(id ID, obj, meta map[string]any) bool {
 		return id.Name == "default"
 	case "Secret":
 		return text(obj, "type") == "kubernetes.io/service-account-token"
-	case "Pod":
-		return owned(meta)
-	case "Event":
-		return true
 	}
 	return false
 }
@@ -76,11 +84,16 @@ func managed(meta map[string]any) bool {
 // reserved tells whether an object is, or is in, a namespace that belongs to
 // the cluster or to a fleet's own machinery.
 func reserved(id ID) bool {
-	namespace := id.Namespace
-	if isNamespace(id) {
-		namespace = id.Name
-	}
+	namespace := namespaceOf(id)
 	return namespace == "slipway-system" || strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "fleet-")
+}
+
+// namespaceOf returns the namespace that an object is, or is in.
+func namespaceOf(id ID) string {
+	if isNamespace(id) {
+		return id.Name
+	}
+	return id.Namespace
 }
 
 func isNamespace(id ID) bool {

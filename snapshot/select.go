@@ -6,57 +6,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// ValidateSelectors returns everything that is wrong with selectors, which are
-// at path: none at all, no version or kind, both a name and a label selector, a
-// label selector that does not parse, a reserved namespace that is named. A nil
-// path is "selectors".
-func ValidateSelectors(selectors []Selector, path *field.Path) field.ErrorList {
-	if path == nil {
-		path = field.NewPath("selectors")
-	}
-	if len(selectors) == 0 {
-		return field.ErrorList{field.Required(path, "at least one selector says what is to be placed")}
-	}
-	var errs field.ErrorList
-	for i, s := range selectors {
-		errs = append(errs, s.validate(path.Index(i))...)
-	}
-	return errs
-}
-
-func (s Selector) validate(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if s.Version == "" {
-		errs = append(errs, field.Required(path.Child("version"), "for example v1"))
-	}
-	if s.Kind == "" {
-		errs = append(errs, field.Required(path.Child("kind"), "for example Namespace"))
-	}
-	if s.Name != "" && s.LabelSelector != nil {
-		errs = append(errs, field.Forbidden(path.Child("labelSelector"), "a selector has a name or a labelSelector, not both"))
-	}
-	if reserved(ID{Group: s.Group, Kind: s.Kind, Name: s.Name}) {
-		errs = append(errs, field.Invalid(path.Child("name"), s.Name, "the namespaces kube-*, fleet-* and slipway-system belong to the cluster and are never placed"))
-	}
-	switch {
-	case s.Namespace != "" && isNamespace(ID{Group: s.Group, Kind: s.Kind}):
-		errs = append(errs, field.Forbidden(path.Child("namespace"), "a Namespace is in no namespace"))
-	case reserved(ID{Namespace: s.Namespace}):
-		errs = append(errs, field.Invalid(path.Child("namespace"), s.Namespace, "nothing in kube-*, fleet-* and slipway-system is ever placed"))
-	}
-	return append(errs, validation.ValidateLabelSelector(s.LabelSelector, validation.LabelSelectorValidationOptions{}, path.Child("labelSelector"))...)
-}
 
 // Select returns the objects that the selectors pick from src, in the order they
 // are found, each once even if several selectors pick it; if they pick it in
-// several versions, the first counts. A Namespace that is picked brings every
-// object in it. An object that a selector names and that does not exist selects
-// nothing.
+// several versions, the first counts. A Namespace that is picked brings what its
+// selector's scope says; if several selectors pick it, what any of them says. An
+// object that a selector names and that does not exist selects nothing.
 //
 // Left out, however they are selected, are objects that another cluster makes
 // by itself or must not get: see [Propagates] for the list, to which it adds
@@ -66,10 +23,20 @@ func (s Selector) validate(path *field.Path) field.ErrorList {
 // what src failed to read. If ctx ends before everything is read there is an
 // error, never a part of the objects.
 func Select(ctx context.Context, src Source, selectors []Selector) ([]*unstructured.Unstructured, error) {
-	if errs := ValidateSelectors(selectors, nil); len(errs) > 0 {
+	return Rules{}.Select(ctx, src, selectors)
+}
+
+// Select is the function [Select] without what the rules exclude.
+func (r Rules) Select(ctx context.Context, src Source, selectors []Selector) ([]*unstructured.Unstructured, error) {
+	if errs := r.ValidateSelectors(selectors, nil); len(errs) > 0 {
 		return nil, fmt.Errorf("snapshot: %w", errs.ToAggregate())
 	}
-	s := selection{src: src, seen: map[ID]struct{}{}}
+	s := selection{src: src, rules: r, placed: map[ID]bool{}, brought: map[string]bool{}}
+	for _, sel := range selectors {
+		if sel.Scope == NamespaceWithResourceSelectors {
+			s.within = sel.Name
+		}
+	}
 	for _, sel := range selectors {
 		if err := s.pick(ctx, sel); err != nil {
 			return nil, err
@@ -83,8 +50,14 @@ func Select(ctx context.Context, src Source, selectors []Selector) ([]*unstructu
 
 // selection is what was found so far.
 type selection struct {
-	src       Source
-	seen      map[ID]struct{} // without versions; also what is left out
+	src   Source
+	rules Rules
+	// within is the one namespace from which objects are taken; empty for all.
+	within string
+	// placed has every object that was found, without its version, and whether
+	// it may be placed; brought the namespaces whose content was.
+	placed    map[ID]bool
+	brought   map[string]bool
 	objects   []*unstructured.Unstructured
 	endpoints []*unstructured.Unstructured // wait for the Services to be known
 }
@@ -100,9 +73,8 @@ func (s *selection) pick(ctx context.Context, sel Selector) error {
 		matches = func(obj *unstructured.Unstructured) bool { return parsed.Matches(labels.Set(obj.GetLabels())) }
 	}
 	var namespaces []string
-	q := Query{Group: sel.Group, Version: sel.Version, Kind: sel.Kind, Namespace: sel.Namespace, Name: sel.Name}
-	err := s.each(ctx, q, func(id ID, obj *unstructured.Unstructured) {
-		if matches(obj) && s.add(id, obj) && isNamespace(id) {
+	err := s.each(ctx, s.query(sel), func(id ID, obj *unstructured.Unstructured) {
+		if matches(obj) && s.inside(id) && s.add(id, obj) && isNamespace(id) && sel.brings() {
 			namespaces = append(namespaces, id.Name)
 		}
 	})
@@ -110,11 +82,30 @@ func (s *selection) pick(ctx context.Context, sel Selector) error {
 		return err
 	}
 	for _, name := range namespaces {
+		if s.brought[name] {
+			continue
+		}
+		s.brought[name] = true
 		if err := s.each(ctx, Query{Namespace: name}, func(id ID, obj *unstructured.Unstructured) { s.add(id, obj) }); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// query is what a selector asks for. Of kinds that are known to be in namespaces
+// nothing is read from others than the one that counts.
+func (s *selection) query(sel Selector) Query {
+	q := Query{Group: sel.Group, Version: sel.Version, Kind: sel.Kind, Namespace: sel.Namespace, Name: sel.Name}
+	if q.Namespace == "" && scopeOf(q.Group, q.Kind) == inNamespaces {
+		q.Namespace = s.within
+	}
+	return q
+}
+
+// inside tells whether an object is where objects are taken from.
+func (s *selection) inside(id ID) bool {
+	return s.within == "" || id.Namespace == "" || id.Namespace == s.within
 }
 
 // each calls do for every object that matches the query.
@@ -138,22 +129,22 @@ func (s *selection) each(ctx context.Context, q Query, do func(ID, *unstructured
 	return nil
 }
 
-// add takes an object that is new and may be placed, and tells whether it was.
+// add takes an object that is new, and tells whether it may be placed.
 func (s *selection) add(id ID, obj *unstructured.Unstructured) bool {
 	key := id.object()
-	if _, again := s.seen[key]; again {
-		return false
+	if placed, again := s.placed[key]; again {
+		return placed
 	}
-	s.seen[key] = struct{}{}
-	if !propagates(id, obj.Object) {
-		return false
-	}
-	if id.Group == "" && id.Kind == "Endpoints" {
+	placed := s.rules.propagates(id, obj.Object)
+	s.placed[key] = placed
+	switch {
+	case !placed:
+	case id.Group == "" && id.Kind == "Endpoints":
 		s.endpoints = append(s.endpoints, obj)
-		return true
+	default:
+		s.objects = append(s.objects, obj)
 	}
-	s.objects = append(s.objects, obj)
-	return true
+	return placed
 }
 
 // settleEndpoints adds the Endpoints that no Service makes.
@@ -161,7 +152,7 @@ func (s *selection) settleEndpoints(ctx context.Context) error {
 	for _, obj := range s.endpoints {
 		id := IDOf(obj)
 		service := ID{Kind: "Service", Namespace: id.Namespace, Name: id.Name}
-		_, found := s.seen[service]
+		_, found := s.placed[service]
 		if !found {
 			q := Query{Version: "v1", Kind: "Service", Namespace: id.Namespace, Name: id.Name}
 			if err := s.each(ctx, q, func(ID, *unstructured.Unstructured) { found = true }); err != nil {

@@ -24,6 +24,11 @@ func byLabel(sel snapshot.Selector, key, value string) snapshot.Selector {
 	return sel
 }
 
+func named(sel snapshot.Selector, name string) snapshot.Selector {
+	sel.Name = name
+	return sel
+}
+
 func labelled(obj *unstructured.Unstructured, key, value string) *unstructured.Unstructured {
 	obj.SetLabels(map[string]string{key: value})
 	return obj
@@ -57,7 +62,7 @@ func TestSelect(t *testing.T) {
 	}{
 		{"a namespace brings what is in it", []snapshot.Selector{namespaces("shop")}, shop},
 		{"a namespace that labels pick, too", []snapshot.Selector{byLabel(namespaces(""), "team", "money")}, []string{"Namespace.v1 bank", "ConfigMap.v1 bank/rates"}},
-		{"an object selected twice is there once", []snapshot.Selector{namespaces("shop"), configMaps, namespaces("shop")}, append(slices.Clone(shop), "ConfigMap.v1 bank/rates")},
+		{"an object selected twice is there once", []snapshot.Selector{namespaces("shop"), configMaps, named(configMaps, "prices")}, append(slices.Clone(shop), "ConfigMap.v1 bank/rates")},
 		{"of several versions the first counts", []snapshot.Selector{old, namespaces("shop")}, []string{"Deployment.v1beta1.apps shop/web", "Namespace.v1 shop", "ConfigMap.v1 shop/prices"}},
 		{"labels that match", []snapshot.Selector{byLabel(roles, "tier", "front")}, []string{"ClusterRole.v1.rbac.authorization.k8s.io reader"}},
 		{"labels that do not match", []snapshot.Selector{byLabel(roles, "tier", "back")}, nil},
@@ -96,8 +101,7 @@ func TestSelectLeavesOut(t *testing.T) {
 		{owned(object("apps/v1", "ReplicaSet", "n", "made")), false},
 		{object("apps/v1", "ReplicaSet", "n", "mine"), true},
 		{owned(object("apps/v1", "ControllerRevision", "n", "made")), false},
-		{owned(object("v1", "Pod", "n", "made")), false},
-		{object("v1", "Pod", "n", "mine"), true},
+		{object("v1", "Pod", "n", "mine"), false},
 		{owned(object("batch/v1", "Job", "n", "made")), false},
 		{object("batch/v1", "Job", "n", "mine"), true},
 		{owned(object("v1", "ConfigMap", "n", "owned")), true},
@@ -106,6 +110,12 @@ func TestSelectLeavesOut(t *testing.T) {
 		{object("v1", "Event", "n", "e"), false},
 		{object("events.k8s.io/v1", "Event", "n", "e"), false},
 		{object("coordination.k8s.io/v1", "Lease", "n", "l"), false},
+		{object("coordination.k8s.io/v1alpha2", "LeaseCandidate", "n", "l"), false},
+		{object("networking.fleet.azure.com/v1alpha1", "ServiceImport", "n", "s"), false},
+		{object("networking.fleet.azure.com/v1beta1", "TrafficManagerProfile", "n", "s"), false},
+		{object("networking.fleet.azure.com/v1beta1", "TrafficManagerBackend", "n", "s"), false},
+		{object("networking.fleet.azure.com/v1alpha1", "ServiceExport", "n", "s"), true},
+		{object("v1", "PersistentVolumeClaim", "n", "data"), true},
 		{object("metrics.k8s.io/v1beta1", "PodMetrics", "n", "m"), false},
 		{object("placement.kubernetes-fleet.io/v1beta1", "ResourcePlacement", "n", "p"), false},
 		{object("placement.kubernetes-fleet.io/v1beta1", "ResourceEnvelope", "n", "e"), true},

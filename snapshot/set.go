@@ -13,18 +13,34 @@ import (
 // Capture freezes what the selectors pick from src: [Select], then [Clean], then
 // [NewSet]. The same objects give the same set, in whatever order src yields
 // them.
+//
+// A ClusterResourceEnvelope or ResourceEnvelope that is picked stands for the
+// objects in it, which take effect where they are placed and not on the hub: the
+// set has them and not the envelope. An envelope carries 1 to [MaxEnveloped]
+// objects in data, under names of any kind; a ClusterResourceEnvelope such as are
+// in no namespace, a ResourceEnvelope those of its own. They are taken as they are
+// but for their status and for what a server writes into metadata. The error
+// names every entry that is wrong: one that is no object, in another namespace,
+// never placed (see [Propagates]), or there already, selected or in another
+// envelope.
 func Capture(ctx context.Context, src Source, selectors []Selector) (Set, error) {
-	objs, err := Select(ctx, src, selectors)
+	return Rules{}.Capture(ctx, src, selectors)
+}
+
+// Capture is the function [Capture] without what the rules exclude. In an envelope
+// that is an error: somebody wrote it there to have it placed.
+func (r Rules) Capture(ctx context.Context, src Source, selectors []Selector) (Set, error) {
+	objs, err := r.Select(ctx, src, selectors)
 	if err != nil {
 		return Set{}, err
 	}
-	for i, obj := range objs {
-		objs[i] = Clean(obj)
+	if objs, err = r.unpack(objs); err != nil {
+		return Set{}, err
 	}
 	return NewSet(objs)
 }
 
-// NewSet puts objects in the order of application (see [ID.Compare]) and in
+// NewSet puts objects in the order of a set (see [ID.Compare]) and in
 // canonical form (see [Canonical]), and digests them. The objects are taken as
 // they are: call [Clean] first for objects that come from a cluster. No objects
 // make an empty set.

@@ -1,8 +1,9 @@
 // Package snapshot answers WHAT: the objects that are rolled out, frozen.
 //
 // [Select] reads the objects that a placement's selectors name from a
-// [Source], [Clean] strips what a server owns, and [NewSet] puts them in
-// order, gives each its canonical JSON and digest, and digests the whole. A
+// [Source], as far as [Rules] allow them. [Capture] strips what a server owns (see
+// [Clean]) and takes objects out of envelopes, and [NewSet] puts all in order,
+// gives each its canonical JSON and digest, and digests the whole. A
 // [Snapshot] names such a set under a placement and an index. Sets are content
 // addressed: two snapshots that share an object share its bytes.
 //
@@ -31,8 +32,8 @@ import (
 
 // Selector picks objects, in the words of a ClusterResourcePlacement's
 // resourceSelectors. Version and Kind are required. Name and LabelSelector
-// exclude each other; with neither, every object of the kind is picked. A
-// Namespace that is picked brings the objects in it. Namespace keeps the
+// exclude each other; with neither, every object of the kind is picked. Scope
+// says what a Namespace that is picked brings along. Namespace keeps the
 // selector to the objects of one namespace, and so to kinds that are in one.
 type Selector struct {
 	Group         string                `json:"group"`
@@ -41,6 +42,44 @@ type Selector struct {
 	Namespace     string                `json:"namespace,omitempty"`
 	Name          string                `json:"name,omitempty"`
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	Scope         Scope                 `json:"selectionScope,omitempty"`
+}
+
+// Scope says what comes along with a Namespace that a [Selector] picks. It means
+// nothing for other kinds.
+type Scope string
+
+// The scopes of a selector.
+const (
+	// NamespaceWithResources brings every object in the namespace. It is the
+	// default.
+	NamespaceWithResources Scope = "NamespaceWithResources"
+	// NamespaceOnly brings the Namespace alone.
+	NamespaceOnly Scope = "NamespaceOnly"
+	// NamespaceWithResourceSelectors brings the Namespace and what the other
+	// selectors pick in it: what they pick in other namespaces is left out. The
+	// selector names the Namespace and is the only one of Namespaces.
+	NamespaceWithResourceSelectors Scope = "NamespaceWithResourceSelectors"
+)
+
+// Rules say what may be placed at all, whatever the selectors pick. Each of them
+// takes something away from what [Propagates] allows; the zero value takes
+// nothing. A host whose hub runs workloads of its own, for example, lists
+// PersistentVolumeClaim in Never: the volume behind a claim is on the hub.
+type Rules struct {
+	// Reserved are namespaces that are never placed, nor anything in them.
+	Reserved []string
+	// Never are kinds that are not placed.
+	Never []GroupKind
+	// Only are the only kinds that are placed; empty does not restrict.
+	Only []GroupKind
+}
+
+// GroupKind names a kind in all its versions. Without a Kind it stands for every
+// kind of its group, which is not the core group then.
+type GroupKind struct {
+	Group string `json:"group,omitempty"`
+	Kind  string `json:"kind,omitempty"`
 }
 
 // Query is what [Select] asks a [Source] for. An empty Kind with a Namespace
@@ -89,7 +128,7 @@ type Item struct {
 
 // Set is an ordered collection of cleaned objects in canonical form.
 type Set struct {
-	// Items are in the order of application: see [NewSet].
+	// Items are in the order of [ID.Compare].
 	Items []Item
 	// Bodies are the canonical JSON of the objects, parallel to Items.
 	Bodies [][]byte

@@ -70,11 +70,19 @@ func (s *stepper) runStage() bool {
 	if run.Reached == 0 {
 		run.Reached, run.State = s.now, Pending
 		run.Groups = make([]GroupRun, len(st.Groups))
+		for i := range st.Groups {
+			if cells := s.cellsOf(&st.Groups[i]); cells != nil {
+				run.Groups[i].Cells = make([]int, len(cells))
+			}
+		}
 		s.changed = true
 	}
 	if run.Started == 0 {
 		if s.nobodyLeft(st) {
 			return s.passOver(st, run)
+		}
+		if st.Pause {
+			s.startClock(&st.Flow, &run.Clock)
 		}
 		if !s.gatesPassed(heldStage(st, run), approval.Before) {
 			return false
@@ -82,13 +90,17 @@ func (s *stepper) runStage() bool {
 		run.Started, run.State = s.now, Running
 		s.emitStage(Event{Type: StageStarted, Count: st.size()})
 	}
+	if !st.Pause && run.Done == 0 && !run.broken() {
+		s.startClock(&st.Flow, &run.Clock)
+	}
 	s.reachGroups(st, run)
 	if s.checkUsedUp(st, run) {
 		return true
 	}
 	s.fill(st, run)
+	open := run.openGroups()
 	if !s.groupsEnded(st, run, true) {
-		return false
+		return st.tracked() && run.openGroups() < open
 	}
 	return s.leaveStage(st, run)
 }
@@ -96,7 +108,10 @@ func (s *stepper) runStage() bool {
 // nobodyLeft tells that every cluster of the stage is skipped already.
 func (s *stepper) nobodyLeft(st *PlannedStage) bool {
 	left := st.size()
-	if left == 0 {
+	switch {
+	case st.pauses():
+		return s.r.Stages[s.r.Stage].SkipGates
+	case left == 0:
 		return true
 	}
 	first := st.Groups[0].First
@@ -114,9 +129,18 @@ func (s *stepper) passOver(st *PlannedStage, run *StageRun) bool {
 	for i := range st.Groups {
 		s.passSkipped(&st.Groups[i], &run.Groups[i])
 	}
+	run.Done = s.now
+	return s.leaveSkipped(run)
+}
+
+// leaveSkipped goes on from a stage in which nothing was updated, without its gates.
+func (s *stepper) leaveSkipped(run *StageRun) bool {
 	s.closeGates()
-	run.State, run.Done, run.Ended = Skipped, s.now, s.now
-	s.emitStage(Event{Type: StageSkipped})
+	run.Ended, run.Deadline = s.now, 0
+	if !run.broken() {
+		run.State = Skipped
+		s.emitStage(Event{Type: StageSkipped})
+	}
 	s.nextStage()
 	return true
 }
@@ -124,6 +148,7 @@ func (s *stepper) passOver(st *PlannedStage, run *StageRun) bool {
 // fill starts clusters while every cap allows, one from each group in turn.
 func (s *stepper) fill(st *PlannedStage, run *StageRun) {
 	room, own := s.room(st, run)
+	room = min(room, s.spare())
 	for more := true; more; {
 		more = false
 		for i := range st.Groups {
@@ -151,18 +176,14 @@ func (s *stepper) clustersEnded(st *PlannedStage, run *StageRun) bool {
 // A stage whose clusters were all skipped does not wait.
 func (s *stepper) leaveStage(st *PlannedStage, run *StageRun) bool {
 	if run.Done == 0 {
-		run.Done = s.now
+		run.Done, run.Deadline = s.now, 0
 		s.changed = true
 	}
 	completed, failed := run.counts()
-	if completed+failed == 0 {
-		s.closeGates()
-		run.State, run.Ended = Skipped, s.now
-		s.emitStage(Event{Type: StageSkipped})
-		s.nextStage()
-		return true
-	}
-	if !s.gatesPassed(heldStage(st, run), approval.After) {
+	switch {
+	case completed+failed == 0 && (!st.pauses() || run.SkipGates), run.broken():
+		return s.leaveSkipped(run)
+	case !s.gatesPassed(heldStage(st, run), approval.After):
 		return false
 	}
 	run.State, run.Ended = Completed, s.now
@@ -173,11 +194,16 @@ func (s *stepper) leaveStage(st *PlannedStage, run *StageRun) bool {
 
 func (s *stepper) nextStage() {
 	s.r.Stage++
+	s.domains = nil
 	s.ownStage()
 	s.changed = true
 }
 
 func (s *stepper) finish() {
+	if c := s.r.Closing; c != nil {
+		s.finishClosing(*c)
+		return
+	}
 	total := 0
 	for i := range s.r.Stages {
 		if !s.p.Stages[i].Remove {
@@ -205,6 +231,7 @@ func (s *stepper) unendStage() {
 	_, st, ok := s.stage()
 	switch {
 	case !ok || st.Reached == 0:
+	case s.r.Closing != nil && st.broken():
 	case st.Started == 0:
 		st.State = Pending
 	default:
@@ -222,6 +249,9 @@ func (s *stepper) endStopping() {
 	switch ending := s.r.Ending; ending {
 	case Failed:
 		s.eachFlight(func(f *Flight) { s.leave(f, Failed, "still in flight when the run failed") })
+		if s.closes(Failed, reason) {
+			return
+		}
 		s.set(Failed, reason)
 		if s.r.Final(s.p) {
 			s.dropWaiting(reason)

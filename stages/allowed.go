@@ -59,6 +59,8 @@ func (s *stepper) refusal(c *Command) string {
 		return s.uncompletable(c.Name)
 	case Retry:
 		return cmp.Or(s.unretriable(), s.notRetried(c.Only))
+	case TakeBack:
+		return s.untakeable()
 	case Abort, Supersede, BypassWindows:
 		return ""
 	default:

@@ -38,6 +38,7 @@ func (s *stepper) flight(pos int) *Flight {
 // take puts a cluster into the first free slot.
 func (s *stepper) take(f Flight) {
 	s.changed = true
+	s.inDomain(f.Pos, 1)
 	for i := range s.r.Flights {
 		if s.r.Flights[i].Attempt == 0 {
 			s.r.Flights[i] = f
@@ -49,6 +50,7 @@ func (s *stepper) take(f Flight) {
 
 // free gives the slot of f back and drops free slots at the end.
 func (s *stepper) free(f *Flight) {
+	s.inDomain(f.Pos, -1)
 	*f = Flight{}
 	s.changed = true
 	n := len(s.r.Flights)
@@ -93,9 +95,15 @@ func (s *stepper) unreached() (n int) {
 }
 
 // dueUnreached returns the index in Waiting of a cluster of the group of pos
-// that could not be reached and is due, or -1.
+// that could not be reached and is due, and may have the slot of pos; or -1.
 func (s *stepper) dueUnreached(pos int) int {
+	if s.spare() < 0 {
+		return -1
+	}
 	g, _ := s.groupOf(pos)
+	s.inDomains()
+	s.inDomain(pos, -1)
+	defer s.inDomain(pos, 1)
 	return s.due(g, true)
 }
 

@@ -78,7 +78,7 @@ func (s *stepper) flying(g *PlannedGroup) bool {
 // that is under way does not hide it, unless the run tries the clusters again
 // when it is resumed.
 func (s *stepper) checkBudget() {
-	stopping := s.r.State == Stopping && s.r.Ending == Stopped && s.p.Strategy.Profile != Workflow
+	stopping := s.r.State == Stopping && s.r.Ending == Stopped && !s.p.Strategy.suspends()
 	if s.r.State != Running && !stopping {
 		return
 	}
@@ -106,7 +106,12 @@ func (s *stepper) overBudget() string {
 
 // exceeded ends the run as the profile says, for what its budget says.
 func (s *stepper) exceeded(reason string) {
-	if s.p.Strategy.Profile == Workflow {
+	if s.r.Closing != nil {
+		s.fail(reason)
+		return
+	}
+	undone := s.undo(Undo{Cause: BudgetExceeded, Message: reason})
+	if s.p.Strategy.suspends() && !undone {
 		s.r.StopAt = s.now.Add(s.grace())
 		s.wind(Stopped, reason, "")
 		return
@@ -117,6 +122,10 @@ func (s *stepper) exceeded(reason string) {
 // fail ends the run as failed once nothing is in flight. A stop that is under
 // way is not given more time.
 func (s *stepper) fail(reason string) {
+	if s.r.Closing != nil {
+		s.failAlways(reason)
+		return
+	}
 	if s.r.State != Stopping {
 		s.r.StopAt = s.now.Add(s.grace())
 	}

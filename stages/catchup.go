@@ -25,6 +25,9 @@ func CatchUp(p *Plan, missed []string, joined map[string]string) (Target, error)
 		Placement: p.Placement, Index: p.Index, Snapshot: p.Snapshot, Decision: p.Decision,
 		Revision: make(map[string]string, len(missed)+len(joined)), Remove: map[string]string{}, Part: true,
 	}
+	if p.Rollback != nil {
+		return Target{}, fmt.Errorf("plan %s takes back what run %s brought, and nothing catches up with that: take that run back once more", p.Digest, p.Rollback.Run)
+	}
 	var unknown, known []string
 	for _, name := range missed {
 		if pos, ok := p.Position(name); !ok {

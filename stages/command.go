@@ -48,6 +48,8 @@ func (s *stepper) obey(c Command) string {
 		return s.bypass(c)
 	case CompleteGate:
 		s.completeGate(c)
+	case TakeBack:
+		s.takeBack(c)
 	default:
 	}
 	return ""
@@ -73,6 +75,7 @@ func (s *stepper) start(c Command) {
 func (s *stepper) resume(c Command) {
 	retry := c.Verb == Start && s.retries()
 	s.r.Ending, s.r.StopAt, s.r.Hold = "", 0, false
+	s.goOn()
 	if s.r.Started == 0 {
 		s.set(NotStarted, "")
 		return
@@ -88,7 +91,7 @@ func (s *stepper) resume(c Command) {
 		s.r.Waiting[i].Started, s.r.Waiting[i].Spent = s.now, 0
 	}
 	s.unendStage()
-	s.set(Running, "")
+	s.set(Running, s.r.Closing.reason())
 	s.emit(Event{Type: RunResumed, By: c.By.Name, Attempt: s.r.Attempt})
 	if retry {
 		s.lineUp(OnlyFailed)
@@ -118,6 +121,7 @@ func (s *stepper) grace() time.Duration {
 // wind lets what is in flight finish and starts nothing more.
 func (s *stepper) wind(ending State, reason, by string) {
 	parked := s.r.State != Running && s.r.State != Stopping
+	s.halt()
 	s.r.Ending = ending
 	s.set(Stopping, reason)
 	s.emit(Event{Type: RunStopping, By: by, Message: s.r.Reason})
@@ -141,11 +145,15 @@ func (s *stepper) ground(f *Flight) {
 }
 
 func (s *stepper) abort(c Command) {
+	s.forgetUndo()
 	s.set(Aborted, reasonBy("aborted", c))
 	s.eachFlight(func(f *Flight) {
 		s.leave(f, Failed, "the run was aborted while the cluster was in flight")
 	})
 	s.dropWaiting("the run was aborted")
+	if s.closes(Aborted, s.r.Reason) {
+		return
+	}
 	s.closeGates()
 	s.end(Event{Type: RunAborted, By: c.By.Name, Message: s.r.Reason})
 }
@@ -156,6 +164,7 @@ func (s *stepper) supersede(c Command) {
 	if s.r.Ending == Superseded {
 		return
 	}
+	s.forgetUndo()
 	reason := "superseded by run " + c.Message
 	s.r.StopAt = s.now.Add(drainGrace)
 	s.wind(Superseded, reason, c.By.Name)
@@ -165,185 +174,6 @@ func (s *stepper) supersede(c Command) {
 		}
 	})
 	s.dropWaiting(reason)
-}
-
-// skip passes over a cluster, a group, a stage or a wait.
-func (s *stepper) skip(c Command) {
-	reason := reasonBy("skipped", c)
-	switch c.Scope {
-	case SkipCluster:
-		if pos, ok := s.p.Position(c.Name); ok {
-			s.skipCluster(pos, reason)
-		}
-	case SkipGroup:
-		stage, group, _ := s.p.group(c.Name)
-		s.skipGroup(stage, group, reason)
-	case SkipStage:
-		s.skipStage(s.p.stageIndex(c.Name), reason)
-	default:
-		s.r.Stages[s.p.stageIndex(c.Name)].SkipWait = true
-		s.changed = true
-	}
-}
-
-// skipCluster skips a cluster; one that has ended it leaves alone.
-func (s *stepper) skipCluster(pos int, reason string) {
-	if f := s.flight(pos); f != nil {
-		f.Drain = true
-		s.changed = true
-		if f.Phase == BackingOff {
-			s.leave(f, Skipped, reason)
-		}
-		return
-	}
-	if i := s.yielded(pos); i >= 0 {
-		y := s.r.Waiting[i]
-		s.unyield(i)
-		s.record(y.skipped(reason))
-		return
-	}
-	if s.unpass(pos) {
-		s.record(skipped(pos, reason))
-		return
-	}
-	if s.forgivable(pos) {
-		failed := *exceptionAt(s.r.Exceptions, pos)
-		s.unexcept(pos)
-		_, g := s.groupOf(pos)
-		g.Failed--
-		e := skipped(pos, reason)
-		e.Attempts, e.Sent = failed.Attempts, true
-		s.record(e)
-		return
-	}
-	if s.ahead(pos) {
-		s.passBy(skipped(pos, reason))
-	}
-}
-
-// forgivable tells that the cluster at pos has failed, and that the run may try
-// it again: it may be passed over instead.
-func (s *stepper) forgivable(pos int) bool {
-	e := exceptionAt(s.r.Exceptions, pos)
-	stage, _ := s.p.StageOf(pos)
-	again := s.p.Strategy.Profile == ClusterUpdate || s.p.Strategy.Profile == Workflow
-	return e != nil && e.State == Failed && again && stage == s.r.Stage
-}
-
-func skipped(pos int, reason string) Exception {
-	return Exception{First: pos, Last: pos, State: Skipped, Reason: reason}
-}
-
-// skipped is the exception of a cluster that yielded its slot. It was in flight
-// with its next attempt where it could not be reached then.
-func (y *Yielded) skipped(reason string) Exception {
-	e := skipped(y.Pos, reason)
-	e.Attempts, e.Sent = y.Attempt-1, y.Sent
-	if y.Tries > 0 {
-		e.Attempts++
-	}
-	return e
-}
-
-// passBy records that clusters which the run has not come to are skipped.
-func (s *stepper) passBy(e Exception) {
-	n := s.except(e)
-	if n == 0 {
-		return
-	}
-	ev := Event{Type: ClusterSkipped, Message: cut(e.Reason)}
-	if e.First == e.Last {
-		s.emitCluster(e.First, ev)
-		return
-	}
-	stage, group := s.p.StageOf(e.First)
-	ev.Stage, ev.Group = s.p.Stages[stage].Name, s.p.Stages[stage].Groups[group].Name
-	ev.Count = n
-	s.emit(ev)
-}
-
-// ahead tells that the run has not come to the cluster at pos and is not to
-// pass over it either.
-func (s *stepper) ahead(pos int) bool {
-	return exceptionAt(s.r.Exceptions, pos) == nil && s.beyond(pos)
-}
-
-// beyond tells that pos is after where the run has come to in its group.
-func (s *stepper) beyond(pos int) bool {
-	stage, group := s.p.StageOf(pos)
-	if stage != s.r.Stage {
-		return stage > s.r.Stage
-	}
-	groups := s.r.Stages[stage].Groups
-	return len(groups) == 0 || pos >= s.p.Stages[stage].Groups[group].First+groups[group].Next
-}
-
-// skipGroup skips what has not ended of a group, and its gates.
-func (s *stepper) skipGroup(stage, group int, reason string) {
-	g := &s.p.Stages[stage].Groups[group]
-	s.skipRange(g.First, g.Len, reason)
-	run := &s.r.Stages[stage]
-	if stage != s.r.Stage || len(run.Groups) == 0 || run.Groups[group].Ended != 0 {
-		return
-	}
-	gr := &run.Groups[group]
-	gr.SkipGates = true
-	s.closeHeld(heldGroup(run, g, gr))
-	s.changed = true
-}
-
-// skipStage skips what has not ended of a stage, and its gates.
-func (s *stepper) skipStage(i int, reason string) {
-	for _, g := range s.p.Stages[i].Groups {
-		s.skipRange(g.First, g.Len, reason)
-	}
-	if i == s.r.Stage {
-		s.closeGates()
-	}
-	s.r.Stages[i].SkipGates = true
-	s.changed = true
-}
-
-// skipRange skips what has not ended of a group, and what has failed in it and
-// might be tried again.
-func (s *stepper) skipRange(first, n int, reason string) {
-	if n == 0 {
-		return
-	}
-	if s.beyond(first) {
-		s.passBy(Exception{First: first, Last: first + n - 1, State: Skipped, Reason: reason})
-		return
-	}
-	s.skipUnstarted(first, reason)
-	for pos := first; pos < first+n; pos++ {
-		s.skipCluster(pos, reason)
-	}
-}
-
-// skipUnstarted skips those of the group that begins at first which have not
-// started, with one event, where they are many.
-func (s *stepper) skipUnstarted(first int, reason string) {
-	if stage, _ := s.p.StageOf(first); stage != s.r.Stage {
-		return
-	}
-	g, gr := s.groupOf(first)
-	n := g.Len - gr.Next
-	for _, r := range gr.Passed {
-		n += r.Last - r.First + 1
-	}
-	if n <= maxSingleEvents {
-		return
-	}
-	passed, e := gr.Passed, skipped(first, reason)
-	gr.Passed, n = nil, s.except(e.over(first+gr.Next, first+g.Len-1))
-	for _, r := range passed {
-		k := s.except(e.over(r.First, r.Last))
-		gr.Skipped += k
-		n += k
-	}
-	if n > 0 {
-		s.emitStage(Event{Type: ClusterSkipped, Group: g.Name, Count: n, Message: cut(reason)})
-	}
 }
 
 // hasLeft is why a cluster is skipped that has left the inventory.

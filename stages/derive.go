@@ -223,6 +223,8 @@ func (d *deriver) groupState(stage int, g *PlannedGroup, gr *GroupRun, out *Grou
 	run := &d.r.Stages[stage]
 	left := out.Clusters - out.Completed - out.Failed - out.Skipped
 	switch {
+	case d.p.Stages[stage].Pause || g.Pause:
+		return d.pauseState(g, run, gr)
 	case run.Reached == 0 && out.Clusters == 0:
 		return NotStarted
 	case out.Skipped == out.Clusters, (gr.SkipGates || run.SkipGates) && left == 0:
@@ -238,8 +240,26 @@ func (d *deriver) groupState(stage int, g *PlannedGroup, gr *GroupRun, out *Grou
 	}
 }
 
+// pauseState is the state of a group without clusters that holds the run.
+func (d *deriver) pauseState(g *PlannedGroup, run *StageRun, gr *GroupRun) State {
+	switch {
+	case run.Reached == 0, len(g.After) > 0 && gr.Reached == 0 && !gr.SkipGates && !run.SkipGates:
+		return NotStarted
+	case run.TimedOut || gr.TimedOut || isRejected(gr.Gates) || isRejected(run.Gates):
+		return Failed
+	case gr.SkipGates || run.SkipGates:
+		return Skipped
+	case g.Pause && gr.Ended != 0, !g.Pause && run.Started != 0:
+		return Completed
+	case d.r.State == Running:
+		return Pending
+	default:
+		return d.unfinished(gr, &GroupOutline{})
+	}
+}
+
 func (d *deriver) groupFailed(run *StageRun, g *PlannedGroup, gr *GroupRun, out *GroupOutline) bool {
-	if isRejected(gr.Gates) {
+	if isRejected(gr.Gates) || gr.TimedOut {
 		return true
 	}
 	failed := run.State == Failed && out.Failed > 0

@@ -17,15 +17,17 @@
 //
 //  1. Step does not change its argument. The same input gives the same output.
 //     A run survives being stored and read again between any two steps.
-//  2. There are never more clusters in flight than every cap allows, and
+//  2. There are never more clusters in flight than every cap allows: of the
+//     stage, the group, each failure domain, and the one that runs share; and
 //     nothing starts in a stage before all earlier stages are done, or in a
 //     stage or a group before its gates have passed.
 //  3. A cluster completes only on proof from its current attempt: it reports
 //     the revision of the plan, is at least as new as what was applied, and
 //     healthy, for as long as the strategy asks. What is not known is no
 //     proof.
-//  4. Nothing starts after a stop was committed. Terminal states are terminal.
-//     A gate that was passed stays passed.
+//  4. Nothing starts after a stop was committed, nor after a run has failed or was
+//     aborted but what runs always. Terminal states are terminal. A gate that was
+//     passed stays passed.
 //  5. When more clusters have failed than a budget allows, nothing more
 //     starts. Of a strict budget, those that have failed and those in flight
 //     are never more than it allows. Completed clusters are never applied
@@ -34,6 +36,10 @@
 //     input that [Waiting] names.
 //  7. No cluster starts outside its window, unless windows are bypassed, and
 //     nobody bypasses them for more than 7 days at once.
+//  8. Nothing goes on past its timeout, and the time in which the run is stopped is
+//     no part of it.
+//  9. A run that fails or is aborted has first run what runs always, unless it is
+//     aborted again or superseded.
 //
 // # Time
 //
@@ -88,7 +94,33 @@
 // lets as many be in flight as may still fail, so a cluster that fails makes no
 // room for another. When it is used up and clusters are left, the run ends.
 //
+// # Workflows
+//
+// A stage or a group may be a step of a workflow, see [Flow]. A pause has no
+// clusters and holds the run at its gates. Groups may depend on others of their
+// stage: they begin when those have ended. A timeout begins when the gates before
+// have passed, so waiting for a person takes nothing of it; past it what is in
+// flight has failed. In profile Workflow a failure stops the run, to be resumed, or
+// with [EndRun] ends it. Before a run ends as Failed or Aborted it runs what runs
+// always and skips the rest: it is Running with [Run].Closing meanwhile, can be
+// stopped and resumed, and a second [Abort] ends it at once.
+//
+// # Failure domains and shared caps
+//
+// [Domain] bounds what is in flight of each region, zone or the like. The values of
+// the labels are read when the plan is made and are frozen with it. Of the clusters
+// whose domains have room the first of the plan goes first, so one that is full
+// holds nobody else up, and its clusters keep their turn.
+//
+// A [Cap] bounds what is in flight of several runs together. Step starts clusters
+// while the run has fewer in flight than Input.Slots, and tells in Ready.Wants how
+// many it would have: whoever keeps the Cap makes a [Claim] of it once the run is
+// saved, and raises Slots when that was saved too.
+//
 // # Size
+//
+// In a stage with failure domains a run keeps a number for each combination of
+// domains in each group, at most 4096.
 //
 // What is stored of a run grows with what is in flight and with the exceptions,
 // and both are bounded in what they say. At most 256 clusters wait because they

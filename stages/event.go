@@ -13,7 +13,8 @@ const (
 	// DecisionTaken (fleet): the picked clusters changed. Index, Digest, Count.
 	DecisionTaken EventType = "DecisionTaken"
 	// RunCreated (fleet): a run and its plan were recorded. Index, Digest of
-	// the plan, Count of its clusters, By.
+	// the plan, Count of its clusters, By; of one that takes back what a run brought,
+	// Message.
 	RunCreated EventType = "RunCreated"
 	// RunQueued: the run waits for the run named in Message.
 	RunQueued EventType = "RunQueued"
@@ -29,6 +30,12 @@ const (
 	// PlacementDeleted (fleet): nothing is stored of the placement any more. By,
 	// Count of the clusters that were cleaned, Message says what was left where.
 	PlacementDeleted EventType = "PlacementDeleted"
+	// RollbackRefused (fleet): what the run brought is not taken back. Message.
+	RollbackRefused EventType = "RollbackRefused"
+	// SnapshotIrreversible (fleet): nothing is taken back past a snapshot. Index, By.
+	SnapshotIrreversible EventType = "SnapshotIrreversible"
+	// SnapshotReversible (fleet): the mark of that was taken away. Index, By.
+	SnapshotReversible EventType = "SnapshotReversible"
 	// RunTaken (fleet): an engine took the run, By its name. Epoch.
 	RunTaken EventType = "RunTaken"
 
@@ -38,7 +45,12 @@ const (
 	RunResumed  EventType = "RunResumed"  // By
 	// RunRetried: what has failed or was skipped in the current stage is to be
 	// tried again. By, Count, Message.
-	RunRetried    EventType = "RunRetried"
+	RunRetried EventType = "RunRetried"
+	// RollbackRequested: what the run brought is to be taken back. By, Message.
+	RollbackRequested EventType = "RollbackRequested"
+	// RunClosing: the run has failed or was aborted, and goes on with what runs
+	// always. Message.
+	RunClosing    EventType = "RunClosing"
 	RunCompleted  EventType = "RunCompleted"  // Count of completed clusters
 	RunFailed     EventType = "RunFailed"     // Message
 	RunAborted    EventType = "RunAborted"    // By, Message

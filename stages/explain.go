@@ -20,14 +20,15 @@ const (
 	AwaitTime        Await = "Time"        // a moment
 	AwaitWindow      Await = "Window"      // windows of clusters to open
 	AwaitDecision    Await = "Decision"    // a decision on a request
+	AwaitCap         Await = "Cap"         // a cap that runs share to have room
 	AwaitObservation Await = "Observation" // what a cluster in flight turns out to be
 )
 
 // Awaited is something that a run waits for.
 type Awaited struct {
 	Kind Await `json:"kind"`
-	// Name is the run, the stage, the group as <stage>/<group>, the request or the
-	// cluster.
+	// Name is the run, the stage, the group as <stage>/<group>, the request, the cap
+	// or the cluster.
 	Name string `json:"name,omitempty"`
 	// Until is when the wait ends by itself; zero if it does not.
 	Until   time.Time `json:"until,omitzero"`
@@ -70,6 +71,9 @@ func waitingNow(p *Plan, r *Run) []Awaited {
 	out = append(out, windowsAwaited(p, r)...)
 	for i := range r.Waiting {
 		out = append(out, r.Waiting[i].awaits(p))
+	}
+	if r.Capped {
+		out = append(out, Awaited{Kind: AwaitCap, Name: p.Strategy.Cap, Message: "what runs may have in flight together is used up, or it is the turn of another one"})
 	}
 	return out
 }
@@ -176,7 +180,7 @@ type Explanation struct {
 func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 	pos, ok := p.Position(cluster)
 	if !ok {
-		return Explanation{}, fmt.Errorf("run %s: cluster %s is not in the plan: it joined or was picked after the plan was made, and a catch-up run takes it", r.Name, cluster)
+		return Explanation{}, fmt.Errorf("run %s: cluster %s is not in the plan: %s", r.Name, cluster, p.Rollback.absent(cluster))
 	}
 	stage, group := p.StageOf(pos)
 	e := Explanation{
@@ -193,11 +197,15 @@ func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 		if e.Reason == "" {
 			e.Reason = "the reason is in the run's journal, in the event of the cluster"
 		}
+		if r.touched(pos, e.State) {
+			e.Reason += r.Undo.follows()
+		}
 	case Completed:
 		e.Reason = "the cluster has been proven to be at the plan's revision"
 		if p.Stages[stage].Remove {
 			e.Reason = "the cluster has been proven to be clean"
 		}
+		e.Reason += p.Rollback.asBefore() + r.Undo.follows()
 	case Running:
 		f := &r.Flights[book.flights[pos]]
 		e.Attempt, e.Waiting = f.Attempt, []Awaited{f.awaits(p)}
@@ -217,13 +225,14 @@ func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 		e.Attempt, e.Reason = y.Attempt, "to be started again: "+y.Message
 		e.Waiting = []Awaited{y.awaits(p)}
 	default:
-		e.Reason, e.Waiting = notStarted(p, r, stage, group), Waiting(p, r)
+		e.Reason, e.Waiting = notStarted(p, r, pos), Waiting(p, r)
 	}
 	return e, nil
 }
 
-// notStarted says why a cluster of a group has not started.
-func notStarted(p *Plan, r *Run, stage, group int) string {
+// notStarted says why the cluster at pos has not started.
+func notStarted(p *Plan, r *Run, pos int) string {
+	stage, group := p.StageOf(pos)
 	switch {
 	case r.IsEnded():
 		return "the run ended before the cluster's turn: it is " + string(r.State)
@@ -233,11 +242,18 @@ func notStarted(p *Plan, r *Run, stage, group int) string {
 		return "stage " + p.Stages[r.Stage].Name + " is not done"
 	case r.Stages[stage].Started == 0:
 		return "the stage waits at its gates"
+	case !p.Stages[stage].Groups[group].isNext(&r.Stages[stage]):
+		return "the group waits for those that it depends on"
 	case !r.Stages[stage].Groups[group].admits(&p.Stages[stage].Groups[group], &r.Stages[stage]):
 		return "the group waits at its gates"
-	default:
-		return "the clusters in flight use up the stage's concurrency"
 	}
+	if d := (&stepper{p: p, r: *r}).full(p.Clusters[pos].Cell); d != nil {
+		return fmt.Sprintf("its failure domain is full: %d of %d clusters of %s may be in flight, and are", d.MaxConcurrency, d.Clusters, d)
+	}
+	if r.Capped {
+		return "cap " + p.Strategy.Cap + ", which several runs share, is used up"
+	}
+	return "the clusters in flight use up the stage's concurrency"
 }
 
 // States yields the state of every cluster of the plan, by position. Its cost
@@ -289,11 +305,11 @@ func (l lookup) state(pos int) State {
 		}
 		return NotStarted
 	}
-	stage, group := l.p.StageOf(pos)
+	stage, _ := l.p.StageOf(pos)
 	if stage > l.r.Stage || stage < len(l.r.Stages) && len(l.r.Stages[stage].Groups) == 0 {
 		return NotStarted
 	}
-	if pos < l.p.Stages[stage].Groups[group].First+l.r.Stages[stage].Groups[group].Next {
+	if l.r.HasComeTo(l.p, pos) {
 		return Completed
 	}
 	return NotStarted

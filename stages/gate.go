@@ -16,19 +16,21 @@ type held struct {
 	reached, ended Instant
 	// skip tells that no gate holds it, skipWait that its wait after it does not.
 	skip, skipWait bool
+	// pause tells that it has no clusters: its wait can be ended early.
+	pause bool
 }
 
 func heldStage(st *PlannedStage, run *StageRun) held {
 	return held{
 		planned: st.Gates, gates: &run.Gates, reached: run.Reached, ended: run.Done,
-		skip: run.SkipGates, skipWait: run.SkipWait,
+		skip: run.SkipGates, skipWait: run.SkipWait, pause: st.Pause,
 	}
 }
 
 func heldGroup(run *StageRun, g *PlannedGroup, gr *GroupRun) held {
 	return held{
 		group: g.Name, planned: g.Gates, gates: &gr.Gates, reached: gr.Reached, ended: gr.Done,
-		skip: run.SkipGates || gr.SkipGates,
+		skip: run.SkipGates || gr.SkipGates, pause: g.Pause,
 	}
 }
 
@@ -174,7 +176,7 @@ func (s *stepper) emitHeld(h held, e Event) {
 	s.emitStage(e)
 }
 
-// completeGate ends a scheduled start early.
+// completeGate ends a scheduled start, or the wait of a pause, early.
 func (s *stepper) completeGate(c Command) {
 	h, g := s.scheduled(c.Name)
 	s.close(g, Completed)
@@ -182,15 +184,15 @@ func (s *stepper) completeGate(c Command) {
 	s.emitHeld(h, g.over(c.By.Name))
 }
 
-// scheduled returns the scheduled start that is open at the current stage, or
-// the group of it, of that name; nil when there is none.
+// scheduled returns the scheduled start, or the wait of a pause, that is open at
+// the current stage, or the group of it, of that name; nil when there is none.
 func (s *stepper) scheduled(name string) (held, *Gate) {
 	for h := range s.eachHeld {
 		if !s.isCalled(h, name) {
 			continue
 		}
 		for i := range *h.gates {
-			if g := &(*h.gates)[i]; g.Type == ScheduledStart && g.State == Pending {
+			if g := &(*h.gates)[i]; (g.Type == ScheduledStart || h.pause && g.Type == TimedWait) && g.State == Pending {
 				return h, g
 			}
 		}

@@ -12,7 +12,7 @@ import (
 func (s *stepper) reachGroups(st *PlannedStage, run *StageRun) {
 	for i := range st.Groups {
 		g, gr := &st.Groups[i], &run.Groups[i]
-		if len(g.Gates) == 0 || gr.Ended != 0 {
+		if !g.flows(st) || gr.Ended != 0 || !g.isNext(run) {
 			continue
 		}
 		s.passSkipped(g, gr)
@@ -20,27 +20,32 @@ func (s *stepper) reachGroups(st *PlannedStage, run *StageRun) {
 			gr.Reached = s.now
 			s.changed = true
 		}
-		if !s.membersEnded(g, gr) {
-			s.gatesPassed(heldGroup(run, g, gr), approval.Before)
+		if g.Pause {
+			s.startClock(&g.Flow, &gr.Clock)
+		}
+		if (g.Pause || !s.membersEnded(g, gr)) && s.gatesPassed(heldGroup(run, g, gr), approval.Before) {
+			s.startClock(&g.Flow, &gr.Clock)
 		}
 	}
+}
+
+// openGroups counts the groups that have not ended.
+func (r *StageRun) openGroups() (n int) {
+	for i := range r.Groups {
+		if r.Groups[i].Ended == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // admits tells that the gates before the group have passed, so that its
 // clusters may start.
 func (gr *GroupRun) admits(g *PlannedGroup, run *StageRun) bool {
-	if len(g.Gates) == 0 || gr.SkipGates || run.SkipGates {
+	if gr.SkipGates || run.SkipGates {
 		return true
 	}
-	for i := range g.Gates {
-		if g.Gates[i].When != approval.Before {
-			continue
-		}
-		if gate := gateOf(gr.Gates, &g.Gates[i]); gate == nil || gate.State != Completed && gate.State != Skipped {
-			return false
-		}
-	}
-	return true
+	return (gr.Reached != 0 || len(g.After) == 0) && gatesDone(g.Gates, gr.Gates, approval.Before)
 }
 
 // groupsEnded tells whether every group of the stage has ended; open says
@@ -48,7 +53,7 @@ func (gr *GroupRun) admits(g *PlannedGroup, run *StageRun) bool {
 func (s *stepper) groupsEnded(st *PlannedStage, run *StageRun, open bool) bool {
 	ended := s.clustersEnded(st, run)
 	for i := range st.Groups {
-		if len(st.Groups[i].Gates) > 0 && !s.groupEnded(run, &st.Groups[i], &run.Groups[i], open) {
+		if st.Groups[i].flows(st) && !s.groupEnded(run, &st.Groups[i], &run.Groups[i], open) {
 			ended = false
 		}
 	}
@@ -61,19 +66,19 @@ func (s *stepper) groupEnded(run *StageRun, g *PlannedGroup, gr *GroupRun, open 
 	switch {
 	case gr.Ended != 0:
 		return true
-	case !s.membersEnded(g, gr):
+	case !s.membersEnded(g, gr) || !gr.paused(g, run) || !g.isNext(run):
 		return false
 	case gr.Done == 0:
 		gr.Done = s.now
 		s.changed = true
 	}
 	h := heldGroup(run, g, gr)
-	if gr.Completed+gr.Failed == 0 {
+	if gr.Completed+gr.Failed == 0 && !g.Pause {
 		s.closeHeld(h)
 	} else if !open && g.waitsAfter(gr) || open && !s.gatesPassed(h, approval.After) {
 		return false
 	}
-	gr.Ended = s.now
+	gr.Ended, gr.Deadline = s.now, 0
 	s.changed = true
 	return true
 }

@@ -28,6 +28,10 @@ type Input struct {
 	// Calendar says when clusters may be started; nil means at any time. Starting
 	// is all that it is asked for: what is in flight goes on.
 	Calendar Calendar
+	// Slots is how many clusters the run may have in flight by the Cap of its strategy;
+	// it counts only where that names one. What is in flight already goes on where it
+	// is less.
+	Slots int
 	// NewCalendar tells that Calendar says something else than at the last step.
 	NewCalendar bool
 }
@@ -100,8 +104,12 @@ const (
 	// Retry takes a run that is Running, Pending, Stopped or Failed on, and lines
 	// up again what has failed or was skipped in its current stage, as Only says.
 	Retry Verb = "Retry"
-	// CompleteGate ends a ScheduledStart early: that of the stage or of the group
-	// that Name names. A group that several stages have, or that is called like a
+	// TakeBack ends a run that has started as Failed, and has what it brought taken
+	// back: its strategy's Rollback says how. Name is that of the run which does, or
+	// empty.
+	TakeBack Verb = "TakeBack"
+	// CompleteGate ends a ScheduledStart, or the TimedWait of a pause, early: that of
+	// the stage or of the group that Name names. A group that several stages have, or that is called like a
 	// stage, is named <stage>/<group>.
 	CompleteGate Verb = "CompleteGate"
 	// BypassWindows lets clusters start outside their windows until Until. It needs a
@@ -192,6 +200,9 @@ type Ready struct {
 	Events  []Event
 	// Wake is when to step again without any input; zero means only on input.
 	Wake time.Time
+	// Wants is how many clusters would be in flight now if it were not for the Cap of
+	// the strategy; 0 where that names none.
+	Wants int
 	// Changed tells that Run differs from the run that was stepped in more
 	// than its clock, and has to be saved before Actions are done.
 	Changed bool

@@ -1,6 +1,9 @@
 package stages
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // lane picks the cluster of a group that starts next, by what the calendar
 // says.
@@ -26,13 +29,17 @@ type pendingCluster struct {
 // others in between, in the order of the plan.
 func (l *lane) next() int {
 	for {
-		if pos := l.reviewed(); pos >= 0 {
+		before, _ := l.s.head(l.g, l.gr)
+		if before < 0 {
+			before = l.g.First + l.g.Len
+		}
+		if pos := l.reviewed(before); pos >= 0 {
 			return pos
 		}
-		if pos := l.reached(); pos >= 0 {
-			return pos
+		pos, again := l.reached()
+		if pos < 0 && !again {
+			pos, again = l.unlimited()
 		}
-		pos, again := l.unlimited()
 		if !again {
 			return pos
 		}
@@ -40,61 +47,89 @@ func (l *lane) next() int {
 }
 
 // reviewed takes the first cluster of the ranges that are due which may start
-// now.
-func (l *lane) reviewed() int {
+// now, of those before a position.
+func (l *lane) reviewed(before int) int {
 	now, found := l.s.now, -1
-	for i := 0; ; i++ {
-		if i == len(l.gr.Passed) {
-			return -1
-		}
-		if l.gr.Passed[i].due(now) {
-			break
-		}
-	}
 	ranges := l.gr.Passed
+	crowded := len(ranges) >= l.s.mostPassed()
+	if !slices.ContainsFunc(ranges, func(r Passed) bool { return r.due(now) && l.startable(r, before, crowded) >= 0 }) {
+		return -1
+	}
 	l.gr.Passed = make([]Passed, 0, len(ranges)+1)
 	for _, r := range ranges {
 		if found >= 0 || !r.due(now) {
 			l.file(r)
 			continue
 		}
-		pos := r.First
-		for ; pos <= r.Last && found < 0; pos++ {
-			if l.opens(pos, r.Closed) {
-				found = pos
-			}
-		}
-		if pos <= r.Last {
-			l.file(r.over(pos, r.Last))
-		}
+		found = l.review(r, before, crowded)
 	}
 	l.s.changed = true
 	return found
 }
 
+// startable is that of the stepper, for clusters before a position.
+func (l *lane) startable(r Passed, before int, whole bool) int {
+	pos := l.s.startable(l.g, r, whole)
+	if pos >= before {
+		return -1
+	}
+	return pos
+}
+
+// review takes the first cluster of a range that may start now. Those whose
+// domains are full stay as they are, and the calendar is not asked about them.
+// Where there are too many ranges, none is divided.
+func (l *lane) review(r Passed, before int, crowded bool) (found int) {
+	pos := r.First
+	for found = -1; found < 0 && pos <= r.Last; {
+		next := l.startable(r.over(pos, r.Last), before, crowded || len(l.gr.Passed) >= l.s.mostPassed())
+		if next < 0 {
+			break
+		}
+		if next > pos {
+			l.file(r.over(pos, next-1))
+		}
+		if l.opens(next, r.Closed) {
+			found = next
+		}
+		pos = next + 1
+	}
+	if pos <= r.Last {
+		l.file(r.over(pos, r.Last))
+	}
+	return found
+}
+
 // reached takes the first cluster from the cursor on that may start now. Those
-// before it let it go first, as long as those are not too many.
-func (l *lane) reached() int {
-	for l.s.passSkipped(l.g, l.gr); l.gr.Next < l.g.Len && len(l.gr.Passed) < l.mostPassed(); l.s.passSkipped(l.g, l.gr) {
-		pos := l.g.First + l.gr.Next
-		l.gr.Next++
-		l.s.changed = true
-		if l.opens(pos, false) {
-			return pos
+// before it let it go first, as long as those are not too many. With failure
+// domains one that does not start may stand behind such that are due: again tells
+// to look at those first.
+func (l *lane) reached() (pos int, again bool) {
+	for l.s.passSkipped(l.g, l.gr); len(l.gr.Passed) < l.s.mostPassed(); l.s.passSkipped(l.g, l.gr) {
+		pos := l.s.takeNext(l.g, l.gr)
+		if pos < 0 || l.opens(pos, false) {
+			return pos, false
+		}
+		if len(l.gr.Cells) > 0 {
+			return -1, true
 		}
 	}
-	return -1
+	return -1, false
 }
 
 // unlimited takes the first cluster that let those with windows go first. It
 // tells to look again where that one has a window by now.
 func (l *lane) unlimited() (pos int, again bool) {
+	crowded := len(l.gr.Passed) >= l.s.mostPassed()
 	for i := range l.gr.Passed {
 		r := &l.gr.Passed[i]
 		if r.Closed || r.NotYet != 0 {
 			continue
 		}
-		pos := r.First
+		pos := l.s.startable(l.g, *r, crowded)
+		if pos < 0 {
+			continue
+		}
 		if w := l.s.window(pos); !w.Open {
 			r.NotYet = l.s.now
 			return -1, true
@@ -125,21 +160,25 @@ func (l *lane) opens(pos int, was bool) bool {
 }
 
 // mostPassed is how many ranges of the group may let others go first.
-func (l *lane) mostPassed() int { return min(maxPassed, max(1, maxPassedOfAll/l.groups())) }
+func (s *stepper) mostPassed() int { return min(maxPassed, max(1, maxPassedOfAll/s.groups())) }
 
 // groups is how many groups share what there is room for.
-func (l *lane) groups() int { return len(l.s.p.Stages[l.s.r.Stage].Groups) }
+func (s *stepper) groups() int { return len(s.p.Stages[s.r.Stage].Groups) }
 
-// file adds a range behind those that are there.
+// file adds a range to those that are there, mostly behind them.
 func (l *lane) file(r Passed) {
-	n := len(l.gr.Passed)
-	if n > 0 && l.gr.Passed[n-1].join(r, l.s.now) {
+	all := l.gr.Passed
+	i := len(all)
+	for i > 0 && all[i-1].First > r.First {
+		i--
+	}
+	if i > 0 && all[i-1].join(r, l.s.now) {
 		return
 	}
-	if n >= min(maxPassedReasons, maxReasonsOfAll/l.groups()) {
+	if len(all) >= min(maxPassedReasons, maxReasonsOfAll/l.s.groups()) {
 		r.Reason = ""
 	}
-	l.gr.Passed = append(l.gr.Passed, r)
+	l.gr.Passed = slices.Insert(all, i, r)
 }
 
 // waits takes in that a cluster is Pending for its window from now on.

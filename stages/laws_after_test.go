@@ -251,7 +251,7 @@ func (c *checker) moves() {
 		return
 	}
 	for i, g := range c.p.Stages[stage].Groups {
-		if c.stages[stage].started && len(c.between(stage, i, approval.Before)) == 0 && c.room(stage, i) > 0 {
+		if c.stages[stage].started && len(c.between(stage, i, approval.Before)) == 0 && c.room(stage, i) > 0 && c.spare() > 0 {
 			c.idle(g)
 		}
 	}

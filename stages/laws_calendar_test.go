@@ -85,7 +85,7 @@ func (c *checker) inTurn(pos int) {
 	g := c.p.Stages[stage].Groups[group]
 	for other := g.First; other < g.First+g.Len; other++ {
 		m, w := &c.members[other], c.window(other)
-		if other == pos || !w.Open || m.state != NotStarted && !m.fresh {
+		if other == pos || !w.Open || m.state != NotStarted && !m.fresh || c.fullDomain(other) != "" {
 			continue
 		}
 		before := other < pos
@@ -148,10 +148,10 @@ func (c *checker) idle(g PlannedGroup) {
 		again := m.state == Pending && !m.fresh && m.tries == 0
 		switch {
 		case m.state == NotStarted || m.fresh || again:
-			if w.Open {
+			if w.Open && c.fullDomain(pos) == "" {
 				c.fail("6", "there is room for cluster %d, and it does not start", pos)
 			}
-			if m.state == NotStarted {
+			if m.state == NotStarted && !w.Open && c.fullDomain(pos) == "" {
 				c.fail("7", "cluster %d is outside its window, and it is not said", pos)
 			}
 		}
@@ -192,8 +192,11 @@ func (c *checker) windowAlarms(due func(string, Instant)) {
 	}
 	for i, g := range c.p.Stages[stage].Groups {
 		held := len(c.between(stage, i, approval.Before)) > 0
-		for pos := g.First; !held && c.room(stage, i) > 0 && pos < g.First+g.Len; pos++ {
+		for pos := g.First; !held && c.room(stage, i) > 0 && c.spare() > 0 && pos < g.First+g.Len; pos++ {
 			m := &c.members[pos]
+			if c.fullDomain(pos) != "" {
+				continue
+			}
 			if w := c.window(pos); m.state == NotStarted || m.fresh || m.state == Pending && m.window {
 				due("a window", At(w.Until))
 			}

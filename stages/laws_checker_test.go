@@ -145,6 +145,7 @@ func (c *checker) step(r Run, in Input, do machine) (Ready, *checker, []violatio
 	n.left(&ready.Run)
 	n.after(&r, &ready)
 	n.again(&ready, in, do)
+	n.wants(&ready, in, do)
 	return ready, n, found
 }
 
@@ -296,13 +297,13 @@ func (c *checker) wanted(pos int) string {
 // may change.
 func (c *checker) again(ready *Ready, in Input, do machine) {
 	if len(in.Commands) > 0 || len(in.Gone) > 0 {
-		if r := do(c.p, ready.Run, Input{Now: in.Now, Commands: in.Commands, Gone: in.Gone, Blocked: in.Blocked, Calendar: in.Calendar}); r.Changed {
+		if r := do(c.p, ready.Run, Input{Now: in.Now, Commands: in.Commands, Gone: in.Gone, Blocked: in.Blocked, Calendar: in.Calendar, Slots: in.Slots}); r.Changed {
 			c.fail("commands", "delivered again they change something: %v", r.Events)
 		}
 	}
 	if !ready.Wake.IsZero() {
 		early := ready.Wake.Add(-time.Millisecond)
-		if r := do(c.p, ready.Run, Input{Now: early, Blocked: in.Blocked, Calendar: in.Calendar}); r.Changed {
+		if r := do(c.p, ready.Run, Input{Now: early, Blocked: in.Blocked, Calendar: in.Calendar, Slots: in.Slots}); r.Changed {
 			c.fail("6", "something changed at %s, before it was time to wake: %v", since(early), r.Events)
 		}
 	}

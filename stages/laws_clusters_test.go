@@ -79,6 +79,10 @@ func (c *checker) started(pos int, e *Event) {
 		c.fail("5", "%s started over the budget", e.Cluster)
 	case c.room(stage, group) < 1:
 		c.fail("2", "%s started over the cap", e.Cluster)
+	case c.spare() < 1:
+		c.fail("2", "%s started over the cap that runs share", e.Cluster)
+	case c.fullDomain(pos) != "":
+		c.fail("2", "%s started over the cap of %s", e.Cluster, c.fullDomain(pos))
 	case e.Attempt != max(1, m.attempt) || m.tries > 0:
 		c.fail("counts", "%s started as attempt %d after %d tries", e.Cluster, e.Attempt, m.tries)
 	case len(c.between(stage, group, approval.Before)) > 0:

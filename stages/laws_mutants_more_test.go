@@ -185,7 +185,7 @@ func proofMutants() []mutant {
 // runMutants change the run that is stepped.
 func runMutants() []mutant {
 	onRun := func(name, law string, change func(*Plan, *Run)) mutant {
-		return mutant{name, law, func() machine {
+		return mutant{name: name, law: law, make: func() machine {
 			return func(p *Plan, r Run, in Input) Ready {
 				r = reloaded(r)
 				change(p, &r)
@@ -237,7 +237,7 @@ func runMutants() []mutant {
 				st.Gates = slices.DeleteFunc(st.Gates, func(g Gate) bool { return g.State == Completed })
 			}
 		}),
-		{"begins a wait again after a stop", "time", func() machine {
+		{name: "begins a wait again after a stop", law: "time", make: func() machine {
 			return func(p *Plan, r Run, in Input) Ready {
 				r = reloaded(r)
 				asked := slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Verb == Start })
@@ -259,7 +259,7 @@ func runMutants() []mutant {
 // memoryMutants forget that the run is all there is.
 func memoryMutants() []mutant {
 	return []mutant{
-		{"keeps the run in memory", "1", func() machine {
+		{name: "keeps the run in memory", law: "1", make: func() machine {
 			var last *Run
 			return func(p *Plan, r Run, in Input) Ready {
 				if last != nil {
@@ -270,7 +270,7 @@ func memoryMutants() []mutant {
 				return out
 			}
 		}},
-		{"changes its argument", "1", func() machine {
+		{name: "changes its argument", law: "1", make: func() machine {
 			return func(p *Plan, r Run, in Input) Ready {
 				out := Step(p, r, in)
 				for i := range r.Flights {

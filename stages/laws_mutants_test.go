@@ -11,17 +11,19 @@ type mutant struct {
 	name string
 	law  string // that has to catch it
 	make func() machine
+	// divided tells that it takes runs with failure domains to catch it.
+	divided bool
 }
 
 // mutantSeeds is within how many random runs a mutant has to be caught.
 const mutantSeeds = 400
 
 func TestLawsCatchMutants(t *testing.T) {
-	for _, m := range sampled(slices.Concat(capMutants(), gateMutants(), groupMutants(), proofMutants(), inputMutants(), runMutants(), memoryMutants(), actionMutants(), countMutants())) {
+	for _, m := range sampled(slices.Concat(capMutants(), gateMutants(), groupMutants(), proofMutants(), inputMutants(), runMutants(), memoryMutants(), actionMutants(), countMutants(), domainMutants())) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(mutantSeeds) {
-				found, err := simulate(lawBytes(seed), m.make())
+				found, err := play(&dice{data: lawBytes(seed), divided: m.divided}, m.make())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -47,7 +49,7 @@ func sampled(all []mutant) (out []mutant) {
 
 // onPlan is Step with a plan that lacks what change takes away.
 func onPlan(name, law string, change func(*Plan)) mutant {
-	return mutant{name, law, func() machine {
+	return mutant{name: name, law: law, make: func() machine {
 		return func(p *Plan, r Run, in Input) Ready {
 			c := *p
 			c.Stages = slices.Clone(p.Stages)
@@ -62,7 +64,7 @@ func onPlan(name, law string, change func(*Plan)) mutant {
 
 // onInput is Step that is told something else.
 func onInput(name, law string, change func(*Plan, Run, *Input)) mutant {
-	return mutant{name, law, func() machine {
+	return mutant{name: name, law: law, make: func() machine {
 		return func(p *Plan, r Run, in Input) Ready {
 			in.Observations, in.Commands = slices.Clone(in.Observations), slices.Clone(in.Commands)
 			change(p, r, &in)
@@ -73,7 +75,7 @@ func onInput(name, law string, change func(*Plan, Run, *Input)) mutant {
 
 // onOutput is Step whose outcome is changed.
 func onOutput(name, law string, change func(*Plan, Run, Input, *Ready)) mutant {
-	return mutant{name, law, func() machine {
+	return mutant{name: name, law: law, make: func() machine {
 		return func(p *Plan, r Run, in Input) Ready {
 			out := Step(p, r, in)
 			out.Run.Stages = slices.Clone(out.Run.Stages)

@@ -19,6 +19,8 @@ type dice struct {
 	next int
 	// timed rolls calendars, strict budgets and retries as well.
 	timed bool
+	// divided rolls failure domains and a cap that runs share.
+	divided bool
 }
 
 func (d *dice) out() bool { return d.next >= len(d.data) }
@@ -94,7 +96,7 @@ func (d *dice) plan() (*Plan, error) {
 		for g := range max(1, len(st.Groups)) {
 			for range d.n(5) {
 				name := fmt.Sprintf("m%d", len(fleet))
-				fleet = append(fleet, placement.Cluster{Name: name, UID: "u" + name, Labels: map[string]string{"s": strconv.Itoa(i), "g": strconv.Itoa(g)}})
+				fleet = append(fleet, placement.Cluster{Name: name, UID: "u" + name, Labels: d.place(map[string]string{"s": strconv.Itoa(i), "g": strconv.Itoa(g)})})
 				if d.one(4) {
 					t.Revision[name] = "rev-b"
 				}
@@ -106,6 +108,9 @@ func (d *dice) plan() (*Plan, error) {
 		t.Remove[fmt.Sprintf("old%d", i)] = ""
 	}
 	s.Removal = Removal{MaxConcurrency: d.limit(1), Deadline: d.duration(0, 90*time.Second), Before: d.tasks(approval.Before), After: d.tasks(approval.After)}
+	if d.divided && d.n(2) == 1 {
+		s.Cap = "shared"
+	}
 	return NewPlan(s, t, fleet)
 }
 
@@ -127,6 +132,9 @@ func (d *dice) stage(i int) Stage {
 	}
 	if d.timed {
 		d.strict(&st)
+	}
+	if d.divided {
+		d.divide(&st)
 	}
 	return st
 }
@@ -152,13 +160,11 @@ type sim struct {
 	// cal is the calendar, newCal tells that no step that was saved has seen it.
 	cal    *diceCalendar
 	newCal bool
+	// slots is how many clusters the cap lets be in flight.
+	slots int
 }
 
-// simulate plays a run out of the bytes and returns what was violated first.
-func simulate(data []byte, step machine) ([]violation, error) {
-	return play(&dice{data: data}, step)
-}
-
+// play plays a run out of the dice and returns what was violated first.
 func play(d *dice, step machine) ([]violation, error) {
 	p, err := d.plan()
 	if err != nil {
@@ -178,13 +184,14 @@ func play(d *dice, step machine) ([]violation, error) {
 		s.turn(in)
 	}
 	s.cal = s.cal.openSometimes()
-	s.newCal = d.timed
+	s.newCal, s.slots = d.timed, len(p.Clusters)
 	s.finish()
 	return s.found, nil
 }
 
 // turn steps once; the driver may crash before it saves, or after.
 func (s *sim) turn(in Input) {
+	in.Slots = s.slots
 	if in.NewCalendar = s.newCal; s.cal != nil {
 		in.Calendar = s.cal
 	}
@@ -225,6 +232,7 @@ func (s *sim) chaos() Input {
 		s.blocked = ""
 	}
 	in.Blocked = s.blocked
+	s.rollSlots()
 	return in
 }
 

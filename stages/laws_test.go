@@ -47,13 +47,14 @@ func TestLaws(t *testing.T) {
 
 func lawful(t *testing.T, data []byte) {
 	t.Helper()
-	for _, timed := range []bool{false, true} {
-		found, err := play(&dice{data: data, timed: timed}, Step)
+	for _, d := range []dice{{}, {timed: true}, {divided: true}, {timed: true, divided: true}} {
+		d.data = data
+		found, err := play(&d, Step)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, v := range found {
-			t.Errorf("law %s (timed: %t): %s", v.law, timed, v.text)
+			t.Errorf("law %s (timed: %t, divided: %t): %s", v.law, d.timed, d.divided, v.text)
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (s *sim) named(c Command) Command {
 
 func timedMutants() []mutant {
 	onRun := func(name, law string, change func(*Plan, *Run)) mutant {
-		return mutant{name, law, func() machine {
+		return mutant{name: name, law: law, make: func() machine {
 			return func(p *Plan, r Run, in Input) Ready {
 				r = reloaded(r)
 				change(p, &r)

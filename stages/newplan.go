@@ -61,6 +61,7 @@ func NewPlan(s Strategy, t Target, clusters []placement.Cluster) (*Plan, error) 
 		return nil, err
 	}
 	b.index()
+	b.plan.indexDomains()
 	return b.plan, b.plan.seal()
 }
 

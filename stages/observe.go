@@ -286,6 +286,7 @@ func (s *stepper) clocks() {
 			s.complete(f, false)
 		}
 	}
+	s.timeouts()
 	s.tryAgain()
 	s.expireWaiting(deadline)
 }

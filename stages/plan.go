@@ -42,9 +42,13 @@ type Plan struct {
 	Strategy Strategy `json:"strategy"`
 
 	Placement string `json:"placement"`
-	Index     int    `json:"index"`
-	Snapshot  string `json:"snapshot"`
-	Decision  string `json:"decision"`
+	// Index and Snapshot are those of the newest snapshot that a cluster gets.
+	Index    int    `json:"index"`
+	Snapshot string `json:"snapshot"`
+	Decision string `json:"decision"`
+
+	// Rollback tells that the plan takes back what a run brought; nil in others.
+	Rollback *PlannedRollback `json:"rollback,omitempty"`
 
 	Stages []PlannedStage `json:"stages"`
 	// Revisions are the distinct digests that clusters get, ascending.
@@ -60,6 +64,9 @@ type Plan struct {
 
 	// byName has the positions in the order of the clusters' names.
 	byName []int32
+	// cells has the members of the cells of each group of each stage; nil where no
+	// stage has any.
+	cells [][][]cellMembers
 }
 
 // PlannedStage is a stage with its numbers resolved.
@@ -74,10 +81,17 @@ type PlannedStage struct {
 	MaxFailures int `json:"maxFailures"`
 	// Strict makes MaxFailures a bound, see [Stage].StrictFailures.
 	Strict bool `json:"strict,omitempty"`
+	// Domains are the failure domains of the stage: those of one label after those of
+	// another, as the strategy has them, by value, the clusters without it last.
+	Domains []PlannedDomain `json:"domains,omitempty"`
+	// Cells are the combinations of domains that clusters have, each as indexes into
+	// Domains, one for each label; ascending.
+	Cells [][]int `json:"cells,omitempty"`
 	// Groups has at least one element.
 	Groups []PlannedGroup `json:"groups"`
 	// Gates are those before the stage, then those after it.
 	Gates []PlannedGate `json:"gates,omitempty"`
+	Flow
 }
 
 // PlannedGroup is a group with its numbers resolved, and a range of
@@ -93,6 +107,9 @@ type PlannedGroup struct {
 	Strict         bool `json:"strict,omitempty"`
 	// Gates are those before the group, then those after it.
 	Gates []PlannedGate `json:"gates,omitempty"`
+	// After are the groups of the stage, by index, that end before this one begins.
+	After []int `json:"after,omitempty"`
+	Flow
 }
 
 // PlannedGate is a task on one side of a stage or a group.
@@ -112,4 +129,6 @@ type PlannedCluster struct {
 	UID  string
 	// Revision is an index into Plan.Revisions; -1 in the removal stage.
 	Revision int
+	// Cell is an index into the Cells of its stage; 0 where that has none.
+	Cell int
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/placement"
 )
 
 // planStage is a stage with the clusters it has picked so far.
@@ -28,6 +30,8 @@ type planPart struct {
 	entries []planKeyed
 	// unsorted have a sort label that is no integer, without none.
 	unsorted, without []int
+	// rank is the place of each cluster that is picked by name; nil where none is.
+	rank map[string]int
 }
 
 // newPlanStage returns a stage with room for so many clusters.
@@ -37,12 +41,13 @@ func newPlanStage(st Stage, room int) *planStage {
 		groups = []Group{{Selector: &metav1.LabelSelector{}, MaxConcurrency: st.MaxConcurrency}}
 	}
 	s := &planStage{stage: st, parts: make([]planPart, len(groups))}
-	selectors := make([]*metav1.LabelSelector, len(groups))
+	picks := make([]planPick, len(groups))
 	for i, g := range groups {
 		s.parts[i] = planPart{group: g, sortKey: cmp.Or(g.SortKey, st.SortKey), entries: make([]planKeyed, 0, room/len(groups))}
-		selectors[i] = g.Selector
+		s.parts[i].rank = planRank(g.Clusters, st.Clusters)
+		picks[i] = planPick{g.Selector, g.Clusters}
 	}
-	s.groups = newPlanPickers(selectors)
+	s.groups = newPlanPickers(picks)
 	return s
 }
 
@@ -50,34 +55,35 @@ func newPlanStage(st Stage, room int) *planStage {
 // that are not picked by exactly one.
 func (b *planner) assign() {
 	s := &b.plan.Strategy
-	selectors := make([]*metav1.LabelSelector, len(s.Stages))
+	picks := make([]planPick, len(s.Stages))
 	even := len(b.clusters) / len(s.Stages)
 	for i := range s.Stages {
 		b.stages = append(b.stages, newPlanStage(s.Stages[i], even+even/8))
-		selectors[i] = s.Stages[i].Selector
+		picks[i] = planPick{s.Stages[i].Selector, s.Stages[i].Clusters}
 	}
-	pickers, found := newPlanPickers(selectors), planFindings{}
+	pickers, found := newPlanPickers(picks), planFindings{}
 	for i := range b.clusters {
-		picked := pickers.pick(b.clusters[i].Labels)
+		picked := pickers.pick(&b.clusters[i])
 		if s.Unassigned == UnassignedExclude {
-			picked = slices.DeleteFunc(picked, func(st int) bool { return !b.stages[st].takes(b.clusters[i].Labels) })
+			picked = slices.DeleteFunc(picked, func(st int) bool { return !b.stages[st].takes(&b.clusters[i]) })
 		}
 		for _, st := range picked {
-			b.stages[st].put(i, b.clusters[i].Labels, &found)
+			b.stages[st].put(i, &b.clusters[i], &found)
 		}
 		found.stages(b, i, picked)
 	}
 	found.report(b)
+	b.checkNamed()
 }
 
-// takes tells whether a group of the stage picks a cluster with these labels.
-func (s *planStage) takes(labels map[string]string) bool { return len(s.groups.pick(labels)) > 0 }
+// takes tells whether a group of the stage picks the cluster.
+func (s *planStage) takes(c *placement.Cluster) bool { return len(s.groups.pick(c)) > 0 }
 
 // put puts cluster i into the groups of the stage that pick it.
-func (s *planStage) put(i int, labels map[string]string, found *planFindings) {
-	picked := s.groups.pick(labels)
+func (s *planStage) put(i int, c *placement.Cluster, found *planFindings) {
+	picked := s.groups.pick(c)
 	for _, g := range picked {
-		s.parts[g].add(i, labels)
+		s.parts[g].add(i, c)
 	}
 	if len(picked) != 1 {
 		names := make([]string, len(picked))
@@ -89,12 +95,12 @@ func (s *planStage) put(i int, labels map[string]string, found *planFindings) {
 }
 
 // add puts a cluster into the part.
-func (p *planPart) add(cluster int, labels map[string]string) {
+func (p *planPart) add(cluster int, c *placement.Cluster) {
 	if p.sortKey == "" {
-		p.entries = append(p.entries, planKeyed{at: cluster})
+		p.entries = append(p.entries, planKeyed{uint64(p.rank[c.Name]), cluster})
 		return
 	}
-	value, ok := labels[p.sortKey]
+	value, ok := c.Labels[p.sortKey]
 	if !ok {
 		p.without = append(p.without, cluster)
 		return
@@ -173,7 +179,7 @@ func (b *planner) leave(at *field.Path, unassigned []int) {
 	case UnassignedFinalStage:
 		last := newPlanStage(Stage{Name: FinalStageName}, len(unassigned))
 		for _, i := range unassigned {
-			last.parts[0].add(i, nil)
+			last.parts[0].add(i, &b.clusters[i])
 		}
 		b.stages = append(b.stages, last)
 	default:
@@ -200,7 +206,7 @@ func (b *planner) order() {
 }
 
 func (b *planner) orderPart(st *planStage, part *planPart) {
-	if part.sortKey == "" {
+	if part.sortKey == "" && part.rank == nil {
 		return // already by name
 	}
 	where := planWhere(st.stage.Name, part.group.Name)
@@ -240,8 +246,9 @@ func planAnd(names []string) string { return strings.Join(names, " and ") }
 
 // planPickers answers which of several selectors match a set of labels.
 // Selectors that ask for one label's value, as most do, are looked up; the
-// others are tried one by one.
+// others are tried one by one. Names are looked up too.
 type planPickers struct {
+	names  map[string][]int
 	equal  []planEqual
 	others []planOther
 	picked []int
@@ -259,9 +266,11 @@ type planOther struct {
 }
 
 // newPlanPickers takes selectors that have been validated.
-func newPlanPickers(selectors []*metav1.LabelSelector) planPickers {
+func newPlanPickers(picks []planPick) planPickers {
 	var p planPickers
-	for i, sel := range selectors {
+	for i, pick := range picks {
+		p.name(i, pick.names)
+		sel := pick.selector
 		if sel == nil {
 			continue
 		}
@@ -290,8 +299,9 @@ func (p *planPickers) lookUp(i int, key, value string) {
 }
 
 // pick returns the selectors that match, ascending, until the next call.
-func (p *planPickers) pick(set map[string]string) []int {
-	p.picked = p.picked[:0]
+func (p *planPickers) pick(c *placement.Cluster) []int {
+	set := c.Labels
+	p.picked = append(p.picked[:0], p.names[c.Name]...)
 	for _, e := range p.equal {
 		if value, ok := set[e.key]; ok {
 			p.picked = append(p.picked, e.values[value]...)

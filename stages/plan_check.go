@@ -25,6 +25,9 @@ func (p *Plan) check() error {
 	if err := p.checkRevisions(); err != nil {
 		return err
 	}
+	if err := p.checkRollback(); err != nil {
+		return err
+	}
 	if err := p.checkStages(); err != nil {
 		return err
 	}
@@ -45,11 +48,11 @@ func (p *Plan) checkStages() error {
 	next, seen := 0, make(map[string]bool, len(p.Stages))
 	for i := range p.Stages {
 		st := &p.Stages[i]
-		if !planIsName(st.Name) || seen[st.Name] || st.Remove != (st.Name == RemovalStageName) {
+		if !planIsName(st.Name) || seen[st.Name] || p.Rollback == nil && st.Remove != (st.Name == RemovalStageName) {
 			return fmt.Errorf("stages[%d]: the name %q is not one a stage can have here", i, st.Name)
 		}
 		seen[st.Name] = true
-		if st.Remove && i < len(p.Stages)-1 {
+		if st.Remove && i < len(p.Stages)-1 && p.Rollback == nil {
 			return fmt.Errorf("stages[%d]: the removal stage is not the last", i)
 		}
 		if err := p.checkStage(st, &next); err != nil {
@@ -79,6 +82,9 @@ func (p *Plan) checkStage(st *PlannedStage, next *int) error {
 		if err := p.checkClusters(st, g); err != nil {
 			return err
 		}
+		if err := planCheckFlow(st, i); err != nil {
+			return fmt.Errorf("groups[%d]: %w", i, err)
+		}
 		if err := planCheckGroup(st, &g); err != nil {
 			return fmt.Errorf("groups[%d]: %w", i, err)
 		}
@@ -86,6 +92,9 @@ func (p *Plan) checkStage(st *PlannedStage, next *int) error {
 	}
 	if st.Strict && st.MaxFailures < 1 && st.size() > 0 {
 		return fmt.Errorf("a strict maxFailures of %d is impossible", st.MaxFailures)
+	}
+	if err := p.checkDomains(st); err != nil {
+		return err
 	}
 	return planCheckGates(st.Gates)
 }

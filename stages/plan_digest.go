@@ -43,6 +43,7 @@ func (p *Plan) sum() (string, error) {
 		w.text(digest)
 	}
 	w.number(len(p.Clusters))
+	divided := p.hasDomains()
 	for block := range slices.Chunk(p.Clusters, planBlock) {
 		planFetch(block)
 		for i := range block {
@@ -50,6 +51,9 @@ func (p *Plan) sum() (string, error) {
 			w.text(c.Name)
 			w.text(c.UID)
 			w.number(c.Revision)
+			if divided {
+				w.number(c.Cell)
+			}
 		}
 	}
 	w.flush()

@@ -15,8 +15,10 @@ import (
 const (
 	// planHeaderFormat is the newest format of a header. Plans that use nothing
 	// that came with it are stored in format 1 for ever.
-	planHeaderFormat = 2
-	planPageFormat   = 1
+	planHeaderFormat = 3
+	// planPageFormat is the newest format of a page: format 2, of plans with failure
+	// domains, has the cells of the clusters.
+	planPageFormat = 2
 	// planPageRows is how many clusters, and how many revisions, a page has at
 	// most, planPageBytes how long it is at most.
 	planPageRows  = 1000
@@ -35,7 +37,8 @@ type planHeader struct {
 }
 
 // planPage is one of the other records. A cluster is a string: name, index of
-// the revision and UID, with a space between.
+// the revision and UID, with a space between; in format 2 its cell is before the
+// UID.
 type planPage struct {
 	Format    int      `json:"format"`
 	Page      int      `json:"page"`
@@ -64,8 +67,12 @@ func (p *Plan) encodeHeader(pages int) ([]byte, error) {
 }
 
 // format is the lowest in which the plan can be read: format 2 has gates of
-// groups, scheduled starts, strict budgets and names of tasks.
+// groups, scheduled starts, strict budgets and names of tasks, format 3 has
+// rollbacks, failure domains, caps and what only workflows have.
 func (p *Plan) format() int {
+	if p.Rollback != nil || p.Strategy.Rollback != nil || p.Strategy.isCapped() || p.Strategy.flows() {
+		return 3
+	}
 	tasks := slices.Concat(p.Strategy.Removal.Before, p.Strategy.Removal.After)
 	for i := range p.Strategy.Stages {
 		tasks = slices.Concat(tasks, p.Strategy.Stages[i].Before, p.Strategy.Stages[i].After)
@@ -88,7 +95,7 @@ func (s PlannedStage) isNew() bool {
 // eachPage calls do with every page, which is do's until it returns, and
 // returns how many there are.
 func (p *Plan) eachPage(do func([]byte)) int {
-	w := planPager{do: do}
+	w := planPager{do: do, format: p.pageFormat()}
 	for _, digest := range p.Revisions {
 		w.revision(digest)
 	}
@@ -125,6 +132,7 @@ func DecodePlan(header []byte, pages [][]byte) (*Plan, error) {
 	if err := p.check(); err != nil {
 		return nil, fmt.Errorf("stored plan %q: %w", p.Digest, err)
 	}
+	p.indexDomains()
 	if err := p.Verify(); err != nil {
 		return nil, fmt.Errorf("stored %w", err)
 	}
@@ -153,7 +161,7 @@ func planDecodeHeader(header []byte, pages int) (*Plan, error) {
 
 func (p *Plan) decodePage(i int, b []byte) error {
 	record := "plan page " + strconv.Itoa(i)
-	page, ok := planScanPage(i, string(b))
+	page, ok := planScanPage(p.pageFormat(), i, string(b))
 	if !ok {
 		if err := planDecodeRecord(record, planPageFormat, b, &page); err != nil {
 			return err
@@ -165,7 +173,7 @@ func (p *Plan) decodePage(i int, b []byte) error {
 	p.Revisions = append(p.Revisions, page.Revisions...)
 	p.Clusters = slices.Grow(p.Clusters, len(page.Clusters))
 	for j, row := range page.Clusters {
-		c, err := planDecodeCluster(row)
+		c, err := planDecodeCluster(page.Format, row)
 		if err != nil {
 			return fmt.Errorf("%s: clusters[%d]: %w", record, j, err)
 		}
@@ -174,14 +182,27 @@ func (p *Plan) decodePage(i int, b []byte) error {
 	return nil
 }
 
-func planDecodeCluster(row string) (PlannedCluster, error) {
+func planDecodeCluster(format int, row string) (c PlannedCluster, err error) {
 	name, rest, _ := strings.Cut(row, " ")
 	number, uid, ok := strings.Cut(rest, " ")
-	revision, err := strconv.Atoi(number)
-	if !ok || err != nil {
-		return PlannedCluster{}, errors.New("must be a name, the index of a revision and a UID, with a space between")
+	c.Revision, err = strconv.Atoi(number)
+	if format > 1 && ok && err == nil {
+		number, uid, ok = strings.Cut(uid, " ")
+		c.Cell, err = strconv.Atoi(number)
 	}
-	return PlannedCluster{Name: name, UID: uid, Revision: revision}, nil
+	if !ok || err != nil {
+		return PlannedCluster{}, errors.New("must be a name, the index of a revision, in format 2 a cell, and a UID, with a space between")
+	}
+	c.Name, c.UID = name, uid
+	return c, nil
+}
+
+// pageFormat is the format of the plan's pages.
+func (p *Plan) pageFormat() int {
+	if p.hasDomains() {
+		return 2
+	}
+	return 1
 }
 
 // planDecodeRecord reads one JSON value strictly, once its format is known.

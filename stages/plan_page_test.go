@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -25,9 +26,10 @@ var planUpdate = flag.Bool("update-plans", false, "write the golden files of sto
 func planSamples(t testing.TB) map[string]*Plan {
 	small := planMust(t, Strategy{Name: "small", Stages: []Stage{planEverything("all")}}, planTarget(), planMembers(3))
 	return map[string]*Plan{
-		"plan-small": small,
-		"plan-rich":  planMust(t, planRich(), planRichTarget(), planFleet()),
-		"plan-newer": planMust(t, planNewer(), planTarget(), planFleet()),
+		"plan-small":   small,
+		"plan-rich":    planMust(t, planRich(), planRichTarget(), planFleet()),
+		"plan-newer":   planMust(t, planNewer(), planTarget(), planFleet()),
+		"plan-divided": planMust(t, planDivided(), planTarget(), planFleet()),
 	}
 }
 
@@ -55,7 +57,7 @@ func TestPlanGolden(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if diff := cmp.Diff(p, read, cmp.AllowUnexported(Plan{})); diff != "" {
+		if diff := cmp.Diff(p, read, cmp.AllowUnexported(Plan{}, cellMembers{})); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
@@ -91,7 +93,7 @@ func TestPlanPagesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(p, read, cmp.AllowUnexported(Plan{})); diff != "" {
+	if diff := cmp.Diff(p, read, cmp.AllowUnexported(Plan{}, cellMembers{})); diff != "" {
 		t.Error(diff)
 	}
 	if pos, ok := read.Position("c00042"); !ok || read.Clusters[pos].Name != "c00042" {
@@ -160,30 +162,30 @@ func TestDecodePlanRefuses(t *testing.T) {
 func TestDecodePlanRefusesNewerFormats(t *testing.T) {
 	header, pages := planSamples(t)["plan-small"].Encode()
 	newer := func(b []byte) []byte {
-		return bytes.Replace(b, []byte(`{"format":1`), []byte(`{"format":3,"unheard":[]`), 1)
+		return bytes.Replace(b, []byte(`{"format":1`), []byte(`{"format":4,"unheard":[]`), 1)
 	}
 	for record, tt := range map[string]struct {
 		records [][]byte
 		want    int
 	}{
-		"plan header": {[][]byte{newer(header), pages[0]}, 2},
-		"plan page 0": {[][]byte{header, newer(pages[0])}, 1},
+		"plan header": {[][]byte{newer(header), pages[0]}, 3},
+		"plan page 0": {[][]byte{header, newer(pages[0])}, 2},
 	} {
 		_, err := DecodePlan(tt.records[0], tt.records[1:])
 		var format *FormatError
 		if !errors.As(err, &format) {
 			t.Fatalf("%s: %v", record, err)
 		}
-		if diff := cmp.Diff(&FormatError{Record: record, Have: 3, Want: tt.want}, format); diff != "" {
+		if diff := cmp.Diff(&FormatError{Record: record, Have: 4, Want: tt.want}, format); diff != "" {
 			t.Error(diff)
 		}
-		planWants(t, err, record, "format 3 is newer than "+strconv.Itoa(tt.want))
+		planWants(t, err, record, "format 4 is newer than "+strconv.Itoa(tt.want))
 	}
 }
 
 // A plan that uses nothing new is stored as ever, and one that does is refused
 // by versions that do not know it, whatever it is that it uses.
-func TestOnlyPlansThatUseSomethingNewHaveFormat2(t *testing.T) {
+func TestOnlyPlansThatUseSomethingNewHaveANewerFormat(t *testing.T) {
 	asks, start := []Task{{Type: Approval}}, []Task{{Type: ScheduledStart, Schedule: &Schedule{Time: "02:00"}}}
 	for name, tt := range map[string]struct {
 		change func(*Strategy)
@@ -198,6 +200,11 @@ func TestOnlyPlansThatUseSomethingNewHaveFormat2(t *testing.T) {
 		"scheduled group":   {func(s *Strategy) { s.Stages[1].Groups[0].Before = start }, `{"format":2,`},
 		"scheduled removal": {func(s *Strategy) { s.Removal.Before = start }, `{"format":2,`},
 		"named task":        {func(s *Strategy) { s.Stages[0].After[0].DisplayName = "soak" }, `{"format":2,`},
+		"timeout":           {func(s *Strategy) { s.Stages[0].Timeout = time.Hour }, `{"format":3,`},
+		"group timeout":     {func(s *Strategy) { s.Stages[1].Groups[0].Timeout = time.Hour }, `{"format":3,`},
+		"group depends":     {func(s *Strategy) { s.Stages[1].Groups[1].DependsOn = []string{s.Stages[1].Groups[0].Name} }, `{"format":3,`},
+		"end on failure":    {func(s *Strategy) { s.Profile, s.OnFailure = Workflow, EndRun }, `{"format":3,`},
+		"always":            {func(s *Strategy) { s.Profile, s.Stages[1].Always = Workflow, true }, `{"format":3,`},
 	} {
 		s := planRich()
 		tt.change(&s)
@@ -208,7 +215,7 @@ func TestOnlyPlansThatUseSomethingNewHaveFormat2(t *testing.T) {
 		if _, err := DecodePlan(header, pages); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		other := map[string]string{`{"format":1,`: `{"format":2,`, `{"format":2,`: `{"format":1,`}[tt.want]
+		other := map[string]string{`{"format":1,`: `{"format":2,`, `{"format":2,`: `{"format":1,`, `{"format":3,`: `{"format":2,`}[tt.want]
 		_, err := DecodePlan(bytes.Replace(header, []byte(tt.want), []byte(other), 1), pages)
 		planWants(t, err, "the header is not as it was written")
 	}

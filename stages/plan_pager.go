@@ -6,12 +6,16 @@ import (
 	"strings"
 )
 
-// What stands before the page's number, and before the rows of its two kinds.
+// What stands before the rows of a page's two kinds.
 const (
-	planPageBegin      = `{"format":1,"page":`
 	planRevisionsField = `,"revisions":[`
 	planClustersField  = `,"clusters":[`
 )
+
+// planPageBegin is how the nth page begins.
+func planPageBegin(format, n int) string {
+	return `{"format":` + strconv.Itoa(format) + `,"page":` + strconv.Itoa(n)
+}
 
 // planRowBytes bounds what a row needs around its text, and the page around
 // its rows: ASCII grows by at most five bytes a character.
@@ -19,7 +23,8 @@ const planRowBytes = 4
 
 // planPager writes rows into pages, as encoding/json would.
 type planPager struct {
-	do func([]byte)
+	do     func([]byte)
+	format int
 	// pages is how many were done; page is the one that is being written.
 	pages               int
 	page                []byte
@@ -37,6 +42,9 @@ func (w *planPager) revision(digest string) {
 func (w *planPager) cluster(c *PlannedCluster) {
 	w.line = append(append(w.line[:0], c.Name...), ' ')
 	w.line = append(strconv.AppendInt(w.line, int64(c.Revision), 10), ' ')
+	if w.format > 1 {
+		w.line = append(strconv.AppendInt(w.line, int64(c.Cell), 10), ' ')
+	}
 	w.line = append(w.line, c.UID...)
 	w.row(&w.clusters, planClustersField, w.line)
 }
@@ -69,7 +77,7 @@ func (w *planPager) room(rows, n int) {
 		w.flush()
 	}
 	if w.revisions+w.clusters == 0 {
-		w.page = strconv.AppendInt(append(w.page[:0], planPageBegin...), int64(w.pages), 10)
+		w.page = append(w.page[:0], planPageBegin(w.format, w.pages)...)
 	}
 	w.bytes += n
 }
@@ -98,9 +106,9 @@ func (w *planPager) flush() {
 // nothing in it is escaped, as is usual: that is several times faster than
 // reading it as JSON, which is for all others. Whether it really is as it was
 // written is found out in the end, by writing it again.
-func planScanPage(n int, page string) (planPage, bool) {
-	out := planPage{Format: planPageFormat, Page: n}
-	rest, ok := strings.CutPrefix(page, planPageBegin+strconv.Itoa(n))
+func planScanPage(format, n int, page string) (planPage, bool) {
+	out := planPage{Format: format, Page: n}
+	rest, ok := strings.CutPrefix(page, planPageBegin(format, n))
 	if !ok || strings.Contains(rest, `\`) {
 		return planPage{}, false
 	}

@@ -31,6 +31,7 @@ func (b *planner) resolveStage(st *planStage) {
 	first := len(b.plan.Clusters)
 	out := PlannedStage{
 		Name: st.stage.Name, Strict: st.stage.StrictFailures, Gates: planGates(st.stage.Before, st.stage.After),
+		Flow: st.stage.Flow,
 	}
 	for i := range st.parts {
 		part := &st.parts[i]
@@ -41,6 +42,8 @@ func (b *planner) resolveStage(st *planStage) {
 			MaxFailures:    planFailures(part.group.MaxFailures, n, -1),
 			Strict:         part.group.StrictFailures,
 			Gates:          planGates(part.group.Before, part.group.After),
+			After:          planAfter(st.stage.Groups, part.group.DependsOn),
+			Flow:           part.group.Flow,
 		})
 		b.place(part)
 	}
@@ -51,6 +54,7 @@ func (b *planner) resolveStage(st *planStage) {
 	}
 	out.MaxConcurrency = planConcurrency(st.stage.MaxConcurrency, size, unset)
 	out.MaxFailures = planFailures(st.stage.MaxFailures, size, 0)
+	b.divide(st, &out)
 	b.plan.Stages = append(b.plan.Stages, out)
 	b.doubt(&out, size)
 }
@@ -95,11 +99,16 @@ func (b *planner) place(part *planPart) {
 // doubt warns about what a stage probably does not mean.
 func (b *planner) doubt(st *PlannedStage, size int) {
 	if size == 0 {
-		b.warn("stage %s has no clusters", st.Name)
+		if !st.pauses() {
+			b.warn("stage %s has no clusters", st.Name)
+		}
 		return
 	}
 	b.doubtFailures(planWhere(st.Name, ""), st.MaxFailures, size)
 	for _, g := range st.Groups {
+		if g.Pause {
+			continue
+		}
 		if g.Len == 0 {
 			b.warn("%s has no clusters", planWhere(st.Name, g.Name))
 			continue

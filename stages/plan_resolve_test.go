@@ -117,7 +117,7 @@ func TestNewPlanRevisions(t *testing.T) {
 	if diff := cmp.Diff([]string{"b", "rev", "z"}, p.Revisions); diff != "" {
 		t.Error(diff)
 	}
-	want := []PlannedCluster{{"a", "uid-a", 2}, {"b", "uid-b", 1}, {"c", "uid-c", 0}, {"d", "uid-d", 1}}
+	want := []PlannedCluster{{"a", "uid-a", 2, 0}, {"b", "uid-b", 1, 0}, {"c", "uid-c", 0, 0}, {"d", "uid-d", 1, 0}}
 	if diff := cmp.Diff(want, p.Clusters); diff != "" {
 		t.Error(diff)
 	}

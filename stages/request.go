@@ -60,7 +60,9 @@ func (s *stepper) weigh(h held, g *Gate, d approval.Decision) string {
 	}
 	s.emitHeld(h, e)
 	if outcome == approval.Rejected {
-		s.fail("request " + req.Name + " was rejected by " + d.By.Name)
+		reason := "request " + req.Name + " was rejected by " + d.By.Name
+		s.undo(Undo{Cause: GateRejected, Message: reason})
+		s.fail(reason)
 	}
 	return ""
 }

@@ -25,6 +25,8 @@ func (s *stepper) retry(c Command) {
 func (s *stepper) notRetried(only Only) string {
 	st, run, ok := s.stage()
 	switch {
+	case s.r.Closing != nil:
+		return "the run is " + string(s.r.Closing.State) + " but for what runs always: start another one"
 	case only != "" && only != OnlyFailed && only != OnlySkipped:
 		return "cannot retry only what is " + string(only) + ": it is " + string(OnlyFailed) + ", " + string(OnlySkipped) + " or empty"
 	case !ok:
@@ -103,11 +105,10 @@ func (s *stepper) lineUp(only Only) (n int) {
 		if len(run.Groups) == 0 {
 			continue
 		}
-		g, gr := s.groupOf(e.First)
-		// The run comes by itself to those behind the cursor.
-		if e.Last = min(e.Last, g.First+gr.Next-1); e.First <= e.Last {
-			s.putBack(gr, e)
-		}
+		_, gr := s.groupOf(e.First)
+		// The run comes by itself to those that it has not come to.
+		begun := func(pos int) bool { return !s.beyond(pos) }
+		eachRun(e.First, e.Last, begun, func(first, last int) { s.putBack(gr, e.over(first, last)) })
 		s.reopen(e.First)
 	}
 	return n
@@ -154,11 +155,14 @@ func (s *stepper) putBack(gr *GroupRun, e Exception) {
 
 // retries tells that a Start would try the failed clusters again.
 func (s *stepper) retries() bool {
+	if s.r.Closing != nil {
+		return false
+	}
 	switch s.r.State {
 	case Failed:
 		return true
 	case Stopped, Stopping:
-		return s.p.Strategy.Profile == Workflow
+		return s.p.Strategy.suspends()
 	default:
 		return false
 	}

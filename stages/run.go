@@ -87,6 +87,13 @@ type Run struct {
 	// stop or a supersession.
 	StopAt Instant `json:"stopAt,omitempty"`
 
+	// Closing is set when the run has failed or was aborted and goes on with what
+	// runs always.
+	Closing *Closing `json:"closing,omitempty"`
+	// Halted is since when the clocks of timeouts stand still, because the run is
+	// stopped or about to be.
+	Halted Instant `json:"halted,omitempty"`
+
 	// Stage is the stage the run is in; len(Plan.Stages) when all are done.
 	Stage  int        `json:"stage"`
 	Stages []StageRun `json:"stages"`
@@ -100,6 +107,11 @@ type Run struct {
 	// Exceptions are the clusters that did not simply complete, by position.
 	// The first 256 keep their reason.
 	Exceptions []Exception `json:"exceptions,omitempty"`
+	// Undo tells that what the run brought is taken back, nil where it is not.
+	Undo *Undo `json:"undo,omitempty"`
+	// Capped tells that clusters could start if it were not for the Cap of the
+	// strategy.
+	Capped bool `json:"capped,omitempty"`
 	// Bypass lets clusters start outside their windows for a while.
 	Bypass *Bypass `json:"bypass,omitempty"`
 	// Seen are the ids of the latest commands, so that one that is delivered
@@ -124,15 +136,20 @@ type StageRun struct {
 	// after-stage wait.
 	SkipGates bool `json:"skipGates,omitempty"`
 	SkipWait  bool `json:"skipWait,omitempty"`
+	Clock
 }
 
 // GroupRun counts the clusters of a group.
 type GroupRun struct {
 	// Next is the offset in the group of the next cluster to start.
-	Next      int `json:"next"`
-	Completed int `json:"completed,omitempty"`
-	Failed    int `json:"failed,omitempty"`
-	Skipped   int `json:"skipped,omitempty"`
+	// In a stage with failure domains it is how many clusters the run has come to,
+	// and Cells has how many those are in each cell of the group, in the order of the
+	// stage's cells.
+	Next      int   `json:"next"`
+	Completed int   `json:"completed,omitempty"`
+	Failed    int   `json:"failed,omitempty"`
+	Skipped   int   `json:"skipped,omitempty"`
+	Cells     []int `json:"cells,omitempty"`
 	// Passed are the clusters before Next that have not started, ascending: those
 	// behind them went first, because their windows were open. When there are
 	// 1024 ranges in a group, or its share of the 2048 in a stage, nobody else lets
@@ -140,13 +157,15 @@ type GroupRun struct {
 	Passed []Passed `json:"passed,omitempty"`
 	// Reached is when the run came to the group's gates, which is when the stage
 	// started, Done when its last cluster ended, Ended when its gates had passed
-	// too; all 0 in a group without gates. SkipGates tells that an operator
+	// too; all 0 in a group without gates, of a stage in which none
+	// waits for others, without a timeout. SkipGates tells that an operator
 	// skipped the group once the run had come to its stage.
 	Reached   Instant `json:"reached,omitempty"`
 	Done      Instant `json:"done,omitempty"`
 	Ended     Instant `json:"ended,omitempty"`
 	Gates     []Gate  `json:"gates,omitempty"`
 	SkipGates bool    `json:"skipGates,omitempty"`
+	Clock
 }
 
 // Passed is a range of clusters that have not started while others behind them

@@ -44,6 +44,8 @@ func (w *world) command(name string, a scriptArgs) string {
 	switch name {
 	case "resume":
 		c.Verb = Start
+	case "takeback":
+		c.Verb, c.Name = TakeBack, a.get("as", "")
 	case "stop":
 		c.Verb = Stop
 	case "abort":

@@ -88,7 +88,9 @@ func (w *world) onRun(name string, a scriptArgs) string {
 		return w.decide(approval.Approve, a)
 	case "reject":
 		return w.decide(approval.Reject, a)
-	case "resume", "stop", "abort", "skip", "supersede", "retry", "bypass", "complete":
+	case "rollback":
+		return w.rollBack(a)
+	case "resume", "takeback", "stop", "abort", "skip", "supersede", "retry", "bypass", "complete":
 		return w.command(name, a)
 	case "outline":
 		return outlineText(Derive(w.cur.plan, &w.cur.r))
@@ -343,7 +345,11 @@ func (w *world) auto(a scriptArgs) string {
 		in := Input{}
 		for _, act := range w.cur.last.Actions {
 			if act.Type != Ask {
-				in.Observations = append(in.Observations, w.cur.observation(act.Cluster, "healthy"))
+				what := "healthy"
+				if slices.Contains(strings.Split(a.get("fail", ""), ","), act.Cluster) {
+					what = "failed"
+				}
+				in.Observations = append(in.Observations, w.cur.observation(act.Cluster, what))
 			}
 		}
 		switch wake := w.cur.last.Wake; {

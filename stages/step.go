@@ -76,13 +76,14 @@ func Step(p *Plan, r Run, in Input) Ready {
 }
 
 // Final tells that the run will never do anything again. A failed run of
-// profile ClusterUpdate is not final: it can be started again.
+// profile ClusterUpdate is not final: it can be started again, unless what it
+// brought is taken back.
 func (r *Run) Final(p *Plan) bool {
 	switch r.State {
 	case Completed, Aborted, Superseded:
 		return true
 	case Failed:
-		return p.Strategy.Profile != ClusterUpdate
+		return p.Strategy.Profile != ClusterUpdate || r.Undo != nil
 	default:
 		return false
 	}
@@ -107,11 +108,18 @@ type stepper struct {
 	calendar Calendar
 	events   []Event
 	changed  bool
+	// domains counts the clusters in flight of each failure domain of the current
+	// stage, where that was asked for.
+	domains []int
+	// slots is how many clusters may be in flight by the cap of the strategy.
+	slots int
+	// capEnds is when a window closes that the cap lets nobody start in.
+	capEnds Instant
 }
 
 func newStepper(p *Plan, r Run, in Input) *stepper {
 	// An instant of 0 is none, so a run's time is at least 1.
-	s := &stepper{p: p, r: r, now: max(At(in.Now), r.Now, 1), blocked: in.Blocked, calendar: in.Calendar}
+	s := &stepper{p: p, r: r, now: max(At(in.Now), r.Now, 1), blocked: in.Blocked, calendar: in.Calendar, slots: in.Slots}
 	s.r.Now = s.now
 	s.r.Flights = slices.Clone(r.Flights)
 	s.r.Waiting = slices.Clone(r.Waiting)
@@ -132,6 +140,7 @@ func (s *stepper) ownStage() {
 		for i := range st.Groups {
 			st.Groups[i].Gates = slices.Clone(st.Groups[i].Gates)
 			st.Groups[i].Passed = slices.Clone(st.Groups[i].Passed)
+			st.Groups[i].Cells = slices.Clone(st.Groups[i].Cells)
 		}
 	}
 }
@@ -175,8 +184,9 @@ func (s *stepper) set(state State, reason string) {
 }
 
 func (s *stepper) ready() Ready {
+	wants := s.wants()
 	return Ready{
-		Run: s.r, Events: s.events, Changed: s.changed,
+		Run: s.r, Wants: wants, Events: s.events, Changed: s.changed,
 		Actions: s.actions(), Wake: s.wake().Time(),
 	}
 }
@@ -238,7 +248,9 @@ func (s *stepper) wake() Instant {
 			w.at(s.r.Waiting[i].Started.Add(deadline))
 		}
 	}
+	w.at(s.capEnds)
 	s.wakeForGates(&w)
+	s.wakeForTimeouts(&w)
 	s.wakeForWindows(&w)
 	return w.first
 }

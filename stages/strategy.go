@@ -61,6 +61,10 @@ type Strategy struct {
 	// Removal governs the stage that cleans clusters that left the placement.
 	Removal Removal `json:"removal,omitzero"`
 
+	// Cap is the name of a [Cap] that bounds what is in flight of all runs whose
+	// strategies name it; none where empty. What is cleaned counts too.
+	Cap string `json:"cap,omitempty"`
+
 	// Profile is Staged when empty.
 	Profile Profile `json:"profile,omitempty"`
 	// Attempts is how often a cluster is tried; 0 means as the profile says
@@ -79,6 +83,11 @@ type Strategy struct {
 	// as done; losing health starts it again. A cluster that had the revision
 	// already does not wait.
 	MinHealthy time.Duration `json:"minHealthy,omitempty"`
+	// Rollback takes back what a run brought; nil means that nothing does.
+	Rollback *Rollback `json:"rollback,omitempty"`
+	// OnFailure is what a run of profile Workflow does past a budget or a timeout;
+	// SuspendRun when empty. Other profiles have none.
+	OnFailure OnFailure `json:"onFailure,omitempty"`
 }
 
 // Stage is a step of a strategy. Stages run one after the other.
@@ -87,6 +96,9 @@ type Stage struct {
 	Name string `json:"name"`
 	// Selector picks clusters: nil none, empty all.
 	Selector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// Clusters picks clusters by name, in this order, in place of a Selector and a
+	// SortKey.
+	Clusters []string `json:"clusters,omitempty"`
 	// SortKey is a label whose integer value orders the clusters, ascending,
 	// then by name. Clusters without the label come last, by name.
 	SortKey string `json:"sortingLabelKey,omitempty"`
@@ -107,9 +119,14 @@ type Stage struct {
 	// no concurrency do more fail than that, and the run ends as Failed when the
 	// budget is used up and clusters are left. It needs a MaxFailures of at least
 	// 1. Without it what is in flight when a budget is exceeded may fail too.
-	StrictFailures bool   `json:"strictFailures,omitempty"`
-	Before         []Task `json:"beforeStageTasks,omitempty"`
-	After          []Task `json:"afterStageTasks,omitempty"`
+	StrictFailures bool `json:"strictFailures,omitempty"`
+	// Domains bound how many clusters of one region, zone or the like are in flight
+	// at once, at most 4 labels. A cluster starts only while each of its domains has
+	// room; the others go first meanwhile, in their order.
+	Domains []Domain `json:"domains,omitempty"`
+	Before  []Task   `json:"beforeStageTasks,omitempty"`
+	After   []Task   `json:"afterStageTasks,omitempty"`
+	Flow
 }
 
 // Group is a part of a stage.
@@ -117,6 +134,8 @@ type Group struct {
 	// Name is a DNS label, unique in the stage.
 	Name     string                `json:"name"`
 	Selector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// Clusters as in Stage.
+	Clusters []string `json:"clusters,omitempty"`
 	// SortKey is the stage's when empty.
 	SortKey string `json:"sortingLabelKey,omitempty"`
 	// MaxConcurrency is 1 by default, MaxFailures has no limit of its own;
@@ -128,6 +147,9 @@ type Group struct {
 	// Before and After hold this group only; the other groups of the stage go on.
 	Before []Task `json:"beforeGroupTasks,omitempty"`
 	After  []Task `json:"afterGroupTasks,omitempty"`
+	// DependsOn names groups of the stage that have to end before this one begins.
+	DependsOn []string `json:"dependsOn,omitempty"`
+	Flow
 }
 
 // Removal is how clusters that left the placement are cleaned: after all

@@ -41,9 +41,12 @@ func (s *Strategy) problems(at *field.Path) field.ErrorList {
 		}
 	}
 	errs = append(errs, planCheckStages(at.Child("stages"), s.Stages)...)
+	errs = append(errs, planCheckCapName(at.Child("cap"), s.Cap)...)
 	errs = append(errs, planCheckRemoval(at.Child("removal"), &s.Removal)...)
 	errs = append(errs, planCheckRequests(at, s)...)
 	errs = append(errs, planCheckOptions(at, s)...)
+	errs = append(errs, s.Rollback.problems(at.Child("rollback"))...)
+	errs = append(errs, planCheckWorkflow(at, s)...)
 	return append(errs, planCheckTiming(at, s)...)
 }
 
@@ -84,7 +87,9 @@ func planCheckStages(at *field.Path, stages []Stage) field.ErrorList {
 
 func planCheckStage(at *field.Path, st *Stage) field.ErrorList {
 	errs := planCheckPick(at, st.Selector, st.SortKey)
+	errs = append(errs, st.checkFlow(at)...)
 	errs = append(errs, planCheckLimits(at, st.MaxConcurrency, st.MaxFailures, st.StrictFailures)...)
+	errs = append(errs, planCheckDomains(at.Child("domains"), st.Domains)...)
 	errs = append(errs, planCheckTasks(at.Child("beforeStageTasks"), st.Before, approval.Before)...)
 	errs = append(errs, planCheckTasks(at.Child("afterStageTasks"), st.After, approval.After)...)
 	seen := sets.New[string]()
@@ -92,6 +97,7 @@ func planCheckStage(at *field.Path, st *Stage) field.ErrorList {
 		g, at := &st.Groups[i], at.Child("groups").Index(i)
 		errs = append(errs, planCheckUnique(at.Child("name"), g.Name, seen)...)
 		errs = append(errs, planCheckPick(at, g.Selector, g.SortKey)...)
+		errs = append(errs, g.checkFlow(at)...)
 		errs = append(errs, planCheckLimits(at, g.MaxConcurrency, g.MaxFailures, g.StrictFailures)...)
 		errs = append(errs, planCheckTasks(at.Child("beforeGroupTasks"), g.Before, approval.Before)...)
 		errs = append(errs, planCheckTasks(at.Child("afterGroupTasks"), g.After, approval.After)...)

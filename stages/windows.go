@@ -78,7 +78,7 @@ func (s *stepper) startNext(g *PlannedGroup, gr *GroupRun) bool {
 // of those that could not be reached, or of the others.
 func (s *stepper) due(g *PlannedGroup, unreached bool) int {
 	for i := range s.r.Waiting {
-		if y := &s.r.Waiting[i]; (y.Tries > 0) == unreached && g.has(y.Pos) && s.mayStart(y) {
+		if y := &s.r.Waiting[i]; (y.Tries > 0) == unreached && g.has(y.Pos) && s.hasRoom(y.Pos) && s.mayStart(y) {
 			return i
 		}
 	}
@@ -136,6 +136,10 @@ func (s *stepper) launch(f Flight) {
 // passSkipped moves the cursor of a group over clusters that are not to be
 // started.
 func (s *stepper) passSkipped(g *PlannedGroup, gr *GroupRun) {
+	if cells := s.cellsOf(g); cells != nil {
+		s.passSkippedCells(cells, gr)
+		return
+	}
 	for gr.Next < g.Len {
 		e := exceptionAt(s.r.Exceptions, g.First+gr.Next)
 		if e == nil {
@@ -151,23 +155,21 @@ func (s *stepper) passSkipped(g *PlannedGroup, gr *GroupRun) {
 // nextOf takes the cluster of a group that is to start first, and returns its
 // position; -1 where none may.
 func (s *stepper) nextOf(g *PlannedGroup, gr *GroupRun) int {
-	switch {
-	case !s.anytime():
+	if !s.anytime() {
 		l := &lane{s: s, g: g, gr: gr}
 		pos := l.next()
 		l.tell()
 		return pos
-	case len(gr.Passed) > 0:
-		pos := gr.Passed[0].First
-		s.unpass(pos)
-		return pos
-	case gr.Next < g.Len:
-		gr.Next++
-		s.changed = true
-		return g.First + gr.Next - 1
-	default:
-		return -1
 	}
+	crowded := len(gr.Passed) >= s.mostPassed()
+	head, _ := s.head(g, gr)
+	for _, r := range gr.Passed {
+		if pos := s.startable(g, r, crowded); pos >= 0 && (head < 0 || pos < head) {
+			s.unpass(pos)
+			return pos
+		}
+	}
+	return s.takeNext(g, gr)
 }
 
 // passed tells that the cluster at pos let others go first.

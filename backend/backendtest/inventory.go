@@ -49,6 +49,9 @@ func yieldsOnce(ctx context.Context, inv backend.Inventory, want []placement.Clu
 		case !maps.Equal(c.Labels, got.Labels):
 			return fmt.Errorf("cluster %q has labels %v, want %v", got.Name, got.Labels, c.Labels)
 		}
+		if c.UID = got.UID; !c.Equal(got) {
+			return fmt.Errorf("cluster %q is %+v, want %+v", got.Name, got, c)
+		}
 		delete(missing, got.Name)
 	}
 	if len(missing) > 0 {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -33,8 +34,7 @@ type InventoryOptions struct {
 // hub that does not have the kind at all, because its definition is not
 // installed, is [backend.ErrPermanent], until it is installed.
 //
-// An object that is being deleted is a cluster that leaves, and is not listed.
-// One whose name is no DNS label cannot be a cluster: it is left out, and told
+// An object that is being deleted is a cluster that is leaving. One whose name is no DNS label cannot be a cluster: it is left out, and told
 // to the log.
 type Inventory struct {
 	kind   inventoryKind
@@ -45,7 +45,8 @@ type Inventory struct {
 	ending sync.WaitGroup
 
 	mu       sync.Mutex
-	clusters map[string]placement.Cluster
+	clusters map[string]registration
+	looks    looks
 	// listed tells that clusters is what the hub has, failure that it is not.
 	listed  bool
 	failure error
@@ -60,11 +61,11 @@ var _ backend.InventoryWatcher = (*Inventory)(nil)
 type inventoryKind struct {
 	// name is what people call the objects, crd the name of their definition.
 	name, crd string
-	cluster   func(metav1.Object) placement.Cluster
+	read      func(metav1.Object) registration
 }
 
 func newInventory(kind inventoryKind, objects collection, o InventoryOptions) *Inventory {
-	inv := &Inventory{kind: kind, log: o.Log, clusters: map[string]placement.Cluster{}, changed: make(chan struct{})}
+	inv := &Inventory{kind: kind, log: o.Log, clusters: map[string]registration{}, changed: make(chan struct{})}
 	if inv.log == nil {
 		inv.log = slog.New(slog.DiscardHandler)
 	}
@@ -100,16 +101,16 @@ func (inv *Inventory) Clusters(ctx context.Context) iter.Seq2[placement.Cluster,
 			return
 		}
 		for _, c := range clusters {
-			c.Labels = maps.Clone(c.Labels)
-			if !yield(c, nil) {
+			if !yield(c.Clone(), nil) {
 				return
 			}
 		}
 	}
 }
 
-// WatchClusters yields when clusters come, leave, are replaced or labelled. What
-// else changes of the objects, such as heartbeats, is no change.
+// WatchClusters yields when what is said of the clusters changes. What else
+// changes of the objects, such as a heartbeat, is no change, and properties, which
+// may change all the time, are told of every half minute at most.
 func (inv *Inventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		var round uint64
@@ -155,7 +156,12 @@ func (inv *Inventory) after(ctx context.Context, round uint64) (uint64, []placem
 }
 
 func (inv *Inventory) sorted() []placement.Cluster {
-	return slices.SortedFunc(maps.Values(inv.clusters), func(a, b placement.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	out := make([]placement.Cluster, 0, len(inv.clusters))
+	for _, r := range inv.clusters {
+		out = append(out, r.told)
+	}
+	slices.SortFunc(out, func(a, b placement.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 // explain returns the error of a hub that cannot be watched.
@@ -176,6 +182,9 @@ func (inv *Inventory) fail(err error) {
 	if errors.Is(inv.failure, errInventoryClosed) {
 		return
 	}
+	if errors.Is(err, errInventoryClosed) {
+		inv.looks.end()
+	}
 	inv.failure = err
 	inv.wake()
 }
@@ -187,57 +196,95 @@ func (inv *Inventory) wake() {
 
 // replace makes the clusters those of objs.
 func (inv *Inventory) replace(objs []metav1.Object) {
-	clusters := make(map[string]placement.Cluster, len(objs))
+	now := time.Now()
+	clusters := make(map[string]registration, len(objs))
 	for _, obj := range objs {
-		if c, ok := inv.cluster(obj); ok {
-			clusters[c.Name] = c
+		if r, ok := inv.registration(obj); ok {
+			clusters[r.told.Name] = r.at(now)
 		}
 	}
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	same := inv.listed && inv.failure == nil && maps.EqualFunc(inv.clusters, clusters, sameCluster)
+	same := inv.listed && inv.failure == nil && maps.EqualFunc(inv.clusters, clusters, func(a, b registration) bool { return a.told.Equal(b.told) })
 	inv.clusters, inv.listed = clusters, true
 	if !errors.Is(inv.failure, errInventoryClosed) {
 		inv.failure = nil
 	}
 	if !same {
-		inv.round++
-		inv.wake()
+		inv.tell(now)
 	}
+	inv.looks.by(now, inv.expires(now), inv.look)
+}
+
+// expires is when the next heartbeat becomes too old; zero means never.
+func (inv *Inventory) expires(now time.Time) (next time.Time) {
+	for _, r := range inv.clusters {
+		next = sooner(next, r.expires(now))
+	}
+	return next
 }
 
 // change follows what the watch says of an object.
 func (inv *Inventory) change(deleted bool, obj metav1.Object) {
-	c, ok := inv.cluster(obj)
+	now := time.Now()
+	r, ok := inv.registration(obj)
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	before, known := inv.clusters[obj.GetName()]
-	switch {
-	case deleted || !ok:
-		if delete(inv.clusters, obj.GetName()); !known {
-			return
+	if deleted || !ok {
+		if delete(inv.clusters, obj.GetName()); known {
+			inv.tell(now)
 		}
-	case known && sameCluster(before, c):
 		return
-	default:
-		inv.clusters[c.Name] = c
 	}
+	r = r.at(now)
+	inv.clusters[r.told.Name] = r
+	inv.looks.by(now, r.expires(now), inv.look)
+	switch {
+	case known && before.told.Equal(r.told):
+	case known && before.told.SameButProperties(r.told):
+		inv.looks.measured = true
+		inv.looks.by(now, later(now, inv.looks.quiet), inv.look)
+	default:
+		inv.tell(now)
+	}
+}
+
+// tell wakes those who watch the clusters. The lock is held.
+func (inv *Inventory) tell(now time.Time) {
+	inv.looks.measured, inv.looks.quiet = false, now.Add(measuredPause)
 	inv.round++
 	inv.wake()
 }
 
-// cluster returns the cluster that an object stands for, if it does.
-func (inv *Inventory) cluster(obj metav1.Object) (placement.Cluster, bool) {
-	if obj.GetDeletionTimestamp() != nil {
-		return placement.Cluster{}, false
+// look finds the clusters whose heartbeat has become too old, and tells of those
+// and of properties that have changed.
+func (inv *Inventory) look() {
+	now := time.Now()
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	inv.looks.stop()
+	changed := inv.looks.measured && !now.Before(inv.looks.quiet)
+	for name, r := range inv.clusters {
+		if next := r.at(now); next.told.Unhealthy != r.told.Unhealthy {
+			inv.clusters[name], changed = next, true
+		}
 	}
-	if msgs := validation.IsDNS1123Label(obj.GetName()); len(msgs) > 0 {
-		inv.log.Warn("an object is no cluster, since its name is no DNS label", "kind", inv.kind.name, "name", obj.GetName())
-		return placement.Cluster{}, false
+	next := inv.expires(now)
+	if changed {
+		inv.tell(now)
+	} else if inv.looks.measured {
+		next = sooner(next, inv.looks.quiet)
 	}
-	return inv.kind.cluster(obj), true
+	inv.looks.by(now, next, inv.look)
 }
 
-func sameCluster(a, b placement.Cluster) bool {
-	return a.Name == b.Name && a.UID == b.UID && maps.Equal(a.Labels, b.Labels)
+// registration returns what an object says of the cluster that it stands for, if
+// it does.
+func (inv *Inventory) registration(obj metav1.Object) (registration, bool) {
+	if msgs := validation.IsDNS1123Label(obj.GetName()); len(msgs) > 0 {
+		inv.log.Warn("an object is no cluster, since its name is no DNS label", "kind", inv.kind.name, "name", obj.GetName())
+		return registration{}, false
+	}
+	return inv.kind.read(obj), true
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"maps"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,22 +16,54 @@ import (
 )
 
 // NewMemberClusters returns the inventory of the MemberCluster objects
-// (cluster.kubernetes-fleet.io/v1beta1) of a hub: their names, and all their
-// labels. The UID is that of the object, so that a MemberCluster that was
-// deleted and made again is another cluster; see [KubeSystemUID] for how to say
-// which cluster it is. Taints are not looked at. It makes no request.
+// (cluster.kubernetes-fleet.io/v1beta1) of a hub: their names, all their labels,
+// the taints of their spec, and the properties and the use of resources that
+// their status reports, by KubeFleet's names: resourceUsage.available.cpu is
+// resources.kubernetes-fleet.io/available-cpu, those of capacity begin with total
+// and those of allocatable with allocatable. The UID is that of the object, so
+// that a MemberCluster that was deleted and made again is another cluster; see
+// [KubeSystemUID] for how to say which cluster it is.
+//
+// One that is being deleted is leaving. One is not healthy whose condition, or
+// its member agent's, Joined or Healthy is False, or whose member agent was last
+// heard of more than 5 minutes ago, by the clock here. One without conditions and
+// agents is healthy, as nobody says otherwise. It makes no request.
 func NewMemberClusters(cfg *rest.Config, o InventoryOptions) (*Inventory, error) {
 	clients, err := newHubClients(cfg)
 	if err != nil {
 		return nil, err
 	}
 	resource := schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"}
-	kind := inventoryKind{name: "MemberCluster", crd: resource.GroupResource().String(), cluster: memberCluster}
-	return newInventory(kind, metadataOnly{clients.metadata.Resource(resource)}, o), nil
+	kind := inventoryKind{name: "MemberCluster", crd: resource.GroupResource().String(), read: memberCluster}
+	return newInventory(kind, wholeObjects{clients.objects.Resource(resource)}, o), nil
 }
 
-func memberCluster(obj metav1.Object) placement.Cluster {
-	return placement.Cluster{Name: obj.GetName(), UID: registrationUID(obj), Labels: obj.GetLabels()}
+// register returns what the metadata of an object says of its cluster.
+func register(obj metav1.Object) registration {
+	return registration{healthy: true, told: placement.Cluster{
+		Name: obj.GetName(), UID: registrationUID(obj), Labels: obj.GetLabels(), Leaving: obj.GetDeletionTimestamp() != nil,
+	}}
+}
+
+func memberCluster(obj metav1.Object) registration {
+	r := register(obj)
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return r
+	}
+	r.told.Taints = taintsOf(u)
+	r.told.Properties = memberProperties(u)
+	r.distrust(conditionsOf(u.Object, "status", "conditions"), "Joined", "Healthy")
+	for _, agent := range maplists(u.Object, "status", "agentStatus") {
+		if agent["type"] == "MemberAgent" {
+			r.distrust(conditionsOf(agent, "conditions"), "Joined", "Healthy")
+			text, _ := agent["lastReceivedHeartbeat"].(string)
+			if at, err := time.Parse(time.RFC3339, text); err == nil {
+				r.heartbeat = at
+			}
+		}
+	}
+	return r
 }
 
 // NewClusterProfiles returns the inventory of the ClusterProfile objects
@@ -39,9 +72,10 @@ func memberCluster(obj metav1.Object) placement.Cluster {
 // the fleet, and because names are unique in it.
 //
 // A cluster's labels are those of the object, and those properties of its status
-// that can be labels, where the object has no label of that key. The UID is as
-// in [NewMemberClusters]. Conditions are not looked at: a cluster that is not
-// healthy stays in the fleet. It makes no request.
+// that can be labels, where the object has no label of that key; its properties
+// are those that are quantities. The UID is as in [NewMemberClusters]. One that is
+// being deleted is leaving, and one whose condition ControlPlaneHealthy or Joined
+// is False is not healthy. It makes no request.
 func NewClusterProfiles(cfg *rest.Config, namespace string, o InventoryOptions) (*Inventory, error) {
 	clients, err := newHubClients(cfg)
 	if err != nil {
@@ -51,37 +85,32 @@ func NewClusterProfiles(cfg *rest.Config, namespace string, o InventoryOptions) 
 		return nil, err
 	}
 	resource := schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}
-	kind := inventoryKind{name: "ClusterProfile", crd: resource.GroupResource().String(), cluster: profiledCluster}
+	kind := inventoryKind{name: "ClusterProfile", crd: resource.GroupResource().String(), read: profiledCluster}
 	return newInventory(kind, wholeObjects{clients.objects.Resource(resource).Namespace(namespace)}, o), nil
 }
 
-func profiledCluster(obj metav1.Object) placement.Cluster {
-	c := memberCluster(obj)
+func profiledCluster(obj metav1.Object) registration {
+	r := register(obj)
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
-		return c
+		return r
 	}
-	labels := propertyLabels(u)
-	maps.Copy(labels, c.Labels)
-	if len(labels) > 0 {
-		c.Labels = labels
-	}
-	return c
-}
-
-// propertyLabels returns the properties of a ClusterProfile that can be labels.
-func propertyLabels(profile *unstructured.Unstructured) map[string]string {
-	labels := map[string]string{}
-	properties, _, _ := unstructured.NestedSlice(profile.Object, "status", "properties")
-	for _, p := range properties {
-		m, _ := p.(map[string]any)
-		name, _ := m["name"].(string)
-		value, isText := m["value"].(string)
+	labels, measured := map[string]string{}, measurements{}
+	for _, p := range maplists(u.Object, "status", "properties") {
+		name, _ := p["name"].(string)
+		value, isText := p["value"].(string)
 		if isText && len(validation.IsQualifiedName(name)) == 0 && len(validation.IsValidLabelValue(value)) == 0 {
 			labels[name] = value
 		}
+		measured.add(name, p["value"])
 	}
-	return labels
+	maps.Copy(labels, r.told.Labels)
+	if len(labels) > 0 {
+		r.told.Labels = labels
+	}
+	r.told.Properties = measured
+	r.distrust(conditionsOf(u.Object, "status", "conditions"), "ControlPlaneHealthy", "Joined")
+	return r
 }
 
 func checkNamespace(namespace string) error {

@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -111,10 +113,63 @@ func TestMemberClustersThatChange(t *testing.T) {
 	h.patch(t, members(), "", "b", `{"metadata":{"finalizers":["example.com/wait"]}}`)
 	h.remove(t, members(), "", "b")
 	changes.next(t, "a cluster that leaves")
-	if got, err := clustersOf(t, inv); err != nil || len(got) != 1 {
-		t.Errorf("clusters = %v, %v, want none that is being deleted", got, err)
+	if got, err := clustersOf(t, inv); err != nil || len(got) != 2 || got[0].Leaving || !got[1].Leaving {
+		t.Errorf("clusters = %v, %v, want that the one which is being deleted is leaving", got, err)
 	}
 	h.patch(t, members(), "", "b", `{"metadata":{"finalizers":null}}`)
+	changes.next(t, "a cluster that has left")
+}
+
+// A MemberCluster tells taints, properties and what its agent says; a heartbeat
+// alone is no change, but one that does not come any more.
+func TestMemberClustersThatReport(t *testing.T) {
+	h := theHub(t)
+	h.define(t, members(), "MemberCluster", "Cluster")
+	obj := member("a", nil)
+	obj.Object["spec"] = map[string]any{"taints": []any{map[string]any{"key": "k", "value": "v", "effect": "NoSchedule"}, "none", map[string]any{"value": "keyless"}}}
+	uid := string(h.create(t, members(), obj).GetUID()) + "/"
+	inv := membersOf(t, h.Config(), kube.InventoryOptions{})
+	changes := ticksOf(t, inv.WatchClusters)
+	changes.next(t, "the beginning")
+	beat := func(ago time.Duration) string { return time.Now().Add(-ago).UTC().Format(time.RFC3339) }
+	report := func(conditions string, ago time.Duration) {
+		h.patch(t, members(), "", "a", `{"status":{
+			"properties":{"kubernetes-fleet.io/node-count":{"value":"3","observationTime":"`+beat(ago)+`"},"no name":{"value":"1"},"words":{"value":"many"},"huge":{"value":"1e1000000000"},"flat":1},
+			"resourceUsage":{"capacity":{"cpu":"8"},"allocatable":{"cpu":7,"memory":"1Gi"},"available":{"cpu":"1500m"}},
+			"agentStatus":[{"type":"ServiceExportImportAgent","lastReceivedHeartbeat":"2001-01-01T00:00:00Z"},
+				{"type":"MemberAgent","conditions":[`+conditions+`],"lastReceivedHeartbeat":"`+beat(ago)+`"}]}}`, "status")
+	}
+	want := placement.Cluster{
+		Name: "a", UID: uid, Taints: []placement.Taint{{Key: "k", Value: "v", Effect: placement.NoSchedule}},
+		Properties: map[string]resource.Quantity{
+			"kubernetes-fleet.io/node-count":                   resource.MustParse("3"),
+			"resources.kubernetes-fleet.io/total-cpu":          resource.MustParse("8"),
+			"resources.kubernetes-fleet.io/allocatable-cpu":    resource.MustParse("7"),
+			"resources.kubernetes-fleet.io/allocatable-memory": resource.MustParse("1Gi"),
+			"resources.kubernetes-fleet.io/available-cpu":      resource.MustParse("1.5"),
+		},
+	}
+	report("", time.Second)
+	eventually(t, "the properties", func() bool { got, err := clustersOf(t, inv); return err == nil && len(got[0].Properties) > 0 })
+	backendtest.TestInventory(t, inv, want)
+	report(`{"type":"Joined","status":"True"},{"type":"Healthy","status":"False","reason":"Unreachable","message":"no route"}`, 0)
+	changes.next(t, "a cluster that is not healthy")
+	want.Unhealthy = "its condition Healthy is False: Unreachable"
+	backendtest.TestInventory(t, inv, want)
+	report(`{"type":"Healthy","status":"Unknown"}`, 0)
+	changes.next(t, "a cluster that is healthy again")
+	report(`{"type":"Healthy","status":"Unknown"}`, time.Second)
+	if n := changes.drain(); n != 0 {
+		t.Errorf("a heartbeat was told %d times", n)
+	}
+	report("", 5*time.Minute-2*time.Second)
+	changes.next(t, "a heartbeat that does not come")
+	want.Unhealthy = "its agent was last heard of more than 5m0s ago"
+	backendtest.TestInventory(t, inv, want)
+	report("", 0)
+	changes.next(t, "a heartbeat that comes again")
+	want.Unhealthy = ""
+	backendtest.TestInventory(t, inv, want)
 }
 
 // A name that no cluster can have is told to the log, and stops nobody.
@@ -195,7 +250,8 @@ func TestClusterProfiles(t *testing.T) {
 	made := h.create(t, profiles, profile)
 	h.create(t, profiles, plainObject("multicluster.x-k8s.io/v1alpha1", "ClusterProfile", other, "two"))
 	h.patch(t, profiles, ns, "one", `{"status":{"properties":[
-		{"name":"location","value":"apac"},{"name":"region","value":"south"},{"name":"bad key","value":"v"},{"name":"long","value":"a b"}]}}`, "status")
+		{"name":"location","value":"apac"},{"name":"region","value":"south"},{"name":"bad key","value":"v"},{"name":"long","value":"a b"},{"name":"nodes","value":"3"}],
+		"conditions":[{"type":"ControlPlaneHealthy","status":"False","reason":"Down"}]}}`, "status")
 	inv, err := kube.NewClusterProfiles(h.Config(), ns, kube.InventoryOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +259,8 @@ func TestClusterProfiles(t *testing.T) {
 	t.Cleanup(func() { _ = inv.Close() })
 	backendtest.TestInventory(t, inv, placement.Cluster{
 		Name: "one", UID: string(made.GetUID()) + "/",
-		Labels: map[string]string{"x-k8s.io/cluster-manager": "m", "region": "north", "location": "apac"},
+		Labels:     map[string]string{"x-k8s.io/cluster-manager": "m", "region": "north", "location": "apac", "nodes": "3"},
+		Properties: map[string]resource.Quantity{"nodes": resource.MustParse("3")}, Unhealthy: "its condition ControlPlaneHealthy is False: Down",
 	})
 	if _, err := kube.NewClusterProfiles(h.Config(), "", kube.InventoryOptions{}); !errors.Is(err, backend.ErrPermanent) {
 		t.Errorf("of all namespaces: %v", err)

@@ -114,7 +114,8 @@ func (c *Cluster) Refuse(f func(obj *unstructured.Unstructured) error) {
 
 // React makes f the controllers of the cluster: it is called with every object
 // whose generation rose, and what it returns becomes the object's status
-// before the write returns. nil leaves the status as it is. f must not call c.
+// before the write returns. nil leaves the status as it is, but for a
+// CustomResourceDefinition without any, which is established. f must not call c.
 func (c *Cluster) React(f func(obj *unstructured.Unstructured) (status map[string]any)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -34,7 +34,7 @@ var (
 	_ backend.Dialer           = (*Fleet)(nil)
 )
 
-// member is a cluster in the fleet. Its labels are never changed, only
+// member is a cluster in the fleet. What info refers to is never changed, only
 // replaced.
 type member struct {
 	info    placement.Cluster
@@ -69,7 +69,7 @@ func (f *Fleet) Add(c placement.Cluster) *Cluster {
 	if c.UID == "" {
 		c.UID = cluster.UID()
 	}
-	c.Labels = maps.Clone(c.Labels)
+	c = c.Clone()
 	f.members[c.Name] = &member{info: c, cluster: cluster}
 	if i, found := slices.BinarySearch(f.names, c.Name); !found {
 		f.names = slices.Insert(f.names, i, c.Name)
@@ -103,6 +103,24 @@ func (f *Fleet) Relabel(name string, labels map[string]string) {
 	}
 }
 
+// Report changes what the inventory says of a cluster, if it is there: its
+// properties and taints, that it is leaving or not healthy, or its labels. The
+// name and the UID stay. change is called once, with a copy, and does not call
+// the fleet.
+func (f *Fleet) Report(name string, change func(*placement.Cluster)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m := f.members[name]
+	if m == nil {
+		return
+	}
+	c := m.info.Clone()
+	change(&c)
+	c.Name, c.UID = m.info.Name, m.info.UID
+	m.info = c.Clone()
+	f.announce()
+}
+
 // Cluster returns the cluster of that name, nil if there is none.
 func (f *Fleet) Cluster(name string) *Cluster {
 	if m := f.member(name); m != nil {
@@ -133,8 +151,7 @@ func (f *Fleet) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error
 			return
 		}
 		for _, c := range f.snapshot() {
-			c.Labels = maps.Clone(c.Labels)
-			if !yield(c, nil) {
+			if !yield(c.Clone(), nil) {
 				return
 			}
 		}

@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/backendtest"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -182,4 +184,27 @@ func TestWhatAFleetYieldsIsTheCallers(t *testing.T) {
 			c.Labels["x"] = "changed"
 		}
 	}
+}
+
+// What is reported of a cluster is in the inventory and told to those who watch
+// it; the name and the UID stay, and nothing is shared.
+func TestReport(t *testing.T) {
+	f := memory.NewFleet(placement.Cluster{Name: "a"})
+	uid := f.Cluster("a").UID()
+	taints := []placement.Taint{{Key: "k", Effect: placement.NoSchedule}}
+	f.Report("a", func(c *placement.Cluster) {
+		c.Name, c.UID, c.Taints, c.Unhealthy, c.Leaving = "b", "other", taints, "no heartbeat", true
+		c.Properties = map[string]resource.Quantity{"cpu": resource.MustParse("2")}
+	})
+	f.Report("nobody", func(*placement.Cluster) { t.Error("a cluster that is not there changes") })
+	taints[0].Key = "later"
+	want := placement.Cluster{
+		Name: "a", UID: uid, Taints: []placement.Taint{{Key: "k", Effect: placement.NoSchedule}}, Unhealthy: "no heartbeat", Leaving: true,
+		Properties: map[string]resource.Quantity{"cpu": resource.MustParse("2")},
+	}
+	backendtest.TestInventory(t, f, want)
+	for c := range f.Clusters(t.Context()) {
+		c.Taints[0].Key = "mine"
+	}
+	backendtest.TestInventory(t, f, want)
 }

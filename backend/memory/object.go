@@ -26,6 +26,11 @@ func namespaceKey(name string) key { return key{kind: "Namespace", name: name} }
 
 func (k key) isNamespace() bool { return k.group == "" && k.kind == "Namespace" && k.namespace == "" }
 
+// isDefinition tells of a CustomResourceDefinition.
+func (k key) isDefinition() bool {
+	return k.group == "apiextensions.k8s.io" && k.kind == "CustomResourceDefinition"
+}
+
 // in tells whether the object is in the namespace that ns names.
 func (k key) in(ns key) bool { return ns.isNamespace() && k.namespace == ns.name }
 

@@ -328,12 +328,25 @@ func specChanged(a, b tree) bool {
 }
 
 func (c *Cluster) runControllers(k key, o *object) {
-	if c.react == nil {
-		return
+	var status tree
+	if c.react != nil {
+		status = c.react(c.materialise(o, ""))
 	}
-	if status := c.react(c.materialise(o, "")); status != nil {
+	switch {
+	case status != nil:
 		c.setStatus(k, o, copyTree(status))
+	case k.isDefinition() && o.status == nil:
+		c.setStatus(k, o, establishedStatus())
 	}
+}
+
+// establishedStatus is that of a CustomResourceDefinition whose kind is served, as
+// every kind is here.
+func establishedStatus() tree {
+	return tree{"conditions": []any{
+		tree{"type": "NamesAccepted", "status": "True", "reason": "NoConflicts"},
+		tree{"type": "Established", "status": "True", "reason": "InitialNamesAccepted"},
+	}}
 }
 
 // commit gives the object a new version and tells about it.

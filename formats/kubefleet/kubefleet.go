@@ -13,12 +13,15 @@
 //	ClusterResourceOverride       Override
 //	ResourceOverride              Override
 //	MemberCluster                 placement.Cluster
-//	everything else               *unstructured.Unstructured
+//	ClusterResourceEnvelope       *unstructured.Unstructured
+//	ResourceEnvelope              the same, in a namespace
+//	everything else               the same
 //
 // It is strict: a field that it does not know, and one that asks for something
 // Slipway does not do yet, is an error with its line, never ignored. Ignored
-// are only status, which is not what somebody asks for, and metadata that the
-// nouns have no place for: labels and annotations (but those of a
+// are only status, which is not what somebody asks for, but for the properties
+// that a MemberCluster reports in it, and metadata that the nouns have no place
+// for: labels and annotations (but those of a
 // MemberCluster's labels), and what a server sets.
 //
 // [PlacementOf], [StrategyOf], [RunOf], [OverrideOf] and [ClusterOf] take one
@@ -30,15 +33,16 @@
 // StagedUpdateRun finds its placement and its strategy in its own.
 //
 // It differs from KubeFleet in this: names of stages are DNS labels, which is
-// wider than KubeFleet's lower-case letters and digits; each stage name stands once in a strategy; a run without
-// spec.state runs; a placement that does not say whenToApply is applied by runs
-// and left alone between them, and one that says Always is kept, which is what
-// the defaults of an API server say where there is an applyStrategy; an Approval
-// may have an approval policy, which [WriteStrategy] does not write. Numbers of
-// things are limited by size only. Objects are applied on the server, with
-// force: type ClientSideApply, the API's default, asks for the same result and
-// is carried out that way. What a RollingUpdate comes to is said at
-// [Rollout.Strategy].
+// wider than KubeFleet's lower-case letters and digits; each stage name stands
+// once in a strategy; a run without spec.state runs; a placement that does not
+// say whenToApply is applied by runs and left alone between them, and one that
+// says Always is kept, which is what the defaults of an API server say where
+// there is an applyStrategy; an Approval may have an approval policy, which
+// [WriteStrategy] does not write; an override may have a priority. Numbers of
+// things are limited by size, and else by what the nouns say. Objects are
+// applied on the server, with force: type ClientSideApply, the API's default,
+// asks for the same result and is carried out that way. What a RollingUpdate
+// comes to is said at [Rollout.Strategy].
 //
 // Everything here is a pure function of its arguments, but for reading the
 // reader.

@@ -118,14 +118,14 @@ func equal(t *testing.T, what string, want, got any, err error) {
 // All that is wrong with an object is told at once, by fields, and nothing of
 // it is returned.
 func TestProblemsOfObjects(t *testing.T) {
-	obj := served(t, crp("policy: {placementType: PickN, numberOfClusters: 2}\nstrategy: {type: External, rollingUpdate: {maxSurge: 1}}\nhistory: 3"))
+	obj := served(t, crp("policy: {placementType: PickSome, tolerations: [{value: a}]}\nstrategy: {type: External, rollingUpdate: {maxSurge: 1}}\nhistory: 3"))
 	p, r, err := kubefleet.PlacementOf(obj)
 	var problems kubefleet.Problems
 	if !errors.As(err, &problems) || len(problems) != 4 || problems[0].File != "" || problems[0].Line != 0 {
 		t.Fatalf("error = %v, want four problems without file and line", err)
 	}
-	fails(t, err, "ClusterResourcePlacement/x: spec.history: unknown field", "spec.policy.numberOfClusters: is not supported yet",
-		"spec.policy.placementType: PickN", "spec.strategy.rollingUpdate: goes with")
+	fails(t, err, "ClusterResourcePlacement/x: spec.history: unknown field", "spec.policy.placementType: must be PickAll or PickFixed or PickN",
+		"spec.policy.tolerations[0].key: Required value", "spec.strategy.rollingUpdate: goes with")
 	if !cmp.Equal(p, fleet.Placement{}) || r != (kubefleet.Rollout{}) {
 		t.Errorf("placement = %+v, %+v, want nothing", p, r)
 	}

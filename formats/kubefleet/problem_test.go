@@ -90,16 +90,36 @@ func TestProblemsOfRuns(t *testing.T) {
 // What Slipway does not do yet is an error, never ignored.
 func TestProblemsOfPlacements(t *testing.T) {
 	for text, want := range map[string]string{
-		"policy: {placementType: PickN, numberOfClusters: 3}":                                          "spec.policy.placementType: PickN is not supported yet; write PickAll or PickFixed\nspec.policy.numberOfClusters: is not supported yet",
-		"policy: {placementType: Any}":                                                                 "spec.policy.placementType: must be PickAll or PickFixed or PickN",
-		"policy: {tolerations: [{key: a}]}":                                                            "spec.policy.tolerations: is not supported yet",
-		"policy: {topologySpreadConstraints: []}":                                                      "spec.policy.topologySpreadConstraints: is not supported yet",
-		"policy: {placementType: PickFixed}":                                                           "spec.policy.clusterNames: Required",
-		"policy: {placementType: PickFixed, clusterNames: [a, a, B]}":                                  "spec.policy.clusterNames[1]: Duplicate\nspec.policy.clusterNames[2]: Invalid",
-		"policy: {clusterNames: [a]}":                                                                  "spec.policy.clusterNames: Forbidden",
-		"policy: {affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: []}}}": "preferredDuringSchedulingIgnoredDuringExecution: is not supported yet",
-		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {}}]}}}}":                 "clusterSelectorTerms[0].propertySelector: is not supported yet",
-		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {-: a}}}]}}}}": "clusterSelectorTerms[0].labelSelector.matchLabels: Invalid",
+		"policy: {placementType: PickN}":                               "spec.policy.numberOfClusters: Required value: a PickN policy says how many clusters it picks",
+		"policy: {placementType: PickN, numberOfClusters: -1}":         "spec.policy.numberOfClusters: Invalid value: -1: must be 0 or more",
+		"policy: {placementType: PickN, numberOfClusters: '2'}":        "spec.policy.numberOfClusters: must be an integer, not a string",
+		"policy: {placementType: PickN, numberOfClusters: 4294967297}": "spec.policy.numberOfClusters: must fit into 32 bits",
+		"policy: {placementType: PickFixed, clusterNames: [a], affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{}]}}}}": "spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution: Forbidden",
+		"policy: {numberOfClusters: 3}":       "spec.policy.numberOfClusters: Forbidden",
+		"policy: {placementType: Any}":        "spec.policy.placementType: must be PickAll or PickFixed or PickN",
+		"policy: {tolerations: [{value: a}]}": "spec.policy.tolerations[0].key: Required value",
+		"policy: {tolerations: [{key: a, operator: Exists, value: b, effect: NoExecute, for: 3}]}":                                                                             "spec.policy.tolerations[0].for: unknown field\nspec.policy.tolerations[0].value: Forbidden\nspec.policy.tolerations[0].effect: Unsupported value",
+		"policy: {placementType: PickFixed, clusterNames: [a], tolerations: [{key: a}]}":                                                                                       "spec.policy.tolerations: Forbidden",
+		"policy: {placementType: PickN, numberOfClusters: 1, topologySpreadConstraints: [{maxSkew: 0, whenUnsatisfiable: Fail}]}":                                              "spec.policy.topologySpreadConstraints[0].maxSkew: must be at least 1\nspec.policy.topologySpreadConstraints[0].topologyKey: is required\nspec.policy.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value",
+		"policy: {topologySpreadConstraints: [{topologyKey: region}]}":                                                                                                         "spec.policy.topologySpreadConstraints: Forbidden: only a PickN policy has this",
+		"policy: {placementType: PickFixed}":                                                                                                                                   "spec.policy.clusterNames: Required",
+		"policy: {placementType: PickFixed, clusterNames: [a, a, B]}":                                                                                                          "spec.policy.clusterNames[1]: Duplicate\nspec.policy.clusterNames[2]: Invalid",
+		"policy: {clusterNames: [a]}":                                                                                                                                          "spec.policy.clusterNames: Forbidden",
+		"policy: {affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {}}]}}}":                                              "spec.policy.affinity.clusterAffinity.preferredDuringSchedulingIgnoredDuringExecution: Forbidden: only a PickN policy has this",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {}}]}}}}":                            "clusterSelectorTerms[0].propertySelector.matchExpressions: is required",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySorter: {name: a, sortOrder: Ascending}}]}}}}": "clusterSelectorTerms[0].propertySorter: is for preferred terms",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{}, {propertySelector: {matchExpressions: [{name: a/b/c, operator: Is, values: ['1']}]}}]}}}}":                                                        "clusterSelectorTerms[1].propertySelector.matchExpressions[0].name: Invalid value\n.clusterSelectorTerms[1].propertySelector.matchExpressions[0].operator: Unsupported value",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: Gt, values: [1]}]}}]}}}}":                                                                  "matchExpressions[0].values[0]: must be a string, not an integer; write \"1\"",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: Gt, values: [big]}]}}]}}}}":                                                                "matchExpressions[0].values[0]: \"big\" is not a quantity",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: Gt, values: ['1e1000000000']}]}}]}}}}":                                                     "matchExpressions[0].values[0]: \"1e1000000000\" is not a quantity",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: Gt, values: []}]}}]}}}}":                                                                   "matchExpressions[0].values: must be exactly one value, not 0",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: resources.kubernetes-fleet.io/cpu, operator: Gt, values: ['1']}]}}]}}}}":                                "matchExpressions[0].name: \"resources.kubernetes-fleet.io/cpu\" must be resources.kubernetes-fleet.io/[CAPACITY_TYPE]-[RESOURCE_NAME]",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: resources.kubernetes-fleet.io/free-cpu, operator: Gt, values: ['1']}]}}]}}}}":                           "matchExpressions[0].name: the capacity type must be allocatable, available or total, not \"free\"",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: Gt, values: ['1']}]}}, {labelSelector: {matchExpressions: [{key: a, operator: In}]}}]}}}}": "clusterSelectorTerms[1].labelSelector.matchExpressions[0].values: Required",
+		"policy: {placementType: PickN, numberOfClusters: 1, affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 101, preference: {labelSelector: {matchExpressions: [{key: a, operator: In}]}}}]}}}":                                    "preferredDuringSchedulingIgnoredDuringExecution[0].weight: Invalid value: 101\npreferredDuringSchedulingIgnoredDuringExecution[0].preference.labelSelector.matchExpressions[0].values: Required",
+		"policy: {placementType: PickN, numberOfClusters: 1, affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {propertySorter: {name: -, sortOrder: Random}}}]}}}":                                                     "[0].preference.propertySorter.name: Invalid value\n[0].preference.propertySorter.sortOrder: Unsupported value",
+		"policy: {placementType: PickN, numberOfClusters: 1, affinity: {clusterAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{preference: {propertySelector: {}}}]}}}":                                                                                        "[0].preference.propertySelector: is for required terms\n[0].weight: is required",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {-: a}}}]}}}}":                                                                                                          "clusterSelectorTerms[0].labelSelector.matchLabels: Invalid",
 		"strategy: {type: Recreate}":                                                                          "spec.strategy.type: must be External or RollingUpdate",
 		"strategy: {type: External, rollingUpdate: {maxSurge: 1}}":                                            "spec.strategy.rollingUpdate: goes with the type RollingUpdate only",
 		"strategy: {applyStrategy: {type: Diff}}":                                                             "spec.strategy.applyStrategy.type: must be ClientSideApply or ServerSideApply or ReportDiff",
@@ -119,15 +139,19 @@ func TestProblemsOfPlacements(t *testing.T) {
 		t.Run(text, func(t *testing.T) { problems(t, crp(text), strings.Split(want, "\n")...) })
 	}
 	selectors := fmt.Sprintf(header, "ClusterResourcePlacement") + "spec:\n  resourceSelectors:\n" +
-		"  - {kind: Namespace}\n  - {version: v1, kind: Namespace, name: a, labelSelector: {}}\n  - {version: v1, kind: Namespace, selectionScope: NamespaceOnly}\n"
+		"  - {kind: Namespace}\n  - {version: v1, kind: Namespace, name: a, labelSelector: {}}\n  - {version: v1, kind: ConfigMap, selectionScope: NamespaceOnly}\n" +
+		"  - {version: v1, kind: Namespace, name: b, selectionScope: Everything}\n"
 	problems(t, selectors, "f.yaml:6: ClusterResourcePlacement/x: spec.resourceSelectors[0].version: is required",
-		"f.yaml:7: ClusterResourcePlacement/x: spec.resourceSelectors[1].labelSelector: Forbidden", "f.yaml:8: ")
+		"f.yaml:7: ClusterResourcePlacement/x: spec.resourceSelectors[1].labelSelector: Forbidden",
+		"f.yaml:8: ClusterResourcePlacement/x: spec.resourceSelectors[2].selectionScope: Forbidden", "f.yaml:9: ClusterResourcePlacement/x: spec.resourceSelectors[3].selectionScope: must be NamespaceOnly or")
 }
 
 func TestProblemsOfOverrides(t *testing.T) {
 	const cro = "apiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourceOverride\nmetadata: {name: o}\nspec:\n"
 	const sel = "  clusterResourceSelectors: [{group: '', version: v1, kind: Namespace, name: ns}]\n"
 	for text, want := range map[string]string{
+		sel + "  priority: high\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                                "spec.priority: must be an integer, not a string",
+		sel + "  policy: {overrideRules: [{overrideType: Delete, clusterSelector: {clusterSelectorTerms: [{propertySorter: {}}]}}]}\n": "clusterSelectorTerms[0].propertySorter: an override selects clusters by labelSelector only",
 		sel + "  policy: {overrideRules: []}\n": "f.yaml:6: ClusterResourceOverride/o: spec.policy.overrideRules: Required",
 		sel + "  policy:\n    overrideRules:\n    - jsonPatchOverrides:\n      - {op: add, path: /kind, value: 1}\n":                             "f.yaml:9: ClusterResourceOverride/o: spec.policy.overrideRules[0].jsonPatchOverrides[0].path: Forbidden",
 		sel + "  policy: {overrideRules: [{jsonPatchOverrides: [{op: copy, path: /a}]}]}\n":                                                      "jsonPatchOverrides[0].op: must be add or remove or replace",
@@ -170,7 +194,7 @@ func TestProblemsOfDocuments(t *testing.T) {
 		"alias of itself":  {ns + "a: &a [*a]\n", "f.yaml:1: the document holds an alias of something that it is in itself"},
 		"deep":             {ns + "a: " + strings.Repeat("[", 200) + strings.Repeat("]", 200), "nested deeper than 100 levels"},
 		"unknown anchor":   {ns + "a: *b\n", "is not YAML: unknown anchor"},
-		"taints":           {"apiVersion: cluster.kubernetes-fleet.io/v1\nkind: MemberCluster\nmetadata: {name: m}\nspec: {taints: [{key: a}]}\n", "f.yaml:4: MemberCluster/m: spec.taints: is not supported yet"},
+		"taints":           {"apiVersion: cluster.kubernetes-fleet.io/v1\nkind: MemberCluster\nmetadata: {name: m}\nspec: {taints: [{key: a, effect: NoExecute}, {effect: NoSchedule}]}\n", "f.yaml:4: MemberCluster/m: spec.taints[0].effect: must be NoSchedule, not \"NoExecute\"\nspec.taints[1].key: is required"},
 		"cluster's labels": {"apiVersion: cluster.kubernetes-fleet.io/v1\nkind: MemberCluster\nmetadata: {name: m, labels: {a: 1, b: 'x y'}}\n", "f.yaml:3: MemberCluster/m: metadata.labels.a: must be a string\nf.yaml:3: MemberCluster/m: metadata.labels: Invalid"},
 	} {
 		t.Run(name, func(t *testing.T) { problems(t, tc.text, strings.Split(tc.want, "\n")...) })

@@ -175,6 +175,8 @@ func (r *reader) fleetKind(d *document, group string) {
 		take(d, &r.out.Overrides, d.override(false))
 	case placementGroup + "/ResourceOverride":
 		take(d, &r.out.Overrides, d.override(true))
+	case placementGroup + "/ClusterResourceEnvelope", placementGroup + "/ResourceEnvelope":
+		r.object(d)
 	case clusterGroup + "/MemberCluster":
 		take(d, &r.out.Clusters, d.cluster())
 	default:

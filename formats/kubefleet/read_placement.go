@@ -4,17 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
-
-// requiredTerms is where a placement's required selectors stand.
-const requiredTerms = "spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution.clusterSelectorTerms"
 
 func (d *document) placement(namespaced bool) (fleet.Placement, Rollout) {
 	p, rollout := fleet.Placement{Name: d.engineName(namespaced)}, defaultRollout()
@@ -78,29 +73,28 @@ func selectorPath(noun string) string {
 	return noun
 }
 
-// policyPath is where a field of placement.Policy stands.
-func policyPath(noun string) string {
-	rest, ok := strings.CutPrefix(noun, "required[")
-	if !ok {
-		return "spec.policy." + noun
-	}
-	index, inner, _ := strings.Cut(rest, "]")
-	return requiredTerms + "[" + index + "].labelSelector" + inner
-}
-
 func (v value) resourceSelector() snapshot.Selector {
 	var s snapshot.Selector
 	v.object(fields{
-		"group":         func(v value) { s.Group = v.str() },
-		"version":       func(v value) { s.Version = v.str() },
-		"kind":          func(v value) { s.Kind = v.str() },
-		"name":          func(v value) { s.Name = v.str() },
-		"labelSelector": func(v value) { s.LabelSelector = v.labelSelector() },
-		"selectionScope": func(v value) {
-			v.supported([]string{"NamespaceWithResources"}, []string{"NamespaceOnly", "NamespaceWithResourceSelectors"})
-		},
+		"group":          func(v value) { s.Group = v.str() },
+		"version":        func(v value) { s.Version = v.str() },
+		"kind":           func(v value) { s.Kind = v.str() },
+		"name":           func(v value) { s.Name = v.str() },
+		"labelSelector":  func(v value) { s.LabelSelector = v.labelSelector() },
+		"selectionScope": func(v value) { s.Scope = v.selectionScope() },
 	}, "version", "kind")
 	return s
+}
+
+// selectionScope reads what a Namespace brings along. The default, which an API
+// server writes into every selector, is empty.
+func (v value) selectionScope() snapshot.Scope {
+	scope := snapshot.Scope(v.oneOf(
+		string(snapshot.NamespaceOnly), string(snapshot.NamespaceWithResources), string(snapshot.NamespaceWithResourceSelectors)))
+	if scope == snapshot.NamespaceWithResources {
+		return ""
+	}
+	return scope
 }
 
 func (v value) historyLimit() int {
@@ -109,47 +103,6 @@ func (v value) historyLimit() int {
 		v.fail("must be from 1 to 1000, not %d", n)
 	}
 	return int(n)
-}
-
-func (v value) policy() placement.Policy {
-	var p placement.Policy
-	v.object(fields{
-		"placementType": func(v value) {
-			p.Type = placement.Type(v.supported([]string{"PickAll", "PickFixed"}, []string{"PickN"}))
-		},
-		"clusterNames":              func(v value) { p.ClusterNames = v.strings() },
-		"affinity":                  func(v value) { v.affinity(&p) },
-		"numberOfClusters":          unsupported,
-		"topologySpreadConstraints": unsupported,
-		"tolerations":               unsupported,
-	})
-	return p
-}
-
-func (v value) affinity(p *placement.Policy) {
-	required := func(v value) {
-		v.object(fields{"clusterSelectorTerms": func(v value) {
-			v.list(func(v value) { v.requiredTerm(p) })
-		}}, "clusterSelectorTerms")
-	}
-	v.object(fields{"clusterAffinity": func(v value) {
-		v.object(fields{
-			"requiredDuringSchedulingIgnoredDuringExecution":  required,
-			"preferredDuringSchedulingIgnoredDuringExecution": unsupported,
-		})
-	}})
-}
-
-// requiredTerm reads a term; one that asks for nothing matches every cluster,
-// like an empty selector.
-func (v value) requiredTerm(p *placement.Policy) {
-	i := len(p.Required)
-	p.Required = append(p.Required, metav1.LabelSelector{})
-	v.object(fields{
-		"labelSelector":    func(v value) { p.Required[i] = *v.labelSelector() },
-		"propertySelector": unsupported,
-		"propertySorter":   unsupported,
-	})
 }
 
 // rollout reads spec.strategy.

@@ -4,9 +4,6 @@ import (
 	"strconv"
 	"strings"
 
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -49,24 +46,6 @@ func (v value) snapshotIndex() *int {
 	return &index
 }
 
-func (d *document) cluster() placement.Cluster {
-	c := placement.Cluster{Name: d.name}
-	labels := func(v value) { c.Labels = v.stringMap() }
-	d.read(metadata{labels: labels}, func(v value) {
-		v.object(fields{
-			"identity": ignore, "heartbeatPeriodSeconds": ignore, "deleteOptions": ignore,
-			"taints": func(v value) {
-				if len(v.node.Content) > 0 {
-					unsupported(v)
-				}
-			},
-		})
-	})
-	at := field.NewPath("metadata", "labels")
-	d.check(metav1validation.ValidateLabels(c.Labels, at).ToAggregate(), func(s string) string { return s })
-	return c
-}
-
 func (d *document) override(namespaced bool) Override {
 	selectors := "clusterResourceSelectors"
 	o := Override{Override: placement.Override{Name: d.name}}
@@ -75,6 +54,7 @@ func (d *document) override(namespaced bool) Override {
 	}
 	d.read(metadata{namespaced: namespaced}, func(v value) {
 		v.object(fields{
+			"priority":  func(v value) { o.Priority = v.int32() },
 			"placement": func(v value) { o.Placement, o.PlacementNamespace = v.overridePlacement(o.Namespace) },
 			selectors: func(v value) {
 				v.list(func(v value) { o.Selectors = append(o.Selectors, v.objectSelector()) })
@@ -155,13 +135,17 @@ func (v value) clusterSelector() *placement.ClusterSelector {
 		var t placement.ClusterTerm
 		v.object(fields{
 			"labelSelector":    func(v value) { t.LabelSelector = v.labelSelector() },
-			"propertySelector": unsupported,
-			"propertySorter":   unsupported,
+			"propertySelector": byLabelsOnly,
+			"propertySorter":   byLabelsOnly,
 		})
 		s.Terms = append(s.Terms, t)
 	}
 	v.object(fields{"clusterSelectorTerms": func(v value) { v.list(term) }})
 	return s
+}
+
+func byLabelsOnly(v value) {
+	v.fail("an override selects clusters by labelSelector only; leave it out")
 }
 
 // patch reads an operation. Its value may be null, which is not the same as

@@ -173,7 +173,7 @@ func TestReadPolicy(t *testing.T) {
 		"{labelSelector: {matchLabels: {environment: canary}}}, {}]}}}}"
 	for text, want := range map[string]placement.Policy{
 		"policy: {placementType: PickFixed, clusterNames: [b, a]}": {Type: placement.PickFixed, ClusterNames: []string{"b", "a"}},
-		required: {Required: []metav1.LabelSelector{*env("canary"), {}}},
+		required: {Required: []placement.Term{{LabelSelector: *env("canary")}, {}}},
 	} {
 		if diff := cmp.Diff(want, read(t, crp(text)).Placements[0].Policy); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
@@ -199,7 +199,7 @@ func TestReadOverrides(t *testing.T) {
 	}
 	want := []kubefleet.Override{
 		{Placement: "example-placement", Override: placement.Override{
-			Name:      "team",
+			Name: "team", Priority: -3,
 			Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}},
 			Rules: []placement.Rule{{
 				ClusterSelector: &placement.ClusterSelector{Terms: []placement.ClusterTerm{{LabelSelector: env("canary")}}},

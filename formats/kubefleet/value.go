@@ -168,6 +168,16 @@ func (v value) integer() (int64, bool) {
 	return n, ok
 }
 
+// int32 reads an integer of 32 bits; what is none is reported and 0.
+func (v value) int32() int32 {
+	n, ok := v.integer()
+	if ok && (n < math.MinInt32 || n > math.MaxInt32) {
+		v.fail("must fit into 32 bits, not %d", n)
+		return 0
+	}
+	return int32(n)
+}
+
 func (v value) boolean() bool {
 	x, ok := v.scalar()
 	if !ok {
@@ -191,12 +201,10 @@ func (v value) oneOf(allowed ...string) string {
 
 // supported reads a string of which Slipway does some values and only knows
 // the others.
-func (v value) supported(does, knows []string) string {
-	s := v.oneOf(slices.Concat(does, knows)...)
-	if slices.Contains(knows, s) {
+func (v value) supported(does, knows []string) {
+	if s := v.oneOf(slices.Concat(does, knows)...); slices.Contains(knows, s) {
 		v.fail("%s is not supported yet; write %s", s, strings.Join(does, " or "))
 	}
-	return s
 }
 
 // stringMap reads labels or annotations.

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -63,9 +62,10 @@ func WriteRun(r Run) ([]byte, error) {
 	return w.yaml()
 }
 
-// WriteCluster returns the cluster as the YAML of a MemberCluster. KubeFleet
-// wants a spec.identity too, which Slipway does not know. The format has no
-// place for a UID, so one is an error.
+// WriteCluster returns the cluster as the YAML of a MemberCluster; its
+// properties stand in the status. KubeFleet wants a spec.identity too, which
+// Slipway does not know. The format has no place for a UID, nor for who is
+// leaving or not healthy, so these are an error.
 func WriteCluster(c placement.Cluster) ([]byte, error) {
 	var w writer
 	w.cluster(c)
@@ -136,33 +136,15 @@ func (w *writer) run(r Run) {
 	w.add(newManifest(scoped(r.Namespace, "StagedUpdateRun"), r.Namespace, r.Name, spec), errs)
 }
 
-func (w *writer) cluster(c placement.Cluster) {
-	m := newManifest("MemberCluster", "", c.Name, map[string]any{})
-	m["apiVersion"] = clusterGroup + "/v1beta1"
-	errs := nameErrors("name", c.Name)
-	errs = append(errs, metav1validation.ValidateLabels(c.Labels, field.NewPath("labels"))...)
-	if c.UID != "" {
-		errs = append(errs, inexpressible("uid"))
-	}
-	for path, given := range map[string]bool{
-		"properties": len(c.Properties) > 0, "taints": len(c.Taints) > 0, "leaving": c.Leaving, "unhealthy": c.Unhealthy != "",
-	} {
-		if given {
-			errs = append(errs, field.Forbidden(field.NewPath(path), "is not written yet"))
-		}
-	}
-	if len(c.Labels) > 0 {
-		m["metadata"].(map[string]any)["labels"] = plainTree(c.Labels)
-	}
-	w.add(m, errs)
-}
-
 func (w *writer) override(o Override) {
 	kind, selectors := "ClusterResourceOverride", "clusterResourceSelectors"
 	if o.Namespace != "" {
 		kind, selectors = "ResourceOverride", "resourceSelectors"
 	}
 	spec := map[string]any{selectors: plainTree(o.Selectors)}
+	if o.Priority != 0 {
+		spec["priority"] = int64(o.Priority)
+	}
 	if o.Placement != "" {
 		spec["placement"] = map[string]any{"name": o.Placement}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -117,7 +116,6 @@ func placementErrors(p fleet.Placement) field.ErrorList {
 		e.Field = "policy." + e.Field
 		errs = append(errs, e)
 	}
-	errs = append(errs, policyErrors(p.Policy)...)
 	if p.HistoryLimit < 0 || p.HistoryLimit > 1000 {
 		errs = append(errs, field.Invalid(field.NewPath("historyLimit"), p.HistoryLimit, "must be from 1 to 1000, or 0 for the default"))
 	}
@@ -134,45 +132,6 @@ func placementErrors(p fleet.Placement) field.ErrorList {
 		errs = append(errs, inexpressible("applyStrategy.dryRun"))
 	}
 	return errs
-}
-
-// policyErrors names what the format can say and is neither read nor written yet.
-func policyErrors(p placement.Policy) field.ErrorList {
-	var errs field.ErrorList
-	for _, f := range []struct {
-		path  string
-		given bool
-	}{
-		{"placementType", p.Type == placement.PickN},
-		{"requiredTerms", len(p.RequiredTerms) > 0},
-		{"tolerations", len(p.Tolerations) > 0},
-	} {
-		if f.given {
-			errs = append(errs, field.Forbidden(field.NewPath("policy", f.path), "is not written yet"))
-		}
-	}
-	return errs
-}
-
-func policyTree(p placement.Policy) map[string]any {
-	tree := map[string]any{}
-	if p.Type != "" {
-		tree["placementType"] = string(p.Type)
-	}
-	if len(p.ClusterNames) > 0 {
-		tree["clusterNames"] = plainTree(p.ClusterNames)
-	}
-	if len(p.Required) > 0 {
-		terms := make([]any, len(p.Required))
-		for i := range p.Required {
-			terms[i] = map[string]any{"labelSelector": selectorTree(&p.Required[i])}
-		}
-		required := map[string]any{"clusterSelectorTerms": terms}
-		tree["affinity"] = map[string]any{"clusterAffinity": map[string]any{
-			"requiredDuringSchedulingIgnoredDuringExecution": required,
-		}}
-	}
-	return tree
 }
 
 func selectorTree(s *metav1.LabelSelector) any { return plainTree(s) }

@@ -71,7 +71,7 @@ func fullPlacement() fleet.Placement {
 			{Group: "apps", Version: "v1", Kind: "Deployment", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "true"}}},
 			{Version: "v1", Kind: "Namespace", Name: "1"},
 		},
-		Policy: placement.Policy{Type: placement.PickAll, Required: []metav1.LabelSelector{*env("canary"), {}}},
+		Policy: placement.Policy{Type: placement.PickAll, Required: []placement.Term{{LabelSelector: *env("canary")}, {}}},
 		Overrides: []placement.Override{{
 			Name: "o", Namespace: "n", Selectors: []placement.ObjectSelector{{Group: "apps", Version: "v1", Kind: "Deployment", Name: "d"}},
 			Rules: []placement.Rule{
@@ -147,7 +147,7 @@ func TestWriteInexpressible(t *testing.T) {
 	p.Policy.Type = "PickN"
 	p.Overrides[0].Rules[0].Patches[0].Value = json.RawMessage("{")
 	_, err = kubefleet.WritePlacement(p)
-	fails(t, err, "ClusterResourcePlacement/yes", "admission:", "historyLimit:", "policy.placementType:", "ResourceOverride/o", "value:")
+	fails(t, err, "ClusterResourcePlacement/yes", "admission:", "historyLimit:", "policy.numberOfClusters: Required value", "ResourceOverride/o", "value:")
 
 	_, err = kubefleet.WriteCluster(placement.Cluster{Name: "C", UID: "u", Labels: map[string]string{"a b": "c"}})
 	fails(t, err, "name:", "uid:", "labels:")

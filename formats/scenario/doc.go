@@ -55,6 +55,9 @@
 //	minHealthy        how long it has to be healthy
 //	maxFailures       of every stage that does not say it; not with Azure's stages
 //	strictFailures    true makes every budget a bound
+//	domains           of every stage, at most so many clusters in flight of each
+//	                  value of a label: [{key: topology.kubernetes.io/region, maxConcurrency: 1}]
+//	cap               how many clusters are in flight at most, as by a cap that runs share
 //	unassigned        Error, Exclude or FinalStage: clusters that no stage selects
 //	starter           who starts the run
 //	timeZone, windows, freezes

@@ -40,7 +40,7 @@ func TestProblemsHaveTheirLinesAndPaths(t *testing.T) {
 	base := strings.TrimSuffix(good, "---\n")
 	for text, want := range map[string]string{
 		"profile: staged":                     `f.yaml:3: profile: must be Staged or ClusterUpdate or Workflow, not "staged"`,
-		"colour: red":                         "f.yaml:3: colour: unknown field; known are attempts, backoff, churn, clusters, commands, count,",
+		"colour: red":                         "f.yaml:3: colour: unknown field; known are attempts, backoff, cap, churn, clusters, commands, count,",
 		"take: 1m\ntake: 2m":                  "f.yaml:4: take: is there already, on line 3; leave one of the two",
 		"take: 10":                            "f.yaml:3: take: must be a duration such as 30s, 5m or 1h30m, not the number 10",
 		"take: soon":                          `take: must be a duration such as 30s, 5m or 1h30m, not "soon"`,
@@ -71,6 +71,10 @@ func TestProblemsHaveTheirLinesAndPaths(t *testing.T) {
 		"maxFailures: -1":                               "maxFailures: must be from 0 to",
 		"maxFailures: {}":                               "maxFailures: must be a whole number, not an object",
 		"strictFailures: perhaps":                       "strictFailures: must be true or false, not a string",
+		"domains: [{key: a b}]":                         `domains[0].key: Invalid value: "a b"`,
+		"domains: [{key: zone, maxConcurrency: 0}]":     "domains[0].maxConcurrency: Invalid value",
+		"domains: [{}]":                                 "domains[0].key: is required",
+		"cap: 0":                                        "cap: must be from 1 to 1000000, not 0",
 		"unassigned: Never":                             `unassigned: must be Error or Exclude or FinalStage, not "Never"`,
 		"count: {prefix: d}":                            "f.yaml:3: count.n: is required",
 		"count: {prefix: d, n: 0}":                      "count.n: must be from 1 to 100000, not 0",

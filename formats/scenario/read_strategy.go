@@ -18,6 +18,9 @@ import (
 // maxAttempts bounds attempts.
 const maxAttempts = math.MaxInt32
 
+// sharedCap is what the cap of a scenario is called.
+const sharedCap = "cap"
+
 // extras are what the formats of strategies have no place for.
 type extras struct {
 	profile                                   stages.Profile
@@ -25,6 +28,7 @@ type extras struct {
 	backoff, maxBackoff, deadline, minHealthy time.Duration
 	maxFailures                               *intstr.IntOrString
 	strict                                    bool
+	domains                                   []stages.Domain
 	unassigned                                stages.Unassigned
 }
 
@@ -56,6 +60,9 @@ func (r *reader) strategy() {
 		limit.fail("is not for Azure's stages: write maxAllowedFailures in its stages and groups")
 	}
 	r.extras.complete(&r.out.Strategy, f)
+	if r.out.World.Slots > 0 {
+		r.out.Strategy.Cap = sharedCap
+	}
 	if err := r.out.Strategy.Validate(); err != nil {
 		r.fieldErrors(err, r.place)
 	}
@@ -74,6 +81,8 @@ func standIn(f format) stages.Strategy {
 func (r *reader) place(path string) string {
 	name, _, _ := strings.Cut(path, "[")
 	switch {
+	case strings.Contains(path, "].domains"):
+		return path[strings.Index(path, "].domains")+len("]."):]
 	case strings.HasSuffix(path, ".maxFailures") && r.extras.maxFailures != nil:
 		return "maxFailures"
 	case name == "stages":
@@ -95,6 +104,7 @@ func (x *extras) complete(s *stages.Strategy, f format) {
 	s.ProgressDeadline, s.MinHealthy = x.deadline, x.minHealthy
 	for i := range s.Stages {
 		st := &s.Stages[i]
+		st.Domains = x.domains
 		if f == kubeFleets && st.MaxFailures == nil {
 			st.MaxFailures = x.maxFailures
 		}
@@ -103,6 +113,16 @@ func (x *extras) complete(s *stages.Strategy, f format) {
 			st.Groups[j].StrictFailures = x.strict && isSome(st.Groups[j].MaxFailures)
 		}
 	}
+}
+
+// domain reads a failure domain of all stages.
+func (r *reader) domain(v value) {
+	var d stages.Domain
+	v.object(fields{
+		"key":            func(v value) { d.Key = v.str() },
+		"maxConcurrency": func(v value) { d.MaxConcurrency = v.intOrPercent() },
+	}, "key")
+	r.extras.domains = append(r.extras.domains, d)
 }
 
 // isSome tells whether a budget allows a failure.

@@ -78,6 +78,8 @@ progressDeadline: 1h
 minHealthy: 2m
 maxFailures: 25%
 strictFailures: true
+domains: [{key: zone, maxConcurrency: 50%}, {key: rack}]
+cap: 7
 unassigned: Exclude
 `
 
@@ -89,8 +91,9 @@ func TestEveryFieldIsRead(t *testing.T) {
 		Strategy: stages.Strategy{
 			Stages: []stages.Stage{{
 				Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: &half, MaxFailures: &quarter, StrictFailures: true,
+				Domains: []stages.Domain{{Key: "zone", MaxConcurrency: &half}, {Key: "rack"}},
 			}},
-			Profile: stages.Workflow, Unassigned: stages.UnassignedExclude, Attempts: 3, Backoff: 5 * time.Second, MaxBackoff: time.Minute,
+			Cap: "cap", Profile: stages.Workflow, Unassigned: stages.UnassignedExclude, Attempts: 3, Backoff: 5 * time.Second, MaxBackoff: time.Minute,
 			ProgressDeadline: time.Hour, MinHealthy: 2 * time.Minute,
 		},
 		Clusters: []placement.Cluster{
@@ -132,7 +135,7 @@ func everyWorld(start time.Time) simulate.World {
 	sre := approval.Identity{Name: "ann", Groups: []string{"sre"}}
 	order := func(at time.Duration, c stages.Command) simulate.Order { return simulate.Order{At: at, Command: c} }
 	return simulate.World{
-		Start: start, Starter: approval.Identity{Name: "zoe"}, Until: 24 * time.Hour,
+		Start: start, Starter: approval.Identity{Name: "zoe"}, Slots: 7, Until: 24 * time.Hour,
 		Default: simulate.Member{Take: 10 * time.Second},
 		Members: map[string]simulate.Member{
 			"c1": {

@@ -94,6 +94,8 @@ func (r *reader) reads() fields {
 		"maxFailures":      func(v value) { r.extras.maxFailures = v.intOrPercent() },
 		"strictFailures":   func(v value) { r.extras.strict = v.boolean() },
 		"unassigned":       func(v value) { r.extras.unassigned = v.unassigned() },
+		"domains":          func(v value) { v.list(r.domain) },
+		"cap":              func(v value) { r.out.World.Slots = v.integer(1, stages.MaxCapLimit) },
 	}
 }
 

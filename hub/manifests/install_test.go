@@ -174,7 +174,7 @@ func TestInstallSaysThatANameIsTaken(t *testing.T) {
 	}
 	other := strings.NewReplacer("name: "+ours, "name: "+theirs, "plural: resourceoverrides", "plural: others").Replace(string(crd))
 	kubectl(t, s, other, "create", "-f", "-")
-	err = manifests.Install(t.Context(), s.Config(), manifests.Options{Timeout: 5 * time.Second})
+	err = manifests.Install(t.Context(), s.Config(), manifests.Options{Timeout: 20 * time.Second})
 	if err == nil || !strings.Contains(err.Error(), ours+": a name is taken by another definition") {
 		t.Errorf("%v, want that a name is taken", err)
 	}

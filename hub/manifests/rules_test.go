@@ -1,6 +1,7 @@
 package manifests_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 // ruleCase is a case of a file in testdata/rules. What is refused says so with the words in Refused.
 type ruleCase struct {
 	Name string `json:"name"`
-	// Spec is that of the object that is created.
+	// Spec is that of the object that is created, or what it has in the place of one.
 	Spec map[string]any `json:"spec"`
 	// Called is the object's name where it matters.
 	Called string `json:"called,omitempty"`
@@ -32,6 +33,8 @@ type ruleCase struct {
 // ruleFile is what testdata/rules has about a kind and its twin.
 type ruleFile struct {
 	Group string `json:"group"`
+	// Field is what the kinds have in the place of a spec.
+	Field string `json:"field,omitempty"`
 	// Kinds are plurals with their kinds.
 	Kinds []struct {
 		Kind       string `json:"kind"`
@@ -61,7 +64,7 @@ func TestTheServerTakesAndRefuses(t *testing.T) {
 				for _, rule := range f.Cases {
 					t.Run(k.Kind+"."+version+"/"+rule.Name, func(t *testing.T) {
 						t.Parallel()
-						rule.run(t, c, gvr.GroupVersion().WithKind(k.Kind))
+						rule.run(t, c, gvr.GroupVersion().WithKind(k.Kind), cmp.Or(f.Field, "spec"))
 					})
 				}
 			}
@@ -69,8 +72,8 @@ func TestTheServerTakesAndRefuses(t *testing.T) {
 	}
 }
 
-func (r *ruleCase) run(t *testing.T, c dynamic.ResourceInterface, kind schema.GroupVersionKind) {
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": r.Spec}}
+func (r *ruleCase) run(t *testing.T, c dynamic.ResourceInterface, kind schema.GroupVersionKind, field string) {
+	u := &unstructured.Unstructured{Object: map[string]any{field: r.Spec}}
 	u.SetGroupVersionKind(kind)
 	u.SetGenerateName("rule-")
 	if r.Called != "" {
@@ -81,7 +84,7 @@ func (r *ruleCase) run(t *testing.T, c dynamic.ResourceInterface, kind schema.Gr
 		if err != nil {
 			t.Fatal(err)
 		}
-		got.Object["spec"] = r.Then
+		got.Object[field] = r.Then
 		got, err = c.Update(t.Context(), got, metav1.UpdateOptions{FieldValidation: "Strict"})
 	}
 	switch {
@@ -92,7 +95,7 @@ func (r *ruleCase) run(t *testing.T, c dynamic.ResourceInterface, kind schema.Gr
 	case r.Refused != "" && !strings.Contains(err.Error(), r.Refused):
 		t.Fatalf("%v\nwant %q", err, r.Refused)
 	case r.Becomes != nil:
-		wantFields(t, "spec", r.Becomes, got.Object["spec"])
+		wantFields(t, field, r.Becomes, got.Object[field])
 	}
 }
 

@@ -58,10 +58,12 @@ func TestTheKindsOfTheAPI(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"ApprovalRequest Namespaced areq", "ClusterApprovalRequest Cluster careq",
-		"ClusterResourceOverride Cluster cro", "ClusterResourcePlacement Cluster crp",
+		"ClusterResourceEnvelope Cluster",
+		"ClusterResourceOverride Cluster cro", "ClusterResourceOverrideSnapshot Cluster cros", "ClusterResourcePlacement Cluster crp",
 		"ClusterResourceSnapshot Cluster crs", "ClusterSchedulingPolicySnapshot Cluster csps",
 		"ClusterStagedUpdateRun Cluster csur", "ClusterStagedUpdateStrategy Cluster csus", "MemberCluster Cluster",
-		"ResourceOverride Namespaced ro", "ResourcePlacement Namespaced rp", "ResourceSnapshot Namespaced rss",
+		"ResourceEnvelope Namespaced",
+		"ResourceOverride Namespaced ro", "ResourceOverrideSnapshot Namespaced ros", "ResourcePlacement Namespaced rp", "ResourceSnapshot Namespaced rss",
 		"SchedulingPolicySnapshot Namespaced sps", "StagedUpdateRun Namespaced sur", "StagedUpdateStrategy Namespaced sus",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -80,7 +82,10 @@ func TestOnlyWhatCanBeAnythingIsKeptUnread(t *testing.T) {
 			}
 		})
 	}
-	want := []string{"spec.policy.overrideRules.items.jsonPatchOverrides.items.value", "spec.selectedResources.items"}
+	want := []string{
+		"data.additionalProperties", "spec.overrideSpec.policy.overrideRules.items.jsonPatchOverrides.items.value",
+		"spec.policy.overrideRules.items.jsonPatchOverrides.items.value", "spec.selectedResources.items",
+	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(open))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

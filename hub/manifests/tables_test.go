@@ -56,11 +56,11 @@ func TestKubectlPrintsTheColumnsOfTheTutorial(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	for _, name := range []string{"crp", "crs", "csps", "csus", "csur", "careq", "cro", "memberclusters"} {
+	for _, name := range []string{"crp", "crs", "csps", "csus", "csur", "careq", "cro", "cros", "clusterresourceenvelopes", "memberclusters"} {
 		show(t, s, &out, "get", name)
 		show(t, s, &out, "get", name, "-o", "wide")
 	}
-	for _, name := range []string{"rp", "rss", "sps", "sus", "sur", "areq", "ro"} {
+	for _, name := range []string{"rp", "rss", "sps", "sus", "sur", "areq", "ro", "ros", "resourceenvelopes"} {
 		show(t, s, &out, "get", name, "-n", "default")
 	}
 	show(t, s, &out, "get", "clusterresourcesnapshots", "--show-labels")

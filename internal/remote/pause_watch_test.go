@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,8 +62,9 @@ func substance(obj *unstructured.Unstructured) map[string]any {
 type fences struct {
 	// leads is the last epoch under which a client took a run.
 	leads map[string]int64
-	// taken is the highest epoch under which anybody did.
-	taken int64
+	// taken is the highest epoch under which anybody took a run, by the run: one
+	// that has ended may still have something to finish when the next is led.
+	taken map[string]int64
 	// seen is the highest epoch that was accepted at a record, at the ledger of
 	// a cluster or at an object.
 	seen map[string]int64
@@ -86,7 +88,7 @@ type question struct {
 
 func newFences() *fences {
 	return &fences{
-		leads: map[string]int64{}, seen: map[string]int64{}, has: map[string]map[string]any{},
+		leads: map[string]int64{}, taken: map[string]int64{}, seen: map[string]int64{}, has: map[string]map[string]any{},
 		changes: map[string]int{}, late: map[string]int{}, wrote: map[string]time.Time{},
 	}
 }
@@ -98,7 +100,7 @@ func (f *fences) accepted(w remote.Write, asked question) {
 		var head runHead
 		_ = json.Unmarshal(w.Value, &head)
 		f.raise(w, w.Key, head.Lease.Epoch)
-		f.taken = max(f.taken, head.Lease.Epoch)
+		f.taken[w.Key] = max(f.taken[w.Key], head.Lease.Epoch)
 		if head.Lease.Holder == w.Client {
 			f.leads[w.Client] = max(f.leads[w.Client], head.Lease.Epoch)
 		}
@@ -121,10 +123,10 @@ func (f *fences) raise(w remote.Write, at string, epoch int64) {
 }
 
 // led checks that who writes the record of the placement asks for an epoch to
-// take a run under, or has the run that was taken last.
+// take a run under, or has a run that nobody took since.
 func (f *fences) led(w remote.Write, asked int64) {
-	if w.Epoch() == f.seen[w.Key] && asked < f.taken {
-		f.problem(w, "asked for under epoch %d, and epoch %d has the run", asked, f.taken)
+	if w.Epoch() == f.seen[w.Key] && !slices.Contains(slices.Collect(maps.Values(f.taken)), asked) {
+		f.problem(w, "asked for under epoch %d, and the runs are those of epochs %v", asked, f.taken)
 	}
 	f.raise(w, w.Key, w.Epoch())
 }

@@ -84,31 +84,38 @@ func serve(t *testing.T, cfg remote.Config, l net.Listener) {
 // A store, a connection, an inventory and a dialer are the same over a network.
 func TestTheClientKeepsTheContracts(t *testing.T) {
 	t.Parallel()
-	for name, check := range map[string]func(t *testing.T) error{
-		"store": func(t *testing.T) error {
-			return backendtest.CheckStore(t.Context(), func() (backend.Store, error) { return connect(t, remote.Config{Store: memory.NewStore()}), nil })
-		},
-		"conn": func(t *testing.T) error {
-			return backendtest.CheckConn(t.Context(), func() (backend.Conn, error) {
-				c := connect(t, remote.Config{Dialer: memory.NewFleet(placement.Cluster{Name: "one"})})
-				return c.Dial(t.Context(), placement.Cluster{Name: "one"})
-			})
-		},
-		"fleet": func(t *testing.T) error {
+	keep(t, "store", backendtest.StoreCases(), func(t *testing.T) backend.Store {
+		return connect(t, remote.Config{Store: memory.NewStore()})
+	})
+	keep(t, "conn", backendtest.ConnCases(), func(t *testing.T) backend.Conn {
+		one := placement.Cluster{Name: "one"}
+		conn, err := connect(t, remote.Config{Dialer: memory.NewFleet(one)}).Dial(t.Context(), one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	})
+	t.Run("fleet", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
 			east := placement.Cluster{Name: "east", Labels: map[string]string{"env": "prod"}}
 			fleet := memory.NewFleet(placement.Cluster{Name: "west", UID: "u"}, east)
 			c := connect(t, remote.Config{Inventory: fleet, Dialer: fleet})
-			return errors.Join(
-				backendtest.CheckInventory(t.Context(), c, east, placement.Cluster{Name: "west", UID: "u"}),
-				backendtest.CheckDialer(t.Context(), c, east))
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				if err := check(t); err != nil {
-					t.Error(err)
-				}
-			})
+			backendtest.TestInventory(t, c, east, placement.Cluster{Name: "west", UID: "u"})
+			if err := backendtest.CheckDialer(t.Context(), c, east); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// keep runs each case on what open returns.
+func keep[T any](t *testing.T, name string, cases []backendtest.Case[T], open func(*testing.T) T) {
+	t.Helper()
+	for _, c := range cases {
+		t.Run(name+"/"+c.Name, func(t *testing.T) {
+			if err := c.Run(t.Context(), open(t)); err != nil {
+				t.Errorf("%v (%s)", err, c.Sentence)
+			}
 		})
 	}
 }

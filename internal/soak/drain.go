@@ -110,7 +110,7 @@ func retireStep(scenario, placed string) step {
 			return false, err
 		}
 		p := placementOf(placed)
-		p.Policy = placement.Policy{Required: []metav1.LabelSelector{{MatchLabels: map[string]string{"retired": "never"}}}}
+		p.Policy = placement.Policy{Required: []placement.Term{{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"retired": "never"}}}}}
 		if err := w.engines[0].PutPlacement(ctx, p); err != nil {
 			return false, err
 		}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -38,6 +39,9 @@ type World struct {
 	// What stands earlier in a list comes first where the moment is the same.
 	Churn  []Change
 	Orders []Order
+	// Slots is how many clusters the run may have in flight by the cap of its strategy:
+	// 0 means as many as it can use, -1 none.
+	Slots int
 	// Until is when the simulation ends at the latest: what happens at that
 	// moment still happens, and what comes later never comes. 0 means
 	// [DefaultUntil].
@@ -132,4 +136,12 @@ func (w *World) member(name string) Member {
 		return m
 	}
 	return w.Default
+}
+
+// slots is what the cap of the strategy lets be in flight.
+func (w *World) slots() int {
+	if w.Slots == 0 {
+		return math.MaxInt
+	}
+	return max(0, w.Slots)
 }

@@ -62,15 +62,19 @@ func versionList(s *source, object schema) []any {
 
 // objectSchema is the schema of a whole object.
 func objectSchema(s *source, r resolver) (schema, error) {
-	spec, err := r.resolve(s.Spec)
-	if err != nil {
-		return nil, err
-	}
 	properties := schema{
 		"apiVersion": schema{"type": "string", "description": "The group and version of the kind."},
 		"kind":       schema{"type": "string", "description": "The kind."},
 		"metadata":   schema{"type": "object"},
-		"spec":       spec,
+	}
+	var err error
+	for name, content := range map[string]schema{"spec": s.Spec, "data": s.Data} {
+		if content == nil {
+			continue
+		}
+		if properties[name], err = r.resolve(content); err != nil {
+			return nil, err
+		}
 	}
 	if s.Status != nil {
 		r.plain = true

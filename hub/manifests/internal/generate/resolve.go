@@ -29,6 +29,9 @@ func (r resolver) resolve(s schema) (schema, error) {
 			return nil, err
 		}
 	}
+	if rules, ok := out["x-kubernetes-validations"].([]any); ok && len(rules) == 0 {
+		delete(out, "x-kubernetes-validations")
+	}
 	r.require(out, s)
 	return out, nil
 }
@@ -48,6 +51,10 @@ func (r resolver) deref(s schema) (schema, error) {
 	shape, ok := r.types[name]
 	if !ok {
 		return nil, fmt.Errorf("no shape %q in %s", name, typesFile)
+	}
+	shape, err := r.deref(shape)
+	if err != nil {
+		return nil, err
 	}
 	out := maps.Clone(shape)
 	maps.Copy(out, s)

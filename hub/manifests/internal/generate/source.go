@@ -28,10 +28,12 @@ type source struct {
 	Columns     []any    `json:"columns,omitempty"`
 	Required    []any    `json:"required,omitempty"`
 	// Rules are the validations of the whole object.
-	Rules    []any  `json:"rules,omitempty"`
-	NoStatus bool   `json:"noStatus,omitempty"`
-	Spec     schema `json:"spec"`
-	Status   schema `json:"status,omitempty"`
+	Rules    []any `json:"rules,omitempty"`
+	NoStatus bool  `json:"noStatus,omitempty"`
+	// A kind has a spec, or data in its place.
+	Spec   schema `json:"spec,omitempty"`
+	Data   schema `json:"data,omitempty"`
+	Status schema `json:"status,omitempty"`
 }
 
 // kind is one of the twins.

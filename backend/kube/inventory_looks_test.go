@@ -1,0 +1,90 @@
+package kube
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// oneMember is a collection of one MemberCluster, whose changes are told by hand.
+type oneMember struct {
+	first   *unstructured.Unstructured
+	changes chan watch.Event
+}
+
+func (c oneMember) list(context.Context, metav1.ListOptions) ([]metav1.Object, metav1.ListMeta, error) {
+	return []metav1.Object{c.first}, metav1.ListMeta{ResourceVersion: "1"}, nil
+}
+
+func (c oneMember) watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	return watch.NewProxyWatcher(c.changes), nil
+}
+
+// memberAt is a MemberCluster of a version that reports nodes, and was heard of at
+// a time.
+func memberAt(version, nodes int, heard time.Time) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
+		"status": map[string]any{
+			"properties":  map[string]any{"nodes": map[string]any{"value": strconv.Itoa(nodes)}},
+			"agentStatus": []any{map[string]any{"type": "MemberAgent", "lastReceivedHeartbeat": heard.Format(time.RFC3339)}},
+		},
+	}}
+	obj.SetName("a")
+	obj.SetResourceVersion(strconv.Itoa(version))
+	return obj
+}
+
+// Properties that change all the time are told of every half minute at most, and
+// are up to date whenever somebody asks; a heartbeat that does not come is told of
+// once, when it is too late.
+func TestLooksOfAnInventory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		c := oneMember{memberAt(1, 0, began), make(chan watch.Event)}
+		inv := newInventory(inventoryKind{name: "MemberCluster", read: memberCluster}, c, InventoryOptions{})
+		ctx, stop := context.WithCancel(t.Context())
+		var told []time.Duration
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for range inv.WatchClusters(ctx) {
+				told = append(told, time.Since(began))
+			}
+		}()
+		for i := 1; i <= 50; i++ {
+			time.Sleep(time.Second)
+			c.changes <- watch.Event{Type: watch.Modified, Object: memberAt(1+i, i, time.Now())}
+			synctest.Wait()
+			for one, err := range inv.Clusters(ctx) {
+				if q := one.Properties["nodes"]; err != nil || q.Value() != int64(i) {
+					t.Errorf("after %d s: %v, %v", i, one, err)
+				}
+			}
+		}
+		time.Sleep(time.Hour)
+		stop()
+		<-done
+		want := []time.Duration{0, 30 * time.Second, time.Minute, 50*time.Second + heartbeatLasts + time.Millisecond, 50*time.Second + heartbeatLasts + time.Millisecond}
+		if len(told) != len(want) {
+			t.Fatalf("told at %v, want %v", told, want) // the last is the end of the watch
+		}
+		for i := range want[:4] {
+			if told[i] != want[i] {
+				t.Errorf("told at %v, want %v", told, want)
+			}
+		}
+		if err := inv.Close(); err != nil {
+			t.Error(err)
+		}
+		if inv.looks.timer != nil {
+			t.Error("a closed inventory looks")
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// capShare is a driver's part in the cap of its strategy.
+//
+// What is in flight is saved before slots are given back, and slots are taken
+// before what uses them is saved, so at every moment the run holds what its record
+// has in flight. Only its driver lowers what a run holds, under the epoch of its
+// lease; a driver that takes a run over makes a claim before it uses anything. So
+// what is known of the cap may be old: what it gives the run is there.
+type capShare struct {
+	// name is that of the cap, empty where the strategy names none.
+	name string
+	cap  stages.Cap
+	// claimed tells that a claim was made under the driver's epoch, given that slots
+	// were given to it that no step has seen.
+	claimed, given bool
+	// stale tells that the cap has changed and was not read since.
+	stale atomic.Bool
+	// swept is when it was last looked for runs that hold some of it and are over.
+	swept time.Time
+}
+
+// holds is how many slots the run holds.
+func (s *capShare) holds(uid string) int {
+	own, _ := s.cap.Share(uid)
+	return own.Holds
+}
+
+// take takes in what the cap has become.
+func (s *capShare) take(c stages.Cap, uid string) {
+	_, had := s.cap.Share(uid)
+	before := s.holds(uid)
+	s.cap = c
+	_, has := c.Share(uid)
+	s.claimed = s.claimed && (has || !had)
+	s.given = s.given || s.holds(uid) > before
+}
+
+// readCap reads the cap where it has changed. One that cannot be read gives
+// nothing, as one that is not there: what is in flight goes on, and so do commands.
+func (d *driver) readCap(ctx context.Context) error {
+	s := &d.share
+	if s.name == "" || !s.stale.Swap(false) {
+		return nil
+	}
+	c, _, err := d.e.capAt(ctx, s.name)
+	if err != nil && !isLasting(err) {
+		s.stale.Store(true)
+		return err
+	}
+	s.take(c, d.uid)
+	return nil
+}
+
+// slots is how many clusters the run may have in flight by its cap.
+func (d *driver) slots() int {
+	s := &d.share
+	switch {
+	case s.name == "" || !s.claimed || d.rec.Run.IsEnded():
+		return 0
+	case s.given:
+		return s.holds(d.uid)
+	default:
+		return s.cap.Slots(d.uid)
+	}
+}
+
+// claimCap makes a claim where what the run has in flight, as it was saved, or what
+// it wants is not what the cap says.
+func (d *driver) claimCap(ctx context.Context, wants int) error {
+	s := &d.share
+	if s.name == "" || d.rec.Run.IsEnded() {
+		return nil
+	}
+	s.given = false
+	k := stages.Claim{UID: d.uid, Run: d.name, Epoch: d.epoch, Uses: inFlight(&d.rec.Run), Wants: wants}
+	own, has := s.cap.Share(d.uid)
+	settled := s.claimed && own.Wants == wants && own.Holds <= max(k.Uses, s.cap.Slots(d.uid))
+	if settled || !has && s.claimed && wants == 0 {
+		return d.seekRoom(ctx, k)
+	}
+	fenced := false
+	c, err := d.e.updateCap(ctx, s.name, false, func(c stages.Cap) (stages.Cap, error) {
+		next, ok := c.Claim(k)
+		if fenced = !ok; fenced {
+			return c, errUnchanged
+		}
+		return next, nil
+	})
+	if err != nil && d.e.lacksCap(ctx, s.name) {
+		return nil // it is waited for: the run is told when it is declared
+	}
+	if err != nil {
+		return err
+	}
+	if fenced {
+		return fmt.Errorf("run %s: %w: somebody else has claimed of cap %s for it", d.name, backend.ErrFenced, s.name)
+	}
+	s.cap, s.claimed = c, true
+	if s.holds(d.uid) > k.Uses {
+		s.given = true
+		d.nudge()
+	}
+	return d.seekRoom(ctx, k)
+}
+
+// seekRoom looks now and then whether a run that is over holds what this one waits
+// for.
+func (d *driver) seekRoom(ctx context.Context, k stages.Claim) error {
+	s := &d.share
+	if s.holds(d.uid) >= k.Wants || time.Since(s.swept) < d.e.cfg.Lease {
+		return nil
+	}
+	s.swept = time.Now()
+	return d.e.sweepCap(ctx, s.name)
+}
+
+// inFlight counts the clusters that a run has in flight.
+func inFlight(r *stages.Run) (n int) {
+	for i := range r.Flights {
+		if r.Flights[i].Attempt != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// capChanged has the drivers whose runs share a cap look at it.
+func (r *runner) capChanged(_ context.Context, c backend.Change) {
+	r.nudgeIf(func(d *driver) bool {
+		if d.share.name == "" || capKey(d.share.name) != c.Key {
+			return false
+		}
+		d.share.stale.Store(true)
+		return true
+	})
+}

@@ -1,0 +1,213 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Diff is what a run would do to the clusters of its plan. It belongs to the plan
+// and does not change; what is compared with it is what the clusters have when
+// they are looked at. It may be used concurrently.
+type Diff struct {
+	// Plan is the one that [Engine.Preview] returns. Its digest covers what every
+	// cluster would get: a run that names it in RunSpec.Plan brings that or
+	// nothing. It is not to be changed.
+	Plan *stages.Plan
+
+	e     *Engine
+	rec   *placementRecord
+	mu    sync.Mutex
+	draft *draft
+	// revisions are the last ones that were made, the newest last.
+	revisions []*revision
+}
+
+// ClusterDiff is what a run would do to one cluster, in the form of a drift report.
+// Revision is what the cluster would get, empty where it would be cleaned. Objects
+// are those that the run would touch, and those that differ and that it would leave:
+// the Reason tells which. What is on the hub's side of a difference is what the
+// cluster would get.
+type ClusterDiff struct {
+	ClusterDrift
+	// Has is the revision that the cluster proves to have; empty for none, and
+	// while something is being applied.
+	Has string `json:"has,omitempty"`
+}
+
+// Diff plans the run that spec asks for, as Preview does, and returns what tells the
+// difference to what the clusters have. Nothing is written.
+func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
+	if e.conns == nil {
+		return nil, fmt.Errorf("placement %s: a difference cannot be told with an Updater of the host's: it is about objects that the engine applies", spec.Placement)
+	}
+	if err := about("difference of a run", spec.problems()); err != nil {
+		return nil, err
+	}
+	d, rec, err := e.draftOf(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Plan != "" && spec.Plan != d.plan.Digest {
+		return nil, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
+	}
+	return &Diff{Plan: d.plan, e: e, rec: rec, draft: d}, nil
+}
+
+// Content returns what a cluster of the plan would get, with the objects
+// themselves, the values of Secrets too; nothing where it would be cleaned.
+func (d *Diff) Content(ctx context.Context, cluster string) (snapshot.Set, error) {
+	pos, ok := d.Plan.Position(cluster)
+	if !ok {
+		return snapshot.Set{}, &NotFoundError{Kind: "cluster", Name: cluster, Hint: "it is not in plan " + d.Plan.Digest}
+	}
+	digest := d.revisionAt(pos)
+	if digest == "" {
+		return snapshot.Set{}, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.e.contentOf(ctx, d.draft, d.Plan, digest)
+}
+
+// Clusters looks at the clusters of the plan and yields each once, as soon as it has
+// been looked at; a few are looked at at the same time. It only reads. Clusters
+// that are named are the only ones, and an error where the plan does not have one;
+// nothing is yielded beside an error.
+//
+// A cluster that cannot be looked at is yielded with its problems; so are objects
+// that the run could not apply, or would leave because the placement's strategy
+// says so. The first 100 objects of a cluster are told, 256 KiB of them; Total
+// counts all. What is secret is not shown. A field that the hub dropped is told
+// where the member keeps track of who wrote it, as API servers do.
+func (d *Diff) Clusters(ctx context.Context, only ...string) iter.Seq2[ClusterDiff, error] {
+	return func(yield func(ClusterDiff, error) bool) {
+		positions, err := d.positions(only)
+		if err != nil {
+			yield(ClusterDiff{}, err)
+			return
+		}
+		for c := range surveyed(ctx, positions, d.look) {
+			if !yield(c, nil) {
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			yield(ClusterDiff{}, ctx.Err())
+		}
+	}
+}
+
+// positions are those of the clusters that are asked for, all where none are.
+func (d *Diff) positions(only []string) ([]int, error) {
+	var out []int
+	var missing []error
+	for _, name := range only {
+		pos, ok := d.Plan.Position(name)
+		if !ok {
+			missing = append(missing, &NotFoundError{Kind: "cluster", Name: name, Hint: "it is not in plan " + d.Plan.Digest})
+		}
+		out = append(out, pos)
+	}
+	if len(only) == 0 {
+		for pos := range d.Plan.Clusters {
+			out = append(out, pos)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), joinProblems(missing)
+}
+
+// revisionAt is the digest of what a cluster would get, "" for nothing.
+func (d *Diff) revisionAt(pos int) string {
+	if r := d.Plan.Clusters[pos].Revision; r >= 0 {
+		return d.Plan.Revisions[r]
+	}
+	return ""
+}
+
+// look looks at one cluster, in its turn.
+func (d *Diff) look(ctx context.Context, pos int) ClusterDiff {
+	c := &d.Plan.Clusters[pos]
+	out := ClusterDiff{ClusterDrift: ClusterDrift{
+		Placement: d.Plan.Placement, Cluster: c.Name, State: Compared, Revision: d.revisionAt(pos), Observed: d.e.now(),
+	}}
+	leave, err := d.e.lanes.enter(ctx, c.Name)
+	if err == nil {
+		err = d.compare(ctx, placement.Cluster{Name: c.Name, UID: c.UID}, &out)
+		leave(err)
+	}
+	if err != nil {
+		out.State, out.Problems = Unknown, append(out.Problems, clip(err.Error()))
+	}
+	out.cut()
+	return out
+}
+
+// compare adds what a run would do to a cluster.
+func (d *Diff) compare(ctx context.Context, c placement.Cluster, out *ClusterDiff) error {
+	m, err := d.e.conns.get(ctx, c)
+	if err != nil {
+		return err
+	}
+	w := &work{u: d.e.snapshots, m: m, a: d.assignment(c, out.Revision)}
+	if w.ledger, err = readLedger(ctx, m, out.Placement); err != nil {
+		return err
+	}
+	if !w.ledger.open() {
+		out.Has = w.ledger.Revision
+	}
+	if out.Revision != "" {
+		if w.rev, err = d.revision(ctx, out.Revision); err != nil {
+			return err
+		}
+	}
+	w.targets = targetsOf(w.rev, w.ledger.ledger)
+	if err := w.lookAll(ctx, w.targets); err != nil {
+		return err
+	}
+	if !w.a.Strategy.reportsOnly() {
+		w.hold(ctx)
+	}
+	w.foresee(ctx, out)
+	return nil
+}
+
+// assignment is that of a run which comes after all others.
+func (d *Diff) assignment(c placement.Cluster, revision string) Assignment {
+	p := &d.rec.Placement
+	a := Assignment{
+		Placement: p.Name, Epoch: math.MaxInt64, Cluster: c, Revision: revision,
+		AllowCoOwnership: p.AllowCoOwnership, Strategy: p.ApplyStrategy, secretKey: d.rec.secretKey(),
+	}
+	a.Strategy.ComparisonOption = drift.Partial // a run leaves alone what the hub does not have
+	return a
+}
+
+// revision returns a revision of the plan, which may not be stored yet.
+func (d *Diff) revision(ctx context.Context, digest string) (*revision, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.IndexFunc(d.revisions, func(r *revision) bool { return r.digest == digest }); i >= 0 {
+		return d.revisions[i], nil
+	}
+	set, err := d.e.contentOf(ctx, d.draft, d.Plan, digest)
+	if err != nil {
+		return nil, err
+	}
+	rev, err := newRevision(d.Plan.Placement, set)
+	if err != nil {
+		return nil, err
+	}
+	d.revisions = append(d.revisions, rev)
+	d.revisions = slices.Delete(d.revisions, 0, max(0, len(d.revisions)-revisionsKept))
+	return rev, nil
+}

@@ -1,0 +1,321 @@
+package fleet_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+func secretOf(name, value string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"namespace": "test-namespace", "name": name},
+		"data": map[string]any{"password": value},
+	}}
+}
+
+// newRun asks for a run of what the source holds now.
+func newRun() fleet.RunSpec { return fleet.RunSpec{Placement: ep, Strategy: inOneStage()} }
+
+// differs collects what a run would do, as one line for each difference, and
+// checks that looking wrote nothing.
+func differs(t *testing.T, w *world, e *fleet.Engine, only ...string) []string {
+	t.Helper()
+	before, members := dump(t, w.store), w.members()
+	d := must(e.Diff(t.Context(), newRun()))(t)
+	var lines []string
+	tag := regexp.MustCompile(`\(redacted [0-9a-f]+\)`)
+	for c, err := range d.Clusters(t.Context(), only...) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range linesOf(&c) {
+			lines = append(lines, tag.ReplaceAllString(l, "(redacted)"))
+		}
+	}
+	if d := cmp.Diff(before, dump(t, w.store)); d != "" {
+		t.Errorf("looking wrote to the store:\n%s", d)
+	}
+	if d := cmp.Diff(members, w.members()); d != "" {
+		t.Errorf("looking wrote to members:\n%s", d)
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+func linesOf(c *fleet.ClusterDiff) (lines []string) {
+	for _, o := range c.Objects {
+		line := fmt.Sprintf("%s %s %s %s", c.Cluster, o.Reason, o.Kind, o.Name)
+		if len(o.Differences) == 0 || o.State != "Present" {
+			lines = append(lines, line)
+			continue
+		}
+		for _, d := range o.Differences {
+			lines = append(lines, fmt.Sprintf("%s %s %s hub=%s member=%s", line, d.Class, d.Path, d.Hub, d.Member))
+		}
+	}
+	for _, p := range c.Problems {
+		lines = append(lines, c.Cluster+" problem "+p)
+	}
+	return lines
+}
+
+func wantLines(t *testing.T, what string, got []string, want ...string) {
+	t.Helper()
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", what, d)
+	}
+}
+
+// What a run would do is told before there is one, cluster by cluster: what is
+// new, what changes by the hub, by an override or because somebody edited it, what
+// the hub dropped, and what goes. A run of that plan does it, and then nothing
+// differs.
+func TestADifferenceIsWhatARunDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		defer running(t, e)()
+		var created []string
+		for _, c := range []string{"member1", "member2", "member3"} {
+			w.fleet.Cluster(c).ManagedFields(true)
+			created = append(created, c+" ToCreate ConfigMap test-cm", c+" ToCreate Namespace test-namespace")
+		}
+		wantLines(t, "nothing was placed", differs(t, w, e), created...)
+		cm := configMap("test-cm", "value1")
+		cm.Object["data"].(map[string]any)["dropped"] = "x"
+		w.puts(cm, secretOf("s", "b2xk"))
+		runTo(t, e, "one", inOneStage())
+		wantLines(t, "all is as it was applied", differs(t, w, e))
+
+		w.puts(configMap("test-cm", "value2"), secretOf("s", "bmV3"), configMap("new", "n"))
+		p := tutorialPlacement()
+		p.Policy.Required = []placement.Term{{LabelSelector: metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "order", Operator: metav1.LabelSelectorOpNotIn, Values: []string{"1"}}, // all but member3
+		}}}}
+		drop := replaceFor("staging", "")
+		drop.Name, drop.Rules[0].Type, drop.Rules[0].Patches = "drop", placement.Delete, nil
+		drop.Selectors[0] = placement.ObjectSelector{Version: "v1", Kind: "Secret", Name: "s"}
+		p.Overrides = []placement.Override{replaceFor("canary", "mine"), drop}
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		w.edit("member2", set("key", "edited"))
+		d := must(e.Diff(t.Context(), newRun()))(t)
+		wantLines(t, "what changes", differs(t, w, e),
+			`member1 ToChange ConfigMap test-cm Changed /data/key hub="mine" member="value1"`,
+			`member1 ToChange ConfigMap test-cm Stale /data/dropped hub= member="x"`,
+			`member1 ToChange Secret s Changed /data/password hub="(redacted)" member="(redacted)"`,
+			`member1 ToCreate ConfigMap new`,
+			`member2 ToChange ConfigMap test-cm Changed /data/key hub="value2" member="edited"`,
+			`member2 ToChange ConfigMap test-cm Stale /data/dropped hub= member="x"`,
+			`member2 ToCreate ConfigMap new`,
+			`member2 ToRemove Secret s`,
+			`member3 ToRemove ConfigMap test-cm`,
+			`member3 ToRemove Namespace test-namespace`,
+			`member3 ToRemove Secret s`,
+		)
+		spec := newRun()
+		spec.Name, spec.Plan = "two", d.Plan.Digest
+		must(e.CreateRun(t.Context(), spec))(t)
+		endOf(t, e, "two")
+		wantLines(t, "the run did it", differs(t, w, e))
+	})
+}
+
+// A plan that is named is the one that is looked at, or nothing is.
+func TestADifferenceIsThatOfThePlan(t *testing.T) {
+	w, e := declared(t, nil)
+	spec := newRun()
+	spec.Plan = must(e.Preview(t.Context(), spec))(t).Digest
+	if d := must(e.Diff(t.Context(), spec))(t); d.Plan.Digest != spec.Plan {
+		t.Errorf("the plan is %s, want %s", d.Plan.Digest, spec.Plan)
+	}
+	w.holds("other")
+	var changed *fleet.PlanChangedError
+	if _, err := e.Diff(t.Context(), spec); !errors.As(err, &changed) || changed.Want != spec.Plan {
+		t.Errorf("the source has changed, the error is %v", err)
+	}
+}
+
+// What the strategy of the placement leaves alone, and what belongs to another
+// placement, is told with the reason, and is not counted as a change.
+func TestADifferenceTellsWhatARunWouldLeave(t *testing.T) {
+	for name, c := range map[string]struct {
+		strategy fleet.ApplyStrategy
+		want     []string
+		problem  string
+	}{
+		"always":         {fleet.ApplyStrategy{}, []string{`member1 ToChange ConfigMap test-cm Changed /data/key hub="value1" member="edited"`}, ""},
+		"if not drifted": {fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted}, []string{`member1 FoundDrifts ConfigMap test-cm Changed /data/key hub="value1" member="edited"`}, "whenToApply is IfNotDrifted"},
+		"only reports":   {fleet.ApplyStrategy{Type: fleet.ReportDiff}, []string{`member1 FoundDiff ConfigMap test-cm Changed /data/key hub="value1" member="edited"`}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, _, stop := placed(t, fleet.ApplyStrategy{})
+				stop()
+				e := w.engine(w.store, "b")
+				w.edit("member1", set("key", "edited"))
+				p := tutorialPlacement()
+				p.ApplyStrategy = c.strategy
+				if err := e.PutPlacement(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+				problems := withoutProblems(t, differs(t, w, e), c.want)
+				if (c.problem == "") != (len(problems) == 0) || !strings.Contains(strings.Join(problems, "\n"), c.problem) {
+					t.Errorf("problems %q, want %q", problems, c.problem)
+				}
+			})
+		})
+	}
+}
+
+// withoutProblems checks the lines that are no problems and returns the others.
+func withoutProblems(t *testing.T, lines, want []string) (problems []string) {
+	t.Helper()
+	lines = slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
+		is := strings.Contains(l, " problem ")
+		if is {
+			problems = append(problems, l)
+		}
+		return is
+	})
+	wantLines(t, "what differs", lines, want...)
+	return problems
+}
+
+// What was there before and must not be taken over, what another placement has,
+// and what was adopted are told as what they are.
+func TestADifferenceTellsWhoseObjectsAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.ApplyStrategy.WhenToTakeOver = fleet.Never })
+		for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("test-cm", "theirs")} {
+			if err := w.fleet.Cluster("member1").Update(obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+		problems := withoutProblems(t, differs(t, w, e, "member1"), []string{
+			`member1 NotTakenOver ConfigMap test-cm Changed /data/key hub="value1" member="theirs"`,
+		})
+		if len(problems) != 1 || !strings.Contains(problems[0], "whenToTakeOver is Never") {
+			t.Errorf("problems %q", problems)
+		}
+
+		if err := e.PutPlacement(t.Context(), tutorialPlacement()); err != nil {
+			t.Fatal(err)
+		}
+		defer running(t, e)()
+		runTo(t, e, "one", inOneStage())
+		if err := w.source.Delete(testCM); err != nil {
+			t.Fatal(err)
+		}
+		wantLines(t, "member1 had it before", differs(t, w, e), "member1 ToRelease ConfigMap test-cm", "member2 ToRemove ConfigMap test-cm", "member3 ToRemove ConfigMap test-cm")
+
+		w.holds("value2")
+		other := tutorialPlacement()
+		other.Name = "other"
+		if err := e.PutPlacement(t.Context(), other); err != nil {
+			t.Fatal(err)
+		}
+		d := must(e.Diff(t.Context(), fleet.RunSpec{Placement: "other", Strategy: inOneStage()}))(t)
+		for c, err := range d.Clusters(t.Context(), "member2") {
+			if err != nil || len(c.Problems) == 0 || !strings.Contains(c.Problems[0], "applied by placement "+ep) {
+				t.Errorf("%v, %v", c.Problems, err)
+			}
+		}
+	})
+}
+
+// A cluster that cannot be looked at is told with the reason, and holds up no
+// other; one that the plan does not have is an error.
+func TestADifferenceOfAClusterThatCannotBeReached(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		w.fleet.SetDown("member2", true)
+		d := must(e.Diff(t.Context(), newRun()))(t)
+		states := map[string]string{}
+		for c, err := range d.Clusters(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			states[c.Cluster] = fmt.Sprintf("%s %d %d", c.State, c.Total, len(c.Problems))
+		}
+		if d := cmp.Diff(map[string]string{"member1": "Compared 2 0", "member2": "Unknown 0 1", "member3": "Compared 2 0"}, states); d != "" {
+			t.Error(d)
+		}
+		for _, err := range d.Clusters(t.Context(), "nobody", "member1") {
+			if !errors.Is(err, backend.ErrNotFound) || !strings.Contains(err.Error(), "nobody") {
+				t.Errorf("error %v", err)
+			}
+		}
+		if _, err := d.Content(t.Context(), "nobody"); !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+// Of a cluster with very many objects the first 100 are told, and how many there
+// are; nothing of a Secret is shown; and what each cluster would get can be read,
+// by the digest of the plan.
+func TestADifferenceIsBoundedAndTellsNoSecret(t *testing.T) {
+	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "mine")} })
+	objs := []*unstructured.Unstructured{secretOf("s", "aHVzaA==")}
+	for i := range 150 {
+		objs = append(objs, configMap(fmt.Sprint("c", i), "v"))
+	}
+	w.puts(objs...)
+	d := must(e.Diff(t.Context(), newRun()))(t)
+	for c, err := range d.Clusters(t.Context()) {
+		if err != nil || len(c.Objects) != 100 || c.Total != 153 {
+			t.Errorf("%s: %d of %d objects, %v", c.Cluster, len(c.Objects), c.Total, err)
+		}
+		b, err := json.Marshal(c)
+		if err != nil || strings.Contains(string(b), "aHVzaA") {
+			t.Errorf("%s tells a secret (%v)", c.Cluster, err)
+		}
+		set := must(d.Content(t.Context(), c.Cluster))(t)
+		if set.Digest != c.Revision || len(set.Bodies) != 153 || snapshot.Digest(set.Root().Encode()) != c.Revision {
+			t.Errorf("%s would get %s with %d objects, want %s", c.Cluster, set.Digest, len(set.Bodies), c.Revision)
+		}
+		i := slices.IndexFunc(set.Items, func(i snapshot.Item) bool { return i.Name == "test-cm" })
+		if mine := strings.Contains(string(set.Bodies[i]), `"mine"`); mine != (c.Cluster != "member2") {
+			t.Errorf("%s gets %s", c.Cluster, set.Bodies[i])
+		}
+	}
+	for range d.Clusters(t.Context()) {
+		break // whoever has seen enough leaves nothing behind
+	}
+}
+
+// Labels are read when the plan is made: a cluster that gets another one during
+// the run gets what was approved.
+func TestLabelsAreReadWhenThePlanIsMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := replaceFor("canary", `${MEMBER-CLUSTER-LABEL-KEY-order}`)
+		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{o} })
+		w.capture(e, "v0")
+		must(e.CreateRun(t.Context(), specOf("r", 0)))(t)
+		w.fleet.Relabel("member1", map[string]string{"environment": "staging", "order": "9"})
+		w.fleet.Relabel("member2", map[string]string{"environment": "canary", "order": "9"})
+		defer running(t, e)()
+		if s := endOf(t, e, "r"); s.Run.State != stages.Completed {
+			t.Fatalf("the run is %s: %s", s.Run.State, s.Run.Reason)
+		}
+		if m1, m2, m3 := w.value("member1"), w.value("member2"), w.value("member3"); m1 != "2" || m2 != "v0" || m3 != "1" {
+			t.Errorf("the members hold %q, %q and %q", m1, m2, m3)
+		}
+	})
+}

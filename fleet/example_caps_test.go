@@ -1,0 +1,27 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+)
+
+// At most five clusters that use the database are in flight at once, whichever
+// runs update them: those whose strategies say Cap: "database".
+func ExampleEngine_SetCap() {
+	ctx := context.Background()
+	members := memory.NewFleet()
+	engine, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: members, Dialer: members})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(engine.SetCap(ctx, "database", 5))
+	caps, err := engine.Caps(ctx)
+	fmt.Println(caps[0].Name, caps[0].InUse(), err)
+	// Output:
+	// <nil>
+	// database 0 of 5 <nil>
+}

@@ -1,0 +1,61 @@
+package fleet_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// A snapshot that was taken before the host's rules is not rolled out against them,
+// and what a cluster has of it stays.
+func TestARollbackBringsNothingThatRulesExclude(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		defer running(t, e)()
+		w.capture(e, "v0")
+		w.capture(e, "v1")
+		ranTo(t, e, specOf("r", 1), stages.Completed)
+		strict := w.newEngine(fleet.Config{Name: "strict", Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "ConfigMap"}}}})
+		refused(t, w.store, "a rollback", func() error {
+			_, err := strict.CreateRun(t.Context(), specOf("back", 0))
+			return err
+		}, "snapshot example-placement-0-snapshot", "Config.Rules", "ConfigMap.v1 test-namespace/test-cm")
+		if got := w.value("member1"); got != "v1" {
+			t.Errorf("member1 holds %s", got)
+		}
+	})
+}
+
+// An override does not make a Secret for which the member would issue a token of a
+// service account: selected, such an object would be left out.
+func TestAnOverrideMakesNothingThatIsNeverPlaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) {
+			p.Overrides = []placement.Override{{
+				Name: "o", Namespace: "test-namespace",
+				Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "Secret", Name: "login"}},
+				Rules: []placement.Rule{{
+					ClusterSelector: &placement.ClusterSelector{},
+					Patches:         []placement.Patch{{Op: placement.OpAdd, Path: "/type", Value: []byte(`"kubernetes.io/service-account-token"`)}},
+				}},
+			}}
+		})
+		login := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "login", "namespace": "test-namespace"},
+		}}
+		if err := w.source.Put(login); err != nil {
+			t.Fatal(err)
+		}
+		w.capture(e, "v0")
+		refused(t, w.store, "a token", func() error {
+			_, err := e.CreateRun(t.Context(), specOf("r", 0))
+			return err
+		}, "Secret", "login", "an object that is never placed")
+	})
+}

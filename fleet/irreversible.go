@@ -1,0 +1,99 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// MarkIrreversible marks a snapshot as one that nothing is rolled back past: what
+// it brings cannot be taken back, as a change of a database. No cluster that has it
+// or a newer snapshot, or may have parts of one, goes to an older one, or to
+// nothing because it had nothing before: neither where a run is taken back nor in a
+// run of an older index, which is an error then. by is told in the event. That it is
+// marked already is no error.
+func (e *Engine) MarkIrreversible(ctx context.Context, placement string, index int, by string) error {
+	return e.markSnapshot(ctx, placement, index, by, true)
+}
+
+// UnmarkIrreversible takes the mark of [Engine.MarkIrreversible] away. That there is
+// none is no error.
+func (e *Engine) UnmarkIrreversible(ctx context.Context, placement string, index int, by string) error {
+	return e.markSnapshot(ctx, placement, index, by, false)
+}
+
+// Irreversible returns the indexes of the snapshots that are marked, ascending.
+func (e *Engine) Irreversible(ctx context.Context, placement string) ([]int, error) {
+	rec, _, err := e.placementAt(ctx, placement)
+	if err != nil {
+		return nil, err
+	}
+	return rec.Irreversible, nil
+}
+
+// bars returns the first irreversible snapshot that a cluster would be rolled back
+// past on its way from one index to another, which may be none.
+func (rec *placementRecord) bars(to, from int) (int, bool) {
+	for _, k := range rec.Irreversible {
+		if to < k && k <= from {
+			return k, true
+		}
+	}
+	return 0, false
+}
+
+func (e *Engine) markSnapshot(ctx context.Context, name string, index int, by string, irreversible bool) error {
+	if len(by) > mostName {
+		return about("mark of placement "+name, field.ErrorList{field.TooLong(field.NewPath("by"), "", mostName)})
+	}
+	_, err := e.updatePlacement(ctx, name, func(rec *placementRecord) ([]stages.Event, error) {
+		if err := rec.open(); err != nil {
+			return nil, err
+		}
+		at, marked := slices.BinarySearch(rec.Irreversible, index)
+		switch {
+		case marked == irreversible:
+			return nil, errUnchanged
+		case marked:
+			rec.Irreversible = slices.Delete(rec.Irreversible, at, at+1)
+			return []stages.Event{{Type: stages.SnapshotReversible, Index: &index, By: by}}, nil
+		}
+		if _, err := rec.snapshotAt(index); err != nil {
+			return nil, err
+		}
+		rec.Irreversible = slices.Insert(rec.Irreversible, at, index)
+		return []stages.Event{{Type: stages.SnapshotIrreversible, Index: &index, By: by}}, nil
+	})
+	return err
+}
+
+// checkReversal returns an error where a run of an index would take clusters back
+// past an irreversible snapshot.
+func (e *Engine) checkReversal(ctx context.Context, rec *placementRecord, index int, clusters []placement.Cluster) error {
+	if len(rec.Irreversible) == 0 {
+		return nil
+	}
+	held, err := e.readRoster(ctx, rec)
+	if err != nil {
+		return err
+	}
+	var names []string
+	past := none
+	for _, c := range clusters {
+		h := held.of(c.Name)
+		if k, ok := rec.bars(index, max(h.Proven, h.Tried)); ok {
+			names, past = append(names, c.Name), max(past, k)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return fmt.Errorf("placement %s: snapshot %d would take %d clusters, the first %s, back past snapshot %d, which is irreversible: roll out a snapshot that is not older, or take the mark away with UnmarkIrreversible: %w",
+		rec.Placement.Name, index, len(names), slices.Min(names), past, backend.ErrPermanent)
+}

@@ -1,0 +1,74 @@
+package fleet_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// versioned is the tutorial's placement with overrides of a version: the canaries
+// have a value of their own, every cluster its name, and staging no Secret.
+func versioned(version string) fleet.Placement {
+	named := replaceFor("canary", "")
+	named.Name, named.Namespace, named.Priority = "named", "", -1
+	named.Selectors = []placement.ObjectSelector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}}
+	named.Rules = []placement.Rule{{
+		ClusterSelector: &placement.ClusterSelector{},
+		Patches:         []placement.Patch{{Op: placement.OpAdd, Path: "/metadata/labels", Value: fmt.Appendf(nil, `{"on":"${MEMBER-CLUSTER-NAME}-%s"}`, version)}},
+	}}
+	drop := replaceFor("staging", "")
+	drop.Name, drop.Rules[0].Type, drop.Rules[0].Patches = "drop", placement.Delete, nil
+	drop.Selectors = []placement.ObjectSelector{{Version: "v1", Kind: "Secret", Name: "s"}}
+	p := tutorialPlacement()
+	p.Overrides = []placement.Override{replaceFor("canary", version), named, drop}
+	return p
+}
+
+// overrideStory brings a snapshot with overrides, then one of which only the
+// overrides are others, and goes back to the first.
+var overrideStory = story{
+	placement: ep,
+	runs:      []string{"first", "second", "back"},
+	build: func(t *testing.T) *world {
+		w := newWorld(t)
+		w.puts(secretOf("s", "eA=="))
+		return w
+	},
+	tell: func(h *host) {
+		run := func(name string, index int) {
+			h.create(specOf(name, index))
+			h.feed.end(name)
+		}
+		h.declare(versioned("one"))
+		h.capture(ep, 0)
+		run("first", 0)
+		h.declare(versioned("two"))
+		h.capture(ep, 1)
+		run("second", 1)
+		run("back", 0)
+	},
+	touches: func(change) bool { return false },
+}
+
+// What overrides make of a snapshot for each cluster is stored before a run is, and
+// a rollback brings back the overrides of its index, whichever write goes wrong.
+func TestCrashAtEveryWriteOfOverrides(t *testing.T) {
+	t.Parallel()
+	want := overrideStory.undisturbed(t)
+	t.Logf("%d writes", want.writes)
+	for member, version := range map[string]string{"member1": "one", "member2": "value1", "member3": "one"} {
+		all := fmt.Sprint(want.members[member])
+		for _, part := range []string{member + "-one", `"key":"` + version + `"`} {
+			if n := strings.Count(all, part); n == 0 {
+				t.Errorf("%s has no %s: %s", member, part, all)
+			}
+		}
+		if secrets := strings.Count(all, `"kind":"Secret"`); (secrets == 0) != (member == "member2") {
+			t.Errorf("%s has %d Secrets", member, secrets)
+		}
+	}
+	overrideStory.checkAll(t, want, upTo(want.writes))
+}

@@ -1,0 +1,133 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Resolution is a decision with what led to it.
+type Resolution struct {
+	placement.Decision
+	// Verdicts explain the decision for each cluster of the inventory, by name.
+	Verdicts []placement.Verdict
+	// Shortfall says why a PickN policy picks fewer clusters than it wants; empty
+	// where it picks as many.
+	Shortfall string
+}
+
+// Resolve decides which clusters a placement picks now, without a run. Where that
+// differs from the last decision, by the policy or by the inventory, it is
+// recorded and told by a DecisionTaken event; otherwise nothing is written. A run
+// that is created decides anew.
+//
+// What is placed already is what the last decision that was recorded picks, by
+// Resolve or by a run, and updated is what a run has begun to bring something, as
+// [placement.Decide] has it. So a decision stays across restarts.
+func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
+	inventory, err := e.inventory(ctx)
+	if err != nil {
+		return Resolution{}, err
+	}
+	var r Resolution
+	_, err = e.updatePlacement(ctx, name, func(rec *placementRecord) ([]stages.Event, error) {
+		if err := rec.open(); err != nil {
+			return nil, err
+		}
+		if r, err = e.resolve(ctx, rec, inventory); err != nil {
+			return nil, err
+		}
+		before := rec.Decision
+		events, err := e.decide(ctx, rec, recordOf(&r.Decision), r.Clusters)
+		if err == nil && rec.Decision == before {
+			err = errUnchanged
+		}
+		return events, err
+	})
+	return r, err
+}
+
+// PreviewDecision returns what [Engine.Resolve] would, and writes nothing. With a
+// policy it is what that would pick, were it the placement's, which it may be
+// declared for afterwards.
+func (e *Engine) PreviewDecision(ctx context.Context, name string, policy *placement.Policy) (r Resolution, err error) {
+	inventory, err := e.inventory(ctx)
+	if err != nil {
+		return Resolution{}, err
+	}
+	err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
+		if policy != nil {
+			rec.Placement.Policy = *policy
+		}
+		r, err = e.resolve(ctx, rec, inventory)
+		return err
+	})
+	return r, err
+}
+
+// resolve decides which clusters a placement picks now.
+func (e *Engine) resolve(ctx context.Context, rec *placementRecord, inventory map[string]placement.Cluster) (Resolution, error) {
+	previous, err := e.previous(ctx, rec)
+	if err != nil {
+		return Resolution{}, err
+	}
+	policy := rec.Placement.Policy
+	d, verdicts, err := placement.Decide(policy, slices.Collect(maps.Values(inventory)), previous)
+	if err != nil {
+		return Resolution{}, fmt.Errorf("placement %s: %w", rec.Placement.Name, err)
+	}
+	d.Index = rec.indexOf(d.PolicyDigest)
+	return Resolution{d, verdicts, placement.Shortfall(policy, verdicts)}, nil
+}
+
+// previous is what a placement has already: what the last decision picked or,
+// where that is not known, what may hold something.
+func (e *Engine) previous(ctx context.Context, rec *placementRecord) (placement.Previous, error) {
+	held, err := e.readRoster(ctx, rec)
+	if err != nil {
+		return placement.Previous{}, err
+	}
+	out := placement.Previous{Clusters: map[string]bool{}}
+	names := slices.Collect(maps.Keys(held))
+	if d := rec.Decision; d != nil {
+		out.PolicyDigest = d.PolicyDigest
+		if d.Pages > 0 || d.Clusters == 0 {
+			names, err = e.picked(ctx, rec.Placement.Name, d)
+		}
+	}
+	for _, name := range names {
+		out.Clusters[name] = held.of(name) != holding{Proven: none, Tried: none}
+	}
+	if err == nil && rec.Placement.Policy.Type == placement.PickN {
+		err = e.begunBy(ctx, rec, out.Clusters)
+	}
+	return out, err
+}
+
+// begunBy notes which clusters runs that are under way have begun to update: of
+// those the roster learns when they end.
+func (e *Engine) begunBy(ctx context.Context, rec *placementRecord, placed map[string]bool) error {
+	for _, r := range rec.Runs {
+		if r.Ended != "" {
+			continue
+		}
+		status, err := e.Status(ctx, r.Name)
+		if isNotFound(err) || err == nil && status.Run.UID != r.UID {
+			continue // it was deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		for pos, state := range stages.States(status.Plan, &status.Run) {
+			c := &status.Plan.Clusters[pos]
+			if _, is := placed[c.Name]; is && c.Revision >= 0 && state != stages.NotStarted && state != stages.Skipped {
+				placed[c.Name] = true
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package fleet_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// What the host forbids is refused when a placement is declared, with everything
+// else that is wrong with it; and what was frozen before it was forbidden is refused
+// when a run is planned, and has started nothing.
+func TestAHostForbidsOverrides(t *testing.T) {
+	w, before := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "mine")} })
+	w.capture(before, "v0")
+	data := placement.Restriction{Kind: "ConfigMap", Paths: []string{"/data/*"}}
+	e := w.newEngine(fleet.Config{Name: "strict", Restrictions: []placement.Restriction{data}})
+	p := tutorialPlacement()
+	p.HistoryLimit = -1
+	p.Overrides = []placement.Override{replaceFor("canary", "other")}
+	refused(t, w.store, "a placement", func() error { return e.PutPlacement(t.Context(), p) },
+		"historyLimit", "overrides[0].overrideRules[0].jsonPatchOverrides[0].path: Forbidden: the host forbids overrides to change /data/* of ConfigMap")
+	for _, try := range []func() error{
+		func() error { _, err := e.CreateRun(t.Context(), specOf("r", 0)); return err },
+		func() error { _, err := e.Preview(t.Context(), specOf("r", 0)); return err },
+		func() error { _, err := e.Diff(t.Context(), specOf("r", 0)); return err },
+	} {
+		err := refused(t, w.store, "a run", try, "clusters member1, member3: ConfigMap test-namespace/test-cm: override test-namespace/o: overrideRules[0]: after the patches: the host forbids")
+		if !errors.Is(err, backend.ErrPermanent) {
+			t.Errorf("the error is %v, want ErrPermanent", err)
+		}
+	}
+	if _, err := fleet.New(fleet.Config{Store: w.store, Inventory: w.fleet, Dialer: w.fleet, Restrictions: []placement.Restriction{{Kind: "Role", Paths: []string{"rules"}}}}); err == nil {
+		t.Error("a restriction whose path is no pointer is accepted")
+	}
+}
+
+// A run that catches up is planned too: what a cluster that joined would get is
+// refused, and what others have of it stays.
+func TestACatchUpBringsNothingForbidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "mine")} })
+		defer running(t, e)()
+		w.capture(e, "v0")
+		ranTo(t, e, specOf("r", 0), stages.Completed)
+		w.fleet.Add(placement.Cluster{Name: "member4", Labels: map[string]string{"environment": "canary"}})
+		strict := w.newEngine(fleet.Config{Name: "strict", Restrictions: []placement.Restriction{{Kind: "ConfigMap", Paths: []string{"/data"}}}})
+		refused(t, w.store, "a catch-up", func() error {
+			_, err := strict.CatchUp(t.Context(), "r", "r2", approval.Identity{})
+			return err
+		}, "cluster member4: ConfigMap test-namespace/test-cm", "the host forbids overrides to change /data of ConfigMap")
+		if got := w.value("member1"); got != "mine" {
+			t.Errorf("member1 holds %s", got)
+		}
+	})
+}
+
+// A failure that many clusters have in common is told once, and does not grow with
+// the fleet.
+func TestRenderProblemsArePutTogether(t *testing.T) {
+	o := replaceFor("canary", `${MEMBER-CLUSTER-LABEL-KEY-none}`)
+	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{o} })
+	for i := range 500 {
+		w.fleet.Add(placement.Cluster{Name: "c" + string(rune('a'+i%26)) + string(rune('a'+i/26)), Labels: map[string]string{"environment": "canary"}})
+	}
+	w.capture(e, "v0")
+	_, err := e.CreateRun(t.Context(), specOf("r", 0))
+	if err == nil || len(err.Error()) > 1000 {
+		t.Errorf("the error is %v", err)
+	}
+	refused(t, w.store, "a run", func() error { return err }, "clusters caa, cab,", "and 492 more: ConfigMap test-namespace/test-cm: override test-namespace/o", `no label "none"`)
+}

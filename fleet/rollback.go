@@ -1,0 +1,226 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// RollbackOptions say how a run is taken back.
+type RollbackOptions struct {
+	// Name is that of the run which takes back; empty means the name of the run with
+	// "-rollback" behind it, cut where that is too long.
+	Name string
+	// By is who asks, as the host authenticated them; Reason is told with it.
+	By     approval.Identity
+	Reason string
+}
+
+// Rollback is what has become of taking a run back.
+type Rollback struct {
+	// Run is the run that is taken back, By the name of the run that does or will;
+	// empty where nobody asked for it, or where it was refused.
+	Run, By string
+	// Pending tells that By is not recorded yet.
+	Pending bool
+	// Refused says why the run is not taken back, where somebody asked for it.
+	Refused string
+	// Since is when it was asked for, while it is Pending.
+	Since time.Time
+}
+
+// Rollback takes back what a run brought, by a run of its own whose name it
+// returns: every cluster that the run may have changed goes to what it had before,
+// its own snapshot with its own overrides as they were. See [stages.RollBack] for
+// the order, the caps and what becomes of clusters that had nothing; the strategy
+// of the run has to have a Rollback. The run that takes back supersedes those that
+// wait for the placement.
+//
+// A run that has not ended is ended first, by a [stages.TakeBack] command, and
+// takes nothing back where it is superseded or aborted before. Of those that have
+// ended it is the last one that changed clusters which can be taken back; where
+// that did not go to its end for every cluster, it can be done once more for the
+// others. While another run has the placement it is an error that names it.
+//
+// It returns once that is recorded; engines in [Engine.Run] carry it out, and
+// [Engine.RollbackOf] tells what became of it. Called again while the run is being
+// taken back it changes nothing.
+func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (string, error) {
+	if err := about("rollback of run "+run, o.problems()); err != nil {
+		return "", err
+	}
+	s, err := e.Status(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	if u := s.Run.Undo; u != nil {
+		if by, err := e.RollbackOf(ctx, run); err != nil || by.Pending || by.By == "" && by.Refused == "" {
+			return cmp.Or(by.By, u.Run, rollbackName(run, 1)), err
+		}
+	}
+	name := o.Name
+	if name == "" {
+		name, err = e.freeRollbackName(ctx, run)
+	} else {
+		err = e.nameFree(ctx, name)
+	}
+	if err != nil {
+		return "", err
+	}
+	if s.Run.Final(s.Plan) {
+		return e.rollBackEnded(ctx, &s, stages.Undo{Cause: stages.OnCommand, Run: name, By: o.By, Message: o.Reason})
+	}
+	c := stages.Command{Verb: stages.TakeBack, By: o.By, Message: o.Reason, Name: name}
+	if err := stages.Allowed(s.Plan, &s.Run, c); err != nil {
+		return "", fmt.Errorf("run %s: %w", run, err)
+	}
+	return name, e.send(ctx, s.Run.UID, c)
+}
+
+func (o *RollbackOptions) problems() field.ErrorList {
+	errs := sizeProblems(stages.Command{Message: o.Reason, By: o.By})
+	if o.Name != "" {
+		errs = append(errs, nameProblems(field.NewPath("name"), o.Name)...)
+	}
+	return errs
+}
+
+// freeRollbackName is a name that no run has.
+func (e *Engine) freeRollbackName(ctx context.Context, run string) (string, error) {
+	for n := 1; ; n++ {
+		name := rollbackName(run, n)
+		_, err := e.store.Get(ctx, runKey(name))
+		switch {
+		case isNotFound(err):
+			return name, nil
+		case err != nil:
+			return "", err
+		}
+	}
+}
+
+// rollbackName is the name of the nth run that takes back what another one brought.
+func rollbackName(run string, n int) string {
+	suffix := "-rollback"
+	if n > 1 {
+		suffix += "-" + strconv.Itoa(n)
+	}
+	if len(run)+len(suffix) <= stages.MaxPlacementName {
+		return run + suffix
+	}
+	sum := snapshot.Digest([]byte(run))
+	sum = sum[len(sum)-8:]
+	return strings.TrimRight(run[:stages.MaxPlacementName-len(suffix)-1-len(sum)], "-.") + "-" + sum + suffix
+}
+
+// rollBackEnded records that a run which has ended is to be taken back.
+func (e *Engine) rollBackEnded(ctx context.Context, s *Status, u stages.Undo) (name string, err error) {
+	run := &s.Run
+	_, err = e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+		name = u.Run
+		if b := rec.Rollback; b != nil && b.Of == run.UID {
+			name = b.Run
+			return nil, errUnchanged
+		}
+		if other := rec.undoing(run.UID); other != "" {
+			name = other
+			return nil, errUnchanged
+		}
+		events, err := e.takeInActive(ctx, rec)
+		if err != nil {
+			return nil, err
+		}
+		if err := e.clearLine(ctx, rec); err != nil {
+			return nil, err
+		}
+		if why := cmp.Or(rec.untakeable(s), rec.busy()); why != "" {
+			return nil, fmt.Errorf("run %s cannot be taken back: %s: %w", run.Name, why, backend.ErrPermanent)
+		}
+		if _, err := e.draftRollback(ctx, rec, rec.Base, s); err != nil {
+			return nil, fmt.Errorf("run %s cannot be taken back: %w", run.Name, err)
+		}
+		asked := stages.Event{Type: stages.RollbackRequested, Run: run.Name, By: u.By.Name, Message: u.Message}
+		return append(events, asked), rec.plotRollback(run, u, e.now())
+	})
+	return name, err
+}
+
+// busy says which run has the placement, or "".
+func (rec *placementRecord) busy() string {
+	if rec.Line.Active == nil {
+		return ""
+	}
+	return "run " + rec.Line.Active.Run + " has placement " + rec.Placement.Name + ": take that back, or wait until it has ended"
+}
+
+// PreviewRollback returns the plan that would take back what a run brought up to
+// now. Nothing is written, and nothing starts. Its errors are those for which
+// [Engine.Rollback] or the run that it asks for would be refused; before a run has
+// ended, more may come to the plan.
+func (e *Engine) PreviewRollback(ctx context.Context, run string) (*stages.Plan, error) {
+	s, err := e.Status(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var d *draft
+	err = e.withPlacement(ctx, s.Run.Placement, func(rec *placementRecord) error {
+		base := rec.Base
+		if !s.Run.IsEnded() && s.Run.Started != 0 { // what clusters had is what the roster says until then
+			base = rec.baseOf(&s.Run, rec.Roster, rec.InUse)
+		}
+		d, err = e.draftRollback(ctx, rec, base, &s)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return d.plan, nil
+}
+
+// RollbackOf returns what has become of taking a run back. It is the zero value but
+// for its Run where nobody asked for it.
+func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
+	rr, _, err := e.runAt(ctx, run)
+	if err != nil {
+		return Rollback{}, err
+	}
+	rec, _, err := e.placementAt(ctx, rr.Run.Placement)
+	if err != nil {
+		return Rollback{}, err
+	}
+	out := Rollback{Run: run}
+	if i := slices.IndexFunc(rec.Runs, func(r runEntry) bool { return r.UID == rr.Run.UID }); i >= 0 {
+		out.By, out.Refused = rec.Runs[i].Undone, rec.Runs[i].Kept
+	}
+	if b := rec.Rollback; b != nil && b.Of == rr.Run.UID {
+		out = Rollback{Run: run, By: b.Run, Pending: true, Since: b.Since.Time()}
+	}
+	return out, nil
+}
+
+// undone says, for an explanation, which run takes back what a run brought, or why
+// none does.
+func (e *Engine) undone(ctx context.Context, run *stages.Run) string {
+	b, err := e.RollbackOf(ctx, run.Name)
+	switch {
+	case err != nil:
+		return ""
+	case b.Refused != "":
+		return "; it is not, because " + b.Refused
+	case b.By != "":
+		return "; run " + b.By + " does"
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,249 @@
+package fleet_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// inAll is a run of fourStages in all stages that may be taken back.
+func inAll(name string) fleet.RunSpec {
+	return fleet.RunSpec{Name: name, Placement: ep, Strategy: inStages(&stages.Rollback{}, 1, 2, 3, 4)}
+}
+
+// everywhere are the values of fourStages where all clusters have the same.
+func everywhere(value string) map[string]string {
+	out := map[string]string{}
+	for _, c := range []string{"s1a", "s1b", "s2a", "s2b", "s3a", "s3b", "s4a", "s4b"} {
+		out[c] = value
+	}
+	return out
+}
+
+func wantValues(t *testing.T, w *world, want map[string]string) {
+	t.Helper()
+	if d := cmp.Diff(want, w.values()); d != "" {
+		t.Errorf("values (-want +got):\n%s", d)
+	}
+}
+
+// A run that has ended is taken back on command, once however often that is asked,
+// also when nothing but what the clusters had is left of the runs and snapshots
+// before it; what takes back is not taken back, nor is what other runs followed.
+func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := rolling(t, func(p *fleet.Placement) { p.HistoryLimit, p.RunHistory = 1, 2 })
+		ann := fleet.RollbackOptions{By: approval.Identity{Name: "ann"}, Reason: "too slow"}
+		for i, value := range []string{"v0", "v1", "v2"} {
+			w.holds(value)
+			ranTo(t, e, inAll([]string{"r0", "r1", "r2"}[i]), stages.Completed)
+		}
+		for i := range 5 {
+			w.capture(e, "later"+string(rune('0'+i)))
+		}
+		name := must(e.Rollback(t.Context(), "r2", ann))(t)
+		if again := must(e.Rollback(t.Context(), "r2", ann))(t); name != "r2-rollback" || again != name {
+			t.Errorf("the names are %s and %s", name, again)
+		}
+		back := endOfRollback(t, e, "r2")
+		if back.Run.State != stages.Completed || back.Run.Starter.Name != "ann" || back.Plan.Index != 1 {
+			t.Errorf("%s is %s of index %d by %s", name, back.Run.State, back.Plan.Index, back.Run.Starter.Name)
+		}
+		wantValues(t, w, everywhere("v1"))
+		for what, run := range map[string]string{"takes back run r2 itself": "r2-rollback", "does not exist": "nobody"} {
+			refused(t, w.store, what, func() error { _, err := e.Rollback(t.Context(), run, ann); return err }, what)
+		}
+		refused(t, w.store, "a name of somebody else", func() error {
+			_, err := e.Rollback(t.Context(), "r2-rollback", fleet.RollbackOptions{Name: "No Name"})
+			return err
+		}, "a lowercase RFC 1123 subdomain")
+	})
+}
+
+// What cannot be taken back is an error that says why, and changes nothing.
+func TestRollbackIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := rolling(t, nil)
+		wants := func(run string, want ...string) {
+			t.Helper()
+			synctest.Wait() // until the engine has done what there is to do
+			err := refused(t, w.store, run, func() error { _, err := e.Rollback(t.Context(), run, fleet.RollbackOptions{}); return err }, want...)
+			if errors.Is(err, backend.ErrNotFound) {
+				t.Error(err)
+			}
+		}
+		ranTo(t, e, fleet.RunSpec{Name: "plain", Placement: ep, Strategy: inStages(nil, 1, 2, 3, 4)}, stages.Completed)
+		wants("plain", "its strategy has no rollback")
+		w.holds("v1")
+		ranTo(t, e, inAll("r1"), stages.Completed)
+		w.holds("v2")
+		ranTo(t, e, inAll("r2"), stages.Completed)
+		wants("r1", "run r2 has changed clusters since")
+		held := inAll("held")
+		held.Hold = true
+		create(t, e, held)
+		wants("held", "has not changed anything yet: abort it")
+		must(0, e.DeleteRun(t.Context(), "held"))(t)
+		w.fleet.Hang("s1a", true)
+		w.holds("v3")
+		create(t, e, inAll("r3"))
+		time.Sleep(time.Minute + time.Second) // nobody renews a lease just then
+		wants("r2", "run r3 has placement example-placement")
+		w.fleet.Hang("s1a", false)
+		endOf(t, e, "r3")
+		wants("r2", "run r3 has changed clusters since")
+		if err := e.DeleteRun(t.Context(), "r3"); err != nil {
+			t.Fatal(err)
+		}
+		wants("r2", "what the clusters had before it is not known")
+	})
+}
+
+// A run that is under way is ended and taken back, before all runs that wait; it
+// takes its approval to go back, and the run that asks for it can be stopped and
+// goes on.
+func TestRollbackOnCommandOfARunningRun(t *testing.T) {
+	for _, profile := range []stages.Profile{stages.Staged, stages.ClusterUpdate, stages.Workflow} {
+		t.Run(string(profile), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, e := rolling(t, nil)
+				ranTo(t, e, inAll("r0"), stages.Completed)
+				w.holds("v1")
+				spec := inAll("r1")
+				spec.Strategy.Profile = profile
+				spec.Strategy.Rollback.Approval = &approval.Policy{}
+				spec.Strategy.Stages[2].Before = []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}
+				create(t, e, spec)
+				create(t, e, inAll("waits"))
+				time.Sleep(time.Minute)
+				wantValues(t, w, map[string]string{"s1a": "v1", "s1b": "v1", "s2a": "v1", "s2b": "v1", "s3a": "v0", "s3b": "v0", "s4a": "v0", "s4b": "v0"})
+				if p := must(e.PreviewRollback(t.Context(), "r1"))(t); len(p.Clusters) != 4 || p.Clusters[0].Name != "s2b" {
+					t.Errorf("the preview has %+v", p.Clusters)
+				}
+				must(e.Rollback(t.Context(), "r1", fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}}))(t)
+				if s := endOf(t, e, "r1"); s.Run.State != stages.Failed || s.Run.Undo.Cause != stages.OnCommand {
+					t.Errorf("r1 is %s, %+v", s.Run.State, s.Run.Undo)
+				}
+				time.Sleep(time.Minute)
+				if s := endOf(t, e, "waits"); s.Run.State != stages.Superseded {
+					t.Errorf("waits is %s", s.Run.State)
+				}
+				must(0, e.Decide(t.Context(), "undo", fleet.Answer{Request: "undo-before-s2", Verdict: approval.Approve, By: approval.Identity{Name: "bob"}}))(t)
+				w.fleet.Hang("s1b", true)
+				time.Sleep(time.Minute)
+				command(t, e, "undo", stages.Stop)
+				time.Sleep(10 * time.Minute)
+				if s := must(e.Status(t.Context(), "undo"))(t); s.Run.State != stages.Stopped {
+					t.Errorf("undo is %s: %s", s.Run.State, s.Run.Reason)
+				}
+				w.fleet.Hang("s1b", false)
+				command(t, e, "undo", stages.Start)
+				if s := endOf(t, e, "undo"); s.Run.State != stages.Completed {
+					t.Errorf("undo is %s: %s", s.Run.State, s.Run.Reason)
+				}
+				wantValues(t, w, everywhere("v0"))
+				err := e.Command(t.Context(), "r1", stages.Command{Verb: stages.Start})
+				time.Sleep(time.Minute)
+				if s := must(e.Status(t.Context(), "r1"))(t); err != nil || s.Run.State != stages.Failed {
+					t.Errorf("r1 was started again: %v: it is %s", err, s.Run.State)
+				}
+			})
+		})
+	}
+}
+
+// A run that takes back and fails itself stops, and is not taken back; asked once
+// more, what it has not done is done, and nothing else is touched.
+func TestFailureDuringARollback(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := rolling(t, nil)
+		ranTo(t, e, inAll("r0"), stages.Completed)
+		w.failsAt("s4a", "v1")
+		w.holds("v1")
+		create(t, e, inAll("r1"))
+		endOf(t, e, "r1")
+		w.failsAt("s2a", "v0")
+		if back := endOfRollback(t, e, "r1"); back.Run.State != stages.Failed || back.Run.Undo != nil {
+			t.Fatalf("it is %s, %+v", back.Run.State, back.Run.Undo)
+		}
+		time.Sleep(time.Hour)
+		want := everywhere("v0")
+		want["s1a"], want["s1b"], want["s2a"] = "v1", "v1", "v1"
+		wantValues(t, w, want)
+		w.fleet.Cluster("s2a").Refuse(nil)
+		if name := must(e.Rollback(t.Context(), "r1", fleet.RollbackOptions{}))(t); name != "r1-rollback-2" {
+			t.Errorf("it is called %s", name)
+		}
+		back := endOfRollback(t, e, "r1")
+		if d := cmp.Diff([]string{"s2a", "s1b", "s1a"}, order(t, e, back.Run.Name)); d != "" || back.Run.State != stages.Completed {
+			t.Errorf("it is %s, and began to work on:\n%s", back.Run.State, d)
+		}
+		wantValues(t, w, everywhere("v0"))
+		refused(t, w.store, "a run that is taken back", func() error { _, err := e.PreviewRollback(t.Context(), "r1"); return err }, "every cluster has what it had before run r1")
+	})
+}
+
+// Nothing is rolled back past an irreversible snapshot, neither where a run is
+// taken back, which says so, nor in a run of an older index; what does not come
+// past it goes back.
+func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := rolling(t, nil)
+		ctx := t.Context()
+		ranTo(t, e, inAll("r0"), stages.Completed)
+		w.holds("v1")
+		ranTo(t, e, fleet.RunSpec{Name: "r1", Placement: ep, Strategy: inStages(&stages.Rollback{}, 1)}, stages.Completed)
+		for range 2 {
+			must(0, e.MarkIrreversible(ctx, ep, 1, "ann"))(t)
+		}
+		if d := cmp.Diff([]int{1}, must(e.Irreversible(ctx, ep))(t)); d != "" {
+			t.Error(d)
+		}
+		refused(t, w.store, "no snapshot", func() error { return e.MarkIrreversible(ctx, ep, 7, "ann") }, "example-placement-7-snapshot does not exist")
+		older := inAll("older")
+		older.Index = new(0)
+		refused(t, w.store, "an older index", func() error { _, err := e.CreateRun(ctx, older); return err },
+			"snapshot 0 would take 2 clusters, the first s1a, back past snapshot 1, which is irreversible")
+		refused(t, w.store, "a run that brought it", func() error { _, err := e.Rollback(ctx, "r1", fleet.RollbackOptions{}); return err },
+			"run r1 cannot be taken back: of the clusters that run r1 may have changed 2 stay as they are: snapshot 1 is irreversible")
+		w.holds("v2")
+		w.failsAt("s4a", "v2")
+		create(t, e, inAll("r2"))
+		back := endOfRollback(t, e, "r2")
+		want := map[string]string{"s1a": "v1", "s1b": "v1", "s2a": "v2", "s2b": "v2", "s3a": "v2", "s3b": "v2", "s4a": "v0", "s4b": "v2"}
+		wantValues(t, w, want)
+		kept := []stages.KeptClusters{{Reason: "snapshot 1 is irreversible", Count: 6, Clusters: []string{"s2a", "s2b", "s3a", "s3b", "s4a", "s4b"}}}
+		if d := cmp.Diff(kept, back.Plan.Rollback.Kept); d != "" || back.Run.State != stages.Completed {
+			t.Errorf("%s keeps (-want +got):\n%s", back.Run.State, d)
+		}
+		_, err := e.Explain(ctx, back.Run.Name, "s2a")
+		if want := "it stays as run r2 left it: snapshot 1 is irreversible"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("explanation: %v", err)
+		}
+		w.holds("v3")
+		w.failsAt("s1a", "v3")
+		must(0, e.MarkIrreversible(ctx, ep, w.capture(e, "v3").Index, "ann"))(t)
+		create(t, e, inAll("r3"))
+		endOf(t, e, "r3")
+		time.Sleep(time.Minute)
+		if b := must(e.RollbackOf(ctx, "r3"))(t); b.By != "" || !strings.Contains(b.Refused, "is irreversible") {
+			t.Errorf("r3: %+v", b)
+		}
+		if x := must(e.Explain(ctx, "r3", "s1b"))(t); !strings.Contains(x.Reason, "it is not, because of the clusters that run r3") {
+			t.Errorf("explanation: %s", x.Reason)
+		}
+		w.fleet.Cluster("s1a").Refuse(nil)
+		must(0, e.UnmarkIrreversible(ctx, ep, 3, "ann"))(t)
+		must(0, e.UnmarkIrreversible(ctx, ep, 1, "ann"))(t)
+		ranTo(t, e, older, stages.Completed)
+	})
+}

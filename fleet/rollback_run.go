@@ -1,0 +1,278 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// takeBack takes the planning of a run that takes another one back one step on.
+// Any engine may do so at any time, and several at once: the run's name and UID are
+// recorded already, so that there is one.
+func (e *Engine) takeBack(ctx context.Context, rec *placementRecord) error {
+	b := rec.Rollback
+	rr, _, err := e.runAt(ctx, b.Run)
+	switch {
+	case err == nil && rr.Run.UID == b.UID:
+		return e.admitRollback(ctx, rr)
+	case err == nil || isLasting(err) && !isNotFound(err):
+		return e.renameRollback(ctx, rec)
+	case !isNotFound(err):
+		return err
+	}
+	s, err := e.Status(ctx, b.OfRun)
+	if isNotFound(err) || err == nil && s.Run.UID != b.Of {
+		err = fmt.Errorf("run %s was deleted: %w", b.OfRun, backend.ErrPermanent)
+	}
+	var d *draft
+	if err == nil {
+		d, err = e.draftRollback(ctx, rec, rec.Base, &s)
+	}
+	if isLasting(err) {
+		return e.refuseRollback(ctx, rec, err)
+	}
+	if err != nil {
+		return err
+	}
+	return e.recordRollback(ctx, rec, &s, d)
+}
+
+// recordRollback stores a run that takes another one back. What somebody else
+// stored first is the same.
+func (e *Engine) recordRollback(ctx context.Context, rec *placementRecord, of *Status, d *draft) error {
+	b := rec.Rollback
+	rr := &runRecord{
+		Run: stages.NewRun(d.plan, b.Run, b.UID, b.Undo.By, false, e.now()), Owner: of.Owner, Of: rec.UID,
+		Undoes: b.Of, Apply: of.Apply, Sweeps: d.sweeps,
+	}
+	rr.Format = rr.format()
+	if err := e.storeDraft(ctx, rr, d); err != nil {
+		return err
+	}
+	if err := e.putRun(ctx, rr); err != nil {
+		return err
+	}
+	err := e.admit(ctx, rr, d)
+	if err != nil && !transient(err) {
+		err = e.withdraw(ctx, rr, err)
+	}
+	return err // where it was not admitted, its driver does that
+}
+
+// admitRollback ends what somebody else has begun.
+func (e *Engine) admitRollback(ctx context.Context, rr *runRecord) error {
+	p, err := e.readPlan(ctx, rr.Run.Plan)
+	if err != nil {
+		return err
+	}
+	return e.admit(ctx, rr, &draft{plan: p, partial: true})
+}
+
+// renameRollback gives a run that takes another one back a name that nobody has.
+func (e *Engine) renameRollback(ctx context.Context, rec *placementRecord) error {
+	uid := rec.Rollback.UID
+	free, err := e.freeRollbackName(ctx, rec.Rollback.OfRun)
+	if err != nil {
+		return err
+	}
+	_, err = e.updatePlacement(ctx, rec.Placement.Name, func(now *placementRecord) ([]stages.Event, error) {
+		if !now.reserves(uid) || now.Rollback.Run != rec.Rollback.Run {
+			return nil, errUnchanged
+		}
+		now.Rollback.Run = free
+		line, _, err := now.Line.Leave(uid).Enter(stages.Entry{UID: uid, Run: now.Rollback.Run}, stages.SupersedeActive)
+		now.Line = line
+		return nil, err
+	})
+	return err
+}
+
+// refuseRollback records why a run is not taken back, and gives the placement free.
+func (e *Engine) refuseRollback(ctx context.Context, rec *placementRecord, cause error) error {
+	b, why := rec.Rollback, reasonOf(cause)
+	_, err := e.updatePlacement(ctx, rec.Placement.Name, func(now *placementRecord) ([]stages.Event, error) {
+		if now.Rollback == nil || now.Rollback.UID != b.UID {
+			return nil, errUnchanged
+		}
+		now.Rollback, now.Line = nil, now.Line.Leave(b.UID)
+		now.note(b.Of, "", why)
+		return []stages.Event{{Type: stages.RollbackRefused, Run: b.OfRun, Message: why}}, nil
+	})
+	return err
+}
+
+// reasonOf is an error as a reason that is kept: without its kind, and not long.
+func reasonOf(err error) string {
+	text := strings.TrimSuffix(err.Error(), ": "+backend.ErrPermanent.Error())
+	return clip(text)
+}
+
+// draftRollback plans the run that takes another one back, which has ended or might
+// as well have.
+func (e *Engine) draftRollback(ctx context.Context, rec *placementRecord, base *baseRecord, s *Status) (*draft, error) {
+	if base == nil || base.UID != s.Run.UID {
+		return nil, fmt.Errorf("what the clusters had before run %s is not known: %w", s.Run.Name, backend.ErrPermanent)
+	}
+	previous, err := e.hadBefore(ctx, rec, base, s)
+	if err != nil {
+		return nil, err
+	}
+	d := &draft{sweeps: rec.Sweeps}
+	if d.plan, err = stages.RollBack(s.Plan, &s.Run, previous); err != nil {
+		return nil, permanent(err)
+	}
+	if len(d.plan.Clusters) == 0 {
+		return nil, nothingToTakeBack(d.plan.Rollback)
+	}
+	for _, digest := range d.plan.Revisions {
+		if _, _, err := e.contents.index(ctx, d.plan.Placement, digest); err != nil {
+			return nil, permanentIfGone(err)
+		}
+	}
+	return d, e.preflightRollback(ctx, d)
+}
+
+func (e *Engine) preflightRollback(ctx context.Context, d *draft) error {
+	if _, ok := e.cfg.Updater.(Preflighter); !ok {
+		return nil
+	}
+	inventory, err := e.inventory(ctx)
+	if err != nil {
+		return err
+	}
+	var clusters []placement.Cluster
+	for i := range d.plan.Clusters {
+		if c, known := inventory[d.plan.Clusters[i].Name]; known {
+			clusters = append(clusters, c)
+		}
+	}
+	return e.preflight(ctx, d, clusters)
+}
+
+// nothingToTakeBack says why nothing is taken back.
+func nothingToTakeBack(b *stages.PlannedRollback) error {
+	why := "every cluster has what it had before run " + b.Run
+	if len(b.Kept) > 0 {
+		var all []string
+		for _, k := range b.Kept {
+			all = append(all, fmt.Sprintf("%d stay as they are: %s", k.Count, k.Reason))
+		}
+		why = "of the clusters that run " + b.Run + " may have changed " + strings.Join(all, "; ")
+	}
+	return fmt.Errorf("%s: %w", why, backend.ErrPermanent)
+}
+
+// hadBefore is what each cluster had before a run.
+func (e *Engine) hadBefore(ctx context.Context, rec *placementRecord, base *baseRecord, s *Status) (map[string]stages.Previous, error) {
+	before, err := e.rosterAt(ctx, rec.Placement.Name, base.Roster)
+	if err != nil {
+		return nil, err
+	}
+	back, err := e.wentBack(ctx, rec, base.UID)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.recall(ctx, rec, base, before); err != nil {
+		return nil, err
+	}
+	out := map[string]stages.Previous{}
+	for pos := range s.Plan.Clusters {
+		name := s.Plan.Clusters[pos].Name
+		p := rec.previous(before.of(name), s.Plan.IndexAt(pos))
+		p.Back = back[name]
+		out[name] = p
+	}
+	return out, nil
+}
+
+// previous is what a cluster had, and why it may not get it again, where the
+// snapshot of index has been brought to it since.
+func (rec *placementRecord) previous(h holding, index int) stages.Previous {
+	out := stages.Previous{Index: h.Proven, Revision: h.Revision}
+	if k, ok := rec.bars(h.Proven, index); ok {
+		out.Keep = fmt.Sprintf("snapshot %d is irreversible", k)
+		return out
+	}
+	if h.Proven == none {
+		return out
+	}
+	kept, err := rec.snapshotAt(h.Proven)
+	switch {
+	case err != nil:
+		out.Keep = fmt.Sprintf("it had snapshot %d, which is not there any more", h.Proven)
+	case h.Revision == "":
+		out.Keep = fmt.Sprintf("what it had of snapshot %d is not known: the run that brought it is forgotten", h.Proven)
+	}
+	out.Snapshot = kept.Digest
+	return out
+}
+
+// wentBack names the clusters that have been taken back from a run already.
+func (e *Engine) wentBack(ctx context.Context, rec *placementRecord, uid string) (map[string]bool, error) {
+	out := map[string]bool{}
+	for _, r := range rec.Runs {
+		if r.Undoes != uid {
+			continue
+		}
+		s, err := e.Status(ctx, r.Name)
+		if isNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for pos, state := range stages.States(s.Plan, &s.Run) {
+			if state == stages.Completed {
+				out[s.Plan.Clusters[pos].Name] = true
+			}
+		}
+	}
+	return out, nil
+}
+
+// recall finds the revisions that a roster does not tell, in the plans of runs
+// before the one of the base that are not forgotten.
+func (e *Engine) recall(ctx context.Context, rec *placementRecord, base *baseRecord, r roster) error {
+	missing := 0
+	for _, h := range r {
+		if h.Proven != none && h.Revision == "" {
+			missing++
+		}
+	}
+	for _, entry := range slices.Backward(rec.Runs) {
+		if missing == 0 {
+			return nil
+		}
+		if entry.UID == base.UID || entry.Ended == "" {
+			continue
+		}
+		s, err := e.Status(ctx, entry.Name)
+		if err != nil && !isLasting(err) {
+			return err
+		}
+		if err == nil && s.Run.UID == entry.UID {
+			missing -= r.recall(&s)
+		}
+	}
+	return nil
+}
+
+// recall takes in which revisions a run brought that are not known, and returns how
+// many.
+func (r roster) recall(s *Status) (n int) {
+	for pos, state := range stages.States(s.Plan, &s.Run) {
+		c := &s.Plan.Clusters[pos]
+		h := r.of(c.Name)
+		if state == stages.Completed && c.Revision >= 0 && h.Revision == "" && h.Proven == s.Plan.IndexAt(pos) {
+			h.Revision = s.Plan.Revisions[c.Revision]
+			r[c.Name] = h
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,163 @@
+package fleet_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// enveloped makes a ResourceEnvelope of test-namespace.
+func enveloped(name string, objs ...*unstructured.Unstructured) *unstructured.Unstructured {
+	data := map[string]any{}
+	for _, obj := range objs {
+		data[obj.GetName()+".yaml"] = obj.Object
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ResourceEnvelope",
+		"metadata": map[string]any{"name": name, "namespace": "test-namespace"}, "data": data,
+	}}
+}
+
+func quota(pods string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ResourceQuota", "metadata": map[string]any{"name": "limits", "namespace": "test-namespace"},
+		"spec": map[string]any{"hard": map[string]any{"pods": pods}},
+	}}
+}
+
+// held lists what a member has in the namespace.
+func (w *world) held(cluster string) (out []string) {
+	for _, obj := range w.fleet.Cluster(cluster).List("test-namespace") {
+		name := snapshot.IDOf(obj).String()
+		if pods, ok, _ := unstructured.NestedString(obj.Object, "spec", "hard", "pods"); ok {
+			name += " " + pods
+		}
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// What is in an envelope is rolled out, overridden, compared and removed as any
+// object is; the envelope stays at the hub.
+func TestEnvelopesAreRolledOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) {
+			p.Overrides = []placement.Override{{
+				Name: "more", Namespace: "test-namespace",
+				Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "ResourceQuota", Name: "limits"}},
+				Rules: []placement.Rule{{
+					ClusterSelector: &placement.ClusterSelector{Terms: []placement.ClusterTerm{{LabelSelector: selects("canary")}}},
+					Patches:         []placement.Patch{{Op: placement.OpReplace, Path: "/spec/hard/pods", Value: []byte(`"50"`)}},
+				}},
+			}}
+		})
+		defer running(t, e)()
+		const cm, ten, fifty = "ConfigMap.v1 test-namespace/test-cm", "ResourceQuota.v1 test-namespace/limits 10", "ResourceQuota.v1 test-namespace/limits 50"
+		wants := func(when string, member1, member2 []string) {
+			t.Helper()
+			if diff := cmp.Diff([][]string{member1, member2}, [][]string{w.held("member1"), w.held("member2")}); diff != "" {
+				t.Errorf("%s the members have (-want +got):\n%s", when, diff)
+			}
+		}
+		w.puts(enveloped("hard", quota("10")))
+		if s := w.capture(e, "v0"); s.Objects != 3 {
+			t.Errorf("the snapshot has %d objects", s.Objects)
+		}
+		ranTo(t, e, specOf("r0", 0), stages.Completed)
+		wants("with the envelope", []string{cm, fifty}, []string{cm, ten})
+
+		w.puts(enveloped("hard", quota("20")))
+		if s := w.capture(e, "v0"); s.Index != 1 {
+			t.Errorf("another content of the envelope makes snapshot %d", s.Index)
+		}
+		if err := w.source.Delete(snapshot.IDOf(enveloped("hard"))); err != nil {
+			t.Fatal(err)
+		}
+		if s := w.capture(e, "v0"); s.Index != 2 || s.Objects != 2 {
+			t.Errorf("without the envelope: snapshot %d with %d objects", s.Index, s.Objects)
+		}
+		ranTo(t, e, specOf("r2", 2), stages.Completed)
+		wants("without it", []string{cm}, []string{cm})
+		ranTo(t, e, specOf("r3", 0), stages.Completed)
+		wants("after the rollback", []string{cm, fifty}, []string{cm, ten})
+	})
+}
+
+// puts puts objects into the source.
+func (w *world) puts(objs ...*unstructured.Unstructured) {
+	w.t.Helper()
+	for _, obj := range objs {
+		if err := w.source.Put(obj); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// An envelope that is wrong makes no snapshot, and the error names every entry.
+func TestAnEnvelopeThatIsWrongMakesNoSnapshot(t *testing.T) {
+	w, e := declared(t, nil)
+	elsewhere := quota("1")
+	elsewhere.SetNamespace("other")
+	elsewhere.SetName("elsewhere")
+	w.puts(enveloped("hard", quota("1"), elsewhere, configMap("test-cm", "x")))
+	refused(t, w.store, "an envelope that is wrong", func() error { _, err := e.Capture(t.Context(), ep); return err },
+		"test-namespace/hard", "data[elsewhere.yaml].metadata.namespace", "data[test-cm.yaml]", "is selected already")
+}
+
+// What a host never places cannot be declared, and is left out of what selectors
+// pick.
+func TestConfigRules(t *testing.T) {
+	w := newWorld(t)
+	cfg := fleet.Config{Rules: snapshot.Rules{Reserved: []string{"default"}, Never: []snapshot.GroupKind{{Kind: "Secret"}}}}
+	e := w.newEngine(cfg)
+	p := tutorialPlacement()
+	p.Selectors = append(p.Selectors, snapshot.Selector{Version: "v1", Kind: "Secret"}, snapshot.Selector{Version: "v1", Kind: "Namespace", Name: "default"})
+	refused(t, w.store, "what a host never places", func() error { return e.PutPlacement(t.Context(), p) }, "selectors[1].kind", "selectors[2].name")
+	if err := p.Validate(); err != nil {
+		t.Errorf("without an engine nothing is wrong with it: %v", err)
+	}
+	secret := configMap("s", "x")
+	secret.SetKind("Secret")
+	w.puts(secret)
+	if err := e.PutPlacement(t.Context(), tutorialPlacement()); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.capture(e, "v0"); s.Objects != 2 {
+		t.Errorf("the snapshot has %d objects, want the namespace and the ConfigMap", s.Objects)
+	}
+	cfg.Rules.Never = []snapshot.GroupKind{{}}
+	cfg.Store, cfg.Inventory, cfg.Dialer = w.store, w.fleet, w.fleet
+	if _, err := fleet.New(cfg); err == nil || !strings.Contains(err.Error(), "Rules.never[0].kind: Required") {
+		t.Errorf("New: %v", err)
+	}
+}
+
+// A placement with a selectionScope brings what that says, also after its record
+// was written and read.
+func TestSelectionScopesAreKept(t *testing.T) {
+	for scope, want := range map[snapshot.Scope]int{"": 3, snapshot.NamespaceWithResources: 3, snapshot.NamespaceOnly: 1, snapshot.NamespaceWithResourceSelectors: 2} {
+		w := newWorld(t)
+		w.puts(configMap("other", "x"))
+		p := tutorialPlacement()
+		p.Selectors[0].Scope = scope
+		if scope == snapshot.NamespaceWithResourceSelectors {
+			p.Selectors = append(p.Selectors, snapshot.Selector{Version: "v1", Kind: "ConfigMap", Name: "other"})
+		}
+		if err := w.engine(w.store, "one").PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		if s := must(w.engine(w.store, "two").Capture(t.Context(), ep))(t); s.Objects != want {
+			t.Errorf("scope %q brings %d objects, want %d", scope, s.Objects, want)
+		}
+	}
+}

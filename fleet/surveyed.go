@@ -1,0 +1,55 @@
+package fleet
+
+import (
+	"context"
+	"iter"
+	"sync"
+)
+
+// surveyors is how many clusters a report looks at at the same time.
+const surveyors = 32
+
+// surveyed yields what look finds of each cluster, as soon as it has been found. It
+// returns when nobody looks any more.
+func surveyed[C, T any](ctx context.Context, clusters []C, look func(context.Context, C) T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		out := make(chan T)
+		go fanOut(ctx, clusters, look, out)
+		for found := range out {
+			if !yield(found) {
+				stop()
+				for range out { // until everybody has gone
+				}
+				return
+			}
+		}
+	}
+}
+
+// fanOut looks at the clusters, a few at a time, and closes out when all are
+// done.
+func fanOut[C, T any](ctx context.Context, clusters []C, look func(context.Context, C) T, out chan<- T) {
+	defer close(out)
+	todo := make(chan C)
+	var all sync.WaitGroup
+	for range min(surveyors, len(clusters)) {
+		all.Go(func() {
+			for c := range todo {
+				select {
+				case out <- look(ctx, c):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	for _, c := range clusters {
+		select {
+		case todo <- c:
+		case <-ctx.Done():
+		}
+	}
+	close(todo)
+	all.Wait()
+}

@@ -1,0 +1,116 @@
+package hub
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// resolution is a decision as it is shown.
+type resolution struct {
+	fleet.Resolution
+	// Type is how the policy picks.
+	Type placement.Type
+}
+
+// stayed is the verdict on a cluster that stays where a PickN policy once picked
+// it, which says nothing of why it did.
+const stayed = "picked: it is already placed"
+
+// lasting are verdicts as they are shown: a cluster that stays keeps the score
+// and the reason with which it was picked, as far as before has them.
+func lasting(before, now []placement.Verdict) []placement.Verdict {
+	was := make(map[string]placement.Verdict, len(before))
+	for _, v := range before {
+		was[v.Cluster] = v
+	}
+	out := slices.Clone(now)
+	for i, v := range out {
+		if old, ok := was[v.Cluster]; ok && old.Picked && v.Reason == stayed {
+			out[i] = old
+		}
+	}
+	return out
+}
+
+// settle makes a decision one that is shown. Only what PickN policies picked is
+// kept for the next time, in memory: the others say the same again.
+func (s *service) settle(k key, p placement.Policy, now fleet.Resolution) resolution {
+	switch {
+	case now.Digest == "": // nothing was decided
+		return resolution{now, p.Type}
+	case p.Type != placement.PickN:
+		s.verdicts.Delete(k)
+		return resolution{now, p.Type}
+	}
+	if before, ok := s.verdicts.Load(k); ok {
+		now.Verdicts = lasting(before.([]placement.Verdict), now.Verdicts)
+	}
+	picked := slices.DeleteFunc(slices.Clone(now.Verdicts), func(v placement.Verdict) bool { return !v.Picked })
+	s.verdicts.Store(k, picked[:min(len(picked), shownTargets)])
+	return resolution{now, p.Type}
+}
+
+// verdictOf is the verdict on a cluster, the zero value where there is none.
+func (r *resolution) verdictOf(cluster string) placement.Verdict {
+	i, ok := slices.BinarySearchFunc(r.Verdicts, cluster, func(v placement.Verdict, name string) int { return strings.Compare(v.Cluster, name) })
+	if !ok {
+		return placement.Verdict{Cluster: cluster}
+	}
+	return r.Verdicts[i]
+}
+
+// targets are the clusters that are shown of a decision: those that were picked,
+// then those that were not, at most so many.
+func (r *resolution) targets(most int) []targetCluster {
+	var out []targetCluster
+	for _, name := range r.Clusters[:min(len(r.Clusters), most)] {
+		out = append(out, r.target(r.verdictOf(name), true))
+	}
+	for _, v := range r.Verdicts {
+		if len(out) < most && !v.Picked {
+			out = append(out, r.target(v, false))
+		}
+	}
+	return out
+}
+
+func (r *resolution) target(v placement.Verdict, picked bool) targetCluster {
+	t := targetCluster{Name: v.Cluster, Selected: picked, Reason: reasonOf(v, picked)}
+	if r.Type == placement.PickN {
+		t.Score = &clusterScore{Affinity: v.Score.Affinity, Spread: v.Score.Spread}
+	}
+	return t
+}
+
+// reasonOf is why a cluster was picked or not, in KubeFleet's words and then in
+// the decision's.
+func reasonOf(v placement.Verdict, picked bool) string {
+	if !picked {
+		return strings.TrimPrefix(v.Reason, "not picked: ")
+	}
+	if why, ok := strings.CutPrefix(v.Reason, "picked: "); ok {
+		return pickedReason + ": " + why
+	}
+	return pickedReason
+}
+
+const pickedReason = "picked by scheduling policy"
+
+// digest tells decisions apart that are shown differently, but for the scores,
+// which change with every property of a cluster.
+func (r *resolution) digest() string {
+	list := r.targets(shownTargets)
+	for i := range list {
+		list[i].Score = nil
+	}
+	b, err := json.Marshal([]any{r.Digest, r.Shortfall, list})
+	if err != nil {
+		return r.Digest
+	}
+	return snapshot.Digest(b)
+}

@@ -1,0 +1,53 @@
+package placement
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Equal tells whether c and o say the same. Quantities are equal that mean the
+// same number, and the order of taints does not count.
+func (c Cluster) Equal(o Cluster) bool {
+	return c.Name == o.Name && c.UID == o.UID && c.Leaving == o.Leaving && c.Unhealthy == o.Unhealthy &&
+		maps.Equal(c.Labels, o.Labels) && sameTaints(c.Taints, o.Taints) && c.sameProperties(o)
+}
+
+func (c Cluster) sameProperties(o Cluster) bool {
+	return maps.EqualFunc(c.Properties, o.Properties, func(a, b resource.Quantity) bool { return a.Cmp(b) == 0 })
+}
+
+func sameTaints(a, b []Taint) bool {
+	if slices.Equal(a, b) {
+		return true
+	}
+	count := map[Taint]int{}
+	for _, t := range a {
+		count[t]++
+	}
+	for _, t := range b {
+		count[t]--
+	}
+	return len(a) == len(b) && !slices.ContainsFunc(b, func(t Taint) bool { return count[t] != 0 })
+}
+
+// SameButProperties tells whether c and o differ at most in their properties,
+// which may be measured all the time.
+func (c Cluster) SameButProperties(o Cluster) bool {
+	c.Properties = o.Properties
+	return c.Equal(o)
+}
+
+// Clone returns a copy that shares nothing with c.
+func (c Cluster) Clone() Cluster {
+	c.Labels, c.Taints = maps.Clone(c.Labels), slices.Clone(c.Taints)
+	if c.Properties != nil {
+		properties := make(map[string]resource.Quantity, len(c.Properties))
+		for name, q := range c.Properties {
+			properties[name] = q.DeepCopy()
+		}
+		c.Properties = properties
+	}
+	return c
+}

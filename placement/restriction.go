@@ -1,0 +1,132 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// anything is what stands for every group, kind, name or index.
+const anything = "*"
+
+// Restriction forbids overrides to change something that they could change
+// otherwise, for example the rules of a ClusterRole. It is the host's, and holds
+// for every override.
+type Restriction struct {
+	// Group and Kind are those of the objects; "*" is any, and an empty group the
+	// core one.
+	Group string `json:"group"`
+	Kind  string `json:"kind"`
+	// Paths are JSON pointers (RFC 6901) in which the segment * stands for any
+	// name and any index of a list. What they lead to is the same after overrides
+	// as before, at the same place, with all that is below; an object may still
+	// be left out as a whole. Without paths no override may select the objects,
+	// not through their Namespace either.
+	Paths []string `json:"paths,omitempty"`
+}
+
+// String returns the restriction as errors print it.
+func (r Restriction) String() string {
+	what := r.Kind
+	if r.Group != "" {
+		what += "." + r.Group
+	}
+	if len(r.Paths) == 0 {
+		return what
+	}
+	return what + " " + strings.Join(r.Paths, ", ")
+}
+
+// ValidateRestrictions returns everything that is wrong with restrictions, which
+// are at path; nil is "restrictions".
+func ValidateRestrictions(restrictions []Restriction, path *field.Path) field.ErrorList {
+	if path == nil {
+		path = field.NewPath("restrictions")
+	}
+	var errs field.ErrorList
+	for i, r := range restrictions {
+		at := path.Index(i)
+		if r.Kind == "" {
+			errs = append(errs, field.Required(at.Child("kind"), "for example ClusterRole, or * for any"))
+		}
+		for j, p := range r.Paths {
+			if _, detail := parsePointer(p); detail != "" {
+				errs = append(errs, field.Invalid(at.Child("paths").Index(j), clip(p), detail))
+			}
+		}
+	}
+	return errs
+}
+
+// Forbidden returns what restrictions forbid of overrides, which are at path, as
+// far as that can be told without the objects: [Renderer] tells the rest. A nil
+// path is "overrides". The restrictions are taken to be valid.
+func Forbidden(overrides []Override, restrictions []Restriction, path *field.Path) field.ErrorList {
+	if path == nil {
+		path = field.NewPath("overrides")
+	}
+	var errs field.ErrorList
+	for i, o := range overrides {
+		for _, r := range restrictions {
+			errs = append(errs, r.forbids(o, path.Index(i))...)
+		}
+	}
+	return errs
+}
+
+// forbids returns what a restriction forbids of an override.
+func (r Restriction) forbids(o Override, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	touched := false
+	for i, s := range o.Selectors {
+		if !r.covers(s.Group, s.Kind) {
+			continue
+		}
+		touched = true
+		if len(r.Paths) == 0 {
+			errs = append(errs, field.Forbidden(path.Child("resourceSelectors").Index(i), "the host forbids overrides to select "+clip(r.String())))
+		}
+	}
+	if !touched {
+		return errs
+	}
+	for i, rule := range o.Rules {
+		for j, p := range rule.Patches {
+			if at := r.at(p.Path); at != "" {
+				where := path.Child("overrideRules").Index(i).Child("jsonPatchOverrides").Index(j).Child("path")
+				errs = append(errs, field.Forbidden(where, r.refusal(at)))
+			}
+		}
+	}
+	return errs
+}
+
+// covers tells whether the restriction is about objects of a kind.
+func (r Restriction) covers(group, kind string) bool {
+	return (r.Group == anything || r.Group == group) && (r.Kind == anything || r.Kind == kind)
+}
+
+// at returns the path of the restriction that a pointer is at or below, or "".
+func (r Restriction) at(pointer string) string {
+	tokens, detail := parsePointer(pointer)
+	if detail != "" {
+		return "" // told as a problem of the pointer
+	}
+	for _, p := range r.Paths {
+		if pattern, _ := parsePointer(p); len(pattern) <= len(tokens) && matches(pattern, tokens[:len(pattern)]) {
+			return p
+		}
+	}
+	return ""
+}
+
+func matches(pattern, tokens []string) bool {
+	return slices.EqualFunc(pattern, tokens, func(p, t string) bool { return p == anything || p == t })
+}
+
+func (r Restriction) refusal(path string) string {
+	r.Paths = nil
+	return fmt.Sprintf("the host forbids overrides to change %s of %s", clip(path), clip(r.String()))
+}

@@ -1,0 +1,76 @@
+package placement
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidateOverrides returns everything that is wrong with the overrides of one
+// placement, which are at path: what [Override.Validate] returns of each, a name
+// that two have, and an object that two cluster-wide overrides, or two in its
+// namespace, select by the same words with the same priority. A selector of a
+// Namespace does not collide with one of an object in it. A nil path is
+// "overrides".
+func ValidateOverrides(overrides []Override, path *field.Path) field.ErrorList {
+	if path == nil {
+		path = field.NewPath("overrides")
+	}
+	errs := sameNames(overrides, path.Index)
+	for i, o := range overrides {
+		errs = append(errs, under(path.Index(i), o.Validate())...)
+	}
+	return append(errs, collisions(overrides, path)...)
+}
+
+// validateFrozen checks overrides that may have been frozen before there were
+// limits: that it is clear what they do. Their fields begin with their names.
+func validateFrozen(overrides []Override) error {
+	sorted := sortOverrides(overrides)
+	at := func(i int) *field.Path { return field.NewPath("overrides").Key(clip(sorted[i].String())) }
+	errs := sameNames(sorted, at)
+	for i, o := range sorted {
+		errs = append(errs, under(at(i), o.problems().ToAggregate())...)
+	}
+	return errs.ToAggregate()
+}
+
+// sameNames tells of overrides that have the name of an earlier one.
+func sameNames(overrides []Override, at func(int) *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := map[string]bool{}
+	for i, o := range overrides {
+		if seen[o.String()] {
+			errs = append(errs, field.Duplicate(at(i).Child("name"), clip(o.String())))
+		}
+		seen[o.String()] = true
+	}
+	return errs
+}
+
+// collisions tells of selectors that an override of the same rank has too.
+func collisions(overrides []Override, path *field.Path) field.ErrorList {
+	type claim struct {
+		ObjectSelector
+		namespace string
+		priority  int32
+	}
+	var errs field.ErrorList
+	first := map[claim]int{}
+	for i, o := range overrides {
+		for j, s := range o.Selectors {
+			k := claim{s, o.Namespace, o.Priority}
+			before, taken := first[k]
+			if !taken {
+				first[k] = i
+				continue
+			}
+			if overrides[before].String() != o.String() { // which is a problem of its own
+				errs = append(errs, field.Forbidden(path.Index(i).Child("resourceSelectors").Index(j), fmt.Sprintf(
+					"override %s selects %s already: put the rules of both into one, or give one another priority",
+					clip(overrides[before].String()), clip(s.Kind+" "+s.Name))))
+			}
+		}
+	}
+	return errs
+}

@@ -1,0 +1,128 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// envelopeGroup has the envelopes and all that a fleet keeps about placements.
+const envelopeGroup = "placement.kubernetes-fleet.io"
+
+// MaxEnveloped is how many objects an envelope carries at most.
+const MaxEnveloped = 50
+
+// isEnvelope tells of objects that stand for those in them.
+func isEnvelope(id ID) bool {
+	return id.Group == envelopeGroup && (id.Kind == "ResourceEnvelope" || id.Kind == "ClusterResourceEnvelope")
+}
+
+// unpack cleans objects, and replaces the envelopes among them by what is in them.
+func (r Rules) unpack(objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+	u := unpacking{rules: r, from: map[ID]string{}}
+	var envelopes []*unstructured.Unstructured
+	for _, obj := range objs {
+		id := IDOf(obj)
+		if isEnvelope(id) {
+			envelopes = append(envelopes, obj)
+			continue
+		}
+		u.from[id.object()] = "selected"
+		u.objects = append(u.objects, Clean(obj))
+	}
+	slices.SortFunc(envelopes, func(a, b *unstructured.Unstructured) int { return IDOf(a).Compare(IDOf(b)) })
+	var errs []error
+	for _, obj := range envelopes {
+		if problems := u.open(IDOf(obj), obj.Object); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("snapshot: %s: %w", IDOf(obj), problems.ToAggregate()))
+		}
+	}
+	return u.objects, errors.Join(errs...)
+}
+
+// unpacking is what was taken out of envelopes so far.
+type unpacking struct {
+	rules   Rules
+	objects []*unstructured.Unstructured
+	// from says of each object, without its version, where it came from.
+	from map[ID]string
+}
+
+// open takes out what is in one envelope, and returns what is wrong with it.
+func (u *unpacking) open(envelope ID, obj map[string]any) field.ErrorList {
+	path := field.NewPath("data")
+	data, ok := obj["data"].(map[string]any)
+	switch {
+	case !ok || len(data) == 0:
+		return field.ErrorList{field.Required(path, "must be a map of names to objects, at least one")}
+	case len(data) > MaxEnveloped:
+		return field.ErrorList{field.TooMany(path, len(data), MaxEnveloped)}
+	}
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(data)) {
+		errs = append(errs, u.take(envelope, data[name], path.Key(clip(name)))...)
+	}
+	return errs
+}
+
+// take takes out one object.
+func (u *unpacking) take(envelope ID, entry any, path *field.Path) field.ErrorList {
+	manifest, ok := entry.(map[string]any)
+	if !ok {
+		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "must be an object with apiVersion, kind and metadata.name")}
+	}
+	obj := cleanManifest(manifest)
+	id := IDOf(obj)
+	if err := id.check(); err != nil {
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	errs := placeInEnvelope(envelope, id, path)
+	switch {
+	case isEnvelope(id):
+		errs = append(errs, field.Forbidden(path, clip(id.String())+" cannot be in an envelope; take what is in it"))
+	case !u.rules.propagates(id, obj.Object):
+		errs = append(errs, field.Forbidden(path, clip(id.String())+" is of a kind or in a namespace of which nothing is placed"))
+	}
+	if other, twice := u.from[id.object()]; twice {
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, clip(id.String())+" is "+other+" already; it can be placed once"))
+	}
+	if len(errs) == 0 {
+		u.from[id.object()] = "in " + envelope.String()
+		u.objects = append(u.objects, obj)
+	}
+	return errs
+}
+
+// placeInEnvelope reports an object whose namespace the envelope may not carry:
+// whoever may write envelopes in a namespace reaches no further than that.
+func placeInEnvelope(envelope, id ID, path *field.Path) field.ErrorList {
+	at, scope := path.Child("metadata", "namespace"), scopeOf(id.Group, id.Kind)
+	if envelope.Kind == "ClusterResourceEnvelope" {
+		if id.Namespace != "" || scope == inNamespaces {
+			return field.ErrorList{field.Forbidden(at, "a ClusterResourceEnvelope carries objects that are in no namespace; put this one into a ResourceEnvelope in its namespace")}
+		}
+		return nil
+	}
+	switch {
+	case scope == clusterWide:
+		return field.ErrorList{field.Forbidden(at, "a "+id.Kind+" is in no namespace; put it into a ClusterResourceEnvelope")}
+	case id.Namespace == "":
+		return field.ErrorList{field.Required(at, "must be "+envelope.Namespace+", that of the envelope; an object that is in no namespace goes into a ClusterResourceEnvelope")}
+	case id.Namespace != envelope.Namespace:
+		return field.ErrorList{field.Invalid(at, clip(id.Namespace), "must be "+envelope.Namespace+", that of the envelope")}
+	}
+	return nil
+}
+
+// clip bounds a text that somebody else wrote and that an error quotes.
+func clip(s string) string {
+	const most = 253
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}

@@ -1,0 +1,165 @@
+package snapshot_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+const envelopes = "placement.kubernetes-fleet.io/v1beta1"
+
+// envelope makes a ResourceEnvelope, without a namespace a ClusterResourceEnvelope.
+func envelope(namespace, name string, data map[string]any) *unstructured.Unstructured {
+	kind := "ResourceEnvelope"
+	if namespace == "" {
+		kind = "ClusterResourceEnvelope"
+	}
+	return with(object(envelopes, kind, namespace, name), data, "data")
+}
+
+func inside(objs ...*unstructured.Unstructured) map[string]any {
+	data := map[string]any{}
+	for i, obj := range objs {
+		data[fmt.Sprintf("%d.yaml", i)] = obj.Object
+	}
+	return data
+}
+
+var picksEnvelopes = []snapshot.Selector{
+	namespaces(""), {Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ClusterResourceEnvelope"}, clusterRoles,
+}
+
+// An envelope stands for what is in it: the set is that of a hub which has the
+// objects themselves.
+func TestCaptureUnpacksEnvelopes(t *testing.T) {
+	webhook := object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "guard")
+	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader")
+	quota := object("v1", "ResourceQuota", "shop", "limits")
+	service := parse(t, `{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {ports: [{port: 80, nodePort: 30080}]}}`)
+	copied := with(with(object("v1", "ConfigMap", "shop", "c"), "17", "metadata", "resourceVersion"), "here", "status", "phase")
+	shop := object("v1", "Namespace", "", "shop")
+	hub := objects{shop, envelope("", "guards", inside(webhook, role)), envelope("shop", "hard", inside(quota, service, copied))}
+	before := fmt.Sprint(hub)
+	got, err := snapshot.Capture(t.Context(), hub, picksEnvelopes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mustSet(t, shop, webhook, role, quota, service, object("v1", "ConfigMap", "shop", "c"))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Capture (-want +got):\n%s", diff)
+	}
+	if fmt.Sprint(hub) != before {
+		t.Error("the objects of the source were changed")
+	}
+	// Another envelope with the same content is no change.
+	moved := objects{envelope("shop", "b", inside(copied)), envelope("", "guards", inside(role, webhook)), shop, envelope("shop", "a", inside(service, quota))}
+	again, err := snapshot.Capture(t.Context(), moved, picksEnvelopes)
+	if err != nil || again.Digest != got.Digest {
+		t.Errorf("Capture = %s, %v, want %s", again.Digest, err, got.Digest)
+	}
+}
+
+func TestEnvelopeErrors(t *testing.T) {
+	cm := func(namespace, name string) *unstructured.Unstructured {
+		return object("v1", "ConfigMap", namespace, name)
+	}
+	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader")
+	many := map[string]any{}
+	for i := range 51 {
+		many[fmt.Sprint(i)] = cm("n", fmt.Sprint("c", i)).Object
+	}
+	secret := with(object("v1", "Secret", "", "s"), "top-secret-value", "data", "password")
+	const ofN, cluster = "ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io n/e: ", "ClusterResourceEnvelope.v1beta1.placement.kubernetes-fleet.io e: "
+	tests := []struct {
+		name string
+		hub  objects
+		want []string
+	}{
+		{"no data", objects{object(envelopes, "ResourceEnvelope", "n", "e")}, []string{ofN + "data: Required value: must be a map of names to objects, at least one"}},
+		{"data of another type", objects{with(object(envelopes, "ResourceEnvelope", "n", "e"), "x", "data")}, []string{ofN + "data: Required"}},
+		{"too many", objects{envelope("n", "e", many)}, []string{ofN + "data: Too many: 51: must have at most 50 items"}},
+		{"no object", objects{envelope("n", "e", map[string]any{"a": "text"})}, []string{ofN + "data[a]: Invalid value: must be an object with apiVersion, kind and metadata.name"}},
+		{"no name", objects{envelope("n", "e", inside(object("v1", "ConfigMap", "n", "")))}, []string{ofN + "data[0.yaml]: Invalid value: metadata.name is missing"}},
+		{"no namespace", objects{envelope("n", "e", inside(object("example.com/v1", "Widget", "", "w")))}, []string{
+			ofN + "data[0.yaml].metadata.namespace: Required value: must be n, that of the envelope; an object that is in no namespace goes into a ClusterResourceEnvelope",
+		}},
+		{"another namespace", objects{envelope("n", "e", inside(cm("m", "c")))}, []string{ofN + `data[0.yaml].metadata.namespace: Invalid value: "m": must be n, that of the envelope`}},
+		{"what is in no namespace", objects{envelope("n", "e", inside(role))}, []string{ofN + "data[0.yaml].metadata.namespace: Forbidden: a ClusterRole is in no namespace"}},
+		{"what only claims to be in the namespace", objects{envelope("n", "e", inside(with(role.DeepCopy(), "n", "metadata", "namespace")))}, []string{ofN + "data[0.yaml].metadata.namespace: Forbidden: a ClusterRole is in no namespace"}},
+		{"a namespaced object for the cluster", objects{envelope("", "e", inside(cm("n", "c")))}, []string{
+			cluster + "data[0.yaml].metadata.namespace: Forbidden: a ClusterResourceEnvelope carries objects that are in no namespace",
+		}},
+		{"a namespaced kind without namespace", objects{envelope("", "e", inside(secret))}, []string{cluster + "data[0.yaml].metadata.namespace: Forbidden"}},
+		{"a reserved namespace", objects{envelope("", "e", inside(object("v1", "Namespace", "", "kube-system")))}, []string{cluster + "data[0.yaml]: Forbidden: Namespace.v1 kube-system is of a kind or in a namespace of which nothing is placed"}},
+		{"what is never placed", objects{envelope("n", "e", inside(object("v1", "Pod", "n", "p"), cm("n", "kube-root-ca.crt")))}, []string{
+			ofN + "[data[0.yaml]: Forbidden: Pod.v1 n/p is of a kind", "data[1.yaml]: Forbidden: ConfigMap.v1 n/kube-root-ca.crt",
+		}},
+		{"an envelope in an envelope", objects{envelope("n", "e", map[string]any{"f": envelope("n", "f", inside(cm("n", "c"))).Object})}, []string{ofN + "data[f]: Forbidden: ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io n/f cannot be in an envelope"}},
+		{"what is selected too", objects{cm("n", "c"), envelope("n", "e", inside(cm("n", "c")))}, []string{ofN + "data[0.yaml]: Invalid value: ConfigMap.v1 n/c is selected already; it can be placed once"}},
+		{"twice in one", objects{envelope("n", "e", inside(cm("n", "c"), cm("n", "c")))}, []string{ofN + "data[1.yaml]: Invalid value: ConfigMap.v1 n/c is in ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io n/e already"}},
+		{"in two versions", objects{envelope("n", "e", inside(object("apps/v1", "Deployment", "n", "d"), object("apps/v1beta1", "Deployment", "n", "d")))}, []string{"data[1.yaml]: Invalid value: Deployment.v1beta1.apps n/d is in"}},
+		{"all at once", objects{envelope("n", "e", map[string]any{"a": "x", "b": cm("m", "c").Object}), envelope("", "e", inside(cm("n", "c")))}, []string{
+			ofN + "[data[a]: Invalid value", "data[b].metadata.namespace: Invalid value", cluster + "data[0.yaml].metadata.namespace",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			hub := append(objects{object("v1", "Namespace", "", "n")}, tt.hub...)
+			_, err := snapshot.Capture(t.Context(), hub, picksEnvelopes)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("the error lacks %q:\n%v", want, err)
+				}
+			}
+			if strings.Contains(err.Error(), "top-secret-value") {
+				t.Error("the error quotes a Secret")
+			}
+		})
+	}
+}
+
+// A host's rules hold inside of envelopes, where they are an error.
+func TestEnvelopeUnderRules(t *testing.T) {
+	hub := objects{object("v1", "Namespace", "", "n"), envelope("n", "e", inside(object("v1", "ResourceQuota", "n", "q")))}
+	rules := snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "ResourceQuota"}}}
+	_, err := rules.Capture(t.Context(), hub, []snapshot.Selector{namespaces("n")})
+	if err == nil || !strings.Contains(err.Error(), "data[0.yaml]: Forbidden: ResourceQuota.v1 n/q") {
+		t.Errorf("Capture: %v", err)
+	}
+}
+
+// FuzzEnvelope: no content of an envelope panics, and what a ResourceEnvelope
+// brings is in its namespace, what a ClusterResourceEnvelope brings in none.
+func FuzzEnvelope(f *testing.F) {
+	f.Add(`{"a":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n"}}}`, true)
+	f.Add(`{"a":{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"c"}}}`, false)
+	f.Add(`{"a":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":["n"]}},"b":null}`, true)
+	f.Add(`{"a":{"apiVersion":"placement.kubernetes-fleet.io/v1","kind":"ResourceEnvelope","metadata":{"name":"e","namespace":"n"},"data":{}}}`, true)
+	f.Fuzz(func(t *testing.T, data string, namespaced bool) {
+		body := `{"apiVersion":"` + envelopes + `","kind":"ClusterResourceEnvelope","metadata":{"name":"e"},"data":` + data + `}`
+		if namespaced {
+			body = `{"apiVersion":"` + envelopes + `","kind":"ResourceEnvelope","metadata":{"name":"e","namespace":"n"},"data":` + data + `}`
+		}
+		obj, err := snapshot.Decode([]byte(body))
+		if err != nil {
+			t.Skip()
+		}
+		set, err := snapshot.Capture(t.Context(), objects{obj}, []snapshot.Selector{{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: obj.GetKind()}})
+		if err != nil {
+			return
+		}
+		for _, item := range set.Items {
+			if namespaced && item.Namespace != "n" || !namespaced && item.Namespace != "" || item.Group == "placement.kubernetes-fleet.io" {
+				t.Errorf("the envelope brings %s", item)
+			}
+		}
+	})
+}

@@ -1,0 +1,94 @@
+package snapshot
+
+import "cmp"
+
+// Phase is a step in which objects are applied. The objects of a phase may need
+// those of earlier ones: they are applied after them and removed before them.
+type Phase int
+
+// The phases, first to last.
+const (
+	// Foundations are namespaces and priority classes.
+	Foundations Phase = iota
+	// Definitions are CustomResourceDefinitions. Before an object of a kind that one
+	// of them defines is applied, it is established.
+	Definitions
+	// Access are service accounts, roles and their bindings.
+	Access
+	// Configuration is what workloads read and are held to: Secrets, ConfigMaps,
+	// quotas, limits, network policies, storage.
+	Configuration
+	// Workloads are what runs, and the ways to it.
+	Workloads
+	// Custom are the objects of all other kinds: mostly those that a definition
+	// defines and a workload serves.
+	Custom
+	// Admission are webhooks and policies that judge other objects: they must refuse
+	// nothing while the server behind them is still starting.
+	Admission
+)
+
+// String returns what the objects of a phase are, for people.
+func (p Phase) String() string {
+	switch p {
+	case Foundations:
+		return "namespaces"
+	case Definitions:
+		return "definitions"
+	case Access:
+		return "access"
+	case Configuration:
+		return "configuration"
+	case Workloads:
+		return "workloads"
+	case Admission:
+		return "admission"
+	default:
+		return "custom resources"
+	}
+}
+
+// Phase returns the phase in which the object is applied.
+func (id ID) Phase() Phase {
+	switch id.Group {
+	case "":
+		return corePhase(id.Kind)
+	case "scheduling.k8s.io":
+		return Foundations
+	case "apiextensions.k8s.io":
+		return Definitions
+	case "rbac.authorization.k8s.io":
+		return Access
+	case "policy", "storage.k8s.io":
+		return Configuration
+	case "apps", "batch", "autoscaling", "apiregistration.k8s.io":
+		return Workloads
+	case "networking.k8s.io":
+		if id.Kind == "NetworkPolicy" {
+			return Configuration
+		}
+		return Workloads
+	case "admissionregistration.k8s.io":
+		return Admission
+	}
+	return Custom
+}
+
+func corePhase(kind string) Phase {
+	switch kind {
+	case "Namespace":
+		return Foundations
+	case "ServiceAccount":
+		return Access
+	case "Secret", "ConfigMap", "ResourceQuota", "LimitRange", "PersistentVolume", "PersistentVolumeClaim":
+		return Configuration
+	}
+	return Workloads
+}
+
+// ComparePhases returns -1, 0 or 1 as a is applied before, with or after b: by
+// their phases, and in a phase as [ID.Compare] has them. Objects are removed in
+// the reverse order.
+func ComparePhases(a, b ID) int {
+	return cmp.Or(cmp.Compare(a.Phase(), b.Phase()), a.Compare(b))
+}

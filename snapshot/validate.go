@@ -1,0 +1,132 @@
+package snapshot
+
+import (
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidateSelectors returns everything that is wrong with selectors, which are
+// at path: none at all, no version or kind, both a name and a label selector, a
+// label selector that does not parse, a reserved namespace that is named, an
+// unknown scope or one where it means nothing, a selector that is there already.
+// A nil path is "selectors".
+func ValidateSelectors(selectors []Selector, path *field.Path) field.ErrorList {
+	return Rules{}.ValidateSelectors(selectors, path)
+}
+
+// ValidateSelectors is the function [ValidateSelectors] with what the rules
+// forbid: a namespace or a kind that is never placed cannot be named.
+func (r Rules) ValidateSelectors(selectors []Selector, path *field.Path) field.ErrorList {
+	if path == nil {
+		path = field.NewPath("selectors")
+	}
+	if len(selectors) == 0 {
+		return field.ErrorList{field.Required(path, "at least one selector says what is to be placed")}
+	}
+	var errs field.ErrorList
+	for i, s := range selectors {
+		errs = append(errs, r.validate(s, path.Index(i))...)
+		if first := indexOf(selectors[:i], s); first >= 0 {
+			errs = append(errs, field.Invalid(path.Index(i), field.OmitValueType{}, "selects what "+path.Index(first).String()+" selects already"))
+		}
+	}
+	return append(errs, validateWithin(selectors, path)...)
+}
+
+// indexOf returns where a selector is that picks the same in the same way, -1 for
+// nowhere. What it brings along does not count.
+func indexOf(selectors []Selector, s Selector) int {
+	for i, other := range selectors {
+		if other.Scope = s.Scope; reflect.DeepEqual(other, s) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r Rules) validate(s Selector, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.Version == "" {
+		errs = append(errs, field.Required(path.Child("version"), "for example v1"))
+	}
+	switch {
+	case s.Kind == "":
+		errs = append(errs, field.Required(path.Child("kind"), "for example Namespace"))
+	case !r.allows(s.Group, s.Kind) || neverPlaced(s.Group, s.Kind):
+		errs = append(errs, field.Invalid(path.Child("kind"), s.Kind, "objects of this kind are never placed"))
+	}
+	if s.Name != "" && s.LabelSelector != nil {
+		errs = append(errs, field.Forbidden(path.Child("labelSelector"), "a selector has a name or a labelSelector, not both"))
+	}
+	errs = append(errs, r.validateNamespace(s, path)...)
+	errs = append(errs, s.validateScope(path)...)
+	return append(errs, validation.ValidateLabelSelector(s.LabelSelector, validation.LabelSelectorValidationOptions{}, path.Child("labelSelector"))...)
+}
+
+// validateNamespace reports what is wrong with the namespaces that are named.
+func (r Rules) validateNamespace(s Selector, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s.isNamespace() && r.reserves(ID{Kind: s.Kind, Name: s.Name}) {
+		errs = append(errs, field.Invalid(path.Child("name"), s.Name, "the namespaces "+r.reservedNames()+" belong to the cluster and are never placed"))
+	}
+	switch {
+	case s.Namespace != "" && s.isNamespace():
+		errs = append(errs, field.Forbidden(path.Child("namespace"), "a Namespace is in no namespace"))
+	case r.reserves(ID{Namespace: s.Namespace}):
+		errs = append(errs, field.Invalid(path.Child("namespace"), s.Namespace, "nothing in "+r.reservedNames()+" is ever placed"))
+	}
+	return errs
+}
+
+func (s Selector) validateScope(path *field.Path) field.ErrorList {
+	at := path.Child("selectionScope")
+	switch s.Scope {
+	case "", NamespaceWithResources:
+		return nil
+	case NamespaceOnly, NamespaceWithResourceSelectors:
+	default:
+		return field.ErrorList{field.NotSupported(at, s.Scope, []Scope{NamespaceOnly, NamespaceWithResources, NamespaceWithResourceSelectors})}
+	}
+	if !s.isNamespace() {
+		return field.ErrorList{field.Forbidden(at, "only a Namespace brings something along; leave it out for a "+s.Kind)}
+	}
+	if s.Scope == NamespaceWithResourceSelectors && s.Name == "" {
+		return field.ErrorList{field.Required(path.Child("name"), "the scope NamespaceWithResourceSelectors needs the name of one Namespace")}
+	}
+	return nil
+}
+
+// validateWithin reports what does not go together with a selector that confines
+// the others to its namespace.
+func validateWithin(selectors []Selector, path *field.Path) field.ErrorList {
+	at, only := -1, ""
+	for i, s := range selectors {
+		if s.isNamespace() && s.Scope == NamespaceWithResourceSelectors {
+			at, only = i, s.Name
+			break
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	var errs field.ErrorList
+	for i, s := range selectors {
+		switch {
+		case i != at && s.isNamespace():
+			errs = append(errs, field.Forbidden(path.Index(i),
+				path.Index(at).String()+" has the scope NamespaceWithResourceSelectors and must be the only selector of Namespaces"))
+		case s.Namespace != "" && s.Namespace != only && only != "":
+			errs = append(errs, field.Invalid(path.Index(i).Child("namespace"), s.Namespace,
+				"must be "+only+", to which "+path.Index(at).String()+" confines what is selected"))
+		}
+	}
+	return errs
+}
+
+// isNamespace tells that the selector picks Namespaces.
+func (s Selector) isNamespace() bool { return isNamespace(ID{Group: s.Group, Kind: s.Kind}) }
+
+// brings tells that a Namespace that is picked brings what is in it.
+func (s Selector) brings() bool { return s.Scope == "" || s.Scope == NamespaceWithResources }

@@ -1,0 +1,42 @@
+package stages
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// rollBack plans a run that takes this one back: cluster=index pairs are what they
+// had before, cluster="keep: why" that they stay, cluster=back that they have it
+// again. A plan has to be what it is stored as.
+func (w *world) rollBack(a scriptArgs) string {
+	previous := map[string]Previous{}
+	for name, value := range a.named {
+		if why, ok := strings.CutPrefix(value, "keep: "); ok {
+			previous[name] = Previous{Keep: why}
+			continue
+		}
+		n, err := strconv.Atoi(value)
+		previous[name] = Previous{Index: n, Snapshot: "s" + value, Revision: "r" + value, Back: err != nil}
+	}
+	p, err := RollBack(w.cur.plan, &w.cur.r, previous)
+	if err != nil {
+		return "error: " + err.Error() + "\n"
+	}
+	if len(p.Clusters) > 0 {
+		header, pages := p.Encode()
+		if p, err = DecodePlan(header, pages); err != nil {
+			return "error: " + err.Error() + "\n"
+		}
+		w.plan = p
+	}
+	return rollbackText(p)
+}
+
+func rollbackText(p *Plan) string {
+	out := fmt.Sprintf("takes back %s index=%d snapshot=%s\n%s", p.Rollback.Run, p.Index, p.Snapshot, planText(p))
+	for _, k := range p.Rollback.Kept {
+		out += fmt.Sprintf("keeps %d: %s: %s\n", k.Count, strings.Join(k.Clusters, " "), k.Reason)
+	}
+	return out
+}
