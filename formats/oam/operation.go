@@ -1,0 +1,235 @@
+package oam
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Operation is what somebody who operates a workflow comes to for the engine: the
+// commands for its run, in order, and then the answers to its requests. Message is
+// what the command line prints.
+type Operation struct {
+	Commands []stages.Command
+	Answers  []fleet.Answer
+	Message  string
+}
+
+// The errors of operations, in KubeVela's words.
+var (
+	ErrNotRunning = errors.New("the workflow in application is not running")
+	ErrNotFailed  = errors.New("can not restart from a non-failed step")
+)
+
+func errTerminated(verb string) error { return fmt.Errorf("can not %s a terminated workflow", verb) }
+
+// Suspend stops the workflow: nothing more starts, and what is under way ends.
+func (rec Record) Suspend(by approval.Identity) (Operation, error) {
+	switch {
+	case rec.Run == nil:
+		return Operation{}, ErrNotRunning
+	case rec.terminated():
+		return Operation{}, errTerminated("suspend")
+	case rec.Run.State == stages.Completed:
+		return Operation{}, errors.New("can not suspend a finished workflow")
+	}
+	op := Operation{Message: "Successfully suspend workflow: " + rec.Release.Name}
+	if rec.Run.State == stages.Running || rec.Run.State == stages.Pending {
+		op.Commands = []stages.Command{{Verb: stages.Stop, By: by}}
+	}
+	return op, nil
+}
+
+// Resume lets a workflow go on that was suspended, by somebody, by a step of type
+// suspend or by one with auto: false. With the name of a step it resumes that one
+// alone, and a workflow that somebody suspended all the same.
+func (rec Record) Resume(step string, by approval.Identity) (Operation, error) {
+	switch {
+	case rec.Run == nil || rec.Plan == nil:
+		return Operation{}, ErrNotRunning
+	case rec.terminated():
+		return Operation{}, errTerminated("resume")
+	case step != "" && !rec.Release.hasStep(step):
+		return Operation{}, fmt.Errorf("can not find step %s", step)
+	}
+	var op Operation
+	if rec.Run.State == stages.Stopped || rec.Run.State == stages.Stopping {
+		op.Commands = append(op.Commands, stages.Command{Verb: stages.Start, By: by})
+	}
+	for _, g := range rec.gates() {
+		if step == "" || g.step == step {
+			g.pass(&op, rec, by)
+		}
+	}
+	op.Message = "Successfully resume workflow: " + rec.Release.Name
+	switch {
+	case len(op.Commands)+len(op.Answers) == 0:
+		op.Message = "workflow " + rec.Release.Name + " is not suspended."
+	case step != "":
+		op.Message = "Successfully resume workflow " + rec.Release.Name + " from step " + step
+	}
+	return op, nil
+}
+
+// Terminate ends the workflow. Steps that run always are run; to terminate it again
+// ends those too.
+func (rec Record) Terminate(by approval.Identity) (Operation, error) {
+	if rec.Run == nil {
+		return Operation{}, ErrNotRunning
+	}
+	op := Operation{Message: "Successfully terminate workflow: " + rec.Release.Name}
+	switch {
+	case rec.Run.State == stages.Completed:
+		return Operation{}, errors.New("can not terminate a finished workflow")
+	case !rec.Run.IsEnded():
+		op.Commands = []stages.Command{{Verb: stages.Abort, By: by}}
+	}
+	return op, nil
+}
+
+// Restart returns the release of a run that carries the workflow out again, with the
+// same objects, from a step that has failed on or where step is empty from the
+// first. The steps before keep what they have come to. Creating the run is one write,
+// which supersedes the old one where that is under way; nth, from 2, tells restarts of
+// a version apart.
+func (rec Record) Restart(step string, nth int) (Release, Operation, error) {
+	if rec.Run == nil || rec.Plan == nil {
+		return Release{}, Operation{}, ErrNotRunning
+	}
+	next := *rec.Release
+	if len(next.Whole) == 0 {
+		next.Whole = next.Run.Strategy.Stages
+	}
+	next.Before, next.Run.Strategy.Stages = nil, next.Whole
+	next.Run.Name = kubefleet.EngineName(next.Namespace, next.Name+"."+versionLabel(next.Version)+"-"+strconv.Itoa(nth))
+	next.Run.Index, next.Run.Plan = new(rec.Plan.Index), ""
+	op := Operation{Message: "Successfully restart workflow: " + next.Name}
+	if step == "" {
+		return next, op, nil
+	}
+	status := newWalk(rec).status()
+	switch at, ok := status.find(step); {
+	case !ok:
+		return Release{}, Operation{}, fmt.Errorf("failed step %s not found", step)
+	case at.Phase != PhaseFailed:
+		return Release{}, Operation{}, ErrNotFailed
+	}
+	next.Run.Strategy.Stages = from(next.Whole, step)
+	next.Before = status.flat()
+	op.Message = "Successfully restart workflow " + next.Name + " from step " + step
+	return next, op, nil
+}
+
+// from returns the stages from a step on: those behind it and, where it is a group,
+// the groups that depend on it.
+func from(list []stages.Stage, step string) []stages.Stage {
+	for i := range list {
+		if list[i].Name == step {
+			return list[i:]
+		}
+		if again := dependents(list[i].Groups, step); len(again) > 0 {
+			st := list[i]
+			st.Groups, st.Clusters = again, clustersOf(again)
+			return append([]stages.Stage{st}, list[i+1:]...)
+		}
+	}
+	return nil
+}
+
+// dependents returns the group of a step and those that depend on it, which do not
+// wait for any other.
+func dependents(groups []stages.Group, step string) (out []stages.Group) {
+	again := map[string]bool{step: slices.ContainsFunc(groups, func(g stages.Group) bool { return g.Name == step })}
+	if !again[step] {
+		return nil
+	}
+	for more := true; more; {
+		more = false
+		for i := range groups {
+			on := slices.ContainsFunc(groups[i].DependsOn, func(name string) bool { return again[name] })
+			if on && !again[groups[i].Name] {
+				again[groups[i].Name], more = true, true
+			}
+		}
+	}
+	for _, g := range groups {
+		if again[g.Name] {
+			g.DependsOn = slices.DeleteFunc(slices.Clone(g.DependsOn), func(name string) bool { return !again[name] })
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// find returns a step by name.
+func (w *WorkflowStatus) find(name string) (StepStatus, bool) {
+	for _, s := range w.flat() {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return StepStatus{}, false
+}
+
+// flat are all steps, those of step-groups behind them.
+func (w *WorkflowStatus) flat() (out []StepStatus) {
+	for _, s := range w.Steps {
+		out = append(append(out, s.StepStatus), s.SubSteps...)
+	}
+	return out
+}
+
+func (r *Release) hasStep(name string) bool {
+	return slices.ContainsFunc(r.Workflow.Steps, func(s Step) bool { return s.Name == name || isStep(s.Steps, name) })
+}
+
+// openGate is what suspends a step.
+type openGate struct {
+	step, stage, group string
+	gate               *stages.Gate
+}
+
+// gates are those that are open before steps.
+func (rec Record) gates() (open []openGate) {
+	if rec.Run.Stage >= len(rec.Plan.Stages) {
+		return nil
+	}
+	st, run := &rec.Plan.Stages[rec.Run.Stage], &rec.Run.Stages[rec.Run.Stage]
+	add := func(step, group string, gates []stages.Gate) {
+		for i := range gates {
+			if g := &gates[i]; g.State == stages.Pending && g.When == approval.Before {
+				open = append(open, openGate{step, st.Name, group, g})
+			}
+		}
+	}
+	add(st.Name, "", run.Gates)
+	for i := range run.Groups {
+		add(st.Groups[i].Name, st.Groups[i].Name, run.Groups[i].Gates)
+	}
+	return open
+}
+
+// pass adds what ends the gate.
+func (g *openGate) pass(op *Operation, rec Record, by approval.Identity) {
+	if g.gate.Type != stages.Approval {
+		name := g.stage
+		if g.group != "" {
+			name += "/" + g.group
+		}
+		op.Commands = append(op.Commands, stages.Command{Verb: stages.CompleteGate, Name: name, By: by})
+		return
+	}
+	a := fleet.Answer{Verdict: approval.Approve, By: by}
+	for _, r := range stages.Requests(rec.Plan, rec.Run) {
+		if r.Stage == g.stage && r.Group == g.group && r.When == approval.Before {
+			a.Request, a.Binding = r.Name, r.Binding
+		}
+	}
+	op.Answers = append(op.Answers, a)
+}
