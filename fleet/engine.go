@@ -35,7 +35,8 @@ type Config struct {
 	Source snapshot.Source
 	// Rules are what is never placed, whatever a placement selects. They are checked
 	// when a placement is declared and hold for every snapshot that is taken; those
-	// that were taken before stay as they are. The zero value excludes what
+	// that were taken before stay as they are, and are neither rolled out nor brought
+	// back by a run that takes another one back. The zero value excludes what
 	// snapshot.Propagates does.
 	Rules snapshot.Rules
 	// Authority is asked at approval gates, beside the people who call
@@ -47,7 +48,8 @@ type Config struct {
 	Windows Windows
 	// Restrictions are what no override may change. They are checked when a
 	// placement is declared and again when a run is planned, also for overrides
-	// that were frozen before; they do not touch what clusters have already.
+	// that were frozen before, or takes another one back; they do not touch what
+	// clusters have already.
 	Restrictions []placement.Restriction
 	// Prober tells whether an object is healthy. Default: kstatus.
 	Prober Prober

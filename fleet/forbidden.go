@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -9,6 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
+
+var errNeverPlaced = errors.New("an object that is never placed, see snapshot.Propagates and Config.Rules")
 
 // forbidden is what the host does not have brought to any cluster. A nil one
 // forbids nothing: so is what clusters have already looked for.
@@ -49,5 +52,5 @@ func (f *forbidden) judge(obj *unstructured.Unstructured) error {
 	if f == nil || f.rules.Propagates(obj) {
 		return nil
 	}
-	return fmt.Errorf("overrides make it an object that is never placed, see snapshot.Propagates and Config.Rules: %w", backend.ErrPermanent)
+	return fmt.Errorf("overrides make it %w: %w", errNeverPlaced, backend.ErrPermanent)
 }

@@ -14,7 +14,8 @@ import (
 type Preflighter interface {
 	Updater
 	// Preflight is called with what a plan would bring to clusters, before the plan is
-	// recorded: by Preview, CreateRun and CatchUp. Its error is theirs, and nothing has
+	// recorded: by Preview, CreateRun, CatchUp, PreviewRollback and Rollback, and where
+	// a run is taken back without being asked for. Its error is theirs, and nothing has
 	// been started or stored then; it should name everything that is wrong. It changes
 	// nothing, may be called more than once for a plan, and takes no longer than a
 	// call may, whatever the number of clusters. Clusters that a plan cleans are not

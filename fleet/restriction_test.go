@@ -30,7 +30,7 @@ func TestAHostForbidsOverrides(t *testing.T) {
 		func() error { _, err := e.Preview(t.Context(), specOf("r", 0)); return err },
 		func() error { _, err := e.Diff(t.Context(), specOf("r", 0)); return err },
 	} {
-		err := refused(t, w.store, "a run", try, "clusters member1, member3: ConfigMap test-namespace/test-cm: override test-namespace/o: overrideRules[0]: after the patches: the host forbids")
+		err := refused(t, w.store, "a run", try, "clusters member1, member3: ConfigMap test-namespace/test-cm: override test-namespace/o: overrideRules[0]: jsonPatchOverrides[0]: replace /data/key: the host forbids")
 		if !errors.Is(err, backend.ErrPermanent) {
 			t.Errorf("the error is %v, want ErrPermanent", err)
 		}

@@ -44,8 +44,10 @@ type Rollback struct {
 // returns: every cluster that the run may have changed goes to what it had before,
 // its own snapshot with its own overrides as they were. See [stages.RollBack] for
 // the order, the caps and what becomes of clusters that had nothing; the strategy
-// of the run has to have a Rollback. The run that takes back supersedes those that
-// wait for the placement.
+// of the run has to have a Rollback. What Config.Rules and Config.Restrictions do
+// not let be placed now is not brought back: the clusters that had such an object
+// stay as they are, and the plan names them with the object and the reason. The run
+// that takes back supersedes those that wait for the placement.
 //
 // A run that has not ended is ended first, by a [stages.TakeBack] command, and
 // takes nothing back where it is superseded or aborted before. Of those that have

@@ -126,13 +126,16 @@ func (e *Engine) draftRollback(ctx context.Context, rec *placementRecord, base *
 	if d.plan, err = stages.RollBack(s.Plan, &s.Run, previous); err != nil {
 		return nil, permanent(err)
 	}
+	switch barred, err := e.barForbidden(ctx, rec, d.plan, previous); {
+	case err != nil:
+		return nil, permanentIfGone(err)
+	case barred:
+		if d.plan, err = stages.RollBack(s.Plan, &s.Run, previous); err != nil {
+			return nil, permanent(err)
+		}
+	}
 	if len(d.plan.Clusters) == 0 {
 		return nil, nothingToTakeBack(d.plan.Rollback)
-	}
-	for _, digest := range d.plan.Revisions {
-		if _, _, err := e.contents.index(ctx, d.plan.Placement, digest); err != nil {
-			return nil, permanentIfGone(err)
-		}
 	}
 	return d, e.preflightRollback(ctx, d)
 }

@@ -113,26 +113,23 @@ func compileSelector(s *ClusterSelector) (func(*Cluster) bool, error) {
 }
 
 // render returns the JSON of an object after the rule, nil for one that it leaves
-// out.
-func (r *compiledRule) render(s *selectedObject, body []byte, c *Cluster) ([]byte, error) {
+// out. What restrictions say of each operation is noted in seen.
+func (r *compiledRule) render(s *selectedObject, body []byte, c *Cluster, seen *verdict) ([]byte, error) {
 	if err := s.guard.selected(); err != nil || r.delete {
 		return nil, err
 	}
 	ops, err := r.operations(c)
 	if err == nil {
-		body, err = r.patch(body, ops)
+		body, err = r.patch(body, ops, seen)
 	}
 	if err != nil {
 		return nil, err
 	}
 	obj, err := decodeObject(body)
-	if err != nil {
-		return nil, err
-	}
-	if r.metadata {
+	if err == nil && r.metadata {
 		err = checkMetadata(obj)
 	}
-	return body, errors.Join(err, s.guard.check(obj))
+	return body, err
 }
 
 // operations returns the rule's patches for a cluster.
@@ -153,9 +150,12 @@ func (r *compiledRule) operations(c *Cluster) (jsonpatch.Patch, error) {
 }
 
 // patch applies the operations one by one, to find the one that does not apply.
-func (r *compiledRule) patch(body []byte, ops jsonpatch.Patch) ([]byte, error) {
+func (r *compiledRule) patch(body []byte, ops jsonpatch.Patch, seen *verdict) ([]byte, error) {
 	for i := range ops {
 		next, err := applyOps(body, ops[i:i+1])
+		if err == nil {
+			err = seen.after(next, func(refusal error) error { return r.locate(i, refusal) })
+		}
 		if err != nil {
 			return nil, r.locate(i, err)
 		}

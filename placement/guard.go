@@ -44,7 +44,7 @@ func newGuard(restrictions []Restriction, group, kind string, body []byte) (*gua
 		}
 		for _, p := range r.Paths {
 			pattern, _ := parsePointer(p)
-			g.paths = append(g.paths, guardedPath{pattern, found(obj.Object, pattern), errors.New("after the patches: " + r.refusal(p))})
+			g.paths = append(g.paths, guardedPath{pattern, found(obj.Object, pattern), errors.New(r.refusal(p))})
 		}
 	}
 	if g.whole == nil && len(g.paths) == 0 {
@@ -72,6 +72,41 @@ func (g *guard) check(obj *unstructured.Unstructured) error {
 		}
 	}
 	return nil
+}
+
+// verdict is what a guard says of an object on its way through overrides.
+type verdict struct {
+	guard *guard
+	// rule is the override and the rule that are being applied.
+	rule string
+	// refusal is what the guard says now, or nil; told names the operation after
+	// which it began to say so.
+	refusal, told error
+}
+
+// after takes in what an operation has made of the object.
+func (v *verdict) after(body []byte, located func(error) error) error {
+	if v.guard == nil {
+		return nil
+	}
+	obj, err := decodeObject(body)
+	if err != nil {
+		return err
+	}
+	before := v.refusal
+	if v.refusal = v.guard.check(obj); v.refusal != nil && !errors.Is(v.refusal, before) {
+		v.told = fmt.Errorf("%s: %w", v.rule, located(v.refusal))
+	}
+	return nil
+}
+
+// final is the error where the object is not what it has to be, and names the
+// operation that made it so.
+func (v *verdict) final() error {
+	if v.refusal == nil {
+		return nil
+	}
+	return v.told
 }
 
 // found returns what a pattern leads to in a tree, by the way to it.

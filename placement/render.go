@@ -24,8 +24,8 @@ import (
 // It never changes its arguments; objects that no rule touches are returned as
 // they are, by pointer. A patch that does not apply is an error that names the
 // override, the rule, the operation, the cluster and the object; so is one that
-// does what a restriction forbids, which names all but the operation. Both are a
-// [*RenderError]. To render for many clusters, use a [Renderer].
+// does what a restriction forbids. Both are a [*RenderError]. To render for many
+// clusters, use a [Renderer].
 func Render(objs []*unstructured.Unstructured, overrides []Override, c Cluster, restrictions ...Restriction) ([]*unstructured.Unstructured, error) {
 	r, err := NewRenderer(objs, overrides, restrictions...)
 	if err != nil {
@@ -145,18 +145,22 @@ func (r *Renderer) patched(s *selectedObject, active []activeRules, c *Cluster) 
 	if obj, err := s.atOnce(active, c); err == nil {
 		return obj, nil
 	}
-	body := s.body
+	body, seen := s.body, verdict{guard: s.guard}
 	for _, j := range s.overrides {
 		for _, rule := range active[j].rules {
-			next, err := rule.render(s, body, c)
+			seen.rule = fmt.Sprintf("override %s: overrideRules[%d]", r.compiled[j].name, rule.index)
+			next, err := rule.render(s, body, c, &seen)
 			if err != nil {
-				return nil, fmt.Errorf("override %s: overrideRules[%d]: %w", r.compiled[j].name, rule.index, err)
+				return nil, fmt.Errorf("%s: %w", seen.rule, err)
 			}
 			if next == nil {
 				return nil, nil
 			}
 			body = next
 		}
+	}
+	if err := seen.final(); err != nil {
+		return nil, err
 	}
 	return decodeObject(body)
 }

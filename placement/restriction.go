@@ -1,10 +1,13 @@
 package placement
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -74,6 +77,26 @@ func Forbidden(overrides []Override, restrictions []Restriction, path *field.Pat
 		}
 	}
 	return errs
+}
+
+// ForbiddenChange returns the first thing that restrictions forbid of what
+// overrides have made of an object, nil if there is none: for what was rendered
+// when other restrictions held. A nil after is one that they left out. The
+// restrictions are taken to be valid, and before and after are not changed.
+func ForbiddenChange(before, after *unstructured.Unstructured, restrictions []Restriction) error {
+	body, err := json.Marshal(before.Object)
+	if err != nil {
+		return errors.New("the object has no JSON form")
+	}
+	gvk := before.GroupVersionKind()
+	g, err := newGuard(restrictions, gvk.Group, gvk.Kind, body)
+	if err == nil {
+		err = g.selected()
+	}
+	if err != nil || after == nil {
+		return err
+	}
+	return g.check(after)
 }
 
 // forbids returns what a restriction forbids of an override.

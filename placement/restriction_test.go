@@ -109,6 +109,26 @@ func TestRestrictions(t *testing.T) {
 	}
 }
 
+// What a restriction forbids is told of the operation that does it, also where
+// others before it did the same and it was undone.
+func TestRestrictionsNameTheOperation(t *testing.T) {
+	verbs := placement.Restriction{Group: "*", Kind: "Role", Paths: []string{"/rules/*/verbs", "/rules/0/resources"}}
+	again := patch("replace", "/rules/0", `{"verbs":["get"],"resources":["pods"]}`)
+	wider := patch("replace", "/rules/0", `{"verbs":["*"],"resources":["pods"]}`)
+	label := patch("add", "/metadata/labels/x", `"1"`)
+	for want, rules := range map[string][]placement.Rule{
+		"overrideRules[0]: jsonPatchOverrides[1]: replace /rules/0: the host": {rule(label, wider, label), rule(label)},
+		"overrideRules[1]: jsonPatchOverrides[2]: replace /rules/0: the host": {rule(wider, again), rule(wider, again, wider)},
+		"overrideRules[1]: jsonPatchOverrides[0]: add /rules/9: the list has": {rule(wider), rule(patch("add", "/rules/9", `1`), again)},
+		"overrideRules[0]: jsonPatchOverrides[0]: remove /rules/0: the host":  {rule(patch("remove", "/rules/0", ``), wider)},
+	} {
+		o := onRole()
+		o.Rules = rules
+		_, err := placement.Render([]*unstructured.Unstructured{rbac()}, []placement.Override{o}, placement.Cluster{Name: "m"}, verbs)
+		fragments(t, err, []string{"cluster m: Role test-namespace/r: override test-namespace/o: " + want})
+	}
+}
+
 // A restriction without paths holds for objects that are selected by their
 // Namespace too, and those with paths let an object be left out.
 func TestRestrictionsOfWhatANamespaceBrings(t *testing.T) {
