@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,6 +30,10 @@ type compiledRule struct {
 	// metadata tells that an operation changes labels or annotations.
 	metadata bool
 	uses     variables
+	// plain tells that the rule can be walked, and depth by how much that makes
+	// an object deeper, at most.
+	plain bool
+	depth int
 }
 
 type compiledOp struct {
@@ -37,10 +42,12 @@ type compiledOp struct {
 	value value
 	// words are the JSON of op and path.
 	words [2]*json.RawMessage
+	step  step
 }
 
 func compileOp(p Patch) (compiledOp, error) {
-	op := compiledOp{op: p.Op, path: p.Path}
+	tokens, _ := parsePointer(p.Path)
+	op := compiledOp{op: p.Op, path: p.Path, step: step{op: p.Op, path: tokens}}
 	for i, word := range []string{string(p.Op), p.Path} {
 		b, err := json.Marshal(word)
 		if err != nil {
@@ -75,13 +82,19 @@ func compileRule(index int, r Rule) (compiledRule, error) {
 	if err != nil {
 		return compiledRule{}, err
 	}
-	c := compiledRule{index: index, delete: r.Type == Delete, match: match}
+	c := compiledRule{index: index, delete: r.Type == Delete, match: match, plain: true}
 	for i, p := range r.Patches {
 		op, err := compileOp(p)
 		if err != nil {
 			return c, fmt.Errorf("jsonPatchOverrides[%d]: %w", i, err)
 		}
 		c.uses.join(op.value.uses)
+		if op.op != OpRemove {
+			doc := decodeDocument(p.Value)
+			op.step.value = doc.value
+			c.plain, c.depth = c.plain && doc.plain, c.depth+doc.depth
+		}
+		c.plain = c.plain && utf8.ValidString(p.Path)
 		c.ops = append(c.ops, op)
 		c.metadata = c.metadata || strings.HasPrefix(p.Path, "/metadata/")
 	}
@@ -194,11 +207,24 @@ func reason(err error) error {
 // annotations stay maps of strings.
 func checkMetadata(obj *unstructured.Unstructured) error {
 	for _, f := range []string{"labels", "annotations"} {
-		if _, _, err := unstructured.NestedNullCoercingStringMap(obj.Object, "metadata", f); err != nil {
+		v, _, err := unstructured.NestedFieldNoCopy(obj.Object, "metadata", f)
+		if err != nil || !isStringMap(v) {
 			return fmt.Errorf("after the patches, metadata.%s is not a map of strings to strings", f)
 		}
 	}
 	return nil
+}
+
+// isStringMap tells whether a value is a map of strings, as Kubernetes reads it:
+// null is an empty map, and in it an empty string.
+func isStringMap(v any) bool {
+	m, ok := v.(map[string]any)
+	for _, e := range m {
+		if _, text := e.(string); !text && e != nil {
+			return false
+		}
+	}
+	return ok || v == nil
 }
 
 func decodeObject(body []byte) (*unstructured.Unstructured, error) {

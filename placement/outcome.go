@@ -10,7 +10,7 @@ import (
 
 // activeRules are the rules of an override that select a cluster, in order.
 type activeRules struct {
-	rules []*compiledRule
+	rules []activeRule
 	// outcome is the same for clusters for which the same comes of an object;
 	// what is sharable is the same for more than one of them.
 	outcome  string
@@ -26,7 +26,7 @@ func (o *compiledOverride) activeFor(c *Cluster) activeRules {
 		if !r.match(c) {
 			continue
 		}
-		a.rules = append(a.rules, r)
+		a.rules = append(a.rules, activeRule{compiledRule: r})
 		a.sharable = a.sharable && !r.uses.name
 		outcome = strconv.AppendInt(outcome, int64(i), 10)
 		for _, key := range r.uses.labels {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,7 +23,8 @@ import (
 // that a cluster-wide override selects stands for itself and every object in it.
 //
 // It never changes its arguments; objects that no rule touches are returned as
-// they are, by pointer. A patch that does not apply is an error that names the
+// they are, by pointer. What is returned may share parts, and must not be
+// changed. A patch that does not apply is an error that names the
 // override, the rule, the operation, the cluster and the object; so is one that
 // does what a restriction forbids. Both are a [*RenderError]. To render for many
 // clusters, use a [Renderer].
@@ -50,6 +52,8 @@ type Renderer struct {
 // selectedObject is an object that overrides select.
 type selectedObject struct {
 	body []byte
+	// decoded is the body decoded, when it is first asked for.
+	decoded func() document
 	// overrides are the indexes of those that select it, ascending.
 	overrides []int
 	guard     *guard
@@ -96,11 +100,12 @@ func newSelected(obj *unstructured.Unstructured, overrides []int, restrictions [
 	}
 	gvk := obj.GroupVersionKind()
 	g, err := newGuard(restrictions, gvk.Group, gvk.Kind, body)
-	return &selectedObject{body, overrides, g}, err
+	decoded := sync.OnceValue(func() document { return decodeDocument(body) })
+	return &selectedObject{body, decoded, overrides, g}, err
 }
 
 // Render returns the objects as the cluster gets them; see the function
-// [Render]. They are shared with what it returns for other clusters, and must
+// [Render]. They share parts with what it returns for other clusters, and must
 // not be changed.
 func (r *Renderer) Render(c Cluster) ([]*unstructured.Unstructured, error) {
 	out := make([]*unstructured.Unstructured, 0, len(r.objs))
@@ -170,27 +175,45 @@ func (s *selectedObject) atOnce(active []activeRules, c *Cluster) (*unstructured
 	if err := s.guard.selected(); err != nil {
 		return nil, err
 	}
+	tree, metadata, ok := s.walk(active, c)
+	if !ok {
+		var err error
+		if tree, metadata, err = s.byJSON(active, c); err != nil {
+			return nil, err
+		}
+	}
+	if tree == nil {
+		return nil, nil
+	}
+	obj := &unstructured.Unstructured{Object: tree}
+	if metadata {
+		if err := checkMetadata(obj); err != nil {
+			return nil, err
+		}
+	}
+	return obj, s.guard.check(obj)
+}
+
+// byJSON does what walk does by json-patch, on everything.
+func (s *selectedObject) byJSON(active []activeRules, c *Cluster) (tree map[string]any, metadata bool, err error) {
 	ops, metadata, deleted, err := s.operations(active, c)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	body := s.body
 	if len(ops) > 0 {
 		if body, err = applyOps(body, ops); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
 	if deleted {
-		return nil, nil
+		return nil, false, nil
 	}
 	obj, err := decodeObject(body)
-	if err == nil && metadata {
-		err = checkMetadata(obj)
+	if err != nil {
+		return nil, false, err
 	}
-	if err == nil {
-		err = s.guard.check(obj)
-	}
-	return obj, err
+	return obj.Object, metadata, nil
 }
 
 // operations returns what is active in order, until a rule leaves the object out.
