@@ -28,8 +28,13 @@
 //   - An override may have a priority. Its versions are shown as snapshots, which stay, be they more
 //     than ten, while a snapshot that may be rolled out has frozen them, also after the
 //     override. A run brings the overrides of its snapshot's time, so a rollback brings them back.
-//   - A policy that picks a number of clusters looks at taints, health and properties of a MemberCluster
-//     as it reports them; the hub measures nothing itself. Why a cluster was picked or not is told of all
+//   - Nothing runs on a member: the hub asks its API server every 5 minutes, every 30 seconds while it
+//     does not answer, and writes conditions Joined and Healthy. What does not answer for a moment is
+//     picked as before. A member whose Healthy has been False for 5 minutes, as in KubeFleet, takes no
+//     new placement, and neither does one that was not reached within a minute of the first try, whose
+//     Joined is False from then on until it is. What it has already it keeps.
+//   - Policies look at taints, health and properties of a MemberCluster as it reports them; the hub
+//     measures nothing but whether it answers. Why a cluster was picked or not is told of all
 //     clusters, up to 1000, and in words of Slipway's own.
 //   - A status lists at most Config.Listed clusters, those in trouble first, and counts all.
 package hub

@@ -3,6 +3,8 @@ package hub_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
 // prologue brings a world to where value v1 is in a snapshot, and a run of it was
@@ -113,6 +115,37 @@ func (w *world) tells(run string, clusters ...string) error {
 		}
 	}
 	return nil
+}
+
+// A member that cannot be reached for a moment, be it new or one that has joined, is
+// picked as if nothing had been, and a run waits for it.
+func TestAMemberThatIsNotReachedForAMomentIsPicked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	joined, fresh := w.members[0], w.members[1]
+	cut := kubeenv.Rule{Times: -1, Fault: kubeenv.ResetBefore()}
+	fresh.faults.Add(cut)
+	r := w.start("one")
+	w.await("mc", fresh.name, "Healthy", "False")
+	w.await("mc", fresh.name, "Joined", "Unknown")
+	w.await("mc", joined.name, "Healthy", "True")
+	joined.faults.Add(cut)
+	w.patch("mc", joined.name, `{"metadata":{"labels":{"look":"again"}}}`)
+	w.await("mc", joined.name, "Healthy", "False")
+	w.await("mc", joined.name, "Joined", "True")
+	w.place("v1")
+	w.staged("")
+	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
+	w.run(w.name, "")
+	w.eventually("the run to tell what it waits for", func() error { return w.tells(w.name, joined.name) })
+	for _, m := range w.members {
+		m.faults.Heal()
+	}
+	w.await("csur", w.name, "Succeeded", "True")
+	if err := w.allHold("v1"); err != nil {
+		t.Error(err)
+	}
+	w.lawOfRun(r.Engine(), w.name)
 }
 
 // A storm of refusals, cut connections and expired watches, on the way to the hub

@@ -15,10 +15,12 @@ import (
 )
 
 const (
-	// memberCheck is how often a member is asked whether it can be reached, and
-	// memberRecheck how often one that could not.
+	// memberCheck is how often a member is asked whether it can be reached,
+	// memberRecheck how often one that could not, and memberJoin how often a new one
+	// that could not yet.
 	memberCheck   = 5 * time.Minute
 	memberRecheck = 30 * time.Second
+	memberJoin    = 5 * time.Second
 	// memberTimeout is how long a member may take to answer.
 	memberTimeout = 10 * time.Second
 )
@@ -36,19 +38,27 @@ func (s *service) syncMember(ctx context.Context, k key) (time.Duration, error) 
 	if err != nil {
 		return 0, err
 	}
-	reached := s.reach(ctx, cluster)
-	status, err := memberStatusOf(obj, projectMember(memberFactsOf(obj, reached, time.Now())))
+	facts := memberFactsOf(obj, s.reach(ctx, cluster), time.Now())
+	status, err := memberStatusOf(obj, projectMember(facts))
 	if err != nil {
 		return 0, err
 	}
 	if err := s.writeStatusMap(ctx, memberGVR(), obj, status); err != nil {
 		return 0, err
 	}
-	again := memberCheck
-	if reached != nil {
-		again = memberRecheck
+	return facts.again(), nil
+}
+
+// again is when the member is to be asked again.
+func (f *memberFacts) again() time.Duration {
+	switch {
+	case f.joining():
+		return memberJoin
+	case f.Err != nil:
+		return memberRecheck
+	default:
+		return memberCheck
 	}
-	return again, nil
 }
 
 // memberStatusOf is the status of a member with the hub's conditions. What others
@@ -123,7 +133,7 @@ func (s *service) reach(ctx context.Context, c placement.Cluster) error {
 // memberFactsOf is what is known of a member that was just asked: when it joined
 // and since when it is as it is stands in its status.
 func memberFactsOf(obj *unstructured.Unstructured, err error, now time.Time) *memberFacts {
-	f := &memberFacts{Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time, Err: err, Since: now}
+	f := &memberFacts{Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time, Err: err, Since: now, Now: now}
 	if joined := conditionOf(obj, conditionJoined); joined.Status == "True" {
 		f.Joined = joined.Since
 	} else if err == nil {

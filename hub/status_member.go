@@ -14,10 +14,19 @@ type memberFacts struct {
 	Created    time.Time
 	// Joined is when the cluster was first reached; zero for never.
 	Joined time.Time
-	// Err is why it could not be reached the last time, nil where it could, and
-	// Since is since when that is so; zero where nobody has tried.
-	Err   error
-	Since time.Time
+	// Err is why it could not be reached the last time, which was at Now, nil where
+	// it could, and Since is since when that is so; zero where nobody has tried.
+	Err        error
+	Since, Now time.Time
+}
+
+// memberJoins is how long a new member may not be reached before it counts as one
+// that has not joined.
+const memberJoins = time.Minute
+
+// joining tells that a member was never reached, and not for long.
+func (f *memberFacts) joining() bool {
+	return f.Joined.IsZero() && f.Err != nil && f.Now.Before(f.Since.Add(memberJoins))
 }
 
 // memberStatus is the status of a MemberCluster.
@@ -40,8 +49,10 @@ func (f *memberFacts) joined(t teller) metav1.Condition {
 	switch {
 	case !f.Joined.IsZero():
 		return t.yes(conditionJoined, reasonJoined, "The API server of the cluster was reached", stages.At(f.Joined))
+	case f.joining():
+		return t.unknown(conditionJoined, reasonNotReached, "The API server of the cluster has not been reached yet: "+f.Err.Error(), stages.At(f.Since))
 	case f.Err != nil:
-		return t.no(conditionJoined, reasonUnreachable, f.Err.Error(), stages.At(f.Since))
+		return t.no(conditionJoined, reasonUnreachable, f.Err.Error(), stages.At(f.Since.Add(memberJoins)))
 	default:
 		return t.unknown(conditionJoined, reasonNotReached, "The API server of the cluster has not been asked yet", 0)
 	}

@@ -21,7 +21,11 @@ func TestAMemberHasJoinedOnceItWasReached(t *testing.T) {
 			"Joined=Unknown MemberClusterNotReachedYet: The API server of the cluster has not been asked yet",
 			"Healthy=Unknown MemberClusterNotReachedYet: The API server of the cluster has not been asked yet",
 		}},
-		"never reached": {memberFacts{Err: errors.New("connection refused"), Since: joined}, []string{
+		"not reached at first": {memberFacts{Err: errors.New("connection refused"), Since: joined, Now: joined.Add(memberJoins - 1)}, []string{
+			"Joined=Unknown MemberClusterNotReachedYet: The API server of the cluster has not been reached yet: connection refused",
+			"Healthy=False MemberClusterUnreachable: connection refused",
+		}},
+		"never reached": {memberFacts{Err: errors.New("connection refused"), Since: joined, Now: joined.Add(memberJoins)}, []string{
 			"Joined=False MemberClusterUnreachable: connection refused", "Healthy=False MemberClusterUnreachable: connection refused",
 		}},
 		"reached": {memberFacts{Joined: joined, Since: joined}, []string{
@@ -33,6 +37,24 @@ func TestAMemberHasJoinedOnceItWasReached(t *testing.T) {
 	} {
 		tc.facts.Created, tc.facts.Generation = created, 1
 		wantTold(t, name, jsonOf(t, projectMember(&tc.facts))["conditions"], append([]string{ready}, tc.want...)...)
+	}
+}
+
+// A new member that is not reached at first is soon asked again.
+func TestHowOftenAMemberIsAsked(t *testing.T) {
+	since, away := clock(t, "10:00:00"), errors.New("timeout")
+	for name, tc := range map[string]struct {
+		facts memberFacts
+		want  time.Duration
+	}{
+		"reached":              {memberFacts{Joined: since, Since: since, Now: since}, memberCheck},
+		"not reached at first": {memberFacts{Err: away, Since: since, Now: since}, memberJoin},
+		"never reached":        {memberFacts{Err: away, Since: since, Now: since.Add(memberJoins)}, memberRecheck},
+		"away":                 {memberFacts{Joined: since, Err: away, Since: since, Now: since}, memberRecheck},
+	} {
+		if got := tc.facts.again(); got != tc.want {
+			t.Errorf("%s: again after %v, want %v", name, got, tc.want)
+		}
 	}
 }
 

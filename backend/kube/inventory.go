@@ -257,8 +257,9 @@ func (inv *Inventory) tell(now time.Time) {
 	inv.wake()
 }
 
-// look finds the clusters whose heartbeat has become too old, and tells of those
-// and of properties that have changed.
+// look finds the clusters that are not healthy by now, because their heartbeat has
+// become too old or because they have been ill for too long, and tells of those and
+// of properties that have changed.
 func (inv *Inventory) look() {
 	now := time.Now()
 	inv.mu.Lock()

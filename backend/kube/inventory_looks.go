@@ -1,37 +1,48 @@
 package kube
 
 import (
+	"slices"
 	"time"
 
 	"github.com/slipway-dev/slipway/placement"
 )
 
 const (
-	// heartbeatLasts is how old the last heartbeat of a cluster's agent may be. It is
-	// KubeFleet's.
+	// heartbeatLasts is how old the last heartbeat of a cluster's agent may be, and
+	// ailmentLasts how long a condition may say that it is not healthy, before it takes
+	// nothing new. They are KubeFleet's.
 	heartbeatLasts = 5 * time.Minute
+	ailmentLasts   = 5 * time.Minute
 	// measuredPause is the least time between two tidings of properties alone.
 	measuredPause = 30 * time.Second
 )
 
 // registration is what an object says of a cluster.
 type registration struct {
-	// told is what the inventory says of it, healthy whether the object says so.
-	told    placement.Cluster
-	healthy bool
+	// told is what the inventory says of it.
+	told placement.Cluster
+	// ailments are what its conditions say against its health, in the order in which
+	// they are told.
+	ailments []ailment
 	// heartbeat is when the cluster's agent was last heard of; zero means that it
 	// has none.
 	heartbeat time.Time
 }
 
+// ailment is why a cluster is not healthy from a time on; zero means that it always
+// was.
+type ailment struct {
+	why  string
+	from time.Time
+}
+
 // at returns the registration as it is to be seen at a time.
 func (r registration) at(now time.Time) registration {
-	switch {
-	case !r.healthy:
-	case r.isLate(now):
+	r.told.Unhealthy = ""
+	if i := slices.IndexFunc(r.ailments, func(a ailment) bool { return !a.from.After(now) }); i >= 0 {
+		r.told.Unhealthy = r.ailments[i].why
+	} else if r.isLate(now) {
 		r.told.Unhealthy = "its agent was last heard of more than " + heartbeatLasts.String() + " ago"
-	default:
-		r.told.Unhealthy = ""
 	}
 	return r
 }
@@ -41,11 +52,16 @@ func (r registration) isLate(now time.Time) bool {
 }
 
 // expires is when the registration is to be looked at again; zero means never.
-func (r registration) expires(now time.Time) time.Time {
-	if r.heartbeat.IsZero() || r.isLate(now) {
-		return time.Time{}
+func (r registration) expires(now time.Time) (next time.Time) {
+	for _, a := range r.ailments {
+		if a.from.After(now) {
+			next = sooner(next, a.from)
+		}
 	}
-	return r.heartbeat.Add(heartbeatLasts + time.Millisecond)
+	if r.heartbeat.IsZero() || r.isLate(now) {
+		return next
+	}
+	return sooner(next, r.heartbeat.Add(heartbeatLasts+time.Millisecond))
 }
 
 // looks is when an inventory is to look at what it knows without being told of

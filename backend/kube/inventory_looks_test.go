@@ -88,3 +88,68 @@ func TestLooksOfAnInventory(t *testing.T) {
 		}
 	})
 }
+
+// A member whose condition Healthy is False for a moment is picked as before; one of
+// which it was so for five minutes takes nothing new, of which is told once, until it
+// is healthy again. One that never joined takes nothing at all.
+func TestAMemberThatIsIllForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := oneMember{ill(memberAt(1, 0, time.Now()), "Healthy", time.Now()), make(chan watch.Event)}
+		inv := newInventory(inventoryKind{name: "MemberCluster", read: memberCluster}, c, InventoryOptions{})
+		told := 0
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for _, err := range inv.WatchClusters(t.Context()) {
+				if err == nil {
+					told++
+				}
+			}
+		}()
+		wants := func(after time.Duration, unhealthy string, tidings int) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			for one, err := range inv.Clusters(t.Context()) {
+				if err != nil || one.Unhealthy != unhealthy || told != tidings {
+					t.Errorf("it is %q after %d tidings, want %q after %d: %v", one.Unhealthy, told, unhealthy, tidings, err)
+				}
+			}
+		}
+		change := func(version int, obj *unstructured.Unstructured) {
+			obj.SetResourceVersion(strconv.Itoa(version))
+			c.changes <- watch.Event{Type: watch.Modified, Object: obj}
+		}
+		const healthy, joined = "its condition Healthy is False", "its condition Joined is False"
+		wants(0, "", 1)
+		wants(ailmentLasts-time.Second, "", 1)
+		change(2, ill(memberAt(2, 0, time.Now()), "Healthy", time.Now().Add(time.Second-ailmentLasts)))
+		wants(0, "", 1)
+		wants(time.Second, healthy, 2)
+		change(3, memberAt(3, 0, time.Now()))
+		wants(0, "", 3)
+		change(4, ill(memberAt(4, 0, time.Now()), "Healthy", time.Now()))
+		wants(0, "", 3)
+		change(5, memberAt(5, 0, time.Now()))
+		wants(ailmentLasts, "", 3)
+		change(6, ill(memberAt(6, 0, time.Now()), "Joined", time.Now()))
+		wants(0, joined, 4)
+		change(7, ill(memberAt(7, 0, time.Now()), "Healthy", time.Time{}))
+		wants(0, healthy, 5)
+		if err := inv.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+}
+
+// ill makes a condition of a member False since a time, which is not told where it is
+// zero.
+func ill(obj *unstructured.Unstructured, kind string, since time.Time) *unstructured.Unstructured {
+	condition := map[string]any{"type": kind, "status": "False"}
+	if !since.IsZero() {
+		condition["lastTransitionTime"] = since.Format(time.RFC3339)
+	}
+	_ = unstructured.SetNestedSlice(obj.Object, []any{condition}, "status", "conditions")
+	return obj
+}

@@ -25,9 +25,12 @@ import (
 // [KubeSystemUID] for how to say which cluster it is.
 //
 // One that is being deleted is leaving. One is not healthy whose condition, or
-// its member agent's, Joined or Healthy is False, or whose member agent was last
-// heard of more than 5 minutes ago, by the clock here. One without conditions and
-// agents is healthy, as nobody says otherwise. It makes no request.
+// its member agent's, Joined is False, or Healthy has been False for 5 minutes by
+// its lastTransitionTime and the clock here, or whose member agent was last heard
+// of more than 5 minutes ago. So a cluster that was never reached takes nothing
+// new, and one that cannot be reached for a moment is picked as before. A
+// condition without a lastTransitionTime counts at once. One without conditions
+// and agents is healthy, as nobody says otherwise. It makes no request.
 func NewMemberClusters(cfg *rest.Config, o InventoryOptions) (*Inventory, error) {
 	clients, err := newHubClients(cfg)
 	if err != nil {
@@ -40,7 +43,7 @@ func NewMemberClusters(cfg *rest.Config, o InventoryOptions) (*Inventory, error)
 
 // register returns what the metadata of an object says of its cluster.
 func register(obj metav1.Object) registration {
-	return registration{healthy: true, told: placement.Cluster{
+	return registration{told: placement.Cluster{
 		Name: obj.GetName(), UID: registrationUID(obj), Labels: obj.GetLabels(), Leaving: obj.GetDeletionTimestamp() != nil,
 	}}
 }
@@ -53,10 +56,10 @@ func memberCluster(obj metav1.Object) registration {
 	}
 	r.told.Taints = taintsOf(u)
 	r.told.Properties = memberProperties(u)
-	r.distrust(conditionsOf(u.Object, "status", "conditions"), "Joined", "Healthy")
+	r.distrustMember(conditionsOf(u.Object, "status", "conditions"))
 	for _, agent := range maplists(u.Object, "status", "agentStatus") {
 		if agent["type"] == "MemberAgent" {
-			r.distrust(conditionsOf(agent, "conditions"), "Joined", "Healthy")
+			r.distrustMember(conditionsOf(agent, "conditions"))
 			text, _ := agent["lastReceivedHeartbeat"].(string)
 			if at, err := time.Parse(time.RFC3339, text); err == nil {
 				r.heartbeat = at
@@ -64,6 +67,13 @@ func memberCluster(obj metav1.Object) registration {
 		}
 	}
 	return r
+}
+
+// distrustMember is distrust of a member's conditions: one that has not joined was
+// never reached, one that is not healthy may be again in a moment.
+func (r *registration) distrustMember(conditions map[string]map[string]any) {
+	r.distrust(conditions, 0, "Joined")
+	r.distrust(conditions, ailmentLasts, "Healthy")
 }
 
 // NewClusterProfiles returns the inventory of the ClusterProfile objects
@@ -74,8 +84,9 @@ func memberCluster(obj metav1.Object) registration {
 // A cluster's labels are those of the object, and those properties of its status
 // that can be labels, where the object has no label of that key; its properties
 // are those that are quantities. The UID is as in [NewMemberClusters]. One that is
-// being deleted is leaving, and one whose condition ControlPlaneHealthy or Joined
-// is False is not healthy. It makes no request.
+// being deleted is leaving. One is not healthy whose condition Joined is False, or
+// whose ControlPlaneHealthy has been False for 5 minutes by its lastTransitionTime
+// and the clock here. It makes no request.
 func NewClusterProfiles(cfg *rest.Config, namespace string, o InventoryOptions) (*Inventory, error) {
 	clients, err := newHubClients(cfg)
 	if err != nil {
@@ -109,7 +120,9 @@ func profiledCluster(obj metav1.Object) registration {
 		r.told.Labels = labels
 	}
 	r.told.Properties = measured
-	r.distrust(conditionsOf(u.Object, "status", "conditions"), "ControlPlaneHealthy", "Joined")
+	conditions := conditionsOf(u.Object, "status", "conditions")
+	r.distrust(conditions, 0, "Joined")
+	r.distrust(conditions, ailmentLasts, "ControlPlaneHealthy")
 	return r
 }
 

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -86,11 +87,12 @@ func conditionsOf(object map[string]any, path ...string) map[string]map[string]a
 }
 
 // distrust notes that a cluster is not healthy where a condition of one of the
-// types is False. Its message is not repeated: that may be another one each time.
-func (r *registration) distrust(conditions map[string]map[string]any, types ...string) {
+// types is False and has been for lasts; at once where that is zero. Its message is
+// not repeated: that may be another one each time.
+func (r *registration) distrust(conditions map[string]map[string]any, lasts time.Duration, types ...string) {
 	for _, t := range types {
 		c := conditions[t]
-		if c["status"] != "False" || !r.healthy {
+		if c["status"] != "False" {
 			continue
 		}
 		why := "its condition " + t + " is False"
@@ -100,7 +102,12 @@ func (r *registration) distrust(conditions map[string]map[string]any, types ...s
 		if len(why) > mostWords {
 			why = strings.ToValidUTF8(why[:mostWords], "") + "..."
 		}
-		r.healthy, r.told.Unhealthy = false, why
+		a := ailment{why: why}
+		since, _ := c["lastTransitionTime"].(string)
+		if at, err := time.Parse(time.RFC3339, since); err == nil && lasts > 0 {
+			a.from = at.Add(lasts)
+		}
+		r.ailments = append(r.ailments, a)
 	}
 }
 
