@@ -66,7 +66,8 @@ func TestARunThatTakesBackBringsNothingForbidden(t *testing.T) {
 		},
 		"another path": {
 			fleet.Config{Restrictions: []placement.Restriction{{Kind: "ConfigMap", Paths: []string{"/data/other"}}}},
-			map[string]string{"s1a": "v1", "s1b": "v1", "s2a": "v0", "s2b": "own", "s3a": "v0", "s3b": "own", "s4a": "v0", "s4b": "own"}, "", 0,
+			map[string]string{"s1a": "v1", "s1b": "v1", "s2a": "v0", "s2b": "own", "s3a": "v0", "s3b": "own", "s4a": "v0", "s4b": "own"},
+			"", 0,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,6 +36,9 @@ func readStages(path string) (stages.Strategy, error) {
 		return stages.Strategy{}, fmt.Errorf("--stages: %w", err)
 	}
 	s, err := azure.Read(f, path)
+	if err == nil && azure.CheckUpgrade(&s) != nil {
+		err = fmt.Errorf("%s: %w", path, azure.CheckUpgrade(&s))
+	}
 	return s, errors.Join(err, f.Close())
 }
 

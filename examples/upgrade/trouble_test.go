@@ -60,6 +60,10 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.do(1, "updatestrategy create $AT -n s --stages bad.json")
+	if err := os.WriteFile(filepath.Join(s.dir, "back.json"), []byte("{\"stages\": [{\"name\": \"a\", \"groups\": [{\"name\": \"g\"}]}], \"slipwayRollback\": {}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.do(1, "updatestrategy create $AT -n s --stages back.json")
 	path := filepath.Join(s.dir, "my-fleet.db")
 	file, err := bolt.Open(path, bolt.Options{})
 	if err == nil {

@@ -25,12 +25,25 @@
 // they are written as Azure has them. A side of a stage or a group takes at most
 // one gate of each type. Names of stages are not "unassigned" or "remove".
 //
+// Azure's runs take nothing back. Beside stages, the property slipwayRollback asks
+// for that, see [stages.Rollback]:
+//
+//	"slipwayRollback": {"causes": ["BudgetExceeded"], "newClusters": "Remove",
+//	  "approval": {"quorums": [{"group": "sre", "count": 2}], "expires": "24h"}}
+//
+// All of it is optional; {} takes back what a run brought when a budget is exceeded or
+// a gate is rejected. It is for runs that place objects. Upgrades of clusters are
+// mostly not taken back, since no control plane goes to a lower version: for those it
+// is refused, see [CheckUpgrade].
+//
 // Reading is strict: an unknown field is an error, and all that is wrong is told at
 // once, with lines. Everything here is a pure function of its arguments, but for
 // reading the reader.
 package azure
 
 import (
+	"errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -83,6 +96,17 @@ func IsOneByOne(s *stages.Strategy) bool {
 // strategyOf returns a strategy of Azure's kind.
 func strategyOf(list ...stages.Stage) stages.Strategy {
 	return stages.Strategy{Stages: list, Unassigned: stages.UnassignedExclude, Profile: stages.ClusterUpdate}
+}
+
+// CheckUpgrade returns an error where a strategy is not for runs that upgrade
+// clusters: where it asks for a rollback. What such a run would take back is a
+// version, and package upgrade refuses a plan to a lower one for each cluster before
+// anything begins, so that the rollback would come to nothing when it is needed.
+func CheckUpgrade(s *stages.Strategy) error {
+	if s.Rollback == nil {
+		return nil
+	}
+	return errors.New(rollbackField + ": a cluster that was upgraded does not go back to a lower version; leave it out of a strategy that upgrades clusters")
 }
 
 func everything() *metav1.LabelSelector { return &metav1.LabelSelector{} }

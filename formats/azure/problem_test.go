@@ -138,7 +138,7 @@ func TestAllProblemsAreToldAtOnce(t *testing.T) {
 		`f:9: stages[3].name: is required`,
 		`f:10: stages[4].groups: is required; or write a memberSelector`,
 		`f:10: stages[4].name: Invalid value: "remove": is reserved for a stage that the planner adds`,
-		`f:12: more: unknown field; known are stages`,
+		`f:12: more: unknown field; known are slipwayRollback, stages`,
 	)
 }
 

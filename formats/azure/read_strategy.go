@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/slipway-dev/slipway/formats/internal/rollback"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -43,17 +44,15 @@ func StrategyOf(n *yaml.Node, file, path string) (stages.Strategy, error) {
 	rd := newReading(file)
 	top := value{rd, resolve(n), path}
 	b := &builder{groups: map[string]int{}}
-	top.object(fields{"stages": func(v value) {
-		v.list(func(v value) {
-			if len(b.stages) < MaxStages {
-				b.stage(v)
-			}
-		})
-		if n := len(v.node.Content); n > MaxStages {
-			v.fail("has %d stages; at most %d are read", n, MaxStages)
-		}
-	}}, "stages")
+	var back *stages.Rollback
+	top.object(fields{
+		"stages": b.list,
+		rollbackField: func(v value) {
+			back = rollback.Read(v.node, v.path, v.r.report)
+		},
+	}, "stages")
 	s := strategyOf(b.stages...)
+	s.Rollback = back
 	top.report(fieldErrors(s.Validate()), place)
 	if err := rd.problem(); err != nil {
 		return stages.Strategy{}, err
@@ -66,6 +65,20 @@ type builder struct {
 	stages []stages.Stage
 	// groups are the lines of the groups so far, by their names.
 	groups map[string]int
+}
+
+// rollbackField is Slipway's own: Azure's runs take nothing back.
+const rollbackField = "slipwayRollback"
+
+func (b *builder) list(v value) {
+	v.list(func(v value) {
+		if len(b.stages) < MaxStages {
+			b.stage(v)
+		}
+	})
+	if n := len(v.node.Content); n > MaxStages {
+		v.fail("has %d stages; at most %d are read", n, MaxStages)
+	}
 }
 
 func (b *builder) stage(v value) {
@@ -366,6 +379,9 @@ func (v value) matching(form, want string) string {
 
 // place turns the path of a field of a strategy into that of what it was read from.
 func place(path string) string {
+	if below, ok := strings.CutPrefix(path, "rollback"); ok {
+		return rollbackField + below
+	}
 	return strings.NewReplacer(
 		"labelSelector", "memberSelector", "maxFailures", "maxAllowedFailures",
 		"beforeStageTasks", "beforeGates", "afterStageTasks", "afterGates",

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/formats/internal/rollback"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -17,7 +18,13 @@ import (
 // form.
 type Strategy struct {
 	Stages []Stage `json:"stages"`
+	// Rollback is Slipway's own, and absent where nothing is taken back.
+	Rollback *Rollback `json:"slipwayRollback,omitempty"`
 }
+
+// Rollback says when a run takes back what it brought, in the words of
+// [stages.Rollback].
+type Rollback = rollback.Form
 
 // Stage is a stage in Azure's form.
 type Stage struct {
@@ -76,7 +83,7 @@ func Write(s stages.Strategy) ([]byte, error) {
 func Form(s stages.Strategy) (Strategy, error) {
 	w := writer{}
 	w.options(&s)
-	out := Strategy{Stages: []Stage{}}
+	out := Strategy{Stages: []Stage{}, Rollback: rollback.FormOf(s.Rollback)}
 	for i := range s.Stages {
 		out.Stages = append(out.Stages, w.stage(field.NewPath("stages").Index(i), &s.Stages[i]))
 	}

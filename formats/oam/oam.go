@@ -31,6 +31,18 @@
 // allow, at least one. A policy in the application goes before an object of its name.
 // Restarting makes another run, by one write.
 //
+// KubeVela takes nothing back by itself. The annotation slipway.dev/rollback of an
+// Application asks for that, in YAML as [stages.Rollback] has it:
+//
+//	slipway.dev/rollback: "{}"
+//	slipway.dev/rollback: "{causes: [BudgetExceeded], newClusters: Leave, approval: {}}"
+//
+// A step that fails then ends the workflow as failed, also where the host suspends
+// workflows on failure; what runs always still runs, and then another run takes every
+// cluster that was changed back to what it had, the last step first. Who terminates a
+// workflow, or publishes another version, takes nothing back. The annotation is part
+// of the release: an edit of it alone counts as one of the application.
+//
 // Reading is strict: an unknown field and what is not supported are errors, and all
 // that is wrong is told at once, with lines. Everything here is a pure function of
 // its arguments, but for reading the reader.
@@ -42,11 +54,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // PublishVersionAnnotation is the annotation of an Application whose value has to
 // change before anything is rolled out again.
 const PublishVersionAnnotation = "app.oam.dev/publishVersion"
+
+// RollbackAnnotation is Slipway's annotation of an Application which asks that a
+// release that fails is taken back, see package documentation.
+const RollbackAnnotation = "slipway.dev/rollback"
 
 // Documents are what was read, each list in the order of the input.
 type Documents struct {
@@ -64,7 +81,9 @@ type Application struct {
 	// PublishVersion is the value of [PublishVersionAnnotation]; empty means that
 	// every change of the application rolls out.
 	PublishVersion string
-	Components     []Component
+	// Rollback is what [RollbackAnnotation] says; nil where it is absent.
+	Rollback   *stages.Rollback
+	Components []Component
 	// Policies are those that stand in the application. One of them goes before a
 	// Policy object of the same name.
 	Policies []Policy

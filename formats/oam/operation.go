@@ -25,6 +25,8 @@ type Operation struct {
 var (
 	ErrNotRunning = errors.New("the workflow in application is not running")
 	ErrNotFailed  = errors.New("can not restart from a non-failed step")
+	// ErrTakenBack is Slipway's own: the steps before are not done any more.
+	ErrTakenBack = errors.New("can not restart from a step, what the workflow brought is taken back: restart it from the first one")
 )
 
 func errTerminated(verb string) error { return fmt.Errorf("can not %s a terminated workflow", verb) }
@@ -115,6 +117,8 @@ func (rec Record) Restart(step string, nth int) (Release, Operation, error) {
 	}
 	status := newWalk(rec).status()
 	switch at, ok := status.find(step); {
+	case rec.Run.Undo != nil:
+		return Release{}, Operation{}, ErrTakenBack
 	case !ok:
 		return Release{}, Operation{}, fmt.Errorf("failed step %s not found", step)
 	case at.Phase != PhaseFailed:

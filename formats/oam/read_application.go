@@ -15,6 +15,7 @@ func (d *document) application() Application {
 		"apiVersion": ignore, "kind": ignore, "status": ignore,
 		"metadata": func(v value) {
 			v.metadata(func(m map[string]string) { app.PublishVersion = m[PublishVersionAnnotation] })
+			app.Rollback = v.rollback()
 		},
 		"spec": func(v value) { v.applicationSpec(&app) },
 	}, "metadata", "spec")

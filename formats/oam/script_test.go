@@ -106,6 +106,8 @@ func (w *world) do(block string) string {
 		return w.operate(words[0], strings.Join(args, ""))
 	case "reject":
 		return w.reject()
+	case "rollback":
+		return w.rollback()
 	case "restart":
 		return w.restart(strings.Join(args, ""))
 	default:
@@ -312,6 +314,33 @@ func (w *world) restart(step string) string {
 		return "Error: " + err.Error() + "\n"
 	}
 	return op.Message + "\n" + w.begin(rel)
+}
+
+// rollback tells whether the workflow is taken back, and by which stages, where all
+// clusters had something before.
+func (w *world) rollback() string {
+	if w.rec.Run.Undo == nil {
+		return "nothing is taken back\n"
+	}
+	previous := map[string]stages.Previous{}
+	for _, c := range w.clusters {
+		previous[c.Name] = stages.Previous{Snapshot: "s0", Revision: "before"}
+	}
+	plan, err := stages.RollBack(w.rec.Plan, w.rec.Run, previous)
+	if err != nil {
+		return "Error: " + err.Error() + "\n"
+	}
+	out := fmt.Sprintf("taken back, ended=%t\n", w.rec.Run.IsEnded())
+	for pos := range plan.Clusters {
+		stage, _ := plan.StageOf(pos)
+		out += "  " + plan.Stages[stage].Name + " " + plan.Clusters[pos].Name + "\n"
+	}
+	for _, st := range plan.Stages {
+		for _, g := range st.Gates {
+			out += "  " + st.Name + " asks " + string(g.When) + "\n"
+		}
+	}
+	return out
 }
 
 // statusText is what people see: the application, its services and its steps.

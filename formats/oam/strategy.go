@@ -67,6 +67,7 @@ func (b *publisher) strategy() {
 		s.OnFailure = stages.SuspendRun
 	}
 	s.Backoff, s.MaxBackoff = firstBackoff, maxBackoff
+	s.Rollback = b.app.Rollback
 	// Clusters of the placement that are in no stage belong to steps that are left
 	// out: those of a release that was restarted from a step.
 	s.Unassigned = stages.UnassignedExclude

@@ -33,6 +33,9 @@ func (w *walk) status() *WorkflowStatus {
 		AppRevision: r.Name, Mode: w.mode(), Phase: w.workflowPhase(), Message: r.Reason,
 		Suspend: w.suspended(), Terminated: w.terminated(), Finished: r.IsEnded(), StartTime: moment(r.Started), EndTime: moment(r.Ended),
 	}
+	if r.Undo != nil {
+		out.Message += "; what it brought is taken back"
+	}
 	if r.Started == 0 {
 		return out
 	}

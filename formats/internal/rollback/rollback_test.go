@@ -1,0 +1,96 @@
+package rollback_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/formats/internal/rollback"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+func read(t *testing.T, text string) (*stages.Rollback, []string) {
+	t.Helper()
+	var n yaml.Node
+	if err := yaml.Unmarshal([]byte(text), &n); err != nil {
+		t.Fatal(err)
+	}
+	var problems []string
+	b := rollback.Read(n.Content[0], "at", func(line int, path, text string) {
+		problems = append(problems, fmt.Sprintf("%d: %s: %s", line, path, text))
+	})
+	return b, problems
+}
+
+// What is read is written as the same, and read again.
+func TestReadAndForm(t *testing.T) {
+	for text, want := range map[string]*stages.Rollback{
+		"{}": {},
+		"{causes: [GateRejected, Command], newClusters: Leave, approval: {}}": {
+			Causes: []stages.RollbackCause{stages.GateRejected, stages.OnCommand}, New: stages.LeaveNew, Approval: &approval.Policy{},
+		},
+		"{causes: null, approval: {quorums: [{count: 2}, {group: sre}], forbidStarter: true, expires: 24h, requireBinding: true}}": {
+			Approval: &approval.Policy{
+				Quorums: []approval.Quorum{{Count: 2}, {Group: "sre", Count: 1}}, ForbidStarter: true, Expires: 24 * time.Hour, RequireBinding: true,
+			},
+		},
+	} {
+		got, problems := read(t, text)
+		if d := cmp.Diff(want, got); d != "" || len(problems) > 0 {
+			t.Errorf("%s: %v (-want +got):\n%s", text, problems, d)
+		}
+		written, err := json.Marshal(rollback.FormOf(got))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, problems := read(t, string(written)); cmp.Diff(want, again) != "" || len(problems) > 0 {
+			t.Errorf("%s is written as %s: %v", text, written, problems)
+		}
+	}
+	if rollback.FormOf(nil) != nil {
+		t.Error("nothing has a form")
+	}
+}
+
+// All that is wrong is told, with lines and paths.
+func TestProblems(t *testing.T) {
+	_, problems := read(t, strings.Join([]string{
+		"causes: [Failure, 3]",
+		"newClusters: Keep",
+		"newClusters2: x",
+		"approval:",
+		"  quorums: [{count: 0}, {count: 1.5, people: 2}, 7]",
+		"  forbidStarter: 1",
+		"  expires: soon",
+		"  quorums: []",
+	}, "\n"))
+	want := []string{
+		`1: at.causes[0]: must be BudgetExceeded or GateRejected or Command, not "Failure"`,
+		`1: at.causes[1]: must be a string, not the number 3`,
+		`2: at.newClusters: must be Remove or Leave, not "Keep"`,
+		`3: at.newClusters2: unknown field; known are approval, causes, newClusters`,
+		`5: at.approval.quorums[0].count: must be a number of at least 1, not the number 0`,
+		`5: at.approval.quorums[1].count: must be a number of at least 1, not the number 1.5`,
+		`5: at.approval.quorums[1].people: unknown field; known are count, group`,
+		`5: at.approval.quorums[2]: must be an object, not the number 7`,
+		`6: at.approval.forbidStarter: must be true or false, not the number 1`,
+		`7: at.approval.expires: must be a duration of more than 0, such as 24h, not "soon"`,
+		`8: at.approval.quorums: is there already, on line 5; leave one of the two`,
+	}
+	if d := cmp.Diff(want, problems); d != "" {
+		t.Errorf("problems (-want +got):\n%s", d)
+	}
+	for text, want := range map[string]string{
+		"[]": "must be an object, not a list", "causes: []": "must name a cause", "causes: {}": "must be a list, not an object",
+	} {
+		if _, problems := read(t, text); len(problems) != 1 || !strings.Contains(problems[0], want) {
+			t.Errorf("%s: %v", text, problems)
+		}
+	}
+}
