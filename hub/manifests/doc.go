@@ -25,6 +25,11 @@
 // ValidatingAdmissionPolicy alone: it takes approvals without an identity and refuses those with
 // another one, so that there what is written is true or missing.
 //
+// # What a schema cannot say
+//
+// A ValidatingAdmissionPolicy refuses a remove with a value in overrides and their snapshots, because the
+// rules of a schema cannot look into a value that may be anything. Every other rule is in the definitions.
+//
 // The neighbours: package hub reads what is declared by these kinds; package approval has the rules of
 // decisions.
 package manifests
