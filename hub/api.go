@@ -81,6 +81,10 @@ const (
 	labelResourceIndex = fleetPrefix + "resource-index"
 	labelPolicyIndex   = fleetPrefix + "policy-index"
 
+	// labelRollbackOf names the run that a run takes back. Only the hub gives it, to
+	// runs that the engine made.
+	labelRollbackOf = "slipway.dev/rollback-of"
+
 	// labelOverride names the override of a snapshot.
 	labelOverride      = fleetPrefix + "parent-resource-override"
 	labelOverrideIndex = fleetPrefix + "override-index"
@@ -117,6 +121,7 @@ const (
 	conditionProgressing = "Progressing"
 	conditionSucceeded   = "Succeeded"
 	conditionStarted     = "Started"
+	conditionRollback    = "RollbackStarted" // Slipway's own
 
 	conditionRequestCreated  = "ApprovalRequestCreated"
 	conditionRequestApproved = "ApprovalRequestApproved"
@@ -140,8 +145,8 @@ const (
 	conditionHealthy     = "Healthy"
 )
 
-// Reasons of a run's conditions. Initializing, Aborted, Superseded and Forgotten
-// are Slipway's own.
+// Reasons of a run's conditions. Initializing, Aborted, Superseded, Forgotten and
+// those of a rollback are Slipway's own.
 const (
 	reasonInitialized      = "UpdateRunInitializedSuccessfully"
 	reasonInitializeFailed = "UpdateRunInitializedFailed"
@@ -156,6 +161,10 @@ const (
 	reasonRunSuperseded    = "UpdateRunSuperseded"
 	reasonInitializing     = "UpdateRunInitializing"
 	reasonRunForgotten     = "UpdateRunForgotten"
+
+	reasonRollbackRequested = "UpdateRunRollbackRequested"
+	reasonRollbackStarted   = "UpdateRunRollbackStarted"
+	reasonRollbackRefused   = "UpdateRunRollbackRefused"
 )
 
 // Reasons of a stage's conditions.

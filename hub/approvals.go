@@ -166,11 +166,16 @@ const annotationSeal = "slipway.dev/seal"
 // about, by a key that is in the store. A request that somebody makes before the
 // gate is reached cannot have it.
 func (s *service) seal(ctx context.Context, run *unstructured.Unstructured, b approval.Binding) (string, error) {
+	return s.sealOf(ctx, []any{run.GetUID(), b})
+}
+
+// sealOf is an HMAC of anything.
+func (s *service) sealOf(ctx context.Context, about []any) (string, error) {
 	sealing, err := s.sealingKey(ctx)
 	if err != nil {
 		return "", err
 	}
-	text, err := json.Marshal([]any{run.GetUID(), b})
+	text, err := json.Marshal(about)
 	if err != nil {
 		return "", err
 	}

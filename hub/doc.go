@@ -15,6 +15,31 @@
 // and wakes up late is refused by the store and by the members, see package fleet; what it still writes
 // to a status is refused by the resourceVersion, or is what the next one writes too.
 //
+// # Rollback
+//
+// Where its strategy has spec.rollback, a run is taken back by a run of its own: every cluster that it
+// changed goes to what it had itself, its own snapshot and overrides, the last stage first. That happens
+// by itself for the causes that the strategy names, and on command:
+//
+//	kubectl patch csur example-run --type merge -p '{"spec":{"state":"Rollback"}}'
+//
+// The engine plans that run, and the hub makes an object of it, by default <run>-rollback, with the label
+// slipway.dev/rollback-of. It is shown, stopped, resumed, approved and deleted as any other run; the spec
+// has the placement, the strategy that is inverted, and a snapshot index where all clusters go back to
+// the same, which each cluster in the status has in any case. The condition RollbackStarted of the run that is taken back
+// and its status.rollbackRunName say which run does, or why none does. A Rollback that is refused, because the strategy has
+// none or other runs followed, changes nothing; asked again, in another generation of the spec, it
+// is done once more for the clusters that have not gone back.
+//
+// That object is a projection: one that goes without its finalizer is made again, and it stays when the run
+// that is taken back is deleted. To delete it while it is under way stops the rollback where it is. An
+// object of somebody else that has the name already is not touched: it is refused, the rollback goes on
+// without an object, and the condition says so. So it does where the engine had to cut the
+// name, which it does where namespace and name have more than 50 characters or so together.
+//
+// The label slipway.dev/irreversible of a snapshot object marks that nothing is rolled back past it: "true"
+// sets the mark, "false" takes it away, and the hub writes "true" where it is missing and the mark is set.
+//
 // # Differences from KubeFleet
 //
 //   - A run without spec.state runs; the tutorial's runs have none.
@@ -36,5 +61,7 @@
 //   - Policies look at taints, health and properties of a MemberCluster as it reports them; the hub
 //     measures nothing but whether it answers. Why a cluster was picked or not is told of all
 //     clusters, up to 1000, and in words of Slipway's own.
+//   - A strategy may have rollback and progressDeadline, its stages maxFailures; a run may have the
+//     state Rollback. Without them clusters are tried without end, and nothing is taken back.
 //   - A status lists at most Config.Listed clusters, those in trouble first, and counts all.
 package hub

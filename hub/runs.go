@@ -14,7 +14,6 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -39,7 +38,7 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	case obj == nil:
 		s.histories.drop(k)
 		s.sizes.Delete(kubefleet.EngineName(k.Namespace, k.Name))
-		return 0, s.orphaned(ctx, k)
+		return s.orphaned(ctx, k)
 	case obj.GetDeletionTimestamp() != nil:
 		return 0, s.deleteRun(ctx, k, obj)
 	}
@@ -58,16 +57,22 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 		return s.begin(ctx, k, obj)
 	case err != nil:
 		return 0, err
-	case status.Owner != string(obj.GetUID()):
-		return 0, s.replaceRun(ctx, k, obj, status)
-	case history.next == 0 && news.Next == told && isFinished(obj) && status.Run.Final(status.Plan):
+	}
+	if own, err := s.isOf(ctx, obj, status); err != nil || !own {
+		return 0, errors.Join(err, s.replaceRun(ctx, k, obj, status))
+	}
+	facts, err := s.rollbackFactsOf(ctx, obj, &status)
+	if err != nil {
+		return 0, err
+	}
+	if history.next == 0 && news.Next == told && isFinished(obj) && status.Run.Final(status.Plan) && s.factsOf(k, obj, &status, facts).rollbackIsTold() {
 		return 0, nil // as it was told
 	}
 	s.sizes.Store(name, status.Plan.Len())
 	if err := s.fold(ctx, obj, history, status, news); err != nil {
 		return 0, err
 	}
-	return s.follow(ctx, k, obj, status, history)
+	return s.follow(ctx, k, obj, status, history, facts)
 }
 
 // isFinished tells that the status of a run says how it ended.
@@ -77,33 +82,40 @@ func isFinished(obj *unstructured.Unstructured) bool {
 }
 
 // orphaned deletes the run of an object that went without its finalizer: nobody
-// would see what it does.
-func (s *service) orphaned(ctx context.Context, k key) error {
+// would see what it does. A run that takes another one back gets its object.
+func (s *service) orphaned(ctx context.Context, k key) (time.Duration, error) {
 	status, err := s.engine.Status(ctx, kubefleet.EngineName(k.Namespace, k.Name))
 	if errors.Is(err, backend.ErrNotFound) {
 		s.runs.drop(k)
-		return nil
+		return 0, nil
 	}
 	if err != nil || status.Owner == "" {
-		return err
+		return 0, err
 	}
 	_, err = s.client.Resource(scopeOf(k).gvr(runKind)).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
-		return err // where it is there, the watch will tell
+		return 0, err // where it is there, the watch will tell
+	}
+	if status.Plan.Rollback != nil {
+		return s.showRollback(ctx, k, status)
 	}
 	s.log.Warn("the object of a run went without its finalizer: the run is deleted", "run", k.String(), "uid", status.Owner)
 	if err := s.engine.DeleteRun(ctx, status.Run.Name); !errors.Is(err, backend.ErrNotFound) {
-		return err
+		return 0, err
 	}
-	return nil
+	return 0, nil
 }
 
 // replaceRun deletes the run of an object that had the name before and went
-// without its finalizer. One that no object declared is not touched.
+// without its finalizer. One that no object declared is not touched, nor is one
+// that takes another one back.
 func (s *service) replaceRun(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status) error {
 	gvr := scopeOf(k).gvr(runKind)
 	if err := s.asSeen(ctx, gvr, obj); err != nil {
 		return err
+	}
+	if status.Plan.Rollback != nil {
+		return s.nameTaken(ctx, k, obj, status)
 	}
 	if status.Owner == "" {
 		err := fmt.Errorf("the name is taken: there is a run %s that no object declared", k.Name)
@@ -124,6 +136,9 @@ func (s *service) begin(ctx context.Context, k key, obj *unstructured.Unstructur
 	}
 	if initializeFailed(obj) {
 		return 0, nil
+	}
+	if obj.GetAnnotations()[annotationSeal] != "" {
+		return 0, s.forgotten(ctx, k, obj) // it shows a run, and orders none
 	}
 	if err := s.asSeen(ctx, scopeOf(k).gvr(runKind), obj); err != nil {
 		return 0, err
@@ -179,6 +194,12 @@ func (s *service) runSpec(ctx context.Context, k key, obj *unstructured.Unstruct
 	run, err := kubefleet.RunOf(obj)
 	if err != nil {
 		return fleet.RunSpec{}, refused(err)
+	}
+	if run.State == kubefleet.Rollback {
+		return fleet.RunSpec{}, refused(errors.New("spec.state Rollback takes back what a run brought: begin the run with another one"))
+	}
+	if obj.GetLabels()[labelRollbackOf] != "" {
+		return fleet.RunSpec{}, refused(errors.New("the label " + labelRollbackOf + " is for runs that the hub makes: leave it out, or set spec.state of the run to Rollback that is to be taken back"))
 	}
 	starter, err := s.starter(ctx, obj)
 	if err != nil {
@@ -258,77 +279,48 @@ func (s *service) wakeRuns(placement key) {
 
 // follow asks a run what its spec says, takes in answers, and writes what became
 // of it.
-func (s *service) follow(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status, history *folded) (time.Duration, error) {
+func (s *service) follow(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status, history *folded, back rollbackFacts) (time.Duration, error) {
 	if !isBegun(obj) {
 		if err := s.annotate(ctx, scopeOf(k).gvr(runKind), obj, annotationRunUID, string(obj.GetUID())+"/"+status.Run.UID); err != nil {
 			return 0, err
 		}
 	}
-	if err := s.order(ctx, obj, status); err != nil {
+	if err := errors.Join(s.order(ctx, obj, status), s.orderRollback(ctx, obj, &status, &back)); err != nil {
 		return 0, err
 	}
 	asked := s.syncRequests(ctx, k, obj, status)
-	again, err := s.writeRun(ctx, k, obj, status, history)
+	again, err := s.writeRun(ctx, k, obj, status, history, back)
 	return again, errors.Join(asked, err)
 }
 
 // writeRun writes what became of a run. It asks to be called again when time
 // alone will change that.
-func (s *service) writeRun(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status, history *folded) (time.Duration, error) {
-	now := time.Now()
-	facts := &runFacts{
-		Name: k.Name, Namespace: k.Namespace, Generation: obj.GetGeneration(), State: stateOf(obj),
-		Run: &status.Run, Plan: status.Plan, History: &history.runHistory, Events: history.next,
-		Policy: status.Decision, Placement: &fleet.Placement{ApplyStrategy: status.Apply}, Listed: s.cfg.Listed, Now: now,
-	}
+func (s *service) writeRun(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status, history *folded, back rollbackFacts) (time.Duration, error) {
+	facts := s.factsOf(k, obj, &status, back)
+	facts.History, facts.Events = &history.runHistory, history.next
 	if err := s.writeStatus(ctx, scopeOf(k).gvr(runKind), obj, projectRun(facts)); err != nil {
 		return 0, err
 	}
+	s.tellRollback(obj, facts)
 	if status.Run.Final(status.Plan) {
 		s.histories.drop(k)
-		return 0, nil
 	}
-	if at := changesAt(facts); !at.IsZero() {
-		return max(at.Sub(now), time.Second), nil
+	switch at := changesAt(facts); {
+	case facts.rollbackIsNear():
+		return rollbackPoll, nil
+	case !at.IsZero():
+		return max(at.Sub(facts.Now), time.Second), nil
 	}
 	return 0, nil
 }
 
-// order asks the run for what spec.state says, once for each generation of the
-// spec.
-func (s *service) order(ctx context.Context, obj *unstructured.Unstructured, status fleet.Status) error {
-	verb := wanted(stateOf(obj), &status.Run)
-	if verb == "" || verb == stages.Start && obj.GetGeneration() == 1 {
-		return nil // what the first generation says, the run was begun with: somebody else stopped it
+// factsOf is what the status of a run is made of, without its history.
+func (s *service) factsOf(k key, obj *unstructured.Unstructured, status *fleet.Status, back rollbackFacts) *runFacts {
+	return &runFacts{
+		Name: k.Name, Namespace: k.Namespace, Generation: obj.GetGeneration(), State: stateOf(obj),
+		Run: &status.Run, Plan: status.Plan, Policy: status.Decision, Placement: &fleet.Placement{ApplyStrategy: status.Apply},
+		Rollback: back, Listed: s.cfg.Listed, Now: time.Now(),
 	}
-	if err := s.asSeen(ctx, scopeOf(keyOf(obj)).gvr(runKind), obj); err != nil {
-		return err
-	}
-	err := s.engine.Command(ctx, status.Run.Name, stages.Command{
-		ID: fmt.Sprintf("state-%d", obj.GetGeneration()), Verb: verb,
-		By: approval.Identity{Name: fmt.Sprintf("spec.state of generation %d", obj.GetGeneration())},
-	})
-	if errors.Is(err, backend.ErrConflict) {
-		return nil
-	}
-	return err
-}
-
-// wanted is what has to be asked of a run for its spec's state, or "".
-func wanted(state kubefleet.State, run *stages.Run) stages.Verb {
-	if run.IsEnded() && run.State != stages.Stopped {
-		return ""
-	}
-	halting := run.State == stages.Stopping || run.State == stages.Stopped
-	switch {
-	case state == kubefleet.Stop && run.State == stages.NotStarted:
-		return "" // it is held, or begins at any moment and is stopped then
-	case state == kubefleet.Stop && !halting:
-		return stages.Stop
-	case state == kubefleet.RunState && (run.Hold || run.State == stages.Stopped || run.State == stages.Stopping && run.Ending == stages.Stopped):
-		return stages.Start
-	}
-	return ""
 }
 
 // deleteRun deletes the engine's run, which releases its placement, with the
@@ -336,7 +328,11 @@ func wanted(state kubefleet.State, run *stages.Run) stages.Verb {
 func (s *service) deleteRun(ctx context.Context, k key, obj *unstructured.Unstructured) error {
 	name := kubefleet.EngineName(k.Namespace, k.Name)
 	status, err := s.engine.Status(ctx, name)
-	if err == nil && status.Owner == string(obj.GetUID()) {
+	own := false
+	if err == nil {
+		own, err = s.isOf(ctx, obj, status)
+	}
+	if own {
 		err = s.engine.DeleteRun(ctx, name)
 	}
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {

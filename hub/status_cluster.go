@@ -142,6 +142,9 @@ func (p *projection) cluster(stage int, s sight) clusterStatus {
 		start = cmp.Or(times.started, s.flight.Started)
 	}
 	c := clusterStatus{Name: p.Plan.Clusters[s.pos].Name}
+	if p.Plan.Rollback != nil {
+		c.Index = indexText(p.Plan.IndexAt(s.pos))
+	}
 	if s.begun(times) {
 		c.Conditions = append(c.Conditions, p.yes(conditionStarted, reasonClusterStarted, "Cluster update started", start))
 	}

@@ -34,6 +34,8 @@ type runFacts struct {
 	Policy int
 	// Placement says how objects are applied.
 	Placement *fleet.Placement
+	// Rollback is what is known of taking the run back.
+	Rollback rollbackFacts
 
 	// Listed is how many clusters are listed at most; 0 is defaultListed. Where
 	// the plan has more of them, those are listed that are in trouble or in
@@ -56,6 +58,7 @@ type runStatus struct {
 	Counts           *clusterCounts     `json:"clusterCounts,omitempty"`
 	Listing          *clusterListing    `json:"clusterListing,omitempty"`
 	Events           int64              `json:"observedEvents,omitempty"`
+	RollbackRun      string             `json:"rollbackRunName,omitempty"`
 }
 
 // stageStatus is what a stage has come to.
@@ -72,7 +75,9 @@ type stageStatus struct {
 
 // clusterStatus is what a cluster has come to.
 type clusterStatus struct {
-	Name       string             `json:"clusterName"`
+	Name string `json:"clusterName"`
+	// Index is that of the snapshot that the cluster goes back to.
+	Index      string             `json:"resourceSnapshotIndex,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
@@ -117,20 +122,21 @@ type clusterListing struct {
 func projectRun(f *runFacts) *runStatus {
 	p := projectionOf(f)
 	s := &runStatus{
-		Conditions:       p.runConditions(),
+		Conditions:       append(p.runConditions(), p.rollbackConditions()...),
 		PolicyIndex:      indexText(f.Policy),
 		ObservedClusters: p.observed(),
-		ResourceIndex:    strconv.Itoa(f.Plan.Index),
+		ResourceIndex:    indexText(brought(f.Plan)),
 		Apply:            applyStrategyOf(f.Placement),
 		Strategy:         updateStrategyOf(&f.Plan.Strategy),
 		Counts:           &clusterCounts{},
 		Listing:          p.listing(),
 		Events:           f.Events,
+		RollbackRun:      f.Rollback.run(),
 	}
 	for i := range f.Plan.Stages {
 		st := p.stage(i)
 		s.Counts.add(st.Counts)
-		if f.Plan.Stages[i].Remove {
+		if isLast(f.Plan, i) {
 			s.Deletion = &st
 		} else {
 			s.Stages = append(s.Stages, st)

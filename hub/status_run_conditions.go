@@ -225,8 +225,7 @@ func (p *projection) ended() []metav1.Condition {
 	}
 }
 
-// takenBack tells that what the run brought is taken back, by a run of the engine
-// that no object declares.
+// takenBack tells that what the run brought is taken back.
 func (p *projection) takenBack() string {
 	u := p.Run.Undo
 	if u == nil {
@@ -234,7 +233,7 @@ func (p *projection) takenBack() string {
 	}
 	by := ""
 	if u.Run != "" {
-		by = " by run " + u.Run
+		by = " by run " + shown(u.Run)
 	}
 	return "; what the run brought is taken back" + by + ": " + u.Message
 }

@@ -18,7 +18,7 @@ func (p *projection) stage(i int) stageStatus {
 		Before: p.tasks(i, approval.Before), After: p.tasks(i, approval.After),
 		Start: secondsOrNil(run.Started), Conditions: p.stageConditions(i),
 	}
-	if st.Remove {
+	if isLast(p.Plan, i) {
 		s.Name = deleteStage
 	}
 	switch {

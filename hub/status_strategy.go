@@ -37,7 +37,16 @@ func applyStrategyOf(p *fleet.Placement) *applyStrategy {
 
 // updateStrategy is the spec of a ClusterStagedUpdateStrategy.
 type updateStrategy struct {
-	Stages []stageConfig `json:"stages"`
+	Stages           []stageConfig     `json:"stages"`
+	ProgressDeadline *metav1.Duration  `json:"progressDeadline,omitempty"`
+	Rollback         *rollbackStrategy `json:"rollback,omitempty"`
+}
+
+// rollbackStrategy says when and how a run is taken back, without who approves it,
+// which the requests tell.
+type rollbackStrategy struct {
+	Causes []stages.RollbackCause `json:"causes,omitempty"`
+	New    stages.NewClusters     `json:"newClusters,omitempty"`
 }
 
 type stageConfig struct {
@@ -45,6 +54,7 @@ type stageConfig struct {
 	Selector       *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	SortKey        string                `json:"sortingLabelKey,omitempty"`
 	MaxConcurrency *intstr.IntOrString   `json:"maxConcurrency,omitempty"`
+	MaxFailures    *intstr.IntOrString   `json:"maxFailures,omitempty"`
 	Before         []stageTask           `json:"beforeStageTasks,omitempty"`
 	After          []stageTask           `json:"afterStageTasks,omitempty"`
 }
@@ -59,10 +69,16 @@ type stageTask struct {
 // left out.
 func updateStrategyOf(s *stages.Strategy) *updateStrategy {
 	out := &updateStrategy{Stages: make([]stageConfig, len(s.Stages))}
+	if s.ProgressDeadline > 0 {
+		out.ProgressDeadline = &metav1.Duration{Duration: s.ProgressDeadline}
+	}
+	if b := s.Rollback; b != nil {
+		out.Rollback = &rollbackStrategy{Causes: b.Causes, New: b.New}
+	}
 	for i := range s.Stages {
 		st := &s.Stages[i]
 		out.Stages[i] = stageConfig{
-			Name: st.Name, Selector: st.Selector, SortKey: st.SortKey, MaxConcurrency: st.MaxConcurrency,
+			Name: st.Name, Selector: st.Selector, SortKey: st.SortKey, MaxConcurrency: st.MaxConcurrency, MaxFailures: st.MaxFailures,
 			Before: stageTasks(st.Before), After: stageTasks(st.After),
 		}
 	}

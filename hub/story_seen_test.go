@@ -118,7 +118,7 @@ func TestLeastPrivilegeIsWhatTheManifestsSay(t *testing.T) {
 	w.grant(manifests.HubOptions{User: user, Namespace: w.config("").Namespace, Sources: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}},
 	}})
-	w.mayNot(user, "create", "placement.kubernetes-fleet.io", "clusterstagedupdateruns", "")
+	w.mayNot(user, "delete", "placement.kubernetes-fleet.io", "clusterstagedupdateruns", "")
 	w.mayNot(user, "approve", "placement.kubernetes-fleet.io", "clusterapprovalrequests", "")
 	w.mayNot(user, "get", "", "secrets", "default")
 	w.mayNot(user, "delete", "", "configmaps", w.name)

@@ -38,7 +38,9 @@
 // say whenToApply is applied by runs and left alone between them, and one that
 // says Always is kept, which is what the defaults of an API server say where
 // there is an applyStrategy; an Approval may have an approval policy, which
-// [WriteStrategy] does not write; an override may have a priority. Numbers of
+// [WriteStrategy] does not write; a strategy may have rollback and
+// progressDeadline, its stages maxFailures, and a run the state Rollback; an
+// override may have a priority. Numbers of
 // things are limited by size, and else by what the nouns say. Objects are
 // applied on the server, with force: type ClientSideApply, the API's default,
 // asks for the same result and is carried out that way. What a RollingUpdate
@@ -86,6 +88,9 @@ const (
 	RunState State = "Run"
 	// Stop stops; a run that is created with it does not start.
 	Stop State = "Stop"
+	// Rollback ends the run and takes back what it brought, by a run of its own. No
+	// run begins with it. KubeFleet does not have it.
+	Rollback State = "Rollback"
 )
 
 // Run is a ClusterStagedUpdateRun, or with a Namespace a StagedUpdateRun, whose
@@ -146,7 +151,8 @@ func (r Run) Spec(s stages.Strategy) fleet.RunSpec {
 // RunSpec returns the run of that engine name as the engine takes it: with its
 // strategy, and held unless its state is Run. It is an error if there is no
 // such run, or if its placement or its strategy was not read, or if the
-// placement's strategy.type is not External; the error tells all of that.
+// placement's strategy.type is not External, or if its state is Rollback; the
+// error tells all of that.
 func (d Documents) RunSpec(name string) (fleet.RunSpec, error) {
 	i := slices.IndexFunc(d.Runs, func(r Run) bool { return r.EngineName() == name })
 	if i < 0 {
@@ -154,6 +160,9 @@ func (d Documents) RunSpec(name string) (fleet.RunSpec, error) {
 	}
 	r := d.Runs[i]
 	errs := d.checkPlacement(r)
+	if r.State == Rollback {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "state"), string(Rollback), "takes back what a run brought; begin it with another one"))
+	}
 	strategy := EngineName(r.Namespace, r.StrategyName)
 	s := slices.IndexFunc(d.Strategies, func(s stages.Strategy) bool { return s.Name == strategy })
 	if s < 0 {

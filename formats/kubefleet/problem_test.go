@@ -30,7 +30,7 @@ func problems(t *testing.T, text string, want ...string) {
 func TestProblemsOfStrategies(t *testing.T) {
 	const id = "ClusterStagedUpdateStrategy/x: spec.stages[0]."
 	for text, want := range map[string]string{
-		"maxConcurency: 1":                                         "f.yaml:7: " + id + "maxConcurency: unknown field; known are afterStageTasks, beforeStageTasks, labelSelector, maxConcurrency, name, sortingLabelKey",
+		"maxConcurency: 1":                                         "f.yaml:7: " + id + "maxConcurency: unknown field; known are afterStageTasks, beforeStageTasks, labelSelector, maxConcurrency, maxFailures, name, sortingLabelKey",
 		"maxConcurrency: 0":                                        "f.yaml:7: " + id + "maxConcurrency: Invalid value",
 		"maxConcurrency: 101%":                                     id + "maxConcurrency: Invalid value",
 		"maxConcurrency: 0%":                                       id + "maxConcurrency: Invalid value",
@@ -78,7 +78,7 @@ func TestProblemsOfRuns(t *testing.T) {
 		ok + "resourceSnapshotIndex: latest":               `"latest" must be an integer`,
 		ok + "resourceSnapshotIndex: '1.5'":                `"1.5" must be an integer`,
 		ok + "resourceSnapshotIndex: '99999999999'":        `must be an integer`,
-		ok + "state: Running":                              `spec.state: must be Initialize or Run or Stop, not "Running"`,
+		ok + "state: Running":                              `spec.state: must be Initialize or Run or Stop or Rollback, not "Running"`,
 		ok + "suspend: true":                               "spec.suspend: unknown field",
 		"placementName: 'A'\nstagedRolloutStrategyName: s": "spec.placementName: \"A\": a lowercase RFC 1123 subdomain",
 		"placementName: [a]\nstagedRolloutStrategyName: s": "spec.placementName: must be a string, not a list",

@@ -18,7 +18,7 @@ func (d *document) run(namespaced bool) Run {
 			"resourceSnapshotIndex":     func(v value) { r.Index = v.snapshotIndex() },
 			"stagedRolloutStrategyName": func(v value) { r.StrategyName = v.reference() },
 			"state": func(v value) {
-				r.State = State(v.oneOf(string(Initialize), string(RunState), string(Stop)))
+				r.State = State(v.oneOf(string(Initialize), string(RunState), string(Stop), string(Rollback)))
 			},
 		}, "placementName", "stagedRolloutStrategyName")
 	}, "spec")

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -16,9 +17,11 @@ const maxWait = 365 * 24 * time.Hour
 func (d *document) strategy(namespaced bool) stages.Strategy {
 	var s stages.Strategy
 	d.read(metadata{namespaced: namespaced, name: value.subdomain}, func(v value) {
-		v.object(fields{"stages": func(v value) {
-			v.list(func(v value) { s.Stages = append(s.Stages, v.stage()) })
-		}}, "stages")
+		v.object(fields{
+			"stages":           func(v value) { v.list(func(v value) { s.Stages = append(s.Stages, v.stage()) }) },
+			"progressDeadline": func(v value) { s.ProgressDeadline = v.wait() },
+			"rollback":         func(v value) { s.Rollback = v.rollback() },
+		}, "stages")
 	}, "spec")
 	d.check(s.Validate(), func(noun string) string { return "spec." + noun })
 	s.Name = d.engineName(namespaced)
@@ -32,6 +35,7 @@ func (v value) stage() stages.Stage {
 		"labelSelector":    func(v value) { s.Selector = v.labelSelector() },
 		"sortingLabelKey":  func(v value) { s.SortKey = v.sortKey() },
 		"maxConcurrency":   func(v value) { s.MaxConcurrency = v.intOrPercent() },
+		"maxFailures":      func(v value) { s.MaxFailures = v.allowedFailures() },
 		"beforeStageTasks": func(v value) { v.list(func(v value) { s.Before = append(s.Before, v.beforeTask()) }) },
 		"afterStageTasks":  func(v value) { v.list(func(v value) { s.After = append(s.After, v.task()) }) },
 	}, "name")
@@ -46,9 +50,14 @@ func (v value) sortKey() string {
 	return s
 }
 
-// intOrPercent reads a number or a percentage, the range of which the strategy
-// checks.
-func (v value) intOrPercent() *intstr.IntOrString {
+// intOrPercent reads a number of at least 1 or a percentage, the range of which
+// the strategy checks.
+func (v value) intOrPercent() *intstr.IntOrString { return v.numberOrPercent(1) }
+
+// allowedFailures reads how many clusters may fail.
+func (v value) allowedFailures() *intstr.IntOrString { return v.numberOrPercent(0) }
+
+func (v value) numberOrPercent(least int) *intstr.IntOrString {
 	x, ok := v.scalar()
 	if !ok {
 		return nil
@@ -64,7 +73,7 @@ func (v value) intOrPercent() *intstr.IntOrString {
 	case string:
 		out = intstr.FromString(clip(x))
 	default:
-		v.fail(`must be a number of at least 1, or a percentage in the form "25%%", not %s`, v.describe())
+		v.fail(`must be a number of at least %d, or a percentage in the form "25%%", not %s`, least, v.describe())
 		return nil
 	}
 	return &out
@@ -89,6 +98,32 @@ func (v value) task() stages.Task {
 		"approval": func(v value) { t.Approval = v.approvalPolicy() },
 	}, "type")
 	return t
+}
+
+// rollback reads when a run takes back what it brought. KubeFleet has no such field.
+func (v value) rollback() *stages.Rollback {
+	var b stages.Rollback
+	v.object(fields{
+		"causes": func(v value) { b.Causes = v.causes() },
+		"newClusters": func(v value) {
+			b.New = stages.NewClusters(v.oneOf(string(stages.RemoveNew), string(stages.LeaveNew)))
+		},
+		"approval": func(v value) { b.Approval = v.approvalPolicy() },
+	})
+	return &b
+}
+
+// causes reads what makes a run take back what it brought. That one stands there
+// twice the strategy reports.
+func (v value) causes() []stages.RollbackCause {
+	var out []stages.RollbackCause
+	v.list(func(v value) {
+		out = append(out, stages.RollbackCause(v.oneOf(string(stages.BudgetExceeded), string(stages.GateRejected), string(stages.OnCommand))))
+	})
+	if v.node.Kind == yaml.SequenceNode && len(out) == 0 {
+		v.fail("must name a cause; leave it out for %s and %s", stages.BudgetExceeded, stages.GateRejected)
+	}
+	return out
 }
 
 // approvalPolicy reads what a gate asks of approvals. KubeFleet has no such field; the CRDs of a hub

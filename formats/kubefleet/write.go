@@ -129,9 +129,9 @@ func (w *writer) run(r Run) {
 		}
 	}
 	switch r.State {
-	case Initialize, RunState, Stop:
+	case Initialize, RunState, Stop, Rollback:
 	default:
-		errs = append(errs, field.NotSupported(field.NewPath("state"), r.State, []State{Initialize, RunState, Stop}))
+		errs = append(errs, field.NotSupported(field.NewPath("state"), r.State, []State{Initialize, RunState, Stop, Rollback}))
 	}
 	w.add(newManifest(scoped(r.Namespace, "StagedUpdateRun"), r.Namespace, r.Name, spec), errs)
 }

@@ -31,8 +31,8 @@ func WritePlacement(p fleet.Placement) ([]byte, error) {
 }
 
 // WriteStrategy returns the strategy as YAML. The error names every field that
-// the format cannot express: groups, budgets, removal, profile and timing,
-// and what a gate asks of approvals.
+// the format cannot express: groups, removal, profile, attempts, and what a gate
+// asks of approvals.
 func WriteStrategy(s stages.Strategy) ([]byte, error) {
 	var w writer
 	w.strategy(s)
@@ -145,7 +145,53 @@ func (w *writer) strategy(s stages.Strategy) {
 	s.Name = ""
 	errs = append(errs, fieldErrors(s.Validate())...)
 	errs = append(errs, strategyErrors(&s)...)
-	w.add(newManifest(scoped(namespace, "StagedUpdateStrategy"), namespace, name, map[string]any{"stages": list}), errs)
+	spec := map[string]any{"stages": list}
+	if s.ProgressDeadline != 0 {
+		spec["progressDeadline"] = waitTime(s.ProgressDeadline)
+	}
+	if s.Rollback != nil {
+		spec["rollback"] = rollbackTree(s.Rollback)
+	}
+	w.add(newManifest(scoped(namespace, "StagedUpdateStrategy"), namespace, name, spec), errs)
+}
+
+// rollbackTree is a rollback without what is empty.
+func rollbackTree(b *stages.Rollback) map[string]any {
+	tree := map[string]any{}
+	if len(b.Causes) > 0 {
+		tree["causes"] = plainTree(b.Causes)
+	}
+	if b.New != "" {
+		tree["newClusters"] = string(b.New)
+	}
+	if b.Approval != nil {
+		tree["approval"] = approvalTree(b.Approval)
+	}
+	return tree
+}
+
+func approvalTree(p *approval.Policy) map[string]any {
+	tree := map[string]any{}
+	if len(p.Quorums) > 0 {
+		quorums := make([]any, len(p.Quorums))
+		for i, q := range p.Quorums {
+			quorum := map[string]any{"count": int64(q.Count)}
+			if q.Group != "" {
+				quorum["group"] = q.Group
+			}
+			quorums[i] = quorum
+		}
+		tree["quorums"] = quorums
+	}
+	if p.Expires != 0 {
+		tree["expires"] = waitTime(p.Expires)
+	}
+	for name, set := range map[string]bool{"forbidStarter": p.ForbidStarter, "requireBinding": p.RequireBinding} {
+		if set {
+			tree[name] = true
+		}
+	}
+	return tree
 }
 
 func stageTree(s *stages.Stage) map[string]any {
@@ -158,6 +204,9 @@ func stageTree(s *stages.Stage) map[string]any {
 	}
 	if s.MaxConcurrency != nil {
 		tree["maxConcurrency"] = plainTree(s.MaxConcurrency)
+	}
+	if s.MaxFailures != nil {
+		tree["maxFailures"] = plainTree(s.MaxFailures)
 	}
 	if len(s.Before) > 0 {
 		tree["beforeStageTasks"] = taskTrees(s.Before)
@@ -201,7 +250,6 @@ func strategyErrors(s *stages.Strategy) field.ErrorList {
 		{"attempts", s.Attempts != 0},
 		{"backoff", s.Backoff != 0},
 		{"maxBackoff", s.MaxBackoff != 0},
-		{"progressDeadline", s.ProgressDeadline != 0},
 		{"minHealthy", s.MinHealthy != 0},
 		{"removal.maxConcurrency", s.Removal.MaxConcurrency != nil},
 		{"removal.deadline", s.Removal.Deadline != 0},
@@ -222,9 +270,6 @@ func stageErrors(s *stages.Stage, path string) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.Groups) > 0 {
 		errs = append(errs, inexpressible(path+".groups"))
-	}
-	if s.MaxFailures != nil {
-		errs = append(errs, inexpressible(path+".maxFailures"))
 	}
 	if s.StrictFailures {
 		errs = append(errs, inexpressible(path+".strictFailures"))

@@ -127,18 +127,18 @@ func TestWriteInexpressible(t *testing.T) {
 	one := intstr.FromInt32(1)
 	s := fullStrategy()
 	s.Unassigned, s.Profile, s.Attempts = stages.UnassignedExclude, stages.Workflow, 3
-	s.Backoff, s.MaxBackoff, s.ProgressDeadline, s.MinHealthy = 1, 2, 3, 4
+	s.Backoff, s.MaxBackoff, s.MinHealthy = 1, 2, 4
 	s.Removal = stages.Removal{MaxConcurrency: &one, Deadline: 1, Before: []stages.Task{{Type: stages.Approval}}, After: []stages.Task{{Type: stages.Approval}}}
-	s.Stages[0].Groups, s.Stages[0].MaxFailures = []stages.Group{{Name: "g"}}, &one
+	s.Stages[0].Groups = []stages.Group{{Name: "g"}}
 	s.Stages[0].Before = []stages.Task{{Type: stages.TimedWait, Wait: 1}}
 	s.Stages[0].StrictFailures = true
 	s.Stages[1].Before[0].Approval = &approval.Policy{ForbidStarter: true}
 	s.Stages[1].Before[0].DisplayName = "sign-off"
 	s.Stages[1].Before = append(s.Stages[1].Before, stages.Task{Type: stages.ScheduledStart, Schedule: &stages.Schedule{Time: "02:00"}})
 	_, err := kubefleet.WriteStrategy(s)
-	fails(t, err, "ClusterStagedUpdateStrategy/s", "unassigned:", "profile:", "attempts:", "backoff:", "maxBackoff:", "progressDeadline:", "minHealthy:",
+	fails(t, err, "ClusterStagedUpdateStrategy/s", "unassigned:", "profile:", "attempts:", "backoff:", "maxBackoff:", "minHealthy:",
 		"removal.maxConcurrency:", "removal.deadline:", "removal.beforeStageTasks:", "removal.afterStageTasks:",
-		"stages[0].groups:", "stages[0].maxFailures:", "stages[0].beforeStageTasks[0].type:", "stages[1].beforeStageTasks[0].approval:",
+		"stages[0].groups:", "stages[0].beforeStageTasks[0].type:", "stages[1].beforeStageTasks[0].approval:",
 		"stages[0].strictFailures:", "stages[1].beforeStageTasks[0].displayName:", "stages[1].beforeStageTasks[1].type:")
 
 	p := fullPlacement()

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
@@ -190,6 +191,36 @@ func TestARunSaysWhoCreatedIt(t *testing.T) {
 		}
 		wantAnnotations(t, got)
 		changeCreator(t, s, k, got)
+	}
+}
+
+// TestARunSaysWhoAskedForItsRollback: who sets spec.state to Rollback is written down, and nobody who does
+// anything else, whatever they say.
+func TestARunSaysWhoAskedForItsRollback(t *testing.T) {
+	s := installedServer(t)
+	bind(t, s, "slipway-cluster-editor", "carol", "dave")
+	k := requestKind{kind: "ClusterStagedUpdateRun", gvr: placementResource("v1beta1", "clusterstagedupdateruns")}
+	u := k.request()
+	u.Object["spec"] = map[string]any{"placementName": "p", "stagedRolloutStrategyName": "s"}
+	u.SetAnnotations(map[string]string{manifests.RollbackBy: "root"})
+	u, err := k.client(clientFor(t, configOf(s, "carol"))).Create(t.Context(), u, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ user, patch, want string }{
+		{"carol", `{"metadata":{"annotations":{"slipway.dev/rollback-by":"root"}}}`, ""},
+		{"dave", `{"spec":{"state":"Rollback"},"metadata":{"annotations":{"slipway.dev/rollback-by":"root"}}}`, "dave"},
+		{"carol", `{"spec":{"state":"Rollback"},"metadata":{"annotations":{"slipway.dev/rollback-by":null}}}`, "dave"},
+		{"carol", `{"spec":{"state":"Run"}}`, "dave"},
+		{"carol", `{"spec":{"state":"Rollback"}}`, "carol"},
+	} {
+		got, err := k.client(clientFor(t, configOf(s, step.user))).Patch(t.Context(), u.GetName(), types.MergePatchType, []byte(step.patch), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by := manifests.Requester(got).Name; by != step.want {
+			t.Errorf("%s patches %s: the rollback is by %q, want %q", step.user, step.patch, by, step.want)
+		}
 	}
 }
 

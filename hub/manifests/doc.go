@@ -19,7 +19,7 @@
 // wrote there. Who takes an approval back before the hub has taken it in has not approved; one that two
 // people give in the very same words and at the same stated time is only the first's. What stands in an
 // object that is older than the policies is nobody's. A ValidatingAdmissionPolicy demands the RBAC verb approve on the request. Both stamp and
-// protect the annotations [CreatedBy] and [CreatedByUID] of runs in the same way.
+// protect the annotations [CreatedBy], [CreatedByUID] and [RollbackBy] of runs in the same way.
 //
 // A server that has no MutatingAdmissionPolicy of version v1, which is one before 1.36, gets the
 // ValidatingAdmissionPolicy alone: it takes approvals without an identity and refuses those with

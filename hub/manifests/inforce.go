@@ -102,6 +102,11 @@ func defaulted(s *admission.MutatingAdmissionPolicySpec) {
 	}
 }
 
+// Requester is who asked last for a run to be taken back, as [Creator] is who made it.
+func Requester(run metav1.Object) approval.Identity {
+	return approval.Identity{Name: run.GetAnnotations()[RollbackBy]}
+}
+
 // Creator is who made a run, by the annotations that the policies stamp; nobody
 // where there are none. It is only as true as [InForce].
 func Creator(run metav1.Object) approval.Identity {

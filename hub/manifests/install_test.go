@@ -135,6 +135,22 @@ func TestARunOfAnOlderServerHasNoOtherCreator(t *testing.T) {
 			t.Errorf("created by %q: %v, want refused %t", by, err, refused)
 		}
 	}
+	made := k.client(clientFor(t, s.Config()))
+	u.SetAnnotations(nil)
+	u, err := made.Create(t.Context(), u, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for by, refused := range map[string]bool{"root": true, "": false} {
+		if u.SetAnnotations(nil); by != "" {
+			u.SetAnnotations(map[string]string{manifests.RollbackBy: by})
+		}
+		u.Object["spec"].(map[string]any)["state"] = "Rollback"
+		_, err := made.Update(t.Context(), u, metav1.UpdateOptions{DryRun: []string{metav1.DryRunAll}})
+		if (err != nil) != refused {
+			t.Errorf("taken back by %q: %v, want refused %t", by, err, refused)
+		}
+	}
 }
 
 func TestInstallSaysWhatItMayNotDo(t *testing.T) {

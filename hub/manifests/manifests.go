@@ -17,13 +17,15 @@ import (
 //go:embed crds/*.yaml policies/*.yaml rbac/*.yaml
 var files embed.FS
 
-// Annotations of a run that say who created it. Admission writes them when the run is created; nobody can
-// change them.
+// Annotations of a run that say who created it and who asked for its rollback. Admission writes them when
+// that happens; nobody can change them otherwise.
 const (
 	// CreatedBy is the name of the user.
 	CreatedBy = "slipway.dev/created-by"
 	// CreatedByUID is the unique identifier of the user, where the authenticator knows one.
 	CreatedByUID = "slipway.dev/created-by-uid"
+	// RollbackBy is the name of the user who set spec.state to Rollback last.
+	RollbackBy = "slipway.dev/rollback-by"
 )
 
 // CRDs returns the CustomResourceDefinitions of the Fleet API, ascending by name. The caller may change

@@ -1,0 +1,48 @@
+package hub
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// rollbackObjectFacts are what the object of a run is made of that the engine made
+// to take another one back.
+type rollbackObjectFacts struct {
+	// Name and Namespace are those of the object.
+	Name, Namespace string
+	// Placement and Strategy are the names of those objects.
+	Placement, Strategy string
+	// Seal tells that the hub made it.
+	Seal string
+	Run  *stages.Run
+	Plan *stages.Plan
+}
+
+// rollbackObject is the object by which people see such a run, and stop it.
+func rollbackObject(f *rollbackObjectFacts) *unstructured.Unstructured {
+	spec := map[string]any{
+		"placementName": f.Placement, "stagedRolloutStrategyName": f.Strategy, "state": string(stateShown(f.Run)),
+	}
+	if index := brought(f.Plan); index >= 0 {
+		spec["resourceSnapshotIndex"] = indexText(index)
+	}
+	in := scope(f.Namespace != "")
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(in.gvk(runKind))
+	u.SetNamespace(f.Namespace)
+	u.SetName(f.Name)
+	u.SetFinalizers([]string{finalizerRun})
+	u.SetLabels(map[string]string{labelRollbackOf: shown(f.Plan.Rollback.Run)})
+	u.SetAnnotations(map[string]string{annotationSeal: f.Seal})
+	return u
+}
+
+// stateShown is the state that an object declares which is made of a run.
+func stateShown(run *stages.Run) kubefleet.State {
+	if run.State == stages.Stopped || run.State == stages.Stopping && run.Ending == stages.Stopped {
+		return kubefleet.Stop
+	}
+	return kubefleet.RunState
+}

@@ -1,0 +1,122 @@
+package hub
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// rollbackFacts are what is known of taking a run back.
+type rollbackFacts struct {
+	// Engine is what the engine says; the zero value is that nobody asked.
+	Engine fleet.Rollback
+	// Told is the condition that the object has of it.
+	Told condition
+	// Refusal is why the engine refuses now what spec.state asks for.
+	Refusal string
+	// Hidden is why the run that takes back has no object, where it has none.
+	Hidden string
+}
+
+// run is the run that takes back, as its object is called.
+func (b *rollbackFacts) run() string {
+	if b.Engine.By == "" || b.Engine.Pending {
+		return ""
+	}
+	return shown(b.Engine.By)
+}
+
+// refusedBefore tells that what this generation of the spec asks for was refused.
+func (b *rollbackFacts) refusedBefore(generation int64) bool {
+	return b.Told.is("False", generation) && b.Told.Reason == reasonRollbackRefused
+}
+
+// isUnderway tells that the engine is about to take the run back.
+func (b *rollbackFacts) isUnderway(run *stages.Run) bool {
+	return b.Engine.Pending || run.Undo != nil && b.Engine.By == "" && b.Engine.Refused == ""
+}
+
+// asks tells that the engine has to be asked to take a run back: once for each
+// generation of a spec that says so, and again where a run that was asked had
+// ended before it came to that.
+func (b *rollbackFacts) asks(state kubefleet.State, generation int64, s *fleet.Status) bool {
+	switch {
+	case state != kubefleet.Rollback || b.isUnderway(&s.Run):
+		return false
+	case b.Told.is("Unknown", generation):
+		return s.Run.Final(s.Plan) && b.Engine.By == ""
+	default:
+		return b.Told.ObservedGeneration != generation
+	}
+}
+
+// rollbackConditions tell whether the run is taken back, where somebody asked for
+// it.
+func (p *projection) rollbackConditions() []metav1.Condition {
+	b := &p.Rollback
+	switch asked := p.State == kubefleet.Rollback; {
+	case b.Refusal != "":
+		return p.rollback("False", reasonRollbackRefused, "The update run is not rolled back: "+b.Refusal)
+	case asked && b.refusedBefore(p.Generation) && !b.isUnderway(p.Run):
+		return p.rollback("False", reasonRollbackRefused, b.Told.Message)
+	case b.isUnderway(p.Run):
+		return p.rollback("Unknown", reasonRollbackRequested, "The update run is about to be rolled back")
+	case b.run() != "":
+		return p.rollback("True", reasonRollbackStarted, "The update run is rolled back by updateRun "+b.run()+b.Hidden)
+	case b.Engine.Refused != "":
+		return p.rollback("False", reasonRollbackRefused, "The update run is not rolled back: "+b.Engine.Refused)
+	case asked:
+		return p.rollback("Unknown", reasonRollbackRequested, "The update run is about to be rolled back")
+	default:
+		return nil
+	}
+}
+
+// rollback is the condition, with the time since when its status is so.
+func (p *projection) rollback(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
+	since := stages.At(p.Now)
+	if p.Rollback.Told.Status == string(status) && !p.Rollback.Told.Since.IsZero() {
+		since = stages.At(p.Rollback.Told.Since)
+	}
+	return []metav1.Condition{p.tell(conditionRollback, status, reason, message, since)}
+}
+
+// rollbackIsNear tells that the engine is about to take the run back, of which no
+// record of the run tells.
+func (f *runFacts) rollbackIsNear() bool {
+	p := projection{runFacts: f, teller: teller{generation: f.Generation}}
+	now := p.rollbackConditions()
+	return len(now) > 0 && now[0].Status == metav1.ConditionUnknown
+}
+
+// rollbackIsTold tells that the object says what there is to say of taking the run back.
+func (f *runFacts) rollbackIsTold() bool {
+	p := projection{runFacts: f, teller: teller{generation: f.Generation}}
+	now := p.rollbackConditions()
+	if len(now) == 0 {
+		return f.Rollback.Told.Status == ""
+	}
+	b := &f.Rollback.Told
+	return b.is(string(now[0].Status), f.Generation) && b.Reason == now[0].Reason && b.Message == now[0].Message
+}
+
+// brought is the index of the snapshot that a run brings, -1 where it takes
+// clusters back to several or to none.
+func brought(p *stages.Plan) int {
+	if p.Rollback == nil {
+		return p.Index
+	}
+	all := slices.Compact(slices.Sorted(slices.Values(p.Rollback.Indexes)))
+	if len(all) != 1 {
+		return -1
+	}
+	return all[0]
+}
+
+// isLast tells of a stage that it is the one which cleans the clusters that left
+// the placement. One that takes back cleans where it is.
+func isLast(p *stages.Plan, stage int) bool { return p.Stages[stage].Remove && p.Rollback == nil }
