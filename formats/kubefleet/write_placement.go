@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/internal/rollback"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -156,44 +157,13 @@ func (w *writer) strategy(s stages.Strategy) {
 }
 
 // rollbackTree is a rollback without what is empty.
-func rollbackTree(b *stages.Rollback) map[string]any {
-	tree := map[string]any{}
-	if len(b.Causes) > 0 {
-		tree["causes"] = plainTree(b.Causes)
+func rollbackTree(b *stages.Rollback) any {
+	form := rollback.FormOf(b)
+	if form.Approval != nil && b.Approval.Expires != 0 {
+		form.Approval.Expires = waitTime(b.Approval.Expires)
 	}
-	if b.New != "" {
-		tree["newClusters"] = string(b.New)
-	}
-	if b.Approval != nil {
-		tree["approval"] = approvalTree(b.Approval)
-	}
-	return tree
+	return plainTree(form)
 }
-
-func approvalTree(p *approval.Policy) map[string]any {
-	tree := map[string]any{}
-	if len(p.Quorums) > 0 {
-		quorums := make([]any, len(p.Quorums))
-		for i, q := range p.Quorums {
-			quorum := map[string]any{"count": int64(q.Count)}
-			if q.Group != "" {
-				quorum["group"] = q.Group
-			}
-			quorums[i] = quorum
-		}
-		tree["quorums"] = quorums
-	}
-	if p.Expires != 0 {
-		tree["expires"] = waitTime(p.Expires)
-	}
-	for name, set := range map[string]bool{"forbidStarter": p.ForbidStarter, "requireBinding": p.RequireBinding} {
-		if set {
-			tree[name] = true
-		}
-	}
-	return tree
-}
-
 func stageTree(s *stages.Stage) map[string]any {
 	tree := map[string]any{"name": s.Name}
 	if s.Selector != nil {
