@@ -41,14 +41,12 @@ func TestAHubThatEndsLeavesNothingBehind(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Run returned %v", err)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(patience):
 		t.Fatalf("Run does not return:\n%s", stacks())
 	}
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("Run took %v to return", took)
-	}
+	t.Logf("Run took %v to return", time.Since(begun))
 	w.lawOfNobody()
-	w.within(5*time.Second, "all goroutines of the hub to end", func() error {
+	w.eventually("all goroutines of the hub to end", func() error {
 		if left := ours(); left != "" {
 			return fmt.Errorf("these are left:\n%s", left)
 		}

@@ -46,26 +46,34 @@ func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.U
 			return err
 		}
 	}
-	facts.Resources = func(index int) []snapshot.Item { return s.items(ctx, p.Name, index) }
-	return s.writeStatus(ctx, scopeOf(k).gvr(placementKind), obj, projectPlacement(facts))
+	var unread error
+	facts.Resources = func(index int) (items []snapshot.Item) {
+		items, unread = s.items(ctx, p.Name, index)
+		return items
+	}
+	err = s.writeStatus(ctx, scopeOf(k).gvr(placementKind), obj, projectPlacement(facts))
+	if errors.Is(unread, backend.ErrPermanent) || errors.Is(unread, backend.ErrNotFound) {
+		return err // trying again is of no use: the status says nothing of them
+	}
+	return errors.Join(err, unread)
 }
 
-// items are those of a snapshot, none where they cannot be read. Those that were
-// asked for last are kept: a snapshot does not change.
-func (s *service) items(ctx context.Context, name string, index int) []snapshot.Item {
+// items are those of a snapshot. Those that were asked for last are kept: a snapshot
+// does not change.
+func (s *service) items(ctx context.Context, name string, index int) ([]snapshot.Item, error) {
 	type frozen struct {
 		index int
 		items []snapshot.Item
 	}
 	if last, ok := s.frozen.Load(name); ok && last.(frozen).index == index {
-		return last.(frozen).items
+		return last.(frozen).items, nil
 	}
 	items, err := s.engine.Items(ctx, name, index)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	s.frozen.Store(name, frozen{index, items})
-	return items
+	return items, nil
 }
 
 // picked is what the clusters of a decision have, by what the engine recorded.

@@ -47,7 +47,7 @@ var controllers sync.Map
 func deleteWithAMemberDown(t *testing.T, w *world) {
 	var log record
 	w.start("one", func(c *hub.Config) {
-		c.DeleteDeadline = 4 * time.Second
+		c.DeleteDeadline = deleteDeadline
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	w.place("v1")
@@ -62,7 +62,7 @@ func deleteWithAMemberDown(t *testing.T, w *world) {
 		t.Fatal(err)
 	}
 	w.eventually("the status to tell of the member that is down", func() error { return w.saysOf(down.name) })
-	w.within(20*time.Second, "the placement to be gone", func() error {
+	w.eventually("the placement to be gone", func() error {
 		_, err := w.at("crp").Get(t.Context(), w.name, getOptions())
 		if apierrors.IsNotFound(err) {
 			return nil

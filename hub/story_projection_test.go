@@ -2,9 +2,11 @@ package hub_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestProjectionsAreMadeAgainAsTheyWere: statuses and the objects of snapshots can be thrown away; the
@@ -18,6 +20,7 @@ func TestProjectionsAreMadeAgainAsTheyWere(t *testing.T) {
 	s.run("a", "")
 	s.comes("csur/NAME-a", "Succeeded", "True", "UpdateRunSucceeded")
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	s.eventually("the status to be that of a placement without a run", s.resting)
 	before := map[string]any{}
 	for _, what := range []string{"csur/NAME-a", "crp/NAME"} {
 		u, err := s.get(what)
@@ -60,4 +63,21 @@ func TestProjectionsAreMadeAgainAsTheyWere(t *testing.T) {
 	if err != nil || now.GetResourceVersion() != config.GetResourceVersion() {
 		t.Errorf("the member was written again: %v, %v", now, err)
 	}
+}
+
+// resting tells whether the status of the placement says of every cluster that no run
+// has it: until a run has given the placement free, the status names it.
+func (s *story) resting() error {
+	u, err := s.get("crp/NAME")
+	if err != nil {
+		return err
+	}
+	list, _, err := unstructured.NestedSlice(u.Object, "status", "placementStatuses")
+	for _, cluster := range list {
+		one := &unstructured.Unstructured{Object: map[string]any{"status": cluster}}
+		if status, text := conditionOf(one, "RolloutStarted"); status != "True" || strings.Contains(text, "updateRun: ") {
+			return fmt.Errorf("RolloutStarted of %v is %s (%s)", one.Object["status"].(map[string]any)["clusterName"], status, text)
+		}
+	}
+	return err
 }

@@ -109,13 +109,17 @@ func (w *theatre) open(t *testing.T, name string, install func(context.Context, 
 	return w
 }
 
+// deleteDeadline is how long a member that is not reached holds up a deletion: long
+// enough for those that are, on a machine that does much else.
+const deleteDeadline = 20 * time.Second
+
 // serve runs the hub until the process ends.
 func (w *theatre) serve(name string) error {
 	w.route, w.registry = &routes{to: map[string]*rest.Config{}, cuts: map[string]*kubeenv.Faults{}}, prometheus.NewRegistry()
 	h, err := hub.New(hub.Config{
 		Rest: w.server.ConfigFor(hubUser), Name: name, AlwaysLead: true, Registry: w.registry,
 		Dialer: kube.NewDialer(w.route.config, kube.ConnOptions{}),
-		Log:    slog.New(slog.DiscardHandler), DeleteDeadline: 5 * time.Second,
+		Log:    slog.New(slog.DiscardHandler), DeleteDeadline: deleteDeadline,
 	})
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func (s *story) tryPatch(c dynamic.Interface, what, text string, sub ...string) 
 func (s *story) eventually(what string, try func() error) {
 	s.Helper()
 	err := try()
-	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); err = try() {
+	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); err = try() {
 		breath(s.Context())
 	}
 	if err != nil {

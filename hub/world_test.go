@@ -249,8 +249,8 @@ func (w *world) end(r *running) {
 		if r.err != nil {
 			w.t.Errorf("hub %s ended with: %v", r.name, r.err)
 		}
-	case <-time.After(20 * time.Second):
-		w.t.Fatalf("hub %s does not end", r.name)
+	case <-time.After(patience):
+		w.t.Fatalf("hub %s does not end:\n%s", r.name, stacks())
 	}
 }
 
@@ -272,10 +272,14 @@ func (l testLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// patience is how long anything may take, on a machine that does much else. It says
+// nothing of how fast a hub is.
+const patience = 3 * time.Minute
+
 // eventually tries until there is no error, for as long as anything may take here.
 func (w *world) eventually(what string, try func() error) {
 	w.t.Helper()
-	w.within(time.Minute, what, try)
+	w.within(patience, what, try)
 }
 
 // within tries until there is no error, and fails the test after limit.
@@ -297,7 +301,7 @@ func (w *world) within(limit time.Duration, what string, try func() error) {
 // wipe deletes every object of the Fleet API, whatever holds it.
 func (w *world) wipe() {
 	// The test may be over.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), patience)
 	defer cancel()
 	for _, k := range kinds() {
 		r := w.client.Resource(k.gvr)

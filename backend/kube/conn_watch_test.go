@@ -251,7 +251,7 @@ func TestAWatchNeedsNoMoreThanTheRightsInItsNamespaces(t *testing.T) {
 	}
 	defer c.Close()
 	ended := func(id snapshot.ID) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		var last error
 		for _, err := range c.(backend.ConnWatcher).Watch(ctx, []snapshot.ID{id}) {

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -96,23 +97,23 @@ func TestAMemberThatIsIllForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oneMember{ill(memberAt(1, 0, time.Now()), "Healthy", time.Now()), make(chan watch.Event)}
 		inv := newInventory(inventoryKind{name: "MemberCluster", read: memberCluster}, c, InventoryOptions{})
-		told := 0
+		var told atomic.Int64
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
 			for _, err := range inv.WatchClusters(t.Context()) {
 				if err == nil {
-					told++
+					told.Add(1)
 				}
 			}
 		}()
-		wants := func(after time.Duration, unhealthy string, tidings int) {
+		wants := func(after time.Duration, unhealthy string, tidings int64) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
 			for one, err := range inv.Clusters(t.Context()) {
-				if err != nil || one.Unhealthy != unhealthy || told != tidings {
-					t.Errorf("it is %q after %d tidings, want %q after %d: %v", one.Unhealthy, told, unhealthy, tidings, err)
+				if err != nil || one.Unhealthy != unhealthy || told.Load() != tidings {
+					t.Errorf("it is %q after %d tidings, want %q after %d: %v", one.Unhealthy, told.Load(), unhealthy, tidings, err)
 				}
 			}
 		}

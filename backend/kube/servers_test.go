@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { os.Exit(clusters.Run(m)) }
 // eventually asks until ok, and fails the test if that takes too long.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()

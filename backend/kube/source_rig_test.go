@@ -89,23 +89,31 @@ func (h hub) patch(t testing.TB, r schema.GroupVersionResource, namespace, name,
 func (h hub) define(t *testing.T, r schema.GroupVersionResource, kind, scope string) {
 	t.Helper()
 	h.create(t, crds(), definition(r, kind, scope))
-	eventually(t, "serving "+kind, func() bool {
-		_, err := h.objects.Resource(r).List(t.Context(), metav1.ListOptions{Limit: 1})
+	namespace := ""
+	if scope == "Namespaced" {
+		namespace = metav1.NamespaceDefault
+	}
+	probe := plainObject(schema.GroupVersion{Group: r.Group, Version: r.Version}.String(), kind, namespace, "probe")
+	eventually(t, "serving "+kind, func() bool { // what is left of an earlier definition can be listed, and takes nothing
+		_, err := h.in(namespace, r).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err == nil
 	})
 	t.Cleanup(func() { h.undefined(t, r) })
 }
 
-// undefined waits until a definition is gone, so that the next test may make it.
+// undefined waits until a definition is gone and nothing serves the kind, so that the
+// next test may make it.
 func (h hub) undefined(t *testing.T, r schema.GroupVersionResource) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	defer cancel()
 	name := r.Resource + "." + r.Group
 	_ = h.objects.Resource(crds()).Delete(ctx, name, metav1.DeleteOptions{})
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if _, err := h.objects.Resource(crds()).Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) || ctx.Err() != nil {
+		_, defined := h.objects.Resource(crds()).Get(ctx, name, metav1.GetOptions{})
+		_, served := h.objects.Resource(r).List(ctx, metav1.ListOptions{Limit: 1})
+		if apierrors.IsNotFound(defined) && apierrors.IsNotFound(served) || ctx.Err() != nil {
 			return
 		}
 		<-tick.C
@@ -190,7 +198,7 @@ func ticksOf(t *testing.T, of func(context.Context) iter.Seq2[struct{}, error]) 
 // next waits until something is told.
 func (k *ticks) next(t *testing.T, why string) {
 	t.Helper()
-	timeout := time.NewTimer(30 * time.Second)
+	timeout := time.NewTimer(2 * time.Minute)
 	defer timeout.Stop()
 	select {
 	case <-k.told:

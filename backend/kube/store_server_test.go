@@ -226,13 +226,13 @@ func TestAStoreIsNotHeldBackByItsClient(t *testing.T) {
 	cfg.QPS = 0
 	s := storeOn(t, cfg, server.Namespace(t))
 	begin := time.Now()
-	for range 100 {
+	for range 200 {
 		if err := s.Ping(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("100 requests took %v: client-go's limit of five a second holds", took)
+	if took := time.Since(begin); took > 35*time.Second {
+		t.Errorf("200 requests took %v: client-go's limit of five a second holds", took)
 	}
 }
 

@@ -178,7 +178,7 @@ func (w *world) serve(args ...string) (stop func()) {
 
 // run runs a command: those of kubectl amc are the program's.
 func (w *world) run(command string) (out string, code int) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	args := strings.Fields(command)[1:]
 	if args[0] == "amc" {
@@ -196,11 +196,14 @@ func (w *world) run(command string) (out string, code int) {
 	return string(text), cmd.ProcessState.ExitCode()
 }
 
+// patience is how long anything may take, on a machine that does much else.
+const patience = 3 * time.Minute
+
 // eventually tries until there is no error, for as long as anything may take here.
 func (w *world) eventually(what string, try func() error) {
 	w.t.Helper()
 	err := try()
-	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); err = try() {
+	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); err = try() {
 		pause(w.t.Context(), 100*time.Millisecond)
 	}
 	if err != nil {

@@ -106,7 +106,7 @@ func (w *world) start(args ...string) {
 
 // run runs kubectl against a cluster, in a directory.
 func (w *world) run(cluster, dir string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.kubectl, args...)
 	cmd.Dir = dir
@@ -118,11 +118,14 @@ func (w *world) run(cluster, dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
+// patience is how long anything may take, on a machine that does much else.
+const patience = 3 * time.Minute
+
 // eventually tries until there is no error, for as long as anything may take here.
 func (w *world) eventually(what string, try func() error) {
 	w.t.Helper()
 	err := try()
-	for deadline := time.Now().Add(time.Minute); err != nil && time.Now().Before(deadline); err = try() {
+	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); err = try() {
 		select {
 		case <-w.t.Context().Done():
 			w.t.Fatal(w.t.Context().Err())

@@ -164,7 +164,7 @@ func (r *rig) killed() (time.Duration, bool) {
 	}
 	r.bury(true)
 	took := tr.overAt.Sub(tr.at)
-	if took > lease+skew+5*time.Second { // five seconds for a busy machine
+	if took > lease+skew+20*time.Second { // twenty seconds for a busy machine
 		r.fail("it was taken over after %v, want %v", took, lease+skew)
 	}
 	return took, true
