@@ -99,7 +99,7 @@ func (e *Engine) digestsOf(ctx context.Context, placement, set string, into map[
 	if into[set] {
 		return nil
 	}
-	items, pages, err := e.contents.index(ctx, placement, set)
+	items, pages, err := e.contents.indexed(ctx, placement, set)
 	if err != nil {
 		return err
 	}

@@ -21,8 +21,9 @@ const revisionsKept = 16
 type contents struct {
 	store backend.Store
 
-	mu     sync.Mutex
-	recent []*revisionLoad // the last used comes last
+	mu      sync.Mutex
+	recent  []*revisionLoad // the last used comes last
+	indexes indexes
 }
 
 // revisionLoad is a revision that is being loaded or was.

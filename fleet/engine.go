@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -368,8 +369,8 @@ func (e *Engine) Items(ctx context.Context, name string, index int) ([]snapshot.
 	if err != nil {
 		return nil, err
 	}
-	items, _, err := e.contents.index(ctx, name, s.Set)
-	return items, err
+	items, _, err := e.contents.indexed(ctx, name, s.Set)
+	return slices.Clone(items), err
 }
 
 // Placements returns the names of the placements, ascending.

@@ -107,7 +107,7 @@ func (s *service) writeStatus(ctx context.Context, gvr schema.GroupVersionResour
 }
 
 func (s *service) writeStatusMap(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, next map[string]any) error {
-	if before, _, _ := unstructured.NestedMap(obj.Object, "status"); reflect.DeepEqual(before, next) {
+	if before, _ := obj.Object["status"].(map[string]any); reflect.DeepEqual(before, next) {
 		return nil
 	}
 	whole := maps.Clone(obj.Object)

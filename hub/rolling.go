@@ -115,7 +115,7 @@ func (s *service) placementsOf(run string) []key {
 	}
 	var out []key
 	for _, k := range s.called(runKind, run) {
-		if obj := s.object(scopeOf(k).gvr(runKind), k); obj != nil {
+		if obj := s.seen(scopeOf(k).gvr(runKind), k); obj != nil {
 			out = append(out, key{Namespace: k.Namespace, Name: specString(obj, "placementName")})
 		}
 	}

@@ -302,8 +302,8 @@ func (s *service) writeRun(ctx context.Context, k key, obj *unstructured.Unstruc
 		return 0, err
 	}
 	s.tellRollback(obj, facts)
-	if status.Run.Final(status.Plan) {
-		s.histories.drop(k)
+	if status.Run.Final(status.Plan) && isFinished(obj) && toldEvents(obj) == history.next {
+		s.histories.drop(k) // until the object was seen to tell its end, it is asked for again
 	}
 	switch at := changesAt(facts); {
 	case facts.rollbackIsNear():

@@ -177,13 +177,21 @@ func (s *service) unwatched(_ context.Context, r *cache.Reflector, err error) {
 // object returns the object of that name as it was last seen, or nil. It is the
 // caller's.
 func (s *service) object(gvr schema.GroupVersionResource, k key) *unstructured.Unstructured {
+	if u := s.seen(gvr, k); u != nil {
+		return u.DeepCopy()
+	}
+	return nil
+}
+
+// seen is object for those who only read: what it returns is shared.
+func (s *service) seen(gvr schema.GroupVersionResource, k key) *unstructured.Unstructured {
 	at := k.Name
 	if k.Namespace != "" {
 		at = k.Namespace + "/" + k.Name
 	}
 	obj, ok, err := s.objects[gvr].GetStore().GetByKey(at)
 	if u, is := obj.(*unstructured.Unstructured); is && ok && err == nil {
-		return u.DeepCopy()
+		return u
 	}
 	return nil
 }

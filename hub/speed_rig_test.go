@@ -156,7 +156,7 @@ func (s *speed) await(name string) fleet.Status {
 		select {
 		case <-ctx.Done():
 			s.b.Fatalf("run %s did not begin", name)
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(25 * time.Millisecond):
 		}
 	}
 	status, err := s.hub.Engine().Wait(ctx, name)
