@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -95,43 +93,6 @@ func (s *service) annotate(ctx context.Context, gvr schema.GroupVersionResource,
 		return err
 	}
 	return s.reread(ctx, gvr, obj)
-}
-
-// writeStatus writes a status where it differs from what the object has.
-func (s *service) writeStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, status any) error {
-	next, err := toMap(status)
-	if err != nil {
-		return err
-	}
-	return s.writeStatusMap(ctx, gvr, obj, next)
-}
-
-func (s *service) writeStatusMap(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, next map[string]any) error {
-	if before, _ := obj.Object["status"].(map[string]any); reflect.DeepEqual(before, next) {
-		return nil
-	}
-	whole := maps.Clone(obj.Object)
-	whole["status"] = next
-	body, err := json.Marshal(whole)
-	if err != nil {
-		return err
-	}
-	return settled(s.putStatus(ctx, gvr, obj, body))
-}
-
-// putStatus writes an object's status, and asks for no more than the metadata in
-// return: what was written comes back by the watch as it is.
-func (s *service) putStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, body []byte) error {
-	segments := []string{"apis", gvr.Group, gvr.Version}
-	if ns := obj.GetNamespace(); ns != "" {
-		segments = append(segments, "namespaces", ns)
-	}
-	segments = append(segments, gvr.Resource, obj.GetName(), "status")
-	return s.kube.Discovery().RESTClient().Put().AbsPath(segments...).
-		Param("fieldManager", manager).
-		SetHeader("Content-Type", "application/json").
-		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json").
-		Body(body).Do(ctx).Error()
 }
 
 // exactly deletes an object only as it is.

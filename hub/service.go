@@ -50,6 +50,7 @@ type service struct {
 	sizes sync.Map
 	// frozen are the items of the snapshot that was shown last, by placement.
 	frozen    sync.Map
+	written   written
 	documents documents
 	roster    roster
 }
@@ -117,15 +118,21 @@ func (s *service) showing(base string) *loop {
 func (s *service) hear(gvr schema.GroupVersionResource, shows *loop, heard func(*unstructured.Unstructured)) error {
 	informer := s.factory.ForResource(gvr).Informer()
 	tell := func(obj any) {
-		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-			obj = gone.Obj
-		}
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			heard(u)
 		}
 	}
+	gone := func(obj any) {
+		if last, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = last.Obj
+		}
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			s.written.forget(u.GetUID())
+		}
+		tell(obj)
+	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: tell, DeleteFunc: tell, UpdateFunc: func(before, now any) {
+		AddFunc: tell, DeleteFunc: gone, UpdateFunc: func(before, now any) {
 			if k, only := onlyStatus(before, now); only && shows != nil {
 				shows.addPaced(k, statusRepair)
 				return
@@ -134,13 +141,23 @@ func (s *service) hear(gvr schema.GroupVersionResource, shows *loop, heard func(
 		},
 	})
 	if err == nil {
-		err = errors.Join(informer.AddIndexers(cache.Indexers{byEngineName: engineNames}), informer.SetWatchErrorHandlerWithContext(s.unwatched))
+		err = errors.Join(informer.AddIndexers(cache.Indexers{byEngineName: engineNames}),
+			informer.SetTransform(withoutManagers), informer.SetWatchErrorHandlerWithContext(s.unwatched))
 	}
 	if err != nil {
 		return fmt.Errorf("watching %s: %w", gvr.Resource, err)
 	}
 	s.objects[gvr] = informer
 	return nil
+}
+
+// withoutManagers leaves out who manages which field: it is as long as the status of
+// a large placement, and nobody here asks for it.
+func withoutManagers(obj any) (any, error) {
+	if u, ok := obj.(*unstructured.Unstructured); ok {
+		u.SetManagedFields(nil)
+	}
+	return obj, nil
 }
 
 // statusRepair is how soon after the hub wrote a status it looks whether it is as it
