@@ -23,6 +23,7 @@ test: ## vet, then all tests with the race detector (needs a C compiler)
 	@.ci/test
 	@echo "all of the trials of which the race detector had a sample: random runs, crashes, paused leaders, attacks, flipped bits, images of a disk"
 	go test -vet=off -timeout 30m -skip TestCrashInALongRun ./fleet ./stages ./snapshot ./backend/bolt
+	go test -vet=off -timeout 30m -run TestAWalkGoesOnAfterACrashAtAnyWrite ./examples/canary
 	SLIPWAY_SOAK=1 go test -timeout 30m -run TestCrashInALongRun ./fleet
 
 lint: ## golangci-lint; its first build takes minutes

@@ -262,6 +262,9 @@ func (s *skirmish) speak() {
 	err := s.host.Decide(s.t.Context(), "r", Answer{Request: open[0].Name, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: b})
 	if err == nil {
 		s.referee.expect(d)
+		if b == (approval.Binding{}) {
+			s.referee.named[d.Comment] = open[0].Name
+		}
 		return
 	}
 	if kind := kindOf(err); kind != "refused" && kind != "not found" {

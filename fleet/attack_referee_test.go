@@ -20,13 +20,16 @@ type referee struct {
 	said    map[string]approval.Decision
 	waiting []approval.Decision
 	ids     []string
+	// named are the requests that decisions without a binding were said to be about, by
+	// their comment: such a request may have been decided meanwhile.
+	named   map[string]string
 	counted map[string]bool
 	seen    map[string]int
 }
 
 func (r *referee) begin(p approval.Policy, run stages.Run) {
 	r.model = attackModel{policy: p, starter: "sam", run: stages.Running, binding: approval.Binding{RunUID: run.UID, Plan: run.Plan}, at: -1}
-	r.waiting, r.ids, r.counted = nil, nil, map[string]bool{}
+	r.waiting, r.ids, r.named, r.counted = nil, nil, map[string]string{}, map[string]bool{}
 }
 
 // expect notes that the store has a decision.
@@ -154,6 +157,9 @@ func (r *referee) decided(ev stages.Event) {
 	if d.Binding == (approval.Binding{}) {
 		d.Binding = r.model.binding
 	}
+	if named := r.named[ev.Message]; named != "" && named != ev.Request {
+		r.wrong(ev, "it was said to be about %s", named)
+	}
 	d.At = ev.Time
 	if r.counted[ev.Message] = true; !r.model.allows(&d, ev.Time) {
 		r.wrong(ev, "the policy does not allow it: %+v", d)
@@ -183,6 +189,9 @@ func (r *referee) refused(ev stages.Event) {
 			return false
 		}
 		mine = true
+		if named := r.named[d.Comment]; named != "" && named != r.model.request() {
+			return true
+		}
 		if d.Binding == (approval.Binding{}) {
 			d.Binding = r.model.binding
 		}

@@ -40,6 +40,9 @@ type story struct {
 	partial bool
 	// batched gives engine one a store that makes several writes at once.
 	batched bool
+	// sparse tells that with the race detector only every sixth k is tried, rather than
+	// every other one: others try those ways with it.
+	sparse bool
 }
 
 // The ways in which a write goes wrong.
@@ -349,10 +352,11 @@ func (s story) undisturbed(t *testing.T) (want ending) {
 }
 
 // checkAll checks every crash in ks, in parallel. The race detector makes it ten
-// times as slow; with it every other k is tried in one of the ways, in turn.
+// times as slow; with it every other k, or every sixth, is tried in one of the ways,
+// in turn.
 func (s story) checkAll(t *testing.T, want ending, all []int) {
 	for i, mode := range crashModes {
-		ks := thinned(all, i)
+		ks := thinned(all, i, s.every())
 		for part := range slices.Chunk(ks, max(1, (len(ks)+3)/4)) {
 			t.Run(fmt.Sprintf("%s/%d", mode, part[0]), func(t *testing.T) {
 				t.Parallel()
@@ -366,12 +370,20 @@ func (s story) checkAll(t *testing.T, want ending, all []int) {
 	}
 }
 
-// thinned is what of all is tried in the way that comes at way in crashModes.
-func thinned(all []int, way int) []int {
-	every := apart(2 * len(crashModes))
+// every is how far apart the ks are that are tried in one of the ways.
+func (s story) every() int {
+	if s.sparse {
+		return apart(6 * len(crashModes))
+	}
+	return apart(2 * len(crashModes))
+}
+
+// thinned is what of all is tried in the way that comes at way in crashModes: one of
+// every so many.
+func thinned(all []int, way, every int) []int {
 	var out []int
 	for i, k := range all {
-		if i%every == (2*way+way/2)%every {
+		if i%every == (every/len(crashModes)*way+way/2)%every {
 			out = append(out, k)
 		}
 	}

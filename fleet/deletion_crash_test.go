@@ -77,7 +77,7 @@ func TestCrashAtEveryWriteOfADeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { writes = deletionStory.playDeletion(t, 0, "") })
 	t.Logf("%d writes", writes)
 	for i, mode := range crashModes {
-		ks := thinned(upTo(writes), i)
+		ks := thinned(upTo(writes), i, deletionStory.every())
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			for _, k := range ks {

@@ -51,6 +51,7 @@ var overrideStory = story{
 		run("back", 0)
 	},
 	touches: func(change) bool { return false },
+	sparse:  true,
 }
 
 // What overrides make of a snapshot for each cluster is stored before a run is, and

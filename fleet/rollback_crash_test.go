@@ -43,6 +43,7 @@ var rollbackStory = story{
 	// What takes back takes over what the failed attempt left open.
 	touches: func(c change) bool { return c.Cluster == "s3a" },
 	partial: true,
+	sparse:  true,
 }
 
 // A rollback with a crash before and after every write, with every write ambiguous,
