@@ -84,6 +84,9 @@ const (
 	// labelRollbackOf names the run that a run takes back. Only the hub gives it, to
 	// runs that the engine made.
 	labelRollbackOf = "slipway.dev/rollback-of"
+	// labelIrreversible marks a snapshot that nothing is rolled back past, "true", or
+	// takes the mark away, "false".
+	labelIrreversible = "slipway.dev/irreversible"
 
 	// labelOverride names the override of a snapshot.
 	labelOverride      = fleetPrefix + "parent-resource-override"

@@ -39,6 +39,7 @@
 //
 // The label slipway.dev/irreversible of a snapshot object marks that nothing is rolled back past it: "true"
 // sets the mark, "false" takes it away, and the hub writes "true" where it is missing and the mark is set.
+// It takes the right to patch snapshots, which the roles of package hub/manifests do not give.
 //
 // # Differences from KubeFleet
 //

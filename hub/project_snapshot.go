@@ -30,6 +30,8 @@ type snapshotFacts struct {
 	Snapshot             snapshot.Snapshot
 	// Latest tells that it is the latest of the placement.
 	Latest bool
+	// Irreversible tells that nothing is rolled back past it.
+	Irreversible bool
 	// Bodies are the canonical JSON of the resources, in the order of the set.
 	Bodies [][]byte
 }
@@ -73,6 +75,9 @@ func (f *snapshotFacts) makeMaster(u *unstructured.Unstructured, parts int) {
 	})
 	labels := u.GetLabels()
 	labels[labelLatest] = strconv.FormatBool(f.Latest)
+	if f.Irreversible {
+		labels[labelIrreversible] = "true"
+	}
 	u.SetLabels(labels)
 }
 

@@ -115,10 +115,14 @@ func (m *mirrors) of(gvr schema.GroupVersionResource, k key) map[string]*metav1.
 func (s *service) projectSnapshots(ctx context.Context, k key, obj *unstructured.Unstructured, all []snapshot.Snapshot) error {
 	gvr := scopeOf(k).gvr(snapshotKind)
 	have := s.mirrors.of(gvr, k)
+	marked, err := s.markSnapshots(ctx, k, obj, have, all)
+	if err != nil {
+		return err
+	}
 	kept := map[string]bool{}
 	for i, snap := range slices.Backward(all) {
 		kept[strconv.Itoa(snap.Index)] = true
-		if err := s.projectSnapshot(ctx, k, obj, have, snap, i == len(all)-1); err != nil {
+		if err := s.projectSnapshot(ctx, k, obj, have, shownSnapshot{snap, i == len(all)-1, slices.Contains(marked, snap.Index)}); err != nil {
 			return err
 		}
 	}
@@ -133,17 +137,34 @@ func (s *service) projectSnapshots(ctx context.Context, k key, obj *unstructured
 	return nil
 }
 
+// shownSnapshot is a snapshot with what its object says beside it.
+type shownSnapshot struct {
+	snapshot.Snapshot
+	latest, irreversible bool
+}
+
 // projectSnapshot makes the objects of one snapshot, as far as they are not there.
-func (s *service) projectSnapshot(ctx context.Context, k key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap snapshot.Snapshot, latest bool) error {
-	gvr := scopeOf(k).gvr(snapshotKind)
+func (s *service) projectSnapshot(ctx context.Context, k key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
 	master := have[masterName(k.Name, snap.Index)]
-	switch {
-	case master == nil || master.Annotations[annotationHash] != snap.Digest || !ownedByUID(master, obj) || !isWhole(have, k, snap.Index, master):
-		return s.makeSnapshot(ctx, k, obj, have, snap, latest)
-	case master.Labels[labelLatest] != strconv.FormatBool(latest):
-		return s.patchMetadata(ctx, gvr, partial(master), map[string]any{"labels": map[string]any{labelLatest: strconv.FormatBool(latest)}})
+	if !shows(master, obj, snap.Snapshot) || !isWhole(have, k, snap.Index, master) {
+		return s.makeSnapshot(ctx, k, obj, have, snap)
 	}
-	return nil
+	labels := map[string]any{}
+	if latest := strconv.FormatBool(snap.latest); master.Labels[labelLatest] != latest {
+		labels[labelLatest] = latest
+	}
+	if _, said := master.Labels[labelIrreversible]; snap.irreversible && !said {
+		labels[labelIrreversible] = "true"
+	}
+	if len(labels) == 0 {
+		return nil
+	}
+	return s.patchMetadata(ctx, scopeOf(k).gvr(snapshotKind), partial(master), map[string]any{"labels": labels})
+}
+
+// shows tells that an object is the master of a snapshot of the placement.
+func shows(master *metav1.PartialObjectMetadata, obj *unstructured.Unstructured, snap snapshot.Snapshot) bool {
+	return master != nil && master.Annotations[annotationHash] == snap.Digest && ownedByUID(master, obj)
 }
 
 // isWhole tells that all parts of a snapshot are there.
@@ -162,13 +183,13 @@ func ownedByUID(m *metav1.PartialObjectMetadata, obj *unstructured.Unstructured)
 }
 
 // makeSnapshot creates the objects of a snapshot, the master last.
-func (s *service) makeSnapshot(ctx context.Context, k key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap snapshot.Snapshot, latest bool) error {
+func (s *service) makeSnapshot(ctx context.Context, k key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
 	set, err := s.engine.Content(ctx, snap.Placement, snap.Index)
 	if err != nil {
 		return err
 	}
 	objects, err := resourceSnapshots(&snapshotFacts{
-		Placement: k.Name, Namespace: k.Namespace, UID: obj.GetUID(), Snapshot: snap, Latest: latest, Bodies: set.Bodies,
+		Placement: k.Name, Namespace: k.Namespace, UID: obj.GetUID(), Snapshot: snap.Snapshot, Latest: snap.latest, Irreversible: snap.irreversible, Bodies: set.Bodies,
 	})
 	if err != nil {
 		return err

@@ -120,8 +120,11 @@ func (s *story) shown() {
 		s.Errorf("the object has the labels %v and the spec %v, want %v", back.GetLabels(), spec, want)
 	}
 	undone, err := s.get("csur/NAME-b")
-	if name, _, _ := unstructured.NestedString(undone.Object, "status", "rollbackRunName"); err != nil || name != s.name+"-b-rollback" {
-		s.Errorf("status.rollbackRunName of the run is %q: %v", name, err)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if name, _, _ := unstructured.NestedString(undone.Object, "status", "rollbackRunName"); name != s.name+"-b-rollback" {
+		s.Errorf("status.rollbackRunName of the run is %q", name)
 	}
 	out, err := s.kubectl("get", "csur", "-o", "wide", "-l", "slipway.dev/rollback-of="+s.name+"-b", "--no-headers")
 	if fields := strings.Fields(out); err != nil || len(fields) < 4 || !slices.Equal(fields[:4], []string{s.name + "-b-rollback", s.name, "0", "True"}) || fields[len(fields)-1] != s.name+"-b" {
@@ -224,8 +227,11 @@ func TestTheObjectOfARollbackIsAProjection(t *testing.T) {
 	s.forceAway("csur/NAME-b-rollback", before)
 	s.comes("csur/NAME-b-rollback", "Progressing", "False", "UpdateRunStopped")
 	again, err := s.get("csur/NAME-b-rollback")
-	if state, _, _ := unstructured.NestedString(again.Object, "spec", "state"); err != nil || again.GetUID() == before.GetUID() || state != "Stop" {
-		t.Fatalf("it has the UID %s and the state %s: %v", again.GetUID(), state, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, _, _ := unstructured.NestedString(again.Object, "spec", "state"); again.GetUID() == before.GetUID() || state != "Stop" {
+		t.Fatalf("it has the UID %s and the state %s", again.GetUID(), state)
 	}
 	s.delete("csur/NAME-b")
 	s.eventually("the run that is taken back to be gone", s.gone(s.admin, "csur/NAME-b"))
@@ -275,18 +281,24 @@ func TestAnObjectThatHasTheNameOfARollbackIsLeftAlone(t *testing.T) {
 	s.bothHave("v1")
 	s.comes("csur/NAME-b", "RollbackStarted", "True", "not shown as an object because there is another one of that name")
 	users, err := s.get("csur/NAME-b-rollback")
-	if err != nil || users.GetLabels()["slipway.dev/rollback-of"] != "" {
-		t.Errorf("the object has the labels %v: %v", users.GetLabels(), err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if users.GetLabels()["slipway.dev/rollback-of"] != "" {
+		t.Errorf("the object has the labels %v", users.GetLabels())
 	}
 	s.comes("csur/NAME-b-rollback", "Initialized", "False", "NAME-nobody")
 	s.delete("csur/NAME-b-rollback")
 	s.comes("csur/NAME-b-rollback", "Succeeded", "True", "")
 	s.eventually("the run to say so no longer", func() error {
 		u, err := s.get("csur/NAME-b")
-		if _, text := conditionOf(u, "RollbackStarted"); err == nil && strings.Contains(text, "not shown") {
+		if err != nil {
+			return err
+		}
+		if _, text := conditionOf(u, "RollbackStarted"); strings.Contains(text, "not shown") {
 			return errors.New(text)
 		}
-		return err
+		return nil
 	})
 }
 
@@ -322,8 +334,11 @@ spec: {placementName: p, stagedRolloutStrategyName: s}`
 	s.comes("sur/NAME/r-rollback", "Succeeded", "True", "")
 	s.eventually("nothing on the member, which had nothing", s.has(1, "config", ""))
 	u, err := s.get("sur/NAME/r-rollback")
-	if index, found, _ := unstructured.NestedString(u.Object, "spec", "resourceSnapshotIndex"); err != nil || found {
-		t.Errorf("the index is %q: %v", index, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if index, found, _ := unstructured.NestedString(u.Object, "spec", "resourceSnapshotIndex"); found {
+		t.Errorf("the index is %q", index)
 	}
 	if got, want := s.stagesOf("sur/NAME/r-rollback"), []string{"all-removal -1="}; len(got) != 1 || !strings.HasPrefix(got[0], "all-") || !strings.HasSuffix(got[0], " -1=") {
 		t.Errorf("the stages are %q, want about %q", got, want)

@@ -1,0 +1,53 @@
+package hub
+
+import (
+	"context"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// markSnapshots gives the engine the marks that stand as labels on the objects of
+// snapshots, and returns the indexes of those that are marked then.
+func (s *service) markSnapshots(ctx context.Context, k key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, all []snapshot.Snapshot) ([]int, error) {
+	name := kubefleet.EngineName(k.Namespace, k.Name)
+	marked, err := s.engine.Irreversible(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	before := marked
+	for _, snap := range all {
+		master := have[masterName(k.Name, snap.Index)]
+		if !shows(master, obj, snap) {
+			continue
+		}
+		switch label := master.Labels[labelIrreversible]; {
+		case label == "true" && !slices.Contains(before, snap.Index):
+			err = s.engine.MarkIrreversible(ctx, name, snap.Index, markedBy(master))
+			marked = append(slices.Clip(marked), snap.Index)
+		case label == "false" && slices.Contains(before, snap.Index):
+			err = s.engine.UnmarkIrreversible(ctx, name, snap.Index, markedBy(master))
+			marked = slices.DeleteFunc(slices.Clone(marked), func(index int) bool { return index == snap.Index })
+		case label != "" && label != "true" && label != "false":
+			s.notes.warn(obj, "InvalidLabel", "label %s of %s is %q: it must be true or false, and changes nothing", labelIrreversible, master.Name, label)
+			continue
+		default:
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.notes.say(obj, "SnapshotMarked", "snapshot %d: %s is %s", snap.Index, labelIrreversible, master.Labels[labelIrreversible])
+	}
+	return marked, nil
+}
+
+// markedBy is what the engine tells of who marked a snapshot: the API server does
+// not say who gave a label.
+func markedBy(master *metav1.PartialObjectMetadata) string {
+	return "label " + labelIrreversible + " of " + master.Name
+}
