@@ -1,0 +1,215 @@
+package hub
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// takenBackRig is the tutorial's run, rejected, by a strategy with a rollback.
+func takenBackRig(t *testing.T) *rig {
+	s, clusters := tutorial()
+	s.Rollback = &stages.Rollback{Approval: &approval.Policy{}}
+	r := newRig(t, "21:28:08", s, false, clusters...)
+	r.step("", stages.Input{})
+	r.finish("21:28:23", "member2")
+	r.step("21:29:23", stages.Input{})
+	r.finish("21:29:38", "member3")
+	r.finish("21:29:53", "member1")
+	r.decide("21:31:00", approval.Reject)
+	return r
+}
+
+// TestTheStatusSaysWhatBecomesOfARollback: from the moment in which a run is to be taken back until another
+// one does, or why none does.
+func TestTheStatusSaysWhatBecomesOfARollback(t *testing.T) {
+	const name = "example-run-rollback"
+	before := condition{Status: "False", Reason: reasonRollbackRefused, Message: "as it was", ObservedGeneration: 1, Since: clock(t, "20:00:00")}
+	earlier := before
+	earlier.ObservedGeneration = 0
+	for what, c := range map[string]struct {
+		state kubefleet.State
+		facts rollbackFacts
+		want  string
+		run   string
+	}{
+		"not recorded yet": {facts: rollbackFacts{}, want: "RollbackStarted=Unknown UpdateRunRollbackRequested: The update run is about to be rolled back"},
+		"not planned yet":  {facts: rollbackFacts{Engine: fleet.Rollback{By: name, Pending: true}}, want: "RollbackStarted=Unknown UpdateRunRollbackRequested: The update run is about to be rolled back"},
+		"by a run":         {facts: rollbackFacts{Engine: fleet.Rollback{By: name}}, want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name},
+		"in a namespace":   {facts: rollbackFacts{Engine: fleet.Rollback{By: "n.web." + name}}, want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name},
+		"not shown":        {facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Hidden: ", which is hidden"}, want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name + ", which is hidden", run: name},
+		"by none":          {facts: rollbackFacts{Engine: fleet.Rollback{Refused: "it is too late"}}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: it is too late"},
+		"refused now":      {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Refusal: "once is enough"}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: once is enough", run: name},
+		"refused before":   {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Told: before}, want: "RollbackStarted=False UpdateRunRollbackRefused: as it was", run: name},
+		"refused in another generation": {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Told: earlier},
+			want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name},
+	} {
+		r := takenBackRig(t)
+		r.facts.State, r.facts.Rollback = c.state, c.facts
+		s := r.status()
+		all := told(t, s["conditions"])
+		if got := all[len(all)-1]; got != c.want {
+			t.Errorf("%s: %s, want %s", what, got, c.want)
+		}
+		if got, _ := s["rollbackRunName"].(string); got != c.run {
+			t.Errorf("%s: rollbackRunName is %q, want %q", what, got, c.run)
+		}
+	}
+}
+
+// TestTheTimeOfARollbackIsThatOfItsStatus: what is told again keeps the time since when it is so.
+func TestTheTimeOfARollbackIsThatOfItsStatus(t *testing.T) {
+	r := takenBackRig(t)
+	r.facts.Rollback = rollbackFacts{Engine: fleet.Rollback{By: "b"}, Told: condition{Status: "Unknown", Since: clock(t, "21:31:00")}}
+	r.now = clock(t, "21:32:00")
+	if at := since(t, r.status()["conditions"], conditionRollback); at != "21:32:00" {
+		t.Errorf("since %s", at)
+	}
+	r.facts.Rollback.Told = condition{Status: "True", Since: clock(t, "21:32:00")}
+	r.now = clock(t, "22:00:00")
+	if at := since(t, r.status()["conditions"], conditionRollback); at != "21:32:00" {
+		t.Errorf("since %s", at)
+	}
+}
+
+// TestARollbackIsAskedForOnceInAGeneration: however often the object is looked at, and again where the run
+// had ended before it came to that.
+func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
+	for what, c := range map[string]struct {
+		state kubefleet.State
+		facts rollbackFacts
+		undo  bool
+		want  bool
+	}{
+		"another state":                {state: kubefleet.RunState},
+		"never asked":                  {state: kubefleet.Rollback, want: true},
+		"taken back already":           {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "True", ObservedGeneration: 1}, Engine: fleet.Rollback{By: "b"}}},
+		"refused":                      {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "False", ObservedGeneration: 1}}},
+		"refused before":               {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "False"}}, want: true},
+		"taken back before":            {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "True"}, Engine: fleet.Rollback{By: "b"}}, want: true},
+		"being planned":                {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: "b", Pending: true}}},
+		"about to be planned":          {state: kubefleet.Rollback, undo: true},
+		"the run ended before it came": {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "Unknown", ObservedGeneration: 1}}, want: true},
+	} {
+		r := takenBackRig(t)
+		if !c.undo {
+			r.run.Undo = nil
+		}
+		if got := c.facts.asks(c.state, 1, &fleet.Status{Run: r.run, Plan: r.plan}); got != c.want {
+			t.Errorf("%s: asked is %t, want %t", what, got, c.want)
+		}
+	}
+	r := tutorialRig(t) // under way, and asked already
+	f := rollbackFacts{Told: condition{Status: "Unknown", ObservedGeneration: 1}}
+	if f.asks(kubefleet.Rollback, 1, &fleet.Status{Run: r.run, Plan: r.plan}) {
+		t.Error("a run that is under way is asked again")
+	}
+}
+
+// inverse is a rig of the run that takes the tutorial's back; clusters had what before says.
+func inverse(t *testing.T, before map[string]stages.Previous) *rig {
+	of := takenBackRig(t)
+	plan, err := stages.RollBack(of.plan, &of.run, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, now: clock(t, "21:32:00"), plan: plan}
+	r.run = stages.NewRun(plan, "example-run-rollback", "u2", approval.Identity{Name: "sam"}, false, r.now)
+	r.facts = runFacts{Name: "example-run-rollback", Generation: 1, Run: &r.run, Plan: plan, History: &r.history, Policy: -1, Placement: &fleet.Placement{Name: "example-placement"}}
+	r.step("", stages.Input{})
+	return r
+}
+
+// had is what a cluster had of a snapshot.
+func had(index int, snapshot string) stages.Previous {
+	return stages.Previous{Index: index, Snapshot: snapshot, Revision: strings.Repeat("0", 63) + snapshot}
+}
+
+// TestARunThatTakesBackIsShownAsAnyOther: with its gate, its stages in their order, those that clean where
+// they are, and what each cluster goes back to.
+func TestARunThatTakesBackIsShownAsAnyOther(t *testing.T) {
+	r := inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(0, "0")}) // member3 had nothing
+	r.decide("21:33:00", approval.Approve)
+	s := r.status()
+	var got []string
+	for i := range r.plan.Stages {
+		st := stageAt(s, i)
+		line := st["stageName"].(string)
+		for _, c := range st["clusters"].([]any) {
+			c := c.(map[string]any)
+			index, _ := c["resourceSnapshotIndex"].(string)
+			line += " " + c["clusterName"].(string) + "=" + index
+		}
+		got = append(got, line)
+	}
+	if diff := cmp.Diff([]string{"canary member1=0", "canary-remove member3=", "staging member2=0"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if before := stageAt(s, 0)["beforeStageTaskStatus"].([]any)[0].(map[string]any); before["approvalRequestName"] != "example-run-rollback-before-canary" {
+		t.Errorf("%v", before)
+	}
+	if d := s["deletionStageStatus"].(map[string]any); d["stageName"] != deleteStage || len(d["clusters"].([]any)) != 0 {
+		t.Errorf("%v", d)
+	}
+	if s["resourceSnapshotIndexUsed"] != "0" {
+		t.Errorf("the index is %v", s["resourceSnapshotIndexUsed"])
+	}
+}
+
+// TestTheObjectOfARunThatTakesBack: it has the index of its snapshot where there is one, and the state in
+// which the run is.
+func TestTheObjectOfARunThatTakesBack(t *testing.T) {
+	r := inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(0, "0"), "member3": had(0, "0")})
+	f := &rollbackObjectFacts{Name: "example-run-rollback", Namespace: "web", Placement: "p", Strategy: "s", Seal: "x", Run: &r.run, Plan: r.plan}
+	want := map[string]any{
+		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "StagedUpdateRun",
+		"metadata": map[string]any{
+			"name": "example-run-rollback", "namespace": "web", "finalizers": []any{finalizerRun},
+			"labels": map[string]any{"slipway.dev/rollback-of": "example-run"}, "annotations": map[string]any{"slipway.dev/seal": "x"},
+		},
+		"spec": map[string]any{"placementName": "p", "stagedRolloutStrategyName": "s", "resourceSnapshotIndex": "0", "state": "Run"},
+	}
+	if diff := cmp.Diff(want, rollbackObject(f).Object); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if run, err := kubefleet.RunOf(rollbackObject(f)); err != nil || run.State != kubefleet.RunState {
+		t.Errorf("it reads as %+v: %v", run, err)
+	}
+	r.command("21:33:00", stages.Command{Verb: stages.Stop})
+	f.Namespace = ""
+	if got := rollbackObject(f); got.GetKind() != "ClusterStagedUpdateRun" || specString(got, "state") != "Stop" {
+		t.Errorf("%s in state %s", got.GetKind(), specString(got, "state"))
+	}
+	r = inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(1, "1"), "member3": had(0, "0")})
+	f.Plan, f.Run = r.plan, &r.run
+	if got := rollbackObject(f); specString(got, "resourceSnapshotIndex") != "" {
+		t.Errorf("clusters go back to several snapshots, and the index is %s", specString(got, "resourceSnapshotIndex"))
+	}
+	if got := r.status()["resourceSnapshotIndexUsed"]; got != nil {
+		t.Errorf("clusters go back to several snapshots, and the index is %v", got)
+	}
+}
+
+// TestARefusalIsSaidOnce: the status is as it was told, and nobody is told again.
+func TestARefusalIsSaidOnce(t *testing.T) {
+	r := takenBackRig(t)
+	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
+	r.facts.Rollback = rollbackFacts{Engine: fleet.Rollback{By: "b"}, Refusal: errors.New("no").Error()}
+	if r.facts.rollbackIsTold() {
+		t.Error("it was not told yet")
+	}
+	r.facts.Rollback = rollbackFacts{Engine: fleet.Rollback{By: "b"}, Told: condition{
+		Status: "False", Reason: reasonRollbackRefused, Message: "The update run is not rolled back: no", ObservedGeneration: 1, Since: time.Now(),
+	}}
+	if !r.facts.rollbackIsTold() || r.facts.rollbackIsNear() {
+		t.Error("it was told")
+	}
+}
