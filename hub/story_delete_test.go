@@ -295,7 +295,7 @@ apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
 metadata: {name: $NAME}
 spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME}], strategy: {type: External}}`)
-	w.start("three", func(c *hub.Config) { c.DeleteDeadline = 3 * time.Second }) // the namespace does not go on this member
+	w.start("three", func(c *hub.Config) { c.DeleteDeadline = deleteDeadline }) // the namespace does not go on this member
 	w.eventually("the member to be clean before any run", func() error { return w.allHold("") })
 	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
 	w.eventually("snapshots that begin anew", func() error {

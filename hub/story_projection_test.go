@@ -35,14 +35,14 @@ func TestProjectionsAreMadeAgainAsTheyWere(t *testing.T) {
 	}
 
 	for what := range before {
-		u, err := s.get(what)
-		if err != nil {
-			t.Fatal(err)
-		}
-		u.Object["status"] = map[string]any{}
-		if err := s.writeStatus(s.admin, what, u); err != nil {
-			t.Fatal(err)
-		}
+		s.eventually("throwing away the status of "+what, func() error {
+			u, err := s.get(what)
+			if err != nil {
+				return err
+			}
+			u.Object["status"] = map[string]any{}
+			return s.writeStatus(s.admin, what, u)
+		})
 	}
 	s.delete("crs/NAME-0-snapshot")
 
