@@ -154,9 +154,10 @@ func (s *service) trimVersions(ctx context.Context, rec *overrideRecord, latest 
 }
 
 // frozenOverrides are the contents of the overrides in the snapshots that the
-// engine keeps: those that a run or a rollback may bring.
+// engine keeps: those that a run or a rollback may bring. What is remembered of
+// other snapshots is forgotten.
 func (s *service) frozenOverrides(ctx context.Context) (map[string]bool, error) {
-	uses := map[string]bool{}
+	uses, digests := map[string]bool{}, map[any]bool{}
 	for _, in := range []scope{clusterScope, namespaceScope} {
 		for _, obj := range s.all(in.gvr(placementKind)) {
 			name := kubefleet.EngineName(obj.GetNamespace(), obj.GetName())
@@ -168,9 +169,16 @@ func (s *service) frozenOverrides(ctx context.Context) (map[string]bool, error) 
 				if err := s.contentsOf(ctx, name, snap.Index, snap.Overrides, uses); err != nil {
 					return nil, err
 				}
+				digests[snap.Overrides] = true
 			}
 		}
 	}
+	s.overrideContents.Range(func(digest, _ any) bool {
+		if !digests[digest] {
+			s.overrideContents.Delete(digest)
+		}
+		return true
+	})
 	return uses, nil
 }
 

@@ -96,7 +96,7 @@ func (s *service) overridesOf(p fleet.Placement, k key) ([]placement.Override, e
 		for _, object := range s.all(overrideGVR(in)) {
 			o, err := s.documents.override(object)
 			switch {
-			case err != nil && mayConcern(object, k):
+			case err != nil && mayConcern(object, p, k):
 				wrong = append(wrong, fmt.Errorf("%s %s: %w", object.GetKind(), keyOf(object), err))
 			case err == nil && o.Concerns(p):
 				out = append(out, o.Override)
@@ -108,16 +108,19 @@ func (s *service) overridesOf(p fleet.Placement, k key) ([]placement.Override, e
 }
 
 // mayConcern tells that an override which cannot be read could be about a placement.
-// One in a namespace is never about a placement in another.
-func mayConcern(override *unstructured.Unstructured, k key) bool {
+// One in a namespace is never about a placement in another, nor about one that
+// selects nothing there.
+func mayConcern(override *unstructured.Unstructured, p fleet.Placement, k key) bool {
 	if named := specString(override, "placement", "name"); named != "" && named != k.Name {
 		return false
 	}
-	switch override.GetNamespace() {
-	case "", k.Namespace:
+	switch ns := override.GetNamespace(); {
+	case ns == "":
 		return true
+	case k.Namespace == "" && specString(override, "placement", "scope") == "Namespaced":
+		return false
 	default:
-		return k.Namespace == "" && specString(override, "placement", "scope") != "Namespaced"
+		return snapshot.Reaches(p.Selectors, ns)
 	}
 }
 

@@ -79,6 +79,15 @@ func (s *Stale) SyncPlacement(ctx context.Context, name string) error {
 	return err
 }
 
+// Remembers tells whether the contents of overrides that are under a digest are
+// remembered after the hub has looked which ones snapshots need.
+func (s *Stale) Remembers(ctx context.Context, digest string) (bool, error) {
+	s.s.overrideContents.Store(digest, []string(nil))
+	_, err := s.s.frozenOverrides(ctx)
+	_, ok := s.s.overrideContents.Load(digest)
+	return ok, err
+}
+
 // Close ends what the hub does in the background.
 func (s *Stale) Close() {
 	s.s.notes.stop()

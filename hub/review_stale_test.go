@@ -266,22 +266,66 @@ spec:
   strategy: {type: External}
 `
 
-// An override that cannot be read keeps back the placements that it may be about,
-// and none in another namespace.
-func TestAnUnreadableOverrideKeepsBackOnlyItsOwnNamespace(t *testing.T) {
+// An override that cannot be read keeps back the placements that it may be about:
+// none in another namespace, and none that selects nothing there.
+func TestAnUnreadableOverrideKeepsBackOnlyWhatItMayConcern(t *testing.T) {
 	s := newStale(t)
 	s.place("v1")
-	broken := s.parse(`
+	see := func(namespace, placement string) {
+		t.Helper()
+		broken := s.parse(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ResourceOverride
-metadata: {name: broken, namespace: elsewhere, uid: broken}
-spec: {placement: {name: $NAME, scope: Namespaced}, policy: nonsense}
+metadata: {name: broken, namespace: ` + namespace + `, uid: ` + namespace + `}
+spec: {` + placement + `policy: nonsense}
 `)
-	if err := s.See(broken); err != nil {
-		t.Fatal(err)
+		if err := s.See(broken); err != nil {
+			t.Fatal(err)
+		}
+		s.sync("crp", s.name, s.SyncPlacement)
 	}
-	s.sync("crp", s.name, s.SyncPlacement)
+	see("elsewhere", "placement: {name: $NAME, scope: Namespaced}, ")
 	s.await("crp", s.name, "ClusterResourcePlacementScheduled", "True")
+	see("nowhere", "")
+	s.await("crp", s.name, "ClusterResourcePlacementScheduled", "True")
+	see(s.name, "")
+	s.await("crp", s.name, "ClusterResourcePlacementScheduled", "False")
+}
+
+// What the hub remembers of overrides that snapshots had is as much as snapshots
+// have.
+func TestOverridesOfSnapshotsThatAreGoneAreForgotten(t *testing.T) {
+	s := newStale(t)
+	s.place("v1")
+	s.seen("crp", s.name)
+	s.override("one")
+	s.sync("crp", s.name, s.SyncPlacement)
+	all, err := s.engine.Snapshots(t.Context(), s.name)
+	if err != nil || len(all) == 0 || all[len(all)-1].Overrides == "" {
+		t.Fatalf("%+v (%v), want a snapshot with overrides", all, err)
+	}
+	for digest, want := range map[string]bool{all[len(all)-1].Overrides: true, "of a snapshot that is gone": false} {
+		if got, err := s.Remembers(t.Context(), digest); got != want || err != nil {
+			t.Errorf("%q is remembered: %v (%v)", digest, got, err)
+		}
+	}
+}
+
+// override shows the hub an override of what is placed.
+func (s *stale) override(name string) {
+	s.t.Helper()
+	o := s.parse(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceOverride
+metadata: {name: ` + name + `, namespace: $NAME, uid: ` + name + `}
+spec:
+  placement: {name: $NAME}
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: config}]
+  policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: add, path: /data/b, value: "1"}]}]}
+`)
+	if err := s.See(o); err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 // Only one policy snapshot is the latest, also after a hub died before it said so.

@@ -1,5 +1,7 @@
 package snapshot
 
+import "slices"
+
 // reach is where the objects of a kind are.
 type reach int
 
@@ -50,4 +52,26 @@ func mixedScope(group, kind string) reach {
 		return clusterWide
 	}
 	return unknownReach
+}
+
+// Reaches tells whether selectors may pick an object in a namespace, as far as
+// that can be told without looking: Namespaces that are picked by labels may be
+// any, and so may be the namespace of a kind that is named without one, unless the
+// kind is known to be in none. What is wrong with selectors does not matter.
+func Reaches(selectors []Selector, namespace string) bool {
+	within := ""
+	for _, s := range selectors {
+		if s.isNamespace() && s.Scope == NamespaceWithResourceSelectors {
+			within = s.Name
+		}
+	}
+	if within != "" && within != namespace {
+		return false
+	}
+	return slices.ContainsFunc(selectors, func(s Selector) bool {
+		if s.isNamespace() {
+			return s.brings() && (s.Name == "" || s.Name == namespace)
+		}
+		return scopeOf(s.Group, s.Kind) != clusterWide && (s.Namespace == "" || s.Namespace == namespace)
+	})
 }

@@ -74,6 +74,40 @@ func TestSelectScopes(t *testing.T) {
 			if diff := cmp.Diff(tt.want, slices.Sorted(slices.Values(names(got)))); diff != "" {
 				t.Errorf("Select (-want +got):\n%s", diff)
 			}
+			for _, obj := range got {
+				if ns := obj.GetNamespace(); ns != "" && !snapshot.Reaches(tt.selectors, ns) {
+					t.Errorf("%s is picked, and its namespace not reached", ns)
+				}
+			}
+		})
+	}
+}
+
+// What selectors reach can be told without the objects; what cannot be told counts
+// as reached.
+func TestReaches(t *testing.T) {
+	shops := scoped(namespaces("shop"), snapshot.NamespaceWithResourceSelectors)
+	inShop := configMaps
+	inShop.Namespace = "shop"
+	for name, c := range map[string]struct {
+		selectors  []snapshot.Selector
+		shop, bank bool
+	}{
+		"nothing":                      {nil, false, false},
+		"a namespace":                  {[]snapshot.Selector{namespaces("shop")}, true, false},
+		"a namespace alone":            {[]snapshot.Selector{scoped(namespaces("shop"), snapshot.NamespaceOnly)}, false, false},
+		"namespaces by labels":         {[]snapshot.Selector{byLabel(namespaces(""), "team", "goods")}, true, true},
+		"what is in no namespace":      {[]snapshot.Selector{clusterRoles}, false, false},
+		"a kind of namespaces":         {[]snapshot.Selector{configMaps}, true, true},
+		"a kind that nobody knows":     {[]snapshot.Selector{widgets}, true, true},
+		"a kind of one namespace":      {[]snapshot.Selector{inShop}, true, false},
+		"what selectors pick in one":   {[]snapshot.Selector{configMaps, shops}, true, false},
+		"a namespace and another kind": {[]snapshot.Selector{namespaces("shop"), clusterRoles}, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if shop, bank := snapshot.Reaches(c.selectors, "shop"), snapshot.Reaches(c.selectors, "bank"); shop != c.shop || bank != c.bank {
+				t.Errorf("shop is reached: %v, want %v; bank: %v, want %v", shop, c.shop, bank, c.bank)
+			}
 		})
 	}
 }

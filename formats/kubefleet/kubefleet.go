@@ -59,6 +59,7 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -118,22 +119,12 @@ type Override struct {
 
 // Concerns tells whether the override is for a placement, as [Read] and
 // [PlacementOf] return it: it names the placement, or it names none and is
-// cluster-scoped or could be about the placement's objects. A ResourceOverride
-// never concerns a ResourcePlacement of another namespace.
+// cluster-scoped or in a namespace of which the placement may select something.
 func (o Override) Concerns(p fleet.Placement) bool {
 	if o.Placement != "" {
 		return EngineName(o.PlacementNamespace, o.Placement) == p.Name
 	}
-	confined := namespaceOf(p)
-	return o.Namespace == "" || confined == "" || confined == o.Namespace
-}
-
-// namespaceOf returns the namespace of a ResourcePlacement, or nothing.
-func namespaceOf(p fleet.Placement) string {
-	if len(p.Selectors) == 0 {
-		return ""
-	}
-	return p.Selectors[0].Namespace
+	return o.Namespace == "" || snapshot.Reaches(p.Selectors, o.Namespace)
 }
 
 // EngineName returns the name of the run for the engine.

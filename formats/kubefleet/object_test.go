@@ -207,7 +207,7 @@ func TestOverridesConcern(t *testing.T) {
 	}{
 		{kubefleet.Override{}, true, true},
 		{kubefleet.Override{Override: in("a")}, true, true},
-		{kubefleet.Override{Override: in("b")}, true, false},
+		{kubefleet.Override{Override: in("b")}, false, false},
 		{kubefleet.Override{Override: in("a"), Placement: "web"}, true, false},
 		{kubefleet.Override{Override: in("a"), Placement: "web", PlacementNamespace: "a"}, false, true},
 		{kubefleet.Override{Override: in("b"), Placement: "web", PlacementNamespace: "b"}, false, false},

@@ -192,7 +192,7 @@ func TestReadOverrides(t *testing.T) {
 	}
 	other := strings.ReplaceAll(crp("{}"), "name: x", "name: other")
 	d := read(t, tutorial(t)+"---\n"+string(text)+"---\n"+strings.ReplaceAll(other, "{}", "strategy: {type: External}"))
-	for i, want := range []int{2, 1} {
+	for i, want := range []int{2, 0} {
 		if got := len(d.Placements[i].Overrides); got != want {
 			t.Errorf("placement %s has %d overrides, want %d", d.Placements[i].Name, got, want)
 		}
