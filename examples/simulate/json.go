@@ -14,6 +14,8 @@ import (
 type jsonLines struct {
 	lines *json.Encoder
 	start time.Time
+	// back tells that the run is being taken back.
+	back bool
 }
 
 func newJSONLines(out io.Writer, start time.Time) *jsonLines {
@@ -40,13 +42,50 @@ type eventLine struct {
 	Unchanged bool             `json:"unchanged,omitempty"`
 	Until     string           `json:"until,omitempty"`
 	Message   string           `json:"message,omitempty"`
+	// Run is that which takes the first one back, in its events.
+	Run string `json:"run,omitempty"`
+	// Plan is what that run does, in a line of type Rollback before its first event.
+	Plan []goesLine            `json:"plan,omitempty"`
+	Kept []stages.KeptClusters `json:"kept,omitempty"`
+}
+
+// goesLine is where a cluster goes; without Revision it is cleaned.
+type goesLine struct {
+	Stage    string `json:"stage"`
+	Group    string `json:"group,omitempty"`
+	Cluster  string `json:"cluster"`
+	Revision string `json:"revision,omitempty"`
+}
+
+// plan writes the plan of the run that takes the first one back.
+func (j *jsonLines) plan(e simulate.Event) error {
+	p := e.Back
+	l := eventLine{At: e.At.String(), Type: "Rollback", Run: simulate.BackName, Count: len(p.Clusters), Kept: p.Rollback.Kept}
+	for pos := range p.Clusters {
+		stage, group := p.StageOf(pos)
+		goes := goesLine{Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name, Cluster: p.Clusters[pos].Name}
+		if r := p.Clusters[pos].Revision; r >= 0 {
+			goes.Revision = p.Revisions[r]
+		}
+		l.Plan = append(l.Plan, goes)
+	}
+	return j.lines.Encode(l)
 }
 
 func (j *jsonLines) event(e simulate.Event) error {
+	if e.Back != nil && !j.back {
+		j.back = true
+		if err := j.plan(e); err != nil {
+			return err
+		}
+	}
 	l := eventLine{
 		At: e.At.String(), Type: e.Type, Stage: e.Stage, Group: e.Group, Cluster: e.Cluster,
 		Attempt: e.Attempt, Count: e.Count, Request: e.Request, Command: e.Command, By: e.By,
 		Unchanged: e.Unchanged, Message: e.Message,
+	}
+	if e.Back != nil {
+		l.Run = simulate.BackName
 	}
 	if !e.Until.IsZero() {
 		l.Until = (e.At + e.Until.Sub(e.Time)).String()
@@ -56,6 +95,7 @@ func (j *jsonLines) event(e simulate.Event) error {
 
 // endLine is the last line.
 type endLine struct {
+	// At is when all has ended, also where the run is taken back after its own end.
 	At       string          `json:"at"`
 	Type     string          `json:"type"`
 	State    stages.State    `json:"state"`
@@ -66,6 +106,10 @@ type endLine struct {
 	Waiting  []waitLine      `json:"waiting,omitempty"`
 	Peak     peakLine        `json:"peak"`
 	Gates    []gateLine      `json:"gates,omitempty"`
+	// Rollback is what the run came to that takes this one back.
+	Rollback *endLine `json:"rollback,omitempty"`
+	// Refused is why the run is not taken back, where that was asked for.
+	Refused string `json:"refused,omitempty"`
 }
 
 // waitLine is something that the run waits for.
@@ -97,7 +141,20 @@ type gateLine struct {
 }
 
 func (j *jsonLines) end(e *simulate.End) error {
-	l := endLine{At: e.At.String(), Type: "End", State: e.State, Reason: e.Reason, Message: e.Message}
+	l := j.outcome(e, "End")
+	if e.Back != nil {
+		l.Refused = e.Back.Refused
+	}
+	if e.Back != nil && e.Back.Plan != nil {
+		back := j.outcome(&e.Back.End, "Rollback")
+		l.At, l.Rollback = back.At, &back
+	}
+	return j.lines.Encode(l)
+}
+
+// outcome is what a run came to.
+func (j *jsonLines) outcome(e *simulate.End, kind string) endLine {
+	l := endLine{At: e.At.String(), Type: kind, State: e.State, Reason: e.Reason, Message: e.Message}
 	l.Peak.Run = e.Peak
 	for _, st := range e.Stages {
 		l.Stages = append(l.Stages, pair{st.Name, st.State})
@@ -122,7 +179,7 @@ func (j *jsonLines) end(e *simulate.End) error {
 			Opened: g.Opened.String(), Held: g.Held.String(), By: g.By, Decided: g.Decided,
 		})
 	}
-	return j.lines.Encode(l)
+	return l
 }
 
 // pairs is an object whose keys keep their order.

@@ -44,6 +44,9 @@
 //	          group, which is named stage/group
 //	gates     those that were reached: for how long they held the run, and who
 //	          decided
+//	rollback  the same of the run that takes this one back, which begins with a line
+//	          of type Rollback that has its plan; in its events run is its name
+//	refused   why the run is not taken back, where that was asked for
 //
 // Warnings and errors go to the standard error. The exit code is 0 when the
 // simulation came to its end, whatever that is, 1 for a scenario with errors,

@@ -47,7 +47,7 @@ func call(in string, args ...string) outcome {
 
 // scenarios are the files that have expected output, by their names.
 func scenarios() []string {
-	return []string{"staged", "clusterupdate", "workflow", "windows", "groups"}
+	return []string{"staged", "clusterupdate", "workflow", "windows", "groups", "rollback"}
 }
 
 func TestWhatTheScenariosSay(t *testing.T) {

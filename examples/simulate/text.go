@@ -25,6 +25,8 @@ const (
 type text struct {
 	out io.Writer
 	err error
+	// back tells that the run is being taken back.
+	back bool
 }
 
 // timeline is where the columns of an event begin.
@@ -34,10 +36,37 @@ const (
 )
 
 func (t *text) event(e simulate.Event) error {
+	if e.Back != nil && !t.back {
+		t.back = true
+		t.plan(e.Back)
+	}
 	lead := fmt.Sprintf("%-*s%-*s", typeColumn, short(e.At)+" ", whereColumn-typeColumn, string(e.Type)+" ")
 	where := joined("/", e.Stage, e.Group, e.Cluster)
 	t.print(lead, whereColumn, joined("  ", where, details(e)))
 	return t.err
+}
+
+// plan prints the plan of the run that takes the first one back.
+func (t *text) plan(p *stages.Plan) {
+	t.line("")
+	t.print("", 0, simulate.BackName+" takes back what "+p.Rollback.Run+" brought, "+counted(len(p.Clusters), "cluster")+":")
+	rows := make([][]string, 0, len(p.Clusters))
+	for pos := range min(len(p.Clusters), mostNames) {
+		stage, group := p.StageOf(pos)
+		st, goes := &p.Stages[stage], "to nothing"
+		if c := &p.Clusters[pos]; c.Revision >= 0 {
+			goes = "to " + p.Revisions[c.Revision]
+		}
+		rows = append(rows, []string{"  " + joined("/", st.Name, st.Groups[group].Name), p.Clusters[pos].Name, goes})
+	}
+	t.table([]string{"  STAGE", "CLUSTER", "GOES"}, rows)
+	if more := len(p.Clusters) - mostNames; more > 0 {
+		t.line(fmt.Sprintf("  and %d more", more))
+	}
+	for _, k := range p.Rollback.Kept {
+		t.print("  stays: ", 4, strings.Join(k.Clusters[:min(len(k.Clusters), mostNames)], " ")+", "+k.Reason)
+	}
+	t.line("")
 }
 
 // details are what else an event says.
@@ -60,8 +89,22 @@ func details(e simulate.Event) string {
 }
 
 func (t *text) end(e *simulate.End) error {
+	t.outcome(e, "The run", 0)
+	switch {
+	case e.Back == nil:
+	case e.Back.Plan == nil:
+		t.line("")
+		t.print("", 0, "It is not taken back: "+e.Back.Refused)
+	default:
+		t.outcome(&e.Back.End, simulate.BackName, e.Back.Begun)
+	}
+	return t.err
+}
+
+// outcome prints what a run came to.
+func (t *text) outcome(e *simulate.End, run string, begun time.Duration) {
 	t.line("")
-	t.print("", 0, verdict(e))
+	t.print("", 0, verdict(e, run))
 	for i, w := range e.Waiting {
 		if i == mostNames {
 			t.line(fmt.Sprintf("  and for %d more", len(e.Waiting)-i))
@@ -70,14 +113,13 @@ func (t *text) end(e *simulate.End) error {
 		t.print("  waits for ", 4, joined(": ", joined(" ", strings.ToLower(string(w.Kind)), w.Name), w.Message))
 	}
 	t.line("")
-	t.table([]string{"STAGE", "STATE", "FROM", "TO", "PEAK", "LIMIT"}, levels(e))
+	t.table([]string{"STAGE", "STATE", "FROM", "TO", "PEAK", "LIMIT"}, levels(e, begun))
 	t.gates(e.Gates)
 	t.others(e.Clusters)
-	return t.err
 }
 
-// verdict says how the run ended.
-func verdict(e *simulate.End) string {
+// verdict says how a run ended.
+func verdict(e *simulate.End, run string) string {
 	by := map[stages.State]int{}
 	for _, c := range e.Clusters {
 		by[c.State]++
@@ -87,7 +129,7 @@ func verdict(e *simulate.End) string {
 	for _, s := range states {
 		counts = append(counts, fmt.Sprintf("%d %s", by[s], s))
 	}
-	how := fmt.Sprintf("The run is %s", e.State)
+	how := fmt.Sprintf("%s is %s", run, e.State)
 	switch e.Reason {
 	case simulate.Stuck:
 		how += fmt.Sprintf(" since %s, and nothing can happen any more", short(e.At))
@@ -105,8 +147,8 @@ func verdict(e *simulate.End) string {
 	return how + ". Of " + counted(len(e.Clusters), "cluster") + ": " + strings.Join(counts, ", ") + "."
 }
 
-// levels are the rows of stages and groups, and one of the run.
-func levels(e *simulate.End) [][]string {
+// levels are the rows of stages and groups, and one of the run, which began at from.
+func levels(e *simulate.End, from time.Duration) [][]string {
 	rows := make([][]string, 0, len(e.Stages)+1)
 	for _, st := range e.Stages {
 		rows = append(rows, []string{st.Name, string(st.State), since(st.Started), since(st.Ended), strconv.Itoa(st.Peak), limit(st.Limit)})
@@ -114,7 +156,7 @@ func levels(e *simulate.End) [][]string {
 			rows = append(rows, []string{"  " + g.Name, string(g.State), "", "", strconv.Itoa(g.Peak), limit(g.Limit)})
 		}
 	}
-	return append(rows, []string{"the run", string(e.State), "0s", short(e.At), strconv.Itoa(e.Peak), ""})
+	return append(rows, []string{"the run", string(e.State), short(from), short(e.At), strconv.Itoa(e.Peak), ""})
 }
 
 func since(d time.Duration) string {

@@ -13,6 +13,8 @@
 //	  timeZone: Europe/Berlin      # of the windows; UTC otherwise
 //	  windows: [{rrule: "FREQ=DAILY;BYHOUR=2", duration: 2h}]
 //	  freezes: [{from: "2026-01-05T00:00", until: "2026-01-07T00:00", reason: holidays}]
+//	  had: v3                      # what it had before, for a rollback; or new: true,
+//	                               # nothing. All that do not say it had the same
 //	count: {prefix: c, n: 1000}    # clusters c1 to c1000, with the other fields of
 //	                               # clusters too; or a list of such
 //	strategy: {stages: [...]}      # the spec of a ClusterStagedUpdateStrategy, or
@@ -24,6 +26,7 @@
 //	- {cluster: c5, unreachable: [1m, 5m]}
 //	- {cluster: c6, unhealthyAt: 30s, for: 10s}  # without for: from then on
 //	- {cluster: c7, take: 1h}
+//	- {cluster: c8, fail: 1, during: rollback}   # fail and take, on the way back
 //	churn:
 //	- {at: 2m, remove: c8}
 //	- {at: 3m, add: c99, labels: {a: b}}
@@ -38,6 +41,7 @@
 //	- {at: 11m, do: complete-gate, stage: prod, group: g1}
 //	- {at: 12m, do: bypass, for: 2h, by: ann, reason: a fix}
 //	- {at: 13m, do: abort}
+//	- {at: 14m, do: rollback}                    # of a run that has ended too
 //	until: 24h                     # 365 days otherwise
 //
 // Times are durations since the start of the run, which is at 0; the clusters
@@ -58,6 +62,9 @@
 //	domains           of every stage, at most so many clusters in flight of each
 //	                  value of a label: [{key: topology.kubernetes.io/region, maxConcurrency: 1}]
 //	cap               how many clusters are in flight at most, as by a cap that runs share
+//	rollback          when the run takes back what it brought, and how:
+//	                  {causes: [BudgetExceeded, GateRejected], newClusters: Remove,
+//	                  approval: {quorums: [{group: sre, count: 2}], expires: 24h}}
 //	unassigned        Error, Exclude or FinalStage: clusters that no stage selects
 //	starter           who starts the run
 //	timeZone, windows, freezes
@@ -66,6 +73,14 @@
 // A strategy may be left out where the profile is ClusterUpdate: then the clusters
 // are updated one by one. It is Azure's where a stage has a field that only Azure
 // has, and where no stage has one of KubeFleet's and the profile is ClusterUpdate.
+//
+// # Rollbacks
+//
+// A run that is taken back is followed at once by the one that does, and commands
+// are that run's from then on: an approve of the stage that comes first there, a
+// stop. What fails is the new revision: on their way back clusters do not fail,
+// unless a fault says during: rollback. Azure's stages may have slipwayRollback, which
+// is the same as rollback beside the strategy.
 //
 // # Errors
 //

@@ -97,7 +97,7 @@ func TestProblemsHaveTheirLinesAndPaths(t *testing.T) {
 		"faults: [{cluster: c1, unreachable: [5m, soon]}]":                 "faults[0].unreachable[1]: must be a duration",
 		"faults: [{cluster: c1, for: 5m}]":                                 "faults[0].for: is how long a cluster is unhealthy; write unhealthyAt too",
 		"faults: [{cluster: c1, unhealthyAt: 5m, for: 0s}]":                "faults[0].for: must be more than 0s",
-		"faults: [{cluster: c1, take: 1s, color: red}]":                    "faults[0].color: unknown field; known are cluster, fail, for, take, unhealthyAt, unreachable",
+		"faults: [{cluster: c1, take: 1s, color: red}]":                    "faults[0].color: unknown field; known are cluster, during, fail, for, take, unhealthyAt, unreachable",
 		"churn: [{at: 1m, remove: c3}]":                                    "churn[0].remove: there is no cluster c3 at 1m0s",
 		"churn: [{at: 1m, remove: c1}, {at: 2m, relabel: c1, labels: {}}]": "churn[1].relabel: there is no cluster c1 at 2m0s",
 		"churn: [{at: 1m, add: c1}]":                                       "churn[0].add: cluster c1 is there already",
@@ -141,7 +141,7 @@ func TestProblemsOfClusters(t *testing.T) {
 		"clusters: [{name: a, group: 1}]":       `clusters[0].group: must be a string, not the number 1; write "1"`,
 		"clusters: [{name: a, timeZone: X}]":    "clusters[0].timeZone: Invalid value",
 		"clusters: [{name: a, windows: [{rrule: FREQ=DAILY, duration: -1h}]}]": "clusters[0].windows[0].duration: must be from 0s",
-		"clusters: [{name: a, color: red}]":                                    "clusters[0].color: unknown field; known are freezes, group, labels, name, region, timeZone, windows",
+		"clusters: [{name: a, color: red}]":                                    "clusters[0].color: unknown field; known are freezes, group, had, labels, name, new, region, timeZone, windows",
 	} {
 		t.Run(text, func(t *testing.T) { problems(t, text+rest, want) })
 	}

@@ -29,6 +29,7 @@ const maxCount = 100_000
 type member struct {
 	labels map[string]string
 	level  calendar.Level
+	before history
 }
 
 // reads has the fields that clusters and counts share.
@@ -40,6 +41,7 @@ func (m *member) reads(more fields) fields {
 	more["timeZone"] = func(v value) { m.level.TimeZone = v.str() }
 	more["windows"] = func(v value) { m.level.Windows = v.windows() }
 	more["freezes"] = func(v value) { m.level.Freezes = v.freezes() }
+	m.before.reads(more)
 	return more
 }
 
@@ -70,6 +72,7 @@ func (r *reader) cluster(v value) {
 		r.take(name, s, m)
 	}
 	r.checkLevel(v, &m.level)
+	r.checkHistory(v, &m.before)
 }
 
 // count reads what generates clusters, or a list of such.
@@ -83,6 +86,7 @@ func (r *reader) count(v value) {
 			"n":      func(v value) { n = v.integer(1, maxCount) },
 		}), "prefix", "n")
 		r.checkLevel(v, &m.level)
+		r.checkHistory(v, &m.before)
 		if prefix == "" || n == 0 {
 			return
 		}
@@ -114,6 +118,7 @@ func (r *reader) take(v value, name string, m member) bool {
 		return false
 	}
 	r.names[name] = origin{v.node.Line, v.path}
+	r.before(&m.before, name)
 	c := placement.Cluster{Name: name}
 	if len(m.labels) > 0 {
 		c.Labels = m.labels

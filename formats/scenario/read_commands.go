@@ -23,6 +23,7 @@ func verbs() map[string][]string {
 		"abort":         nil,
 		"complete-gate": {"stage", "group"},
 		"bypass":        {"for!", "by!", "reason!"},
+		"rollback":      nil,
 	}
 }
 
@@ -49,7 +50,7 @@ func (r *reader) command(v value) {
 	ok := v.object(fields{
 		"at": func(v value) { c.at = v.duration() },
 		"do": func(v value) {
-			c.doing, c.do = v, v.oneOf("start", "stop", "skip", "approve", "reject", "retry", "abort", "complete-gate", "bypass")
+			c.doing, c.do = v, v.oneOf("start", "stop", "skip", "approve", "reject", "retry", "abort", "complete-gate", "bypass", "rollback")
 		},
 		"by":     says("by", func(v value) { c.by = v.str() }),
 		"reason": says("reason", func(v value) { c.reason = v.str() }),
@@ -123,6 +124,8 @@ func (c *command) command(start time.Time) stages.Command {
 		out.Verb, out.Only = stages.Retry, c.which()
 	case "abort":
 		out.Verb = stages.Abort
+	case "rollback":
+		out.Verb = stages.TakeBack
 	case "complete-gate":
 		out.Verb, out.Name = stages.CompleteGate, c.gate()
 	default:

@@ -14,6 +14,8 @@ type fault struct {
 	cluster value
 	name    string
 	member  simulate.Member
+	// back tells that it is so on the way back only.
+	back bool
 	// says are the fields that it has.
 	says map[string]value
 }
@@ -22,6 +24,7 @@ type fault struct {
 func (r *reader) fault(v value) {
 	f := fault{at: v, says: map[string]value{}}
 	from, long := time.Duration(0), time.Duration(0)
+	var during value
 	says := func(name string, read func(value)) func(value) {
 		return func(v value) {
 			f.says[name] = v
@@ -35,6 +38,7 @@ func (r *reader) fault(v value) {
 		"unhealthyAt": says("unhealthyAt", func(v value) { from = v.duration() }),
 		"for":         says("for", func(v value) { long = v.some() }),
 		"take":        says("take", func(v value) { f.member.Take = v.duration() }),
+		"during":      func(v value) { during, f.back = v, v.oneOf("rollback") != "" },
 	}, "cluster")
 	_, unhealthy := f.says["unhealthyAt"]
 	lasting, lasts := f.says["for"]
@@ -51,6 +55,10 @@ func (r *reader) fault(v value) {
 			i.To = from + long
 		}
 		f.member.Unhealthy = []simulate.Interval{i}
+	}
+	if f.back {
+		r.saidHad = append(r.saidHad, during)
+		f.checkReturn()
 	}
 	r.faults = append(r.faults, f)
 }
@@ -89,7 +97,7 @@ func (r *reader) checkFaults() {
 	members := map[string]simulate.Member{}
 	for i := range r.faults {
 		f := &r.faults[i]
-		if f.name == "" || !r.knows(f) {
+		if f.name == "" || f.back || !r.knows(f) {
 			continue
 		}
 		if said[f.name] == nil {
@@ -102,6 +110,7 @@ func (r *reader) checkFaults() {
 	if len(members) > 0 {
 		r.out.World.Members = members
 	}
+	r.returning()
 }
 
 // knows reports a fault of a cluster that never is.

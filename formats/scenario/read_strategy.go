@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"errors"
 	"math"
 	"strings"
@@ -30,6 +31,7 @@ type extras struct {
 	strict                                    bool
 	domains                                   []stages.Domain
 	unassigned                                stages.Unassigned
+	rollback                                  *stages.Rollback
 }
 
 // format is whose strategy it is.
@@ -59,6 +61,9 @@ func (r *reader) strategy() {
 	if limit, ok := r.root.get("maxFailures"); ok && f == azures {
 		limit.fail("is not for Azure's stages: write maxAllowedFailures in its stages and groups")
 	}
+	if again, ok := r.root.get("rollback"); ok && r.out.Strategy.Rollback != nil {
+		again.fail("is in the strategy already; leave one of the two")
+	}
 	r.extras.complete(&r.out.Strategy, f)
 	if r.out.World.Slots > 0 {
 		r.out.Strategy.Cap = sharedCap
@@ -85,7 +90,7 @@ func (r *reader) place(path string) string {
 		return path[strings.Index(path, "].domains")+len("]."):]
 	case strings.HasSuffix(path, ".maxFailures") && r.extras.maxFailures != nil:
 		return "maxFailures"
-	case name == "stages":
+	case name == "stages", strings.HasPrefix(path, "rollback") && r.extras.rollback == nil:
 		return "strategy." + path
 	default:
 		return strings.TrimPrefix(path, "run.")
@@ -101,7 +106,10 @@ func (x *extras) complete(s *stages.Strategy, f format) {
 		s.Unassigned = x.unassigned
 	}
 	s.Attempts, s.Backoff, s.MaxBackoff = x.attempts, x.backoff, x.maxBackoff
-	s.ProgressDeadline, s.MinHealthy = x.deadline, x.minHealthy
+	s.ProgressDeadline, s.MinHealthy = cmp.Or(x.deadline, s.ProgressDeadline), x.minHealthy
+	if x.rollback != nil {
+		s.Rollback = x.rollback
+	}
 	for i := range s.Stages {
 		st := &s.Stages[i]
 		st.Domains = x.domains

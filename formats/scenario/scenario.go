@@ -37,7 +37,7 @@ func Read(r io.Reader, name string) (Scenario, error) {
 	if root == nil {
 		return Scenario{}, d.err()
 	}
-	rd := &reader{document: d, root: value{doc: d}.at(root, ""), names: map[string]origin{}}
+	rd := &reader{document: d, root: value{doc: d}.at(root, ""), names: map[string]origin{}, had: map[string]string{}}
 	rd.read()
 	rd.resolve()
 	if err := d.err(); err != nil {
@@ -59,6 +59,10 @@ type reader struct {
 	extras extras
 	faults []fault
 	churn  []change
+	// had is what clusters had before, by name; empty means nothing. saidHad are the
+	// places that say so.
+	had     map[string]string
+	saidHad []value
 }
 
 // origin is where a cluster was named.
@@ -95,6 +99,7 @@ func (r *reader) reads() fields {
 		"strictFailures":   func(v value) { r.extras.strict = v.boolean() },
 		"unassigned":       func(v value) { r.extras.unassigned = v.unassigned() },
 		"domains":          func(v value) { v.list(r.domain) },
+		"rollback":         func(v value) { r.extras.rollback = v.rollback() },
 		"cap":              func(v value) { r.out.World.Slots = v.integer(1, stages.MaxCapLimit) },
 	}
 }
@@ -113,6 +118,7 @@ func (r *reader) read() {
 	})
 	r.checkFaults()
 	r.checkChurn()
+	r.previous()
 }
 
 // resolve makes the plan and its calendar, unless something is wrong with what
@@ -133,6 +139,9 @@ func (r *reader) resolve() {
 	r.out.Plan = p
 	if run := &r.out.Rules.Run; len(run.Windows)+len(run.Freezes)+len(r.out.Rules.Clusters) == 0 {
 		return
+	}
+	if r.out.Strategy.Rollback != nil {
+		r.out.World.Return.Calendar = r.out.Rules.For
 	}
 	if r.out.World.Calendar, err = r.out.Rules.For(p); err != nil {
 		r.fieldErrors(err, r.place)

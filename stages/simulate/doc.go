@@ -19,6 +19,9 @@
 // randomness, no goroutine. A simulation costs a step for each moment at which
 // something happens; a step costs what is in flight then.
 //
+// A run that is taken back is followed by the one that does so, of the plan that
+// [stages.RollBack] makes: an engine plans it at the same moment.
+//
 // # Moments
 //
 // Times are offsets from the start of the run. What happens at one moment

@@ -41,6 +41,8 @@ type End struct {
 	Gates []GateEnd
 	// Run is the run itself.
 	Run stages.Run
+	// Back is what became of taking the run back; nil where nobody asked for it.
+	Back *Back
 }
 
 // StageEnd is what a stage came to.
@@ -88,7 +90,7 @@ type GateEnd struct {
 }
 
 func (s *simulation) end(why Reason) End {
-	e := End{At: s.last, Reason: why, Message: s.run.Reason, Run: s.run, Peak: s.peaks.run}
+	e := End{At: s.last, Reason: why, Message: s.run.Reason, Run: s.run, Peak: s.peaks.run, Back: s.back}
 	if why == Cut {
 		e.At = s.now
 	}

@@ -18,6 +18,9 @@ var ErrSteps = errors.New("the simulation takes too many steps")
 type Event struct {
 	// At is the time since the start of the run.
 	At time.Duration
+	// Back is the plan of the run that takes the first one back in the events of that
+	// run, nil in those of the first.
+	Back *stages.Plan
 	stages.Event
 }
 
@@ -39,6 +42,11 @@ func NewPlan(s stages.Strategy, clusters []placement.Cluster) (*stages.Plan, err
 // nil, and returns what everything came to. A run that has failed or was
 // stopped waits for later orders. An order that the run refuses is an event.
 //
+// A run that is to be taken back, because its strategy says so or by an order, is
+// followed at once by the one that does, of the plan of [stages.RollBack]. From then
+// on orders are that run's. One that takes back a run which has ended has to come
+// before the simulation ends.
+//
 // The error is that of tell, which ends the simulation, that of an invalid
 // world, or one that matches [ErrSteps].
 func Run(p *stages.Plan, w World, tell func(Event) error) (End, error) {
@@ -47,11 +55,18 @@ func Run(p *stages.Plan, w World, tell func(Event) error) (End, error) {
 	}
 	w = w.settled()
 	s := newSimulation(p, &w, tell)
-	why, err := s.play()
-	if err != nil {
-		return End{}, err
+	for {
+		why, err := s.play()
+		if err == nil && s.undone() {
+			if err = s.takeBack(); err == nil && s.back.Plan == nil && len(s.orders) > 0 {
+				continue // with the orders that are left
+			}
+		}
+		if err != nil {
+			return End{}, err
+		}
+		return s.end(why), nil
 	}
-	return s.end(why), nil
 }
 
 // simulation is a run in its world.
@@ -73,6 +88,11 @@ type simulation struct {
 	taken  int
 	away   leavers
 	peaks  peaks
+	// undo is why the run is to be taken back, back what became of that. of is the plan
+	// of a run that takes back itself.
+	undo *stages.Undo
+	back *Back
+	of   *stages.Plan
 }
 
 func newSimulation(p *stages.Plan, w *World, tell func(Event) error) *simulation {
@@ -88,8 +108,10 @@ func newSimulation(p *stages.Plan, w *World, tell func(Event) error) *simulation
 
 // play lets everything happen and returns why it ended.
 func (s *simulation) play() (Reason, error) {
-	for next, ok := time.Duration(0), true; ; next, ok = s.next() {
+	for next, ok := s.now, true; ; next, ok = s.next() {
 		switch {
+		case s.undone():
+			return Ended, nil
 		case s.begun && s.run.IsEnded() && len(s.orders) == 0:
 			return Ended, nil
 		case !ok:
@@ -134,7 +156,7 @@ func (s *simulation) moment() error {
 	in := stages.Input{Observations: s.crew.work(s.now)}
 	first := !s.begun
 	for len(s.orders) > 0 && s.orders[0].At <= s.now && (!first || s.orders[0].Command.Verb == stages.Skip) {
-		if s.orders[0].Command.Verb == stages.Decide {
+		if v := s.orders[0].Command.Verb; v == stages.Decide || v == stages.TakeBack {
 			break
 		}
 		in.Commands = append(in.Commands, s.order())
@@ -144,7 +166,10 @@ func (s *simulation) moment() error {
 			return err
 		}
 	}
-	for len(s.orders) > 0 && s.orders[0].At <= s.now {
+	for len(s.orders) > 0 && s.orders[0].At <= s.now && !s.undone() {
+		if asked, err := s.asked(); asked || err != nil {
+			return err
+		}
 		if err := s.step(stages.Input{Commands: []stages.Command{s.order()}}, false); err != nil {
 			return err
 		}
@@ -184,12 +209,15 @@ func (s *simulation) step(in stages.Input, left bool) error {
 	}
 	in.Slots = s.w.slots()
 	in.Now, in.Calendar, in.NewCalendar = s.w.Start.Add(s.now), s.w.Calendar, !s.begun
-	s.begun = true
-	if left || len(in.Commands) > 0 {
+	if left || !s.begun || len(in.Commands) > 0 {
 		in.Gone = s.away.names
 	}
+	s.begun = true
 	ready := stages.Step(s.p, s.run, in)
 	s.run, s.wake = ready.Run, -1
+	if s.undo = s.run.Undo; s.back != nil {
+		s.undo = nil // it was refused
+	}
 	if !ready.Wake.IsZero() {
 		s.wake = ready.Wake.Sub(s.w.Start)
 	}
@@ -203,7 +231,7 @@ func (s *simulation) step(in stages.Input, left bool) error {
 func (s *simulation) report(events []stages.Event) error {
 	for _, e := range events {
 		s.last = e.Time.Sub(s.w.Start)
-		if err := s.tell(Event{At: s.last, Event: e}); err != nil {
+		if err := s.tell(Event{At: s.last, Back: s.of, Event: e}); err != nil {
 			return err
 		}
 	}

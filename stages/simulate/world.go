@@ -39,6 +39,8 @@ type World struct {
 	// What stands earlier in a list comes first where the moment is the same.
 	Churn  []Change
 	Orders []Order
+	// Return is for a run that is taken back.
+	Return Return
 	// Slots is how many clusters the run may have in flight by the cap of its strategy:
 	// 0 means as many as it can use, -1 none.
 	Slots int
@@ -97,6 +99,10 @@ func (w *World) Validate() error {
 	for _, name := range sortedNames(w.Members) {
 		m := w.Members[name]
 		errs = append(errs, m.problems(field.NewPath("members").Key(name))...)
+	}
+	for _, name := range sortedNames(w.Return.Members) {
+		m := w.Return.Members[name]
+		errs = append(errs, m.problems(field.NewPath("return", "members").Key(name))...)
 	}
 	if len(errs) == 0 {
 		return nil

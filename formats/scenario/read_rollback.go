@@ -1,0 +1,115 @@
+package scenario
+
+import (
+	"cmp"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/slipway-dev/slipway/formats/internal/rollback"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/simulate"
+)
+
+// hadBefore is what clusters had of which the scenario does not say it.
+const hadBefore = "before"
+
+// rollback reads when the run is taken back.
+func (v value) rollback() *stages.Rollback { return rollback.Read(v.node, v.path, v.doc.report) }
+
+// previous fills in what clusters had before the run, where it may be taken back.
+func (r *reader) previous() {
+	if r.out.Strategy.Rollback == nil {
+		for _, v := range r.saidHad {
+			v.fail("is for a run that is taken back; write a rollback too")
+		}
+		return
+	}
+	r.out.World.Return.Previous = map[string]stages.Previous{}
+	for i := range r.out.Clusters {
+		name := r.out.Clusters[i].Name
+		if had := r.had[name]; had != "" {
+			r.out.World.Return.Previous[name] = stages.Previous{Snapshot: had, Revision: had}
+		}
+	}
+}
+
+// history is what an entry of clusters or of count says of the time before the run.
+type history struct {
+	had   string
+	fresh bool
+	said  []value
+}
+
+func (h *history) reads(more fields) {
+	more["had"] = func(v value) {
+		h.said = append(h.said, v)
+		h.had = v.str()
+		if h.had == "" {
+			return
+		}
+		for _, msg := range validation.IsDNS1123Label(h.had) {
+			v.fail("%q: %s", clip(h.had), msg)
+		}
+	}
+	more["new"] = func(v value) {
+		h.said = append(h.said, v)
+		h.fresh = v.boolean()
+	}
+}
+
+// before takes in what a cluster had.
+func (r *reader) before(h *history, name string) {
+	if r.had[name] = cmp.Or(h.had, hadBefore); h.fresh {
+		r.had[name] = ""
+	}
+}
+
+// checkHistory reports an entry that contradicts itself.
+func (r *reader) checkHistory(v value, h *history) {
+	r.saidHad = append(r.saidHad, h.said...)
+	if h.fresh && h.had != "" {
+		v.fail("had %s before, and is new; leave one of the two", clip(h.had))
+	}
+}
+
+// checkReturn reports what cannot be said of a cluster on its way back.
+func (f *fault) checkReturn() {
+	for _, name := range []string{"unreachable", "unhealthyAt", "for"} {
+		if at, says := f.says[name]; says && f.back {
+			at.fail("is at a time of its own, which it is on the way back too; leave during out")
+		}
+	}
+}
+
+// returning gives the clusters the faults of their way back.
+func (r *reader) returning() {
+	said := map[string]map[string]int{}
+	for i := range r.faults {
+		f := &r.faults[i]
+		if !f.back || f.name == "" || !r.knows(f) {
+			continue
+		}
+		of := r.out.World.Return.Members
+		m, known := of[f.name]
+		if !known {
+			m = r.forth(f.name)
+			said[f.name] = map[string]int{}
+		}
+		r.once(f, said[f.name])
+		if of == nil {
+			of = map[string]simulate.Member{}
+			r.out.World.Return.Members = of
+		}
+		of[f.name] = f.over(m)
+	}
+}
+
+// forth is how a cluster behaves before it goes back, but that nothing fails.
+func (r *reader) forth(name string) simulate.Member {
+	m, known := r.out.World.Members[name]
+	if !known {
+		m = r.out.World.Default
+	}
+	m.Fail = 0
+	return m
+}

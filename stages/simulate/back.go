@@ -1,0 +1,116 @@
+package simulate
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// BackName is what the run of a simulation is called that takes the first one back.
+const BackName = RunName + "-rollback"
+
+// Return is what else there is in a [World] where the run is taken back.
+type Return struct {
+	// Previous is what clusters had before the run, by name; see [stages.RollBack]. One
+	// that is not named had nothing.
+	Previous map[string]stages.Previous
+	// Members are the clusters that behave in another way on their way back, by name.
+	// All others are as before, but that no attempt fails.
+	Members map[string]Member
+	// Calendar returns the windows for the plan that takes back; nil means at any time.
+	Calendar func(p *stages.Plan) (stages.Calendar, error)
+}
+
+// Back is what became of taking the run back.
+type Back struct {
+	// Refused says why the run was not taken back. All else is empty then.
+	Refused string
+	// Plan is the plan of the run that took it back, Begun when that began.
+	Plan  *stages.Plan
+	Begun time.Duration
+	// End is what that run came to.
+	End End
+}
+
+// undone tells that the run has ended and is to be taken back now.
+func (s *simulation) undone() bool {
+	return s.begun && s.undo != nil && s.run.Final(s.p)
+}
+
+// asked takes in an order that takes back a run which has ended, as an engine
+// does, and tells whether the next order is one.
+func (s *simulation) asked() (bool, error) {
+	c := s.orders[0].Command
+	if c.Verb != stages.TakeBack || s.back != nil || !s.run.Final(s.p) || s.p.Strategy.Rollback == nil || s.run.Started == 0 {
+		return false, nil
+	}
+	c = s.order()
+	s.undo = &stages.Undo{Cause: stages.OnCommand, By: c.By, Message: c.Message}
+	return true, s.report([]stages.Event{s.event(stages.RollbackRequested, c.By.Name, c.Message)})
+}
+
+func (s *simulation) event(t stages.EventType, by, message string) stages.Event {
+	return stages.Event{Type: t, Time: s.w.Start.Add(s.now), By: by, Message: message}
+}
+
+// takeBack plans the run that takes this one back and carries it out, from now on
+// and with the orders and the churn that are left.
+func (s *simulation) takeBack() error {
+	undo := s.undo
+	s.undo = nil
+	plan, err := stages.RollBack(s.p, &s.run, s.w.Return.Previous)
+	if err == nil && len(plan.Clusters) == 0 {
+		err = fmt.Errorf("every cluster stays as it is%s", reasons(plan.Rollback))
+	}
+	if err != nil {
+		s.back = &Back{Refused: err.Error()}
+		return s.report([]stages.Event{s.event(stages.RollbackRefused, "", err.Error())})
+	}
+	w := s.w.onTheWayBack(plan)
+	if of := w.Return.Calendar; of != nil {
+		if w.Calendar, err = of(plan); err != nil {
+			return fmt.Errorf("windows of the run that takes back: %w", err)
+		}
+	}
+	b := newSimulation(plan, &w, s.tell)
+	b.run = stages.NewRun(plan, BackName, "simulated-back", undo.By, false, w.Start.Add(s.now))
+	b.of, b.now, b.last, b.steps, b.taken = plan, s.now, s.now, s.steps, s.taken
+	b.orders, b.churn, b.away = s.orders, s.churn, s.away
+	s.orders, s.churn = nil, nil
+	why, err := b.play()
+	if err != nil {
+		return err
+	}
+	s.back = &Back{Plan: plan, Begun: s.now, End: b.end(why)}
+	return nil
+}
+
+// reasons ends the sentence about clusters that stay as they are.
+func reasons(b *stages.PlannedRollback) string {
+	var all []string
+	for _, k := range b.Kept {
+		all = append(all, fmt.Sprintf("%d because %s", k.Count, k.Reason))
+	}
+	return strings.TrimSuffix(": "+strings.Join(all, "; "), ": ")
+}
+
+// onTheWayBack returns the world as clusters behave in it that go back.
+func (w *World) onTheWayBack(p *stages.Plan) World {
+	out := *w
+	out.Members = make(map[string]Member, len(w.Members))
+	for i := range p.Clusters {
+		name := p.Clusters[i].Name
+		m, own := w.Return.Members[name]
+		if _, known := w.Members[name]; !own && known {
+			m, own = w.Members[name], true
+			m.Fail = 0
+		}
+		if own {
+			out.Members[name] = m
+		}
+	}
+	out.Default.Fail = 0
+	return out
+}

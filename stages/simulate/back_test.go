@@ -1,0 +1,138 @@
+package simulate_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/simulate"
+)
+
+// backWorld is a world where c1 to c3 had something and one attempt fails.
+func backWorld(fails string) simulate.World {
+	had := stages.Previous{Snapshot: "s", Revision: "before"}
+	return simulate.World{
+		Default: simulate.Member{Take: minute}, Members: map[string]simulate.Member{fails: {Take: minute, Fail: simulate.Always}},
+		Return: simulate.Return{Previous: map[string]stages.Previous{"c1": had, "c2": had, "c3": had}},
+	}
+}
+
+func backStrategy(edit func(*stages.Strategy)) stages.Strategy {
+	return strategy(3, func(s *stages.Strategy) {
+		s.Attempts, s.Rollback = 1, &stages.Rollback{}
+		if edit != nil {
+			edit(s)
+		}
+	})
+}
+
+// A run that fails is followed at once by the one that takes it back, the latest
+// stage first; orders after that are the second run's, and the faults of the first
+// are not.
+func TestARunThatFailsIsTakenBack(t *testing.T) {
+	s := backStrategy(func(s *stages.Strategy) { s.Rollback.Approval = &approval.Policy{} })
+	w := backWorld("c2")
+	w.Return.Members = map[string]simulate.Member{"c2": {Take: 2 * minute}}
+	w.Orders = []simulate.Order{decide(5*minute, approval.Approve, "s2"), order(6*minute, stages.TakeBack)}
+	end := script(t, plan(t, s, fleet(1, 1, 1)), w, `
+		0s RunStarted
+		0s StageStarted s1
+		0s ClusterStarted s1 c1
+		1m0s ClusterApplied s1 c1
+		1m0s ClusterCompleted s1 c1
+		1m0s StageCompleted s1
+		1m0s StageStarted s2
+		1m0s ClusterStarted s2 c2
+		2m0s ClusterFailed s2 c2: attempt 1 fails
+		2m0s RollbackRequested: 1 clusters of stage s2 have failed, and 0 may
+		2m0s RunStopping: 1 clusters of stage s2 have failed, and 0 may
+		2m0s RunFailed: 1 clusters of stage s2 have failed, and 0 may
+		2m0s RunStarted
+		2m0s ApprovalRequested s2
+		5m0s ApprovalAccepted s2
+		5m0s StageStarted s2
+		5m0s ClusterStarted s2 c2
+		6m0s CommandRefused TakeBack: its strategy has no rollback: roll out the snapshot that is to be there, in a run of its own
+		7m0s ClusterApplied s2 c2
+		7m0s ClusterCompleted s2 c2
+		7m0s StageCompleted s2
+		7m0s StageStarted s1
+		7m0s ClusterStarted s1 c1
+		8m0s ClusterApplied s1 c1
+		8m0s ClusterCompleted s1 c1
+		8m0s StageCompleted s1
+		8m0s RunCompleted`)
+	back := end.Back
+	if end.State != stages.Failed || back == nil || back.End.State != stages.Completed || back.Begun != 2*minute || back.End.At != 8*minute {
+		t.Fatalf("%s, %+v", end.State, back)
+	}
+	if back.Plan.Rollback.Run != simulate.RunName || back.End.Run.Name != simulate.BackName || len(back.End.Clusters) != 2 {
+		t.Errorf("%+v of %s", back.Plan.Rollback, back.End.Run.Name)
+	}
+}
+
+// A run that has ended, or is under way, is taken back by an order; a failure on the
+// way back stops that, and nothing takes it back.
+func TestARunIsTakenBackByAnOrder(t *testing.T) {
+	for name, orders := range map[string][]simulate.Order{
+		"under way": {order(5*minute/2, stages.TakeBack)},
+		"stopped":   {order(5*minute/2, stages.Stop), order(10*minute, stages.TakeBack)},
+		"ended":     {order(10*minute, stages.TakeBack)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := backWorld("nobody")
+			w.Orders = orders
+			w.Return.Members = map[string]simulate.Member{"c1": {Fail: simulate.Always}}
+			got, end := play(t, plan(t, backStrategy(nil), fleet(1, 1, 1)), w)
+			if end.Back == nil || end.Back.End.State != stages.Failed || end.Back.End.Run.Undo != nil {
+				t.Fatalf("%+v\n%s", end.Back, got)
+			}
+			if strings.Count(got, "RollbackRequested") != 1 {
+				t.Errorf("events:\n%s", got)
+			}
+		})
+	}
+}
+
+// What cannot be taken back is told with the reason, and later orders are the run's.
+func TestARunThatIsNotTakenBack(t *testing.T) {
+	s := backStrategy(func(s *stages.Strategy) { s.Rollback.New = stages.LeaveNew })
+	w := backWorld("c1")
+	w.Return.Previous = nil
+	w.Orders = []simulate.Order{order(5*minute, stages.Start)}
+	got, end := play(t, plan(t, s, fleet(1, 1, 1)), w)
+	const why = "every cluster stays as it is: 1 because the cluster had nothing before, and newClusters is Leave"
+	if end.Back == nil || end.Back.Refused != why || end.Back.Plan != nil {
+		t.Fatalf("%+v", end.Back)
+	}
+	for _, want := range []string{"1m0s RollbackRefused: " + why, "5m0s CommandRefused Start: the run has ended: it is Failed"} {
+		if !strings.Contains(got, want+"\n") {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+	w = backWorld("c1")
+	broken := errors.New("no windows")
+	w.Return.Calendar = func(*stages.Plan) (stages.Calendar, error) { return nil, broken }
+	if _, err := simulate.Run(plan(t, backStrategy(nil), fleet(1)), w, nil); !errors.Is(err, broken) {
+		t.Errorf("the error is %v", err)
+	}
+	w.Return = simulate.Return{Members: map[string]simulate.Member{"c1": {Take: -1}}}
+	if err := w.Validate(); err == nil || !strings.Contains(err.Error(), "return.members[c1].take") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// Clusters that have left before the run is taken back are named by it as gone.
+func TestClustersThatLeftAreNotTakenBack(t *testing.T) {
+	w := backWorld("c3")
+	w.Churn = []simulate.Change{{At: 3 * minute / 2, Cluster: "c1"}}
+	_, end := play(t, plan(t, backStrategy(nil), fleet(1, 1, 1)), w)
+	want := []simulate.ClusterEnd{{Name: "c3", Stage: "s3", State: stages.Completed}, {Name: "c2", Stage: "s2", State: stages.Completed}, {Name: "c1", Stage: "s1", State: stages.Skipped}}
+	if end.Back == nil || cmp.Diff(want, end.Back.End.Clusters) != "" {
+		t.Errorf("%+v", end.Back)
+	}
+}
