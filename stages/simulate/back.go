@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,7 +15,8 @@ const BackName = RunName + "-rollback"
 // Return is what else there is in a [World] where the run is taken back.
 type Return struct {
 	// Previous is what clusters had before the run, by name; see [stages.RollBack]. One
-	// that is not named had nothing.
+	// that is not named had nothing. Where it is nil that is not known, and the run is
+	// not taken back.
 	Previous map[string]stages.Previous
 	// Members are the clusters that behave in another way on their way back, by name.
 	// All others are as before, but that no attempt fails.
@@ -60,7 +62,7 @@ func (s *simulation) event(t stages.EventType, by, message string) stages.Event 
 func (s *simulation) takeBack() error {
 	undo := s.undo
 	s.undo = nil
-	plan, err := stages.RollBack(s.p, &s.run, s.w.Return.Previous)
+	plan, err := s.inverse()
 	if err == nil && len(plan.Clusters) == 0 {
 		err = fmt.Errorf("every cluster stays as it is%s", reasons(plan.Rollback))
 	}
@@ -85,6 +87,14 @@ func (s *simulation) takeBack() error {
 	}
 	s.back = &Back{Plan: plan, Begun: s.now, End: b.end(why)}
 	return nil
+}
+
+// inverse plans the run that takes this one back.
+func (s *simulation) inverse() (*stages.Plan, error) {
+	if s.w.Return.Previous == nil {
+		return nil, errors.New("what the clusters had before is not known")
+	}
+	return stages.RollBack(s.p, &s.run, s.w.Return.Previous)
 }
 
 // reasons ends the sentence about clusters that stay as they are.

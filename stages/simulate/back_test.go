@@ -102,7 +102,7 @@ func TestARunIsTakenBackByAnOrder(t *testing.T) {
 func TestARunThatIsNotTakenBack(t *testing.T) {
 	s := backStrategy(func(s *stages.Strategy) { s.Rollback.New = stages.LeaveNew })
 	w := backWorld("c1")
-	w.Return.Previous = nil
+	w.Return.Previous = map[string]stages.Previous{}
 	w.Orders = []simulate.Order{order(5*minute, stages.Start)}
 	got, end := play(t, plan(t, s, fleet(1, 1, 1)), w)
 	const why = "every cluster stays as it is: 1 because the cluster had nothing before, and newClusters is Leave"
@@ -113,6 +113,10 @@ func TestARunThatIsNotTakenBack(t *testing.T) {
 		if !strings.Contains(got, want+"\n") {
 			t.Errorf("no %s in\n%s", want, got)
 		}
+	}
+	w.Return.Previous = nil
+	if got, end := play(t, plan(t, s, fleet(1)), w); end.Back.Refused != "what the clusters had before is not known" {
+		t.Errorf("%+v\n%s", end.Back, got)
 	}
 	w = backWorld("c1")
 	broken := errors.New("no windows")
