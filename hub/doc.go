@@ -26,16 +26,21 @@
 // The engine plans that run, and the hub makes an object of it, by default <run>-rollback, with the label
 // slipway.dev/rollback-of. It is shown, stopped, resumed, approved and deleted as any other run; the spec
 // has the placement, the strategy that is inverted, and a snapshot index where all clusters go back to
-// the same, which each cluster in the status has in any case. The condition RollbackStarted of the run that is taken back
-// and its status.rollbackRunName say which run does, or why none does. A Rollback that is refused, because the strategy has
-// none or other runs followed, changes nothing; asked again, in another generation of the spec, it
-// is done once more for the clusters that have not gone back.
+// the same, which each cluster in the status has in any case. The condition RollbackStarted of the run that
+// is taken back and its status.rollbackRunName say which run does, or why none does. A Rollback that is
+// refused, because the strategy has none or other runs followed, changes nothing. Asked again, in another
+// generation of the spec, it is done once more for the clusters that have not gone back.
+//
+// KubeFleet tries a cluster without end, so that none fails. The cause BudgetExceeded takes a
+// progressDeadline in the strategy, after which a cluster has failed, and counts those of a stage beyond
+// its maxFailures; GateRejected is a request that is rejected. Clusters that had nothing are cleaned, in
+// stages of their own, unless newClusters is Leave.
 //
 // That object is a projection: one that goes without its finalizer is made again, and it stays when the run
 // that is taken back is deleted. To delete it while it is under way stops the rollback where it is. An
 // object of somebody else that has the name already is not touched: it is refused, the rollback goes on
-// without an object, and the condition says so. So it does where the engine had to cut the
-// name, which it does where namespace and name have more than 50 characters or so together.
+// without an object, and the condition says so. So it does where the run has no name that its rollback
+// could be called by: in a namespace of more than 42 characters, or of more than 60 with the name.
 //
 // The label slipway.dev/irreversible of a snapshot object marks that nothing is rolled back past it: "true"
 // sets the mark, "false" takes it away, and the hub writes "true" where it is missing and the mark is set.

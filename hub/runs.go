@@ -58,8 +58,12 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	case err != nil:
 		return 0, err
 	}
-	if own, err := s.isOf(ctx, obj, status); err != nil || !own {
-		return 0, errors.Join(err, s.replaceRun(ctx, k, obj, status))
+	own, err := s.isOf(ctx, obj, status)
+	switch {
+	case err != nil:
+		return 0, err
+	case !own:
+		return 0, s.replaceRun(ctx, k, obj, status)
 	}
 	facts, err := s.rollbackFactsOf(ctx, obj, &status)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
@@ -211,5 +212,24 @@ func TestARefusalIsSaidOnce(t *testing.T) {
 	}}
 	if !r.facts.rollbackIsTold() || r.facts.rollbackIsNear() {
 		t.Error("it was told")
+	}
+}
+
+// TestTheStrategyOfARunIsShownWithItsRollback: in words and units that the API takes.
+func TestTheStrategyOfARunIsShownWithItsRollback(t *testing.T) {
+	s, _ := tutorial()
+	s.ProgressDeadline, s.Stages[0].After[0].Wait = 90*time.Minute, 500*time.Millisecond
+	s.Rollback = &stages.Rollback{Causes: []stages.RollbackCause{stages.GateRejected}, New: stages.LeaveNew, Approval: &approval.Policy{}}
+	s.Stages[1].MaxFailures = new(intstr.FromString("10%"))
+	got := jsonOf(t, updateStrategyOf(&s))
+	want := map[string]any{
+		"progressDeadline": "1h30m0s", "rollback": map[string]any{"causes": []any{"GateRejected"}, "newClusters": "Leave"},
+		"stages": []any{
+			map[string]any{"name": "staging", "labelSelector": map[string]any{"matchLabels": map[string]any{"environment": "staging"}}, "afterStageTasks": []any{map[string]any{"type": "TimedWait", "waitTime": "0.5s"}}},
+			map[string]any{"name": "canary", "labelSelector": map[string]any{"matchLabels": map[string]any{"environment": "canary"}}, "sortingLabelKey": "order", "maxFailures": "10%", "afterStageTasks": []any{map[string]any{"type": "Approval"}}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"cmp"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,7 +39,7 @@ func applyStrategyOf(p *fleet.Placement) *applyStrategy {
 // updateStrategy is the spec of a ClusterStagedUpdateStrategy.
 type updateStrategy struct {
 	Stages           []stageConfig     `json:"stages"`
-	ProgressDeadline *metav1.Duration  `json:"progressDeadline,omitempty"`
+	ProgressDeadline string            `json:"progressDeadline,omitempty"`
 	Rollback         *rollbackStrategy `json:"rollback,omitempty"`
 }
 
@@ -60,8 +61,8 @@ type stageConfig struct {
 }
 
 type stageTask struct {
-	Type stages.TaskType  `json:"type"`
-	Wait *metav1.Duration `json:"waitTime,omitempty"`
+	Type stages.TaskType `json:"type"`
+	Wait string          `json:"waitTime,omitempty"`
 }
 
 // updateStrategyOf is the strategy that a plan froze, in the words of the API.
@@ -70,7 +71,7 @@ type stageTask struct {
 func updateStrategyOf(s *stages.Strategy) *updateStrategy {
 	out := &updateStrategy{Stages: make([]stageConfig, len(s.Stages))}
 	if s.ProgressDeadline > 0 {
-		out.ProgressDeadline = &metav1.Duration{Duration: s.ProgressDeadline}
+		out.ProgressDeadline = durationText(s.ProgressDeadline)
 	}
 	if b := s.Rollback; b != nil {
 		out.Rollback = &rollbackStrategy{Causes: b.Causes, New: b.New}
@@ -93,9 +94,18 @@ func stageTasks(tasks []stages.Task) []stageTask {
 		}
 		task := stageTask{Type: t.Type}
 		if t.Type == stages.TimedWait {
-			task.Wait = &metav1.Duration{Duration: t.Wait.Round(time.Millisecond)}
+			task.Wait = durationText(t.Wait)
 		}
 		out = append(out, task)
 	}
 	return out
+}
+
+// durationText is a duration in the units that the API takes, which are not smaller
+// than seconds.
+func durationText(d time.Duration) string {
+	if d < time.Second {
+		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
+	}
+	return d.String()
 }
