@@ -105,18 +105,37 @@ func (r *roster) find(ctx context.Context, inventory backend.Inventory, name str
 	if c, ok := r.all[name]; ok && time.Since(r.at) < rosterAge {
 		return c, nil
 	}
+	if err := r.list(ctx, inventory); err != nil {
+		return placement.Cluster{}, err
+	}
+	if c, ok := r.all[name]; ok {
+		return c, nil
+	}
+	return placement.Cluster{}, fmt.Errorf("the inventory does not have %s yet", name)
+}
+
+// listed are all clusters, by name. The caller does not change them.
+func (r *roster) listed(ctx context.Context, inventory backend.Inventory) (map[string]placement.Cluster, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.all == nil || time.Since(r.at) >= rosterAge {
+		if err := r.list(ctx, inventory); err != nil {
+			return nil, err
+		}
+	}
+	return r.all, nil
+}
+
+func (r *roster) list(ctx context.Context, inventory backend.Inventory) error {
 	all := map[string]placement.Cluster{}
 	for c, err := range inventory.Clusters(ctx) {
 		if err != nil {
-			return c, err
+			return err
 		}
 		all[c.Name] = c
 	}
 	r.all, r.at = all, time.Now()
-	if c, ok := all[name]; ok {
-		return c, nil
-	}
-	return placement.Cluster{}, fmt.Errorf("the inventory does not have %s yet", name)
+	return nil
 }
 
 // reach connects to a member, which asks it who it is.

@@ -68,6 +68,7 @@ func (s *service) forget(k key) {
 	s.standing.Delete(k)
 	s.verdicts.Delete(k)
 	s.frozen.Delete(kubefleet.EngineName(k.Namespace, k.Name))
+	s.applicable.Delete(kubefleet.EngineName(k.Namespace, k.Name))
 	s.placements.drop(k)
 }
 

@@ -41,6 +41,14 @@ func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.U
 	if facts.Picked, err = s.picked(ctx, p.Name, d.Clusters); err != nil {
 		return err
 	}
+	if facts.Overrides, err = s.overridesTried(ctx, p.Name, now.snapshots, facts.Picked); err != nil {
+		return err
+	}
+	if len(facts.Overrides) > 0 {
+		if facts.Members, err = s.roster.listed(ctx, s.cfg.Inventory); err != nil {
+			return err
+		}
+	}
 	if !reflect.ValueOf(p.ApplyStrategy).IsZero() { // otherwise nothing is held back, and nobody looks
 		if facts.Drift, err = s.drifted(ctx, p.Name); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -51,6 +52,10 @@ type placementFacts struct {
 	// Drift is what is known of differences, by cluster; clusters of which nothing
 	// is known are missing.
 	Drift map[string]*fleet.ClusterDrift
+	// Overrides are those in the snapshots that clusters were tried with, by index,
+	// Members the clusters as they are now, by name; nil where there are none.
+	Overrides map[int][]frozenOverride
+	Members   map[string]placement.Cluster
 	// Deletion is set while the placement is being deleted.
 	Deletion *deletionStatus
 	// Listed is how many clusters are listed at most; 0 is defaultListed.
@@ -91,11 +96,15 @@ type placementStatus struct {
 
 // placedStatus is an element of placementStatuses.
 type placedStatus struct {
-	Name          string                       `json:"clusterName,omitempty"`
-	ObservedIndex string                       `json:"observedResourceIndex,omitempty"`
-	Conditions    []metav1.Condition           `json:"conditions,omitempty"`
-	Diffed        []kubefleet.DiffedPlacement  `json:"diffedPlacements,omitempty"`
-	Drifted       []kubefleet.DriftedPlacement `json:"driftedPlacements,omitempty"`
+	Name          string             `json:"clusterName,omitempty"`
+	ObservedIndex string             `json:"observedResourceIndex,omitempty"`
+	Conditions    []metav1.Condition `json:"conditions,omitempty"`
+	// ClusterOverrides and Overrides name the objects that show the overrides of
+	// which a rule selects the cluster, as they are in the snapshot of ObservedIndex.
+	ClusterOverrides []string                     `json:"applicableClusterResourceOverrides,omitempty"`
+	Overrides        []kubefleet.NamespacedName   `json:"applicableResourceOverrides,omitempty"`
+	Diffed           []kubefleet.DiffedPlacement  `json:"diffedPlacements,omitempty"`
+	Drifted          []kubefleet.DriftedPlacement `json:"driftedPlacements,omitempty"`
 	// DifferencesTotal is how many objects differ, also where not all are here.
 	DifferencesTotal int `json:"differencesTotal,omitempty"`
 }

@@ -131,6 +131,7 @@ func (p *placing) cluster(c *placedCluster) placedStatus {
 	} else {
 		s.ObservedIndex = strconv.Itoa(c.Tried)
 		s.Conditions = append(s.Conditions, p.tried(c, at)...)
+		p.applicable(&s, c)
 	}
 	if d := p.Drift[c.Name]; d != nil {
 		s.DifferencesTotal = d.Total

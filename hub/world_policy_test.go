@@ -27,6 +27,7 @@ func TestTwoOfFourSpreadOverRegions(t *testing.T) {
 	w.finish("run-1", "")
 	w.have("west", "east")
 	w.shows("app:west-1", "app:0")
+	w.appliesTo("image-0", "without-0")
 	w.policySays("2", "True")
 	first := w.holders()
 
@@ -47,8 +48,10 @@ func TestTwoOfFourSpreadOverRegions(t *testing.T) {
 	})
 	w.finish("run-4", "")
 	w.shows("app:west-2", "app:0")
+	w.appliesTo("image-1", "without-0")
 	w.finish("run-5", "0")
 	w.shows("app:west-1", "app:0")
+	w.appliesTo("image-0", "without-0")
 	w.eventually("both versions of the override to be shown", func() error {
 		return errors.Join(w.overrideVersion("image-0", "false", "app:west-1"), w.overrideVersion("image-1", "true", "app:west-2"))
 	})
@@ -190,6 +193,33 @@ func (w *world) shows(west, east string) {
 			w.t.Error(err)
 		}
 	}
+}
+
+// appliesTo waits until the status of the placement names one version of an override for the member in the
+// west, and one for that in the east.
+func (w *world) appliesTo(west, east string) {
+	w.t.Helper()
+	w.eventually("the overrides "+west+" and "+east+" in the status", func() error {
+		obj, err := w.at("crp").Get(w.t.Context(), w.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		var got []string
+		clusters, _, _ := unstructured.NestedSlice(obj.Object, "status", "placementStatuses")
+		for _, c := range clusters {
+			overrides, _ := c.(map[string]any)["applicableResourceOverrides"].([]any)
+			got = append(got, fmt.Sprint(overrides))
+		}
+		var want []string
+		for _, i := range w.holders() {
+			name := map[string]string{"west": west, "east": east}[regionOf(i)]
+			want = append(want, fmt.Sprintf("[map[name:%s namespace:%s]]", name, w.name))
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("they are %v, want %v", got, want)
+		}
+		return nil
+	})
 }
 
 // policySays waits until the one policy snapshot of the placement has the number of clusters, explains

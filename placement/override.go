@@ -2,6 +2,8 @@ package placement
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -27,6 +29,31 @@ type Override struct {
 	// Rules are applied in order, each to the outcome of the one before; 1 to
 	// 20.
 	Rules []Rule `json:"overrideRules"`
+}
+
+// SelectsObject tells whether the override selects an object, by itself or by its
+// Namespace; group is empty for the core API group, namespace for an object that is
+// in none.
+func (o Override) SelectsObject(group, version, kind, namespace, name string) bool {
+	return slices.ContainsFunc(o.Selectors, func(s ObjectSelector) bool {
+		itself := s == ObjectSelector{Group: group, Version: version, Kind: kind, Name: name} && namespace == o.Namespace
+		return itself || s.isNamespace() && s.Name == namespace
+	})
+}
+
+// SelectsCluster tells whether a rule of the override selects a cluster. The error
+// is that of a rule whose selector is wrong.
+func (o Override) SelectsCluster(c Cluster) (bool, error) {
+	for i, r := range o.Rules {
+		match, err := compileSelector(r.ClusterSelector)
+		if err != nil {
+			return false, fmt.Errorf("override %s: overrideRules[%d]: %w", o, i, err)
+		}
+		if match(&c) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // ObjectSelector names one object.

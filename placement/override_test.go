@@ -337,3 +337,40 @@ func FuzzRender(f *testing.F) {
 		}
 	})
 }
+
+// An override selects what Render applies it to.
+func TestSelectsWhatIsRendered(t *testing.T) {
+	deployment := object("Deployment", "shop", "web")
+	deployment.SetAPIVersion("apps/v1")
+	objs := []*unstructured.Unstructured{object("Namespace", "", "shop"), object("ConfigMap", "shop", "shop"), object("ConfigMap", "bank", "web"), deployment}
+	east := placement.Cluster{Name: "east", Labels: map[string]string{"region": "east"}}
+	selector := func(group, version, kind, name string) []placement.ObjectSelector {
+		return []placement.ObjectSelector{{Group: group, Version: version, Kind: kind, Name: name}}
+	}
+	for _, o := range []placement.Override{
+		{Name: "a", Selectors: selector("", "v1", "Namespace", "shop")},
+		{Name: "a", Selectors: selector("", "v1", "ConfigMap", "web")},
+		{Name: "a", Namespace: "bank", Selectors: selector("", "v1", "ConfigMap", "web")},
+		{Name: "a", Namespace: "shop", Selectors: selector("apps", "v1", "Deployment", "web")},
+		{Name: "a", Namespace: "shop", Selectors: selector("apps", "v1beta1", "Deployment", "web")},
+	} {
+		for _, to := range []*placement.ClusterSelector{nil, {}, where(map[string]string{"region": "east"}), where(map[string]string{"region": "west"})} {
+			o.Rules = []placement.Rule{{Type: placement.Delete}, {Type: placement.Delete, ClusterSelector: to}}
+			got, err := placement.Render(objs, []placement.Override{o}, east)
+			if err != nil {
+				t.Fatal(err)
+			}
+			picked, err := o.SelectsCluster(east)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, obj := range objs {
+				gvk := obj.GroupVersionKind()
+				selects := picked && o.SelectsObject(gvk.Group, gvk.Version, gvk.Kind, obj.GetNamespace(), obj.GetName())
+				if kept := slices.Contains(got, obj); kept == selects {
+					t.Errorf("%+v selects %s/%s: %v, and keeps it: %v", o, obj.GetNamespace(), obj.GetName(), selects, kept)
+				}
+			}
+		}
+	}
+}

@@ -31,6 +31,12 @@ type ObjectReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
+// NamespacedName names an object of a known kind.
+type NamespacedName struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
 // DiffedPlacement is an object that differs and is not the placement's on the
 // cluster: the placement only reports, or may not take the object over.
 type DiffedPlacement struct {
