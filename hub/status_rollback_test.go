@@ -50,8 +50,10 @@ func TestTheStatusSaysWhatBecomesOfARollback(t *testing.T) {
 		"by none":          {facts: rollbackFacts{Engine: fleet.Rollback{Refused: "it is too late"}}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: it is too late"},
 		"refused now":      {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Refusal: "once is enough"}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: once is enough", run: name},
 		"refused before":   {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Told: before}, want: "RollbackStarted=False UpdateRunRollbackRefused: as it was", run: name},
-		"refused in another generation": {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Told: earlier},
-			want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name},
+		"refused in another generation": {
+			state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Told: earlier},
+			want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name,
+		},
 	} {
 		r := takenBackRig(t)
 		r.facts.State, r.facts.Rollback = c.state, c.facts
@@ -160,8 +162,8 @@ func TestARunThatTakesBackIsShownAsAnyOther(t *testing.T) {
 	if d := s["deletionStageStatus"].(map[string]any); d["stageName"] != deleteStage || len(d["clusters"].([]any)) != 0 {
 		t.Errorf("%v", d)
 	}
-	if s["resourceSnapshotIndexUsed"] != "0" {
-		t.Errorf("the index is %v", s["resourceSnapshotIndexUsed"])
+	if s["resourceSnapshotIndexUsed"] != "0" || s["planDigest"] != r.plan.Digest || s["startedBy"].(map[string]any)["username"] != "sam" {
+		t.Errorf("index %v of plan %v, started by %v", s["resourceSnapshotIndexUsed"], s["planDigest"], s["startedBy"])
 	}
 }
 

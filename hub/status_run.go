@@ -51,6 +51,8 @@ type runStatus struct {
 	PolicyIndex      string             `json:"policySnapshotIndexUsed,omitempty"`
 	ObservedClusters int                `json:"policyObservedClusterCount,omitempty"`
 	ResourceIndex    string             `json:"resourceSnapshotIndexUsed,omitempty"`
+	PlanDigest       string             `json:"planDigest,omitempty"`
+	StartedBy        *approver          `json:"startedBy,omitempty"`
 	Apply            *applyStrategy     `json:"appliedStrategy,omitempty"`
 	Strategy         *updateStrategy    `json:"stagedUpdateStrategySnapshot,omitempty"`
 	Stages           []stageStatus      `json:"stagesStatus,omitempty"`
@@ -126,6 +128,8 @@ func projectRun(f *runFacts) *runStatus {
 		PolicyIndex:      indexText(f.Policy),
 		ObservedClusters: p.observed(),
 		ResourceIndex:    indexText(brought(f.Plan)),
+		PlanDigest:       f.Plan.Digest,
+		StartedBy:        startedBy(f.Run),
 		Apply:            applyStrategyOf(f.Placement),
 		Strategy:         updateStrategyOf(&f.Plan.Strategy),
 		Counts:           &clusterCounts{},
@@ -146,6 +150,14 @@ func projectRun(f *runFacts) *runStatus {
 		s.Deletion = p.nothingToDelete()
 	}
 	return s
+}
+
+// startedBy is who started a run, nil where that is not known.
+func startedBy(run *stages.Run) *approver {
+	if run.Starter.Name == "" {
+		return nil
+	}
+	return &approver{Username: run.Starter.Name, Groups: run.Starter.Groups}
 }
 
 // initializeFailedStatus is the status of a run that cannot be planned, for

@@ -19,12 +19,13 @@ import (
 // fails where it is not there.
 func withoutOurs(t *testing.T, status map[string]any) {
 	t.Helper()
-	for _, field := range []string{"appliedStrategy", "resourceSnapshotIndexUsed", "clusterCounts"} {
+	for _, field := range []string{"appliedStrategy", "resourceSnapshotIndexUsed", "clusterCounts", "planDigest"} {
 		if _, ok := status[field]; !ok {
 			t.Errorf("the status has no %s", field)
 		}
 		delete(status, field)
 	}
+	delete(status, "startedBy") // where it is known
 	for _, st := range status["stagesStatus"].([]any) {
 		delete(st.(map[string]any), "clusterCounts")
 	}

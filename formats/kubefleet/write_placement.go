@@ -164,6 +164,7 @@ func rollbackTree(b *stages.Rollback) any {
 	}
 	return plainTree(form)
 }
+
 func stageTree(s *stages.Stage) map[string]any {
 	tree := map[string]any{"name": s.Name}
 	if s.Selector != nil {
