@@ -43,7 +43,7 @@ func TestTheManagerRunsTheHub(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deadline, cancel := context.WithTimeout(t.Context(), time.Minute)
+	deadline, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	for {
 		cm, err := typed.CoreV1().ConfigMaps("shop").Get(deadline, "settings", metav1.GetOptions{})

@@ -71,7 +71,7 @@ func (s *scene) program(command string) *exec.Cmd {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
 	s.t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, self, words(command)...)
 	// The race detector makes a process wait for a second when it ends.

@@ -64,7 +64,7 @@ func must(t *testing.T, s *Server, method, path, body string) string {
 // eventually waits until what servers do by themselves has happened.
 func eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -72,7 +72,7 @@ func eventually(t *testing.T, what string, happened func() bool) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("it did not happen in 30s that %s", what)
+			t.Fatalf("it did not happen in two minutes that %s", what)
 		}
 	}
 }
