@@ -124,54 +124,6 @@ func placedBy(d placement.Decision) placement.Previous {
 	return prev
 }
 
-// Of two clusters (three in a soak) every combination of where they are, what
-// they have and what is wrong with them is decided like the model.
-func TestDecideOfFewClustersIsTheModel(t *testing.T) {
-	names := []string{"a", "b"}
-	if os.Getenv("SLIPWAY_SOAK") != "" {
-		names = append(names, "c")
-	}
-	for _, when := range []placement.WhenUnsatisfiable{placement.DoNotSchedule, placement.ScheduleAnyway} {
-		for n := range len(names) + 1 {
-			p := placement.Policy{
-				Type: placement.PickN, NumberOfClusters: &n,
-				Preferred: []placement.Preference{{Weight: 10, LabelSelector: new(env("good"))}},
-				Spread:    []placement.SpreadConstraint{{TopologyKey: "zone", WhenUnsatisfiable: when}},
-			}
-			prev := placement.Previous{PolicyDigest: digestOf(t, p), Clusters: map[string]bool{}}
-			everyFleet(names, nil, prev, func(clusters []placement.Cluster) { compareWithModel(t, p, clusters, prev) })
-		}
-	}
-}
-
-// everyFleet calls f with all fleets of clusters with the names.
-func everyFleet(names []string, fleet []placement.Cluster, prev placement.Previous, f func([]placement.Cluster)) {
-	if len(names) == 0 {
-		f(fleet)
-		return
-	}
-	name := names[0]
-	each := func(c placement.Cluster) { everyFleet(names[1:], append(slices.Clone(fleet), c), prev, f) }
-	for _, zone := range []string{"", "x", "y"} {
-		for _, environment := range []string{"good", "bad"} {
-			labels := map[string]string{"environment": environment, "zone": zone}
-			if zone == "" {
-				delete(labels, "zone")
-			}
-			for _, c := range []placement.Cluster{{}, {Leaving: true}, {Unhealthy: "x"}} {
-				c.Name, c.Labels = name, labels
-				delete(prev.Clusters, name)
-				each(c)
-				prev.Clusters[name] = false
-				each(c)
-				prev.Clusters[name] = true
-				each(c)
-			}
-		}
-	}
-	delete(prev.Clusters, name)
-}
-
 // A PickAll policy has what may stay and what may be picked, a PickFixed one what
 // it names and is not leaving, whatever the fleet and whatever is placed.
 func TestDecideOfOtherTypesIsTheModel(t *testing.T) {

@@ -1,0 +1,192 @@
+package placement_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// state is all that counts of a cluster: where it is, what it has, what is wrong
+// with it, and whether it was placed, and updated.
+type state struct {
+	placement.Cluster
+	placed, updated bool
+}
+
+// everyState has every combination of zones with that of environments, what is
+// wrong and what was placed.
+func everyState(zones []string, conditions ...placement.Cluster) (out []state) {
+	for _, zone := range zones {
+		for _, environment := range []string{"good", "bad"} {
+			labels := map[string]string{"environment": environment, "zone": zone}
+			if zone == "" {
+				delete(labels, "zone")
+			}
+			for _, c := range conditions {
+				c.Labels = labels
+				out = append(out, state{Cluster: c}, state{Cluster: c, placed: true}, state{Cluster: c, placed: true, updated: true})
+			}
+		}
+	}
+	return out
+}
+
+// counts tells whether a state differs from all the others for whoever decides: a
+// cluster that is leaving is the same as another one that was not placed, and so
+// is one that is unhealthy and was not placed. One of them stands for all.
+func (s state) counts() bool {
+	first := s.Labels["zone"] == "x" && s.Labels["environment"] == "good"
+	return first || !s.Leaving && (s.Unhealthy == "" || s.placed)
+}
+
+// everyFleet calls f with all fleets of clusters with the names, in prev what was
+// placed of them.
+func everyFleet(names []string, states []state, prev placement.Previous, f func([]placement.Cluster)) {
+	fleet := make([]placement.Cluster, len(names))
+	var fill func(i int)
+	fill = func(i int) {
+		if i == len(names) {
+			f(fleet)
+			return
+		}
+		for _, s := range states {
+			fleet[i] = s.Cluster
+			fleet[i].Name = names[i]
+			delete(prev.Clusters, names[i])
+			if s.placed {
+				prev.Clusters[names[i]] = s.updated
+			}
+			fill(i + 1)
+		}
+		delete(prev.Clusters, names[i])
+	}
+	fill(0)
+}
+
+var (
+	zones  = []string{"", "x", "y"}
+	broken = []placement.Cluster{{}, {Leaving: true}, {Unhealthy: "x"}}
+	pair   = []string{"a", "b"}
+)
+
+// everyPickN calls f with policies that pick up to n clusters.
+func everyPickN(n int, required []placement.Term, f func(placement.Policy)) {
+	for _, when := range []placement.WhenUnsatisfiable{placement.DoNotSchedule, placement.ScheduleAnyway} {
+		for number := range n + 1 {
+			f(placement.Policy{
+				Type: placement.PickN, NumberOfClusters: &number, Required: required,
+				Preferred: []placement.Preference{{Weight: 10, LabelSelector: new(env("good"))}},
+				Spread:    []placement.SpreadConstraint{{TopologyKey: "zone", WhenUnsatisfiable: when}},
+			})
+		}
+	}
+}
+
+// required are the terms of a policy that wants nothing, and of one that wants good
+// clusters.
+func required() [][]placement.Term { return [][]placement.Term{nil, {{LabelSelector: env("good")}}} }
+
+// Of two clusters every combination of where they are, what they have, what is wrong
+// with them and what was placed is decided like the model, by policies with and
+// without requirements, as they were and edited.
+func TestDecideOfTwoClustersIsTheModel(t *testing.T) {
+	states := everyState(zones, broken...)
+	for _, terms := range required() {
+		everyPickN(len(pair), terms, func(p placement.Policy) {
+			for _, digest := range []string{digestOf(t, p), "another"} {
+				prev := placement.Previous{PolicyDigest: digest, Clusters: map[string]bool{}}
+				everyFleet(pair, states, prev, func(clusters []placement.Cluster) { compareWithModel(t, p, clusters, prev) })
+			}
+		})
+	}
+}
+
+// Of three clusters every combination that is another one is decided like the model;
+// in a soak, all of them are. Two zones are the same as the same two with their names
+// exchanged. With the race detector there are two clusters.
+func TestDecideOfThreeClustersIsTheModel(t *testing.T) {
+	soak := os.Getenv("SLIPWAY_SOAK") != ""
+	names, states := append(slices.Clone(pair), "c"), everyState(zones, broken...)
+	if underRace {
+		names = pair
+	}
+	if !soak {
+		states = slices.DeleteFunc(states, func(s state) bool { return !s.counts() })
+	}
+	decided := 0
+	everyPickN(len(names), nil, func(p placement.Policy) {
+		prev := placement.Previous{PolicyDigest: digestOf(t, p), Clusters: map[string]bool{}}
+		everyFleet(names, states, prev, func(clusters []placement.Cluster) {
+			if soak || !mirrored(clusters) {
+				decided++
+				compareWithModel(t, p, clusters, prev)
+			}
+		})
+	})
+	t.Logf("%d decisions about %d clusters in %d states", decided, len(names), len(states))
+}
+
+// mirrored tells of a fleet that another one with other names of zones stands for.
+func mirrored(clusters []placement.Cluster) bool {
+	i := slices.IndexFunc(clusters, func(c placement.Cluster) bool { return c.Labels["zone"] != "" })
+	return i >= 0 && clusters[i].Labels["zone"] == "y"
+}
+
+// tainted are clusters with what may be wrong with them and a taint: none, one that
+// the tests tolerate, and one that they do not.
+func tainted() (out []placement.Cluster) {
+	for _, c := range broken {
+		out = append(out, c)
+		for _, value := range []string{"yes", "no"} {
+			c.Taints = []placement.Taint{{Key: "k", Value: value, Effect: placement.NoSchedule}}
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// A PickAll policy has what may stay and what may be picked, in every fleet of two
+// clusters that differ in what counts for it. It looks again at what is placed,
+// whether it was edited or not.
+func TestDecideOfEveryPickAllIsTheModel(t *testing.T) {
+	states := everyState([]string{"x"}, tainted()...)
+	for _, terms := range required() {
+		p := placement.Policy{Required: terms, Tolerations: []placement.Toleration{{Key: "k", Value: "yes"}}}
+		for _, digest := range []string{digestOf(t, p), "another"} {
+			prev := placement.Previous{PolicyDigest: digest, Clusters: map[string]bool{}}
+			everyFleet(pair, states, prev, func(clusters []placement.Cluster) {
+				m := &model{policy: p, clusters: clusters, previous: prev, edited: true}
+				wantPicked(t, p, clusters, prev, func(c placement.Cluster) bool { return m.stays(c) || m.possible(c) })
+			})
+		}
+	}
+}
+
+// A PickFixed policy has what it names and is not leaving, in every fleet of two
+// clusters and for every choice of names.
+func TestDecideOfEveryPickFixedIsTheModel(t *testing.T) {
+	states := everyState([]string{"x"}, tainted()...)
+	for _, named := range [][]string{{"a"}, {"b"}, {"a", "b"}} {
+		p := placement.Policy{Type: placement.PickFixed, ClusterNames: named}
+		prev := placement.Previous{Clusters: map[string]bool{}}
+		everyFleet(pair, states, prev, func(clusters []placement.Cluster) {
+			wantPicked(t, p, clusters, prev, func(c placement.Cluster) bool { return !c.Leaving && slices.Contains(named, c.Name) })
+		})
+	}
+}
+
+// wantPicked fails unless just the clusters that are wanted are picked.
+func wantPicked(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev placement.Previous, wanted func(placement.Cluster) bool) {
+	t.Helper()
+	var want []string
+	for _, c := range clusters {
+		if wanted(c) {
+			want = append(want, c.Name)
+		}
+	}
+	if got, verdicts := decide(t, p, clusters, prev); !slices.Equal(got.Clusters, want) {
+		t.Fatalf("policy %+v\nclusters %+v\nprevious %+v\npicked %v, want %v\n%+v", p, clusters, prev, got.Clusters, want, verdicts)
+	}
+}
