@@ -2,6 +2,7 @@ package stages
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -53,13 +54,19 @@ func TestWorkflowLawsFindMutants(t *testing.T) {
 		}
 	}
 	for name, do := range map[string]machine{
-		"groups depend on nothing":      change(func(_ *PlannedStage, g *PlannedGroup) { g.After = nil }),
-		"everything runs always":        change(func(st *PlannedStage, g *PlannedGroup) { st.Always, g.Always = true, true }),
-		"nothing runs always":           change(func(st *PlannedStage, g *PlannedGroup) { st.Always, g.Always = false, false }),
-		"what is late goes on":          change(func(st *PlannedStage, g *PlannedGroup) { st.Timeout, g.Timeout = 0, 0 }),
-		"pauses are passed":             change(func(st *PlannedStage, g *PlannedGroup) { st.Pause, g.Pause = false, false }),
-		"a pause has no gates":          change(func(st *PlannedStage, _ *PlannedGroup) { st.Gates = nil }),
-		"a clock is not stored":         func(p *Plan, r Run, in Input) Ready { return forget(Step(p, r, in)) },
+		"groups depend on nothing": change(func(_ *PlannedStage, g *PlannedGroup) { g.After = nil }),
+		"everything runs always":   change(func(st *PlannedStage, g *PlannedGroup) { st.Always, g.Always = true, true }),
+		"nothing runs always":      change(func(st *PlannedStage, g *PlannedGroup) { st.Always, g.Always = false, false }),
+		"what is late goes on":     change(func(st *PlannedStage, g *PlannedGroup) { st.Timeout, g.Timeout = 0, 0 }),
+		"pauses are passed":        change(func(st *PlannedStage, g *PlannedGroup) { st.Pause, g.Pause = false, false }),
+		"a pause has no gates":     change(func(st *PlannedStage, _ *PlannedGroup) { st.Gates = nil }),
+		"a clock is not stored":    func(p *Plan, r Run, in Input) Ready { return forget(Step(p, r, in)) },
+		"takes back what nobody asks for": func(p *Plan, r Run, in Input) Ready {
+			broken := *p
+			broken.Strategy.Rollback = &Rollback{}
+			return Step(&broken, r, in)
+		},
+		"is taken back, and goes on":    func(p *Plan, r Run, in Input) Ready { return goOnAnyway(Step(p, r, in)) },
 		"a failure ends it all at once": func(p *Plan, r Run, in Input) Ready { return endAtOnce(Step(p, r, in)) },
 	} {
 		found := false
@@ -76,6 +83,13 @@ func forget(r Ready) Ready {
 	r.Run.Stages = slices.Clone(r.Run.Stages)
 	for i := range r.Run.Stages {
 		r.Run.Stages[i].Deadline = 0
+	}
+	return r
+}
+
+func goOnAnyway(r Ready) Ready {
+	if r.Run.Undo != nil && r.Run.State == Failed {
+		r.Run.State = Completed
 	}
 	return r
 }
@@ -154,11 +168,18 @@ func playFlow(t *testing.T, data []byte, step machine) []violation {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if d.n(3) == 2 {
+		p.Strategy.Rollback = d.rollback()
+	}
 	s := &flowSim{sim: sim{d: d, p: p, step: step, clock: scriptEpoch}}
 	s.check = &checker{p: p, found: &s.found}
 	s.run = NewRun(p, "run", "uid-run", approval.Identity{Name: "ann"}, false, s.clock)
 	for i := 0; i < 150 && !d.out() && len(s.found) == 0; i++ {
-		s.turn(s.chaos())
+		in := s.chaos()
+		if p.Strategy.Rollback != nil && i > 10 && d.one(40) {
+			in.Commands = append(in.Commands, Command{ID: "back" + strconv.Itoa(i), Verb: TakeBack, By: approval.Identity{Name: "ann"}})
+		}
+		s.turn(in)
 	}
 	s.blocked = ""
 	s.end()
@@ -204,7 +225,7 @@ func (s *flowSim) look(was *Run, ready *Ready, in Input) {
 		e := &ready.Events[i]
 		closing = closing || e.Type == RunClosing
 		switch {
-		case was.IsEnded() && e.Type != CommandRefused:
+		case was.Final(s.p) && e.Type != CommandRefused:
 			c.fail("4", "%s after the run was %s", e.Type, was.State)
 		case e.Type == ClusterStarted:
 			s.starts(was, r, e, closing)
@@ -219,7 +240,28 @@ func (s *flowSim) look(was *Run, ready *Ready, in Input) {
 	if r.State == Running || r.State == Stopping {
 		s.goesOn(r)
 	}
+	s.undoes(was, r)
 	s.ends(was, r, in)
+}
+
+// undoes checks that a run is taken back for what its strategy says, and fails then:
+// it is not done, not stopped, and does not go on with what does not run always.
+func (s *flowSim) undoes(was, r *Run) {
+	u := r.Undo
+	if u == nil {
+		return
+	}
+	b := s.p.Strategy.Rollback
+	asked := b != nil && (u.Cause == OnCommand || len(b.Causes) == 0 || slices.Contains(b.Causes, u.Cause))
+	ending := r.State == Failed || r.State == Stopping && r.Ending == Failed || r.Closing != nil && r.Closing.State == Failed
+	switch {
+	case !asked:
+		s.check.fail("undo", "it is taken back because of %s", u.Cause)
+	case !ending:
+		s.check.fail("undo", "it is taken back, and is %s", r.State)
+	case was.Undo != nil && dump(*was.Undo) != dump(*u):
+		s.check.fail("undo", "it was taken back because %+v, and now because %+v", was.Undo, u)
+	}
 }
 
 // starts checks that a cluster may start.
@@ -311,7 +353,12 @@ func (s *flowSim) ends(was, r *Run, in Input) {
 	if was.IsEnded() || r.State != Failed && r.State != Aborted {
 		return
 	}
-	again := was.Closing != nil && slices.ContainsFunc(in.Commands, func(c Command) bool { return c.Verb == Abort })
+	aborts := map[string]bool{}
+	for _, c := range in.Commands {
+		aborts[c.ID] = c.Verb == Abort
+	}
+	maps.DeleteFunc(aborts, func(_ string, is bool) bool { return !is })
+	again := was.Closing != nil && len(aborts) > 0 || len(aborts) > 1
 	if again || was.Started == 0 {
 		return
 	}
