@@ -137,8 +137,8 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 				if s := endOf(t, e, "waits"); s.Run.State != stages.Superseded {
 					t.Errorf("waits is %s", s.Run.State)
 				}
-				must(0, e.Decide(t.Context(), "undo", fleet.Answer{Request: "undo-before-s2", Verdict: approval.Approve, By: approval.Identity{Name: "bob"}}))(t)
 				w.fleet.Hang("s1b", true)
+				must(0, e.Decide(t.Context(), "undo", fleet.Answer{Request: "undo-before-s2", Verdict: approval.Approve, By: approval.Identity{Name: "bob"}}))(t)
 				time.Sleep(time.Minute)
 				command(t, e, "undo", stages.Stop)
 				time.Sleep(10 * time.Minute)
