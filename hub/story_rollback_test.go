@@ -300,6 +300,28 @@ func TestAnObjectThatHasTheNameOfARollbackIsLeftAlone(t *testing.T) {
 		}
 		return nil
 	})
+	s.copied()
+}
+
+// copied makes a copy of the object of a rollback under another name: it shows no run, and orders none.
+func (s *story) copied() {
+	s.Helper()
+	u, err := s.get("csur/NAME-b-rollback")
+	if err != nil {
+		s.Fatal(err)
+	}
+	twin := &unstructured.Unstructured{Object: map[string]any{"spec": u.Object["spec"]}}
+	twin.SetGroupVersionKind(u.GroupVersionKind())
+	twin.SetName(s.name + "-copy")
+	twin.SetLabels(u.GetLabels())
+	twin.SetAnnotations(u.GetAnnotations())
+	if err := s.applyTo(s.admin, twin); err != nil {
+		s.Fatal(err)
+	}
+	s.comes("csur/NAME-copy", "Succeeded", "Unknown", "UpdateRunForgotten")
+	if runs, err := s.served.Engine().Runs(s.Context(), s.name); err != nil || slices.Contains(runs, s.name+"-copy") {
+		s.Errorf("the runs are %v: %v", runs, err)
+	}
 }
 
 // TestARollbackInANamespace: the twins in a namespace are rolled back in the same way.
