@@ -195,3 +195,11 @@ func BenchmarkResolve100000(b *testing.B) {
 		}
 	}
 }
+
+// What is wrong with a policy, with the inventory and with the two together is told
+// at once.
+func TestEveryProblemOfADecisionIsTold(t *testing.T) {
+	p := placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"a", "a", "gone", "gone"}, NumberOfClusters: new(1)}
+	_, _, err := placement.Decide(p, []placement.Cluster{{Name: "a"}, {Name: "b"}, {Name: "b"}}, placement.Previous{})
+	fragments(t, err, []string{"clusterNames[1]: Duplicate", "numberOfClusters", "cluster inventory: ", `"b"`, "not in the inventory: gone;"})
+}

@@ -42,14 +42,18 @@ func Resolve(p Policy, clusters []Cluster) (Decision, error) {
 // check validates a policy and an inventory, and returns the clusters by name
 // and the digest of the policy.
 func (p Policy) check(clusters []Cluster) (sorted []*Cluster, digest string, err error) {
+	var problems []error
 	if err := p.Validate(); err != nil {
-		return nil, "", fmt.Errorf("placement policy: %w", err)
+		problems = append(problems, fmt.Errorf("placement policy: %w", err))
 	}
 	sorted = byName(clusters)
 	if err := checkNames(sorted).ToAggregate(); err != nil {
-		return nil, "", fmt.Errorf("cluster inventory: %w", err)
+		problems = append(problems, fmt.Errorf("cluster inventory: %w", err))
 	}
-	if err := p.missing(sorted); err != nil {
+	if p.Type == PickFixed {
+		problems = append(problems, p.missing(sorted))
+	}
+	if err := errors.Join(problems...); err != nil {
 		return nil, "", err
 	}
 	digest, err = p.digest()
@@ -88,10 +92,10 @@ func (p Policy) pick(sorted []*Cluster) ([]string, error) {
 }
 
 // missing is an error that lists the clusters that the policy names and the
-// inventory does not have, if there are such.
+// inventory does not have, each once, if there are such.
 func (p Policy) missing(sorted []*Cluster) error {
 	var missing []string
-	for _, name := range slices.Sorted(slices.Values(p.ClusterNames)) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(p.ClusterNames))) {
 		_, found := slices.BinarySearchFunc(sorted, name, func(c *Cluster, n string) int { return strings.Compare(c.Name, n) })
 		if !found {
 			missing = append(missing, name)
