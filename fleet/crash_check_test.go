@@ -24,6 +24,9 @@ func (s story) checkEvents(h *host, k int) {
 	for _, ev := range events {
 		switch ev.Type {
 		case stages.ClusterCompleted, stages.ClusterFailed, stages.ClusterSkipped:
+			if s.again[ev.Cluster] {
+				continue
+			}
 			once[ev.Run+" end of "+ev.Cluster]++
 		case stages.ClusterStarted, stages.ClusterApplied:
 			once[fmt.Sprint(ev.Run, " ", ev.Type, " ", ev.Cluster, ev.Attempt)]++

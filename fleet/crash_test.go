@@ -38,6 +38,9 @@ type story struct {
 	touches func(c change) bool
 	// partial tells that not all runs are about all clusters.
 	partial bool
+	// again are the clusters that a run may end with more than once, since it is
+	// resumed after they have failed.
+	again map[string]bool
 	// batched gives engine one a store that makes several writes at once.
 	batched bool
 	// sparse tells that with the race detector only every sixth k is tried, rather than
