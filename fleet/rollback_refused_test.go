@@ -1,0 +1,78 @@
+package fleet_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// A run that asks to be taken back and is not, says so: in an event, in what has
+// become of it, and in the explanation of each cluster that it changed.
+func TestARefusedRollbackIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := rolling(t, nil)
+		ranTo(t, e, inAll("r0"), stages.Completed)
+		w.failsAt("s2a", "v1")
+		w.holds("v1")
+		w.capture(e, "v1")
+		must(0, e.MarkIrreversible(t.Context(), ep, 1, "ann"))(t)
+		create(t, e, inAll("r1"))
+		if s := endOf(t, e, "r1"); s.Run.State != stages.Failed || s.Run.Undo == nil {
+			t.Fatalf("r1 is %s, %+v", s.Run.State, s.Run.Undo)
+		}
+		time.Sleep(time.Minute)
+		const why = "4 stay as they are: snapshot 1 is irreversible"
+		b := must(e.RollbackOf(t.Context(), "r1"))(t)
+		if b.By != "" || b.Pending || !strings.Contains(b.Refused, why) {
+			t.Errorf("it has become %+v", b)
+		}
+		x := must(e.Explain(t.Context(), "r1", "s1a"))(t)
+		if !strings.Contains(x.Reason, "it is not, because ") || !strings.HasSuffix(x.Reason, why) {
+			t.Errorf("explanation: %s", x.Reason)
+		}
+		told := 0
+		for _, ev := range w.past(90) {
+			if ev.Type == stages.RollbackRefused && ev.Run == "r1" && strings.Contains(ev.Message, why) {
+				told++
+			}
+		}
+		if told != 1 {
+			t.Errorf("it is told %d times", told)
+		}
+		want := everywhere("v0")
+		want["s1a"], want["s1b"], want["s2b"] = "v1", "v1", "v1"
+		wantValues(t, w, want)
+	})
+}
+
+// The plan of a run that catches up has the decision that picked its clusters: the
+// one of the run before where nobody joined, and the newest where somebody did.
+func TestACatchUpHasTheDecisionOfItsClusters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		defer running(t, e)()
+		w.capture(e, "v0")
+		w.failsAt("member1", "v0")
+		create(t, e, tolerant("first", 0))
+		first := endOf(t, e, "first")
+		catchUp := func(run, name string) (fleet.Status, string) {
+			s := must(e.CatchUp(t.Context(), run, name, approval.Identity{}))(t)
+			endOf(t, e, name)
+			return s, must(e.Decision(t.Context(), ep))(t).Digest
+		}
+		if s, _ := catchUp("first", "missed"); s.Plan.Decision != first.Plan.Decision {
+			t.Errorf("nobody joined, and the decision is %s, not %s", s.Plan.Decision, first.Plan.Decision)
+		}
+		w.fleet.Add(placement.Cluster{Name: "member4"})
+		s, newest := catchUp("first", "joined")
+		if s.Plan.Decision == first.Plan.Decision || s.Plan.Decision != newest {
+			t.Errorf("member4 joined, and the decision is %s; the newest is %s, that of the run before %s", s.Plan.Decision, newest, first.Plan.Decision)
+		}
+	})
+}
