@@ -53,7 +53,7 @@ func (s *Stale) Forget(obj *unstructured.Unstructured) error {
 
 func watchedAs(obj *unstructured.Unstructured) string {
 	for _, in := range []scope{clusterScope, namespaceScope} {
-		for _, base := range []string{placementKind, runKind, strategyKind, approvalKind, snapshotKind, policyKind, "ResourceOverride"} {
+		for _, base := range []string{placementKind, runKind, strategyKind, approvalKind, snapshotKind, policyKind, overrideKind, overrideSnapshotKind} {
 			if in.kind(base) == obj.GetKind() {
 				return in.gvr(base).Resource
 			}
@@ -71,6 +71,12 @@ func (s *Stale) Starter(ctx context.Context, run *unstructured.Unstructured) (st
 // SyncRun and SyncPlacement do one round for an object.
 func (s *Stale) SyncRun(ctx context.Context, name string) error {
 	_, err := s.s.syncRun(ctx, key{Name: name})
+	return err
+}
+
+// SyncOverride does one round for an override of a namespace.
+func (s *Stale) SyncOverride(ctx context.Context, namespace, name string) error {
+	_, err := s.s.syncOverride(ctx, key{Namespace: namespace, Name: name})
 	return err
 }
 
