@@ -74,5 +74,5 @@ func clip(s string) string {
 	if len(s) <= limit {
 		return s
 	}
-	return s[:limit] + "..."
+	return strings.ToValidUTF8(s[:limit], "") + "..."
 }

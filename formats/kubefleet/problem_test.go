@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
@@ -264,5 +265,16 @@ func TestProblemsAreBounded(t *testing.T) {
 	var p kubefleet.Problems
 	if !errors.As(err, &p) || len(p) != 1001 || !strings.Contains(p[1000].Text, "4000 problems more") {
 		t.Errorf("%d problems, want 1000 and a count", len(p))
+	}
+}
+
+// What a problem repeats of its input is cut between characters.
+func TestProblemsAreText(t *testing.T) {
+	name := strings.Repeat("\u00e9", 40) // two bytes each
+	for _, pad := range []string{"", "x"} {
+		_, err := kubefleet.Read(strings.NewReader(rolledBack(", "+pad+name+": 1")), "s.yaml")
+		if err == nil || !strings.Contains(err.Error(), "...") || !utf8.ValidString(err.Error()) {
+			t.Errorf("the error is %q", err)
+		}
 	}
 }
