@@ -19,7 +19,7 @@ func FuzzLaws(f *testing.F) {
 }
 
 // lawSeeds is how many random runs TestLaws plays; with the race detector it
-// plays a tenth of them, and make test plays all of them without it.
+// plays a twentieth of them, and make test plays all of them without it.
 const lawSeeds = 1000
 
 func TestLaws(t *testing.T) {
@@ -28,7 +28,7 @@ func TestLaws(t *testing.T) {
 	case os.Getenv("SLIPWAY_SOAK") != "":
 		n *= 20
 	case testing.Short(), underRace:
-		n /= 10
+		n /= 20
 	}
 	// These have found what the others did not: an attempt that began in the step
 	// in which a deadline ended the run, a deadline that a stop slept through, and
