@@ -90,7 +90,7 @@ type fencedResult struct{ paused, between, nothingLeft bool }
 
 // A paused leader that wakes up after its lease writes nothing: not to the
 // store, not to a member that the next leader has come to. It lets the run go.
-// Five hundred trials over five seeds, five with the race detector.
+// Five hundred trials over five seeds, 30 with the race detector.
 func TestT16EngineFenced(t *testing.T) {
 	t.Parallel()
 	trials := 100
@@ -98,7 +98,7 @@ func TestT16EngineFenced(t *testing.T) {
 	case soak():
 		trials = 4000
 	case underRace:
-		trials = 1
+		trials = 6
 	}
 	var mu sync.Mutex
 	var paused, between, nothingLeft int
