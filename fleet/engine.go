@@ -85,6 +85,12 @@ type Config struct {
 	// becomes of waits then, and Skew what becomes of leases. It is called
 	// concurrently, and returns at once.
 	Clock func() time.Time
+	// RollbackName names the nth run, from 1, that takes back the run of that name and
+	// [RunSpec].Title; names that are taken are passed over. It is a pure function,
+	// called concurrently, that returns another DNS subdomain of at most 63 characters
+	// for each n, at once. Engines that share a store have the same. Where it is nil, or
+	// returns no such name, it is the function [RollbackName] of the name and n.
+	RollbackName func(run, title string, n int) string
 	// Log may be nil.
 	Log *slog.Logger
 }

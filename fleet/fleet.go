@@ -48,7 +48,11 @@ type RunSpec struct {
 	Name string `json:"name"`
 	// Owner is recorded with the run and told in its Status, so that a host tells
 	// runs of the same name apart; at most 253 bytes. The engine does not read it.
-	Owner     string `json:"owner,omitempty"`
+	Owner string `json:"owner,omitempty"`
+	// Title is what the host calls the run, where Name does not tell; at most 253
+	// bytes. It is recorded with the run and with those that take it back, told in
+	// their Status, and given to Config.RollbackName. The engine does not read it.
+	Title     string `json:"title,omitempty"`
 	Placement string `json:"placement"`
 	// Index is the snapshot to roll out; nil means what the source holds now,
 	// of which a snapshot is taken if there is none.

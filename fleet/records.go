@@ -19,14 +19,16 @@ import (
 
 // recordFormat is the version of the records that this package writes, pagedFormat
 // that of a run which has lists in pages, groupedFormat that of one which has
-// gates of groups, windows or a bypass of them, newestRunFormat that of one which has
+// gates of groups, windows or a bypass of them, workflowFormat that of one which has
 // failure domains, waits for a cap, has what only workflows have, is taken back or
-// takes back, and the newest of a run that is read.
+// takes back, and newestRunFormat that of one with a title, and the newest of a run
+// that is read.
 const (
 	recordFormat    = 1
 	pagedFormat     = 2
 	groupedFormat   = 3
-	newestRunFormat = 4
+	workflowFormat  = 4
+	newestRunFormat = 5
 )
 
 // placementRecord is the one record of a placement that is compared and
@@ -106,6 +108,9 @@ type runRecord struct {
 	Run    stages.Run `json:"run"`
 	// Owner is the host's.
 	Owner string `json:"owner,omitempty"`
+	// Title is the host's too: what it calls the run, or the one that this one takes
+	// back.
+	Title string `json:"title,omitempty"`
 	// Of is the UID of the placement: one that is declared later under the same name
 	// is another one.
 	Of string `json:"of,omitempty"`
@@ -134,8 +139,11 @@ type runRecord struct {
 
 // format is the oldest version that has all that is in the record.
 func (r *runRecord) format() int {
-	if r.isCapped() || r.Run.Flows() || r.Run.Undo != nil || r.Undoes != "" {
+	if r.Title != "" {
 		return newestRunFormat
+	}
+	if r.isCapped() || r.Run.Flows() || r.Run.Undo != nil || r.Undoes != "" {
+		return workflowFormat
 	}
 	if r.Run.Bypass != nil {
 		return groupedFormat

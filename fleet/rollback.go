@@ -5,22 +5,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // RollbackOptions say how a run is taken back.
 type RollbackOptions struct {
-	// Name is that of the run which takes back; empty means the name of the run with
-	// "-rollback" behind it, cut where that is too long.
+	// Name is that of the run which takes back; empty means the first one by
+	// [Config].RollbackName that no run has.
 	Name string
 	// By is who asks, as the host authenticated them; Reason is told with it.
 	By     approval.Identity
@@ -68,12 +65,12 @@ func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (s
 	}
 	if u := s.Run.Undo; u != nil {
 		if by, err := e.RollbackOf(ctx, run); err != nil || by.Pending || by.By == "" && by.Refused == "" {
-			return cmp.Or(by.By, u.Run, rollbackName(run, 1)), err
+			return cmp.Or(by.By, u.Run, e.rollbackName(run, s.Title, 1)), err
 		}
 	}
 	name := o.Name
 	if name == "" {
-		name, err = e.freeRollbackName(ctx, run)
+		name, err = e.freeRollbackName(ctx, run, s.Title)
 	} else {
 		err = e.nameFree(ctx, name)
 	}
@@ -96,34 +93,6 @@ func (o *RollbackOptions) problems() field.ErrorList {
 		errs = append(errs, nameProblems(field.NewPath("name"), o.Name)...)
 	}
 	return errs
-}
-
-// freeRollbackName is a name that no run has.
-func (e *Engine) freeRollbackName(ctx context.Context, run string) (string, error) {
-	for n := 1; ; n++ {
-		name := rollbackName(run, n)
-		_, err := e.store.Get(ctx, runKey(name))
-		switch {
-		case isNotFound(err):
-			return name, nil
-		case err != nil:
-			return "", err
-		}
-	}
-}
-
-// rollbackName is the name of the nth run that takes back what another one brought.
-func rollbackName(run string, n int) string {
-	suffix := "-rollback"
-	if n > 1 {
-		suffix += "-" + strconv.Itoa(n)
-	}
-	if len(run)+len(suffix) <= stages.MaxPlacementName {
-		return run + suffix
-	}
-	sum := snapshot.Digest([]byte(run))
-	sum = sum[len(sum)-8:]
-	return strings.TrimRight(run[:stages.MaxPlacementName-len(suffix)-1-len(sum)], "-.") + "-" + sum + suffix
 }
 
 // rollBackEnded records that a run which has ended is to be taken back.
@@ -153,7 +122,7 @@ func (e *Engine) rollBackEnded(ctx context.Context, s *Status, u stages.Undo) (n
 			return nil, fmt.Errorf("run %s cannot be taken back: %w", run.Name, err)
 		}
 		asked := stages.Event{Type: stages.RollbackRequested, Run: run.Name, By: u.By.Name, Message: u.Message}
-		return append(events, asked), rec.plotRollback(run, u, e.now())
+		return append(events, asked), rec.plotRollback(run, u, u.Run, e.now())
 	})
 	return name, err
 }

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -133,13 +134,9 @@ func (rec *placementRecord) untakeable(s *Status) string {
 	}
 }
 
-// plotRollback records that a run is to be taken back, and puts the run that does
-// into the line, in the place of all others.
-func (rec *placementRecord) plotRollback(run *stages.Run, u stages.Undo, now time.Time) error {
-	name := u.Run
-	if name == "" {
-		name = rollbackName(run.Name, 1)
-	}
+// plotRollback records that a run is to be taken back, and puts the run that does,
+// of that name, into the line, in the place of all others.
+func (rec *placementRecord) plotRollback(run *stages.Run, u stages.Undo, name string, now time.Time) error {
 	rec.Rollback = &rollbackRecord{Of: run.UID, OfRun: run.Name, Run: name, UID: newUID(), Undo: u, Since: stages.At(now)}
 	line, _, err := rec.Line.Enter(stages.Entry{UID: rec.Rollback.UID, Run: name}, stages.SupersedeActive)
 	if err == nil {
@@ -200,7 +197,8 @@ func (d *driver) undo(rec *placementRecord, by string) []stages.Event {
 		why = rec.busy()
 	}
 	if why == "" {
-		if err := rec.plotRollback(run, *run.Undo, d.e.now()); err == nil {
+		name := cmp.Or(run.Undo.Run, d.e.rollbackName(run.Name, d.rec.Title, 1))
+		if err := rec.plotRollback(run, *run.Undo, name, d.e.now()); err == nil {
 			return nil
 		}
 	}

@@ -47,7 +47,7 @@ func (e *Engine) takeBack(ctx context.Context, rec *placementRecord) error {
 func (e *Engine) recordRollback(ctx context.Context, rec *placementRecord, of *Status, d *draft) error {
 	b := rec.Rollback
 	rr := &runRecord{
-		Run: stages.NewRun(d.plan, b.Run, b.UID, b.Undo.By, false, e.now()), Owner: of.Owner, Of: rec.UID,
+		Run: stages.NewRun(d.plan, b.Run, b.UID, b.Undo.By, false, e.now()), Owner: of.Owner, Title: of.Title, Of: rec.UID,
 		Undoes: b.Of, Apply: of.Apply, Sweeps: d.sweeps,
 	}
 	rr.Format = rr.format()
@@ -76,7 +76,15 @@ func (e *Engine) admitRollback(ctx context.Context, rr *runRecord) error {
 // renameRollback gives a run that takes another one back a name that nobody has.
 func (e *Engine) renameRollback(ctx context.Context, rec *placementRecord) error {
 	uid := rec.Rollback.UID
-	free, err := e.freeRollbackName(ctx, rec.Rollback.OfRun)
+	title := ""
+	of, _, err := e.runAt(ctx, rec.Rollback.OfRun)
+	switch {
+	case err == nil:
+		title = of.Title
+	case !isNotFound(err): // with that it is refused soon, under any name
+		return err
+	}
+	free, err := e.freeRollbackName(ctx, rec.Rollback.OfRun, title)
 	if err != nil {
 		return err
 	}

@@ -15,8 +15,9 @@ type Status struct {
 	Run stages.Run
 	// Plan is shared: it is not to be changed.
 	Plan *stages.Plan
-	// Owner is what the host gave with the run.
-	Owner string
+	// Owner and Title are what the host gave with the run, or with the one that it
+	// takes back.
+	Owner, Title string
 	// Decision is the index of the decision that picked the clusters, -1 where that
 	// is not known.
 	Decision int
@@ -73,7 +74,8 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 		return Status{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
 	}
 	run := stages.NewRun(d.plan, spec.Name, newUID(), spec.Starter, spec.Hold, e.now())
-	rr := &runRecord{Format: recordFormat, Run: run, Owner: spec.Owner, Of: rec.UID, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, Sweeps: d.sweeps}
+	rr := &runRecord{Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, Sweeps: d.sweeps}
+	rr.Format = rr.format()
 	if err := e.clearLine(ctx, rec); err != nil {
 		return Status{}, err
 	}
@@ -94,7 +96,7 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 			return Status{}, err
 		}
 	}
-	return Status{Run: run, Plan: d.plan, Owner: spec.Owner}, nil
+	return Status{Run: run, Plan: d.plan, Owner: spec.Owner, Title: spec.Title}, nil
 }
 
 // captured takes the snapshot that a draft was made of, if there is none yet.
@@ -183,7 +185,7 @@ func (e *Engine) statusOf(ctx context.Context, rr *runRecord) (Status, error) {
 		decision = rr.Decision.Index
 	}
 	return Status{
-		Run: rr.Run, Plan: p, Owner: rr.Owner, Decision: decision, Apply: rr.Apply,
+		Run: rr.Run, Plan: p, Owner: rr.Owner, Title: rr.Title, Decision: decision, Apply: rr.Apply,
 		Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch,
 	}, nil
 }

@@ -87,6 +87,9 @@ func (s RunSpec) problems() field.ErrorList {
 	}
 	errs = append(errs, nested(field.NewPath("strategy"), s.Strategy.Validate())...)
 	errs = append(errs, ownerProblems(s.Owner)...)
+	if len(s.Title) > mostOwner {
+		errs = append(errs, field.TooLong(field.NewPath("title"), "", mostOwner))
+	}
 	if gate := forbidsStarter(s.Strategy); gate != "" && s.Starter.Name == "" {
 		errs = append(errs, field.Required(field.NewPath("starter", "name"),
 			"who starts the run must be known, since "+gate+" forbids them to approve"))
@@ -132,7 +135,7 @@ func nameProblems(at *field.Path, name string) (errs field.ErrorList) {
 	return errs
 }
 
-// mostOwner bounds what a host gives with a placement or a run.
+// mostOwner bounds what a host gives with a placement or a run, in bytes.
 const mostOwner = 253
 
 func ownerProblems(owner string) field.ErrorList {

@@ -1,0 +1,65 @@
+package fleet
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// RollbackName is the name of the nth run, from 1, that takes back what another one
+// brought: that of the other one with "-rollback" behind it, and the number from the
+// second on. Where that is longer than 63 characters, the other one's is cut, and 8
+// characters of its digest tell it from others with the same beginning.
+func RollbackName(run string, n int) string {
+	suffix := "-rollback"
+	if n > 1 {
+		suffix += "-" + strconv.Itoa(n)
+	}
+	if len(run)+len(suffix) <= stages.MaxPlacementName {
+		return run + suffix
+	}
+	sum := snapshot.Digest([]byte(run))
+	sum = sum[len(sum)-8:]
+	return strings.TrimRight(run[:stages.MaxPlacementName-len(suffix)-1-len(sum)], "-.") + "-" + sum + suffix
+}
+
+// rollbackName asks the host for a name. What is none, or the one before it again,
+// is left for the default.
+func (e *Engine) rollbackName(run, title string, n int) string {
+	name := e.hostsRollbackName(run, title, n)
+	if len(nameProblems(nil, name)) > 0 || n > 1 && name == e.hostsRollbackName(run, title, n-1) {
+		return RollbackName(run, n)
+	}
+	return name
+}
+
+// hostsRollbackName is what the host says, or "".
+func (e *Engine) hostsRollbackName(run, title string, n int) (name string) {
+	if e.cfg.RollbackName == nil {
+		return ""
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			e.log.Error("Config.RollbackName panicked, the default is taken", "run", run, "panic", p)
+			name = ""
+		}
+	}()
+	return e.cfg.RollbackName(run, title, n)
+}
+
+// freeRollbackName is a name that no run has.
+func (e *Engine) freeRollbackName(ctx context.Context, run, title string) (string, error) {
+	for n := 1; ; n++ {
+		name := e.rollbackName(run, title, n)
+		_, err := e.store.Get(ctx, runKey(name))
+		switch {
+		case isNotFound(err):
+			return name, nil
+		case err != nil:
+			return "", err
+		}
+	}
+}
