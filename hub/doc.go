@@ -48,7 +48,8 @@
 //
 // # Differences from KubeFleet
 //
-//   - A run without spec.state runs; the tutorial's runs have none.
+//   - A run without spec.state runs; the tutorial's runs have none. Where else defaults, limits and messages
+//     differ, package hub/manifests says.
 //   - Snapshots are taken whenever what is selected changes, also under strategy External.
 //   - applyStrategy.type ClientSideApply, the API's default, is carried out as server-side apply with
 //     force: fields of other managers stay, and a conflict is taken over as a client-side apply would.
@@ -56,7 +57,8 @@
 //     and the attempt; the condition's lastTransitionTime is not read.
 //   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot or
 //     decision. maxSurge means nothing here: nothing moves between clusters.
-//   - An override may have a priority. Its versions are shown as snapshots, which stay, be they more
+//   - An override may have a priority, and overrides of different priorities may select the same object,
+//     which KubeFleet refuses. Its versions are shown as snapshots, which stay, be they more
 //     than ten, while a snapshot that may be rolled out has frozen them, also after the
 //     override. A run brings the overrides of its snapshot's time, so a rollback brings them back.
 //   - Nothing runs on a member: the hub asks its API server every 5 minutes, every 30 seconds while it

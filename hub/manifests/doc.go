@@ -25,6 +25,15 @@
 // ValidatingAdmissionPolicy alone: it takes approvals without an identity and refuses those with
 // another one, so that there what is written is true or missing.
 //
+// # As in KubeFleet
+//
+// Defaults, limits, enumerations, messages, short names and columns are KubeFleet's, one by one:
+// testdata/kubefleet.yaml has them by field, with those that differ and why, and a test holds the definitions
+// to it. What KubeFleet refuses in webhooks the rules of the definitions refuse, in its words. They are
+// stricter where KubeFleet takes what fails later, and where a list must be bounded so that rules may look
+// into it: at most 100 preferences and spread constraints and 20 requirements of a term. They are not in two
+// places: a run without a state runs, as the tutorial's do, and a MemberCluster needs no identity.
+//
 // # What a schema cannot say
 //
 // A ValidatingAdmissionPolicy refuses a remove with a value in overrides and their snapshots, because the

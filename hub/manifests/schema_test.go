@@ -61,7 +61,7 @@ func TestTheKindsOfTheAPI(t *testing.T) {
 		"ClusterResourceEnvelope Cluster",
 		"ClusterResourceOverride Cluster cro", "ClusterResourceOverrideSnapshot Cluster cros", "ClusterResourcePlacement Cluster crp",
 		"ClusterResourceSnapshot Cluster crs", "ClusterSchedulingPolicySnapshot Cluster csps",
-		"ClusterStagedUpdateRun Cluster csur", "ClusterStagedUpdateStrategy Cluster csus", "MemberCluster Cluster",
+		"ClusterStagedUpdateRun Cluster csur", "ClusterStagedUpdateStrategy Cluster csus", "MemberCluster Cluster cluster",
 		"ResourceEnvelope Namespaced",
 		"ResourceOverride Namespaced ro", "ResourceOverrideSnapshot Namespaced ros", "ResourcePlacement Namespaced rp", "ResourceSnapshot Namespaced rss",
 		"SchedulingPolicySnapshot Namespaced sps", "StagedUpdateRun Namespaced sur", "StagedUpdateStrategy Namespaced sus",
