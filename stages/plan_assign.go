@@ -54,69 +54,26 @@ func newPlanStage(st Stage, room int) *planStage {
 // assign puts every cluster into the parts that pick it, and reports those
 // that are not picked by exactly one.
 func (b *planner) assign() {
-	parts := make([]planAssigned, planParts(len(b.clusters)))
-	planSplit(len(b.clusters), len(parts), func(part, from, to int) {
-		room := to - from
-		if part == 0 {
-			room = len(b.clusters)
-		}
-		parts[part] = newPlanAssigned(b.plan.Strategy.Stages, room)
-		parts[part].assign(b, from, to)
-	})
-	all := &parts[0]
-	for i := range parts[1:] {
-		all.join(&parts[1+i])
-	}
-	b.stages = all.stages
-	all.found.report(b)
-	b.checkNamed()
-}
-
-// planAssigned are the stages with some of the clusters, and what is wrong with
-// where these stand.
-type planAssigned struct {
-	stages []*planStage
-	found  planFindings
-}
-
-// newPlanAssigned returns stages with room for so many clusters.
-func newPlanAssigned(stages []Stage, room int) planAssigned {
-	var a planAssigned
-	even := room / len(stages)
-	for i := range stages {
-		a.stages = append(a.stages, newPlanStage(stages[i], even+even/8))
-	}
-	return a
-}
-
-// assign assigns the clusters between two positions.
-func (a *planAssigned) assign(b *planner, from, to int) {
 	s := &b.plan.Strategy
 	picks := make([]planPick, len(s.Stages))
+	even := len(b.clusters) / len(s.Stages)
 	for i := range s.Stages {
+		b.stages = append(b.stages, newPlanStage(s.Stages[i], even+even/8))
 		picks[i] = planPick{s.Stages[i].Selector, s.Stages[i].Clusters}
 	}
-	pickers := newPlanPickers(picks)
-	for i := from; i < to; i++ {
+	pickers, found := newPlanPickers(picks), planFindings{}
+	for i := range b.clusters {
 		picked := pickers.pick(&b.clusters[i])
 		if s.Unassigned == UnassignedExclude {
-			picked = slices.DeleteFunc(picked, func(st int) bool { return !a.stages[st].takes(&b.clusters[i]) })
+			picked = slices.DeleteFunc(picked, func(st int) bool { return !b.stages[st].takes(&b.clusters[i]) })
 		}
 		for _, st := range picked {
-			a.stages[st].put(i, &b.clusters[i], &a.found)
+			b.stages[st].put(i, &b.clusters[i], &found)
 		}
-		a.found.stages(s, i, picked)
+		found.stages(b, i, picked)
 	}
-}
-
-// join adds what was assigned of the clusters behind these.
-func (a *planAssigned) join(behind *planAssigned) {
-	for i, st := range a.stages {
-		for j := range st.parts {
-			st.parts[j].join(&behind.stages[i].parts[j])
-		}
-	}
-	a.found.join(&behind.found)
+	found.report(b)
+	b.checkNamed()
 }
 
 // takes tells whether a group of the stage picks the cluster.
@@ -156,13 +113,6 @@ func (p *planPart) add(cluster int, c *placement.Cluster) {
 	p.entries = append(p.entries, planKeyed{planIntKey(n), cluster})
 }
 
-// join adds the clusters of another part, which are behind these in name.
-func (p *planPart) join(behind *planPart) {
-	p.entries = append(p.entries, behind.entries...)
-	p.unsorted = append(p.unsorted, behind.unsorted...)
-	p.without = append(p.without, behind.without...)
-}
-
 // planIntKey is n as a number without a sign that orders like n.
 func planIntKey(n int64) uint64 { return uint64(n) ^ 1<<63 }
 
@@ -188,17 +138,7 @@ func (f *planFindings) add(cluster int, kind planFinding) {
 	f.clusters[kind] = append(f.clusters[kind], cluster)
 }
 
-// join adds what was found of other clusters.
-func (f *planFindings) join(others *planFindings) {
-	for _, kind := range others.kinds {
-		for _, cluster := range others.clusters[kind] {
-			f.add(cluster, kind)
-		}
-	}
-	f.unassigned = append(f.unassigned, others.unassigned...)
-}
-
-func (f *planFindings) stages(s *Strategy, cluster int, picked []int) {
+func (f *planFindings) stages(b *planner, cluster int, picked []int) {
 	switch len(picked) {
 	case 0:
 		f.unassigned = append(f.unassigned, cluster)
@@ -206,7 +146,7 @@ func (f *planFindings) stages(s *Strategy, cluster int, picked []int) {
 	default:
 		names := make([]string, len(picked))
 		for i, st := range picked {
-			names[i] = s.Stages[st].Name
+			names[i] = b.stages[st].stage.Name
 		}
 		f.add(cluster, planFinding{names: planAnd(names)})
 	}

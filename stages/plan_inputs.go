@@ -29,36 +29,22 @@ func (b *planner) fail(at *field.Path, names []string, detail string) {
 }
 
 func (b *planner) checkClusters(at *field.Path) {
-	parts := make([]planNames, planParts(len(b.clusters)))
-	planSplit(len(b.clusters), len(parts), func(part, from, to int) {
-		parts[part].look(b.clusters, from, to)
-	})
-	var all planNames
-	for _, p := range parts {
-		all.bad, all.uids, all.twice = append(all.bad, p.bad...), append(all.uids, p.uids...), append(all.twice, p.twice...)
-	}
-	b.fail(at.Child("name"), all.bad, "the name of a cluster must be a DNS label (RFC 1123)")
-	b.fail(at.Child("uid"), all.uids, "the UID of a cluster must be printable ASCII without spaces, at most 253 bytes")
-	b.fail(at.Child("name"), slices.Compact(all.twice), "a cluster must be given once")
-}
-
-// planNames are the clusters with a bad name or UID, and those given twice.
-type planNames struct{ bad, uids, twice []string }
-
-// look looks at the clusters between two positions; they are in order of name.
-func (p *planNames) look(clusters []placement.Cluster, from, to int) {
-	for i := from; i < to; i++ {
-		c := &clusters[i]
+	var bad, uids, twice []string
+	for i := range b.clusters {
+		c := &b.clusters[i]
 		if !planIsName(c.Name) {
-			p.bad = append(p.bad, c.Name)
+			bad = append(bad, c.Name)
 		}
 		if !planIsID(c.UID) && c.UID != "" {
-			p.uids = append(p.uids, c.Name)
+			uids = append(uids, c.Name)
 		}
-		if i > 0 && clusters[i-1].Name == c.Name {
-			p.twice = append(p.twice, c.Name)
+		if i > 0 && b.clusters[i-1].Name == c.Name && (len(twice) == 0 || twice[len(twice)-1] != c.Name) {
+			twice = append(twice, c.Name)
 		}
 	}
+	b.fail(at.Child("name"), bad, "the name of a cluster must be a DNS label (RFC 1123)")
+	b.fail(at.Child("uid"), uids, "the UID of a cluster must be printable ASCII without spaces, at most 253 bytes")
+	b.fail(at.Child("name"), twice, "a cluster must be given once")
 }
 
 func (b *planner) checkTarget(at *field.Path) {
@@ -77,15 +63,10 @@ func (b *planner) checkTarget(at *field.Path) {
 func (b *planner) checkRevisions(at *field.Path) {
 	b.revisions = planRevisions{ids: map[string]int{}, of: make([]int32, 0, len(b.clusters))}
 	var without []string
-	parts := planParts(len(b.clusters))
-	size := planBlock
-	if parts > 1 {
-		size *= planBlock
-	}
-	asked := make([]planOwn, size)
+	var asked [planBlock]planOwn
 	own, last := 0, ""
-	for block := range slices.Chunk(b.clusters, size) {
-		planSplit(len(block), parts, func(_, from, to int) { b.target.own(block[from:to], asked[from:to]) })
+	for block := range slices.Chunk(b.clusters, planBlock) {
+		b.target.own(block, &asked)
 		for i := range block {
 			name, digest := block[i].Name, asked[i].digest
 			if !asked[i].is {
@@ -117,7 +98,7 @@ type planOwn struct {
 }
 
 // own looks up the revisions of a block of clusters.
-func (t *Target) own(block []placement.Cluster, into []planOwn) {
+func (t *Target) own(block []placement.Cluster, into *[planBlock]planOwn) {
 	for i := range block {
 		into[i].digest, into[i].is = t.Revision[block[i].Name]
 	}

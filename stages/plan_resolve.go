@@ -89,16 +89,11 @@ func (b *planner) checkSize(at *field.Path, v *intstr.IntOrString, st *PlannedSt
 
 // place appends the clusters of a part to the plan.
 func (b *planner) place(part *planPart) {
-	first, n := len(b.plan.Clusters), len(part.entries)
-	b.plan.Clusters = b.plan.Clusters[:first+n]
-	planSplit(n, planParts(len(b.clusters)), func(_, from, to int) {
-		for i := from; i < to; i++ {
-			at := part.entries[i].at
-			c := &b.clusters[at]
-			b.positions[at] = int32(first + i)
-			b.plan.Clusters[first+i] = PlannedCluster{Name: c.Name, UID: c.UID, Revision: int(b.revisions.of[at])}
-		}
-	})
+	for _, e := range part.entries {
+		c := &b.clusters[e.at]
+		b.positions[e.at] = int32(len(b.plan.Clusters))
+		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: int(b.revisions.of[e.at])})
+	}
 }
 
 // doubt warns about what a stage probably does not mean.

@@ -83,27 +83,11 @@ func planNameOrder(n int, name func(int) string) []planKeyed {
 // begin with: most names are told apart by these alone, without a look at the
 // strings. What they begin with it learns on the way, and begins anew.
 func planNameKeys(n int, name func(int) string) []planKeyed {
-	names := make([]planKeyed, n)
-	if n == 0 {
-		return names
+	names, common := make([]planKeyed, n), ""
+	if n > 0 {
+		common = name(0)[:min(len(name(0)), validation.DNS1123LabelMaxLength)]
 	}
-	common := name(0)[:min(len(name(0)), validation.DNS1123LabelMaxLength)]
-	for {
-		learned := make([]string, planParts(n))
-		planSplit(n, len(learned), func(part, from, to int) {
-			learned[part] = planFillKeys(names, from, to, common, name)
-		})
-		slices.Sort(learned) // each begins with the one before
-		if common = learned[0]; common == learned[len(learned)-1] {
-			return names
-		}
-	}
-}
-
-// planFillKeys fills in the names between two positions, and returns the part of
-// common that they all begin with, which is left out of their keys.
-func planFillKeys(names []planKeyed, from, to int, common string, name func(int) string) string {
-	for i := from; i < to; i++ {
+	for i := 0; i < n; i++ {
 		s := name(i)
 		if strings.HasPrefix(s, common) {
 			names[i] = planKeyed{planNameKey(s, len(common)), i}
@@ -112,20 +96,17 @@ func planFillKeys(names []planKeyed, from, to int, common string, name func(int)
 		for !strings.HasPrefix(s, common) {
 			common = common[:len(common)-1]
 		}
-		i = from - 1
+		i = -1
 	}
-	return common
+	return names
 }
 
 // planByName returns the clusters in the order of their names.
 func planByName(clusters []placement.Cluster) []placement.Cluster {
 	out := make([]placement.Cluster, len(clusters))
-	order := planNameOrder(len(clusters), func(i int) string { return clusters[i].Name })
-	planSplit(len(order), planParts(len(order)), func(_, from, to int) {
-		for i := from; i < to; i++ {
-			out[i] = clusters[order[i].at]
-		}
-	})
+	for i, n := range planNameOrder(len(clusters), func(i int) string { return clusters[i].Name }) {
+		out[i] = clusters[n.at]
+	}
 	return out
 }
 
