@@ -79,16 +79,24 @@ func planFreeze(s Strategy) (Strategy, error) {
 // planner is a plan under construction.
 type planner struct {
 	target    Target
-	clusters  []placement.Cluster // by name
+	clusters  []planCluster // by name
 	revisions planRevisions
 	stages    []*planStage
 	plan      *Plan
-	// positions has the position of every cluster, -1 of those left out.
-	positions []int32
 	// spare is for sorting.
 	spare    []planKeyed
 	warnings []string
 	errs     field.ErrorList
+}
+
+// planCluster is what a plan needs to know of a cluster. It is small, because a
+// large fleet does not fit the processor's caches.
+type planCluster struct {
+	Name, UID string
+	Labels    map[string]string
+	// revision is an index into planRevisions.digests and later into
+	// Plan.Revisions; position is that in the plan, -1 of one that is left out.
+	revision, position int32
 }
 
 // Len returns the number of clusters, those to be removed included.
@@ -143,14 +151,15 @@ func (s *PlannedStage) end() int {
 func (b *planner) index() {
 	p, next := b.plan, len(b.plan.Clusters)-len(b.target.Remove)
 	p.byName = make([]int32, 0, len(p.Clusters))
-	for i, pos := range b.positions {
-		if pos < 0 {
+	for i := range b.clusters {
+		c := &b.clusters[i]
+		if c.position < 0 {
 			continue
 		}
-		for ; next < len(p.Clusters) && p.Clusters[next].Name < b.clusters[i].Name; next++ {
+		for ; next < len(p.Clusters) && p.Clusters[next].Name < c.Name; next++ {
 			p.byName = append(p.byName, int32(next))
 		}
-		p.byName = append(p.byName, pos)
+		p.byName = append(p.byName, c.position)
 	}
 	for ; next < len(p.Clusters); next++ {
 		p.byName = append(p.byName, int32(next))

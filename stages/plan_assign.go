@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/slipway-dev/slipway/placement"
 )
 
 // planStage is a stage with the clusters it has picked so far.
@@ -77,10 +75,10 @@ func (b *planner) assign() {
 }
 
 // takes tells whether a group of the stage picks the cluster.
-func (s *planStage) takes(c *placement.Cluster) bool { return len(s.groups.pick(c)) > 0 }
+func (s *planStage) takes(c *planCluster) bool { return len(s.groups.pick(c)) > 0 }
 
 // put puts cluster i into the groups of the stage that pick it.
-func (s *planStage) put(i int, c *placement.Cluster, found *planFindings) {
+func (s *planStage) put(i int, c *planCluster, found *planFindings) {
 	picked := s.groups.pick(c)
 	for _, g := range picked {
 		s.parts[g].add(i, c)
@@ -95,7 +93,7 @@ func (s *planStage) put(i int, c *placement.Cluster, found *planFindings) {
 }
 
 // add puts a cluster into the part.
-func (p *planPart) add(cluster int, c *placement.Cluster) {
+func (p *planPart) add(cluster int, c *planCluster) {
 	if p.sortKey == "" {
 		p.entries = append(p.entries, planKeyed{uint64(p.rank[c.Name]), cluster})
 		return
@@ -299,7 +297,7 @@ func (p *planPickers) lookUp(i int, key, value string) {
 }
 
 // pick returns the selectors that match, ascending, until the next call.
-func (p *planPickers) pick(c *placement.Cluster) []int {
+func (p *planPickers) pick(c *planCluster) []int {
 	set := c.Labels
 	p.picked = append(p.picked[:0], p.names[c.Name]...)
 	for _, e := range p.equal {

@@ -6,8 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/slipway-dev/slipway/placement"
 )
 
 // planLongestID bounds UIDs and digests, in bytes.
@@ -61,7 +59,7 @@ func (b *planner) checkTarget(at *field.Path) {
 
 // checkRevisions checks the revisions of the target and numbers them.
 func (b *planner) checkRevisions(at *field.Path) {
-	b.revisions = planRevisions{ids: map[string]int{}, of: make([]int32, 0, len(b.clusters))}
+	b.revisions = planRevisions{ids: map[string]int{}}
 	var without []string
 	var asked [planBlock]planOwn
 	own, last := 0, ""
@@ -76,7 +74,7 @@ func (b *planner) checkRevisions(at *field.Path) {
 				own++
 			}
 			last = name
-			b.revisions.of = append(b.revisions.of, int32(b.revisions.id(digest)))
+			block[i].revision = int32(b.revisions.id(digest))
 		}
 	}
 	notID := func(digest string) bool { return !planIsID(digest) }
@@ -98,7 +96,7 @@ type planOwn struct {
 }
 
 // own looks up the revisions of a block of clusters.
-func (t *Target) own(block []placement.Cluster, into *[planBlock]planOwn) {
+func (t *Target) own(block []planCluster, into *[planBlock]planOwn) {
 	for i := range block {
 		into[i].digest, into[i].is = t.Revision[block[i].Name]
 	}
@@ -122,7 +120,7 @@ func (b *planner) failRevisions(at *field.Path) {
 
 // has tells whether a cluster was picked.
 func (b *planner) has(name string) bool {
-	_, found := slices.BinarySearchFunc(b.clusters, name, func(c placement.Cluster, name string) int {
+	_, found := slices.BinarySearchFunc(b.clusters, name, func(c planCluster, name string) int {
 		return cmp.Compare(c.Name, name)
 	})
 	return found

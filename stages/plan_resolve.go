@@ -14,8 +14,7 @@ import (
 // plan.
 func (b *planner) resolve() {
 	b.plan.Clusters = make([]PlannedCluster, 0, len(b.clusters)+len(b.target.Remove))
-	b.positions = slices.Repeat([]int32{-1}, len(b.clusters))
-	b.plan.Revisions = b.revisions.settle(b.stages)
+	b.plan.Revisions = b.settle()
 	for _, st := range b.stages {
 		b.resolveStage(st)
 	}
@@ -91,8 +90,8 @@ func (b *planner) checkSize(at *field.Path, v *intstr.IntOrString, st *PlannedSt
 func (b *planner) place(part *planPart) {
 	for _, e := range part.entries {
 		c := &b.clusters[e.at]
-		b.positions[e.at] = int32(len(b.plan.Clusters))
-		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: int(b.revisions.of[e.at])})
+		c.position = int32(len(b.plan.Clusters))
+		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: int(c.revision)})
 	}
 }
 
@@ -190,8 +189,6 @@ func planFailures(v *intstr.IntOrString, size, unset int) int {
 type planRevisions struct {
 	ids     map[string]int
 	digests []string
-	// of has the number of every cluster's digest.
-	of []int32
 }
 
 func (r *planRevisions) id(digest string) int {
@@ -206,12 +203,13 @@ func (r *planRevisions) id(digest string) int {
 
 // settle returns the digests that clusters of the stages get, ascending, and
 // renumbers those of the clusters: as indexes into what it returns.
-func (r *planRevisions) settle(stages []*planStage) (digests []string) {
+func (b *planner) settle() (digests []string) {
+	r := &b.revisions
 	used := make([]bool, len(r.digests))
-	for _, st := range stages {
+	for _, st := range b.stages {
 		for i := range st.parts {
 			for _, e := range st.parts[i].entries {
-				used[r.of[e.at]] = true
+				used[b.clusters[e.at].revision] = true
 			}
 		}
 	}
@@ -225,8 +223,8 @@ func (r *planRevisions) settle(stages []*planStage) (digests []string) {
 	for i, digest := range digests {
 		renumber[r.ids[digest]] = int32(i)
 	}
-	for i, id := range r.of {
-		r.of[i] = renumber[id]
+	for i := range b.clusters {
+		b.clusters[i].revision = renumber[b.clusters[i].revision]
 	}
 	return digests
 }

@@ -102,10 +102,11 @@ func planNameKeys(n int, name func(int) string) []planKeyed {
 }
 
 // planByName returns the clusters in the order of their names.
-func planByName(clusters []placement.Cluster) []placement.Cluster {
-	out := make([]placement.Cluster, len(clusters))
+func planByName(clusters []placement.Cluster) []planCluster {
+	out := make([]planCluster, len(clusters))
 	for i, n := range planNameOrder(len(clusters), func(i int) string { return clusters[i].Name }) {
-		out[i] = clusters[n.at]
+		c := &clusters[n.at]
+		out[i] = planCluster{Name: c.Name, UID: c.UID, Labels: c.Labels, position: -1}
 	}
 	return out
 }
