@@ -236,9 +236,9 @@ func TestAScenarioWithErrorsGetsEveryErrorAndNoOutput(t *testing.T) {
 }
 
 func TestWarningsAreNotInTheOutput(t *testing.T) {
-	const text = "clusters: [{name: a}]\nstrategy: {stages: [{name: x, labelSelector: {}}, {name: y}]}\n"
+	const text = "clusters: [{name: a}]\nstrategy: {stages: [{name: x, labelSelector: {}}, {name: z}]}\n"
 	got := call(text, "-o", "json", "-")
-	if got.code != exitDone || got.err != "simulate: warning: stage y has no clusters\n" || strings.Contains(got.out, "warning") {
+	if got.code != exitDone || got.err != "simulate: warning: stage z has no clusters\n" || strings.Contains(got.out, "warning") {
 		t.Errorf("exit %d, errors %q, output\n%s", got.code, got.err, got.out)
 	}
 }

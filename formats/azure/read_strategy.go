@@ -48,7 +48,7 @@ func StrategyOf(n *yaml.Node, file, path string) (stages.Strategy, error) {
 	top.object(fields{
 		"stages": b.list,
 		rollbackField: func(v value) {
-			back = rollback.Read(v.node, v.path, v.r.report)
+			back = rollback.ReadNode(v.node, v.path, v.r.report)
 		},
 	}, "stages")
 	s := strategyOf(b.stages...)

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/formats/internal/rollback"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -24,11 +25,11 @@ func (v value) rollback() *stages.Rollback {
 		return nil
 	}
 	known := len(v.doc.problems)
-	b := rollback.Read(docs[0], at.path, func(_ int, path, text string) { v.doc.report(at.node.Line, path, text) })
+	b := rollback.ReadNode(docs[0], at.path, func(_ int, path, text string) { v.doc.report(at.node.Line, path, text) })
 	if len(v.doc.problems) > known {
 		return b
 	}
-	for _, e := range rollback.Check(b) {
+	for _, e := range yamldoc.FieldErrors(rollback.Check(b)) {
 		v.doc.report(at.node.Line, at.path+strings.TrimPrefix(e.Field, "rollback"), e.ErrorBody())
 	}
 	return b

@@ -1,11 +1,6 @@
 package scenario
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strings"
-)
+import "github.com/slipway-dev/slipway/formats/internal/yamldoc"
 
 // Problem is one thing that is wrong with a scenario.
 type Problem struct {
@@ -21,80 +16,17 @@ type Problem struct {
 
 // Error returns file:line: field: text, without the field where that is empty.
 func (p Problem) Error() string {
-	at := fmt.Sprintf("%s:%d: ", p.File, p.Line)
-	if p.Field != "" {
-		at += p.Field + ": "
-	}
-	return at + p.Text
+	return yamldoc.Problem{File: p.File, Line: p.Line, Field: p.Field, Text: p.Text}.Error()
 }
 
 // Problems is the error of [Read]: everything that is wrong, by line.
 type Problems []Problem
 
 // Error returns one line for each problem.
-func (p Problems) Error() string {
-	lines := make([]string, len(p))
-	for i := range p {
-		lines[i] = p[i].Error()
-	}
-	return strings.Join(lines, "\n")
-}
+func (p Problems) Error() string { return yamldoc.Lines(p) }
 
-// maxProblems bounds what is told about hostile input.
-const maxProblems = 1000
-
-// document is a scenario while it is read.
-type document struct {
-	file     string
-	problems Problems
-	// more counts the problems that are not kept.
-	more int
-	// broken are the paths that have a problem.
-	broken map[string]bool
-}
-
-func (d *document) report(line int, path, text string) {
-	if len(d.problems) >= maxProblems {
-		d.more++
-		return
-	}
-	d.broken[path] = true
-	d.problems = append(d.problems, Problem{File: d.file, Line: line, Field: path, Text: text})
-}
-
-// failed tells that a problem was reported at the path or above it.
-func (d *document) failed(path string) bool {
-	for {
-		if d.broken[path] {
-			return true
-		}
-		i := strings.LastIndexAny(path, ".[")
-		if i < 0 {
-			return false
-		}
-		path = path[:i]
-	}
-}
-
-// err returns the problems by line; the last one says how many more there are.
-func (d *document) err() error {
-	if len(d.problems) == 0 {
-		return nil
-	}
-	p := d.problems
-	slices.SortStableFunc(p, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-	if d.more > 0 {
-		last := p[len(p)-1]
-		p = append(p, Problem{File: last.File, Line: last.Line, Text: fmt.Sprintf("and %d problems more", d.more)})
-	}
-	return p
-}
-
-// clip bounds what an error repeats of its input.
-func clip(s string) string {
-	const limit = 64
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "..."
+func asError(d *yamldoc.Doc) error {
+	return yamldoc.AsError[Problems](&d.Report, func(p yamldoc.Problem) Problem {
+		return Problem{File: p.File, Line: p.Line, Field: p.Field, Text: p.Text}
+	})
 }

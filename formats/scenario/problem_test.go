@@ -140,7 +140,7 @@ func TestProblemsOfClusters(t *testing.T) {
 		"clusters: [{name: a, labels: {b: 1}}]": `clusters[0].labels.b: must be a string, not the number 1; write "1"`,
 		"clusters: [{name: a, group: 1}]":       `clusters[0].group: must be a string, not the number 1; write "1"`,
 		"clusters: [{name: a, timeZone: X}]":    "clusters[0].timeZone: Invalid value",
-		"clusters: [{name: a, windows: [{rrule: FREQ=DAILY, duration: -1h}]}]": "clusters[0].windows[0].duration: must be from 0s",
+		"clusters: [{name: a, windows: [{rrule: FREQ=DAILY, duration: -1h}]}]": "clusters[0].windows[0].duration: must be more than 0s",
 		"clusters: [{name: a, color: red}]":                                    "clusters[0].color: unknown field; known are freezes, group, had, labels, name, new, region, timeZone, windows",
 	} {
 		t.Run(text, func(t *testing.T) { problems(t, text+rest, want) })
@@ -202,7 +202,7 @@ func TestProblemsOfDocuments(t *testing.T) {
 		"a: b\n c: d":            "f.yaml:2: is not YAML: mapping values are not allowed",
 		"a:\n\tb: c":             "indent with spaces, not with tabs",
 		good + "take: 1s":        "f.yaml:4: is a second document; a file has one scenario",
-		"a: &a [*a]":             "or holds an alias of something that it is in itself",
+		"a: &a [*a]":             "holds an alias of something that it is in itself",
 		strings.Repeat("[", 200): "is not YAML",
 		"a: " + strings.Repeat("[", 150) + strings.Repeat("]", 150): "is nested deeper than 100 levels",
 		strings.Repeat("#", scenario.MaxBytes+1):                    "is longer than 16777216 bytes",

@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/formats/azure"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
@@ -35,12 +35,12 @@ type member struct {
 // reads has the fields that clusters and counts share.
 func (m *member) reads(more fields) fields {
 	m.labels = map[string]string{}
-	more["labels"] = func(v value) { m.add(v, v.stringMap()) }
-	more["group"] = func(v value) { m.add(v, map[string]string{azure.UpdateGroupLabel: v.str()}) }
-	more["region"] = func(v value) { m.add(v, map[string]string{RegionLabel: v.str()}) }
-	more["timeZone"] = func(v value) { m.level.TimeZone = v.str() }
-	more["windows"] = func(v value) { m.level.Windows = v.windows() }
-	more["freezes"] = func(v value) { m.level.Freezes = v.freezes() }
+	more["labels"] = func(v value) { m.add(v, v.StringMap()) }
+	more["group"] = func(v value) { m.add(v, map[string]string{azure.UpdateGroupLabel: v.NonEmpty()}) }
+	more["region"] = func(v value) { m.add(v, map[string]string{RegionLabel: v.NonEmpty()}) }
+	more["timeZone"] = func(v value) { m.level.TimeZone = v.NonEmpty() }
+	more["windows"] = func(v value) { m.level.Windows = windows(v) }
+	more["freezes"] = func(v value) { m.level.Freezes = freezes(v) }
 	m.before.reads(more)
 	return more
 }
@@ -50,7 +50,7 @@ func (m *member) add(v value, labels map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		is := labels[key]
 		if was, ok := m.labels[key]; ok && was != is {
-			v.fail("says that label %s is %q, and another field says %q", key, clip(is), clip(was))
+			v.Fail("says that label %s is %q, and another field says %q", key, yamldoc.Clip(is), yamldoc.Clip(was))
 			return
 		}
 		m.labels[key] = is
@@ -62,13 +62,10 @@ func (r *reader) cluster(v value) {
 	var m member
 	var name value
 	r.named = true
-	if !v.object(m.reads(fields{"name": func(v value) { name = v }}), "name") || name.node == nil {
+	if !v.Object(m.reads(fields{"name": func(v value) { name = v }}), "name") || name.Doc == nil {
 		return
 	}
-	if s := name.str(); s != "" {
-		for _, msg := range validation.IsDNS1123Label(s) {
-			name.fail("%q: %s", clip(s), msg)
-		}
+	if s := name.Named(validation.IsDNS1123Label); s != "" {
 		r.take(name, s, m)
 	}
 	r.checkLevel(v, &m.level)
@@ -81,9 +78,9 @@ func (r *reader) count(v value) {
 		var m member
 		prefix, n := "", 0
 		r.named = true
-		v.object(m.reads(fields{
-			"prefix": func(v value) { prefix = v.str() },
-			"n":      func(v value) { n = v.integer(1, maxCount) },
+		v.Object(m.reads(fields{
+			"prefix": func(v value) { prefix = v.NonEmpty() },
+			"n":      func(v value) { n = v.Integer(1, maxCount) },
 		}), "prefix", "n")
 		r.checkLevel(v, &m.level)
 		r.checkHistory(v, &m.before)
@@ -91,7 +88,7 @@ func (r *reader) count(v value) {
 			return
 		}
 		for _, msg := range validation.IsDNS1123Label(prefix + strconv.Itoa(n)) {
-			v.at(v.node, "prefix").fail("a cluster would be called %q: %s", clip(prefix+strconv.Itoa(n)), msg)
+			v.Place("prefix").Fail("a cluster would be called %q: %s", yamldoc.Clip(prefix+strconv.Itoa(n)), msg)
 			return
 		}
 		for i := range n {
@@ -100,8 +97,8 @@ func (r *reader) count(v value) {
 			}
 		}
 	}
-	if v.node.Kind == yaml.SequenceNode {
-		v.list(read)
+	if v.IsList() {
+		v.Each(read)
 		return
 	}
 	read(v)
@@ -110,14 +107,14 @@ func (r *reader) count(v value) {
 // take adds a cluster that is named at v; false tells that its name is taken.
 func (r *reader) take(v value, name string, m member) bool {
 	if was, twice := r.names[name]; twice {
-		v.fail("cluster %s is there already, on line %d", clip(name), was.line)
+		v.Fail("cluster %s is there already, on line %d", yamldoc.Clip(name), was.Line())
 		return false
 	}
 	if len(r.names) == maxCount {
-		v.fail("makes more than %d clusters", maxCount)
+		v.Fail("makes more than %d clusters", maxCount)
 		return false
 	}
-	r.names[name] = origin{v.node.Line, v.path}
+	r.names[name] = v
 	r.before(&m.before, name)
 	c := placement.Cluster{Name: name}
 	if len(m.labels) > 0 {
@@ -136,68 +133,42 @@ func (r *reader) take(v value, name string, m member) bool {
 // checkLevel reports what is wrong with the windows and freezes at v.
 func (r *reader) checkLevel(v value, l *calendar.Level) {
 	var at *field.Path
-	if v.path != "" {
-		at = field.NewPath(v.path)
+	if v.Path != "" {
+		at = field.NewPath(v.Path)
 	}
-	r.fieldProblems(l.Problems(at), func(path string) string { return path })
+	r.root.Check(l.Problems(at).ToAggregate(), nil)
 }
 
-func (v value) windows() (out []calendar.Window) {
-	v.list(func(v value) {
+func windows(v value) (out []calendar.Window) {
+	v.Each(func(v value) {
 		var w calendar.Window
-		v.object(fields{
-			"rrule":    func(v value) { w.RRule = v.str() },
-			"start":    func(v value) { w.Start = v.str() },
-			"duration": func(v value) { w.Duration = metav1.Duration{Duration: v.some()} },
-			"timeZone": func(v value) { w.TimeZone = v.str() },
+		v.Object(fields{
+			"rrule":    func(v value) { w.RRule = v.NonEmpty() },
+			"start":    func(v value) { w.Start = v.NonEmpty() },
+			"duration": func(v value) { w.Duration = metav1.Duration{Duration: v.Period()} },
+			"timeZone": func(v value) { w.TimeZone = v.NonEmpty() },
 		}, "rrule", "duration")
 		out = append(out, w)
 	})
 	return out
 }
 
-func (v value) freezes() (out []calendar.Freeze) {
-	v.list(func(v value) {
+func freezes(v value) (out []calendar.Freeze) {
+	v.Each(func(v value) {
 		var f calendar.Freeze
-		v.object(fields{
-			"name":     func(v value) { f.Name = v.str() },
-			"reason":   func(v value) { f.Reason = v.str() },
-			"from":     func(v value) { f.From = v.str() },
-			"until":    func(v value) { f.Until = v.str() },
-			"rrule":    func(v value) { f.RRule = v.str() },
-			"start":    func(v value) { f.Start = v.str() },
-			"duration": func(v value) { f.Duration = metav1.Duration{Duration: v.some()} },
-			"timeZone": func(v value) { f.TimeZone = v.str() },
+		v.Object(fields{
+			"name":     func(v value) { f.Name = v.NonEmpty() },
+			"reason":   func(v value) { f.Reason = v.NonEmpty() },
+			"from":     func(v value) { f.From = v.NonEmpty() },
+			"until":    func(v value) { f.Until = v.NonEmpty() },
+			"rrule":    func(v value) { f.RRule = v.NonEmpty() },
+			"start":    func(v value) { f.Start = v.NonEmpty() },
+			"duration": func(v value) { f.Duration = metav1.Duration{Duration: v.Period()} },
+			"timeZone": func(v value) { f.TimeZone = v.NonEmpty() },
 		})
 		out = append(out, f)
 	})
 	return out
-}
-
-// fieldErrors reports the field errors in an error, see fieldProblems.
-func (r *reader) fieldErrors(err error, place func(string) string) {
-	var agg utilerrors.Aggregate
-	if !errors.As(err, &agg) {
-		r.report(r.root.node.Line, "", err.Error())
-		return
-	}
-	var errs field.ErrorList
-	for _, e := range agg.Errors() {
-		if fe := (*field.Error)(nil); errors.As(e, &fe) {
-			errs = append(errs, fe)
-		}
-	}
-	r.fieldProblems(errs, place)
-}
-
-// fieldProblems reports field errors where nothing was reported before: place
-// turns their paths into those of the document.
-func (r *reader) fieldProblems(errs field.ErrorList, place func(string) string) {
-	for _, e := range errs {
-		if path := place(e.Field); !r.failed(path) {
-			r.report(r.root.find(path), path, e.ErrorBody())
-		}
-	}
 }
 
 // planProblems reports why there is no plan. What is wrong with clusters is told
@@ -205,24 +176,22 @@ func (r *reader) fieldProblems(errs field.ErrorList, place func(string) string) 
 func (r *reader) planProblems(err error) {
 	var agg utilerrors.Aggregate
 	if !errors.As(err, &agg) {
-		r.report(r.root.find("strategy"), "strategy", err.Error())
+		r.root.Place("strategy").Fail("%s", err)
 		return
 	}
 	for _, e := range agg.Errors() {
 		fe := (*field.Error)(nil)
 		if !errors.As(e, &fe) {
-			r.report(r.root.find("strategy"), "strategy", e.Error())
+			r.root.Place("strategy").Fail("%s", e)
 			continue
 		}
 		names, ok := fe.BadValue.([]string)
 		if ok && len(names) > 0 {
 			first, _, _ := strings.Cut(names[0], "=") // a label may stand behind it
-			at := r.names[first]
-			r.report(at.line, at.path, some(names)+": "+fe.Detail)
+			r.names[first].Fail("%s: %s", some(names), fe.Detail)
 			continue
 		}
-		path := r.place(fe.Field)
-		r.report(r.root.find(path), path, fe.ErrorBody())
+		r.root.Place(r.place(fe.Field)).Fail("%s", fe.ErrorBody())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
@@ -47,19 +48,19 @@ func (r *reader) command(v value) {
 			read(v)
 		}
 	}
-	ok := v.object(fields{
-		"at": func(v value) { c.at = v.duration() },
+	ok := v.Object(fields{
+		"at": func(v value) { c.at = v.Duration() },
 		"do": func(v value) {
-			c.doing, c.do = v, v.oneOf("start", "stop", "skip", "approve", "reject", "retry", "abort", "complete-gate", "bypass", "rollback")
+			c.doing, c.do = v, v.OneOf("start", "stop", "skip", "approve", "reject", "retry", "abort", "complete-gate", "bypass", "rollback")
 		},
-		"by":     says("by", func(v value) { c.by = v.str() }),
-		"reason": says("reason", func(v value) { c.reason = v.str() }),
-		"target": says("target", func(v value) { c.targeted, c.target = v, v.str() }),
-		"stage":  says("stage", func(v value) { c.stage = v.str() }),
-		"group":  says("group", func(v value) { c.group = v.str() }),
-		"groups": says("groups", func(v value) { c.groups = v.strings() }),
-		"only":   says("only", func(v value) { c.only = v.oneOf("failed", "skipped") }),
-		"for":    says("for", func(v value) { c.long = v.some() }),
+		"by":     says("by", func(v value) { c.by = v.NonEmpty() }),
+		"reason": says("reason", func(v value) { c.reason = v.NonEmpty() }),
+		"target": says("target", func(v value) { c.targeted, c.target = v, v.NonEmpty() }),
+		"stage":  says("stage", func(v value) { c.stage = v.NonEmpty() }),
+		"group":  says("group", func(v value) { c.group = v.NonEmpty() }),
+		"groups": says("groups", func(v value) { c.groups = yamldoc.List(v, value.NonEmpty) }),
+		"only":   says("only", func(v value) { c.only = v.OneOf("failed", "skipped") }),
+		"for":    says("for", func(v value) { c.long = v.Period() }),
 	}, "at", "do")
 	if !ok || c.do == "" {
 		return
@@ -74,17 +75,17 @@ func (c *command) check(v value) {
 	for _, name := range []string{"target", "stage", "group", "groups", "only", "for"} {
 		at, said := c.said[name]
 		if said && !slices.Contains(has, name) && !slices.Contains(has, name+"!") {
-			at.fail("is not for %s, which has %s", c.do, allOf(has))
+			at.Fail("is not for %s, which has %s", c.do, allOf(has))
 		}
 	}
 	for _, name := range has {
 		name, needs := strings.CutSuffix(name, "!")
 		if _, said := c.said[name]; needs && !said {
-			v.at(v.node, name).fail("is required for %s", c.do)
+			v.Place(name).Fail("is required for %s", c.do)
 		}
 	}
 	if c.do == "complete-gate" && c.stage == "" && c.group == "" {
-		v.fail("must say which gate: write stage, group or both")
+		v.Fail("must say which gate: write stage, group or both")
 	}
 	if c.target != "" {
 		c.checkTarget()
@@ -103,7 +104,7 @@ func (c *command) checkTarget() {
 	kind, name, found := strings.Cut(c.target, ":")
 	scopes := []string{string(stages.SkipCluster), string(stages.SkipGroup), string(stages.SkipStage), string(stages.SkipAfterWait)}
 	if !found || name == "" || !slices.Contains(scopes, kind) {
-		c.targeted.fail("must be %s and a name, for example Group:g2, not %q", strings.Join(scopes, ":, ")+":", clip(c.target))
+		c.targeted.Fail("must be %s and a name, for example Group:g2, not %q", strings.Join(scopes, ":, ")+":", yamldoc.Clip(c.target))
 	}
 }
 
@@ -170,8 +171,8 @@ func (c *command) gate() string {
 
 // start is when the run starts.
 func (r *reader) start() time.Time {
-	if v, ok := r.root.get("start"); ok {
-		if t, err := time.Parse(time.RFC3339, v.node.Value); err == nil {
+	if v, ok := r.root.Get("start"); ok {
+		if t, err := time.Parse(time.RFC3339, v.Node.Value); err == nil {
 			return t
 		}
 	}

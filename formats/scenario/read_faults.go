@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
@@ -31,14 +32,14 @@ func (r *reader) fault(v value) {
 			read(v)
 		}
 	}
-	ok := v.object(fields{
-		"cluster":     func(v value) { f.cluster, f.name = v, v.str() },
-		"fail":        says("fail", func(v value) { f.member.Fail = v.fails() }),
-		"unreachable": says("unreachable", func(v value) { f.member.Unreachable = v.interval() }),
-		"unhealthyAt": says("unhealthyAt", func(v value) { from = v.duration() }),
-		"for":         says("for", func(v value) { long = v.some() }),
-		"take":        says("take", func(v value) { f.member.Take = v.duration() }),
-		"during":      func(v value) { during, f.back = v, v.oneOf("rollback") != "" },
+	ok := v.Object(fields{
+		"cluster":     func(v value) { f.cluster, f.name = v, v.NonEmpty() },
+		"fail":        says("fail", func(v value) { f.member.Fail = fails(v) }),
+		"unreachable": says("unreachable", func(v value) { f.member.Unreachable = interval(v) }),
+		"unhealthyAt": says("unhealthyAt", func(v value) { from = v.Duration() }),
+		"for":         says("for", func(v value) { long = v.Period() }),
+		"take":        says("take", func(v value) { f.member.Take = v.Duration() }),
+		"during":      func(v value) { during, f.back = v, v.OneOf("rollback") != "" },
 	}, "cluster")
 	_, unhealthy := f.says["unhealthyAt"]
 	lasting, lasts := f.says["for"]
@@ -46,9 +47,9 @@ func (r *reader) fault(v value) {
 	case !ok:
 		return
 	case lasts && !unhealthy:
-		lasting.fail("is how long a cluster is unhealthy; write unhealthyAt too")
+		lasting.Fail("is how long a cluster is unhealthy; write unhealthyAt too")
 	case len(f.says) == 0:
-		v.fail("says nothing; write fail, unreachable, unhealthyAt or take")
+		v.Fail("says nothing; write fail, unreachable, unhealthyAt or take")
 	case unhealthy:
 		i := simulate.Interval{From: from}
 		if lasts {
@@ -64,27 +65,26 @@ func (r *reader) fault(v value) {
 }
 
 // fails reads how many attempts fail.
-func (v value) fails() int {
-	if v.describe() == "a string" && v.node.Value == "always" {
+func fails(v value) int {
+	if v.IsString() && v.Node.Value == "always" {
 		return simulate.Always
 	}
-	if v.describe() == "a string" {
-		v.fail("must be a number of attempts or always, not %q", clip(v.node.Value))
+	if v.IsString() {
+		v.Fail("must be a number of attempts or always, not %q", yamldoc.Clip(v.Node.Value))
 		return 0
 	}
-	return v.integer(0, maxAttempts)
+	return v.Integer(0, maxAttempts)
 }
 
 // interval reads a beginning and an end.
-func (v value) interval() []simulate.Interval {
-	var ends []time.Duration
-	v.list(func(v value) { ends = append(ends, v.duration()) })
+func interval(v value) []simulate.Interval {
+	ends := yamldoc.List(v, value.Duration)
 	switch {
-	case v.doc.broken[v.path]:
+	case !v.OK():
 	case len(ends) != 2:
-		v.fail("must be two times, the beginning and the end, for example [1m, 5m]")
-	case ends[1] <= ends[0] && !v.doc.broken[v.path+"[0]"] && !v.doc.broken[v.path+"[1]"]:
-		v.fail("ends at %s and begins at %s; it must end later", ends[1], ends[0])
+		v.Fail("must be two times, the beginning and the end, for example [1m, 5m]")
+	case ends[1] <= ends[0] && v.Place("[0]").OK() && v.Place("[1]").OK():
+		v.Fail("ends at %s and begins at %s; it must end later", ends[1], ends[0])
 	default:
 		return []simulate.Interval{{From: ends[0], To: ends[1]}}
 	}
@@ -118,7 +118,7 @@ func (r *reader) knows(f *fault) bool {
 	_, known := r.names[f.name]
 	known = known || slices.ContainsFunc(r.churn, func(c change) bool { return c.verb == "add" && c.name == f.name })
 	if !known {
-		f.cluster.fail("there is no cluster %s in the scenario", clip(f.name))
+		f.cluster.Fail("there is no cluster %s in the scenario", yamldoc.Clip(f.name))
 	}
 	return known
 }
@@ -131,9 +131,9 @@ func (r *reader) once(f *fault, said map[string]int) {
 			continue
 		}
 		if line, twice := said[name]; twice {
-			v.fail("cluster %s has this already, on line %d; leave one of the two", clip(f.name), line)
+			v.Fail("cluster %s has this already, on line %d; leave one of the two", yamldoc.Clip(f.name), line)
 		}
-		said[name] = v.node.Line
+		said[name] = v.Line()
 	}
 }
 
@@ -162,31 +162,31 @@ type change struct {
 // change reads an entry of churn.
 func (r *reader) change(v value) {
 	var c change
-	known := len(r.problems)
+	known := r.Count()
 	var said []string
 	verb := func(name string) func(value) {
 		return func(v value) {
 			said = append(said, name)
-			c.verb, c.name, c.named = name, v.str(), v
+			c.verb, c.name, c.named = name, v.NonEmpty(), v
 		}
 	}
 	var labels *value
-	ok := v.object(fields{
-		"at": func(v value) { c.at = v.duration() }, "remove": verb("remove"), "add": verb("add"), "relabel": verb("relabel"),
-		"labels": func(v value) { labels = &v; v.stringMap() },
+	ok := v.Object(fields{
+		"at": func(v value) { c.at = v.Duration() }, "remove": verb("remove"), "add": verb("add"), "relabel": verb("relabel"),
+		"labels": func(v value) { labels = &v; v.StringMap() },
 	}, "at")
 	switch {
 	case !ok:
 		return
 	case len(said) != 1:
-		v.fail("must say one of remove, add and relabel")
+		v.Fail("must say one of remove, add and relabel")
 		return
 	case labels != nil && c.verb == "remove":
-		labels.fail("is only for add and relabel")
+		labels.Fail("is only for add and relabel")
 	case labels == nil && c.verb == "relabel":
-		v.at(v.node, "labels").fail("is required")
+		v.Place("labels").Fail("is required")
 	}
-	if len(r.problems) == known { // what is wrong is not followed
+	if r.Count() == known { // what is wrong is not followed
 		r.churn = append(r.churn, c)
 	}
 }
@@ -201,9 +201,9 @@ func (r *reader) checkChurn() {
 	for _, c := range r.churn {
 		switch {
 		case c.verb == "add" && there[c.name]:
-			c.named.fail("cluster %s is there already", clip(c.name))
+			c.named.Fail("cluster %s is there already", yamldoc.Clip(c.name))
 		case c.verb != "add" && !there[c.name]:
-			c.named.fail("there is no cluster %s at %s", clip(c.name), c.at)
+			c.named.Fail("there is no cluster %s at %s", yamldoc.Clip(c.name), c.at)
 		case c.verb != "relabel":
 			there[c.name] = c.verb == "add"
 			r.out.World.Churn = append(r.out.World.Churn, simulate.Change{At: c.at, Cluster: c.name, Back: c.verb == "add"})

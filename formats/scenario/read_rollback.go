@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/slipway-dev/slipway/formats/internal/rollback"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
@@ -13,14 +13,11 @@ import (
 // hadBefore is what clusters had of which the scenario does not say it.
 const hadBefore = "before"
 
-// rollback reads when the run is taken back.
-func (v value) rollback() *stages.Rollback { return rollback.Read(v.node, v.path, v.doc.report) }
-
 // previous fills in what clusters had before the run, where it may be taken back.
 func (r *reader) previous() {
 	if r.out.Strategy.Rollback == nil {
 		for _, v := range r.saidHad {
-			v.fail("is for a run that is taken back; write a rollback too")
+			v.Fail("is for a run that is taken back; write a rollback too")
 		}
 		return
 	}
@@ -43,17 +40,11 @@ type history struct {
 func (h *history) reads(more fields) {
 	more["had"] = func(v value) {
 		h.said = append(h.said, v)
-		h.had = v.str()
-		if h.had == "" {
-			return
-		}
-		for _, msg := range validation.IsDNS1123Label(h.had) {
-			v.fail("%q: %s", clip(h.had), msg)
-		}
+		h.had = v.Named(validation.IsDNS1123Label)
 	}
 	more["new"] = func(v value) {
 		h.said = append(h.said, v)
-		h.fresh = v.boolean()
+		h.fresh = v.Boolean()
 	}
 }
 
@@ -68,7 +59,7 @@ func (r *reader) before(h *history, name string) {
 func (r *reader) checkHistory(v value, h *history) {
 	r.saidHad = append(r.saidHad, h.said...)
 	if h.fresh && h.had != "" {
-		v.fail("had %s before, and is new; leave one of the two", clip(h.had))
+		v.Fail("had %s before, and is new; leave one of the two", yamldoc.Clip(h.had))
 	}
 }
 
@@ -76,7 +67,7 @@ func (r *reader) checkHistory(v value, h *history) {
 func (f *fault) checkReturn() {
 	for _, name := range []string{"unreachable", "unhealthyAt", "for"} {
 		if at, says := f.says[name]; says && f.back {
-			at.fail("is at a time of its own, which it is on the way back too; leave during out")
+			at.Fail("is at a time of its own, which it is on the way back too; leave during out")
 		}
 	}
 }

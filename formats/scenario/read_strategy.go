@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/formats/azure"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -44,33 +44,31 @@ const (
 
 // strategy reads the strategy and what stands beside it.
 func (r *reader) strategy() {
-	v, ok := r.root.get("strategy")
-	f, known := azures, len(r.problems)
+	v, ok := r.root.Get("strategy")
+	f, known := azures, r.Count()
 	switch {
 	case ok:
 		f = r.formatOf(v)
 		r.out.Strategy = r.strategyAt(v, f)
 	case r.extras.profile == stages.ClusterUpdate:
 		r.out.Strategy = azure.OneByOne()
-	case !r.failed("profile"):
-		r.report(r.root.node.Line, "strategy", "is required: write the spec of a ClusterStagedUpdateStrategy or Azure's stages")
+	case !r.Failed("profile"):
+		r.root.Place("strategy").Fail("is required: write the spec of a ClusterStagedUpdateStrategy or Azure's stages")
 	}
-	if len(r.problems) > known || r.failed("profile") {
+	if r.Count() > known || r.Failed("profile") {
 		r.out.Strategy = standIn(f)
 	}
-	if limit, ok := r.root.get("maxFailures"); ok && f == azures {
-		limit.fail("is not for Azure's stages: write maxAllowedFailures in its stages and groups")
+	if limit, ok := r.root.Get("maxFailures"); ok && f == azures {
+		limit.Fail("is not for Azure's stages: write maxAllowedFailures in its stages and groups")
 	}
-	if again, ok := r.root.get("rollback"); ok && r.out.Strategy.Rollback != nil {
-		again.fail("is in the strategy already; leave one of the two")
+	if again, ok := r.root.Get("rollback"); ok && r.out.Strategy.Rollback != nil {
+		again.Fail("is in the strategy already; leave one of the two")
 	}
 	r.extras.complete(&r.out.Strategy, f)
 	if r.out.World.Slots > 0 {
 		r.out.Strategy.Cap = sharedCap
 	}
-	if err := r.out.Strategy.Validate(); err != nil {
-		r.fieldErrors(err, r.place)
-	}
+	r.root.Check(r.out.Strategy.Validate(), r.place)
 }
 
 // standIn is for a strategy that cannot be read, so that what stands beside it is
@@ -126,9 +124,9 @@ func (x *extras) complete(s *stages.Strategy, f format) {
 // domain reads a failure domain of all stages.
 func (r *reader) domain(v value) {
 	var d stages.Domain
-	v.object(fields{
-		"key":            func(v value) { d.Key = v.str() },
-		"maxConcurrency": func(v value) { d.MaxConcurrency = v.intOrPercent() },
+	v.Object(fields{
+		"key":            func(v value) { d.Key = v.NonEmpty() },
+		"maxConcurrency": func(v value) { d.MaxConcurrency = intOrPercent(v) },
 	}, "key")
 	r.extras.domains = append(r.extras.domains, d)
 }
@@ -142,12 +140,12 @@ func isSome(v *intstr.IntOrString) bool {
 // both.
 func (r *reader) formatOf(v value) format {
 	var azure, kube string
-	list, _ := v.get("stages")
-	if list.node == nil || list.node.Kind != yaml.SequenceNode {
+	list, _ := v.Get("stages")
+	if !list.IsList() {
 		return r.preferred()
 	}
-	list.list(func(v value) {
-		for name := range r.keys(v) {
+	list.Each(func(v value) {
+		for name := range v.All() {
 			switch name {
 			case "groups", "memberSelector", "beforeGates", "afterGates", "afterStageWaitInSeconds", "maxAllowedFailures":
 				azure = name
@@ -158,7 +156,7 @@ func (r *reader) formatOf(v value) format {
 	})
 	switch {
 	case azure != "" && kube != "":
-		v.fail("has %s, which is Azure's, and %s, which is KubeFleet's; write one of the two formats", azure, kube)
+		v.Fail("has %s, which is Azure's, and %s, which is KubeFleet's; write one of the two formats", azure, kube)
 		return azures
 	case azure != "":
 		return azures
@@ -166,17 +164,6 @@ func (r *reader) formatOf(v value) format {
 		return kubeFleets
 	}
 	return r.preferred()
-}
-
-// keys returns the keys of an object in their order.
-func (r *reader) keys(v value) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for i := 0; v.node.Kind == yaml.MappingNode && i+1 < len(v.node.Content); i += 2 {
-			if !yield(v.node.Content[i].Value) {
-				return
-			}
-		}
-	}
 }
 
 // preferred is whose strategy it is when its fields do not tell.
@@ -190,12 +177,12 @@ func (r *reader) preferred() format {
 // strategyAt reads a strategy of a format.
 func (r *reader) strategyAt(v value, f format) stages.Strategy {
 	switch {
-	case r.failed("strategy"):
+	case r.Failed("strategy"):
 	case f == azures:
-		s, err := azure.StrategyOf(v.node, r.file, "strategy")
+		s, err := azure.StrategyOf(v.Node, r.File, v.Path)
 		if problems := azure.Problems(nil); errors.As(err, &problems) {
 			for _, p := range problems {
-				r.report(p.Line, p.Field, p.Text)
+				r.Tell(p.Line, p.Field, p.Text)
 			}
 		}
 		return s
@@ -207,9 +194,9 @@ func (r *reader) strategyAt(v value, f format) stages.Strategy {
 
 // stagedStrategy reads the spec of a ClusterStagedUpdateStrategy.
 func (r *reader) stagedStrategy(v value) stages.Strategy {
-	known := len(r.problems)
-	tree := v.tree()
-	if len(r.problems) > known {
+	known := r.Count()
+	tree := v.Tree()
+	if r.Count() > known {
 		return stages.Strategy{}
 	}
 	s, err := kubefleet.StrategyOf(&unstructured.Unstructured{Object: map[string]any{
@@ -218,8 +205,7 @@ func (r *reader) stagedStrategy(v value) stages.Strategy {
 	}})
 	if problems := kubefleet.Problems(nil); errors.As(err, &problems) {
 		for _, p := range problems {
-			path := "strategy" + strings.TrimPrefix(p.Field, "spec")
-			r.report(r.root.find(path), path, p.Text)
+			r.root.Place("strategy"+strings.TrimPrefix(p.Field, "spec")).Fail("%s", p.Text)
 		}
 	}
 	s.Name = ""
@@ -228,12 +214,12 @@ func (r *reader) stagedStrategy(v value) stages.Strategy {
 
 // intOrPercent reads a number or a percentage, the range of which the strategy
 // checks.
-func (v value) intOrPercent() *intstr.IntOrString {
+func intOrPercent(v value) *intstr.IntOrString {
 	var out intstr.IntOrString
-	if v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == "!!str" {
-		out = intstr.FromString(clip(v.node.Value))
+	if v.IsString() {
+		out = intstr.FromString(yamldoc.Clip(v.Node.Value))
 	} else {
-		out = intstr.FromInt32(int32(v.integer(0, math.MaxInt32)))
+		out = intstr.FromInt32(int32(v.Integer(0, math.MaxInt32)))
 	}
 	return &out
 }

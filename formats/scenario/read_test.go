@@ -57,7 +57,7 @@ commands:
 - {at: 6m, do: start}
 - {at: 7m, do: skip, target: "Group:all/g2"}
 - {at: 8m, do: approve, stage: canary, by: ann, groups: [sre]}
-- {at: 9m, do: reject, stage: prod, group: g1, by: bob, reason: no}
+- {at: 9m, do: reject, stage: prod, group: g1, by: bob, reason: "no"}
 - {at: 10m, do: retry, only: failed}
 - {at: 10m, do: retry, only: skipped}
 - {at: 10m, do: retry}

@@ -2,15 +2,21 @@ package scenario
 
 import (
 	"io"
+	"iter"
 	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/formats/internal/rollback"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/calendar"
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
+
+// MaxBytes is how long a scenario is at most.
+const MaxBytes = 16 << 20
 
 // Scenario is what a file says.
 type Scenario struct {
@@ -29,31 +35,58 @@ type Scenario struct {
 // The error, if there is one, is a [Problems] with everything that is wrong, or
 // that of r.
 func Read(r io.Reader, name string) (Scenario, error) {
-	d := &document{file: name, broken: map[string]bool{}}
-	root, err := d.parse(r)
+	docs, err := yamldoc.Read(r, name, MaxBytes)
 	if err != nil {
 		return Scenario{}, err
 	}
-	if root == nil {
-		return Scenario{}, d.err()
+	d := only(docs, name)
+	if d.IsEmpty() {
+		return Scenario{}, asError(d)
 	}
-	rd := &reader{document: d, root: value{doc: d}.at(root, ""), names: map[string]origin{}, had: map[string]string{}}
+	rd := &reader{Doc: d, root: d.Root(), names: map[string]value{}, had: map[string]string{}}
 	rd.read()
 	rd.resolve()
-	if err := d.err(); err != nil {
+	if err := asError(d); err != nil {
 		return Scenario{}, err
 	}
 	return rd.out, nil
 }
 
+// only returns the only document of a file, or an empty one that says why there is
+// none.
+func only(docs iter.Seq[*yamldoc.Doc], name string) *yamldoc.Doc {
+	var first *yamldoc.Doc
+	for d := range docs {
+		switch {
+		case d.IsEmpty():
+			return d
+		case first != nil:
+			second := yamldoc.New(name)
+			second.Tell(d.Root().Line(), "", "is a second document; a file has one scenario")
+			return second
+		}
+		first = d
+	}
+	if first == nil {
+		first = yamldoc.New(name)
+		first.Tell(1, "", "is empty; it needs at least clusters and a strategy")
+	}
+	return first
+}
+
+type (
+	value  = yamldoc.Value
+	fields = yamldoc.Fields
+)
+
 // reader collects what a scenario says.
 type reader struct {
-	*document
+	*yamldoc.Doc
 	root value
 	out  Scenario
 	// names are where the clusters come from; named tells that something is to name
 	// one, however wrong.
-	names map[string]origin
+	names map[string]value
 	named bool
 	// extras are what stands beside the strategy.
 	extras extras
@@ -65,52 +98,46 @@ type reader struct {
 	saidHad []value
 }
 
-// origin is where a cluster was named.
-type origin struct {
-	line int
-	path string
-}
-
 // reads has the fields of a scenario.
 func (r *reader) reads() fields {
 	return fields{
-		"profile":  func(v value) { r.extras.profile = v.profile() },
-		"clusters": func(v value) { v.list(r.cluster) },
+		"profile":  func(v value) { r.extras.profile = profile(v) },
+		"clusters": func(v value) { v.Each(r.cluster) },
 		"count":    r.count,
 		"strategy": func(value) {}, // read last, when the profile is known
-		"start":    func(v value) { r.out.World.Start = v.time() },
-		"take":     func(v value) { r.out.World.Default.Take = v.duration() },
-		"faults":   func(v value) { v.list(r.fault) },
-		"churn":    func(v value) { v.list(r.change) },
-		"commands": func(v value) { v.list(r.command) },
-		"until":    func(v value) { r.out.World.Until = v.some() },
-		"starter":  func(v value) { r.out.World.Starter = approval.Identity{Name: v.str()} },
+		"start":    func(v value) { r.out.World.Start = moment(v) },
+		"take":     func(v value) { r.out.World.Default.Take = v.Duration() },
+		"faults":   func(v value) { v.Each(r.fault) },
+		"churn":    func(v value) { v.Each(r.change) },
+		"commands": func(v value) { v.Each(r.command) },
+		"until":    func(v value) { r.out.World.Until = v.Period() },
+		"starter":  func(v value) { r.out.World.Starter = approval.Identity{Name: v.NonEmpty()} },
 
-		"timeZone": func(v value) { r.out.Rules.TimeZone = v.str() },
-		"windows":  func(v value) { r.out.Rules.Run.Windows = v.windows() },
-		"freezes":  func(v value) { r.out.Rules.Run.Freezes = v.freezes() },
+		"timeZone": func(v value) { r.out.Rules.TimeZone = v.NonEmpty() },
+		"windows":  func(v value) { r.out.Rules.Run.Windows = windows(v) },
+		"freezes":  func(v value) { r.out.Rules.Run.Freezes = freezes(v) },
 
-		"attempts":         func(v value) { r.extras.attempts = v.integer(-1, maxAttempts) },
-		"backoff":          func(v value) { r.extras.backoff = v.some() },
-		"maxBackoff":       func(v value) { r.extras.maxBackoff = v.some() },
-		"progressDeadline": func(v value) { r.extras.deadline = v.some() },
-		"minHealthy":       func(v value) { r.extras.minHealthy = v.duration() },
-		"maxFailures":      func(v value) { r.extras.maxFailures = v.intOrPercent() },
-		"strictFailures":   func(v value) { r.extras.strict = v.boolean() },
-		"unassigned":       func(v value) { r.extras.unassigned = v.unassigned() },
-		"domains":          func(v value) { v.list(r.domain) },
-		"rollback":         func(v value) { r.extras.rollback = v.rollback() },
-		"cap":              func(v value) { r.out.World.Slots = v.integer(1, stages.MaxCapLimit) },
+		"attempts":         func(v value) { r.extras.attempts = v.Integer(-1, maxAttempts) },
+		"backoff":          func(v value) { r.extras.backoff = v.Period() },
+		"maxBackoff":       func(v value) { r.extras.maxBackoff = v.Period() },
+		"progressDeadline": func(v value) { r.extras.deadline = v.Period() },
+		"minHealthy":       func(v value) { r.extras.minHealthy = v.Duration() },
+		"maxFailures":      func(v value) { r.extras.maxFailures = intOrPercent(v) },
+		"strictFailures":   func(v value) { r.extras.strict = v.Boolean() },
+		"unassigned":       func(v value) { r.extras.unassigned = unassigned(v) },
+		"domains":          func(v value) { v.Each(r.domain) },
+		"rollback":         func(v value) { r.extras.rollback = rollback.Read(v) },
+		"cap":              func(v value) { r.out.World.Slots = v.Integer(1, stages.MaxCapLimit) },
 	}
 }
 
 // read reads the document; what its parts say of one another is checked at last.
 func (r *reader) read() {
-	if !r.root.object(r.reads()) {
+	if !r.root.Object(r.reads()) {
 		return
 	}
-	if !r.named && !r.failed("clusters") && !r.failed("count") {
-		r.report(r.root.find("clusters"), "clusters", "are required: name some, or let count make them")
+	if !r.named && !r.Failed("clusters") && !r.Failed("count") {
+		r.root.Place("clusters").Fail("are required: name some, or let count make them")
 	}
 	r.strategy()
 	r.checkLevel(r.root, &calendar.Level{
@@ -124,7 +151,7 @@ func (r *reader) read() {
 // resolve makes the plan and its calendar, unless something is wrong with what
 // these are made of.
 func (r *reader) resolve() {
-	for path := range r.broken {
+	for path := range r.Broken() {
 		switch name, _, _ := strings.Cut(strings.ReplaceAll(path, "[", "."), "."); name {
 		case "faults", "churn", "commands", "start", "take", "until", "starter":
 		default:
@@ -144,27 +171,27 @@ func (r *reader) resolve() {
 		r.out.World.Return.Calendar = r.out.Rules.For
 	}
 	if r.out.World.Calendar, err = r.out.Rules.For(p); err != nil {
-		r.fieldErrors(err, r.place)
+		r.root.Check(err, r.place)
 	}
 }
 
-func (v value) profile() stages.Profile {
-	return stages.Profile(v.oneOf(string(stages.Staged), string(stages.ClusterUpdate), string(stages.Workflow)))
+func profile(v value) stages.Profile {
+	return stages.Profile(v.OneOf(string(stages.Staged), string(stages.ClusterUpdate), string(stages.Workflow)))
 }
 
-func (v value) unassigned() stages.Unassigned {
-	return stages.Unassigned(v.oneOf(string(stages.UnassignedError), string(stages.UnassignedExclude), string(stages.UnassignedFinalStage)))
+func unassigned(v value) stages.Unassigned {
+	return stages.Unassigned(v.OneOf(string(stages.UnassignedError), string(stages.UnassignedExclude), string(stages.UnassignedFinalStage)))
 }
 
-// time reads a moment.
-func (v value) time() time.Time {
-	s, ok := v.text()
-	if !ok {
+// moment reads a time.
+func moment(v value) time.Time {
+	s := v.Str()
+	if !v.OK() {
 		return time.Time{}
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil || t.Year() < 1971 || t.Year() > 9000 {
-		v.fail(`must be a time after 1970 with an offset, such as "2026-01-05T10:00:00Z", not %q`, clip(s))
+		v.Fail(`must be a time after 1970 with an offset, such as "2026-01-05T10:00:00Z", not %q`, yamldoc.Clip(s))
 		return time.Time{}
 	}
 	return t

@@ -2,30 +2,31 @@ package rollback_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/internal/rollback"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 func read(t *testing.T, text string) (*stages.Rollback, []string) {
 	t.Helper()
-	var n yaml.Node
-	if err := yaml.Unmarshal([]byte(text), &n); err != nil {
+	docs, err := yamldoc.Read(strings.NewReader(text), "f", len(text))
+	if err != nil {
 		t.Fatal(err)
 	}
-	var problems []string
-	b := rollback.Read(n.Content[0], "at", func(line int, path, text string) {
-		problems = append(problems, fmt.Sprintf("%d: %s: %s", line, path, text))
-	})
-	return b, problems
+	for d := range docs {
+		part := yamldoc.New("f")
+		part.Open(d.Root().Node, "at")
+		b := rollback.Read(part.Root())
+		return b, strings.FieldsFunc(yamldoc.Lines(part.Problems()), func(r rune) bool { return r == '\n' })
+	}
+	return nil, []string{"nothing stands there"}
 }
 
 // What is read is written as the same, and read again.
@@ -71,17 +72,17 @@ func TestProblems(t *testing.T) {
 		"  quorums: []",
 	}, "\n"))
 	want := []string{
-		`1: at.causes[0]: must be BudgetExceeded or GateRejected or Command, not "Failure"`,
-		`1: at.causes[1]: must be a string, not the number 3`,
-		`2: at.newClusters: must be Remove or Leave, not "Keep"`,
-		`3: at.newClusters2: unknown field; known are approval, causes, newClusters`,
-		`5: at.approval.quorums[0].count: must be a number of at least 1, not the number 0`,
-		`5: at.approval.quorums[1].count: must be a number of at least 1, not the number 1.5`,
-		`5: at.approval.quorums[1].people: unknown field; known are count, group`,
-		`5: at.approval.quorums[2]: must be an object, not the number 7`,
-		`6: at.approval.forbidStarter: must be true or false, not the number 1`,
-		`7: at.approval.expires: must be a duration of more than 0, such as 24h, not "soon"`,
-		`8: at.approval.quorums: is there already, on line 5; leave one of the two`,
+		`f:1: at.causes[0]: must be BudgetExceeded or GateRejected or Command, not "Failure"`,
+		`f:1: at.causes[1]: must be a string, not the number 3; write "3"`,
+		`f:2: at.newClusters: must be Remove or Leave, not "Keep"`,
+		`f:3: at.newClusters2: unknown field; known are approval, causes, newClusters`,
+		`f:5: at.approval.quorums[0].count: must be a number of at least 1, not 0`,
+		`f:5: at.approval.quorums[1].count: must be a whole number, not the number 1.5`,
+		`f:5: at.approval.quorums[1].people: unknown field; known are count, group`,
+		`f:5: at.approval.quorums[2]: must be an object, not the number 7`,
+		`f:6: at.approval.forbidStarter: must be true or false, not the number 1`,
+		`f:7: at.approval.expires: must be a duration such as 30s, 5m or 1h30m, not "soon"`,
+		`f:8: at.approval.quorums: is there already, on line 5; leave one of the two`,
 	}
 	if d := cmp.Diff(want, problems); d != "" {
 		t.Errorf("problems (-want +got):\n%s", d)

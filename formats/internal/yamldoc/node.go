@@ -1,0 +1,77 @@
+package yamldoc
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// NodeOf returns the YAML of what [Value.Tree] returns, keys in order. It is made here
+// rather than by the encoder because a string in a block loses blanks at its ends,
+// and because kubectl takes more words for booleans than the encoder.
+func NodeOf(x any) *yaml.Node {
+	switch x := x.(type) {
+	case map[string]any:
+		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
+		for _, k := range slices.Sorted(maps.Keys(x)) {
+			n.Content = append(n.Content, stringNode(k), NodeOf(x[k]))
+		}
+		return n
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
+		for _, item := range x {
+			n.Content = append(n.Content, NodeOf(item))
+		}
+		return n
+	case string:
+		return stringNode(x)
+	}
+	return numberNode(x)
+}
+
+// stringNode writes simple words plainly and quotes everything else.
+func stringNode(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	if !plainWord(s) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// plainWord tells strings that every YAML parser takes for strings without quotes:
+// they start with a letter, hold nothing that means something in YAML, and are no
+// word for a boolean, null or a number.
+func plainWord(s string) bool {
+	if s == "" || isOldBoolean(s) {
+		return false
+	}
+	switch strings.ToLower(s) {
+	case "true", "false", "null":
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		inner := c >= '0' && c <= '9' || strings.IndexByte("-_./", c) >= 0
+		if !letter && (!inner || i == 0) {
+			return false
+		}
+	}
+	return true
+}
+
+func numberNode(x any) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Value: "null"}
+	switch x := x.(type) {
+	case bool:
+		n.Tag, n.Value = "!!bool", strconv.FormatBool(x)
+	case int64:
+		n.Tag, n.Value = "!!int", strconv.FormatInt(x, 10)
+	case float64:
+		n.Tag, n.Value = "!!float", strconv.FormatFloat(x, 'g', -1, 64)
+	}
+	return n
+}

@@ -1,0 +1,164 @@
+package yamldoc
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Problem is one thing that is wrong with a document.
+type Problem struct {
+	File string
+	// Line counts from 1. What is wrong with an object that is no file's has none.
+	Line       int
+	Kind, Name string
+	// Field is the path of a field; empty where the problem is the whole document's.
+	Field string
+	// Text says what is wrong and what would be right.
+	Text string
+}
+
+// Error returns file:line: kind/name: field: text, without the parts that are
+// empty.
+func (p Problem) Error() string {
+	var parts []string
+	if p.File != "" {
+		parts = append(parts, fmt.Sprintf("%s:%d", p.File, p.Line))
+	}
+	if id := strings.Trim(p.Kind+"/"+p.Name, "/"); id != "" {
+		parts = append(parts, id)
+	}
+	if p.Field != "" {
+		parts = append(parts, p.Field)
+	}
+	return strings.Join(append(parts, p.Text), ": ")
+}
+
+// Lines returns a line for each problem.
+func Lines[P error](problems []P) string {
+	lines := make([]string, len(problems))
+	for i := range problems {
+		lines[i] = problems[i].Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// MaxProblems bounds what is told about hostile input.
+const MaxProblems = 1000
+
+// Report collects problems, up to [MaxProblems]. Its zero value is empty.
+type Report struct {
+	problems []Problem
+	// more counts the problems that are not kept.
+	more int
+}
+
+// add tells whether the problem is kept.
+func (r *Report) add(p Problem) bool {
+	if len(r.problems) >= MaxProblems {
+		r.more++
+		return false
+	}
+	r.problems = append(r.problems, p)
+	return true
+}
+
+// Include adds what another report has.
+func (r *Report) Include(other *Report) {
+	for _, p := range other.problems {
+		r.add(p)
+	}
+	r.more += other.more
+}
+
+// Count is how many problems there are, with those that are not kept.
+func (r *Report) Count() int { return len(r.problems) + r.more }
+
+// OK tells that there is no problem.
+func (r *Report) OK() bool { return r.Count() == 0 }
+
+// Problems returns the problems by line; the last one says how many more there are.
+func (r *Report) Problems() []Problem {
+	list := slices.Clone(r.problems)
+	slices.SortStableFunc(list, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	if r.more > 0 {
+		last := list[len(list)-1]
+		list = append(list, Problem{File: last.File, Line: last.Line, Text: fmt.Sprintf("and %d problems more", r.more)})
+	}
+	return list
+}
+
+// AsError returns the problems as the error of a format: a list of its own type,
+// nil where there are none.
+func AsError[L interface {
+	~[]P
+	error
+}, P any](r *Report, own func(Problem) P) error {
+	if r.OK() {
+		return nil
+	}
+	var list L
+	for _, p := range r.Problems() {
+		list = append(list, own(p))
+	}
+	return list
+}
+
+// Clip bounds what a problem repeats of its input.
+func Clip(s string) string { return clipTo(s, 64) }
+
+func clipTo(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "..."
+}
+
+// maxBody bounds the text of an error that was made by others.
+const maxBody = 1024
+
+// Check reports the errors of fields in err at the fields below v that they are of:
+// place turns their paths into ones below v, and may be nil for the same ones. Where
+// something was reported before, there or above, the noun has only seen what is left
+// of it, and nothing is added. An error that is no field's is v's.
+func (v Value) Check(err error, place func(string) string) {
+	for _, e := range flat(err) {
+		fe, ok := errors.AsType[*field.Error](e)
+		if !ok {
+			v.Fail("%s", clipTo(e.Error(), maxBody))
+			continue
+		}
+		path := fe.Field
+		if place != nil {
+			path = place(path)
+		}
+		if at := v.Place(path); !v.Doc.Failed(at.Path) {
+			at.Fail("%s", clipTo(fe.ErrorBody(), maxBody))
+		}
+	}
+}
+
+func flat(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if all, ok := errors.AsType[utilerrors.Aggregate](err); ok {
+		return all.Errors()
+	}
+	return []error{err}
+}
+
+// FieldErrors returns the errors of fields that an error is made of.
+func FieldErrors(err error) (list field.ErrorList) {
+	for _, e := range flat(err) {
+		if fe, ok := errors.AsType[*field.Error](e); ok {
+			list = append(list, fe)
+		}
+	}
+	return list
+}

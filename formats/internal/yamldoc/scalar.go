@@ -1,0 +1,267 @@
+package yamldoc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Scalar reads a scalar as JSON has it: nil, bool, int64, float64 or string. Of an
+// object or a list it is nil too. False tells that there is no such thing in JSON, or
+// that YAML parsers do not agree what it is, which is reported.
+func (v Value) Scalar() (any, bool) {
+	if v.Node.Kind != yaml.ScalarNode {
+		return nil, true // of no type; whoever wants one says what it is
+	}
+	switch v.Node.ShortTag() {
+	case "!!str", "!!timestamp":
+		if v.Node.Style == 0 && isOldBoolean(v.Node.Value) {
+			v.Fail("is true or false in old YAML and a string in new; write true, false or %q", v.Node.Value)
+			return nil, false
+		}
+		return v.Node.Value, true
+	case "!!null", "!!bool", "!!int", "!!float":
+		return v.plain()
+	}
+	v.Fail("has the YAML tag %s, which JSON has not; leave the tag out", Clip(v.Node.ShortTag()))
+	return nil, false
+}
+
+func (v Value) plain() (any, bool) {
+	const large = "does not fit into 64 bits with a sign; quote it if it is a string"
+	var x any
+	if err := v.Node.Decode(&x); err != nil && v.Node.Style&yaml.TaggedStyle == 0 && v.Node.ShortTag() == "!!int" {
+		v.Fail(large)
+		return nil, false
+	} else if err != nil {
+		v.Fail("is not what its YAML tag says")
+		return nil, false
+	}
+	switch x := x.(type) {
+	case int:
+		return int64(x), true
+	case uint64:
+		v.Fail(large)
+		return nil, false
+	case float64:
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			v.Fail("must be a finite number")
+			return nil, false
+		}
+	}
+	return x, true
+}
+
+// isOldBoolean tells the words that YAML 1.1, and so kubectl, takes for booleans.
+func isOldBoolean(s string) bool {
+	switch s {
+	case "y", "Y", "yes", "Yes", "YES", "n", "N", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF":
+		return true
+	}
+	return false
+}
+
+// str reads a string; false tells that it is none, which is reported.
+func (v Value) str() (string, bool) {
+	x, ok := v.Scalar()
+	if !ok {
+		return "", false
+	}
+	s, ok := x.(string)
+	if !ok {
+		v.Fail("must be a string, not %s%s", v.Describe(), v.hint())
+	}
+	return s, ok
+}
+
+// hint tells how to write a scalar that is to be a string.
+func (v Value) hint() string {
+	if v.Node.Kind == yaml.ScalarNode && v.Node.Value != "" {
+		return fmt.Sprintf("; write %q", Clip(v.Node.Value))
+	}
+	return ""
+}
+
+// Str reads a string.
+func (v Value) Str() string {
+	s, _ := v.str()
+	return s
+}
+
+// NonEmpty reads a string that is not empty.
+func (v Value) NonEmpty() string {
+	s, ok := v.str()
+	if ok && s == "" {
+		v.Fail("must not be empty")
+	}
+	return s
+}
+
+// Strings reads a list of strings.
+func (v Value) Strings() []string { return List(v, Value.Str) }
+
+// StringMap reads labels or annotations.
+func (v Value) StringMap() map[string]string {
+	m := map[string]string{}
+	v.Entries(func(name string, child Value) { m[name] = child.Str() })
+	return m
+}
+
+// OneOf reads a string that is one of few.
+func (v Value) OneOf(allowed ...string) string {
+	s, ok := v.str()
+	if ok && !slices.Contains(allowed, s) {
+		v.Fail("must be %s, not %q", strings.Join(allowed, " or "), Clip(s))
+		return ""
+	}
+	return s
+}
+
+// Named reads a name of which check tells what is wrong, such as
+// validation.IsDNS1123Label. One that is wrong is returned as it stands.
+func (v Value) Named(check func(string) []string) string {
+	s, ok := v.str()
+	if ok {
+		for _, msg := range check(s) {
+			v.Fail("%q: %s", Clip(s), msg)
+		}
+	}
+	return s
+}
+
+// number reads a whole number; false tells that it is none, which is reported.
+func (v Value) number() (int64, bool) {
+	x, ok := v.Scalar()
+	if !ok {
+		return 0, false
+	}
+	n, ok := x.(int64)
+	if !ok {
+		v.Fail("must be a whole number, not %s", v.Describe())
+	}
+	return n, ok
+}
+
+// Integer reads a whole number in a range, and returns 0 for any other.
+func (v Value) Integer(least, most int) int {
+	n, ok := v.number()
+	if ok && (n < int64(least) || n > int64(most)) {
+		v.Fail("must be from %d to %d, not %s", least, most, Clip(v.Node.Value))
+		return 0
+	}
+	return int(n)
+}
+
+// AtLeast reads a whole number of 32 bits that is not less than least, and returns
+// least for any other.
+func (v Value) AtLeast(least int) int {
+	n, ok := v.number()
+	if ok && (n < int64(least) || n > math.MaxInt32) {
+		v.Fail("must be a number of at least %d, not %s", least, Clip(v.Node.Value))
+		ok = false
+	}
+	if !ok {
+		return least
+	}
+	return int(n)
+}
+
+// Boolean reads true or false.
+func (v Value) Boolean() bool {
+	x, ok := v.Scalar()
+	if !ok {
+		return false
+	}
+	b, ok := x.(bool)
+	if !ok {
+		v.Fail("must be true or false, not %s", v.Describe())
+	}
+	return b
+}
+
+// maxDuration is the longest duration there is.
+const maxDuration = 365 * 24 * time.Hour
+
+// Duration reads a duration of at least 0 and at most 365 days.
+func (v Value) Duration() time.Duration {
+	d, ok := v.duration()
+	if ok && (d < 0 || d > maxDuration) {
+		v.Fail("must be from 0s to 365 days (8760h), not %s", Clip(v.Node.Value))
+		return 0
+	}
+	return d
+}
+
+// Period reads a duration of more than 0 and at most 365 days.
+func (v Value) Period() time.Duration {
+	d, ok := v.duration()
+	if ok && (d <= 0 || d > maxDuration) {
+		v.Fail("must be more than 0s and at most 365 days (8760h), not %s", Clip(v.Node.Value))
+		return 0
+	}
+	return d
+}
+
+func (v Value) duration() (time.Duration, bool) {
+	const form = "must be a duration such as 30s, 5m or 1h30m"
+	if v.Node.Kind == yaml.ScalarNode && v.Node.Value == "0" {
+		return 0, true
+	}
+	x, ok := v.Scalar()
+	if !ok {
+		return 0, false
+	}
+	s, ok := x.(string)
+	if !ok {
+		v.Fail("%s, not %s", form, v.Describe())
+		return 0, false
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil {
+		v.Fail("%s, not %q", form, Clip(s))
+	}
+	return d, err == nil
+}
+
+// Tree reads any value as JSON has it.
+func (v Value) Tree() any {
+	switch v.Node.Kind {
+	case yaml.MappingNode:
+		m := make(map[string]any, len(v.Node.Content)/2)
+		v.Entries(func(name string, child Value) { m[name] = child.Tree() })
+		return m
+	case yaml.SequenceNode:
+		list := make([]any, 0, len(v.Node.Content))
+		v.Each(func(v Value) { list = append(list, v.Tree()) })
+		return list
+	default:
+		x, _ := v.Scalar()
+		return x
+	}
+}
+
+// JSON reads any value as compact JSON, its characters as they are.
+func (v Value) JSON() json.RawMessage {
+	b, err := compactJSON(v.Tree())
+	if err != nil {
+		v.Fail("has no JSON form")
+	}
+	return b
+}
+
+// compactJSON returns JSON on one line with its characters as they are.
+func compactJSON(x any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(x); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

@@ -1,0 +1,159 @@
+package yamldoc
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"iter"
+	"regexp"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Read reads a stream of YAML documents, and JSON, which is YAML, of at most most
+// bytes. It returns the documents that are not null, one by one, parsed as they are
+// asked for. Where one cannot be read, there is an empty one that says why; those
+// behind it are read all the same. All of them together are bounded too.
+//
+// The error is that of r.
+func Read(r io.Reader, file string, most int) (iter.Seq[*Doc], error) {
+	d := New(file)
+	data, err := d.ReadAll(r, most)
+	if err != nil {
+		return nil, err
+	}
+	if !d.OK() {
+		return func(yield func(*Doc) bool) { yield(d) }, nil
+	}
+	return parse(data, file), nil
+}
+
+// parse returns the documents of an input.
+func parse(data []byte, file string) iter.Seq[*Doc] {
+	return func(yield func(*Doc) bool) {
+		var used extent
+		for _, c := range split(data) {
+			roots, err := c.parse()
+			for _, root := range roots {
+				if !yield(c.document(file, root, &used)) {
+					return
+				}
+			}
+			if err == nil {
+				continue
+			}
+			d := New(file)
+			if d.Tell(c.problem(err)); !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+// chunk is a part of the input that is parsed by itself, so that bad syntax stops
+// one document and not the ones behind it.
+type chunk struct {
+	// before counts the lines in front of the chunk.
+	before int
+	text   []byte
+}
+
+// split cuts the input in front of every line that starts a document. YAML allows no
+// such line inside of one, not even in a block of text.
+func split(data []byte) []chunk {
+	var chunks []chunk
+	start, line, startLine := 0, 0, 0
+	for at := 0; at < len(data); line++ {
+		end := len(data)
+		if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
+			end = at + i + 1
+		}
+		if at > start && isMarker(data[at:end]) {
+			chunks = append(chunks, chunk{startLine, data[start:at]})
+			start, startLine = at, line
+		}
+		at = end
+	}
+	return append(chunks, chunk{startLine, data[start:]})
+}
+
+func isMarker(line []byte) bool {
+	rest, ok := bytes.CutPrefix(line, []byte("---"))
+	return ok && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))
+}
+
+// blank tells that a chunk holds only comments and directives, which need a document
+// behind them to be parsed.
+func (c chunk) blank() bool {
+	for line := range bytes.Lines(c.text) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' && line[0] != '%' {
+			return false
+		}
+	}
+	return true
+}
+
+// parse returns the documents of the chunk that come before its first syntax error,
+// and that error.
+func (c chunk) parse() (roots []*yaml.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the parser is not ours, the input is anybody's
+			err = errors.New("the parser cannot read this")
+		}
+	}()
+	if c.blank() {
+		return nil, nil
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(c.text))
+	for {
+		var n yaml.Node
+		err := dec.Decode(&n)
+		if errors.Is(err, io.EOF) {
+			return roots, nil
+		}
+		if err != nil {
+			return roots, err
+		}
+		if n.Kind == yaml.DocumentNode && len(n.Content) == 1 && !isNull(n.Content[0]) {
+			roots = append(roots, n.Content[0])
+		}
+	}
+}
+
+// document returns a document of the chunk, with the lines of the input.
+func (c chunk) document(file string, root *yaml.Node, used *extent) *Doc {
+	d := New(file)
+	relined(root, func(line int) int { return c.before + line })
+	if err := used.fits(root); err != nil {
+		d.Tell(root.Line, "", "the document "+err.Error())
+		return d
+	}
+	d.root = root
+	return d
+}
+
+// relined changes the lines of a tree. An alias has no children, so each is
+// changed once.
+func relined(n *yaml.Node, line func(int) int) {
+	n.Line = line(n.Line)
+	for _, child := range n.Content {
+		relined(child, line)
+	}
+}
+
+// problem turns the parser's error into a problem at its line of the input.
+func (c chunk) problem(err error) (line int, path, text string) {
+	text = err.Error()
+	if m := regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)`).FindStringSubmatch(text); m != nil {
+		text = m[2]
+		line, _ = strconv.Atoi(m[1])
+	}
+	last := 1 + bytes.Count(bytes.TrimSuffix(c.text, []byte("\n")), []byte("\n"))
+	text = "is not YAML: " + Clip(text)
+	if regexp.MustCompile(`(?m)^ *\t`).Match(c.text) {
+		text += "; indent with spaces, not with tabs"
+	}
+	return c.before + min(max(line, 1), last), "", text
+}
