@@ -3,11 +3,13 @@ package hub
 import (
 	"context"
 	"errors"
+	"maps"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // frozenOverride is an override that a snapshot has frozen and that selects one of
@@ -22,32 +24,89 @@ type frozenOverride struct {
 // with, by index. Of a snapshot that cannot be read there are none, and an override
 // of which no version is shown is left out.
 func (s *service) overridesTried(ctx context.Context, name string, snapshots []snapshot.Snapshot, picked []placedCluster) (map[int][]frozenOverride, error) {
+	s.keepOverrides(name, snapshots)
 	tried := map[int]bool{}
 	for _, c := range picked {
 		tried[c.Tried] = true
 	}
-	before, _ := s.applicable.Load(name)
-	known, _ := before.(map[int][]frozenOverride)
-	out, keep := map[int][]frozenOverride{}, map[int][]frozenOverride{}
+	out := map[int][]frozenOverride{}
 	for _, snap := range snapshots {
 		if snap.Overrides == "" || !tried[snap.Index] {
 			continue
 		}
-		have, whole := known[snap.Index]
-		if !whole {
-			var err error
-			have, whole, err = s.overridesIn(ctx, name, snap.Index)
-			if err != nil && !errors.Is(err, backend.ErrPermanent) && !errors.Is(err, backend.ErrNotFound) {
-				return nil, err
-			}
+		have, err := s.overridesAt(ctx, name, snap.Index)
+		if err != nil {
+			return nil, err
 		}
 		out[snap.Index] = have
-		if whole {
+	}
+	return out, nil
+}
+
+// addOverrides adds the overrides that the plan's content was made with.
+func (s *service) addOverrides(ctx context.Context, f *runFacts) (err error) {
+	if f.Overrides, err = s.overridesBrought(ctx, f.Plan); err == nil && len(f.Overrides) > 0 {
+		f.Members, err = s.roster.listed(ctx, s.cfg.Inventory)
+	}
+	return err
+}
+
+// overridesBrought are the overrides in the snapshots that a plan brings, by index.
+func (s *service) overridesBrought(ctx context.Context, p *stages.Plan) (map[int][]frozenOverride, error) {
+	indexes := []int{p.Index}
+	if p.Rollback != nil {
+		indexes = p.Rollback.Indexes
+	}
+	out := map[int][]frozenOverride{}
+	for _, index := range indexes {
+		if _, known := out[index]; known || index < 0 {
+			continue
+		}
+		have, err := s.overridesAt(ctx, p.Placement, index)
+		if err != nil {
+			return nil, err
+		}
+		if len(have) > 0 {
+			out[index] = have
+		}
+	}
+	return out, nil
+}
+
+// overridesAt are the overrides in a snapshot. They are read once, if all that is to be
+// known of them is; of a snapshot that is gone or cannot be read there are none.
+func (s *service) overridesAt(ctx context.Context, name string, index int) ([]frozenOverride, error) {
+	before, _ := s.applicable.Load(name)
+	known, _ := before.(map[int][]frozenOverride)
+	if have, ok := known[index]; ok {
+		return have, nil
+	}
+	have, whole, err := s.overridesIn(ctx, name, index)
+	switch {
+	case errors.Is(err, backend.ErrPermanent), errors.Is(err, backend.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	if whole {
+		more := map[int][]frozenOverride{index: have}
+		maps.Copy(more, known)
+		s.applicable.Store(name, more)
+	}
+	return have, nil
+}
+
+// keepOverrides forgets the overrides in snapshots of a placement that are no more.
+func (s *service) keepOverrides(name string, snapshots []snapshot.Snapshot) {
+	before, _ := s.applicable.Load(name)
+	known, _ := before.(map[int][]frozenOverride)
+	keep := map[int][]frozenOverride{}
+	for _, snap := range snapshots {
+		if have, ok := known[snap.Index]; ok {
 			keep[snap.Index] = have
 		}
 	}
 	s.applicable.Store(name, keep)
-	return out, nil
 }
 
 // overridesIn are the overrides in a snapshot that select something in it; whole
@@ -108,21 +167,39 @@ func (s *service) shownVersion(ctx context.Context, o placement.Override) (strin
 	return shown, nil
 }
 
-// applicable adds the overrides of which a rule selects the cluster, as its labels
-// are now.
-func (p *placing) applicable(s *placedStatus, c *placedCluster) {
-	cluster, known := p.Members[c.Name]
-	if !known {
-		return
-	}
-	for _, o := range p.Overrides[c.Tried] {
+// shownOverrides is how many bytes of names of overrides a status has; those of the
+// clusters that are listed first.
+const shownOverrides = 128 << 10
+
+// overridesOn names the overrides of which a rule selects a cluster, as its labels
+// are now, as far as the room for names reaches.
+func overridesOn(cluster placement.Cluster, all []frozenOverride, room *int) (clusterwide []string, namespaced []kubefleet.NamespacedName) {
+	for _, o := range all {
 		if applies, err := o.SelectsCluster(cluster); err != nil || !applies {
 			continue
 		}
-		if o.Namespace == "" {
-			s.ClusterOverrides = append(s.ClusterOverrides, o.shown)
-		} else {
-			s.Overrides = append(s.Overrides, kubefleet.NamespacedName{Namespace: o.Namespace, Name: o.shown})
+		if *room -= len(o.Namespace) + len(o.shown); *room < 0 {
+			return clusterwide, namespaced
 		}
+		if o.Namespace == "" {
+			clusterwide = append(clusterwide, o.shown)
+		} else {
+			namespaced = append(namespaced, kubefleet.NamespacedName{Namespace: o.Namespace, Name: o.shown})
+		}
+	}
+	return clusterwide, namespaced
+}
+
+// applicable adds the overrides that apply to a cluster.
+func (p *placing) applicable(s *placedStatus, c *placedCluster) {
+	if cluster, known := p.Members[c.Name]; known {
+		s.ClusterOverrides, s.Overrides = overridesOn(cluster, p.Overrides[c.Tried], &p.names)
+	}
+}
+
+// applicable adds the overrides that what the plan brings to a cluster was made with.
+func (p *projection) applicable(c *clusterStatus, pos int) {
+	if cluster, known := p.Members[c.Name]; known {
+		c.ClusterOverrides, c.Overrides = overridesOn(cluster, p.Overrides[p.Plan.IndexAt(pos)], &p.names)
 	}
 }

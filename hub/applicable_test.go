@@ -1,6 +1,8 @@
 package hub
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +10,7 @@ import (
 
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // forRegion is an override with a rule for a region, and one that picks no cluster.
@@ -48,5 +51,39 @@ func TestAClusterNamesTheOverridesThatApplyToIt(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("overrides (-want +got):\n%s", diff)
+	}
+}
+
+func inRegion(name, region string) placement.Cluster {
+	return placement.Cluster{Name: name, Labels: map[string]string{"region": region}}
+}
+
+// A cluster of a run names the versions of the overrides in the snapshot that it gets, not those of its other
+// snapshots; one that is cleaned or that is gone names none. What there is no room for is left out.
+func TestAClusterOfARunNamesTheOverridesOfItsSnapshot(t *testing.T) {
+	r := newRig(t, "21:28:08", stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}, false,
+		inRegion("east", "east"), inRegion("gone", "west"), placement.Cluster{Name: "left", Labels: map[string]string{"gone": "yes"}}, inRegion("west", "west"))
+	r.facts.Overrides = map[int][]frozenOverride{
+		0: {forRegion("", "all", "west", "all-2")},
+		1: {forRegion("", "all", "west", "all-3"), forRegion("shop", "image", "west", "image-1"), forRegion("shop", "without", "east", "without-0")},
+	}
+	r.facts.Members = map[string]placement.Cluster{"east": inRegion("east", "east"), "left": inRegion("left", "west"), "west": inRegion("west", "west")}
+	names := func(s *runStatus) map[string]string {
+		out := map[string]string{}
+		for _, st := range append(s.Stages, *s.Deletion) {
+			for _, c := range st.Clusters {
+				out[c.Name] = fmt.Sprint(c.ClusterOverrides, c.Overrides)
+			}
+		}
+		return out
+	}
+	want := map[string]string{"east": "[] [{without-0 shop}]", "gone": "[] []", "left": "[] []", "west": "[all-3] [{image-1 shop}]"}
+	if diff := cmp.Diff(want, names(projectRun(&r.facts))); diff != "" {
+		t.Errorf("overrides (-want +got):\n%s", diff)
+	}
+	long := strings.Repeat("x", shownOverrides/2)
+	r.facts.Overrides[1] = []frozenOverride{forRegion("", "a", "west", long), forRegion("", "b", "west", long), forRegion("", "c", "west", "c")}
+	if got := len(names(projectRun(&r.facts))["west"]); got > shownOverrides+20 {
+		t.Errorf("the names take %d bytes", got)
 	}
 }

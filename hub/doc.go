@@ -60,7 +60,9 @@
 //   - An override may have a priority, and overrides of different priorities may select the same object,
 //     which KubeFleet refuses. Its versions are shown as snapshots, which stay, be they more
 //     than ten, while a snapshot that may be rolled out has frozen them, also after the
-//     override. A run brings the overrides of its snapshot's time, so a rollback brings them back.
+//     override. A run brings the overrides of its snapshot's time, so a rollback brings them back. The
+//     lists of a status name those of which a rule selects the cluster by its labels as they are now, with
+//     at most 128 KiB of names.
 //   - Nothing runs on a member: the hub asks its API server every 5 minutes, every 30 seconds while it
 //     does not answer, and writes conditions Joined and Healthy. What does not answer for a moment is
 //     picked as before. A member whose Healthy has been False for 5 minutes, as in KubeFleet, takes no

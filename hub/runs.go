@@ -302,6 +302,9 @@ func (s *service) follow(ctx context.Context, k key, obj *unstructured.Unstructu
 func (s *service) writeRun(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status, history *folded, back rollbackFacts) (time.Duration, error) {
 	facts := s.factsOf(k, obj, &status, back)
 	facts.History, facts.Events = &history.runHistory, history.next
+	if err := s.addOverrides(ctx, facts); err != nil {
+		return 0, err
+	}
 	if err := s.writeStatus(ctx, scopeOf(k).gvr(runKind), obj, projectRun(facts)); err != nil {
 		return 0, err
 	}

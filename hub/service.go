@@ -40,8 +40,8 @@ type service struct {
 	// overrideContents are the contents of overrides that snapshots have frozen, by
 	// the digest of all of them.
 	overrideContents sync.Map
-	// applicable are the overrides in the snapshots that clusters of a placement
-	// were last tried with, by its name.
+	// applicable are the overrides in the snapshots of a placement that clusters were
+	// last tried with or that runs bring, by its name.
 	applicable sync.Map
 	// verdicts are those on the clusters that PickN policies picked, by key.
 	verdicts sync.Map

@@ -145,6 +145,7 @@ func (p *projection) cluster(stage int, s sight) clusterStatus {
 	if p.Plan.Rollback != nil {
 		c.Index = indexText(p.Plan.IndexAt(s.pos))
 	}
+	p.applicable(&c, s.pos)
 	if s.begun(times) {
 		c.Conditions = append(c.Conditions, p.yes(conditionStarted, reasonClusterStarted, "Cluster update started", start))
 	}

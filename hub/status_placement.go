@@ -129,7 +129,7 @@ type clusterNote struct {
 func projectPlacement(f *placementFacts) *placementStatus {
 	p := placing{
 		placementFacts: f, prefix: scope(f.Namespace != "").kind(placementKind),
-		teller: teller{generation: f.Generation, birth: max(stages.At(f.Created), 1)}, room: shownDifferences,
+		teller: teller{generation: f.Generation, birth: max(stages.At(f.Created), 1)}, room: shownDifferences, names: shownOverrides,
 	}
 	s := &placementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
 	s.Clusters, s.ClustersTotal = append(p.listed(), p.missing()...), len(f.Picked)
@@ -152,6 +152,8 @@ type placing struct {
 	prefix string
 	// room is how many bytes of differences may still be told.
 	room int
+	// names is how many bytes of names of overrides may still be.
+	names int
 }
 
 func (p *placing) scheduled() metav1.Condition {

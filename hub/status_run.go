@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -36,6 +37,10 @@ type runFacts struct {
 	Placement *fleet.Placement
 	// Rollback is what is known of taking the run back.
 	Rollback rollbackFacts
+	// Overrides are those in the snapshots that the plan brings, by index, Members the
+	// clusters as they are now, by name; nil where there are none.
+	Overrides map[int][]frozenOverride
+	Members   map[string]placement.Cluster
 
 	// Listed is how many clusters are listed at most; 0 is defaultListed. Where
 	// the plan has more of them, those are listed that are in trouble or in
@@ -79,8 +84,12 @@ type stageStatus struct {
 type clusterStatus struct {
 	Name string `json:"clusterName"`
 	// Index is that of the snapshot that the cluster goes back to.
-	Index      string             `json:"resourceSnapshotIndex,omitempty"`
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	Index string `json:"resourceSnapshotIndex,omitempty"`
+	// ClusterOverrides and Overrides name the objects that show the overrides in the
+	// snapshot of which a rule selects the cluster.
+	ClusterOverrides []string                   `json:"clusterResourceOverrideSnapshots,omitempty"`
+	Overrides        []kubefleet.NamespacedName `json:"resourceOverrideSnapshots,omitempty"`
+	Conditions       []metav1.Condition         `json:"conditions,omitempty"`
 }
 
 // taskStatus is what a task before or after a stage has come to.
@@ -191,6 +200,8 @@ type projection struct {
 	counts []clusterCounts
 	sights [][]sight
 	listed int
+	// names is the room for names of overrides.
+	names int
 }
 
 func projectionOf(f *runFacts) *projection {
@@ -200,7 +211,7 @@ func projectionOf(f *runFacts) *projection {
 	if f.History == nil {
 		f.History = &runHistory{}
 	}
-	p := &projection{runFacts: f, teller: teller{generation: f.Generation, birth: max(f.Run.Created, 1)}}
+	p := &projection{runFacts: f, teller: teller{generation: f.Generation, birth: max(f.Run.Created, 1)}, names: shownOverrides}
 	p.count()
 	p.see()
 	return p

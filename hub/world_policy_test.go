@@ -28,6 +28,7 @@ func TestTwoOfFourSpreadOverRegions(t *testing.T) {
 	w.have("west", "east")
 	w.shows("app:west-1", "app:0")
 	w.appliesTo("image-0", "without-0")
+	w.broughtBy("run-1", "image-0", "without-0")
 	w.policySays("2", "True")
 	first := w.holders()
 
@@ -49,9 +50,12 @@ func TestTwoOfFourSpreadOverRegions(t *testing.T) {
 	w.finish("run-4", "")
 	w.shows("app:west-2", "app:0")
 	w.appliesTo("image-1", "without-0")
+	w.broughtBy("run-4", "image-1", "without-0")
 	w.finish("run-5", "0")
 	w.shows("app:west-1", "app:0")
 	w.appliesTo("image-0", "without-0")
+	w.broughtBy("run-5", "image-0", "without-0")
+	w.broughtBy("run-4", "image-1", "without-0")
 	w.eventually("both versions of the override to be shown", func() error {
 		return errors.Join(w.overrideVersion("image-0", "false", "app:west-1"), w.overrideVersion("image-1", "true", "app:west-2"))
 	})
@@ -217,6 +221,35 @@ func (w *world) appliesTo(west, east string) {
 		}
 		if !slices.Equal(got, want) {
 			return fmt.Errorf("they are %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// broughtBy waits until the status of a run names one version of an override for the clusters in the west,
+// and one for those in the east.
+func (w *world) broughtBy(run, west, east string) {
+	w.t.Helper()
+	w.eventually("the overrides "+west+" and "+east+" in the status of "+run, func() error {
+		obj, err := w.at("csur").Get(w.t.Context(), run, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		told := 0
+		listed, _, _ := unstructured.NestedSlice(obj.Object, "status", "stagesStatus")
+		for _, st := range listed {
+			clusters, _, _ := unstructured.NestedSlice(st.(map[string]any), "clusters")
+			for _, c := range clusters {
+				i := slices.IndexFunc(w.members, func(m *member) bool { return m.name == c.(map[string]any)["clusterName"] })
+				want := fmt.Sprintf("[map[name:%s namespace:%s]]", map[string]string{"west": west, "east": east}[regionOf(i)], w.name)
+				if got := fmt.Sprint(c.(map[string]any)["resourceOverrideSnapshots"]); got != want {
+					return fmt.Errorf("they are %s on %s, want %s", got, w.members[i].name, want)
+				}
+				told++
+			}
+		}
+		if told == 0 {
+			return errors.New("no cluster is listed")
 		}
 		return nil
 	})
