@@ -4,9 +4,9 @@
 // A [Store] keeps bytes under keys with compare-and-swap; an [Inventory] lists
 // the clusters; a [Dialer] opens a [Conn] to one of them. Each interface has
 // one role. What a backend can do beyond that is a second interface
-// ([Watcher], [Batcher], [ConnWatcher], [ConnDryRunner], [InventoryWatcher]) with a package
-// function that falls back where it is missing: [Watch], [WriteAll],
-// [WatchConn], [DryRun], [WatchInventory]. An upgrade may change the cost, never the
+// ([Watcher], [Batcher], [ConnWatcher], [ConnDryRunner], [ConnFencer], [InventoryWatcher]) with a
+// package function that falls back where it is missing: [Watch], [WriteAll],
+// [WatchConn], [DryRun], [FencingOf], [WatchInventory]. An upgrade may change the cost, never the
 // result.
 //
 // Package backendtest proves an implementation; package memory is the smallest
@@ -132,6 +132,8 @@ type ApplyOptions struct {
 	// Manager owns the fields that are applied: slipway/<placement>.
 	Manager string
 	Precondition
+	// Fence is demanded besides, by a [ConnFencer].
+	Fence Fence
 }
 
 // DeleteOptions say how an object is given up.
@@ -144,6 +146,8 @@ type DeleteOptions struct {
 	// Marks are keys of metadata.annotations and metadata.labels.
 	Marks []string
 	Precondition
+	// Fence is demanded besides, by a [ConnFencer].
+	Fence Fence
 }
 
 // Conn is a connection to one member cluster. Its methods may be called

@@ -1,10 +1,13 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -91,7 +94,7 @@ func (w *work) apply(ctx context.Context, t *target) error {
 				return err
 			}
 		}
-		live, err := w.m.apply(ctx, w.desired(t), backend.ApplyOptions{Manager: manager(w.a.Placement), Precondition: w.asLooked(t)})
+		live, err := w.write(ctx, w.desired(t), manager(w.a.Placement), w.asLooked(t))
 		if err == nil {
 			t.applied, t.before, t.live = true, t.live, live
 			return nil
@@ -110,6 +113,25 @@ func (w *work) apply(ctx context.Context, t *target) error {
 // busy says that an object is written by others all the time.
 func (w *work) busy(t *target) error {
 	return fmt.Errorf("cluster %s: %s was changed %d times while it was worked on: %w", w.m.name, t.id, rounds, backend.ErrConflict)
+}
+
+// write applies an object, under the fence. A member may know of a newer leader by
+// itself: then the ledger tells whether that is another engine, or another run of
+// this one.
+func (w *work) write(ctx context.Context, obj *unstructured.Unstructured, manager string, p backend.Precondition) (*unstructured.Unstructured, error) {
+	live, err := w.m.apply(ctx, obj, backend.ApplyOptions{Manager: manager, Precondition: p, Fence: w.asLed()})
+	if errors.Is(err, backend.ErrFenced) {
+		err = cmp.Or(w.confirm(ctx), err)
+	}
+	return live, err
+}
+
+// asLed demands that the ledger still is as it was read or written last.
+func (w *work) asLed() backend.Fence {
+	return backend.Fence{
+		Ledger: ledgerID(w.a.Placement), UID: w.ledger.uid, ResourceVersion: w.ledger.version,
+		Annotation: epochMark + w.a.Placement, Mark: w.mine().String(),
+	}
 }
 
 // asLooked demands that an object still is as it was looked at.

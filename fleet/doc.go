@@ -13,9 +13,12 @@
 // where another may still have a write on its way marks all objects before it
 // writes its epoch to the ledger: from then on nothing that existed is changed,
 // deleted or released by the older one. An object that is missing cannot be
-// marked. One that the older leader is about to create may come late, one of each
-// cluster; the newer leader takes it over where it wants it, and otherwise
-// removes it when it looks again.
+// marked: every write names the ledger under which it was decided, as a
+// [backend.Fence], and a member that compares it accepts nothing of an older leader
+// from then on, creations included. Where a member cannot, which
+// [backend.FencingOf] tells, one object of each cluster that the older leader is
+// about to create may come late; the newer leader takes it over where it wants it,
+// and otherwise removes it when it looks again.
 //
 // The loop is the same for every run: load, observe, [stages.Step], save by
 // compare-and-swap, then act. What happened is told as [stages.Event] values,
@@ -38,8 +41,9 @@
 // go. [Engine.Deletion] tells how far that is, what was left where and why, also
 // when it is over. The ledgers go too. A leader that was paused all the while finds
 // none then, and asks the store before it places anything: a write of each cluster
-// that was on its way to make an object or a ledger may land, and nothing else. A
-// placement that is declared again under the name goes on with the epochs.
+// that was on its way to make a ledger may land, or an object where the member knows
+// no fences, and nothing else. A placement that is declared again under the name
+// goes on with the epochs.
 //
 // # Rollback
 //

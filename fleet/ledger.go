@@ -67,11 +67,12 @@ type ledger struct {
 	Objects []ledgerObject `json:"objects,omitempty"`
 	// Doubtful are those that may be there although they should not: deleted
 	// and not gone yet, or about to be created by an older leader. The latter
-	// is the one write that nothing fences. A leader that is paused right
-	// before it creates an object has the demand that it does not exist, and
-	// so that comes true again once a newer leader removed the object or never
-	// wanted it. Whoever takes over an open intent therefore keeps in doubt
-	// what it finds missing, and every later look looks for it, too.
+	// is what a member accepts that knows no fences, see backend.Fence, or learns
+	// of a newer ledger late: a leader that is paused right before it creates an
+	// object has the demand that it does not exist, and so that comes true again
+	// once a newer leader removed the object or never wanted it. Whoever takes over
+	// an open intent therefore keeps in doubt what it finds missing, whatever the
+	// member says of itself, and every later look looks for it, too.
 	Doubtful []ledgerObject `json:"doubtful,omitempty"`
 	// Keeping tells of an open intent that it puts back what was proven before;
 	// then the format is 2. No run is needed to close it.

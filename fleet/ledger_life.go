@@ -21,9 +21,9 @@ import (
 // refused, and takes it back.
 //
 // What is left is one write for each cluster that was on its way to it, and that
-// demands that something does not exist. It may be an object, as no ledger fences
-// it either, see mark: after a deletion nobody looks for it, and it carries the
-// marks of the placement. Or it is a ledger, of which whoever made it does not
+// demands that something does not exist. It may be an object, where the member knows
+// no fences in the step of the write, see mark: after a deletion nobody looks for it,
+// and it carries the marks of the placement. Or it is a ledger, of which whoever made it does not
 // learn: an intent without anything, which the next placement of that name takes
 // over, by an epoch that is newer.
 

@@ -12,11 +12,12 @@ import (
 )
 
 // lateG returns a kit where a leader that was followed by one with revision A has
-// created default/g late, so that the ledger has it in doubt.
+// created default/g late, as if the member knew no fences, so that the ledger has
+// it in doubt.
 func lateG(t *testing.T) *kit {
 	k := newKitG(t)
 	g := newGate(6) // the creation of default/g
-	end := g.start(t.Context(), k.leader(hook(g.before)), k.want("G", 1, "old"))
+	end := g.start(t.Context(), k.leader(hookUnfenced(g.before)), k.want("G", 1, "old"))
 	g.reached(end)
 	k.place("A", 2, "r1")
 	close(g.release)

@@ -75,7 +75,7 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 	}
 	// The resourceVersion is demanded too: the uid stays when a newer leader
 	// wants the object again.
-	err := w.m.delete(ctx, t.id, backend.DeleteOptions{Manager: manager(w.a.Placement), Precondition: w.asLooked(t)})
+	err := w.m.delete(ctx, t.id, backend.DeleteOptions{Manager: manager(w.a.Placement), Precondition: w.asLooked(t), Fence: w.asLed()})
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 // release leaves an object as it is and takes away what is ours.
 func (w *work) release(ctx context.Context, t *target) error {
 	err := w.m.delete(ctx, t.id, backend.DeleteOptions{
-		Manager: manager(w.a.Placement), Release: true, Marks: marksOf(t.live, w.a.Placement), Precondition: w.asLooked(t),
+		Manager: manager(w.a.Placement), Release: true, Marks: marksOf(t.live, w.a.Placement), Precondition: w.asLooked(t), Fence: w.asLed(),
 	})
 	if err == nil {
 		t.live = nil

@@ -26,7 +26,14 @@ import (
 // that and begins anew. So once a ledger has an epoch, no older leader changes,
 // deletes or releases an object that existed when it was taken over.
 //
-// Two writes of an older leader can land later, and do no harm.
+// What is missing has nothing to mark. Every write therefore carries a fence, too:
+// that the ledger still is as it was when the write was decided, see work.asLed. A
+// member that heeds fences in the step of the write accepts nothing of an older
+// leader once the ledger was written, creations and marks included, and of one that
+// was replaced before it wrote the ledger neither.
+//
+// On a member that knows no fences two writes of an older leader can land later,
+// and do no harm.
 //
 // One is to create an object that was missing: there is nothing to mark, and
 // the demand that it does not exist holds. A leader has one call at a time on its
@@ -44,7 +51,7 @@ import (
 // and heeded by nobody, and is one of each cluster likewise.
 //
 // Whoever takes the annotation away, or refuses that it is set, takes the
-// promise away, for that object.
+// promise away, for that object; the fence remains.
 type mark struct {
 	epoch int64
 	// touch is the ledger's number of the takeover: a leader may follow another
@@ -146,8 +153,7 @@ func (w *work) mark(ctx context.Context, t *target) error {
 		if err := w.recheck(ctx); err != nil {
 			return err
 		}
-		o := backend.ApplyOptions{Manager: marker(w.a.Placement), Precondition: w.asLooked(t)}
-		live, err := w.m.apply(ctx, w.mine().on(t.id, w.a.Placement), o)
+		live, err := w.write(ctx, w.mine().on(t.id, w.a.Placement), marker(w.a.Placement), w.asLooked(t))
 		if err == nil {
 			t.live = live
 			return w.kept(t)

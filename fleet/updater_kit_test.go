@@ -215,6 +215,26 @@ func hook(before func(op string, id snapshot.ID)) func(backend.Conn) backend.Con
 	return func(c backend.Conn) backend.Conn { return &hookedConn{c, before} }
 }
 
+// unfencedConn is a member that knows no fences.
+type unfencedConn struct{ backend.Conn }
+
+func unfenced(c backend.Conn) backend.Conn { return unfencedConn{c} }
+
+func (u unfencedConn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	o.Fence = backend.Fence{}
+	return u.Conn.Apply(ctx, obj, o)
+}
+
+func (u unfencedConn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
+	o.Fence = backend.Fence{}
+	return u.Conn.Delete(ctx, id, o)
+}
+
+// hookUnfenced is hook on a member that knows no fences.
+func hookUnfenced(before func(op string, id snapshot.ID)) func(backend.Conn) backend.Conn {
+	return func(c backend.Conn) backend.Conn { return &hookedConn{unfenced(c), before} }
+}
+
 // spoilingConn spoils what Get returns.
 type spoilingConn struct {
 	backend.Conn

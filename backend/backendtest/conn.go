@@ -2,6 +2,7 @@ package backendtest
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -17,15 +18,17 @@ func TestConn(t *testing.T, open func(t *testing.T) backend.Conn) {
 // none. open returns a connection for each case; all of them may lead to one
 // cluster, since each case uses objects of its own: ConfigMaps and a
 // Deployment in the namespace default whose names begin with slipway-test-.
-// They are deleted before and after. No controller needs to run.
+// They are deleted before and after. No controller needs to run. For a
+// [backend.ConnFencer] that heeds fences there are ledgers besides, ConfigMaps
+// with such names in the namespace slipway-system, which stays.
 func CheckConn(ctx context.Context, open func() (backend.Conn, error)) error {
 	return checkAll(ctx, ConnCases(), open)
 }
 
 // ConnCases returns what a connection must do. The cases about watching hold
-// for [backend.WatchConn].
+// for [backend.WatchConn]. Those about fences ask what [backend.FencingOf] says.
 func ConnCases() []ConnCase {
-	return append(append(applyCases(), ownershipCases()...), append(deleteCases(), connCases()...)...)
+	return slices.Concat(applyCases(), ownershipCases(), deleteCases(), fenceCases(), connCases())
 }
 
 func applyCases() []ConnCase {

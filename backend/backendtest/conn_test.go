@@ -55,6 +55,7 @@ func (f *flawed) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstruc
 
 func (f *flawed) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
 	o = f.options(ctx, obj, o)
+	o.Fence = f.fence(ctx, o.Fence, o.Absent)
 	out, err := f.ConnWatcher.Apply(ctx, obj, o)
 	if err != nil {
 		if f.flaw == "wrong kind" {
@@ -120,6 +121,10 @@ func (f *flawed) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOpt
 	case f.flaw == "does not delete" && o.UID != "":
 		return nil
 	}
+	if f.flaw == "deletes under any fence" {
+		o.Fence = backend.Fence{}
+	}
+	o.Fence = f.fence(ctx, o.Fence, false)
 	return f.ConnWatcher.Delete(ctx, id, o)
 }
 
@@ -146,6 +151,8 @@ func TestSuiteAcceptsCorrectConns(t *testing.T) {
 	for name, open := range map[string]func() (backend.Conn, error){
 		"memory":      func() (backend.Conn, error) { return newFlawed(""), nil },
 		"one cluster": func() (backend.Conn, error) { return cluster.Conn(), nil },
+		"no fences":   func() (backend.Conn, error) { return newFlawed("no fences"), nil },
+		"late fences": func() (backend.Conn, error) { return newFlawed("late fences"), nil },
 		"no watch":    func() (backend.Conn, error) { return plain{cluster.Conn()}, nil },
 	} {
 		if got := violations(t, func(ctx context.Context) error { return backendtest.CheckConn(ctx, open) }); got != "" {
@@ -175,6 +182,14 @@ func TestSuiteCatchesBrokenConns(t *testing.T) {
 		"release deletes":          "release",
 		"keeps marks":              "release",
 		"keeps ownership":          "release-owner",
+		"ignores fences":           "fence-create",
+		"ignores fences later":     "fence-create",
+		"ledger of any version":    "fence-create",
+		"one fence for all":        "fence-other",
+		"fences creations":         "fence-write",
+		"deletes under any fence":  "fence-write",
+		"needs no ledger":          "fence-gone",
+		"fence first":              "fence-race",
 		"ignores context":          "context",
 		"watches once":             "watch",
 		"silent end":               "watch-end",

@@ -26,7 +26,8 @@ type connWatcher struct {
 }
 
 // Conn returns c with the plan's faults; name is the cluster in the keys of
-// the calls. It is a [backend.ConnWatcher] if c is.
+// the calls. It is a [backend.ConnWatcher] if c is, and a [backend.ConnFencer]
+// that heeds fences as c does.
 func (p *Plan) Conn(c backend.Conn, name string) backend.Conn {
 	if w, ok := c.(backend.ConnWatcher); ok {
 		return &connWatcher{conn{p, name, c}, w}
@@ -98,6 +99,9 @@ func (c *conn) object(ctx context.Context, op string, id snapshot.ID, call func(
 	}
 	return obj, nil
 }
+
+// Fencing tells how the connection inside heeds fences.
+func (c *conn) Fencing() backend.Fencing { return backend.FencingOf(c.inner) }
 
 // Close always closes the connection, whatever the plan says.
 func (c *conn) Close() error { return c.inner.Close() }

@@ -344,6 +344,10 @@ func TestWrappingKeepsWhatTheInnerOneCan(t *testing.T) {
 	if !watches || pretends {
 		t.Errorf("a conn watcher watches: %v, another conn pretends to: %v", watches, pretends)
 	}
+	heeds, ignores := backend.FencingOf(plan.Conn(conn, "a")), backend.FencingOf(plan.Conn(struct{ backend.Conn }{conn}, "a"))
+	if heeds != backend.FencingAtomic || ignores != backend.FencingNone {
+		t.Errorf("the fencing of a fencer is %v, of another conn %v", heeds, ignores)
+	}
 }
 
 func TestADialThatFailsAfterwardsClosesTheConnection(t *testing.T) {

@@ -202,6 +202,17 @@ func (c *Cluster) check(o *object, p backend.Precondition) error {
 	return nil
 }
 
+// admits returns a conflict unless a fence holds. The lock is held.
+func (c *Cluster) admits(f backend.Fence) error {
+	if !f.Demands() {
+		return nil
+	}
+	if err := c.check(c.objects[keyOf(f.Ledger)], backend.Precondition{UID: f.UID, ResourceVersion: f.ResourceVersion}); err != nil {
+		return fmt.Errorf("its fence, %s: %w", f.Ledger, err)
+	}
+	return nil
+}
+
 // seconds returns the time in Unix seconds, 0 without a clock.
 func (c *Cluster) seconds() int64 {
 	if c.clock == nil {

@@ -24,10 +24,12 @@ type conn struct {
 var (
 	_ backend.ConnWatcher   = (*conn)(nil)
 	_ backend.ConnDryRunner = (*conn)(nil)
+	_ backend.ConnFencer    = (*conn)(nil)
 )
 
-// Conn returns a connection to the cluster. It is a [backend.ConnWatcher] and a
-// [backend.ConnDryRunner].
+// Conn returns a connection to the cluster. It is a [backend.ConnWatcher], a
+// [backend.ConnDryRunner] and a [backend.ConnFencer] whose fencing is
+// [backend.FencingAtomic].
 func (c *Cluster) Conn() backend.Conn { return &conn{cluster: c} }
 
 func (c *conn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
@@ -57,6 +59,8 @@ func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptio
 	}
 	return c.cluster.delete(ctx, id, o)
 }
+
+func (c *conn) Fencing() backend.Fencing { return backend.FencingAtomic }
 
 func (c *conn) Close() error {
 	c.closed.Store(true)

@@ -26,6 +26,9 @@ func (c *Cluster) delete(ctx context.Context, id snapshot.ID, opts backend.Delet
 
 // giveUp removes an object or releases it.
 func (c *Cluster) giveUp(k key, opts backend.DeleteOptions) error {
+	if err := c.admits(opts.Fence); err != nil {
+		return err
+	}
 	o := c.objects[k]
 	if o == nil {
 		return backend.ErrNotFound

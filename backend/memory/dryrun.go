@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,7 +22,7 @@ func (c *Cluster) dryRun(ctx context.Context, obj *unstructured.Unstructured, op
 		return nil, failed("dry run", k.String(), err)
 	}
 	o := c.objects[k]
-	if err := c.check(o, opts.Precondition); err != nil {
+	if err := cmp.Or(c.admits(opts.Fence), c.check(o, opts.Precondition)); err != nil {
 		return nil, failed("dry run", k.String(), err)
 	}
 	_, version := splitVersion(obj.GetAPIVersion())

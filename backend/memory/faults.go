@@ -153,6 +153,7 @@ type memberConn struct {
 var (
 	_ backend.ConnWatcher   = (*memberConn)(nil)
 	_ backend.ConnDryRunner = (*memberConn)(nil)
+	_ backend.ConnFencer    = (*memberConn)(nil)
 )
 
 func (m *memberConn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
@@ -182,6 +183,8 @@ func (m *memberConn) Delete(ctx context.Context, id snapshot.ID, o backend.Delet
 	}
 	return m.conn.Delete(ctx, id, o)
 }
+
+func (m *memberConn) Fencing() backend.Fencing { return m.conn.Fencing() }
 
 func (m *memberConn) Close() error { return m.conn.Close() }
 

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -150,7 +151,7 @@ func (c *Cluster) apply(ctx context.Context, obj *unstructured.Unstructured, opt
 		return nil, failed("apply", k.String(), err)
 	}
 	o := c.objects[k]
-	if err := c.check(o, opts.Precondition); err != nil {
+	if err := cmp.Or(c.admits(opts.Fence), c.check(o, opts.Precondition)); err != nil {
 		return nil, failed("apply", k.String(), err)
 	}
 	if o == nil {

@@ -20,18 +20,24 @@ var errClosed = errors.New("the connection is closed")
 type conn struct {
 	client  *Client
 	cluster placement.Cluster
+	fencing backend.Fencing
 	closed  atomic.Bool
 }
 
-var _ backend.ConnWatcher = (*conn)(nil)
+var (
+	_ backend.ConnWatcher = (*conn)(nil)
+	_ backend.ConnFencer  = (*conn)(nil)
+)
 
-// Dial returns a connection to a member, which is a [backend.ConnWatcher]. See
+// Dial returns a connection to a member, which is a [backend.ConnWatcher] and a
+// [backend.ConnFencer] that heeds fences as the server's does. See
 // [backend.Dialer].
 func (c *Client) Dial(ctx context.Context, cluster placement.Cluster) (backend.Conn, error) {
-	if _, err := c.ask(ctx, request{Op: opDial, Cluster: cluster}); err != nil {
+	p, err := c.ask(ctx, request{Op: opDial, Cluster: cluster})
+	if err != nil {
 		return nil, err
 	}
-	return &conn{client: c, cluster: cluster}, nil
+	return &conn{client: c, cluster: cluster, fencing: p.Fencing}, nil
 }
 
 func (c *conn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
@@ -52,6 +58,8 @@ func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptio
 func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{}, error] {
 	return each(ctx, c.client, request{Op: opWatchObjects, Cluster: c.cluster, IDs: ids}, sign)
 }
+
+func (c *conn) Fencing() backend.Fencing { return c.fencing }
 
 // Close ends the connection here, and in the server if that can be told.
 func (c *conn) Close() error {

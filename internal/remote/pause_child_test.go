@@ -112,3 +112,13 @@ func (p *process) kill() {
 	_ = p.in.Close()
 	_ = p.cmd.Wait()
 }
+
+// pause waits, unless ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}

@@ -179,12 +179,13 @@ func (e *event) happen() {
 	}
 }
 
-func newRig(t *testing.T, name string, seed uint64) *rig {
+// newRig returns a rig whose members heed fences or know none.
+func newRig(t *testing.T, name string, seed uint64, fenced bool) *rig {
 	r := &rig{
-		t: t, name: name, ground: newGround(t), calm: newGround(t), fences: newFences(), asked: map[string]question{},
+		t: t, name: name, ground: newGround(t), calm: newGround(t), fences: newFences(fenced), asked: map[string]question{},
 		rand: rand.New(rand.NewPCG(16, seed)), delays: rand.New(rand.NewPCG(17, seed)),
 	}
-	r.socket = listen(t, remote.Config{Store: r.store, Inventory: r.fleet, Dialer: r.fleet, Before: r.before, Seen: r.seen})
+	r.socket = listen(t, remote.Config{Store: r.store, Inventory: r.fleet, Dialer: dialer(r.fleet, fenced), Before: r.before, Seen: r.seen})
 	for range 2 {
 		r.enlist()
 	}
@@ -282,15 +283,6 @@ func (tr *trial) strikeNow() {
 	tr.disturb()
 	tr.at = time.Now()
 	tr.disturbed.happen()
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
 }
 
 // writeKey is the same before a write and when it is seen.

@@ -3,6 +3,7 @@
 package remote_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -13,7 +14,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/internal/remote"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -60,6 +64,9 @@ func substance(obj *unstructured.Unstructured) map[string]any {
 // fences knows which epoch the records and the members have seen, and notes
 // what was accepted of an older one.
 type fences struct {
+	// fenced tells that the members heed fences: then an older leader creates
+	// nothing either.
+	fenced bool
 	// leads is the last epoch under which a client took a run.
 	leads map[string]int64
 	// taken is the highest epoch under which anybody took a run, by the run: one
@@ -86,9 +93,10 @@ type question struct {
 	at    time.Time
 }
 
-func newFences() *fences {
+func newFences(fenced bool) *fences {
 	return &fences{
-		leads: map[string]int64{}, taken: map[string]int64{}, seen: map[string]int64{}, has: map[string]map[string]any{},
+		fenced: fenced,
+		leads:  map[string]int64{}, taken: map[string]int64{}, seen: map[string]int64{}, has: map[string]map[string]any{},
 		changes: map[string]int{}, late: map[string]int{}, wrote: map[string]time.Time{},
 	}
 }
@@ -154,11 +162,12 @@ func (f *fences) object(w remote.Write, asked question) {
 	}
 }
 
-// stale takes in what was accepted of an older leader: objects that did not
-// exist, one of each cluster where the leader had not written the ledger for half
-// a lease when it asked, and a while for a busy machine.
+// stale takes in what was accepted of an older leader, by members that know no
+// fences: objects that did not exist, one of each cluster where the leader had not
+// written the ledger for half a lease when it asked, and a while for a busy
+// machine.
 func (f *fences) stale(w remote.Write, asked question, newer int64) {
-	if !w.Precondition.Absent {
+	if f.fenced || !w.Precondition.Absent {
 		f.problem(w, "asked for under epoch %d, and the member has seen %d", asked.epoch, newer)
 		return
 	}
@@ -173,4 +182,31 @@ func (f *fences) stale(w remote.Write, asked question, newer int64) {
 
 func (f *fences) problem(w remote.Write, format string, args ...any) {
 	f.problems = append(f.problems, fmt.Sprintf(format, args...)+": "+w.String())
+}
+
+// dialer returns a dialer to members that heed fences, as d's do, or know none.
+func dialer(d backend.Dialer, fenced bool) backend.Dialer {
+	if fenced {
+		return d
+	}
+	return backend.DialerFunc(func(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
+		conn, err := d.Dial(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return unfencedConn{conn.(backend.ConnWatcher)}, nil
+	})
+}
+
+// unfencedConn is a connection to a member that knows no fences.
+type unfencedConn struct{ backend.ConnWatcher }
+
+func (u unfencedConn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	o.Fence = backend.Fence{}
+	return u.ConnWatcher.Apply(ctx, obj, o)
+}
+
+func (u unfencedConn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
+	o.Fence = backend.Fence{}
+	return u.ConnWatcher.Delete(ctx, id, o)
 }

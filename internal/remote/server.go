@@ -105,7 +105,7 @@ func (c *call) serve() (reply, error) {
 		}
 		return c.onInventory(cfg.Inventory)
 	case opDial:
-		return reply{}, c.dial()
+		return c.dial()
 	case opClose:
 		return reply{}, c.s.keep(c.key(), nil)
 	}
@@ -157,15 +157,15 @@ func forward[T any](c *call, seq iter.Seq2[T, error], as func(T) reply) error {
 
 func (c *call) key() connKey { return connKey{c.client, c.q.Cluster.Name, c.q.Cluster.UID} }
 
-func (c *call) dial() error {
+func (c *call) dial() (reply, error) {
 	if c.s.cfg.Dialer == nil {
-		return c.missing()
+		return reply{}, c.missing()
 	}
 	conn, err := c.s.cfg.Dialer.Dial(c.ctx, c.q.Cluster)
 	if err != nil {
-		return err
+		return reply{}, err
 	}
-	return c.s.keep(c.key(), conn)
+	return reply{Fencing: backend.FencingOf(conn)}, c.s.keep(c.key(), conn)
 }
 
 // keep replaces the connection of a client to a cluster; nil is none.

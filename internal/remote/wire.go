@@ -59,6 +59,8 @@ type reply struct {
 	Change    *backend.Change    `json:"change,omitempty"`
 	Cluster   *placement.Cluster `json:"cluster,omitempty"`
 	Object    object             `json:"object,omitzero"`
+	// Fencing is of the connection that was opened.
+	Fencing backend.Fencing `json:"fencing,omitempty"`
 }
 
 // object is an object of a member on its way. Whole numbers stay whole.
