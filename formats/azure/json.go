@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 )
 
 // MaxBytes is how much is read at most: far more than a strategy of 50 groups a
@@ -16,26 +18,24 @@ const MaxBytes = 1 << 20
 
 const maxDepth = 32
 
-// parse reads JSON as a tree with lines; false tells that it is none, which is
-// reported.
-func (r *reading) parse(in io.Reader) (*yaml.Node, bool, error) {
-	data, err := io.ReadAll(io.LimitReader(in, MaxBytes+1))
-	if err != nil {
-		return nil, false, fmt.Errorf("%s: %w", r.file, err)
-	}
-	if len(data) > MaxBytes {
-		r.report(1, "", fmt.Sprintf("is longer than %d bytes", MaxBytes))
-		return nil, false, nil
+// parse reads JSON as a tree with lines. A document of what is none is empty and says
+// why.
+func parse(r io.Reader, name string) (*yamldoc.Doc, error) {
+	d := yamldoc.New(name)
+	data, err := d.ReadAll(r, MaxBytes)
+	if err != nil || !d.OK() {
+		return d, err
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	p := &parser{data: data, dec: json.NewDecoder(bytes.NewReader(data))}
 	p.dec.UseNumber()
 	n, err := p.document()
 	if err != nil {
-		r.report(p.at(p.where(err)), "", "is not JSON: "+reason(err))
-		return nil, false, nil
+		d.Tell(p.at(p.where(err)), "", "is not JSON: "+reason(err))
+		return d, nil
 	}
-	return n, true, nil
+	d.Open(n, "")
+	return d, nil
 }
 
 // reason says what is wrong in words that do without an offset.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/slipway-dev/slipway/formats/internal/rollback"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -26,35 +27,41 @@ import (
 // The error, if there is one, is a [Problems] with everything that is wrong, or
 // that of r.
 func Read(r io.Reader, name string) (stages.Strategy, error) {
-	rd := newReading(name)
-	n, ok, err := rd.parse(r)
+	d, err := parse(r, name)
 	if err != nil {
 		return stages.Strategy{}, err
 	}
-	if !ok {
-		return stages.Strategy{}, rd.problem()
-	}
-	return StrategyOf(n, name, "")
+	return strategyIn(d)
 }
 
 // StrategyOf reads the stages from a part of a YAML document, as [Read] does from a
 // file. path is where the part stands in the document; it begins the fields of the
 // problems, whose lines are those of the nodes.
 func StrategyOf(n *yaml.Node, file, path string) (stages.Strategy, error) {
-	rd := newReading(file)
-	top := value{rd, resolve(n), path}
+	d := yamldoc.New(file)
+	d.Open(n, path)
+	return strategyIn(d)
+}
+
+type (
+	value  = yamldoc.Value
+	fields = yamldoc.Fields
+)
+
+func strategyIn(d *yamldoc.Doc) (stages.Strategy, error) {
+	if d.IsEmpty() {
+		return stages.Strategy{}, asError(d)
+	}
 	b := &builder{groups: map[string]int{}}
 	var back *stages.Rollback
-	top.object(fields{
-		"stages": b.list,
-		rollbackField: func(v value) {
-			back = rollback.ReadNode(v.node, v.path, v.r.report)
-		},
+	d.Root().Object(fields{
+		"stages":      b.list,
+		rollbackField: func(v value) { back = rollback.Read(v) },
 	}, "stages")
 	s := strategyOf(b.stages...)
 	s.Rollback = back
-	top.report(fieldErrors(s.Validate()), place)
-	if err := rd.problem(); err != nil {
+	d.Root().Check(s.Validate(), place)
+	if err := asError(d); err != nil {
 		return stages.Strategy{}, err
 	}
 	return s, nil
@@ -71,35 +78,35 @@ type builder struct {
 const rollbackField = "slipwayRollback"
 
 func (b *builder) list(v value) {
-	v.list(func(v value) {
+	v.Each(func(v value) {
 		if len(b.stages) < MaxStages {
 			b.stage(v)
 		}
 	})
-	if n := len(v.node.Content); n > MaxStages {
-		v.fail("has %d stages; at most %d are read", n, MaxStages)
+	if n := v.Len(); n > MaxStages {
+		v.Fail("has %d stages; at most %d are read", n, MaxStages)
 	}
 }
 
 func (b *builder) stage(v value) {
 	var s stages.Stage
 	var wait time.Duration
-	ok := v.object(fields{
-		"name":                    func(v value) { s.Name = v.name() },
-		"memberSelector":          func(v value) { s.Selector = v.selector() },
-		"maxConcurrency":          func(v value) { s.MaxConcurrency = v.concurrency() },
-		"maxAllowedFailures":      func(v value) { s.MaxFailures = v.failures() },
-		"beforeGates":             func(v value) { s.Before = v.gates(true) },
-		"afterGates":              func(v value) { s.After = v.gates(false) },
-		"afterStageWaitInSeconds": func(v value) { wait = time.Duration(v.integer(0, maxWait)) * time.Second },
+	ok := v.Object(fields{
+		"name":                    func(v value) { s.Name = name(v) },
+		"memberSelector":          func(v value) { s.Selector = selector(v) },
+		"maxConcurrency":          func(v value) { s.MaxConcurrency = concurrency(v) },
+		"maxAllowedFailures":      func(v value) { s.MaxFailures = failures(v) },
+		"beforeGates":             func(v value) { s.Before = tasks(v, true) },
+		"afterGates":              func(v value) { s.After = tasks(v, false) },
+		"afterStageWaitInSeconds": func(v value) { wait = time.Duration(v.Integer(0, maxWait)) * time.Second },
 		"groups": func(v value) {
-			v.list(func(v value) {
+			v.Each(func(v value) {
 				if len(s.Groups) < MaxGroups {
 					s.Groups = append(s.Groups, b.group(v))
 				}
 			})
-			if n := len(v.node.Content); n > MaxGroups {
-				v.fail("has %d groups; a stage has at most %d", n, MaxGroups)
+			if n := v.Len(); n > MaxGroups {
+				v.Fail("has %d groups; a stage has at most %d", n, MaxGroups)
 			}
 		},
 	}, "name")
@@ -107,22 +114,22 @@ func (b *builder) stage(v value) {
 		s.After = append(s.After, stages.Task{Type: stages.TimedWait, Wait: wait})
 	}
 	if ok {
-		v.whole(&s)
+		whole(v, &s)
 	}
 	b.stages = append(b.stages, s)
 }
 
 // whole checks what the fields of a stage say together, and adds what Azure means
 // where they say nothing.
-func (v value) whole(s *stages.Stage) {
+func whole(v value, s *stages.Stage) {
 	if len(s.Groups) == 0 && s.Selector == nil {
-		v.at(v.node, "groups").fail("is required; or write a memberSelector")
+		v.Place("groups").Fail("is required; or write a memberSelector")
 	}
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		if greater(g.MaxConcurrency, s.MaxConcurrency) {
-			path := fmt.Sprintf("groups[%d].maxConcurrency", i)
-			v.r.report(v.find(path), v.path+"."+path, fmt.Sprintf("%d is more than the maxConcurrency of the stage, %d", g.MaxConcurrency.IntVal, s.MaxConcurrency.IntVal))
+			v.Place(fmt.Sprintf("groups[%d].maxConcurrency", i)).
+				Fail("%d is more than the maxConcurrency of the stage, %d", g.MaxConcurrency.IntVal, s.MaxConcurrency.IntVal)
 		}
 	}
 	if s.Selector == nil {
@@ -140,19 +147,19 @@ func greater(a, b *intstr.IntOrString) bool {
 
 func (b *builder) group(v value) stages.Group {
 	g := stages.Group{MaxFailures: new(intstr.FromInt32(0))}
-	v.object(fields{
+	v.Object(fields{
 		"name": func(v value) {
-			g.Name = v.name()
+			g.Name = name(v)
 			b.unique(v, g.Name)
 		},
-		"memberSelector":     func(v value) { g.Selector = v.selector() },
-		"maxConcurrency":     func(v value) { g.MaxConcurrency = v.concurrency() },
-		"maxAllowedFailures": func(v value) { g.MaxFailures = v.failures() },
-		"beforeGates":        func(v value) { g.Before = v.gates(true) },
-		"afterGates":         func(v value) { g.After = v.gates(false) },
+		"memberSelector":     func(v value) { g.Selector = selector(v) },
+		"maxConcurrency":     func(v value) { g.MaxConcurrency = concurrency(v) },
+		"maxAllowedFailures": func(v value) { g.MaxFailures = failures(v) },
+		"beforeGates":        func(v value) { g.Before = tasks(v, true) },
+		"afterGates":         func(v value) { g.After = tasks(v, false) },
 	}, "name")
 	switch {
-	case g.Selector == nil && v.r.broken[v.path+".name"]:
+	case g.Selector == nil && !v.Place("name").OK():
 		g.Selector = everything() // it was reported
 	case g.Selector == nil:
 		g.Selector = groupSelector(g.Name)
@@ -163,49 +170,49 @@ func (b *builder) group(v value) stages.Group {
 // unique reports a group that is there already, in this stage or in another one.
 func (b *builder) unique(v value, name string) {
 	line, twice := b.groups[name]
-	if twice && !v.r.broken[v.path] {
-		v.fail("the group %q is there already, on line %d; a group is in one stage, once", name, line)
+	if twice && v.OK() {
+		v.Fail("the group %q is there already, on line %d; a group is in one stage, once", name, line)
 	}
 	if !twice {
-		b.groups[name] = v.node.Line
+		b.groups[name] = v.Line()
 	}
 }
 
 // name reads the name of a stage or a group.
-func (v value) name() string {
-	s, ok := v.str()
-	if ok && (len(validation.IsDNS1123Label(s)) > 0 || len(s) > MaxName) {
-		v.fail("%q must be 1 to %d lower-case letters, digits and hyphens, and begin and end with a letter or a digit", clip(s), MaxName)
+func name(v value) string {
+	s := v.Str()
+	if v.OK() && (len(validation.IsDNS1123Label(s)) > 0 || len(s) > MaxName) {
+		v.Fail("%q must be 1 to %d lower-case letters, digits and hyphens, and begin and end with a letter or a digit", yamldoc.Clip(s), MaxName)
 	}
 	return s
 }
 
 // concurrency reads how many members may be updated at the same time.
-func (v value) concurrency() *intstr.IntOrString {
-	n := v.intOrPercent(1, `a number of at least 1, or a percentage from 1% to 100%, such as "3" or "25%"`)
+func concurrency(v value) *intstr.IntOrString {
+	n := intOrPercent(v, 1, `a number of at least 1, or a percentage from 1% to 100%, such as "3" or "25%"`)
 	if n != nil && n.Type == intstr.Int && n.IntVal > MaxConcurrency {
-		v.fail("must be at most %d, not %d", MaxConcurrency, n.IntVal)
+		v.Fail("must be at most %d, not %d", MaxConcurrency, n.IntVal)
 	}
 	return n
 }
 
 // failures reads how many members may fail.
-func (v value) failures() *intstr.IntOrString {
-	return v.intOrPercent(0, `a number of at least 0, or a percentage from 0% to 100%, such as "3" or "25%"`)
+func failures(v value) *intstr.IntOrString {
+	return intOrPercent(v, 0, `a number of at least 0, or a percentage from 0% to 100%, such as "3" or "25%"`)
 }
 
 // intOrPercent reads a number or a percentage, which Azure writes as strings both.
 // nil tells that it is neither, which is reported.
-func (v value) intOrPercent(least int, want string) *intstr.IntOrString {
-	text := v.node.Value
-	ok := v.node.Kind == yaml.ScalarNode && (v.node.ShortTag() == "!!str" || v.node.ShortTag() == "!!int")
+func intOrPercent(v value, least int, want string) *intstr.IntOrString {
+	text := v.Node.Value
+	ok := v.Node.Kind == yaml.ScalarNode && (v.Node.ShortTag() == "!!str" || v.Node.ShortTag() == "!!int")
 	n, percent := intstr.Parse(text), strings.HasSuffix(text, "%")
 	if percent {
 		n = intstr.Parse(strings.TrimSuffix(text, "%"))
 	}
 	ok = ok && n.Type == intstr.Int && n.String() == strings.TrimSuffix(text, "%") && n.IntVal >= int32(least) //nolint:gosec // 0 or 1
 	if !ok || percent && n.IntVal > 100 {
-		v.fail("must be %s, not %s", want, v.shown())
+		v.Fail("must be %s, not %s", want, shown(v))
 		return nil
 	}
 	if percent {
@@ -215,21 +222,21 @@ func (v value) intOrPercent(least int, want string) *intstr.IntOrString {
 }
 
 // shown returns a scalar as it stands there, and what anything else is.
-func (v value) shown() string {
-	if v.node.Kind == yaml.ScalarNode && v.node.ShortTag() == "!!str" {
-		return fmt.Sprintf("%q", clip(v.node.Value))
+func shown(v value) string {
+	if v.IsString() {
+		return fmt.Sprintf("%q", yamldoc.Clip(v.Node.Value))
 	}
-	return v.describe()
+	return v.Describe()
 }
 
 // selector reads a memberSelector: an object with the selector as its byLabel, or
 // the selector alone.
-func (v value) selector() *metav1.LabelSelector {
+func selector(v value) *metav1.LabelSelector {
 	var s *metav1.LabelSelector
-	if v.node.Kind == yaml.ScalarNode {
-		s = v.byLabel()
+	if v.Node.Kind == yaml.ScalarNode {
+		s = byLabel(v)
 	} else {
-		v.object(fields{"byLabel": func(v value) { s = v.byLabel() }}, "byLabel")
+		v.Object(fields{"byLabel": func(v value) { s = byLabel(v) }}, "byLabel")
 	}
 	if s == nil {
 		return everything() // it was reported
@@ -237,18 +244,18 @@ func (v value) selector() *metav1.LabelSelector {
 	return s
 }
 
-func (v value) byLabel() *metav1.LabelSelector {
-	s, ok := v.str()
-	if !ok {
+func byLabel(v value) *metav1.LabelSelector {
+	s := v.Str()
+	if !v.OK() {
 		return nil
 	}
 	if strings.TrimSpace(s) == "" || len(s) > maxSelector {
-		v.fail("must be a label selector of 1 to %d characters, for example env=production", maxSelector)
+		v.Fail("must be a label selector of 1 to %d characters, for example env=production", maxSelector)
 		return nil
 	}
 	found, err := parseSelector(s)
 	if err != nil {
-		v.fail("%q must be a label selector, for example env=production,tier in (web,api): %s", clip(s), clipped(err))
+		v.Fail("%q must be a label selector, for example env=production,tier in (web,api): %s", yamldoc.Clip(s), clipped(err))
 		return nil
 	}
 	return found
@@ -304,74 +311,74 @@ func clipped(err error) string {
 	return s
 }
 
-// gates reads the gates on one side of a stage or a group.
-func (v value) gates(before bool) []stages.Task {
-	var tasks []stages.Task
-	v.list(func(v value) {
-		t := v.gate(before)
+// tasks reads the gates on one side of a stage or a group.
+func tasks(v value, before bool) []stages.Task {
+	var list []stages.Task
+	v.Each(func(v value) {
+		t := task(v, before)
 		switch {
 		case t.Type == "": // it was reported
-		case slices.ContainsFunc(tasks, func(u stages.Task) bool { return u.Type == t.Type }):
-			v.fail("there is a gate of type %s already; one side of a stage or a group has one of each type", t.Type)
+		case slices.ContainsFunc(list, func(u stages.Task) bool { return u.Type == t.Type }):
+			v.Fail("there is a gate of type %s already; one side of a stage or a group has one of each type", t.Type)
 		default:
-			tasks = append(tasks, t)
+			list = append(list, t)
 		}
 	})
-	return tasks
+	return list
 }
 
-func (v value) gate(before bool) stages.Task {
+func task(v value, before bool) stages.Task {
 	var t stages.Task
-	v.object(fields{
-		"displayName": func(v value) { t.DisplayName = v.displayName() },
+	v.Object(fields{
+		"displayName": func(v value) { t.DisplayName = displayName(v) },
 		"type": func(v value) {
-			t.Type = stages.TaskType(v.oneOf(string(stages.Approval), string(stages.ScheduledStart)))
+			t.Type = stages.TaskType(v.OneOf(string(stages.Approval), string(stages.ScheduledStart)))
 			if t.Type == stages.ScheduledStart && !before {
-				v.fail("a ScheduledStart is a gate before something; write it in beforeGates of what comes next")
+				v.Fail("a ScheduledStart is a gate before something; write it in beforeGates of what comes next")
 			}
 		},
-		"scheduledStartConfiguration": func(v value) { t.Schedule = v.schedule() },
+		"scheduledStartConfiguration": func(v value) { t.Schedule = schedule(v) },
 	}, "type")
 	const config = "scheduledStartConfiguration"
 	switch {
 	case t.Type == stages.ScheduledStart && t.Schedule == nil:
-		v.at(v.node, config).fail("is required with type ScheduledStart")
+		v.Place(config).Fail("is required with type ScheduledStart")
 	case t.Type == stages.Approval && t.Schedule != nil:
-		v.r.report(v.find(config), v.path+"."+config, "goes with type ScheduledStart only")
+		v.Place(config).Fail("goes with type ScheduledStart only")
 	}
 	return t
 }
 
-func (v value) displayName() string {
-	s, ok := v.str()
-	if n := len([]rune(s)); ok && (n < 1 || n > maxDisplayName) {
-		v.fail("must be 1 to %d characters long, not %d", maxDisplayName, n)
+func displayName(v value) string {
+	s := v.Str()
+	if n := len([]rune(s)); v.OK() && (n < 1 || n > maxDisplayName) {
+		v.Fail("must be 1 to %d characters long, not %d", maxDisplayName, n)
 		return ""
 	}
 	return s
 }
 
-func (v value) schedule() *stages.Schedule {
+func schedule(v value) *stages.Schedule {
 	var s stages.Schedule
-	v.object(fields{
+	v.Object(fields{
 		"startDay": func(v value) {
-			s.Day = v.oneOf("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+			s.Day = v.OneOf("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 		},
 		"startTime": func(v value) {
-			s.Time = v.matching(`^([01][0-9]|2[0-3]):[0-5][0-9]$`, "a time of day from 00:00 to 23:59")
+			s.Time = matching(v, `^([01][0-9]|2[0-3]):[0-5][0-9]$`, "a time of day from 00:00 to 23:59")
 		},
 		"utcOffset": func(v value) {
-			s.Offset = v.matching(`^[+-]((0[0-9]|1[0-3]):[0-5][0-9]|14:00)$`, "a distance from UTC such as +02:00 or -08:00")
+			s.Offset = matching(v, `^[+-]((0[0-9]|1[0-3]):[0-5][0-9]|14:00)$`, "a distance from UTC such as +02:00 or -08:00")
 		},
 	}, "startDay", "startTime", "utcOffset")
 	return &s
 }
 
 // matching reads a string of a form.
-func (v value) matching(form, want string) string {
-	s, ok := v.str()
-	if ok && !regexp.MustCompile(form).MatchString(s) {
-		v.fail("must be %s, not %q", want, clip(s))
+func matching(v value, form, want string) string {
+	s := v.Str()
+	if v.OK() && !regexp.MustCompile(form).MatchString(s) {
+		v.Fail("must be %s, not %q", want, yamldoc.Clip(s))
 		return ""
 	}
 	return s

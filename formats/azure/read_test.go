@@ -165,9 +165,9 @@ func TestAPartOfAYAMLDocumentIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = azure.StrategyOf(doc.Content[0].Content[3], "scenario.yaml", "strategy")
-	want := "scenario.yaml:7: strategy.stages[1].<<: unknown field; known are afterGates, afterStageWaitInSeconds, beforeGates, groups, maxAllowedFailures, maxConcurrency, memberSelector, name\n" +
+	want := "scenario.yaml:7: strategy.stages[1]: merge keys (<<) are not read; write the fields out\n" +
 		"scenario.yaml:7: strategy.stages[1].groups: is required; or write a memberSelector\n" +
-		"scenario.yaml:8: strategy.stages[1].name: must be a string, not the number 7"
+		"scenario.yaml:8: strategy.stages[1].name: must be a string, not the number 7; write \"7\""
 	if err == nil || err.Error() != want {
 		t.Errorf("error = %v, want\n%s", err, want)
 	}

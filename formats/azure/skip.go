@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -19,5 +20,5 @@ func SkipOf(target string) (stages.Command, error) {
 			return stages.Command{Verb: stages.Skip, Scope: scope, Name: name}, nil
 		}
 	}
-	return stages.Command{}, fmt.Errorf("target %q must be Member:NAME, Group:NAME, Stage:NAME or AfterStageWait:STAGE", clip(target))
+	return stages.Command{}, fmt.Errorf("target %q must be Member:NAME, Group:NAME, Stage:NAME or AfterStageWait:STAGE", yamldoc.Clip(target))
 }

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/slipway-dev/slipway/fleet/upgrade"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 )
 
 // Update is what an update run does to its members, in Azure's form:
@@ -38,60 +39,60 @@ type NodeImageVersion struct {
 // ReadUpdate reads a managedClusterUpdate, which is JSON. The name stands for the
 // input in errors, which are as those of [Read].
 func ReadUpdate(r io.Reader, name string) (upgrade.Target, error) {
-	rd := newReading(name)
-	n, ok, err := rd.parse(r)
+	d, err := parse(r, name)
 	if err != nil {
 		return upgrade.Target{}, err
 	}
-	if !ok {
-		return upgrade.Target{}, rd.problem()
-	}
-	return UpdateOf(n, name, "")
+	return updateIn(d)
 }
 
 // UpdateOf reads a managedClusterUpdate from a part of a YAML document, as
 // [StrategyOf] does with stages.
 func UpdateOf(n *yaml.Node, file, path string) (upgrade.Target, error) {
-	rd := newReading(file)
-	top := value{rd, resolve(n), path}
+	d := yamldoc.New(file)
+	d.Open(n, path)
+	return updateIn(d)
+}
+
+func updateIn(d *yamldoc.Doc) (upgrade.Target, error) {
+	if d.IsEmpty() {
+		return upgrade.Target{}, asError(d)
+	}
 	var t upgrade.Target
-	top.object(fields{
-		"upgrade":            func(v value) { v.upgrade(&t) },
-		"nodeImageSelection": func(v value) { t.NodeImages = v.images() },
+	d.Root().Object(fields{
+		"upgrade":            func(v value) { readUpgrade(v, &t) },
+		"nodeImageSelection": func(v value) { t.NodeImages = images(v) },
 	}, "upgrade")
-	top.report(t.Validate(nil), placeInUpdate)
-	if err := rd.problem(); err != nil {
+	d.Root().Check(t.Validate(nil).ToAggregate(), placeInUpdate)
+	if err := asError(d); err != nil {
 		return upgrade.Target{}, err
 	}
 	return t, nil
 }
 
-func (v value) upgrade(t *upgrade.Target) {
-	v.object(fields{
+func readUpgrade(v value, t *upgrade.Target) {
+	v.Object(fields{
 		"type": func(v value) {
-			t.Type = upgrade.Type(v.oneOf(string(upgrade.Full), string(upgrade.ControlPlaneOnly), string(upgrade.NodeImageOnly)))
+			t.Type = upgrade.Type(v.OneOf(string(upgrade.Full), string(upgrade.ControlPlaneOnly), string(upgrade.NodeImageOnly)))
 		},
-		"kubernetesVersion": func(v value) { t.KubernetesVersion, _ = v.str() },
+		"kubernetesVersion": func(v value) { t.KubernetesVersion = v.Str() },
 	}, "type")
 }
 
-func (v value) images() upgrade.NodeImages {
+func images(v value) upgrade.NodeImages {
 	var n upgrade.NodeImages
-	v.object(fields{
+	v.Object(fields{
 		"type": func(v value) {
-			n.Selection = upgrade.Selection(v.oneOf(string(upgrade.Latest), string(upgrade.Consistent), string(upgrade.Custom)))
+			n.Selection = upgrade.Selection(v.OneOf(string(upgrade.Latest), string(upgrade.Consistent), string(upgrade.Custom)))
 		},
 		"customNodeImageVersions": func(v value) {
-			v.list(func(v value) {
-				v.object(fields{"version": func(v value) {
-					s, _ := v.str()
-					n.Versions = append(n.Versions, s)
-				}}, "version")
+			v.Each(func(v value) {
+				v.Object(fields{"version": func(v value) { n.Versions = append(n.Versions, v.Str()) }}, "version")
 			})
 		},
 	}, "type")
 	if n.Selection == upgrade.Consistent && len(n.Versions) > 0 {
-		v.at(v.node, "customNodeImageVersions").fail("goes with type Custom only")
+		v.Place("customNodeImageVersions").Fail("goes with type Custom only")
 	}
 	return n
 }

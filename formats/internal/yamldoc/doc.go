@@ -103,18 +103,13 @@ func (d *Doc) Tell(line int, path, text string) {
 	}
 }
 
-// Failed tells that a problem was reported at the path or above it.
+// Failed tells that a problem was reported at the path or above it, up to the whole
+// document.
 func (d *Doc) Failed(path string) bool {
-	for {
-		if d.broken[path] {
-			return true
-		}
-		i := strings.LastIndexAny(path, ".[")
-		if i < 0 {
-			return false
-		}
-		path = path[:i]
+	for path != "" && !d.broken[path] {
+		path = path[:max(0, strings.LastIndexAny(path, ".["))]
 	}
+	return d.broken[path]
 }
 
 // Broken are the paths that have a problem, in no order.

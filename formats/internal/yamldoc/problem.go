@@ -27,8 +27,11 @@ type Problem struct {
 // empty.
 func (p Problem) Error() string {
 	var parts []string
-	if p.File != "" {
+	switch {
+	case p.File != "":
 		parts = append(parts, fmt.Sprintf("%s:%d", p.File, p.Line))
+	case p.Line != 0:
+		parts = append(parts, fmt.Sprintf("line %d", p.Line))
 	}
 	if id := strings.Trim(p.Kind+"/"+p.Name, "/"); id != "" {
 		parts = append(parts, id)
