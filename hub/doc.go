@@ -23,8 +23,9 @@
 //
 //	kubectl patch csur example-run --type merge -p '{"spec":{"state":"Rollback"}}'
 //
-// The engine plans that run, and the hub makes an object of it, by default <run>-rollback, with the label
-// slipway.dev/rollback-of. It is shown, stopped, resumed, approved and deleted as any other run; the spec
+// The engine plans that run, and the hub makes an object of it beside the other one, <run>-rollback or, where
+// there is such a run, <run>-rollback-2 and so on, with the label slipway.dev/rollback-of. Where that is longer
+// than the 63 characters that the API allows, <run> is cut, and 8 characters of a digest are behind it. It is shown, stopped, resumed, approved and deleted as any other run; the spec
 // has the placement, the strategy that is inverted, and a snapshot index where all clusters go back to
 // the same, which each cluster in the status has in any case. The condition RollbackStarted of the run that
 // is taken back and its status.rollbackRunName say which run does, or why none does. A Rollback that is
@@ -39,8 +40,10 @@
 // That object is a projection: one that goes without its finalizer is made again, and it stays when the run
 // that is taken back is deleted. To delete it while it is under way stops the rollback where it is. An
 // object of somebody else that has the name already is not touched: it is refused, the rollback goes on
-// without an object, and the condition says so. So it does where the run has no name that its rollback
-// could be called by: in a namespace of more than 42 characters, or of more than 60 with the name.
+// without an object, and the condition says so, until that is deleted. The annotation slipway.dev/seal tells
+// the hub which object is its own: while it is right, the label is put back where somebody takes it away,
+// and an object that has lost it is somebody else's. A rollback that an earlier commit named, in a namespace of
+// more than 42 characters or of more than 60 with the name, has no object, which the condition says.
 //
 // The label slipway.dev/irreversible of a snapshot object marks that nothing is rolled back past it: "true"
 // sets the mark, "false" takes it away, and the hub writes "true" where it is missing and the mark is set.

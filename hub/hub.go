@@ -102,7 +102,7 @@ func New(cfg Config) (*Hub, error) {
 	}
 	ec := cfg.Engine
 	ec.Store, ec.Inventory, ec.Dialer, ec.Source = h.store, h.cfg.Inventory, h.cfg.Dialer, &withoutOwn{h.source, h.cfg.Namespace}
-	ec.Name, ec.Log = cfg.Name, cfg.Log
+	ec.Name, ec.Log, ec.RollbackName = cfg.Name, cfg.Log, rollbackName
 	if ec.Lease == 0 {
 		ec.Lease = cfg.LeaseDuration
 	}

@@ -25,7 +25,7 @@ func (s *service) order(ctx context.Context, obj *unstructured.Unstructured, sta
 		return err
 	}
 	err := s.engine.Command(ctx, status.Run.Name, stages.Command{
-		ID: orderID(obj), Verb: verb,
+		ID: orderID(obj, status.Plan), Verb: verb,
 		By: approval.Identity{Name: fmt.Sprintf("spec.state of generation %d", obj.GetGeneration())},
 	})
 	if errors.Is(err, backend.ErrConflict) {
@@ -36,8 +36,8 @@ func (s *service) order(ctx context.Context, obj *unstructured.Unstructured, sta
 
 // orderID is the same for the same generation of an object. One that shows a run
 // may be made again, and begins with the first generation then.
-func orderID(obj *unstructured.Unstructured) string {
-	if obj.GetLabels()[labelRollbackOf] == "" {
+func orderID(obj *unstructured.Unstructured, p *stages.Plan) string {
+	if p.Rollback == nil {
 		return fmt.Sprintf("state-%d", obj.GetGeneration())
 	}
 	return fmt.Sprintf("state-%s-%d", obj.GetUID(), obj.GetGeneration())

@@ -261,10 +261,10 @@ func (s *service) heardRecord(l *loop, base string) func(string) {
 		for _, k := range keys {
 			l.addPaced(k, s.paceOf(name))
 		}
-		if ns, object, ok := kubefleet.ObjectName(name); ok && len(keys) == 0 && base == runKind {
-			l.addPaced(key{Namespace: ns, Name: object}, orphanPace)
-		}
 		if base == runKind {
+			if len(keys) == 0 {
+				s.heardOrphan(name)
+			}
 			s.heardProgress(name)
 		}
 	}
@@ -294,10 +294,6 @@ func (s *service) paceOf(name string) time.Duration {
 	n, _ := clusters.(int)
 	return min(statusPace+time.Duration(n)*clusterPace, slowestPace)
 }
-
-// orphanPace is how often it is looked whether a run without an object is the
-// host's own.
-const orphanPace = time.Minute
 
 func overrideGVR(in scope) schema.GroupVersionResource { return in.gvr(overrideKind) }
 

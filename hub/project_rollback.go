@@ -12,8 +12,9 @@ import (
 type rollbackObjectFacts struct {
 	// Name and Namespace are those of the object.
 	Name, Namespace string
-	// Placement and Strategy are the names of those objects.
-	Placement, Strategy string
+	// Of, Placement and Strategy are the names of those objects, Of that of the run
+	// which is taken back.
+	Of, Placement, Strategy string
 	// Seal tells that the hub made it.
 	Seal string
 	Run  *stages.Run
@@ -34,7 +35,7 @@ func rollbackObject(f *rollbackObjectFacts) *unstructured.Unstructured {
 	u.SetNamespace(f.Namespace)
 	u.SetName(f.Name)
 	u.SetFinalizers([]string{finalizerRun})
-	u.SetLabels(map[string]string{labelRollbackOf: shown(f.Plan.Rollback.Run)})
+	u.SetLabels(map[string]string{labelRollbackOf: f.Of})
 	u.SetAnnotations(map[string]string{annotationSeal: f.Seal})
 	return u
 }

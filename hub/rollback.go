@@ -50,7 +50,7 @@ func (s *service) showRollback(ctx context.Context, k key, status fleet.Status) 
 	if err != nil {
 		return 0, err
 	}
-	facts := &rollbackObjectFacts{Name: k.Name, Namespace: k.Namespace, Seal: seal, Run: &status.Run, Plan: status.Plan}
+	facts := &rollbackObjectFacts{Name: k.Name, Namespace: k.Namespace, Of: undoneShown(&status), Seal: seal, Run: &status.Run, Plan: status.Plan}
 	facts.Placement = s.objectName(placementKind, status.Plan.Placement)
 	facts.Strategy = s.objectName(strategyKind, status.Plan.Strategy.Name)
 	gvr := scopeOf(k).gvr(runKind)
@@ -84,15 +84,32 @@ func (s *service) wakeUndone(run string) {
 	}
 }
 
+// relabel gives the object of a run that takes another one back its label again.
+// Only the seal proves that it is that object, which is looked at before.
+func (s *service) relabel(ctx context.Context, obj *unstructured.Unstructured, status *fleet.Status) error {
+	if status.Plan.Rollback == nil {
+		return nil
+	}
+	of := undoneShown(status)
+	if obj.GetLabels()[labelRollbackOf] == of {
+		return nil
+	}
+	gvr := scopeOf(keyOf(obj)).gvr(runKind)
+	if err := s.patchMetadata(ctx, gvr, obj, map[string]any{"labels": map[string]any{labelRollbackOf: of}}); err != nil {
+		return err
+	}
+	return s.reread(ctx, gvr, obj)
+}
+
 // nameTaken says of an object that its name is that of a run which takes another
 // one back. One that has been carried out keeps what its status says.
 func (s *service) nameTaken(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status) error {
+	s.wakeUndone(status.Plan.Rollback.Run)
 	if isBegun(obj) || initializeFailed(obj) {
 		return nil
 	}
-	err := fmt.Errorf("the name is taken: the updateRun that takes back updateRun %s has it; choose another one", shown(status.Plan.Rollback.Run))
+	err := fmt.Errorf("the name is taken: the updateRun that takes back updateRun %s has it; choose another one", undoneShown(&status))
 	s.notes.warn(obj, reasonInitializeFailed, "%v", err)
-	s.wakeUndone(status.Plan.Rollback.Run)
 	gvr := scopeOf(k).gvr(runKind)
 	return s.writeStatus(ctx, gvr, obj, initializeFailedStatus(scopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 }
@@ -109,24 +126,34 @@ func (s *service) rollbackFactsOf(ctx context.Context, obj *unstructured.Unstruc
 	if errors.Is(err, backend.ErrNotFound) {
 		err = nil // it was deleted meanwhile, and the watch will tell
 	}
-	out.Hidden = s.hidden(&out.Engine)
+	if err == nil && out.Engine.By != "" {
+		out.Hidden, err = s.hidden(ctx, keyOf(obj), out.Engine.By)
+	}
 	return out, err
 }
 
-// hidden says why the run that takes back has no object, or "".
-func (s *service) hidden(b *fleet.Rollback) string {
-	if b.By == "" {
-		return ""
-	}
-	ns, name, ok := kubefleet.ObjectName(b.By)
-	k := key{Namespace: ns, Name: name}
+// hidden says why a run that takes back the one of an object has none itself, or "".
+func (s *service) hidden(ctx context.Context, of key, run string) (string, error) {
+	k, ok := rollbackKey(of, run)
 	if !ok {
-		return ", which is not shown as an object because its name was cut: the engine tells of it"
+		return ", which is not shown as an object because its name was cut: the engine tells of it", nil
 	}
-	if obj := s.object(scopeOf(k).gvr(runKind), k); obj != nil && obj.GetLabels()[labelRollbackOf] == "" {
-		return ", which is not shown as an object because there is another one of that name: delete that to see it"
+	obj := s.seen(scopeOf(k).gvr(runKind), k)
+	if obj == nil {
+		return "", nil
 	}
-	return ""
+	own := false
+	status, err := s.engine.Status(ctx, run)
+	switch {
+	case err == nil:
+		own, err = s.isOf(ctx, obj, status)
+	case errors.Is(err, backend.ErrNotFound): // it is not recorded yet, or not any more
+		own, err = obj.GetLabels()[labelRollbackOf] == of.Name, nil
+	}
+	if err != nil || own {
+		return "", err
+	}
+	return ", which is not shown as an object because there is another one of that name: delete that to see it", nil
 }
 
 // orderRollback asks the engine to take a run back, where its spec says so, and

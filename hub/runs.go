@@ -65,6 +65,9 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	case !own:
 		return 0, s.replaceRun(ctx, k, obj, status)
 	}
+	if err := s.relabel(ctx, obj, &status); err != nil {
+		return 0, err
+	}
 	facts, err := s.rollbackFactsOf(ctx, obj, &status)
 	if err != nil {
 		return 0, err
@@ -83,31 +86,6 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 func isFinished(obj *unstructured.Unstructured) bool {
 	c := conditionOf(obj, conditionSucceeded)
 	return (c.Status == "True" || c.Status == "False") && c.ObservedGeneration == obj.GetGeneration()
-}
-
-// orphaned deletes the run of an object that went without its finalizer: nobody
-// would see what it does. A run that takes another one back gets its object.
-func (s *service) orphaned(ctx context.Context, k key) (time.Duration, error) {
-	status, err := s.engine.Status(ctx, kubefleet.EngineName(k.Namespace, k.Name))
-	if errors.Is(err, backend.ErrNotFound) {
-		s.runs.drop(k)
-		return 0, nil
-	}
-	if err != nil || status.Owner == "" {
-		return 0, err
-	}
-	_, err = s.client.Resource(scopeOf(k).gvr(runKind)).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) {
-		return 0, err // where it is there, the watch will tell
-	}
-	if status.Plan.Rollback != nil {
-		return s.showRollback(ctx, k, status)
-	}
-	s.log.Warn("the object of a run went without its finalizer: the run is deleted", "run", k.String(), "uid", status.Owner)
-	if err := s.engine.DeleteRun(ctx, status.Run.Name); !errors.Is(err, backend.ErrNotFound) {
-		return 0, err
-	}
-	return 0, nil
 }
 
 // replaceRun deletes the run of an object that had the name before and went
@@ -219,6 +197,9 @@ func (s *service) runSpec(ctx context.Context, k key, obj *unstructured.Unstruct
 	}
 	spec := run.Spec(strategy)
 	spec.Owner, spec.Starter = string(obj.GetUID()), starter
+	if strategy.Rollback != nil {
+		spec.Title = titleOf(k)
+	}
 	return spec, s.declaredAs(placement)
 }
 

@@ -28,6 +28,8 @@ type service struct {
 	objects map[schema.GroupVersionResource]cache.SharedIndexInformer
 
 	placements, runs, members, overrides *loop
+	// orphans are runs of the engine whose names were cut and that have no object.
+	orphans *loop
 	// histories are what the runs that have not ended were folded to.
 	histories histories
 	selected  *selections
@@ -66,6 +68,7 @@ func newService(h *Hub) (*service, error) {
 	s.runs = s.newLoop("run", s.syncRun)
 	s.members = s.newLoop("member", s.syncMember)
 	s.overrides = s.newLoop("override", s.syncOverride)
+	s.orphans = s.newLoop("orphan", s.syncOrphan)
 	s.selected = newSelections(s)
 	for _, in := range []scope{clusterScope, namespaceScope} {
 		for base, heard := range map[string]func(scope, *unstructured.Unstructured){
@@ -112,7 +115,7 @@ func (s *service) showing(base string) *loop {
 }
 
 func (s *service) loops() []*loop {
-	return []*loop{s.placements, s.runs, s.members, s.overrides}
+	return []*loop{s.placements, s.runs, s.members, s.overrides, s.orphans}
 }
 
 // run serves until ctx ends.
@@ -137,6 +140,7 @@ func (s *service) run(ctx context.Context) error {
 		func(ctx context.Context) { s.runs.run(ctx, runWorkers) },
 		func(ctx context.Context) { s.members.run(ctx, memberWorkers) },
 		func(ctx context.Context) { s.overrides.run(ctx, overrideWorkers) },
+		func(ctx context.Context) { s.orphans.run(ctx, orphanWorkers) },
 		func(ctx context.Context) { s.listen(ctx, "run/", s.heardRecord(s.runs, runKind)) },
 		func(ctx context.Context) { s.listen(ctx, "placement/", s.heardRecord(s.placements, placementKind)) },
 		func(ctx context.Context) { s.listen(ctx, "drift/", s.heardDrift) },
@@ -155,6 +159,7 @@ const (
 	placementWorkers = 4
 	runWorkers       = 8
 	overrideWorkers  = 1
+	orphanWorkers    = 1
 	memberWorkers    = 16 // most of them may wait for members that are down
 )
 

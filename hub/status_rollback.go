@@ -22,12 +22,19 @@ type rollbackFacts struct {
 	Hidden string
 }
 
-// run is the run that takes back, as its object is called.
-func (b *rollbackFacts) run() string {
-	if b.Engine.By == "" || b.Engine.Pending {
+// rollbackRun is the run that takes this one back, as its object is called.
+func (f *runFacts) rollbackRun() string {
+	b := &f.Rollback.Engine
+	if b.By == "" || b.Pending {
 		return ""
 	}
-	return shown(b.Engine.By)
+	return f.rollbackShown(b.By)
+}
+
+// rollbackShown is what people call the run that the engine calls so, and that takes
+// this one back.
+func (f *runFacts) rollbackShown(run string) string {
+	return rollbackShown(key{Namespace: f.Namespace, Name: f.Name}, run)
 }
 
 // refusedBefore tells that what this generation of the spec asks for was refused.
@@ -65,8 +72,8 @@ func (p *projection) rollbackConditions() []metav1.Condition {
 		return p.rollback("False", reasonRollbackRefused, b.Told.Message)
 	case b.isUnderway(p.Run):
 		return p.rollback("Unknown", reasonRollbackRequested, "The update run is about to be rolled back")
-	case b.run() != "":
-		return p.rollback("True", reasonRollbackStarted, "The update run is rolled back by updateRun "+b.run()+b.Hidden)
+	case p.rollbackRun() != "":
+		return p.rollback("True", reasonRollbackStarted, "The update run is rolled back by updateRun "+p.rollbackRun()+b.Hidden)
 	case b.Engine.Refused != "":
 		return p.rollback("False", reasonRollbackRefused, "The update run is not rolled back: "+b.Engine.Refused)
 	case asked:

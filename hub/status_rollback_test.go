@@ -39,24 +39,30 @@ func TestTheStatusSaysWhatBecomesOfARollback(t *testing.T) {
 	for what, c := range map[string]struct {
 		state kubefleet.State
 		facts rollbackFacts
-		want  string
-		run   string
+		// namespace is that of the object.
+		namespace string
+		want      string
+		run       string
 	}{
 		"not recorded yet": {facts: rollbackFacts{}, want: "RollbackStarted=Unknown UpdateRunRollbackRequested: The update run is about to be rolled back"},
 		"not planned yet":  {facts: rollbackFacts{Engine: fleet.Rollback{By: name, Pending: true}}, want: "RollbackStarted=Unknown UpdateRunRollbackRequested: The update run is about to be rolled back"},
 		"by a run":         {facts: rollbackFacts{Engine: fleet.Rollback{By: name}}, want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name},
 		"in a namespace":   {facts: rollbackFacts{Engine: fleet.Rollback{By: "n.web." + name}}, want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name},
-		"not shown":        {facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Hidden: ", which is hidden"}, want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name + ", which is hidden", run: name},
-		"by none":          {facts: rollbackFacts{Engine: fleet.Rollback{Refused: "it is too late"}}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: it is too late"},
-		"refused now":      {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Refusal: "once is enough"}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: once is enough", run: name},
-		"refused before":   {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Told: before}, want: "RollbackStarted=False UpdateRunRollbackRefused: as it was", run: name},
+		"by a run whose name is cut": {
+			facts: rollbackFacts{Engine: fleet.Rollback{By: kubefleet.EngineName(longNamespace, name)}}, namespace: longNamespace,
+			want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name,
+		},
+		"not shown":      {facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Hidden: ", which is hidden"}, want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name + ", which is hidden", run: name},
+		"by none":        {facts: rollbackFacts{Engine: fleet.Rollback{Refused: "it is too late"}}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: it is too late"},
+		"refused now":    {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Refusal: "once is enough"}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: once is enough", run: name},
+		"refused before": {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Told: before}, want: "RollbackStarted=False UpdateRunRollbackRefused: as it was", run: name},
 		"refused in another generation": {
 			state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: name}, Told: earlier},
 			want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name,
 		},
 	} {
 		r := takenBackRig(t)
-		r.facts.State, r.facts.Rollback = c.state, c.facts
+		r.facts.State, r.facts.Rollback, r.facts.Namespace = c.state, c.facts, c.namespace
 		s := r.status()
 		all := told(t, s["conditions"])
 		if got := all[len(all)-1]; got != c.want {
@@ -171,7 +177,7 @@ func TestARunThatTakesBackIsShownAsAnyOther(t *testing.T) {
 // which the run is.
 func TestTheObjectOfARunThatTakesBack(t *testing.T) {
 	r := inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(0, "0"), "member3": had(0, "0")})
-	f := &rollbackObjectFacts{Name: "example-run-rollback", Namespace: "web", Placement: "p", Strategy: "s", Seal: "x", Run: &r.run, Plan: r.plan}
+	f := &rollbackObjectFacts{Name: "example-run-rollback", Namespace: "web", Of: "example-run", Placement: "p", Strategy: "s", Seal: "x", Run: &r.run, Plan: r.plan}
 	want := map[string]any{
 		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "StagedUpdateRun",
 		"metadata": map[string]any{

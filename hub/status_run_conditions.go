@@ -233,7 +233,7 @@ func (p *projection) takenBack() string {
 	}
 	by := ""
 	if u.Run != "" {
-		by = " by run " + shown(u.Run)
+		by = " by run " + p.rollbackShown(u.Run)
 	}
 	return "; what the run brought is taken back" + by + ": " + u.Message
 }

@@ -203,7 +203,13 @@ func perform(t *testing.T, w func(*testing.T) *theatre, members int) *story {
 
 func performAlone(t *testing.T, w func(*testing.T) *theatre, members int) *story {
 	t.Helper()
-	s := &story{T: t, theatre: w(t), name: storyName(t)}
+	return performAs(t, w, storyName(t), members)
+}
+
+// performAs begins a story of that name, of at most 61 characters.
+func performAs(t *testing.T, w func(*testing.T) *theatre, name string, members int) *story {
+	t.Helper()
+	s := &story{T: t, theatre: w(t), name: name}
 	s.admin = s.client(s.server.Config())
 	for i := range members {
 		s.join(i+1, fmt.Sprintf("s%d", i+1))

@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // taken makes the placement and the strategy NAME with stages s1 and s2, what follows the name of the second
@@ -247,21 +249,21 @@ func TestTheObjectOfARollbackIsAProjection(t *testing.T) {
 	}
 }
 
-// forceAway takes the finalizers of an object in the moment in which it is deleted.
+// forceAway deletes an object that has no finalizers just then, which nobody is asked about.
 func (s *story) forceAway(what string, obj *unstructured.Unstructured) {
 	s.Helper()
 	r, name := s.on(s.admin, what)
+	uid := obj.GetUID()
 	s.eventually(what+" to be gone without its finalizer", func() error {
-		_ = s.tryPatch(s.admin, what, `{metadata: {finalizers: null}}`)
-		uid := obj.GetUID()
-		if err := r.Delete(s.Context(), name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil {
-			_ = s.tryPatch(s.admin, what, `{metadata: {finalizers: null}}`)
+		u, err := r.Patch(s.Context(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: "story"})
+		if apierrors.IsNotFound(err) || err == nil && u.GetUID() != uid {
+			return nil
 		}
-		u, err := r.Get(s.Context(), name, metav1.GetOptions{})
-		if err == nil && u.GetUID() == uid {
-			return errors.New("it is there")
+		if err != nil {
+			return err
 		}
-		return nil
+		version := u.GetResourceVersion()
+		return r.Delete(s.Context(), name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
 	})
 }
 

@@ -44,6 +44,10 @@ func cutName(name string) string {
 	return "h." + cut + "." + hash
 }
 
+// IsCut tells of a name that [EngineName] made whether it is one of the last form,
+// of which ObjectName does not tell what it was made of.
+func IsCut(engineName string) bool { return strings.HasPrefix(engineName, "h.") }
+
 // ObjectName returns the namespace and the name of which [EngineName] makes
 // engineName. It is not ok for a name that was cut, and for one that EngineName
 // does not make.

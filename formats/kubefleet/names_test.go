@@ -25,7 +25,7 @@ func TestEngineNames(t *testing.T) {
 			t.Errorf("EngineName(%q, %q) = %q, want %q", tc.namespace, tc.name, got, tc.want)
 		}
 		namespace, name, ok := kubefleet.ObjectName(got)
-		if cut := strings.HasPrefix(got, "h."); ok == cut || ok && (namespace != tc.namespace || name != tc.name) {
+		if cut := kubefleet.IsCut(got); cut != strings.HasPrefix(got, "h.") || ok == cut || ok && (namespace != tc.namespace || name != tc.name) {
 			t.Errorf("ObjectName(%q) = %q, %q, %v", got, namespace, name, ok)
 		}
 	}

@@ -1,0 +1,76 @@
+package hub
+
+import (
+	"strings"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+)
+
+// titleOf is what the engine keeps of the object of a run whose name it does not
+// tell because it was cut.
+func titleOf(k key) string {
+	if _, _, ok := kubefleet.ObjectName(kubefleet.EngineName(k.Namespace, k.Name)); ok {
+		return ""
+	}
+	return k.Namespace + "/" + k.Name
+}
+
+// keyOfRun is the object of a run, by what the engine calls it and its title. It is
+// not ok for a run that was cut and has no title, as those of older versions.
+func keyOfRun(run, title string) (k key, ok bool) {
+	if k.Namespace, k.Name, ok = kubefleet.ObjectName(run); ok {
+		return k, true
+	}
+	if k.Namespace, k.Name, ok = strings.Cut(title, "/"); !ok || kubefleet.EngineName(k.Namespace, k.Name) != run {
+		return key{}, false
+	}
+	return k, true
+}
+
+// rollbackName is what the engine calls the nth run that takes another one back: as
+// it calls an object that is beside the one of the other run.
+func rollbackName(run, title string, n int) string {
+	of, ok := keyOfRun(run, title)
+	if !ok {
+		return fleet.RollbackName(run, n)
+	}
+	return kubefleet.EngineName(of.Namespace, fleet.RollbackName(of.Name, n))
+}
+
+// mostRollbacks is how many runs that take one back have an object each, where the
+// engine's name does not tell which.
+const mostRollbacks = 1000
+
+// rollbackKey is the object of a run that takes back the one of an object. It is not
+// ok where somebody else named that, or an older version did.
+func rollbackKey(of key, run string) (key, bool) {
+	if ns, name, ok := kubefleet.ObjectName(run); ok {
+		return key{Namespace: ns, Name: name}, true
+	}
+	for n := 1; n <= mostRollbacks; n++ {
+		k := key{Namespace: of.Namespace, Name: fleet.RollbackName(of.Name, n)}
+		if kubefleet.EngineName(k.Namespace, k.Name) == run {
+			return k, true
+		}
+	}
+	return key{}, false
+}
+
+// rollbackShown is the name of a run that takes back the one of an object, as people
+// know it.
+func rollbackShown(of key, run string) string {
+	if k, ok := rollbackKey(of, run); ok {
+		return k.Name
+	}
+	return run
+}
+
+// undoneShown is the name of the run that a run takes back, as people know it.
+func undoneShown(status *fleet.Status) string {
+	of := status.Plan.Rollback.Run
+	if k, ok := keyOfRun(of, status.Title); ok {
+		return k.Name
+	}
+	return of
+}
