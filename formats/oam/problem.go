@@ -1,11 +1,6 @@
 package oam
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strings"
-)
+import "github.com/slipway-dev/slipway/formats/internal/yamldoc"
 
 // Problem is one thing that is wrong with a document, or with what documents come
 // to together.
@@ -25,55 +20,15 @@ type Problem struct {
 
 // Error returns file:line: kind/name: field: text, without the parts that are
 // empty.
-func (p Problem) Error() string {
-	var parts []string
-	if p.File != "" {
-		parts = append(parts, fmt.Sprintf("%s:%d", p.File, p.Line))
-	}
-	if id := strings.Trim(p.Kind+"/"+p.Name, "/"); id != "" {
-		parts = append(parts, id)
-	}
-	if p.Field != "" {
-		parts = append(parts, p.Field)
-	}
-	return strings.Join(append(parts, p.Text), ": ")
-}
+func (p Problem) Error() string { return yamldoc.Problem(p).Error() }
 
 // Problems is the error of [Read] and of [Publish]: everything that is wrong, by
 // line.
 type Problems []Problem
 
 // Error returns one line for each problem.
-func (p Problems) Error() string {
-	lines := make([]string, len(p))
-	for i := range p {
-		lines[i] = p[i].Error()
-	}
-	return strings.Join(lines, "\n")
-}
+func (p Problems) Error() string { return yamldoc.Lines(p) }
 
-// maxProblems bounds what is told about hostile input.
-const maxProblems = 1000
-
-// asError returns the problems by line, nil where there are none. Beyond a limit
-// it says only how many more there are.
-func (p Problems) asError() error {
-	if len(p) == 0 {
-		return nil
-	}
-	slices.SortStableFunc(p, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
-	if more := len(p) - maxProblems; more > 0 {
-		last := p[maxProblems-1]
-		p = append(p[:maxProblems:maxProblems], Problem{File: last.File, Line: last.Line, Text: fmt.Sprintf("and %d problems more", more)})
-	}
-	return p
-}
-
-// clip bounds what an error repeats of its input.
-func clip(s string) string {
-	const limit = 64
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "..."
+func asError(r *yamldoc.Report) error {
+	return yamldoc.AsError[Problems](r, func(p yamldoc.Problem) Problem { return Problem(p) })
 }

@@ -5,40 +5,42 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 )
 
 // application reads an Application.
-func (d *document) application() Application {
-	d.version("v1beta1")
-	app := Application{Namespace: d.namespace, Name: d.name}
-	d.value().object(fields{
-		"apiVersion": ignore, "kind": ignore, "status": ignore,
+func application(d *document) Application {
+	version(d, "v1beta1")
+	app := Application{Namespace: d.Namespace, Name: d.Name}
+	d.Root().Object(fields{
+		"apiVersion": yamldoc.Ignore, "kind": yamldoc.Ignore, "status": yamldoc.Ignore,
 		"metadata": func(v value) {
-			v.metadata(func(m map[string]string) { app.PublishVersion = m[PublishVersionAnnotation] })
-			app.Rollback = v.rollback()
+			metadata(v, func(m map[string]string) { app.PublishVersion = m[PublishVersionAnnotation] })
+			app.Rollback = takenBack(v)
 		},
-		"spec": func(v value) { v.applicationSpec(&app) },
+		"spec": func(v value) { applicationSpec(v, &app) },
 	}, "metadata", "spec")
 	return app
 }
 
-func (v value) applicationSpec(app *Application) {
-	v.object(fields{
-		"components": func(v value) { v.components(app) },
-		"policies":   func(v value) { v.inlinePolicies(app) },
-		"workflow":   func(v value) { v.applicationWorkflow(app) },
+func applicationSpec(v value, app *Application) {
+	v.Object(fields{
+		"components": func(v value) { components(v, app) },
+		"policies":   func(v value) { inlinePolicies(v, app) },
+		"workflow":   func(v value) { applicationWorkflow(v, app) },
 	}, "components")
 }
 
-func (v value) components(app *Application) {
+func components(v value, app *Application) {
 	seen := names{}
-	v.list(func(v value) {
-		c := v.component(app.Namespace)
+	v.Each(func(v value) {
+		c := component(v, app.Namespace)
 		seen.once(v, c.Name)
 		app.Components = append(app.Components, c)
 	})
 	if len(app.Components) == 0 {
-		v.fail("must have at least one component")
+		v.Fail("must have at least one component")
 	}
 }
 
@@ -47,38 +49,35 @@ type names map[string]bool
 
 func (n names) once(v value, name string) {
 	if name != "" && n[name] {
-		v.doc.reportAt(v.path+".name", "another one is named "+clip(name)+"; names are unique")
+		v.Place("name").Fail("another one is named %s; names are unique", yamldoc.Clip(name))
 	}
 	n[name] = true
 }
 
-func (v value) component(namespace string) Component {
-	var c Component
-	if name, ok := v.get("name"); ok {
-		c.Name, _ = name.text()
-	}
-	v.object(fields{
-		"name":       func(v value) { v.label() },
-		"type":       func(v value) { v.componentType() },
-		"properties": func(v value) { c.Objects = v.refObjects(namespace, c.Name) },
+func component(v value, namespace string) Component {
+	c := Component{Name: v.Peek("name")}
+	v.Object(fields{
+		"name":       func(v value) { label(v) },
+		"type":       componentType,
+		"properties": func(v value) { c.Objects = refObjects(v, namespace, c.Name) },
 		"traits":     unsupported, "dependsOn": unsupported, "inputs": unsupported, "outputs": unsupported,
 		"scopes": unsupported, "externalRevision": unsupported, "replicaKey": unsupported,
 	}, "name", "type", "properties")
 	return c
 }
 
-func (v value) componentType() {
-	if s := v.str(); s != "" && s != RefObjects {
-		v.fail("components of type %q are not supported; write %s", clip(s), RefObjects)
+func componentType(v value) {
+	if s := v.NonEmpty(); s != "" && s != RefObjects {
+		v.Fail("components of type %q are not supported; write %s", yamldoc.Clip(s), RefObjects)
 	}
 }
 
-func (v value) refObjects(namespace, component string) (refs []ObjectRef) {
-	v.object(fields{
+func refObjects(v value, namespace, component string) (refs []ObjectRef) {
+	v.Object(fields{
 		"objects": func(v value) {
-			v.list(func(v value) { refs = append(refs, v.objectRef(namespace, component)) })
+			refs = yamldoc.List(v, func(v value) ObjectRef { return objectRef(v, namespace, component) })
 			if len(refs) == 0 {
-				v.fail("must name at least one object")
+				v.Fail("must name at least one object")
 			}
 		},
 		"urls": unsupported,
@@ -88,58 +87,56 @@ func (v value) refObjects(namespace, component string) (refs []ObjectRef) {
 
 // objectRef reads a reference. One without a name and labels is to the object that
 // is named as the component.
-func (v value) objectRef(namespace, component string) ObjectRef {
+func objectRef(v value, namespace, component string) ObjectRef {
 	var ref ObjectRef
-	v.object(fields{
+	v.Object(fields{
 		"apiVersion": func(v value) {
-			gv, err := schema.ParseGroupVersion(v.str())
+			gv, err := schema.ParseGroupVersion(v.NonEmpty())
 			if err != nil {
-				v.fail("must be a version such as v1 or apps/v1")
+				v.Fail("must be a version such as v1 or apps/v1")
 			}
 			ref.Group, ref.Version = gv.Group, gv.Version
 		},
-		"kind":          func(v value) { ref.Kind = v.str() },
-		"name":          func(v value) { ref.Name = v.named(validation.IsDNS1123Subdomain) },
-		"labelSelector": func(v value) { ref.Labels = v.stringMap() },
+		"kind":          func(v value) { ref.Kind = v.NonEmpty() },
+		"name":          func(v value) { ref.Name = v.Named(validation.IsDNS1123Subdomain) },
+		"labelSelector": func(v value) { ref.Labels = v.StringMap() },
 		"namespace": func(v value) {
-			if s := v.str(); s != "" && s != namespace {
-				v.fail("objects are those of the application's namespace, %s; leave it out", namespace)
+			if s := v.NonEmpty(); s != "" && s != namespace {
+				v.Fail("objects are those of the application's namespace, %s; leave it out", namespace)
 			}
 		},
 		"resource": unsupported, "group": unsupported, "cluster": unsupported,
 	}, "apiVersion", "kind")
 	switch {
 	case ref.Name != "" && ref.Labels != nil:
-		v.fail("takes a name or a labelSelector, not both")
+		v.Fail("takes a name or a labelSelector, not both")
 	case ref.Name == "" && ref.Labels == nil:
 		ref.Name = component
 	}
 	return ref
 }
 
-func (v value) inlinePolicies(app *Application) {
+func inlinePolicies(v value, app *Application) {
 	seen := names{}
-	v.list(func(v value) {
-		p := v.policy(fields{"name": func(v value) { v.named(validation.IsDNS1123Subdomain) }})
-		if name, ok := v.get("name"); ok {
-			p.Name, _ = name.text()
-		}
+	v.Each(func(v value) {
+		p := policy(v, fields{"name": func(v value) { v.Named(validation.IsDNS1123Subdomain) }})
+		p.Name = v.Peek("name")
 		seen.once(v, p.Name)
 		app.Policies = append(app.Policies, p)
 	})
 }
 
-func (v value) applicationWorkflow(app *Application) {
-	v.object(fields{
-		"ref":   func(v value) { app.WorkflowRef = v.named(validation.IsDNS1123Subdomain) },
-		"mode":  func(v value) { app.Mode = v.mode() },
-		"steps": func(v value) { app.Steps = v.steps() },
+func applicationWorkflow(v value, app *Application) {
+	v.Object(fields{
+		"ref":   func(v value) { app.WorkflowRef = v.Named(validation.IsDNS1123Subdomain) },
+		"mode":  func(v value) { app.Mode = mode(v) },
+		"steps": func(v value) { app.Steps = steps(v) },
 	})
 	if app.WorkflowRef != "" && (len(app.Steps) > 0 || app.Mode != Mode{}) {
-		v.fail("takes a ref, or steps with a mode, not both")
+		v.Fail("takes a ref, or steps with a mode, not both")
 	}
 	if len(app.Steps) > 0 {
-		v.checkOrder(app.Steps, app.Mode)
+		checkOrder(v, app.Steps, app.Mode)
 	}
 }
 

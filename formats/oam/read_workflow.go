@@ -5,185 +5,181 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // workflow reads a Workflow.
-func (d *document) workflow() Workflow {
-	d.version("v1alpha1")
-	w := Workflow{Namespace: d.namespace, Name: d.name}
-	v := d.value()
-	v.object(fields{
-		"apiVersion": ignore, "kind": ignore,
-		"metadata": func(v value) { v.metadata(nil) },
-		"mode":     func(v value) { w.Mode = v.mode() },
-		"steps":    func(v value) { w.Steps = v.steps() },
+func workflow(d *document) Workflow {
+	version(d, "v1alpha1")
+	w := Workflow{Namespace: d.Namespace, Name: d.Name}
+	v := d.Root()
+	v.Object(fields{
+		"apiVersion": yamldoc.Ignore, "kind": yamldoc.Ignore,
+		"metadata": func(v value) { metadata(v, nil) },
+		"mode":     func(v value) { w.Mode = mode(v) },
+		"steps":    func(v value) { w.Steps = steps(v) },
 	}, "metadata", "steps")
-	v.checkOrder(w.Steps, w.Mode)
+	checkOrder(v, w.Steps, w.Mode)
 	return w
 }
 
-func (v value) mode() Mode {
+func mode(v value) Mode {
 	var m Mode
-	v.object(fields{
-		"steps":    func(v value) { m.Steps = v.executeMode() },
-		"subSteps": func(v value) { m.SubSteps = v.executeMode() },
+	v.Object(fields{
+		"steps":    func(v value) { m.Steps = executeMode(v) },
+		"subSteps": func(v value) { m.SubSteps = executeMode(v) },
 	})
 	return m
 }
 
-func (v value) executeMode() ExecuteMode {
-	return ExecuteMode(v.oneOf(string(StepByStep), string(DAG)))
+func executeMode(v value) ExecuteMode {
+	return ExecuteMode(v.OneOf(string(StepByStep), string(DAG)))
 }
 
-func (v value) steps() []Step {
+func steps(v value) []Step {
 	seen := names{}
-	list := v.stepList(seen, false)
+	list := stepList(v, seen, false)
 	if len(list) == 0 {
-		v.fail("must have at least one step")
+		v.Fail("must have at least one step")
 	}
 	return list
 }
 
 // stepList reads steps, or those of a group. Names are unique in both.
-func (v value) stepList(seen names, inGroup bool) (list []Step) {
-	v.list(func(v value) {
-		s := v.step(seen, inGroup)
+func stepList(v value, seen names, inGroup bool) (list []Step) {
+	v.Each(func(v value) {
+		s := step(v, seen, inGroup)
 		seen.once(v, s.Name)
 		list = append(list, s)
 	})
 	return list
 }
 
-func (v value) step(seen names, inGroup bool) Step {
-	var s Step
-	if t, ok := v.get("type"); ok {
-		of, _ := t.text()
-		s.Type = StepType(of)
-	}
-	v.object(fields{
-		"name":       func(v value) { s.Name = v.stepName() },
-		"type":       func(v value) { v.stepType(s.Type, inGroup) },
-		"if":         func(v value) { s.If = v.condition() },
-		"timeout":    func(v value) { s.Timeout = v.duration() },
-		"dependsOn":  func(v value) { s.DependsOn = v.strings() },
-		"properties": func(v value) { v.stepProperties(&s) },
-		"subSteps":   func(v value) { v.subSteps(&s, seen) },
-		"mode":       func(v value) { s.Mode = v.groupMode(s.Type) },
-		"meta":       ignore,
+func step(v value, seen names, inGroup bool) Step {
+	s := Step{Type: StepType(v.Peek("type"))}
+	v.Object(fields{
+		"name":       func(v value) { s.Name = stepName(v) },
+		"type":       func(v value) { stepType(v, s.Type, inGroup) },
+		"if":         func(v value) { s.If = condition(v) },
+		"timeout":    func(v value) { s.Timeout = v.Period() },
+		"dependsOn":  func(v value) { s.DependsOn = distinct(v) },
+		"properties": func(v value) { stepProperties(v, &s) },
+		"subSteps":   func(v value) { subSteps(v, &s, seen) },
+		"mode":       func(v value) { s.Mode = groupMode(v, s.Type) },
+		"meta":       yamldoc.Ignore,
 		"inputs":     unsupported, "outputs": unsupported,
 	}, "name", "type")
 	switch {
 	case s.Type == DeployStep && s.Deploy == nil:
-		v.at(v.node, "properties").fail("is required")
+		v.Place("properties").Fail("is required")
 	case s.Type == SuspendStep && s.Suspend == nil:
 		s.Suspend = &Suspend{}
 	case s.Type == GroupStep && len(s.Steps) == 0:
-		v.at(v.node, "subSteps").fail("is required: a %s has at least one step", GroupStep)
+		v.Place("subSteps").Fail("is required: a %s has at least one step", GroupStep)
 	}
 	return s
 }
 
-func (v value) stepName() string {
-	name := v.label()
+func stepName(v value) string {
+	name := label(v)
 	if name == stages.FinalStageName || name == stages.RemovalStageName {
-		v.fail("%s is the name of a stage that the planner adds; choose another", name)
+		v.Fail("%s is the name of a stage that the planner adds; choose another", name)
 	}
 	return name
 }
 
-func (v value) stepType(of StepType, inGroup bool) {
+func stepType(v value, of StepType, inGroup bool) {
 	switch {
 	case of == GroupStep && inGroup:
-		v.fail("a %s stands in no other one", GroupStep)
+		v.Fail("a %s stands in no other one", GroupStep)
 	case !slices.Contains([]StepType{DeployStep, SuspendStep, GroupStep}, of):
-		v.fail("steps of type %q are not supported; supported are %s, %s and %s", clip(string(of)), DeployStep, SuspendStep, GroupStep)
+		v.Fail("steps of type %q are not supported; supported are %s, %s and %s", yamldoc.Clip(string(of)), DeployStep, SuspendStep, GroupStep)
 	}
 }
 
-func (v value) condition() Condition {
-	s := v.str()
+func condition(v value) Condition {
+	s := v.NonEmpty()
 	switch c := Condition(s); c {
 	case Default, Always, Never:
 		return c
 	}
-	v.fail("the condition %q is not supported: expressions are not evaluated; supported are %q and %q", clip(s), Always, Never)
+	v.Fail("the condition %q is not supported: expressions are not evaluated; supported are %q and %q", yamldoc.Clip(s), Always, Never)
 	return Default
 }
 
 // groupMode reads the mode of the steps of a group.
-func (v value) groupMode(of StepType) ExecuteMode {
+func groupMode(v value, of StepType) ExecuteMode {
 	if of != GroupStep {
-		v.fail("only a %s has one", GroupStep)
+		v.Fail("only a %s has one", GroupStep)
 	}
-	return v.executeMode()
+	return executeMode(v)
 }
 
-func (v value) subSteps(s *Step, seen names) {
+func subSteps(v value, s *Step, seen names) {
 	if s.Type != GroupStep {
-		v.fail("only a %s has them", GroupStep)
+		v.Fail("only a %s has them", GroupStep)
 		return
 	}
-	s.Steps = v.stepList(seen, true)
+	s.Steps = stepList(v, seen, true)
 }
 
-func (v value) stepProperties(s *Step) {
+func stepProperties(v value, s *Step) {
 	switch s.Type {
 	case DeployStep:
-		s.Deploy = v.deploy()
+		s.Deploy = deploy(v)
 	case SuspendStep:
 		s.Suspend = &Suspend{}
-		v.object(fields{
-			"duration": func(v value) { s.Suspend.Duration = v.duration() },
-			"message":  func(v value) { s.Suspend.Message, _ = v.text() },
+		v.Object(fields{
+			"duration": func(v value) { s.Suspend.Duration = v.Period() },
+			"message":  func(v value) { s.Suspend.Message = v.Str() },
 		})
 	case GroupStep:
-		v.object(fields{})
+		v.Object(fields{})
 	}
 }
 
-func (v value) deploy() *Deploy {
+func deploy(v value) *Deploy {
 	d := &Deploy{Parallelism: DefaultParallelism}
-	v.object(fields{
-		"policies":                 func(v value) { d.Policies = v.strings() },
-		"auto":                     func(v value) { d.Manual = !v.boolean() },
-		"parallelism":              func(v value) { d.Parallelism = v.integer(1) },
-		"ignoreTerraformComponent": func(v value) { v.boolean() }, // there are no such components
+	v.Object(fields{
+		"policies":                 func(v value) { d.Policies = distinct(v) },
+		"auto":                     func(v value) { d.Manual = !v.Boolean() },
+		"parallelism":              func(v value) { d.Parallelism = v.AtLeast(1) },
+		"ignoreTerraformComponent": func(v value) { v.Boolean() }, // there are no such components
 	}, "policies")
 	return d
 }
 
 // checkOrder reports what a step depends on and can never wait for.
-func (v value) checkOrder(steps []Step, mode Mode) {
-	at, _ := v.get("steps")
-	at.checkDependencies(steps, mode.Steps != DAG)
+func checkOrder(v value, steps []Step, mode Mode) {
+	at, _ := v.Get("steps")
+	checkDependencies(at, steps, mode.Steps != DAG)
 	for i := range steps {
 		s := &steps[i]
-		sub := at.at(at.node, "["+itoa(i)+"].subSteps")
-		sub.checkDependencies(s.Steps, s.subMode(mode) != DAG)
+		checkDependencies(at.Place("["+itoa(i)+"].subSteps"), s.Steps, s.subMode(mode) != DAG)
 	}
 }
 
 // checkDependencies checks a list of steps of which each may depend on others of
 // it.
-func (v value) checkDependencies(steps []Step, inOrder bool) {
+func checkDependencies(v value, steps []Step, inOrder bool) {
 	all, before := sets.New[string](), sets.New[string]()
 	for i := range steps {
 		all.Insert(steps[i].Name)
 	}
 	for i := range steps {
 		for j, name := range steps[i].DependsOn {
-			path := v.path + "[" + itoa(i) + "].dependsOn[" + itoa(j) + "]"
+			at := v.Place("[" + itoa(i) + "].dependsOn[" + itoa(j) + "]")
 			switch {
 			case !all.Has(name):
-				v.doc.reportAt(path, "there is no step "+clip(name)+" beside this one")
+				at.Fail("there is no step %s beside this one", yamldoc.Clip(name))
 			case inOrder && !before.Has(name):
-				v.doc.reportAt(path, "step "+clip(name)+" does not come before this one, and steps run one after the other; move it, or write the mode "+string(DAG))
+				at.Fail("step %s does not come before this one, and steps run one after the other; move it, or write the mode %s", yamldoc.Clip(name), DAG)
 			}
 		}
 		before.Insert(steps[i].Name)
 	}
 	if name := cycle(steps); name != "" && !inOrder {
-		v.doc.reportAt(v.path, "step "+clip(name)+" depends on itself, by way of others; take one dependsOn out")
+		v.Fail("step %s depends on itself, by way of others; take one dependsOn out", yamldoc.Clip(name))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -78,7 +79,7 @@ func Publish(docs Documents, app Application, clusters []placement.Cluster, o Op
 	b.selectors()
 	b.strategy()
 	b.place()
-	if err := b.problems.asError(); err != nil {
+	if err := asError(&b.problems); err != nil {
 		return Release{}, err
 	}
 	b.name()
@@ -102,11 +103,11 @@ type publisher struct {
 	// taken has the step of each cluster, picked the clusters in that order.
 	taken    map[string]string
 	picked   []string
-	problems Problems
+	problems yamldoc.Report
 }
 
 func (b *publisher) fail(field, text string) {
-	b.problems = append(b.problems, Problem{Kind: "Application", Name: clip(b.app.Name), Field: field, Text: text})
+	b.problems.Add(yamldoc.Problem{Kind: "Application", Name: yamldoc.Clip(b.app.Name), Field: field, Text: text})
 }
 
 // workflow returns the steps of the application.
@@ -115,7 +116,7 @@ func (b *publisher) workflow() Workflow {
 	if ref := b.app.WorkflowRef; ref != "" {
 		i := slices.IndexFunc(b.docs.Workflows, func(w Workflow) bool { return w.Namespace == b.app.Namespace && w.Name == ref })
 		if i < 0 {
-			b.fail("spec.workflow.ref", "there is no Workflow "+clip(ref)+" in namespace "+b.app.Namespace)
+			b.fail("spec.workflow.ref", "there is no Workflow "+yamldoc.Clip(ref)+" in namespace "+b.app.Namespace)
 			return w
 		}
 		return b.docs.Workflows[i]
@@ -170,7 +171,7 @@ func (b *publisher) selectors() {
 		for j, ref := range c.Objects {
 			at := "spec.components[" + itoa(i) + "].properties.objects[" + itoa(j) + "]"
 			if gvk := ref.gvk(); !slices.Contains(kinds, gvk) {
-				b.fail(at, "objects of kind "+clip(kindText(gvk))+" are not placed; allowed are "+kindsText(kinds))
+				b.fail(at, "objects of kind "+yamldoc.Clip(kindText(gvk))+" are not placed; allowed are "+kindsText(kinds))
 			}
 			s := ref.selector(b.app.Namespace)
 			key, _ := json.Marshal(s)
@@ -215,7 +216,7 @@ func (b *publisher) place() {
 	p.Name = kubefleet.EngineName(b.app.Namespace, b.app.Name)
 	p.Admission = stages.SupersedeActive
 	p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: slices.Sorted(slices.Values(b.picked))}
-	if len(b.picked) == 0 && len(b.problems) == 0 {
+	if len(b.picked) == 0 && b.problems.OK() {
 		b.fail("spec", "no step deploys to any cluster")
 	}
 }

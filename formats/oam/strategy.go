@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -79,7 +80,7 @@ func (b *publisher) strategy() {
 	for i := range live {
 		s.Stages = append(s.Stages, b.stage(&live[i]))
 	}
-	if len(live) == 0 && len(b.problems) == 0 {
+	if len(live) == 0 && b.problems.OK() {
 		b.fail("spec.workflow", "every step is skipped, so nothing is left to run")
 	}
 }
@@ -204,7 +205,7 @@ func (b *publisher) deploy(s *Step) ([]string, *intstr.IntOrString) {
 		p := b.policy(name)
 		switch {
 		case p == nil:
-			b.fail("workflow step "+s.Name, "there is no policy "+clip(name)+" in the application or in namespace "+b.app.Namespace)
+			b.fail("workflow step "+s.Name, "there is no policy "+yamldoc.Clip(name)+" in the application or in namespace "+b.app.Namespace)
 			topologies++
 		case p.Topology != nil:
 			picked = append(picked, b.pick(s, p)...)
@@ -228,7 +229,7 @@ func (b *publisher) pick(s *Step, p *Policy) (picked []string) {
 	if p.Topology.Labels == nil {
 		for _, name := range p.Topology.Clusters {
 			if !slices.ContainsFunc(b.clusters, func(c placement.Cluster) bool { return c.Name == name }) {
-				b.fail("workflow step "+s.Name, "policy "+p.Name+" names the cluster "+clip(name)+", which is not in the fleet")
+				b.fail("workflow step "+s.Name, "policy "+p.Name+" names the cluster "+yamldoc.Clip(name)+", which is not in the fleet")
 			}
 		}
 		return p.Topology.Clusters
@@ -256,7 +257,7 @@ func (b *publisher) take(s *Step, names []string) (own []string) {
 			b.picked = append(b.picked, name)
 			own = append(own, name)
 		case other != s.Name:
-			b.fail("workflow step "+s.Name, "cluster "+clip(name)+" is deployed to by step "+other+" already; a run updates a cluster once")
+			b.fail("workflow step "+s.Name, "cluster "+yamldoc.Clip(name)+" is deployed to by step "+other+" already; a run updates a cluster once")
 		}
 	}
 	return own
@@ -294,12 +295,12 @@ func (b *publisher) override(p *Policy, clusters []string) {
 func (b *publisher) checkComponents(p *Policy, known map[string]bool) {
 	for _, name := range p.Override.Selector {
 		if !known[name] {
-			b.fail("policy "+p.Name, "selects the component "+clip(name)+", which the application does not have; it has "+listed(slices.Sorted(maps.Keys(known))))
+			b.fail("policy "+p.Name, "selects the component "+yamldoc.Clip(name)+", which the application does not have; it has "+listed(slices.Sorted(maps.Keys(known))))
 		}
 	}
 	for _, c := range p.Override.Components {
 		if c.Name != "" && !known[c.Name] {
-			b.fail("policy "+p.Name, "changes the component "+clip(c.Name)+", which the application does not have; it has "+listed(slices.Sorted(maps.Keys(known))))
+			b.fail("policy "+p.Name, "changes the component "+yamldoc.Clip(c.Name)+", which the application does not have; it has "+listed(slices.Sorted(maps.Keys(known))))
 		}
 	}
 }

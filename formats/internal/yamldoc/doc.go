@@ -92,13 +92,13 @@ func (d *Doc) IsEmpty() bool { return d.root == nil }
 // absent.
 func (d *Doc) Identify() {
 	v := d.Root()
-	d.APIVersion, d.Kind = v.peek("apiVersion"), v.peek("kind")
-	d.Namespace, d.Name = v.peek("metadata", "namespace"), v.peek("metadata", "name")
+	d.APIVersion, d.Kind = v.Peek("apiVersion"), v.Peek("kind")
+	d.Namespace, d.Name = v.Peek("metadata", "namespace"), v.Peek("metadata", "name")
 }
 
 // Tell reports a problem at a line, which [Value.Fail] finds by itself.
 func (d *Doc) Tell(line int, path, text string) {
-	if d.add(Problem{File: d.File, Line: line, Kind: Clip(d.Kind), Name: Clip(d.Name), Field: path, Text: text}) {
+	if d.Add(Problem{File: d.File, Line: line, Kind: Clip(d.Kind), Name: Clip(d.Name), Field: path, Text: text}) {
 		d.broken[path] = true
 	}
 }

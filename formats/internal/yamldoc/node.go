@@ -1,13 +1,28 @@
 package yamldoc
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
+
+// Plain returns x by its JSON tags as [Value.Tree] would; nil if it has no JSON form.
+func Plain(x any) any {
+	b, err := json.Marshal(x)
+	if err != nil {
+		return nil
+	}
+	var tree any
+	if err := utiljson.Unmarshal(b, &tree); err != nil {
+		return nil
+	}
+	return tree
+}
 
 // NodeOf returns the YAML of what [Value.Tree] returns, keys in order. It is made here
 // rather than by the encoder because a string in a block loses blanks at its ends,

@@ -61,8 +61,8 @@ type Report struct {
 	more int
 }
 
-// add tells whether the problem is kept.
-func (r *Report) add(p Problem) bool {
+// Add adds a problem. It tells whether that is kept.
+func (r *Report) Add(p Problem) bool {
 	if len(r.problems) >= MaxProblems {
 		r.more++
 		return false
@@ -74,7 +74,7 @@ func (r *Report) add(p Problem) bool {
 // Include adds what another report has.
 func (r *Report) Include(other *Report) {
 	for _, p := range other.problems {
-		r.add(p)
+		r.Add(p)
 	}
 	r.more += other.more
 }

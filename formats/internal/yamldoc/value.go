@@ -27,6 +27,17 @@ type Fields map[string]func(Value)
 // Ignore reads a field that has no meaning here.
 func Ignore(Value) {}
 
+// Metadata adds to known the fields of an object's metadata that API servers write.
+func Metadata(known Fields) Fields {
+	for _, name := range []string{
+		"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers", "generation", "managedFields",
+		"ownerReferences", "resourceVersion", "selfLink", "uid",
+	} {
+		known[name] = Ignore
+	}
+	return known
+}
+
 // Line is where the value stands, or the alias of it.
 func (v Value) Line() int { return v.line }
 
@@ -122,8 +133,9 @@ func (v Value) Get(name string) (Value, bool) {
 	return child, true
 }
 
-// peek returns the string at a path, or "".
-func (v Value) peek(names ...string) string {
+// Peek returns the string that stands at the end of a path of fields, or "". Nothing
+// is reported.
+func (v Value) Peek(names ...string) string {
 	for _, name := range names {
 		v, _ = v.Get(name)
 	}
