@@ -22,7 +22,9 @@ type conn struct {
 	client  *client
 	mapper  *mapper
 	watches *watches
-	closed  atomic.Bool
+	// fenced tells that the member has the policies of MemberFence.
+	fenced bool
+	closed atomic.Bool
 	// pinned is the uid of kube-system that the cluster must have, empty for any; recognized how many
 	// connections there were when it had. See recognize.
 	pinned     string
@@ -32,10 +34,12 @@ type conn struct {
 var (
 	_ backend.ConnWatcher   = (*conn)(nil)
 	_ backend.ConnDryRunner = (*conn)(nil)
+	_ backend.ConnFencer    = (*conn)(nil)
 )
 
 // NewConn returns a connection to the API server that cfg names. It is a
-// [backend.ConnWatcher] and a [backend.ConnDryRunner], has a transport of its own, and sends nothing
+// [backend.ConnWatcher], a [backend.ConnDryRunner] and a [backend.ConnFencer], see
+// [ConnOptions], has a transport of its own, and sends nothing
 // before it is used. It neither changes nor keeps cfg.
 //
 // What cfg says about addresses, certificates, credentials and wrappers of the transport holds. It is
@@ -58,7 +62,7 @@ func newConn(cfg *rest.Config, o ConnOptions) (*conn, error) {
 	if err != nil {
 		return nil, &backend.Error{Op: "dial", Object: cfg.Host, Err: permanent(err)}
 	}
-	return &conn{client: cl, mapper: newMapper(cl), watches: newWatches(cl)}, nil
+	return &conn{client: cl, mapper: newMapper(cl), watches: newWatches(cl), fenced: o.Fenced}, nil
 }
 
 // checkImpersonation refuses groups or a uid without a user: the API server would take the caller's
@@ -89,6 +93,15 @@ func (c *conn) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructu
 		return nil, c.mapper.heed(at, err)
 	}
 	return c.client.limits.object(body)
+}
+
+// Fencing is that of the policies of [MemberFence], where the member has them: an API server compares no
+// two objects in one step, and its policies see a ledger as soon as it has seen that itself.
+func (c *conn) Fencing() backend.Fencing {
+	if c.fenced {
+		return backend.FencingEventual
+	}
+	return backend.FencingNone
 }
 
 func (c *conn) Close() error {

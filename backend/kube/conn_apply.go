@@ -63,6 +63,9 @@ func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	if err != nil {
 		return nil, err
 	}
+	if c.fenced && o.Absent {
+		want.annotation, want.mark = o.Fence.Annotation, o.Fence.Mark
+	}
 	body, err := applyBody(obj, want)
 	if err != nil {
 		return nil, err
@@ -82,8 +85,12 @@ func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	return live, err
 }
 
-// demand is a precondition that an apply can carry.
-type demand struct{ backend.Precondition }
+// demand is a precondition that an apply can carry, and where it creates, the mark by which the policies
+// of [MemberFence] know who does.
+type demand struct {
+	backend.Precondition
+	annotation, mark string
+}
 
 // complete returns what an apply has to carry. A resourceVersion alone would let it create the object
 // where that is missing, so that its uid is looked up.
@@ -92,9 +99,9 @@ func (c *conn) complete(ctx context.Context, id snapshot.ID, p backend.Precondit
 	case p.Absent && (p.UID != "" || p.ResourceVersion != ""):
 		return demand{}, fmt.Errorf("the object cannot be absent and have a uid or a resourceVersion: %w", backend.ErrConflict)
 	case p.Absent:
-		return demand{backend.Precondition{ResourceVersion: noVersion}}, nil
+		return demand{Precondition: backend.Precondition{ResourceVersion: noVersion}}, nil
 	case p.UID != "" || p.ResourceVersion == "":
-		return demand{p}, nil
+		return demand{Precondition: p}, nil
 	}
 	live, err := c.get(ctx, id)
 	switch {
@@ -104,7 +111,7 @@ func (c *conn) complete(ctx context.Context, id snapshot.ID, p backend.Precondit
 		return demand{}, err
 	}
 	p.UID = string(live.GetUID())
-	return demand{p}, nil
+	return demand{Precondition: p}, nil
 }
 
 // errTerminating is transient: it ends when the namespace is gone.
@@ -151,6 +158,14 @@ func applyBody(obj *unstructured.Unstructured, d demand) ([]byte, error) {
 	}
 	if d.ResourceVersion != "" {
 		meta["resourceVersion"] = d.ResourceVersion
+	}
+	if d.annotation != "" {
+		annotations, _ := meta["annotations"].(map[string]any)
+		if annotations = maps.Clone(annotations); annotations == nil {
+			annotations = map[string]any{}
+		}
+		annotations[d.annotation] = d.mark
+		meta["annotations"] = annotations
 	}
 	out := maps.Clone(obj.Object)
 	out["metadata"] = meta

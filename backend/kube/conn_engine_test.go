@@ -37,14 +37,18 @@ func newRollout(t *testing.T, name string, cfg *rest.Config, member placement.Cl
 
 func newRolloutOf(t *testing.T, name string, configs kube.ConfigFunc, member placement.Cluster) *rollout {
 	t.Helper()
+	return newRolloutOver(t, name, fleet.Config{Store: memory.NewStore(), Dialer: kube.NewDialer(configs, kube.ConnOptions{})}, member)
+}
+
+// newRolloutOver returns an engine with a store and a dialer.
+func newRolloutOver(t *testing.T, name string, cfg fleet.Config, member placement.Cluster) *rollout {
+	t.Helper()
 	inventory := backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
 		return func(yield func(placement.Cluster, error) bool) { yield(member, nil) }
 	})
 	source := memory.NewSource()
-	engine, err := fleet.New(fleet.Config{
-		Store: memory.NewStore(), Inventory: inventory, Source: source,
-		Dialer: kube.NewDialer(configs, kube.ConnOptions{}), Poll: 100 * time.Millisecond,
-	})
+	cfg.Inventory, cfg.Source, cfg.Poll = inventory, source, 100*time.Millisecond
+	engine, err := fleet.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,12 +71,14 @@ func (r *rollout) put(objects ...*unstructured.Unstructured) {
 	}
 }
 
-// start lets the engine run until the test ends.
-func (r *rollout) start() {
+// start lets the engine run until the test ends, or what it returns is called.
+func (r *rollout) start() (end func()) {
 	ctx, stop := context.WithCancel(r.t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = r.engine.Run(ctx) }()
-	r.t.Cleanup(func() { stop(); <-done })
+	end = func() { stop(); <-done }
+	r.t.Cleanup(end)
+	return end
 }
 
 // begin creates a run.

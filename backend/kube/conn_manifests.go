@@ -18,12 +18,20 @@ var memberFence string
 var memberRBAC string
 
 // MemberFence returns ValidatingAdmissionPolicies with their bindings that make a member itself refuse
-// the writes of an engine that was replaced: those that would lower the epoch in a ledger, or in the
-// mark of a takeover. A connection returns their refusal as ErrFenced.
+// the writes of an engine that was replaced: those that would lower the epoch in a ledger or in the
+// mark of a takeover, and those that create an object, or mark one, by an epoch that is older than the
+// ledger's. A connection returns their refusal as ErrFenced.
 //
-// They are optional. The engine's own writes are refused without them, by uid and resourceVersion;
-// they add that a writer that carries neither cannot take a ledger back either. Creations they do not
-// see: an older leader may still create an object that is missing, as package fleet says.
+// They are optional. What the engine writes over is refused without them, by uid and resourceVersion;
+// they add that a writer that carries neither cannot take a ledger back either. What it creates they
+// know from connections with [ConnOptions].Fenced; without, an older leader may still create an object
+// that is missing, one of each cluster, as package fleet says. They refuse that from the moment when the
+// API server that is asked has seen the ledger, which is when its own watch has: mostly within
+// milliseconds of the write, and for what a slow one lets through the doubt of the ledger remains. Once
+// a ledger is deleted, with its placement, they know nothing of it.
+//
+// The engine sends no request more for it. An API server compares with every ConfigMap in the namespace
+// slipway-system, by name, what is created or changed of the label slipway.dev/applied.
 func MemberFence() ([]*unstructured.Unstructured, error) { return manifests(memberFence) }
 
 // MemberRBAC returns the namespace of the ledgers and the least that subject needs on a member: to

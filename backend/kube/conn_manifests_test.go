@@ -34,6 +34,26 @@ func install(t *testing.T, c backend.Conn, objects []*unstructured.Unstructured)
 	}
 }
 
+// installFence installs what MemberFence returns, until the test ends.
+func installFence(t *testing.T, c backend.Conn) {
+	t.Helper()
+	rbac, err := kube.MemberRBAC(rbacv1.Subject{Kind: "User", Name: "nobody", APIGroup: rbacv1.GroupName})
+	if err != nil {
+		t.Fatal(err)
+	}
+	install(t, c, rbac)
+	fence, err := kube.MemberFence()
+	if err != nil {
+		t.Fatal(err)
+	}
+	install(t, c, fence)
+	t.Cleanup(func() {
+		for _, obj := range fence {
+			_ = c.Delete(context.WithoutCancel(t.Context()), snapshot.IDOf(obj), backend.DeleteOptions{})
+		}
+	})
+}
+
 func ledgerOf(name string, epoch int) *unstructured.Unstructured {
 	text, _ := json.Marshal(struct {
 		Run   string `json:"run"`
@@ -55,21 +75,7 @@ func marked(ns, mark string) *unstructured.Unstructured {
 func TestAMemberWithTheFenceRefusesOlderEpochs(t *testing.T) {
 	s := clusters.Server(t, "two")
 	c, ns := connTo(t, s), s.Namespace(t)
-	rbac, err := kube.MemberRBAC(rbacv1.Subject{Kind: "User", Name: "nobody", APIGroup: rbacv1.GroupName})
-	if err != nil {
-		t.Fatal(err)
-	}
-	install(t, c, rbac)
-	fence, err := kube.MemberFence()
-	if err != nil {
-		t.Fatal(err)
-	}
-	install(t, c, fence)
-	t.Cleanup(func() {
-		for _, obj := range fence {
-			_ = c.Delete(context.WithoutCancel(t.Context()), snapshot.IDOf(obj), backend.DeleteOptions{})
-		}
-	})
+	installFence(t, c)
 	write := func(obj *unstructured.Unstructured) error {
 		_, err := c.Apply(t.Context(), obj, backend.ApplyOptions{Manager: manager})
 		return err

@@ -69,7 +69,9 @@
 //
 // [MemberRBAC] is what the engine needs on a member: its ledgers, which are ConfigMaps named after the
 // placements in the namespace slipway-system, and the kinds that placements carry. [MemberFence] are policies by
-// which the member itself refuses an older epoch.
+// which the member itself refuses an older epoch, with [ConnOptions].Fenced also the creation of an object by a
+// leader that was paused right before it. Without them such a creation may come late, one of each cluster; the
+// engine has it in doubt and removes it when it looks again.
 //
 // # Inventories and sources
 //
