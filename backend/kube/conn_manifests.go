@@ -30,6 +30,11 @@ var memberRBAC string
 // milliseconds of the write, and for what a slow one lets through the doubt of the ledger remains. Once
 // a ledger is deleted, with its placement, they know nothing of it.
 //
+// Change them where they are, and do not delete and install them again: an API server, as of Kubernetes
+// 1.36, that has seen the last binding go of policies with ConfigMaps as parameters looks at no newer
+// ConfigMap until it is started again (kubernetes/kubernetes#130887), and refuses no creation then.
+// Whether a member does can be seen by backendtest.CheckConn, with a connection that is Fenced.
+//
 // The engine sends no request more for it. An API server compares with every ConfigMap in the namespace
 // slipway-system, by name, what is created or changed of the label slipway.dev/applied.
 func MemberFence() ([]*unstructured.Unstructured, error) { return manifests(memberFence) }
