@@ -54,15 +54,26 @@ func (w *work) applyAll(ctx context.Context) error {
 		err := w.applyDefined(ctx, t)
 		switch {
 		case errors.Is(err, backend.ErrNotFound):
-			err = fmt.Errorf("%s: %v: its namespace must be selected too, or exist: %w", t.id, err, backend.ErrPermanent)
-			w.problems = append(w.problems, err)
+			w.refused(t, fmt.Errorf("%s: %v: its namespace must be selected too, or exist: %w", t.id, err, backend.ErrPermanent))
 		case errors.Is(err, backend.ErrPermanent):
-			w.problems = append(w.problems, fmt.Errorf("%s: %w", t.id, err))
+			w.refused(t, fmt.Errorf("%s: %w", t.id, err))
 		case err != nil:
 			return err
 		}
 	}
 	return nil
+}
+
+// refused takes down why an object could not be applied.
+func (w *work) refused(t *target, err error) {
+	t.problem = err
+	w.problems = append(w.problems, err)
+}
+
+// await says what has to be waited for before an object can be applied.
+func (w *work) await(t *target, what string) {
+	t.problem = errors.New(what)
+	w.waiting = what
 }
 
 // applyDefined applies one object if its kind is there.
@@ -80,7 +91,7 @@ func (w *work) apply(ctx context.Context, t *target) error {
 		case t.held != nil:
 			return t.unmarked
 		case t.live != nil && isTerminating(t.live):
-			w.waiting = fmt.Sprintf("%s is being deleted; it is applied again once it is gone", t.id)
+			w.await(t, fmt.Sprintf("%s is being deleted; it is applied again once it is gone", t.id))
 			return nil
 		case t.live != nil && w.asDesired(t):
 			// Without a mark nothing has changed its resourceVersion.

@@ -24,6 +24,7 @@ func (e *Engine) purge(ctx context.Context, rec *placementRecord) error {
 		return err
 	}
 	e.forgetSightings(ctx, name, func(string) bool { return false })
+	e.failing.forget(name)
 	if err := e.eraseRuns(ctx, rec); err != nil {
 		return err
 	}

@@ -111,6 +111,7 @@ type Engine struct {
 	// snapshots is the updater where it is not the host's own.
 	snapshots *snapshotUpdater
 	glances   glances
+	failing   failures
 	holders   asks
 	lanes     *lanes
 	log       *slog.Logger
@@ -135,7 +136,7 @@ func New(cfg Config) (*Engine, error) {
 		e.conns = newConns(cfg.Dialer, cfg.CallTimeout)
 		e.snapshots = newSnapshotUpdater(e.conns, e.contents, cfg.Prober, updaterOptions{
 			Timeout: cfg.CallTimeout, Poll: cfg.Poll, Recheck: min(2*time.Second, cfg.Lease/2),
-			Now: e.now, Held: e.held, Saw: e.saw,
+			Now: e.now, Held: e.held, Saw: e.saw, Failing: e.failing.note,
 		})
 		e.updater = e.snapshots
 	}

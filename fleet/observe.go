@@ -42,6 +42,7 @@ func (w *work) notThere() string {
 func (w *work) report(ctx context.Context) (Report, error) {
 	r := Report{Sent: w.sent || w.before, Revision: w.ledger.Revision}
 	if w.waiting != "" {
+		w.note(false, false)
 		r.Message = w.waiting
 		return r, nil
 	}
@@ -49,6 +50,7 @@ func (w *work) report(ctx context.Context) (Report, error) {
 	r.Unchanged = !w.sent && !w.before
 	for _, t := range w.targets {
 		if m := w.stale(t); m != "" {
+			w.note(true, false)
 			r.Message = m
 			return r, nil
 		}
@@ -64,12 +66,20 @@ func (w *work) report(ctx context.Context) (Report, error) {
 		}
 		r.take(t, h)
 	}
+	w.note(true, r.Healthy)
 	return r, nil
 }
 
 // take adds the health of an object. A failure counts for more than what is
 // only not ready, and the first of each is told.
 func (r *Report) take(t *target, h Health) {
+	if !h.Failed && h.Healthy {
+		return
+	}
+	t.illness = t.id.String() + " is not healthy"
+	if h.Message != "" {
+		t.illness = t.id.String() + ": " + clip(h.Message)
+	}
 	switch {
 	case h.Failed && !r.Failed:
 		r.Failed, r.Healthy = true, false
@@ -78,10 +88,7 @@ func (r *Report) take(t *target, h Health) {
 	default:
 		return
 	}
-	r.Message = t.id.String() + " is not healthy"
-	if h.Message != "" {
-		r.Message = t.id.String() + ": " + clip(h.Message)
-	}
+	r.Message = t.illness
 }
 
 // stale says why an object is not what the ledger proves; empty if it is.

@@ -74,10 +74,11 @@ func (w *work) defined(ctx context.Context, t *target) (bool, error) {
 	if crd.served = done; done || err != nil {
 		return done, err
 	}
-	w.waiting = fmt.Sprintf("%s is not established, which %s needs", crd.id, t.id)
+	missing := fmt.Sprintf("%s is not established, which %s needs", crd.id, t.id)
 	if why != "" {
-		w.waiting += ": " + clip(why)
+		missing += ": " + clip(why)
 	}
+	w.await(t, missing)
 	return false, nil
 }
 

@@ -33,6 +33,10 @@ type target struct {
 	// forbids to apply it.
 	adopted bool
 	held    error
+	// problem is why it could not be applied, illness what its health says, "" where
+	// it is healthy or was not asked for.
+	problem error
+	illness string
 	// served tells of a definition that it is established, hopeless that this was
 	// waited for in vain.
 	served, hopeless bool

@@ -115,6 +115,9 @@ type updaterOptions struct {
 	Held func(context.Context, Assignment) error
 	// Saw is told what differs, where a strategy asks for it; nil for nobody.
 	Saw func(context.Context, ClusterDrift) error
+	// Failing is told which objects are not as they are to be, or proven that all
+	// are; nil for nobody.
+	Failing func(a *Assignment, proven bool, objects []FailingObject)
 }
 
 // snapshotUpdater applies snapshots.
@@ -128,12 +131,13 @@ type snapshotUpdater struct {
 	now      func() time.Time
 	held     func(context.Context, Assignment) error
 	saw      func(context.Context, ClusterDrift) error
+	noted    func(a *Assignment, proven bool, objects []FailingObject)
 }
 
 func newSnapshotUpdater(conns *conns, contents *contents, prober Prober, o updaterOptions) *snapshotUpdater {
 	u := &snapshotUpdater{
 		conns: conns, contents: contents, poll: o.Poll, recheck: o.Recheck,
-		probes: probes{prober, conns.guard}, now: o.Now, saw: o.Saw, held: o.Held,
+		probes: probes{prober, conns.guard}, now: o.Now, saw: o.Saw, held: o.Held, noted: o.Failing,
 	}
 	if u.now == nil {
 		u.now = time.Now
@@ -143,6 +147,9 @@ func newSnapshotUpdater(conns *conns, contents *contents, prober Prober, o updat
 	}
 	if u.saw == nil {
 		u.saw = func(context.Context, ClusterDrift) error { return nil }
+	}
+	if u.noted == nil {
+		u.noted = func(*Assignment, bool, []FailingObject) {}
 	}
 	if o.Timeout > 0 {
 		u.probes.guard = conns.guard.within(o.Timeout)
@@ -172,6 +179,9 @@ func (u *snapshotUpdater) Update(ctx context.Context, a Assignment) (Report, err
 	}
 	w, sent, err := u.carryOut(ctx, m, a)
 	if err != nil {
+		if errors.Is(err, backend.ErrPermanent) {
+			w.note(false, false)
+		}
 		return Report{Sent: sent}, err
 	}
 	return w.report(ctx)

@@ -252,6 +252,9 @@ const (
 	reasonWorkNotAvailable = "NotAllWorkAreAvailable"
 	reasonWorkDiffReported = "AllWorkHaveDiffReported"
 	reasonWorkNotReported  = "NotAllWorkHaveDiffReported"
+
+	reasonObjectNotApplied   = "ManifestApplyFailed"
+	reasonObjectNotAvailable = "ManifestNotAvailableYet"
 )
 
 // Reasons of a member's conditions. Unreachable and NotReached are Slipway's own.

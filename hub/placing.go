@@ -101,6 +101,7 @@ func (s *service) picked(ctx context.Context, name string, clusters []string) ([
 	if err != nil {
 		return nil, err
 	}
+	failing := s.engine.Failing(name)
 	out := make([]placedCluster, len(clusters))
 	for i, cluster := range clusters {
 		c, ok := have[cluster]
@@ -110,6 +111,9 @@ func (s *service) picked(ctx context.Context, name string, clusters []string) ([
 		out[i] = placedCluster{Name: cluster, Index: c.Index, Tried: c.Tried, State: c.State, Run: shown(c.Run), Since: c.Since}
 		if f, ok := flights[cluster]; ok {
 			out[i].Applied, out[i].Message = f.Phase == stages.Settling || f.Phase == stages.Soaking, f.Message
+		}
+		if f := failing[cluster]; c.Run == "" || c.Run == f.Run {
+			out[i].Failing = f.Objects
 		}
 	}
 	return out, nil

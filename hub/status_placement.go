@@ -19,8 +19,9 @@ const (
 	// shownResources is how many selected resources a placement's status names.
 	shownResources = 1000
 	// shownDifferences is how much JSON it tells of differences, in bytes, those
-	// of the clusters that are listed first.
+	// of the clusters that are listed first, and shownFailures of objects that fail.
 	shownDifferences = 256 << 10
+	shownFailures    = 64 << 10
 )
 
 // placementFacts are what the status of a placement is made of.
@@ -81,6 +82,8 @@ type placedCluster struct {
 	Message string
 	// Since is since when it is so.
 	Since time.Time
+	// Failing are the objects that are not as they are to be, as far as that is known.
+	Failing []fleet.FailingObject
 }
 
 // placementStatus is the status of a ClusterResourcePlacement.
@@ -103,10 +106,17 @@ type placedStatus struct {
 	// which a rule selects the cluster, as they are in the snapshot of ObservedIndex.
 	ClusterOverrides []string                     `json:"applicableClusterResourceOverrides,omitempty"`
 	Overrides        []kubefleet.NamespacedName   `json:"applicableResourceOverrides,omitempty"`
+	Failed           []failedPlacement            `json:"failedPlacements,omitempty"`
 	Diffed           []kubefleet.DiffedPlacement  `json:"diffedPlacements,omitempty"`
 	Drifted          []kubefleet.DriftedPlacement `json:"driftedPlacements,omitempty"`
 	// DifferencesTotal is how many objects differ, also where not all are here.
 	DifferencesTotal int `json:"differencesTotal,omitempty"`
+}
+
+// failedPlacement is an object that a cluster does not have as it is to be.
+type failedPlacement struct {
+	kubefleet.ObjectReference
+	Condition metav1.Condition `json:"condition"`
 }
 
 // deletionStatus tells how far the deletion of a placement is.
@@ -129,7 +139,7 @@ type clusterNote struct {
 func projectPlacement(f *placementFacts) *placementStatus {
 	p := placing{
 		placementFacts: f, prefix: scope(f.Namespace != "").kind(placementKind),
-		teller: teller{generation: f.Generation, birth: max(stages.At(f.Created), 1)}, room: shownDifferences, names: shownOverrides,
+		teller: teller{generation: f.Generation, birth: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures, names: shownOverrides,
 	}
 	s := &placementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
 	s.Clusters, s.ClustersTotal = append(p.listed(), p.missing()...), len(f.Picked)
@@ -150,8 +160,8 @@ type placing struct {
 	teller
 	// prefix is what the types of the placement's conditions begin with.
 	prefix string
-	// room is how many bytes of differences may still be told.
-	room int
+	// room is how many bytes of differences may still be told, failed of failures.
+	room, failed int
 	// names is how many bytes of names of overrides may still be.
 	names int
 }

@@ -132,6 +132,7 @@ func (p *placing) cluster(c *placedCluster) placedStatus {
 		s.ObservedIndex = strconv.Itoa(c.Tried)
 		s.Conditions = append(s.Conditions, p.tried(c, at)...)
 		p.applicable(&s, c)
+		p.failures(&s, c, at)
 	}
 	if d := p.Drift[c.Name]; d != nil {
 		s.DifferencesTotal = d.Total
@@ -179,28 +180,59 @@ func (p *placing) missing() []placedStatus {
 	return out
 }
 
+// failures adds the objects that fail, as far as the room for that reaches.
+func (p *placing) failures(s *placedStatus, c *placedCluster, at stages.Instant) {
+	if p.stand(c) >= standNew {
+		return // nothing failed, or it has what the last update brought
+	}
+	for _, o := range c.Failing {
+		kind, reason := failureOf(o.Reason)
+		f := failedPlacement{
+			kubefleet.ObjectReference{Group: o.Group, Version: o.Version, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace},
+			p.no(kind, reason, o.Message, at),
+		}
+		if fits(&f, &p.failed) {
+			s.Failed = append(s.Failed, f)
+		}
+	}
+}
+
+// failureOf is the condition of an object that fails, and KubeFleet's reason for it.
+func failureOf(r fleet.FailingReason) (condition, reason string) {
+	switch r {
+	case fleet.NotHealthy:
+		return conditionAvailable, reasonObjectNotAvailable
+	case fleet.HeldDrifted:
+		return conditionApplied, string(fleet.FoundDrifts)
+	case fleet.HeldForeign:
+		return conditionApplied, string(fleet.NotTakenOver)
+	default:
+		return conditionApplied, reasonObjectNotApplied
+	}
+}
+
 // differences adds what a cluster differs in, as far as the room for that
 // reaches.
 func (p *placing) differences(s *placedStatus, found kubefleet.ClusterStatus) {
 	for _, d := range found.DiffedPlacements {
-		if p.fits(&d) {
+		if fits(&d, &p.room) {
 			s.Diffed = append(s.Diffed, d)
 		}
 	}
 	for _, d := range found.DriftedPlacements {
-		if p.fits(&d) {
+		if fits(&d, &p.room) {
 			s.Drifted = append(s.Drifted, d)
 		}
 	}
 }
 
-// fits takes room for an object that differs, if there is enough.
-func (p *placing) fits(d any) bool {
+// fits takes room for an object, if there is enough.
+func fits(d any, room *int) bool {
 	b, err := json.Marshal(d)
-	if err != nil || len(b) > p.room {
+	if err != nil || len(b) > *room {
 		return false
 	}
-	p.room -= len(b)
+	*room -= len(b)
 	return true
 }
 

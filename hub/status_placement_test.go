@@ -302,6 +302,7 @@ func bigPlacement(t testing.TB, n int) *placementFacts {
 		switch i % 10 {
 		case 1:
 			c.State, c.Message = stages.Failed, strings.Repeat("\x00<", 128)
+			c.Failing = manyFail()
 		case 2:
 			f.Drift[c.Name] = manyDiffer(t, c.Name)
 		default:
@@ -314,6 +315,15 @@ func bigPlacement(t testing.TB, n int) *placementFacts {
 	}
 	f.Resources = func(int) []snapshot.Item { return items }
 	return f
+}
+
+// manyFail are a hundred objects that fail, with the longest messages.
+func manyFail() []fleet.FailingObject {
+	all := make([]fleet.FailingObject, 100)
+	for i := range all {
+		all[i] = fleet.FailingObject{ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Name: fmt.Sprint("c", i)}, Reason: fleet.NotApplied, Message: strings.Repeat("\x00<", 128)}
+	}
+	return all
 }
 
 // manyDiffer is a cluster with a hundred objects that differ a lot.

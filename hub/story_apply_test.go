@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestOverridesChangeWhatSomeClustersGet: a ClusterResourceOverride and a ResourceOverride change
@@ -162,6 +163,31 @@ func TestDriftIsToldOrPutBack(t *testing.T) {
 	}
 }
 
+// failed tells unless the status of the placement has one object under failedPlacements.
+func (s *story) failed(want string) error {
+	obj, err := s.get("crp/NAME")
+	if err != nil {
+		return err
+	}
+	var got []string
+	clusters, _, _ := unstructured.NestedSlice(obj.Object, "status", "placementStatuses")
+	for _, c := range clusters {
+		objects, _, _ := unstructured.NestedSlice(c.(map[string]any), "failedPlacements")
+		for _, o := range objects {
+			o := &unstructured.Unstructured{Object: o.(map[string]any)}
+			kind, _, _ := unstructured.NestedString(o.Object, "kind")
+			namespace, _, _ := unstructured.NestedString(o.Object, "namespace")
+			name, _, _ := unstructured.NestedString(o.Object, "name")
+			reason, _, _ := unstructured.NestedString(o.Object, "condition", "reason")
+			got = append(got, fmt.Sprintf("%s %s/%s %s", kind, namespace, name, reason))
+		}
+	}
+	if len(got) != 1 || got[0] != want+" ManifestApplyFailed" {
+		return fmt.Errorf("failedPlacements are %q, want %s", got, want)
+	}
+	return nil
+}
+
 // TestFailuresSayWhatAndWhere: what a member refuses is in the status of run and placement, with the
 // member and the object.
 func TestFailuresSayWhatAndWhere(t *testing.T) {
@@ -170,6 +196,8 @@ func TestFailuresSayWhatAndWhere(t *testing.T) {
 		name  string
 		begin func(s *story)
 		want  []string
+		// failed is the object that the placement's status names, "" where the member says nothing of objects.
+		failed string
 	}{
 		{"forbidden", func(s *story) {
 			s.place("type: External")
@@ -180,7 +208,7 @@ func TestFailuresSayWhatAndWhere(t *testing.T) {
 				return nil
 			})
 			s.route.set(s.name+"-1", s.members[0].ConfigFor(s.name+"-nobody"))
-		}, []string{"forbidden", "NAME-nobody"}},
+		}, []string{"forbidden", "NAME-nobody"}, ""},
 		{"no-such-kind", func(s *story) {
 			s.apply(`
 apiVersion: apiextensions.k8s.io/v1
@@ -194,10 +222,10 @@ spec:
 			s.eventually("the kind", func() error {
 				return s.applyTo(s.admin, s.objects(`{apiVersion: NAME.example.com/v1, kind: Widget, metadata: {name: one, namespace: NAME}, spec: {}}`)[0])
 			})
-		}, []string{"Widget"}},
+		}, []string{"Widget"}, "Widget NAME/one"},
 		{"terminating-namespace", func(s *story) {
 			s.terminating()
-		}, []string{"Namespace.v1 NAME is being deleted"}},
+		}, []string{"Namespace.v1 NAME is being deleted"}, "Namespace /NAME"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := perform(t, openVouched, 1)
@@ -211,6 +239,9 @@ spec:
 				var problems []error
 				for _, want := range c.want {
 					problems = append(problems, s.says("csur/NAME-a", s.own(want)), s.says("crp/NAME", s.own(want)))
+				}
+				if c.failed != "" {
+					problems = append(problems, s.failed(s.own(c.failed)))
 				}
 				return errors.Join(problems...)
 			})
