@@ -332,7 +332,9 @@ func task(v value, before bool) stages.Task {
 	v.Object(fields{
 		"displayName": func(v value) { t.DisplayName = displayName(v) },
 		"type": func(v value) {
-			t.Type = stages.TaskType(v.OneOf(string(stages.Approval), string(stages.ScheduledStart)))
+			if kind := yamldoc.OneOf(v, stages.Approval, stages.ScheduledStart); v.OK() {
+				t.Type = kind
+			}
 			if t.Type == stages.ScheduledStart && !before {
 				v.Fail("a ScheduledStart is a gate before something; write it in beforeGates of what comes next")
 			}
@@ -362,7 +364,7 @@ func schedule(v value) *stages.Schedule {
 	var s stages.Schedule
 	v.Object(fields{
 		"startDay": func(v value) {
-			s.Day = v.OneOf("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
+			s.Day = yamldoc.OneOf(v, "Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 		},
 		"startTime": func(v value) {
 			s.Time = matching(v, `^([01][0-9]|2[0-3]):[0-5][0-9]$`, "a time of day from 00:00 to 23:59")

@@ -73,7 +73,7 @@ func updateIn(d *yamldoc.Doc) (upgrade.Target, error) {
 func readUpgrade(v value, t *upgrade.Target) {
 	v.Object(fields{
 		"type": func(v value) {
-			t.Type = upgrade.Type(v.OneOf(string(upgrade.Full), string(upgrade.ControlPlaneOnly), string(upgrade.NodeImageOnly)))
+			t.Type = yamldoc.OneOf(v, upgrade.Full, upgrade.ControlPlaneOnly, upgrade.NodeImageOnly)
 		},
 		"kubernetesVersion": func(v value) { t.KubernetesVersion = v.Str() },
 	}, "type")
@@ -82,9 +82,7 @@ func readUpgrade(v value, t *upgrade.Target) {
 func images(v value) upgrade.NodeImages {
 	var n upgrade.NodeImages
 	v.Object(fields{
-		"type": func(v value) {
-			n.Selection = upgrade.Selection(v.OneOf(string(upgrade.Latest), string(upgrade.Consistent), string(upgrade.Custom)))
-		},
+		"type": func(v value) { n.Selection = yamldoc.OneOf(v, upgrade.Latest, upgrade.Consistent, upgrade.Custom) },
 		"customNodeImageVersions": func(v value) {
 			v.Each(func(v value) {
 				v.Object(fields{"version": func(v value) { n.Versions = append(n.Versions, v.Str()) }}, "version")

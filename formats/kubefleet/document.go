@@ -1,183 +1,107 @@
 package kubefleet
 
 import (
-	"errors"
-	"strconv"
+	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 )
 
-// document is one document while it is read.
-type document struct {
-	file string
-	// before counts the lines in front of the chunk the document is in.
-	before int
-	root   *yaml.Node
-
-	apiVersion, kind, namespace, name string
-
-	problems Problems
-	// more counts the problems that are not kept.
-	more int
-	// broken are the paths that have a problem.
-	broken map[string]bool
-}
-
-// newDocument looks at who the document is, without reporting anything.
-func newDocument(file string, before int, root *yaml.Node) *document {
-	d := &document{file: file, before: before, root: root, broken: map[string]bool{}}
-	d.apiVersion, d.kind = d.peek("apiVersion"), d.peek("kind")
-	d.namespace, d.name = d.peek("metadata", "namespace"), d.peek("metadata", "name")
-	return d
-}
-
-func (d *document) value() value { return value{doc: d}.at(d.root, "") }
-
-// peek returns the string at a path, or "".
-func (d *document) peek(names ...string) string {
-	v := d.value()
-	for _, name := range names {
-		var ok bool
-		if v, ok = v.get(name); !ok {
-			return ""
-		}
-	}
-	if v.node.Kind != yaml.ScalarNode || v.node.ShortTag() != "!!str" {
-		return ""
-	}
-	return v.node.Value
-}
-
-// line turns a line of the chunk into one of the input.
-func (d *document) line(n int) int { return d.before + n }
-
-func (d *document) report(line int, path, text string) {
-	if len(d.problems) >= maxProblems {
-		d.more++
-		return
-	}
-	d.broken[path] = true
-	d.problems = append(d.problems, Problem{
-		File: d.file, Line: d.line(line), Kind: clip(d.kind), Name: clip(d.name), Field: path, Text: text,
-	})
-}
-
-// failed tells that a problem was reported at the path or above it.
-func (d *document) failed(path string) bool {
-	for {
-		if d.broken[path] {
-			return true
-		}
-		i := strings.LastIndexAny(path, ".[")
-		if i < 0 {
-			return false
-		}
-		path = path[:i]
-	}
-}
-
-// check reports what a noun says is wrong with itself, at the fields that it
-// was read from: place turns a path in the noun into one in the document.
-// Where something was reported already, the noun only sees what is left of it.
-func (d *document) check(err error, place func(string) string) {
-	var agg utilerrors.Aggregate
-	if !errors.As(err, &agg) {
-		return
-	}
-	for _, e := range agg.Errors() {
-		var fe *field.Error
-		if !errors.As(e, &fe) {
-			continue
-		}
-		if path := place(fe.Field); !d.failed(path) {
-			d.report(d.find(path), path, fe.ErrorBody())
-		}
-	}
-}
-
-// find returns the line of the path, or of the last part of it that is there.
-func (d *document) find(path string) int {
-	v := d.value()
-	line := v.node.Line
-	for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
-		next, ok := v.get(name)
-		if i, err := strconv.Atoi(name); err == nil && v.node.Kind == yaml.SequenceNode && i < len(v.node.Content) {
-			next, ok = v.at(v.node.Content[i], ""), true
-		}
-		if !ok {
-			break
-		}
-		v, line = next, next.node.Line
-	}
-	return line
-}
+type (
+	document = yamldoc.Doc
+	value    = yamldoc.Value
+	fields   = yamldoc.Fields
+)
 
 // metadata is what a kind has in its metadata.
 type metadata struct {
 	namespaced bool
-	// name reads the name: value.subdomain, or value.dnsLabel where that is
-	// nil.
+	// name reads the name: subdomain, or dnsLabel where that is nil.
 	name func(value)
 	// labels reads the labels, where that is not nil.
 	labels func(value)
 }
 
-// read reads a document of one of KubeFleet's kinds: spec reads its spec.
-func (d *document) read(m metadata, spec func(value), required ...string) {
-	d.value().object(fields{
-		"apiVersion": ignore,
-		"kind":       ignore,
-		"status":     ignore,
-		"metadata":   func(v value) { v.metadata(m) },
+// readObject reads a document of one of KubeFleet's kinds: spec reads its spec.
+func readObject(d *document, m metadata, spec func(value), required ...string) {
+	d.Root().Object(fields{
+		"apiVersion": yamldoc.Ignore,
+		"kind":       yamldoc.Ignore,
+		"status":     yamldoc.Ignore,
+		"metadata":   func(v value) { m.read(v) },
 		"spec":       spec,
 	}, append(required, "metadata")...)
 }
 
-func (v value) metadata(m metadata) {
+func (m metadata) read(v value) {
 	if m.labels == nil {
-		m.labels = func(v value) { v.stringMap() }
+		m.labels = func(v value) { v.StringMap() }
 	}
 	if m.name == nil {
-		m.name = value.dnsLabel
+		m.name = dnsLabel
 	}
 	required := []string{"name"}
-	namespace := func(v value) { v.fail("a %s is cluster-scoped; leave it out", v.doc.kind) }
+	namespace := func(v value) { v.Fail("a %s is cluster-scoped; leave it out", v.Doc.Kind) }
 	if m.namespaced {
-		required, namespace = append(required, "namespace"), value.dnsLabel
+		required, namespace = append(required, "namespace"), dnsLabel
 	}
-	v.object(fields{
+	v.Object(yamldoc.Metadata(fields{
 		"name": m.name, "namespace": namespace, "labels": m.labels,
-		"annotations":       func(v value) { v.stringMap() },
-		"creationTimestamp": ignore, "deletionTimestamp": ignore, "deletionGracePeriodSeconds": ignore,
-		"finalizers": ignore, "generation": ignore, "managedFields": ignore, "ownerReferences": ignore,
-		"resourceVersion": ignore, "selfLink": ignore, "uid": ignore,
-	}, required...)
+		"annotations": func(v value) { v.StringMap() },
+	}), required...)
 }
 
 // dnsLabel reads a name and reports one that is no DNS label.
-func (v value) dnsLabel() { v.named(validation.IsDNS1123Label) }
+func dnsLabel(v value) { v.Named(validation.IsDNS1123Label) }
 
 // subdomain reads a name and reports one that is no DNS subdomain.
-func (v value) subdomain() { v.named(validation.IsDNS1123Subdomain) }
+func subdomain(v value) { v.Named(validation.IsDNS1123Subdomain) }
 
-func (v value) named(check func(string) []string) {
-	s := v.str()
-	if v.doc.broken[v.path] {
-		return
-	}
-	for _, msg := range check(s) {
-		v.fail("%q: %s", clip(s), msg)
+// unsupported reads a field that asks for something Slipway does not do yet.
+func unsupported(v value) { v.Fail("is not supported yet; leave it out") }
+
+// supported reads a string of which Slipway does some values and only knows the
+// others.
+func supported(v value, does, knows []string) {
+	if s := yamldoc.OneOf(v, slices.Concat(does, knows)...); slices.Contains(knows, s) {
+		v.Fail("%s is not supported yet; write %s", s, strings.Join(does, " or "))
 	}
 }
 
-// engineName is what the engine calls the document's object.
-func (d *document) engineName(namespaced bool) string {
-	if !namespaced {
-		return EngineName("", d.name)
+// stringMap reads labels; nil are none.
+func stringMap(v value) map[string]string {
+	if m := v.StringMap(); len(m) > 0 {
+		return m
 	}
-	return EngineName(d.namespace, d.name)
+	return nil
+}
+
+func labelSelector(v value) *metav1.LabelSelector {
+	s := &metav1.LabelSelector{}
+	v.Object(fields{
+		"matchLabels":      func(v value) { s.MatchLabels = stringMap(v) },
+		"matchExpressions": func(v value) { s.MatchExpressions = yamldoc.List(v, requirement) },
+	})
+	return s
+}
+
+func requirement(v value) metav1.LabelSelectorRequirement {
+	var r metav1.LabelSelectorRequirement
+	v.Object(fields{
+		"key":      func(v value) { r.Key = v.Str() },
+		"operator": func(v value) { r.Operator = metav1.LabelSelectorOperator(v.Str()) },
+		"values":   func(v value) { r.Values = v.Strings() },
+	}, "key", "operator")
+	return r
+}
+
+// engineNameOf is what the engine calls the document's object.
+func engineNameOf(d *document, namespaced bool) string {
+	if !namespaced {
+		return EngineName("", d.Name)
+	}
+	return EngineName(d.Namespace, d.Name)
 }

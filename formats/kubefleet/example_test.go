@@ -63,7 +63,7 @@ spec:
 	fmt.Println(err)
 	// Output:
 	// run.yaml:7: ClusterStagedUpdateRun/example-run: spec.stagedRolloutStrategyName: is required
-	// run.yaml:8: ClusterStagedUpdateRun/example-run: spec.resourceSnapshotIndex: must be a string, not an integer; write "1"
+	// run.yaml:8: ClusterStagedUpdateRun/example-run: spec.resourceSnapshotIndex: must be a string, not the number 1; write "1"
 	// run.yaml:9: ClusterStagedUpdateRun/example-run: spec.strategyName: unknown field; known are placementName, resourceSnapshotIndex, stagedRolloutStrategyName, state
 }
 

@@ -58,6 +58,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -147,7 +148,7 @@ func (r Run) Spec(s stages.Strategy) fleet.RunSpec {
 func (d Documents) RunSpec(name string) (fleet.RunSpec, error) {
 	i := slices.IndexFunc(d.Runs, func(r Run) bool { return r.EngineName() == name })
 	if i < 0 {
-		return fleet.RunSpec{}, fmt.Errorf("no staged update run %q was read", clip(name))
+		return fleet.RunSpec{}, fmt.Errorf("no staged update run %q was read", yamldoc.Clip(name))
 	}
 	r := d.Runs[i]
 	errs := d.checkPlacement(r)
@@ -157,7 +158,7 @@ func (d Documents) RunSpec(name string) (fleet.RunSpec, error) {
 	strategy := EngineName(r.Namespace, r.StrategyName)
 	s := slices.IndexFunc(d.Strategies, func(s stages.Strategy) bool { return s.Name == strategy })
 	if s < 0 {
-		errs = append(errs, field.NotFound(field.NewPath("spec", "stagedRolloutStrategyName"), clip(r.StrategyName)))
+		errs = append(errs, field.NotFound(field.NewPath("spec", "stagedRolloutStrategyName"), yamldoc.Clip(r.StrategyName)))
 	}
 	if len(errs) > 0 {
 		return fleet.RunSpec{}, fmt.Errorf("%s/%s: %w", scoped(r.Namespace, "StagedUpdateRun"), r.Name, errs.ToAggregate())
@@ -177,7 +178,7 @@ func scoped(namespace, kind string) string {
 func (d Documents) checkPlacement(r Run) field.ErrorList {
 	path := field.NewPath("spec", "placementName")
 	if !slices.ContainsFunc(d.Placements, func(p fleet.Placement) bool { return p.Name == r.PlacementName() }) {
-		return field.ErrorList{field.NotFound(path, clip(r.Placement))}
+		return field.ErrorList{field.NotFound(path, yamldoc.Clip(r.Placement))}
 	}
 	if t := d.Rollouts[r.PlacementName()].Type; t != External {
 		return field.ErrorList{field.Invalid(path, r.Placement, fmt.Sprintf(

@@ -268,7 +268,7 @@ func TestRolloutSettings(t *testing.T) {
 		"{maxUnavailable: 1.5}":                at + "maxUnavailable: must be a number",
 		"{maxUnavailable: -1}":                 at + "maxUnavailable: must be a number",
 		"{maxSurge: -1}":                       at + "maxSurge: must be a number of at least 0, or a percentage from 0% to 100%",
-		"{unavailablePeriodSeconds: -1}":       at + "unavailablePeriodSeconds: must be from 0 to 31536000 seconds, not -1",
+		"{unavailablePeriodSeconds: -1}":       at + "unavailablePeriodSeconds: must be from 0 to 31536000, not -1",
 		"{unavailablePeriodSeconds: 31536001}": at + "unavailablePeriodSeconds: must be from 0 to",
 		"{partition: 3}":                       at + "partition: unknown field",
 	} {

@@ -40,7 +40,7 @@ func TestProblemsOfStrategies(t *testing.T) {
 		"maxConcurrency: 99999999999":                              id + "maxConcurrency: must be at most 2147483647",
 		"maxConcurrency: 99999999999999999999":                     id + "maxConcurrency: ",
 		"labelSelector: []":                                        id + "labelSelector: must be an object, not a list",
-		"labelSelector: {matchLabels: {a: 1}}":                     id + `labelSelector.matchLabels.a: must be a string, not an integer; write "1"`,
+		"labelSelector: {matchLabels: {a: 1}}":                     id + `labelSelector.matchLabels.a: must be a string, not the number 1; write "1"`,
 		"labelSelector: {matchLabels: {a: yes}}":                   id + `labelSelector.matchLabels.a: is true or false in old YAML`,
 		"labelSelector: {matchLabels: {a: x y}}":                   id + "labelSelector.matchLabels",
 		"labelSelector: {matchExpressions: [{key: a}]}":            id + "labelSelector.matchExpressions[0].operator: is required",
@@ -48,9 +48,9 @@ func TestProblemsOfStrategies(t *testing.T) {
 		"sortingLabelKey: ''":                                      id + "sortingLabelKey: must be the key of a label",
 		"name: two":                                                "f.yaml:7: " + id + "name: is there already, on line 6",
 		"afterStageTasks: {type: Approval}":                        id + "afterStageTasks: must be a list, not an object",
-		"afterStageTasks: [{type: TimedWait, waitTime: -1h}]":      id + `afterStageTasks[0].waitTime: "-1h" must be a duration of more than 0 and at most 365 days`,
-		"afterStageTasks: [{type: TimedWait, waitTime: 0s}]":       id + `afterStageTasks[0].waitTime: "0s" must be a duration of more than 0 and at most 365 days`,
-		"afterStageTasks: [{type: TimedWait, waitTime: 8760h1ns}]": id + `afterStageTasks[0].waitTime: "8760h1ns" must be a duration of more than 0 and at most 365 days`,
+		"afterStageTasks: [{type: TimedWait, waitTime: -1h}]":      id + `afterStageTasks[0].waitTime: must be more than 0s and at most 365 days (8760h), not -1h`,
+		"afterStageTasks: [{type: TimedWait, waitTime: 0s}]":       id + `afterStageTasks[0].waitTime: must be more than 0s and at most 365 days (8760h), not 0s`,
+		"afterStageTasks: [{type: TimedWait, waitTime: 8760h1ns}]": id + `afterStageTasks[0].waitTime: must be more than 0s and at most 365 days (8760h), not 8760h1ns`,
 		"afterStageTasks: [{type: Manual}]":                        id + `afterStageTasks[0].type: must be TimedWait or Approval, not "Manual"`,
 		"afterStageTasks: [{waitTime: 1m}]":                        id + "afterStageTasks[0].type: is required",
 		"afterStageTasks: [{type: TimedWait}]":                     id + "afterStageTasks[0].waitTime: Required value",
@@ -73,7 +73,7 @@ func TestProblemsOfRuns(t *testing.T) {
 	const ok = "placementName: p\nstagedRolloutStrategyName: s\n"
 	for text, want := range map[string]string{
 		"placementName: p":                                 "f.yaml:5: ClusterStagedUpdateRun/x: spec.stagedRolloutStrategyName: is required",
-		ok + "resourceSnapshotIndex: 1":                    `f.yaml:7: ClusterStagedUpdateRun/x: spec.resourceSnapshotIndex: must be a string, not an integer; write "1"`,
+		ok + "resourceSnapshotIndex: 1":                    `f.yaml:7: ClusterStagedUpdateRun/x: spec.resourceSnapshotIndex: must be a string, not the number 1; write "1"`,
 		ok + "resourceSnapshotIndex: '-1'":                 `"-1" must be an integer of at least 0 in quotes`,
 		ok + "resourceSnapshotIndex: '+1'":                 `"+1" must be an integer`,
 		ok + "resourceSnapshotIndex: latest":               `"latest" must be an integer`,
@@ -93,7 +93,7 @@ func TestProblemsOfPlacements(t *testing.T) {
 	for text, want := range map[string]string{
 		"policy: {placementType: PickN}":                               "spec.policy.numberOfClusters: Required value: a PickN policy says how many clusters it picks",
 		"policy: {placementType: PickN, numberOfClusters: -1}":         "spec.policy.numberOfClusters: Invalid value: -1: must be 0 or more",
-		"policy: {placementType: PickN, numberOfClusters: '2'}":        "spec.policy.numberOfClusters: must be an integer, not a string",
+		"policy: {placementType: PickN, numberOfClusters: '2'}":        "spec.policy.numberOfClusters: must be a whole number, not a string",
 		"policy: {placementType: PickN, numberOfClusters: 4294967297}": "spec.policy.numberOfClusters: must fit into 32 bits",
 		"policy: {placementType: PickFixed, clusterNames: [a], affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{}]}}}}": "spec.policy.affinity.clusterAffinity.requiredDuringSchedulingIgnoredDuringExecution: Forbidden",
 		"policy: {numberOfClusters: 3}":       "spec.policy.numberOfClusters: Forbidden",
@@ -101,7 +101,7 @@ func TestProblemsOfPlacements(t *testing.T) {
 		"policy: {tolerations: [{value: a}]}": "spec.policy.tolerations[0].key: Required value",
 		"policy: {tolerations: [{key: a, operator: Exists, value: b, effect: NoExecute, for: 3}]}":                                                                             "spec.policy.tolerations[0].for: unknown field\nspec.policy.tolerations[0].value: Forbidden\nspec.policy.tolerations[0].effect: Unsupported value",
 		"policy: {placementType: PickFixed, clusterNames: [a], tolerations: [{key: a}]}":                                                                                       "spec.policy.tolerations: Forbidden",
-		"policy: {placementType: PickN, numberOfClusters: 1, topologySpreadConstraints: [{maxSkew: 0, whenUnsatisfiable: Fail}]}":                                              "spec.policy.topologySpreadConstraints[0].maxSkew: must be at least 1\nspec.policy.topologySpreadConstraints[0].topologyKey: is required\nspec.policy.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value",
+		"policy: {placementType: PickN, numberOfClusters: 1, topologySpreadConstraints: [{maxSkew: 0, whenUnsatisfiable: Fail}]}":                                              "spec.policy.topologySpreadConstraints[0].maxSkew: must be a number of at least 1, not 0\nspec.policy.topologySpreadConstraints[0].topologyKey: is required\nspec.policy.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value",
 		"policy: {topologySpreadConstraints: [{topologyKey: region}]}":                                                                                                         "spec.policy.topologySpreadConstraints: Forbidden: only a PickN policy has this",
 		"policy: {placementType: PickFixed}":                                                                                                                                   "spec.policy.clusterNames: Required",
 		"policy: {placementType: PickFixed, clusterNames: [a, a, B]}":                                                                                                          "spec.policy.clusterNames[1]: Duplicate\nspec.policy.clusterNames[2]: Invalid",
@@ -110,7 +110,7 @@ func TestProblemsOfPlacements(t *testing.T) {
 		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {}}]}}}}":                            "clusterSelectorTerms[0].propertySelector.matchExpressions: is required",
 		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySorter: {name: a, sortOrder: Ascending}}]}}}}": "clusterSelectorTerms[0].propertySorter: is for preferred terms",
 		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{}, {propertySelector: {matchExpressions: [{name: a/b/c, operator: Is, values: ['1']}]}}]}}}}":                                                        "clusterSelectorTerms[1].propertySelector.matchExpressions[0].name: Invalid value\n.clusterSelectorTerms[1].propertySelector.matchExpressions[0].operator: Unsupported value",
-		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: Gt, values: [1]}]}}]}}}}":                                                                  "matchExpressions[0].values[0]: must be a string, not an integer; write \"1\"",
+		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: Gt, values: [1]}]}}]}}}}":                                                                  "matchExpressions[0].values[0]: must be a string, not the number 1; write \"1\"",
 		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: Gt, values: [big]}]}}]}}}}":                                                                "matchExpressions[0].values[0]: \"big\" is not a quantity",
 		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: Gt, values: ['1e1000000000']}]}}]}}}}":                                                     "matchExpressions[0].values[0]: \"1e1000000000\" is not a quantity",
 		"policy: {affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{propertySelector: {matchExpressions: [{name: a, operator: Gt, values: []}]}}]}}}}":                                                                   "matchExpressions[0].values: must be exactly one value, not 0",
@@ -128,13 +128,13 @@ func TestProblemsOfPlacements(t *testing.T) {
 		"strategy: {applyStrategy: {whenToTakeOver: IfNotDrifted}}":                                           "whenToTakeOver: must be Always or IfNoDiff or Never, not",
 		"strategy: {applyStrategy: {comparisonOption: Half}}":                                                 "comparisonOption: must be PartialComparison or FullComparison",
 		"strategy: {applyStrategy: {comparisonOption: FullComparison, comparisonOptions: partialComparison}}": "is another name of comparisonOption",
-		"strategy: {applyStrategy: {allowCoOwnership: 1}}":                                                    "allowCoOwnership: must be true or false, not an integer",
+		"strategy: {applyStrategy: {allowCoOwnership: 1}}":                                                    "allowCoOwnership: must be true or false, not the number 1",
 		"strategy: {applyStrategy: {serverSideApplyConfig: {force: false}}}":                                  "serverSideApplyConfig.force: false is not supported yet",
 		"strategy: {deleteStrategy: {propagationPolicy: Abandon}}":                                            "deleteStrategy.propagationPolicy: Abandon is not supported yet",
 		"strategy: {reportBackStrategy: {type: Mirror}}":                                                      "reportBackStrategy.type: Mirror is not supported yet",
 		"revisionHistoryLimit: 0":                                                                             "spec.revisionHistoryLimit: must be from 1 to 1000, not 0",
 		"revisionHistoryLimit: 1001":                                                                          "spec.revisionHistoryLimit: must be from 1 to 1000",
-		"revisionHistoryLimit: ten":                                                                           "spec.revisionHistoryLimit: must be an integer, not a string",
+		"revisionHistoryLimit: ten":                                                                           "spec.revisionHistoryLimit: must be a whole number, not a string",
 		"statusReportingScope: NamespaceAccessible":                                                           "statusReportingScope: NamespaceAccessible is not supported yet",
 	} {
 		t.Run(text, func(t *testing.T) { problems(t, crp(text), strings.Split(want, "\n")...) })
@@ -151,7 +151,7 @@ func TestProblemsOfOverrides(t *testing.T) {
 	const cro = "apiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourceOverride\nmetadata: {name: o}\nspec:\n"
 	const sel = "  clusterResourceSelectors: [{group: '', version: v1, kind: Namespace, name: ns}]\n"
 	for text, want := range map[string]string{
-		sel + "  priority: high\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                                "spec.priority: must be an integer, not a string",
+		sel + "  priority: high\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                                "spec.priority: must be a whole number, not a string",
 		sel + "  policy: {overrideRules: [{overrideType: Delete, clusterSelector: {clusterSelectorTerms: [{propertySorter: {}}]}}]}\n": "clusterSelectorTerms[0].propertySorter: an override selects clusters by labelSelector only",
 		sel + "  policy: {overrideRules: []}\n": "f.yaml:6: ClusterResourceOverride/o: spec.policy.overrideRules: Required",
 		sel + "  policy:\n    overrideRules:\n    - jsonPatchOverrides:\n      - {op: add, path: /kind, value: 1}\n":                             "f.yaml:9: ClusterResourceOverride/o: spec.policy.overrideRules[0].jsonPatchOverrides[0].path: Forbidden",

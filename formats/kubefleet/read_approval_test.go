@@ -26,7 +26,7 @@ func TestAStrategySaysWhoHasToApprove(t *testing.T) {
 		{text: ", approval: {quorums: [{group: security}]}", err: "count"},
 		{text: ", approval: {quorums: [{count: 0}]}", err: "must be a number of at least 1"},
 		{text: ", approval: {quorum: 2}", err: "unknown field"},
-		{text: ", approval: {expires: -1h}", err: "must be a duration of more than 0"},
+		{text: ", approval: {expires: -1h}", err: "must be more than 0s"},
 	} {
 		docs, err := kubefleet.Read(strings.NewReader(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1

@@ -6,32 +6,33 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 )
 
-func (d *document) cluster() placement.Cluster {
-	c := placement.Cluster{Name: d.name}
-	labels := func(v value) { c.Labels = v.stringMap() }
-	d.read(metadata{labels: labels}, func(v value) {
-		v.object(fields{
-			"identity": ignore, "heartbeatPeriodSeconds": ignore, "deleteOptions": ignore,
-			"taints": func(v value) { v.list(func(v value) { c.Taints = append(c.Taints, v.taint()) }) },
+func readCluster(d *document) placement.Cluster {
+	c := placement.Cluster{Name: d.Name}
+	labels := func(v value) { c.Labels = stringMap(v) }
+	readObject(d, metadata{labels: labels}, func(v value) {
+		v.Object(fields{
+			"identity": yamldoc.Ignore, "heartbeatPeriodSeconds": yamldoc.Ignore, "deleteOptions": yamldoc.Ignore,
+			"taints": func(v value) { c.Taints = yamldoc.List(v, taint) },
 		})
 	})
-	if status, ok := d.value().get("status"); ok {
-		c.Properties = status.properties()
+	if status, ok := d.Root().Get("status"); ok {
+		c.Properties = properties(status)
 	}
 	at := field.NewPath("metadata", "labels")
-	d.check(metav1validation.ValidateLabels(c.Labels, at).ToAggregate(), func(s string) string { return s })
+	d.Root().Check(metav1validation.ValidateLabels(c.Labels, at).ToAggregate(), nil)
 	return c
 }
 
-func (v value) taint() placement.Taint {
+func taint(v value) placement.Taint {
 	var t placement.Taint
-	v.object(fields{
-		"key":    func(v value) { t.Key = v.str() },
-		"value":  func(v value) { t.Value = v.str() },
-		"effect": func(v value) { t.Effect = placement.TaintEffect(v.oneOf(string(placement.NoSchedule))) },
+	v.Object(fields{
+		"key":    func(v value) { t.Key = v.Str() },
+		"value":  func(v value) { t.Value = v.Str() },
+		"effect": func(v value) { t.Effect = yamldoc.OneOf(v, placement.NoSchedule) },
 	}, "key", "effect")
 	return t
 }
@@ -46,37 +47,28 @@ func capacities() map[string]string {
 
 // properties reads what a member reports of itself in its status. Nobody asks
 // for it, so what is no quantity is passed over.
-func (v value) properties() map[string]resource.Quantity {
+func properties(v value) map[string]resource.Quantity {
 	all := map[string]resource.Quantity{}
 	take := func(name string, v value) {
-		if q, err := placement.ParseQuantity(v.node.Value); err == nil && v.node.Kind == yaml.ScalarNode {
+		if q, err := placement.ParseQuantity(v.Node.Value); err == nil && v.Node.Kind == yaml.ScalarNode {
 			all[name] = q
 		}
 	}
-	v.each("properties", func(name string, v value) {
-		if measured, ok := v.get("value"); ok {
+	reported, _ := v.Get("properties")
+	for name, v := range reported.All() {
+		if measured, ok := v.Get("value"); ok {
 			take(name, measured)
 		}
-	})
-	if usage, ok := v.get("resourceUsage"); ok {
-		for prefix, part := range capacities() {
-			usage.each(part, func(name string, v value) { take(prefix+name, v) })
+	}
+	usage, _ := v.Get("resourceUsage")
+	for prefix, part := range capacities() {
+		measured, _ := usage.Get(part)
+		for name, v := range measured.All() {
+			take(prefix+name, v)
 		}
 	}
 	if len(all) == 0 {
 		return nil
 	}
 	return all
-}
-
-// each calls f for the entries of an object in a field, if there is one.
-func (v value) each(name string, f func(string, value)) {
-	object, ok := v.get(name)
-	if !ok || object.node.Kind != yaml.MappingNode {
-		return
-	}
-	for i := 0; i+1 < len(object.node.Content); i += 2 {
-		key := object.at(object.node.Content[i], "").node.Value
-		f(key, object.at(object.node.Content[i+1], ""))
-	}
 }

@@ -8,42 +8,43 @@ import (
 
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-func (d *document) placement(namespaced bool) (fleet.Placement, Rollout) {
-	p, rollout := fleet.Placement{Name: d.engineName(namespaced)}, defaultRollout()
-	d.read(metadata{namespaced: namespaced, name: value.subdomain}, func(v value) {
-		v.object(fields{
+func readPlacement(d *document, namespaced bool) (fleet.Placement, Rollout) {
+	p, rollout := fleet.Placement{Name: engineNameOf(d, namespaced)}, defaultRollout()
+	readObject(d, metadata{namespaced: namespaced, name: subdomain}, func(v value) {
+		v.Object(fields{
 			"resourceSelectors": func(v value) {
-				v.list(func(v value) { p.Selectors = append(p.Selectors, v.resourceSelector()) })
+				p.Selectors = yamldoc.List(v, resourceSelector)
 			},
-			"policy":               func(v value) { p.Policy = v.policy() },
-			"strategy":             func(v value) { rollout = v.rollout(&p) },
-			"revisionHistoryLimit": func(v value) { p.HistoryLimit = v.historyLimit() },
+			"policy":               func(v value) { p.Policy = policy(v) },
+			"strategy":             func(v value) { rollout = readRollout(v, &p) },
+			"revisionHistoryLimit": func(v value) { p.HistoryLimit = v.Integer(1, 1000) },
 			"statusReportingScope": func(v value) {
-				v.supported([]string{"ClusterScopeOnly"}, []string{"NamespaceAccessible"})
+				supported(v, []string{"ClusterScopeOnly"}, []string{"NamespaceAccessible"})
 			},
 		}, "resourceSelectors")
 	}, "spec")
 	if namespaced {
-		d.confine(p.Selectors)
+		confine(d, p.Selectors)
 	}
-	d.check(snapshot.ValidateSelectors(p.Selectors, field.NewPath("spec", "resourceSelectors")).ToAggregate(), selectorPath)
-	d.check(p.Policy.Validate(), policyPath)
+	d.Root().Check(snapshot.ValidateSelectors(p.Selectors, field.NewPath("spec", "resourceSelectors")).ToAggregate(), selectorPath)
+	d.Root().Check(p.Policy.Validate(), policyPath)
 	return p, rollout
 }
 
 // confine keeps the selectors of a ResourcePlacement to its namespace.
-func (d *document) confine(selectors []snapshot.Selector) {
+func confine(d *document, selectors []snapshot.Selector) {
 	for i := range selectors {
 		s := &selectors[i]
 		if path := fmt.Sprintf("spec.resourceSelectors[%d].kind", i); isClusterScoped(s.Group, s.Kind) {
-			d.report(d.find(path), path, fmt.Sprintf(
-				"a %s is cluster-scoped, and a ResourcePlacement places what is in its namespace; write a ClusterResourcePlacement", s.Kind))
+			d.Root().Place(path).Fail(
+				"a %s is cluster-scoped, and a ResourcePlacement places what is in its namespace; write a ClusterResourcePlacement", s.Kind)
 			continue
 		}
-		s.Namespace = d.namespace
+		s.Namespace = d.Namespace
 	}
 }
 
@@ -73,51 +74,42 @@ func selectorPath(noun string) string {
 	return noun
 }
 
-func (v value) resourceSelector() snapshot.Selector {
+func resourceSelector(v value) snapshot.Selector {
 	var s snapshot.Selector
-	v.object(fields{
-		"group":          func(v value) { s.Group = v.str() },
-		"version":        func(v value) { s.Version = v.str() },
-		"kind":           func(v value) { s.Kind = v.str() },
-		"name":           func(v value) { s.Name = v.str() },
-		"labelSelector":  func(v value) { s.LabelSelector = v.labelSelector() },
-		"selectionScope": func(v value) { s.Scope = v.selectionScope() },
+	v.Object(fields{
+		"group":          func(v value) { s.Group = v.Str() },
+		"version":        func(v value) { s.Version = v.Str() },
+		"kind":           func(v value) { s.Kind = v.Str() },
+		"name":           func(v value) { s.Name = v.Str() },
+		"labelSelector":  func(v value) { s.LabelSelector = labelSelector(v) },
+		"selectionScope": func(v value) { s.Scope = selectionScope(v) },
 	}, "version", "kind")
 	return s
 }
 
 // selectionScope reads what a Namespace brings along. The default, which an API
 // server writes into every selector, is empty.
-func (v value) selectionScope() snapshot.Scope {
-	scope := snapshot.Scope(v.oneOf(
-		string(snapshot.NamespaceOnly), string(snapshot.NamespaceWithResources), string(snapshot.NamespaceWithResourceSelectors)))
+func selectionScope(v value) snapshot.Scope {
+	scope := yamldoc.OneOf(v, snapshot.NamespaceOnly, snapshot.NamespaceWithResources, snapshot.NamespaceWithResourceSelectors)
 	if scope == snapshot.NamespaceWithResources {
 		return ""
 	}
 	return scope
 }
 
-func (v value) historyLimit() int {
-	n, ok := v.integer()
-	if ok && (n < 1 || n > 1000) {
-		v.fail("must be from 1 to 1000, not %d", n)
-	}
-	return int(n)
-}
-
 // rollout reads spec.strategy.
-func (v value) rollout(p *fleet.Placement) Rollout {
+func readRollout(v value, p *fleet.Placement) Rollout {
 	rollout := defaultRollout()
-	v.object(fields{
-		"type":          func(v value) { rollout.Type = RolloutType(v.oneOf(string(External), string(RollingUpdate))) },
-		"rollingUpdate": func(v value) { v.rollingUpdate(&rollout) },
-		"applyStrategy": func(v value) { v.applyStrategy(p) },
+	v.Object(fields{
+		"type":          func(v value) { rollout.Type = yamldoc.OneOf(v, External, RollingUpdate) },
+		"rollingUpdate": func(v value) { rollingUpdate(v, &rollout) },
+		"applyStrategy": func(v value) { applyStrategy(v, p) },
 		"deleteStrategy": func(v value) {
-			v.object(fields{"propagationPolicy": func(v value) { v.supported([]string{"Delete"}, []string{"Abandon"}) }})
+			v.Object(fields{"propagationPolicy": func(v value) { supported(v, []string{"Delete"}, []string{"Abandon"}) }})
 		},
 		"reportBackStrategy": func(v value) {
-			v.object(fields{
-				"type":        func(v value) { v.supported([]string{"Disabled"}, []string{"Mirror"}) },
+			v.Object(fields{
+				"type":        func(v value) { supported(v, []string{"Disabled"}, []string{"Mirror"}) },
 				"destination": unsupported,
 			})
 		},
@@ -125,39 +117,35 @@ func (v value) rollout(p *fleet.Placement) Rollout {
 	if rollout.Type != External {
 		return rollout
 	}
-	if settings, ok := v.get("rollingUpdate"); ok && !settings.isNull() {
-		settings.fail("goes with the type RollingUpdate only; leave it out")
+	if settings, ok := v.Get("rollingUpdate"); ok && !settings.IsNull() {
+		settings.Fail("goes with the type RollingUpdate only; leave it out")
 	}
 	return Rollout{Type: External}
 }
 
 // applyStrategy reads how objects are applied. Slipway applies on the server
 // and takes fields over from other managers, whichever type is asked for.
-func (v value) applyStrategy(p *fleet.Placement) {
+func applyStrategy(v value, p *fleet.Placement) {
 	s := &p.ApplyStrategy
-	v.object(fields{
+	v.Object(fields{
 		"type": func(v value) {
-			s.Type = fleet.ApplyType(v.oneOf(string(fleet.ClientSideApply), string(fleet.ServerSideApply), string(fleet.ReportDiff)))
+			s.Type = yamldoc.OneOf(v, fleet.ClientSideApply, fleet.ServerSideApply, fleet.ReportDiff)
 		},
-		"comparisonOption":  func(v value) { s.ComparisonOption = v.comparison() },
-		"comparisonOptions": func(v value) { v.comparisonOptions(s) },
-		"whenToApply": func(v value) {
-			s.WhenToApply = fleet.WhenToApply(v.oneOf(string(fleet.Always), string(fleet.IfNotDrifted)))
-		},
-		"whenToTakeOver": func(v value) {
-			s.WhenToTakeOver = fleet.WhenToTakeOver(v.oneOf(string(fleet.TakeOverAlways), string(fleet.IfNoDiff), string(fleet.Never)))
-		},
-		"allowCoOwnership": func(v value) { p.AllowCoOwnership = v.boolean() },
+		"comparisonOption":  func(v value) { s.ComparisonOption = comparison(v) },
+		"comparisonOptions": func(v value) { comparisonOptions(v, s) },
+		"whenToApply":       func(v value) { s.WhenToApply = yamldoc.OneOf(v, fleet.Always, fleet.IfNotDrifted) },
+		"whenToTakeOver":    func(v value) { s.WhenToTakeOver = yamldoc.OneOf(v, fleet.TakeOverAlways, fleet.IfNoDiff, fleet.Never) },
+		"allowCoOwnership":  func(v value) { p.AllowCoOwnership = v.Boolean() },
 		"serverSideApplyConfig": func(v value) {
-			v.object(fields{"force": value.force})
+			v.Object(fields{"force": force})
 		},
 	})
 }
 
 // comparison reads which differences count, in the spelling of the resource or
 // in that of the documentation.
-func (v value) comparison() drift.Comparison {
-	s := v.oneOf(string(drift.Partial), string(drift.Full), "partialComparison", "fullComparison")
+func comparison(v value) drift.Comparison {
+	s := yamldoc.OneOf(v, string(drift.Partial), string(drift.Full), "partialComparison", "fullComparison")
 	if s == "" {
 		return ""
 	}
@@ -165,10 +153,10 @@ func (v value) comparison() drift.Comparison {
 }
 
 // comparisonOptions reads the other name of comparisonOption.
-func (v value) comparisonOptions(s *fleet.ApplyStrategy) {
-	other := v.comparison()
+func comparisonOptions(v value, s *fleet.ApplyStrategy) {
+	other := comparison(v)
 	if s.ComparisonOption != "" && s.ComparisonOption != other {
-		v.fail("is another name of comparisonOption, which says %s; leave one of them out", s.ComparisonOption)
+		v.Fail("is another name of comparisonOption, which says %s; leave one of them out", s.ComparisonOption)
 		return
 	}
 	s.ComparisonOption = other
@@ -176,8 +164,8 @@ func (v value) comparisonOptions(s *fleet.ApplyStrategy) {
 
 // force reads whether to take fields over from other managers, which Slipway
 // always does.
-func (v value) force() {
-	if !v.boolean() && !v.doc.broken[v.path] {
-		v.fail("false is not supported yet; write true")
+func force(v value) {
+	if !v.Boolean() && v.OK() {
+		v.Fail("false is not supported yet; write true")
 	}
 }

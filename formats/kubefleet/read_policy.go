@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -17,20 +18,18 @@ const (
 	preferField   = "preferredDuringSchedulingIgnoredDuringExecution"
 )
 
-func (v value) policy() placement.Policy {
+func policy(v value) placement.Policy {
 	var p placement.Policy
-	v.object(fields{
-		"placementType": func(v value) {
-			p.Type = placement.Type(v.oneOf(string(placement.PickAll), string(placement.PickFixed), string(placement.PickN)))
-		},
-		"clusterNames":     func(v value) { p.ClusterNames = v.strings() },
-		"numberOfClusters": func(v value) { p.NumberOfClusters = v.count() },
-		"affinity":         func(v value) { v.affinity(&p) },
+	v.Object(fields{
+		"placementType":    func(v value) { p.Type = yamldoc.OneOf(v, placement.PickAll, placement.PickFixed, placement.PickN) },
+		"clusterNames":     func(v value) { p.ClusterNames = v.Strings() },
+		"numberOfClusters": func(v value) { p.NumberOfClusters = count(v) },
+		"affinity":         func(v value) { affinity(v, &p) },
 		"topologySpreadConstraints": func(v value) {
-			v.list(func(v value) { p.Spread = append(p.Spread, v.spread()) })
+			p.Spread = yamldoc.List(v, spread)
 		},
 		"tolerations": func(v value) {
-			v.list(func(v value) { p.Tolerations = append(p.Tolerations, v.toleration()) })
+			p.Tolerations = yamldoc.List(v, toleration)
 		},
 	})
 	return p
@@ -38,56 +37,56 @@ func (v value) policy() placement.Policy {
 
 // count reads a number of clusters; whether it fits the policy is not its
 // concern.
-func (v value) count() *int {
-	if n := int(v.int32()); !v.doc.broken[v.path] {
+func count(v value) *int {
+	if n := int(v.Int32()); v.OK() {
 		return &n
 	}
 	return nil
 }
 
-func (v value) affinity(p *placement.Policy) {
+func affinity(v value, p *placement.Policy) {
 	required := func(v value) {
-		v.object(fields{"clusterSelectorTerms": func(v value) {
-			v.list(func(v value) { p.Required = append(p.Required, v.requiredTerm()) })
+		v.Object(fields{"clusterSelectorTerms": func(v value) {
+			p.Required = yamldoc.List(v, requiredTerm)
 		}}, "clusterSelectorTerms")
 	}
-	v.object(fields{"clusterAffinity": func(v value) {
-		v.object(fields{
+	v.Object(fields{"clusterAffinity": func(v value) {
+		v.Object(fields{
 			requiredField: required,
-			preferField:   func(v value) { v.list(func(v value) { p.Preferred = append(p.Preferred, v.preference()) }) },
+			preferField:   func(v value) { p.Preferred = yamldoc.List(v, preference) },
 		})
 	}})
 }
 
 // requiredTerm reads a term; one that asks for nothing matches every cluster,
 // like an empty selector.
-func (v value) requiredTerm() placement.Term {
+func requiredTerm(v value) placement.Term {
 	var t placement.Term
-	v.object(fields{
-		"labelSelector":    func(v value) { t.LabelSelector = *v.labelSelector() },
-		"propertySelector": func(v value) { t.Properties = v.propertySelector() },
-		"propertySorter":   func(v value) { v.fail("is for preferred terms; a required one has a propertySelector") },
+	v.Object(fields{
+		"labelSelector":    func(v value) { t.LabelSelector = *labelSelector(v) },
+		"propertySelector": func(v value) { t.Properties = propertySelector(v) },
+		"propertySorter":   func(v value) { v.Fail("is for preferred terms; a required one has a propertySelector") },
 	})
 	return t
 }
 
-func (v value) propertySelector() []placement.PropertyRequirement {
+func propertySelector(v value) []placement.PropertyRequirement {
 	var list []placement.PropertyRequirement
-	v.object(fields{"matchExpressions": func(v value) {
-		v.list(func(v value) { list = append(list, v.propertyRequirement()) })
+	v.Object(fields{"matchExpressions": func(v value) {
+		list = yamldoc.List(v, propertyRequirement)
 	}}, "matchExpressions")
 	return list
 }
 
-func (v value) propertyRequirement() placement.PropertyRequirement {
+func propertyRequirement(v value) placement.PropertyRequirement {
 	var r placement.PropertyRequirement
-	v.object(fields{
-		"name":     func(v value) { r.Name = v.propertyName() },
-		"operator": func(v value) { r.Operator = placement.PropertyOperator(v.str()) },
+	v.Object(fields{
+		"name":     func(v value) { r.Name = propertyName(v) },
+		"operator": func(v value) { r.Operator = placement.PropertyOperator(v.Str()) },
 		"values": func(v value) {
-			v.list(func(v value) { r.Value = v.quantity() })
-			if n := len(v.node.Content); v.node.Kind == yaml.SequenceNode && n != 1 {
-				v.fail("must be exactly one value, not %d", n)
+			v.Each(func(v value) { r.Value = quantity(v) })
+			if n := len(v.Node.Content); v.Node.Kind == yaml.SequenceNode && n != 1 {
+				v.Fail("must be exactly one value, not %d", n)
 			}
 		},
 	}, "name", "operator", "values")
@@ -100,44 +99,44 @@ const resourceProperties = "resources.kubernetes-fleet.io/"
 
 // propertyName reads the name of a property. One of a resource says of which
 // part of it.
-func (v value) propertyName() string {
-	name := v.str()
+func propertyName(v value) string {
+	name := v.Str()
 	rest, ok := strings.CutPrefix(name, resourceProperties)
 	if !ok {
 		return name
 	}
 	switch capacity, of, found := strings.Cut(rest, "-"); {
 	case !found || of == "":
-		v.fail("%q must be %s[CAPACITY_TYPE]-[RESOURCE_NAME]", clip(name), resourceProperties)
+		v.Fail("%q must be %s[CAPACITY_TYPE]-[RESOURCE_NAME]", yamldoc.Clip(name), resourceProperties)
 	case capacity != "allocatable" && capacity != "available" && capacity != "total":
-		v.fail("the capacity type must be allocatable, available or total, not %q", clip(capacity))
+		v.Fail("the capacity type must be allocatable, available or total, not %q", yamldoc.Clip(capacity))
 	}
 	return name
 }
 
-func (v value) quantity() resource.Quantity {
-	s := v.str()
-	if v.doc.broken[v.path] {
+func quantity(v value) resource.Quantity {
+	s := v.Str()
+	if !v.OK() {
 		return resource.Quantity{}
 	}
 	q, err := placement.ParseQuantity(s)
 	if err != nil {
-		v.fail("%q is not a quantity; write a number such as 5, 0.5, 500m or 16Gi", clip(s))
+		v.Fail("%q is not a quantity; write a number such as 5, 0.5, 500m or 16Gi", yamldoc.Clip(s))
 	}
 	return q
 }
 
 // preference reads a preferred term; one that asks for nothing is one for every
 // cluster.
-func (v value) preference() placement.Preference {
+func preference(v value) placement.Preference {
 	var p placement.Preference
-	v.object(fields{
-		"weight": func(v value) { p.Weight = int(v.int32()) },
+	v.Object(fields{
+		"weight": func(v value) { p.Weight = int(v.Int32()) },
 		"preference": func(v value) {
-			v.object(fields{
-				"labelSelector":    func(v value) { p.LabelSelector = v.labelSelector() },
-				"propertySorter":   func(v value) { p.Sorter = v.propertySorter() },
-				"propertySelector": func(v value) { v.fail("is for required terms; a preferred one has a propertySorter") },
+			v.Object(fields{
+				"labelSelector":    func(v value) { p.LabelSelector = labelSelector(v) },
+				"propertySorter":   func(v value) { p.Sorter = propertySorter(v) },
+				"propertySelector": func(v value) { v.Fail("is for required terms; a preferred one has a propertySorter") },
 			})
 		},
 	}, "weight", "preference")
@@ -147,36 +146,32 @@ func (v value) preference() placement.Preference {
 	return p
 }
 
-func (v value) propertySorter() *placement.PropertySorter {
+func propertySorter(v value) *placement.PropertySorter {
 	s := &placement.PropertySorter{}
-	v.object(fields{
-		"name":      func(v value) { s.Name = v.propertyName() },
-		"sortOrder": func(v value) { s.Order = placement.SortOrder(v.str()) },
+	v.Object(fields{
+		"name":      func(v value) { s.Name = propertyName(v) },
+		"sortOrder": func(v value) { s.Order = placement.SortOrder(v.Str()) },
 	}, "name", "sortOrder")
 	return s
 }
 
-func (v value) spread() placement.SpreadConstraint {
+func spread(v value) placement.SpreadConstraint {
 	var s placement.SpreadConstraint
-	v.object(fields{
-		"maxSkew": func(v value) {
-			if s.MaxSkew = int(v.int32()); s.MaxSkew < 1 && !v.doc.broken[v.path] {
-				v.fail("must be at least 1, not %d", s.MaxSkew)
-			}
-		},
-		"topologyKey":       func(v value) { s.TopologyKey = v.str() },
-		"whenUnsatisfiable": func(v value) { s.WhenUnsatisfiable = placement.WhenUnsatisfiable(v.str()) },
+	v.Object(fields{
+		"maxSkew":           func(v value) { s.MaxSkew = v.AtLeast(1) },
+		"topologyKey":       func(v value) { s.TopologyKey = v.Str() },
+		"whenUnsatisfiable": func(v value) { s.WhenUnsatisfiable = placement.WhenUnsatisfiable(v.Str()) },
 	}, "topologyKey")
 	return s
 }
 
-func (v value) toleration() placement.Toleration {
+func toleration(v value) placement.Toleration {
 	var t placement.Toleration
-	v.object(fields{
-		"key":      func(v value) { t.Key = v.str() },
-		"operator": func(v value) { t.Operator = placement.TolerationOperator(v.str()) },
-		"value":    func(v value) { t.Value = v.str() },
-		"effect":   func(v value) { t.Effect = placement.TaintEffect(v.str()) },
+	v.Object(fields{
+		"key":      func(v value) { t.Key = v.Str() },
+		"operator": func(v value) { t.Operator = placement.TolerationOperator(v.Str()) },
+		"value":    func(v value) { t.Value = v.Str() },
+		"effect":   func(v value) { t.Effect = placement.TaintEffect(v.Str()) },
 	})
 	return t
 }

@@ -82,7 +82,7 @@ func TestAStrategySaysWhenAClusterHasFailed(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for _, c := range []struct{ before, wrong, want string }{
-		{deadline, "progressDeadline: 0s", "spec.progressDeadline: \"0s\" must be a duration of more than 0 and at most 365 days"},
+		{deadline, "progressDeadline: 0s", "spec.progressDeadline: must be more than 0s and at most 365 days (8760h), not 0s"},
 		{failures, "maxFailures: -1", "spec.stages[0].maxFailures"},
 		{failures, "maxFailures: 101%", "spec.stages[0].maxFailures"},
 		{failures, "maxFailures: true", "must be a number of at least 0, or a percentage"},

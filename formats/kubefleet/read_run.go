@@ -4,69 +4,68 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 )
 
-func (d *document) run(namespaced bool) Run {
-	r := Run{Name: d.name, State: RunState}
+func readRun(d *document, namespaced bool) Run {
+	r := Run{Name: d.Name, State: RunState}
 	if namespaced {
-		r.Namespace = d.namespace
+		r.Namespace = d.Namespace
 	}
-	d.read(metadata{namespaced: namespaced, name: value.subdomain}, func(v value) {
-		v.object(fields{
-			"placementName":             func(v value) { r.Placement = v.reference() },
-			"resourceSnapshotIndex":     func(v value) { r.Index = v.snapshotIndex() },
-			"stagedRolloutStrategyName": func(v value) { r.StrategyName = v.reference() },
-			"state": func(v value) {
-				r.State = State(v.oneOf(string(Initialize), string(RunState), string(Stop), string(Rollback)))
-			},
+	readObject(d, metadata{namespaced: namespaced, name: subdomain}, func(v value) {
+		v.Object(fields{
+			"placementName":             func(v value) { r.Placement = reference(v) },
+			"resourceSnapshotIndex":     func(v value) { r.Index = snapshotIndex(v) },
+			"stagedRolloutStrategyName": func(v value) { r.StrategyName = reference(v) },
+			"state":                     func(v value) { r.State = yamldoc.OneOf(v, Initialize, RunState, Stop, Rollback) },
 		}, "placementName", "stagedRolloutStrategyName")
 	}, "spec")
 	return r
 }
 
 // reference reads the name of another document.
-func (v value) reference() string {
-	v.subdomain()
-	return v.node.Value
+func reference(v value) string {
+	subdomain(v)
+	return v.Node.Value
 }
 
 // snapshotIndex reads an index; an empty one is the newest.
-func (v value) snapshotIndex() *int {
-	s := v.str()
+func snapshotIndex(v value) *int {
+	s := v.Str()
 	if s == "" {
 		return nil
 	}
 	n, err := strconv.ParseInt(s, 10, 32)
 	if err != nil || n < 0 || s[0] == '+' {
-		v.fail(`%q must be an integer of at least 0 in quotes, such as "0"; leave it out for the newest`, clip(s))
+		v.Fail(`%q must be an integer of at least 0 in quotes, such as "0"; leave it out for the newest`, yamldoc.Clip(s))
 		return nil
 	}
 	index := int(n)
 	return &index
 }
 
-func (d *document) override(namespaced bool) Override {
+func readOverride(d *document, namespaced bool) Override {
 	selectors := "clusterResourceSelectors"
-	o := Override{Override: placement.Override{Name: d.name}}
+	o := Override{Override: placement.Override{Name: d.Name}}
 	if namespaced {
-		selectors, o.Namespace = "resourceSelectors", d.namespace
+		selectors, o.Namespace = "resourceSelectors", d.Namespace
 	}
-	d.read(metadata{namespaced: namespaced}, func(v value) {
-		v.object(fields{
-			"priority":  func(v value) { o.Priority = v.int32() },
-			"placement": func(v value) { o.Placement, o.PlacementNamespace = v.overridePlacement(o.Namespace) },
+	readObject(d, metadata{namespaced: namespaced}, func(v value) {
+		v.Object(fields{
+			"priority":  func(v value) { o.Priority = v.Int32() },
+			"placement": func(v value) { o.Placement, o.PlacementNamespace = overridePlacement(v, o.Namespace) },
 			selectors: func(v value) {
-				v.list(func(v value) { o.Selectors = append(o.Selectors, v.objectSelector()) })
+				o.Selectors = yamldoc.List(v, objectSelector)
 			},
 			"policy": func(v value) {
-				v.object(fields{"overrideRules": func(v value) {
-					v.list(func(v value) { o.Rules = append(o.Rules, v.rule()) })
+				v.Object(fields{"overrideRules": func(v value) {
+					o.Rules = yamldoc.List(v, rule)
 				}}, "overrideRules")
 			},
 		}, selectors, "policy")
 	}, "spec")
-	d.check(o.Validate(), func(noun string) string { return overridePath(noun, selectors) })
+	d.Root().Check(o.Validate(), func(noun string) string { return overridePath(noun, selectors) })
 	return o
 }
 
@@ -83,16 +82,16 @@ func overridePath(noun, selectors string) string {
 
 // overridePlacement reads the placement that an override in a namespace, or in
 // none, is for.
-func (v value) overridePlacement(own string) (name, namespace string) {
+func overridePlacement(v value, own string) (name, namespace string) {
 	scope := func(v value) {
-		if v.oneOf(clusterScope, namespacedScope) != namespacedScope {
+		if yamldoc.OneOf(v, clusterScope, namespacedScope) != namespacedScope {
 			return
 		}
 		if namespace = own; own == "" {
-			v.fail("%s is for a ResourceOverride in the namespace of the placement; write %s", namespacedScope, clusterScope)
+			v.Fail("%s is for a ResourceOverride in the namespace of the placement; write %s", namespacedScope, clusterScope)
 		}
 	}
-	v.object(fields{"name": func(v value) { name = v.reference() }, "scope": scope}, "name")
+	v.Object(fields{"name": func(v value) { name = reference(v) }, "scope": scope}, "name")
 	return name, namespace
 }
 
@@ -102,63 +101,61 @@ const (
 	namespacedScope = "Namespaced"
 )
 
-func (v value) objectSelector() placement.ObjectSelector {
+func objectSelector(v value) placement.ObjectSelector {
 	var s placement.ObjectSelector
-	v.object(fields{
-		"group":         func(v value) { s.Group = v.str() },
-		"version":       func(v value) { s.Version = v.str() },
-		"kind":          func(v value) { s.Kind = v.str() },
-		"name":          func(v value) { s.Name = v.str() },
-		"labelSelector": func(v value) { v.fail("an override selects by name; write name instead") },
+	v.Object(fields{
+		"group":         func(v value) { s.Group = v.Str() },
+		"version":       func(v value) { s.Version = v.Str() },
+		"kind":          func(v value) { s.Kind = v.Str() },
+		"name":          func(v value) { s.Name = v.Str() },
+		"labelSelector": func(v value) { v.Fail("an override selects by name; write name instead") },
 		"selectionScope": func(v value) {
-			v.supported([]string{"NamespaceWithResources"}, []string{"NamespaceOnly", "NamespaceWithResourceSelectors"})
+			supported(v, []string{"NamespaceWithResources"}, []string{"NamespaceOnly", "NamespaceWithResourceSelectors"})
 		},
 	}, "version", "kind", "name")
 	return s
 }
 
-func (v value) rule() placement.Rule {
+func rule(v value) placement.Rule {
 	var r placement.Rule
-	v.object(fields{
-		"clusterSelector": func(v value) { r.ClusterSelector = v.clusterSelector() },
-		"overrideType": func(v value) {
-			r.Type = placement.RuleType(v.oneOf(string(placement.JSONPatch), string(placement.Delete)))
-		},
-		"jsonPatchOverrides": func(v value) { v.list(func(v value) { r.Patches = append(r.Patches, v.patch()) }) },
+	v.Object(fields{
+		"clusterSelector":    func(v value) { r.ClusterSelector = clusterSelector(v) },
+		"overrideType":       func(v value) { r.Type = yamldoc.OneOf(v, placement.JSONPatch, placement.Delete) },
+		"jsonPatchOverrides": func(v value) { r.Patches = yamldoc.List(v, patch) },
 	})
 	return r
 }
 
-func (v value) clusterSelector() *placement.ClusterSelector {
+func clusterSelector(v value) *placement.ClusterSelector {
 	s := &placement.ClusterSelector{}
 	term := func(v value) {
 		var t placement.ClusterTerm
-		v.object(fields{
-			"labelSelector":    func(v value) { t.LabelSelector = v.labelSelector() },
+		v.Object(fields{
+			"labelSelector":    func(v value) { t.LabelSelector = labelSelector(v) },
 			"propertySelector": byLabelsOnly,
 			"propertySorter":   byLabelsOnly,
 		})
 		s.Terms = append(s.Terms, t)
 	}
-	v.object(fields{"clusterSelectorTerms": func(v value) { v.list(term) }})
+	v.Object(fields{"clusterSelectorTerms": func(v value) { v.Each(term) }})
 	return s
 }
 
 func byLabelsOnly(v value) {
-	v.fail("an override selects clusters by labelSelector only; leave it out")
+	v.Fail("an override selects clusters by labelSelector only; leave it out")
 }
 
 // patch reads an operation. Its value may be null, which is not the same as
 // none.
-func (v value) patch() placement.Patch {
+func patch(v value) placement.Patch {
 	var p placement.Patch
-	v.object(fields{
-		"op":    func(v value) { p.Op = placement.PatchOp(v.oneOf("add", "remove", "replace")) },
-		"path":  func(v value) { p.Path = v.str() },
-		"value": ignore,
+	v.Object(fields{
+		"op":    func(v value) { p.Op = placement.PatchOp(yamldoc.OneOf(v, "add", "remove", "replace")) },
+		"path":  func(v value) { p.Path = v.Str() },
+		"value": yamldoc.Ignore,
 	}, "op", "path")
-	if x, ok := v.get("value"); ok {
-		p.Value = x.json()
+	if x, ok := v.Field("value"); ok {
+		p.Value = x.JSON()
 	}
 	return p
 }

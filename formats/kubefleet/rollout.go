@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -100,25 +101,19 @@ func isTracked(group, kind string) bool {
 }
 
 // rollingUpdate reads the settings of a rolling update.
-func (v value) rollingUpdate(r *Rollout) {
-	v.object(fields{
-		"maxUnavailable": func(v value) { r.MaxUnavailable = v.share(1) },
-		"maxSurge":       func(v value) { r.MaxSurge = v.share(0) },
+func rollingUpdate(v value, r *Rollout) {
+	v.Object(fields{
+		"maxUnavailable": func(v value) { r.MaxUnavailable = share(v, 1) },
+		"maxSurge":       func(v value) { r.MaxSurge = share(v, 0) },
 		"unavailablePeriodSeconds": func(v value) {
-			const most = int64(maxWait / time.Second)
-			n, ok := v.integer()
-			if ok && (n < 0 || n > most) {
-				v.fail("must be from 0 to %d seconds, not %d", most, n)
-				return
-			}
-			r.UnavailablePeriod = time.Duration(n) * time.Second
+			r.UnavailablePeriod = time.Duration(v.Integer(0, int(maxWait/time.Second))) * time.Second
 		},
 	})
 }
 
 // share reads a number or a percentage of the clusters, of at least 0 or 1.
-func (v value) share(least int32) intstr.IntOrString {
-	x, ok := v.scalar()
+func share(v value, least int32) intstr.IntOrString {
+	x, ok := v.Scalar()
 	if !ok {
 		return intstr.IntOrString{}
 	}
@@ -132,7 +127,7 @@ func (v value) share(least int32) intstr.IntOrString {
 			return intstr.FromString(x)
 		}
 	}
-	v.fail(`must be a number of at least %d, or a percentage from %d%% to 100%% in the form "25%%"`, least, least)
+	v.Fail(`must be a number of at least %d, or a percentage from %d%% to 100%% in the form "25%%"`, least, least)
 	return intstr.IntOrString{}
 }
 
@@ -151,11 +146,11 @@ func rolloutTree(r Rollout) map[string]any {
 		return tree
 	}
 	settings := map[string]any{
-		"maxSurge":                 plainTree(r.MaxSurge),
+		"maxSurge":                 yamldoc.Plain(r.MaxSurge),
 		"unavailablePeriodSeconds": int64(r.UnavailablePeriod / time.Second),
 	}
 	if r.MaxUnavailable != (intstr.IntOrString{}) {
-		settings["maxUnavailable"] = plainTree(r.MaxUnavailable)
+		settings["maxUnavailable"] = yamldoc.Plain(r.MaxUnavailable)
 	}
 	tree["rollingUpdate"] = settings
 	return tree

@@ -2,18 +2,16 @@ package kubefleet
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -104,7 +102,7 @@ func (w *writer) yaml() ([]byte, error) {
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	for _, m := range w.docs {
-		if err := e.Encode(node(map[string]any(m))); err != nil {
+		if err := e.Encode(yamldoc.NodeOf(map[string]any(m))); err != nil {
 			return nil, fmt.Errorf("%v: has no YAML form", m["kind"])
 		}
 	}
@@ -141,7 +139,7 @@ func (w *writer) override(o Override) {
 	if o.Namespace != "" {
 		kind, selectors = "ResourceOverride", "resourceSelectors"
 	}
-	spec := map[string]any{selectors: plainTree(o.Selectors)}
+	spec := map[string]any{selectors: yamldoc.Plain(o.Selectors)}
 	if o.Priority != 0 {
 		spec["priority"] = int64(o.Priority)
 	}
@@ -151,16 +149,16 @@ func (w *writer) override(o Override) {
 	if o.PlacementNamespace != "" {
 		spec["placement"] = map[string]any{"name": o.Placement, "scope": namespacedScope}
 	}
-	errs := fieldErrors(o.Validate())
+	errs := yamldoc.FieldErrors(o.Validate())
 	if o.Placement != "" {
 		errs = append(errs, subdomainErrors("placement", o.Placement)...)
 	}
 	if o.PlacementNamespace != "" && (o.PlacementNamespace != o.Namespace || o.Placement == "") {
-		errs = append(errs, field.Invalid(field.NewPath("placementNamespace"), clip(o.PlacementNamespace),
+		errs = append(errs, field.Invalid(field.NewPath("placementNamespace"), yamldoc.Clip(o.PlacementNamespace),
 			"must be the namespace of the override, which names the placement"))
 	}
 	if len(errs) == 0 { // only valid values have a tree
-		spec["policy"] = map[string]any{"overrideRules": plainTree(writtenRules(o.Rules))}
+		spec["policy"] = map[string]any{"overrideRules": yamldoc.Plain(writtenRules(o.Rules))}
 	}
 	w.add(newManifest(kind, o.Namespace, o.Name, spec), errs)
 }
@@ -201,7 +199,7 @@ func subdomainErrors(path, name string) field.ErrorList {
 func objectName(engineName string) (namespace, name string, errs field.ErrorList) {
 	namespace, name, ok := ObjectName(engineName)
 	if !ok {
-		return "", engineName, field.ErrorList{field.Invalid(field.NewPath("name"), clip(engineName),
+		return "", engineName, field.ErrorList{field.Invalid(field.NewPath("name"), yamldoc.Clip(engineName),
 			"must be a name that EngineName makes, and not one that it cut")}
 	}
 	if namespace != "" {
@@ -213,40 +211,11 @@ func objectName(engineName string) (namespace, name string, errs field.ErrorList
 func checkName(path, name string, check func(string) []string) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range check(name) {
-		errs = append(errs, field.Invalid(field.NewPath(path), clip(name), msg))
+		errs = append(errs, field.Invalid(field.NewPath(path), yamldoc.Clip(name), msg))
 	}
 	return errs
 }
 
 func inexpressible(path string) *field.Error {
 	return field.Forbidden(field.NewPath(path), "the format has no place for it")
-}
-
-// fieldErrors returns the field errors of what a noun's Validate returned.
-func fieldErrors(err error) field.ErrorList {
-	var agg utilerrors.Aggregate
-	if !errors.As(err, &agg) {
-		return nil
-	}
-	var list field.ErrorList
-	for _, e := range agg.Errors() {
-		if fe, ok := errors.AsType[*field.Error](e); ok {
-			list = append(list, fe)
-		}
-	}
-	return list
-}
-
-// plainTree returns x by its JSON tags as maps, lists and scalars; nil if it
-// has no JSON form.
-func plainTree(x any) any {
-	b, err := json.Marshal(x)
-	if err != nil {
-		return nil
-	}
-	var tree any
-	if err := utiljson.Unmarshal(b, &tree); err != nil {
-		return nil
-	}
-	return tree
 }

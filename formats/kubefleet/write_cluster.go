@@ -7,6 +7,7 @@ import (
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -18,7 +19,7 @@ func (w *writer) cluster(c placement.Cluster) {
 	m := newManifest("MemberCluster", "", c.Name, spec)
 	m["apiVersion"] = clusterGroup + "/v1beta1"
 	if len(c.Labels) > 0 {
-		m["metadata"].(map[string]any)["labels"] = plainTree(c.Labels)
+		m["metadata"].(map[string]any)["labels"] = yamldoc.Plain(c.Labels)
 	}
 	if len(c.Properties) > 0 {
 		m["status"] = propertiesTree(c.Properties)
@@ -51,13 +52,13 @@ func propertiesTree(all map[string]resource.Quantity) map[string]any {
 	for name, q := range all {
 		part, of := capacityOf(name)
 		if part == "" {
-			properties[name] = map[string]any{"value": plainTree(q)}
+			properties[name] = map[string]any{"value": yamldoc.Plain(q)}
 			continue
 		}
 		if usage[part] == nil {
 			usage[part] = map[string]any{}
 		}
-		usage[part].(map[string]any)[of] = plainTree(q)
+		usage[part].(map[string]any)[of] = yamldoc.Plain(q)
 	}
 	return map[string]any{"properties": properties, "resourceUsage": usage}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/internal/rollback"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -47,7 +48,7 @@ func (w *writer) placement(p fleet.Placement, rollout Rollout, errs field.ErrorL
 	if apply := applyTree(p); len(apply) > 0 {
 		strategy["applyStrategy"] = apply
 	}
-	spec := map[string]any{"resourceSelectors": plainTree(writtenSelectors(p.Selectors)), "strategy": strategy}
+	spec := map[string]any{"resourceSelectors": yamldoc.Plain(writtenSelectors(p.Selectors)), "strategy": strategy}
 	if p.HistoryLimit != 0 {
 		spec["revisionHistoryLimit"] = int64(p.HistoryLimit)
 	}
@@ -83,7 +84,7 @@ func confinedErrors(selectors []snapshot.Selector, namespace string) field.Error
 	var errs field.ErrorList
 	for i, s := range selectors {
 		if s.Namespace != namespace {
-			errs = append(errs, field.Invalid(field.NewPath("selectors").Index(i).Child("namespace"), clip(s.Namespace),
+			errs = append(errs, field.Invalid(field.NewPath("selectors").Index(i).Child("namespace"), yamldoc.Clip(s.Namespace),
 				"must be that of the placement, or none for a ClusterResourcePlacement"))
 		}
 		if namespace != "" && isClusterScoped(s.Group, s.Kind) {
@@ -113,7 +114,7 @@ func applyTree(p fleet.Placement) map[string]any {
 
 func placementErrors(p fleet.Placement) field.ErrorList {
 	errs := snapshot.ValidateSelectors(p.Selectors, field.NewPath("selectors"))
-	for _, e := range fieldErrors(p.Policy.Validate()) {
+	for _, e := range yamldoc.FieldErrors(p.Policy.Validate()) {
 		e.Field = "policy." + e.Field
 		errs = append(errs, e)
 	}
@@ -135,7 +136,7 @@ func placementErrors(p fleet.Placement) field.ErrorList {
 	return errs
 }
 
-func selectorTree(s *metav1.LabelSelector) any { return plainTree(s) }
+func selectorTree(s *metav1.LabelSelector) any { return yamldoc.Plain(s) }
 
 func (w *writer) strategy(s stages.Strategy) {
 	list := make([]any, len(s.Stages))
@@ -144,7 +145,7 @@ func (w *writer) strategy(s stages.Strategy) {
 	}
 	namespace, name, errs := objectName(s.Name)
 	s.Name = ""
-	errs = append(errs, fieldErrors(s.Validate())...)
+	errs = append(errs, yamldoc.FieldErrors(s.Validate())...)
 	errs = append(errs, strategyErrors(&s)...)
 	spec := map[string]any{"stages": list}
 	if s.ProgressDeadline != 0 {
@@ -162,7 +163,7 @@ func rollbackTree(b *stages.Rollback) any {
 	if form.Approval != nil && b.Approval.Expires != 0 {
 		form.Approval.Expires = waitTime(b.Approval.Expires)
 	}
-	return plainTree(form)
+	return yamldoc.Plain(form)
 }
 
 func stageTree(s *stages.Stage) map[string]any {
@@ -174,10 +175,10 @@ func stageTree(s *stages.Stage) map[string]any {
 		tree["sortingLabelKey"] = s.SortKey
 	}
 	if s.MaxConcurrency != nil {
-		tree["maxConcurrency"] = plainTree(s.MaxConcurrency)
+		tree["maxConcurrency"] = yamldoc.Plain(s.MaxConcurrency)
 	}
 	if s.MaxFailures != nil {
-		tree["maxFailures"] = plainTree(s.MaxFailures)
+		tree["maxFailures"] = yamldoc.Plain(s.MaxFailures)
 	}
 	if len(s.Before) > 0 {
 		tree["beforeStageTasks"] = taskTrees(s.Before)

@@ -1,6 +1,7 @@
 package kubefleet
 
 import (
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -30,7 +31,7 @@ func policyTree(p placement.Policy) map[string]any {
 func trees[T any](list []T) []any {
 	out := make([]any, len(list))
 	for i := range list {
-		out[i] = plainTree(list[i])
+		out[i] = yamldoc.Plain(list[i])
 	}
 	return out
 }
@@ -62,7 +63,7 @@ func termTree(t placement.Term) map[string]any {
 	if len(t.Properties) > 0 {
 		expressions := make([]any, len(t.Properties))
 		for i, r := range t.Properties {
-			expressions[i] = map[string]any{"name": r.Name, "operator": string(r.Operator), "values": []any{plainTree(r.Value)}}
+			expressions[i] = map[string]any{"name": r.Name, "operator": string(r.Operator), "values": []any{yamldoc.Plain(r.Value)}}
 		}
 		tree["propertySelector"] = map[string]any{"matchExpressions": expressions}
 	}

@@ -157,7 +157,7 @@ func jsonPatch(v value) (patches []placement.Patch) {
 func operation(v value) placement.Patch {
 	var p placement.Patch
 	v.Object(fields{
-		"op":    func(v value) { p.Op = placement.PatchOp(v.OneOf("add", "remove", "replace")) },
+		"op":    func(v value) { p.Op = placement.PatchOp(yamldoc.OneOf(v, "add", "remove", "replace")) },
 		"path":  func(v value) { p.Path = v.NonEmpty() },
 		"value": func(v value) { p.Value = v.JSON() },
 	}, "op", "path")

@@ -34,7 +34,7 @@ func mode(v value) Mode {
 }
 
 func executeMode(v value) ExecuteMode {
-	return ExecuteMode(v.OneOf(string(StepByStep), string(DAG)))
+	return yamldoc.OneOf(v, StepByStep, DAG)
 }
 
 func steps(v value) []Step {

@@ -36,7 +36,7 @@ type command struct {
 	groups                     []string
 	long                       time.Duration
 	said                       map[string]value
-	doing, targeted            value
+	targeted                   value
 }
 
 // command reads an entry of commands.
@@ -51,7 +51,10 @@ func (r *reader) command(v value) {
 	ok := v.Object(fields{
 		"at": func(v value) { c.at = v.Duration() },
 		"do": func(v value) {
-			c.doing, c.do = v, v.OneOf("start", "stop", "skip", "approve", "reject", "retry", "abort", "complete-gate", "bypass", "rollback")
+			verb := yamldoc.OneOf(v, "start", "stop", "skip", "approve", "reject", "retry", "abort", "complete-gate", "bypass", "rollback")
+			if v.OK() {
+				c.do = verb
+			}
 		},
 		"by":     says("by", func(v value) { c.by = v.NonEmpty() }),
 		"reason": says("reason", func(v value) { c.reason = v.NonEmpty() }),
@@ -59,7 +62,7 @@ func (r *reader) command(v value) {
 		"stage":  says("stage", func(v value) { c.stage = v.NonEmpty() }),
 		"group":  says("group", func(v value) { c.group = v.NonEmpty() }),
 		"groups": says("groups", func(v value) { c.groups = yamldoc.List(v, value.NonEmpty) }),
-		"only":   says("only", func(v value) { c.only = v.OneOf("failed", "skipped") }),
+		"only":   says("only", func(v value) { c.only = yamldoc.OneOf(v, "failed", "skipped") }),
 		"for":    says("for", func(v value) { c.long = v.Period() }),
 	}, "at", "do")
 	if !ok || c.do == "" {

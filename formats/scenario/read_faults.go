@@ -39,7 +39,7 @@ func (r *reader) fault(v value) {
 		"unhealthyAt": says("unhealthyAt", func(v value) { from = v.Duration() }),
 		"for":         says("for", func(v value) { long = v.Period() }),
 		"take":        says("take", func(v value) { f.member.Take = v.Duration() }),
-		"during":      func(v value) { during, f.back = v, v.OneOf("rollback") != "" },
+		"during":      func(v value) { during, f.back = v, yamldoc.OneOf(v, "rollback") == "rollback" },
 	}, "cluster")
 	_, unhealthy := f.says["unhealthyAt"]
 	lasting, lasts := f.says["for"]

@@ -176,11 +176,11 @@ func (r *reader) resolve() {
 }
 
 func profile(v value) stages.Profile {
-	return stages.Profile(v.OneOf(string(stages.Staged), string(stages.ClusterUpdate), string(stages.Workflow)))
+	return yamldoc.OneOf(v, stages.Staged, stages.ClusterUpdate, stages.Workflow)
 }
 
 func unassigned(v value) stages.Unassigned {
-	return stages.Unassigned(v.OneOf(string(stages.UnassignedError), string(stages.UnassignedExclude), string(stages.UnassignedFinalStage)))
+	return yamldoc.OneOf(v, stages.UnassignedError, stages.UnassignedExclude, stages.UnassignedFinalStage)
 }
 
 // moment reads a time.

@@ -12,10 +12,6 @@
 package rollback
 
 import (
-	"slices"
-
-	"go.yaml.in/yaml/v3"
-
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/stages"
@@ -58,31 +54,31 @@ type (
 )
 
 // Read reads a rollback. What a strategy checks by itself is left to it: causes that
-// stand there twice, the bounds of numbers.
-func Read(v yamldoc.Value) *stages.Rollback {
+// stand there twice. The required fields are those of each quorum.
+func Read(v yamldoc.Value, required ...string) *stages.Rollback {
 	var b stages.Rollback
 	v.Object(fields{
-		"causes": func(v value) { b.Causes = causes(v) },
-		"newClusters": func(v value) {
-			b.New = stages.NewClusters(v.OneOf(string(stages.RemoveNew), string(stages.LeaveNew)))
-		},
-		"approval": func(v value) { b.Approval = policy(v) },
+		"causes":      func(v value) { b.Causes = causes(v) },
+		"newClusters": func(v value) { b.New = yamldoc.OneOf(v, stages.RemoveNew, stages.LeaveNew) },
+		"approval":    func(v value) { b.Approval = Policy(v, required...) },
 	})
 	return &b
 }
 
 func causes(v value) []stages.RollbackCause {
 	list := yamldoc.List(v, func(v value) stages.RollbackCause {
-		return stages.RollbackCause(v.OneOf(string(stages.BudgetExceeded), string(stages.GateRejected), string(stages.OnCommand)))
+		return yamldoc.OneOf(v, stages.BudgetExceeded, stages.GateRejected, stages.OnCommand)
 	})
 	if v.IsList() && len(list) == 0 {
 		v.Fail("must name a cause; leave it out for %s and %s", stages.BudgetExceeded, stages.GateRejected)
 	}
-	return slices.DeleteFunc(list, func(c stages.RollbackCause) bool { return c == "" })
+	return list
 }
 
-func policy(v value) *approval.Policy {
+// Policy reads who is asked; the required fields are those of each quorum.
+func Policy(v yamldoc.Value, required ...string) *approval.Policy {
 	var p approval.Policy
+	quorum := func(v value) approval.Quorum { return quorum(v, required) }
 	v.Object(fields{
 		"quorums":        func(v value) { p.Quorums = yamldoc.List(v, quorum) },
 		"forbidStarter":  func(v value) { p.ForbidStarter = v.Boolean() },
@@ -92,12 +88,12 @@ func policy(v value) *approval.Policy {
 	return &p
 }
 
-func quorum(v value) approval.Quorum {
+func quorum(v value, required []string) approval.Quorum {
 	q := approval.Quorum{Count: 1}
 	v.Object(fields{
 		"group": func(v value) { q.Group = v.Str() },
 		"count": func(v value) { q.Count = v.AtLeast(1) },
-	})
+	}, required...)
 	return q
 }
 
@@ -106,22 +102,4 @@ func quorum(v value) approval.Quorum {
 func Check(b *stages.Rollback) error {
 	s := stages.Strategy{Stages: []stages.Stage{{Name: "x"}}, Rollback: b}
 	return s.Validate()
-}
-
-// Report is told of a problem: its line, its path, and what is wrong and what would
-// be right.
-type Report func(line int, path, text string)
-
-// ReadNode reads a rollback from a part of a document that stands at path.
-func ReadNode(n *yaml.Node, path string, report Report) *stages.Rollback {
-	d := yamldoc.New("")
-	d.Open(n, path)
-	var b *stages.Rollback
-	if !d.IsEmpty() {
-		b = Read(d.Root())
-	}
-	for _, p := range d.Problems() {
-		report(p.Line, p.Field, p.Text)
-	}
-	return b
 }

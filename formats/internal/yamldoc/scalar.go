@@ -113,14 +113,17 @@ func (v Value) StringMap() map[string]string {
 	return m
 }
 
-// OneOf reads a string that is one of few.
-func (v Value) OneOf(allowed ...string) string {
+// OneOf reads a string that is one of few. Another one is returned as it stands.
+func OneOf[T ~string](v Value, allowed ...T) T {
 	s, ok := v.str()
-	if ok && !slices.Contains(allowed, s) {
-		v.Fail("must be %s, not %q", strings.Join(allowed, " or "), Clip(s))
-		return ""
+	if ok && !slices.Contains(allowed, T(s)) {
+		words := make([]string, len(allowed))
+		for i := range allowed {
+			words[i] = string(allowed[i])
+		}
+		v.Fail("must be %s, not %q", strings.Join(words, " or "), Clip(s))
 	}
-	return s
+	return T(s)
 }
 
 // Named reads a name of which check tells what is wrong, such as
@@ -170,6 +173,16 @@ func (v Value) AtLeast(least int) int {
 		return least
 	}
 	return int(n)
+}
+
+// Int32 reads a whole number of 32 bits.
+func (v Value) Int32() int32 {
+	n, ok := v.number()
+	if ok && (n < math.MinInt32 || n > math.MaxInt32) {
+		v.Fail("must fit into 32 bits, not %d", n)
+		return 0
+	}
+	return int32(n)
 }
 
 // Boolean reads true or false.

@@ -41,7 +41,7 @@ func readThing(v value) *thing {
 		"apiVersion": yamldoc.Ignore, "kind": yamldoc.Ignore, "metadata": yamldoc.Ignore,
 		"str":      func(v value) { x.S = v.Str() },
 		"nonEmpty": func(v value) { x.NonEmpty = v.NonEmpty() },
-		"mode":     func(v value) { x.Mode = v.OneOf("fast", "slow") },
+		"mode":     func(v value) { x.Mode = yamldoc.OneOf(v, "fast", "slow") },
 		"name":     func(v value) { x.Name = v.Named(validation.IsDNS1123Label) },
 		"n":        func(v value) { x.N = v.Integer(-1, 9) },
 		"least":    func(v value) { x.Least = v.AtLeast(1) },
