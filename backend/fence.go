@@ -30,9 +30,9 @@ const (
 	// FencingNone ignores fences. Then the create of a leader that was paused
 	// right before it may come late, one of each cluster.
 	FencingNone Fencing = iota
-	// FencingEventual refuses creations, and marks, under a fence whose epoch is
-	// older than the ledger's, from the moment when the member has noticed what the
-	// ledger says, which may be a little later than it was written.
+	// FencingEventual refuses creations under a fence whose epoch is older than the
+	// ledger's, from the moment when the member has noticed what the ledger says,
+	// which may be a little later than it was written.
 	FencingEventual
 	// FencingAtomic compares the fence in the same step as every write is made.
 	// None is accepted once the ledger is another.
