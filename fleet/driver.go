@@ -62,6 +62,8 @@ type driver struct {
 	// save is not known.
 	renew, unsure bool
 	renewed       time.Time
+	// saving is how long the last save took.
+	saving time.Duration
 
 	// deleted tells that the run's record was seen to be gone.
 	deleted atomic.Bool
@@ -222,7 +224,9 @@ func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
 		return nil
 	}
 	next, c := d.compose(ready)
+	began := time.Now()
 	rev, err := c.write(ctx, d.e.store)
+	d.saving = time.Since(began)
 	if err != nil {
 		d.unsure = true
 		return fmt.Errorf("run %s: %w", d.name, err)

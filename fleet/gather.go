@@ -30,6 +30,7 @@ func (d *driver) wait(ctx context.Context, wake time.Time) error {
 		return err
 	case o := <-inbox:
 		d.hear(o)
+		d.hearOn(ctx)
 	case <-d.poke:
 		if err := d.poked(ctx); err != nil {
 			return err
@@ -67,6 +68,35 @@ func (d *driver) hear(o word) {
 	d.in.Observations = append(d.in.Observations, o.Observation)
 	o.by.unheard.Add(-1)
 }
+
+// hearOn waits for what other clusters in flight have to tell, so that one save
+// takes in all of it: until a quarter of them was heard, and not for long beside
+// what a save takes. A store that is quick is not waited for.
+func (d *driver) hearOn(ctx context.Context) {
+	longest := min(savesWorth*d.saving, hearLongest)
+	if longest <= 0 {
+		return
+	}
+	late := time.NewTimer(longest)
+	defer late.Stop()
+	for len(d.in.Observations) < len(d.rec.Run.Flights)/4 {
+		select {
+		case o := <-d.inbox:
+			d.hear(o)
+		case <-late.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// What is heard waits for more at most as long as so many saves take, and never
+// longer than hearLongest.
+const (
+	savesWorth  = 4
+	hearLongest = 100 * time.Millisecond
+)
 
 // drain takes every observation that has arrived.
 func (d *driver) drain() {
