@@ -80,6 +80,27 @@ func (s *service) asSeen(ctx context.Context, gvr schema.GroupVersionResource, o
 	return nil
 }
 
+// declaredNow is an object as it is declared now, nil where there is none. The API server is asked for no
+// more than its metadata where what was last seen of it declares the same: the status of a placement is
+// long. It may be shared.
+func (s *service) declaredNow(ctx context.Context, gvr schema.GroupVersionResource, k key) (*unstructured.Unstructured, error) {
+	now, err := s.meta.Resource(gvr).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if seen := s.seen(gvr, k); seen != nil && isDeclaredAs(seen, now) {
+		return seen, nil
+	}
+	obj, err := s.client.Resource(gvr).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return obj, err
+}
+
 func (s *service) dropFinalizer(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name string) error {
 	if !slices.Contains(obj.GetFinalizers(), name) {
 		return nil

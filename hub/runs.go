@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -205,19 +204,12 @@ func (s *service) runSpec(ctx context.Context, k key, obj *unstructured.Unstruct
 
 // named are the placement and the strategy that a run names, nil where there is none. They are asked
 // for: that something is missing is the end of a run, and the cache may not have yet what was made just
-// before it.
+// before it. They are not to be changed.
 func (s *service) named(ctx context.Context, in scope, run kubefleet.Run) (placement, strategy *unstructured.Unstructured, err error) {
-	read := func(base, name string) (*unstructured.Unstructured, error) {
-		obj, err := s.client.Resource(in.gvr(base)).Namespace(run.Namespace).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		return obj, err
-	}
-	if placement, err = read(placementKind, run.Placement); err != nil {
+	if placement, err = s.declaredNow(ctx, in.gvr(placementKind), key{Namespace: run.Namespace, Name: run.Placement}); err != nil {
 		return nil, nil, err
 	}
-	strategy, err = read(strategyKind, run.StrategyName)
+	strategy, err = s.declaredNow(ctx, in.gvr(strategyKind), key{Namespace: run.Namespace, Name: run.StrategyName})
 	return placement, strategy, err
 }
 
