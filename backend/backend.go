@@ -131,6 +131,9 @@ type Precondition struct {
 type ApplyOptions struct {
 	// Manager owns the fields that are applied: slipway/<placement>.
 	Manager string
+	// Brief tells that of the object that is returned only its ID, its uid and its
+	// resourceVersion are read: the rest of it may be missing.
+	Brief bool
 	Precondition
 	// Fence is demanded besides, by a [ConnFencer].
 	Fence Fence

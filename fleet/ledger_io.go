@@ -84,6 +84,7 @@ func (l *ledgerAt) write(ctx context.Context, m *memberConn, next *ledger) error
 	obj := ledgerObjectOf(next.Placement, text, l.baseline)
 	o := backend.ApplyOptions{
 		Manager:      manager(next.Placement),
+		Brief:        true,
 		Precondition: backend.Precondition{Absent: !l.exists(), UID: l.uid, ResourceVersion: l.version},
 	}
 	got, err := m.apply(ctx, obj, o)

@@ -35,6 +35,7 @@ func applyCases() []ConnCase {
 	return []ConnCase{
 		{"get-missing", "Get returns the object that id names, or ErrNotFound", withMap("get-missing", getMissingObject)},
 		{"apply-create", "Apply returns the object as the member now holds it", withMap("apply-create", applyCreate)},
+		{"apply-brief", "a brief Apply returns the object's ID, its uid and its resourceVersion", withMap("apply-brief", applyBrief)},
 		{"apply-absent", "Absent demands that the object does not exist", withMap("apply-absent", applyAbsent)},
 		{"apply-uid", "UID demands that the object exists with exactly this uid", withMap("apply-uid", applyUID)},
 		{"apply-version", "ResourceVersion demands that the object exists with exactly this one", withMap("apply-version", applyVersion)},

@@ -36,6 +36,21 @@ func applyCreate(ctx context.Context, s subject) error {
 	return hasData(got, "a", "1")
 }
 
+func applyBrief(ctx context.Context, s subject) error {
+	obj, err := s.conn.Apply(ctx, s.configMap("a", "1"), backend.ApplyOptions{Manager: one, Brief: true})
+	if err != nil {
+		return err
+	}
+	got, err := s.conn.Get(ctx, s.id)
+	if err != nil {
+		return err
+	}
+	if snapshot.IDOf(obj) != s.id || precondition(got) != precondition(obj) {
+		return fmt.Errorf("Get says %v %v, Apply returned %v %v", s.id, precondition(got), snapshot.IDOf(obj), precondition(obj))
+	}
+	return s.holds(ctx, "a", "1")
+}
+
 func applyAbsent(ctx context.Context, s subject) error {
 	absent := backend.Precondition{Absent: true}
 	if _, err := s.apply(ctx, one, absent, "a", "1"); err != nil {

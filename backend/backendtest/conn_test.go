@@ -64,6 +64,10 @@ func (f *flawed) Apply(ctx context.Context, obj *unstructured.Unstructured, o ba
 		return nil, err
 	}
 	switch f.flaw {
+	case "brief without a uid":
+		if o.Brief {
+			out.SetUID("")
+		}
 	case "always a new version":
 		out.SetResourceVersion("9" + strconv.Itoa(f.count()))
 	case "changes its argument":
@@ -170,6 +174,7 @@ func TestSuiteCatchesBrokenConns(t *testing.T) {
 		"one manager":              "merge",
 		"many managers":            "removed",
 		"always a new version":     "apply-unchanged",
+		"brief without a uid":      "apply-brief",
 		"dry run writes":           "dry-run",
 		"dry run of nothing":       "dry-run",
 		"changes its argument":     "apply-private",

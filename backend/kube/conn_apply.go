@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -74,15 +75,45 @@ func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	if dry {
 		query.Set("dryRun", "All")
 	}
-	answer, err := c.write(ctx, request{verb: http.MethodPatch, path: at.path, query: query, contentType: applyType, body: body})
+	patch := request{verb: http.MethodPatch, path: at.path, query: query, contentType: applyType, body: body}
+	read := c.client.limits.object
+	if o.Brief {
+		patch.accept = briefType
+		read = func(answer []byte) (*unstructured.Unstructured, error) { return briefOf(obj, answer) }
+	}
+	answer, err := c.write(ctx, patch)
 	if err != nil {
 		return nil, want.explain(c.mapper.heed(at, err))
 	}
-	live, err := c.client.limits.object(answer)
+	live, err := read(answer)
 	if err == nil && !dry {
 		c.mapper.applied(obj)
 	}
 	return live, err
+}
+
+// briefType asks for the metadata of an object; an API server that cannot leave the rest out sends it.
+const briefType = eventType + "," + jsonType
+
+// briefOf returns what [backend.ApplyOptions.Brief] asks for of an answer to the apply of obj.
+func briefOf(obj *unstructured.Unstructured, answer []byte) (*unstructured.Unstructured, error) {
+	var got struct {
+		Metadata struct {
+			Name            string    `json:"name"`
+			Namespace       string    `json:"namespace"`
+			UID             types.UID `json:"uid"`
+			ResourceVersion string    `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(answer, &got); err != nil || got.Metadata.Name == "" {
+		return nil, permanent(errors.New("the member returned no JSON object with metadata.name"))
+	}
+	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
+	out.SetNamespace(got.Metadata.Namespace)
+	out.SetName(got.Metadata.Name)
+	out.SetUID(got.Metadata.UID)
+	out.SetResourceVersion(got.Metadata.ResourceVersion)
+	return out, nil
 }
 
 // demand is a precondition that an apply can carry, and where it creates, the mark by which the policies

@@ -152,7 +152,7 @@ func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	return c.limits.read(answer.Body)
+	return c.limits.read(answer.Body, answer.ContentLength)
 }
 
 // patience is how often a request is made again that the API server was too busy to look at, and the

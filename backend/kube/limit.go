@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 )
+
+// usualAnswer bounds what is set aside for an answer because it says so, in bytes.
+const usualAnswer = 64 << 10
 
 // keptName is about what a name takes that is kept, in bytes.
 const keptName = 100
@@ -77,12 +81,15 @@ func (l Limits) name(n name, among map[name]struct{}) error {
 	return nil
 }
 
-// read reads an answer to its end, or up to the limit.
-func (l Limits) read(r io.Reader) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r, int64(l.Bytes)+1))
-	if err != nil {
+// read reads an answer to its end, or up to the limit. announced is how long it says that it is; negative
+// where it does not.
+func (l Limits) read(r io.Reader, announced int64) ([]byte, error) {
+	var into bytes.Buffer
+	into.Grow(int(max(bytes.MinRead, min(announced, usualAnswer)+bytes.MinRead)))
+	if _, err := into.ReadFrom(io.LimitReader(r, int64(l.Bytes)+1)); err != nil {
 		return nil, err
 	}
+	body := into.Bytes()
 	if len(body) > l.Bytes {
 		return nil, permanent(fmt.Errorf("the member's answer has more than %d bytes", l.Bytes))
 	}
