@@ -26,6 +26,8 @@ var errConnsClosed = errors.New("the connections are closed")
 type conns struct {
 	dialer backend.Dialer
 	guard  *guard
+	// room is what objects that are kept may take yet.
+	room atomic.Int64
 
 	mu      sync.Mutex
 	open    map[string]*connSlot
@@ -44,7 +46,9 @@ type connSlot struct {
 // newConns returns connections that d opens; a call may take as long as
 // timeout.
 func newConns(d backend.Dialer, timeout time.Duration) *conns {
-	return &conns{dialer: d, guard: newGuard(timeout), open: map[string]*connSlot{}}
+	c := &conns{dialer: d, guard: newGuard(timeout), open: map[string]*connSlot{}}
+	c.room.Store(objectsKept)
+	return c
 }
 
 // get returns the connection to c. Those who ask for the same cluster at the
@@ -104,6 +108,7 @@ func (c *conns) dial(ctx context.Context, cluster placement.Cluster, slot *connS
 		return
 	}
 	slot.conn = &memberConn{name: cluster.Name, conn: conn, guard: c.guard, broken: func() { c.drop(cluster.Name, slot) }}
+	slot.conn.ledgers.room = &c.room
 	slot.conn.use()
 }
 
@@ -268,6 +273,7 @@ func (m *memberConn) watch(ctx context.Context, ids []snapshot.ID, poll time.Dur
 }
 
 func (m *memberConn) close() {
+	m.ledgers.close()
 	_, _ = call(context.Background(), m.guard, "Close", m.name, func(context.Context) (struct{}, error) {
 		return struct{}{}, m.conn.Close()
 	})

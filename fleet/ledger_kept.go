@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // What is kept of ledgers with a connection: so many, and none with more text.
@@ -17,38 +18,73 @@ const (
 // begins with a write of the ledger that demands that it is still this one, and one
 // that finds nothing to do confirms it. So it is as if it had been read long
 // before the objects, of which it only matters that they are read later.
+//
+// With it the objects are kept that it names: see keptObjects.
 type keptLedgers struct {
-	mu  sync.Mutex
-	all map[string]ledgerAt
+	// room is what objects may take yet, shared with other connections.
+	room *atomic.Int64
+
+	mu     sync.Mutex
+	all    map[string]keptLedger
+	closed bool
+}
+
+type keptLedger struct {
+	ledgerAt
+	objects keptObjects
 }
 
 // take returns the ledger of a placement and keeps it no longer.
-func (k *keptLedgers) take(placement string) (*ledgerAt, bool) {
+func (k *keptLedgers) take(placement string) (*keptLedger, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l, ok := k.all[placement]
-	delete(k.all, placement)
+	k.drop(placement)
 	return &l, ok
 }
 
-// keep keeps a ledger that is closed.
-func (k *keptLedgers) keep(l *ledgerAt) {
+// drop forgets a ledger. The lock is held.
+func (k *keptLedgers) drop(placement string) {
+	if k.room != nil {
+		k.room.Add(k.all[placement].objects.size)
+	}
+	delete(k.all, placement)
+}
+
+// keep keeps a ledger that is closed, and of the objects what there is room for.
+func (k *keptLedgers) keep(l *ledgerAt, targets []*target) {
 	if !l.exists() || l.open() || len(l.baseline)+l.size() > ledgerKeptMost {
 		return
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.closed {
+		return
+	}
 	if k.all == nil {
-		k.all = map[string]ledgerAt{}
+		k.all = map[string]keptLedger{}
 	}
 	for other := range k.all {
-		if len(k.all) >= ledgersKept {
-			delete(k.all, other)
+		if other == l.Placement || len(k.all) >= ledgersKept {
+			k.drop(other)
 		}
 	}
-	kept := *l
+	kept := keptLedger{ledgerAt: *l}
 	kept.known = nil // it is decoded again where it is asked for
+	if k.room != nil {
+		kept.objects = keepObjects(targets, l.Placement, k.room)
+	}
 	k.all[l.Placement] = kept
+}
+
+// close forgets everything, and keeps nothing more.
+func (k *keptLedgers) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for placement := range k.all {
+		k.drop(placement)
+	}
+	k.closed = true
 }
 
 // size is about how much text a ledger is.
@@ -63,7 +99,8 @@ func (w *work) findLedger(ctx context.Context) (*ledgerAt, error) {
 	if w.reuses && !w.a.keeps {
 		l, ok := w.m.ledgers.take(w.a.Placement)
 		if w.cached = ok; ok {
-			return l, nil
+			w.memory = l.objects
+			return &l.ledgerAt, nil
 		}
 	}
 	return readLedger(ctx, w.m, w.a.Placement)

@@ -77,7 +77,7 @@ func TestFewLedgersAreKept(t *testing.T) {
 		return &ledgerAt{ledger: &ledger{Placement: placement, Phase: ledgerApplied, Objects: make([]ledgerObject, objects)}, uid: "u", version: "1"}
 	}
 	for i := range 100 {
-		k.keep(closed(fmt.Sprint("p", i), 3))
+		k.keep(closed(fmt.Sprint("p", i), 3), nil)
 	}
 	if len(k.all) != ledgersKept {
 		t.Errorf("%d are kept", len(k.all))
@@ -87,12 +87,12 @@ func TestFewLedgersAreKept(t *testing.T) {
 	gone := closed("gone", 3)
 	gone.uid = ""
 	for _, l := range []*ledgerAt{open, gone, closed("big", 1000)} {
-		k.keep(l)
+		k.keep(l, nil)
 		if _, ok := k.take(l.Placement); ok {
 			t.Errorf("%s is kept", l.Placement)
 		}
 	}
-	k.keep(closed("twice", 1))
+	k.keep(closed("twice", 1), nil)
 	_, first := k.take("twice")
 	if _, second := k.take("twice"); !first || second {
 		t.Errorf("taken: %v, and again: %v", first, second)

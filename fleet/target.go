@@ -87,16 +87,27 @@ func (w *work) look(ctx context.Context, t *target) error {
 	}
 	// A kind that the member does not know yet may come with the revision. If
 	// the object is there after all, creating it is refused.
+	return w.found(t, live)
+}
+
+// found takes in what the member has.
+func (w *work) found(t *target, live *unstructured.Unstructured) error {
 	t.live = live
 	t.adopted = w.adopts(t)
 	return w.heed(t)
 }
 
-// lookAll looks at all objects, also where a member refuses to show one.
+// lookAll looks at all objects that are not remembered, also where a member refuses
+// to show one.
 func (w *work) lookAll(ctx context.Context, targets []*target) error {
 	var refused []error
 	for _, t := range targets {
-		err := w.look(ctx, t)
+		var err error
+		if live := w.remembered(t); live != nil {
+			err = w.found(t, live)
+		} else {
+			err = w.look(ctx, t)
+		}
 		if errors.Is(err, backend.ErrPermanent) {
 			refused = append(refused, err)
 		} else if err != nil {

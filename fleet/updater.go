@@ -207,8 +207,10 @@ type work struct {
 	// number of the last takeover, which may be this one.
 	takeover bool
 	touch    int64
-	// reuses tells that the ledger may be one that is kept, cached that it is.
+	// reuses tells that the ledger may be one that is kept, cached that it is; memory
+	// are the objects that were kept with it.
 	reuses, cached bool
+	memory         keptObjects
 	// sent tells that an intent was written, or may have been, and that this
 	// run did so before.
 	sent, before bool
@@ -234,7 +236,7 @@ func (w *work) update(ctx context.Context) error {
 	if err := w.forgetLedger(ctx); err != nil {
 		return err
 	}
-	w.m.ledgers.keep(w.ledger)
+	w.m.ledgers.keep(w.ledger, w.targets)
 	return nil
 }
 
