@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -200,12 +201,12 @@ func TestWhatParsersDoNotAgreeAbout(t *testing.T) {
 
 // Bad syntax stops one document; lines are those of the input.
 func TestDocumentsOfAStream(t *testing.T) {
-	things, problems := read(t, "n: 1\n---\na: [\n...\n%YAML 1.1\n---\nn: x\n...\n# y\n--- {n: 2}\n---\na:\n\tb: c\n---\nthing: &t {n: z}\ntext: x\ntree: {a: *b}\n---\nn: 3\n")
+	things, problems := read(t, "# a comment\n%YAML 1.1\n---\nn: 1\n---\na: [\n...\n%YAML 1.1\n---\nn: x\n...\n# y\n--- {n: 2}\n---\na:\n\tb: c\n---\nthing: &t {n: z}\ntext: x\ntree: {a: *b}\n---\nn: 3\n")
 	want := []string{
-		"f:3: is not YAML: did not find expected node content",
-		"f:7: n: must be a whole number, not a string",
-		"f:13: is not YAML: found character that cannot start any token; indent with spaces, not with tabs",
-		"f:14: is not YAML: unknown anchor 'b' referenced",
+		"f:6: is not YAML: did not find expected node content",
+		"f:10: n: must be a whole number, not a string",
+		"f:16: is not YAML: found character that cannot start any token; indent with spaces, not with tabs",
+		"f:17: is not YAML: unknown anchor 'b' referenced",
 	}
 	if d := cmp.Diff(want, strings.Split(yamldoc.Lines(problems), "\n")); d != "" {
 		t.Errorf("problems (-want +got):\n%s", d)
@@ -224,6 +225,14 @@ func TestLinesOfAliases(t *testing.T) {
 	_, problems := read(t, "tree: &t\n  least: x\nthing: *t\nstr: &s [a]\nnonEmpty: *s\n")
 	want := "f:2: thing.least: must be a whole number, not a string\nf:4: str: must be a string, not a list\nf:5: nonEmpty: must be a string, not a list"
 	if got := yamldoc.Lines(problems); got != want {
+		t.Errorf("problems:\n%s", got)
+	}
+}
+
+// What is wrong in the text of a string is where the string is.
+func TestLinesOfTexts(t *testing.T) {
+	_, problems := read(t, "n: 1\n\ntext: |\n  str: x\n  n: x\n")
+	if got := yamldoc.Lines(problems); got != "f:3: text.n: must be a whole number, not a string" {
 		t.Errorf("problems:\n%s", got)
 	}
 }
@@ -256,6 +265,11 @@ func TestHostileInputIsBounded(t *testing.T) {
 	things, problems := read(t, bomb("x")+"---\n"+bomb("x")+"---\nn: 1\n")
 	if len(things) != 1 || things[0].N != 1 || len(problems) != 2 {
 		t.Errorf("read %d things behind bombs, %d problems", len(things), len(problems))
+	}
+	large := "str: &a " + strings.Repeat("x", 8<<10) + "\nlist: [" + strings.Repeat("*a,", 800) + "]\n---\n"
+	things, problems = read(t, large+large+large+"n: 1\n")
+	if len(things) != 3 || things[2].N != 1 || len(problems) != 1 {
+		t.Errorf("read %d things that are too large together, %d problems", len(things), len(problems))
 	}
 	_, problems = read(t, "list: ["+strings.Repeat("1,", 5000)+"]")
 	if len(problems) != yamldoc.MaxProblems+1 || problems[yamldoc.MaxProblems].Text != "and 4000 problems more" {
@@ -344,6 +358,17 @@ func TestParts(t *testing.T) {
 	d.Open(yamldoc.NodeOf(deep), "")
 	if got := yamldoc.Lines(d.Problems()); got != "is nested deeper than 100 levels" || !d.IsEmpty() {
 		t.Errorf("problems of what is too deep: %s", got)
+	}
+}
+
+// Nodes that a caller has made may be wrong in ways of their own.
+func TestACycleWithoutAnchors(t *testing.T) {
+	n := &yaml.Node{Kind: yaml.SequenceNode, Line: 4}
+	n.Content = []*yaml.Node{{Kind: yaml.AliasNode, Alias: n}}
+	d := yamldoc.New("f")
+	d.Open(n, "a")
+	if got := yamldoc.Lines(d.Problems()); got != "f:4: a: holds an alias of something that it is in itself" {
+		t.Errorf("problems: %s", got)
 	}
 }
 
