@@ -40,10 +40,10 @@ func TestAnOverrideMakesNothingThatIsNeverPlaced(t *testing.T) {
 			p.Overrides = []placement.Override{{
 				Name: "o", Namespace: "test-namespace",
 				Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "Secret", Name: "login"}},
-				Rules: []placement.Rule{{
-					ClusterSelector: &placement.ClusterSelector{},
-					Patches:         []placement.Patch{{Op: placement.OpAdd, Path: "/type", Value: []byte(`"kubernetes.io/service-account-token"`)}},
-				}},
+				Rules: []placement.Rule{
+					{ClusterSelector: &placement.ClusterSelector{}, Patches: []placement.Patch{{Op: placement.OpAdd, Path: "/type", Value: []byte(`"Opaque"`)}}},
+					{ClusterSelector: &placement.ClusterSelector{}, Patches: []placement.Patch{{Op: placement.OpReplace, Path: "/type", Value: []byte(`"kubernetes.io/service-account-token"`)}}},
+				},
 			}}
 		})
 		login := &unstructured.Unstructured{Object: map[string]any{
@@ -56,6 +56,6 @@ func TestAnOverrideMakesNothingThatIsNeverPlaced(t *testing.T) {
 		refused(t, w.store, "a token", func() error {
 			_, err := e.CreateRun(t.Context(), specOf("r", 0))
 			return err
-		}, "Secret", "login", "an object that is never placed")
+		}, "member1", "Secret", "login", "override test-namespace/o: overrideRules[1]", "an object that is never placed")
 	})
 }

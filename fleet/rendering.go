@@ -98,7 +98,7 @@ func (v *variants) render(c placement.Cluster) (snapshot.Set, []*unstructured.Un
 	set := snapshot.Set{Items: make([]snapshot.Item, len(rendered))}
 	for i, obj := range rendered {
 		if set.Items[i], err = v.item(obj); err != nil {
-			return snapshot.Set{}, nil, &placement.RenderError{Cluster: c.Name, Object: snapshot.IDOf(obj).String(), Err: err}
+			return snapshot.Set{}, nil, &placement.RenderError{Cluster: c.Name, Object: snapshot.IDOf(obj).String(), Err: v.blame(c, obj, err)}
 		}
 	}
 	set.Digest = snapshot.Digest(set.Root().Encode())
@@ -121,6 +121,18 @@ func (v *variants) item(obj *unstructured.Unstructured) (snapshot.Item, error) {
 	item := snapshot.Item{ID: snapshot.IDOf(obj), Digest: snapshot.Digest(body)}
 	v.items[key] = item
 	return item, nil
+}
+
+// blame adds to why an object is refused the override and the rule that made it so.
+func (v *variants) blame(c placement.Cluster, obj *unstructured.Unstructured, err error) error {
+	if !errors.Is(err, errNeverPlaced) {
+		return err
+	}
+	cause := v.renderer.Cause(c, obj, func(o *unstructured.Unstructured) bool { return v.never.judge(o) != nil })
+	if cause == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", cause, err)
 }
 
 // has tells whether a digest is that of a set which overrides made.

@@ -1,0 +1,41 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Cause names the override and the rule that made an object into what a cluster
+// gets of it: the last rule after which bad tells so of the object and before which
+// it did not. It is empty where no rule did. The object is one that [Renderer.Render]
+// returned for the cluster; it is rendered once more, rule by rule.
+func (r *Renderer) Cause(c Cluster, obj *unstructured.Unstructured, bad func(*unstructured.Unstructured) bool) (cause string) {
+	i := slices.IndexFunc(r.objs, func(o *unstructured.Unstructured) bool {
+		return o.GroupVersionKind() == obj.GroupVersionKind() && o.GetNamespace() == obj.GetNamespace() && o.GetName() == obj.GetName()
+	})
+	if i < 0 || r.selected[i] == nil {
+		return ""
+	}
+	s, active := r.selected[i], r.activeFor(&c)
+	body, was := s.body, bad(r.objs[i])
+	for _, j := range s.overrides {
+		for _, rule := range active[j].rules {
+			next, err := rule.render(s, body, &c, &verdict{})
+			if err != nil || next == nil {
+				return cause
+			}
+			now, err := decodeObject(next)
+			if err != nil {
+				return cause
+			}
+			is := bad(now)
+			if is && !was {
+				cause = fmt.Sprintf("override %s: overrideRules[%d]", r.compiled[j].name, rule.index)
+			}
+			body, was = next, is
+		}
+	}
+	return cause
+}
