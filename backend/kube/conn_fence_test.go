@@ -150,3 +150,35 @@ func TestT16ALateCreationWithoutTheFence(t *testing.T) {
 		t.Errorf("the object is still there: %v", err)
 	}
 }
+
+// TestTheMarkOfACreationIsNoDrift looks at what was created with the mark of its leader, which goes with
+// the next change of the object.
+func TestTheMarkOfACreationIsNoDrift(t *testing.T) {
+	s := clusters.Server(t, "two")
+	c, ns := connTo(t, s), s.Namespace(t)
+	dialer := kube.NewDialer(configOf(s.Config()), kube.ConnOptions{Fenced: true})
+	r := newRolloutOver(t, ns, fleet.Config{Store: memory.NewStore(), Dialer: dialer}, placement.Cluster{Name: "one"})
+	r.put(configMap(ns, "a", "v", "1"))
+	r.start()
+	r.run("first")
+	created, err := c.Get(t.Context(), snapshot.IDOf(configMap(ns, "a")))
+	if err != nil || created.GetAnnotations()["epoch.slipway.dev/"+ns] == "" {
+		t.Fatalf("it carries no mark: %v, %v", created, err)
+	}
+	for d, err := range r.engine.Drift(t.Context(), ns, fleet.DriftOptions{}) {
+		if err != nil || len(d.Objects) > 0 || len(d.Problems) > 0 {
+			t.Errorf("%+v, %v", d, err)
+		}
+	}
+	r.run("again")
+	same, err := c.Get(t.Context(), snapshot.IDOf(created))
+	if err != nil || same.GetResourceVersion() != created.GetResourceVersion() {
+		t.Errorf("it was written again: %v, %v", same, err)
+	}
+	r.put(configMap(ns, "a", "v", "2"))
+	r.run("second")
+	changed, err := c.Get(t.Context(), snapshot.IDOf(created))
+	if err != nil || changed.GetAnnotations()["epoch.slipway.dev/"+ns] != "" {
+		t.Errorf("it still carries the mark: %v, %v", changed, err)
+	}
+}
