@@ -25,14 +25,14 @@ func (s *service) markSnapshots(ctx context.Context, k key, obj *unstructured.Un
 		if !shows(master, obj, snap) {
 			continue
 		}
-		switch label := master.Labels[labelIrreversible]; {
-		case label == "true" && !slices.Contains(before, snap.Index):
+		switch label := master.Labels[labelIrreversible]; markAsked(label, slices.Contains(before, snap.Index)) {
+		case markSet:
 			err = s.engine.MarkIrreversible(ctx, name, snap.Index, markedBy(master))
 			marked = append(slices.Clip(marked), snap.Index)
-		case label == "false" && slices.Contains(before, snap.Index):
+		case markTaken:
 			err = s.engine.UnmarkIrreversible(ctx, name, snap.Index, markedBy(master))
 			marked = slices.DeleteFunc(slices.Clone(marked), func(index int) bool { return index == snap.Index })
-		case label != "" && label != "true" && label != "false":
+		case markWrong:
 			s.notes.warn(obj, "InvalidLabel", "label %s of %s is %q: it must be true or false, and changes nothing", labelIrreversible, master.Name, label)
 			continue
 		default:
@@ -44,6 +44,31 @@ func (s *service) markSnapshots(ctx context.Context, k key, obj *unstructured.Un
 		s.notes.say(obj, "SnapshotMarked", "snapshot %d: %s is %s", snap.Index, labelIrreversible, master.Labels[labelIrreversible])
 	}
 	return marked, nil
+}
+
+// markChange is what a label asks for.
+type markChange int
+
+const (
+	markKept markChange = iota
+	markSet
+	markTaken
+	markWrong
+)
+
+// markAsked is what the label of a snapshot asks for, which is marked or not. A label
+// that is missing asks for nothing.
+func markAsked(label string, marked bool) markChange {
+	switch {
+	case label == "true" && !marked:
+		return markSet
+	case label == "false" && marked:
+		return markTaken
+	case label != "" && label != "true" && label != "false":
+		return markWrong
+	default:
+		return markKept
+	}
 }
 
 // markedBy is what the engine tells of who marked a snapshot: the API server does

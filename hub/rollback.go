@@ -168,15 +168,11 @@ func (s *service) orderRollback(ctx context.Context, obj *unstructured.Unstructu
 	if facts.Told = conditionOf(obj, conditionRollback); !facts.asks(stateOf(obj), obj.GetGeneration(), status) {
 		return nil // it was asked, and the cache does not know yet
 	}
-	by := fleet.RollbackOptions{Reason: fmt.Sprintf("spec.state of generation %d", obj.GetGeneration())}
 	stamped, _, err := s.stamped(ctx, obj)
 	if err != nil {
 		return err
 	}
-	if stamped {
-		by.By = manifests.Requester(obj)
-	}
-	_, err = s.engine.Rollback(ctx, status.Run.Name, by)
+	_, err = s.engine.Rollback(ctx, status.Run.Name, rollbackOptions(obj, stamped))
 	if refused, ok := errors.AsType[*stages.RefusedError](err); ok {
 		facts.Refusal = refused.Reason
 		return nil
@@ -189,6 +185,16 @@ func (s *service) orderRollback(ctx context.Context, obj *unstructured.Unstructu
 		facts.Engine, err = s.engine.RollbackOf(ctx, status.Run.Name)
 	}
 	return err
+}
+
+// rollbackOptions are what the object of a run asks for whose spec says Rollback. Who
+// does is told where the API server stamped it, and nobody's otherwise.
+func rollbackOptions(obj *unstructured.Unstructured, stamped bool) fleet.RollbackOptions {
+	out := fleet.RollbackOptions{Reason: fmt.Sprintf("spec.state of generation %d", obj.GetGeneration())}
+	if stamped {
+		out.By = manifests.Requester(obj)
+	}
+	return out
 }
 
 // tellRollback writes as an Event what the status says now of taking the run back,

@@ -118,8 +118,8 @@ func (s *service) begin(ctx context.Context, k key, obj *unstructured.Unstructur
 	if initializeFailed(obj) {
 		return 0, nil
 	}
-	if obj.GetAnnotations()[annotationSeal] != "" {
-		return 0, s.forgotten(ctx, k, obj) // it shows a run, and orders none
+	if showsRun(obj) {
+		return 0, s.forgotten(ctx, k, obj)
 	}
 	if err := s.asSeen(ctx, scopeOf(k).gvr(runKind), obj); err != nil {
 		return 0, err
@@ -176,11 +176,8 @@ func (s *service) runSpec(ctx context.Context, k key, obj *unstructured.Unstruct
 	if err != nil {
 		return fleet.RunSpec{}, refused(err)
 	}
-	if run.State == kubefleet.Rollback {
-		return fleet.RunSpec{}, refused(errors.New("spec.state Rollback takes back what a run brought: begin the run with another one"))
-	}
-	if obj.GetLabels()[labelRollbackOf] != "" {
-		return fleet.RunSpec{}, refused(errors.New("the label " + labelRollbackOf + " is for runs that the hub makes: leave it out, or set spec.state of the run to Rollback that is to be taken back"))
+	if err := notBegun(run, obj); err != nil {
+		return fleet.RunSpec{}, refused(err)
 	}
 	starter, err := s.starter(ctx, obj)
 	if err != nil {
@@ -200,6 +197,23 @@ func (s *service) runSpec(ctx context.Context, k key, obj *unstructured.Unstruct
 		spec.Title = titleOf(k)
 	}
 	return spec, s.declaredAs(placement)
+}
+
+// showsRun tells of an object that the hub made it of a run, or that it is a copy of
+// such a one: it orders none.
+func showsRun(obj *unstructured.Unstructured) bool { return obj.GetAnnotations()[annotationSeal] != "" }
+
+// notBegun says why no run is begun for an object that asks for something of another
+// one.
+func notBegun(run kubefleet.Run, obj *unstructured.Unstructured) error {
+	switch {
+	case run.State == kubefleet.Rollback:
+		return errors.New("spec.state Rollback takes back what a run brought: begin the run with another one")
+	case obj.GetLabels()[labelRollbackOf] != "":
+		return errors.New("the label " + labelRollbackOf + " is for runs that the hub makes: leave it out, or set spec.state of the run to Rollback that is to be taken back")
+	default:
+		return nil
+	}
 }
 
 // named are the placement and the strategy that a run names, nil where there is none. They are asked

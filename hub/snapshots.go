@@ -149,17 +149,24 @@ func (s *service) projectSnapshot(ctx context.Context, k key, obj *unstructured.
 	if !shows(master, obj, snap.Snapshot) || !isWhole(have, k, snap.Index, master) {
 		return s.makeSnapshot(ctx, k, obj, have, snap)
 	}
-	labels := map[string]any{}
-	if latest := strconv.FormatBool(snap.latest); master.Labels[labelLatest] != latest {
-		labels[labelLatest] = latest
-	}
-	if _, said := master.Labels[labelIrreversible]; snap.irreversible && !said {
-		labels[labelIrreversible] = "true"
-	}
+	labels := snap.labelsMissing(master.Labels)
 	if len(labels) == 0 {
 		return nil
 	}
 	return s.patchMetadata(ctx, scopeOf(k).gvr(snapshotKind), partial(master), map[string]any{"labels": labels})
+}
+
+// labelsMissing are the labels that the object of a snapshot does not have as it
+// should. Who says that it is not irreversible is not talked down.
+func (s *shownSnapshot) labelsMissing(have map[string]string) map[string]any {
+	labels := map[string]any{}
+	if latest := strconv.FormatBool(s.latest); have[labelLatest] != latest {
+		labels[labelLatest] = latest
+	}
+	if _, said := have[labelIrreversible]; s.irreversible && !said {
+		labels[labelIrreversible] = "true"
+	}
+	return labels
 }
 
 // shows tells that an object is the master of a snapshot of the placement.
