@@ -169,12 +169,12 @@ func checkDependencies(v value, steps []Step, inOrder bool) {
 	}
 	for i := range steps {
 		for j, name := range steps[i].DependsOn {
-			at := v.Place("[" + itoa(i) + "].dependsOn[" + itoa(j) + "]")
+			at := "[" + itoa(i) + "].dependsOn[" + itoa(j) + "]"
 			switch {
 			case !all.Has(name):
-				at.Fail("there is no step %s beside this one", yamldoc.Clip(name))
+				v.Place(at).Fail("there is no step %s beside this one", yamldoc.Clip(name))
 			case inOrder && !before.Has(name):
-				at.Fail("step %s does not come before this one, and steps run one after the other; move it, or write the mode %s", yamldoc.Clip(name), DAG)
+				v.Place(at).Fail("step %s does not come before this one, and steps run one after the other; move it, or write the mode %s", yamldoc.Clip(name), DAG)
 			}
 		}
 		before.Insert(steps[i].Name)

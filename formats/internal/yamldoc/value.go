@@ -54,6 +54,7 @@ const maxPath = 512
 
 // below is the path of a field or an element.
 func (v Value) below(name string) string {
+	name = clipTo(name, maxPath)
 	switch {
 	case len(v.Path) > maxPath || name == "":
 		return v.Path
@@ -116,9 +117,9 @@ func (v Value) All() iter.Seq2[string, Value] {
 
 // Field returns a field of an object, null or not; false where it is not there.
 func (v Value) Field(name string) (Value, bool) {
-	for is, child := range v.All() {
-		if is == name {
-			return child, true
+	for i := 0; v.IsObject() && i+1 < len(v.Node.Content); i += 2 {
+		if key(v.Node.Content[i]).Value == name {
+			return v.at(v.Node.Content[i+1], Clip(name)), true
 		}
 	}
 	return Value{}, false

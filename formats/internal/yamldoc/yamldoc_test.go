@@ -323,17 +323,18 @@ func TestCheck(t *testing.T) {
 		field.Required(field.NewPath("noun", "b").Index(0).Child("c"), "here"),
 		field.Required(field.NewPath("noun", "b").Index(1).Child("d").Child("e"), "below what is wrong"),
 		field.Invalid(field.NewPath("noun", "b").Index(7), strings.Repeat("x", 10_000), "is not there"),
+		field.Required(field.NewPath("noun", "b").Key(strings.Repeat("k", 10_000)), "is long"),
 	}
 	spec.Check(noun.ToAggregate(), func(path string) string { return strings.TrimPrefix(path, "noun.") })
 	spec.Check(errors.New("is odd"), nil)
 	spec.Check(nil, nil)
 	problems := d.Problems()
-	want := []string{"f:3: spec: is odd", `f:4: spec.b[0].c: Required value: here`, "f:4: spec.b[7]: Invalid value: ", "f:5: spec.b[1].d: is wrong"}
+	want := []string{"f:3: spec: is odd", `f:4: spec.b[0].c: Required value: here`, "f:4: spec.b[7]: Invalid value: ", "f:4: spec.b[kkkk", "f:5: spec.b[1].d: is wrong"}
 	if len(problems) != len(want) {
 		t.Fatalf("problems:\n%s", yamldoc.Lines(problems))
 	}
 	for i, p := range problems {
-		if !strings.HasPrefix(p.Error(), want[i]) || len(p.Text) > 2000 {
+		if !strings.HasPrefix(p.Error(), want[i]) || len(p.Error()) > 2000 {
 			t.Errorf("problem %.200s, want %s", p.Error(), want[i])
 		}
 	}
