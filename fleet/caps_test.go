@@ -283,7 +283,7 @@ func TestCapSurvivesACrashAtEveryWrite(t *testing.T) {
 	writes := playCap(t, 0, "")
 	step := 1
 	if testing.Short() || !soak() {
-		step = 7
+		step = 7 * apart(3)
 	}
 	for m, mode := range crashModes {
 		for k := 1 + m; k <= writes; k += step {

@@ -124,7 +124,7 @@ func TestT5TamperedContentIsNotApplied(t *testing.T) {
 	}
 	k.place("", 1, "r0")
 	k.member.Record(true)
-	for range 10_000 {
+	for range sampled(10_000) {
 		i := r.IntN(len(records))
 		rec := &records[i]
 		bit := r.IntN(8 * len(rec.Value))

@@ -63,7 +63,7 @@ func bringsTo(s fleet.Status) (out []string) {
 // Whatever write of a run's creation is the last of a process, what the run is to
 // be brought to stays picked, though by then other clusters have become better.
 func TestPickNSurvivesACrash(t *testing.T) {
-	for n, done := 1, false; !done; n++ {
+	for n, done := 1, false; !done; n += apart(3) {
 		synctest.Test(t, func(t *testing.T) {
 			w, ctx := ranked(t), t.Context()
 			plan := faulty.NewPlan(faulty.CrashAfter(n))

@@ -68,7 +68,7 @@ func TestFollowFromEveryCursor(t *testing.T) {
 			if len(all) < 20 {
 				t.Fatalf("%d events of %q", len(all), placement)
 			}
-			for n := range len(all) + 1 {
+			for n := 0; n <= len(all); n += apart(5) {
 				first, cursor := collected(t, e, placement, "", n)
 				rest, end := collected(t, e, placement, cursor, -1)
 				if d := cmp.Diff(all, append(first, rest...)); d != "" {

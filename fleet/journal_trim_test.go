@@ -148,7 +148,7 @@ func TestAMissIsToldOnceAcrossCursors(t *testing.T) {
 func TestACrashWhileAJournalIsTrimmed(t *testing.T) {
 	first, e := trimming(t, 41)
 	events, _ := collected(t, e, "", "", -1)
-	for n := 1; ; n += 3 {
+	for n := 1; ; n += 3 * apart(3) {
 		w := first.clone()
 		plan := faulty.NewPlan(faulty.CrashAfter(n))
 		dying, e := w.engine(plan.Store(w.store), "dies"), w.engine(w.store, "lives")

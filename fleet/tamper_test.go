@@ -44,7 +44,7 @@ func (w *world) objects() map[string][]string {
 // once the store holds again what it held, the run comes to its end.
 func TestT5TamperedContentReachesNoMember(t *testing.T) {
 	t.Parallel()
-	n, r := 50, rand.New(rand.NewPCG(5, 2))
+	n, r := sampled(50), rand.New(rand.NewPCG(5, 2))
 	if soak() {
 		n = 1000
 	}
