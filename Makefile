@@ -21,8 +21,8 @@ test: ## vet, then all tests, all but the pure packages with the race detector (
 	@.ci/need
 	@.ci/kube
 	@.ci/test
-	@echo "all of the trials of which the race detector had a sample: crashes, paused leaders, attacks, flipped bits, images of a disk"
-	go test -vet=off -timeout 30m -skip TestCrashInALongRun ./fleet ./backend/bolt
+	@echo "all of the trials of which the race detector had a sample: crashes, kills, paused and stopped leaders, attacks, flipped bits, images of a disk"
+	go test -vet=off -timeout 30m -skip TestCrashInALongRun ./fleet ./backend/bolt ./internal/remote ./internal/soak
 	go test -vet=off -timeout 30m -run TestAWalkGoesOnAfterACrashAtAnyWrite ./examples/canary
 	SLIPWAY_SOAK=1 go test -timeout 30m -run TestCrashInALongRun ./fleet
 

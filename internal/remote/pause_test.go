@@ -18,6 +18,15 @@ import (
 // soak tells whether the long versions of the tests are asked for.
 func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 
+// sampled is how many of n trials are made: a fifth with the race detector, and
+// all of them without it, as make test does too.
+func sampled(n int) int {
+	if underRace {
+		return n / 5
+	}
+	return n
+}
+
 // A process that is stopped while it leads and wakes up when its lease is over
 // gets nothing accepted: not by the records of its run and of its placement once
 // another process has the run, not by a ledger once that has seen a newer epoch,
@@ -29,7 +38,7 @@ func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 // leads again after it was stopped.
 func TestT16ProcessStoppedPastItsLease(t *testing.T) {
 	t.Parallel()
-	trials := 25
+	trials := sampled(25)
 	if soak() {
 		trials = 300
 	}
@@ -106,7 +115,7 @@ func stoppedOften(t *testing.T, pairs, trials int, fenced bool, draw func(*rig) 
 // A process that is killed is taken over from within a lease.
 func TestT16ProcessKilled(t *testing.T) {
 	t.Parallel()
-	trials := 10
+	trials := sampled(10)
 	if soak() {
 		trials = 100
 	}

@@ -1,0 +1,7 @@
+//go:build unix && race
+
+package remote_test
+
+// underRace tells whether the race detector is on, which makes tests ten times as
+// slow.
+const underRace = true

@@ -1,0 +1,7 @@
+//go:build !race
+
+package main
+
+// underRace tells whether the race detector is on, which makes tests ten times as
+// slow.
+const underRace = false
