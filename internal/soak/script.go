@@ -142,8 +142,10 @@ func (s script) take(ctx context.Context, w *world, n int) error {
 }
 
 // bears tells that an error may be one of those which were ordered: by faults, a
-// full disk, or a pause that was longer than a call may take.
-func (w *world) bears(error) bool { return w.lease > 0 }
+// full disk, or a pause that was longer than a call may take. A call that took
+// longer because the machine was busy is borne in any story; what hangs is not done
+// when patience is over.
+func (w *world) bears(err error) bool { return w.lease > 0 || errors.Is(err, context.DeadlineExceeded) }
 
 // stacks writes what every goroutine is doing into a file, and says where.
 func (w *world) stacks() string {
