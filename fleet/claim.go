@@ -292,7 +292,9 @@ func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision
 // mind runs a driver to its end and looks after what it leaves.
 func (r *runner) mind(ctx context.Context, d *driver) {
 	began, ended := time.Now(), d.rec.Run.IsEnded()
+	over := r.e.driving.begin(d.uid)
 	err := d.run(ctx)
+	over()
 	r.mu.Lock()
 	delete(r.drivers, d.name)
 	r.mu.Unlock()

@@ -116,6 +116,7 @@ type Engine struct {
 	lanes     *lanes
 	log       *slog.Logger
 	plans     planCache
+	driving   driven
 }
 
 // New returns an engine. It does nothing until it is used; [Engine.Run] drives

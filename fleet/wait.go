@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -60,6 +61,9 @@ func (w *waiter) watch(ctx context.Context) (bool, error) {
 		if c.Key != runKey(w.run) {
 			continue
 		}
+		if !w.e.driving.wait(ctx, w.uid) {
+			return false, ctx.Err()
+		}
 		if done, err := w.ended(ctx); done || err != nil {
 			return done, err
 		}
@@ -74,6 +78,35 @@ func (w *waiter) watch(ctx context.Context) (bool, error) {
 // lookAgain is how long a busy run is left alone at most by those who wait for
 // its end.
 const lookAgain = 100 * time.Millisecond
+
+// driven are the runs that an engine drives, by UID, each with a channel that is closed
+// when it does no longer. A run that is driven here has not come to its end, and
+// nobody needs to look.
+type driven struct{ runs sync.Map }
+
+// begin notes that a run is driven, until end is called.
+func (d *driven) begin(uid string) (end func()) {
+	over := make(chan struct{})
+	d.runs.Store(uid, over)
+	return func() {
+		d.runs.CompareAndDelete(uid, over)
+		close(over)
+	}
+}
+
+// wait waits while a run is driven, and tells whether ctx has not ended.
+func (d *driven) wait(ctx context.Context, uid string) bool {
+	over, ok := d.runs.Load(uid)
+	if !ok {
+		return true
+	}
+	select {
+	case <-over.(chan struct{}):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
 
 func (w *waiter) ended(ctx context.Context) (bool, error) {
 	rr, _, err := w.e.runAt(ctx, w.run)
