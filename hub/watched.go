@@ -103,12 +103,20 @@ func (s *service) unwatched(_ context.Context, r *cache.Reflector, err error) {
 }
 
 // object returns the object of that name as it was last seen, or nil. It is the
-// caller's.
+// caller's, but for what is in its status, which may be long and is shared.
 func (s *service) object(gvr schema.GroupVersionResource, k key) *unstructured.Unstructured {
-	if u := s.seen(gvr, k); u != nil {
-		return u.DeepCopy()
+	u := s.seen(gvr, k)
+	if u == nil {
+		return nil
 	}
-	return nil
+	status, has := u.Object["status"]
+	rest := maps.Clone(u.Object)
+	delete(rest, "status")
+	out := (&unstructured.Unstructured{Object: rest}).DeepCopy()
+	if has {
+		out.Object["status"] = status
+	}
+	return out
 }
 
 // seen is object for those who only read: what it returns is shared.
