@@ -123,6 +123,17 @@ type fuse struct {
 	at    int64
 	lands bool
 	count atomic.Int64
+	// paths are parts of those where a write to the API server counts; none means
+	// overridesnapshots.
+	paths []string
+}
+
+func (f *fuse) counts(r *http.Request) bool {
+	paths := f.paths
+	if len(paths) == 0 {
+		paths = []string{"overridesnapshots"}
+	}
+	return r.Method != http.MethodGet && slices.ContainsFunc(paths, func(p string) bool { return strings.Contains(r.URL.Path, p) })
 }
 
 var errFuse = errors.New("the process has ended")
@@ -161,7 +172,7 @@ type fusedTransport struct {
 }
 
 func (t fusedTransport) RoundTrip(r *http.Request) (answer *http.Response, err error) {
-	if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "overridesnapshots") {
+	if !t.fuse.counts(r) {
 		return t.RoundTripper.RoundTrip(r)
 	}
 	err = t.fuse.write(func() error { answer, err = t.RoundTripper.RoundTrip(r); return err })
