@@ -254,7 +254,7 @@ func newestFormat(into any) int {
 	case *commandRecord:
 		return takeBackFormat
 	case *placementRecord:
-		return placementFormat
+		return newestPlacementFormat
 	default:
 		return recordFormat
 	}

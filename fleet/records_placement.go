@@ -8,11 +8,18 @@ import (
 )
 
 // placementFormat is the version of a placement's record that has what version 1
-// does not know, and the newest that is read.
-const placementFormat = 2
+// does not know; newestPlacementFormat is that of one with a snapshot of envelopes,
+// and the newest that is read.
+const (
+	placementFormat       = 2
+	newestPlacementFormat = 3
+)
 
 // format is the oldest version that has all that is in the record.
 func (rec *placementRecord) format() int {
+	if slices.ContainsFunc(rec.Snapshots, func(s snapshot.Snapshot) bool { return s.Envelopes > 0 }) {
+		return newestPlacementFormat
+	}
 	if rec.hasRollbacks() || slices.ContainsFunc(rec.Placement.Overrides, func(o placement.Override) bool { return o.Priority != 0 || namesClusters(o) }) ||
 		weighs(rec.Placement.Policy) {
 		return placementFormat

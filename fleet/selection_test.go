@@ -70,8 +70,8 @@ func TestEnvelopesAreRolledOut(t *testing.T) {
 			}
 		}
 		w.puts(enveloped("hard", quota("10")))
-		if s := w.capture(e, "v0"); s.Objects != 3 {
-			t.Errorf("the snapshot has %d objects", s.Objects)
+		if s := w.capture(e, "v0"); s.Objects != 3 || s.Envelopes != 1 {
+			t.Errorf("the snapshot has %d objects, and %d envelopes", s.Objects, s.Envelopes)
 		}
 		ranTo(t, e, specOf("r0", 0), stages.Completed)
 		wants("with the envelope", []string{cm, fifty}, []string{cm, ten})
@@ -83,8 +83,8 @@ func TestEnvelopesAreRolledOut(t *testing.T) {
 		if err := w.source.Delete(snapshot.IDOf(enveloped("hard"))); err != nil {
 			t.Fatal(err)
 		}
-		if s := w.capture(e, "v0"); s.Index != 2 || s.Objects != 2 {
-			t.Errorf("without the envelope: snapshot %d with %d objects", s.Index, s.Objects)
+		if s := w.capture(e, "v0"); s.Index != 2 || s.Objects != 2 || s.Envelopes != 0 {
+			t.Errorf("without the envelope: snapshot %d with %d objects and %d envelopes", s.Index, s.Objects, s.Envelopes)
 		}
 		ranTo(t, e, specOf("r2", 2), stages.Completed)
 		wants("without it", []string{cm}, []string{cm})

@@ -70,7 +70,7 @@ func (f *snapshotFacts) makeMaster(u *unstructured.Unstructured, parts int) {
 	u.SetName(masterName(f.Placement, f.Snapshot.Index))
 	u.SetAnnotations(map[string]string{
 		annotationHash:      f.Snapshot.Digest,
-		annotationEnveloped: "0",
+		annotationEnveloped: strconv.Itoa(f.Snapshot.Envelopes),
 		annotationParts:     strconv.Itoa(parts),
 	})
 	labels := u.GetLabels()

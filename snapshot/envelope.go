@@ -21,8 +21,9 @@ func isEnvelope(id ID) bool {
 	return id.Group == envelopeGroup && (id.Kind == "ResourceEnvelope" || id.Kind == "ClusterResourceEnvelope")
 }
 
-// unpack cleans objects, and replaces the envelopes among them by what is in them.
-func (r Rules) unpack(objs []*unstructured.Unstructured) ([]*unstructured.Unstructured, error) {
+// unpack cleans objects, and replaces the envelopes among them, which it counts, by
+// what is in them.
+func (r Rules) unpack(objs []*unstructured.Unstructured) (objects []*unstructured.Unstructured, opened int, err error) {
 	u := unpacking{rules: r, from: map[ID]string{}}
 	var envelopes []*unstructured.Unstructured
 	for _, obj := range objs {
@@ -41,7 +42,7 @@ func (r Rules) unpack(objs []*unstructured.Unstructured) ([]*unstructured.Unstru
 			errs = append(errs, fmt.Errorf("snapshot: %s: %w", IDOf(obj), problems.ToAggregate()))
 		}
 	}
-	return u.objects, errors.Join(errs...)
+	return u.objects, len(envelopes), errors.Join(errs...)
 }
 
 // unpacking is what was taken out of envelopes so far.

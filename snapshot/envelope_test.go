@@ -50,6 +50,7 @@ func TestCaptureUnpacksEnvelopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := mustSet(t, shop, webhook, role, quota, service, object("v1", "ConfigMap", "shop", "c"))
+	want.Envelopes = 2
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Capture (-want +got):\n%s", diff)
 	}

@@ -34,10 +34,16 @@ func (r Rules) Capture(ctx context.Context, src Source, selectors []Selector) (S
 	if err != nil {
 		return Set{}, err
 	}
-	if objs, err = r.unpack(objs); err != nil {
+	objs, envelopes, err := r.unpack(objs)
+	if err != nil {
 		return Set{}, err
 	}
-	return NewSet(objs)
+	set, err := NewSet(objs)
+	if err != nil {
+		return Set{}, err
+	}
+	set.Envelopes = envelopes
+	return set, nil
 }
 
 // NewSet puts objects in the order of a set (see [ID.Compare]) and in

@@ -134,6 +134,9 @@ type Set struct {
 	Bodies [][]byte
 	// Digest identifies the set: the sha256 of its encoded [Root], in hex.
 	Digest string
+	// Envelopes is how many envelopes were taken apart when it was captured, which
+	// is no part of it: a set that was stored has none.
+	Envelopes int
 }
 
 // Snapshot is a frozen set under a placement and an index.
@@ -149,9 +152,11 @@ type Snapshot struct {
 	Overrides string `json:"overrides,omitempty"`
 	// Digest covers Set and Overrides: see [New].
 	Digest string `json:"digest"`
-	// Objects counts the objects of Set.
-	Objects int       `json:"objects"`
-	TakenAt time.Time `json:"takenAt"`
+	// Objects counts the objects of Set, Envelopes the envelopes that some of them
+	// came in.
+	Objects   int       `json:"objects"`
+	Envelopes int       `json:"envelopes,omitempty"`
+	TakenAt   time.Time `json:"takenAt"`
 }
 
 // Name returns the name of the snapshot as the Fleet API prints it, for

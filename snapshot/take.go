@@ -19,6 +19,7 @@ func New(placement string, index int, set Set, overridesDigest string, at time.T
 		Set:       set.Digest,
 		Overrides: overridesDigest,
 		Objects:   len(set.Items),
+		Envelopes: set.Envelopes,
 		TakenAt:   at,
 	}
 	s.Digest = s.digest()
