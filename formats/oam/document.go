@@ -1,10 +1,10 @@
 package oam
 
 import (
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
@@ -86,12 +86,14 @@ func label(v value) string { return v.Named(validation.IsDNS1123Label) }
 
 // distinct reads a list of strings of which each is there once.
 func distinct(v value) (list []string) {
+	seen := sets.New[string]()
 	v.Each(func(v value) {
 		s := v.NonEmpty()
-		if s != "" && slices.Contains(list, s) {
+		if s != "" && seen.Has(s) {
 			v.Fail("%q is there already; leave one of the two", yamldoc.Clip(s))
 			return
 		}
+		seen.Insert(s)
 		list = append(list, s)
 	})
 	return list
