@@ -17,12 +17,12 @@ help: ## list the targets
 kube: ## etcd, the Kubernetes servers and kubectl that tests run, into bin; six minutes the first time
 	@.ci/kube
 
-test: ## vet, then all tests, all but the pure packages with the race detector (needs a C compiler)
+test: ## vet, then all tests with the race detector (needs a C compiler)
 	@.ci/need
 	@.ci/kube
 	@.ci/test
-	@echo "all of the trials of which the race detector had a sample: crashes, kills, paused and stopped leaders, attacks, flipped bits, images of a disk"
-	go test -vet=off -timeout 30m -skip TestCrashInALongRun ./fleet ./backend/bolt ./internal/remote ./internal/soak
+	@echo "all of the trials of which the race detector had a sample: random runs, crashes, kills, paused and stopped leaders, attacks, decisions, flipped bits, images of a disk"
+	go test -vet=off -timeout 30m -skip TestCrashInALongRun ./fleet ./stages ./snapshot ./placement ./backend/bolt ./internal/remote ./internal/soak
 	go test -vet=off -timeout 30m -run TestAWalkGoesOnAfterACrashAtAnyWrite ./examples/canary
 	SLIPWAY_SOAK=1 go test -timeout 30m -run TestCrashInALongRun ./fleet
 
