@@ -42,7 +42,7 @@
 // object of somebody else that has the name already is not touched: it is refused, the rollback goes on
 // without an object, and the condition says so, until that is deleted. The annotation slipway.dev/seal tells
 // the hub which object is its own: while it is right, the label is put back where somebody takes it away,
-// and an object that has lost it is somebody else's. A rollback that an earlier commit named, in a namespace of
+// and an object that has lost it is somebody else's. A rollback that an earlier version named, in a namespace of
 // more than 42 characters or of more than 60 with the name, has no object, which the condition says.
 //
 // The label slipway.dev/irreversible of a snapshot object marks that nothing is rolled back past it: "true"

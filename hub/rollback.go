@@ -117,7 +117,8 @@ func (s *service) nameTaken(ctx context.Context, k key, obj *unstructured.Unstru
 // rollbackFactsOf asks the engine what became of taking a run back, where its
 // strategy allows that.
 func (s *service) rollbackFactsOf(ctx context.Context, obj *unstructured.Unstructured, status *fleet.Status) (rollbackFacts, error) {
-	out := rollbackFacts{Told: conditionOf(obj, conditionRollback)}
+	var out rollbackFacts
+	out.read(obj)
 	if status.Plan.Strategy.Rollback == nil {
 		return out, nil
 	}
@@ -165,7 +166,7 @@ func (s *service) orderRollback(ctx context.Context, obj *unstructured.Unstructu
 	if err := s.asSeen(ctx, scopeOf(keyOf(obj)).gvr(runKind), obj); err != nil {
 		return err
 	}
-	if facts.Told = conditionOf(obj, conditionRollback); !facts.asks(stateOf(obj), obj.GetGeneration(), status) {
+	if facts.read(obj); !facts.asks(stateOf(obj), obj.GetGeneration(), status) {
 		return nil // it was asked, and the cache does not know yet
 	}
 	stamped, _, err := s.stamped(ctx, obj)

@@ -41,6 +41,22 @@ func TestCrashAtEveryWriteOfTheObjectOfARollback(t *testing.T) {
 	}
 }
 
+// TestARollbackThatEndedUntoldIsTold: a hub that died once the engine was asked finds, started again when all
+// is over, that the run was taken back, and does not ask for that once more.
+func TestARollbackThatEndedUntoldIsTold(t *testing.T) {
+	s := newTakingBack(t)
+	strategy := takenBackBy()
+	strategy.Rollback.Approval = nil
+	run := s.name + "-run"
+	s.roll(run, strategy)
+	if _, err := s.engine.Rollback(t.Context(), run, fleet.RollbackOptions{Reason: "spec.state of generation 2"}); err != nil {
+		t.Fatal(err)
+	}
+	s.completed(run + "-rollback")
+	s.showsRollback(s.hubWith(&fuse{}), run, func() bool { return false })
+	s.wantRollback(run)
+}
+
 // newTakingBack is a stale hub whose engine runs on one cluster in memory, which has the first of two
 // snapshots.
 func newTakingBack(t *testing.T) *stale {

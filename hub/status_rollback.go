@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -14,27 +15,29 @@ import (
 type rollbackFacts struct {
 	// Engine is what the engine says; the zero value is that nobody asked.
 	Engine fleet.Rollback
-	// Told is the condition that the object has of it.
-	Told condition
+	// Of is the object, Told the condition that it has of it, and ToldRun the run which
+	// it says takes it back.
+	Of      key
+	Told    condition
+	ToldRun string
 	// Refusal is why the engine refuses now what spec.state asks for.
 	Refusal string
 	// Hidden is why the run that takes back has no object, where it has none.
 	Hidden string
 }
 
-// rollbackRun is the run that takes this one back, as its object is called.
-func (f *runFacts) rollbackRun() string {
-	b := &f.Rollback.Engine
-	if b.By == "" || b.Pending {
-		return ""
-	}
-	return f.rollbackShown(b.By)
+// read takes in what the object says.
+func (b *rollbackFacts) read(obj *unstructured.Unstructured) {
+	b.Of, b.Told = keyOf(obj), conditionOf(obj, conditionRollback)
+	b.ToldRun, _, _ = unstructured.NestedString(obj.Object, "status", "rollbackRunName")
 }
 
-// rollbackShown is what people call the run that the engine calls so, and that takes
-// this one back.
-func (f *runFacts) rollbackShown(run string) string {
-	return rollbackShown(key{Namespace: f.Namespace, Name: f.Name}, run)
+// run is the run that takes this one back, as its object is called.
+func (b *rollbackFacts) run() string {
+	if b.Engine.By == "" || b.Engine.Pending {
+		return ""
+	}
+	return rollbackShown(b.Of, b.Engine.By)
 }
 
 // refusedBefore tells that what this generation of the spec asks for was refused.
@@ -49,13 +52,16 @@ func (b *rollbackFacts) isUnderway(run *stages.Run) bool {
 
 // asks tells that the engine has to be asked to take a run back: once for each
 // generation of a spec that says so, and again where a run that was asked had
-// ended before it came to that.
+// ended before it came to that. That it was taken back is told before it is asked
+// to be once more: the hub may have died between asking and telling.
 func (b *rollbackFacts) asks(state kubefleet.State, generation int64, s *fleet.Status) bool {
 	switch {
 	case state != kubefleet.Rollback || b.isUnderway(&s.Run):
 		return false
 	case b.Told.is("Unknown", generation):
 		return s.Run.Final(s.Plan) && b.Engine.By == ""
+	case b.run() != "" && b.run() != b.ToldRun:
+		return false
 	default:
 		return b.Told.ObservedGeneration != generation
 	}
@@ -72,8 +78,8 @@ func (p *projection) rollbackConditions() []metav1.Condition {
 		return p.rollback("False", reasonRollbackRefused, b.Told.Message)
 	case b.isUnderway(p.Run):
 		return p.rollback("Unknown", reasonRollbackRequested, "The update run is about to be rolled back")
-	case p.rollbackRun() != "":
-		return p.rollback("True", reasonRollbackStarted, "The update run is rolled back by updateRun "+p.rollbackRun()+b.Hidden)
+	case p.Rollback.run() != "":
+		return p.rollback("True", reasonRollbackStarted, "The update run is rolled back by updateRun "+p.Rollback.run()+b.Hidden)
 	case b.Engine.Refused != "":
 		return p.rollback("False", reasonRollbackRefused, "The update run is not rolled back: "+b.Engine.Refused)
 	case asked:

@@ -63,6 +63,7 @@ func TestTheStatusSaysWhatBecomesOfARollback(t *testing.T) {
 	} {
 		r := takenBackRig(t)
 		r.facts.State, r.facts.Rollback, r.facts.Namespace = c.state, c.facts, c.namespace
+		r.facts.Rollback.Of = key{Namespace: c.namespace, Name: r.facts.Name}
 		s := r.status()
 		all := told(t, s["conditions"])
 		if got := all[len(all)-1]; got != c.want {
@@ -103,7 +104,9 @@ func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
 		"taken back already":           {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "True", ObservedGeneration: 1}, Engine: fleet.Rollback{By: "b"}}},
 		"refused":                      {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "False", ObservedGeneration: 1}}},
 		"refused before":               {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "False"}}, want: true},
-		"taken back before":            {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "True"}, Engine: fleet.Rollback{By: "b"}}, want: true},
+		"taken back before":            {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "True"}, ToldRun: "b", Engine: fleet.Rollback{By: "b"}}, want: true},
+		"taken back, and not told":     {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: "b"}}},
+		"taken back again, not told":   {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "True"}, ToldRun: "a", Engine: fleet.Rollback{By: "b"}}},
 		"being planned":                {state: kubefleet.Rollback, facts: rollbackFacts{Engine: fleet.Rollback{By: "b", Pending: true}}},
 		"about to be planned":          {state: kubefleet.Rollback, undo: true},
 		"the run ended before it came": {state: kubefleet.Rollback, facts: rollbackFacts{Told: condition{Status: "Unknown", ObservedGeneration: 1}}, want: true},

@@ -144,7 +144,7 @@ func projectRun(f *runFacts) *runStatus {
 		Counts:           &clusterCounts{},
 		Listing:          p.listing(),
 		Events:           f.Events,
-		RollbackRun:      f.rollbackRun(),
+		RollbackRun:      f.Rollback.run(),
 	}
 	for i := range f.Plan.Stages {
 		st := p.stage(i)

@@ -233,7 +233,7 @@ func (p *projection) takenBack() string {
 	}
 	by := ""
 	if u.Run != "" {
-		by = " by run " + p.rollbackShown(u.Run)
+		by = " by run " + rollbackShown(key{Namespace: p.Namespace, Name: p.Name}, u.Run)
 	}
 	return "; what the run brought is taken back" + by + ": " + u.Message
 }
