@@ -24,13 +24,14 @@
 //	kubectl patch csur example-run --type merge -p '{"spec":{"state":"Rollback"}}'
 //
 // The engine plans that run, and the hub makes an object of it beside the other one, <run>-rollback or, where
-// there is such a run, <run>-rollback-2 and so on, with the label slipway.dev/rollback-of. Where that is longer
-// than the 63 characters that the API allows, <run> is cut, and 8 characters of a digest are behind it. It is shown, stopped, resumed, approved and deleted as any other run; the spec
-// has the placement, the strategy that is inverted, and a snapshot index where all clusters go back to
-// the same, which each cluster in the status has in any case. The condition RollbackStarted of the run that
-// is taken back and its status.rollbackRunName say which run does, or why none does. A Rollback that is
-// refused, because the strategy has none or other runs followed, changes nothing. Asked again, in another
-// generation of the spec, it is done once more for the clusters that have not gone back.
+// there is such a run, <run>-rollback-2 and so on, with the label slipway.dev/rollback-of. Where that is
+// longer than the 63 characters that the API allows, <run> is cut, and 8 characters of a digest are behind
+// it. It is shown, stopped, resumed, approved and deleted as any other run; the spec has the placement, the
+// strategy that is inverted, and a snapshot index where all clusters go back to the same, which each cluster
+// in the status has in any case. The condition RollbackStarted of the run that is taken back and its
+// status.rollbackRunName say which run does, or why none does. A Rollback that is refused, because the
+// strategy has none or other runs followed, changes nothing. Asked again, in another generation of the spec,
+// it is done once more for the clusters that have not gone back.
 //
 // KubeFleet tries a cluster without end, so that none fails. The cause BudgetExceeded takes a
 // progressDeadline in the strategy, after which a cluster has failed, and counts those of a stage beyond
