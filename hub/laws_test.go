@@ -61,7 +61,7 @@ func (w *world) lawOfLedger(m *member) {
 			continue
 		}
 		var l ledger
-		if err := json.Unmarshal([]byte(write.live(w.t).data["ledger"]), &l); err != nil {
+		if err := json.Unmarshal([]byte(write.sent(w.t)["ledger"]), &l); err != nil {
 			w.t.Fatal(err)
 		}
 		if l.Epoch < last.Epoch || l.RunUID == last.RunUID && l.Attempt < last.Attempt {

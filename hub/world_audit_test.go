@@ -88,6 +88,17 @@ func (w *write) live(t *testing.T) live {
 	return live{obj.Metadata.ResourceVersion, obj.Data}
 }
 
+// sent is the data of the object that was sent: of some writes only the metadata
+// come back.
+func (w *write) sent(t *testing.T) map[string]string {
+	t.Helper()
+	var obj struct{ Data map[string]string }
+	if err := json.Unmarshal(w.Body, &obj); err != nil {
+		t.Fatalf("%s: %v", w, err)
+	}
+	return obj.Data
+}
+
 func (w *write) String() string {
 	return fmt.Sprintf("%s %s %s %s/%s/%s: %d", w.Begun.Format("15:04:05.000"), w.Agent, w.Verb, w.Object.Resource, w.Object.Namespace, w.Object.Name, w.Answer.Code)
 }
