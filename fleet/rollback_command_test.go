@@ -168,10 +168,9 @@ func TestFailureDuringARollback(t *testing.T) {
 		w, e := rolling(t, nil)
 		ranTo(t, e, inAll("r0"), stages.Completed)
 		w.failsAt("s4a", "v1")
+		w.failsAt("s2a", "v0")
 		w.holds("v1")
 		create(t, e, inAll("r1"))
-		endOf(t, e, "r1")
-		w.failsAt("s2a", "v0")
 		if back := endOfRollback(t, e, "r1"); back.Run.State != stages.Failed || back.Run.Undo != nil {
 			t.Fatalf("it is %s, %+v", back.Run.State, back.Run.Undo)
 		}

@@ -72,8 +72,10 @@ func TestTheHostNamesARollback(t *testing.T) {
 					}
 				} else {
 					w.failsAt("s4a", "v1")
+					w.fleet.Hang("s1a", true) // until the name is taken
 					create(t, e, spec)
 					create(t, e, held)
+					w.fleet.Hang("s1a", false)
 				}
 				back := endOfRollback(t, e, "r1")
 				if back.Run.Name != "r1.back-from-friday.2" || back.Title != "friday" {
