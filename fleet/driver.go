@@ -62,8 +62,9 @@ type driver struct {
 	// save is not known.
 	renew, unsure bool
 	renewed       time.Time
-	// saving is how long the last save took.
-	saving time.Duration
+	// saves are how long the last saves took, savings is how many there were in all.
+	saves   [4]time.Duration
+	savings int
 
 	// deleted tells that the run's record was seen to be gone.
 	deleted atomic.Bool
@@ -226,7 +227,8 @@ func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
 	next, c := d.compose(ready)
 	began := time.Now()
 	rev, err := c.write(ctx, d.e.store)
-	d.saving = time.Since(began)
+	d.saves[d.savings%len(d.saves)] = time.Since(began)
+	d.savings++
 	if err != nil {
 		d.unsure = true
 		return fmt.Errorf("run %s: %w", d.name, err)

@@ -73,8 +73,8 @@ func (d *driver) hear(o word) {
 // takes in all of it: until a quarter of them was heard, and not for long beside
 // what a save takes. A store that is quick is not waited for.
 func (d *driver) hearOn(ctx context.Context) {
-	longest := min(savesWorth*d.saving, hearLongest)
-	if longest <= 0 {
+	longest := min(savesWorth*slices.Min(d.saves[:]), hearLongest)
+	if longest < hearShortest {
 		return
 	}
 	late := time.NewTimer(longest)
@@ -91,11 +91,13 @@ func (d *driver) hearOn(ctx context.Context) {
 	}
 }
 
-// What is heard waits for more at most as long as so many saves take, and never
-// longer than hearLongest.
+// What is heard waits for more at most as long as so many saves take, of the quickest
+// of the last ones: a store is not slow because the machine was busy once. Less than
+// hearShortest is not worth it, and hearLongest is the most.
 const (
-	savesWorth  = 4
-	hearLongest = 100 * time.Millisecond
+	savesWorth   = 4
+	hearShortest = 4 * time.Millisecond
+	hearLongest  = 100 * time.Millisecond
 )
 
 // drain takes every observation that has arrived.
