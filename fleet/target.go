@@ -315,3 +315,12 @@ func (w *work) confirm(ctx context.Context) error {
 	w.confirmed = now
 	return nil
 }
+
+// joinProblems bounds how many problems an error names.
+func joinProblems(problems []error) error {
+	const most = 5
+	if more := len(problems) - most; more > 0 {
+		problems = append(problems[:most:most], fmt.Errorf("and %d more objects: %w", more, backend.ErrPermanent))
+	}
+	return errors.Join(problems...)
+}

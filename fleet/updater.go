@@ -390,12 +390,3 @@ func (w *work) closeIntent(ctx context.Context) error {
 	}
 	return err
 }
-
-// joinProblems bounds how many problems an error names.
-func joinProblems(problems []error) error {
-	const most = 5
-	if more := len(problems) - most; more > 0 {
-		problems = append(problems[:most:most], fmt.Errorf("and %d more objects: %w", more, backend.ErrPermanent))
-	}
-	return errors.Join(problems...)
-}

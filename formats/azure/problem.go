@@ -1,6 +1,10 @@
 package azure
 
-import "github.com/slipway-dev/slipway/formats/internal/yamldoc"
+import (
+	"strings"
+
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
+)
 
 // Problem is one thing that is wrong with a document.
 type Problem struct {
@@ -29,4 +33,18 @@ func asError(d *yamldoc.Doc) error {
 	return yamldoc.AsError[Problems](&d.Report, func(p yamldoc.Problem) Problem {
 		return Problem{File: p.File, Line: p.Line, Field: p.Field, Text: p.Text}
 	})
+}
+
+// place turns the path of a field of a strategy into that of what it was read from.
+func place(path string) string {
+	if below, ok := strings.CutPrefix(path, "rollback"); ok {
+		return rollbackField + below
+	}
+	return strings.NewReplacer(
+		"labelSelector", "memberSelector", "maxFailures", "maxAllowedFailures",
+		"beforeStageTasks", "beforeGates", "afterStageTasks", "afterGates",
+		"beforeGroupTasks", "beforeGates", "afterGroupTasks", "afterGates",
+		"schedule.day", "scheduledStartConfiguration.startDay", "schedule.time", "scheduledStartConfiguration.startTime",
+		"schedule.offset", "scheduledStartConfiguration.utcOffset", "schedule", "scheduledStartConfiguration",
+	).Replace(path)
 }
