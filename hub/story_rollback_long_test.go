@@ -23,19 +23,8 @@ func longSpace(t *testing.T) *story {
 	t.Helper()
 	t.Parallel()
 	s := performAs(t, openVouched, padded(storyName(t)+"-", 55), 1)
-	s.put("v1")
-	s.eventually("the namespace on the member", func() error {
-		return s.applyTo(s.member(1), s.objects(`{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`)[0])
-	})
+	s.inANamespace()
 	s.apply(`
-apiVersion: placement.kubernetes-fleet.io/v1beta1
-kind: ResourcePlacement
-metadata: {name: p, namespace: NAME}
-spec:
-  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: config}]
-  policy: {placementType: PickFixed, clusterNames: [NAME-1]}
-  strategy: {type: External}
----
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: StagedUpdateStrategy
 metadata: {name: first, namespace: NAME}

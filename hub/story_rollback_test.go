@@ -326,9 +326,9 @@ func (s *story) copied() {
 	}
 }
 
-// TestARollbackInANamespace: the twins in a namespace are rolled back in the same way.
-func TestARollbackInANamespace(t *testing.T) {
-	s := perform(t, openVouched, 1)
+// inANamespace makes v1 of what a placement p in the story's namespace brings to its member.
+func (s *story) inANamespace() {
+	s.Helper()
 	s.put("v1")
 	s.eventually("the namespace on the member", func() error {
 		return s.applyTo(s.member(1), s.objects(`{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`)[0])
@@ -340,8 +340,14 @@ metadata: {name: p, namespace: NAME}
 spec:
   resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: config}]
   policy: {placementType: PickFixed, clusterNames: [NAME-1]}
-  strategy: {type: External}
----
+  strategy: {type: External}`)
+}
+
+// TestARollbackInANamespace: the twins in a namespace are rolled back in the same way.
+func TestARollbackInANamespace(t *testing.T) {
+	s := perform(t, openVouched, 1)
+	s.inANamespace()
+	s.apply(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: StagedUpdateStrategy
 metadata: {name: s, namespace: NAME}
