@@ -270,7 +270,7 @@ func TestLineRollback(t *testing.T) {
 // ends it.
 func TestLineRandomWalk(t *testing.T) {
 	policies := []Admission{QueueRun, RejectRun, SupersedeActive}
-	for seed := range uint64(200) {
+	for seed := range uint64(few(200, 5)) {
 		random := rand.New(rand.NewPCG(seed, 7))
 		var l Line
 		for range 100 {

@@ -15,7 +15,7 @@ import (
 // FuzzWorkflowLaws plays random runs of random workflows: pauses, timeouts, groups
 // that depend on others, and stages that run always.
 func FuzzWorkflowLaws(f *testing.F) {
-	for seed := range 50 {
+	for seed := range corpus() {
 		f.Add(lawBytes(uint64(seed)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -26,9 +26,9 @@ func FuzzWorkflowLaws(f *testing.F) {
 }
 
 func TestWorkflowLaws(t *testing.T) {
-	n := uint64(1000)
-	if testing.Short() || underRace {
-		n /= 10
+	n := uint64(few(1000, 25))
+	if testing.Short() {
+		n = 100
 	}
 	for seed := range n {
 		for _, v := range playFlow(t, lawBytes(seed), Step) {

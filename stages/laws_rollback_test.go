@@ -12,7 +12,7 @@ import (
 // FuzzRollBack plays random runs of random plans to random points, and holds the
 // plans that take them back to the laws, and then runs of those.
 func FuzzRollBack(f *testing.F) {
-	for seed := range 50 {
+	for seed := range corpus() {
 		f.Add(lawBytes(uint64(seed)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -25,9 +25,9 @@ func FuzzRollBack(f *testing.F) {
 }
 
 func TestRollBackLaws(t *testing.T) {
-	n := uint64(1000)
-	if testing.Short() || underRace {
-		n /= 10
+	n := uint64(few(1000, 25))
+	if testing.Short() {
+		n = 100
 	}
 	for seed := range n {
 		for _, kind := range backKinds() {

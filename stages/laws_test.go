@@ -10,7 +10,7 @@ import (
 // FuzzLaws plays random runs of random plans, with failures, commands, churn,
 // clocks that jump and crashes, and holds Step to the laws.
 func FuzzLaws(f *testing.F) {
-	for seed := range 50 {
+	for seed := range corpus() {
 		f.Add(lawBytes(uint64(seed)))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -18,17 +18,16 @@ func FuzzLaws(f *testing.F) {
 	})
 }
 
-// lawSeeds is how many random runs TestLaws plays; with the race detector it
-// plays a twentieth of them, and make test plays all of them without it.
+// lawSeeds is how many random runs TestLaws plays.
 const lawSeeds = 1000
 
 func TestLaws(t *testing.T) {
-	n := uint64(lawSeeds)
+	n := uint64(few(lawSeeds, 40))
 	switch {
 	case os.Getenv("SLIPWAY_SOAK") != "":
-		n *= 20
-	case testing.Short(), underRace:
-		n /= 20
+		n = 20 * lawSeeds
+	case testing.Short():
+		n = lawSeeds / 20
 	}
 	// These have found what the others did not: an attempt that began in the step
 	// in which a deadline ended the run, a deadline that a stop slept through, and

@@ -18,7 +18,7 @@ const maxRecord = 256 << 10
 func outage(tb testing.TB, p *Plan, unreachable int) (ready Ready, largest int) {
 	now := scriptEpoch
 	ready = Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), Input{Now: now})
-	for i := 0; i < 3000 && ready.Run.State == Running; i++ {
+	for i := 0; i < few(3000, 5) && ready.Run.State == Running; i++ {
 		now = now.Add(time.Second)
 		in := Input{Now: now}
 		for _, a := range ready.Actions {
