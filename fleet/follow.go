@@ -29,6 +29,9 @@ type Follower struct {
 	// stuck are the journals that cannot be read on, until they have more events
 	// than these.
 	stuck map[string]int64
+	// known are the streams of the records that were listed last, by their keys. While
+	// changes are waited for it is only read.
+	known map[string]knownStream
 }
 
 // cursor is a position in all journals.
@@ -135,31 +138,6 @@ func (f *Follower) Past(ctx context.Context) iter.Seq2[stages.Event, error] {
 	}
 }
 
-// eventStream is a journal and how much of it is committed.
-type eventStream struct {
-	name string
-	head journalHead
-	// key is that of the record which commits it.
-	key string
-}
-
-// streamOf returns the journal that a record commits, and its placement.
-func streamOf(rec backend.Record) (eventStream, string, error) {
-	if name, ok := strings.CutPrefix(rec.Key, deletedKey("")); ok {
-		var d deletedRecord
-		err := decodeRecord(rec, &d)
-		return eventStream{deletedStream(d.UID), d.Journal, rec.Key}, name, err
-	}
-	if strings.HasPrefix(rec.Key, "placement/") {
-		var p placementRecord
-		err := decodeRecord(rec, &p)
-		return eventStream{placementStream(p.Placement.Name), p.Journal, rec.Key}, p.Placement.Name, err
-	}
-	var r runRecord
-	err := decodeRecord(rec, &r)
-	return eventStream{r.Run.UID, r.Journal, rec.Key}, r.Run.Placement, err
-}
-
 // told is an event with its stream and its number.
 type told struct {
 	stages.Event
@@ -255,6 +233,7 @@ func (f *Follower) forget(streams []eventStream) {
 // why some cannot be read.
 func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable []error, err error) {
 	var runs []eventStream
+	known := map[string]knownStream{}
 	for _, prefix := range followed() {
 		for rec, err := range f.e.store.List(ctx, f.under(prefix)) {
 			if err != nil {
@@ -263,18 +242,22 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 			if f.skips(rec.Key) {
 				continue
 			}
-			s, placement, err := streamOf(rec)
-			switch {
-			case err != nil:
+			k, err := f.streamOf(rec)
+			if err != nil {
 				unreadable = append(unreadable, err)
-			case f.at.Placement != "" && f.at.Placement != placement:
+				continue
+			}
+			known[rec.Key] = k
+			switch {
+			case f.at.Placement != "" && f.at.Placement != k.placement:
 			case prefix == placementKey(""):
-				out = append(out, s)
+				out = append(out, k.eventStream)
 			default:
-				runs = append(runs, s)
+				runs = append(runs, k.eventStream)
 			}
 		}
 	}
+	f.known = known
 	return append(out, runs...), unreadable, nil
 }
 
@@ -336,7 +319,7 @@ func (f *Follower) lost(ctx context.Context, s eventStream, err error) error {
 	if gerr != nil {
 		return gerr
 	}
-	if now, _, derr := streamOf(rec); derr != nil || now.name != s.name || !now.head.isAt(s.head) {
+	if now, derr := f.streamOf(rec); derr != nil || now.name != s.name || !now.head.isAt(s.head) {
 		return nil //nolint:nilerr // what was read was old; the next round reads it anew
 	}
 	return err
@@ -383,10 +366,10 @@ func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	s, placement, err := streamOf(rec)
+	s, err := f.streamOf(rec)
 	if err != nil {
 		return !f.told[err.Error()], nil //nolint:nilerr // that it cannot be read is news, once
 	}
-	mine := f.at.Placement == "" || f.at.Placement == placement
+	mine := f.at.Placement == "" || f.at.Placement == s.placement
 	return mine && s.head.Events > f.at.Read[s.name] && f.stuck[s.name] != s.head.Events, nil
 }

@@ -111,3 +111,32 @@ func endedRun(t *testing.T) (*Engine, func(func(*runRecord))) {
 	change(func(rr *runRecord) { rr.Run.State, rr.Lease.Holder = stages.Completed, "somebody" })
 	return e, change
 }
+
+// A follower decodes a record again when it was written again, and not before.
+func TestAFollowerDecodesAWriteOnce(t *testing.T) {
+	e, change := endedRun(t)
+	f, err := e.Follow("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range f.Past(t.Context()) {
+	}
+	rec, err := e.store.Get(t.Context(), runKey("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unreadable := rec
+	unreadable.Value = nil
+	if s, err := f.streamOf(unreadable); err != nil || s.placement != "web" || s.key != rec.Key || s.name == "" {
+		t.Errorf("of a write that is known: %+v, %v", s, err)
+	}
+	change(func(rr *runRecord) { rr.Journal.Events += 7 })
+	again, err := e.store.Get(t.Context(), runKey("r"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, _ := f.streamOf(rec)
+	if s, err := f.streamOf(again); err != nil || s.head.Events != known.head.Events+7 {
+		t.Errorf("of another write: %+v, %v", s, err)
+	}
+}
