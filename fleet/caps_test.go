@@ -60,13 +60,19 @@ type capGuard struct {
 	t     *testing.T
 	limit int
 	lock  chan struct{}
+	looks *fleet.Engine
 	peak  int
 	// most is the most that each run had in flight.
 	most map[string]int
 }
 
 func newCapGuard(t *testing.T, s backend.Store, limit int) *capGuard {
-	return &capGuard{Store: s, t: t, limit: limit, lock: make(chan struct{}, 1), most: map[string]int{}}
+	t.Helper()
+	looks, err := fleet.New(fleet.Config{Store: s, Inventory: memory.NewFleet(), Dialer: memory.NewFleet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &capGuard{Store: s, t: t, limit: limit, lock: make(chan struct{}, 1), looks: looks, most: map[string]int{}}
 }
 
 func (g *capGuard) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
@@ -89,18 +95,13 @@ func (g *capGuard) reached() (peak int, most map[string]int) {
 // look compares the runs with the cap.
 func (g *capGuard) look() {
 	ctx := context.Background()
-	e, err := fleet.New(fleet.Config{Store: g.Store, Inventory: memory.NewFleet(), Dialer: memory.NewFleet()})
-	if err != nil {
-		g.t.Error(err)
-		return
-	}
-	caps, err := e.Caps(ctx)
+	caps, err := g.looks.Caps(ctx)
 	if err != nil || len(caps) == 0 {
 		return
 	}
 	total := 0
 	for _, name := range []string{"run-a", "run-b", "run-c"} {
-		s, err := e.Status(ctx, name)
+		s, err := g.looks.Status(ctx, name)
 		if err != nil {
 			continue
 		}

@@ -43,8 +43,8 @@ type story struct {
 	again map[string]bool
 	// batched gives engine one a store that makes several writes at once.
 	batched bool
-	// sparse tells that with the race detector only every sixth k is tried, rather than
-	// every other one: others try those ways with it.
+	// sparse tells that with the race detector only every twelfth k is tried, rather than
+	// every fourth one: others try those ways with it.
 	sparse bool
 }
 
@@ -355,8 +355,8 @@ func (s story) undisturbed(t *testing.T) (want ending) {
 }
 
 // checkAll checks every crash in ks, in parallel. The race detector makes it ten
-// times as slow; with it every other k, or every sixth, is tried in one of the ways,
-// in turn.
+// times as slow; with it every fourth k, or every twelfth, is tried in one of the ways,
+// in turn, and make test tries all of them without it.
 func (s story) checkAll(t *testing.T, want ending, all []int) {
 	for i, mode := range crashModes {
 		ks := thinned(all, i, s.every())
@@ -376,9 +376,9 @@ func (s story) checkAll(t *testing.T, want ending, all []int) {
 // every is how far apart the ks are that are tried in one of the ways.
 func (s story) every() int {
 	if s.sparse {
-		return apart(6 * len(crashModes))
+		return apart(12 * len(crashModes))
 	}
-	return apart(2 * len(crashModes))
+	return apart(4 * len(crashModes))
 }
 
 // thinned is what of all is tried in the way that comes at way in crashModes: one of

@@ -284,7 +284,7 @@ func TestWhatDriftedIsToldOnce(t *testing.T) {
 func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
 	t.Parallel()
 	for i, crash := range []func(int) faulty.Rule{faulty.CrashBefore, faulty.CrashAfter} {
-		for n := 1 + i%apart(3); ; n += apart(3) {
+		for n := 1 + 3*i%apart(6); ; n += apart(6) {
 			crashed := false
 			synctest.Test(t, func(t *testing.T) {
 				defer tellIn(t, "write %d", n)

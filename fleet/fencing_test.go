@@ -203,7 +203,7 @@ func fencedStories() []fencedStory {
 // wakes up.
 func TestT16NothingOfAnOlderLeaderIsAccepted(t *testing.T) {
 	t.Parallel()
-	tellStories(t, apart(4), false)
+	tellStories(t, apart(8), false)
 }
 
 // The same on a member that knows no fences: nothing is accepted for objects that

@@ -46,6 +46,8 @@ func (w *world) rollOut(e *fleet.Engine, n int) {
 // However long one cluster cannot be updated, what is kept stays bounded: what
 // that cluster has is, until it has something else or has left the fleet.
 func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
+	// last is the last run while one cluster fails.
+	last := sampled(40) + 1
 	for what, c := range map[string]struct {
 		recover func(*world, *fleet.Engine)
 		want    []int
@@ -54,29 +56,29 @@ func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
 	}{
 		"it is caught up with": {func(w *world, e *fleet.Engine) {
 			w.refuseSettings()
-			if _, err := e.CatchUp(w.t.Context(), "r41", "again", approval.Identity{Name: "ann"}); err != nil {
+			if _, err := e.CatchUp(w.t.Context(), fmt.Sprint("r", last), "again", approval.Identity{Name: "ann"}); err != nil {
 				w.t.Fatal(err)
 			}
 			endOf(w.t, e, "again")
-		}, []int{0, 39, 40, 41}, []int{40, 41, 42}},
+		}, []int{0, last - 2, last - 1, last}, []int{last - 1, last, last + 1}},
 		"the next run reaches it": {func(w *world, e *fleet.Engine) {
 			w.refuseSettings()
-			w.rollOut(e, 42)
-		}, []int{0, 40, 41, 42}, []int{41, 42, 43}},
+			w.rollOut(e, last+1)
+		}, []int{0, last - 1, last, last + 1}, []int{last, last + 1, last + 2}},
 		"it leaves": {func(w *world, e *fleet.Engine) {
 			w.fleet.Remove("c00")
-			w.rollOut(e, 42)
-		}, []int{0, 40, 41, 42}, []int{41, 42, 43}},
+			w.rollOut(e, last+1)
+		}, []int{0, last - 1, last, last + 1}, []int{last, last + 1, last + 2}},
 		"it leaves during a run": {func(w *world, e *fleet.Engine) {
 			w.fleet.Hang("c00", true)
-			w.source.Put(plain("v42"))
+			w.source.Put(plain(fmt.Sprint("v", last+1)))
 			st := allAtOnce(2)
-			w.create(e, fleet.RunSpec{Name: "r42", Placement: "web", Strategy: st})
+			w.create(e, fleet.RunSpec{Name: fmt.Sprint("r", last+1), Placement: "web", Strategy: st})
 			synctest.Wait()
 			w.fleet.Remove("c00")
-			endOf(w.t, e, "r42")
-		}, []int{0, 40, 41, 42}, []int{41, 42, 43}},
-		"nothing": {func(*world, *fleet.Engine) {}, []int{0, 1, 39, 40, 41}, []int{0, 40, 41, 42}},
+			endOf(w.t, e, fmt.Sprint("r", last+1))
+		}, []int{0, last - 1, last, last + 1}, []int{last, last + 1, last + 2}},
+		"nothing": {func(*world, *fleet.Engine) {}, []int{0, 1, last - 2, last - 1, last}, []int{0, last - 1, last, last + 1}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -90,11 +92,11 @@ func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
 				w.refuseSettings("c01")
 				w.rollOut(h, 1)
 				w.refuseSettings("c00")
-				for i := range 40 {
-					w.rollOut(h, i+2)
+				for i := 2; i <= last; i++ {
+					w.rollOut(h, i)
 				}
 				synctest.Wait()
-				wantKept(t, h, 0, 1, 39, 40, 41) // all had 0, and c00 has 1
+				wantKept(t, h, 0, 1, last-2, last-1, last) // all had 0, and c00 has 1
 				if n := len(w.keys("content/")); n != 5*3 {
 					t.Errorf("%d contents are stored, want %d", n, 5*3)
 				}
