@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/kubehttp"
 )
 
 // DefaultNamespace is where a hub keeps what is its own, unless its Config says
@@ -181,7 +182,7 @@ func (h *Hub) connect() error {
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
 	}
-	web, err := rest.HTTPClientFor(config)
+	web, err := kubehttp.ClientFor(config)
 	if err != nil {
 		return fmt.Errorf("hub: Config.Rest: %w", err)
 	}

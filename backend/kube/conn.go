@@ -25,10 +25,8 @@ type conn struct {
 	// fenced tells that the member has the policies of MemberFence.
 	fenced bool
 	closed atomic.Bool
-	// pinned is the uid of kube-system that the cluster must have, empty for any; recognized how many
-	// connections there were when it had. See recognize.
-	pinned     string
-	recognized atomic.Int64
+	// pinned is the uid of kube-system that the cluster must have, empty for any.
+	pinned string
 }
 
 var (
@@ -39,8 +37,11 @@ var (
 
 // NewConn returns a connection to the API server that cfg names. It is a
 // [backend.ConnWatcher], a [backend.ConnDryRunner] and a [backend.ConnFencer], see
-// [ConnOptions], has a transport of its own, and sends nothing
-// before it is used. It neither changes nor keeps cfg.
+// [ConnOptions], and sends nothing before it is used. It neither changes nor keeps cfg.
+//
+// It has a transport of its own and at most two connections: one of HTTP/1.1, over which a request costs
+// both sides less, for one request at a time, and one of HTTP/2 for watches and for what is asked
+// meanwhile. Where cfg has a transport that is used for all.
 //
 // What cfg says about addresses, certificates, credentials and wrappers of the transport holds. It is
 // used as it is: whether it may run a program or read a file is for whoever made it, see
@@ -84,11 +85,18 @@ func (c *conn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructu
 
 // get returns an object; its errors are not classified.
 func (c *conn) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
+	l, leave := c.client.lanes.enter()
+	defer leave()
+	return c.getOver(ctx, l, id)
+}
+
+// getOver is get over a lane that the caller is in.
+func (c *conn) getOver(ctx context.Context, l *lane, id snapshot.ID) (*unstructured.Unstructured, error) {
 	at, err := c.locate(ctx, id, lookFresh)
 	if err != nil {
 		return nil, err
 	}
-	body, err := c.client.do(ctx, request{verb: http.MethodGet, path: at.path})
+	body, err := c.client.over(ctx, l, request{verb: http.MethodGet, path: at.path})
 	if err != nil {
 		return nil, c.mapper.heed(at, err)
 	}

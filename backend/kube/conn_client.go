@@ -11,11 +11,9 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
 	"k8s.io/client-go/util/flowcontrol"
 )
 
@@ -23,13 +21,10 @@ import (
 // would carry the credentials elsewhere, and writes no logs.
 type client struct {
 	base    *url.URL
-	http    *http.Client
-	idle    func()
+	lanes   lanes
 	limiter flowcontrol.RateLimiter
 	limits  Limits
 	timeout time.Duration
-	// dials counts the connections that were made, or tried.
-	dials *atomic.Int64
 }
 
 // request is what is asked of an API server.
@@ -54,15 +49,8 @@ func newClient(cfg *rest.Config, o ConnOptions) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the address of the API server: %w", err)
 	}
-	dials := &atomic.Int64{}
-	rt, idle, err := newTransport(cfg, o, dials)
-	if err != nil {
-		return nil, err
-	}
-	return &client{
-		base: base, idle: idle, limiter: limiterFor(cfg, o), limits: o.Limits, timeout: o.RequestTimeout, dials: dials,
-		http: &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-	}, nil
+	c := &client{base: base, limiter: limiterFor(cfg, o), limits: o.Limits, timeout: o.RequestTimeout}
+	return c, c.lanes.open(cfg, o)
 }
 
 func limiterFor(cfg *rest.Config, o ConnOptions) flowcontrol.RateLimiter {
@@ -79,58 +67,6 @@ func limiterFor(cfg *rest.Config, o ConnOptions) flowcontrol.RateLimiter {
 	return flowcontrol.NewTokenBucketRateLimiter(qps, max(burst, 1))
 }
 
-// newTransport returns a transport that is shared with nobody, and what ends its idle connections.
-func newTransport(cfg *rest.Config, o ConnOptions, dials *atomic.Int64) (http.RoundTripper, func(), error) {
-	tc, err := cfg.TransportConfig()
-	if err != nil {
-		return nil, nil, fmt.Errorf("the credentials: %w", err)
-	}
-	if tc.Transport != nil {
-		rt, err := transport.HTTPWrappersForConfig(tc, tc.Transport)
-		return rt, func() {}, err
-	}
-	tlsConfig, err := transport.TLSConfigFor(tc)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the certificates: %w", err)
-	}
-	base := &http.Transport{
-		TLSClientConfig:        tlsConfig,
-		DialContext:            counting(dialOf(tc, o), dials),
-		TLSHandshakeTimeout:    o.DialTimeout,
-		ResponseHeaderTimeout:  o.RequestTimeout,
-		IdleConnTimeout:        90 * time.Second,
-		ForceAttemptHTTP2:      true,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: o.RequestTimeout / 2, PingTimeout: o.RequestTimeout / 2},
-		DisableCompression:     cfg.DisableCompression || isLoopback(cfg.Host),
-		MaxResponseHeaderBytes: 64 << 10,
-		Proxy:                  cfg.Proxy,
-	}
-	if o.ProxyFromEnvironment && base.Proxy == nil {
-		base.Proxy = http.ProxyFromEnvironment
-	}
-	rt, err := transport.HTTPWrappersForConfig(tc, base)
-	return rt, base.CloseIdleConnections, err
-}
-
-type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
-
-func dialOf(tc *transport.Config, o ConnOptions) dialFunc {
-	if tc.DialHolder != nil {
-		return tc.DialHolder.Dial
-	}
-	return (&net.Dialer{Timeout: o.DialTimeout, KeepAlive: o.RequestTimeout}).DialContext
-}
-
-func counting(dial dialFunc, n *atomic.Int64) dialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if err := dialable(ctx); err != nil {
-			return nil, err
-		}
-		n.Add(1)
-		return dial(ctx, network, address)
-	}
-}
-
 // isLoopback tells that an API server is on this machine, where compression only costs.
 func isLoopback(host string) bool {
 	if u, err := url.Parse(host); err == nil && u.Host != "" {
@@ -140,14 +76,21 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (c *client) close() { c.idle() }
+func (c *client) close() { c.lanes.close() }
 
 // do makes a request and returns the answer. The error of an API server that refuses is an
 // apierrors.APIStatus.
 func (c *client) do(ctx context.Context, r request) ([]byte, error) {
+	l, leave := c.lanes.enter()
+	defer leave()
+	return c.over(ctx, l, r)
+}
+
+// over is do over a lane that the caller is in.
+func (c *client) over(ctx context.Context, l *lane, r request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	answer, err := c.send(ctx, r)
+	answer, err := c.send(ctx, l, r)
 	if err != nil {
 		return nil, err
 	}
@@ -163,12 +106,12 @@ const (
 )
 
 // send makes a request until the API server is not too busy. The body of an answer is to be closed.
-func (c *client) send(ctx context.Context, r request) (*http.Response, error) {
+func (c *client) send(ctx context.Context, l *lane, r request) (*http.Response, error) {
 	for tries := 0; ; tries++ {
 		if err := c.limiter.Wait(ctx); err != nil {
 			return nil, cmp.Or(ctx.Err(), err)
 		}
-		answer, err := c.once(ctx, r)
+		answer, err := c.once(ctx, l, r)
 		if err != nil {
 			return nil, withoutAddress(err)
 		}
@@ -183,7 +126,7 @@ func (c *client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 }
 
-func (c *client) once(ctx context.Context, r request) (*http.Response, error) {
+func (c *client) once(ctx context.Context, l *lane, r request) (*http.Response, error) {
 	to := *c.base
 	to.Path, to.RawPath = "", ""
 	u := to.String() + trimSlash(c.base.EscapedPath()) + r.path
@@ -198,7 +141,7 @@ func (c *client) once(ctx context.Context, r request) (*http.Response, error) {
 	if r.contentType != "" {
 		q.Header.Set("Content-Type", r.contentType)
 	}
-	return c.http.Do(q)
+	return l.http.Do(q)
 }
 
 // withoutAddress takes from an error of net/http the URL, which names the object once more.
@@ -221,7 +164,7 @@ func busyFor(answer *http.Response) (time.Duration, bool) {
 
 // stream makes a request whose answer goes on until it is closed or ctx ends.
 func (c *client) stream(ctx context.Context, r request) (io.ReadCloser, error) {
-	answer, err := c.send(ctx, r)
+	answer, err := c.send(ctx, &c.lanes.wide, r)
 	if err != nil {
 		return nil, err
 	}

@@ -16,17 +16,19 @@ const recognitions = 3
 // over a connection that was there when the cluster was recognized: one that it
 // would have to make itself may lead elsewhere.
 func (c *conn) write(ctx context.Context, r request) (answer []byte, err error) {
+	l, leave := c.client.lanes.enter()
+	defer leave()
 	if c.pinned == "" {
-		return c.client.do(ctx, r)
+		return c.client.over(ctx, l, r)
 	}
 	for range recognitions {
-		if err := c.recognize(ctx); err != nil {
+		if err := c.recognizeOver(ctx, l); err != nil {
 			return nil, err
 		}
-		if answer, err = c.client.do(context.WithValue(ctx, undialled{}, true), r); !errors.Is(err, errAnew) {
+		if answer, err = c.client.over(context.WithValue(ctx, undialled{}, true), l, r); !errors.Is(err, errAnew) {
 			return answer, err
 		}
-		c.recognized.Store(0)
+		l.recognized.Store(0)
 	}
 	return nil, fmt.Errorf("%w, %d times", err, recognitions)
 }

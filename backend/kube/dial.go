@@ -62,16 +62,22 @@ func (d *dialer) dial(ctx context.Context, c placement.Cluster) (*conn, error) {
 	return conn, nil
 }
 
-// recognize makes sure that the connection leads to the cluster that it is to lead to. It asks once for
-// each connection that the transport makes: after that the address may lead elsewhere. A transport of
-// the host's does not tell when that is, and so is asked once.
+// recognize makes sure that the connection leads to the cluster that it is to lead to.
 func (c *conn) recognize(ctx context.Context) error {
-	dials := c.client.dials.Load()
-	if c.pinned == "" || c.recognized.Load() == max(dials, 1) {
+	l, leave := c.client.lanes.enter()
+	defer leave()
+	return c.recognizeOver(ctx, l)
+}
+
+// recognizeOver asks once for each connection that the lane makes: after that the address may lead
+// elsewhere. A transport of the host's does not tell when that is, and so is asked once.
+func (c *conn) recognizeOver(ctx context.Context, l *lane) error {
+	dials := l.dials.Load()
+	if c.pinned == "" || l.recognized.Load() == max(dials, 1) {
 		return nil
 	}
 	id := snapshot.ID{Version: "v1", Kind: "Namespace", Name: "kube-system"}
-	ns, err := c.get(ctx, id)
+	ns, err := c.getOver(ctx, l, id)
 	switch {
 	case isAbsent(err):
 		return fmt.Errorf("the address leads to no cluster: there is no namespace kube-system: %w", backend.ErrPermanent)
@@ -81,6 +87,6 @@ func (c *conn) recognize(ctx context.Context) error {
 	if got := string(ns.GetUID()); got != c.pinned {
 		return fmt.Errorf("the cluster was swapped: its namespace kube-system has uid %s, the inventory says %s; nothing was written: %w", bounded(got), c.pinned, backend.ErrPermanent)
 	}
-	c.recognized.Store(max(dials, 1))
+	l.recognized.Store(max(dials, 1))
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"github.com/slipway-dev/slipway/internal/kubehttp"
 )
 
 // hubClients read a hub. They share connections.
@@ -19,7 +21,7 @@ type hubClients struct {
 
 func newHubClients(cfg *rest.Config) (*hubClients, error) {
 	cfg = hubConfig(cfg)
-	http, err := rest.HTTPClientFor(cfg)
+	http, err := kubehttp.ClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	"github.com/slipway-dev/slipway/internal/kubehttp"
 )
 
 // secrets reads and writes the Secrets of one namespace. What a write or a watch
@@ -36,7 +38,12 @@ func newSecrets(cfg *rest.Config, namespace string) (*secrets, error) {
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
 		return nil, err
 	}
-	client, err := rest.RESTClientFor(storeConfig(cfg, scheme))
+	cfg = storeConfig(cfg, scheme)
+	web, err := kubehttp.ClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	client, err := rest.RESTClientForConfigAndClient(cfg, web)
 	if err != nil {
 		return nil, err
 	}
