@@ -4,6 +4,7 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub"
@@ -144,22 +146,16 @@ func (s *speed) run(name string) {
 	})
 }
 
-// await waits for a run without asking the API server.
+// await waits for a run to begin and to end, and asks the API server as little as it can.
 func (s *speed) await(name string) fleet.Status {
 	s.b.Helper()
 	ctx, cancel := context.WithTimeout(s.b.Context(), 5*time.Minute)
 	defer cancel()
-	for {
-		if _, err := s.hub.Engine().Status(ctx, name); err == nil {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			s.b.Fatalf("run %s did not begin", name)
-		case <-time.After(25 * time.Millisecond):
-		}
-	}
 	status, err := s.hub.Engine().Wait(ctx, name)
+	for errors.Is(err, backend.ErrNotFound) {
+		time.Sleep(50 * time.Millisecond)
+		status, err = s.hub.Engine().Wait(ctx, name)
+	}
 	s.must(err)
 	if status.Run.State != stages.Completed {
 		s.b.Fatalf("run %s is %s: %s", name, status.Run.State, status.Run.Reason)
