@@ -56,8 +56,11 @@ func comparePlanValues(a, b planValue) int {
 // divide divides the clusters of a stage, which are the last of the plan, into
 // its failure domains.
 func (b *planner) divide(st *planStage, out *PlannedStage) {
+	if len(st.stage.Domains) == 0 {
+		return
+	}
 	members := b.members(st)
-	if len(st.stage.Domains) == 0 || len(members) == 0 {
+	if len(members) == 0 {
 		return
 	}
 	tuples := make([][]int, len(members))

@@ -78,8 +78,10 @@ func planFreeze(s Strategy) (Strategy, error) {
 
 // planner is a plan under construction.
 type planner struct {
-	target    Target
-	clusters  []planCluster // by name
+	target   Target
+	clusters []planCluster // by name
+	// positions are those of the clusters in the plan, -1 of one that is left out.
+	positions []int32
 	revisions planRevisions
 	stages    []*planStage
 	plan      *Plan
@@ -94,9 +96,8 @@ type planner struct {
 type planCluster struct {
 	Name, UID string
 	Labels    map[string]string
-	// revision is an index into planRevisions.digests and later into
-	// Plan.Revisions; position is that in the plan, -1 of one that is left out.
-	revision, position int32
+	// revision is an index into planRevisions.digests.
+	revision int32
 }
 
 // Len returns the number of clusters, those to be removed included.
@@ -151,15 +152,14 @@ func (s *PlannedStage) end() int {
 func (b *planner) index() {
 	p, next := b.plan, len(b.plan.Clusters)-len(b.target.Remove)
 	p.byName = make([]int32, 0, len(p.Clusters))
-	for i := range b.clusters {
-		c := &b.clusters[i]
-		if c.position < 0 {
+	for i, position := range b.positions {
+		if position < 0 {
 			continue
 		}
-		for ; next < len(p.Clusters) && p.Clusters[next].Name < c.Name; next++ {
+		for ; next < len(p.Clusters) && p.Clusters[next].Name < b.clusters[i].Name; next++ {
 			p.byName = append(p.byName, int32(next))
 		}
-		p.byName = append(p.byName, c.position)
+		p.byName = append(p.byName, position)
 	}
 	for ; next < len(p.Clusters); next++ {
 		p.byName = append(p.byName, int32(next))

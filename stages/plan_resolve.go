@@ -14,10 +14,11 @@ import (
 // plan.
 func (b *planner) resolve() {
 	b.plan.Clusters = make([]PlannedCluster, 0, len(b.clusters)+len(b.target.Remove))
-	b.plan.Revisions = b.settle()
+	b.positions = slices.Repeat([]int32{-1}, len(b.clusters))
 	for _, st := range b.stages {
 		b.resolveStage(st)
 	}
+	b.fill()
 	b.removal()
 	s := &b.plan.Strategy
 	if s.ProgressDeadline > 0 && s.MinHealthy >= s.ProgressDeadline {
@@ -86,13 +87,14 @@ func (b *planner) checkSize(at *field.Path, v *intstr.IntOrString, st *PlannedSt
 	}
 }
 
-// place appends the clusters of a part to the plan.
+// place gives the clusters of a part the next positions of the plan, which fill
+// fills.
 func (b *planner) place(part *planPart) {
-	for _, e := range part.entries {
-		c := &b.clusters[e.at]
-		c.position = int32(len(b.plan.Clusters))
-		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: int(c.revision)})
+	first := len(b.plan.Clusters)
+	for i, e := range part.entries {
+		b.positions[e.at] = int32(first + i)
 	}
+	b.plan.Clusters = b.plan.Clusters[:first+len(part.entries)]
 }
 
 // doubt warns about what a stage probably does not mean.
@@ -201,30 +203,38 @@ func (r *planRevisions) id(digest string) int {
 	return id
 }
 
-// settle returns the digests that clusters of the stages get, ascending, and
-// renumbers those of the clusters: as indexes into what it returns.
-func (b *planner) settle() (digests []string) {
-	r := &b.revisions
+// fill puts the clusters of the stages at their positions, in the order of their
+// names, in which they lie in memory.
+func (b *planner) fill() {
+	renumber := b.settle()
+	for i, position := range b.positions {
+		if position >= 0 {
+			c, planned := &b.clusters[i], &b.plan.Clusters[position]
+			planned.Name, planned.UID, planned.Revision = c.Name, c.UID, renumber[c.revision]
+		}
+	}
+}
+
+// settle gives the plan the digests that clusters of the stages get, ascending,
+// and returns what becomes of each index into planRevisions.digests: an index
+// into Plan.Revisions.
+func (b *planner) settle() (renumber []int) {
+	r, p := &b.revisions, b.plan
 	used := make([]bool, len(r.digests))
-	for _, st := range b.stages {
-		for i := range st.parts {
-			for _, e := range st.parts[i].entries {
-				used[b.clusters[e.at].revision] = true
-			}
+	for i, position := range b.positions {
+		if position >= 0 {
+			used[b.clusters[i].revision] = true
 		}
 	}
 	for id, digest := range r.digests {
 		if used[id] {
-			digests = append(digests, digest)
+			p.Revisions = append(p.Revisions, digest)
 		}
 	}
-	slices.Sort(digests)
-	renumber := make([]int32, len(r.digests))
-	for i, digest := range digests {
-		renumber[r.ids[digest]] = int32(i)
+	slices.Sort(p.Revisions)
+	renumber = make([]int, len(r.digests))
+	for i, digest := range p.Revisions {
+		renumber[r.ids[digest]] = i
 	}
-	for i := range b.clusters {
-		b.clusters[i].revision = renumber[b.clusters[i].revision]
-	}
-	return digests
+	return renumber
 }
