@@ -3,6 +3,7 @@ package manifests
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	admission "k8s.io/api/admissionregistration/v1"
@@ -28,11 +29,14 @@ func InForce(ctx context.Context, client kubernetes.Interface) (bool, error) {
 	return !since.IsZero(), err
 }
 
+// wantedPolicies are the Policies, read once; nobody changes these.
+var wantedPolicies = sync.OnceValues(Policies) //nolint:gochecknoglobals // a cache of what is compiled into the program
+
 // InForceSince is InForce, and since when: the zero time where it is not so. Nobody
 // vouches for what stands in an object that is not younger, because it may have been
 // written while there was no policy.
 func InForceSince(ctx context.Context, client kubernetes.Interface) (since time.Time, err error) {
-	wanted, err := Policies()
+	wanted, err := wantedPolicies()
 	if err != nil {
 		return time.Time{}, err
 	}
