@@ -69,6 +69,7 @@ func (s *service) forget(k key) {
 	s.verdicts.Delete(k)
 	s.frozen.Delete(kubefleet.EngineName(k.Namespace, k.Name))
 	s.applicable.Delete(kubefleet.EngineName(k.Namespace, k.Name))
+	s.sizes.Delete(sized{placementKind, kubefleet.EngineName(k.Namespace, k.Name)})
 	s.placements.drop(k)
 }
 
@@ -259,7 +260,7 @@ func (s *service) heardRecord(l *loop, base string) func(string) {
 		_, name, _ := strings.Cut(record, "/")
 		keys := s.called(base, name)
 		for _, k := range keys {
-			l.addPaced(k, s.paceOf(name))
+			l.addPaced(k, s.paceOf(base, name))
 		}
 		if base == runKind {
 			if len(keys) == 0 {
@@ -274,23 +275,26 @@ func (s *service) heardRecord(l *loop, base string) func(string) {
 // needs.
 func (s *service) heardProgress(run string) {
 	for _, k := range s.placementsOf(run) {
-		s.placements.addPaced(k, 2*s.paceOf(run))
+		s.placements.addPaced(k, 2*s.paceOf(runKind, run))
 	}
 }
 
 // statusPace is how often a status is written at most for what the engine tells:
-// at once, and then once in this time. For each cluster of a run clusterPace is
-// added, since a status grows with them, up to slowestPace.
+// at once, and then once in this time. For each cluster of a run, and each that a
+// placement lists, clusterPace is added, since a status grows with them, up to
+// slowestPace.
 const (
 	statusPace  = 200 * time.Millisecond
 	clusterPace = 10 * time.Millisecond
 	slowestPace = 2 * time.Second
 )
 
-// paceOf is how often the status of a run is written, by its name; also that of a
-// placement, which has no clusters of its own.
-func (s *service) paceOf(name string) time.Duration {
-	clusters, _ := s.sizes.Load(name)
+// sized names a run or a placement, as the engine calls it.
+type sized struct{ kind, name string }
+
+// paceOf is how often the status of a run or a placement is written.
+func (s *service) paceOf(kind, name string) time.Duration {
+	clusters, _ := s.sizes.Load(sized{kind, name})
 	n, _ := clusters.(int)
 	return min(statusPace+time.Duration(n)*clusterPace, slowestPace)
 }

@@ -41,6 +41,7 @@ func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.U
 	if facts.Picked, err = s.picked(ctx, p.Name, d.Clusters); err != nil {
 		return err
 	}
+	s.sizes.Store(sized{placementKind, p.Name}, min(len(facts.Picked), s.cfg.Listed))
 	if facts.Overrides, err = s.overridesTried(ctx, p.Name, now.snapshots, facts.Picked); err != nil {
 		return err
 	}

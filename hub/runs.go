@@ -36,7 +36,7 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	switch {
 	case obj == nil:
 		s.histories.drop(k)
-		s.sizes.Delete(kubefleet.EngineName(k.Namespace, k.Name))
+		s.sizes.Delete(sized{runKind, kubefleet.EngineName(k.Namespace, k.Name)})
 		return s.orphaned(ctx, k)
 	case obj.GetDeletionTimestamp() != nil:
 		return 0, s.deleteRun(ctx, k, obj)
@@ -74,7 +74,7 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	if history.next == 0 && news.Next == told && isFinished(obj) && status.Run.Final(status.Plan) && s.factsOf(k, obj, &status, facts).rollbackIsTold() {
 		return 0, nil // as it was told
 	}
-	s.sizes.Store(name, status.Plan.Len())
+	s.sizes.Store(sized{runKind, name}, status.Plan.Len())
 	if err := s.fold(ctx, obj, history, status, news); err != nil {
 		return 0, err
 	}

@@ -47,7 +47,7 @@ type service struct {
 	applicable sync.Map
 	// verdicts are those on the clusters that PickN policies picked, by key.
 	verdicts sync.Map
-	// sizes are how many clusters runs have, by the engine's name.
+	// sizes are how many clusters runs have and placements list, by sized.
 	sizes sync.Map
 	// frozen are the items of the snapshot that was shown last, by placement.
 	frozen    sync.Map
