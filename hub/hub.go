@@ -29,7 +29,8 @@ const DefaultNamespace = "slipway-system"
 
 // Config is what a [Hub] is made of. Rest and Dialer are required.
 type Config struct {
-	// Rest reaches the hub cluster.
+	// Rest reaches the hub cluster. Watches go over HTTP/2 and all other requests over HTTP/1.1, unless it
+	// has a Transport or NextProtos.
 	Rest *rest.Config
 	// Dialer reaches the members.
 	Dialer backend.Dialer
