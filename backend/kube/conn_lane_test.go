@@ -113,7 +113,7 @@ func TestAWatchOfAConnIsOverHTTP2(t *testing.T) {
 	}
 }
 
-// TestAClusterIsRecognizedOverEachConnection has an address that leads to another cluster for every
+// TestT7AClusterIsRecognizedOverEachConnection has an address that leads to another cluster for every
 // connection but the first.
 func TestT7AClusterIsRecognizedOverEachConnection(t *testing.T) {
 	var written atomic.Int32
