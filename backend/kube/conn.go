@@ -41,7 +41,8 @@ var (
 //
 // It has a transport of its own and at most two connections: one of HTTP/1.1, over which a request costs
 // both sides less, for one request at a time, and one of HTTP/2 for watches and for what is asked
-// meanwhile. Where cfg has a transport that is used for all.
+// meanwhile; a server that does not speak HTTP/2 gets more of HTTP/1.1 instead. Where cfg has a transport
+// that is used for all.
 //
 // What cfg says about addresses, certificates, credentials and wrappers of the transport holds. It is
 // used as it is: whether it may run a program or read a file is for whoever made it, see

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,12 +12,13 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// lane is a way to an API server that has one connection at a time.
+// lane is a way to an API server that has one connection at a time, or, where a server does not speak
+// HTTP/2, the wide one as many as there are requests.
 type lane struct {
 	http *http.Client
 	idle func()
 	// dials counts the connections that were made, or tried; recognized is how many there were when the
-	// cluster was recognized over this lane. See conn.recognize.
+	// cluster was recognized over this lane. See conn.recognizeOver.
 	dials, recognized atomic.Int64
 }
 
@@ -67,7 +67,10 @@ func (ls *lanes) open(cfg *rest.Config, o ConnOptions) error {
 	narrow.Protocols = &http.Protocols{}
 	narrow.Protocols.SetHTTP1(true)
 	narrow.MaxConnsPerHost = 1
-	return errors.Join(ls.wide.over(tc, wide, wide.CloseIdleConnections), ls.narrow.over(tc, narrow, narrow.CloseIdleConnections))
+	if err := ls.wide.over(tc, wide, wide.CloseIdleConnections); err != nil {
+		return err
+	}
+	return ls.narrow.over(tc, narrow, narrow.CloseIdleConnections)
 }
 
 // over makes the lane one of a transport, with the credentials and wrappers of tc. Redirects are not
