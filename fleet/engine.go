@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -116,6 +115,7 @@ type Engine struct {
 	lanes     *lanes
 	log       *slog.Logger
 	plans     planCache
+	seen      seenPlacements
 	driving   driven
 }
 
@@ -257,14 +257,7 @@ func (e *NotFoundError) Is(target error) bool { return target == backend.ErrNotF
 
 // placementAt returns the record of a placement and its revision.
 func (e *Engine) placementAt(ctx context.Context, name string) (*placementRecord, backend.Revision, error) {
-	missing := &NotFoundError{Kind: "placement", Name: name, Hint: "declare it with PutPlacement"}
-	if len(nameProblems(nil, name)) > 0 {
-		return nil, "", missing
-	}
-	rec, err := e.store.Get(ctx, placementKey(name))
-	if isNotFound(err) {
-		return nil, "", missing
-	}
+	rec, err := e.storedPlacement(ctx, name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -273,6 +266,19 @@ func (e *Engine) placementAt(ctx context.Context, name string) (*placementRecord
 		return nil, "", err
 	}
 	return p, rec.Revision, checkName(rec.Key, name, p.Placement.Name)
+}
+
+// storedPlacement reads the record of a placement.
+func (e *Engine) storedPlacement(ctx context.Context, name string) (backend.Record, error) {
+	missing := &NotFoundError{Kind: "placement", Name: name, Hint: "declare it with PutPlacement"}
+	if len(nameProblems(nil, name)) > 0 {
+		return backend.Record{}, missing
+	}
+	rec, err := e.store.Get(ctx, placementKey(name))
+	if isNotFound(err) {
+		return rec, missing
+	}
+	return rec, err
 }
 
 // errUnchanged tells updatePlacement that there is nothing to write.
@@ -355,31 +361,6 @@ func (e *Engine) stamped(placement string, events []stages.Event) []stages.Event
 }
 
 func placementStream(name string) string { return "placement." + name }
-
-// Snapshots returns the snapshots of a placement that are kept, ascending by
-// index; the last is the latest.
-func (e *Engine) Snapshots(ctx context.Context, name string) ([]snapshot.Snapshot, error) {
-	rec, _, err := e.placementAt(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return rec.Snapshots, nil
-}
-
-// Items returns what a snapshot consists of, before overrides, in the order of
-// application. [snapshot.Compare] tells what two of them differ in.
-func (e *Engine) Items(ctx context.Context, name string, index int) ([]snapshot.Item, error) {
-	rec, _, err := e.placementAt(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	s, err := rec.snapshotAt(index)
-	if err != nil {
-		return nil, err
-	}
-	items, _, err := e.contents.indexed(ctx, name, s.Set)
-	return slices.Clone(items), err
-}
 
 // Placements returns the names of the placements, ascending.
 func (e *Engine) Placements(ctx context.Context) ([]string, error) {

@@ -30,11 +30,11 @@ func (e *Engine) UnmarkIrreversible(ctx context.Context, placement string, index
 
 // Irreversible returns the indexes of the snapshots that are marked, ascending.
 func (e *Engine) Irreversible(ctx context.Context, placement string) ([]int, error) {
-	rec, _, err := e.placementAt(ctx, placement)
+	rec, err := e.seenPlacement(ctx, placement)
 	if err != nil {
 		return nil, err
 	}
-	return rec.Irreversible, nil
+	return slices.Clone(rec.Irreversible), nil
 }
 
 // bars returns the first irreversible snapshot that a cluster would be rolled back

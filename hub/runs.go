@@ -71,8 +71,10 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	if history.next == 0 && news.Next == told && isFinished(obj) && status.Run.Final(status.Plan) && s.factsOf(k, obj, &status, facts).rollbackIsTold() {
-		return 0, nil // as it was told
+	if history.next == 0 && news.Next == told && isFinished(obj) && status.Run.Final(status.Plan) {
+		if f := s.factsOf(k, obj, &status, facts); f.rollbackIsTold() {
+			return f.rollbackAgain(), nil // as it was told
+		}
 	}
 	s.sizes.Store(sized{runKind, name}, status.Plan.Len())
 	if err := s.fold(ctx, obj, history, status, news); err != nil {
@@ -299,13 +301,11 @@ func (s *service) writeRun(ctx context.Context, k key, obj *unstructured.Unstruc
 	if status.Run.Final(status.Plan) && isFinished(obj) && toldEvents(obj) == history.next {
 		s.histories.drop(k) // until the object was seen to tell its end, it is asked for again
 	}
-	switch at := changesAt(facts); {
-	case facts.rollbackIsNear():
-		return rollbackPoll, nil
-	case !at.IsZero():
-		return max(at.Sub(facts.Now), time.Second), nil
+	again := facts.rollbackAgain()
+	if at := changesAt(facts); again == 0 && !at.IsZero() {
+		again = max(at.Sub(facts.Now), time.Second)
 	}
-	return 0, nil
+	return again, nil
 }
 
 // factsOf is what the status of a run is made of, without its history.

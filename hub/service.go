@@ -26,6 +26,8 @@ type service struct {
 	factory dynamicinformer.DynamicSharedInformerFactory
 	// objects are the caches of the kinds that people write, by resource.
 	objects map[schema.GroupVersionResource]cache.SharedIndexInformer
+	// partials are those of them that no factory made.
+	partials []cache.SharedIndexInformer
 
 	placements, runs, members, overrides *loop
 	// orphans are runs of the engine whose names were cut and that have no object.
@@ -75,15 +77,15 @@ func newService(h *Hub) (*service, error) {
 			placementKind: s.heardPlacement, runKind: s.heardRun, strategyKind: s.heardStrategy,
 			approvalKind: s.heardApproval,
 		} {
-			if err := s.hear(in.gvr(base), s.showing(base), func(obj *unstructured.Unstructured) { heard(in, obj) }); err != nil {
+			if err := s.hear(in.gvr(base), s.informer(in, base), s.showing(base), func(obj *unstructured.Unstructured) { heard(in, obj) }); err != nil {
 				return nil, err
 			}
 		}
-		if err := s.hear(overrideGVR(in), nil, s.heardOverride); err != nil {
+		if err := s.hear(overrideGVR(in), s.informer(in, overrideKind), nil, s.heardOverride); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.hear(memberGVR(), s.members, s.heardMember); err != nil {
+	if err := s.hear(memberGVR(), s.factory.ForResource(memberGVR()).Informer(), s.members, s.heardMember); err != nil {
 		return nil, err
 	}
 	return s, s.hearShown()
@@ -100,6 +102,14 @@ func (s *service) newLoop(name string, sync func(context.Context, key) (time.Dur
 	return newLoop(name, timed, func(k key, err error) {
 		s.log.Warn("not up to date, will be tried again", "kind", name, "object", k.String(), "error", err)
 	})
+}
+
+// informer tells of the objects of a kind.
+func (s *service) informer(in scope, base string) cache.SharedIndexInformer {
+	if s.showing(base) != nil {
+		return s.partialInformer(in, base)
+	}
+	return s.factory.ForResource(in.gvr(base)).Informer()
 }
 
 // showing is the loop that writes the status of a kind, nil for none.
@@ -122,13 +132,20 @@ func (s *service) loops() []*loop {
 func (s *service) run(ctx context.Context) error {
 	s.notes = newNotes(ctx, s.kube, s.cfg.Name)
 	defer s.notes.stop()
+	ctx, stop := context.WithCancel(ctx)
 	for _, l := range s.loops() {
 		defer l.queue.ShutDown()
+	}
+	var partials sync.WaitGroup
+	defer partials.Wait()
+	for _, informer := range s.partials {
+		partials.Go(func() { informer.RunWithContext(ctx) })
 	}
 	s.factory.Start(ctx.Done())
 	defer s.factory.Shutdown()
 	s.mirrors.factory.Start(ctx.Done())
 	defer s.mirrors.factory.Shutdown()
+	defer stop() // all of which would wait for ctx
 	if err := s.synced(ctx); err != nil {
 		return err
 	}
@@ -184,6 +201,9 @@ func (s *service) readAll(ctx context.Context) bool {
 	brief, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	read := true
+	for _, informer := range s.partials {
+		read = cache.WaitForCacheSync(brief.Done(), informer.HasSynced) && read
+	}
 	for _, ok := range s.factory.WaitForCacheSync(brief.Done()) {
 		read = read && ok
 	}

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -98,12 +99,17 @@ func (p *projection) rollback(status metav1.ConditionStatus, reason, message str
 	return []metav1.Condition{p.tell(conditionRollback, status, reason, message, since)}
 }
 
-// rollbackIsNear tells that the engine is about to take the run back, of which no
-// record of the run tells.
-func (f *runFacts) rollbackIsNear() bool {
+// rollbackAgain is when to look again whether the run is taken back, 0 for not on its
+// own account. While the engine is about to it is looked at again and again, whatever
+// was told: what it comes to stands in the record of the placement, and nothing tells
+// the run of that.
+func (f *runFacts) rollbackAgain() time.Duration {
 	p := projection{runFacts: f, teller: teller{generation: f.Generation}}
 	now := p.rollbackConditions()
-	return len(now) > 0 && now[0].Status == metav1.ConditionUnknown
+	if len(now) > 0 && now[0].Status == metav1.ConditionUnknown {
+		return rollbackPoll
+	}
+	return 0
 }
 
 // rollbackIsTold tells that the object says what there is to say of taking the run back.

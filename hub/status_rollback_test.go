@@ -221,8 +221,25 @@ func TestARefusalIsSaidOnce(t *testing.T) {
 	r.facts.Rollback = rollbackFacts{Engine: fleet.Rollback{By: "b"}, Told: condition{
 		Status: "False", Reason: reasonRollbackRefused, Message: "The update run is not rolled back: no", ObservedGeneration: 1, Since: time.Now(),
 	}}
-	if !r.facts.rollbackIsTold() || r.facts.rollbackIsNear() {
+	if !r.facts.rollbackIsTold() || r.facts.rollbackAgain() != 0 {
 		t.Error("it was told")
+	}
+}
+
+// TestARollbackThatIsNearIsLookedAtAgain: also where the status says already that it is, since nothing tells
+// the run that the engine refused in the end.
+func TestARollbackThatIsNearIsLookedAtAgain(t *testing.T) {
+	r := takenBackRig(t)
+	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
+	r.facts.Rollback = rollbackFacts{Engine: fleet.Rollback{Pending: true}, Told: condition{
+		Status: "Unknown", Reason: reasonRollbackRequested, Message: "The update run is about to be rolled back", ObservedGeneration: 1, Since: time.Now(),
+	}}
+	if !r.facts.rollbackIsTold() || r.facts.rollbackAgain() != rollbackPoll {
+		t.Errorf("it was told: %t, and is looked at again after %v, want %v", r.facts.rollbackIsTold(), r.facts.rollbackAgain(), rollbackPoll)
+	}
+	r.facts.Rollback.Engine = fleet.Rollback{Refused: "no"}
+	if r.facts.rollbackIsTold() || r.facts.rollbackAgain() != 0 {
+		t.Error("what the engine came to is not told")
 	}
 }
 

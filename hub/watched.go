@@ -21,8 +21,7 @@ import (
 // hear watches a kind and is told of each object that was added, changed or
 // deleted. Where nothing but a status changed that a loop writes, it is most
 // likely because of that loop: it looks again after a while.
-func (s *service) hear(gvr schema.GroupVersionResource, shows *loop, heard func(*unstructured.Unstructured)) error {
-	informer := s.factory.ForResource(gvr).Informer()
+func (s *service) hear(gvr schema.GroupVersionResource, informer cache.SharedIndexInformer, shows *loop, heard func(*unstructured.Unstructured)) error {
 	tell := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			heard(u)
@@ -102,8 +101,9 @@ func (s *service) unwatched(_ context.Context, r *cache.Reflector, err error) {
 	}
 }
 
-// object returns the object of that name as it was last seen, or nil. It is the
-// caller's, but for what is in its status, which may be long and is shared.
+// object returns the object of that name as it was last seen, or nil, with the status
+// that the hub wrote since. It is the caller's, but for what is in its status, which
+// may be long and is shared.
 func (s *service) object(gvr schema.GroupVersionResource, k key) *unstructured.Unstructured {
 	u := s.seen(gvr, k)
 	if u == nil {
@@ -116,6 +116,7 @@ func (s *service) object(gvr schema.GroupVersionResource, k key) *unstructured.U
 	if has {
 		out.Object["status"] = status
 	}
+	s.written.lay(out)
 	return out
 }
 

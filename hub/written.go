@@ -17,30 +17,115 @@ import (
 
 // written are the statuses that the hub wrote last, by the UID of the object: as
 // long as an object is as the hub left it, what it says need not be compared field
-// by field.
-type written struct{ last sync.Map }
+// by field, nor read back.
+type written struct {
+	mu   sync.Mutex
+	last map[types.UID]statusMark
+	// writing are the writes on their way: each is closed when it has ended.
+	writing map[types.UID]chan struct{}
+}
 
-// statusMark is a status, and the version of the object that has it.
+// statusMark is a status, and the version of the object that has it; before is the
+// version in which it was written.
 type statusMark struct {
-	version string
-	sum     [sha256.Size]byte
+	before, version string
+	sum             [sha256.Size]byte
+	// readAgain is what the hub reads of the status later on. It is shared.
+	readAgain map[string]any
+}
+
+// readAgain is what is read again of the status of a placement or a run that the hub
+// wrote.
+type readAgain struct {
+	Conditions  []metav1.Condition `json:"conditions,omitempty"`
+	Events      int64              `json:"observedEvents,omitempty"`
+	RollbackRun string             `json:"rollbackRunName,omitempty"`
+}
+
+func (s *placementStatus) readAgain() *readAgain { return &readAgain{Conditions: s.Conditions} }
+
+func (s *runStatus) readAgain() *readAgain {
+	return &readAgain{s.Conditions, s.Events, s.RollbackRun}
 }
 
 // is tells whether an object has a status; known is false where the object is not
 // as the hub left it.
 func (w *written) is(obj *unstructured.Unstructured, sum [sha256.Size]byte) (same, known bool) {
-	last, ok := w.last.Load(obj.GetUID())
-	if !ok || last.(statusMark).version != obj.GetResourceVersion() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, ok := w.last[obj.GetUID()]
+	if !ok || last.version != obj.GetResourceVersion() {
 		return false, false
 	}
-	return last.(statusMark).sum == sum, true
+	return last.sum == sum, true
 }
 
-func (w *written) note(uid types.UID, version string, sum [sha256.Size]byte) {
-	w.last.Store(uid, statusMark{version, sum})
+func (w *written) note(uid types.UID, mark statusMark) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.last == nil {
+		w.last = map[types.UID]statusMark{}
+	}
+	w.last[uid] = mark
 }
 
-func (w *written) forget(uid types.UID) { w.last.Delete(uid) }
+func (w *written) forget(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.last, uid)
+}
+
+// lay gives an object the status that was written since it was as it is, if nothing
+// else was.
+func (w *written) lay(obj *unstructured.Unstructured) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	mark, ok := w.last[obj.GetUID()]
+	if ok && mark.readAgain != nil && mark.before == obj.GetResourceVersion() && obj.GetDeletionTimestamp() == nil {
+		obj.SetResourceVersion(mark.version)
+		obj.Object["status"] = mark.readAgain
+	}
+}
+
+// begin tells that a status is about to be written, end that this is noted, or came to
+// nothing.
+func (w *written) begin(uid types.UID) (end func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.writing == nil {
+		w.writing = map[types.UID]chan struct{}{}
+	}
+	done := make(chan struct{})
+	w.writing[uid] = done
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.writing[uid] == done {
+			delete(w.writing, uid)
+		}
+		close(done)
+	}
+}
+
+// settled is what was written last, once a write that is on its way has ended, for
+// which it waits a while.
+func (w *written) settled(ctx context.Context, uid types.UID) (statusMark, bool) {
+	w.mu.Lock()
+	writing := w.writing[uid]
+	w.mu.Unlock()
+	if writing != nil {
+		ctx, cancel := context.WithTimeout(ctx, longestWrite)
+		defer cancel()
+		select {
+		case <-writing:
+		case <-ctx.Done():
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	mark, ok := w.last[uid]
+	return mark, ok
+}
 
 // writeStatus writes a status where it differs from what the object has.
 func (s *service) writeStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, status any) error {
@@ -56,15 +141,21 @@ func (s *service) writeStatus(ctx context.Context, gvr schema.GroupVersionResour
 			return err
 		}
 		if same = reflect.DeepEqual(obj.Object["status"], any(next)); same {
-			s.written.note(obj.GetUID(), obj.GetResourceVersion(), sum)
+			s.written.note(obj.GetUID(), statusMark{version: obj.GetResourceVersion(), sum: sum})
 		}
 	}
 	if same {
 		return nil
 	}
-	version, err := s.putStatus(ctx, gvr, obj, text)
-	if err == nil && version != "" {
-		s.written.note(obj.GetUID(), version, sum)
+	mark := statusMark{before: obj.GetResourceVersion(), sum: sum}
+	if again, ok := status.(interface{ readAgain() *readAgain }); ok {
+		if mark.readAgain, err = toMap(again.readAgain()); err != nil {
+			return err
+		}
+	}
+	defer s.written.begin(obj.GetUID())()
+	if mark.version, err = s.putStatus(ctx, gvr, obj, text); err == nil && mark.version != "" {
+		s.written.note(obj.GetUID(), mark)
 	}
 	return settled(err)
 }

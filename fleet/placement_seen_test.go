@@ -1,0 +1,61 @@
+package fleet_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// A placement's record is read each time that its snapshots are asked for, whether or not it was decoded
+// before: what became of it is noticed. What was returned is the host's.
+func TestWhatIsKnownOfAPlacementIsReadAgain(t *testing.T) {
+	w, e := declared(t, nil)
+	w.capture(e, "a")
+	if err := e.MarkIrreversible(t.Context(), ep, 0, "ann"); err != nil {
+		t.Fatal(err)
+	}
+	ask := func() (any, error) {
+		all, err := e.Snapshots(t.Context(), ep)
+		if err != nil {
+			return nil, err
+		}
+		marked, err := e.Irreversible(t.Context(), ep)
+		if err != nil {
+			return nil, err
+		}
+		items, err := e.Items(t.Context(), ep, 0)
+		return []any{all, marked, items}, err
+	}
+	want, err := ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	all, _ := e.Snapshots(t.Context(), ep)
+	marked, _ := e.Irreversible(t.Context(), ep)
+	all[0].Index, marked[0] = 7, 7
+	if got, err := ask(); err != nil || gocmp.Diff(want, got) != "" {
+		t.Errorf("after a host changed what it got: %v, %v", gocmp.Diff(want, got), err)
+	}
+	if marked, err := e.Irreversible(t.Context(), ep); err != nil || !slices.Equal(marked, []int{0}) {
+		t.Errorf("after a host changed what it got, %v are marked: %v", marked, err)
+	}
+
+	edit(t, w.store, "placement/"+ep, flipBit)
+	if got, err := ask(); !errors.Is(err, backend.ErrPermanent) {
+		t.Errorf("a damaged record: %v, %v", got, err)
+	}
+	edit(t, w.store, "placement/"+ep, flipBit)
+	if got, err := ask(); err != nil || gocmp.Diff(want, got) != "" {
+		t.Errorf("a record that was mended: %v, %v", gocmp.Diff(want, got), err)
+	}
+
+	w.capture(e, "b")
+	if all, err := e.Snapshots(t.Context(), ep); err != nil || len(all) != 2 {
+		t.Errorf("after another snapshot: %v, %v", all, err)
+	}
+}
