@@ -141,10 +141,25 @@ func (c *guardedCall[T]) late(ctx context.Context, g *guard, role, key string) (
 
 // run makes the call, in a goroutine of its own.
 func (c *guardedCall[T]) run(g *guard, key string, f func() (T, error)) {
+	deepen(new(byte))
 	defer c.finish(g, key)
 	c.value, c.err = recovered(c.role, f)
 	c.returned = true
 }
+
+// deepen makes the stack of a goroutine as large as the call of a backend over a
+// network takes. It would grow to that otherwise by doubling, and be copied each time
+// with all that is on it.
+//
+//go:noinline
+func deepen(at *byte) {
+	var room [callStack]byte
+	room[*at] = 1
+	*at = room[*at]
+}
+
+// callStack is how many bytes of a stack are asked for.
+const callStack = 9 << 10
 
 // finish ends the call, in the goroutine of the plug-in.
 func (c *guardedCall[T]) finish(g *guard, key string) {

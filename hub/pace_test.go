@@ -25,4 +25,18 @@ func TestAStatusIsWrittenAsOftenAsItsSizeAllows(t *testing.T) {
 			t.Errorf("%s %s: every %v, want %v", test.kind, test.name, got, test.want)
 		}
 	}
+	for _, test := range []struct {
+		run, placement string
+		want           time.Duration
+	}{
+		{"web", "web", 1200 * time.Millisecond},
+		{"web", "new", time.Second},
+		{"new", "web", 1200 * time.Millisecond},
+		{"new", "new", 400 * time.Millisecond},
+		{"all", "web", 4 * time.Second},
+	} {
+		if got := s.paceOfProgress(test.run, test.placement); got != test.want {
+			t.Errorf("placement %s for run %s: every %v, want %v", test.placement, test.run, got, test.want)
+		}
+	}
 }

@@ -271,12 +271,18 @@ func (s *service) heardRecord(l *loop, base string) func(string) {
 	}
 }
 
-// heardProgress wakes the placement of a run, not more often than its status
-// needs.
+// heardProgress wakes the placement of a run, not more often than either status needs:
+// how many clusters a run has is not known yet when it begins.
 func (s *service) heardProgress(run string) {
 	for _, k := range s.placementsOf(run) {
-		s.placements.addPaced(k, 2*s.paceOf(runKind, run))
+		s.placements.addPaced(k, s.paceOfProgress(run, kubefleet.EngineName(k.Namespace, k.Name)))
 	}
+}
+
+// paceOfProgress is how often the status of a placement is written for what becomes of
+// a run.
+func (s *service) paceOfProgress(run, placement string) time.Duration {
+	return max(2*s.paceOf(runKind, run), s.paceOf(placementKind, placement))
 }
 
 // statusPace is how often a status is written at most for what the engine tells:
