@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -190,7 +189,3 @@ func (w *partialWatch) asWritten(ctx context.Context, m *metav1.PartialObjectMet
 	obj.Object["metadata"], obj.Object["status"] = about, mark.readAgain
 	return obj
 }
-
-// longestWrite is how long a watch waits for the answer to a write, of which it may
-// have been told before.
-const longestWrite = time.Second

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -126,6 +127,10 @@ func (w *written) settled(ctx context.Context, uid types.UID) (statusMark, bool)
 	mark, ok := w.last[uid]
 	return mark, ok
 }
+
+// longestWrite is how long a watch waits for the answer to a write, of which it may
+// have been told before.
+const longestWrite = time.Second
 
 // writeStatus writes a status where it differs from what the object has.
 func (s *service) writeStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, status any) error {
