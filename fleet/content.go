@@ -27,20 +27,26 @@ func (e *Engine) Content(ctx context.Context, name string, index int) (set snaps
 // is that of [Engine.Content].
 func (e *Engine) Overrides(ctx context.Context, name string, index int) (overrides []placement.Override, err error) {
 	err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
-		s, err := rec.snapshotAt(index)
-		if err != nil || s.Overrides == "" {
-			return err
-		}
-		document, err := e.contents.loadBlob(ctx, name, s.Overrides)
-		if err == nil {
-			overrides, err = placement.DecodeOverrides(document)
-		}
-		if err != nil {
-			return fmt.Errorf("snapshot %s: its overrides: %w", s.Name(), err)
-		}
-		return nil
+		overrides, err = e.overridesOf(ctx, rec, index)
+		return err
 	})
 	return overrides, err
+}
+
+func (e *Engine) overridesOf(ctx context.Context, rec *placementRecord, index int) ([]placement.Override, error) {
+	s, err := rec.snapshotAt(index)
+	if err != nil || s.Overrides == "" {
+		return nil, err
+	}
+	document, err := e.contents.loadBlob(ctx, rec.Placement.Name, s.Overrides)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot %s: its overrides: %w", s.Name(), err)
+	}
+	overrides, err := placement.DecodeOverrides(document)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot %s: its overrides: %w", s.Name(), err)
+	}
+	return overrides, nil
 }
 
 // content returns what reads a revision that an assignment brings.

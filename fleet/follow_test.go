@@ -230,7 +230,7 @@ func TestFollowTellsOfUnreadableRecords(t *testing.T) {
 		t.Run(strings.ReplaceAll(what, " ", "-"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, e := history(t)
-				for i := range 20 { // events enough for a page
+				for i := range 40 { // events enough for a page
 					w.capture(e, fmt.Sprint("v", i))
 				}
 				want, _ := collected(t, e, "", "", -1)

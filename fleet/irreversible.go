@@ -28,15 +28,6 @@ func (e *Engine) UnmarkIrreversible(ctx context.Context, placement string, index
 	return e.markSnapshot(ctx, placement, index, by, false)
 }
 
-// Irreversible returns the indexes of the snapshots that are marked, ascending.
-func (e *Engine) Irreversible(ctx context.Context, placement string) ([]int, error) {
-	rec, err := e.seenPlacement(ctx, placement)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Clone(rec.Irreversible), nil
-}
-
 // bars returns the first irreversible snapshot that a cluster would be rolled back
 // past on its way from one index to another, which may be none.
 func (rec *placementRecord) bars(to, from int) (int, bool) {

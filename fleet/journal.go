@@ -16,7 +16,7 @@ import (
 // A journal's last events become a page when they have pageFull bytes; pageMost
 // is the size at which they become several.
 const (
-	pageFull = 2 << 10
+	pageFull = 4 << 10
 	pageMost = 64 << 10
 )
 

@@ -44,16 +44,7 @@ func (e *Engine) Placed(ctx context.Context, placement string) iter.Seq2[PlacedC
 			s, err = e.census(ctx, rec)
 			return err
 		})
-		if err != nil {
-			yield(PlacedCluster{}, err)
-			return
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
-			c := s.clusters[name]
-			if (c.Index != none || c.Tried != none || c.Run != "") && !yield(*c, nil) {
-				return
-			}
-		}
+		s.yield(err, yield)
 	}
 }
 
@@ -63,6 +54,21 @@ type census struct {
 	// unknown are the clusters of which it is not known what they got, by the index
 	// that they have.
 	unknown map[int]map[string]bool
+}
+
+// yield yields the clusters that have something or may, ascending by name, or why it
+// is not known which.
+func (s *census) yield(err error, yield func(PlacedCluster, error) bool) {
+	if err != nil {
+		yield(PlacedCluster{}, err)
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
+		c := s.clusters[name]
+		if (c.Index != none || c.Tried != none || c.Run != "") && !yield(*c, nil) {
+			return
+		}
+	}
 }
 
 // census reads what the clusters have.

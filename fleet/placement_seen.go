@@ -3,10 +3,9 @@ package fleet
 import (
 	"bytes"
 	"context"
-	"slices"
 	"sync"
 
-	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/backend"
 )
 
 // seenKept is how many decoded records of placements an engine keeps in memory.
@@ -45,46 +44,21 @@ func (s *seenPlacements) keep(name string, value []byte, rec *placementRecord) {
 }
 
 // seenPlacement is placementAt for those who only read: what it returns is shared.
-func (e *Engine) seenPlacement(ctx context.Context, name string) (*placementRecord, error) {
+func (e *Engine) seenPlacement(ctx context.Context, name string) (*placementRecord, backend.Revision, error) {
 	stored, err := e.storedPlacement(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if rec := e.seen.of(name, stored.Value); rec != nil {
-		return rec, nil
+		return rec, stored.Revision, nil
 	}
 	rec := new(placementRecord)
 	if err := decodeRecord(stored, rec); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := checkName(stored.Key, name, rec.Placement.Name); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	e.seen.keep(name, stored.Value, rec)
-	return rec, nil
-}
-
-// Snapshots returns the snapshots of a placement that are kept, ascending by
-// index; the last is the latest.
-func (e *Engine) Snapshots(ctx context.Context, name string) ([]snapshot.Snapshot, error) {
-	rec, err := e.seenPlacement(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Clone(rec.Snapshots), nil
-}
-
-// Items returns what a snapshot consists of, before overrides, in the order of
-// application. [snapshot.Compare] tells what two of them differ in.
-func (e *Engine) Items(ctx context.Context, name string, index int) ([]snapshot.Item, error) {
-	rec, err := e.seenPlacement(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	s, err := rec.snapshotAt(index)
-	if err != nil {
-		return nil, err
-	}
-	items, _, err := e.contents.indexed(ctx, name, s.Set)
-	return slices.Clone(items), err
+	return rec, stored.Revision, nil
 }

@@ -91,6 +91,7 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 	if err := e.putRun(ctx, rr); err != nil {
 		return Status{}, err
 	}
+	d.offer(e.contents)
 	if err := e.admit(ctx, rr, d); err != nil {
 		if err := e.withdraw(ctx, rr, err); err != nil {
 			return Status{}, err

@@ -38,3 +38,13 @@ func (c *contents) offer(placement string, rev *revision) {
 	c.recent = append(c.recent, l)
 	c.recent = slices.Delete(c.recent, 0, max(0, len(c.recent)-revisionsKept))
 }
+
+// offer gives what was read to plan a run to those who carry it out in this process.
+func (d *draft) offer(c *contents) {
+	if !slices.Contains(d.plan.Revisions, d.frozen.Set) {
+		return // every cluster gets what overrides make of it
+	}
+	if rev, err := newRevision(d.plan.Placement, d.frozen.set); err == nil {
+		c.offer(d.plan.Placement, rev)
+	}
+}

@@ -112,11 +112,15 @@ func (s *service) keepOverrides(name string, snapshots []snapshot.Snapshot) {
 // overridesIn are the overrides in a snapshot that select something in it; whole
 // tells that a version of each is shown.
 func (s *service) overridesIn(ctx context.Context, name string, index int) (out []frozenOverride, whole bool, err error) {
-	overrides, err := s.engine.Overrides(ctx, name, index)
+	view, err := s.engine.View(ctx, name)
 	if err != nil {
 		return nil, false, err
 	}
-	items, err := s.engine.Items(ctx, name, index)
+	overrides, err := view.Overrides(ctx, index)
+	if err != nil {
+		return nil, false, err
+	}
+	items, err := view.Items(ctx, index)
 	if err != nil {
 		return nil, false, err
 	}

@@ -7,20 +7,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
-	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // markSnapshots gives the engine the marks that stand as labels on the objects of
 // snapshots, and returns the indexes of those that are marked then.
-func (s *service) markSnapshots(ctx context.Context, k key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, all []snapshot.Snapshot) ([]int, error) {
+func (s *service) markSnapshots(ctx context.Context, k key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, view *fleet.PlacementView) (marked []int, err error) {
 	name := kubefleet.EngineName(k.Namespace, k.Name)
-	marked, err := s.engine.Irreversible(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	before := marked
-	for _, snap := range all {
+	before := view.Irreversible()
+	marked = before
+	for _, snap := range view.Snapshots() {
 		master := have[masterName(k.Name, snap.Index)]
 		if !shows(master, obj, snap) {
 			continue

@@ -19,13 +19,38 @@ import (
 // patchMetadata changes metadata of an object, if it is still the one that obj
 // is. A conflict is [backend.ErrConflict]; an object that is gone needs nothing.
 func (s *service) patchMetadata(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) error {
+	_, err := s.patch(ctx, gvr, obj, fields)
+	return settled(err)
+}
+
+// patch is patchMetadata that returns the object then.
+func (s *service) patch(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) (*unstructured.Unstructured, error) {
 	fields["uid"], fields["resourceVersion"] = string(obj.GetUID()), obj.GetResourceVersion()
 	patch, err := json.Marshal(map[string]any{"metadata": fields})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	_, err = s.client.Resource(gvr).Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
-	return settled(err)
+	return s.client.Resource(gvr).Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
+}
+
+// become changes metadata of an object, and makes obj what it is then. The watch need
+// not read it again.
+func (s *service) become(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) error {
+	defer s.written.begin(obj.GetUID())()
+	now, err := s.patch(ctx, gvr, obj, fields)
+	if apierrors.IsNotFound(err) {
+		return goneMeanwhile(obj)
+	}
+	if err != nil {
+		return settled(err)
+	}
+	s.written.keep(now)
+	*obj = *now.DeepCopy()
+	return nil
+}
+
+func goneMeanwhile(obj *unstructured.Unstructured) error {
+	return fmt.Errorf("%s was deleted meanwhile: %w", obj.GetName(), backend.ErrConflict)
 }
 
 // manager is the field manager of what the hub writes.
@@ -47,10 +72,7 @@ func (s *service) ensureFinalizer(ctx context.Context, gvr schema.GroupVersionRe
 	if slices.Contains(obj.GetFinalizers(), name) {
 		return nil
 	}
-	if err := s.patchMetadata(ctx, gvr, obj, map[string]any{"finalizers": append(obj.GetFinalizers(), name)}); err != nil {
-		return err
-	}
-	return s.reread(ctx, gvr, obj)
+	return s.become(ctx, gvr, obj, map[string]any{"finalizers": append(obj.GetFinalizers(), name)})
 }
 
 // reread makes obj what the API server has now.
@@ -58,7 +80,7 @@ func (s *service) reread(ctx context.Context, gvr schema.GroupVersionResource, o
 	now, err := s.client.Resource(gvr).Namespace(obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && now.GetUID() != obj.GetUID():
-		return fmt.Errorf("%s was deleted meanwhile: %w", obj.GetName(), backend.ErrConflict)
+		return goneMeanwhile(obj)
 	case err != nil:
 		return err
 	}
@@ -110,10 +132,7 @@ func (s *service) dropFinalizer(ctx context.Context, gvr schema.GroupVersionReso
 }
 
 func (s *service) annotate(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name, value string) error {
-	if err := s.patchMetadata(ctx, gvr, obj, map[string]any{"annotations": map[string]any{name: value}}); err != nil {
-		return err
-	}
-	return s.reread(ctx, gvr, obj)
+	return s.become(ctx, gvr, obj, map[string]any{"annotations": map[string]any{name: value}})
 }
 
 // exactly deletes an object only as it is.

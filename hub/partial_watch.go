@@ -156,8 +156,14 @@ func (w *partialWatch) bare(m *metav1.PartialObjectMetadata) (*unstructured.Unst
 
 // object is an object of which the metadata are known.
 func (w *partialWatch) object(ctx context.Context, m *metav1.PartialObjectMetadata) (*unstructured.Unstructured, error) {
-	if obj := w.asWritten(ctx, m); obj != nil {
+	mark, marked := w.written.settled(ctx, m.UID)
+	if obj := w.written.take(m.UID, m.ResourceVersion); obj != nil {
 		return obj, nil
+	}
+	if marked {
+		if obj := w.asWritten(m, mark); obj != nil {
+			return obj, nil
+		}
 	}
 	obj, err := w.objects.Namespace(m.Namespace).Get(ctx, m.Name, metav1.GetOptions{})
 	if err != nil {
@@ -171,13 +177,12 @@ func (w *partialWatch) object(ctx context.Context, m *metav1.PartialObjectMetada
 
 // asWritten is an object in which nothing changed but the status, which the hub wrote;
 // nil if that is not so. Of the status it has what the hub reads again.
-func (w *partialWatch) asWritten(ctx context.Context, m *metav1.PartialObjectMetadata) *unstructured.Unstructured {
+func (w *partialWatch) asWritten(m *metav1.PartialObjectMetadata, mark statusMark) *unstructured.Unstructured {
 	seen := w.seen(key{Namespace: m.Namespace, Name: m.Name})
 	if seen == nil || seen.GetUID() != m.UID || seen.GetGeneration() != m.Generation || m.DeletionTimestamp != nil {
 		return nil
 	}
-	mark, ok := w.written.settled(ctx, m.UID)
-	if !ok || mark.version != m.ResourceVersion || mark.readAgain == nil {
+	if mark.version != m.ResourceVersion || mark.readAgain == nil {
 		return nil
 	}
 	obj, err := w.bare(m)

@@ -151,6 +151,37 @@ func withoutTimes(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return u
 }
 
+// An object of which the hub changed the metadata is what the server answered, in that
+// version only and once.
+func TestAWatchKnowsWhatTheHubChanged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newPartialRig(t)
+		r.cached, r.stored = runAt("1", "old"), runAt("9", "stored")
+		r.written.keep(runAt("2", "answered"))
+		for _, step := range []struct {
+			version, want string
+			reads         int
+		}{{"2", "answered", 0}, {"2", "stored", 1}, {"3", "stored", 2}} {
+			e, _ := r.tell(watch.Modified, metadataAt(step.version))
+			got, ok := e.Object.(*unstructured.Unstructured)
+			if !ok || r.reads != step.reads {
+				t.Fatalf("version %s: %v, %d reads, want %d", step.version, e, r.reads, step.reads)
+			}
+			if diff := gocmp.Diff(runAt(step.version, step.want).Object, withoutTimes(got).Object); diff != "" {
+				t.Errorf("version %s: %s", step.version, diff)
+			}
+		}
+		r.written.keep(runAt("4", "answered"))
+		if e, _ := r.tell(watch.Modified, metadataAt("5")); r.reads != 3 {
+			t.Errorf("a later version than the one that was answered: %v, %d reads", e, r.reads)
+		}
+		r.written.forget("u")
+		if len(r.written.changed) != 0 {
+			t.Error("what is gone is kept")
+		}
+	})
+}
+
 // A watch may tell of a write before its answer is there.
 func TestAWatchWaitsForAWriteThatIsOnItsWay(t *testing.T) {
 	for _, test := range []struct {

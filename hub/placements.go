@@ -169,23 +169,27 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 	}
 	captured := s.capture(ctx, k, p)
 	problem := errors.Join(decided, captured)
-	all, err := s.engine.Snapshots(ctx, p.Name)
+	view, err := s.engine.View(ctx, p.Name)
 	if err != nil {
 		return 0, errors.Join(problem, err)
 	}
+	all := view.Snapshots()
 	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(all) > 0 {
 		problem = s.roll(ctx, k, obj, p, rollout, all[len(all)-1], decision.Decision)
+		if view, err = s.engine.View(ctx, p.Name); err != nil { // with the run that was begun
+			return 0, errors.Join(problem, err)
+		}
 	}
 	if errors.Is(problem, backend.ErrConflict) && s.placements.queue.NumRequeues(k) < patience {
 		return 0, problem // it is tried again at once: nothing to tell people of
 	}
-	if err := s.projectSnapshots(ctx, k, obj, all); err != nil {
+	if err := s.projectSnapshots(ctx, k, obj, view); err != nil {
 		return 0, errors.Join(problem, err)
 	}
 	if err := s.projectPolicy(ctx, k, obj, &decision); err != nil {
 		return 0, errors.Join(problem, err)
 	}
-	if err := s.writePlacement(ctx, k, obj, served{p, rollout, &decision, all, problem}); err != nil {
+	if err := s.writePlacement(ctx, k, obj, served{p, rollout, &decision, view, problem}); err != nil {
 		return 0, errors.Join(problem, err)
 	}
 	if problem != nil && !isRefusal(problem) {

@@ -19,7 +19,7 @@ type served struct {
 	placement fleet.Placement
 	rollout   kubefleet.Rollout
 	decision  *resolution
-	snapshots []snapshot.Snapshot
+	view      *fleet.PlacementView
 	// problem is what keeps it from being captured, decided or rolled out.
 	problem error
 }
@@ -35,14 +35,15 @@ func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.U
 	if d.Digest == "" {
 		facts.Unselected, facts.Unscheduled = nil, now.problem
 	}
-	if n := len(now.snapshots); n > 0 {
-		facts.Latest = now.snapshots[n-1].Index
+	snapshots := now.view.Snapshots()
+	if n := len(snapshots); n > 0 {
+		facts.Latest = snapshots[n-1].Index
 	}
-	if facts.Picked, err = s.picked(ctx, p.Name, d.Clusters); err != nil {
+	if facts.Picked, err = s.picked(ctx, p.Name, now.view, d.Clusters); err != nil {
 		return err
 	}
 	s.sizes.Store(sized{placementKind, p.Name}, min(len(facts.Picked), s.cfg.Listed))
-	if facts.Overrides, err = s.overridesTried(ctx, p.Name, now.snapshots, facts.Picked); err != nil {
+	if facts.Overrides, err = s.overridesTried(ctx, p.Name, snapshots, facts.Picked); err != nil {
 		return err
 	}
 	if len(facts.Overrides) > 0 {
@@ -57,7 +58,7 @@ func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.U
 	}
 	var unread error
 	facts.Resources = func(index int) (items []snapshot.Item) {
-		items, unread = s.items(ctx, p.Name, index)
+		items, unread = s.items(ctx, p.Name, now.view, index)
 		return items
 	}
 	err = s.writeStatus(ctx, scopeOf(k).gvr(placementKind), obj, projectPlacement(facts))
@@ -69,7 +70,7 @@ func (s *service) writePlacement(ctx context.Context, k key, obj *unstructured.U
 
 // items are those of a snapshot. Those that were asked for last are kept: a snapshot
 // does not change.
-func (s *service) items(ctx context.Context, name string, index int) ([]snapshot.Item, error) {
+func (s *service) items(ctx context.Context, name string, view *fleet.PlacementView, index int) ([]snapshot.Item, error) {
 	type frozen struct {
 		index int
 		items []snapshot.Item
@@ -77,7 +78,7 @@ func (s *service) items(ctx context.Context, name string, index int) ([]snapshot
 	if last, ok := s.frozen.Load(name); ok && last.(frozen).index == index {
 		return last.(frozen).items, nil
 	}
-	items, err := s.engine.Items(ctx, name, index)
+	items, err := view.Items(ctx, index)
 	if err != nil {
 		return nil, err
 	}
@@ -86,10 +87,10 @@ func (s *service) items(ctx context.Context, name string, index int) ([]snapshot
 }
 
 // picked is what the clusters of a decision have, by what the engine recorded.
-func (s *service) picked(ctx context.Context, name string, clusters []string) ([]placedCluster, error) {
+func (s *service) picked(ctx context.Context, name string, view *fleet.PlacementView, clusters []string) ([]placedCluster, error) {
 	have := map[string]fleet.PlacedCluster{}
 	active := ""
-	for c, err := range s.engine.Placed(ctx, name) {
+	for c, err := range view.Placed(ctx) {
 		if err != nil {
 			return nil, err
 		}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -112,13 +113,14 @@ func (m *mirrors) of(gvr schema.GroupVersionResource, k key) map[string]*metav1.
 // projectSnapshots makes an object, or several, of each snapshot that the engine
 // keeps, and deletes those of the others. The parts of one come before it, and it
 // comes before the one before it ceases to be the latest.
-func (s *service) projectSnapshots(ctx context.Context, k key, obj *unstructured.Unstructured, all []snapshot.Snapshot) error {
+func (s *service) projectSnapshots(ctx context.Context, k key, obj *unstructured.Unstructured, view *fleet.PlacementView) error {
 	gvr := scopeOf(k).gvr(snapshotKind)
 	have := s.mirrors.of(gvr, k)
-	marked, err := s.markSnapshots(ctx, k, obj, have, all)
+	marked, err := s.markSnapshots(ctx, k, obj, have, view)
 	if err != nil {
 		return err
 	}
+	all := view.Snapshots()
 	kept := map[string]bool{}
 	for i, snap := range slices.Backward(all) {
 		kept[strconv.Itoa(snap.Index)] = true

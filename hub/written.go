@@ -22,6 +22,9 @@ import (
 type written struct {
 	mu   sync.Mutex
 	last map[types.UID]statusMark
+	// changed are objects of which the hub changed the metadata, as the server answered,
+	// until the watch tells of that.
+	changed map[types.UID]*unstructured.Unstructured
 	// writing are the writes on their way: each is closed when it has ended.
 	writing map[types.UID]chan struct{}
 }
@@ -74,6 +77,30 @@ func (w *written) forget(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.last, uid)
+	delete(w.changed, uid)
+}
+
+// keep keeps an object for the watch, which is told of that version.
+func (w *written) keep(obj *unstructured.Unstructured) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.changed == nil {
+		w.changed = map[types.UID]*unstructured.Unstructured{}
+	}
+	w.changed[obj.GetUID()] = obj
+}
+
+// take is the object that was kept in that version, which the watch is told of; nil for
+// none.
+func (w *written) take(uid types.UID, version string) *unstructured.Unstructured {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	obj := w.changed[uid]
+	if obj == nil || obj.GetResourceVersion() != version {
+		return nil
+	}
+	delete(w.changed, uid)
+	return obj
 }
 
 // lay gives an object the status that was written since it was as it is, if nothing

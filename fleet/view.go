@@ -1,0 +1,114 @@
+package fleet
+
+import (
+	"context"
+	"iter"
+	"slices"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// PlacementView is a placement as its record was at one moment: all that it tells
+// belongs together, and its record is read once for all of it. What the record
+// names is read when it is asked for. Where that is gone because the record was
+// written since, the placement is looked at anew, as the method of [Engine] of the
+// same name does. Its methods may be called concurrently, and what they return is
+// the caller's.
+type PlacementView struct {
+	engine *Engine
+	rec    *placementRecord // shared
+	rev    backend.Revision
+}
+
+// View looks at a placement.
+func (e *Engine) View(ctx context.Context, placement string) (*PlacementView, error) {
+	rec, rev, err := e.seenPlacement(ctx, placement)
+	if err != nil {
+		return nil, err
+	}
+	return &PlacementView{e, rec, rev}, nil
+}
+
+func (v *PlacementView) name() string { return v.rec.Placement.Name }
+
+// isStale tells that something is missing because the view is no longer true.
+func (v *PlacementView) isStale(ctx context.Context, err error) bool {
+	return v.engine.isStale(ctx, v.name(), v.rev, err)
+}
+
+// Snapshots returns the snapshots that are kept, ascending by index; the last is
+// the latest.
+func (v *PlacementView) Snapshots() []snapshot.Snapshot { return slices.Clone(v.rec.Snapshots) }
+
+// Irreversible returns the indexes of the snapshots that are marked, ascending.
+func (v *PlacementView) Irreversible() []int { return slices.Clone(v.rec.Irreversible) }
+
+// Items is [Engine.Items].
+func (v *PlacementView) Items(ctx context.Context, index int) ([]snapshot.Item, error) {
+	items, err := v.items(ctx, index)
+	if v.isStale(ctx, err) {
+		return v.engine.Items(ctx, v.name(), index)
+	}
+	return items, err
+}
+
+func (v *PlacementView) items(ctx context.Context, index int) ([]snapshot.Item, error) {
+	s, err := v.rec.snapshotAt(index)
+	if err != nil {
+		return nil, err
+	}
+	items, _, err := v.engine.contents.indexed(ctx, v.name(), s.Set)
+	return slices.Clone(items), err
+}
+
+// Overrides is [Engine.Overrides].
+func (v *PlacementView) Overrides(ctx context.Context, index int) ([]placement.Override, error) {
+	overrides, err := v.engine.overridesOf(ctx, v.rec, index)
+	if v.isStale(ctx, err) {
+		return v.engine.Overrides(ctx, v.name(), index)
+	}
+	return overrides, err
+}
+
+// Placed is [Engine.Placed].
+func (v *PlacementView) Placed(ctx context.Context) iter.Seq2[PlacedCluster, error] {
+	return func(yield func(PlacedCluster, error) bool) {
+		s, err := v.engine.census(ctx, v.rec)
+		if v.isStale(ctx, err) {
+			v.engine.Placed(ctx, v.name())(yield)
+			return
+		}
+		s.yield(err, yield)
+	}
+}
+
+// Snapshots returns the snapshots of a placement that are kept, ascending by
+// index; the last is the latest.
+func (e *Engine) Snapshots(ctx context.Context, name string) ([]snapshot.Snapshot, error) {
+	v, err := e.View(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return v.Snapshots(), nil
+}
+
+// Irreversible returns the indexes of the snapshots that are marked, ascending.
+func (e *Engine) Irreversible(ctx context.Context, placement string) ([]int, error) {
+	v, err := e.View(ctx, placement)
+	if err != nil {
+		return nil, err
+	}
+	return v.Irreversible(), nil
+}
+
+// Items returns what a snapshot consists of, before overrides, in the order of
+// application. [snapshot.Compare] tells what two of them differ in.
+func (e *Engine) Items(ctx context.Context, name string, index int) ([]snapshot.Item, error) {
+	v, err := e.View(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return v.items(ctx, index)
+}

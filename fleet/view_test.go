@@ -1,0 +1,157 @@
+package fleet_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// viewed is all that a view tells.
+type viewed struct {
+	Snapshots    []int
+	Irreversible []int
+	Items        int
+	Overrides    []string
+	Placed       []fleet.PlacedCluster
+}
+
+func look(t *testing.T, v *fleet.PlacementView, index int) viewed {
+	t.Helper()
+	out := viewed{Irreversible: v.Irreversible(), Items: len(must(v.Items(t.Context(), index))(t))}
+	for _, s := range v.Snapshots() {
+		out.Snapshots = append(out.Snapshots, s.Index)
+	}
+	for _, o := range must(v.Overrides(t.Context(), index))(t) {
+		out.Overrides = append(out.Overrides, o.Name)
+	}
+	for c, err := range v.Placed(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.Placed = append(out.Placed, c)
+	}
+	return out
+}
+
+// A view tells what the methods of the engine tell, and its record is read once.
+func TestAViewIsOneMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
+		defer running(t, e)()
+		w.capture(e, "v0")
+		ranTo(t, e, specOf("first", 0), stages.Completed)
+		log := &logStore{Store: w.store}
+		v := must(w.engine(log.hooked(), "looks").View(t.Context(), ep))(t)
+		got := look(t, v, 0)
+		if n := log.count("get placement/"); n != 1 {
+			t.Errorf("the record is read %d times", n)
+		}
+		want := viewed{
+			Irreversible: must(e.Irreversible(t.Context(), ep))(t),
+			Items:        len(must(e.Items(t.Context(), ep, 0))(t)),
+			Overrides:    []string{must(e.Overrides(t.Context(), ep, 0))(t)[0].Name},
+		}
+		for _, s := range must(e.Snapshots(t.Context(), ep))(t) {
+			want.Snapshots = append(want.Snapshots, s.Index)
+		}
+		for c, err := range e.Placed(t.Context(), ep) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			want.Placed = append(want.Placed, c)
+		}
+		if d := cmp.Diff(want, got); d != "" || len(got.Placed) != 3 || got.Items == 0 {
+			t.Errorf("the engine (-), its view (+):\n%s", d)
+		}
+
+		w.capture(e, "v1")
+		if err := e.MarkIrreversible(t.Context(), ep, 1, "ann"); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(got, look(t, v, 0)); d != "" {
+			t.Errorf("what became of the placement since is in the view:\n%s", d)
+		}
+		v.Snapshots()[0].Index = 7
+		if d := cmp.Diff(got, look(t, v, 0)); d != "" {
+			t.Errorf("after a host changed what it got:\n%s", d)
+		}
+	})
+}
+
+// What a view names may be gone: the placement is looked at anew then, and what is
+// damaged is told.
+func TestAViewOfWhatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 1 })
+		defer running(t, e)()
+		w.capture(e, "v0")
+		ranTo(t, e, specOf("first", 0), stages.Completed)
+		v := must(e.View(t.Context(), ep))(t)
+		before := w.keys("roster/")
+		w.capture(e, "v1")
+		ranTo(t, e, specOf("second", 1), stages.Completed)
+		w.capture(e, "v2")
+		ranTo(t, e, specOf("third", 2), stages.Completed)
+		if slices.ContainsFunc(before, func(key string) bool { return slices.Contains(w.keys("roster/"), key) }) {
+			t.Fatal("the roster that the view names is still there")
+		}
+		for c, err := range v.Placed(t.Context()) {
+			if err != nil || c.Index != 2 {
+				t.Errorf("%+v, %v: want what is there now", c, err)
+			}
+		}
+		if _, err := v.Items(t.Context(), 5); !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("items of a snapshot that there is not: %v", err)
+		}
+		now := must(e.View(t.Context(), ep))(t)
+		edit(t, w.store, w.keys("roster/")[len(w.keys("roster/"))-1], flipBit)
+		for _, err := range now.Placed(t.Context()) {
+			if !errors.Is(err, backend.ErrPermanent) {
+				t.Errorf("a damaged roster: %v", err)
+			}
+		}
+		if _, err := e.View(t.Context(), "nobody"); !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("a view of no placement: %v", err)
+		}
+	})
+}
+
+// What is read to plan a run is not read again to carry it out in the same process;
+// another one reads it.
+func TestWhatIsPlannedIsNotReadAgain(t *testing.T) {
+	for _, test := range []struct {
+		name, driver string
+		again        bool
+	}{{"the same engine", "one", false}, {"another engine", "two", true}} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, setup := declared(t, nil)
+				w.capture(setup, "v0")
+				log := &logStore{Store: w.store}
+				e := w.engine(log.hooked(), "one")
+				must(e.CreateRun(t.Context(), specOf("first", 0)))(t)
+				planned := log.count("get content/")
+				drives := e
+				if test.again {
+					drives = w.engine(log.hooked(), test.driver)
+				}
+				defer running(t, drives)()
+				endOf(t, drives, "first")
+				if more := log.count("get content/"); planned == 0 || (more > 0) != test.again {
+					t.Errorf("%d contents are read to plan, %d more to carry it out", planned, more)
+				}
+				if got := w.value("member1"); got != "v0" {
+					t.Errorf("member1 holds %q", got)
+				}
+			})
+		})
+	}
+}
