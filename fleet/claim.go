@@ -115,8 +115,17 @@ func (r *runner) ready(now time.Time) (names []string, next time.Duration) {
 	return names, next
 }
 
-// take drives a run, if it needs driving and its lease is free.
+// take drives a run, if it needs driving and its lease is free. One that is being
+// admitted in this process is taken then: both write the placement's record.
 func (r *runner) take(ctx context.Context, name string) error {
+	if r.e.admitting.has(name) {
+		r.driving.Go(func() {
+			if r.e.admitting.wait(ctx, name) {
+				r.look(name, time.Now())
+			}
+		})
+		return nil
+	}
 	rec, rev, err := r.e.runAt(ctx, name)
 	if isNotFound(err) {
 		r.forget(name)
@@ -277,7 +286,7 @@ func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision
 		return err
 	}
 	d := newDriver(r.e, rec, rev, plan)
-	d.coOwnership, d.secretKey = p.Placement.AllowCoOwnership, p.secretKey()
+	d.coOwnership, d.secretKey, d.admitted = p.Placement.AllowCoOwnership, p.secretKey(), p.hasRun(d.uid)
 	r.mu.Lock()
 	delete(r.sights, d.name)
 	r.drivers[d.name] = d

@@ -82,9 +82,11 @@ func (e *Engine) draftDeletion(ctx context.Context, rec *placementRecord) (*draf
 	if last, ok := rec.latest(); ok {
 		target.Index, target.Snapshot = last.Index, last.Digest
 	}
-	if target.Remove, err = e.leavers(ctx, rec, d.decision, inventory); err != nil {
+	held, err := e.readRoster(ctx, rec)
+	if err != nil {
 		return nil, err
 	}
+	target.Remove = held.leavers(d.decision, inventory)
 	d.plan, err = stages.NewPlan(rec.Deleting.strategy(), target, nil)
 	return d, err
 }

@@ -45,8 +45,10 @@ type driver struct {
 	// coOwnership is the placement's, as it was when the driver began.
 	coOwnership bool
 	secretKey   []byte
-	pages       flightPages
-	share       capShare
+	// admitted tells that the placement knows the run.
+	admitted bool
+	pages    flightPages
+	share    capShare
 
 	// in is what is new and not saved yet; taken are the records of its
 	// commands.
@@ -153,13 +155,15 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	if err := checkRun(d.plan, &d.rec.Run); err != nil {
 		return err
 	}
-	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch-1, d.rec.Flights.names()); err != nil {
-		return err
+	if d.rec.Run.Started != 0 { // otherwise nothing was in flight
+		if err := d.pages.sweep(ctx, d.rec.Lease.Epoch-1, d.rec.Flights.names()); err != nil {
+			return err
+		}
 	}
 	if err := d.listen(ctx); err != nil {
 		return err
 	}
-	if d.rec.Run.IsEnded() {
+	if d.rec.Run.IsEnded() || d.admitted {
 		return nil
 	}
 	err = d.e.admit(ctx, d.rec, &draft{plan: d.plan, partial: true})

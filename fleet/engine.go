@@ -116,7 +116,8 @@ type Engine struct {
 	log       *slog.Logger
 	plans     planCache
 	seen      seenPlacements
-	driving   driven
+	// driving are runs by their UIDs, admitting by their names.
+	driving, admitting busy
 }
 
 // New returns an engine. It does nothing until it is used; [Engine.Run] drives

@@ -66,14 +66,7 @@ func (e *Engine) markSnapshot(ctx context.Context, name string, index int, by st
 
 // checkReversal returns an error where a run of an index would take clusters back
 // past an irreversible snapshot.
-func (e *Engine) checkReversal(ctx context.Context, rec *placementRecord, index int, clusters []placement.Cluster) error {
-	if len(rec.Irreversible) == 0 {
-		return nil
-	}
-	held, err := e.readRoster(ctx, rec)
-	if err != nil {
-		return err
-	}
+func checkReversal(rec *placementRecord, held roster, index int, clusters []placement.Cluster) error {
 	var names []string
 	past := none
 	for _, c := range clusters {

@@ -38,11 +38,8 @@ func (d *driver) queue(ctx context.Context) error {
 			return nil, errUnchanged
 		}
 		before := rec.Line
-		events, err := d.e.takeInActive(ctx, rec)
+		events, err := d.clearWay(ctx, rec)
 		if err != nil {
-			return nil, err
-		}
-		if err := d.e.clearLine(ctx, rec); err != nil {
 			return nil, err
 		}
 		line, verdict, err := rec.Line.Enter(entry, rec.lateAdmission())
@@ -64,6 +61,19 @@ func (d *driver) queue(ctx context.Context) error {
 		d.in.Commands = append(d.in.Commands, stages.Command{ID: ownID + "superseded", Verb: stages.Supersede, Message: v.SupersededBy})
 	}
 	return d.e.supersede(ctx, run.Name, run.UID, v.Supersedes)
+}
+
+// clearWay takes runs out of the line, before the driver's, that are not in its way any
+// more. Where it has the placement already there are none: nobody else ends it.
+func (d *driver) clearWay(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
+	if active := rec.Line.Active; active != nil && active.UID == d.uid {
+		return nil, nil
+	}
+	events, err := d.e.takeInActive(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	return events, d.e.clearLine(ctx, rec)
 }
 
 // awaits returns why a run that has not started as far as its driver knows does
@@ -98,11 +108,8 @@ func (d *driver) queueAgain(ctx context.Context) error {
 			d.in.Blocked = rec.Deleting.Run
 			return nil, errUnchanged
 		}
-		events, err := d.e.takeInActive(ctx, rec)
+		events, err := d.clearWay(ctx, rec)
 		if err != nil {
-			return nil, err
-		}
-		if err := d.e.clearLine(ctx, rec); err != nil {
 			return nil, err
 		}
 		next := entry

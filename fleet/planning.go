@@ -64,7 +64,11 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 		return nil, err
 	}
 	d := &draft{frozen: f, whole: true, sweeps: rec.Sweeps}
-	r, err := e.resolve(ctx, rec, inventory)
+	held, err := e.readRoster(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	r, err := e.resolveOver(ctx, rec, inventory, held)
 	if err != nil {
 		return nil, err
 	}
@@ -73,15 +77,11 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 	for i, name := range d.decision.Clusters {
 		clusters[i] = inventory[name]
 	}
-	remove, err := e.leavers(ctx, rec, d.decision, inventory)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.checkReversal(ctx, rec, d.frozen.Index, clusters); err != nil {
+	if err := checkReversal(rec, held, d.frozen.Index, clusters); err != nil {
 		return nil, err
 	}
 	target := d.target(rec)
-	target.Remove = remove
+	target.Remove = held.leavers(d.decision, inventory)
 	if err := d.render(&target, clusters, e.forbidden()); err != nil {
 		return nil, err
 	}
@@ -148,17 +148,13 @@ func (e *Engine) inventory(ctx context.Context) (map[string]placement.Cluster, e
 
 // leavers are the clusters that may hold something and are no longer picked,
 // as far as the inventory knows them.
-func (e *Engine) leavers(ctx context.Context, rec *placementRecord, d placement.Decision, inventory map[string]placement.Cluster) (map[string]string, error) {
-	roster, err := e.readRoster(ctx, rec)
-	if err != nil {
-		return nil, err
-	}
+func (r roster) leavers(d placement.Decision, inventory map[string]placement.Cluster) map[string]string {
 	out := map[string]string{}
-	for name := range roster {
+	for name := range r {
 		c, known := inventory[name]
 		if _, picked := slices.BinarySearch(d.Clusters, name); known && !picked {
 			out[name] = c.UID
 		}
 	}
-	return out, nil
+	return out
 }

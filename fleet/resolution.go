@@ -71,7 +71,16 @@ func (e *Engine) PreviewDecision(ctx context.Context, name string, policy *place
 
 // resolve decides which clusters a placement picks now.
 func (e *Engine) resolve(ctx context.Context, rec *placementRecord, inventory map[string]placement.Cluster) (Resolution, error) {
-	previous, err := e.previous(ctx, rec)
+	held, err := e.readRoster(ctx, rec)
+	if err != nil {
+		return Resolution{}, err
+	}
+	return e.resolveOver(ctx, rec, inventory, held)
+}
+
+// resolveOver is resolve for who has read the roster.
+func (e *Engine) resolveOver(ctx context.Context, rec *placementRecord, inventory map[string]placement.Cluster, held roster) (Resolution, error) {
+	previous, err := e.previous(ctx, rec, held)
 	if err != nil {
 		return Resolution{}, err
 	}
@@ -86,11 +95,7 @@ func (e *Engine) resolve(ctx context.Context, rec *placementRecord, inventory ma
 
 // previous is what a placement has already: what the last decision picked or,
 // where that is not known, what may hold something.
-func (e *Engine) previous(ctx context.Context, rec *placementRecord) (placement.Previous, error) {
-	held, err := e.readRoster(ctx, rec)
-	if err != nil {
-		return placement.Previous{}, err
-	}
+func (e *Engine) previous(ctx context.Context, rec *placementRecord, held roster) (_ placement.Previous, err error) {
 	out := placement.Previous{Clusters: map[string]bool{}}
 	names := slices.Collect(maps.Keys(held))
 	if d := rec.Decision; d != nil {

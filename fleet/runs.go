@@ -88,10 +88,11 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 	if err := e.storeDraft(ctx, rr, d); err != nil {
 		return Status{}, err
 	}
+	defer e.admitting.begin(run.Name)()
 	if err := e.putRun(ctx, rr); err != nil {
 		return Status{}, err
 	}
-	d.offer(e.contents)
+	d.offer(&e.plans, e.contents)
 	if err := e.admit(ctx, rr, d); err != nil {
 		if err := e.withdraw(ctx, rr, err); err != nil {
 			return Status{}, err

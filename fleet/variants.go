@@ -39,8 +39,10 @@ func (c *contents) offer(placement string, rev *revision) {
 	c.recent = slices.Delete(c.recent, 0, max(0, len(c.recent)-revisionsKept))
 }
 
-// offer gives what was read to plan a run to those who carry it out in this process.
-func (d *draft) offer(c *contents) {
+// offer gives a plan, and what was read to make it, to those who carry it out in this
+// process.
+func (d *draft) offer(plans *planCache, c *contents) {
+	plans.put(d.plan)
 	if !slices.Contains(d.plan.Revisions, d.frozen.Set) {
 		return // every cluster gets what overrides make of it
 	}

@@ -3,8 +3,11 @@ package fleet_test
 import (
 	"errors"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -154,4 +157,29 @@ func TestWhatIsPlannedIsNotReadAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A run that is being admitted is not taken by the same engine before it is, since both
+// write the placement's record. It is taken then, without anybody looking for it.
+func TestARunIsTakenWhenItIsAdmitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, setup := declared(t, nil)
+		w.capture(setup, "v0")
+		var written atomic.Int32
+		e := w.engine(&hookedStore{w.store, func(op, key string) {
+			if op == "put" && strings.HasPrefix(key, "placement/") && written.Add(1) == 1 {
+				time.Sleep(time.Second)
+			}
+		}}, "one")
+		defer running(t, e)()
+		begun := time.Now()
+		must(e.CreateRun(t.Context(), specOf("first", 0)))(t)
+		if n := written.Load(); n != 1 {
+			t.Errorf("the placement's record was written %d times before the run was admitted, want once", n)
+		}
+		endOf(t, e, "first")
+		if took := time.Since(begun); took > time.Minute {
+			t.Errorf("the run took %v", took)
+		}
+	})
 }

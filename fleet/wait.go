@@ -79,24 +79,29 @@ func (w *waiter) watch(ctx context.Context) (bool, error) {
 // its end.
 const lookAgain = 100 * time.Millisecond
 
-// driven are the runs that an engine drives, by UID, each with a channel that is closed
-// when it does no longer. A run that is driven here has not come to its end, and
-// nobody needs to look.
-type driven struct{ runs sync.Map }
+// busy are runs that something is being done with in this process, each with a channel
+// that is closed when it is done. A run that is driven here has not come to its end,
+// and nobody needs to look.
+type busy struct{ runs sync.Map }
 
-// begin notes that a run is driven, until end is called.
-func (d *driven) begin(uid string) (end func()) {
+// begin notes that something is being done with a run, until end is called.
+func (b *busy) begin(run string) (end func()) {
 	over := make(chan struct{})
-	d.runs.Store(uid, over)
+	b.runs.Store(run, over)
 	return func() {
-		d.runs.CompareAndDelete(uid, over)
+		b.runs.CompareAndDelete(run, over)
 		close(over)
 	}
 }
 
-// wait waits while a run is driven, and tells whether ctx has not ended.
-func (d *driven) wait(ctx context.Context, uid string) bool {
-	over, ok := d.runs.Load(uid)
+func (b *busy) has(run string) bool {
+	_, ok := b.runs.Load(run)
+	return ok
+}
+
+// wait waits until it is done with a run, and tells whether ctx has not ended.
+func (b *busy) wait(ctx context.Context, run string) bool {
+	over, ok := b.runs.Load(run)
 	if !ok {
 		return true
 	}

@@ -182,6 +182,33 @@ func TestAWatchKnowsWhatTheHubChanged(t *testing.T) {
 	})
 }
 
+// What the hub did to the metadata of an object wakes no loop, unlike the same done by
+// somebody else.
+func TestTheHubDoesNotWakeItself(t *testing.T) {
+	var s service
+	labelled := func(version string) *unstructured.Unstructured {
+		u := runAt(version, "old")
+		u.SetLabels(map[string]string{"a": "b"})
+		return u
+	}
+	if _, own := s.onlyOwn(runAt("1", "old"), labelled("2")); own {
+		t.Error("what somebody did is taken for the hub's own")
+	}
+	s.written.keep(labelled("2"))
+	if s.written.take("u", "2") == nil {
+		t.Error("what was kept is not there")
+	}
+	if k, own := s.onlyOwn(runAt("1", "old"), labelled("2")); !own || k.Name != "run" {
+		t.Errorf("what the hub did is taken for somebody's: %v", k)
+	}
+	if _, own := s.onlyOwn(runAt("1", "old"), labelled("3")); own {
+		t.Error("what somebody did after the hub is taken for the hub's own")
+	}
+	if _, own := s.onlyOwn(runAt("1", "old"), runAt("2", "new")); !own {
+		t.Error("a status wakes the loop")
+	}
+}
+
 // A watch may tell of a write before its answer is there.
 func TestAWatchWaitsForAWriteThatIsOnItsWay(t *testing.T) {
 	for _, test := range []struct {

@@ -19,8 +19,8 @@ import (
 )
 
 // hear watches a kind and is told of each object that was added, changed or
-// deleted. Where nothing but a status changed that a loop writes, it is most
-// likely because of that loop: it looks again after a while.
+// deleted. Where nothing but a status changed that a loop writes, or metadata by that
+// loop, which went on from there, it looks again after a while.
 func (s *service) hear(gvr schema.GroupVersionResource, informer cache.SharedIndexInformer, shows *loop, heard func(*unstructured.Unstructured)) error {
 	tell := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -38,7 +38,7 @@ func (s *service) hear(gvr schema.GroupVersionResource, informer cache.SharedInd
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: tell, DeleteFunc: gone, UpdateFunc: func(before, now any) {
-			if k, only := onlyStatus(before, now); only && shows != nil {
+			if k, own := s.onlyOwn(before, now); own && shows != nil {
 				shows.addPaced(k, statusRepair)
 				return
 			}
@@ -69,15 +69,15 @@ func withoutManagers(obj any) (any, error) {
 // should be.
 const statusRepair = 10 * time.Second
 
-// onlyStatus tells that two versions of an object differ in nothing that people or
-// the hub declare.
-func onlyStatus(before, now any) (key, bool) {
+// onlyOwn tells that two versions of an object differ in nothing that people declare: in
+// the status, or in what the hub did to the metadata.
+func (s *service) onlyOwn(before, now any) (key, bool) {
 	a, isA := before.(*unstructured.Unstructured)
 	b, isB := now.(*unstructured.Unstructured)
 	if !isA || !isB {
 		return key{}, false
 	}
-	return keyOf(b), isDeclaredAs(a, b)
+	return keyOf(b), isDeclaredAs(a, b) || s.written.isOwn(b)
 }
 
 // isDeclaredAs tells that two versions of an object declare the same.

@@ -22,11 +22,17 @@ import (
 type written struct {
 	mu   sync.Mutex
 	last map[types.UID]statusMark
-	// changed are objects of which the hub changed the metadata, as the server answered,
-	// until the watch tells of that.
-	changed map[types.UID]*unstructured.Unstructured
+	// changed are objects of which the hub changed the metadata last.
+	changed map[types.UID]ownChange
 	// writing are the writes on their way: each is closed when it has ended.
 	writing map[types.UID]chan struct{}
+}
+
+// ownChange is the version that an object got by a change of the hub's, and the object as
+// the server answered it, until the watch tells of that.
+type ownChange struct {
+	version string
+	obj     *unstructured.Unstructured
 }
 
 // statusMark is a status, and the version of the object that has it; before is the
@@ -80,14 +86,14 @@ func (w *written) forget(uid types.UID) {
 	delete(w.changed, uid)
 }
 
-// keep keeps an object for the watch, which is told of that version.
+// keep keeps an object that the hub changed for the watch, which is told of that version.
 func (w *written) keep(obj *unstructured.Unstructured) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.changed == nil {
-		w.changed = map[types.UID]*unstructured.Unstructured{}
+		w.changed = map[types.UID]ownChange{}
 	}
-	w.changed[obj.GetUID()] = obj
+	w.changed[obj.GetUID()] = ownChange{obj.GetResourceVersion(), obj}
 }
 
 // take is the object that was kept in that version, which the watch is told of; nil for
@@ -95,12 +101,20 @@ func (w *written) keep(obj *unstructured.Unstructured) {
 func (w *written) take(uid types.UID, version string) *unstructured.Unstructured {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	obj := w.changed[uid]
-	if obj == nil || obj.GetResourceVersion() != version {
+	own, ok := w.changed[uid]
+	if !ok || own.version != version {
 		return nil
 	}
-	delete(w.changed, uid)
-	return obj
+	w.changed[uid] = ownChange{version: version}
+	return own.obj
+}
+
+// isOwn tells that an object is as a change of the hub's left it.
+func (w *written) isOwn(obj *unstructured.Unstructured) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	own, ok := w.changed[obj.GetUID()]
+	return ok && own.version == obj.GetResourceVersion()
 }
 
 // lay gives an object the status that was written since it was as it is, if nothing
