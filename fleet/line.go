@@ -38,9 +38,12 @@ func (d *driver) queue(ctx context.Context) error {
 			return nil, errUnchanged
 		}
 		before := rec.Line
-		events, err := d.clearWay(ctx, rec)
-		if err != nil {
-			return nil, err
+		var events []stages.Event
+		if active := rec.Line.Active; active == nil || active.UID != run.UID { // otherwise it is this run's already
+			var err error
+			if events, err = d.e.clearWay(ctx, rec); err != nil {
+				return nil, err
+			}
 		}
 		line, verdict, err := rec.Line.Enter(entry, rec.lateAdmission())
 		v = verdict
@@ -63,17 +66,14 @@ func (d *driver) queue(ctx context.Context) error {
 	return d.e.supersede(ctx, run.Name, run.UID, v.Supersedes)
 }
 
-// clearWay takes runs out of the line, before the driver's, that are not in its way any
-// more. Where it has the placement already there are none: nobody else ends it.
-func (d *driver) clearWay(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
-	if active := rec.Line.Active; active != nil && active.UID == d.uid {
-		return nil, nil
-	}
-	events, err := d.e.takeInActive(ctx, rec)
+// clearWay takes in that the run which has the placement has ended, and takes out of the
+// line who is in the way and will not go.
+func (e *Engine) clearWay(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
+	events, err := e.takeInActive(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
-	return events, d.e.clearLine(ctx, rec)
+	return events, e.clearLine(ctx, rec)
 }
 
 // awaits returns why a run that has not started as far as its driver knows does
@@ -108,7 +108,7 @@ func (d *driver) queueAgain(ctx context.Context) error {
 			d.in.Blocked = rec.Deleting.Run
 			return nil, errUnchanged
 		}
-		events, err := d.clearWay(ctx, rec)
+		events, err := d.e.clearWay(ctx, rec)
 		if err != nil {
 			return nil, err
 		}

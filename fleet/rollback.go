@@ -108,11 +108,8 @@ func (e *Engine) rollBackEnded(ctx context.Context, s *Status, u stages.Undo) (n
 			name = other
 			return nil, errUnchanged
 		}
-		events, err := e.takeInActive(ctx, rec)
+		events, err := e.clearWay(ctx, rec)
 		if err != nil {
-			return nil, err
-		}
-		if err := e.clearLine(ctx, rec); err != nil {
 			return nil, err
 		}
 		if why := cmp.Or(rec.untakeable(s), rec.busy()); why != "" {
