@@ -1,6 +1,9 @@
 package fleet_test
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -101,5 +104,48 @@ func TestARunThatWasStoppedInTheLineIsRetriedIntoIt(t *testing.T) {
 		w.stateIs(e, "b", stages.Pending)
 		w.stateIs(e, "a", stages.Running)
 		w.spans("a", "b")
+	})
+}
+
+// What a run that failed brought is taken in before it is started again, also where who
+// drove it did not live to do so: before another attempt changes clusters it is known
+// what they have.
+func TestARunStartedAgainTakesInWhatItBrought(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := smallWorld(t, 2)
+		h := w.newEngine(fleet.Config{Name: "host"})
+		w.declare(h, smallPlacement("web"))
+		w.refusing("c01", true)
+		w.create(h, fleet.RunSpec{Name: "a", Placement: "web", Strategy: startable()})
+		ctx, die := context.WithCancel(t.Context())
+		store := &hookedStore{w.store, func(op, key string) {
+			if op != "put" || key != "placement/web" {
+				return
+			}
+			if s, err := h.Status(t.Context(), "a"); err == nil && s.Run.State == stages.Failed {
+				die()
+				<-ctx.Done()
+			}
+		}}
+		if err := w.newEngine(fleet.Config{Name: "dies", Store: store}).Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+		w.stateIs(h, "a", stages.Failed)
+		proven := func() bool { // by the generation of the roster that counts
+			return !strings.Contains(dump(t, w.store)["placement/web"], `"generation":1,`)
+		}
+		if proven() {
+			t.Fatal("the first engine took in what the run brought")
+		}
+		for _, name := range []string{"c00", "c01"} {
+			w.fleet.Hang(name, true)
+		}
+		must(0, h.Command(t.Context(), "a", stages.Command{ID: "again", Verb: stages.Start}))(t)
+		defer running(t, w.newEngine(fleet.Config{Name: "two"}))()
+		settle()
+		w.stateIs(h, "a", stages.Running)
+		if !proven() {
+			t.Error("a cluster is changed, and it is not known what the others have")
+		}
 	})
 }
