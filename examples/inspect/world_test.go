@@ -61,8 +61,9 @@ func newWorld(t *testing.T) *world {
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
 	w.source = memory.NewSource(namespace, secret("b25l"))
 	clusters := memory.NewFleet()
-	for _, c := range []struct{ name, tier string }{{"eu-1", "canary"}, {"eu-2", "prod"}, {"us-1", "prod"}} {
-		clusters.Add(placement.Cluster{Name: c.name, Labels: map[string]string{"tier": c.tier}})
+	clusters.Add(placement.Cluster{Name: "eu-1", Labels: map[string]string{"tier": "canary"}})
+	for _, name := range []string{"eu-2", "eu-3", "eu-4", "us-1", "us-2", "us-3", "us-4"} { // events enough for a page of a journal
+		clusters.Add(placement.Cluster{Name: name, Labels: map[string]string{"tier": "prod"}})
 	}
 	var err error
 	w.engine, err = fleet.New(fleet.Config{Store: w.store, Inventory: clusters, Dialer: clusters, Source: w.source, Name: "one"})
