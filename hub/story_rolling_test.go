@@ -185,10 +185,14 @@ func TestSnapshotsOverTheLimitAreSplitAndSecretsAreRedacted(t *testing.T) {
 		}
 		return nil
 	})
-	list, err := s.admin.Resource(s.resourceOf("crs")).List(t.Context(), metav1.ListOptions{LabelSelector: s.own("kubernetes-fleet.io/parent-CRP=NAME")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var list *unstructured.UnstructuredList
+	s.eventually("the objects of the snapshot", func() (err error) {
+		list, err = s.admin.Resource(s.resourceOf("crs")).List(t.Context(), metav1.ListOptions{LabelSelector: s.own("kubernetes-fleet.io/parent-CRP=NAME")})
+		if err == nil && len(list.Items) < 3 {
+			err = fmt.Errorf("2,000 KiB are in %d objects", len(list.Items))
+		}
+		return err
+	})
 	for _, u := range list.Items {
 		text, err := u.MarshalJSON()
 		if err != nil || len(text) > 1<<20 {
@@ -197,9 +201,6 @@ func TestSnapshotsOverTheLimitAreSplitAndSecretsAreRedacted(t *testing.T) {
 		if strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "aHVudGVy") {
 			t.Errorf("%s shows a Secret", u.GetName())
 		}
-	}
-	if len(list.Items) < 3 {
-		t.Errorf("2,000 KiB are in %d objects", len(list.Items))
 	}
 }
 
