@@ -38,12 +38,9 @@ func (d *driver) queue(ctx context.Context) error {
 			return nil, errUnchanged
 		}
 		before := rec.Line
-		var events []stages.Event
-		if active := rec.Line.Active; active == nil || active.UID != run.UID { // otherwise it is this run's already
-			var err error
-			if events, err = d.e.clearWay(ctx, rec); err != nil {
-				return nil, err
-			}
+		events, err := d.clearWay(ctx, rec)
+		if err != nil {
+			return nil, err
 		}
 		line, verdict, err := rec.Line.Enter(entry, rec.lateAdmission())
 		v = verdict
@@ -64,6 +61,15 @@ func (d *driver) queue(ctx context.Context) error {
 		d.in.Commands = append(d.in.Commands, stages.Command{ID: ownID + "superseded", Verb: stages.Supersede, Message: v.SupersededBy})
 	}
 	return d.e.supersede(ctx, run.Name, run.UID, v.Supersedes)
+}
+
+// clearWay is that of the engine for a run that has not begun. Where the run has the
+// placement already, nobody is in its way.
+func (d *driver) clearWay(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
+	if active := rec.Line.Active; active != nil && active.UID == d.uid {
+		return nil, nil
+	}
+	return d.e.clearWay(ctx, rec)
 }
 
 // clearWay takes in that the run which has the placement has ended, and takes out of the

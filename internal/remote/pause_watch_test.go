@@ -115,7 +115,11 @@ func (f *fences) accepted(w remote.Write, asked question) {
 	case strings.HasPrefix(w.Key, "placement/"):
 		f.led(w, asked.epoch)
 	case w.Cluster != "" && w.ID.Namespace == "slipway-system":
-		f.raise(w, w.Cluster, w.Epoch())
+		epoch := w.Epoch()
+		if w.Op == "delete" { // which carries none
+			epoch = asked.epoch
+		}
+		f.raise(w, w.Cluster, epoch)
 		f.wrote[w.Client+" "+w.Cluster] = time.Now()
 	case w.Cluster != "" && w.ID.Kind != "Namespace":
 		f.object(w, asked)
