@@ -50,11 +50,14 @@ func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
 		for i := range 5 {
 			w.capture(e, "later"+string(rune('0'+i)))
 		}
+		w.fleet.Hang("s1a", true) // it is still being taken back when that is asked again
 		name := must(e.Rollback(t.Context(), "r2", ann))(t)
 		if again := must(e.Rollback(t.Context(), "r2", ann))(t); name != "r2-rollback" || again != name {
 			t.Errorf("the names are %s and %s", name, again)
 		}
+		w.fleet.Hang("s1a", false)
 		back := endOfRollback(t, e, "r2")
+		synctest.Wait() // until the engine has done what there is to do
 		if back.Run.State != stages.Completed || back.Run.Starter.Name != "ann" || back.Plan.Index != 1 {
 			t.Errorf("%s is %s of index %d by %s", name, back.Run.State, back.Plan.Index, back.Run.Starter.Name)
 		}
