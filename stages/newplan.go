@@ -34,7 +34,8 @@ import (
 // values.
 //
 // The result does not depend on the order of clusters, and shares nothing with
-// the arguments.
+// the arguments. More than 16,384 clusters are looked at by several processors at
+// a time, where there are several; the result does not depend on that either.
 func NewPlan(s Strategy, t Target, clusters []placement.Cluster) (*Plan, error) {
 	what := "plan of placement " + strconv.Quote(t.Placement)
 	b := &planner{target: t, clusters: planByName(clusters)}
@@ -82,8 +83,10 @@ type planner struct {
 	clusters []planCluster // by name
 	// positions are those of the clusters in the plan, -1 of one that is left out.
 	positions []int32
-	revisions planRevisions
+	revisions []planRevisions // by piece
 	stages    []*planStage
+	pickers   planPickers // of the stages
+	parts     []*planPart // of all stages
 	plan      *Plan
 	// spare is for sorting.
 	spare    []planKeyed
@@ -96,7 +99,7 @@ type planner struct {
 type planCluster struct {
 	Name, UID string
 	Labels    map[string]string
-	// revision is an index into planRevisions.digests.
+	// revision is a number of the revisions of its piece.
 	revision int32
 }
 

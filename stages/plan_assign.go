@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -17,6 +16,8 @@ type planStage struct {
 	stage  Stage
 	groups planPickers
 	parts  []planPart
+	// first is the index of the first part among those of all stages.
+	first int
 }
 
 // planPart is a group, or a stage without groups.
@@ -52,36 +53,91 @@ func newPlanStage(st Stage, room int) *planStage {
 // assign puts every cluster into the parts that pick it, and reports those
 // that are not picked by exactly one.
 func (b *planner) assign() {
-	s := &b.plan.Strategy
-	picks := make([]planPick, len(s.Stages))
-	even := len(b.clusters) / len(s.Stages)
-	for i := range s.Stages {
-		b.stages = append(b.stages, newPlanStage(s.Stages[i], even+even/8))
-		picks[i] = planPick{s.Stages[i].Selector, s.Stages[i].Clusters}
-	}
-	pickers, found := newPlanPickers(picks), planFindings{}
-	for i := range b.clusters {
-		picked := pickers.pick(&b.clusters[i])
-		if s.Unassigned == UnassignedExclude {
-			picked = slices.DeleteFunc(picked, func(st int) bool { return !b.stages[st].takes(&b.clusters[i]) })
+	b.newStages()
+	places := make([]planPlace, len(b.clusters))
+	planSplit(len(places), func(_, from, to int) { b.locate(places, from, to) })
+	var found planFindings
+	for i := range places {
+		if at := &places[i]; at.by == planUnplaced {
+			b.assignOther(i, &found)
+		} else {
+			b.parts[at.part].add(i, *at)
 		}
-		for _, st := range picked {
-			b.stages[st].put(i, &b.clusters[i], &found)
-		}
-		found.stages(b, i, picked)
 	}
 	found.report(b)
 	b.checkNamed()
 }
 
-// takes tells whether a group of the stage picks the cluster.
-func (s *planStage) takes(c *planCluster) bool { return len(s.groups.pick(c)) > 0 }
+func (b *planner) newStages() {
+	s := &b.plan.Strategy
+	picks := make([]planPick, len(s.Stages))
+	even := len(b.clusters) / len(s.Stages)
+	for i := range s.Stages {
+		st := newPlanStage(s.Stages[i], even+even/8)
+		st.first = len(b.parts)
+		for j := range st.parts {
+			b.parts = append(b.parts, &st.parts[j])
+		}
+		b.stages = append(b.stages, st)
+		picks[i] = planPick{st.stage.Selector, st.stage.Clusters}
+	}
+	b.pickers = newPlanPickers(picks)
+}
+
+// planPlace is where a cluster stands: the part that alone picks it, an index into
+// planner.parts, and what orders it there.
+type planPlace struct {
+	key  uint64
+	part int32
+	by   planOrder
+}
+
+// planOrder tells what orders a cluster in its part.
+type planOrder int8
+
+const (
+	planUnplaced planOrder = iota // it is in no part, or in more than one
+	planKey
+	planName    // it has not the label with the key
+	planNothing // the label is no integer
+)
+
+// locate looks where the clusters between two bounds stand.
+func (b *planner) locate(places []planPlace, from, to int) {
+	var stages, groups []int
+	for i := from; i < to; i++ {
+		c := &b.clusters[i]
+		if stages = b.pickers.pick(c, stages); len(stages) != 1 {
+			continue
+		}
+		st := b.stages[stages[0]]
+		if groups = st.groups.pick(c, groups); len(groups) != 1 {
+			continue
+		}
+		places[i] = st.parts[groups[0]].place(c)
+		places[i].part = int32(st.first + groups[0])
+	}
+}
+
+// assignOther assigns a cluster that is not picked by exactly one stage and one of
+// its groups.
+func (b *planner) assignOther(i int, found *planFindings) {
+	c := &b.clusters[i]
+	picked := b.pickers.pick(c, nil)
+	if b.plan.Strategy.Unassigned == UnassignedExclude {
+		picked = slices.DeleteFunc(picked, func(st int) bool { return len(b.stages[st].groups.pick(c, nil)) == 0 })
+	}
+	for _, st := range picked {
+		b.stages[st].put(i, c, found)
+	}
+	found.stages(b, i, picked)
+}
 
 // put puts cluster i into the groups of the stage that pick it.
 func (s *planStage) put(i int, c *planCluster, found *planFindings) {
-	picked := s.groups.pick(c)
+	picked := s.groups.pick(c, nil)
 	for _, g := range picked {
-		s.parts[g].add(i, c)
+		s.parts[g].add(i, s.parts[g].place(c))
 	}
 	if len(picked) != 1 {
 		names := make([]string, len(picked))
@@ -92,23 +148,32 @@ func (s *planStage) put(i int, c *planCluster, found *planFindings) {
 	}
 }
 
-// add puts a cluster into the part.
-func (p *planPart) add(cluster int, c *planCluster) {
+// place tells what orders a cluster in the part.
+func (p *planPart) place(c *planCluster) planPlace {
 	if p.sortKey == "" {
-		p.entries = append(p.entries, planKeyed{uint64(p.rank[c.Name]), cluster})
-		return
+		return planPlace{key: uint64(p.rank[c.Name]), by: planKey}
 	}
 	value, ok := c.Labels[p.sortKey]
 	if !ok {
-		p.without = append(p.without, cluster)
-		return
+		return planPlace{by: planName}
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil {
-		p.unsorted = append(p.unsorted, cluster)
-		return
+		return planPlace{by: planNothing}
 	}
-	p.entries = append(p.entries, planKeyed{planIntKey(n), cluster})
+	return planPlace{key: planIntKey(n), by: planKey}
+}
+
+// add puts a cluster into the part.
+func (p *planPart) add(cluster int, at planPlace) {
+	switch at.by {
+	case planName:
+		p.without = append(p.without, cluster)
+	case planNothing:
+		p.unsorted = append(p.unsorted, cluster)
+	default:
+		p.entries = append(p.entries, planKeyed{at.key, cluster})
+	}
 }
 
 // planIntKey is n as a number without a sign that orders like n.
@@ -177,7 +242,7 @@ func (b *planner) leave(at *field.Path, unassigned []int) {
 	case UnassignedFinalStage:
 		last := newPlanStage(Stage{Name: FinalStageName}, len(unassigned))
 		for _, i := range unassigned {
-			last.parts[0].add(i, &b.clusters[i])
+			last.parts[0].add(i, last.parts[0].place(&b.clusters[i]))
 		}
 		b.stages = append(b.stages, last)
 	default:
@@ -241,77 +306,3 @@ func planShort(value string) string {
 }
 
 func planAnd(names []string) string { return strings.Join(names, " and ") }
-
-// planPickers answers which of several selectors match a set of labels.
-// Selectors that ask for one label's value, as most do, are looked up; the
-// others are tried one by one. Names are looked up too.
-type planPickers struct {
-	names  map[string][]int
-	equal  []planEqual
-	others []planOther
-	picked []int
-}
-
-// planEqual is the selectors that ask for the value of one label.
-type planEqual struct {
-	key    string
-	values map[string][]int
-}
-
-type planOther struct {
-	index    int
-	selector labels.Selector
-}
-
-// newPlanPickers takes selectors that have been validated.
-func newPlanPickers(picks []planPick) planPickers {
-	var p planPickers
-	for i, pick := range picks {
-		p.name(i, pick.names)
-		sel := pick.selector
-		if sel == nil {
-			continue
-		}
-		if len(sel.MatchLabels) == 1 && len(sel.MatchExpressions) == 0 {
-			for key, value := range sel.MatchLabels {
-				p.lookUp(i, key, value)
-			}
-			continue
-		}
-		selector, err := metav1.LabelSelectorAsSelector(sel)
-		if err == nil {
-			p.others = append(p.others, planOther{i, selector})
-		}
-	}
-	return p
-}
-
-func (p *planPickers) lookUp(i int, key, value string) {
-	for _, e := range p.equal {
-		if e.key == key {
-			e.values[value] = append(e.values[value], i)
-			return
-		}
-	}
-	p.equal = append(p.equal, planEqual{key, map[string][]int{value: {i}}})
-}
-
-// pick returns the selectors that match, ascending, until the next call.
-func (p *planPickers) pick(c *planCluster) []int {
-	set := c.Labels
-	p.picked = append(p.picked[:0], p.names[c.Name]...)
-	for _, e := range p.equal {
-		if value, ok := set[e.key]; ok {
-			p.picked = append(p.picked, e.values[value]...)
-		}
-	}
-	for _, o := range p.others {
-		if o.selector.Matches(labels.Set(set)) {
-			p.picked = append(p.picked, o.index)
-		}
-	}
-	if len(p.picked) > 1 {
-		slices.Sort(p.picked)
-	}
-	return p.picked
-}

@@ -43,20 +43,12 @@ func (p *Plan) sum() (string, error) {
 		w.text(digest)
 	}
 	w.number(len(p.Clusters))
-	divided := p.hasDomains()
-	for block := range slices.Chunk(p.Clusters, planBlock) {
-		planFetch(block)
-		for i := range block {
-			c := &block[i]
-			w.text(c.Name)
-			w.text(c.UID)
-			w.number(c.Revision)
-			if divided {
-				w.number(c.Cell)
-			}
-		}
+	pieces := make([]planHash, planPieces(len(p.Clusters)))
+	pieces[0] = w
+	planSplit(len(p.Clusters), func(piece, from, to int) { pieces[piece].clusters(p, from, to) })
+	for i := range pieces {
+		w.hash.Write(pieces[i].buf)
 	}
-	w.flush()
 	return hex.EncodeToString(w.hash.Sum(nil)), nil
 }
 
@@ -76,26 +68,51 @@ func planFetch(block []PlannedCluster) (all byte) {
 	return all
 }
 
-// planHash collects small writes for a hash.
+// planHash collects small writes for a hash. Where it has none it is a later piece
+// of what is hashed, and collects all of them.
 type planHash struct {
 	hash hash.Hash
 	buf  []byte
 }
 
+// clusters writes the clusters of a plan between two bounds.
+func (w *planHash) clusters(p *Plan, from, to int) {
+	divided := p.hasDomains()
+	if w.hash == nil {
+		w.buf = make([]byte, 0, planHashSize(p.Clusters[from:to]))
+	}
+	for block := range slices.Chunk(p.Clusters[from:to], planBlock) {
+		planFetch(block)
+		for i := range block {
+			c := &block[i]
+			w.text(c.Name)
+			w.text(c.UID)
+			w.number(c.Revision)
+			if divided {
+				w.number(c.Cell)
+			}
+		}
+	}
+}
+
+// planHashSize is about how long the clusters are when they are written.
+func planHashSize(clusters []PlannedCluster) (size int) {
+	for i := range clusters {
+		size += len(clusters[i].Name) + len(clusters[i].UID) + 3*binary.MaxVarintLen16
+	}
+	return size
+}
+
 func (w *planHash) text(s string) {
 	w.number(len(s))
 	w.buf = append(w.buf, s...)
-	if len(w.buf) >= 32<<10 {
-		w.flush()
+	if w.hash != nil && len(w.buf) >= 32<<10 {
+		w.hash.Write(w.buf)
+		w.buf = w.buf[:0]
 	}
 }
 
 func (w *planHash) number(n int) { w.buf = binary.AppendVarint(w.buf, int64(n)) }
-
-func (w *planHash) flush() {
-	w.hash.Write(w.buf)
-	w.buf = w.buf[:0]
-}
 
 func planTextSum(b []byte) string {
 	sum := sha256.Sum256(b)

@@ -5,27 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// planPick is how a stage or a group picks clusters.
-type planPick struct {
-	selector *metav1.LabelSelector
-	names    []string
-}
-
-// name takes in the names that are picked.
-func (p *planPickers) name(index int, names []string) {
-	if p.names == nil && len(names) > 0 {
-		p.names = map[string][]int{}
-	}
-	for _, n := range names {
-		p.names[n] = append(p.names[n], index)
-	}
-}
 
 // planRank returns the place of every name of the first list that is not empty, nil
 // where both are.

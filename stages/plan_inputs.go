@@ -27,23 +27,40 @@ func (b *planner) fail(at *field.Path, names []string, detail string) {
 }
 
 func (b *planner) checkClusters(at *field.Path) {
-	var bad, uids, twice []string
-	for i := range b.clusters {
+	pieces := make([]planNames, planPieces(len(b.clusters)))
+	planSplit(len(b.clusters), func(piece, from, to int) { pieces[piece] = b.checkNames(from, to) })
+	var all planNames
+	for _, p := range pieces {
+		all.bad, all.uids, all.twice = append(all.bad, p.bad...), append(all.uids, p.uids...), append(all.twice, p.twice...)
+	}
+	b.fail(at.Child("name"), all.bad, "the name of a cluster must be a DNS label (RFC 1123)")
+	b.fail(at.Child("uid"), all.uids, "the UID of a cluster must be printable ASCII without spaces, at most 253 bytes")
+	b.fail(at.Child("name"), slices.Compact(all.twice), "a cluster must be given once")
+}
+
+// planNames are the names of clusters with a bad name, with a bad UID, and of those
+// that are given more than once.
+type planNames struct{ bad, uids, twice []string }
+
+// checkNames checks the clusters between two bounds.
+func (b *planner) checkNames(from, to int) (found planNames) {
+	for i := from; i < to; i++ {
 		c := &b.clusters[i]
 		if !planIsName(c.Name) {
-			bad = append(bad, c.Name)
+			found.bad = append(found.bad, c.Name)
 		}
 		if !planIsID(c.UID) && c.UID != "" {
-			uids = append(uids, c.Name)
+			found.uids = append(found.uids, c.Name)
 		}
-		if i > 0 && b.clusters[i-1].Name == c.Name && (len(twice) == 0 || twice[len(twice)-1] != c.Name) {
-			twice = append(twice, c.Name)
+		if b.isAgain(i) {
+			found.twice = append(found.twice, c.Name)
 		}
 	}
-	b.fail(at.Child("name"), bad, "the name of a cluster must be a DNS label (RFC 1123)")
-	b.fail(at.Child("uid"), uids, "the UID of a cluster must be printable ASCII without spaces, at most 253 bytes")
-	b.fail(at.Child("name"), twice, "a cluster must be given once")
+	return found
 }
+
+// isAgain tells that cluster i has the name of the one before it.
+func (b *planner) isAgain(i int) bool { return i > 0 && b.clusters[i-1].Name == b.clusters[i].Name }
 
 func (b *planner) checkTarget(at *field.Path) {
 	t := &b.target
@@ -59,29 +76,63 @@ func (b *planner) checkTarget(at *field.Path) {
 
 // checkRevisions checks the revisions of the target and numbers them.
 func (b *planner) checkRevisions(at *field.Path) {
-	b.revisions = planRevisions{ids: map[string]int{}}
+	b.revisions = make([]planRevisions, planPieces(len(b.clusters)))
+	planSplit(len(b.clusters), func(piece, from, to int) { b.revisions[piece] = b.number(from, to) })
+	own, bad := 0, false
 	var without []string
-	var asked [planBlock]planOwn
-	own, last := 0, ""
-	for block := range slices.Chunk(b.clusters, planBlock) {
-		b.target.own(block, &asked)
-		for i := range block {
-			name, digest := block[i].Name, asked[i].digest
-			if !asked[i].is {
-				digest = b.target.Default
-				without = append(without, name)
-			} else if name != last {
-				own++
-			}
-			last = name
-			block[i].revision = int32(b.revisions.id(digest))
-		}
+	for i := range b.revisions {
+		r := &b.revisions[i]
+		own += r.own
+		bad = bad || slices.ContainsFunc(r.digests, func(digest string) bool { return !planIsID(digest) })
+		without = append(without, r.without...)
 	}
-	notID := func(digest string) bool { return !planIsID(digest) }
-	if own < len(b.target.Revision) || slices.ContainsFunc(b.revisions.digests, notID) {
+	if bad || own < len(b.target.Revision) {
 		b.failRevisions(at.Child("revision"))
 	}
 	b.checkDefault(at.Child("default"), without)
+}
+
+// planRevisions are the revisions of a piece of the clusters.
+type planRevisions struct {
+	// ids are numbers in the order in which the digests are met.
+	ids     map[string]int32
+	digests []string
+	// own is how many clusters have a revision of their own, without names the
+	// others.
+	own     int
+	without []string
+}
+
+// id returns the number of a digest.
+func (r *planRevisions) id(digest string) int32 {
+	id, ok := r.ids[digest]
+	if !ok {
+		id = int32(len(r.digests))
+		r.ids[digest] = id
+		r.digests = append(r.digests, digest)
+	}
+	return id
+}
+
+// number numbers the revisions of the clusters between two bounds.
+func (b *planner) number(from, to int) planRevisions {
+	r := planRevisions{ids: map[string]int32{}}
+	var asked [planBlock]planOwn
+	for ; from < to; from += planBlock {
+		block := b.clusters[from:min(from+planBlock, to)]
+		b.target.own(block, &asked)
+		for i := range block {
+			switch {
+			case !asked[i].is:
+				asked[i].digest = b.target.Default
+				r.without = append(r.without, block[i].Name)
+			case !b.isAgain(from + i):
+				r.own++
+			}
+			block[i].revision = r.id(asked[i].digest)
+		}
+	}
+	return r
 }
 
 // planBlock is how many clusters are taken at a time where something that lies

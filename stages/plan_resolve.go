@@ -187,54 +187,52 @@ func planFailures(v *intstr.IntOrString, size, unset int) int {
 	return n
 }
 
-// planRevisions numbers digests in the order in which they are met.
-type planRevisions struct {
-	ids     map[string]int
-	digests []string
-}
-
-func (r *planRevisions) id(digest string) int {
-	id, ok := r.ids[digest]
-	if !ok {
-		id = len(r.digests)
-		r.ids[digest] = id
-		r.digests = append(r.digests, digest)
-	}
-	return id
-}
-
 // fill puts the clusters of the stages at their positions, in the order of their
 // names, in which they lie in memory.
 func (b *planner) fill() {
-	renumber := b.settle()
-	for i, position := range b.positions {
-		if position >= 0 {
-			c, planned := &b.clusters[i], &b.plan.Clusters[position]
-			planned.Name, planned.UID, planned.Revision = c.Name, c.UID, renumber[c.revision]
+	b.settle()
+	planSplit(len(b.clusters), func(piece, from, to int) {
+		index := b.revisionIndex(piece)
+		for i := from; i < to; i++ {
+			if position := b.positions[i]; position >= 0 {
+				c, planned := &b.clusters[i], &b.plan.Clusters[position]
+				planned.Name, planned.UID, planned.Revision = c.Name, c.UID, index[c.revision]
+			}
 		}
-	}
+	})
 }
 
-// settle gives the plan the digests that clusters of the stages get, ascending,
-// and returns what becomes of each index into planRevisions.digests: an index
+// settle gives the plan the digests that clusters of the stages get, ascending.
+func (b *planner) settle() {
+	used := make([][]string, len(b.revisions))
+	planSplit(len(b.clusters), func(piece, from, to int) { used[piece] = b.used(piece, from, to) })
+	b.plan.Revisions = slices.Compact(slices.Sorted(slices.Values(slices.Concat(used...))))
+}
+
+// used returns the digests that clusters of a piece get.
+func (b *planner) used(piece, from, to int) (out []string) {
+	digests := b.revisions[piece].digests
+	gets := make([]bool, len(digests))
+	for i := from; i < to; i++ {
+		if b.positions[i] >= 0 {
+			gets[b.clusters[i].revision] = true
+		}
+	}
+	for id, digest := range digests {
+		if gets[id] {
+			out = append(out, digest)
+		}
+	}
+	return out
+}
+
+// revisionIndex returns what becomes of the numbers of a piece's revisions: indexes
 // into Plan.Revisions.
-func (b *planner) settle() (renumber []int) {
-	r, p := &b.revisions, b.plan
-	used := make([]bool, len(r.digests))
-	for i, position := range b.positions {
-		if position >= 0 {
-			used[b.clusters[i].revision] = true
-		}
+func (b *planner) revisionIndex(piece int) []int {
+	digests := b.revisions[piece].digests
+	index := make([]int, len(digests))
+	for id, digest := range digests {
+		index[id], _ = slices.BinarySearch(b.plan.Revisions, digest)
 	}
-	for id, digest := range r.digests {
-		if used[id] {
-			p.Revisions = append(p.Revisions, digest)
-		}
-	}
-	slices.Sort(p.Revisions)
-	renumber = make([]int, len(r.digests))
-	for i, digest := range p.Revisions {
-		renumber[r.ids[digest]] = i
-	}
-	return renumber
+	return index
 }

@@ -83,21 +83,36 @@ func planNameOrder(n int, name func(int) string) []planKeyed {
 // begin with: most names are told apart by these alone, without a look at the
 // strings. What they begin with it learns on the way, and begins anew.
 func planNameKeys(n int, name func(int) string) []planKeyed {
-	names, common := make([]planKeyed, n), ""
-	if n > 0 {
-		common = name(0)[:min(len(name(0)), validation.DNS1123LabelMaxLength)]
+	names := make([]planKeyed, n)
+	if n == 0 {
+		return names
 	}
-	for from := 0; from < n; {
-		to := min(from+planBlock, n)
-		if shorter := planCommon(common, from, to, name); shorter != common {
-			common, from = shorter, 0
+	first := name(0)[:min(len(name(0)), validation.DNS1123LabelMaxLength)]
+	common := make([]string, planPieces(n))
+	planSplit(n, func(piece, from, to int) { common[piece] = planFillKeys(names, from, to, first, name) })
+	shortest := slices.MinFunc(common, func(a, b string) int { return cmp.Compare(len(a), len(b)) })
+	planSplit(n, func(piece, from, to int) {
+		if common[piece] != shortest {
+			planFillKeys(names, from, to, shortest, name)
+		}
+	})
+	return names
+}
+
+// planFillKeys fills in the names between two bounds, without what all of them
+// begin with, of common at most, and returns that.
+func planFillKeys(names []planKeyed, from, to int, common string, name func(int) string) string {
+	for at := from; at < to; {
+		end := min(at+planBlock, to)
+		if shorter := planCommon(common, at, end, name); shorter != common {
+			common, at = shorter, from
 			continue
 		}
-		for ; from < to; from++ {
-			names[from] = planKeyed{planNameKey(name(from), len(common)), from}
+		for ; at < end; at++ {
+			names[at] = planKeyed{planNameKey(name(at), len(common)), at}
 		}
 	}
-	return names
+	return common
 }
 
 // planCommon returns the longest beginning of common that the names of a block
@@ -111,20 +126,35 @@ func planCommon(common string, from, to int, name func(int) string) string {
 	return common
 }
 
-// planByName returns the clusters in the order of their names. It reads them in
-// the order in which they lie: in a large fleet, reading from anywhere takes
-// longer than writing to anywhere.
+// planByName returns the clusters in the order of their names.
 func planByName(clusters []placement.Cluster) []planCluster {
-	rank := make([]int32, len(clusters))
-	for i, n := range planNameOrder(len(clusters), func(i int) string { return clusters[i].Name }) {
-		rank[n.at] = int32(i)
-	}
+	order := planNameOrder(len(clusters), func(i int) string { return clusters[i].Name })
 	out := make([]planCluster, len(clusters))
-	for i := range clusters {
-		c := &clusters[i]
-		out[rank[i]] = planCluster{Name: c.Name, UID: c.UID, Labels: c.Labels}
-	}
+	planSplit(len(out), func(_, from, to int) {
+		for ; from < to; from += planBlock {
+			block := order[from:min(from+planBlock, to)]
+			planFetchClusters(clusters, block)
+			for i := range block {
+				c := &clusters[block[i].at]
+				out[from+i] = planCluster{Name: c.Name, UID: c.UID, Labels: c.Labels}
+			}
+		}
+	})
 	return out
+}
+
+// planFetchClusters asks for the memory of a block of clusters, see [planFetch].
+//
+//go:noinline
+func planFetchClusters(clusters []placement.Cluster, block []planKeyed) (all int) {
+	for i := range block {
+		c := &clusters[block[i].at]
+		all |= len(c.Name)
+		if c.Labels != nil {
+			all++
+		}
+	}
+	return all
 }
 
 // planNameKey is the eight bytes of s behind skip, or as many as there are, as a

@@ -129,6 +129,7 @@ func TestPurePackagesDoNoIO(t *testing.T) {
 		planted{"snapshot/x.go", imports(path), ""}.check(t)
 	}
 	planted{"placement/x.go", "package x\nfunc f() { go f() }", "starts a goroutine"}.check(t)
+	planted{joins, "package x\nfunc f() { go f() }", ""}.check(t)
 	planted{"fleet/x.go", "package x\nfunc f() { go f() }", ""}.check(t)
 }
 
