@@ -97,9 +97,9 @@ type planOrder int8
 
 const (
 	planUnplaced planOrder = iota // it is in no part, or in more than one
-	planKey
-	planName    // it has not the label with the key
-	planNothing // the label is no integer
+	planHasKey
+	planHasNoLabel   // of those that have the keys
+	planHasNoInteger // in that label
 )
 
 // locate looks where the clusters between two bounds stand.
@@ -151,25 +151,25 @@ func (s *planStage) put(i int, c *planCluster, found *planFindings) {
 // place tells what orders a cluster in the part.
 func (p *planPart) place(c *planCluster) planPlace {
 	if p.sortKey == "" {
-		return planPlace{key: uint64(p.rank[c.Name]), by: planKey}
+		return planPlace{key: uint64(p.rank[c.Name]), by: planHasKey}
 	}
 	value, ok := c.Labels[p.sortKey]
 	if !ok {
-		return planPlace{by: planName}
+		return planPlace{by: planHasNoLabel}
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil {
-		return planPlace{by: planNothing}
+		return planPlace{by: planHasNoInteger}
 	}
-	return planPlace{key: planIntKey(n), by: planKey}
+	return planPlace{key: planIntKey(n), by: planHasKey}
 }
 
 // add puts a cluster into the part.
 func (p *planPart) add(cluster int, at planPlace) {
 	switch at.by {
-	case planName:
+	case planHasNoLabel:
 		p.without = append(p.without, cluster)
-	case planNothing:
+	case planHasNoInteger:
 		p.unsorted = append(p.unsorted, cluster)
 	default:
 		p.entries = append(p.entries, planKeyed{at.key, cluster})
