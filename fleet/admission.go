@@ -73,11 +73,8 @@ func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
 		if err != nil {
 			return nil, err
 		}
-		ended, err := e.takeInActive(ctx, rec)
+		ended, err := e.clearWay(ctx, rec)
 		if err != nil {
-			return nil, err
-		}
-		if err := e.clearLine(ctx, rec); err != nil {
 			return nil, err
 		}
 		if verdict, err = rec.lineUp(rr, d.plan); err != nil {
@@ -127,7 +124,8 @@ func (e *Engine) dropDeleted(ctx context.Context, rec *placementRecord) ([]stage
 }
 
 // clearLine takes runs out of the line that have ended or were deleted and have
-// not left it yet, so that nobody waits for them.
+// not left it yet, so that nobody waits for them. How one that has the placement
+// ended it does not take in: that is for [Engine.clearWay].
 func (e *Engine) clearLine(ctx context.Context, rec *placementRecord) error {
 	for {
 		first := rec.Line.Active

@@ -76,36 +76,54 @@ func (d *driver) takeIn(ctx context.Context, rec *placementRecord) ([]stages.Eve
 	return d.undo(rec, by), nil
 }
 
-// takeInActive takes in that the run which has the placement has ended, where
-// whoever drove it did not live to do so: nobody may change a cluster before it is
-// known what the clusters have. A run that cannot be read is passed over, as one
-// that is not there.
-func (e *Engine) takeInActive(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
+// clearActive takes the run which has the placement out of the line where it has
+// ended or was deleted, and takes in how it ended, where whoever drove it did not
+// live to do so: nobody may change a cluster before it is known what the clusters
+// have. One look at the run decides both, or it could end between two, and leave
+// without being taken in. A run that cannot be read is waited for; what one was
+// that has ended and cannot be read as a whole nobody can take in.
+func (e *Engine) clearActive(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
 	active := rec.Line.Active
 	if active == nil || rec.reserves(active.UID) {
 		return nil, nil
 	}
 	rr, rev, err := e.runAt(ctx, active.Run)
-	if err == nil && (rr.Run.UID != active.UID || !rr.Run.IsEnded() || rec.restarts(&rr.Run) || !rec.hasRun(active.UID)) {
+	gone := isNotFound(err) || err == nil && rr.Run.UID != active.UID
+	switch {
+	case gone:
+		rec.Line = rec.Line.Leave(active.UID)
+		return nil, nil
+	case isLasting(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case !rr.Run.IsEnded() || rec.restarts(&rr.Run):
+		return nil, nil
+	case !rec.hasRun(active.UID):
+		rec.Line = rec.Line.Leave(active.UID)
 		return nil, nil
 	}
-	var p *stages.Plan
-	if err == nil {
-		p, err = e.readPlan(ctx, rr.Run.Plan)
-	}
-	if err == nil {
-		rr, err = e.withFlights(ctx, rr)
-	}
-	if err == nil {
-		err = checkRun(p, &rr.Run)
-	}
+	d, err := e.driverOf(ctx, rr, rev)
 	if isLasting(err) {
+		rec.Line = rec.Line.Leave(active.UID)
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newDriver(e, rr, rev, p).takeIn(ctx, rec)
+	return d.takeIn(ctx, rec)
+}
+
+// driverOf returns a driver of a run that has ended, with all that the run is.
+func (e *Engine) driverOf(ctx context.Context, rr *runRecord, rev backend.Revision) (*driver, error) {
+	p, err := e.readPlan(ctx, rr.Run.Plan)
+	if err != nil {
+		return nil, err
+	}
+	if rr, err = e.withFlights(ctx, rr); err != nil {
+		return nil, err
+	}
+	return newDriver(e, rr, rev, p), checkRun(p, &rr.Run)
 }
 
 // stillHeld returns an error once another engine has the run, which may have

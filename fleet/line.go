@@ -75,9 +75,9 @@ func (d *driver) clearWay(ctx context.Context, rec *placementRecord) ([]stages.E
 // clearWay takes in that the run which has the placement has ended, and takes out of the
 // line who is in the way and will not go.
 func (e *Engine) clearWay(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
-	events, err := e.takeInActive(ctx, rec)
-	if err != nil {
-		return nil, err
+	events, err := e.clearActive(ctx, rec)
+	if err != nil || rec.Line.Active != nil {
+		return events, err
 	}
 	return events, e.clearLine(ctx, rec)
 }

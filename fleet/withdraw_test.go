@@ -18,11 +18,14 @@ import (
 type slowSight struct {
 	backend.Store
 	recorded, lost, slept bool
+	// loses is called when the write is lost.
+	loses func()
 }
 
 func (s *slowSight) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
 	if s.recorded && !s.lost && strings.HasPrefix(key, "placement/") {
 		s.lost = true
+		s.loses()
 		return "", errors.New("lost")
 	}
 	rev, err := s.Store.Put(ctx, key, value, prev)
@@ -48,8 +51,9 @@ func TestARunThatAnEngineHasTakenIsNotWithdrawn(t *testing.T) {
 		if err := e.PutPlacement(t.Context(), tutorialPlacement()); err != nil {
 			t.Fatal(err)
 		}
-		defer running(t, e)()
-		s := &slowSight{Store: w.store}
+		stop := func() {}
+		defer func() { stop() }()
+		s := &slowSight{Store: w.store, loses: func() { stop = running(t, e) }}
 		made, err := w.engine(s, "client").CreateRun(t.Context(), fleet.RunSpec{Name: "one", Placement: "example-placement", Strategy: inOneStage()})
 		if err != nil || !s.slept {
 			t.Fatalf("%v, slept: %v", err, s.slept)
