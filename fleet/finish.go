@@ -79,39 +79,34 @@ func (d *driver) takeIn(ctx context.Context, rec *placementRecord) ([]stages.Eve
 // clearActive takes the run which has the placement out of the line where it has
 // ended or was deleted, and takes in how it ended, where whoever drove it did not
 // live to do so: nobody may change a cluster before it is known what the clusters
-// have. One look at the run decides both, or it could end between two, and leave
-// without being taken in. A run that cannot be read is waited for; what one was
-// that has ended and cannot be read as a whole nobody can take in.
+// have. One look at the run decides both, or it could end between two and leave
+// without being taken in. A run whose record cannot be read is waited for; one that
+// has ended, and whose plan or pages cannot be read, leaves as if it was deleted.
 func (e *Engine) clearActive(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
 	active := rec.Line.Active
 	if active == nil || rec.reserves(active.UID) {
 		return nil, nil
 	}
 	rr, rev, err := e.runAt(ctx, active.Run)
-	gone := isNotFound(err) || err == nil && rr.Run.UID != active.UID
 	switch {
-	case gone:
-		rec.Line = rec.Line.Leave(active.UID)
-		return nil, nil
+	case isNotFound(err) || err == nil && rr.Run.UID != active.UID:
 	case isLasting(err):
 		return nil, nil
 	case err != nil:
 		return nil, err
 	case !rr.Run.IsEnded() || rec.restarts(&rr.Run):
 		return nil, nil
-	case !rec.hasRun(active.UID):
-		rec.Line = rec.Line.Leave(active.UID)
-		return nil, nil
+	case rec.hasRun(active.UID):
+		d, err := e.driverOf(ctx, rr, rev)
+		if err == nil {
+			return d.takeIn(ctx, rec)
+		}
+		if !isLasting(err) {
+			return nil, err
+		}
 	}
-	d, err := e.driverOf(ctx, rr, rev)
-	if isLasting(err) {
-		rec.Line = rec.Line.Leave(active.UID)
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return d.takeIn(ctx, rec)
+	rec.Line = rec.Line.Leave(active.UID)
+	return nil, nil
 }
 
 // driverOf returns a driver of a run that has ended, with all that the run is.

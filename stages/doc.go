@@ -9,9 +9,9 @@
 // and returns what the run becomes, what is to be done now, and what happened.
 //
 // Everything here is a function of its arguments: no I/O, no clock, no
-// randomness, no goroutine that outlives a call. A host that owns its loop calls Step itself: load,
-// observe, step, save by compare-and-swap, then act. Package fleet is such a
-// loop.
+// randomness, no goroutine that outlives a call. A host that owns its loop calls
+// Step itself: load, observe, step, save by compare-and-swap, then act. Package
+// fleet is such a loop.
 //
 // # Laws
 //
