@@ -2,6 +2,8 @@ package fleet_test
 
 import (
 	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,4 +77,58 @@ func TestADeletionOfNothing(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.wantErased()
 	})
+}
+
+// A collection that goes on while all that is stored of a placement is deleted may
+// note something of a run that came to nothing: that goes too.
+func TestADeletionErasesWhatIsWrittenMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		w.capture(e, "v0")
+		listed, marked := make(chan struct{}), make(chan struct{})
+		drives := w.engine(&hookedStore{w.store, inTurn(step{"list keep/", func() {
+			close(listed)
+			<-marked
+		}})}, "drives")
+		slow := w.engine(&hookedStore{w.store, inTurn(
+			step{"put placement/", func() { must(0, e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}))(t) }},
+			step{"put placement/", func() {}}, // the run is refused and retired, and a collection begins
+			step{"get placement/", func() {
+				t.Cleanup(running(t, drives))
+				<-listed
+			}},
+			step{"put begun/", func() {}},
+			step{"put placement/", func() {
+				close(marked)
+				endOfDeletion(t, e)
+			}},
+		)}, "slow")
+		if _, err := slow.CreateRun(t.Context(), specOf("r", 0)); !errors.Is(err, fleet.ErrDeleting) {
+			t.Errorf("the run is created: %v", err)
+		}
+		time.Sleep(time.Minute)
+		w.wantErased()
+	})
+}
+
+// step is what is done before a call that begins so.
+type step struct {
+	begin string
+	do    func()
+}
+
+// inTurn does steps one after the other, each before the first call of its own
+// after that of the one before; after the last nothing.
+func inTurn(steps ...step) func(op, key string) {
+	var mu sync.Mutex
+	next := func(op, key string) (do func()) {
+		mu.Lock()
+		defer mu.Unlock()
+		if len(steps) == 0 || !strings.HasPrefix(op+" "+key, steps[0].begin) {
+			return func() {}
+		}
+		do, steps = steps[0].do, steps[1:]
+		return do
+	}
+	return func(op, key string) { next(op, key)() }
 }

@@ -80,7 +80,8 @@ func (e *Engine) eraseRuns(ctx context.Context, rec *placementRecord) error {
 
 // eraseUnder deletes the keys under prefixes, by default all of a placement but
 // its own, unless the placement was declared again meanwhile. Whoever has
-// declared it since the keys were listed writes them anew, and that spares them.
+// declared it since the keys were listed writes them anew, and that spares them;
+// what somebody else has written since is looked for again.
 func (e *Engine) eraseUnder(ctx context.Context, name string, prefixes []string) error {
 	if len(nameProblems(nil, name)) > 0 {
 		return nil
@@ -91,11 +92,27 @@ func (e *Engine) eraseUnder(ctx context.Context, name string, prefixes []string)
 			journalPrefix(placementStream(name)), keepKey(name),
 		}
 	}
-	var all []backend.Record
+	for {
+		all, err := e.allUnder(ctx, prefixes)
+		if err != nil {
+			return err
+		}
+		rec, _, err := e.placementAt(ctx, name)
+		if !isNotFound(err) && (err != nil || rec.Deleting == nil) {
+			return err
+		}
+		if err = e.eraseAll(ctx, all); !errors.Is(err, backend.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// allUnder lists what prefixes are the keys of, or begin the keys of.
+func (e *Engine) allUnder(ctx context.Context, prefixes []string) (all []backend.Record, err error) {
 	for _, prefix := range prefixes {
 		found, err := e.revisions(ctx, prefix)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, r := range found {
 			if strings.HasSuffix(prefix, "/") || r.Key == prefix || strings.HasPrefix(r.Key, prefix+"/") {
@@ -103,16 +120,22 @@ func (e *Engine) eraseUnder(ctx context.Context, name string, prefixes []string)
 			}
 		}
 	}
-	rec, _, err := e.placementAt(ctx, name)
-	if !isNotFound(err) && (err != nil || rec.Deleting == nil) {
-		return err
-	}
+	return all, nil
+}
+
+// eraseAll deletes records at the revisions at which they were seen. The error is
+// backend.ErrConflict where some were written since.
+func (e *Engine) eraseAll(ctx context.Context, all []backend.Record) (conflict error) {
 	for _, r := range all {
-		if err := e.store.Delete(ctx, r.Key, r.Revision); err != nil && !isNotFound(err) && !errors.Is(err, backend.ErrConflict) {
+		err := e.store.Delete(ctx, r.Key, r.Revision)
+		switch {
+		case errors.Is(err, backend.ErrConflict):
+			conflict = err
+		case err != nil && !isNotFound(err):
 			return err
 		}
 	}
-	return nil
+	return conflict
 }
 
 // deleteEmptied deletes the record of a placement that refers to nothing. Where it
