@@ -244,10 +244,6 @@ func (e *Engine) enter(ctx context.Context, rec *placementRecord, rr *runRecord,
 	}), err
 }
 
-func (rec *placementRecord) hasRun(uid string) bool {
-	return slices.ContainsFunc(rec.Runs, func(r runEntry) bool { return r.UID == uid })
-}
-
 // supersede asks the runs named in entries to make way.
 func (e *Engine) supersede(ctx context.Context, by, uid string, entries []stages.Entry) error {
 	for _, s := range entries {

@@ -23,8 +23,7 @@ func (d *driver) finish(ctx context.Context) error {
 		if err := d.stillHeld(ctx); err != nil {
 			return nil, err
 		}
-		i := slices.IndexFunc(rec.Runs, func(r runEntry) bool { return r.UID == run.UID })
-		if i < 0 || rec.Runs[i].Ended == run.State && !d.undoes(rec) {
+		if r := rec.entry(run.UID); r == nil || r.Ended == run.State && !d.undoes(rec) {
 			return nil, errUnchanged
 		}
 		before := rec.Roster
@@ -67,10 +66,8 @@ func (d *driver) takeIn(ctx context.Context, rec *placementRecord) ([]stages.Eve
 	}
 	d.rebase(rec, before, inUse)
 	by := superseder(rec.Line, run.UID)
-	for i := range rec.Runs {
-		if rec.Runs[i].UID == run.UID {
-			rec.Runs[i].Ended = run.State
-		}
+	if r := rec.entry(run.UID); r != nil {
+		r.Ended = run.State
 	}
 	rec.Line = rec.Line.Leave(run.UID)
 	return d.undo(rec, by), nil

@@ -86,12 +86,11 @@ func (e *Engine) clearWay(ctx context.Context, rec *placementRecord) ([]stages.E
 // not belong into the line: somebody else has brought it to its end, or deleted
 // it.
 func (rec *placementRecord) awaits(uid string) error {
-	i := slices.IndexFunc(rec.Runs, func(r runEntry) bool { return r.UID == uid })
-	switch {
-	case i < 0:
+	switch r := rec.entry(uid); {
+	case r == nil:
 		return fmt.Errorf("the run was deleted: %w", backend.ErrNotFound)
-	case rec.Runs[i].Ended != "":
-		return fmt.Errorf("run %s has ended, it is %s: %w", rec.Runs[i].Name, rec.Runs[i].Ended, backend.ErrFenced)
+	case r.Ended != "":
+		return fmt.Errorf("run %s has ended, it is %s: %w", r.Name, r.Ended, backend.ErrFenced)
 	}
 	return nil
 }
@@ -137,16 +136,15 @@ func (d *driver) queueAgain(ctx context.Context) error {
 
 // unend takes in that a run which had failed is started again.
 func (rec *placementRecord) unend(uid string, attempt int) {
-	for i := range rec.Runs {
-		if rec.Runs[i].UID == uid {
-			rec.Runs[i].Ended, rec.Runs[i].Restart = "", attempt
-		}
+	if r := rec.entry(uid); r != nil {
+		r.Ended, r.Restart = "", attempt
 	}
 }
 
 // restarts tells that a run which has failed is about to be started again.
 func (rec *placementRecord) restarts(r *stages.Run) bool {
-	return slices.ContainsFunc(rec.Runs, func(e runEntry) bool { return e.UID == r.UID && e.Restart > r.Attempt })
+	e := rec.entry(r.UID)
+	return e != nil && e.Restart > r.Attempt
 }
 
 func sameLine(a, b stages.Line) bool {

@@ -102,6 +102,19 @@ type runEntry struct {
 	Kept   string `json:"kept,omitempty"`
 }
 
+// entry is the run of a UID as the placement knows it, to be changed in place, or
+// nil.
+func (rec *placementRecord) entry(uid string) *runEntry {
+	for i := range rec.Runs {
+		if rec.Runs[i].UID == uid {
+			return &rec.Runs[i]
+		}
+	}
+	return nil
+}
+
+func (rec *placementRecord) hasRun(uid string) bool { return rec.entry(uid) != nil }
+
 // runRecord is the one record of a run that is compared and swapped.
 type runRecord struct {
 	Format int        `json:"format"`

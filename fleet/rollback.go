@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -168,8 +167,8 @@ func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
 		return Rollback{}, err
 	}
 	out := Rollback{Run: run}
-	if i := slices.IndexFunc(rec.Runs, func(r runEntry) bool { return r.UID == rr.Run.UID }); i >= 0 {
-		out.By, out.Refused = rec.Runs[i].Undone, rec.Runs[i].Kept
+	if r := rec.entry(rr.Run.UID); r != nil {
+		out.By, out.Refused = r.Undone, r.Kept
 	}
 	if b := rec.Rollback; b != nil && b.Of == rr.Run.UID {
 		out = Rollback{Run: run, By: b.Run, Pending: true, Since: b.Since.Time()}

@@ -190,7 +190,9 @@ func TestFailureDuringARollback(t *testing.T) {
 			t.Errorf("it is %s, and began to work on:\n%s", back.Run.State, d)
 		}
 		wantValues(t, w, everywhere("v0"))
-		refused(t, w.store, "a run that is taken back", func() error { _, err := e.PreviewRollback(t.Context(), "r1"); return err }, "every cluster has what it had before run r1")
+		const why = "every cluster has what it had before run r1, which run r1-rollback-2 took back"
+		refused(t, w.store, "a preview of what is taken back", func() error { _, err := e.PreviewRollback(t.Context(), "r1"); return err }, why)
+		refused(t, w.store, "a run that is taken back", func() error { _, err := e.Rollback(t.Context(), "r1", fleet.RollbackOptions{}); return err }, why)
 	})
 }
 

@@ -95,10 +95,8 @@ func (rec *placementRecord) takesBack(rr *runRecord) string {
 
 // note records which run takes back the one of a UID, or why none does.
 func (rec *placementRecord) note(uid, by, kept string) {
-	for i := range rec.Runs {
-		if rec.Runs[i].UID == uid {
-			rec.Runs[i].Undone, rec.Runs[i].Kept = by, kept
-		}
+	if r := rec.entry(uid); r != nil {
+		r.Undone, r.Kept = by, kept
 	}
 }
 
@@ -179,8 +177,8 @@ func (d *driver) rebase(rec *placementRecord, before rosterHead, inUse []int) {
 // undoes tells that the run is to be taken back, and that this was not taken in.
 func (d *driver) undoes(rec *placementRecord) bool {
 	run := &d.rec.Run
-	i := slices.IndexFunc(rec.Runs, func(r runEntry) bool { return r.UID == run.UID })
-	return run.Undo != nil && run.State == stages.Failed && i >= 0 && rec.Runs[i].Undone+rec.Runs[i].Kept == "" && !rec.isUndone(run.UID)
+	r := rec.entry(run.UID)
+	return run.Undo != nil && run.State == stages.Failed && r != nil && r.Undone+r.Kept == "" && !rec.isUndone(run.UID)
 }
 
 // undo takes in that the run is to be taken back, where it is; by is the run that

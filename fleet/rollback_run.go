@@ -143,7 +143,7 @@ func (e *Engine) draftRollback(ctx context.Context, rec *placementRecord, base *
 		}
 	}
 	if len(d.plan.Clusters) == 0 {
-		return nil, nothingToTakeBack(d.plan.Rollback)
+		return nil, nothingToTakeBack(d.plan.Rollback, rec.entry(s.Run.UID))
 	}
 	return d, e.preflightRollback(ctx, d)
 }
@@ -165,10 +165,13 @@ func (e *Engine) preflightRollback(ctx context.Context, d *draft) error {
 	return e.preflight(ctx, d, clusters)
 }
 
-// nothingToTakeBack says why nothing is taken back.
-func nothingToTakeBack(b *stages.PlannedRollback) error {
+// nothingToTakeBack says why nothing is taken back of a run; r is its entry.
+func nothingToTakeBack(b *stages.PlannedRollback, r *runEntry) error {
 	why := "every cluster has what it had before run " + b.Run
-	if len(b.Kept) > 0 {
+	switch {
+	case len(b.Kept) == 0 && r != nil && r.Undone != "":
+		why += ", which run " + r.Undone + " took back"
+	case len(b.Kept) > 0:
 		var all []string
 		for _, k := range b.Kept {
 			all = append(all, fmt.Sprintf("%d stay as they are: %s", k.Count, k.Reason))
