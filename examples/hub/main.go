@@ -14,6 +14,8 @@
 //	-members DIR       reach the members
 //	-install           create or update the CRDs, the admission policies and the roles, then serve
 //	-install-only      the same, and exit
+//	-fence             have members refuse what a hub that was replaced still creates: install or update
+//	                   the policies of kube.MemberFence on each; the kubeconfigs must allow it
 //	-namespace NAME    where the hub keeps its records; default slipway-system
 //	-listen ADDRESS    serve /healthz, /readyz and /metrics there; default 127.0.0.1:8080, "" for not
 //	-lease DURATION    how long a hub that is not heard of leads on; default 15s
@@ -57,6 +59,7 @@ func main() {
 type line struct {
 	kubeconfig, members  string
 	install, installOnly bool
+	fence                bool
 	namespace, listen    string
 	lease, deadline      time.Duration
 	verbose              bool
@@ -92,6 +95,7 @@ func parse(args []string, errOut io.Writer) (line, error) {
 	flags.StringVar(&l.members, "members", "", "`DIR` with a kubeconfig for each member, NAME.kubeconfig")
 	flags.BoolVar(&l.install, "install", false, "create or update the CRDs, the admission policies and the roles, then serve")
 	flags.BoolVar(&l.installOnly, "install-only", false, "create or update the CRDs, the admission policies and the roles, and exit")
+	flags.BoolVar(&l.fence, "fence", false, "install or update on each member the policies by which it refuses what a hub that was replaced still creates")
 	flags.StringVar(&l.namespace, "namespace", "slipway-system", "`NAME` of the namespace of the hub's records")
 	flags.StringVar(&l.listen, "listen", "127.0.0.1:8080", "`ADDRESS` for /healthz, /readyz and /metrics; empty for none")
 	flags.DurationVar(&l.lease, "lease", 15*time.Second, "how long a hub that is not heard of leads on")

@@ -4,10 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,13 +18,7 @@ type registrar struct {
 	client dynamic.ResourceInterface
 	dir    string
 	out    io.Writer
-	// known are those that there were, so that one which somebody deletes is not
-	// made again while the hub runs.
-	known map[string]bool
 }
-
-// lookEvery is how often the directory is looked at.
-const lookEvery = 5 * time.Second
 
 func newRegistrar(config *rest.Config, dir string, out io.Writer) (*registrar, error) {
 	client, err := dynamic.NewForConfig(config)
@@ -36,43 +26,12 @@ func newRegistrar(config *rest.Config, dir string, out io.Writer) (*registrar, e
 		return nil, err
 	}
 	members := schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"}
-	return &registrar{client: client.Resource(members), dir: dir, out: out, known: map[string]bool{}}, nil
+	return &registrar{client: client.Resource(members), dir: dir, out: out}, nil
 }
 
-// run registers what is there, and what comes, until ctx ends.
-func (r *registrar) run(ctx context.Context) error {
-	ticker := time.NewTicker(lookEvery)
-	defer ticker.Stop()
-	for {
-		if err := r.look(ctx); err != nil && ctx.Err() == nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
-}
-
-// look registers the members of which the directory has a kubeconfig.
-func (r *registrar) look(ctx context.Context) error {
-	entries, err := os.ReadDir(r.dir)
-	if err != nil {
-		return fmt.Errorf("-members: %w", err)
-	}
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), ".kubeconfig")
-		if !ok || r.known[name] {
-			continue
-		}
-		if err := r.register(ctx, name); err != nil {
-			return fmt.Errorf("-members: %s: %w", filepath.Join(r.dir, e.Name()), err)
-		}
-		r.known[name] = true
-	}
-	return nil
-}
+// run registers what is there, and what comes, until ctx ends. A member that somebody
+// deletes is not made again while the hub runs.
+func (r *registrar) run(ctx context.Context) error { return eachMember(ctx, r.dir, r.register) }
 
 func (r *registrar) register(ctx context.Context, name string) error {
 	member := &unstructured.Unstructured{Object: map[string]any{

@@ -13,7 +13,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipway-dev/slipway/backend/kube"
@@ -21,7 +20,8 @@ import (
 	"github.com/slipway-dev/slipway/hub/manifests"
 )
 
-// serve installs what the hub cluster needs, where that is asked for, and serves until ctx ends.
+// serve installs what the hub cluster needs, where that is asked for, and serves kubectl and whoever asks
+// for the hub's health until ctx ends. Members are registered meanwhile, and fenced where that is asked for.
 func serve(ctx context.Context, l line, out io.Writer, log *slog.Logger) error {
 	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig)
 	if err != nil {
@@ -36,26 +36,23 @@ func serve(ctx context.Context, l line, out io.Writer, log *slog.Logger) error {
 		return nil
 	}
 	registry := prometheus.NewRegistry()
+	dialer := kube.NewDialer(kube.KubeconfigDirectory(l.members, kube.Trusted()), kube.ConnOptions{Fenced: l.fence})
 	h, err := hub.New(hub.Config{
 		Rest: config, Namespace: l.namespace, LeaseDuration: l.lease, DeleteDeadline: l.deadline, Registry: registry, Log: log,
-		Dialer: kube.NewDialer(kube.KubeconfigDirectory(l.members, kube.Trusted()), kube.ConnOptions{}),
+		Dialer: dialer,
 	})
 	if err != nil {
 		return err
 	}
-	return serveBoth(ctx, l, out, config, h, registry)
-}
-
-// serveBoth serves kubectl and whoever asks for the hub's health, and registers members meanwhile.
-// What fails first ends the rest.
-func serveBoth(ctx context.Context, l line, out io.Writer, config *rest.Config, h *hub.Hub, registry *prometheus.Registry) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	r, err := newRegistrar(config, l.members, out)
 	if err != nil {
 		return err
 	}
 	works := []func(context.Context) error{h.Run, r.run}
+	if l.fence {
+		f := &fencer{dialer: dialer, dir: l.members, out: out, log: log}
+		works = append(works, f.run)
+	}
 	if l.listen != "" {
 		listener, err := net.Listen("tcp", l.listen)
 		if err != nil {
@@ -64,6 +61,13 @@ func serveBoth(ctx context.Context, l line, out io.Writer, config *rest.Config, 
 		fmt.Fprintf(out, "health and metrics: http://%s/\n", listener.Addr())
 		works = append(works, func(ctx context.Context) error { return serveHealth(ctx, listener, h, registry) })
 	}
+	return all(ctx, works)
+}
+
+// all works until ctx ends. What ends first ends the rest.
+func all(ctx context.Context, works []func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	var group sync.WaitGroup
 	failures := make([]error, len(works))
 	for i, work := range works {

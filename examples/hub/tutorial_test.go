@@ -80,7 +80,7 @@ func write(t *testing.T, path string, text []byte) {
 func (w *world) start(args ...string) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	var out bytes.Buffer
+	var out output
 	ended := make(chan int, 1)
 	args = append([]string{"-kubeconfig", w.kubeconfig("hub"), "-members", filepath.Join(w.files, "members"), "-listen", ""}, args...)
 	go func() { ended <- run(ctx, args, &out, &out) }()
@@ -102,6 +102,24 @@ func (w *world) start(args ...string) {
 		}
 		return nil
 	})
+}
+
+// output is what the program prints, which it does from several goroutines.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
 }
 
 // run runs kubectl against a cluster, in a directory.
@@ -271,11 +289,11 @@ func lacks(at string, want, have any) (out []string) {
 	return out
 }
 
-// matches compares a text; TIME, UID, HASH and VERSION are anything of their form.
+// matches compares a text; TIME, UID, HASH, VERSION and MARK are anything of their form.
 func matches(want string, have any) bool {
 	got, ok := have.(string)
 	form := map[string]string{
-		"TIME": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`, "UID": `^[0-9a-f-]{36}$`, "HASH": `^[0-9a-f]{64}$`, "VERSION": `^\d+$`,
+		"TIME": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`, "UID": `^[0-9a-f-]{36}$`, "HASH": `^[0-9a-f]{64}$`, "VERSION": `^\d+$`, "MARK": `^\d+\.\d+\.[0-9a-f-]{36}$`,
 	}[want]
 	if form == "" {
 		return ok && got == want
