@@ -250,3 +250,38 @@ func TestAnApplyStrategyIsCheckedWhole(t *testing.T) {
 		}
 	}
 }
+
+// A look that began before a run, and of which it is known only afterwards what was
+// seen, does not take away what the run has seen meanwhile.
+func TestALookDoesNotTakeAwayWhatARunSaw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("test-cm", "theirs")} {
+			must(0, w.fleet.Cluster("member2").Update(obj))(t)
+		}
+		p := tutorialPlacement()
+		p.ApplyStrategy = fleet.ApplyStrategy{WhenToApply: fleet.Always, WhenToTakeOver: fleet.Never}
+		two := w.engine(w.store, "two")
+		must(0, two.PutPlacement(t.Context(), p))(t)
+		s := inOneStage()
+		s.Profile = stages.ClusterUpdate
+		roll := inTurn(step{"get drift/example-placement/member2", func() {
+			defer running(t, two)()
+			runTo(t, two, "one", s)
+		}})
+		watches := w.newEngine(fleet.Config{
+			Name: "watches", CallTimeout: time.Hour, Lease: 3 * time.Hour,
+			Store: &hookedStore{&held{Store: w.store, never: "run/"}, func(op, key string) {
+				if op == "delete" && strings.HasPrefix(key, "drift/") {
+					t.Errorf("it deletes %s", key)
+				}
+				roll(op, key)
+			}},
+		})
+		defer running(t, watches)()
+		time.Sleep(time.Minute)
+		if seen := must(two.Drifted(t.Context(), p.Name))(t); len(seen) != 1 || seen[0].Cluster != "member2" {
+			t.Errorf("it has seen %+v", seen)
+		}
+	})
+}

@@ -159,9 +159,14 @@ func (c *clusterWatch) outdated(revision string) bool {
 }
 
 // look examines the cluster, records what differs and puts it back. It returns
-// the revision that the cluster was compared with, and when to look again.
+// the revision that the cluster was compared with, and when to look again. What a
+// run records of the cluster meanwhile stays, and it is looked at again.
 func (c *clusterWatch) look(ctx context.Context) (revision string, again time.Duration, err error) {
 	s := c.survey()
+	old, err := c.e.sightingOf(ctx, s.rec.Placement.Name, c.cluster.Name)
+	if err != nil {
+		return "", 0, err
+	}
 	found := s.look(ctx, c.cluster)
 	if ctx.Err() != nil {
 		return "", 0, ctx.Err()
@@ -169,7 +174,7 @@ func (c *clusterWatch) look(ctx context.Context) (revision string, again time.Du
 	if found.State == Updating {
 		return "", 0, c.finish(ctx, s)
 	}
-	fresh, err := c.e.sight(ctx, found)
+	fresh, err := c.e.sight(ctx, old, found)
 	if err != nil {
 		return "", 0, err
 	}

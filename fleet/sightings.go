@@ -48,58 +48,70 @@ func (e *Engine) Drifted(ctx context.Context, name string) ([]ClusterDrift, erro
 	return out, nil
 }
 
-// saw records what was seen of a cluster: see sight.
+// saw records what was seen of a cluster, whatever was before.
 func (e *Engine) saw(ctx context.Context, seen ClusterDrift) error {
-	_, err := e.sight(ctx, seen)
-	return err
-}
-
-// sight records what was seen of a cluster, and tells whether it differs in
-// another way than before. It writes only where something else was seen: an
-// object that differs as before keeps the time since when it does, and one that
-// did not begins anew.
-func (e *Engine) sight(ctx context.Context, seen ClusterDrift) (fresh bool, err error) {
-	key := sightingKey(seen.Placement, seen.Cluster)
 	for {
-		old, rev, err := e.sightingAt(ctx, key)
+		old, err := e.sightingOf(ctx, seen.Placement, seen.Cluster)
 		if err != nil {
-			return false, err
+			return err
 		}
-		now := seen.over(&old)
-		e.glances.note(key, &now)
-		switch {
-		case now.isNothing() && rev == "", !now.isNothing() && rev != "" && now.same(&old):
-			return false, nil
-		case now.isNothing():
-			err = e.store.Delete(ctx, key, rev)
-		default:
-			_, err = e.store.Put(ctx, key, encodeRecord(sightingRecord{recordFormat, now}), rev)
-		}
-		if !errors.Is(err, backend.ErrConflict) && !isNotFound(err) {
-			f := now.Fingerprint()
-			return f != "" && f != old.Fingerprint(), err
+		if _, err := e.sight(ctx, old, seen); !errors.Is(err, backend.ErrConflict) {
+			return err
 		}
 	}
 }
 
-// sightingAt returns what was seen of a cluster before. What cannot be read is
-// written anew, as if it were nothing, unless a newer engine wrote it.
-func (e *Engine) sightingAt(ctx context.Context, key string) (old ClusterDrift, rev backend.Revision, err error) {
-	rec, err := e.store.Get(ctx, key)
+// sighting is what was seen of a cluster before; without a revision that is
+// nothing.
+type sighting struct {
+	ClusterDrift
+	key string
+	rev backend.Revision
+}
+
+// sight records what was seen of a cluster after old, and tells whether it differs
+// in another way than that. It writes only where something else was seen: an
+// object that differs as before keeps the time since when it does, and one that
+// did not begins anew. It is backend.ErrConflict where somebody has recorded
+// something since old was read.
+func (e *Engine) sight(ctx context.Context, old sighting, seen ClusterDrift) (fresh bool, err error) {
+	now := seen.over(&old.ClusterDrift)
+	e.glances.note(old.key, &now)
+	switch {
+	case now.isNothing() && old.rev == "", !now.isNothing() && old.rev != "" && now.same(&old.ClusterDrift):
+		return false, nil
+	case now.isNothing():
+		err = e.store.Delete(ctx, old.key, old.rev)
+	default:
+		_, err = e.store.Put(ctx, old.key, encodeRecord(sightingRecord{recordFormat, now}), old.rev)
+	}
 	if isNotFound(err) {
-		return old, "", nil
+		err = fmt.Errorf("%s: %w: %v", old.key, backend.ErrConflict, err)
+	}
+	f := now.Fingerprint()
+	return f != "" && f != old.Fingerprint(), err
+}
+
+// sightingOf returns what was seen of a cluster before. What cannot be read is
+// written anew, as if it were nothing, unless a newer engine wrote it.
+func (e *Engine) sightingOf(ctx context.Context, placement, cluster string) (sighting, error) {
+	old := sighting{key: sightingKey(placement, cluster)}
+	rec, err := e.store.Get(ctx, old.key)
+	if isNotFound(err) {
+		return old, nil
 	}
 	if err != nil {
-		return old, "", err
+		return old, err
 	}
 	var s sightingRecord
 	switch err, newer := decodeRecord(rec, &s), (*stages.FormatError)(nil); {
 	case errors.As(err, &newer):
-		return old, "", err
+		return old, err
 	case err == nil:
-		old = s.ClusterDrift
+		old.ClusterDrift = s.ClusterDrift
 	}
-	return old, rec.Revision, nil
+	old.rev = rec.Revision
+	return old, nil
 }
 
 // over returns what is to be kept of a cluster of which old was kept: where it
