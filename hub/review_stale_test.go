@@ -33,10 +33,18 @@ type stale struct {
 
 func newStale(t *testing.T) *stale {
 	t.Helper()
-	w := newWorld(t, 0)
-	cfg := w.config("stale")
-	s := &stale{world: w, store: memory.NewStore()}
-	cfg.Store = s.store
+	store := memory.NewStore()
+	return staleOn(newWorld(t, 0), "stale", store, store)
+}
+
+// staleOn is a stale hub of a world that another one serves too, and of which the
+// records are in the same store, which this one reaches by a way of its own.
+func staleOn(w *world, name string, store *memory.Store, way backend.Store) *stale {
+	t := w.t
+	t.Helper()
+	cfg := w.config(name)
+	s := &stale{world: w, store: store}
+	cfg.Store = way
 	cfg.Inventory = backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
 		return func(yield func(placement.Cluster, error) bool) {
 			yield(placement.Cluster{Name: "one", UID: "one", Labels: map[string]string{"stage": "canary"}}, nil)

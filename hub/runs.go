@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,8 +21,8 @@ import (
 )
 
 // annotationRunUID ties a run to the one run of the engine that was made for it:
-// it holds the uids of both. A run that has it is never begun again, whatever
-// became of the engine's. In a copy of a run it means nothing.
+// it holds the uids of both, once that was admitted. A run that has it is never
+// begun again, whatever became of the engine's. In a copy of a run it means nothing.
 const annotationRunUID = "slipway.dev/run-uid"
 
 // isBegun tells that the engine's run of an object was made.
@@ -64,6 +65,11 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 	case !own:
 		return 0, s.replaceRun(ctx, k, obj, status)
 	}
+	if !isBegun(obj) {
+		if admitted, err := s.isAdmitted(ctx, &status); err != nil || !admitted {
+			return unadmittedAgain, err
+		}
+	}
 	if err := s.relabel(ctx, obj, &status); err != nil {
 		return 0, err
 	}
@@ -81,6 +87,20 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 		return 0, err
 	}
 	return s.follow(ctx, k, obj, status, history, facts)
+}
+
+// unadmittedAgain is when a run is looked at again that was recorded and not admitted:
+// whoever is creating it admits it within moments, or takes it back.
+const unadmittedAgain = 500 * time.Millisecond
+
+// isAdmitted tells that the placement knows a run. Until then whoever recorded it, such as
+// a hub that loses its lead meanwhile, may take it back, and the object has none yet.
+func (s *service) isAdmitted(ctx context.Context, status *fleet.Status) (bool, error) {
+	runs, err := s.engine.Runs(ctx, status.Run.Placement)
+	if errors.Is(err, backend.ErrNotFound) {
+		return false, nil
+	}
+	return slices.Contains(runs, status.Run.Name), err
 }
 
 // isFinished tells that the status of a run says how it ended.

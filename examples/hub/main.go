@@ -114,5 +114,8 @@ func parse(args []string, errOut io.Writer) (line, error) {
 	if l.members == "" && !l.installOnly {
 		errs = append(errs, errors.New("-members is missing: the directory that has NAME.kubeconfig for each member"))
 	}
+	if l.fence && l.installOnly {
+		errs = append(errs, errors.New("-fence is for a hub that serves, which reaches the members: leave it or -install-only out"))
+	}
 	return l, errors.Join(errs...)
 }

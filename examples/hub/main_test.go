@@ -29,6 +29,7 @@ func TestTheProgramSaysWhatIsWrong(t *testing.T) {
 		want []string
 	}{
 		"nothing":            {nil, exitUsage, []string{"-kubeconfig is missing", "-members is missing"}},
+		"nobody to fence":    {[]string{"-kubeconfig", "f", "-install-only", "-fence"}, exitUsage, []string{"-fence", "leave it or -install-only out"}},
 		"an argument":        {[]string{"-kubeconfig", "f", "-members", "d", "serve"}, exitUsage, []string{`unexpected argument "serve"`}},
 		"an unknown flag":    {[]string{"-kubecfg", "f"}, exitUsage, []string{"flag provided but not defined: -kubecfg"}},
 		"a wrong duration":   {[]string{"-lease", "15"}, exitUsage, []string{"-lease"}},
