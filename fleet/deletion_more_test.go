@@ -2,8 +2,6 @@ package fleet_test
 
 import (
 	"errors"
-	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,26 +107,4 @@ func TestADeletionErasesWhatIsWrittenMeanwhile(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.wantErased()
 	})
-}
-
-// step is what is done before a call that begins so.
-type step struct {
-	begin string
-	do    func()
-}
-
-// inTurn does steps one after the other, each before the first call of its own
-// after that of the one before; after the last nothing.
-func inTurn(steps ...step) func(op, key string) {
-	var mu sync.Mutex
-	next := func(op, key string) (do func()) {
-		mu.Lock()
-		defer mu.Unlock()
-		if len(steps) == 0 || !strings.HasPrefix(op+" "+key, steps[0].begin) {
-			return func() {}
-		}
-		do, steps = steps[0].do, steps[1:]
-		return do
-	}
-	return func(op, key string) { next(op, key)() }
 }
