@@ -26,7 +26,7 @@ test: ## vet, then all tests with the race detector (needs a C compiler)
 	@.ci/kube
 	@.ci/test
 	@echo "all of the trials of which the race detector had a sample: random runs, crashes, kills, paused and stopped leaders, attacks, decisions, flipped bits, images of a disk"
-	GOGC=$(TRIALS_GOGC) go test -vet=off -timeout 30m -skip TestCrashInALongRun ./fleet ./stages ./snapshot ./placement ./backend/bolt ./internal/remote ./internal/soak
+	GOGC=$(TRIALS_GOGC) go test -vet=off -timeout 30m -skip TestCrashInALongRun ./fleet ./fleet/internal/member ./stages ./snapshot ./placement ./backend/bolt ./internal/remote ./internal/soak
 	go test -vet=off -timeout 30m -run TestAWalkGoesOnAfterACrashAtAnyWrite ./examples/canary
 	GOGC=$(TRIALS_GOGC) SLIPWAY_SOAK=1 go test -timeout 30m -run TestCrashInALongRun ./fleet
 

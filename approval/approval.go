@@ -96,6 +96,10 @@ type Request struct {
 	Starter  Identity  `json:"starter"`
 	Policy   Policy    `json:"policy"`
 	Opened   time.Time `json:"opened"`
+	// NotBefore is when the waits end that hold the same gate beside the request,
+	// zero where there is none: an approval that holds at a point in time only does
+	// not count before.
+	NotBefore time.Time `json:"notBefore,omitzero"`
 	// Decisions are those that were taken so far, in the order they came in.
 	Decisions []Decision `json:"decisions,omitempty"`
 }
@@ -113,22 +117,48 @@ const (
 type Decision struct {
 	Verdict Verdict  `json:"verdict"`
 	By      Identity `json:"by"`
-	// At is stamped by the engine that took the decision in.
+	// At is stamped by the engine that took the decision in; of an approval that holds
+	// at a point in time only it is when that was given.
 	At time.Time `json:"at"`
+	// PointInTime says that an approval holds only at the moment at which it is given,
+	// as a measurement does: the error rate is low, nothing has drifted. It counts
+	// only where it is the last that was missing, and at most [PointInTimeAge] old.
+	// Given before, it is asked for again. A rejection is final either way.
+	PointInTime bool `json:"pointInTime,omitempty"`
 	// Comment is at most 1024 bytes.
 	Comment string  `json:"comment,omitempty"`
 	Binding Binding `json:"binding"`
 }
 
+// PointInTimeAge is how old an approval that holds at a point in time only may be
+// when it counts: it is the time that such an answer may take on its way, and in
+// which several authorities of one request have to agree.
+const PointInTimeAge = time.Minute
+
 // Authority answers requests: people behind a queue, a webhook, a metric
 // query, a change calendar.
 //
-// Decide is called when a request opens and again until the gate is decided.
+// Decide is called when a request opens and again until the gate is decided:
+// at intervals that grow, and at once when something has changed that the answer
+// may depend on, which is that a decision of another approver was recorded, that a wait
+// beside the request has ended, or that another authority has given an approval
+// that holds at a point in time only. Package fleet says after which times. The
+// request has the decisions that were recorded by then, and such approvals of other
+// authorities as hold now, so that [Missing] says what the gate lacks besides the
+// answer.
+//
 // It returns a decision without a verdict to say "not yet". It is called with
 // a deadline, may be called again after a crash with the same request, and
 // may block until the deadline. A panic counts as an error; an error is
 // recorded and asked again later. The engine overwrites the decision's Binding
 // and At.
+//
+// An approval stands once it was recorded, however long others take, and the
+// authority is not heard again. One that is to hold for the moment at which the gate
+// opens sets [Decision].PointInTime: what was good before the last of the others
+// approved is asked again then, and only the last answer counts. After the gate has
+// opened it is not asked again: what is held by other things then, as by a
+// maintenance window or a cap, starts later on that answer.
 type Authority interface {
 	Decide(ctx context.Context, r Request) (Decision, error)
 }

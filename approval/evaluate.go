@@ -23,23 +23,46 @@ const (
 // Of the groups of who decided it keeps those that the policy asks for.
 //
 // One rejection ends a request; approvals end it when they meet every quorum.
+// An approval that holds at a point in time only counts for [PointInTimeAge], and
+// until a decision that stands is taken after it: it is left out of the request
+// then, and has to be given again. So what it meets it meets last.
+//
 // A decision that does not count is refused with a [*RefusedError], and the
 // request is returned as it was with the outcome it had: when the request is
 // decided already, the verdict is unknown, the identity names nobody, the
 // binding is another one, the decision was stamped before the request opened
 // or comes when it has expired, who decided started the run and the policy
 // forbids that, has decided before or is in none of the groups, or when it
-// approves what needs no more approvals of theirs.
+// approves what needs no more approvals of theirs. One that holds at a point in
+// time only is also refused where that is too long ago or yet to come, or a wait
+// beside the request has not ended.
 //
 // The caller passes a time that never goes back, so that a clock that is set
 // back does not open an expired request again.
 func Evaluate(r Request, d Decision, now time.Time) (Request, Outcome, error) {
-	if reason := refusal(&r, &d, now); reason != "" {
+	next := r
+	next.Decisions = holding(r.Decisions, &d, now)
+	reason := decided(&r)
+	if reason == "" {
+		reason = refusal(&next, &d, now)
+	}
+	if reason != "" {
 		return r, outcome(&r), &RefusedError{Request: r.Name, By: d.By.Name, Reason: reason}
 	}
 	d.By.Groups = asked(r.Policy, d.By)
-	r.Decisions = append(slices.Clone(r.Decisions), d)
-	return r, outcome(&r), nil
+	next.Decisions = append(next.Decisions, d)
+	return next, outcome(&next), nil
+}
+
+// IsMomentary reports whether the decision is an approval that holds at a point in
+// time only.
+func (d *Decision) IsMomentary() bool { return d.PointInTime && d.Verdict == Approve }
+
+// holding returns the decisions that count beside a new one.
+func holding(all []Decision, d *Decision, now time.Time) []Decision {
+	return slices.DeleteFunc(slices.Clone(all), func(e Decision) bool {
+		return e.IsMomentary() && (!d.IsMomentary() || e.By.Name == d.By.Name || now.Sub(e.At) > PointInTimeAge)
+	})
 }
 
 // Missing returns the quorums that are not met, in the order of the policy,

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrRefused tells that a decision was refused and changed nothing.
+// ErrRefused reports whether a decision was refused and changed nothing.
 var ErrRefused = errors.New("approval: refused")
 
 // RefusedError says why a decision was refused. It is [ErrRefused].
@@ -36,12 +36,17 @@ const (
 	longestComment = 1024
 )
 
-// refusal returns why the decision does not count, or nothing. What the
-// decision says comes first, then who may say it.
-func refusal(r *Request, d *Decision, now time.Time) string {
+// decided returns that nothing more is to be decided, or nothing.
+func decided(r *Request) string {
 	if o := outcome(r); o != Pending {
 		return "the request was decided already: " + string(o)
 	}
+	return ""
+}
+
+// refusal returns why the decision does not count, or nothing. What the
+// decision says comes first, then who may say it.
+func refusal(r *Request, d *Decision, now time.Time) string {
 	if d.Verdict != Approve && d.Verdict != Reject {
 		return fmt.Sprintf("verdict %.64q is neither %s nor %s", d.Verdict, Approve, Reject)
 	}
@@ -116,11 +121,28 @@ func untimely(r *Request, d *Decision, now time.Time) string {
 	if d.At.Before(r.Opened) {
 		return "it is stamped " + stamp(d.At) + ", before the request opened at " + stamp(r.Opened)
 	}
+	if reason := mistimed(r, d, now); d.IsMomentary() && reason != "" {
+		return reason
+	}
 	if r.Policy.Expires == 0 {
 		return ""
 	}
 	if end := r.Opened.Add(r.Policy.Expires); !now.Before(end) || !d.At.Before(end) {
 		return "the request expired at " + stamp(end)
+	}
+	return ""
+}
+
+// mistimed returns whether an approval that holds at a point in time only is judged
+// at another one.
+func mistimed(r *Request, d *Decision, now time.Time) string {
+	switch {
+	case now.Sub(d.At) > PointInTimeAge:
+		return "it held at " + stamp(d.At) + " only, which is more than " + PointInTimeAge.String() + " ago: ask again"
+	case d.At.After(now):
+		return "it is to hold at " + stamp(d.At) + " only, which is yet to come"
+	case now.Before(r.NotBefore):
+		return "it holds now only, and a wait beside the request ends at " + stamp(r.NotBefore) + ": ask again then"
 	}
 	return ""
 }

@@ -71,7 +71,7 @@ type Change struct {
 	Deleted  bool
 }
 
-// Watcher is a [Store] that can tell what changes. See [Watch].
+// Watcher is a [Store] that can say what changes. See [Watch].
 type Watcher interface {
 	Store
 	// Watch yields a change for every key under prefix that exists when it
@@ -82,7 +82,8 @@ type Watcher interface {
 	Watch(ctx context.Context, prefix string) iter.Seq2[Change, error]
 }
 
-// Inventory lists the clusters of the fleet.
+// Inventory lists the clusters of the fleet. The engine takes each of them as
+// [placement.Cluster.Bounded], and leaves out those whose names are no DNS labels.
 type Inventory interface {
 	// Clusters yields every cluster once, in any order.
 	Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error]
@@ -96,7 +97,7 @@ func (f InventoryFunc) Clusters(ctx context.Context) iter.Seq2[placement.Cluster
 	return f(ctx)
 }
 
-// InventoryWatcher is an [Inventory] that can tell that it changed.
+// InventoryWatcher is an [Inventory] that can say that it changed.
 type InventoryWatcher interface {
 	Inventory
 	// WatchClusters yields once at its beginning and then after every change;
@@ -131,7 +132,7 @@ type Precondition struct {
 type ApplyOptions struct {
 	// Manager owns the fields that are applied: slipway/<placement>.
 	Manager string
-	// Brief tells that of the object that is returned only its ID, its uid and its
+	// Brief reports whether of the object that is returned only its ID, its uid and its
 	// resourceVersion are read: the rest of it may be missing.
 	Brief bool
 	Precondition
@@ -177,7 +178,7 @@ type Conn interface {
 	Close() error
 }
 
-// ConnWatcher is a [Conn] that can tell that objects change. See [WatchConn].
+// ConnWatcher is a [Conn] that can say that objects change. See [WatchConn].
 type ConnWatcher interface {
 	Conn
 	// Watch yields once at its beginning and then after every change of an
@@ -185,7 +186,7 @@ type ConnWatcher interface {
 	Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{}, error]
 }
 
-// ConnDryRunner is a [Conn] that can tell what an apply would come to. See
+// ConnDryRunner is a [Conn] that can say what an apply would come to. See
 // [DryRun].
 type ConnDryRunner interface {
 	Conn

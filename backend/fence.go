@@ -20,7 +20,7 @@ type Fence struct {
 	Annotation, Mark string
 }
 
-// Demands tells whether the fence demands anything.
+// Demands reports whether the fence demands anything.
 func (f Fence) Demands() bool { return f.UID != "" }
 
 // Fencing is how a connection heeds a [Fence].
@@ -44,11 +44,11 @@ const (
 // written then, whatever else would have come of the call.
 type ConnFencer interface {
 	Conn
-	// Fencing tells how. It is the same for as long as the connection lasts.
+	// Fencing says how. It is the same for as long as the connection lasts.
 	Fencing() Fencing
 }
 
-// FencingOf tells how a connection heeds fences: as it says, or not at all.
+// FencingOf says how a connection heeds fences: as it says, or not at all.
 func FencingOf(c Conn) Fencing {
 	if f, ok := c.(ConnFencer); ok {
 		return f.Fencing()

@@ -48,7 +48,7 @@ type storePoll struct {
 	known  map[string]Revision
 }
 
-// round yields what changed since the last one; more tells whether the
+// round yields what changed since the last one; more reports whether the
 // consumer wants to go on.
 func (p *storePoll) round(ctx context.Context, yield func(Change, error) bool) (more, changed bool, err error) {
 	if err := ctx.Err(); err != nil {
@@ -99,7 +99,7 @@ func (p *storePoll) recheck(ctx context.Context, key string) (Change, error) {
 	return Change{Key: key, Revision: r.Revision}, nil
 }
 
-// WatchConn tells that objects in ids may have changed, as [ConnWatcher] says.
+// WatchConn reports that objects in ids may have changed, as [ConnWatcher] says.
 // For a connection that is no ConnWatcher it yields at the beginning and then
 // after poll, with a growing interval up to ten times poll; the caller looks
 // for itself. A poll that is not positive means one second.
@@ -118,7 +118,7 @@ func WatchConn(ctx context.Context, c Conn, ids []snapshot.ID, poll time.Duratio
 	}
 }
 
-// WatchInventory tells that the inventory changed, as [InventoryWatcher] says.
+// WatchInventory reports that the inventory changed, as [InventoryWatcher] says.
 // An inventory that is no InventoryWatcher is listed every poll and compared;
 // while nothing changes, the interval grows up to ten times poll. A poll that
 // is not positive means one second. Polling ends with the first error of the

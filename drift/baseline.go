@@ -10,6 +10,10 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/drift/internal/compare"
+	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
+	"github.com/slipway-dev/slipway/drift/internal/value"
 )
 
 const (
@@ -53,7 +57,7 @@ func (m *Manifest) Baseline(live *unstructured.Unstructured) *Baseline {
 	b := &Baseline{}
 	p := pass{o: m.out, m: m, live: live.Object}
 	for _, f := range all {
-		if f.inMember && (len(m.out.secrets.key) > 0 || !p.holdsSecret(*f)) {
+		if f.InMember && (len(m.out.secrets.key) > 0 || !p.holdsSecret(*f)) {
 			b.digests = append(b.digests, m.baselineDigest(f))
 		}
 	}
@@ -77,7 +81,7 @@ func (m *Manifest) BaselineAfter(before, live *unstructured.Unstructured, known 
 	}
 	earlier := make(map[baselineDigest]bool)
 	for _, f := range all {
-		if f.inMember && !f.inHub && !known.explains(m, f) {
+		if f.InMember && !f.InHub && !known.explains(m, f) {
 			earlier[m.baselineDigest(f)] = true
 		}
 	}
@@ -105,28 +109,28 @@ func sumOf(digests []baselineDigest) digest {
 
 func compareDigests(a, b baselineDigest) int { return bytes.Compare(a[:], b[:]) }
 
-// holdsSecret tells whether any of a difference must not be shown.
-func (p *pass) holdsSecret(f found) bool {
-	clean := p.redacted(f, p.trail(f.path))
-	return clean.secret || !bytes.Equal(appendDigestible(nil, f.member), appendDigestible(nil, clean.member)) ||
-		!bytes.Equal(appendDigestible(nil, f.hub), appendDigestible(nil, clean.hub)) ||
-		keyPath(f.path) != keyPath(clean.path)
+// holdsSecret reports whether any of a difference must not be shown.
+func (p *pass) holdsSecret(f compare.Finding) bool {
+	clean := p.redacted(f, p.trail(f.Path))
+	return clean.Secret || !bytes.Equal(value.AppendCanonical(nil, f.Member), value.AppendCanonical(nil, clean.Member)) ||
+		!bytes.Equal(value.AppendCanonical(nil, f.Hub), value.AppendCanonical(nil, clean.Hub)) ||
+		fieldpath.KeyPath(f.Path) != fieldpath.KeyPath(clean.Path)
 }
 
-// explains tells whether a difference was there right after the apply: at the
+// explains reports whether a difference was there right after the apply: at the
 // same place, with the same value on the member and the same, or none, on the hub.
-func (b *Baseline) explains(m *Manifest, f *found) bool {
-	if b == nil || len(b.digests) == 0 || !f.inMember {
+func (b *Baseline) explains(m *Manifest, f *compare.Finding) bool {
+	if b == nil || len(b.digests) == 0 || !f.InMember {
 		return false
 	}
 	_, ok := slices.BinarySearchFunc(b.digests, m.baselineDigest(f), compareDigests)
 	return ok
 }
 
-func (m *Manifest) baselineDigest(f *found) baselineDigest {
-	text := appendDigestible(nil, keyPath(f.path))
-	text = appendSide(text, f.hub, f.inHub)
-	text = appendSide(text, f.member, f.inMember)
+func (m *Manifest) baselineDigest(f *compare.Finding) baselineDigest {
+	text := value.AppendCanonical(nil, fieldpath.KeyPath(f.Path))
+	text = appendSide(text, f.Hub, f.InHub)
+	text = appendSide(text, f.Member, f.InMember)
 	key := m.out.secrets.key
 	if len(key) == 0 {
 		sum := sha256.Sum256(text)

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/drift/internal/value"
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
@@ -102,7 +103,7 @@ func (c *Cache) limit() int {
 	return max(c.Entries/(2*shards), 1)
 }
 
-// versionOf returns what tells whether an object of a member has changed.
+// versionOf returns what reports whether an object of a member has changed.
 func versionOf(member *unstructured.Unstructured) (uid, version string) {
 	if member == nil {
 		return "", ""
@@ -137,9 +138,9 @@ func digestOf(text []byte) digest {
 // identity returns the digest of a manifest with its options and schema.
 func (c *Cache) identity(m *Manifest) digest {
 	m.identified.Do(func() {
-		typ := c.typeDigest(m.typ)
+		typ := c.typeDigest(m.tree.Type)
 		text := append(append([]byte(nil), m.options[:]...), typ[:]...)
-		m.identity = digestOf(appendDigestible(text, m.hub))
+		m.identity = digestOf(value.AppendCanonical(text, m.tree.Hub))
 	})
 	return m.identity
 }
@@ -236,7 +237,7 @@ func (g *generation) report(v int64, m *Manifest) Report {
 	return m.clean(v)
 }
 
-// clean tells whether a report says nothing but that there is an object.
+// clean reports whether a report says nothing but that there is an object.
 func clean(r *Report) bool {
 	return r.Total == 0 && r.State == Present && len(r.Warnings) == 0 && r.Generation >= 0
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/slipway-dev/slipway/drift/internal/value"
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
@@ -50,7 +51,7 @@ func (w *typeWriter) typ(t *schema.Type) {
 	}
 	for _, k := range t.Keys {
 		w.out = strconv.AppendQuote(append(w.out, 'k'), k.Name)
-		w.out = appendDigestible(w.out, k.Default)
+		w.out = value.AppendCanonical(w.out, k.Default)
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Fields)) {
 		w.field(name, t.Fields[name])
@@ -66,7 +67,7 @@ func (w *typeWriter) field(name string, f *schema.Field) {
 	}
 	w.flags(f.Presence, f.Unset, f.ServerOwned, f.Immutable, f.Sealed, f.Secret)
 	w.out = strconv.AppendInt(w.out, int64(f.Derive), 10)
-	w.out = appendDigestible(w.out, f.Default)
+	w.out = value.AppendCanonical(w.out, f.Default)
 	w.typ(f.Type)
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// cached compares with a cache and tells whether the verdict was there before.
+// cached compares with a cache and reports whether the verdict was there before.
 func cached(t testing.TB, c *drift.Cache, cluster string, m *drift.Manifest, member *unstructured.Unstructured, b *drift.Baseline) (drift.Report, bool) {
 	t.Helper()
 	_, hit := c.Lookup(cluster, m, string(member.GetUID()), member.GetResourceVersion(), b)

@@ -29,7 +29,7 @@ type script struct {
 	Member   yaml.Node `yaml:"member"`
 	Both     yaml.Node `yaml:"both"`
 	Baseline yaml.Node `yaml:"baseline"`
-	// Absent tells that there is no object on the member.
+	// Absent reports whether there is no object on the member.
 	Absent bool `yaml:"absent"`
 	// CRD is a file of testdata/objects.
 	CRD     string        `yaml:"crd"`

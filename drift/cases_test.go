@@ -52,7 +52,7 @@ func TestCases(t *testing.T) {
 	checkComplete(t, seen)
 }
 
-// checkComplete tells which cases of the reference are missing.
+// checkComplete says which cases of the reference are missing.
 func checkComplete(t *testing.T, seen map[string]string) {
 	t.Helper()
 	const ids = `W1 W2 W3 W4 W6 W7 W9 W10 W11 W12 W13 W15 W17 W18 W19 W20 W21 W22 W24 W25 W27 W29 W30 W32 W33 W34 W35 W37 W38 W39 W41 W42 W43 W44 W45 W46

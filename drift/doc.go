@@ -4,8 +4,8 @@
 // [Compare] takes the object of the hub and that of the member. To compare one
 // object with many members, [Compile] it once; a [Manifest] may be used by any
 // number of goroutines, and where nothing differs a comparison allocates nothing.
-// A [Cache] remembers verdicts by the members' resource versions, and
-// [GroupReports] makes one line of the same edit on a thousand clusters.
+// A [Cache] remembers verdicts by the members' resource versions. The same edit on
+// a thousand clusters has the same Fingerprint in its [Report].
 //
 // Package snapshot says what the hub's object is, package placement which clusters
 // get it; drift knows neither. It does no I/O, reads no clock and asks no server:
@@ -60,7 +60,7 @@
 // The values of a Secret, its annotations and what kubectl remembers of it are
 // never shown, neither are values that a schema or [Options].Secrets names, in
 // reports, warnings, errors or baselines. With [Options].SecretKey a keyed tag
-// tells whether two of them are equal. This package does not search for values
+// reports whether two of them are equal. This package does not search for values
 // that look secret: what else is to be hidden has to be named.
 //
 // # Limits

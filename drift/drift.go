@@ -3,10 +3,20 @@ package drift
 import (
 	"encoding/json"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/drift/internal/compare"
+	"github.com/slipway-dev/slipway/drift/internal/value"
 	"github.com/slipway-dev/slipway/drift/schema"
+)
+
+// The limits of an object of either side. Beyond them Compile returns an error
+// that says where, and Compare does where what is beyond would be a difference.
+const (
+	// MaxDepth, 128, is how many maps and lists may lie in each other.
+	MaxDepth = value.MaxDepth
+	// MaxNodes, 1,000,000, is how many values an object may have altogether.
+	MaxNodes = value.MaxNodes
 )
 
 // Comparison says which differences count.
@@ -51,8 +61,6 @@ const (
 	Present     State = "Present"
 	Absent      State = "Missing"
 	Terminating State = "Terminating"
-	// NotPlaced is an object that the member was never given.
-	NotPlaced State = "NotPlaced"
 )
 
 // Options say how objects are compared. The zero value is a Partial comparison
@@ -142,15 +150,21 @@ type Report struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 }
 
-// Drifted tells whether there is a difference.
+// Drifted reports whether there is a difference.
 func (r *Report) Drifted() bool { return r.Total > 0 }
 
-// Compare compares an object of the hub with the member's, which is nil where
-// there is none. It is [Compile] and [Manifest.Compare] in one.
-func Compare(hub, member *unstructured.Unstructured, o Options) (Report, error) {
-	m, err := Compile(hub, o)
-	if err != nil {
-		return Report{}, err
+// classOf returns the class of a finding.
+func classOf(c compare.Class) Class {
+	switch c {
+	case compare.Missing:
+		return Missing
+	case compare.Stale:
+		return Stale
+	case compare.Order:
+		return Order
+	case compare.Unmanaged:
+		return Unmanaged
+	case compare.Changed:
 	}
-	return m.Compare(member, nil)
+	return Changed
 }

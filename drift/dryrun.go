@@ -4,6 +4,9 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/drift/internal/compare"
+	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
 )
 
 // CompareWith compares as [Manifest.Compare] does, and asks the member about what
@@ -27,7 +30,7 @@ func (m *Manifest) CompareWith(member *unstructured.Unstructured, b *Baseline, a
 	return r, nil
 }
 
-// disputed tells whether there is a difference that an apply might not change.
+// disputed reports whether there is a difference that an apply might not change.
 func (r *Report) disputed() bool {
 	for i := range r.Differences {
 		if r.Differences[i].Class != Unmanaged {
@@ -43,9 +46,9 @@ func (m *Manifest) without(r Report, member *unstructured.Unstructured, b *Basel
 	if err != nil {
 		return r, nil //nolint:nilerr // what an apply would come to is beyond the limits, and explains nothing
 	}
-	stays := make(map[string]*found, len(left))
+	stays := make(map[string]*compare.Finding, len(left))
 	for _, f := range left {
-		stays[keyPath(f.path)] = f
+		stays[fieldpath.KeyPath(f.Path)] = f
 	}
 	all, _, err := m.differences(member.Object, b, m.comparison == Full)
 	if err != nil {
@@ -53,7 +56,7 @@ func (m *Manifest) without(r Report, member *unstructured.Unstructured, b *Basel
 	}
 	kept := all[:0]
 	for _, f := range all {
-		if g := stays[keyPath(f.path)]; g == nil || f.class == Unmanaged || !f.sameAs(g) {
+		if g := stays[fieldpath.KeyPath(f.Path)]; g == nil || f.Class == compare.Unmanaged || !sameOnMember(f, g) {
 			kept = append(kept, f)
 		}
 	}
@@ -62,7 +65,7 @@ func (m *Manifest) without(r Report, member *unstructured.Unstructured, b *Basel
 	return out, nil
 }
 
-// sameAs tells whether the member has the same in two comparisons.
-func (f *found) sameAs(g *found) bool {
-	return f.inMember == g.inMember && reflect.DeepEqual(f.member, g.member)
+// sameOnMember reports whether the member has the same in two comparisons.
+func sameOnMember(f, g *compare.Finding) bool {
+	return f.InMember == g.InMember && reflect.DeepEqual(f.Member, g.Member)
 }

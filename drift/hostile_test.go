@@ -73,7 +73,7 @@ func linear(t *testing.T, size int, objects func(int) (hub, member *unstructured
 
 const hostileItems = 100_000
 
-// soaked tells whether there is time for the long versions of tests.
+// soaked reports whether there is time for the long versions of tests.
 func soaked() bool { return os.Getenv("SLIPWAY_SOAK") != "" }
 
 func items(n int, item func(int) any) []any {
@@ -158,7 +158,7 @@ func TestObjectsOfTenMebibytesTakeLinearTime(t *testing.T) {
 	none := func(int) map[string]any { return map[string]any{"a": "b"} }
 	for what, c := range map[string]struct {
 		hub, member func(int) map[string]any
-		// all tells that all keys differ, besides so many.
+		// all reports whether all keys differ, besides so many.
 		all   bool
 		total int
 	}{

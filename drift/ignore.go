@@ -5,6 +5,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
+	"github.com/slipway-dev/slipway/drift/internal/value"
 )
 
 // IgnoreRule leaves differences out of reports, and with [Strip] fields out of
@@ -38,7 +41,7 @@ func ValidateIgnoreRules(rules []IgnoreRule, path *field.Path) field.ErrorList {
 // ignore is a rule that is ready for use.
 type ignore struct {
 	rule     IgnoreRule
-	patterns []pattern
+	patterns []fieldpath.Pattern
 }
 
 func compileIgnores(rules []IgnoreRule, path *field.Path) ([]ignore, field.ErrorList) {
@@ -56,13 +59,13 @@ func compileIgnores(rules []IgnoreRule, path *field.Path) ([]ignore, field.Error
 	return out, errs
 }
 
-func compilePatterns(pointers []string, path *field.Path) ([]pattern, field.ErrorList) {
+func compilePatterns(pointers []string, path *field.Path) ([]fieldpath.Pattern, field.ErrorList) {
 	var errs field.ErrorList
-	var out []pattern
+	var out []fieldpath.Pattern
 	for i, s := range pointers {
-		p, err := parsePattern(s)
+		p, err := fieldpath.ParsePattern(s)
 		if err != nil {
-			errs = append(errs, field.Invalid(path.Index(i), shortened(s), err.Error()))
+			errs = append(errs, field.Invalid(path.Index(i), value.Shorten(s), err.Error()))
 		}
 		out = append(out, p)
 	}
@@ -96,115 +99,30 @@ func narrowed(all []ignore, obj *unstructured.Unstructured) []ignore {
 
 func allows(want, is string) bool { return want == "" || want == is }
 
-// allowsClass tells whether the rule is about a class.
+// allowsClass reports whether the rule is about a class.
 func (i *ignore) allowsClass(c Class) bool {
 	return len(i.rule.Classes) == 0 || slices.Contains(i.rule.Classes, c)
 }
 
-// drops tells whether the rule leaves out a difference that the trail leads to.
+// drops reports whether the rule leaves out a difference that the trail leads to.
 // owner finds who wrote it and is called only where that matters.
-func (i *ignore) drops(c Class, t trail, owner func() string) bool {
+func (i *ignore) drops(c Class, t fieldpath.Trail, owner func() string) bool {
 	return i.allowsClass(c) &&
-		(len(i.patterns) == 0 || slices.ContainsFunc(i.patterns, t.within)) &&
+		(len(i.patterns) == 0 || slices.ContainsFunc(i.patterns, t.Within)) &&
 		(len(i.rule.Managers) == 0 || slices.Contains(i.rule.Managers, owner()))
 }
 
 // trims returns what of the rule's patterns is below the end of a trail, for a
 // rule that needs nothing but the class to hold.
-func (i *ignore) trims(c Class, t trail) []pattern {
+func (i *ignore) trims(c Class, t fieldpath.Trail) []fieldpath.Pattern {
 	if len(i.rule.Managers) > 0 || !i.allowsClass(c) {
 		return nil
 	}
-	var below []pattern
+	var below []fieldpath.Pattern
 	for _, p := range i.patterns {
-		if len(p) > len(t) && t.matches(p[:len(t)]) {
+		if len(p) > len(t) && t.Matches(p[:len(t)]) {
 			below = append(below, p[len(t):])
 		}
 	}
 	return below
-}
-
-// trail is a path with the values that each step leads to.
-type trail []place
-
-type place struct {
-	step
-	inHub, inMember any
-}
-
-// follow appends the trail of a path through two objects. What one of them does
-// not have is nil.
-func follow(t trail, path []step, hub, member any) trail {
-	for _, s := range path {
-		hub, member = s.in(hub, s.hub), s.in(member, s.member)
-		t = append(t, place{s, hub, member})
-	}
-	return t
-}
-
-// in returns the value that a step leads to from v.
-func (s step) in(v any, index int) any {
-	if !s.item {
-		m, _ := v.(map[string]any)
-		return m[s.name]
-	}
-	l, _ := v.([]any)
-	if index < 0 || index >= len(l) {
-		return nil
-	}
-	return l[index]
-}
-
-// matches tells whether a pattern names the whole trail.
-func (t trail) matches(p pattern) bool {
-	for i, g := range p {
-		if !g.matches(t[i].step, t[i].inHub, t[i].inMember) {
-			return false
-		}
-	}
-	return true
-}
-
-// within tells whether a pattern names the trail or something that it is in.
-func (t trail) within(p pattern) bool { return len(p) <= len(t) && t.matches(p) }
-
-// trimmed returns a value without what patterns name inside of it. The value is
-// not changed. False is a value of which nothing is left.
-func trimmed(v any, patterns []pattern) (any, bool) {
-	if len(patterns) == 0 {
-		return v, true
-	}
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name, e := range v {
-			if left, ok := trimmedBelow(e, step{name: name}, patterns); ok {
-				out[name] = left
-			}
-		}
-		return out, len(out) > 0 || len(v) == 0
-	case []any:
-		out := make([]any, 0, len(v))
-		for i, e := range v {
-			if left, ok := trimmedBelow(e, step{item: true, hub: i, member: i}, patterns); ok {
-				out = append(out, left)
-			}
-		}
-		return out, len(out) > 0 || len(v) == 0
-	}
-	return v, true
-}
-
-func trimmedBelow(v any, s step, patterns []pattern) (any, bool) {
-	var below []pattern
-	for _, p := range patterns {
-		if !p[0].matches(s, v, v) {
-			continue
-		}
-		if len(p) == 1 {
-			return nil, false
-		}
-		below = append(below, p[1:])
-	}
-	return trimmed(v, below)
 }

@@ -109,7 +109,7 @@ func (t *tree) follow(s keyStep) *tree {
 	return nil
 }
 
-// has tells whether an item has these keys and, of the keys that may be absent,
+// has reports whether an item has these keys and, of the keys that may be absent,
 // no other.
 func (t *tree) has(keys map[string]string) bool {
 	for name, want := range keys {

@@ -114,7 +114,7 @@ func saysOther(o *unstructured.Unstructured) bool {
 	return o.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"] != "" || o.Object["stringData"] != nil
 }
 
-// checkDifference tells whether an entry's pointers lead to its values.
+// checkDifference reports whether an entry's pointers lead to its values.
 func checkDifference(t *testing.T, d drift.Difference, hub, member *unstructured.Unstructured) {
 	t.Helper()
 	onHub, onMember := len(d.Hub) > 0, len(d.Member) > 0
@@ -184,7 +184,7 @@ func compact(v any) string {
 	return string(bytes.TrimSpace(b.Bytes()))
 }
 
-// checkSubset tells whether all that Partial reports, Full reports too.
+// checkSubset reports whether all that Partial reports, Full reports too.
 func checkSubset(t *testing.T, hub, member *unstructured.Unstructured, schemas schema.Source) {
 	t.Helper()
 	partial := mustCompare(t, hub, member, unbounded(drift.Partial, schemas))
@@ -200,7 +200,7 @@ func checkSubset(t *testing.T, hub, member *unstructured.Unstructured, schemas s
 	}
 }
 
-// checkApplied tells whether the member's object with the differences undone has
+// checkApplied reports whether the member's object with the differences undone has
 // the hub's fields. The order of items aside.
 func checkApplied(t *testing.T, hub, member *unstructured.Unstructured, o drift.Options) {
 	t.Helper()
@@ -215,7 +215,7 @@ func checkApplied(t *testing.T, hub, member *unstructured.Unstructured, o drift.
 	}
 }
 
-// checkReordered tells whether the same is found when items that have keys stand
+// checkReordered reports whether the same is found when items that have keys stand
 // elsewhere, but for their order.
 func checkReordered(t *testing.T, c *choices, hub, member *unstructured.Unstructured, o drift.Options) {
 	t.Helper()
@@ -237,7 +237,7 @@ func byKeys(r drift.Report) (all []string) {
 	return all
 }
 
-// checkExplained tells whether a baseline explains all that the member had when
+// checkExplained reports whether a baseline explains all that the member had when
 // it was taken.
 func checkExplained(t *testing.T, hub, member *unstructured.Unstructured, schemas schema.Source) {
 	t.Helper()

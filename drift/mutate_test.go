@@ -263,7 +263,7 @@ func visit(v any, at string, f func(at string, v any)) {
 	}
 }
 
-// isCompared tells whether a pointer leads to what is compared, and under its own
+// isCompared reports whether a pointer leads to what is compared, and under its own
 // name: stringData is data on a server.
 func isCompared(at string) bool {
 	parts := segments(at)
@@ -307,14 +307,14 @@ func (s *specimen) with(t *testing.T, at string, v any) map[string]any {
 	return live
 }
 
-// tellsOf tells whether there is an entry at a pointer or above it.
+// tellsOf reports whether there is an entry at a pointer or above it.
 func tellsOf(ds []drift.Difference, at string) bool {
 	return slices.ContainsFunc(ds, func(d drift.Difference) bool {
 		return isBelow(at, d.Path) || d.HubPath != "" && isBelow(at, d.HubPath)
 	})
 }
 
-// tellsBelow tells whether there is one at a pointer or below it.
+// tellsBelow reports whether there is one at a pointer or below it.
 func tellsBelow(ds []drift.Difference, at string) bool {
 	return slices.ContainsFunc(ds, func(d drift.Difference) bool { return isBelow(d.Path, at) })
 }

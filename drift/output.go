@@ -7,14 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/drift/internal/compare"
+	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
 	"github.com/slipway-dev/slipway/drift/internal/ownership"
+	"github.com/slipway-dev/slipway/drift/internal/value"
 )
 
 const (
 	defaultDifferences = 100
 	defaultValueBytes  = 256
-	// leastValueBytes is room for the length, the digest and a few characters.
-	leastValueBytes = 64
 	// maxReportBytes limits the paths and values of one report: hostile names
 	// may be as long as the object.
 	maxReportBytes = 1 << 20
@@ -67,8 +68,8 @@ func checkOptions(o Options) field.ErrorList {
 	if o.MaxDifferences < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("maxDifferences"), o.MaxDifferences, "must not be negative"))
 	}
-	if o.MaxValueBytes != 0 && o.MaxValueBytes < leastValueBytes {
-		errs = append(errs, field.Invalid(field.NewPath("maxValueBytes"), o.MaxValueBytes, fmt.Sprintf("must be 0 or at least %d", leastValueBytes)))
+	if o.MaxValueBytes != 0 && o.MaxValueBytes < value.MinShownBytes {
+		errs = append(errs, field.Invalid(field.NewPath("maxValueBytes"), o.MaxValueBytes, fmt.Sprintf("must be 0 or at least %d", value.MinShownBytes)))
 	}
 	return errs
 }
@@ -80,16 +81,8 @@ func orDefault(n, otherwise int) int {
 	return n
 }
 
-// side is where the indexes of its path count.
-func (f *found) side() side {
-	if f.inMember {
-		return memberSide
-	}
-	return hubSide
-}
-
 // report turns what was found of a member's object into a report.
-func (o *output) report(m *Manifest, member *unstructured.Unstructured, all []*found) Report {
+func (o *output) report(m *Manifest, member *unstructured.Unstructured, all []*compare.Finding) Report {
 	r := Report{
 		Group: m.group, Version: m.version, Kind: m.kind, Namespace: m.namespace, Name: m.name,
 		State: Absent, Differences: []Difference{},
@@ -117,19 +110,19 @@ type pass struct {
 	live   any
 	owners *ownership.Lookup
 	// room is for the trail that is looked at.
-	room trail
+	room fieldpath.Trail
 }
 
 // trail returns the trail of a path, valid until the next call.
-func (p *pass) trail(path []step) trail {
-	p.room = follow(p.room[:0], path, p.m.hub, p.live)
+func (p *pass) trail(path []fieldpath.Step) fieldpath.Trail {
+	p.room = fieldpath.Follow(p.room[:0], path, p.m.tree.Hub, p.live)
 	return p.room
 }
 
 // observed returns what the member's metadata say.
 func (p *pass) observed() (State, int64) {
 	meta := metadataOf(p.live)
-	generation, _ := integer(meta["generation"])
+	generation, _ := value.Integer(meta["generation"])
 	if meta["deletionTimestamp"] != nil {
 		return Terminating, generation
 	}
@@ -139,10 +132,10 @@ func (p *pass) observed() (State, int64) {
 // kept returns what is neither ignored nor there already, in the order of the
 // paths, with nothing secret in it. It works in all, of which there may be very
 // many.
-func (p *pass) kept(all []*found) []*found {
+func (p *pass) kept(all []*compare.Finding) []*compare.Finding {
 	kept := all[:0]
 	for _, f := range all {
-		t := p.trail(f.path)
+		t := p.trail(f.Path)
 		if p.ignored(f, t) {
 			continue
 		}
@@ -154,45 +147,41 @@ func (p *pass) kept(all []*found) []*found {
 }
 
 // compareFound orders by path; at one path, by what says more.
-func compareFound(a, b *found) int {
-	if c := comparePaths(a.path, a.side(), b.path, b.side()); c != 0 {
+func compareFound(a, b *compare.Finding) int {
+	if c := fieldpath.Compare(a.Path, a.Side(), b.Path, b.Side()); c != 0 {
 		return c
 	}
-	return rank(a.class) - rank(b.class)
+	return int(a.Class) - int(b.Class)
 }
 
-func rank(c Class) int {
-	return slices.Index([]Class{Changed, Missing, Stale, Order, Unmanaged}, c)
-}
-
-// ignored tells whether a rule leaves out a difference, and takes from it what
+// ignored reports whether a rule leaves out a difference, and takes from it what
 // rules leave out inside of it.
-func (p *pass) ignored(f *found, t trail) bool {
-	var inside []pattern
+func (p *pass) ignored(f *compare.Finding, t fieldpath.Trail) bool {
+	var inside []fieldpath.Pattern
 	for i := range p.o.ignores {
 		rule := &p.o.ignores[i]
-		if rule.drops(f.class, t, func() string { return p.manager(t) }) {
+		if rule.drops(classOf(f.Class), t, func() string { return p.manager(t) }) {
 			return true
 		}
-		if f.inHub != f.inMember {
-			inside = append(inside, rule.trims(f.class, t)...)
+		if f.InHub != f.InMember {
+			inside = append(inside, rule.trims(classOf(f.Class), t)...)
 		}
 	}
 	var hub, member bool
-	f.hub, hub = trimmed(f.hub, inside)
-	f.member, member = trimmed(f.member, inside)
+	f.Hub, hub = fieldpath.Without(f.Hub, inside)
+	f.Member, member = fieldpath.Without(f.Member, inside)
 	return !hub || !member
 }
 
 // manager returns who wrote last what the member has.
-func (p *pass) manager(t trail) string {
+func (p *pass) manager(t fieldpath.Trail) string {
 	e, _ := p.owner(t)
 	return e.Manager
 }
 
 // owner returns the entry of managedFields for what the member has.
-func (p *pass) owner(t trail) (ownership.Entry, bool) {
-	if len(t) > 0 && t[len(t)-1].inMember == nil {
+func (p *pass) owner(t fieldpath.Trail) (ownership.Entry, bool) {
+	if len(t) > 0 && t[len(t)-1].InMember == nil {
 		return ownership.Entry{}, false
 	}
 	if p.owners == nil {
@@ -212,17 +201,17 @@ func metadataOf(object any) map[string]any {
 	return meta
 }
 
-func ownSteps(t trail) []ownership.Step {
+func ownSteps(t fieldpath.Trail) []ownership.Step {
 	steps := make([]ownership.Step, len(t))
 	for i, s := range t {
-		steps[i] = ownership.Step{Name: s.name, Item: s.item, Index: s.member, Value: s.inMember}
+		steps[i] = ownership.Step{Name: s.Name, Item: s.Item, Index: s.Member, Value: s.InMember}
 	}
 	return steps
 }
 
 // distinct leaves out what is there already: the same path, and stale fields
 // inside of what is there as a whole.
-func distinct(sorted []*found) []*found {
+func distinct(sorted []*compare.Finding) []*compare.Finding {
 	out := sorted[:0]
 	for _, f := range sorted {
 		if n := len(out); n > 0 && covered(out[n-1], f) {
@@ -233,18 +222,18 @@ func distinct(sorted []*found) []*found {
 	return out
 }
 
-// covered tells whether b says nothing that a, which is before it, does not.
-func covered(a, b *found) bool {
-	if len(a.path) > len(b.path) || a.side() != b.side() {
+// covered reports whether b says nothing that a, which is before it, does not.
+func covered(a, b *compare.Finding) bool {
+	if len(a.Path) > len(b.Path) || a.Side() != b.Side() {
 		return false
 	}
-	for i, s := range a.path {
-		if compareSteps(s, a.side(), b.path[i], b.side()) != 0 {
+	for i, s := range a.Path {
+		if fieldpath.CompareSteps(s, a.Side(), b.Path[i], b.Side()) != 0 {
 			return false
 		}
 	}
-	if len(a.path) == len(b.path) {
+	if len(a.Path) == len(b.Path) {
 		return true
 	}
-	return a.class == Stale || b.class == Stale && a.class == Changed
+	return a.Class == compare.Stale || b.Class == compare.Stale && a.Class == compare.Changed
 }

@@ -6,6 +6,9 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"github.com/slipway-dev/slipway/drift/internal/compare"
+	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
+	"github.com/slipway-dev/slipway/drift/internal/value"
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
@@ -18,7 +21,7 @@ const (
 
 // secrets knows what must not be shown, besides what the schema says.
 type secrets struct {
-	patterns []pattern
+	patterns []fieldpath.Pattern
 	key      []byte
 }
 
@@ -37,7 +40,7 @@ const (
 
 // spot is a place in an object, with what is known there of secrets.
 type spot struct {
-	rest []pattern
+	rest []fieldpath.Pattern
 	typ  *schema.Type
 	role role
 }
@@ -49,37 +52,30 @@ func (s *secrets) root(t *schema.Type, objects ...any) spot {
 
 // below returns the spot that a step leads to, and whether all that is there is
 // secret. hub and member are the values there.
-func (p spot) below(s step, hub, member any) (spot, bool) {
+func (p spot) below(s fieldpath.Step, hub, member any) (spot, bool) {
 	secret := p.role == secretValues
 	next := spot{role: noSecret}
-	if s.item {
-		next.typ = elemOf(p.typ)
+	if s.Item {
+		next.typ = value.ElemOf(p.typ)
 	} else {
 		var f *schema.Field
-		f, next.typ = describeField(p.typ, s.name)
-		next.role = roleOf(p.role, s.name, hub, member)
+		f, next.typ = value.FieldOf(p.typ, s.Name)
+		next.role = roleOf(p.role, s.Name, hub, member)
 		// The names of what a Secret holds are not secret.
-		secret = secret || f != nil && f.Secret && next.role != secretValues || s.name == lastApplied ||
-			p.role == secretMetadata && s.name == "managedFields"
+		secret = secret || f != nil && f.Secret && next.role != secretValues || s.Name == lastApplied ||
+			p.role == secretMetadata && s.Name == "managedFields"
 	}
 	if next.role == noSecret {
 		next.role = roleOf(noSecret, "", hub, member)
 	}
 	for _, rest := range p.rest {
-		if len(rest) == 0 || !rest[0].matchesEither(s, hub, member) {
+		if len(rest) == 0 || !rest[0].MatchesEither(s, hub, member) {
 			continue
 		}
 		secret = secret || len(rest) == 1
 		next.rest = append(next.rest, rest[1:])
 	}
 	return next, secret
-}
-
-func elemOf(t *schema.Type) *schema.Type {
-	if t == nil {
-		return nil
-	}
-	return t.Elem
 }
 
 // roleOf returns the role of a field of a map, or of a map that stands alone.
@@ -107,7 +103,7 @@ func roleInSecret(name string) role {
 	return secretValues
 }
 
-// isSecret tells whether a value is a whole Secret, which may be in another object.
+// isSecret reports whether a value is a whole Secret, which may be in another object.
 func isSecret(v any) bool {
 	m, ok := v.(map[string]any)
 	return ok && m["kind"] == "Secret" && m["apiVersion"] == "v1"
@@ -122,7 +118,7 @@ func (s *secrets) tag(v any) string {
 	if text, ok := v.(string); ok {
 		mac.Write([]byte(text))
 	} else {
-		mac.Write(appendDigestible(nil, v))
+		mac.Write(value.AppendCanonical(nil, v))
 	}
 	return "(redacted " + hex.EncodeToString(mac.Sum(nil)[:4]) + ")"
 }
@@ -150,7 +146,7 @@ func (s *secrets) clean(v any, p spot) any {
 func (s *secrets) cleanMap(m map[string]any, p spot) any {
 	out := make(map[string]any, len(m))
 	for name, v := range m {
-		next, secret := p.below(step{name: name}, v, v)
+		next, secret := p.below(fieldpath.Step{Name: name}, v, v)
 		out[name] = s.cleanOr(v, next, secret)
 	}
 	return out
@@ -159,7 +155,7 @@ func (s *secrets) cleanMap(m map[string]any, p spot) any {
 func (s *secrets) cleanList(l []any, p spot) any {
 	out := make([]any, len(l))
 	for i, v := range l {
-		next, secret := p.below(step{item: true, hub: i, member: i}, v, v)
+		next, secret := p.below(fieldpath.Step{Item: true, Hub: i, Member: i}, v, v)
 		out[i] = s.cleanOr(v, next, secret)
 	}
 	return out
@@ -175,31 +171,31 @@ func (s *secrets) cleanOr(v any, p spot, secret bool) any {
 
 // redacted returns a difference as it may be shown. What is inside of something
 // secret becomes one difference of that.
-func (p *pass) redacted(f found, t trail) found {
+func (p *pass) redacted(f compare.Finding, t fieldpath.Trail) compare.Finding {
 	s := &p.o.secrets
-	at := s.root(p.m.typ, p.m.hub, p.live)
+	at := s.root(p.m.tree.Type, p.m.tree.Hub, p.live)
 	secret := false
 	for i, l := range t {
-		at, secret = at.below(l.step, l.inHub, l.inMember)
-		if keys, changed := s.cleanKeys(l.keys, at, secret); changed {
-			f.path = slices.Clone(f.path)
-			f.path[i].keys = keys
+		at, secret = at.below(l.Step, l.InHub, l.InMember)
+		if keys, changed := s.cleanKeys(l.Keys, at, secret); changed {
+			f.Path = slices.Clone(f.Path)
+			f.Path[i].Keys = keys
 		}
 		if secret && i < len(t)-1 {
 			return p.collapsed(f, t[:i+1])
 		}
 	}
-	secret = secret || f.secret || f.field != nil && f.field.Secret
+	secret = secret || f.Secret || f.Field != nil && f.Field.Secret
 	if at.role == secretValues && !hasPlain(f) {
 		secret = false
 	}
-	f.secret = f.secret || secret
+	f.Secret = f.Secret || secret
 	return s.cleanFound(f, at, secret)
 }
 
-// hasPlain tells whether a value of a difference is no map.
-func hasPlain(f found) bool {
-	for _, v := range []any{f.hub, f.member} {
+// hasPlain reports whether a value of a difference is no map.
+func hasPlain(f compare.Finding) bool {
+	for _, v := range []any{f.Hub, f.Member} {
 		if _, ok := v.(map[string]any); v != nil && !ok {
 			return true
 		}
@@ -207,18 +203,18 @@ func hasPlain(f found) bool {
 	return false
 }
 
-func (s *secrets) cleanFound(f found, at spot, secret bool) found {
-	f.hub, f.member = s.cleanOr(f.hub, at, secret), s.cleanOr(f.member, at, secret)
+func (s *secrets) cleanFound(f compare.Finding, at spot, secret bool) compare.Finding {
+	f.Hub, f.Member = s.cleanOr(f.Hub, at, secret), s.cleanOr(f.Member, at, secret)
 	return f
 }
 
 // cleanKeys returns the keys of an item without those that are secret, and
 // whether there are any.
-func (s *secrets) cleanKeys(keys []keyValue, item spot, secret bool) (out []keyValue, changed bool) {
+func (s *secrets) cleanKeys(keys []value.KeyValue, item spot, secret bool) (out []value.KeyValue, changed bool) {
 	for i, k := range keys {
 		hidden := secret
-		if !hidden && k.name != "" {
-			_, hidden = item.below(step{name: k.name}, k.value, k.value)
+		if !hidden && k.Name != "" {
+			_, hidden = item.below(fieldpath.Step{Name: k.Name}, k.Value, k.Value)
 		}
 		if !hidden {
 			continue
@@ -226,24 +222,24 @@ func (s *secrets) cleanKeys(keys []keyValue, item spot, secret bool) (out []keyV
 		if !changed {
 			out, changed = slices.Clone(keys), true
 		}
-		out[i].value = s.tag(k.value)
+		out[i].Value = s.tag(k.Value)
 	}
 	return out, changed
 }
 
 // collapsed is a difference inside of a secret as one of the secret as a whole.
-func (p *pass) collapsed(f found, t trail) found {
+func (p *pass) collapsed(f compare.Finding, t fieldpath.Trail) compare.Finding {
 	end := t[len(t)-1]
-	f.path = f.path[:len(t)]
-	f.secret, f.note = true, ""
-	if end.inHub != nil {
-		f.hub, f.inHub = end.inHub, true
+	f.Path = f.Path[:len(t)]
+	f.Secret, f.Note = true, ""
+	if end.InHub != nil {
+		f.Hub, f.InHub = end.InHub, true
 	}
-	if end.inMember != nil {
-		f.member, f.inMember = end.inMember, true
+	if end.InMember != nil {
+		f.Member, f.InMember = end.InMember, true
 	}
-	if f.inHub && f.inMember {
-		f.class = Changed
+	if f.InHub && f.InMember {
+		f.Class = compare.Changed
 	}
 	return p.o.secrets.cleanFound(f, spot{}, true)
 }

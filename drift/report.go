@@ -6,14 +6,15 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
 
+	"github.com/slipway-dev/slipway/drift/internal/compare"
+	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
 	"github.com/slipway-dev/slipway/drift/internal/ownership"
+	"github.com/slipway-dev/slipway/drift/internal/value"
 )
 
 // differences renders the first of what is kept, as far as the limits allow.
-func (p *pass) differences(kept []*found) []Difference {
+func (p *pass) differences(kept []*compare.Finding) []Difference {
 	out := make([]Difference, 0, min(len(kept), p.o.max))
 	size := 0
 	for i := range kept {
@@ -21,7 +22,7 @@ func (p *pass) differences(kept []*found) []Difference {
 			break
 		}
 		f := kept[i]
-		if size += nameBytes(f.path); size > maxReportBytes {
+		if size += nameBytes(f.Path); size > maxReportBytes {
 			break
 		}
 		d := p.difference(f)
@@ -34,36 +35,36 @@ func (p *pass) differences(kept []*found) []Difference {
 }
 
 // nameBytes is how long the pointers of a path are about.
-func nameBytes(path []step) int {
+func nameBytes(path []fieldpath.Step) int {
 	n := 0
 	for _, s := range path {
-		n += 2 * (len(s.name) + 1)
+		n += 2 * (len(s.Name) + 1)
 	}
 	return n
 }
 
-func (p *pass) difference(f *found) Difference {
-	v := show(f.hub, f.member, f.inHub, f.inMember, p.o.maxValue)
+func (p *pass) difference(f *compare.Finding) Difference {
+	v := value.Show(f.Hub, f.Member, f.InHub, f.InMember, p.o.maxValue)
 	d := Difference{
-		Path: pointerTo(f.path, f.side()), KeyPath: keyPath(f.path), Class: f.class,
-		Hub: v.hub, Member: v.member, Note: f.note,
+		Path: fieldpath.Pointer(f.Path, f.Side()), KeyPath: fieldpath.KeyPath(f.Path), Class: classOf(f.Class),
+		Hub: v.Hub, Member: v.Member, Note: f.Note,
 	}
 	if d.Note == "" {
-		d.Note = v.note
+		d.Note = v.Note
 	}
-	if f.inHub {
-		if hub := p.m.hubPointer(f.path); hub != d.Path {
+	if f.InHub {
+		if hub := p.m.tree.HubPointer(f.Path); hub != d.Path {
 			d.HubPath = hub
 		}
 	}
-	if f.inMember {
-		d.Owner = p.shownOwner(p.trail(f.path))
+	if f.InMember {
+		d.Owner = p.shownOwner(p.trail(f.Path))
 	}
 	return d
 }
 
 // shownOwner returns who wrote what the member has, nil where that is not known.
-func (p *pass) shownOwner(t trail) *Owner {
+func (p *pass) shownOwner(t fieldpath.Trail) *Owner {
 	e, ok := p.owner(t)
 	if !ok {
 		return nil
@@ -73,24 +74,13 @@ func (p *pass) shownOwner(t trail) *Owner {
 
 func ownerOf(e ownership.Entry) *Owner {
 	return &Owner{
-		Manager: printable(e.Manager, maxManager), Operation: printable(e.Operation, maxManager),
-		Subresource: printable(e.Subresource, maxManager), Time: printable(e.Time, maxManager),
+		Manager: value.Printable(e.Manager, maxManager), Operation: value.Printable(e.Operation, maxManager),
+		Subresource: value.Printable(e.Subresource, maxManager), Time: value.Printable(e.Time, maxManager),
 	}
 }
 
 // maxManager is how long servers let the name of a manager be.
 const maxManager = 128
-
-// printable returns a text that a member made up, without what steers a terminal
-// and of at most limit bytes.
-func printable(s string, limit int) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsGraphic(r) {
-			return r
-		}
-		return '.'
-	}, cut(s, limit))
-}
 
 // cappedWarnings returns the first warnings, each once and of a bearable length.
 func cappedWarnings(all []string) []string {
@@ -99,7 +89,7 @@ func cappedWarnings(all []string) []string {
 		if len(out) == maxWarnings {
 			return append(out, fmt.Sprintf("and %d more", len(all)-i))
 		}
-		if w = printable(w, maxWarningBytes); !slices.Contains(out, w) {
+		if w = value.Printable(w, maxWarningBytes); !slices.Contains(out, w) {
 			out = append(out, w)
 		}
 	}
@@ -108,7 +98,7 @@ func cappedWarnings(all []string) []string {
 
 // fingerprint returns the same text for the same differences, whatever the
 // indexes of items, the managers and the times are.
-func (p *pass) fingerprint(kept []*found) string {
+func (p *pass) fingerprint(kept []*compare.Finding) string {
 	if len(kept) == 0 {
 		return ""
 	}
@@ -129,31 +119,31 @@ func (p *pass) fingerprint(kept []*found) string {
 // common with the one before are made once, so that long names cost no more than
 // their length.
 type pathDigests struct {
-	path []step
+	path []fieldpath.Step
 	sums [][sha256.Size]byte
 	buf  []byte
 }
 
-func (d *pathDigests) digest(f *found) [sha256.Size]byte {
-	d.follow(f.path)
+func (d *pathDigests) digest(f *compare.Finding) [sha256.Size]byte {
+	d.follow(f.Path)
 	d.buf = d.buf[:0]
-	if n := len(f.path); n > 0 {
+	if n := len(f.Path); n > 0 {
 		d.buf = append(d.buf, d.sums[n-1][:]...)
 	}
-	d.buf = append(append(d.buf, f.class...), 0)
-	d.buf = appendSide(d.buf, f.hub, f.inHub)
-	d.buf = appendSide(d.buf, f.member, f.inMember)
+	d.buf = append(append(d.buf, classOf(f.Class)...), 0)
+	d.buf = appendSide(d.buf, f.Hub, f.InHub)
+	d.buf = appendSide(d.buf, f.Member, f.InMember)
 	return sha256.Sum256(d.buf)
 }
 
 func appendSide(b []byte, v any, has bool) []byte {
 	if has {
-		b = appendDigestible(b, v)
+		b = value.AppendCanonical(b, v)
 	}
 	return append(b, 0)
 }
 
-func (d *pathDigests) follow(path []step) {
+func (d *pathDigests) follow(path []fieldpath.Step) {
 	same := 0
 	for same < min(len(path), len(d.path)) && sameStep(path[same], d.path[same]) {
 		same++
@@ -164,13 +154,13 @@ func (d *pathDigests) follow(path []step) {
 		if n := len(d.sums); n > 0 {
 			d.buf = append(d.buf, d.sums[n-1][:]...)
 		}
-		d.buf = appendStep(d.buf, s)
+		d.buf = fieldpath.AppendStep(d.buf, s)
 		d.sums = append(d.sums, sha256.Sum256(d.buf))
 	}
 	d.path = path
 }
 
-// sameStep tells whether two steps are the same level of two paths.
-func sameStep(a, b step) bool {
-	return a.item == b.item && a.name == b.name && a.hub == b.hub && a.member == b.member
+// sameStep reports whether two steps are the same level of two paths.
+func sameStep(a, b fieldpath.Step) bool {
+	return a.Item == b.Item && a.Name == b.Name && a.Hub == b.Hub && a.Member == b.Member
 }

@@ -6,7 +6,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/slipway-dev/slipway/drift/internal/compare"
+	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
+	"github.com/slipway-dev/slipway/drift/internal/kinds"
 	"github.com/slipway-dev/slipway/drift/internal/ownership"
+	"github.com/slipway-dev/slipway/drift/internal/value"
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
@@ -22,12 +26,12 @@ const (
 // stale returns the fields that were applied, that the hub's object has no longer,
 // and that the member still has. Where there is an entry of the manager in
 // managedFields, that tells; otherwise kubectl's annotation does.
-func (o *output) stale(m *Manifest, member map[string]any) []*found {
+func (o *output) stale(m *Manifest, member map[string]any) []*compare.Finding {
 	meta := metadataOf(member)
 	managed, _ := meta["managedFields"].([]any)
 	applied := false
 	var owners *ownership.Fields
-	var all []*found
+	var all []*compare.Finding
 	if o.manager != "" && len(managed) > 0 {
 		for fields := range ownership.Applied(managed, o.manager) {
 			applied = true
@@ -69,15 +73,15 @@ func (c *appliedCache) dropped(m *Manifest, fields map[string]any) ownership.Dro
 	if d, ok := c.known(fields); ok {
 		return d
 	}
-	c.once.Do(func() { c.hub, _ = withKeys(m.hub, m.typ).(map[string]any) })
+	c.once.Do(func() { c.hub, _ = withKeys(m.tree.Hub, m.tree.Type).(map[string]any) })
 	d, err := ownership.Without(fields, c.hub)
 	if err != nil {
 		return ownership.Dropped{}
 	}
-	if left := MaxNodes; !measure(fields, MaxDepth, &left) {
+	if left := value.MaxNodes; !value.Measure(fields, value.MaxDepth, &left) {
 		return d
 	}
-	own, _ := copied(fields).(map[string]any)
+	own, _ := value.Copy(fields).(map[string]any)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.seen) == maxCached {
@@ -105,14 +109,14 @@ func withKeys(v any, t *schema.Type) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name, e := range v {
-			_, typ := describeField(t, name)
+			_, typ := value.FieldOf(t, name)
 			out[name] = withKeys(e, typ)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, e := range v {
-			out[i] = withKeys(e, elemOf(t))
+			out[i] = withKeys(e, value.ElemOf(t))
 			addKeys(out[i], t)
 		}
 		return out
@@ -126,48 +130,48 @@ func addKeys(item any, t *schema.Type) {
 		return
 	}
 	for i := range t.Keys {
-		if v := keyOf(m, t, &t.Keys[i]); v != nil {
+		if v := value.KeyOf(m, t, &t.Keys[i]); v != nil {
 			m[t.Keys[i].Name] = v
 		}
 	}
 }
 
-func (o *output) appendDropped(all []*found, m *Manifest, d ownership.Dropped, owners *ownership.Fields, member map[string]any) []*found {
+func (o *output) appendDropped(all []*compare.Finding, m *Manifest, d ownership.Dropped, owners *ownership.Fields, member map[string]any) []*compare.Finding {
 	for _, path := range owners.Stale(d, o.manager, member, splits) {
-		f := &found{class: Stale, member: path[len(path)-1].Value, inMember: true}
-		t, parent := m.typ, any(member)
+		f := &compare.Finding{Class: compare.Stale, Member: path[len(path)-1].Value, InMember: true}
+		t, parent := m.tree.Type, any(member)
 		for i, s := range path {
 			if i > 0 {
 				parent = path[i-1].Value
 			}
-			next := step{name: s.Name}
+			next := fieldpath.Step{Name: s.Name}
 			if s.Item {
-				next = step{item: true, hub: -1, member: s.Index, keys: itemKeys(s, t)}
-				t, f.field = elemOf(t), nil
+				next = fieldpath.Step{Item: true, Hub: -1, Member: s.Index, Keys: itemKeys(s, t)}
+				t, f.Field = value.ElemOf(t), nil
 			} else {
-				f.field, t = describeField(t, s.Name)
+				f.Field, t = value.FieldOf(t, s.Name)
 			}
-			f.path = append(f.path, next)
+			f.Path = append(f.Path, next)
 		}
-		if o.compared(m, f.path) && !comesBack(f, t, parent) {
+		if o.compared(m, f.Path) && !comesBack(f, t, parent) {
 			all = append(all, f)
 		}
 	}
 	return all
 }
 
-// comesBack tells whether a server would put a field back if it were taken away:
+// comesBack reports whether a server would put a field back if it were taken away:
 // then it is as the hub's object has it.
-func comesBack(f *found, t *schema.Type, parent any) bool {
-	if f.field == nil {
+func comesBack(f *compare.Finding, t *schema.Type, parent any) bool {
+	if f.Field == nil {
 		return false
 	}
 	p, _ := parent.(map[string]any)
-	d, ok := f.field.DefaultIn(p)
-	return ok && means(d, f.member, t) || unset(f.member, f.field) || hollow(f.member, f.field, t, MaxDepth)
+	d, ok := f.Field.DefaultIn(p)
+	return ok && value.Equal(d, f.Member, t) || value.IsUnset(f.Member, f.Field) || value.Hollow(f.Member, f.Field, t, value.MaxDepth)
 }
 
-// splits tells whether the keys of a map are told apart: some labels and
+// splits reports whether the keys of a map are told apart: some labels and
 // annotations belong to servers.
 func splits(path []ownership.Step) bool {
 	return path[0].Name == "metadata" && len(path) < 3
@@ -175,49 +179,49 @@ func splits(path []ownership.Step) bool {
 
 // itemKeys returns the keys of an item as the schema orders them, or else as the
 // member's server names them.
-func itemKeys(s ownership.Step, list *schema.Type) []keyValue {
+func itemKeys(s ownership.Step, list *schema.Type) []value.KeyValue {
 	if list != nil && list.List != schema.Atomic {
-		return keysOf(s.Value, list)
+		return value.KeysOf(s.Value, list)
 	}
-	var keys []keyValue
+	var keys []value.KeyValue
 	for _, k := range s.Keys {
-		keys = append(keys, keyValue{k.Name, k.Value})
+		keys = append(keys, value.KeyValue{Name: k.Name, Value: k.Value})
 	}
 	return keys
 }
 
-// compared tells whether a path is of what is compared at all.
-func (o *output) compared(m *Manifest, path []step) bool {
-	switch path[0].name {
+// compared reports whether a path is of what is compared at all.
+func (o *output) compared(m *Manifest, path []fieldpath.Step) bool {
+	switch path[0].Name {
 	case "metadata":
-		if len(path) < 3 || !comparedMetadata(path[1].name) {
+		if len(path) < 3 || !kinds.IsComparedMetadata(path[1].Name) {
 			return false
 		}
-		return path[1].name == "finalizers" || !systemKey(path[2].name)
+		return path[1].Name == "finalizers" || !kinds.IsSystemKey(path[2].Name)
 	case "apiVersion", "kind":
 		return false
 	case "status":
 		return o.status
 	case "rules":
-		return !m.rules.has(aggregated)
+		return !m.tree.Rules.Has(kinds.Aggregated)
 	}
 	return true
 }
 
 // lastApplied compares kubectl's annotation with the hub's object and the
 // member's, as kubectl's own merge does: keys of maps, and items with keys.
-func (o *output) lastApplied(m *Manifest, text string, member map[string]any) []*found {
+func (o *output) lastApplied(m *Manifest, text string, member map[string]any) []*compare.Finding {
 	var applied map[string]any
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(&applied); err != nil {
 		return nil
 	}
-	if m.rules.has(secretData) {
-		foldStringData(applied)
+	if m.tree.Rules.Has(kinds.SecretData) {
+		kinds.FoldStringData(applied)
 	}
 	w := threeWay{o: o, m: m}
-	w.object(applied, m.hub, member, m.typ, nil)
+	w.object(applied, m.tree.Hub, member, m.tree.Type, nil)
 	return w.found
 }
 
@@ -226,21 +230,21 @@ func (o *output) lastApplied(m *Manifest, text string, member map[string]any) []
 type threeWay struct {
 	o     *output
 	m     *Manifest
-	found []*found
+	found []*compare.Finding
 }
 
-func (w *threeWay) object(applied, hub, member map[string]any, t *schema.Type, path []step) {
-	for _, name := range sortedNames(applied) {
+func (w *threeWay) object(applied, hub, member map[string]any, t *schema.Type, path []fieldpath.Step) {
+	for _, name := range value.SortedKeys(applied) {
 		live, ok := member[name]
 		if !ok || live == nil || applied[name] == nil {
 			continue
 		}
-		f, typ := describeField(t, name)
-		here := append(slices.Clip(path), step{name: name})
+		f, typ := value.FieldOf(t, name)
+		here := append(slices.Clip(path), fieldpath.Step{Name: name})
 		if keyByKey(here) {
 			typ = metadataType(name, typ)
 		} else if hub[name] == nil {
-			stale := &found{class: Stale, path: here, member: live, inMember: true, field: f}
+			stale := &compare.Finding{Class: compare.Stale, Path: here, Member: live, InMember: true, Field: f}
 			if !comesBack(stale, typ, member) {
 				w.keep(stale)
 			}
@@ -250,9 +254,9 @@ func (w *threeWay) object(applied, hub, member map[string]any, t *schema.Type, p
 	}
 }
 
-// keyByKey tells whether what the hub lacks is looked into nevertheless, because
+// keyByKey reports whether what the hub lacks is looked into nevertheless, because
 // some of it belongs to servers.
-func keyByKey(path []step) bool { return path[0].name == "metadata" && len(path) < 3 }
+func keyByKey(path []fieldpath.Step) bool { return path[0].Name == "metadata" && len(path) < 3 }
 
 // metadataType is the type of a field of the metadata, known or not.
 func metadataType(name string, t *schema.Type) *schema.Type {
@@ -262,13 +266,13 @@ func metadataType(name string, t *schema.Type) *schema.Type {
 	return t
 }
 
-func (w *threeWay) keep(f *found) {
-	if w.o.compared(w.m, f.path) {
+func (w *threeWay) keep(f *compare.Finding) {
+	if w.o.compared(w.m, f.Path) {
 		w.found = append(w.found, f)
 	}
 }
 
-func (w *threeWay) value(applied, hub, live any, t *schema.Type, path []step) {
+func (w *threeWay) value(applied, hub, live any, t *schema.Type, path []fieldpath.Step) {
 	switch applied := applied.(type) {
 	case map[string]any:
 		h, _ := hub.(map[string]any)
@@ -285,41 +289,23 @@ func (w *threeWay) value(applied, hub, live any, t *schema.Type, path []step) {
 	}
 }
 
-func (w *threeWay) list(applied, hub, live []any, t *schema.Type, path []step) {
-	inHub, inLive := placesOf(hub, t), placesOf(live, t)
+func (w *threeWay) list(applied, hub, live []any, t *schema.Type, path []fieldpath.Step) {
+	inHub, inLive := value.Positions(hub, t), value.Positions(live, t)
 	seen := map[string]bool{}
 	for _, item := range applied {
-		key, ok := appendKeys(nil, item, t)
+		key, ok := value.AppendKeys(nil, item, t)
 		j, there := inLive[string(key)]
 		if !ok || !there || seen[string(key)] {
 			continue
 		}
 		seen[string(key)] = true
 		i, kept := inHub[string(key)]
-		s := step{item: true, hub: -1, member: j, keys: keysOf(live[j], t)}
+		s := fieldpath.Step{Item: true, Hub: -1, Member: j, Keys: value.KeysOf(live[j], t)}
 		if !kept {
-			w.keep(&found{class: Stale, path: append(slices.Clip(path), s), member: live[j], inMember: true})
+			w.keep(&compare.Finding{Class: compare.Stale, Path: append(slices.Clip(path), s), Member: live[j], InMember: true})
 			continue
 		}
-		s.hub = i
+		s.Hub = i
 		w.value(item, hub[i], live[j], t.Elem, append(slices.Clip(path), s))
-	}
-}
-
-// placesOf returns where the items of a list are, by their keys.
-func placesOf(l []any, t *schema.Type) map[string]int {
-	places := make(map[string]int, len(l))
-	for i, item := range l {
-		if key, ok := appendKeys(nil, item, t); ok {
-			note(places, string(key), i)
-		}
-	}
-	return places
-}
-
-// note keeps the first place of a key.
-func note(places map[string]int, key string, i int) {
-	if _, ok := places[key]; !ok {
-		places[key] = i
 	}
 }

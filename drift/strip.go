@@ -6,7 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/drift/internal/compare"
+	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
+	"github.com/slipway-dev/slipway/drift/internal/kinds"
 	"github.com/slipway-dev/slipway/drift/internal/ownership"
+	"github.com/slipway-dev/slipway/drift/internal/value"
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
@@ -34,7 +38,7 @@ func Strip(obj, live *unstructured.Unstructured, rules []IgnoreRule, manager str
 	}
 	compiled, errs := compileIgnores(rules, field.NewPath("ignore"))
 	active := narrowed(compiled, obj)
-	if len(errs) > 0 || len(active) == 0 || bounded(live.Object) != nil {
+	if len(errs) > 0 || len(active) == 0 || compare.CheckLimits(live.Object) != nil {
 		return obj
 	}
 	owners, _ := ownership.Parse(managedFields(live.Object))
@@ -50,7 +54,7 @@ func Strip(obj, live *unstructured.Unstructured, rules []IgnoreRule, manager str
 // is about everything from here on.
 type aim struct {
 	rule *ignore
-	rest pattern
+	rest fieldpath.Pattern
 }
 
 func aimsOf(rules []ignore) []aim {
@@ -77,24 +81,24 @@ type strand struct {
 }
 
 // below returns the strand that a step leads to.
-func (p strand) below(s step, obj, live any) strand {
-	next := strand{whole: p.whole, typ: elemOf(p.typ)}
-	if !s.item {
-		_, next.typ = describeField(p.typ, s.name)
+func (p strand) below(s fieldpath.Step, obj, live any) strand {
+	next := strand{whole: p.whole, typ: value.ElemOf(p.typ)}
+	if !s.Item {
+		_, next.typ = value.FieldOf(p.typ, s.Name)
 	}
 	for _, a := range p.aims {
 		if len(a.rest) == 0 {
 			next.aims = append(next.aims, a)
-		} else if a.rest[0].matches(s, obj, live) {
+		} else if a.rest[0].Matches(s, obj, live) {
 			next.aims = append(next.aims, aim{a.rule, a.rest[1:]})
 		}
 	}
-	own := ownership.Step{Name: s.name, Item: s.item, Index: s.member, Value: live}
+	own := ownership.Step{Name: s.Name, Item: s.Item, Index: s.Member, Value: live}
 	next.path = append(slices.Clip(p.path), own)
 	return next
 }
 
-// reached tells whether a rule is about everything from here on.
+// reached reports whether a rule is about everything from here on.
 func (p strand) reached() bool {
 	return slices.ContainsFunc(p.aims, func(a aim) bool { return len(a.rest) == 0 })
 }
@@ -130,14 +134,14 @@ func (s *stripping) leaf(v, live any, p strand) (any, bool) {
 	own, others := s.owners.Owners(p.path, s.manager)
 	switch {
 	case p.whole:
-		return copied(live), true
+		return value.Copy(live), true
 	case others, !own && s.owners.Known():
 		return nil, false
 	}
-	return copied(live), true
+	return value.Copy(live), true
 }
 
-// concerned tells whether a rule is about a class of differences here.
+// concerned reports whether a rule is about a class of differences here.
 func (s *stripping) concerned(p strand, c Class) bool {
 	return slices.ContainsFunc(p.aims, func(a aim) bool {
 		if len(a.rest) > 0 || !a.rule.allowsClass(c) {
@@ -158,19 +162,19 @@ func (s *stripping) object(m, live map[string]any, p strand) (map[string]any, bo
 			out[name] = v
 			continue
 		}
-		if left, ok := s.value(v, live[name], p.below(step{name: name}, v, live[name])); ok {
+		if left, ok := s.value(v, live[name], p.below(fieldpath.Step{Name: name}, v, live[name])); ok {
 			out[name] = left
 		}
 	}
 	for name, v := range live {
-		if _, ok := m[name]; !ok && !fixed(p.path, name) && s.adopts(v, p.below(step{name: name}, nil, v)) {
-			out[name] = copied(v)
+		if _, ok := m[name]; !ok && !fixed(p.path, name) && s.adopts(v, p.below(fieldpath.Step{Name: name}, nil, v)) {
+			out[name] = value.Copy(v)
 		}
 	}
 	return out, len(out) > 0 || len(m) == 0
 }
 
-// adopts tells whether what only the live object has is kept.
+// adopts reports whether what only the live object has is kept.
 func (s *stripping) adopts(live any, p strand) bool {
 	if live == nil || p.whole || !s.concerned(p, Stale) {
 		return false
@@ -179,16 +183,16 @@ func (s *stripping) adopts(live any, p strand) bool {
 	return own && !others
 }
 
-// fixed tells whether a field is not for rules: what identifies the object, and
+// fixed reports whether a field is not for rules: what identifies the object, and
 // what servers and this module write.
 func fixed(parent []ownership.Step, name string) bool {
 	switch len(parent) {
 	case 0:
 		return name == "apiVersion" || name == "kind" || name == "status"
 	case 1:
-		return parent[0].Name == "metadata" && !comparedMetadata(name)
+		return parent[0].Name == "metadata" && !kinds.IsComparedMetadata(name)
 	case 2:
-		return parent[0].Name == "metadata" && systemKey(name)
+		return parent[0].Name == "metadata" && kinds.IsSystemKey(name)
 	}
 	return false
 }
@@ -199,26 +203,26 @@ func (s *stripping) list(l, live []any, p strand) (any, bool) {
 		return s.atomic(l, live, p)
 	}
 	p.typ = t
-	places, left := placesOf(live, t), map[string]bool{}
+	places, left := value.Positions(live, t), map[string]bool{}
 	out := make([]any, 0, len(l))
 	for i, item := range l {
-		key, ok := appendKeys(nil, item, t)
+		key, ok := value.AppendKeys(nil, item, t)
 		j, there := places[string(key)]
 		left[string(key)] = true
 		if !ok || !there {
 			out = append(out, item)
 			continue
 		}
-		at := step{item: true, hub: i, member: j, keys: keysOf(item, t)}
+		at := fieldpath.Step{Item: true, Hub: i, Member: j, Keys: value.KeysOf(item, t)}
 		if v, ok := s.value(item, live[j], p.below(at, item, live[j])); ok {
 			out = append(out, identified(v, item, t))
 		}
 	}
 	for j, item := range live {
-		key, ok := appendKeys(nil, item, t)
-		at := step{item: true, hub: -1, member: j, keys: keysOf(item, t)}
+		key, ok := value.AppendKeys(nil, item, t)
+		at := fieldpath.Step{Item: true, Hub: -1, Member: j, Keys: value.KeysOf(item, t)}
 		if ok && !left[string(key)] && s.adopts(item, p.below(at, nil, item)) {
-			out = append(out, copied(item))
+			out = append(out, value.Copy(item))
 		}
 	}
 	return out, len(out) > 0
@@ -233,7 +237,7 @@ func (s *stripping) aligned(p strand) *schema.Type {
 		return p.typ
 	}
 	names, set := s.owners.ListKeys(p.path)
-	t := &schema.Type{Kind: schema.List, List: schema.Keyed, Elem: elemOf(p.typ)}
+	t := &schema.Type{Kind: schema.List, List: schema.Keyed, Elem: value.ElemOf(p.typ)}
 	for _, name := range names {
 		t.Keys = append(t.Keys, schema.Key{Name: name})
 	}
@@ -271,7 +275,7 @@ func (s *stripping) atomic(l, live []any, p strand) (any, bool) {
 	p.whole = true
 	out := make([]any, len(l))
 	for i, item := range l {
-		out[i], _ = s.value(item, live[i], p.below(step{item: true, hub: i, member: i}, item, live[i]))
+		out[i], _ = s.value(item, live[i], p.below(fieldpath.Step{Item: true, Hub: i, Member: i}, item, live[i]))
 	}
 	return out, true
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -44,10 +45,10 @@ func (e *Engine) withdraw(ctx context.Context, rr *runRecord, cause error) error
 	}
 }
 
-// isOpen tells that an error says nothing of a run, which may be admitted yet.
+// isOpen reports whether an error says nothing of a run, which may be admitted yet.
 func isOpen(err error) bool {
 	rejected := (*stages.RejectedError)(nil)
-	return transient(err) && !errors.As(err, &rejected)
+	return guard.Transient(err) && !errors.As(err, &rejected)
 }
 
 // admit puts a run into the line of its placement and enrols its clusters. It
@@ -191,7 +192,7 @@ func (e *Engine) secure(ctx context.Context, rec *placementRecord, rr *runRecord
 }
 
 // storeAgain writes the plan of a draft, and the contents that it names as they
-// were stored, anew.
+// were stored, again.
 func (e *Engine) storeAgain(ctx context.Context, rr *runRecord, d *draft) error {
 	name := rr.Run.Placement
 	for _, digest := range d.plan.Revisions {

@@ -134,7 +134,7 @@ func (s *skirmish) doom() (faulty.Rule, chan struct{}) {
 	}, crashed
 }
 
-// pending tells that a write is one of a run that has commands to carry out, or
+// pending reports whether a write is one of a run that has commands to carry out, or
 // of a command.
 func (s *skirmish) pending(key string) bool {
 	if len(key) > 8 && key[:8] == "command/" {

@@ -98,6 +98,7 @@ func (m *attackModel) hear(c *stages.Command) {
 		m.move(counts, stages.Aborted)
 	case stages.Supersede:
 		m.move(counts, stages.Superseded)
+		return // one of a run that has ended asks for what is so
 	default:
 		counts = counts && m.run != stages.Running
 		m.move(counts, stages.Running)
@@ -138,12 +139,12 @@ func (m *attackModel) expired(now time.Time) bool {
 	return m.policy.Expires > 0 && !now.Before(m.opened.Add(m.policy.Expires))
 }
 
-// asks tells that the request may be answered.
+// asks reports whether the request may be answered.
 func (m *attackModel) asks() bool {
 	return (m.run == stages.Running || m.run == stages.Stopped) && m.state == stages.Pending
 }
 
-// allows tells whether a decision that comes now counts.
+// allows reports whether a decision that comes now counts.
 func (m *attackModel) allows(d *approval.Decision, now time.Time) bool {
 	name := d.By.Name
 	clean := name != "" && name == strings.TrimSpace(name) && !strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) })
@@ -153,7 +154,7 @@ func (m *attackModel) allows(d *approval.Decision, now time.Time) bool {
 	return m.asks() && clean && len(d.Comment) <= 1024 && d.Binding == m.binding && !m.expired(now) && !early && !starter && !twice && m.wants(d)
 }
 
-// wants tells whether the decision is one of a group that is asked for, and an
+// wants reports whether the decision is one of a group that is asked for, and an
 // approval one that is still missing.
 func (m *attackModel) wants(d *approval.Decision) bool {
 	for _, q := range m.quorums() {
@@ -200,7 +201,7 @@ func (m *attackModel) count(d *approval.Decision) {
 	}
 }
 
-// hasGiven tells whether a repeated answer is one that counts.
+// hasGiven reports whether a repeated answer is one that counts.
 func (m *attackModel) hasGiven(d *approval.Decision) bool {
 	return slices.ContainsFunc(m.given, func(g approval.Decision) bool { return g.By.Name == d.By.Name && g.Verdict == d.Verdict })
 }

@@ -15,7 +15,7 @@ type referee struct {
 	t     *testing.T
 	model attackModel
 	// said are all decisions that somebody gave, by their comment; waiting are
-	// those of which the journal has to tell what became of them, in the order in
+	// those of which the journal has to say what became of them, in the order in
 	// which they were taken; ids are the commands of the run.
 	said    map[string]approval.Decision
 	waiting []approval.Decision

@@ -218,7 +218,7 @@ func (a *attacked) give(id string, d approval.Decision) {
 	}
 }
 
-// takes tells how an answer is taken, and whether it is stored; it is bound to
+// takes says how an answer is taken, and whether it is stored; it is bound to
 // the request where it names none.
 func (a *attacked) takes(request, id string, d *approval.Decision) (kind string, stores bool) {
 	m := &a.model

@@ -237,7 +237,7 @@ func (a *attacked) checkGate(what string, g *stages.Gate) {
 	}
 }
 
-// checkVariety tells that the sequences are worth something.
+// checkVariety reports that the sequences are worth something.
 func (a *attacked) checkVariety(sequences int) {
 	for _, what := range []string{
 		"nil", "not found", "refused", "conflict", "repeated", "lost save", "left commands", "taken over", "replayed", "volley",

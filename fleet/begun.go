@@ -19,7 +19,7 @@ type begunRecord struct {
 	// Run is the run's name, Plan the digest of its plan.
 	Run  string `json:"run"`
 	Plan string `json:"plan"`
-	// Lost tells that a collection found no run of it. The next ones delete what
+	// Lost reports whether a collection found no run of it. The next ones delete what
 	// there is, and this record when there was nothing: whoever is just creating
 	// the run, or has driven it and was held up, may write something meanwhile. Who
 	// is held up for longer, between two writes of the same batch, and dies then,
@@ -41,7 +41,7 @@ type begun struct {
 	// self is the record, pages are what else is stored under the UID.
 	self  backend.Record
 	pages []backend.Record
-	// bare tells that nothing else is stored.
+	// bare reports whether nothing else is stored.
 	bare bool
 	// decision is the digest of the run's, where the run has a record.
 	decision string
@@ -79,7 +79,7 @@ func (e *Engine) begunRuns(ctx context.Context, placement string) (out []begun, 
 	return out, nil
 }
 
-// isRecorded tells whether the run of a begun one has a record, also if that
+// isRecorded reports whether the run of a begun one has a record, also if that
 // cannot be read.
 func (e *Engine) isRecorded(ctx context.Context, b *begun) (bool, error) {
 	rr, _, err := e.runAt(ctx, b.Run)
@@ -97,7 +97,7 @@ func (e *Engine) isRecorded(ctx context.Context, b *begun) (bool, error) {
 	return rr.Run.UID == b.uid, nil
 }
 
-// isLost tells that nothing but what is stored under its UID is left of a begun
+// isLost reports whether nothing but what is stored under its UID is left of a begun
 // run that its placement does not know, and notes that. A UID has a record once:
 // pages that were there before the record was found to be gone are nobody's.
 func (e *Engine) isLost(ctx context.Context, b *begun) (lost bool, err error) {
@@ -117,7 +117,7 @@ func ownPrefixes(uid string) []string {
 	return []string{"flight/" + uid + "/", journalPrefix(uid), commandKey(uid, "")}
 }
 
-// isRetired tells that a run is forgotten, and that what is stored of it is
+// isRetired reports whether a run is forgotten, and that what is stored of it is
 // about to be deleted.
 func (rec *placementRecord) isRetired(uid string) bool {
 	return slices.ContainsFunc(rec.Retired, func(r runEntry) bool { return r.UID == uid })

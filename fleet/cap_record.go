@@ -1,6 +1,6 @@
 package fleet
 
-// isCapped tells that the record has what came with failure domains and caps.
+// isCapped reports whether the record has what came with failure domains and caps.
 func (r *runRecord) isCapped() bool {
 	if r.Run.Capped {
 		return true

@@ -90,7 +90,7 @@ func (e *Engine) capAt(ctx context.Context, name string) (stages.Cap, backend.Re
 	return c, rec.Revision, err
 }
 
-// lacksCap tells that there is no cap of a name, or none that can be read.
+// lacksCap reports whether there is no cap of a name, or none that can be read.
 func (e *Engine) lacksCap(ctx context.Context, name string) bool {
 	_, _, err := e.capAt(ctx, name)
 	return err != nil && isLasting(err)
@@ -177,7 +177,7 @@ func (e *Engine) sweepCap(ctx context.Context, name string) error {
 	return err
 }
 
-// isOver tells that the run of a share was deleted, or has ended and nobody has
+// isOver reports whether the run of a share was deleted, or has ended and no engine has
 // it. A run that cannot be read is not over.
 func (e *Engine) isOver(ctx context.Context, s stages.Share) (bool, error) {
 	rr, _, err := e.runAt(ctx, s.Run)

@@ -147,8 +147,7 @@ func completes(t *testing.T, e *fleet.Engine, runs ...string) {
 			time.Sleep(10 * time.Second)
 		}
 		if s, err := e.Status(t.Context(), name); err != nil || s.Run.State != stages.Completed {
-			waiting, _ := e.Waiting(t.Context(), name)
-			t.Fatalf("run %s is %s, %v, and waits for %v", name, s.Run.State, err, waiting)
+			t.Fatalf("run %s is %s, %v, and waits for %v", name, s.Run.State, err, stages.Waiting(s.Plan, &s.Run))
 		}
 	}
 	settle()
@@ -181,7 +180,8 @@ func TestRunsShareACap(t *testing.T) {
 				t.Errorf("run %s waits with nothing: %+v", s.Run, caps[0])
 			}
 		}
-		waiting, err := one.Waiting(t.Context(), "run-a")
+		x, err := one.Explain(t.Context(), "run-a", "a5")
+		waiting := x.Waiting
 		if i := slices.IndexFunc(waiting, func(a stages.Awaited) bool { return a.Kind == stages.AwaitCap }); err != nil || i < 0 || !strings.Contains(waiting[i].Message, "waits for cap database, in use 4 of 4: run ") {
 			t.Errorf("run-a waits for %v, %v", waiting, err)
 		}

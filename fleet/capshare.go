@@ -21,10 +21,10 @@ type capShare struct {
 	// name is that of the cap, empty where the strategy names none.
 	name string
 	cap  stages.Cap
-	// claimed tells that a claim was made under the driver's epoch, given that slots
+	// claimed reports whether a claim was made under the driver's epoch, given that slots
 	// were given to it that no step has seen.
 	claimed, given bool
-	// stale tells that the cap has changed and was not read since.
+	// stale reports whether the cap has changed and was not read since.
 	stale atomic.Bool
 	// swept is when it was last looked for runs that hold some of it and are over.
 	swept time.Time
@@ -137,7 +137,7 @@ func inFlight(r *stages.Run) (n int) {
 
 // capChanged has the drivers whose runs share a cap look at it.
 func (r *runner) capChanged(_ context.Context, c backend.Change) {
-	r.nudgeIf(func(d *driver) bool {
+	r.tell(false, func(d *driver) bool {
 		if d.share.name == "" || capKey(d.share.name) != c.Key {
 			return false
 		}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -22,7 +25,7 @@ type frozen struct {
 	overrides []placement.Override
 	// document is the stored form of the overrides; nil for none.
 	document []byte
-	// fresh tells that the snapshot is not recorded yet.
+	// fresh reports whether the snapshot is not recorded yet.
 	fresh bool
 }
 
@@ -68,8 +71,11 @@ func (e *Engine) look(ctx context.Context, rec *placementRecord) (frozen, error)
 	if e.cfg.Source == nil {
 		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
 	}
-	set, err := call(ctx, e.sources, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {
-		return e.cfg.Rules.Capture(ctx, e.cfg.Source, p.Selectors)
+	if err := about("placement "+p.Name, e.forbidden(&p).inSelectors(p.Selectors, field.NewPath("selectors"))); err != nil {
+		return frozen{}, err
+	}
+	set, err := guard.Call(ctx, e.sources, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {
+		return e.cfg.Rules.CaptureFrom(ctx, e.cfg.Source, p.Selectors, *e.cfg.NamespaceRules)
 	})
 	if err != nil {
 		return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
@@ -86,7 +92,7 @@ func (e *Engine) look(ctx context.Context, rec *placementRecord) (frozen, error)
 		}
 	}
 	f.Snapshot = snapshot.New(p.Name, rec.NextIndex, set, digest, e.now())
-	if last, ok := rec.latest(); ok && last.Digest == f.Digest {
+	if last, ok := rec.latest(); ok && last.Digest == f.Digest && slices.Equal(last.Enveloped, f.Enveloped) {
 		f.Snapshot, f.fresh = last, false
 	}
 	return f, nil
@@ -170,15 +176,24 @@ func (e *Engine) thaw(ctx context.Context, rec *placementRecord, index int) (fro
 	if f.set, err = e.contents.loadSet(ctx, name, f.Set); err != nil {
 		return frozen{}, fmt.Errorf("snapshot %s: %w", f.Name(), err)
 	}
-	if f.Overrides != "" {
-		if f.document, err = e.contents.loadBlob(ctx, name, f.Overrides); err == nil {
-			f.overrides, err = placement.DecodeOverrides(f.document)
-		}
-	}
-	if err != nil {
-		return frozen{}, fmt.Errorf("snapshot %s: its overrides: %w", f.Name(), err)
+	if f.overrides, f.document, err = e.frozenOverrides(ctx, name, &f.Snapshot); err != nil {
+		return frozen{}, err
 	}
 	return f, nil
+}
+
+// frozenOverrides reads the overrides of a snapshot, and the document that has them.
+func (e *Engine) frozenOverrides(ctx context.Context, name string, s *snapshot.Snapshot) (overrides []placement.Override, document []byte, err error) {
+	if s.Overrides == "" {
+		return nil, nil, nil
+	}
+	if document, err = e.contents.loadBlob(ctx, name, s.Overrides); err == nil {
+		overrides, err = placement.DecodeOverrides(document)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("snapshot %s: its overrides: %w", s.Name(), err)
+	}
+	return overrides, document, nil
 }
 
 // snapshotAt returns the snapshot of an index, verified.

@@ -63,7 +63,7 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Statu
 	if d.frozen, err = e.thaw(ctx, rec, s.Plan.Index); err != nil {
 		return nil, err
 	}
-	joined, err := d.joiners(s.Plan, inventory, e.forbidden())
+	joined, err := d.joiners(s.Plan, inventory, e.forbidden(&rec.Placement))
 	if err != nil {
 		return nil, err
 	}

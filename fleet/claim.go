@@ -16,7 +16,7 @@ import (
 const takeMost = 5 * time.Minute
 
 // lookLater has a run looked at again after a wait that grows with its failures.
-// A driver that lasted longer than a lease starts the count anew.
+// A driver that lasted longer than a lease starts the count again.
 func (r *runner) lookLater(name string, since time.Time, err error) time.Time {
 	most := r.e.cfg.Lease
 	if newer := (*stages.FormatError)(nil); errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer) {
@@ -137,7 +137,7 @@ func (r *runner) take(ctx context.Context, name string) error {
 	return r.start(ctx, rec, rev)
 }
 
-// free tells whether a run can be driven and has to be. If not, it says when
+// free reports whether a run can be driven and has to be. If not, it says when
 // the run is looked at again.
 func (r *runner) free(ctx context.Context, rec *runRecord, rev backend.Revision) bool {
 	name := rec.Run.Name
@@ -180,25 +180,23 @@ func (r *runner) start(ctx context.Context, rec *runRecord, rev backend.Revision
 	if isNotFound(err) {
 		return r.e.forgo(ctx, rec, fmt.Errorf("its plan: %w", err))
 	}
-	if err == nil {
-		err = checkRecord(plan, &rec.Run)
-	}
 	if err != nil {
 		return err
 	}
-	rev, err = r.e.acquire(ctx, rec, rev)
+	// Those who wait for the end of the run need not read what is written from here on.
+	over := r.e.driving.begin(rec.Run.UID)
+	rev, p, err := r.e.acquire(ctx, rec, rev)
+	if err == nil {
+		r.drive(ctx, rec, rev, plan, p, over)
+		return nil
+	}
+	over()
 	if gone := (*NotFoundError)(nil); errors.As(err, &gone) {
 		return r.e.abandoned(ctx, rec) // with its placement
 	}
 	if errors.Is(err, backend.ErrConflict) {
 		r.look(rec.Run.Name, time.Now().Add(time.Millisecond))
 		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err = r.drive(ctx, rec, rev, plan); err != nil && ctx.Err() != nil {
-		newDriver(r.e, rec, rev, nil).giveBack(context.WithoutCancel(ctx))
 	}
 	return err
 }
@@ -209,7 +207,7 @@ func (r *runner) driven(name string) bool {
 	return r.drivers[name] != nil
 }
 
-// needsDriver tells whether a run has anything to do: it has not ended, its end
+// needsDriver reports whether a run has anything to do: it has not ended, its end
 // has not been seen to, or somebody asks something of it.
 func (e *Engine) needsDriver(ctx context.Context, rec *runRecord) bool {
 	if !rec.Run.IsEnded() || rec.Lease.Holder != "" {
@@ -233,17 +231,18 @@ func (e *Engine) heard(ctx context.Context, r *stages.Run, taken []takenCommand)
 	return rest
 }
 
-// hasHeard tells whether a run has taken in the command of an ID. A command that
+// hasHeard reports whether a run has taken in the command of an ID. A command that
 // cannot be read has none, and there is nothing to take in.
 func hasHeard(r *stages.Run, id string) bool { return id == "" || slices.Contains(r.Seen, id) }
 
-// acquire takes the lease of a run under a new epoch.
-func (e *Engine) acquire(ctx context.Context, rec *runRecord, rev backend.Revision) (backend.Revision, error) {
+// acquire takes the lease of a run under a new epoch, and returns the record of the
+// placement as it was written with it.
+func (e *Engine) acquire(ctx context.Context, rec *runRecord, rev backend.Revision) (backend.Revision, *placementRecord, error) {
 	for {
 		next := *rec
-		c, err := e.takeover(ctx, &next, rev)
+		c, p, err := e.takeover(ctx, &next, rev)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		got, err := c.write(ctx, e.store)
 		if errors.Is(err, backend.ErrConflict) {
@@ -253,7 +252,7 @@ func (e *Engine) acquire(ctx context.Context, rec *runRecord, rev backend.Revisi
 			c.abandon(ctx, e.store)
 		}
 		*rec = next
-		return got, err
+		return got, p, err
 	}
 }
 
@@ -261,10 +260,10 @@ func (e *Engine) acquire(ctx context.Context, rec *runRecord, rev backend.Revisi
 // epoch is the placement's, so that it is higher than that of every run and every
 // engine that wrote to a cluster for this placement before: the placement's
 // record is written first.
-func (e *Engine) takeover(ctx context.Context, rec *runRecord, rev backend.Revision) (*commit, error) {
+func (e *Engine) takeover(ctx context.Context, rec *runRecord, rev backend.Revision) (*commit, *placementRecord, error) {
 	p, prev, err := e.placementAt(ctx, rec.Run.Placement)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	p.Epoch++
 	rec.Lease = lease{Holder: e.cfg.Name, Epoch: p.Epoch, Until: stages.At(e.cfg.Clock()).Add(e.cfg.Lease)}
@@ -276,17 +275,16 @@ func (e *Engine) takeover(ctx context.Context, rec *runRecord, rev backend.Revis
 	c := &commit{pages: []backend.Write{{Key: placementKey(rec.Run.Placement), Value: p.encode(), Prev: prev}}}
 	rec.Journal = rec.Journal.append(c, rec.Run.UID, []stages.Event{taken})
 	c.record = backend.Write{Key: runKey(rec.Run.Name), Value: rec.encode(), Prev: rev}
-	return c, nil
+	return c, p, nil
 }
 
-// drive starts the driver of a run whose lease was taken.
-func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision, plan *stages.Plan) error {
-	p, _, err := r.e.placementAt(ctx, rec.Run.Placement)
-	if err != nil {
-		return err
-	}
+// drive starts the driver of a run whose lease was taken with a placement's record,
+// which need not be read again: the write was conditional. over is called when the
+// run is not driven any more.
+func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision, plan *stages.Plan, p *placementRecord, over func()) {
 	d := newDriver(r.e, rec, rev, plan)
-	d.coOwnership, d.secretKey, d.admitted = p.Placement.AllowCoOwnership, p.secretKey(), p.hasRun(d.uid)
+	d.coOwnership, d.secretKey, d.admitted = p.Placement.AllowCoOwnership, p.Key, p.hasRun(d.uid)
+	d.first = p
 	r.mu.Lock()
 	delete(r.sights, d.name)
 	r.drivers[d.name] = d
@@ -294,14 +292,17 @@ func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision
 		d.tellFleet(r.fleet)
 	}
 	r.mu.Unlock()
-	r.driving.Go(func() { r.mind(ctx, d) })
-	return nil
+	r.driving.Go(func() { r.mind(ctx, d, over) })
 }
 
+// settle is how long a run that has ended is left before it is read, for commands that
+// came meanwhile: the watch announces the last save of its driver, too, and one read
+// serves both.
+const settle = 10 * time.Millisecond
+
 // mind runs a driver to its end and looks after what it leaves.
-func (r *runner) mind(ctx context.Context, d *driver) {
+func (r *runner) mind(ctx context.Context, d *driver, over func()) {
 	began, ended := time.Now(), d.rec.Run.IsEnded()
-	over := r.e.driving.begin(d.uid)
 	err := d.run(ctx)
 	over()
 	r.mu.Lock()
@@ -313,7 +314,10 @@ func (r *runner) mind(ctx context.Context, d *driver) {
 	case err == nil && ended:
 		// It was only asked something: if it still is, not again at once.
 		r.restUntil(d, r.lookLater(d.name, began, nil))
-	case err == nil, errors.Is(err, errRetake):
+	case err == nil:
+		r.forgive(d.name)
+		r.look(d.name, time.Now().Add(settle))
+	case errors.Is(err, errRetake):
 		r.forgive(d.name)
 		r.look(d.name, time.Now())
 	default:
@@ -324,7 +328,7 @@ func (r *runner) mind(ctx context.Context, d *driver) {
 }
 
 // giveBack frees the lease of a run that its engine stops driving. A run that
-// has ended keeps its holder, which tells that its end was not seen to.
+// has ended keeps its holder, which says that its end was not seen to.
 func (d *driver) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, d.e.cfg.CallTimeout)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// collectTries is how often a collection begins anew because the placement
+// collectTries is how often a collection begins again because the placement
 // changed under it. What it leaves is collected the next time.
 const collectTries = 5
 
@@ -20,7 +20,7 @@ func isNotFound(err error) bool { return errors.Is(err, backend.ErrNotFound) }
 func contentPrefix(placement string) string { return "content/" + placement + "/" }
 
 // trim drops the snapshots and the ended runs beyond their limits that nothing
-// needs, and tells whether there is something to collect: these, or events of
+// needs, and reports whether there is something to collect: these, or events of
 // the placement that are too old.
 func (rec *placementRecord) trim() bool {
 	rec.retire()
@@ -217,7 +217,7 @@ func (e *Engine) referenced(ctx context.Context, rec *placementRecord, plans map
 	return used, nil
 }
 
-// has tells whether the snapshot of an index is kept.
+// has reports whether the snapshot of an index is kept.
 func (rec *placementRecord) has(index int) bool {
 	return slices.ContainsFunc(rec.Snapshots, func(s snapshot.Snapshot) bool { return s.Index == index })
 }

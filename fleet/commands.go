@@ -134,7 +134,7 @@ func sizeProblems(c stages.Command) field.ErrorList {
 	return errs
 }
 
-// idProblems tells what keeps an ID from being part of a key.
+// idProblems says what keeps an ID from being part of a key.
 func idProblems(id string) field.ErrorList {
 	if id == "" {
 		return nil
@@ -195,7 +195,7 @@ func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
 	return e.send(ctx, s.Run.UID, stages.Command{ID: a.ID, Verb: stages.Decide, By: a.By, Decision: &d})
 }
 
-// repeated tells that an answer whose ID was used before is the one that counts
+// repeated checks that an answer whose ID was used before is the one that counts
 // already; any other one is not taken for it.
 func (a *Answer) repeated(r *approval.Request) error {
 	for _, d := range r.Decisions {

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -284,14 +285,14 @@ func TestBatchesOfTheHostsStoreAreGuarded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, writes := t.Context(), []backend.Write{{Key: "a"}, {Key: "b"}, {Key: "c"}}
 		began := time.Now()
-		if _, err := backend.WriteAll(ctx, guardedStore(stuckBatches{Store: memory.NewStore()}, time.Second), writes); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
+		if _, err := backend.WriteAll(ctx, guard.Store(stuckBatches{Store: memory.NewStore()}, time.Second), writes); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("a batch that hangs: %v after %v", err, time.Since(began))
 		}
-		if _, err := backend.WriteAll(ctx, guardedStore(stuckBatches{memory.NewStore(), true}, time.Second), writes); !errors.Is(err, backend.ErrPermanent) {
+		if _, err := backend.WriteAll(ctx, guard.Store(stuckBatches{memory.NewStore(), true}, time.Second), writes); !errors.Is(err, backend.ErrPermanent) {
 			t.Errorf("a batch that panics: %v", err)
 		}
 		slow := faulty.NewPlan(func(faulty.Call) faulty.Fault { return faulty.Fault{Delay: 900 * time.Millisecond} })
-		if made, err := backend.WriteAll(ctx, guardedStore(slow.Store(memory.NewStore()), time.Second), writes); err != nil || len(made) != 3 {
+		if made, err := backend.WriteAll(ctx, guard.Store(slow.Store(memory.NewStore()), time.Second), writes); err != nil || len(made) != 3 {
 			t.Errorf("three slow writes: %d, %v", len(made), err)
 		}
 	})
@@ -316,7 +317,7 @@ func TestAListThatHangsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last error
 		var began time.Time
-		for _, err := range guardedStore(silentList{memory.NewStore()}, time.Second).List(t.Context(), "") {
+		for _, err := range guard.Store(silentList{memory.NewStore()}, time.Second).List(t.Context(), "") {
 			if last = err; err == nil {
 				time.Sleep(time.Hour)
 				began = time.Now()

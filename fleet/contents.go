@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -30,7 +32,7 @@ type contents struct {
 type revisionLoad struct {
 	placement, digest string
 	ready             chan struct{}
-	rev               *revision
+	rev               *member.Revision
 	err               error
 }
 
@@ -81,11 +83,11 @@ func (c *contents) saveBlob(ctx context.Context, placement, digest string, body 
 }
 
 func blob(placement, digest string, body []byte) (backend.Write, error) {
-	return backend.Write{Key: contentKey(placement, digest), Value: body}, permanent(snapshot.Verify(body, digest))
+	return backend.Write{Key: contentKey(placement, digest), Value: body}, guard.Permanent(snapshot.Verify(body, digest))
 }
 
 // save stores a set: bodies, then pages, then the root, so that a root that is
-// there is whole. have tells which digests are known to be stored and to stay.
+// there is whole. have says which digests are known to be stored and to stay.
 func (c *contents) save(ctx context.Context, placement string, set snapshot.Set, have func(digest string) bool) error {
 	if have(set.Digest) {
 		return nil
@@ -135,23 +137,23 @@ func (c *contents) loadBlob(ctx context.Context, placement, digest string) ([]by
 func (c *contents) index(ctx context.Context, placement, set string) ([]snapshot.Item, []string, error) {
 	body, err := c.loadBlob(ctx, placement, set)
 	if err != nil {
-		return nil, nil, inRevision(placement, set, "its root", err)
+		return nil, nil, member.InRevision(placement, set, "its root", err)
 	}
 	root, err := snapshot.DecodeRoot(body)
 	if err != nil {
-		return nil, nil, inRevision(placement, set, "its root", permanent(err))
+		return nil, nil, member.InRevision(placement, set, "its root", guard.Permanent(err))
 	}
 	items := make([]snapshot.Item, 0, root.Objects)
 	for _, digest := range root.Pages {
 		page, err := c.page(ctx, placement, digest)
 		if err != nil {
-			return nil, nil, inRevision(placement, set, "page "+digest, err)
+			return nil, nil, member.InRevision(placement, set, "page "+digest, err)
 		}
 		items = append(items, page.Items...)
 	}
 	if len(items) != root.Objects {
 		err := fmt.Errorf("it has %d objects, its root says %d", len(items), root.Objects)
-		return nil, nil, inRevision(placement, set, "its pages", permanent(err))
+		return nil, nil, member.InRevision(placement, set, "its pages", guard.Permanent(err))
 	}
 	return items, root.Pages, nil
 }
@@ -162,7 +164,7 @@ func (c *contents) page(ctx context.Context, placement, digest string) (snapshot
 		return snapshot.Page{}, err
 	}
 	page, err := snapshot.DecodePage(body)
-	return page, permanent(err)
+	return page, guard.Permanent(err)
 }
 
 // loadSet returns a set that was saved, every part of it verified.
@@ -174,7 +176,7 @@ func (c *contents) loadSet(ctx context.Context, placement, set string) (snapshot
 	out := snapshot.Set{Items: items, Bodies: make([][]byte, len(items)), Digest: set}
 	for i, item := range items {
 		if out.Bodies[i], err = c.loadBlob(ctx, placement, item.Digest); err != nil {
-			return snapshot.Set{}, inRevision(placement, set, item.ID.String(), err)
+			return snapshot.Set{}, member.InRevision(placement, set, item.ID.String(), err)
 		}
 	}
 	return out, nil
@@ -184,7 +186,7 @@ func (c *contents) loadSet(ctx context.Context, placement, set string) (snapshot
 // at the same time share one load; the last ones are kept. What they return is
 // shared and must not be changed. Every error but a transient one of the store
 // is ErrPermanent.
-func (c *contents) load(ctx context.Context, placement, digest string) (*revision, error) {
+func (c *contents) load(ctx context.Context, placement, digest string) (*member.Revision, error) {
 	for {
 		l, mine := c.loading(placement, digest)
 		if mine {
@@ -207,7 +209,7 @@ func (c *contents) load(ctx context.Context, placement, digest string) (*revisio
 	}
 }
 
-// loading returns the load of a revision; mine tells that the caller is to do
+// loading returns the load of a revision; mine says that the caller is to do
 // it.
 func (c *contents) loading(placement, digest string) (l *revisionLoad, mine bool) {
 	c.mu.Lock()
@@ -238,25 +240,13 @@ func (c *contents) forget(failed *revisionLoad) {
 	}
 }
 
-func (c *contents) read(ctx context.Context, placement, digest string) (*revision, error) {
+func (c *contents) read(ctx context.Context, placement, digest string) (*member.Revision, error) {
 	set, err := c.loadSet(ctx, placement, digest)
 	if errors.Is(err, backend.ErrNotFound) {
-		return nil, fmt.Errorf("%w: %w: %v", backend.ErrPermanent, errRevisionGone, err)
+		return nil, fmt.Errorf("%w: %w: %v", backend.ErrPermanent, member.ErrRevisionGone, err)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newRevision(placement, set)
-}
-
-func inRevision(placement, set, part string, err error) error {
-	return fmt.Errorf("placement %s, revision %s, %s: %w", placement, set, part, err)
-}
-
-// permanent makes err, if there is one, ErrPermanent.
-func permanent(err error) error {
-	if err == nil || errors.Is(err, backend.ErrPermanent) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
+	return member.NewRevision(placement, set)
 }

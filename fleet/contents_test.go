@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -17,6 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -112,37 +113,52 @@ func TestSavingAgainProtects(t *testing.T) {
 func TestT5TamperedContentIsNotApplied(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	store := memory.NewStore()
-	k := newKit(t)
-	k.contents = newContents(store)
-	k.revision("T", namespaceObject("app"), configMap("app", "a", "1"), configMap("app", "b", "2"))
+	cluster, set := memory.NewCluster("c1"), setOf(t, "a", "b")
+	if err := newContents(store).save(t.Context(), "web", set, never); err != nil {
+		t.Fatal(err)
+	}
 	var records []backend.Record
-	for rec, err := range store.List(t.Context(), contentPrefix(kitPlacement)) {
+	for rec, err := range store.List(t.Context(), contentPrefix("web")) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		records = append(records, rec)
 	}
-	k.place("", 1, "r0")
-	k.member.Record(true)
+	if err := placed(t, store, cluster, ""); err != nil {
+		t.Fatal(err)
+	}
+	cluster.Record(true)
 	for range sampled(10_000) {
 		i := r.IntN(len(records))
 		rec := &records[i]
 		bit := r.IntN(8 * len(rec.Value))
 		rec.Value[bit/8] ^= 1 << (bit % 8)
 		overwriteRecord(t, store, rec)
-		k.contents = newContents(store) // nothing is cached
-		_, err := k.leader(nil).Update(t.Context(), k.want("T", 1, "r1"))
-		if !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), k.revs["T"]) || !strings.Contains(err.Error(), "placement web") {
+		err := placed(t, store, cluster, set.Digest)
+		if !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), set.Digest) || !strings.Contains(err.Error(), "placement web") {
 			t.Fatalf("bit %d of %s: %v", bit, rec.Key, err)
 		}
 		rec.Value[bit/8] ^= 1 << (bit % 8)
 		overwriteRecord(t, store, rec)
 	}
-	if log := k.member.Log(); len(log) != 0 {
+	if log := cluster.Log(); len(log) != 0 {
 		t.Errorf("the member was written: %v", log)
 	}
-	k.contents = newContents(store)
-	k.place("T", 1, "r1")
+	if err := placed(t, store, cluster, set.Digest); err != nil {
+		t.Error(err)
+	}
+}
+
+// placed brings a member to a revision of a store, of which nothing is cached.
+func placed(t *testing.T, store backend.Store, cluster *memory.Cluster, revision string) error {
+	t.Helper()
+	conns := member.NewConns(backend.DialerFunc(func(context.Context, placement.Cluster) (backend.Conn, error) { return cluster.Conn(), nil }), 0)
+	defer conns.Close()
+	u := member.NewApplier(conns, newContents(store).load, nil, member.Options{})
+	_, err := u.Update(t.Context(), member.WithKey(Assignment{
+		Placement: "web", Run: "r1", RunUID: "uid-r1", Epoch: 1, Attempt: 1, Cluster: placement.Cluster{Name: "c1"}, Revision: revision,
+	}, goldenKey))
+	return err
 }
 
 func overwriteRecord(t *testing.T, s backend.Store, rec *backend.Record) {
@@ -158,75 +174,24 @@ func overwriteRecord(t *testing.T, s backend.Store, rec *backend.Record) {
 // promises, but not the one that asked.
 func TestT5SwappedContents(t *testing.T) {
 	store := memory.NewStore()
-	k := newKit(t)
-	k.contents = newContents(store)
-	k.revision("T", configMap("default", "a", "1"), configMap("default", "b", "2"))
-	items, _, err := k.contents.index(t.Context(), kitPlacement, k.revs["T"])
+	set, err := snapshot.NewSet([]*unstructured.Unstructured{configMap("default", "a", "1"), configMap("default", "b", "2")})
+	if err == nil {
+		err = newContents(store).save(t.Context(), "web", set, never)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	recA, errA := store.Get(t.Context(), contentKey(kitPlacement, items[0].Digest))
-	recB, errB := store.Get(t.Context(), contentKey(kitPlacement, items[1].Digest))
+	recA, errA := store.Get(t.Context(), contentKey("web", set.Items[0].Digest))
+	recB, errB := store.Get(t.Context(), contentKey("web", set.Items[1].Digest))
 	if err := errors.Join(errA, errB); err != nil {
 		t.Fatal(err)
 	}
 	recA.Value, recB.Value = recB.Value, recA.Value
 	overwriteRecord(t, store, &recA)
 	overwriteRecord(t, store, &recB)
-	_, err = k.leader(nil).Update(t.Context(), k.want("T", 1, "r1"))
+	err = placed(t, store, memory.NewCluster("c1"), set.Digest)
 	if !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "default/a") {
 		t.Errorf("%v", err)
-	}
-}
-
-// Threat T6: what is applied is what the digest in the plan names, whatever
-// became of the objects, the latest snapshot or the member since.
-func TestT6TheFrozenRevisionIsApplied(t *testing.T) {
-	k := newKit(t)
-	source := configMap("default", "a", "approved")
-	frozen := k.revision("approved", source)
-	source.Object["data"].(map[string]any)["v"] = "changed"
-	k.revision("changed", source)
-	u := k.leader(nil)
-	if r := k.must(u, k.want("approved", 1, "r1")); r.Revision != frozen {
-		t.Errorf("%+v", r)
-	}
-	if got := k.objects()["ConfigMap/default/a"]; got != "approved+ours" {
-		t.Errorf("applied %q", got)
-	}
-	// Neither does it matter what a member makes of the objects it is given.
-	rev, err := k.contents.load(t.Context(), kitPlacement, frozen)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := snapshot.Canonical(rev.items[0].obj.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.exists(configMap("default", "a", "edited"))
-	k.must(u, k.want("approved", 2, "r1"))
-	k.must(u, k.want("changed", 3, "r2"))
-	again, err := snapshot.Canonical(rev.items[0].obj.Object)
-	if err != nil || !bytes.Equal(body, again) {
-		t.Errorf("a shared object was changed: %s, then %s", body, again)
-	}
-}
-
-// Marks that objects bring along from a cluster where they were applied
-// themselves are not taken for ours or another placement's.
-func TestForeignMarksAreNotApplied(t *testing.T) {
-	k := newKit(t)
-	obj := configMap("default", "a", "1")
-	obj.SetAnnotations(map[string]string{digestMark + "hub": "d", epochMark + "hub": "3", "keep": "me"})
-	k.revision("H", obj)
-	k.place("H", 1, "r1")
-	got, err := k.member.Get(configMapID("default", "a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := got.GetAnnotations()
-	if len(a) != 2 || a["keep"] != "me" || a[digestMark+kitPlacement] == "" {
-		t.Errorf("annotations: %v", a)
 	}
 }
 
@@ -254,7 +219,7 @@ func TestThousandClustersLoadOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 1000 {
 		wg.Go(func() {
-			if rev, err := c.load(t.Context(), "web", set.Digest); err != nil || len(rev.items) != 3 {
+			if rev, err := c.load(t.Context(), "web", set.Digest); err != nil || rev.Digest != set.Digest {
 				t.Errorf("%v %v", rev, err)
 			}
 		})

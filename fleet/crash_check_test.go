@@ -44,9 +44,6 @@ func (s story) checkEvents(h *host, k int) {
 		case stages.SnapshotTaken:
 			once[fmt.Sprint(ev.Type, *ev.Index)]++
 		case stages.CommandRefused:
-			if ev.Command == string(stages.Supersede) {
-				continue // the next run was made before this one had left the line
-			}
 			t.Errorf("refused: %s %s\n%s", ev.Command, line(ev), strings.Join(ofRun(events, ev.Run), "\n"))
 		}
 	}

@@ -34,16 +34,16 @@ type story struct {
 	runs      []string
 	build     func(t *testing.T) *world
 	tell      func(h *host)
-	// touches tells that a member may be touched although nobody took over.
+	// touches reports whether a member may be touched although no engine took over.
 	touches func(c change) bool
-	// partial tells that not all runs are about all clusters.
+	// partial reports whether not all runs are about all clusters.
 	partial bool
 	// again are the clusters that a run may end with more than once, since it is
 	// resumed after they have failed.
 	again map[string]bool
 	// batched gives engine one a store that makes several writes at once.
 	batched bool
-	// sparse tells that with the race detector only every twelfth k is tried, rather than
+	// sparse reports whether with the race detector only every twelfth k is tried, rather than
 	// every fourth one: others try those ways with it.
 	sparse bool
 }

@@ -107,7 +107,7 @@ func (e *Engine) pickedBy(ctx context.Context, rr *runRecord, d *draft) ([]strin
 
 // decide takes a decision into a placement's record where it is new, and stores
 // the clusters, to be committed with that. One whose clusters are not known is
-// not taken: the next decision could not tell what is placed already.
+// not taken: the next decision could not say what is placed already.
 func (e *Engine) decide(ctx context.Context, rec *placementRecord, d *decisionRecord, clusters []string) ([]stages.Event, error) {
 	old := rec.Decision
 	if d == nil || len(clusters) != d.Clusters {

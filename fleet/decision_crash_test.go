@@ -94,7 +94,7 @@ func TestPickNSurvivesACrash(t *testing.T) {
 	}
 }
 
-// The same of a run that catches up, whose plan does not tell what else is picked,
+// The same of a run that catches up, whose plan does not say what else is picked,
 // and with a collection in between.
 func TestACatchUpOfPickNSurvivesACrash(t *testing.T) {
 	for n, done := 1, false; !done; n++ {

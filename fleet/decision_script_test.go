@@ -26,7 +26,7 @@ var updateDecisions = flag.Bool("update-decisions", false, "write the expected o
 
 // The scripts of decisions: a line that is not indented is a directive, the
 // indented lines after it are what comes of it. Run it with -update-decisions to
-// write these anew, and review the difference.
+// write these again, and review the difference.
 func TestDecisionScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/decisions/*.txt")
 	if err != nil || len(files) == 0 {
@@ -216,7 +216,7 @@ func (s *decisionScript) tell(r *fleet.Resolution, err error) error {
 	return nil
 }
 
-// decided tells what a decision is, and whether it is another one.
+// decided says what a decision is, and whether it is another one.
 func (s *decisionScript) decided(d placement.Decision) {
 	same := "another decision"
 	if d.Digest == s.last.Digest {
@@ -243,7 +243,7 @@ func (s *decisionScript) run(directive, name string) error {
 	return s.came(name, err)
 }
 
-// came tells what a run came to, once it has ended.
+// came says what a run came to, once it has ended.
 func (s *decisionScript) came(name string, err error) error {
 	if err == nil {
 		_, err = s.e.Wait(s.t.Context(), name)

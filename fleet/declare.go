@@ -15,11 +15,14 @@ import (
 
 // PutPlacement declares a placement, or changes it. What is frozen already,
 // snapshots and plans, does not change. Every problem is reported at once, what
-// Config.Restrictions and Config.Rules forbid included, and declaring it again as it is writes
-// nothing.
+// Config.Restrictions, Config.Rules and Config.NamespaceRules forbid included, and declaring
+// it again as it is writes nothing.
 func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
-	forbidden := placement.Forbidden(p.Overrides, e.cfg.Restrictions, field.NewPath("overrides"))
-	if err := about("placement "+p.Name, append(p.problems(e.cfg.Rules), forbidden...)); err != nil {
+	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.forbidden(&p)
+	errs = append(errs, placement.Forbidden(p.Overrides, e.cfg.Restrictions, overrides)...)
+	errs = append(errs, never.inSelectors(p.Selectors, field.NewPath("selectors"))...)
+	errs = append(errs, never.inOverrides(p.Overrides, overrides)...)
+	if err := about("placement "+p.Name, errs); err != nil {
 		return err
 	}
 	err := e.declare(ctx, p)
@@ -51,7 +54,7 @@ func (e *Engine) declare(ctx context.Context, p Placement) error {
 	if err != nil {
 		return err
 	}
-	fresh := placementRecord{Format: recordFormat, Placement: p, UID: newUID(), Epoch: old.Epoch}
+	fresh := placementRecord{Format: recordFormat, Placement: p, UID: newUID(), Key: newKey(), Epoch: old.Epoch}
 	_, err = e.store.Put(ctx, placementKey(p.Name), fresh.encode(), "")
 	if err == nil && rev != "" {
 		discard(ctx, e.store, []backend.Write{deletion(deletedKey(p.Name), rev)})

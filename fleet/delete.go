@@ -84,7 +84,7 @@ type deletedRun struct {
 	// run is its last state, without the clusters in flight; nil if it cannot be
 	// read.
 	run *stages.Run
-	// started tells that clusters may hold what it brought.
+	// started reports whether clusters may hold what it brought.
 	started bool
 }
 

@@ -38,7 +38,7 @@ type Deletion struct {
 	By     string
 	Orphan bool
 	// Run is the name of the run that cleans the clusters. It is a run like others:
-	// [Engine.Status] and [Engine.History] tell how far it is, and a command may
+	// [Engine.Status] and [Engine.History] say how far it is, and a command may
 	// skip a cluster, stop it, or abort it, which leaves what is not cleaned yet. It
 	// is gone when the deletion has ended.
 	Run   string
@@ -192,7 +192,7 @@ func (rec *placementRecord) takes(rr *runRecord) error {
 	return rec.expects(rr)
 }
 
-// cleans tells whether a run is the one that cleans the clusters of the placement.
+// cleans reports whether a run is the one that cleans the clusters of the placement.
 func (rec *placementRecord) cleans(run string) bool {
 	return rec.Deleting != nil && rec.Deleting.Run == run
 }

@@ -80,7 +80,7 @@ func (e *Engine) eraseRuns(ctx context.Context, rec *placementRecord) error {
 
 // eraseUnder deletes the keys under prefixes, by default all of a placement but
 // its own, unless the placement was declared again meanwhile. Whoever has
-// declared it since the keys were listed writes them anew, and that spares them;
+// declared it since the keys were listed writes them again, and that spares them;
 // what somebody else has written since is looked for again.
 func (e *Engine) eraseUnder(ctx context.Context, name string, prefixes []string) error {
 	if len(nameProblems(nil, name)) > 0 {

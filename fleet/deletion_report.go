@@ -6,13 +6,14 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // leftMost bounds how many clusters a report names.
 const leftMost = 500
 
-// report tells how far a deletion is. Clusters that were cleaned are taken out of
+// report says how far a deletion is. Clusters that were cleaned are taken out of
 // the roster when the run ends.
 func (e *Engine) report(ctx context.Context, rec *placementRecord) (*deletionReport, error) {
 	d := rec.Deleting
@@ -87,5 +88,5 @@ func (r *deletionReport) summary() string {
 	if more := r.Skipped - 1; more > 0 {
 		text += fmt.Sprintf("; and on %d more clusters", more)
 	}
-	return clip(text)
+	return guard.Clip(text)
 }

@@ -7,11 +7,12 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // advance takes the deletion of a placement, or the planning of a run that takes
-// another one back, one step on, and tells whether there is nothing more to do. Any engine may do so at any time, and several at once:
+// another one back, one step on, and reports whether there is nothing more to do. Any engine may do so at any time, and several at once:
 // each step is a compare-and-swap, or can be repeated.
 func (e *Engine) advance(ctx context.Context, name string) (done bool, err error) {
 	rec, _, err := e.placementAt(ctx, name)
@@ -62,7 +63,7 @@ func (e *Engine) clean(ctx context.Context, rec *placementRecord) error {
 	if err != nil {
 		return err
 	}
-	if err = e.admit(ctx, rr, d); err != nil && !transient(err) {
+	if err = e.admit(ctx, rr, d); err != nil && !guard.Transient(err) {
 		err = e.withdraw(ctx, rr, err)
 	}
 	return err // where it was not admitted, its driver does that
@@ -117,7 +118,7 @@ func (e *Engine) conclude(ctx context.Context, rec *placementRecord, prev backen
 	return err
 }
 
-// tellGone tells that everything is gone, once.
+// tellGone reports that everything is gone, once.
 func (e *Engine) tellGone(ctx context.Context, rec *placementRecord) error {
 	name := rec.Placement.Name
 	d, rev, err := e.deletedAt(ctx, name)

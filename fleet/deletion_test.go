@@ -181,6 +181,8 @@ func TestADeletionSupersedesAllRuns(t *testing.T) {
 			switch ev.Type {
 			case stages.RunSuperseded, stages.RunCompleted, stages.PlacementDeleting, stages.PlacementDeleted:
 				ended[ev.Run] = ev.Type
+			case stages.CommandRefused:
+				t.Errorf("refused: %+v", ev)
 			}
 		}
 		want := map[string]stages.EventType{"first": stages.RunCompleted, "active": stages.RunSuperseded, "waits": stages.RunSuperseded, "held": stages.RunSuperseded, "": stages.PlacementDeleted}

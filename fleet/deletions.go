@@ -12,7 +12,7 @@ import (
 type deletions struct {
 	e  *Engine
 	mu sync.Mutex
-	// going are the placements that have something under way, and what tells that
+	// going are the placements that have something under way, and what says that
 	// something of one has changed.
 	going map[string]chan struct{}
 	all   sync.WaitGroup
@@ -20,7 +20,7 @@ type deletions struct {
 
 func newDeletions(e *Engine) *deletions { return &deletions{e: e, going: map[string]chan struct{}{}} }
 
-// changed begins what a placement has under way, or tells who does it that
+// changed begins what a placement has under way, or says who does it that
 // something changed. read returns the placement's record.
 func (d *deletions) changed(ctx context.Context, name string, read func() (*placementRecord, error)) {
 	if d.tell(name) {

@@ -9,6 +9,8 @@ import (
 	"sync"
 
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -28,13 +30,13 @@ type Diff struct {
 	mu    sync.Mutex
 	draft *draft
 	// revisions are the last ones that were made, the newest last.
-	revisions []*revision
+	revisions []*member.Revision
 }
 
 // ClusterDiff is what a run would do to one cluster, in the form of a drift report.
 // Revision is what the cluster would get, empty where it would be cleaned. Objects
 // are those that the run would touch, and those that differ and that it would leave:
-// the Reason tells which. What is on the hub's side of a difference is what the
+// the Reason says which. What is on the hub's side of a difference is what the
 // cluster would get.
 type ClusterDiff struct {
 	ClusterDrift
@@ -123,7 +125,7 @@ func (d *Diff) positions(only []string) ([]int, error) {
 		}
 	}
 	slices.Sort(out)
-	return slices.Compact(out), joinProblems(missing)
+	return slices.Compact(out), member.JoinProblems(missing)
 }
 
 // revisionAt is the digest of what a cluster would get, "" for nothing.
@@ -140,70 +142,48 @@ func (d *Diff) look(ctx context.Context, pos int) ClusterDiff {
 	out := ClusterDiff{ClusterDrift: ClusterDrift{
 		Placement: d.Plan.Placement, Cluster: c.Name, State: Compared, Revision: d.revisionAt(pos), Observed: d.e.now(),
 	}}
-	leave, err := d.e.lanes.enter(ctx, c.Name)
+	leave, err := d.e.lanes.Enter(ctx, c.Name)
 	if err == nil {
 		err = d.compare(ctx, placement.Cluster{Name: c.Name, UID: c.UID}, &out)
 		leave(err)
 	}
 	if err != nil {
-		out.State, out.Problems = Unknown, append(out.Problems, clip(err.Error()))
+		out.State, out.Problems = Unknown, append(out.Problems, guard.Clip(err.Error()))
 	}
-	out.cut()
+	boundDrift(&out.ClusterDrift)
 	return out
 }
 
 // compare adds what a run would do to a cluster.
-func (d *Diff) compare(ctx context.Context, c placement.Cluster, out *ClusterDiff) error {
-	m, err := d.e.conns.get(ctx, c)
-	if err != nil {
-		return err
-	}
-	w := &work{u: d.e.snapshots, m: m, a: d.assignment(c, out.Revision)}
-	if w.ledger, err = readLedger(ctx, m, out.Placement); err != nil {
-		return err
-	}
-	if !w.ledger.open() {
-		out.Has = w.ledger.Revision
-	}
-	if out.Revision != "" {
-		if w.rev, err = d.revision(ctx, out.Revision); err != nil {
-			return err
-		}
-	}
-	w.targets = targetsOf(w.rev, w.ledger.ledger)
-	if err := w.lookAll(ctx, w.targets); err != nil {
-		return err
-	}
-	if !w.a.Strategy.reportsOnly() {
-		w.hold(ctx)
-	}
-	w.foresee(ctx, out)
-	return nil
+func (d *Diff) compare(ctx context.Context, c placement.Cluster, out *ClusterDiff) (err error) {
+	load := func(ctx context.Context) (*member.Revision, error) { return d.revision(ctx, out.Revision) }
+	out.Has, err = d.e.snapshots.Preview(ctx, d.assignment(c, out.Revision), load, &out.ClusterDrift)
+	return err
 }
 
 // assignment is that of a run which comes after all others.
 func (d *Diff) assignment(c placement.Cluster, revision string) Assignment {
 	p := &d.rec.Placement
-	a := Assignment{
+	a := member.WithKey(Assignment{
 		Placement: p.Name, Epoch: math.MaxInt64, Cluster: c, Revision: revision,
-		AllowCoOwnership: p.AllowCoOwnership, Strategy: p.ApplyStrategy, secretKey: d.rec.secretKey(),
-	}
+		AllowCoOwnership: p.AllowCoOwnership, Strategy: p.ApplyStrategy,
+	}, d.rec.Key)
 	a.Strategy.ComparisonOption = drift.Partial // a run leaves alone what the hub does not have
 	return a
 }
 
 // revision returns a revision of the plan, which may not be stored yet.
-func (d *Diff) revision(ctx context.Context, digest string) (*revision, error) {
+func (d *Diff) revision(ctx context.Context, digest string) (*member.Revision, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if i := slices.IndexFunc(d.revisions, func(r *revision) bool { return r.digest == digest }); i >= 0 {
+	if i := slices.IndexFunc(d.revisions, func(r *member.Revision) bool { return r.Digest == digest }); i >= 0 {
 		return d.revisions[i], nil
 	}
 	set, err := d.e.contentOf(ctx, d.draft, d.Plan, digest)
 	if err != nil {
 		return nil, err
 	}
-	rev, err := newRevision(d.Plan.Placement, set)
+	rev, err := member.NewRevision(d.Plan.Placement, set)
 	if err != nil {
 		return nil, err
 	}

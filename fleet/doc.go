@@ -17,8 +17,9 @@
 // [backend.Fence], and a member that compares it accepts nothing of an older leader
 // from then on, creations included. Where a member cannot, which
 // [backend.FencingOf] tells, one object of each cluster that the older leader is
-// about to create may come late; the newer leader takes it over where it wants it,
-// and otherwise removes it when it looks again.
+// about to create may come late, and those whose creation was never answered; the
+// newer leader takes them over where it wants them, and otherwise removes them when it
+// looks again.
 //
 // The loop is the same for every run: load, observe, [stages.Step], save by
 // compare-and-swap, then act. What happened is told as [stages.Event] values,
@@ -34,11 +35,29 @@
 // have: that may be what takes the finalizer away. Either way the update is not
 // finished then; its message says what it waits for, and it is tried again.
 //
+// An object for which the member fails, with an answer of 500 for example, while it
+// serves others holds later phases back likewise, and nothing of its own phase. After
+// ten updates in a row of an attempt in which that happened, about half a minute, it
+// counts as refused: it is a problem of the cluster by its name, and what comes after
+// it is applied. Its deletion is no different, but that what it may need stays. Where
+// nothing succeeds the member is down, and no object is refused.
+//
+// # What is deleted
+//
+// An object is deleted only where the ledger and the object itself say that the
+// placement created it: the object by annotation digest.slipway.dev/<placement>, which
+// is written in one step with it and has ",adopted" after the digest where the object
+// was there before. The ledger is a ConfigMap on the member, which others may be able to
+// write: what it alone claims is given up instead, and a run tells so by
+// [stages.ObjectsReleased]. A ledger with an object that is never placed by its name,
+// see snapshot.Propagates, is refused as a whole. A namespace that Config.Rules come to
+// reserve is not: what was placed there before is given up.
+//
 // # Deletion
 //
 // [Engine.DeletePlacement] ends a placement: its runs are superseded, a run of the
 // engine's own cleans every cluster that may hold something, and then its records
-// go. [Engine.Deletion] tells how far that is, what was left where and why, also
+// go. [Engine.Deletion] says how far that is, what was left where and why, also
 // when it is over. The ledgers go too. A leader that was paused all the while finds
 // none then, and asks the store before it places anything: a write of each cluster
 // that was on its way to make a ledger may land, or an object where the member knows
@@ -63,8 +82,8 @@
 // compares the clusters of a placement at any time and writes nothing;
 // [GroupDrift] puts together what is the same. A placement's [ApplyStrategy] says
 // what counts, what becomes of objects that drifted or were there before, and
-// whether its clusters are watched between runs: then [Engine.Drifted] tells what
-// was seen last without asking them, events tell what was found and put back, and
+// whether its clusters are watched between runs: then [Engine.Drifted] says what
+// was seen last without asking them, events say what was found and put back, and
 // one engine of those that share the store does it. What is put back is put back
 // under the ledger of the run that brought it, only while no run has the placement
 // and only while the ledger still says so; a run that comes takes over as it does
@@ -72,7 +91,9 @@
 // clusters has drifted.
 //
 // What an object was right after it was applied is kept beside the ledger, so
-// that defaults and webhooks of the member are no drift.
+// that defaults and webhooks of the member are no drift. There, and in the ledger,
+// nothing stands that is worked out from the content of objects alone: the revision is
+// encrypted, and the rest is keyed, under a random key in the placement's record.
 //
 // # Before a run
 //
@@ -82,6 +103,28 @@
 // overrides; a run that names it brings that or nothing. An override that cannot be
 // carried out, or does what [Config.Restrictions] forbid, fails the plan, and nothing
 // has begun.
+//
+// # Approvals
+//
+// A gate that asks for approval is answered by people, through [Engine.Decide], and by
+// [Config.Authority]. The engine that drives the run asks the authority when the
+// request opens, then after Config.Poll and after twice as long each time, up to ten
+// times Poll; an answer that is neither an approval nor a rejection, and an error, change
+// nothing of that. It asks at once, and begins with Poll again, when the request has
+// changed: a decision was recorded, a wait beside the request has ended, or another
+// authority approves for the moment and its own approval does not hold. One call of
+// a request is under way at a time; each has Config.CallTimeout. What is asked then has
+// the decisions of the others. After a restart, and when another engine takes the run
+// over, all of that begins again. While a run is stopped no authority is asked.
+//
+// An approval that stands is stored as a command and recorded, and its author is
+// still asked until the gate has opened, without effect. An approval that holds at a
+// point in time only, by [approval.Decision].PointInTime, is kept in the memory of the
+// engine for [approval.PointInTimeAge] and put into the next steps. It opens the
+// gate if all others have approved before it was asked for. [NoDrift] is such an
+// authority; it compares the clusters once no other approval is missing. Between the opening of
+// a gate and the start of a cluster no authority is asked: what a window, a cap or the cap of
+// a stage holds back starts later on what was answered then.
 //
 // # Windows and forecasts
 //
@@ -111,38 +154,7 @@
 //
 // # Records
 //
-// All state is in the store, under these keys, as JSON with a format version.
-// A record of a newer version than this package knows is refused, never
-// changed; so is one that is not what was written, by its digest or checksum.
-//
-//	placement/<name>                              the placement, its snapshots' index, who has it
-//	content/<placement>/<digest>                  objects, sets and overrides by their digest
-//	roster/<placement>/<generation>-<unique>-<n>  the clusters that may hold something
-//	decision/<placement>/<digest>/<n>             the clusters that it picks, paged
-//	plan/<digest>, plan/<digest>/<n>              plans
-//	begun/<placement>/<uid>                       a run that was begun: its name and its plan
-//	run/<name>                                    a run: its state, its lease
-//	flight/<uid>/<epoch>-<seq>-<try>-<n>          the clusters in flight of a run, where they are many, paged
-//	flight/<uid>/<epoch>-<seq>-<try>-x<n>, -w<n>  the clusters that failed or were skipped, and those that wait, likewise
-//	journal/<stream>/<first>-<unique>             events but for the last ones, paged; a stream is a
-//	                                              run's UID, or placement.<name>
-//	command/<uid>/<id>                            what operators ask of a run
-//	cap/<name>                                    a cap that runs share: its limit, who holds how much
-//	deleted/<placement>                           how the deletion of a placement ended, its last epoch
-//	drift/<placement>/<cluster>                   what was last seen of a cluster that differs
-//	keep/<placement>                              who watches the clusters of a placement
-//
-// Only single records are written atomically. A change is one batch of writes
-// ([backend.WriteAll]): pages first, under keys that nothing refers to yet, then
-// the placement's or the run's record, which is the commit, then the deletions of
-// what that makes superfluous. A crash in between leaves pages that nobody reads.
-//
-// Snapshots beyond a placement's HistoryLimit and runs beyond its RunHistory
-// are deleted when nothing needs them, with all that was stored for them, and
-// so are the oldest of the placement's own events. Whatever is deleted of a
-// placement, the same collection finds what crashes left of it: contents and
-// plans that nothing refers to, runs that were begun and never recorded, pages
-// that no record names. A deletion is announced in the placement's record first:
-// a commit that was being prepared is refused then and prepared again, and
-// whoever stored a content or a plan just then stores it again.
+// All state is in the store, as JSON with a format version: docs/records.md has the keys
+// and what is atomic. A record of a newer version than this package knows is refused,
+// never changed; so is one that is not what was written, by its digest or checksum.
 package fleet

@@ -8,91 +8,11 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/snapshot"
 )
-
-// DriftState says what a [ClusterDrift] is based on.
-type DriftState string
-
-// The states of a report.
-const (
-	// Compared: every object was looked at.
-	Compared DriftState = "Compared"
-	// NotPlaced: the cluster never got the placement, or gave it up. That is no
-	// drift.
-	NotPlaced DriftState = "NotPlaced"
-	// Updating: an update has begun and not ended, so that objects may be
-	// anything between what they were and what they are to be. They are compared
-	// only where they are being put back.
-	Updating DriftState = "Updating"
-	// Unknown: the cluster could not be looked at; Problems say why.
-	Unknown DriftState = "Unknown"
-)
-
-// DriftReason says what a difference means for the object.
-type DriftReason string
-
-// The reasons.
-const (
-	// FoundDrifts: somebody changed what the placement applied.
-	FoundDrifts DriftReason = "FoundDrifts"
-	// FoundDiff: the placement only reports.
-	FoundDiff DriftReason = "FoundDiff"
-	// NotTakenOver: the object was there before and is never taken over.
-	NotTakenOver DriftReason = "NotTakenOver"
-	// FailedToTakeOver: it was there before, and differs.
-	FailedToTakeOver DriftReason = "FailedToTakeOver"
-	// ToCreate, ToChange, ToRemove and ToRelease are what a run would do, see
-	// [Engine.Diff]. What is released is no longer the placement's and stays.
-	ToCreate  DriftReason = "ToCreate"
-	ToChange  DriftReason = "ToChange"
-	ToRemove  DriftReason = "ToRemove"
-	ToRelease DriftReason = "ToRelease"
-)
-
-// ObjectDrift is how one object differs.
-type ObjectDrift struct {
-	drift.Report
-	Reason DriftReason `json:"reason"`
-	// Observed is when it was looked at, FirstObserved since when each look found
-	// a difference.
-	Observed      time.Time `json:"observationTime"`
-	FirstObserved time.Time `json:"firstObservedTime"`
-}
-
-// ClusterDrift is how one cluster differs from what it should have.
-type ClusterDrift struct {
-	Placement string     `json:"placement"`
-	Cluster   string     `json:"cluster"`
-	State     DriftState `json:"state"`
-	// Revision is the digest of the set that it was compared with.
-	Revision string    `json:"revision,omitempty"`
-	Observed time.Time `json:"observationTime"`
-	// Objects are those that differ, in the order of application. Total is how
-	// many there are; what is kept in the store is cut at 100 objects and 256 KiB.
-	Objects []ObjectDrift `json:"objects,omitempty"`
-	Total   int           `json:"total"`
-	// Problems are what could not be compared, and why.
-	Problems []string `json:"problems,omitempty"`
-}
-
-// Fingerprint is the same for clusters that differ in the same way, empty for
-// one that does not differ.
-func (c *ClusterDrift) Fingerprint() string {
-	if len(c.Objects) == 0 {
-		return ""
-	}
-	var all []byte
-	for i := range c.Objects {
-		o := &c.Objects[i]
-		all = fmt.Appendf(all, "%s/%s/%s/%s %s %s\n", o.Group, o.Kind, o.Namespace, o.Name, o.Reason, o.Report.Fingerprint)
-	}
-	return snapshot.Digest(all)
-}
 
 // DriftOptions narrow a drift report. The zero value is about every cluster of
 // the inventory that the placement picks or has been to.
@@ -131,7 +51,7 @@ func (e *Engine) Drift(ctx context.Context, name string, o DriftOptions) iter.Se
 		}
 		for c, err := range e.driftOf(ctx, name, o, true) {
 			if old := before[c.Cluster]; old != nil {
-				c.since(old)
+				keepFirstObserved(&c, old)
 			}
 			if !yield(c, err) {
 				return
@@ -211,7 +131,7 @@ func (s *survey) plan(ctx context.Context, o DriftOptions) error {
 			s.clusters = append(s.clusters, c)
 		}
 	}
-	if o.Index == nil && !s.strategy.reportsOnly() {
+	if o.Index == nil && !member.ReportsOnly(&s.strategy) {
 		return nil
 	}
 	s.wanted, err = s.e.want(ctx, s.rec, o.Index, s.clusters)
@@ -231,7 +151,7 @@ func (s *survey) missing(asked []string) error {
 			})
 		}
 	}
-	return joinProblems(errs)
+	return member.JoinProblems(errs)
 }
 
 // all looks at every cluster.
@@ -241,41 +161,41 @@ func (s *survey) all(ctx context.Context) iter.Seq[ClusterDrift] {
 
 // look looks at one cluster, in its turn.
 func (s *survey) look(ctx context.Context, c placement.Cluster) ClusterDrift {
-	x := s.examination(c)
-	leave, err := s.e.lanes.enter(ctx, c.Name)
+	x := s.comparison(c)
+	leave, err := s.e.lanes.Enter(ctx, c.Name)
 	if err != nil {
-		return x.failed(err)
+		return x.Failed(err)
 	}
-	found, err := x.examine(ctx)
-	if errors.Is(err, errRevisionGone) {
+	found, err := s.e.snapshots.Compare(ctx, x)
+	if errors.Is(err, member.ErrRevisionGone) {
 		s.e.renderAgain(ctx, s.rec, c)
-		found, err = x.examine(ctx)
+		found, err = s.e.snapshots.Compare(ctx, x)
 	}
 	leave(err)
 	if err != nil {
-		return x.failed(err)
+		return x.Failed(err)
 	}
 	return found
 }
 
-// examination is the look at one cluster.
-func (s *survey) examination(c placement.Cluster) *examination {
-	x := &examination{
-		u: s.e.snapshots, placement: s.rec.Placement.Name, strategy: s.strategy, secretKey: s.rec.secretKey(), cluster: c, now: s.e.now(),
+// comparison is that of one cluster.
+func (s *survey) comparison(c placement.Cluster) member.Comparison {
+	x := member.Comparison{
+		Placement: s.rec.Placement.Name, Strategy: s.strategy, Key: s.rec.Key, Cluster: c, Now: s.e.now(),
 	}
 	if s.wanted != nil {
-		x.revision = s.wanted.of(c.Name)
+		x.Revision = s.wanted.of(c.Name)
 	}
 	return x
 }
 
 // wanted are the revisions that clusters should have by a snapshot.
 type wanted struct {
-	most     *revision
-	variants map[string]*revision
+	most     *member.Revision
+	variants map[string]*member.Revision
 }
 
-func (w *wanted) of(cluster string) *revision { return cmp.Or(w.variants[cluster], w.most) }
+func (w *wanted) of(cluster string) *member.Revision { return cmp.Or(w.variants[cluster], w.most) }
 
 // want renders a snapshot, the latest one without an index, for clusters.
 func (e *Engine) want(ctx context.Context, rec *placementRecord, index *int, clusters []placement.Cluster) (*wanted, error) {
@@ -295,11 +215,11 @@ func (e *Engine) want(ctx context.Context, rec *placementRecord, index *int, clu
 	if err := d.render(&t, clusters, nil); err != nil { // what is looked for is not to be brought
 		return nil, err
 	}
-	w := &wanted{variants: map[string]*revision{}}
-	if w.most, err = newRevision(rec.Placement.Name, f.set); err != nil {
+	w := &wanted{variants: map[string]*member.Revision{}}
+	if w.most, err = member.NewRevision(rec.Placement.Name, f.set); err != nil {
 		return nil, err
 	}
-	byDigest := map[string]*revision{}
+	byDigest := map[string]*member.Revision{}
 	for cluster, digest := range t.Revision {
 		if byDigest[digest] == nil {
 			if byDigest[digest], err = d.variants.revision(rec.Placement.Name, digest); err != nil {

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -255,7 +257,7 @@ func TestTheWatchFollowsTheStrategy(t *testing.T) {
 	})
 }
 
-// An engine that begins anew tells nothing that was told before.
+// An engine that begins again tells nothing that was told before.
 func TestWhatDriftedIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
@@ -359,6 +361,69 @@ func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		if got := w.value("member1"); got != "ours" {
 			t.Errorf("member1 has %s", got)
+		}
+	})
+}
+
+// An edit that takes the marks of the placement away is put back, and from then on the
+// object is not deleted any more: that is told once, by an event of the placement.
+func TestPuttingBackTellsWhatWasGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		defer stop()
+		if err := w.fleet.Cluster("member2").Update(configMap("test-cm", "theirs")); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if got := w.value("member2"); got != "value1" {
+			t.Errorf("member2 has %s", got)
+		}
+		w.edit("member2", func(data map[string]any) { data["key"] = "theirs" })
+		time.Sleep(time.Minute)
+		told := w.notes(e, stages.ObjectsReleased)
+		if len(told) != 1 || told[0].Cluster != "member2" || !strings.Contains(told[0].Message, "test-cm") {
+			t.Errorf("told %+v", told)
+		}
+	})
+}
+
+// hiding is a member that fails to show one object.
+type hiding struct {
+	backend.Conn
+	name string
+}
+
+func (h hiding) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
+	if id.Name == h.name {
+		return nil, errors.New("planted")
+	}
+	return h.Conn.Get(ctx, id)
+}
+
+// An object that a member fails to show is a problem of its own, and hides no drift of
+// others.
+func TestAnObjectThatIsNotShownHidesNoDrift(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		defer stop()
+		if err := w.source.Put(configMap("other", "value1")); err != nil {
+			t.Fatal(err)
+		}
+		runTo(t, e, "two", inOneStage())
+		w.edit("member2", func(data map[string]any) { data["key"] = "theirs" })
+		for _, name := range []string{"other", "test-cm", ""} {
+			looking := w.newEngine(fleet.Config{Name: "looking", Dialer: backend.DialerFunc(func(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
+				conn, err := w.fleet.Dial(ctx, c)
+				return hiding{conn, name}, err
+			})})
+			for c, err := range looking.Drift(t.Context(), "example-placement", fleet.DriftOptions{Clusters: []string{"member2"}}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := count(name != "test-cm"); c.State != fleet.Compared || c.Total != want || len(c.Problems) != count(name != "") {
+					t.Errorf("without %q: %s, %d of %d objects, %v", name, c.State, c.Total, want, c.Problems)
+				}
+			}
 		}
 	})
 }

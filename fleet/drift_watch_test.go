@@ -19,7 +19,7 @@ import (
 
 // Since when something differs is kept while it does, over looks and restarts,
 // and the store is written only when the difference becomes another one; once
-// the difference is gone, the next one begins anew (T3 and T8 of the cases).
+// the difference is gone, the next one begins again (T3 and T8 of the cases).
 func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})

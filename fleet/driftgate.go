@@ -12,8 +12,10 @@ import (
 
 // NoDriftGroup is the group of the engine itself, as the one who says that the
 // clusters of a stage have not drifted. A gate whose policy asks for one approval
-// of this group, alone or beside people, passes only when they have not: the
-// engine answers last, once the people have. Nobody else may be in it.
+// of this group, alone or beside people, passes only when they have not. What the
+// engine says holds at a point in time only, see [approval.Decision]: it compares the
+// clusters last, once all others have approved and the waits beside the gate have ended.
+// It is the owner's alone.
 const NoDriftGroup = "slipway:no-drift"
 
 // NoDrift is a gate that passes once no cluster of the stage or group differs from what
@@ -23,12 +25,12 @@ func NoDrift() stages.Task {
 	return stages.Task{Type: stages.Approval, Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: NoDriftGroup, Count: 1}}}}
 }
 
-// asksForDrift tells whether a policy asks for the engine's own word.
+// asksForDrift reports whether a policy asks for the engine's own word.
 func asksForDrift(p *approval.Policy) bool { return slices.ContainsFunc(p.Quorums, isNoDrift) }
 
 func isNoDrift(q approval.Quorum) bool { return q.Group == NoDriftGroup }
 
-// claimsDrift tells that somebody says that they are the engine.
+// claimsDrift reports whether an answer claims to be the engine's.
 func claimsDrift(by approval.Identity) bool { return slices.Contains(by.Groups, NoDriftGroup) }
 
 // checkDriftGates refuses a plan whose gates the engine could never pass.
@@ -63,11 +65,13 @@ type noDrift struct {
 	worst string
 }
 
-// Decide approves where no cluster of the request's stage or group has drifted and
-// everybody else has approved; otherwise it does not answer yet.
+// Decide approves for now where no cluster of the request's stage or group has drifted.
+// As long as others are missing it does not answer: to compare all clusters is not
+// cheap, and would have to be done again.
 func (a *noDrift) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
-	if alone, err := a.isLast(ctx, &r); err != nil || !alone {
-		return approval.Decision{}, err
+	others := slices.ContainsFunc(approval.Missing(r), func(q approval.Quorum) bool { return !isNoDrift(q) })
+	if others || a.e.now().Before(r.NotBefore) {
+		return approval.Decision{}, nil
 	}
 	if a.worst != "" {
 		if _, err := a.compare(ctx, r.Placement, []string{a.worst}); err != nil {
@@ -80,19 +84,8 @@ func (a *noDrift) Decide(ctx context.Context, r approval.Request) (approval.Deci
 	}
 	return approval.Decision{
 		Verdict: approval.Approve, By: approval.Identity{Name: NoDriftGroup, Groups: []string{NoDriftGroup}},
-		Comment: fmt.Sprintf("%d clusters were compared, none has drifted", compared),
+		Comment: fmt.Sprintf("%d clusters were compared, none has drifted", compared), PointInTime: true,
 	}, nil
-}
-
-// isLast tells whether a request lacks the approval of the engine alone.
-func (a *noDrift) isLast(ctx context.Context, r *approval.Request) (bool, error) {
-	s, err := a.e.Status(ctx, r.Run)
-	if err != nil {
-		return false, err
-	}
-	open := stages.Requests(s.Plan, &s.Run)
-	i := slices.IndexFunc(open, func(o approval.Request) bool { return o.Binding == r.Binding })
-	return i >= 0 && !slices.ContainsFunc(approval.Missing(open[i]), func(q approval.Quorum) bool { return !isNoDrift(q) }), nil
 }
 
 // compare looks at clusters until one keeps the stage back, which is an error,

@@ -45,10 +45,12 @@ type driver struct {
 	// coOwnership is the placement's, as it was when the driver began.
 	coOwnership bool
 	secretKey   []byte
-	// admitted tells that the placement knows the run.
+	// admitted reports whether the placement knows the run.
 	admitted bool
-	pages    flightPages
-	share    capShare
+	// first is the placement's record that the run was taken with, until the first turn.
+	first *placementRecord
+	pages flightPages
+	share capShare
 
 	// in is what is new and not saved yet; taken are the records of its
 	// commands.
@@ -60,7 +62,7 @@ type driver struct {
 	// failed counts the turns that did not come to their end since one did: the
 	// next one is not before it is due, and what is observed waits till then.
 	failed int
-	// renew tells that the lease has to be saved, unsure that the outcome of a
+	// renew reports whether the lease has to be saved, unsure that the outcome of a
 	// save is not known.
 	renew, unsure bool
 	renewed       time.Time
@@ -68,15 +70,16 @@ type driver struct {
 	saves   [4]time.Duration
 	savings int
 
-	// deleted tells that the run's record was seen to be gone.
-	deleted atomic.Bool
-	inbox   chan word
-	poke    chan struct{}
-	fenced  chan error
-	workers map[int]*worker
-	asking  map[string]context.CancelFunc
-	asks    sync.WaitGroup
-	round   int
+	// deleted reports whether the run's record was seen to be gone, asked that there may
+	// be commands which were not read yet.
+	deleted, asked atomic.Bool
+	inbox          chan word
+	poke           chan struct{}
+	fenced         chan error
+	workers        map[int]*worker
+	asking         map[string]*inquiry
+	asks           sync.WaitGroup
+	round          int
 	// fleet is the inventory, where it has changed; nil where not.
 	fleet chan map[string]placement.Cluster
 	// calendars are the windows of the clusters, where they have changed.
@@ -109,11 +112,12 @@ func newDriver(e *Engine, rec *runRecord, rev backend.Revision, plan *stages.Pla
 		poke:    make(chan struct{}, 1),
 		fenced:  make(chan error, 1),
 		workers: map[int]*worker{},
-		asking:  map[string]context.CancelFunc{},
+		asking:  map[string]*inquiry{},
 		fleet:   make(chan map[string]placement.Cluster, 1), calendars: make(chan stages.Calendar, 1),
 	}
 	if plan != nil {
 		d.share.name = plan.Strategy.Cap
+		d.pages.none = len(plan.Clusters) <= min(flightsHere, listHere)
 	}
 	d.share.stale.Store(true)
 	return d
@@ -128,7 +132,7 @@ func (d *driver) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.openWindows(ctx)
-	d.nudge()
+	poke(d.poke)
 	for {
 		wake, err := d.turn(ctx)
 		if errors.Is(err, errDone) {
@@ -152,7 +156,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := checkRun(d.plan, &d.rec.Run); err != nil {
+	if err := d.rec.check(d.plan); err != nil {
 		return err
 	}
 	if d.rec.Run.Started != 0 { // otherwise nothing was in flight
@@ -187,8 +191,11 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 	if err := d.readCap(ctx); err != nil {
 		return d.later(err)
 	}
-	d.in.Now, d.in.Slots = d.e.cfg.Clock(), d.slots()
+	d.in.Now, d.in.Slots, d.in.Answers = d.e.cfg.Clock(), d.slots(), d.answers()
 	ready := stages.Step(d.plan, d.rec.Run, d.in)
+	if ready.Err != nil {
+		return time.Time{}, damaged(runKey(d.name), ready.Err)
+	}
 	if err := d.save(ctx, &ready); err != nil {
 		return d.later(err)
 	}
@@ -309,14 +316,14 @@ func (d *driver) resolve(ctx context.Context) error {
 	if rec.Run.UID != d.rec.Run.UID || rec.Lease.Epoch != d.rec.Lease.Epoch {
 		return fmt.Errorf("run %s: %w: %s has it at epoch %d, this engine had it at %d", d.name, backend.ErrFenced, rec.Lease.Holder, rec.Lease.Epoch, d.rec.Lease.Epoch)
 	}
-	pages := flightPages{store: d.e.store, uid: rec.Run.UID, tries: d.pages.tries}
+	pages := flightPages{store: d.e.store, uid: rec.Run.UID, none: d.pages.none, tries: d.pages.tries}
 	if err = pages.read(ctx, rec); isNotFound(err) {
 		return fmt.Errorf("run %s was saved meanwhile: %w: %s", d.name, backend.ErrConflict, err.Error())
 	}
 	if err != nil {
 		return err
 	}
-	if err := checkRun(d.plan, &rec.Run); err != nil {
+	if err := rec.check(d.plan); err != nil {
 		return err
 	}
 	d.unsure = false
@@ -344,7 +351,7 @@ func (d *driver) letGo(ctx context.Context) {
 	}
 }
 
-// held tells whether the run is still this driver's, by the store.
+// held reports whether the run is still this driver's, by the store.
 func (d *driver) held(ctx context.Context) (bool, error) {
 	rec, _, err := d.e.runAt(ctx, d.name)
 	if isNotFound(err) {

@@ -14,6 +14,8 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -39,8 +41,14 @@ type Config struct {
 	// back by a run that takes another one back. The zero value excludes what
 	// snapshot.Propagates does.
 	Rules snapshot.Rules
+	// NamespaceRules are what the authors of a namespace may bring to clusters, beside
+	// what Rules exclude: by a placement that has a Namespace, by a ResourceEnvelope,
+	// whichever placement takes it along, and what an override of a namespace may change.
+	// They are checked when Rules are. nil is snapshot.NamespaceRules(), which is what the
+	// built-in role edit may create; a pointer to the zero value allows everything.
+	NamespaceRules *snapshot.Rules
 	// Authority is asked at approval gates, beside the people who call
-	// Engine.Decide.
+	// Engine.Decide. When it is asked is in the documentation of the package.
 	Authority approval.Authority
 	// Updater brings a cluster to a revision. Default: applying the snapshot.
 	Updater Updater
@@ -51,7 +59,7 @@ type Config struct {
 	// that were frozen before, or takes another one back; they do not touch what
 	// clusters have already.
 	Restrictions []placement.Restriction
-	// Prober tells whether an object is healthy. Default: kstatus.
+	// Prober reports whether an object is healthy. Default: kstatus.
 	Prober Prober
 
 	// Name tells engines that share a store apart. One that starts again under
@@ -102,17 +110,17 @@ type Engine struct {
 	store backend.Store
 	// updates, sources, inventories, authorities and windows guard the calls of one role
 	// each, so that one that hangs holds up no other.
-	updates, sources, inventories, authorities, windows *guard
+	updates, sources, inventories, authorities, windows *guard.Guard
 
 	contents *contents
-	conns    *conns
+	conns    *member.Conns
 	updater  Updater
 	// snapshots is the updater where it is not the host's own.
-	snapshots *snapshotUpdater
+	snapshots *member.Applier
 	glances   glances
 	failing   failures
 	holders   asks
-	lanes     *lanes
+	lanes     *member.Limiter
 	log       *slog.Logger
 	plans     planCache
 	seen      seenPlacements
@@ -128,17 +136,17 @@ func New(cfg Config) (*Engine, error) {
 	}
 	cfg.defaults()
 	e := &Engine{
-		cfg: cfg, store: guardedStore(cfg.Store, cfg.CallTimeout), log: cfg.Log, lanes: newLanes(cfg.MaxUpdates), updates: newGuard(cfg.CallTimeout), sources: newGuard(cfg.CallTimeout),
-		inventories: newGuard(cfg.CallTimeout), authorities: newGuard(cfg.CallTimeout), windows: newGuard(cfg.CallTimeout),
+		cfg: cfg, store: guard.Store(cfg.Store, cfg.CallTimeout), log: cfg.Log, lanes: member.NewLimiter(cfg.MaxUpdates), updates: guard.New(cfg.CallTimeout), sources: guard.New(cfg.CallTimeout),
+		inventories: guard.New(cfg.CallTimeout), authorities: guard.New(cfg.CallTimeout), windows: guard.New(cfg.CallTimeout),
 	}
 	e.contents = newContents(e.store)
 	if cfg.Updater != nil {
-		e.updater = guardedUpdater(cfg.Updater, e.updates)
+		e.updater = member.Guarded(cfg.Updater, e.updates)
 	} else {
-		e.conns = newConns(cfg.Dialer, cfg.CallTimeout)
-		e.snapshots = newSnapshotUpdater(e.conns, e.contents, cfg.Prober, updaterOptions{
+		e.conns = member.NewConns(cfg.Dialer, cfg.CallTimeout)
+		e.snapshots = member.NewApplier(e.conns, e.contents.load, cfg.Prober, member.Options{
 			Timeout: cfg.CallTimeout, Poll: cfg.Poll, Recheck: min(2*time.Second, cfg.Lease/2),
-			Now: e.now, Held: e.held, Saw: e.saw, Failing: e.failing.note,
+			Now: e.now, Held: e.held, Saw: e.saw, Failing: e.failing.note, Rules: cfg.Rules,
 		})
 		e.updater = e.snapshots
 	}
@@ -166,6 +174,9 @@ func (c *Config) check() error {
 	}
 	errs = append(errs, c.checkLease()...)
 	errs = append(errs, about("fleet: Config", c.Rules.Validate(field.NewPath("Rules"))))
+	if c.NamespaceRules != nil {
+		errs = append(errs, about("fleet: Config", c.NamespaceRules.Validate(field.NewPath("NamespaceRules"))))
+	}
 	errs = append(errs, about("fleet: Config", placement.ValidateRestrictions(c.Restrictions, field.NewPath("Restrictions"))))
 	if c.MaxUpdates < 0 {
 		errs = append(errs, fmt.Errorf("fleet: Config.MaxUpdates is %d: it must not be negative, and 0 is the default", c.MaxUpdates))
@@ -211,6 +222,11 @@ func (c *Config) defaults() {
 	if c.Name == "" {
 		c.Name = newUID()
 	}
+	rules := snapshot.NamespaceRules()
+	if c.NamespaceRules != nil {
+		rules = *c.NamespaceRules
+	}
+	c.NamespaceRules = &rules
 	orDefault(&c.Lease, c.defaultLease())
 	orDefault(&c.Skew, min(2*time.Second, c.Lease/4))
 	orDefault(&c.CallTimeout, min(10*time.Second, c.Lease*2/3))
@@ -218,9 +234,6 @@ func (c *Config) defaults() {
 	orDefault(&c.MaxUpdates, 1024)
 	if c.Clock == nil {
 		c.Clock = time.Now
-	}
-	if c.Prober == nil {
-		c.Prober = kstatusProber{}
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -232,6 +245,15 @@ func orDefault[T time.Duration | int](v *T, def T) {
 		*v = def
 	}
 }
+
+// newKey returns the key of a placement.
+func newKey() []byte {
+	key := make([]byte, keyBytes)
+	_, _ = rand.Read(key) // it never fails
+	return key
+}
+
+const keyBytes = 32
 
 // newUID returns 128 random bits in lower-case letters and digits.
 func newUID() string { return strings.ToLower(rand.Text()) }
@@ -265,6 +287,9 @@ func (e *Engine) placementAt(ctx context.Context, name string) (*placementRecord
 	p := new(placementRecord)
 	if err := decodeRecord(rec, p); err != nil {
 		return nil, "", err
+	}
+	if len(p.Key) != keyBytes {
+		return nil, "", damaged(rec.Key, fmt.Errorf("its key has %d bytes, want %d", len(p.Key), keyBytes))
 	}
 	return p, rec.Revision, checkName(rec.Key, name, p.Placement.Name)
 }
@@ -329,7 +354,7 @@ func (e *Engine) commitPlacement(ctx context.Context, rec *placementRecord, rev 
 	return err
 }
 
-// isStale tells that something is missing because the record of the placement
+// isStale reports whether something is missing because the record of the placement
 // that names it, at revision rev, is no longer the one that counts.
 func (e *Engine) isStale(ctx context.Context, name string, rev backend.Revision, err error) bool {
 	if !isNotFound(err) {

@@ -26,6 +26,8 @@ type world struct {
 	store  *memory.Store
 	fleet  *memory.Fleet
 	source *memory.Source
+	// opening has the keys of placements, see opened.
+	opening map[string][]byte
 }
 
 func namespace(name string) *unstructured.Unstructured {

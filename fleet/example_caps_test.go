@@ -21,7 +21,9 @@ func ExampleEngine_SetCap() {
 	fmt.Println(engine.SetCap(ctx, "database", 5))
 	caps, err := engine.Caps(ctx)
 	fmt.Println(caps[0].Name, caps[0].InUse(), err)
+	fmt.Println(engine.DeleteCap(ctx, "database")) // refused while a run has some of it
 	// Output:
 	// <nil>
 	// database 0 of 5 <nil>
+	// <nil>
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// When would a run end that does not exist yet? No earlier run tells how long the
+// When would a run end that does not exist yet? No earlier run says how long the
 // clusters take, so that is assumed.
 func ExampleEngine_Forecast() {
 	members := memory.NewFleet(placement.Cluster{Name: "east"}, placement.Cluster{Name: "west"})

@@ -115,7 +115,7 @@ func (e *Engine) driverOf(ctx context.Context, rr *runRecord, rev backend.Revisi
 	if rr, err = e.withFlights(ctx, rr); err != nil {
 		return nil, err
 	}
-	return newDriver(e, rr, rev, p), checkRun(p, &rr.Run)
+	return newDriver(e, rr, rev, p), rr.check(p)
 }
 
 // stillHeld returns an error once another engine has the run, which may have
@@ -153,7 +153,7 @@ func (d *driver) reached(ctx context.Context, rec *placementRecord) error {
 	return nil
 }
 
-// lost takes in that clusters have left the inventory, and tells whether there
+// lost takes in that clusters have left the inventory, and reports whether there
 // are any. A run of all clusters that there are knows the others: what it does
 // not know has left, or joined after it was planned.
 func (d *driver) lost(ctx context.Context, r roster) bool {
@@ -177,7 +177,7 @@ func (d *driver) lost(ctx context.Context, r roster) bool {
 	return fresh
 }
 
-// whole tells whether a run has brought every cluster that is still there to
+// whole reports whether a run has brought every cluster that is still there to
 // its plan's revision.
 func whole(r *stages.Run) bool {
 	if r.State != stages.Completed {

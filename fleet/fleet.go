@@ -15,6 +15,10 @@ type Placement struct {
 	// Owner is whatever the host tells placements of the same name apart by, at
 	// most 253 bytes; the engine does not read it.
 	Owner string `json:"owner,omitempty"`
+	// Namespace, where it is not empty, is the namespace of the source whose authors
+	// declare the placement: every selector is one of that namespace, and all that it
+	// brings obeys Config.NamespaceRules. Empty is a placement of an administrator.
+	Namespace string `json:"namespace,omitempty"`
 	// Selectors pick the objects; at least one.
 	Selectors []snapshot.Selector `json:"selectors"`
 	// Policy picks the clusters; the zero value picks all.

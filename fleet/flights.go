@@ -50,6 +50,8 @@ func (h *flightHead) format() int {
 type flightPages struct {
 	store backend.Store
 	uid   string
+	// none reports whether the run has so few clusters that it never has a page.
+	none bool
 	// saved are the slots as the named pages hold them; names and revisions are
 	// those of the pages.
 	saved     []stages.Flight
@@ -126,6 +128,9 @@ func (p *flightPages) commit(c *commit, h flightHead, flights []stages.Flight) {
 // what a crash, a save that failed or a leader that was fenced left. Those of
 // newer epochs belong to somebody else.
 func (p *flightPages) sweep(ctx context.Context, last int64, kept []string) error {
+	if p.none {
+		return nil
+	}
 	var left []backend.Write
 	for rec, err := range p.store.List(ctx, p.key("")) {
 		if err != nil {

@@ -148,7 +148,7 @@ type told struct {
 	at time.Time
 }
 
-// catchUp yields what is committed and tells whether the consumer wants more.
+// catchUp yields what is committed and reports whether the consumer wants more.
 func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) bool) (more bool, err error) {
 	streams, unreadable, err := f.streams(ctx)
 	if err != nil {
@@ -272,7 +272,7 @@ func (f *Follower) under(prefix string) string {
 // followed are the prefixes of the records that commit events.
 func followed() []string { return []string{deletedKey(""), runKey(""), placementKey("")} }
 
-// skips tells that a record is that of another placement.
+// skips reports whether a record is that of another placement.
 func (f *Follower) skips(key string) bool {
 	_, name, _ := strings.Cut(key, "/")
 	return f.at.Placement != "" && !strings.HasPrefix(key, runKey("")) && name != f.at.Placement
@@ -357,7 +357,7 @@ func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 	return errors.New("the watch ended")
 }
 
-// hasNews tells whether a record commits events that were not read.
+// hasNews reports whether a record commits events that were not read.
 func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	rec, err := f.e.store.Get(ctx, key)
 	if isNotFound(err) {

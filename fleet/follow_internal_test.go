@@ -75,7 +75,7 @@ func TestWaitForTheEndToBeSeenTo(t *testing.T) {
 			t.Fatal("the run still has a holder, and Wait returned")
 		}
 		run(func(rr *runRecord) { rr.Lease = lease{} })
-		if s := <-ended; s.Run.State != stages.Completed || s.Holder != "" {
+		if s := <-ended; s.Run.State != stages.Aborted || s.Holder != "" {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -108,7 +108,7 @@ func endedRun(t *testing.T) (*Engine, func(func(*runRecord))) {
 			t.Fatal(err)
 		}
 	}
-	change(func(rr *runRecord) { rr.Run.State, rr.Lease.Holder = stages.Completed, "somebody" })
+	change(func(rr *runRecord) { rr.Run.State, rr.Lease.Holder = stages.Aborted, "somebody" })
 	return e, change
 }
 

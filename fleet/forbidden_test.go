@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -57,5 +58,37 @@ func TestAnOverrideMakesNothingThatIsNeverPlaced(t *testing.T) {
 			_, err := e.CreateRun(t.Context(), specOf("r", 0))
 			return err
 		}, "member1", "Secret", "login", "override test-namespace/o: overrideRules[1]", "an object that is never placed")
+	})
+}
+
+// An override that breaks the base64 of a Secret fails the plan, before any cluster is
+// asked to read it.
+func TestAnOverrideMakesNothingThatNoClusterReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) {
+			p.Overrides = []placement.Override{{
+				Name: "o", Namespace: "test-namespace",
+				Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "Secret", Name: "login"}},
+				Rules: []placement.Rule{
+					{ClusterSelector: &placement.ClusterSelector{}, Patches: []placement.Patch{{Op: placement.OpReplace, Path: "/data/user", Value: []byte(`"YW5u"`)}}},
+					{ClusterSelector: &placement.ClusterSelector{}, Patches: []placement.Patch{{Op: placement.OpReplace, Path: "/data/password", Value: []byte(`"hunter2!"`)}}},
+				},
+			}}
+		})
+		login := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "login", "namespace": "test-namespace"},
+			"data": map[string]any{"user": "Ym9i", "password": "eHl6"},
+		}}
+		if err := w.source.Put(login); err != nil {
+			t.Fatal(err)
+		}
+		w.capture(e, "v0")
+		err := refused(t, w.store, "a run", func() error {
+			_, err := e.CreateRun(t.Context(), specOf("r", 0))
+			return err
+		}, "member1", "Secret", "login", "override test-namespace/o: overrideRules[1]", "data[password]: Invalid value: must be base64")
+		if err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("the error quotes the value: %v", err)
+		}
 	})
 }

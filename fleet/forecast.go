@@ -33,7 +33,7 @@ type Forecast struct {
 	// Events are what would happen, End what it would come to.
 	Events []simulate.Event
 	End    simulate.End
-	// Known counts the clusters of which an earlier run tells how long they take,
+	// Known counts the clusters of which an earlier run says how long they take,
 	// Typical is the median of those: what all others are taken to need, or
 	// Assumptions.Take where there are none.
 	Known   int

@@ -22,7 +22,7 @@ type garbage struct {
 	journal journalHead
 }
 
-// isEmpty tells that there is nothing to delete.
+// isEmpty reports whether there is nothing to delete.
 func (g *garbage) isEmpty(rec *placementRecord) bool {
 	return len(g.records)+len(g.plans)+len(g.lost)+len(rec.Retired) == 0 && g.journal.isAt(rec.Journal)
 }
@@ -171,7 +171,7 @@ func (e *Engine) unusedDecisions(ctx context.Context, rec *placementRecord, g *g
 	return err
 }
 
-// remove deletes the garbage. What tells that a run was begun goes when nothing
+// remove deletes the garbage. What says that a run was begun goes when nothing
 // else was left of it.
 func (e *Engine) remove(ctx context.Context, g *garbage) error {
 	all := g.records

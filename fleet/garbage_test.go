@@ -32,7 +32,7 @@ func (w *world) cleanUp(e *fleet.Engine) {
 }
 
 // orphans are the keys of what belongs to no run that the placement has: plans,
-// records and pages of runs, but for what tells that the last ones were begun.
+// records and pages of runs, but for what says that the last ones were begun.
 func (w *world) orphans(e *fleet.Engine) (out []string) {
 	w.t.Helper()
 	used := map[string]bool{}
@@ -54,7 +54,7 @@ func (w *world) orphans(e *fleet.Engine) (out []string) {
 	return slices.DeleteFunc(out, func(key string) bool { return strings.HasPrefix(key, "begun/") && w.begunByCleanUp(key) })
 }
 
-// begunByCleanUp tells that the collections themselves left a record.
+// begunByCleanUp reports whether the collections themselves left a record.
 func (w *world) begunByCleanUp(key string) bool {
 	return strings.Contains(dump(w.t, w.store)[key], `"run":"clean-up-`)
 }
@@ -71,7 +71,7 @@ func overridden(t *testing.T) (*world, *fleet.Engine) {
 }
 
 // What a creation leaves that crashes at any of its writes is found by the
-// following collections: plans without a run, contents, and what tells that it
+// following collections: plans without a run, contents, and what says that it
 // was begun. A run that was recorded is admitted, and carried out.
 func TestAPlanOfACreationThatWasCutShortIsCollected(t *testing.T) {
 	for _, mode := range []func(int) faulty.Rule{crashBeforeWrite, faulty.CrashAfter} {

@@ -57,6 +57,9 @@ func (d *driver) poked(ctx context.Context) error {
 			return fmt.Errorf("run %s was deleted: %w", d.name, backend.ErrNotFound)
 		}
 	}
+	if !d.asked.Swap(false) {
+		return nil
+	}
 	if err := d.listen(ctx); err != nil {
 		time.AfterFunc(retryStore, d.nudge)
 	}
@@ -131,12 +134,10 @@ func (d *driver) listen(ctx context.Context) error {
 // number that a run remembers.
 const commandsAtOnce = 16
 
-// nudge makes the driver look at its commands and its placement.
+// nudge makes the driver read its commands and take another turn.
 func (d *driver) nudge() {
-	select {
-	case d.poke <- struct{}{}:
-	default:
-	}
+	d.asked.Store(true)
+	poke(d.poke)
 }
 
 // tellFleet hands the driver a changed inventory, in place of one that it has

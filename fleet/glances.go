@@ -19,7 +19,7 @@ func (g *glances) note(key string, c *ClusterDrift) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case c.isNothing():
+	case isClean(c):
 		delete(g.at, key)
 	case c.State == Unknown:
 	case g.at == nil:

@@ -13,7 +13,7 @@ import (
 // History is what happened to one run, or to one placement itself, from one
 // event on.
 type History struct {
-	// UID is that of the run or the placement. Another one than before tells that
+	// UID is that of the run or the placement. Another one than before says that
 	// it was deleted and made again: then begin with event 0.
 	UID string
 	// After is the number of the first event, counted from 0. It is what was asked

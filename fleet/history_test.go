@@ -111,7 +111,7 @@ func TestAHistoryKnowsItsNumbers(t *testing.T) {
 	}
 }
 
-// The history of a placement tells what was forgotten of it, and goes on with
+// The history of a placement says what was forgotten of it, and goes on with
 // what is kept.
 func TestTheHistoryOfAPlacementIsTrimmed(t *testing.T) {
 	w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit, p.RunHistory = 1, 1 })

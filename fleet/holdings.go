@@ -11,7 +11,7 @@ import (
 // none is the index of no snapshot.
 const none = -1
 
-// holding tells what a cluster may hold: the snapshot that it last came to, and
+// holding says what a cluster may hold: the snapshot that it last came to, and
 // the one that a run last tried to bring it, which may have got there in part.
 type holding struct {
 	Proven int `json:"proven"`
@@ -30,7 +30,7 @@ func (h holding) compare(other holding) int {
 // as far as runs that have ended or were deleted brought it.
 type roster map[string]holding
 
-// set changes what is known of a cluster and tells whether that is new.
+// set changes what is known of a cluster and reports whether that is new.
 func (r roster) set(name string, h holding) bool {
 	old, known := r[name]
 	r[name] = h
@@ -75,7 +75,7 @@ func (r roster) inUse() []int {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// enrol takes in the clusters that a plan updates, and tells whether that is
+// enrol takes in the clusters that a plan updates, and reports whether that is
 // anything new.
 func (r roster) enrol(p *stages.Plan) bool {
 	fresh := false

@@ -4,40 +4,59 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// heldPlan updates five clusters and cleans two.
-func heldPlan() *stages.Plan {
-	p := &stages.Plan{Index: 7, Revisions: []string{"rev"}, Stages: []stages.PlannedStage{{Name: "all", Groups: []stages.PlannedGroup{{Len: 7}}}}}
-	for _, name := range []string{"done", "failed", "flying", "gone", "later", "leaver", "stuck"} {
-		c := stages.PlannedCluster{Name: name}
-		if name == "leaver" || name == "stuck" {
-			c.Revision = -1
-		}
-		p.Clusters = append(p.Clusters, c)
+// heldPlan updates five clusters and then cleans two.
+func heldPlan(t *testing.T) *stages.Plan {
+	t.Helper()
+	p, err := stages.NewPlan(
+		stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}},
+		stages.Target{Placement: "p", Index: 7, Snapshot: "snapshot", Decision: "decision", Default: "rev", Remove: map[string]string{"leaver": "", "stuck": ""}},
+		[]placement.Cluster{{Name: "done"}, {Name: "failed"}, {Name: "flying"}, {Name: "gone"}, {Name: "unreached"}},
+	)
+	if err != nil {
+		t.Fatal(err)
 	}
 	return p
 }
 
-// heldRun has come to all but one of them.
-func heldRun() *stages.Run {
+// heldRun is a run that has come to all clusters of the first stage but the last.
+func heldRun(p *stages.Plan) *stages.Run {
 	return &stages.Run{
-		Stages:  []stages.StageRun{{Groups: []stages.GroupRun{{Next: 7}}}},
-		Flights: []stages.Flight{{Pos: 2, Attempt: 1}},
+		UID: "uid", Placement: p.Placement, Plan: p.Digest, State: stages.Running, Started: 1,
+		Stages: []stages.StageRun{
+			{State: stages.Running, Reached: 1, Started: 1, Groups: []stages.GroupRun{{Next: 4, Completed: 1, Failed: 1, Skipped: 1}}},
+			{State: stages.NotStarted},
+		},
+		Flights: []stages.Flight{{Pos: 2, Attempt: 1, Phase: stages.Applying}},
 		Exceptions: []stages.Exception{
 			{First: 1, Last: 1, State: stages.Failed},
 			{First: 3, Last: 3, State: stages.Skipped, Gone: true},
-			{First: 4, Last: 4, State: stages.NotStarted},
-			{First: 6, Last: 6, State: stages.Failed},
 		},
+	}
+}
+
+// cleanedRun is a run that has come to all clusters, the last of which failed.
+func cleanedRun(p *stages.Plan) *stages.Run {
+	ended := func(completed, failed int) stages.StageRun {
+		return stages.StageRun{State: stages.Completed, Reached: 1, Started: 1, Ended: 1, Groups: []stages.GroupRun{{
+			Next: completed + failed, Completed: completed, Failed: failed, Reached: 1, Done: 1, Ended: 1,
+		}}}
+	}
+	return &stages.Run{
+		UID: "uid", Placement: p.Placement, Plan: p.Digest, State: stages.Completed, Stage: 2, Started: 1,
+		Stages:     []stages.StageRun{ended(5, 0), ended(1, 1)},
+		Exceptions: []stages.Exception{{First: 6, Last: 6, State: stages.Failed}},
 	}
 }
 
 func heldBefore() roster {
 	return roster{
-		"done": {3, 5, ""}, "failed": {3, 5, ""}, "flying": {3, 5, ""}, "gone": {3, 5, ""}, "later": {3, 5, ""},
+		"done": {3, 5, ""}, "failed": {3, 5, ""}, "flying": {3, 5, ""}, "gone": {3, 5, ""}, "unreached": {3, 5, ""},
 		"leaver": {3, 5, ""}, "stuck": {3, 5, ""}, "other": {2, 2, ""},
 	}
 }
@@ -46,23 +65,34 @@ func heldBefore() roster {
 // there, or else what it tried in addition to what was proven before; what a
 // deleted run did is in doubt.
 func TestWhatClustersMayHold(t *testing.T) {
-	run := heldRun()
+	plan := heldPlan(t)
+	held, cleaned := heldRun(plan), cleanedRun(plan)
+	for _, run := range []*stages.Run{held, cleaned} {
+		if err := stages.Check(plan, run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	was, got, maybe := holding{3, 5, ""}, holding{7, 7, "rev"}, holding{3, 7, ""}
 	for what, c := range map[string]struct {
 		do    func(roster) bool
 		want  roster
 		inUse []int
 	}{
-		"ended": {func(r roster) bool { return r.take(heldPlan(), run) }, roster{
-			"done": {7, 7, "rev"}, "failed": {3, 7, ""}, "flying": {3, 7, ""}, "gone": {none, none, ""}, "later": {3, 5, ""},
-			"stuck": {3, 5, ""}, "other": {2, 2, ""},
+		"stopped in the first stage": {func(r roster) bool { return r.take(plan, held) }, roster{
+			"done": got, "failed": maybe, "flying": maybe, "gone": {none, none, ""}, "unreached": was,
+			"leaver": was, "stuck": was, "other": {2, 2, ""},
 		}, []int{2, 3, 5, 7}},
-		"deleted": {func(r roster) bool { return r.doubt(heldPlan(), run) }, roster{
-			"done": {3, 7, ""}, "failed": {3, 7, ""}, "flying": {3, 7, ""}, "gone": {3, 7, ""}, "later": {3, 5, ""},
-			"leaver": {3, 5, ""}, "stuck": {3, 5, ""}, "other": {2, 2, ""},
+		"ended": {func(r roster) bool { return r.take(plan, cleaned) }, roster{
+			"done": got, "failed": got, "flying": got, "gone": got, "unreached": got,
+			"stuck": was, "other": {2, 2, ""},
 		}, []int{2, 3, 5, 7}},
-		"deleted, and its record cannot be read": {func(r roster) bool { return r.doubt(heldPlan(), nil) }, roster{
-			"done": {3, 7, ""}, "failed": {3, 7, ""}, "flying": {3, 7, ""}, "gone": {3, 7, ""}, "later": {3, 7, ""},
-			"leaver": {3, 5, ""}, "stuck": {3, 5, ""}, "other": {2, 2, ""},
+		"deleted": {func(r roster) bool { return r.doubt(plan, held) }, roster{
+			"done": maybe, "failed": maybe, "flying": maybe, "gone": maybe, "unreached": was,
+			"leaver": was, "stuck": was, "other": {2, 2, ""},
+		}, []int{2, 3, 5, 7}},
+		"deleted, and its record cannot be read": {func(r roster) bool { return r.doubt(plan, nil) }, roster{
+			"done": maybe, "failed": maybe, "flying": maybe, "gone": maybe, "unreached": maybe,
+			"leaver": was, "stuck": was, "other": {2, 2, ""},
 		}, []int{2, 3, 5, 7}},
 	} {
 		r := heldBefore()
@@ -77,10 +107,10 @@ func TestWhatClustersMayHold(t *testing.T) {
 		}
 	}
 	r := roster{"done": {7, 7, "rev"}}
-	quiet := heldRun()
-	quiet.Exceptions = []stages.Exception{{First: 1, Last: 6, State: stages.NotStarted}}
-	quiet.Flights = nil
-	if r.take(heldPlan(), quiet) || len(r) != 1 {
+	quiet := heldRun(plan)
+	quiet.Exceptions, quiet.Flights = nil, nil
+	quiet.Stages[0].Groups[0] = stages.GroupRun{Next: 1, Completed: 1}
+	if r.take(plan, quiet) || len(r) != 1 {
 		t.Errorf("a run that brought what there was changes the roster: %v", r)
 	}
 	if r.doubtAll(8); r["done"] != (holding{7, 8, "rev"}) {

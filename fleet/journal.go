@@ -70,7 +70,7 @@ func (h journalHead) open() *journalPage {
 	return &journalPage{Format: recordFormat, First: h.Events - int64(len(h.Last)), Prev: h.Tail, Events: h.Last}
 }
 
-// isAt tells whether two heads of a journal commit the same.
+// isAt reports whether two heads of a journal commit the same.
 func (h journalHead) isAt(o journalHead) bool {
 	return h.Events == o.Events && h.First == o.First && h.Tail == o.Tail
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -55,13 +57,13 @@ func (k *keeper) changed(ctx context.Context, name string, read func() (*placeme
 	k.all.Go(func() { w.run(ctx) })
 }
 
-// asksForWatch tells whether a placement asks for a watch. One that is being
+// asksForWatch reports whether a placement asks for a watch. One that is being
 // deleted does not.
 func asksForWatch(rec *placementRecord, err error) (bool, error) {
 	if isNotFound(err) {
 		return false, nil
 	}
-	return err == nil && rec.Deleting == nil && rec.Placement.ApplyStrategy.watches(), err
+	return err == nil && rec.Deleting == nil && member.Watches(&rec.Placement.ApplyStrategy), err
 }
 
 // tell tells the watch of a placement that something changed, and whether there
@@ -261,7 +263,7 @@ type keepRecord struct {
 
 func keepKey(placement string) string { return "keep/" + placement }
 
-// hold takes or renews the lease to keep the placement, and tells whether this
+// hold takes or renews the lease to keep the placement, and reports whether this
 // engine has it.
 func (w *placementWatch) hold(ctx context.Context) (bool, error) {
 	e := w.k.e
@@ -299,7 +301,7 @@ func (w *placementWatch) hold(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// free tells whether a lease of another engine is over, or stands still for as
+// free reports whether a lease of another engine is over, or stands still for as
 // long as it lasts, whatever time is in it.
 func (w *placementWatch) free(now *keepRecord, rev backend.Revision) bool {
 	most := w.k.e.cfg.Lease + w.k.e.cfg.Skew
@@ -323,9 +325,9 @@ func (e *Engine) giveKeepBack(ctx context.Context, name string) {
 // driftEvent is an event of a placement about a cluster that differs.
 func driftEvent(t stages.EventType, c *ClusterDrift) stages.Event {
 	first := &c.Objects[0]
-	text := fmt.Sprintf("%s %s: %s", first.Kind, first.Name, summaryOf(&first.Report))
+	text := fmt.Sprintf("%s %s: %s", first.Kind, first.Name, member.Summary(&first.Report))
 	if more := c.Total - 1; more > 0 {
 		text += fmt.Sprintf("; %d more objects", more)
 	}
-	return stages.Event{Type: t, Cluster: c.Cluster, Count: c.Total, Message: clip(text)}
+	return stages.Event{Type: t, Cluster: c.Cluster, Count: c.Total, Message: guard.Clip(text)}
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -42,7 +42,7 @@ func (c *clusterWatch) tell(s *survey) {
 	c.mu.Lock()
 	c.s = s
 	c.mu.Unlock()
-	if s.rec.Line.Active == nil || s.strategy.reportsOnly() {
+	if s.rec.Line.Active == nil || member.ReportsOnly(&s.strategy) {
 		poke(c.news)
 	}
 }
@@ -73,48 +73,12 @@ func (c *clusterWatch) run(ctx context.Context) {
 
 // watch yields when an object that the placement has on the cluster changes.
 func (c *clusterWatch) watch(ctx context.Context) iter.Seq2[struct{}, error] {
-	return func(yield func(struct{}, error) bool) {
-		m, ids, err := c.watched(ctx)
-		if err != nil {
-			yield(struct{}{}, err)
-			return
-		}
-		m.watch(ctx, ids, c.e.cfg.Poll)(yield)
-	}
+	return c.e.snapshots.WatchCompared(ctx, c.survey().comparison(c.cluster), c.e.cfg.Poll, func(revision string) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.about = revision
+	})
 }
-
-// watched are the objects that a watch is about: what the cluster is compared
-// with, and the ledger.
-func (c *clusterWatch) watched(ctx context.Context) (*memberConn, []snapshot.ID, error) {
-	x := c.examination()
-	m, err := x.u.conns.get(ctx, c.cluster)
-	if err != nil {
-		return nil, nil, err
-	}
-	l, err := readLedger(ctx, m, x.placement)
-	if err != nil {
-		return nil, nil, err
-	}
-	rev := x.revision
-	if rev == nil && l.Revision != "" {
-		if rev, err = x.u.contents.load(ctx, x.placement, l.Revision); err != nil {
-			return nil, nil, err
-		}
-	}
-	c.mu.Lock()
-	c.about = ""
-	if rev != nil {
-		c.about = rev.digest
-	}
-	c.mu.Unlock()
-	ids := []snapshot.ID{ledgerID(x.placement)}
-	for _, t := range targetsOf(rev, l.ledger) {
-		ids = append(ids, t.id)
-	}
-	return m, ids, nil
-}
-
-func (c *clusterWatch) examination() *examination { return c.survey().examination(c.cluster) }
 
 // follow looks at the cluster after each change, and again where it could not.
 // It returns when what is watched has changed: then another watch is needed.
@@ -150,7 +114,7 @@ func (c *clusterWatch) follow(ctx context.Context, changes <-chan struct{}) {
 	}
 }
 
-// outdated tells that the cluster should have another revision than the one
+// outdated reports whether the cluster should have another revision than the one
 // whose objects are watched.
 func (c *clusterWatch) outdated(revision string) bool {
 	c.mu.Lock()
@@ -185,7 +149,7 @@ func (c *clusterWatch) look(ctx context.Context) (revision string, again time.Du
 		c.telling.done()
 		c.notes.add(driftEvent(stages.DriftFound, &found))
 	}
-	if s.strategy.putsBack() && slices.ContainsFunc(found.Objects, func(o ObjectDrift) bool { return o.Reason == FoundDrifts }) {
+	if member.SelfHeals(&s.strategy) && slices.ContainsFunc(found.Objects, func(o ObjectDrift) bool { return o.Reason == FoundDrifts }) {
 		again, err = c.putBack(ctx, s, &found)
 	}
 	return found.Revision, again, err
@@ -214,59 +178,53 @@ func (c *clusterWatch) putBack(ctx context.Context, s *survey, found *ClusterDri
 	return 0, nil
 }
 
-// mayPutBack tells whether the placement still asks for it and no run has it: a
+// mayPutBack reports whether the placement still asks for it and no run has it: a
 // run decides itself.
 func (c *clusterWatch) mayPutBack(ctx context.Context, s *survey) (bool, error) {
 	rec, _, err := c.e.placementAt(ctx, s.rec.Placement.Name)
 	if err != nil {
 		return false, err
 	}
-	return rec.Line.Active == nil && rec.Deleting == nil && rec.Placement.ApplyStrategy.key() == s.rec.Placement.ApplyStrategy.key(), nil
+	return rec.Line.Active == nil && rec.Deleting == nil && member.StrategyKey(&rec.Placement.ApplyStrategy) == member.StrategyKey(&s.rec.Placement.ApplyStrategy), nil
 }
 
 // restore brings the cluster back to a revision that its ledger proves, and
-// tells whether it did anything.
+// reports whether it did anything.
 func (c *clusterWatch) restore(ctx context.Context, s *survey, revision string) (sent bool, err error) {
-	leave, err := c.e.lanes.enter(ctx, c.cluster.Name)
+	leave, err := c.e.lanes.Enter(ctx, c.cluster.Name)
 	if err != nil {
 		return false, err
 	}
 	defer func() { leave(err) }()
-	u := c.e.snapshots
-	m, err := u.conns.get(ctx, c.cluster)
-	if err != nil {
-		return false, err
+	a := c.assignment(s)
+	a.Revision = revision
+	sent, released, err := c.e.snapshots.Restore(ctx, a)
+	if released != "" {
+		c.notes.add(stages.Event{Type: stages.ObjectsReleased, Cluster: c.cluster.Name, Message: released})
 	}
-	l, err := readLedger(ctx, m, s.rec.Placement.Name)
-	if err != nil || l.Epoch < 1 || !l.keeps(revision) {
-		return false, err
-	}
-	p := &s.rec.Placement
-	sent, err = u.restore(ctx, m, Assignment{
-		Placement: p.Name, Run: l.Run, RunUID: l.RunUID, Epoch: l.Epoch, Attempt: l.Attempt, Cluster: c.cluster,
-		Revision: revision, AllowCoOwnership: p.AllowCoOwnership, Strategy: s.strategy,
-		secretKey: s.rec.secretKey(), keeps: true,
-	})
 	if errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrFenced) {
 		return false, nil // a run has come to the cluster, and decides
 	}
 	return sent, err
 }
 
-// finish closes an intent to put something back that nobody closed. An intent of
-// a run is left to the run.
+// assignment is what the placement asks of the cluster between runs.
+func (c *clusterWatch) assignment(s *survey) Assignment {
+	p := &s.rec.Placement
+	return member.WithKey(Assignment{
+		Placement: p.Name, Cluster: c.cluster, AllowCoOwnership: p.AllowCoOwnership, Strategy: s.strategy,
+	}, s.rec.Key)
+}
+
+// finish closes an intent to put something back that an engine left open.
 func (c *clusterWatch) finish(ctx context.Context, s *survey) error {
-	m, err := c.e.snapshots.conns.get(ctx, c.cluster)
-	if err != nil {
-		return err
-	}
-	l, err := readLedger(ctx, m, s.rec.Placement.Name)
-	if err != nil || !l.open() || !l.Keeping {
+	revision, err := c.e.snapshots.Unrestored(ctx, c.assignment(s))
+	if err != nil || revision == "" {
 		return err
 	}
 	if may, err := c.mayPutBack(ctx, s); !may || err != nil {
 		return err
 	}
-	_, err = c.restore(ctx, s, l.Target)
+	_, err = c.restore(ctx, s, revision)
 	return err
 }

@@ -66,7 +66,7 @@ func (n *notes) write(ctx context.Context, some []stages.Event) {
 }
 
 // pace makes what is done again and again wait: the first time not at all, then
-// longer each time. What was left alone for a while begins anew.
+// longer each time. What was left alone for a while begins again.
 type pace struct {
 	last time.Time
 	wait time.Duration
@@ -88,7 +88,7 @@ func (p *pace) left() time.Duration {
 	return max(0, p.wait-since)
 }
 
-// done tells that it was done now.
+// done reports that it was done now.
 func (p *pace) done() {
 	p.last, p.wait = time.Now(), min(max(2*p.wait, paceFirst), paceMost)
 }

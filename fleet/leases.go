@@ -23,14 +23,14 @@ type Lease struct {
 	// Until is when the lease ends unless it is renewed, by the holder's clock;
 	// zero without a holder, and where the holder gave the run up.
 	Until time.Time
-	// Overdue tells that the lease ended longer ago than Config.Skew, by this
+	// Overdue reports whether the lease ended longer ago than Config.Skew, by this
 	// engine's clock: whoever looks next takes the run over.
 	Overdue bool
 	// Err is set for a record that cannot be read; then only Run is known.
 	Err error
 }
 
-// Leases tells who holds what: for each run that has not ended, and each whose
+// Leases says who holds what: for each run that has not ended, and each whose
 // end has not been seen to, ascending by name. It reads the store only, so any
 // engine tells the same, whether it drives runs or not. A run whose record is
 // damaged, or newer than this package knows, is among them with the error. The
@@ -74,7 +74,7 @@ func leaseOf(rec backend.Record, now time.Time, skew time.Duration) (Lease, bool
 // sight is what this process has seen of a run that another engine has.
 type sight struct {
 	revision backend.Revision
-	// since is when the revision was seen first; alive tells that it came in
+	// since is when the revision was seen first; alive says that it came in
 	// place of another one.
 	since time.Time
 	alive bool

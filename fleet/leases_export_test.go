@@ -14,5 +14,5 @@ func ShiftLease(rec backend.Record, by time.Duration) []byte {
 		return rec.Value
 	}
 	rr.Lease.Until = rr.Lease.Until.Add(by)
-	return encodeRecord(rr)
+	return encodeRecord(&rr)
 }

@@ -14,8 +14,8 @@ import (
 // queue learns whether it is the run's turn on its placement, and asks those
 // that are in its way to make way where it may.
 func (d *driver) queue(ctx context.Context) error {
-	run := &d.rec.Run
-	d.in.Blocked = ""
+	run, first := &d.rec.Run, d.first
+	d.in.Blocked, d.first = "", nil
 	starting := slices.ContainsFunc(d.in.Commands, func(c stages.Command) bool {
 		return c.Verb == stages.Start || c.Verb == stages.Retry && run.State != stages.NotStarted
 	})
@@ -28,6 +28,9 @@ func (d *driver) queue(ctx context.Context) error {
 		return nil
 	}
 	entry := stages.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
+	if first != nil && first.hasTurn(entry) {
+		return nil
+	}
 	var v stages.Verdict
 	rec, err := d.e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
 		if err := rec.awaits(run.UID); err != nil {
@@ -61,6 +64,19 @@ func (d *driver) queue(ctx context.Context) error {
 		d.in.Commands = append(d.in.Commands, stages.Command{ID: ownID + "superseded", Verb: stages.Supersede, Message: v.SupersededBy})
 	}
 	return d.e.supersede(ctx, run.Name, run.UID, v.Supersedes)
+}
+
+// hasTurn reports whether a run that has not started has the placement and may start, by
+// the record that it was taken with. Safe when stale: a run keeps its place until it has
+// ended, and what ends or deletes it makes the save of the turn fail, which is
+// conditional on the run's record that was written with the placement's.
+func (rec *placementRecord) hasTurn(e stages.Entry) bool {
+	active := rec.Line.Active
+	if active == nil || active.UID != e.UID || rec.Deleting != nil || rec.awaits(e.UID) != nil {
+		return false
+	}
+	_, v, err := rec.Line.Enter(e, rec.lateAdmission())
+	return err == nil && v.Starts && v.SupersededBy == "" && len(v.Supersedes) == 0
 }
 
 // clearWay is that of the engine for a run that has not begun. Where the run has the
@@ -141,7 +157,7 @@ func (rec *placementRecord) unend(uid string, attempt int) {
 	}
 }
 
-// restarts tells that a run which has failed is about to be started again.
+// restarts reports whether a run which has failed is about to be started again.
 func (rec *placementRecord) restarts(r *stages.Run) bool {
 	e := rec.entry(r.UID)
 	return e != nil && e.Restart > r.Attempt

@@ -151,7 +151,7 @@ func withoutTail(places []stages.Yielded) []stages.Yielded {
 // isHole tells a place that nobody has any more.
 func isHole(y stages.Yielded) bool { return y.Attempt == 0 }
 
-// checkPaged tells that a record has each list once, and the format of that.
+// checkPaged checks that a record has each list once, and the format of that.
 func (r *runRecord) checkPaged() error {
 	h := &r.Flights
 	switch {

@@ -32,12 +32,8 @@ type PlacedCluster struct {
 	State stages.State
 }
 
-// Placed yields the clusters that have something of a placement or may, ascending
-// by name, and those that a run is about to bring something. It reads records
-// and asks no cluster: what somebody changed there is a matter of [Engine.Drift],
-// and where it ended is one moment of the store. It reads the runs that are under
-// way, and of those that have ended the last ones that brought what clusters have.
-func (e *Engine) Placed(ctx context.Context, placement string) iter.Seq2[PlacedCluster, error] {
+// placed is [PlacementView.Placed] of the placement as its record is now.
+func (e *Engine) placed(ctx context.Context, placement string) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {
 		var s *census
 		err := e.withPlacement(ctx, placement, func(rec *placementRecord) (err error) {

@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"errors"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,13 +17,35 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
+// placedOn yields what [fleet.PlacementView.Placed] does, or the error of a placement that cannot be read.
+func placedOn(t testing.TB, e *fleet.Engine, name string) iter.Seq2[fleet.PlacedCluster, error] {
+	return func(yield func(fleet.PlacedCluster, error) bool) {
+		v, err := e.View(t.Context(), name)
+		if err != nil {
+			yield(fleet.PlacedCluster{}, err)
+			return
+		}
+		v.Placed(t.Context())(yield)
+	}
+}
+
+// irreversible returns the indexes of the snapshots that are marked.
+func irreversible(t testing.TB, e *fleet.Engine, name string) []int {
+	t.Helper()
+	v, err := e.View(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Irreversible()
+}
+
 // wantPlaced checks what clusters have, but for times and what they got, of which
 // it checks that they are there where the cluster has anything that a run brought
 // which is kept.
 func (w *world) wantPlaced(known bool, want ...fleet.PlacedCluster) {
 	w.t.Helper()
 	var got []fleet.PlacedCluster
-	for c, err := range w.newEngine(fleet.Config{Name: "observer"}).Placed(w.t.Context(), ep) {
+	for c, err := range placedOn(w.t, w.newEngine(fleet.Config{Name: "observer"}), ep) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -88,7 +111,7 @@ func TestWhatClustersHadBefore(t *testing.T) {
 		must(e.CreateRun(t.Context(), specOf("second", 0)))(t)
 		time.Sleep(time.Minute)
 		var names []string
-		for c, err := range e.Placed(t.Context(), ep) {
+		for c, err := range placedOn(t, e, ep) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,13 +134,13 @@ func TestWhatClustersGot(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()
 		s := must(e.Status(t.Context(), "first"))(t)
-		for c, err := range e.Placed(t.Context(), ep) {
+		for c, err := range placedOn(t, e, ep) {
 			pos, ok := s.Plan.Position(c.Name)
 			if err != nil || !ok || c.UID != s.Plan.Clusters[pos].UID || c.Revision != s.Plan.Revisions[0] || c.Since.After(s.Run.Ended.Time()) {
 				t.Errorf("%+v, %v", c, err)
 			}
 		}
-		for _, err := range w.engine(w.store, "two").Placed(t.Context(), "none") {
+		for _, err := range placedOn(t, w.engine(w.store, "two"), "none") {
 			if !errors.Is(err, backend.ErrNotFound) {
 				t.Errorf("of no placement: %v", err)
 			}

@@ -23,10 +23,7 @@ func TestWhatIsKnownOfAPlacementIsReadAgain(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		marked, err := e.Irreversible(t.Context(), ep)
-		if err != nil {
-			return nil, err
-		}
+		marked := irreversible(t, e, ep)
 		items, err := e.Items(t.Context(), ep, 0)
 		return []any{all, marked, items}, err
 	}
@@ -36,13 +33,13 @@ func TestWhatIsKnownOfAPlacementIsReadAgain(t *testing.T) {
 	}
 
 	all, _ := e.Snapshots(t.Context(), ep)
-	marked, _ := e.Irreversible(t.Context(), ep)
+	marked := irreversible(t, e, ep)
 	all[0].Index, marked[0] = 7, 7
 	if got, err := ask(); err != nil || gocmp.Diff(want, got) != "" {
 		t.Errorf("after a host changed what it got: %v, %v", gocmp.Diff(want, got), err)
 	}
-	if marked, err := e.Irreversible(t.Context(), ep); err != nil || !slices.Equal(marked, []int{0}) {
-		t.Errorf("after a host changed what it got, %v are marked: %v", marked, err)
+	if marked := irreversible(t, e, ep); !slices.Equal(marked, []int{0}) {
+		t.Errorf("after a host changed what it got, %v are marked", marked)
 	}
 
 	edit(t, w.store, "placement/"+ep, flipBit)

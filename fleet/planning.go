@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -19,7 +20,7 @@ type draft struct {
 	whole    bool
 	// sweeps is the placement's when the draft was begun.
 	sweeps int64
-	// partial tells that only the plan is known: the run was recorded by a
+	// partial reports whether only the plan is known: the run was recorded by a
 	// process that did not live to see it admitted.
 	partial bool
 }
@@ -59,7 +60,7 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 	if err != nil {
 		return nil, err
 	}
-	inventory, err := e.inventory(ctx)
+	inventory, none, err := e.clusters(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +83,14 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 	}
 	target := d.target(rec)
 	target.Remove = held.leavers(d.decision, inventory)
-	if err := d.render(&target, clusters, e.forbidden()); err != nil {
+	if err := d.render(&target, clusters, e.forbidden(&rec.Placement)); err != nil {
 		return nil, err
 	}
 	if d.plan, err = stages.NewPlan(spec.Strategy, target, clusters); err != nil {
 		return d, err
 	}
 	d.warn(r.Shortfall)
+	d.warn(strangeNames(none))
 	if err := e.checkDriftGates(d.plan); err != nil {
 		return d, err
 	}
@@ -121,29 +123,56 @@ func (e *Engine) freeze(ctx context.Context, rec *placementRecord, index *int) (
 	return e.thaw(ctx, rec, f.Index)
 }
 
-// inventory lists the clusters by name. It is complete or an error.
+// inventory returns the clusters by name. It is complete or an error.
 func (e *Engine) inventory(ctx context.Context) (map[string]placement.Cluster, error) {
-	list, err := call(ctx, e.inventories, "inventory", "clusters", func(ctx context.Context) ([]placement.Cluster, error) {
+	clusters, _, err := e.clusters(ctx)
+	return clusters, err
+}
+
+// clusters returns the clusters by name, within the limits of what an inventory may say
+// of one, and the names of entries that cannot be clusters.
+func (e *Engine) clusters(ctx context.Context) (clusters map[string]placement.Cluster, none []string, err error) {
+	list, err := guard.Call(ctx, e.inventories, "inventory", "clusters", func(ctx context.Context) ([]placement.Cluster, error) {
 		var out []placement.Cluster
 		for c, err := range e.cfg.Inventory.Clusters(ctx) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, c)
+			out = append(out, c.Bounded())
 		}
 		return out, nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("inventory: %w", err)
+		return nil, nil, fmt.Errorf("inventory: %w", err)
 	}
+	list = slices.DeleteFunc(list, func(c placement.Cluster) bool {
+		valid := placement.ValidName(c.Name)
+		if !valid {
+			none = append(none, c.Name[:min(len(c.Name), longestName)])
+		}
+		return !valid
+	})
 	if err := placement.ValidateClusters(list); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	out := make(map[string]placement.Cluster, len(list))
+	clusters = make(map[string]placement.Cluster, len(list))
 	for _, c := range list {
-		out[c.Name] = c
+		clusters[c.Name] = c
 	}
-	return out, nil
+	return clusters, none, nil
+}
+
+// longestName is how much of a name that is none a warning repeats.
+const longestName = 64
+
+// strangeNames is a warning of entries of the inventory that cannot be clusters.
+func strangeNames(names []string) string {
+	const most = 5
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("entries of the inventory whose names are no DNS labels (RFC 1123) are left out, %d of them: %.70q", len(names), names[:min(len(names), most)])
 }
 
 // leavers are the clusters that may hold something and are no longer picked,

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -74,7 +75,7 @@ func (e *Engine) readPlan(ctx context.Context, digest string) (*stages.Plan, err
 	}
 	p, err := stages.DecodePlan(header.Value, pages)
 	if err != nil {
-		return nil, fmt.Errorf("plan %s: %w", digest, permanent(err))
+		return nil, fmt.Errorf("plan %s: %w", digest, guard.Permanent(err))
 	}
 	if p.Digest != digest {
 		return nil, fmt.Errorf("plan %s: the record holds another plan, %s: %w", digest, p.Digest, backend.ErrPermanent)

@@ -13,7 +13,7 @@ type poison struct {
 	change func(string) string
 	// gone deletes the record instead.
 	gone bool
-	// sealed tells that the checksum of the record is right, told that somebody
+	// sealed reports whether the checksum of the record is right, told that somebody
 	// must be told of it, kept that it must stay as it is.
 	sealed, told, kept bool
 }

@@ -6,7 +6,7 @@ func Reseal(value string, change func(rest string) string) string {
 	return string(sealed([]byte(change(value[sealLen:]))))
 }
 
-// IsSealed tells that a record has the checksum that it would have.
+// IsSealed reports whether a record has the checksum that it would have.
 func IsSealed(value string) bool {
 	return len(value) > sealLen && value == string(sealed([]byte(value[sealLen:])))
 }

@@ -121,7 +121,7 @@ func newPoisoned(t *testing.T) *poisoned {
 	return w
 }
 
-// has tells what every cluster has, by what it is: its objects as they are,
+// has says what every cluster has, by what it is: its objects as they are,
 // and what its ledgers prove.
 func (w *poisoned) has() map[string]map[string]string {
 	out := map[string]map[string]string{}
@@ -133,6 +133,7 @@ func (w *poisoned) has() map[string]map[string]string {
 			if id.Namespace == "slipway-system" {
 				l := ledgerOf(c, id.Name)
 				l.Epoch, l.Touch, l.RunUID = 0, 0, ""
+				l.Revision, l.Target = w.opened(id.Name, l.Revision), w.opened(id.Name, l.Target)
 				what = l
 			}
 			b, err := json.Marshal(what)
@@ -233,7 +234,7 @@ func (w *poisoned) harmless(honest map[string]map[string]string) {
 	}
 }
 
-// between tells that a ledger is on its way from one to another.
+// between reports whether a ledger is on its way from one to another.
 func between(now, old, next string) bool {
 	var l, o, n memberLedger
 	for text, into := range map[string]*memberLedger{now: &l, old: &o, next: &n} {
@@ -345,7 +346,7 @@ func (w *poisoned) put(rec backend.Record, bad string, gone bool) {
 	}
 }
 
-// tells that an error names a record, by its key or the digest that it is
+// says that an error names a record, by its key or the digest that it is
 // under, or says that the run is damaged.
 func (w *poisoned) tells(key string) bool {
 	names := []string{key, "record run/a is damaged", "journal/" + w.uid + "/"}
@@ -369,7 +370,7 @@ func (w *poisoned) tells(key string) bool {
 	return false
 }
 
-// isError tells that a line of the log is an error, logged or answered.
+// isError reports whether a line of the log is an error, logged or answered.
 func isError(line string) bool {
 	return strings.HasPrefix(line, "answer ") || strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR")
 }

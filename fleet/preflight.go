@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -43,7 +44,7 @@ func (e *Engine) preflight(ctx context.Context, d *draft, clusters []placement.C
 	if err != nil || len(intents) == 0 {
 		return err
 	}
-	_, err = call(ctx, e.updates, "Updater", "plans of placement "+d.plan.Placement, func(ctx context.Context) (struct{}, error) {
+	_, err = guard.Call(ctx, e.updates, "Updater", "plans of placement "+d.plan.Placement, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, u.Preflight(ctx, intents)
 	})
 	if err != nil {

@@ -37,6 +37,9 @@ type placementRecord struct {
 	Format    int       `json:"format"`
 	Placement Placement `json:"placement"`
 	UID       string    `json:"uid"`
+	// Key is random and stays in the store: under it members and reports get what they
+	// must not be able to read or to guess, see sealRevision and drift.Options.
+	Key []byte `json:"key"`
 	// Epoch is the last fencing epoch that was handed out.
 	Epoch int64 `json:"epoch"`
 	// NextIndex is the index of the next snapshot.
@@ -115,7 +118,8 @@ func (rec *placementRecord) entry(uid string) *runEntry {
 
 func (rec *placementRecord) hasRun(uid string) bool { return rec.entry(uid) != nil }
 
-// runRecord is the one record of a run that is compared and swapped.
+// runRecord is the one record of a run that is compared and swapped. It is
+// stored as its form.
 type runRecord struct {
 	Format int        `json:"format"`
 	Run    stages.Run `json:"run"`
@@ -127,7 +131,7 @@ type runRecord struct {
 	// Of is the UID of the placement: one that is declared later under the same name
 	// is another one.
 	Of string `json:"of,omitempty"`
-	// Whole tells that the run covers every cluster of its decision; a
+	// Whole reports whether the run covers every cluster of its decision; a
 	// catch-up run does not.
 	Whole bool `json:"whole,omitempty"`
 	// Decision is the one that picked the clusters.
@@ -148,6 +152,49 @@ type runRecord struct {
 	Try     int         `json:"try,omitempty"`
 	Flights flightHead  `json:"flights,omitzero"`
 	Journal journalHead `json:"journal,omitzero"`
+}
+
+// runForm is how a run's record is stored: with the fields of the run as they are,
+// where the JSON of a run has a format of its own, and without what is in the
+// head of the clusters in flight.
+type runForm struct {
+	Format int        `json:"format"`
+	Run    *runFields `json:"run"`
+	*recordFields
+}
+
+type (
+	runFields    stages.Run
+	recordFields runRecord
+)
+
+// form returns what the record is stored as.
+func (r *runRecord) form() *runForm {
+	run := runFields(r.Run)
+	run.Flights = nil
+	return &runForm{Format: r.Format, Run: &run, recordFields: (*recordFields)(r)}
+}
+
+// read takes in what was decoded into the form of an empty record.
+func (r *runRecord) read(f *runForm) error {
+	switch {
+	case f.Run == nil:
+		return errors.New("it has no run")
+	case len(f.Run.Flights) > 0:
+		return errors.New("clusters in flight are in its run, and must be in its flights or in pages")
+	}
+	r.Format, r.Run = f.Format, stages.Run(*f.Run)
+	return nil
+}
+
+// check returns an error where a stored run is not one that [stages.Step] can have
+// made of its plan. A checksum says that a record is what a writer wrote, and not
+// that it was an engine. All that is in pages has been read.
+func (r *runRecord) check(p *stages.Plan) error {
+	if err := stages.Check(p, &r.Run); err != nil {
+		return damaged(runKey(r.Run.Name), err)
+	}
+	return nil
 }
 
 // format is the oldest version that has all that is in the record.
@@ -189,7 +236,7 @@ func (r *runRecord) encode() []byte {
 		return encodeRecord(&head)
 	}
 	head.Journal.Last = nil
-	b, err := json.Marshal(&head)
+	b, err := json.Marshal(head.form())
 	if err != nil {
 		return nil // as encodeRecord: it cannot be
 	}
@@ -205,7 +252,7 @@ type lease struct {
 	Until  stages.Instant `json:"until,omitempty"`
 }
 
-// freeAt tells whether an engine of another name may take the lease.
+// freeAt reports whether an engine of another name may take the lease.
 func (l lease) freeAt(now time.Time, skew time.Duration) bool {
 	return l.Holder == "" || now.After(l.Until.Time().Add(skew))
 }
@@ -219,6 +266,9 @@ const (
 
 // encodeRecord encodes a record. Records hold nothing that cannot be encoded.
 func encodeRecord(rec any) []byte {
+	if r, ok := rec.(*runRecord); ok {
+		rec = r.form()
+	}
 	b, err := json.Marshal(rec)
 	if err != nil {
 		return nil
@@ -251,7 +301,17 @@ func decodeRecord(r backend.Record, into any) error {
 	}
 	d := json.NewDecoder(io.MultiReader(strings.NewReader("{"), bytes.NewReader(rest)))
 	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	run, isRun := into.(*runRecord)
+	var form *runForm
+	if isRun {
+		form = run.form()
+		into = form
+	}
+	err := d.Decode(into)
+	if err == nil && isRun {
+		err = run.read(form)
+	}
+	if err != nil {
 		return damaged(r.Key, err)
 	}
 	return nil
@@ -273,7 +333,7 @@ func newestFormat(into any) int {
 	}
 }
 
-// checkFormat tells that a record is of a format up to the newest.
+// checkFormat checks that a record is of a format up to the newest.
 func checkFormat(r backend.Record, newest int) error {
 	var head struct {
 		Format int `json:"format"`
@@ -300,7 +360,7 @@ func runKey(name string) string { return "run/" + name }
 
 func commandKey(uid, id string) string { return "command/" + uid + "/" + id }
 
-// checkName tells that a record is not the one of its key.
+// checkName checks that a record is not the one of its key.
 func checkName(key, want, got string) error {
 	if want == got {
 		return nil

@@ -32,7 +32,7 @@ var updateGolden = flag.Bool("update-golden", false, "write the golden files of 
 // goldenRecords are records with every field set, by the name of their file.
 func goldenRecords() map[string]any {
 	out := map[string]any{
-		"placement": goldenPlacement(), "placement-2": goldenPlacement2(), "placement-3": goldenPlacement3(),
+		"placement": goldenPlacement(), "placement-2": goldenPlacement2(), "placement-3": goldenPlacement3(), "placement-4": goldenPlacement4(),
 		"roster-2":  new(newRosterPage([]rosterGroup{{holding{4, 5, "rev"}, []string{"member1", "member2"}}})),
 		"run":       goldenRun(),
 		"run-paged": goldenPagedRun(),
@@ -100,7 +100,7 @@ var (
 func goldenPlacement() *placementRecord {
 	set := snapshot.Digest([]byte("set"))
 	return &placementRecord{
-		Format: 1, UID: "placement-uid", Epoch: 9, NextIndex: 6,
+		Format: 1, UID: "placement-uid", Key: goldenKey, Epoch: 9, NextIndex: 6,
 		Placement: Placement{
 			Name: "web", Owner: "owner-uid", Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web"}},
 			Policy: placement.Policy{Type: placement.PickAll, Required: []placement.Term{{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}}}},
@@ -232,6 +232,17 @@ func goldenPlacement3() *placementRecord {
 	return rec
 }
 
+// goldenPlacement4 is a placement with what came with format 4.
+func goldenPlacement4() *placementRecord {
+	rec := goldenPlacement3()
+	rec.Placement.Namespace = "test-namespace"
+	for i := range rec.Snapshots {
+		rec.Snapshots[i].Enveloped = []snapshot.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "example.com", Kind: "Widget"}}
+	}
+	rec.Format = rec.format()
+	return rec
+}
+
 // goldenPagedRun is a run of which what went wrong is in pages.
 func goldenPagedRun() *runRecord {
 	r := goldenRun()
@@ -269,9 +280,13 @@ func goldenNewestRun() *runRecord {
 	return r
 }
 
-// goldenTitledRun is a run with what came with format 5.
+// goldenTitledRun is a run with what came with format 5, and an approval that held at a
+// point in time.
 func goldenTitledRun() *runRecord {
 	r := goldenNewestRun()
+	gates := r.Run.Stages[0].Gates
+	gates[0].Answered, gates[0].Decisions = []string{"gauge"}, slices.Clone(gates[0].Decisions)
+	gates[0].Decisions[0].PointInTime = true
 	r.Title = "a-namespace/a-name"
 	r.Format = r.format()
 	return r
@@ -282,9 +297,13 @@ func goldenTitledRun() *runRecord {
 func TestGoldenRecords(t *testing.T) {
 	for name, rec := range goldenRecords() {
 		t.Run(name, func(t *testing.T) {
-			newest := slices.Contains([]string{"placement-2", "placement-3", "run-newest", "run-titled", "roster-2"}, name)
+			newest := slices.Contains([]string{"placement-2", "placement-3", "placement-4", "run-newest", "run-titled", "roster-2"}, name)
 			excused := excused(newest || strings.HasSuffix(name, "-grouped"), newest)
-			excused["runRecord.Title"], excused["Snapshot.Envelopes"] = name != "run-titled", name != "placement-3"
+			for _, field := range []string{"runRecord.Title", "Gate.Answered", "Decision.PointInTime"} {
+				excused[field] = name != "run-titled"
+			}
+			excused["Snapshot.Envelopes"] = name != "placement-3" && name != "placement-4"
+			excused["Placement.Namespace"], excused["Snapshot.Enveloped"] = name != "placement-4", name != "placement-4"
 			if at := unset(reflect.ValueOf(rec), name, excused); at != "" && !strings.HasPrefix(name, "command-") && name != "journal" {
 				t.Errorf("%s is not set: the golden file proves nothing about it", at)
 			}
@@ -314,8 +333,7 @@ func TestGoldenRecords(t *testing.T) {
 }
 
 // unset returns the path of a field that is zero and would not be noticed if
-// it were not stored, or "". Run.Flights is stored in pages, and of selectors
-// only some fields may be set together.
+// it were not stored, or "". Of selectors only some fields may be set together.
 func unset(v reflect.Value, at string, excused map[string]bool) string {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -357,7 +375,7 @@ func excused(newer, newest bool) map[string]bool {
 	out := map[string]bool{
 		"flightHead.Exceptions": true, "flightHead.Waiting": true, "Run.Exceptions": true, "Run.Waiting": true,
 		"Selector.LabelSelector": true, "Policy.ClusterNames": true, "ObjectSelector.Group": true, "Identity.Groups": true,
-		"Binding.Group": true,
+		"Binding.Group": true, "Run.Flights": true,
 	}
 	for _, field := range []string{
 		"Run.Bypass", "GroupRun.Passed", "GroupRun.Reached", "GroupRun.Done", "GroupRun.Ended", "GroupRun.Gates", "GroupRun.SkipGates",
@@ -451,6 +469,27 @@ func TestT5FlippedBitsInRecords(t *testing.T) {
 		}
 	}
 	t.Logf("%d records with a bit flipped", flipped)
+}
+
+// The clusters in flight are stored once: a record leaves them out of its run, and one
+// that has them there is refused.
+func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
+	rec := goldenRun()
+	want, plain := rec.encode(), encodeRecord(rec)
+	rec.Run.Flights = []stages.Flight{{Pos: 1, Attempt: 1, Phase: stages.Applying, Started: 1}}
+	if !bytes.Equal(rec.encode(), want) || !bytes.Equal(encodeRecord(rec), plain) {
+		t.Errorf("the record has clusters in flight in its run: %s", rec.encode())
+	}
+	if len(rec.Run.Flights) != 1 {
+		t.Error("encoding the record took them out of the run")
+	}
+	form := bytes.Replace(want[sealLen:], []byte(`"run":{`), []byte(`"run":{"flights":[{"p":1,"a":1,"f":1,"s":1}],`), 1)
+	for name, rest := range map[string][]byte{"in flight in the run": form, "no run": []byte(`"format":1,"run":null}`)} {
+		err := decodeRecord(backend.Record{Key: "run/r", Value: append(seal(rest), rest...)}, new(runRecord))
+		if !errors.Is(err, backend.ErrPermanent) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // What decodes encodes to a record that decodes to the same.

@@ -11,6 +11,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -41,7 +43,7 @@ func (d *draft) render(t *stages.Target, clusters []placement.Cluster, never *fo
 	}
 	v, err := newVariants(&d.frozen, never)
 	if err != nil {
-		return permanent(err)
+		return guard.Permanent(err)
 	}
 	d.variants = v
 	var failed []error
@@ -54,7 +56,7 @@ func (d *draft) render(t *stages.Target, clusters []placement.Cluster, never *fo
 			t.Revision[c.Name] = digest
 		}
 	}
-	return permanent(renderProblems(failed))
+	return guard.Permanent(renderProblems(failed))
 }
 
 func newVariants(f *frozen, never *forbidden) (*variants, error) {
@@ -125,7 +127,7 @@ func (v *variants) item(obj *unstructured.Unstructured) (snapshot.Item, error) {
 
 // blame adds to why an object is refused the override and the rule that made it so.
 func (v *variants) blame(c placement.Cluster, obj *unstructured.Unstructured, err error) error {
-	if !errors.Is(err, errNeverPlaced) {
+	if !errors.Is(err, member.ErrNeverPlaced) && !errors.Is(err, errUnreadable) {
 		return err
 	}
 	cause := v.renderer.Cause(c, obj, func(o *unstructured.Unstructured) bool { return v.never.judge(o) != nil })
@@ -135,7 +137,7 @@ func (v *variants) blame(c placement.Cluster, obj *unstructured.Unstructured, er
 	return fmt.Errorf("%s: %w", cause, err)
 }
 
-// has tells whether a digest is that of a set which overrides made.
+// has reports whether a digest is that of a set which overrides made.
 func (v *variants) has(digest string) bool {
 	if v == nil {
 		return false
@@ -148,7 +150,7 @@ func (v *variants) has(digest string) bool {
 func (v *variants) set(digest string) (snapshot.Set, error) {
 	set, objects, err := v.render(v.clusters[digest])
 	if err != nil {
-		return snapshot.Set{}, permanent(err)
+		return snapshot.Set{}, guard.Permanent(err)
 	}
 	bodies := make(map[string][]byte, len(v.base.Items))
 	for i, item := range v.base.Items {
@@ -161,19 +163,19 @@ func (v *variants) set(digest string) (snapshot.Set, error) {
 			continue
 		}
 		if set.Bodies[i], err = snapshot.Canonical(obj.Object); err != nil {
-			return snapshot.Set{}, permanent(err)
+			return snapshot.Set{}, guard.Permanent(err)
 		}
 	}
 	return set, nil
 }
 
 // revision makes the revision of a digest that [variants.has] knows.
-func (v *variants) revision(placement, digest string) (*revision, error) {
+func (v *variants) revision(placement, digest string) (*member.Revision, error) {
 	set, err := v.set(digest)
 	if err != nil {
 		return nil, err
 	}
-	return newRevision(placement, set)
+	return member.NewRevision(placement, set)
 }
 
 // save stores what clusters get that is not the snapshot itself, what several of

@@ -23,7 +23,7 @@ type Resolution struct {
 // Resolve decides which clusters a placement picks now, without a run. Where that
 // differs from the last decision, by the policy or by the inventory, it is
 // recorded and told by a DecisionTaken event; otherwise nothing is written. A run
-// that is created decides anew.
+// that is created decides again.
 //
 // What is placed already is what the last decision that was recorded picks, by
 // Resolve or by a run, and updated is what a run has begun to bring something, as

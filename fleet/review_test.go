@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
-	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -225,25 +223,5 @@ func TestALostPageOfExceptionsIsNoShorterList(t *testing.T) {
 	pages := flightPages{store: lostPage{s.store}, uid: "uid"}
 	if err := pages.read(t.Context(), s.rec); !isNotFound(err) {
 		t.Errorf("the error is %v, want that a page is not found", err)
-	}
-}
-
-// TestARefusalByAKeptLedgerIsConfirmed has a newer leader come, and then an object
-// that belongs to another placement: the older leader is told of the former.
-func TestARefusalByAKeptLedgerIsConfirmed(t *testing.T) {
-	k := newKit(t)
-	older := k.leader(nil)
-	k.must(older, k.want("A", 1, "older"))
-	k.place("B", 5, "newer")
-	other, err := k.member.Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	annotations := other.GetAnnotations()
-	annotations[digestMark+"other"] = "digest"
-	other.SetAnnotations(annotations)
-	k.exists(other)
-	if _, err := older.Update(t.Context(), k.want("A", 1, "older")); !errors.Is(err, backend.ErrFenced) {
-		t.Errorf("the error is %v, want that the leader is fenced", err)
 	}
 }

@@ -28,9 +28,9 @@ type Rollback struct {
 	// Run is the run that is taken back, By the name of the run that does or will;
 	// empty where nobody asked for it, or where it was refused.
 	Run, By string
-	// Pending tells that By is not recorded yet.
+	// Pending reports whether By is not recorded yet.
 	Pending bool
-	// Refused says why the run is not taken back, where somebody asked for it.
+	// Refused says why the run is not taken back, where it was asked for it.
 	Refused string
 	// Since is when it was asked for, while it is Pending.
 	Since time.Time
@@ -52,7 +52,7 @@ type Rollback struct {
 // others. While another run has the placement it is an error that names it.
 //
 // It returns once that is recorded; engines in [Engine.Run] carry it out, and
-// [Engine.RollbackOf] tells what became of it. Called again while the run is being
+// [Engine.RollbackOf] says what became of it. Called again while the run is being
 // taken back it changes nothing.
 func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (string, error) {
 	if err := about("rollback of run "+run, o.problems()); err != nil {

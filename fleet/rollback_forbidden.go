@@ -6,6 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -13,7 +15,7 @@ import (
 
 // barForbidden says in previous which revisions of a plan that takes back have an
 // object which the host does not have brought to any cluster now, so that clusters
-// which had one of those stay as they are; it tells whether there are any. That
+// which had one of those stay as they are; it reports whether there are any. That
 // content is there is checked with it.
 func (e *Engine) barForbidden(ctx context.Context, rec *placementRecord, p *stages.Plan, previous map[string]stages.Previous) (barred bool, err error) {
 	for i, digest := range p.Revisions {
@@ -39,18 +41,23 @@ func (e *Engine) barForbidden(ctx context.Context, rec *placementRecord, p *stag
 // cluster now, and why; the revision is what overrides made of the snapshot of
 // index.
 func (e *Engine) forbiddenIn(ctx context.Context, rec *placementRecord, index int, digest string) (why string, err error) {
-	name := rec.Placement.Name
+	name, forbidden := rec.Placement.Name, e.forbidden(&rec.Placement)
 	items, _, err := e.contents.index(ctx, name, digest)
 	if err != nil {
 		return "", err
 	}
-	for _, item := range items {
-		if !e.cfg.Rules.Allows(item.ID) {
-			return fmt.Sprintf("snapshot %d has %s, which Config.Rules do not let be placed", index, item.ID), nil
-		}
-	}
 	kept, err := rec.snapshotAt(index)
-	if err != nil || kept.Set == digest {
+	if err != nil {
+		return "", err
+	}
+	if why := forbidden.inSnapshot(&kept, items); why != "" {
+		return fmt.Sprintf("snapshot %d %s", index, why), nil
+	}
+	if kept.Set == digest {
+		return "", nil
+	}
+	overrides, _, err := e.frozenOverrides(ctx, name, &kept)
+	if err != nil {
 		return "", err
 	}
 	base, _, err := e.contents.index(ctx, name, kept.Set)
@@ -68,6 +75,9 @@ func (e *Engine) forbiddenIn(ctx context.Context, rec *placementRecord, index in
 		refusal, err := e.judgeChange(ctx, name, item.Digest, made[item.ID])
 		if err != nil {
 			return "", err
+		}
+		if refusal == nil {
+			refusal = forbidden.change(item.ID, overrides)
 		}
 		if refusal != nil {
 			return fmt.Sprintf("what overrides made of %s in snapshot %d: %v", item.ID, index, refusal), nil
@@ -89,7 +99,7 @@ func (e *Engine) judgeChange(ctx context.Context, placed, before, after string) 
 			return nil, err
 		}
 		if !e.cfg.Rules.Propagates(is) {
-			return errNeverPlaced, nil
+			return member.ErrNeverPlaced, nil
 		}
 	}
 	return placement.ForbiddenChange(was, is, e.cfg.Restrictions), nil
@@ -102,5 +112,5 @@ func (c *contents) object(ctx context.Context, placement, digest string) (*unstr
 		return nil, err
 	}
 	obj, err := snapshot.Decode(body)
-	return obj, permanent(err)
+	return obj, guard.Permanent(err)
 }

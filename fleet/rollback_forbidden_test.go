@@ -64,6 +64,11 @@ func TestARunThatTakesBackBringsNothingForbidden(t *testing.T) {
 			map[string]string{"s1a": "v1", "s1b": "v1", "s2a": "v0", "s3a": "v0", "s4a": "v0"},
 			"what overrides made of ConfigMap.v1 test-namespace/test-cm in snapshot 0: the host forbids overrides to select ConfigMap", 3,
 		},
+		"what an override of a namespace may not change": {
+			fleet.Config{NamespaceRules: &snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "ConfigMap"}}}},
+			map[string]string{"s1a": "v1", "s1b": "v1", "s2a": "v0", "s3a": "v0", "s4a": "v0"},
+			"what overrides made of ConfigMap.v1 test-namespace/test-cm in snapshot 0: Config.NamespaceRules do not let override test-namespace/o change it", 3,
+		},
 		"another path": {
 			fleet.Config{Restrictions: []placement.Restriction{{Kind: "ConfigMap", Paths: []string{"/data/other"}}}},
 			map[string]string{"s1a": "v1", "s1b": "v1", "s2a": "v0", "s2b": "own", "s3a": "v0", "s3b": "own", "s4a": "v0", "s4b": "own"},

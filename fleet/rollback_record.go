@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -45,22 +46,22 @@ func (rec *placementRecord) hasRollbacks() bool {
 		slices.ContainsFunc(append(slices.Clone(rec.Runs), rec.Retired...), func(r runEntry) bool { return r.Undoes+r.Undone+r.Kept != "" })
 }
 
-// isUnderway tells that the placement has something to be done that no run does.
+// isUnderway reports whether the placement has something to be done that no run does.
 func (rec *placementRecord) isUnderway() bool { return rec.Deleting != nil || rec.Rollback != nil }
 
-// isRoster tells that a key is that of a page of a roster that counts.
+// isRoster reports whether a key is that of a page of a roster that counts.
 func (rec *placementRecord) isRoster(key string) bool {
 	name := rec.Placement.Name
 	return strings.HasPrefix(key, rec.Roster.prefix(name)) || rec.Base != nil && strings.HasPrefix(key, rec.Base.Roster.prefix(name))
 }
 
-// reserves tells that the place of a UID in the line is that of a run which is to
+// reserves reports whether the place of a UID in the line is that of a run which is to
 // take another one back and is not recorded yet.
 func (rec *placementRecord) reserves(uid string) bool {
 	return rec.Rollback != nil && rec.Deleting == nil && rec.Rollback.UID == uid
 }
 
-// isUndone tells that a run is needed to plan the one that takes it back.
+// isUndone reports whether a run is needed to plan the one that takes it back.
 func (rec *placementRecord) isUndone(uid string) bool {
 	return rec.Rollback != nil && rec.Rollback.Of == uid
 }
@@ -167,14 +168,14 @@ func (rec *placementRecord) baseOf(run *stages.Run, before rosterHead, inUse []i
 func (d *driver) rebase(rec *placementRecord, before rosterHead, inUse []int) {
 	switch run := &d.rec.Run; {
 	case run.Started == 0 || d.plan.Rollback != nil:
-	case d.plan.Strategy.Rollback == nil || d.rec.Final != "" || d.rec.Apply.reportsOnly():
+	case d.plan.Strategy.Rollback == nil || d.rec.Final != "" || member.ReportsOnly(&d.rec.Apply):
 		rec.Base = nil
 	default:
 		rec.Base = rec.baseOf(run, before, inUse)
 	}
 }
 
-// undoes tells that the run is to be taken back, and that this was not taken in.
+// undoes reports whether the run is to be taken back, and that this was not taken in.
 func (d *driver) undoes(rec *placementRecord) bool {
 	run := &d.rec.Run
 	r := rec.entry(run.UID)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -58,7 +59,7 @@ func (e *Engine) recordRollback(ctx context.Context, rec *placementRecord, of *S
 		return err
 	}
 	err := e.admit(ctx, rr, d)
-	if err != nil && !transient(err) {
+	if err != nil && !guard.Transient(err) {
 		err = e.withdraw(ctx, rr, err)
 	}
 	return err // where it was not admitted, its driver does that
@@ -117,7 +118,7 @@ func (e *Engine) refuseRollback(ctx context.Context, rec *placementRecord, cause
 // reasonOf is an error as a reason that is kept: without its kind, and not long.
 func reasonOf(err error) string {
 	text := strings.TrimSuffix(err.Error(), ": "+backend.ErrPermanent.Error())
-	return clip(text)
+	return guard.Clip(text)
 }
 
 // draftRollback plans the run that takes another one back, which has ended or might
@@ -132,14 +133,14 @@ func (e *Engine) draftRollback(ctx context.Context, rec *placementRecord, base *
 	}
 	d := &draft{sweeps: rec.Sweeps}
 	if d.plan, err = stages.RollBack(s.Plan, &s.Run, previous); err != nil {
-		return nil, permanent(err)
+		return nil, guard.Permanent(err)
 	}
 	switch barred, err := e.barForbidden(ctx, rec, d.plan, previous); {
 	case err != nil:
 		return nil, permanentIfGone(err)
 	case barred:
 		if d.plan, err = stages.RollBack(s.Plan, &s.Run, previous); err != nil {
-			return nil, permanent(err)
+			return nil, guard.Permanent(err)
 		}
 	}
 	if len(d.plan.Clusters) == 0 {

@@ -146,7 +146,7 @@ func TestRollbackOfAFailureInTheThirdStage(t *testing.T) {
 		if back.Run.Name != "r2-rollback" || back.Run.Starter.Name != "ann" || back.Plan.Rollback.Run != "r2" || back.Plan.Index != 1 {
 			t.Errorf("the run that takes back: %+v of %+v", back.Run, back.Plan.Rollback)
 		}
-		for c := range e.Placed(t.Context(), ep) {
+		for c := range placedOn(t, e, ep) {
 			if want := map[byte]int{'1': 1}[c.Name[1]]; c.Index != want || c.Tried != want {
 				t.Errorf("placed: %+v, want index %d", c, want)
 			}

@@ -15,7 +15,7 @@ import (
 const rosterPerPage = 1000
 
 // rosterHead names the generation of the roster that counts: the clusters that
-// may hold something of the placement. It is written anew only when it
+// may hold something of the placement. It is written again only when it
 // changes.
 type rosterHead struct {
 	Generation int64 `json:"generation,omitempty"`
@@ -31,7 +31,7 @@ type rosterPage struct {
 	Groups []rosterGroup `json:"groups"`
 }
 
-// provenFormat is the version of a page of the roster that tells which revisions
+// provenFormat is the version of a page of the roster that says which revisions
 // clusters have.
 const provenFormat = 2
 

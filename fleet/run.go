@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -19,7 +20,7 @@ import (
 // called once at a time.
 func (e *Engine) Run(ctx context.Context) error {
 	if e.conns != nil {
-		e.conns.reopen()
+		e.conns.Reopen()
 	}
 	r := newRunner(e)
 	var wg sync.WaitGroup
@@ -29,7 +30,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	wg.Go(func() { r.follow(ctx, capKey(""), r.capChanged) })
 	wg.Go(func() { r.followFleet(ctx) })
 	if e.conns != nil {
-		wg.Go(func() { e.conns.sweep(ctx) })
+		wg.Go(func() { e.conns.CloseIdle(ctx) })
 	}
 	r.claim(ctx)
 	wg.Wait()
@@ -117,21 +118,25 @@ func (r *runner) commandGiven(ctx context.Context, c backend.Change) {
 		return
 	}
 	uid, _, _ := strings.Cut(strings.TrimPrefix(c.Key, "command/"), "/")
-	if r.nudgeIf(func(d *driver) bool { return d.uid == uid }) {
+	if r.tell(true, func(d *driver) bool { return d.uid == uid }) {
 		return
 	}
 	for wait := r.e.cfg.Poll; r.lookForUID(ctx, uid) != nil && sleep(ctx, wait); wait = min(2*wait, 10*r.e.cfg.Poll) {
 	}
 }
 
-// nudgeIf nudges the drivers that match and tells whether there were any.
-func (r *runner) nudgeIf(match func(*driver) bool) bool {
+// tell has the drivers that match take another turn, and reports whether there were
+// any. Those that may have been asked something read their commands first.
+func (r *runner) tell(asked bool, match func(*driver) bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	found := false
 	for _, d := range r.drivers {
 		if match(d) {
-			d.nudge()
+			if asked {
+				d.asked.Store(true)
+			}
+			poke(d.poke)
 			found = true
 		}
 	}
@@ -157,7 +162,7 @@ func (r *runner) lookForUID(ctx context.Context, uid string) error {
 
 func (r *runner) placementChanged(ctx context.Context, c backend.Change) {
 	name := strings.TrimPrefix(c.Key, "placement/")
-	r.nudgeIf(func(d *driver) bool { return d.placement == name })
+	r.tell(false, func(d *driver) bool { return d.placement == name })
 	read := r.e.reading(ctx, name)
 	r.deletions.changed(ctx, name, read)
 	if r.e.conns != nil {
@@ -168,7 +173,7 @@ func (r *runner) placementChanged(ctx context.Context, c backend.Change) {
 // followFleet hands every change of the inventory to the drivers.
 func (r *runner) followFleet(ctx context.Context) {
 	for wait := r.e.cfg.Poll; ; wait = min(2*wait, 10*r.e.cfg.Poll) {
-		for _, err := range guardStream(ctx, r.e.inventories, "inventory", "watch", func(ctx context.Context) iter.Seq2[struct{}, error] {
+		for _, err := range guard.Stream(ctx, r.e.inventories, "inventory", "watch", func(ctx context.Context) iter.Seq2[struct{}, error] {
 			return backend.WatchInventory(ctx, r.e.cfg.Inventory, r.e.cfg.Poll)
 		}) {
 			if err != nil {
@@ -244,25 +249,4 @@ func rewatch(ctx context.Context, watch func() iter.Seq2[struct{}, error], poll 
 			}
 		}
 	}
-}
-
-// Connections that nothing was done with for connIdle are closed, within
-// connSweep.
-const (
-	connIdle  = 5 * time.Minute
-	connSweep = time.Minute
-)
-
-// sweep closes connections that are idle, until ctx ends.
-func (c *conns) sweep(ctx context.Context) {
-	for sleep(ctx, connSweep) {
-		c.evictIdle(connIdle)
-	}
-}
-
-// reopen lets connections be dialled again after Close.
-func (c *conns) reopen() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = false
 }

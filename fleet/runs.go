@@ -177,7 +177,7 @@ func (e *Engine) statusOf(ctx context.Context, rr *runRecord) (Status, error) {
 		return Status{}, fmt.Errorf("run %s: its plan: %w", rr.Run.Name, err)
 	}
 	if rr, err = e.withFlights(ctx, rr); err == nil {
-		err = checkRun(p, &rr.Run)
+		err = rr.check(p)
 	}
 	if err != nil {
 		return Status{}, err
@@ -251,7 +251,9 @@ func (e *Engine) Runs(ctx context.Context, placement string) ([]string, error) {
 	return out, nil
 }
 
-// Explain says what a cluster has come to in a run, why, and what it waits for.
+// Explain says what a cluster has come to in a run, why, and what it waits for, and
+// which runs use a cap where it waits for that. What the run as a whole waits for is
+// [stages.Waiting] of its [Status].
 // It works in every state of the run, without an engine that drives it, and
 // fails for a cluster that is not in the plan.
 func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Explanation, error) {
@@ -267,17 +269,6 @@ func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Expla
 		x.Reason += e.undone(ctx, &s.Run)
 	}
 	return x, e.tellCaps(ctx, x.Waiting)
-}
-
-// Waiting names everything that a run waits for, as [stages.Waiting] does, and
-// says who holds the cap where it waits for that.
-func (e *Engine) Waiting(ctx context.Context, run string) ([]stages.Awaited, error) {
-	s, err := e.Status(ctx, run)
-	if err != nil {
-		return nil, err
-	}
-	waiting := stages.Waiting(s.Plan, &s.Run)
-	return waiting, e.tellCaps(ctx, waiting)
 }
 
 // Requests returns the approval requests of a run that are open, none once it

@@ -27,10 +27,10 @@ func enveloped(name string, objs ...*unstructured.Unstructured) *unstructured.Un
 	}}
 }
 
-func quota(pods string) *unstructured.Unstructured {
+func budget(available string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ResourceQuota", "metadata": map[string]any{"name": "limits", "namespace": "test-namespace"},
-		"spec": map[string]any{"hard": map[string]any{"pods": pods}},
+		"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": map[string]any{"name": "limits", "namespace": "test-namespace"},
+		"spec": map[string]any{"minAvailable": available},
 	}}
 }
 
@@ -38,8 +38,8 @@ func quota(pods string) *unstructured.Unstructured {
 func (w *world) held(cluster string) (out []string) {
 	for _, obj := range w.fleet.Cluster(cluster).List("test-namespace") {
 		name := snapshot.IDOf(obj).String()
-		if pods, ok, _ := unstructured.NestedString(obj.Object, "spec", "hard", "pods"); ok {
-			name += " " + pods
+		if n, ok, _ := unstructured.NestedString(obj.Object, "spec", "minAvailable"); ok {
+			name += " " + n
 		}
 		out = append(out, name)
 	}
@@ -54,29 +54,29 @@ func TestEnvelopesAreRolledOut(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) {
 			p.Overrides = []placement.Override{{
 				Name: "more", Namespace: "test-namespace",
-				Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "ResourceQuota", Name: "limits"}},
+				Selectors: []placement.ObjectSelector{{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget", Name: "limits"}},
 				Rules: []placement.Rule{{
 					ClusterSelector: &placement.ClusterSelector{Terms: []placement.ClusterTerm{{LabelSelector: selects("canary")}}},
-					Patches:         []placement.Patch{{Op: placement.OpReplace, Path: "/spec/hard/pods", Value: []byte(`"50"`)}},
+					Patches:         []placement.Patch{{Op: placement.OpReplace, Path: "/spec/minAvailable", Value: []byte(`"50"`)}},
 				}},
 			}}
 		})
 		defer running(t, e)()
-		const cm, ten, fifty = "ConfigMap.v1 test-namespace/test-cm", "ResourceQuota.v1 test-namespace/limits 10", "ResourceQuota.v1 test-namespace/limits 50"
+		const cm, ten, fifty = "ConfigMap.v1 test-namespace/test-cm", "PodDisruptionBudget.v1.policy test-namespace/limits 10", "PodDisruptionBudget.v1.policy test-namespace/limits 50"
 		wants := func(when string, member1, member2 []string) {
 			t.Helper()
 			if diff := cmp.Diff([][]string{member1, member2}, [][]string{w.held("member1"), w.held("member2")}); diff != "" {
 				t.Errorf("%s the members have (-want +got):\n%s", when, diff)
 			}
 		}
-		w.puts(enveloped("hard", quota("10")))
+		w.puts(enveloped("hard", budget("10")))
 		if s := w.capture(e, "v0"); s.Objects != 3 || s.Envelopes != 1 {
 			t.Errorf("the snapshot has %d objects, and %d envelopes", s.Objects, s.Envelopes)
 		}
 		ranTo(t, e, specOf("r0", 0), stages.Completed)
 		wants("with the envelope", []string{cm, fifty}, []string{cm, ten})
 
-		w.puts(enveloped("hard", quota("20")))
+		w.puts(enveloped("hard", budget("20")))
 		if s := w.capture(e, "v0"); s.Index != 1 {
 			t.Errorf("another content of the envelope makes snapshot %d", s.Index)
 		}
@@ -106,10 +106,10 @@ func (w *world) puts(objs ...*unstructured.Unstructured) {
 // An envelope that is wrong makes no snapshot, and the error names every entry.
 func TestAnEnvelopeThatIsWrongMakesNoSnapshot(t *testing.T) {
 	w, e := declared(t, nil)
-	elsewhere := quota("1")
+	elsewhere := budget("1")
 	elsewhere.SetNamespace("other")
 	elsewhere.SetName("elsewhere")
-	w.puts(enveloped("hard", quota("1"), elsewhere, configMap("test-cm", "x")))
+	w.puts(enveloped("hard", budget("1"), elsewhere, configMap("test-cm", "x")))
 	refused(t, w.store, "an envelope that is wrong", func() error { _, err := e.Capture(t.Context(), ep); return err },
 		"test-namespace/hard", "data[elsewhere.yaml].metadata.namespace", "data[test-cm.yaml]", "is selected already")
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
-	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -25,7 +24,7 @@ func sightingKey(placement, cluster string) string { return "drift/" + placement
 
 // Drifted returns what was last seen of the clusters of a placement that differ
 // or could not be compared, by runs and by the watch of [Engine.Run], ascending
-// by cluster. It is the cheap answer to what [Engine.Drift] finds out anew.
+// by cluster. It is the cheap answer to what [Engine.Drift] finds out again.
 //
 // Observed of a cluster is when the difference was last another one; an engine
 // that watches the cluster knows when it was last looked at, and says that.
@@ -69,18 +68,18 @@ type sighting struct {
 	rev backend.Revision
 }
 
-// sight records what was seen of a cluster after old, and tells whether it differs
+// sight records what was seen of a cluster after old, and reports whether it differs
 // in another way than that. It writes only where something else was seen: an
 // object that differs as before keeps the time since when it does, and one that
-// did not begins anew. It is backend.ErrConflict where somebody has recorded
+// did not begins again. It is backend.ErrConflict where somebody has recorded
 // something since old was read.
 func (e *Engine) sight(ctx context.Context, old sighting, seen ClusterDrift) (fresh bool, err error) {
-	now := seen.over(&old.ClusterDrift)
+	now := mergeDrift(&seen, &old.ClusterDrift)
 	e.glances.note(old.key, &now)
 	switch {
-	case now.isNothing() && old.rev == "", !now.isNothing() && old.rev != "" && now.same(&old.ClusterDrift):
+	case isClean(&now) && old.rev == "", !isClean(&now) && old.rev != "" && sameDrift(&now, &old.ClusterDrift):
 		return false, nil
-	case now.isNothing():
+	case isClean(&now):
 		err = e.store.Delete(ctx, old.key, old.rev)
 	default:
 		_, err = e.store.Put(ctx, old.key, encodeRecord(sightingRecord{recordFormat, now}), old.rev)
@@ -93,7 +92,7 @@ func (e *Engine) sight(ctx context.Context, old sighting, seen ClusterDrift) (fr
 }
 
 // sightingOf returns what was seen of a cluster before. What cannot be read is
-// written anew, as if it were nothing, unless a newer engine wrote it.
+// written again, as if it were nothing, unless a newer engine wrote it.
 func (e *Engine) sightingOf(ctx context.Context, placement, cluster string) (sighting, error) {
 	old := sighting{key: sightingKey(placement, cluster)}
 	rec, err := e.store.Get(ctx, old.key)
@@ -114,21 +113,21 @@ func (e *Engine) sightingOf(ctx context.Context, placement, cluster string) (sig
 	return old, nil
 }
 
-// over returns what is to be kept of a cluster of which old was kept: where it
-// could not be looked at, what is known of its objects.
-func (c *ClusterDrift) over(old *ClusterDrift) ClusterDrift {
+// mergeDrift returns the drift to store of a cluster of which old is stored: where the
+// cluster could not be read, what is known of its objects stays.
+func mergeDrift(c, old *ClusterDrift) ClusterDrift {
 	out := *c
 	if c.State == Unknown {
 		out.Objects, out.Total, out.Revision = old.Objects, old.Total, old.Revision
 	}
 	out.Objects = slices.Clone(out.Objects)
-	out.since(old)
-	out.cut()
+	keepFirstObserved(&out, old)
+	boundDrift(&out)
 	return out
 }
 
-// isNothing tells that there is nothing to keep.
-func (c *ClusterDrift) isNothing() bool { return c.Total+len(c.Problems) == 0 }
+// isClean reports whether there is nothing to store.
+func isClean(c *ClusterDrift) bool { return c.Total+len(c.Problems) == 0 }
 
 // What is kept of the objects of a cluster that differ, and of its problems. Why
 // a cluster cannot be looked at may be another text each time, and is renewed at
@@ -140,9 +139,9 @@ const (
 	unknownRenewed  = 10 * time.Minute
 )
 
-// cut leaves out what is beyond that. Of an object whose differences are too
-// much, it keeps that it differs.
-func (c *ClusterDrift) cut() {
+// boundDrift leaves out what is beyond that. Of an object whose differences are too
+// large, it keeps that it differs.
+func boundDrift(c *ClusterDrift) {
 	if more := len(c.Problems) - sightedProblems; more > 0 {
 		c.Problems = append(slices.Clone(c.Problems[:sightedProblems]), fmt.Sprintf("and %d more", more))
 	}
@@ -158,8 +157,8 @@ func (c *ClusterDrift) cut() {
 	}
 }
 
-// since takes over from what was seen before since when objects differ.
-func (c *ClusterDrift) since(old *ClusterDrift) {
+// keepFirstObserved takes from old since when objects differ.
+func keepFirstObserved(c, old *ClusterDrift) {
 	for i := range c.Objects {
 		o := &c.Objects[i]
 		j := slices.IndexFunc(old.Objects, func(p ObjectDrift) bool {
@@ -171,8 +170,8 @@ func (c *ClusterDrift) since(old *ClusterDrift) {
 	}
 }
 
-// same tells whether the same was seen before.
-func (c *ClusterDrift) same(old *ClusterDrift) bool {
+// sameDrift reports whether c needs no other record than old.
+func sameDrift(c, old *ClusterDrift) bool {
 	if c.State == Unknown && old.State == Unknown {
 		return c.Observed.Sub(old.Observed) < unknownRenewed
 	}
@@ -187,10 +186,4 @@ func (e *Engine) forgetSightings(ctx context.Context, placement string, keep fun
 	unwanted := func(key string) bool { return !keep(strings.TrimPrefix(key, prefix)) }
 	e.glances.forget(prefix, unwanted)
 	e.discardIf(ctx, prefix, unwanted)
-}
-
-// secretKey makes equal secret values tellable within a placement, and nowhere
-// else: its UID is random and never leaves the store.
-func (rec *placementRecord) secretKey() []byte {
-	return []byte(snapshot.Digest([]byte("drift " + rec.UID)))
 }

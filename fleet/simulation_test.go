@@ -110,7 +110,7 @@ type staged struct {
 	world    simulate.World
 	rules    calendar.Rules
 	taken    map[time.Duration]bool
-	// outage tells that a cluster cannot be reached for a while.
+	// outage reports whether a cluster cannot be reached for a while.
 	outage bool
 }
 

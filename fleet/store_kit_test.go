@@ -214,7 +214,7 @@ func (s *logStore) hooked() *hookedStore {
 	}}
 }
 
-// count tells how many calls there were since the last time, by prefix.
+// count says how many calls there were since the last time, by prefix.
 func (s *logStore) count(prefix string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

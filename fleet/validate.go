@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -40,10 +41,27 @@ func (p Placement) problems(r snapshot.Rules) field.ErrorList {
 			[]stages.Admission{stages.QueueRun, stages.RejectRun, stages.SupersedeActive}))
 	}
 	errs = append(errs, r.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
-	errs = append(errs, p.ApplyStrategy.problems(field.NewPath("applyStrategy"))...)
+	errs = append(errs, p.namespaceProblems()...)
+	errs = append(errs, strategyProblems(&p.ApplyStrategy, field.NewPath("applyStrategy"))...)
 	errs = append(errs, nested(field.NewPath("policy"), p.Policy.Validate())...)
 	errs = append(errs, ownerProblems(p.Owner)...)
 	errs = append(errs, placement.ValidateOverrides(p.Overrides, field.NewPath("overrides"))...)
+	return errs
+}
+
+// namespaceProblems are what a placement of a namespace has that is not in it.
+func (p Placement) namespaceProblems() (errs field.ErrorList) {
+	if p.Namespace == "" {
+		return nil
+	}
+	for _, m := range validation.IsDNS1123Label(p.Namespace) {
+		errs = append(errs, field.Invalid(field.NewPath("namespace"), p.Namespace, m))
+	}
+	for i, s := range p.Selectors {
+		if s.Namespace != p.Namespace {
+			errs = append(errs, field.Invalid(field.NewPath("selectors").Index(i).Child("namespace"), s.Namespace, "must be "+p.Namespace+", that of the placement"))
+		}
+	}
 	return errs
 }
 
@@ -119,7 +137,7 @@ func forbidsStarter(s stages.Strategy) string {
 	return ""
 }
 
-// nameProblems tells what keeps a name from being that of a placement or a run.
+// nameProblems says what keeps a name from being that of a placement or a run.
 // It is also the name of a ledger, and ends annotations and field managers, which
 // may be no longer.
 func nameProblems(at *field.Path, name string) (errs field.ErrorList) {
@@ -150,4 +168,36 @@ func about(object string, errs field.ErrorList) error {
 		return nil
 	}
 	return fmt.Errorf("%s: %w", object, errs.ToAggregate())
+}
+
+// strategyProblems are those of an apply strategy, with their fields below at.
+func strategyProblems(s *ApplyStrategy, at *field.Path) (errs field.ErrorList) {
+	errs = oneOf(errs, at.Child("type"), s.Type, ServerSideApply, ClientSideApply, ReportDiff)
+	errs = oneOf(errs, at.Child("comparisonOption"), s.ComparisonOption, drift.Partial, drift.Full)
+	errs = oneOf(errs, at.Child("whenToApply"), s.WhenToApply, Always, IfNotDrifted)
+	errs = oneOf(errs, at.Child("whenToTakeOver"), s.WhenToTakeOver, TakeOverAlways, IfNoDiff, Never)
+	o := drift.Options{Ignore: s.Ignore, Secrets: s.Secrets}
+	return append(errs, nested(at, o.Validate())...)
+}
+
+// oneOf adds a problem where v is neither empty nor one of known.
+func oneOf[T ~string](errs field.ErrorList, at *field.Path, v T, known ...T) field.ErrorList {
+	for _, k := range known {
+		if v == "" || v == k {
+			return errs
+		}
+	}
+	return append(errs, field.NotSupported(at, v, known))
+}
+
+// problems are those of the options.
+func (o *DriftOptions) problems() (errs field.ErrorList) {
+	errs = oneOf(errs, field.NewPath("comparison"), o.Comparison, drift.Partial, drift.Full)
+	for i, name := range o.Clusters {
+		errs = append(errs, nameProblems(field.NewPath("clusters").Index(i), name)...)
+	}
+	if o.Index != nil && *o.Index < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("index"), *o.Index, "must be the index of a snapshot, 0 or more"))
+	}
+	return errs
 }

@@ -2,16 +2,13 @@ package fleet
 
 import (
 	"context"
-	"errors"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// errRevisionGone tells that a revision is not stored any more.
-var errRevisionGone = errors.New("it is not kept")
-
-// renderAgain makes anew what the snapshots with overrides are for a cluster, so
+// renderAgain makes again what the snapshots with overrides are for a cluster, so
 // that the next load of such a revision finds it. What overrides make of a
 // snapshot is stored as long as a run is kept that brings it; the cluster may
 // have it for longer.
@@ -27,8 +24,8 @@ func (e *Engine) renderAgain(ctx context.Context, rec *placementRecord, c placem
 }
 
 // offer has a revision found by those who load it, for a while.
-func (c *contents) offer(placement string, rev *revision) {
-	l := &revisionLoad{placement: placement, digest: rev.digest, ready: make(chan struct{}), rev: rev}
+func (c *contents) offer(placement string, rev *member.Revision) {
+	l := &revisionLoad{placement: placement, digest: rev.Digest, ready: make(chan struct{}), rev: rev}
 	close(l.ready)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +43,7 @@ func (d *draft) offer(plans *planCache, c *contents) {
 	if !slices.Contains(d.plan.Revisions, d.frozen.Set) {
 		return // every cluster gets what overrides make of it
 	}
-	if rev, err := newRevision(d.plan.Placement, d.frozen.set); err == nil {
+	if rev, err := member.NewRevision(d.plan.Placement, d.frozen.set); err == nil {
 		c.offer(d.plan.Placement, rev)
 	}
 }

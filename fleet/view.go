@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/internal/keyed"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -13,8 +14,7 @@ import (
 // PlacementView is a placement as its record was at one moment: all that it tells
 // belongs together, and its record is read once for all of it. What the record
 // names is read when it is asked for. Where that is gone because the record was
-// written since, the placement is looked at anew, as the method of [Engine] of the
-// same name does. Its methods may be called concurrently, and what they return is
+// written since, the placement is read again. Its methods may be called concurrently, and what they return is
 // the caller's.
 type PlacementView struct {
 	engine *Engine
@@ -33,7 +33,7 @@ func (e *Engine) View(ctx context.Context, placement string) (*PlacementView, er
 
 func (v *PlacementView) name() string { return v.rec.Placement.Name }
 
-// isStale tells that something is missing because the view is no longer true.
+// isStale reports whether something is missing because the view is no longer true.
 func (v *PlacementView) isStale(ctx context.Context, err error) bool {
 	return v.engine.isStale(ctx, v.name(), v.rev, err)
 }
@@ -42,7 +42,14 @@ func (v *PlacementView) isStale(ctx context.Context, err error) bool {
 // the latest.
 func (v *PlacementView) Snapshots() []snapshot.Snapshot { return slices.Clone(v.rec.Snapshots) }
 
-// Irreversible returns the indexes of the snapshots that are marked, ascending.
+// Tag returns what a digest of content of the placement is shown as where the content is
+// not, as that of Secrets is not: 64 hexadecimal digits, the same for the same digest as
+// long as the placement is there. With the digest itself a guess of the rest could be
+// tested.
+func (v *PlacementView) Tag(digest string) string { return keyed.Tag(v.rec.Key, "shown", digest) }
+
+// Irreversible returns the indexes of the snapshots that [Engine.MarkIrreversible]
+// has marked, ascending.
 func (v *PlacementView) Irreversible() []int { return slices.Clone(v.rec.Irreversible) }
 
 // Items is [Engine.Items].
@@ -72,12 +79,16 @@ func (v *PlacementView) Overrides(ctx context.Context, index int) ([]placement.O
 	return overrides, err
 }
 
-// Placed is [Engine.Placed].
+// Placed yields the clusters that have something of the placement or may, ascending
+// by name, and those that a run is about to bring something. It reads records
+// and asks no cluster: what was changed there since is a matter of [Engine.Drift].
+// It reads the runs that are under way, and of those that have ended the last ones
+// that brought what clusters have.
 func (v *PlacementView) Placed(ctx context.Context) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {
 		s, err := v.engine.census(ctx, v.rec)
 		if v.isStale(ctx, err) {
-			v.engine.Placed(ctx, v.name())(yield)
+			v.engine.placed(ctx, v.name())(yield)
 			return
 		}
 		s.yield(err, yield)
@@ -94,17 +105,8 @@ func (e *Engine) Snapshots(ctx context.Context, name string) ([]snapshot.Snapsho
 	return v.Snapshots(), nil
 }
 
-// Irreversible returns the indexes of the snapshots that are marked, ascending.
-func (e *Engine) Irreversible(ctx context.Context, placement string) ([]int, error) {
-	v, err := e.View(ctx, placement)
-	if err != nil {
-		return nil, err
-	}
-	return v.Irreversible(), nil
-}
-
 // Items returns what a snapshot consists of, before overrides, in the order of
-// application. [snapshot.Compare] tells what two of them differ in.
+// application. [snapshot.Compare] says what two of them differ in.
 func (e *Engine) Items(ctx context.Context, name string, index int) ([]snapshot.Item, error) {
 	v, err := e.View(ctx, name)
 	if err != nil {

@@ -44,7 +44,7 @@ func look(t *testing.T, v *fleet.PlacementView, index int) viewed {
 	return out
 }
 
-// A view tells what the methods of the engine tell, and its record is read once.
+// A view says what the methods of the engine tell, and its record is read once.
 func TestAViewIsOneMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
@@ -58,14 +58,14 @@ func TestAViewIsOneMoment(t *testing.T) {
 			t.Errorf("the record is read %d times", n)
 		}
 		want := viewed{
-			Irreversible: must(e.Irreversible(t.Context(), ep))(t),
+			Irreversible: irreversible(t, e, ep),
 			Items:        len(must(e.Items(t.Context(), ep, 0))(t)),
 			Overrides:    []string{must(e.Overrides(t.Context(), ep, 0))(t)[0].Name},
 		}
 		for _, s := range must(e.Snapshots(t.Context(), ep))(t) {
 			want.Snapshots = append(want.Snapshots, s.Index)
 		}
-		for c, err := range e.Placed(t.Context(), ep) {
+		for c, err := range placedOn(t, e, ep) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -89,7 +89,7 @@ func TestAViewIsOneMoment(t *testing.T) {
 	})
 }
 
-// What a view names may be gone: the placement is looked at anew then, and what is
+// What a view names may be gone: the placement is looked at again then, and what is
 // damaged is told.
 func TestAViewOfWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

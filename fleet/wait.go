@@ -20,10 +20,10 @@ import (
 func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
 	w := waiter{e: e, run: run}
 	for pause := e.cfg.Poll; ; pause = min(2*pause, 10*e.cfg.Poll) {
-		done, err := w.watch(ctx)
+		ended, err := w.watch(ctx)
 		switch {
-		case done:
-			return e.Status(ctx, run)
+		case ended != nil:
+			return e.statusOf(ctx, ended)
 		case ctx.Err() != nil:
 			return Status{}, ctx.Err()
 		case isLasting(err):
@@ -35,7 +35,7 @@ func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
 	}
 }
 
-// isLasting tells that an error of a record will not go away by itself.
+// isLasting reports whether an error of a record will not go away by itself.
 func isLasting(err error) bool {
 	newer := (*stages.FormatError)(nil)
 	return isNotFound(err) || errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer)
@@ -47,32 +47,33 @@ type waiter struct {
 	run, uid string
 }
 
-// watch returns when the run has ended, or with an error, or when it can no
-// longer be watched.
-func (w *waiter) watch(ctx context.Context) (bool, error) {
+// watch returns the record of the run once it has ended, or an error, or neither
+// when it can no longer be watched.
+func (w *waiter) watch(ctx context.Context) (ended *runRecord, err error) {
 	began := time.Now()
-	if done, err := w.ended(ctx); done || err != nil {
-		return done, err
+	ended, read, err := w.ended(ctx)
+	if ended != nil || err != nil {
+		return ended, err
 	}
 	for c, err := range backend.Watch(ctx, w.e.store, runKey(w.run), w.e.cfg.Poll) {
 		if err != nil {
-			return false, err
+			return nil, err
 		}
-		if c.Key != runKey(w.run) {
-			continue
+		if c.Key != runKey(w.run) || c.Revision == read {
+			continue // a watch begins with the record as it is
 		}
 		if !w.e.driving.wait(ctx, w.uid) {
-			return false, ctx.Err()
+			return nil, ctx.Err()
 		}
-		if done, err := w.ended(ctx); done || err != nil {
-			return done, err
+		if ended, read, err = w.ended(ctx); ended != nil || err != nil {
+			return ended, err
 		}
 		pause := min(time.Since(began)/4, lookAgain)
 		if !sleep(ctx, pause) { // what changes meanwhile is yielded once
-			return false, ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
 // lookAgain is how long a busy run is left alone at most by those who wait for
@@ -99,7 +100,7 @@ func (b *busy) has(run string) bool {
 	return ok
 }
 
-// wait waits until it is done with a run, and tells whether ctx has not ended.
+// wait waits until it is done with a run, and reports whether ctx has not ended.
 func (b *busy) wait(ctx context.Context, run string) bool {
 	over, ok := b.runs.Load(run)
 	if !ok {
@@ -113,16 +114,21 @@ func (b *busy) wait(ctx context.Context, run string) bool {
 	}
 }
 
-func (w *waiter) ended(ctx context.Context) (bool, error) {
-	rr, _, err := w.e.runAt(ctx, w.run)
+// ended reads the run, and returns its record if it has ended. The revision is
+// that of the record in any case.
+func (w *waiter) ended(ctx context.Context) (*runRecord, backend.Revision, error) {
+	rr, rev, err := w.e.runAt(ctx, w.run)
 	if err != nil {
-		return false, err
+		return nil, "", err
 	}
 	if w.uid == "" {
 		w.uid = rr.Run.UID
 	}
 	if rr.Run.UID != w.uid {
-		return false, &NotFoundError{Kind: "run", Name: w.run, Hint: "it was deleted, and another one has its name"}
+		return nil, "", &NotFoundError{Kind: "run", Name: w.run, Hint: "it was deleted, and another one has its name"}
 	}
-	return rr.Run.IsEnded() && rr.Lease.Holder == "", nil
+	if !rr.Run.IsEnded() || rr.Lease.Holder != "" {
+		return nil, rev, nil
+	}
+	return rr, rev, nil
 }

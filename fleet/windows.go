@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
@@ -39,7 +40,7 @@ func (f WindowsFunc) Rules(ctx context.Context, p *stages.Plan) (calendar.Rules,
 type timetable struct {
 	rules    calendar.Rules
 	calendar stages.Calendar
-	// known tells that rules were valid at least once.
+	// known reports whether rules were valid at least once.
 	known bool
 }
 
@@ -98,7 +99,7 @@ func (d *driver) followWindows(ctx context.Context) {
 	}
 }
 
-// askWindows asks for the windows of the run, and tells whether they are others
+// askWindows asks for the windows of the run, and reports whether they are others
 // than before.
 func (d *driver) askWindows(ctx context.Context, t *timetable) (bool, error) {
 	rules, err := d.e.rulesOf(ctx, d.plan, d.uid)
@@ -113,9 +114,9 @@ func (d *driver) askWindows(ctx context.Context, t *timetable) (bool, error) {
 	return true, nil
 }
 
-// rulesOf asks for the windows of a plan; who tells who asks.
+// rulesOf asks for the windows of a plan; who says who asks.
 func (e *Engine) rulesOf(ctx context.Context, p *stages.Plan, who string) (calendar.Rules, error) {
-	return call(ctx, e.windows, "windows", who, func(ctx context.Context) (calendar.Rules, error) {
+	return guard.Call(ctx, e.windows, "windows", who, func(ctx context.Context) (calendar.Rules, error) {
 		return e.cfg.Windows.Rules(ctx, p)
 	})
 }

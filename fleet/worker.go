@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
-	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -36,9 +33,9 @@ type worker struct {
 	// before is the worker of an earlier attempt, which has to be gone first.
 	before *worker
 	round  int
-	// ended tells that the run no longer wants the worker.
+	// ended reports whether the run no longer wants the worker.
 	ended bool
-	// sent tells that the attempt may have reached the member.
+	// sent reports whether the attempt may have reached the member.
 	sent bool
 	// delay is the wait before it begins, where the worker before it could not
 	// reach the cluster.
@@ -48,7 +45,7 @@ type worker struct {
 	unheard atomic.Int32
 }
 
-// gone tells that the worker's goroutine has ended.
+// gone reports whether the worker's goroutine has ended.
 func (w *worker) gone() bool {
 	select {
 	case <-w.done:
@@ -80,9 +77,9 @@ func (d *driver) act(ctx context.Context, actions []stages.Action) {
 			}
 		}
 	}
-	for key, cancel := range d.asking {
+	for key, q := range d.asking {
 		if !asked[key] {
-			cancel()
+			q.cancel()
 			delete(d.asking, key)
 		}
 	}
@@ -113,13 +110,13 @@ func (d *driver) employ(ctx context.Context, a *stages.Action) {
 }
 
 func (d *driver) assignment(a *stages.Action) Assignment {
-	out := Assignment{
+	out := member.WithKey(Assignment{
 		Placement: d.rec.Run.Placement, Run: d.name, RunUID: d.rec.Run.UID,
 		Epoch: d.rec.Lease.Epoch, Attempt: a.Attempt,
 		Cluster:  placement.Cluster{Name: a.Cluster, UID: a.UID},
 		Revision: a.Revision, Final: d.rec.Final != "", Orphan: d.rec.Final == orphaning, AllowCoOwnership: d.coOwnership,
-		Strategy: d.rec.Apply, secretKey: d.secretKey,
-	}
+		Strategy: d.rec.Apply,
+	}, d.secretKey)
 	if a.Revision != "" {
 		out.Content = d.e.content(out.Placement, a.Revision)
 	}
@@ -131,8 +128,8 @@ func (d *driver) rest() {
 	for _, w := range d.workers {
 		w.cancel()
 	}
-	for _, cancel := range d.asking {
-		cancel()
+	for _, q := range d.asking {
+		q.cancel()
 	}
 	for _, w := range d.workers {
 		<-w.done
@@ -159,7 +156,7 @@ func (w *worker) run(ctx context.Context) {
 	w.watch(ctx)
 }
 
-// update carries the attempt out and tells whether to go on observing. It ends
+// update carries the attempt out and reports whether to go on observing. It ends
 // when the cluster could not be reached and nothing was sent: the run may give
 // the cluster's slot to another one then, and starts it again later.
 func (w *worker) update(ctx context.Context) bool {
@@ -198,7 +195,7 @@ func (w *worker) watch(ctx context.Context) {
 }
 
 // look observes the cluster until it answers, and carries the assignment out
-// again where the cluster has lost something of it. It tells whether to go on.
+// again where the cluster has lost something of it. It reports whether to go on.
 func (w *worker) look(ctx context.Context) bool {
 	do := w.d.e.updater.Observe
 	for wait := reachFirst; ; wait = min(2*wait, reachMost) {
@@ -218,7 +215,7 @@ func (w *worker) look(ctx context.Context) bool {
 		case errors.Is(err, backend.ErrPermanent):
 			w.news(ctx, w.failure(r, err))
 		default:
-			w.news(ctx, w.unreachable(Report{Sent: true}, err))
+			w.news(ctx, w.unreachable(Report{Sent: true, Released: r.Released}, err))
 		}
 		if !sleep(ctx, wait) {
 			return false
@@ -228,12 +225,16 @@ func (w *worker) look(ctx context.Context) bool {
 
 // call does one thing to the cluster, in its turn.
 func (w *worker) call(ctx context.Context, do func(context.Context, Assignment) (Report, error)) (Report, error) {
-	leave, err := w.d.e.lanes.enter(ctx, w.a.Cluster.Name)
+	leave, err := w.d.e.lanes.Enter(ctx, w.a.Cluster.Name)
 	if err != nil {
 		return Report{}, err
 	}
 	r, err := do(ctx, w.a)
-	leave(err)
+	if err == nil && member.Slow(&r) {
+		leave(context.DeadlineExceeded)
+	} else {
+		leave(err)
+	}
 	w.sent = w.sent || r.Sent
 	return r, err
 }
@@ -258,7 +259,7 @@ func (w *worker) send(ctx context.Context, o stages.Observation) {
 // fence decides what it means that a cluster knows a newer epoch. Mostly
 // another engine has the run by now, and this one lets it go. Where it has not,
 // the cluster's ledger is wrong, and that is the cluster's failure alone. It
-// tells whether the worker ends.
+// reports whether the worker ends.
 func (w *worker) fence(ctx context.Context, err error) bool {
 	held, herr := w.d.held(ctx)
 	switch {
@@ -266,7 +267,7 @@ func (w *worker) fence(ctx context.Context, err error) bool {
 		return false
 	case held:
 		w.send(ctx, w.failure(Report{}, fmt.Errorf("%w, although this engine has the run: "+
-			"where the engine's store was restored, delete ConfigMap %s/%s on the cluster", err, ledgerNamespace, w.a.Placement)))
+			"where the engine's store was restored, delete ConfigMap %s/%s on the cluster", err, member.LedgerNamespace, w.a.Placement)))
 		return true
 	}
 	select {
@@ -282,7 +283,7 @@ func (w *worker) observation(r Report) stages.Observation {
 	return stages.Observation{
 		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Applied: r.Applied,
 		Unchanged: r.Unchanged, Revision: r.Revision, Current: r.Current, Healthy: r.Healthy,
-		Failed: r.Failed || late, Skipped: r.Skipped && !w.sent, Message: r.Message,
+		Failed: r.Failed || late, Skipped: r.Skipped && !w.sent, Released: r.Released, Message: r.Message,
 	}
 }
 
@@ -294,11 +295,11 @@ func (w *worker) failure(r Report, err error) stages.Observation {
 
 func (w *worker) unreachable(r Report, err error) stages.Observation {
 	return stages.Observation{
-		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Unreachable: true, Message: err.Error(),
+		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Unreachable: true, Released: r.Released, Message: err.Error(),
 	}
 }
 
-// sleep waits, and tells whether ctx has not ended.
+// sleep waits, and reports whether ctx has not ended.
 func sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -307,71 +308,5 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	case <-t.C:
 		return true
-	}
-}
-
-// ask puts a request to the authority until the run no longer asks, and
-// returns what the request is known by.
-func (d *driver) ask(ctx context.Context, r *approval.Request) string {
-	key := commandID(&approval.Decision{}, r)
-	if d.asking[key] != nil {
-		return key
-	}
-	actx, cancel := context.WithCancel(ctx)
-	d.asking[key] = cancel
-	if a := d.e.cfg.Authority; a != nil {
-		d.asks.Go(func() { d.consult(actx, *r, guarded(d.e.authorities, a)) })
-	}
-	if asksForDrift(&r.Policy) {
-		d.asks.Go(func() { d.consult(actx, *r, &noDrift{e: d.e, plan: d.plan}) })
-	}
-	return key
-}
-
-// guarded keeps an authority of the host's from hanging.
-func guarded(g *guard, a approval.Authority) approval.Authority {
-	return approval.Func(func(ctx context.Context, r approval.Request) (approval.Decision, error) {
-		return call(ctx, g, "authority", r.Run+"/"+r.RunUID+"/"+r.Name, func(ctx context.Context) (approval.Decision, error) {
-			return a.Decide(ctx, r)
-		})
-	})
-}
-
-// commandID identifies an answer of somebody to a request. Another answer of
-// theirs, or the same one when they are in other groups, may count where the
-// first did not, so it is another command.
-func commandID(d *approval.Decision, r *approval.Request) string {
-	where := r.Stage
-	if r.Group != "" {
-		where += "/" + r.Group
-	}
-	key := fmt.Sprintf("%q", slices.Concat([]string{
-		r.RunUID, where, string(r.When), strconv.Itoa(r.Attempt), d.By.Name, string(d.Verdict),
-	}, d.By.Groups))
-	return ownID + "answer-" + snapshot.Digest([]byte(key))
-}
-
-// consult asks an authority until it has answered.
-func (d *driver) consult(ctx context.Context, r approval.Request, a approval.Authority) {
-	e := d.e
-	for wait := e.cfg.Poll; ; wait = min(2*wait, 10*e.cfg.Poll) {
-		answer, err := a.Decide(ctx, r)
-		if err != nil && ctx.Err() == nil {
-			e.log.Warn("the authority did not answer", "request", r.Name, "error", err)
-		}
-		if _, own := a.(*noDrift); err == nil && !own && claimsDrift(answer.By) {
-			err = fmt.Errorf("%s says that it is in group %s, which is the engine's own", answer.By.Name, NoDriftGroup)
-			e.log.Warn("an answer is not heeded", "request", r.Name, "error", err)
-		}
-		if err == nil && answer.Verdict != "" {
-			answer.At, answer.Binding = later(e.now(), r.Opened), r.Binding
-			c := stages.Command{ID: commandID(&answer, &r), Verb: stages.Decide, By: answer.By, At: answer.At, Decision: &answer}
-			if err := e.putCommand(ctx, r.RunUID, c); err != nil {
-				e.log.Warn("an answer was not stored", "request", r.Name, "error", err)
-			}
-		}
-		if !sleep(ctx, wait) {
-			return
-		}
 	}
 }

@@ -51,7 +51,7 @@ func (f *feed) pump(ctx context.Context) {
 	}
 }
 
-// read takes what has happened and tells whether there was anything.
+// read takes what has happened and reports whether there was anything.
 func (f *feed) read() bool {
 	n := len(f.events)
 	if f.more == nil {

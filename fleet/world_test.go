@@ -17,12 +17,13 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/keyed"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// soak tells whether the long versions of the tests are asked for.
+// soak reports whether the long versions of the tests are asked for.
 func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 
 // newEngine returns an engine on the world's inventory and source.
@@ -196,7 +197,7 @@ func substance(obj *unstructured.Unstructured) map[string]any {
 	return out.Object
 }
 
-// members tells what every member has: its objects and what its ledgers prove.
+// members says what every member has: its objects and what its ledgers prove.
 func (w *world) members() map[string][]string {
 	out := map[string][]string{}
 	for c := range w.fleet.Clusters(w.t.Context()) {
@@ -206,6 +207,7 @@ func (w *world) members() map[string][]string {
 			if obj.GetNamespace() == "slipway-system" {
 				l := ledgerOf(cluster, obj.GetName())
 				l.Epoch, l.Touch, l.RunUID = 0, 0, ""
+				l.Revision, l.Target = w.opened(obj.GetName(), l.Revision), w.opened(obj.GetName(), l.Target)
 				what = l
 			}
 			b, err := json.Marshal(what)
@@ -218,7 +220,25 @@ func (w *world) members() map[string][]string {
 	return out
 }
 
-// outcome tells what a run came to, without names that are drawn and times.
+// opened is a revision as it stands in a ledger, with the placement's key: that of its
+// record, or the last one that could be read. One that it does not open stays as it is.
+func (w *world) opened(placement, sealed string) string {
+	var p struct {
+		Key []byte `json:"key"`
+	}
+	if rec, err := w.store.Get(w.t.Context(), "placement/"+placement); err == nil && json.Unmarshal(rec.Value, &p) == nil && len(p.Key) > 0 {
+		if w.opening == nil {
+			w.opening = map[string][]byte{}
+		}
+		w.opening[placement] = p.Key
+	}
+	if revision, ok := keyed.Open(w.opening[placement], "revision of "+placement, sealed); ok {
+		return revision
+	}
+	return sealed
+}
+
+// outcome says what a run came to, without names that are drawn and times.
 func (w *world) outcome(run string) map[string]any {
 	s, err := w.newEngine(fleet.Config{Name: "observer"}).Status(w.t.Context(), run)
 	if err != nil {

@@ -182,12 +182,13 @@ const (
 )
 
 // Reasons of the conditions of a stage's tasks have BeforeStageTask or
-// AfterStageTask before them. NotElapsed, Rejected and Skipped are Slipway's own.
+// AfterStageTask before them. NotElapsed, NameTaken, Rejected and Skipped are Slipway's own.
 const (
 	reasonBeforeTask = "BeforeStageTask"
 	reasonAfterTask  = "AfterStageTask"
 
 	reasonTaskCreated    = "ApprovalRequestCreated"
+	reasonTaskNameTaken  = "ApprovalRequestNameTaken"
 	reasonTaskApproved   = "ApprovalRequestApproved"
 	reasonTaskRejected   = "ApprovalRequestRejected"
 	reasonTaskElapsed    = "WaitTimeElapsed"
@@ -208,12 +209,14 @@ const (
 	reasonClusterPending   = "ClusterUpdatingPending"
 )
 
-// Reasons of an approval request. Rejected, which people write too, and Refused
+// Reasons of an approval request. Rejected, which people write too, Refused and Unvouched
 // are Slipway's own.
 const (
 	reasonAccepted        = "ApprovalRequestApprovalAccepted"
 	reasonRequestRejected = "ApprovalRequestRejected"
 	reasonRefused         = "ApprovalRequestApprovalRefused"
+	// reasonUnvouched: no answer counts, because the admission policies are not what they were.
+	reasonUnvouched = "ApprovalRequestUnvouched"
 	// reasonRejected makes Approved=False a rejection.
 	reasonRejected = "Rejected"
 )

@@ -110,7 +110,7 @@ func (s *service) keepOverrides(name string, snapshots []snapshot.Snapshot) {
 }
 
 // overridesIn are the overrides in a snapshot that select something in it; whole
-// tells that a version of each is shown.
+// says that a version of each is shown.
 func (s *service) overridesIn(ctx context.Context, name string, index int) (out []frozenOverride, whole bool, err error) {
 	view, err := s.engine.View(ctx, name)
 	if err != nil {

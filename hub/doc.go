@@ -15,6 +15,61 @@
 // and wakes up late is refused by the store and by the members, see package fleet; what it still writes
 // to a status is refused by the resourceVersion, or is what the next one writes too.
 //
+// # Rights of authors
+//
+// The hub acts on members with rights of its own, so what declares a placement decides what its author gains.
+// An author of ClusterResourcePlacements, ClusterResourceEnvelopes or ClusterResourceOverrides acts with all the
+// rights of the hub there, within Config.Engine.Rules. What the authors of a namespace bring, by a
+// ResourcePlacement, by a ResourceEnvelope, also one that a ClusterResourcePlacement takes along with the
+// Namespace, or by the change that a ResourceOverride makes, obeys Config.Engine.NamespaceRules, too. They are
+// [snapshot.NamespaceRules] unless the host has others: the kinds of Kubernetes that the built-in role edit may
+// create, and custom kinds. Other rules are made from these:
+//
+//	rules := snapshot.NamespaceRules()
+//	rules.Never = append(rules.Never, snapshot.GroupKind{Kind: "Secret"}, snapshot.GroupKind{Group: "kustomize.toolkit.fluxcd.io"})
+//	cfg.Engine.NamespaceRules = &rules
+//
+// What is selected that way exists on the hub, where its author was admitted; of a custom kind in an envelope
+// nothing shows that, so hosts whose members act on such objects with more rights than their authors have name
+// them in Never, or what they allow in Only. What is refused is never left out: the condition Scheduled of every
+// placement that would bring it is False and names the object, the field and what would be right. So an envelope
+// that is refused, or malformed, holds up the placements of its namespace until it is corrected, which is
+// noticed within half a minute, and members keep what they have.
+//
+// # What the hub may read
+//
+// A Namespace that is selected brings all that is in it, so the hub has to read every kind that may be there;
+// hub/manifests lists those of Kubernetes but Secrets. A kind that it may not read is an error of the placement
+// that names it: grant it, by a ClusterRole with the label slipway.dev/aggregate-to-hub-source=true, or exclude
+// it by Rules.Never. Grant a kind before it is defined on the hub, or placements of whole namespaces
+// stand still until it is granted. A kind in Never is not read at all and left out of what a Namespace brings;
+// named by a selector, or in an envelope, it is an error. Snapshots of before that have the kind are not rolled
+// out any more, and the next one, without it, removes its objects from the members.
+//
+// # Who may answer
+//
+// An approval counts as that of the user that the API server authenticated while the admission policies of package
+// hub/manifests are in force: all of them, with their bindings, exactly as they were installed. The hub compares
+// them before it takes an answer in, and every 10 seconds. Where one is missing or was changed no answer counts: the
+// condition ApprovalAccepted of the request is False with the reason ApprovalRequestUnvouched, and names what is
+// wrong. Once the policies are installed again, the request is made again and answered again. Each request has the
+// version of the policies under which it was made in the annotation slipway.dev/policies, so policies that were
+// changed while no hub was there are noticed, too. A hub asks nothing in the first 3 seconds of new ones.
+//
+// Where nothing was ever installed, the answer of any user with the right to write the status of a request counts, at
+// gates that ask for no identity; on a server before 1.36, which has the validating policies alone, that takes the
+// verb approve. The record hub/policies of the store says that policies were in force once, so that deleting all of
+// them is no way back to that. Deleting that record is: in a store on the Kubernetes API, it is the Secret in the
+// hub's namespace with hub/policies in the annotation slipway.dev/key.
+//
+// # Names of requests
+//
+// The request of run x is x-<stage> after a stage and x-before-<stage> before it, as in the tutorial, and its
+// object has that name. So run x before stage prod and run x-before after it would have one request. A run is not begun
+// where one of its requests would have the name of one of another run that is there and has not ended or still has it,
+// and of two that have not begun the younger is refused; the condition Initialized names both. A run that the engine
+// makes, to take another one back, cannot be refused: it waits at its gate, and says so, until the other request is gone.
+//
 // # Rollback
 //
 // Where its strategy has spec.rollback, a run is taken back by a run of its own: every cluster that it
@@ -55,10 +110,14 @@
 //   - A run without spec.state runs; the tutorial's runs have none. Where else defaults, limits and messages
 //     differ, package hub/manifests says.
 //   - Snapshots are taken whenever what is selected changes, also under strategy External.
+//   - A ResourcePlacement, a ResourceEnvelope and a ResourceOverride are about kinds that the role edit may create:
+//     see above. KubeFleet's examples have roles and quotas in ResourceEnvelopes; have them in the namespace of
+//     the hub, or allow them by NamespaceRules.
 //   - applyStrategy.type ClientSideApply, the API's default, is carried out as server-side apply with
 //     force: fields of other managers stay, and a conflict is taken over as a client-side apply would.
 //   - An approval counts only for a request that this hub made, and is bound to the run's UID, the plan
-//     and the attempt; the condition's lastTransitionTime is not read.
+//     and the attempt; the condition's lastTransitionTime is not read. One whose observedGeneration is not the
+//     request's does not count, and the request says so; one without any does, which KubeFleet ignores.
 //   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot or
 //     decision. maxSurge means nothing here: nothing moves between clusters.
 //   - An override may have a priority, and overrides of different priorities may select the same object,

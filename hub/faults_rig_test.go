@@ -21,7 +21,7 @@ func getOptions() metav1.GetOptions { return metav1.GetOptions{} }
 // withoutCancel is a context for what is tidied up when a test is over.
 func withoutCancel(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }
 
-// soaks tells that the long versions of tests are asked for.
+// soaks reports whether the long versions of tests are asked for.
 func soaks() bool { return os.Getenv("SLIPWAY_SOAK") != "" }
 
 // seeds are as many numbers as few says, or as many where soaks.
@@ -145,16 +145,7 @@ func (w *world) snapshots(n int) (out []string) {
 // one of them.
 func (w *world) define() {
 	w.t.Helper()
-	w.createText(`
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: widgets.$NAME.example.com}
-spec:
-  group: $NAME.example.com
-  scope: Namespaced
-  names: {plural: widgets, singular: widget, kind: Widget}
-  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
-`)
+	w.defineWidgets()
 	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
 	first := w.parse(`{apiVersion: $NAME.example.com/v1, kind: Widget, metadata: {name: first, namespace: $NAME}, spec: {size: 3}}`)
 	w.eventually("the hub to serve the kind", func() error {
@@ -172,6 +163,27 @@ spec:
   policy: {placementType: PickAll}
   strategy: {type: External}
 `)
+}
+
+// defineWidgets defines a kind Widget, in a group of the world's own, until the test ends: hubs of other worlds
+// may have no right to read it.
+func (w *world) defineWidgets() {
+	w.t.Helper()
+	made := w.createText(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.$NAME.example.com}
+spec:
+  group: $NAME.example.com
+  scope: Namespaced
+  names: {plural: widgets, singular: widget, kind: Widget}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`)
+	w.t.Cleanup(func() {
+		if err := w.at("crd").Delete(context.WithoutCancel(w.t.Context()), made.GetName(), metav1.DeleteOptions{}); err != nil {
+			w.t.Errorf("deleting %s: %v", made.GetName(), err)
+		}
+	})
 }
 
 func (w *world) widgets() schema.GroupVersionResource {

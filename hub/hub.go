@@ -46,8 +46,8 @@ type Config struct {
 	// Inventory lists the members; default: the MemberCluster objects.
 	Inventory backend.Inventory
 	// Engine has further settings of the engine: Authority, Updater, Prober, Rules,
-	// Restrictions, Lease, Skew, CallTimeout, Poll, MaxUpdates, Clock. What is named
-	// above is ignored in it.
+	// NamespaceRules, Restrictions, Lease, Skew, CallTimeout, Poll, MaxUpdates, Clock.
+	// What is named above is ignored in it.
 	Engine fleet.Config
 
 	// LeaseDuration is how long a hub that is not heard of leads on; default 15 s,
@@ -216,7 +216,7 @@ func (h *Hub) connectSeams(config *rest.Config) (err error) {
 		}
 		h.cfg.Inventory, h.ends = members, append(h.ends, members)
 	}
-	if h.source, err = kube.NewSource(config, kube.SourceOptions{}); err == nil {
+	if h.source, err = kube.NewSource(config, kube.SourceOptions{Rules: h.cfg.Engine.Rules}); err == nil {
 		h.ends = append(h.ends, h.source)
 	}
 	return err

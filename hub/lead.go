@@ -162,7 +162,7 @@ func (h *Hub) tryNamespace(ctx context.Context) error {
 	return nil
 }
 
-// passes tells that an error may be gone the next time: it is none that the API
+// passes reports whether an error may be gone the next time: it is none that the API
 // server gives for what is asked, or for who asks.
 func passes(err error) bool {
 	switch code := apierrors.APIStatus(nil); {

@@ -19,7 +19,7 @@ func (s *service) markSnapshots(ctx context.Context, k key, obj *unstructured.Un
 	marked = before
 	for _, snap := range view.Snapshots() {
 		master := have[masterName(k.Name, snap.Index)]
-		if !shows(master, obj, snap) {
+		if !shows(master, obj, view.Tag(snap.Digest)) {
 			continue
 		}
 		switch label := master.Labels[labelIrreversible]; markAsked(label, slices.Contains(before, snap.Index)) {

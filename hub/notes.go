@@ -49,11 +49,11 @@ func (n *notes) tell(run *unstructured.Unstructured, e stages.Event) {
 	switch e.Type {
 	case stages.RunQueued, stages.RunStarted, stages.RunStopping, stages.RunStopped, stages.RunResumed, stages.RunCompleted,
 		stages.StageStarted, stages.StageSkipped, stages.StageCompleted, stages.WaitStarted, stages.WaitEnded,
-		stages.ApprovalRequested, stages.ApprovalGiven, stages.ApprovalAccepted, stages.RollbackRequested:
+		stages.ApprovalRequested, stages.ApprovalEarly, stages.ApprovalGiven, stages.ApprovalAccepted, stages.RollbackRequested:
 		n.say(run, string(e.Type), "%s", sentence(e))
 	case stages.RunFailed, stages.RunAborted, stages.RunSuperseded, stages.ApprovalRejected, stages.ApprovalExpired,
 		stages.ClusterFailed, stages.ClusterPending, stages.ClusterRetrying, stages.ClusterUnhealthy, stages.CommandRefused,
-		stages.RollbackRefused:
+		stages.RollbackRefused, stages.ObjectsReleased:
 		n.warn(run, string(e.Type), "%s", sentence(e))
 	default:
 	}

@@ -141,6 +141,12 @@ func exactly(obj metav1.Object) metav1.DeleteOptions {
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
+// asRead deletes an object only as it was read: an answer that came meanwhile is read first.
+func asRead(obj metav1.Object) metav1.DeleteOptions {
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+}
+
 // condition is one of an object, as far as the hub reads it.
 type condition struct {
 	Status, Reason, Message string

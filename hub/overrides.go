@@ -128,7 +128,7 @@ func (s *service) latestVersion(k key, rec *overrideRecord) (int, *unstructured.
 }
 
 // trimVersions drops versions of which there are too many, and all where there is
-// no override any more, but none that a snapshot needs; it tells whether there is
+// no override any more, but none that a snapshot needs; it reports whether there is
 // such a one.
 func (s *service) trimVersions(ctx context.Context, rec *overrideRecord, latest int) (needed bool, err error) {
 	keep := overrideHistory

@@ -16,7 +16,7 @@ import (
 // cluster that was made again, must not get what was meant for the first. Which
 // that was is told by the uid of its namespace kube-system, and kept in the store.
 //
-// A MemberCluster that is made again is a new member, and is pinned anew.
+// A MemberCluster that is made again is a new member, and is pinned again.
 type pinned struct {
 	next  backend.Dialer
 	store backend.Store

@@ -109,7 +109,7 @@ func (s *service) overridesOf(p fleet.Placement, k key) ([]placement.Override, e
 	return out, errors.Join(wrong...)
 }
 
-// mayConcern tells that an override which cannot be read could be about a placement.
+// mayConcern reports whether an override which cannot be read could be about a placement.
 // One in a namespace is never about a placement in another, nor about one that
 // selects nothing there.
 func mayConcern(override *unstructured.Unstructured, p fleet.Placement, k key) bool {
@@ -192,11 +192,19 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 	if err := s.writePlacement(ctx, k, obj, served{p, rollout, &decision, view, problem}); err != nil {
 		return 0, errors.Join(problem, err)
 	}
-	if problem != nil && !isRefusal(problem) {
+	switch {
+	case problem != nil && !isRefusal(problem):
 		return 0, problem
+	case captured != nil:
+		return captureAgain, nil //nolint:nilerr // the status tells it
 	}
 	return 0, nil
 }
+
+// captureAgain is after what time a snapshot is tried again that was refused: no watch
+// tells of a right that is granted, nor of an envelope that is corrected in a namespace
+// of which no snapshot says that it is selected.
+const captureAgain = 30 * time.Second
 
 // patience is how often a conflict is tried again before a status tells of it.
 const patience = 5

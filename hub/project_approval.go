@@ -122,14 +122,13 @@ type approver struct {
 // vouches for who gave it.
 //
 // Approved=True approves. Approved=False is "not yet", as in KubeFleet, unless
-// its reason is Rejected: then it rejects, as Rejected=True does. An
-// observedGeneration may be missing, but one of another generation is no answer
-// to this object.
+// its reason is Rejected: then it rejects, as Rejected=True does. Conditions of
+// another generation are no answer to this object.
 func answerOf(obj *unstructured.Unstructured, s *approvalStatus) answer {
 	var out answer
 	for i := range s.Conditions {
 		c := &s.Conditions[i]
-		if c.ObservedGeneration != 0 && c.ObservedGeneration != obj.GetGeneration() {
+		if !c.isAbout(obj) {
 			continue
 		}
 		if v := verdictOf(c); v == approval.Reject || v != "" && out.Verdict == "" {
@@ -137,6 +136,50 @@ func answerOf(obj *unstructured.Unstructured, s *approvalStatus) answer {
 		}
 	}
 	return out
+}
+
+// isAbout reports whether a condition is about the object as it is: its observedGeneration is the object's. It may be
+// missing, where KubeFleet counts nothing: the spec of a request never changes, so there is no other generation.
+func (c *approvalCondition) isAbout(obj *unstructured.Unstructured) bool {
+	return c.ObservedGeneration == 0 || c.ObservedGeneration == obj.GetGeneration()
+}
+
+// otherGenerations says of each condition that would be an answer to another generation of a request why it is none.
+func otherGenerations(obj *unstructured.Unstructured) []string {
+	var s approvalStatus
+	if fromMap(obj, "status", &s) != nil {
+		return nil
+	}
+	var out []string
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; verdictOf(c) != "" && !c.isAbout(obj) {
+			out = append(out, fmt.Sprintf("condition %s has the observedGeneration %d and the request the generation %d: it answers something else; write %d, or leave it out",
+				c.Type, c.ObservedGeneration, obj.GetGeneration(), obj.GetGeneration()))
+		}
+	}
+	return out
+}
+
+// isConcluded reports whether a request says that it was approved, which only the hub can write.
+func isConcluded(obj *unstructured.Unstructured) bool {
+	return conditionOf(obj, conditionAccepted).Status == "True"
+}
+
+// untaken are the answers in a request that are not among the decisions that were taken. A request that says what came
+// of it has none. Authors are those that the request names, whatever vouches for them.
+func untaken(obj *unstructured.Unstructured, taken []approval.Decision) []answer {
+	if isConcluded(obj) {
+		return nil
+	}
+	answers, err := answersOf(obj, true)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(answers, func(a answer) bool {
+		return slices.ContainsFunc(taken, func(d approval.Decision) bool {
+			return d.Verdict == a.Verdict && (d.By.Name == a.By.Name || d.By.Name == anybody().Name)
+		})
+	})
 }
 
 // answersOf reads all answers to a request out of the object: those of each person
@@ -153,7 +196,9 @@ func answersOf(obj *unstructured.Unstructured, stamped bool) ([]answer, error) {
 		}
 		return nil, nil
 	}
-	stands := slices.ContainsFunc(s.Conditions, func(c approvalCondition) bool { return verdictOf(&c) == approval.Approve })
+	stands := slices.ContainsFunc(s.Conditions, func(c approvalCondition) bool {
+		return verdictOf(&c) == approval.Approve && c.isAbout(obj)
+	})
 	out := make([]answer, 0, len(s.Decisions))
 	for _, d := range s.Decisions {
 		if d.Verdict == approval.Approve && !stands {
@@ -180,7 +225,7 @@ func verdictOf(c *approvalCondition) approval.Verdict {
 	}
 }
 
-// anybodyMayDecide tells that a policy does not ask who decides, so that an
+// anybodyMayDecide reports whether a policy does not ask who decides, so that an
 // answer counts of which nobody knows whose it is.
 func anybodyMayDecide(p approval.Policy) bool {
 	for _, q := range p.Quorums {
@@ -194,13 +239,13 @@ func anybodyMayDecide(p approval.Policy) bool {
 // anybody stands for whoever answered where nobody vouches for who it was.
 func anybody() approval.Identity { return approval.Identity{Name: "system:unknown"} }
 
-// acceptedCondition tells that a request was approved, and that it stays so.
+// acceptedCondition reports that a request was approved, and that it stays so.
 func acceptedCondition(generation int64, at time.Time) metav1.Condition {
 	return teller{generation: generation}.yes(conditionAccepted, reasonAccepted,
 		"The approval request has been approved and cannot be reverted", stages.At(at))
 }
 
-// rejectedCondition tells that a request was rejected, and that it stays so.
+// rejectedCondition reports that a request was rejected, and that it stays so.
 func rejectedCondition(generation int64, by string, at time.Time) metav1.Condition {
 	return teller{generation: generation}.no(conditionAccepted, reasonRequestRejected,
 		"The approval request has been rejected by "+by+" and cannot be reverted", stages.At(at))
@@ -209,6 +254,11 @@ func rejectedCondition(generation int64, by string, at time.Time) metav1.Conditi
 // refusedCondition tells why an answer does not count. Another one may.
 func refusedCondition(generation int64, why string, at time.Time) metav1.Condition {
 	return teller{generation: generation}.no(conditionAccepted, reasonRefused, why, stages.At(at))
+}
+
+// unvouchedCondition tells why no answer counts, whosever it is.
+func unvouchedCondition(generation int64, why string, at time.Time) metav1.Condition {
+	return teller{generation: generation}.no(conditionAccepted, reasonUnvouched, why, stages.At(at))
 }
 
 // withCondition is the status of a request with one condition of the hub's, and

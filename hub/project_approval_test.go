@@ -152,6 +152,84 @@ func TestWhoAnsweredIsWhatWasStamped(t *testing.T) {
 	}
 }
 
+// An approval stands where a condition of the request's generation says so, or one without a generation: also where the
+// policies have written down who approved.
+func TestAnApprovalOfAnotherGenerationDoesNotStand(t *testing.T) {
+	for _, tc := range []struct {
+		generation any
+		stands     bool
+		why        string
+	}{
+		{int64(1), true, ""},
+		{nil, true, ""},
+		{int64(0), true, ""},
+		{int64(2), false, "condition Approved has the observedGeneration 2 and the request the generation 1: it answers something else; write 1, or leave it out"},
+	} {
+		c := map[string]any{"type": "Approved", "status": "True"}
+		if tc.generation != nil {
+			c["observedGeneration"] = tc.generation
+		}
+		obj := answered(t, map[string]any{
+			"conditions": []any{c},
+			"decisions":  []any{map[string]any{"verdict": "Approve", "by": approvedBy("ann")}},
+		})
+		for _, stamped := range []bool{true, false} {
+			got, err := answersOf(obj, stamped)
+			if err != nil || (len(got) == 1) != tc.stands {
+				t.Errorf("generation %v, stamped %v: %+v, %v", tc.generation, stamped, got, err)
+			}
+		}
+		if got := strings.Join(otherGenerations(obj), "; "); got != tc.why {
+			t.Errorf("generation %v: %q, want %q", tc.generation, got, tc.why)
+		}
+	}
+}
+
+// What was answered and not taken in is what is lost with a request: not what is among the decisions of its gate, and
+// nothing of a request that says what came of it.
+func TestWhatIsLostWithARequest(t *testing.T) {
+	status := func(more ...any) map[string]any {
+		return map[string]any{
+			"conditions": append([]any{map[string]any{"type": "Approved", "status": "True", "message": "fine"}}, more...),
+			"decisions": []any{
+				map[string]any{"verdict": "Approve", "by": approvedBy("ann")}, map[string]any{"verdict": "Approve", "by": approvedBy("bob")},
+			},
+		}
+	}
+	taken := func(names ...string) (out []approval.Decision) {
+		for _, n := range names {
+			out = append(out, approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: n}})
+		}
+		return out
+	}
+	accepted := map[string]any{"type": "ApprovalAccepted", "status": "True", "reason": "ApprovalRequestApprovalAccepted"}
+	refused := map[string]any{"type": "ApprovalAccepted", "status": "False", "reason": "ApprovalRequestApprovalRefused"}
+	for name, tc := range map[string]struct {
+		status map[string]any
+		taken  []approval.Decision
+		want   []string
+	}{
+		"nothing was answered":  {nil, nil, nil},
+		"nothing was taken":     {status(), nil, []string{"ann", "bob"}},
+		"one was taken":         {status(), taken("ann"), []string{"bob"}},
+		"all were taken":        {status(), taken("ann", "bob"), nil},
+		"it counted as anyones": {map[string]any{"conditions": status()["conditions"]}, taken(anybody().Name), nil},
+		"an unknown author":     {map[string]any{"conditions": status()["conditions"]}, nil, []string{""}},
+		"accepted":              {status(accepted), nil, nil},
+		"refused":               {status(refused), nil, []string{"ann", "bob"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, a := range untaken(answered(t, tc.status), tc.taken) {
+				got = append(got, a.By.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func TestAnAnswerThatCannotBeReadIsAnError(t *testing.T) {
 	_, err := answersOf(answered(t, map[string]any{"conditions": "yes"}), true)
 	if err == nil || !strings.Contains(err.Error(), "ClusterApprovalRequest example-run-canary: status") {

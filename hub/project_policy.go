@@ -26,7 +26,7 @@ type policyFacts struct {
 	Policy map[string]any
 	// Decision is what the policy came to.
 	Decision *resolution
-	// Latest tells that it is the latest of the placement.
+	// Latest reports whether it is the latest of the placement.
 	Latest bool
 	// Decided is when the clusters were picked.
 	Decided time.Time
@@ -125,7 +125,7 @@ func (f *policyFacts) status() *policyStatus {
 	return s
 }
 
-// unfulfilledMessage tells that fewer clusters were picked than the policy wants,
+// unfulfilledMessage reports that fewer clusters were picked than the policy wants,
 // and why.
 func unfulfilledMessage(shortfall string) string {
 	return "could not find all the clusters needed as specified by the scheduling policy: " + shortfall

@@ -15,7 +15,7 @@ type rollbackObjectFacts struct {
 	// Of, Placement and Strategy are the names of those objects, Of that of the run
 	// which is taken back.
 	Of, Placement, Strategy string
-	// Seal tells that the hub made it.
+	// Seal says that the hub made it.
 	Seal string
 	Run  *stages.Run
 	Plan *stages.Plan

@@ -28,10 +28,12 @@ type snapshotFacts struct {
 	Placement, Namespace string
 	UID                  types.UID
 	Snapshot             snapshot.Snapshot
-	// Latest tells that it is the latest of the placement.
+	// Latest reports whether it is the latest of the placement.
 	Latest bool
-	// Irreversible tells that nothing is rolled back past it.
+	// Irreversible reports whether nothing is rolled back past it.
 	Irreversible bool
+	// Tag is how a digest is shown, see fleet.PlacementView.
+	Tag func(digest string) string
 	// Bodies are the canonical JSON of the resources, in the order of the set.
 	Bodies [][]byte
 }
@@ -42,7 +44,8 @@ type snapshotFacts struct {
 // They are for people to read: what is rolled out comes from the store. So who
 // may read snapshots does not see what is in Secrets: every value in one, its
 // annotations too, is "(redacted)"; that it changed, the annotation with the hash
-// tells. A resource of nearly 1 MiB is there with its name and its digest only.
+// tells, which is keyed, so that no guess can be tested with it. A
+// resource of nearly 1 MiB is there with its name and such a hash only.
 func resourceSnapshots(f *snapshotFacts) ([]*unstructured.Unstructured, error) {
 	parts, err := f.parts()
 	if err != nil {
@@ -69,7 +72,7 @@ func masterName(placement string, index int) string {
 func (f *snapshotFacts) makeMaster(u *unstructured.Unstructured, parts int) {
 	u.SetName(masterName(f.Placement, f.Snapshot.Index))
 	u.SetAnnotations(map[string]string{
-		annotationHash:      f.Snapshot.Digest,
+		annotationHash:      f.Tag(f.Snapshot.Digest),
 		annotationEnveloped: strconv.Itoa(f.Snapshot.Envelopes),
 		annotationParts:     strconv.Itoa(parts),
 	})
@@ -97,7 +100,7 @@ func (f *snapshotFacts) object(name string, resources []any) *unstructured.Unstr
 func (f *snapshotFacts) parts() ([][]any, error) {
 	out, size := [][]any{{}}, 0
 	for _, body := range f.Bodies {
-		resource, n, err := shownOf(body)
+		resource, n, err := f.shown(body)
 		if err != nil {
 			return nil, err
 		}
@@ -111,8 +114,8 @@ func (f *snapshotFacts) parts() ([][]any, error) {
 	return out, nil
 }
 
-// shownOf is a resource as people are shown it, and the length of its JSON.
-func shownOf(body []byte) (map[string]any, int, error) {
+// shown is a resource as people are shown it, and the length of its JSON.
+func (f *snapshotFacts) shown(body []byte) (map[string]any, int, error) {
 	obj, err := snapshot.Decode(body)
 	if err != nil {
 		return nil, 0, err
@@ -120,18 +123,18 @@ func shownOf(body []byte) (map[string]any, int, error) {
 	shown := redactedSecrets(obj.Object)
 	b, err := json.Marshal(shown)
 	if err != nil || len(b) > shownResource {
-		return omitted(obj, body), 0, err
+		return f.omitted(obj, body), 0, err
 	}
 	return shown, len(b), nil
 }
 
 // omitted names a resource that is too big to be shown.
-func omitted(obj *unstructured.Unstructured, body []byte) map[string]any {
+func (f *snapshotFacts) omitted(obj *unstructured.Unstructured, body []byte) map[string]any {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(obj.GroupVersionKind())
 	u.SetNamespace(obj.GetNamespace())
 	u.SetName(obj.GetName())
-	u.SetAnnotations(map[string]string{annotationOmitted: fmt.Sprintf("%d bytes, sha256 %s", len(body), snapshot.Digest(body))})
+	u.SetAnnotations(map[string]string{annotationOmitted: fmt.Sprintf("%d bytes, tag %s", len(body), f.Tag(snapshot.Digest(body)))})
 	return u.Object
 }
 

@@ -68,6 +68,15 @@ func (s *Stale) Starter(ctx context.Context, run *unstructured.Unstructured) (st
 	return by.Name, err
 }
 
+// Settled is an error as long as the admission policies are too new for anything to be asked.
+func (s *Stale) Settled(ctx context.Context) error {
+	v, err := s.s.vouching(ctx)
+	if err == nil && v.settling > 0 {
+		err = fmt.Errorf("the policies settle for %v", v.settling)
+	}
+	return err
+}
+
 // SyncRun and SyncPlacement do one round for an object.
 func (s *Stale) SyncRun(ctx context.Context, name string) error {
 	_, err := s.s.syncRun(ctx, key{Name: name})
@@ -85,7 +94,7 @@ func (s *Stale) SyncPlacement(ctx context.Context, name string) error {
 	return err
 }
 
-// Remembers tells whether the contents of overrides that are under a digest are
+// Remembers reports whether the contents of overrides that are under a digest are
 // remembered after the hub has looked which ones snapshots need.
 func (s *Stale) Remembers(ctx context.Context, digest string) (bool, error) {
 	s.s.overrideContents.Store(digest, []string(nil))

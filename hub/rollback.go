@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// isOf tells that a run of the engine is that of an object: the one that was made
+// isOf reports whether a run of the engine is that of an object: the one that was made
 // for it or, of a run that the engine made to take another one back, the one that
 // the object was made for.
 func (s *service) isOf(ctx context.Context, obj *unstructured.Unstructured, status fleet.Status) (bool, error) {
@@ -169,11 +169,11 @@ func (s *service) orderRollback(ctx context.Context, obj *unstructured.Unstructu
 	if facts.read(obj); !facts.asks(stateOf(obj), obj.GetGeneration(), status) {
 		return nil // it was asked, and the cache does not know yet
 	}
-	stamped, _, err := s.stamped(ctx, obj)
+	v, err := s.vouching(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = s.engine.Rollback(ctx, status.Run.Name, rollbackOptions(obj, stamped))
+	_, err = s.engine.Rollback(ctx, status.Run.Name, rollbackOptions(obj, v.vouchesFor(obj)))
 	if refused, ok := errors.AsType[*stages.RefusedError](err); ok {
 		facts.Refusal = refused.Reason
 		return nil

@@ -87,6 +87,7 @@ func newTakingBack(t *testing.T) *stale {
 		t.Fatal(err)
 	}
 	s.captured(0)
+	s.eventually("the policies to be old enough", func() error { return s.Settled(t.Context()) })
 	s.ranTo(fleet.RunSpec{Name: s.name + "-first", Placement: s.name, Strategy: takenBackBy()})
 	s.change("v2")
 	s.captured(1)
@@ -185,7 +186,7 @@ func (s *stale) look(h *hub.Stale, run string) error {
 	return err
 }
 
-// tells tells whether a run has a condition.
+// tells checks that a run has a condition.
 func (s *stale) tells(run, kind, status string) error {
 	obj, err := s.at("csur").Get(s.t.Context(), run, getOptions())
 	if err != nil {

@@ -39,7 +39,7 @@ func rollbackName(run, title string, n int) string {
 }
 
 // mostRollbacks is how many runs that take one back have an object each, where the
-// engine's name does not tell which.
+// engine's name does not say which.
 const mostRollbacks = 1000
 
 // rollbackKey is the object of a run that takes back the one of an object. It is not

@@ -55,7 +55,7 @@ func (s *service) roll(ctx context.Context, k key, obj *unstructured.Unstructure
 	return err
 }
 
-// sameClusters tells that the clusters of a decision are those of a plan, and not others that were
+// sameClusters reports whether the clusters of a decision are those of a plan, and not others that were
 // registered under their names since.
 func (s *service) sameClusters(ctx context.Context, p *stages.Plan, d placement.Decision) (bool, error) {
 	planned := make(map[string]string, len(p.Clusters))

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -25,7 +25,7 @@ import (
 // begun again, whatever became of the engine's. In a copy of a run it means nothing.
 const annotationRunUID = "slipway.dev/run-uid"
 
-// isBegun tells that the engine's run of an object was made.
+// isBegun reports whether the engine's run of an object was made.
 func isBegun(run *unstructured.Unstructured) bool {
 	return strings.HasPrefix(run.GetAnnotations()[annotationRunUID], string(run.GetUID())+"/")
 }
@@ -93,7 +93,7 @@ func (s *service) syncRun(ctx context.Context, k key) (time.Duration, error) {
 // whoever is creating it admits it within moments, or takes it back.
 const unadmittedAgain = 500 * time.Millisecond
 
-// isAdmitted tells that the placement knows a run. Until then whoever recorded it, such as
+// isAdmitted reports whether the placement knows a run. Until then the hub that recorded it, such as
 // a hub that loses its lead meanwhile, may take it back, and the object has none yet.
 func (s *service) isAdmitted(ctx context.Context, status *fleet.Status) (bool, error) {
 	runs, err := s.engine.Runs(ctx, status.Run.Placement)
@@ -103,7 +103,7 @@ func (s *service) isAdmitted(ctx context.Context, status *fleet.Status) (bool, e
 	return slices.Contains(runs, status.Run.Name), err
 }
 
-// isFinished tells that the status of a run says how it ended.
+// isFinished reports whether the status of a run says how it ended.
 func isFinished(obj *unstructured.Unstructured) bool {
 	c := conditionOf(obj, conditionSucceeded)
 	return (c.Status == "True" || c.Status == "False") && c.ObservedGeneration == obj.GetGeneration()
@@ -151,7 +151,7 @@ func (s *service) begin(ctx context.Context, k key, obj *unstructured.Unstructur
 	}
 	spec, err := s.runSpec(ctx, k, obj)
 	if err == nil {
-		_, err = s.engine.CreateRun(ctx, spec)
+		err = s.record(ctx, k, obj, spec)
 	}
 	switch {
 	case err == nil:
@@ -164,7 +164,18 @@ func (s *service) begin(ctx context.Context, k key, obj *unstructured.Unstructur
 	return 0, errors.Join(err, s.writeStatus(ctx, scopeOf(k).gvr(runKind), obj, initializingStatus(scopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err)))
 }
 
-// isRefusal tells that a run cannot be begun before somebody changes something.
+// record creates the engine's run of an object, unless its requests would have the names of those of another run.
+func (s *service) record(ctx context.Context, k key, obj *unstructured.Unstructured, spec fleet.RunSpec) error {
+	release, err := s.reserve(ctx, k, obj, &spec.Strategy)
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, err = s.engine.CreateRun(ctx, spec)
+	return err
+}
+
+// isRefusal reports whether a run cannot be begun until its object or what it names changes.
 func isRefusal(err error) bool {
 	var rejected *stages.RejectedError
 	var missing *fleet.NotFoundError
@@ -174,7 +185,7 @@ func isRefusal(err error) bool {
 	return errors.As(err, &rejected) || errors.Is(err, backend.ErrPermanent) || isInvalid(err)
 }
 
-// initializeFailed tells that the run was refused as it is; as in KubeFleet that
+// initializeFailed reports whether the run was refused as it is; as in KubeFleet that
 // is the end of it.
 func initializeFailed(obj *unstructured.Unstructured) bool {
 	return conditionOf(obj, conditionInitialized).is("False", obj.GetGeneration())
@@ -301,15 +312,19 @@ func (s *service) follow(ctx context.Context, k key, obj *unstructured.Unstructu
 	if err := errors.Join(s.order(ctx, obj, status), s.orderRollback(ctx, obj, &status, &back)); err != nil {
 		return 0, err
 	}
-	asked := s.syncRequests(ctx, k, obj, status)
-	again, err := s.writeRun(ctx, k, obj, status, history, back)
+	requests, asked := s.syncRequests(ctx, k, obj, status)
+	again, err := s.writeRun(ctx, k, obj, status, history, back, requests.held)
+	if requests.again > 0 && (again == 0 || requests.again < again) {
+		again = requests.again
+	}
 	return again, errors.Join(asked, err)
 }
 
 // writeRun writes what became of a run. It asks to be called again when time
 // alone will change that.
-func (s *service) writeRun(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status, history *folded, back rollbackFacts) (time.Duration, error) {
+func (s *service) writeRun(ctx context.Context, k key, obj *unstructured.Unstructured, status fleet.Status, history *folded, back rollbackFacts, held []heldRequest) (time.Duration, error) {
 	facts := s.factsOf(k, obj, &status, back)
+	facts.Held = held
 	facts.History, facts.Events = &history.runHistory, history.next
 	if err := s.addOverrides(ctx, facts); err != nil {
 		return 0, err
@@ -353,13 +368,31 @@ func (s *service) deleteRun(ctx context.Context, k key, obj *unstructured.Unstru
 		return err
 	}
 	for _, request := range s.requestsOf(k) {
-		err := s.client.Resource(scopeOf(k).gvr(approvalKind)).Namespace(k.Namespace).Delete(ctx, request.GetName(), exactly(request))
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		if err := s.deleteRequest(ctx, k, obj, request, &status, own); err != nil {
 			return err
 		}
 	}
 	s.histories.drop(k)
 	return s.dropFinalizer(ctx, scopeOf(k).gvr(runKind), obj, finalizerRun)
+}
+
+// deleteRequest deletes a request with its run, and tells of the answers in it that were not taken in.
+func (s *service) deleteRequest(ctx context.Context, k key, run, request *unstructured.Unstructured, status *fleet.Status, own bool) error {
+	seal, err := s.proofOf(ctx, request)
+	if err != nil {
+		return err
+	}
+	var taken []approval.Decision
+	if seal != nil && own {
+		if g := gateAt(status, seal.Binding); g != nil {
+			taken = g.Decisions
+		}
+	}
+	err = s.client.Resource(scopeOf(k).gvr(approvalKind)).Namespace(k.Namespace).Delete(ctx, request.GetName(), asRead(request))
+	if err == nil {
+		s.tellUntaken(ctx, run, request, taken, "run "+k.Name+" is deleted")
+	}
+	return settled(err)
 }
 
 // stateOf is what a run is to do, by its spec.
@@ -387,7 +420,7 @@ type quiet struct{ error }
 func (quiet) Error() string   { return "" }
 func (q quiet) Unwrap() error { return q.error }
 
-// isInvalid tells that what a document says is wrong.
+// isInvalid reports whether what a document says is wrong.
 func isInvalid(err error) bool {
 	var one *field.Error
 	var several utilerrors.Aggregate

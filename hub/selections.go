@@ -78,14 +78,14 @@ func (w *selections) drop(k key) {
 	delete(w.taken, k)
 }
 
-// mark tells that what a placement selects may have changed.
+// mark reports that what a placement selects may have changed.
 func (w *selections) mark(k key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.taken, k)
 }
 
-// take tells whether a snapshot may have to be taken since the last take: what is
+// take reports whether a snapshot may have to be taken since the last take: what is
 // selected has changed, or what is declared has. The caller takes it, or marks it
 // again.
 func (w *selections) take(k key, p fleet.Placement) bool {
@@ -106,17 +106,24 @@ func (w *selections) remove(k key) {
 	delete(w.of, k)
 }
 
+// start watches what a placement selects. Where that cannot be watched, for example
+// since a kind was defined that the hub may not read, snapshots are tried again and
+// again instead, and their error tells why: otherwise the placement would look up to date.
 func (w *selections) start(k key, one *selection) {
 	one.stop = w.begin(func(ctx context.Context) {
-		for ctx.Err() == nil {
+		for again := retryWatch; ctx.Err() == nil; again = min(2*again, captureAgain) {
 			for _, err := range w.s.source.Watch(ctx, one.queries) {
-				if err != nil {
-					break
+				if ctx.Err() != nil {
+					return
 				}
 				w.mark(k)
 				w.s.placements.addAfter(k, w.s.cfg.Collect)
+				if err != nil {
+					break
+				}
+				again = retryWatch
 			}
-			pause(ctx)
+			pauseFor(ctx, again)
 		}
 	})
 }

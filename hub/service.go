@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,11 @@ type service struct {
 	// applicable are the overrides in the snapshots of a placement that clusters were
 	// last tried with or that runs bring, by its name.
 	applicable sync.Map
+	// gatesOfBeginning are the approvals of the runs that are about to be recorded, which beginning guards.
+	beginning        sync.Mutex
+	gatesOfBeginning map[key][]gateName
+	// vouched is what the admission policies were when they were compared last.
+	vouched atomic.Pointer[vouching]
 	// verdicts are those on the clusters that PickN policies picked, by key.
 	verdicts sync.Map
 	// sizes are how many clusters runs have and placements list, by sized.
@@ -64,7 +70,8 @@ const byEngineName = "engine"
 func newService(h *Hub) (*service, error) {
 	s := &service{
 		Hub: h, factory: dynamicinformer.NewDynamicSharedInformerFactory(h.client, 0),
-		objects: map[schema.GroupVersionResource]cache.SharedIndexInformer{},
+		objects:          map[schema.GroupVersionResource]cache.SharedIndexInformer{},
+		gatesOfBeginning: map[key][]gateName{},
 	}
 	s.placements = s.newLoop("placement", s.syncPlacement)
 	s.runs = s.newLoop("run", s.syncRun)
@@ -163,6 +170,7 @@ func (s *service) run(ctx context.Context) error {
 		func(ctx context.Context) { s.listen(ctx, "drift/", s.heardDrift) },
 		func(ctx context.Context) { s.listen(ctx, "deleted/", s.heardRecord(s.placements, placementKind)) },
 		s.watchInventory,
+		s.watchPolicies,
 		s.selected.watch,
 	} {
 		group.Go(func() { work(ctx) })
@@ -244,8 +252,10 @@ func (s *service) listen(ctx context.Context, prefix string, heard func(key stri
 const retryWatch = time.Second
 
 // pause lets that time pass.
-func pause(ctx context.Context) {
-	timer := time.NewTimer(retryWatch)
+func pause(ctx context.Context) { pauseFor(ctx, retryWatch) }
+
+func pauseFor(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

@@ -120,11 +120,11 @@ func (s *service) projectSnapshots(ctx context.Context, k key, obj *unstructured
 	if err != nil {
 		return err
 	}
-	all := view.Snapshots()
+	all, tag := view.Snapshots(), view.Tag
 	kept := map[string]bool{}
 	for i, snap := range slices.Backward(all) {
 		kept[strconv.Itoa(snap.Index)] = true
-		if err := s.projectSnapshot(ctx, k, obj, have, shownSnapshot{snap, i == len(all)-1, slices.Contains(marked, snap.Index)}); err != nil {
+		if err := s.projectSnapshot(ctx, k, obj, have, shownSnapshot{snap, i == len(all)-1, slices.Contains(marked, snap.Index), tag}); err != nil {
 			return err
 		}
 	}
@@ -143,12 +143,13 @@ func (s *service) projectSnapshots(ctx context.Context, k key, obj *unstructured
 type shownSnapshot struct {
 	snapshot.Snapshot
 	latest, irreversible bool
+	tag                  func(digest string) string
 }
 
 // projectSnapshot makes the objects of one snapshot, as far as they are not there.
 func (s *service) projectSnapshot(ctx context.Context, k key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
 	master := have[masterName(k.Name, snap.Index)]
-	if !shows(master, obj, snap.Snapshot) || !isWhole(have, k, snap.Index, master) {
+	if !shows(master, obj, snap.tag(snap.Digest)) || !isWhole(have, k, snap.Index, master) {
 		return s.makeSnapshot(ctx, k, obj, have, snap)
 	}
 	labels := snap.labelsMissing(master.Labels)
@@ -171,12 +172,13 @@ func (s *shownSnapshot) labelsMissing(have map[string]string) map[string]any {
 	return labels
 }
 
-// shows tells that an object is the master of a snapshot of the placement.
-func shows(master *metav1.PartialObjectMetadata, obj *unstructured.Unstructured, snap snapshot.Snapshot) bool {
-	return master != nil && master.Annotations[annotationHash] == snap.Digest && ownedByUID(master, obj)
+// shows reports whether an object is the master of a snapshot of the placement, by the
+// hash that it is shown with.
+func shows(master *metav1.PartialObjectMetadata, obj *unstructured.Unstructured, hash string) bool {
+	return master != nil && master.Annotations[annotationHash] == hash && ownedByUID(master, obj)
 }
 
-// isWhole tells that all parts of a snapshot are there.
+// isWhole reports whether all parts of a snapshot are there.
 func isWhole(have map[string]*metav1.PartialObjectMetadata, k key, index int, master *metav1.PartialObjectMetadata) bool {
 	parts, err := strconv.Atoi(master.Annotations[annotationParts])
 	for i := range parts - 1 {
@@ -198,7 +200,7 @@ func (s *service) makeSnapshot(ctx context.Context, k key, obj *unstructured.Uns
 		return err
 	}
 	objects, err := resourceSnapshots(&snapshotFacts{
-		Placement: k.Name, Namespace: k.Namespace, UID: obj.GetUID(), Snapshot: snap.Snapshot, Latest: snap.latest, Irreversible: snap.irreversible, Bodies: set.Bodies,
+		Placement: k.Name, Namespace: k.Namespace, UID: obj.GetUID(), Snapshot: snap.Snapshot, Latest: snap.latest, Irreversible: snap.irreversible, Tag: snap.tag, Bodies: set.Bodies,
 	})
 	if err != nil {
 		return err

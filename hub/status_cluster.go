@@ -165,7 +165,7 @@ func (p *projection) cluster(stage int, s sight) clusterStatus {
 	return c
 }
 
-// begun tells that an attempt was made.
+// begun reports whether an attempt was made.
 func (s sight) begun(t clusterTimes) bool {
 	switch s.state {
 	case stages.NotStarted:

@@ -60,7 +60,7 @@ func TestAClusterInTroubleSaysWhatIsWrongBetweenStartedAndSucceeded(t *testing.T
 	for name, want := range map[string]string{
 		"apply":  "Progressing=False ClusterUpdatingApplying: attempt 1: the webhook takes its time",
 		"settle": "Progressing=False ClusterUpdatingNotHealthyYet: attempt 1: Deployment web: 1 of 3 are available",
-		"retry":  "Progressing=False ClusterUpdatingRetrying: attempt 1: forbidden ?; next attempt at 2025-07-22T10:00:06Z",
+		"retry":  "Progressing=False ClusterUpdatingRetrying: attempt 1: forbidden \ufffd; next attempt at 2025-07-22T10:00:06Z",
 		"away":   "Progressing=False ClusterUpdatingPending: connection refused; next try at 2025-07-22T10:00:06Z",
 	} {
 		wantTold(t, name, clusterOf(t, got, name)["conditions"], started, want)

@@ -24,7 +24,7 @@ type memberFacts struct {
 // that has not joined.
 const memberJoins = time.Minute
 
-// joining tells that a member was never reached, and not for long.
+// joining reports whether a member was never reached, and not for long.
 func (f *memberFacts) joining() bool {
 	return f.Joined.IsZero() && f.Err != nil && f.Now.Before(f.Since.Add(memberJoins))
 }

@@ -30,7 +30,7 @@ type placementFacts struct {
 	Namespace  string
 	Generation int64
 	Created    time.Time
-	// Placement is what was declared. External tells that staged runs roll it
+	// Placement is what was declared. External says that staged runs roll it
 	// out, rather than the hub itself.
 	Placement *fleet.Placement
 	External  bool
@@ -38,7 +38,7 @@ type placementFacts struct {
 	// Unselected is what is wrong with what is selected, Unscheduled with where it
 	// is to go; nil where nothing is.
 	Unselected, Unscheduled error
-	// Scheduled tells that clusters were picked, Decided when. Picked are those
+	// Scheduled reports whether clusters were picked, Decided when. Picked are those
 	// that were, ascending by name.
 	Scheduled bool
 	Decided   time.Time
@@ -119,7 +119,7 @@ type failedPlacement struct {
 	Condition metav1.Condition `json:"condition"`
 }
 
-// deletionStatus tells how far the deletion of a placement is.
+// deletionStatus says how far the deletion of a placement is.
 type deletionStatus struct {
 	Message string `json:"message"`
 	// Remaining is how many clusters are not clean yet.

@@ -71,7 +71,7 @@ func inFlight(c *placedCluster) stand {
 	}
 }
 
-// held tells that something of the cluster is not applied because of what it
+// held reports whether something of the cluster is not applied because of what it
 // differs in.
 func (p *placing) held(cluster string) bool {
 	d := p.Drift[cluster]

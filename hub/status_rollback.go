@@ -41,17 +41,17 @@ func (b *rollbackFacts) run() string {
 	return rollbackShown(b.Of, b.Engine.By)
 }
 
-// refusedBefore tells that what this generation of the spec asks for was refused.
+// refusedBefore reports whether what this generation of the spec asks for was refused.
 func (b *rollbackFacts) refusedBefore(generation int64) bool {
 	return b.Told.is("False", generation) && b.Told.Reason == reasonRollbackRefused
 }
 
-// isUnderway tells that the engine is about to take the run back.
+// isUnderway reports whether the engine is about to take the run back.
 func (b *rollbackFacts) isUnderway(run *stages.Run) bool {
 	return b.Engine.Pending || run.Undo != nil && b.Engine.By == "" && b.Engine.Refused == ""
 }
 
-// asks tells that the engine has to be asked to take a run back: once for each
+// asks reports whether the engine has to be asked to take a run back: once for each
 // generation of a spec that says so, and again where a run that was asked had
 // ended before it came to that. That it was taken back is told before it is asked
 // to be once more: the hub may have died between asking and telling.
@@ -68,7 +68,7 @@ func (b *rollbackFacts) asks(state kubefleet.State, generation int64, s *fleet.S
 	}
 }
 
-// rollbackConditions tell whether the run is taken back, where somebody asked for
+// rollbackConditions say whether the run is taken back, where it was asked for
 // it.
 func (p *projection) rollbackConditions() []metav1.Condition {
 	b := &p.Rollback
@@ -112,7 +112,7 @@ func (f *runFacts) rollbackAgain() time.Duration {
 	return 0
 }
 
-// rollbackIsTold tells that the object says what there is to say of taking the run back.
+// rollbackIsTold reports whether the object says what there is to say of taking the run back.
 func (f *runFacts) rollbackIsTold() bool {
 	p := projection{runFacts: f, teller: teller{generation: f.Generation}}
 	now := p.rollbackConditions()

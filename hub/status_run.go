@@ -35,6 +35,8 @@ type runFacts struct {
 	Policy int
 	// Placement says how objects are applied.
 	Placement *fleet.Placement
+	// Held are the requests that have no object yet, because their name is taken.
+	Held []heldRequest
 	// Rollback is what is known of taking the run back.
 	Rollback rollbackFacts
 	// Overrides are those in the snapshots that the plan brings, by index, Members the
@@ -46,7 +48,7 @@ type runFacts struct {
 	// the plan has more of them, those are listed that are in trouble or in
 	// flight.
 	Listed int
-	// Now tells what has taken too long.
+	// Now says what has taken too long.
 	Now time.Time
 }
 
@@ -120,7 +122,7 @@ func (c *clusterCounts) add(o *clusterCounts) {
 	c.Waiting += o.Waiting
 }
 
-// clusterListing tells that not every cluster is listed.
+// clusterListing says that not every cluster is listed.
 type clusterListing struct {
 	Listed  int    `json:"listed"`
 	Total   int    `json:"total"`

@@ -57,7 +57,7 @@ func (p *projection) running() metav1.Condition {
 		name, st := p.Plan.Stages[p.Run.Stage].Name, &p.Run.Stages[p.Run.Stage]
 		if when, since, ok := gateOf(st); ok {
 			return p.no(conditionProgressing, reasonRunWaiting, fmt.Sprintf(
-				"The updateRun is waiting for %s-stage tasks in stage %s to complete", strings.ToLower(string(when)), name), max(since, p.History.resumed))
+				"The updateRun is waiting for %s-stage tasks in stage %s to complete", side(when), name)+p.heldText(), max(since, p.History.resumed))
 		}
 		if late := p.late(); len(late) > 0 {
 			return p.no(conditionProgressing, reasonRunStuck, fmt.Sprintf(
@@ -68,7 +68,15 @@ func (p *projection) running() metav1.Condition {
 	return p.yes(conditionProgressing, reasonRunProgressing, "The update run is making progress", p.progressingSince())
 }
 
-// gateOf tells what the run waits for before or after the stage, and since when.
+// heldText says which requests could not be made.
+func (p *projection) heldText() (out string) {
+	for _, h := range p.Held {
+		out += "; " + h.Why
+	}
+	return out
+}
+
+// gateOf says what the run waits for before or after the stage, and since when.
 func gateOf(st *stages.StageRun) (approval.When, stages.Instant, bool) {
 	for i := range st.Gates {
 		if st.Gates[i].State != stages.Pending {
@@ -225,7 +233,7 @@ func (p *projection) ended() []metav1.Condition {
 	}
 }
 
-// takenBack tells that what the run brought is taken back.
+// takenBack reports that what the run brought is taken back.
 func (p *projection) takenBack() string {
 	u := p.Run.Undo
 	if u == nil {

@@ -115,7 +115,7 @@ func (p *projection) tasks(i int, when approval.When) []taskStatus {
 			t.Request = approval.RequestName(p.Name, p.Plan.Stages[i].Name, when)
 		}
 		if g := reached(&p.Run.Stages[i], pg); g != nil {
-			t.Conditions = p.taskConditions(g)
+			t.Conditions = p.taskConditions(p.Plan.Stages[i].Name, g)
 		}
 		out = append(out, t)
 	}
@@ -132,7 +132,7 @@ func reached(run *stages.StageRun, pg *stages.PlannedGate) *stages.Gate {
 	return nil
 }
 
-func (p *projection) taskConditions(g *stages.Gate) []metav1.Condition {
+func (p *projection) taskConditions(stage string, g *stages.Gate) []metav1.Condition {
 	side := reasonAfterTask
 	if g.When == approval.Before {
 		side = reasonBeforeTask
@@ -141,6 +141,11 @@ func (p *projection) taskConditions(g *stages.Gate) []metav1.Condition {
 		return []metav1.Condition{p.waitCondition(side, g)}
 	}
 	kind := p.scope().kind(approvalKind)
+	for _, h := range p.Held {
+		if h.Stage == stage && h.When == g.When {
+			return []metav1.Condition{p.no(conditionRequestCreated, side+reasonTaskNameTaken, h.Why, g.Opened)}
+		}
+	}
 	out := []metav1.Condition{p.yes(conditionRequestCreated, side+reasonTaskCreated, kind+" is created", g.Opened)}
 	switch g.State {
 	case stages.Completed:

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 )
 
 // TestOverridesChangeWhatSomeClustersGet: a ClusterResourceOverride and a ResourceOverride change
@@ -100,7 +102,7 @@ func TestDriftIsReportedAsTheSeedPrintsIt(t *testing.T) {
 	}
 }
 
-// differs tells whether the output of the seed's command is that of one label of the second member.
+// differs checks that the output of the seed's command is that of one label of the second member.
 func (s *story) differs(out string) error {
 	type detail struct{ Path, ValueInHub, ValueInMember string }
 	type diffed struct {
@@ -210,6 +212,7 @@ func TestFailuresSayWhatAndWhere(t *testing.T) {
 			s.route.set(s.name+"-1", s.members[0].ConfigFor(s.name+"-nobody"))
 		}, []string{"forbidden", "NAME-nobody"}, ""},
 		{"no-such-kind", func(s *story) {
+			s.letHubRead("NAME.example.com", "widgets")
 			s.apply(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -247,6 +250,30 @@ spec:
 			})
 		})
 	}
+}
+
+// letHubRead grants the hub a kind, before it is defined: placements of whole namespaces fail until it is.
+func (s *story) letHubRead(group, resource string) {
+	s.Helper()
+	s.apply(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: NAME-for-the-hub, labels: {slipway.dev/aggregate-to-hub-source: "true"}}
+rules: [{apiGroups: [` + group + `], resources: [` + resource + `], verbs: [get, list, watch]}]`)
+	k, err := kubernetes.NewForConfig(s.server.ConfigFor(hubUser))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.eventually("the hub to have the right", func() error {
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Group: s.own(group), Resource: resource},
+		}}
+		review, err := k.AuthorizationV1().SelfSubjectAccessReviews().Create(s.Context(), review, metav1.CreateOptions{})
+		if err == nil && !review.Status.Allowed {
+			err = errors.New("it has not")
+		}
+		return err
+	})
 }
 
 // terminating makes the namespace one on the first member that is being deleted and does not go.

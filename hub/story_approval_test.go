@@ -103,6 +103,9 @@ func TestT3NoApprovalCountsBeforeTheGateOpens(t *testing.T) {
 			forged := s.forge("")
 			s.run("a", "")
 			s.eventually("another request in its place", func() error { return s.replaced(forged) })
+			s.eventually("an Event on either", func() error {
+				return errors.Join(s.told("csur/NAME-a", "AnswerNotCounted"), s.told("careq/NAME-a-s1", "AnswerNotCounted"))
+			})
 			s.stays("the run waits", 500*time.Millisecond, s.condition("csur/NAME-a", "Succeeded", "", ""))
 			s.comes("csur/NAME-a", "Progressing", "False", "UpdateRunWaiting")
 			s.approved("careq/NAME-a-s1")
@@ -129,7 +132,7 @@ spec: {parentStageRollout: NAME-a, targetStage: s1` + more + `}`)
 	return u
 }
 
-// replaced tells whether another object has the name of the request.
+// replaced checks that another object has the name of the request.
 func (s *story) replaced(old *unstructured.Unstructured) error {
 	u, err := s.get("careq/NAME-a-s1")
 	if err == nil && u.GetUID() == old.GetUID() {
@@ -197,6 +200,33 @@ func TestApprovalCanBeARejection(t *testing.T) {
 	})
 	s.comes("careq/NAME-a-s1", "ApprovalAccepted", "False", "alice")
 	s.comes("csur/NAME-a", "Succeeded", "False", "alice")
+}
+
+// TestApprovalOfAnotherGenerationDoesNotCount: an answer whose observedGeneration is not the request's is none, whoever
+// gives it, and the request says why; the tutorial's has 1, and one without any counts.
+func TestApprovalOfAnotherGenerationDoesNotCount(t *testing.T) {
+	t.Parallel()
+	for _, w := range []struct {
+		name string
+		open func(*testing.T) *theatre
+	}{{"vouched", openVouched}, {"bare", openBare}} {
+		t.Run(w.name, func(t *testing.T) {
+			s := gated(t, w.open, gate)
+			for _, answer := range []string{
+				strings.Replace(approvalFile, `"observedGeneration":1`, `"observedGeneration":2`, 1),
+				strings.NewReplacer(`"observedGeneration":1`, `"observedGeneration":2`, `"Approved"`, `"Rejected"`).Replace(approvalFile),
+			} {
+				s.eventually("an answer", func() error { return s.tryPatch(s.admin, "careq/NAME-a-s1", answer, "status") })
+				s.comes("careq/NAME-a-s1", "ApprovalAccepted", "False", "has the observedGeneration 2 and the request the generation 1")
+				s.stays("the run waits", 300*time.Millisecond, s.condition("csur/NAME-a", "Succeeded", "", ""))
+			}
+			s.eventually("an answer without a generation", func() error {
+				return s.tryPatch(s.admin, "careq/NAME-a-s1", strings.Replace(approvalFile, `"observedGeneration":1,`, "", 1), "status")
+			})
+			s.comes("careq/NAME-a-s1", "ApprovalAccepted", "True", "")
+			s.comes("csur/NAME-a", "Succeeded", "True", "")
+		})
+	}
 }
 
 // TestApprovalOnABareServerCountsWhereNobodyAsksWho: without the admission policies nobody vouches for
@@ -270,7 +300,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]`)
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 }
 
-// TestApprovalExpires: a request that is not answered in time is asked anew, and what was answered to
+// TestApprovalExpires: a request that is not answered in time is asked again, and what was answered to
 // the old one does not count.
 func TestApprovalExpires(t *testing.T) {
 	s := gated(t, openVouched, `afterStageTasks: [{type: Approval, approval: {expires: 15s, quorums: [{count: 2}]}}]`)
@@ -281,6 +311,12 @@ func TestApprovalExpires(t *testing.T) {
 	}
 	_ = s.again(alice, "careq/NAME-a-s1")
 	s.eventually("another request", func() error { return s.replaced(old) })
+	s.eventually("an Event that says that what alice answered does not count", func() error {
+		if all := strings.Join(s.events("csur/NAME-a", "AnswerNotCounted"), "\n"); !strings.Contains(all, "attempt 1, which has expired") || !strings.Contains(all, "Approve by alice was") {
+			return errors.New(all)
+		}
+		return nil
+	})
 	s.eventually("both to approve one request", func() error {
 		_, _ = s.again(alice, "careq/NAME-a-s1"), s.again(bob, "careq/NAME-a-s1")
 		return s.condition("csur/NAME-a", "Succeeded", "True", "")()

@@ -37,7 +37,7 @@ func TestDeleteOfARunInTheMiddleReleasesThePlacement(t *testing.T) {
 }
 
 // TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded: runs that ended keep their status, one that was under
-// way says what became of it, and all can be deleted. A placement of the same name begins anew.
+// way says what became of it, and all can be deleted. A placement of the same name begins again.
 func TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded(t *testing.T) {
 	s := perform(t, openVouched, 2)
 	s.put("v1")
@@ -173,7 +173,7 @@ func TestHealthIsSeenWhenItHappens(t *testing.T) {
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 }
 
-// says tells whether the status of an object contains a text in a message.
+// says checks that the status of an object contains a text in a message.
 func (s *story) says(what, text string) error {
 	u, err := s.get(what)
 	if err != nil {
@@ -207,7 +207,7 @@ func messages(v any) (out []string) {
 
 // TestT7AMemberThatWasSwappedGetsNothing is threat T7: a kubeconfig that leads to another API server
 // than at first is noticed before anything is written, and the status says so. A MemberCluster that is
-// made again is trusted anew.
+// made again is trusted again.
 func TestT7AMemberThatWasSwappedGetsNothing(t *testing.T) {
 	s := perform(t, openVouched, 1)
 	s.put("v1")

@@ -152,7 +152,7 @@ func (s *story) scene(t *testing.T) *story {
 	return &out
 }
 
-// told tells whether there is an Event of that reason about an object.
+// told checks that there is an Event of that reason about an object.
 func (s *story) told(what, reason string) error {
 	if len(s.events(what, reason)) == 0 {
 		return errors.New("there is no Event " + reason + " about " + what)

@@ -28,9 +28,9 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 	s.comes("csur/NAME-b", "RollbackStarted", "False", "snapshot 1 is irreversible")
 	s.patch("crs/NAME-1-snapshot", `{metadata: {labels: {slipway.dev/irreversible: "false"}}}`)
 	s.eventually("the mark to be gone", func() error {
-		marked, err := s.served.Engine().Irreversible(t.Context(), s.name)
-		if err == nil && len(marked) > 0 {
-			err = fmt.Errorf("marked are %v", marked)
+		view, err := s.served.Engine().View(t.Context(), s.name)
+		if err == nil && len(view.Irreversible()) > 0 {
+			err = fmt.Errorf("marked are %v", view.Irreversible())
 		}
 		return err
 	})
@@ -42,7 +42,7 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 	}
 }
 
-// labelled tells whether the object of snapshot 1 has the label of a mark.
+// labelled checks that the object of snapshot 1 has the label of a mark.
 func (s *story) labelled(want string) func() error {
 	return func() error {
 		u, err := s.get("crs/NAME-1-snapshot")

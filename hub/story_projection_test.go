@@ -65,7 +65,7 @@ func TestProjectionsAreMadeAgainAsTheyWere(t *testing.T) {
 	}
 }
 
-// resting tells whether the status of the placement says of every cluster that no run
+// resting checks that the status of the placement says of every cluster that no run
 // has it: until a run has given the placement free, the status names it.
 func (s *story) resting() error {
 	u, err := s.get("crp/NAME")

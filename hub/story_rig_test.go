@@ -22,10 +22,12 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // theatre is a hub cluster with a hub that serves it, and two API servers that are the members of all
@@ -40,8 +42,8 @@ type theatre struct {
 	err      error
 }
 
-// vouched is a hub with everything installed, whose hub runs with exactly the rights of manifests.HubRBAC.
-// bare is one that has no admission policies.
+// vouched is a hub with everything installed, whose hub runs with exactly the rights of manifests.HubRBAC, without
+// that to read Secrets. bare is one that has no admission policies, and whose hub places Secrets.
 var vouched, bare theatre
 
 // hubUser is who the hubs are, and memberUser who they are on the members.
@@ -89,7 +91,7 @@ func (r *routes) lose(member string) {
 }
 
 // open starts everything, once.
-func (w *theatre) open(t *testing.T, name string, install func(context.Context, *rest.Config) error) *theatre {
+func (w *theatre) open(t *testing.T, name string, engine fleet.Config, install func(context.Context, *rest.Config) error) *theatre {
 	t.Helper()
 	servers := startServers(t, name, "proof1", "proof2")
 	w.once.Do(func() {
@@ -99,8 +101,11 @@ func (w *theatre) open(t *testing.T, name string, install func(context.Context, 
 				return
 			}
 		}
+		if w.err = w.server.StartControllerManager(context.WithoutCancel(t.Context()), "clusterrole-aggregation-controller"); w.err != nil {
+			return
+		}
 		if w.err = install(context.WithoutCancel(t.Context()), w.server.Config()); w.err == nil {
-			w.err = w.serve(name)
+			w.err = w.serve(name, engine)
 		}
 	})
 	if w.err != nil {
@@ -114,10 +119,10 @@ func (w *theatre) open(t *testing.T, name string, install func(context.Context, 
 const deleteDeadline = 20 * time.Second
 
 // serve runs the hub until the process ends.
-func (w *theatre) serve(name string) error {
+func (w *theatre) serve(name string, engine fleet.Config) error {
 	w.route, w.registry = &routes{to: map[string]*rest.Config{}, cuts: map[string]*kubeenv.Faults{}}, prometheus.NewRegistry()
 	h, err := hub.New(hub.Config{
-		Rest: w.server.ConfigFor(hubUser), Name: name, AlwaysLead: true, Registry: w.registry,
+		Rest: w.server.ConfigFor(hubUser), Name: name, Engine: engine, AlwaysLead: true, Registry: w.registry,
 		Dialer: kube.NewDialer(w.route.config, kube.ConnOptions{}),
 		Log:    slog.New(slog.DiscardHandler), DeleteDeadline: deleteDeadline,
 	})
@@ -155,15 +160,20 @@ func prepare(ctx context.Context, m *kubeenv.Server) error {
 // prepared has the functions that prepare members, by server.
 var prepared sync.Map
 
+// neverSecrets is for engines of hubs that may not read Secrets.
+func neverSecrets() fleet.Config {
+	return fleet.Config{Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}}
+}
+
 func openVouched(t *testing.T) *theatre {
-	return vouched.open(t, "stories", func(ctx context.Context, cfg *rest.Config) error {
+	return vouched.open(t, "stories", neverSecrets(), func(ctx context.Context, cfg *rest.Config) error {
 		return manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{User: hubUser}})
 	})
 }
 
 func openBare(t *testing.T) *theatre {
-	return bare.open(t, "bare", func(ctx context.Context, cfg *rest.Config) error {
-		if err := manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{User: hubUser}}); err != nil {
+	return bare.open(t, "bare", fleet.Config{}, func(ctx context.Context, cfg *rest.Config) error {
+		if err := manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{User: hubUser, Secrets: true}}); err != nil {
 			return err
 		}
 		return uninstallPolicies(ctx, cfg)
@@ -198,11 +208,6 @@ type story struct {
 func perform(t *testing.T, w func(*testing.T) *theatre, members int) *story {
 	t.Helper()
 	t.Parallel()
-	return performAlone(t, w, members)
-}
-
-func performAlone(t *testing.T, w func(*testing.T) *theatre, members int) *story {
-	t.Helper()
 	return performAs(t, w, storyName(t), members)
 }
 

@@ -50,7 +50,7 @@ metadata: {name: ` + run + `, namespace: NAME}
 spec: {placementName: p, stagedRolloutStrategyName: ` + strategy + `}`)
 }
 
-// labelledAs tells whether an object has the label that says which run it takes back.
+// labelledAs checks that an object has the label that says which run it takes back.
 func (s *story) labelledAs(what, run string) func() error {
 	return func() error {
 		u, err := s.get(what)

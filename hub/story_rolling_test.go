@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -108,7 +109,7 @@ func TestSnapshotsAreTakenOfEachChangeAndOfNothingElse(t *testing.T) {
 	}
 }
 
-// latest tells whether the latest snapshot shows a text.
+// latest checks that the latest snapshot shows a text.
 func (s *story) latest(text string) error {
 	list, err := s.admin.Resource(s.resourceOf("crs")).List(s.Context(), metav1.ListOptions{LabelSelector: s.own("kubernetes-fleet.io/parent-CRP=NAME,kubernetes-fleet.io/is-latest-snapshot=true")})
 	if err != nil {
@@ -167,7 +168,7 @@ func TestSnapshotsThatSomebodySpoilsAreMadeAgain(t *testing.T) {
 // TestSnapshotsOverTheLimitAreSplitAndSecretsAreRedacted: a snapshot over 800 KiB is shown by several
 // objects, none of which is over 1 MiB and shows what is in Secrets; the members get all of it.
 func TestSnapshotsOverTheLimitAreSplitAndSecretsAreRedacted(t *testing.T) {
-	s := perform(t, openVouched, 1)
+	s := perform(t, openBare, 1)
 	s.put("v1")
 	for i := range 4 {
 		s.apply(fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: big-%d, namespace: NAME}, data: {key: %q}}`, i, strings.Repeat(strconv.Itoa(i), 500<<10)))
@@ -219,7 +220,11 @@ func TestRollingReachesAMemberThatIsRegisteredAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.eventually("the new member to have it", func() error {
-			for c, err := range s.served.Engine().Placed(t.Context(), s.name) {
+			view, err := s.served.Engine().View(t.Context(), s.name)
+			if err != nil {
+				return err
+			}
+			for c, err := range view.Placed(t.Context()) {
 				if err != nil {
 					return err
 				}
@@ -230,4 +235,39 @@ func TestRollingReachesAMemberThatIsRegisteredAnew(t *testing.T) {
 			return errors.New("the engine knows nothing of it")
 		})
 	}
+}
+
+// TestDifferencesOfSecretsAreRedacted: the status of a placement says that a Secret of a member differs, and where,
+// but no value of either side, nor does the placement's snapshot.
+func TestDifferencesOfSecretsAreRedacted(t *testing.T) {
+	s := perform(t, openBare, 1)
+	s.apply(`{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: NAME, annotations: {note: hunter3}}, stringData: {password: hunter2-hunter2}}`)
+	for _, text := range []string{
+		`{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`,
+		`{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: NAME, annotations: {note: hunter4}}, stringData: {password: hunter5-hunter5}}`,
+	} {
+		if err := s.applyTo(s.member(1), s.objects(text)[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.place("type: RollingUpdate, applyStrategy: {type: ReportDiff}, rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 1}")
+	s.eventually("the difference", func() error {
+		u, err := s.get("crp/NAME")
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(u.Object["status"])
+		if err != nil {
+			return err
+		}
+		for _, secret := range []string{"hunter", "aHVudGVy"} {
+			if strings.Contains(string(text), secret) {
+				t.Fatalf("the status tells %s: %s", secret, text)
+			}
+		}
+		if !strings.Contains(string(text), `"/data/password"`) || !strings.Contains(string(text), "redacted") {
+			return fmt.Errorf("the status is %s", text)
+		}
+		return nil
+	})
 }

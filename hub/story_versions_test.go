@@ -55,7 +55,7 @@ apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ResourceEnvelope
 metadata: {name: limits, namespace: NAME}
 data:
-  quota.yaml: {apiVersion: v1, kind: ResourceQuota, metadata: {name: quota, namespace: NAME}, spec: {hard: {configmaps: "5"}}}
+  cm.yaml: {apiVersion: v1, kind: ConfigMap, metadata: {name: enveloped, namespace: NAME}, data: {key: v5}}
 ---
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
@@ -67,21 +67,15 @@ spec:
   policy:
     affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {story: NAME}}}]}}}
   strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 0}}`)
-	s.eventually("the quota on the member", func() error { _, err := s.read(s.member(1), "quota/NAME/quota"); return err })
+	s.eventually("the object on the member", s.has(1, "enveloped", "v5"))
 	if err := s.gone(s.member(1), "cm/NAME/config")(); err != nil {
 		t.Errorf("on the member: %v", err)
 	}
-	if err := s.gone(s.admin, "quota/NAME/quota")(); err != nil {
+	if err := s.gone(s.admin, "cm/NAME/enveloped")(); err != nil {
 		t.Errorf("on the hub: %v", err)
 	}
-	s.patch("re/NAME/limits", `{data: {quota.yaml: {spec: {hard: {configmaps: "7"}}}}}`)
-	s.eventually("a change in the envelope on the member", func() error {
-		u, err := s.read(s.member(1), "quota/NAME/quota")
-		if err == nil && fmt.Sprint(u.Object["spec"]) != "map[hard:map[configmaps:7]]" {
-			err = fmt.Errorf("it has %v", u.Object["spec"])
-		}
-		return err
-	})
+	s.patch("re/NAME/limits", `{data: {cm.yaml: {data: {key: v7}}}}`)
+	s.eventually("a change in the envelope on the member", s.has(1, "enveloped", "v7"))
 }
 
 // versions are the indexes of the versions of the override NAME-o, ascending.

@@ -101,7 +101,7 @@ func (s *story) state() string {
 	return b.String()
 }
 
-// wants tells whether a condition of an object has a status, and text in its reason or its message.
+// wants checks that a condition of an object has a status, and text in its reason or its message.
 func (s *story) condition(what, kind, status, text string) func() error {
 	return func() error {
 		u, err := s.get(what)
@@ -122,7 +122,7 @@ func (s *story) comes(what, kind, status, text string) {
 	s.eventually(what+" to be "+kind+"="+status, s.condition(what, kind, status, text))
 }
 
-// has tells whether a ConfigMap of a member has a value; "" is for none that is there.
+// has checks that a ConfigMap of a member has a value; "" is for none that is there.
 func (s *story) has(member int, cm, want string) func() error {
 	c := s.member(member)
 	return func() error {
@@ -140,7 +140,7 @@ func (s *story) has(member int, cm, want string) func() error {
 	}
 }
 
-// gone tells whether an object is not there.
+// gone checks that an object is not there.
 func (s *story) gone(c dynamic.Interface, what string) func() error {
 	return func() error {
 		u, err := s.read(c, what)

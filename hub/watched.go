@@ -69,7 +69,7 @@ func withoutManagers(obj any) (any, error) {
 // should be.
 const statusRepair = 10 * time.Second
 
-// onlyOwn tells that two versions of an object differ in nothing that people declare: in
+// onlyOwn reports whether two versions of an object differ in nothing that people declare: in
 // the status, or in what the hub did to the metadata.
 func (s *service) onlyOwn(before, now any) (key, bool) {
 	a, isA := before.(*unstructured.Unstructured)
@@ -80,7 +80,7 @@ func (s *service) onlyOwn(before, now any) (key, bool) {
 	return keyOf(b), isDeclaredAs(a, b) || s.written.isOwn(b)
 }
 
-// isDeclaredAs tells that two versions of an object declare the same.
+// isDeclaredAs reports whether two versions of an object declare the same.
 func isDeclaredAs(a, b metav1.Object) bool {
 	return a.GetUID() == b.GetUID() && a.GetGeneration() == b.GetGeneration() && a.GetDeletionTimestamp().Equal(b.GetDeletionTimestamp()) &&
 		slices.Equal(a.GetFinalizers(), b.GetFinalizers()) && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
@@ -169,10 +169,16 @@ func (s *service) heardStrategy(in scope, obj *unstructured.Unstructured) {
 	}
 }
 
-// heardApproval wakes the run that a request is about.
-func (s *service) heardApproval(_ scope, obj *unstructured.Unstructured) {
-	if run, _, _ := unstructured.NestedString(obj.Object, "spec", "parentStageRollout"); run != "" {
-		s.runs.add(key{Namespace: obj.GetNamespace(), Name: run})
+// heardApproval wakes the run that a request is about, and those that may wait for its name.
+func (s *service) heardApproval(in scope, obj *unstructured.Unstructured) {
+	about := specString(obj, "parentStageRollout")
+	if about != "" {
+		s.runs.add(key{Namespace: obj.GetNamespace(), Name: about})
+	}
+	for name := range runsOfRequest(obj.GetName()) {
+		if k := (key{Namespace: obj.GetNamespace(), Name: name}); name != about && s.seen(in.gvr(runKind), k) != nil {
+			s.runs.add(k)
+		}
 	}
 }
 

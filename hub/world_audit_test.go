@@ -70,7 +70,7 @@ type write struct {
 	Ended time.Time       `json:"stageTimestamp"`
 }
 
-// done tells that something was changed.
+// done reports whether something was changed.
 func (w *write) done() bool {
 	return w.Answer.Code >= 200 && w.Answer.Code < 300 && !strings.Contains(w.URI, "dryRun=All")
 }

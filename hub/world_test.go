@@ -53,7 +53,7 @@ type world struct {
 	audit   *audit
 	// files has what hubs in processes of their own read.
 	files string
-	// gated tells that the strategy asks for an approval.
+	// gated reports whether the strategy asks for an approval.
 	gated bool
 }
 

@@ -58,7 +58,7 @@ func (s *runStatus) readAgain() *readAgain {
 	return &readAgain{s.Conditions, s.Events, s.RollbackRun}
 }
 
-// is tells whether an object has a status; known is false where the object is not
+// is reports whether an object has a status; known is false where the object is not
 // as the hub left it.
 func (w *written) is(obj *unstructured.Unstructured, sum [sha256.Size]byte) (same, known bool) {
 	w.mu.Lock()
@@ -109,7 +109,7 @@ func (w *written) take(uid types.UID, version string) *unstructured.Unstructured
 	return own.obj
 }
 
-// isOwn tells that an object is as a change of the hub's left it.
+// isOwn reports whether an object is as a change of the hub's left it.
 func (w *written) isOwn(obj *unstructured.Unstructured) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +129,7 @@ func (w *written) lay(obj *unstructured.Unstructured) {
 	}
 }
 
-// begin tells that a status is about to be written, end that this is noted, or came to
+// begin reports that a status is about to be written, end that this is noted, or came to
 // nothing.
 func (w *written) begin(uid types.UID) (end func()) {
 	w.mu.Lock()

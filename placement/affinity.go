@@ -77,7 +77,7 @@ const (
 	Descending SortOrder = "Descending"
 )
 
-// terms returns a function that tells whether a cluster matches what a valid
+// terms returns a function that reports whether a cluster matches what a valid
 // policy requires.
 func (p Policy) terms() (func(*Cluster) bool, error) {
 	if len(p.Required) == 0 {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Equal tells whether c and o say the same. Quantities are equal that mean the
+// Equal reports whether c and o say the same. Quantities are equal that mean the
 // same number, and the order of taints does not count.
 func (c Cluster) Equal(o Cluster) bool {
 	return c.Name == o.Name && c.UID == o.UID && c.Leaving == o.Leaving && c.Unhealthy == o.Unhealthy &&
@@ -32,7 +32,7 @@ func sameTaints(a, b []Taint) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(b, func(t Taint) bool { return count[t] != 0 })
 }
 
-// SameButProperties tells whether c and o differ at most in their properties,
+// SameButProperties reports whether c and o differ at most in their properties,
 // which may be measured all the time.
 func (c Cluster) SameButProperties(o Cluster) bool {
 	c.Properties = o.Properties

@@ -27,10 +27,10 @@ type compiledRule struct {
 	delete bool
 	match  func(*Cluster) bool
 	ops    []compiledOp
-	// metadata tells that an operation changes labels or annotations.
+	// metadata reports whether an operation changes labels or annotations.
 	metadata bool
 	uses     variables
-	// plain tells that the rule can be walked, and depth by how much that makes
+	// plain reports whether the rule can be walked, and depth by how much that makes
 	// an object deeper, at most.
 	plain bool
 	depth int
@@ -215,7 +215,7 @@ func checkMetadata(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// isStringMap tells whether a value is a map of strings, as Kubernetes reads it:
+// isStringMap reports whether a value is a map of strings, as Kubernetes reads it:
 // null is an empty map, and in it an empty string.
 func isStringMap(v any) bool {
 	m, ok := v.(map[string]any)

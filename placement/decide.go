@@ -19,7 +19,7 @@ type Previous struct {
 type Verdict struct {
 	// Cluster is the name.
 	Cluster string `json:"cluster"`
-	// Picked tells whether the decision has the cluster.
+	// Picked reports whether the decision has the cluster.
 	Picked bool `json:"picked"`
 	// Score is what clusters of a PickN policy are chosen by.
 	Score Score `json:"score"`
@@ -80,10 +80,10 @@ func Decide(p Policy, clusters []Cluster, previous Previous) (Decision, []Verdic
 type candidate struct {
 	*Cluster
 	score Score
-	// stays tells that the cluster is placed and may stay, updated that it was
+	// stays reports whether the cluster is placed and may stay, updated that it was
 	// updated.
 	stays, updated bool
-	// bar says why the cluster is not picked anew; empty if it may be.
+	// bar says why the cluster is not picked again; empty if it may be.
 	bar string
 	// domains are those of the spread constraints, by number.
 	domains []int
@@ -158,7 +158,7 @@ func (x *examination) expels(c *Cluster) string {
 
 const noMatch = "it matches none of the required terms"
 
-// hinders says why a cluster is not picked anew, if it is not.
+// hinders says why a cluster is not picked again, if it is not.
 func (x *examination) hinders(c *Cluster) string {
 	if x.Type == PickFixed {
 		return ""

@@ -33,7 +33,7 @@ func everyState(zones []string, conditions ...placement.Cluster) (out []state) {
 	return out
 }
 
-// counts tells whether a state differs from all the others for whoever decides: a
+// counts reports whether a state differs from all the others for a decision: a
 // cluster that is leaving is the same as another one that was not placed, and so
 // is one that is unhealthy and was not placed. One of them stands for all.
 func (s state) counts() bool {

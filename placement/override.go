@@ -31,7 +31,7 @@ type Override struct {
 	Rules []Rule `json:"overrideRules"`
 }
 
-// SelectsObject tells whether the override selects an object, by itself or by its
+// SelectsObject reports whether the override selects an object, by itself or by its
 // Namespace; group is empty for the core API group, namespace for an object that is
 // in none.
 func (o Override) SelectsObject(group, version, kind, namespace, name string) bool {
@@ -41,7 +41,7 @@ func (o Override) SelectsObject(group, version, kind, namespace, name string) bo
 	})
 }
 
-// SelectsCluster tells whether a rule of the override selects a cluster. The error
+// SelectsCluster reports whether a rule of the override selects a cluster. The error
 // is that of a rule whose selector is wrong.
 func (o Override) SelectsCluster(c Cluster) (bool, error) {
 	for i, r := range o.Rules {

@@ -32,7 +32,7 @@ type Cluster struct {
 	// Taints keep a policy that does not tolerate them from picking the
 	// cluster. What is placed there stays.
 	Taints []Taint `json:"taints,omitempty"`
-	// Leaving tells that the cluster is about to leave the fleet: no policy
+	// Leaving reports whether the cluster is about to leave the fleet: no policy
 	// picks it any more, and what is placed there goes.
 	Leaving bool `json:"leaving,omitempty"`
 	// Unhealthy says in a few words why the cluster takes nothing new, for

@@ -28,7 +28,7 @@ func ParseQuantity(s string) (resource.Quantity, error) {
 	return resource.ParseQuantity(s)
 }
 
-// measurable tells that a quantity can be compared with others, and placed on a
+// measurable reports whether a quantity can be compared with others, and placed on a
 // line between them.
 func measurable(q resource.Quantity) bool { return !math.IsInf(q.AsApproximateFloat64(), 0) }
 

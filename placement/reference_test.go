@@ -13,7 +13,7 @@ import (
 )
 
 // model decides about a PickN policy in the plainest way: it goes over all
-// clusters for every single one that it picks or drops, and counts anew.
+// clusters for every single one that it picks or drops, and counts again.
 type model struct {
 	policy   placement.Policy
 	clusters []placement.Cluster
@@ -54,7 +54,7 @@ func (m *model) stays(c placement.Cluster) bool {
 	return placed && !c.Leaving && (!m.edited || m.matches(c))
 }
 
-// possible tells whether a cluster might be picked, were it alone.
+// possible reports whether a cluster might be picked, were it alone.
 func (m *model) possible(c placement.Cluster) bool {
 	if c.Leaving || c.Unhealthy != "" || !m.matches(c) {
 		return false
@@ -176,7 +176,7 @@ func (m *model) spread(c placement.Cluster, more int) (score int, forbidden bool
 	return score, forbidden
 }
 
-// before tells whether a comes before b by numbers, and then by name.
+// before reports whether a comes before b by numbers, and then by name.
 func before(a, b []int, nameA, nameB string) bool {
 	if order := slices.Compare(a, b); order != 0 {
 		return order > 0

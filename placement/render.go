@@ -145,7 +145,7 @@ func (r *Renderer) object(i int, active []activeRules, c *Cluster) (*unstructure
 }
 
 // patched applies what is active to an object that it touches: all at once, and
-// where that fails one rule after the other, to tell which one does not apply.
+// where that fails one rule after the other, to say which one does not apply.
 func (r *Renderer) patched(s *selectedObject, active []activeRules, c *Cluster) (*unstructured.Unstructured, error) {
 	if obj, err := s.atOnce(active, c); err == nil {
 		return obj, nil
@@ -270,7 +270,7 @@ func sortOverrides(overrides []Override) []Override {
 // objectKey is what overrides select objects by.
 type objectKey struct{ group, version, kind, namespace, name string }
 
-// selection tells which overrides select an object, by index.
+// selection says which overrides select an object, by index.
 type selection struct {
 	objects    map[objectKey][]int
 	namespaces map[string][]int

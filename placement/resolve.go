@@ -108,7 +108,7 @@ func (p Policy) missing(sorted []*Cluster) error {
 	return nil
 }
 
-// matchAny compiles selectors to a function that tells whether a cluster
+// matchAny compiles selectors to a function that reports whether a cluster
 // matches at least one of them.
 func matchAny(selectors []metav1.LabelSelector) (func(*Cluster) bool, error) {
 	compiled := make([]labels.Selector, len(selectors))

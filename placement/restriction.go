@@ -126,7 +126,7 @@ func (r Restriction) forbids(o Override, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// covers tells whether the restriction is about objects of a kind.
+// covers reports whether the restriction is about objects of a kind.
 func (r Restriction) covers(group, kind string) bool {
 	return (r.Group == anything || r.Group == group) && (r.Kind == anything || r.Kind == kind)
 }

@@ -77,7 +77,7 @@ func (t *tally) add(domain, n int) {
 	}
 }
 
-// breaks tells whether the constraint does not hold in a domain, which has the
+// breaks reports whether the constraint does not hold in a domain, which has the
 // cluster already or gets it with more.
 func (t *tally) breaks(domain, more int) bool {
 	return domain == noDomain || t.counts[domain]+more-t.least > t.MaxSkew

@@ -70,7 +70,7 @@ func validateName(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// isLabel tells whether s is a DNS label as RFC 1123 has it.
+// isLabel reports whether s is a DNS label as RFC 1123 has it.
 func isLabel(s string) bool {
 	if s == "" || len(s) > validation.DNS1123LabelMaxLength {
 		return false

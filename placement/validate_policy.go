@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -118,18 +119,18 @@ func (s PropertySorter) validate(path *field.Path) field.ErrorList {
 func validateSpread(constraints []SpreadConstraint, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	actions := []WhenUnsatisfiable{DoNotSchedule, ScheduleAnyway}
+	seen := sets.New[SpreadConstraint]()
 	for i, s := range constraints {
 		at := path.Index(i)
 		if s.MaxSkew < 0 {
 			errs = append(errs, field.Invalid(at.Child("maxSkew"), s.MaxSkew, "must be at least 1, or 0 for 1"))
 		}
 		errs = append(errs, validateKey(s.TopologyKey, at.Child("topologyKey"))...)
-		same := func(o SpreadConstraint) bool {
-			return o.TopologyKey == s.TopologyKey && o.defaulted().WhenUnsatisfiable == s.defaulted().WhenUnsatisfiable
-		}
-		if slices.ContainsFunc(constraints[:i], same) {
+		same := SpreadConstraint{TopologyKey: s.TopologyKey, WhenUnsatisfiable: s.defaulted().WhenUnsatisfiable}
+		if seen.Has(same) {
 			errs = append(errs, field.Duplicate(at.Child("topologyKey"), clip(s.TopologyKey)))
 		}
+		seen.Insert(same)
 		if !slices.Contains(actions, s.defaulted().WhenUnsatisfiable) {
 			errs = append(errs, field.NotSupported(at.Child("whenUnsatisfiable"), s.WhenUnsatisfiable, actions))
 		}
@@ -139,13 +140,14 @@ func validateSpread(constraints []SpreadConstraint, path *field.Path) field.Erro
 
 func validateTolerations(tolerations []Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	seen := sets.New[Toleration]()
 	for i, t := range tolerations {
 		at := path.Index(i)
 		errs = append(errs, t.validate(at)...)
-		same := func(o Toleration) bool { return o.defaulted() == t.defaulted() }
-		if slices.ContainsFunc(tolerations[:i], same) {
+		if seen.Has(t.defaulted()) {
 			errs = append(errs, field.Duplicate(at, clip(t.Key)))
 		}
+		seen.Insert(t.defaulted())
 	}
 	return errs
 }

@@ -28,7 +28,7 @@ type value struct {
 
 // variables are those that something asks for.
 type variables struct {
-	// name tells that it is the cluster's name, so that it is another one for
+	// name reports whether it is the cluster's name, so that it is another one for
 	// every cluster.
 	name bool
 	// labels are the keys of labels, in no order, and may be there twice.

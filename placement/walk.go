@@ -126,7 +126,7 @@ type activeRule struct {
 	state stepsState
 }
 
-// stepsState tells what is known of the steps of a rule on a cluster.
+// stepsState says what is known of the steps of a rule on a cluster.
 type stepsState int
 
 const (
@@ -183,7 +183,7 @@ func (v value) decoded(doc any, c *Cluster) (any, bool) {
 type document struct {
 	value any
 	depth int
-	// plain tells that it is no more to json-patch than what it decodes to: no
+	// plain reports whether it is no more to json-patch than what it decodes to: no
 	// object has a field twice, and no blanks are before it.
 	plain bool
 }
@@ -197,7 +197,7 @@ func decodeDocument(raw []byte) document {
 	return d
 }
 
-// distinct tells how deep the next value of a decoder is, and whether its objects
+// distinct says how deep the next value of a decoder is, and whether its objects
 // have every field once.
 func distinct(d *json.Decoder) (depth int, ok bool) {
 	t, err := d.Token()

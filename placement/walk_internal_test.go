@@ -20,7 +20,7 @@ var walker = Cluster{Name: "member-1", Labels: map[string]string{"region": "a/b~
 
 // compareWalk holds what a walk makes of an object equal to what json-patch makes
 // of it, operation by operation: the same ones do not apply, and the others come
-// to the same. It tells how many apply.
+// to the same. It says how many apply.
 func compareWalk(t *testing.T, doc any, patches []Patch) int {
 	t.Helper()
 	body, err := json.Marshal(doc)

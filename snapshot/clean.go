@@ -151,7 +151,7 @@ func prune(m map[string]any, path []string, keys ...string) {
 	}
 }
 
-// hasAny tells whether the map at path below m has one of keys.
+// hasAny reports whether the map at path below m has one of keys.
 func hasAny(m map[string]any, path, keys []string) bool {
 	for _, field := range path {
 		m, _ = m[field].(map[string]any)

@@ -10,7 +10,7 @@ type Changes struct {
 	Changed []ID
 }
 
-// Empty tells whether nothing differs.
+// Empty reports whether nothing differs.
 func (c Changes) Empty() bool {
 	return len(c.Added)+len(c.Removed)+len(c.Changed) == 0
 }

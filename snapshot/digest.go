@@ -34,7 +34,7 @@ func Verify(body []byte, digest string) error {
 	return nil
 }
 
-// isDigest tells whether s has the form of a digest.
+// isDigest reports whether s has the form of a digest.
 func isDigest(s string) bool {
 	if len(s) != hex.EncodedLen(sha256.Size) {
 		return false

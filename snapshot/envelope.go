@@ -13,8 +13,13 @@ import (
 // envelopeGroup has the envelopes and all that a fleet keeps about placements.
 const envelopeGroup = "placement.kubernetes-fleet.io"
 
-// MaxEnveloped is how many objects an envelope carries at most.
-const MaxEnveloped = 50
+// MaxEnveloped is how many objects an envelope carries at most, and
+// MaxEnvelopedKinds of how many kinds the objects may be that the ResourceEnvelopes
+// of a snapshot bring, since a snapshot records them.
+const (
+	MaxEnveloped      = 50
+	MaxEnvelopedKinds = 100
+)
 
 // isEnvelope tells of objects that stand for those in them.
 func isEnvelope(id ID) bool {
@@ -22,9 +27,10 @@ func isEnvelope(id ID) bool {
 }
 
 // unpack cleans objects, and replaces the envelopes among them, which it counts, by
-// what is in them.
-func (r Rules) unpack(objs []*unstructured.Unstructured) (objects []*unstructured.Unstructured, opened int, err error) {
-	u := unpacking{rules: r, from: map[ID]string{}}
+// what is in them. What ResourceEnvelopes bring, of the kinds that it returns, obeys
+// authors, too.
+func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules) (objects []*unstructured.Unstructured, opened int, kinds []GroupKind, err error) {
+	u := unpacking{rules: r, authors: authors, from: map[ID]string{}, kinds: map[GroupKind]bool{}}
 	var envelopes []*unstructured.Unstructured
 	for _, obj := range objs {
 		id := IDOf(obj)
@@ -42,12 +48,18 @@ func (r Rules) unpack(objs []*unstructured.Unstructured) (objects []*unstructure
 			errs = append(errs, fmt.Errorf("snapshot: %s: %w", IDOf(obj), problems.ToAggregate()))
 		}
 	}
-	return u.objects, len(envelopes), errors.Join(errs...)
+	if n := len(u.kinds); n > MaxEnvelopedKinds {
+		errs = append(errs, fmt.Errorf("snapshot: the ResourceEnvelopes bring objects of %d kinds: a snapshot has room for %d: use several placements", n, MaxEnvelopedKinds))
+	}
+	return u.objects, len(envelopes), slices.SortedFunc(maps.Keys(u.kinds), GroupKind.compare), errors.Join(errs...)
 }
 
 // unpacking is what was taken out of envelopes so far.
 type unpacking struct {
-	rules   Rules
+	rules Rules
+	// authors are the rules for what ResourceEnvelopes bring, kinds what they do.
+	authors Rules
+	kinds   map[GroupKind]bool
 	objects []*unstructured.Unstructured
 	// from says of each object, without its version, where it came from.
 	from map[ID]string
@@ -87,6 +99,9 @@ func (u *unpacking) take(envelope ID, entry any, path *field.Path) field.ErrorLi
 		errs = append(errs, field.Forbidden(path, clip(id.String())+" cannot be in an envelope; take what is in it"))
 	case !u.rules.propagates(id, obj.Object):
 		errs = append(errs, field.Forbidden(path, clip(id.String())+" is of a kind or in a namespace of which nothing is placed"))
+	case envelope.Kind == "ResourceEnvelope" && !u.authors.Allows(id):
+		errs = append(errs, field.Forbidden(path, clip(id.String())+" is of a kind that authors of a namespace may not bring to other clusters: "+
+			"create it in the namespace itself, from where a ClusterResourcePlacement takes it, or have the host allow the kind by NamespaceRules"))
 	}
 	if other, twice := u.from[id.object()]; twice {
 		errs = append(errs, field.Invalid(path, field.OmitValueType{}, clip(id.String())+" is "+other+" already; it can be placed once"))
@@ -94,6 +109,9 @@ func (u *unpacking) take(envelope ID, entry any, path *field.Path) field.ErrorLi
 	if len(errs) == 0 {
 		u.from[id.object()] = "in " + envelope.String()
 		u.objects = append(u.objects, obj)
+		if envelope.Kind == "ResourceEnvelope" {
+			u.kinds[GroupKind{Group: id.Group, Kind: id.Kind}] = true
+		}
 	}
 	return errs
 }

@@ -1,7 +1,5 @@
 package snapshot
 
-import "cmp"
-
 // Phase is a step in which objects are applied. The objects of a phase may need
 // those of earlier ones: they are applied after them and removed before them.
 type Phase int
@@ -84,11 +82,4 @@ func corePhase(kind string) Phase {
 		return Configuration
 	}
 	return Workloads
-}
-
-// ComparePhases returns -1, 0 or 1 as a is applied before, with or after b: by
-// their phases, and in a phase as [ID.Compare] has them. Objects are removed in
-// the reverse order.
-func ComparePhases(a, b ID) int {
-	return cmp.Or(cmp.Compare(a.Phase(), b.Phase()), a.Compare(b))
 }

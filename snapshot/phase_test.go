@@ -1,6 +1,7 @@
 package snapshot_test
 
 import (
+	stdcmp "cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,11 @@ import (
 
 	"github.com/slipway-dev/slipway/snapshot"
 )
+
+// comparePhases compares by the phases, and in a phase as ID.Compare does.
+func comparePhases(a, b snapshot.ID) int {
+	return stdcmp.Or(stdcmp.Compare(a.Phase(), b.Phase()), a.Compare(b))
+}
 
 // What objects need is applied before them, whatever they are called.
 func TestPhases(t *testing.T) {
@@ -50,7 +56,7 @@ func TestPhases(t *testing.T) {
 		id := parseID(t, name)
 		ids[name], shuffled = id, append([]snapshot.ID{id}, shuffled...)
 	}
-	slices.SortFunc(shuffled, snapshot.ComparePhases)
+	slices.SortFunc(shuffled, comparePhases)
 	var got []string
 	for _, id := range shuffled {
 		got = append(got, id.String())
@@ -68,7 +74,7 @@ func TestPhases(t *testing.T) {
 func TestTheOrderOfSetsStays(t *testing.T) {
 	configMap := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "n", Name: "a"}
 	role := snapshot.ID{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "a"}
-	if configMap.Compare(role) >= 0 || snapshot.ComparePhases(configMap, role) <= 0 {
+	if configMap.Compare(role) >= 0 || comparePhases(configMap, role) <= 0 {
 		t.Error("in a set a ConfigMap comes before a ClusterRole, and it is applied after it")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Propagates tells whether an object may be placed on other clusters. These may
+// Propagates reports whether an object may be placed on other clusters. These may
 // not, since every cluster makes its own or they mean nothing elsewhere:
 //
 //   - objects that are being deleted;
@@ -44,7 +44,7 @@ func neverPlaced(group, kind string) bool {
 	return false
 }
 
-// generated tells whether the cluster made the object.
+// generated reports whether the cluster made the object.
 func generated(id ID, obj, meta map[string]any) bool {
 	switch id.Group {
 	case "":
@@ -81,7 +81,7 @@ func managed(meta map[string]any) bool {
 	return text(labels, "endpointslice.kubernetes.io/managed-by") != ""
 }
 
-// reserved tells whether an object is, or is in, a namespace that belongs to
+// reserved reports whether an object is, or is in, a namespace that belongs to
 // the cluster or to a fleet's own machinery.
 func reserved(id ID) bool {
 	namespace := namespaceOf(id)

@@ -54,7 +54,7 @@ func mixedScope(group, kind string) reach {
 	return unknownReach
 }
 
-// Reaches tells whether selectors may pick an object in a namespace, as far as
+// Reaches reports whether selectors may pick an object in a namespace, as far as
 // that can be told without looking: Namespaces that are picked by labels may be
 // any, and so may be the namespace of a kind that is named without one, unless the
 // kind is known to be in none. What is wrong with selectors does not matter.

@@ -103,7 +103,7 @@ func (s *selection) query(sel Selector) Query {
 	return q
 }
 
-// inside tells whether an object is where objects are taken from.
+// inside reports whether an object is where objects are taken from.
 func (s *selection) inside(id ID) bool {
 	return s.within == "" || id.Namespace == "" || id.Namespace == s.within
 }
@@ -129,7 +129,7 @@ func (s *selection) each(ctx context.Context, q Query, do func(ID, *unstructured
 	return nil
 }
 
-// add takes an object that is new, and tells whether it may be placed.
+// add takes an object that is new, and reports whether it may be placed.
 func (s *selection) add(id ID, obj *unstructured.Unstructured) bool {
 	key := id.object()
 	if placed, again := s.placed[key]; again {
@@ -166,7 +166,7 @@ func (s *selection) settleEndpoints(ctx context.Context) error {
 	return nil
 }
 
-// matches tells whether an object that is named id answers the query.
+// matches reports whether an object that is named id answers the query.
 func (q Query) matches(id ID) bool {
 	if q.Kind != "" && (q.Kind != id.Kind || q.Group != id.Group || q.Version != id.Version) {
 		return false

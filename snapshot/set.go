@@ -22,27 +22,38 @@ import (
 // but for their status and for what a server writes into metadata. The error
 // names every entry that is wrong: one that is no object, in another namespace,
 // never placed (see [Propagates]), or there already, selected or in another
-// envelope.
+// envelope. An object that no API server can read is an error too, wherever it came
+// from: see [ValidateContent].
 func Capture(ctx context.Context, src Source, selectors []Selector) (Set, error) {
 	return Rules{}.Capture(ctx, src, selectors)
 }
 
 // Capture is the function [Capture] without what the rules exclude. In an envelope
-// that is an error: somebody wrote it there to have it placed.
+// that is an error, because it was put there to be placed.
 func (r Rules) Capture(ctx context.Context, src Source, selectors []Selector) (Set, error) {
+	return r.CaptureFrom(ctx, src, selectors, Rules{})
+}
+
+// CaptureFrom is Capture where what a ResourceEnvelope brings obeys authors, too: the
+// right to write envelopes in a namespace is not the right to create what is in them.
+// An entry that authors exclude is an error, as any that is wrong.
+func (r Rules) CaptureFrom(ctx context.Context, src Source, selectors []Selector, authors Rules) (Set, error) {
 	objs, err := r.Select(ctx, src, selectors)
 	if err != nil {
 		return Set{}, err
 	}
-	objs, envelopes, err := r.unpack(objs)
+	objs, envelopes, kinds, err := r.unpack(objs, authors)
 	if err != nil {
+		return Set{}, err
+	}
+	if err := validateContents(objs); err != nil {
 		return Set{}, err
 	}
 	set, err := NewSet(objs)
 	if err != nil {
 		return Set{}, err
 	}
-	set.Envelopes = envelopes
+	set.Envelopes, set.Enveloped = envelopes, kinds
 	return set, nil
 }
 

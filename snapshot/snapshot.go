@@ -66,6 +66,10 @@ const (
 // takes something away from what [Propagates] allows; the zero value takes
 // nothing. A host whose hub runs workloads of its own, for example, lists
 // PersistentVolumeClaim in Never: the volume behind a claim is on the hub.
+//
+// What they exclude is left out of what a Namespace or a label brings, so that a
+// snapshot without it replaces one that had it and its objects are removed from
+// clusters; that a selector names it, or that it is in an envelope, is an error.
 type Rules struct {
 	// Reserved are namespaces that are never placed, nor anything in them.
 	Reserved []string
@@ -135,8 +139,10 @@ type Set struct {
 	// Digest identifies the set: the sha256 of its encoded [Root], in hex.
 	Digest string
 	// Envelopes is how many envelopes were taken apart when it was captured, which
-	// is no part of it: a set that was stored has none.
+	// is no part of it: a set that was stored has none. Enveloped are the kinds of the
+	// objects that came in ResourceEnvelopes, ascending.
 	Envelopes int
+	Enveloped []GroupKind
 }
 
 // Snapshot is a frozen set under a placement and an index.
@@ -154,9 +160,13 @@ type Snapshot struct {
 	Digest string `json:"digest"`
 	// Objects counts the objects of Set, Envelopes the envelopes that some of them
 	// came in.
-	Objects   int       `json:"objects"`
-	Envelopes int       `json:"envelopes,omitempty"`
-	TakenAt   time.Time `json:"takenAt"`
+	Objects   int `json:"objects"`
+	Envelopes int `json:"envelopes,omitempty"`
+	// Enveloped are the kinds of the objects that ResourceEnvelopes brought, ascending,
+	// at most [MaxEnvelopedKinds]: what the authors of namespaces may bring can be less
+	// when the snapshot is rolled out than when it was taken. Digest does not cover them.
+	Enveloped []GroupKind `json:"enveloped,omitempty"`
+	TakenAt   time.Time   `json:"takenAt"`
 }
 
 // Name returns the name of the snapshot as the Fleet API prints it, for

@@ -20,6 +20,7 @@ func New(placement string, index int, set Set, overridesDigest string, at time.T
 		Overrides: overridesDigest,
 		Objects:   len(set.Items),
 		Envelopes: set.Envelopes,
+		Enveloped: set.Enveloped,
 		TakenAt:   at,
 	}
 	s.Digest = s.digest()

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -20,8 +22,8 @@ func TestNew(t *testing.T) {
 		Placement: "example-placement", Index: 1, Set: set.Digest, Overrides: overrides, Objects: 3, TakenAt: noon,
 		Digest: "647dde856cc76554b8d54d660bfe4df7b752040c3548db01692fd57153a8f7fa",
 	}
-	if s != want {
-		t.Errorf("New = %+v, want %+v", s, want)
+	if diff := cmp.Diff(want, s); diff != "" {
+		t.Errorf("New (-want +got):\n%s", diff)
 	}
 	if s.Name() != "example-placement-1-snapshot" {
 		t.Errorf("Name = %s", s.Name())

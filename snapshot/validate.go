@@ -1,7 +1,7 @@
 package snapshot
 
 import (
-	"reflect"
+	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -26,24 +26,29 @@ func (r Rules) ValidateSelectors(selectors []Selector, path *field.Path) field.E
 		return field.ErrorList{field.Required(path, "at least one selector says what is to be placed")}
 	}
 	var errs field.ErrorList
+	first := make(map[pick]int, len(selectors))
 	for i, s := range selectors {
 		errs = append(errs, r.validate(s, path.Index(i))...)
-		if first := indexOf(selectors[:i], s); first >= 0 {
-			errs = append(errs, field.Invalid(path.Index(i), field.OmitValueType{}, "selects what "+path.Index(first).String()+" selects already"))
+		if at, twice := first[s.pick()]; twice {
+			errs = append(errs, field.Invalid(path.Index(i), field.OmitValueType{}, "selects what "+path.Index(at).String()+" selects already"))
+			continue
 		}
+		first[s.pick()] = i
 	}
 	return append(errs, validateWithin(selectors, path)...)
 }
 
-// indexOf returns where a selector is that picks the same in the same way, -1 for
-// nowhere. What it brings along does not count.
-func indexOf(selectors []Selector, s Selector) int {
-	for i, other := range selectors {
-		if other.Scope = s.Scope; reflect.DeepEqual(other, s) {
-			return i
-		}
+// pick is what a selector picks, by which selectors are compared. What they bring
+// along does not count.
+type pick struct{ group, version, kind, namespace, name, labels string }
+
+func (s Selector) pick() pick {
+	p := pick{group: s.Group, version: s.Version, kind: s.Kind, namespace: s.Namespace, name: s.Name}
+	if s.LabelSelector != nil {
+		b, _ := json.Marshal(s.LabelSelector) // it is strings, and keys are in order
+		p.labels = string(b)
 	}
-	return -1
+	return p
 }
 
 func (r Rules) validate(s Selector, path *field.Path) field.ErrorList {
@@ -68,13 +73,13 @@ func (r Rules) validate(s Selector, path *field.Path) field.ErrorList {
 // validateNamespace reports what is wrong with the namespaces that are named.
 func (r Rules) validateNamespace(s Selector, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if s.isNamespace() && r.reserves(ID{Kind: s.Kind, Name: s.Name}) {
+	if s.isNamespace() && r.Reserves(ID{Kind: s.Kind, Name: s.Name}) {
 		errs = append(errs, field.Invalid(path.Child("name"), s.Name, "the namespaces "+r.reservedNames()+" belong to the cluster and are never placed"))
 	}
 	switch {
 	case s.Namespace != "" && s.isNamespace():
 		errs = append(errs, field.Forbidden(path.Child("namespace"), "a Namespace is in no namespace"))
-	case r.reserves(ID{Namespace: s.Namespace}):
+	case r.Reserves(ID{Namespace: s.Namespace}):
 		errs = append(errs, field.Invalid(path.Child("namespace"), s.Namespace, "nothing in "+r.reservedNames()+" is ever placed"))
 	}
 	return errs
@@ -125,8 +130,8 @@ func validateWithin(selectors []Selector, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// isNamespace tells that the selector picks Namespaces.
+// isNamespace reports whether the selector picks Namespaces.
 func (s Selector) isNamespace() bool { return isNamespace(ID{Group: s.Group, Kind: s.Kind}) }
 
-// brings tells that a Namespace that is picked brings what is in it.
+// brings reports whether a Namespace that is picked brings what is in it.
 func (s Selector) brings() bool { return s.Scope == "" || s.Scope == NamespaceWithResources }

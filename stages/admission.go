@@ -31,7 +31,7 @@ type Entry struct {
 	Index int `json:"index"`
 }
 
-// Superseder tells which run superseded an entry.
+// Superseder says which run superseded an entry.
 type Superseder struct {
 	Entry
 	// By is the name of the run that took its place.
@@ -54,7 +54,7 @@ type Line struct {
 
 // Verdict is what became of a run that entered a [Line].
 type Verdict struct {
-	// Starts tells that the run is the active one now.
+	// Starts reports whether the run is the active one now.
 	Starts bool
 	// WaitsFor names the run that is ahead, where the run has to wait.
 	WaitsFor string
@@ -129,7 +129,7 @@ func (l Line) Next() (Entry, bool) {
 	return l.Waiting[0], true
 }
 
-// has tells whether a run is in the line.
+// has reports whether a run is in the line.
 func (l Line) has(uid string) bool {
 	return l.Active != nil && l.Active.UID == uid || l.waiting(uid) >= 0 || l.superseder(uid) != ""
 }

@@ -199,7 +199,7 @@ func TestLineEnterRejects(t *testing.T) {
 		if diff := cmp.Diff(&RejectedError{Run: "b", Active: "a"}, rejected); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
-		planWants(t, err, "run b is rejected: run a has the placement")
+		wantError(t, err, "run b is rejected: run a has the placement")
 		if lineJSON(got) != lineJSON(l) {
 			t.Errorf("%s: the line has changed to %s", name, lineJSON(got))
 		}
@@ -213,7 +213,7 @@ func TestLineEnterChecksItsArguments(t *testing.T) {
 		}
 	}
 	_, _, err := (Line{}).Enter(lineEntry("a", 1), "Jump")
-	planWants(t, err, `admission "Jump" must be Queue, Reject or Supersede`)
+	wantError(t, err, `admission "Jump" must be Queue, Reject or Supersede`)
 }
 
 func TestLineLeave(t *testing.T) {

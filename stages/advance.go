@@ -2,7 +2,7 @@ package stages
 
 import "github.com/slipway-dev/slipway/approval"
 
-// advance moves the run on by one transition and tells whether another may
+// advance moves the run on by one transition and reports whether another may
 // follow.
 func (s *stepper) advance() bool {
 	switch s.r.State {
@@ -88,9 +88,9 @@ func (s *stepper) runStage() bool {
 			return false
 		}
 		run.Started, run.State = s.now, Running
-		s.emitStage(Event{Type: StageStarted, Count: st.size()})
+		s.emitStage(Event{Type: StageStarted, Count: st.Size()})
 	}
-	if !st.Pause && run.Done == 0 && !run.broken() {
+	if !st.Pause && run.Done == 0 && !run.IsBroken() {
 		s.startClock(&st.Flow, &run.Clock)
 	}
 	s.reachGroups(st, run)
@@ -98,18 +98,18 @@ func (s *stepper) runStage() bool {
 		return true
 	}
 	s.fill(st, run)
-	open := run.openGroups()
+	open := run.OpenGroups()
 	if !s.groupsEnded(st, run, true) {
-		return st.tracked() && run.openGroups() < open
+		return st.HasDependencies() && run.OpenGroups() < open
 	}
 	return s.leaveStage(st, run)
 }
 
-// nobodyLeft tells that every cluster of the stage is skipped already.
+// nobodyLeft reports whether every cluster of the stage is skipped already.
 func (s *stepper) nobodyLeft(st *PlannedStage) bool {
-	left := st.size()
+	left := st.Size()
 	switch {
-	case st.pauses():
+	case st.Pauses():
 		return s.r.Stages[s.r.Stage].SkipGates
 	case left == 0:
 		return true
@@ -137,7 +137,7 @@ func (s *stepper) passOver(st *PlannedStage, run *StageRun) bool {
 func (s *stepper) leaveSkipped(run *StageRun) bool {
 	s.closeGates()
 	run.Ended, run.Deadline = s.now, 0
-	if !run.broken() {
+	if !run.IsBroken() {
 		run.State = Skipped
 		s.emitStage(Event{Type: StageSkipped})
 	}
@@ -154,7 +154,7 @@ func (s *stepper) fill(st *PlannedStage, run *StageRun) {
 		for i := range st.Groups {
 			g, gr := &st.Groups[i], &run.Groups[i]
 			s.passSkipped(g, gr)
-			if room > 0 && own[i] > 0 && gr.admits(g, run) && s.startNext(g, gr) {
+			if room > 0 && own[i] > 0 && gr.Admits(g, run) && s.startNext(g, gr) {
 				own[i]--
 				room--
 				more = true
@@ -179,9 +179,9 @@ func (s *stepper) leaveStage(st *PlannedStage, run *StageRun) bool {
 		run.Done, run.Deadline = s.now, 0
 		s.changed = true
 	}
-	completed, failed := run.counts()
+	completed, failed := run.Counts()
 	switch {
-	case completed+failed == 0 && (!st.pauses() || run.SkipGates), run.broken():
+	case completed+failed == 0 && (!st.Pauses() || run.SkipGates), run.IsBroken():
 		return s.leaveSkipped(run)
 	case !s.gatesPassed(heldStage(st, run), approval.After):
 		return false
@@ -193,6 +193,7 @@ func (s *stepper) leaveStage(st *PlannedStage, run *StageRun) bool {
 }
 
 func (s *stepper) nextStage() {
+	s.tidyStage()
 	s.r.Stage++
 	s.domains = nil
 	s.ownStage()
@@ -207,7 +208,7 @@ func (s *stepper) finish() {
 	total := 0
 	for i := range s.r.Stages {
 		if !s.p.Stages[i].Remove {
-			completed, _ := s.r.Stages[i].counts()
+			completed, _ := s.r.Stages[i].Counts()
 			total += completed
 		}
 	}
@@ -231,7 +232,7 @@ func (s *stepper) unendStage() {
 	_, st, ok := s.stage()
 	switch {
 	case !ok || st.Reached == 0:
-	case s.r.Closing != nil && st.broken():
+	case s.r.Closing != nil && st.IsBroken():
 	case st.Started == 0:
 		st.State = Pending
 	default:
@@ -269,31 +270,4 @@ func (s *stepper) endStopping() {
 		s.set(Stopped, reason)
 		s.emit(Event{Type: RunStopped, Message: reason})
 	}
-}
-
-// counts returns how many clusters of the stage completed and failed.
-func (r *StageRun) counts() (completed, failed int) {
-	for i := range r.Groups {
-		completed += r.Groups[i].Completed
-		failed += r.Groups[i].Failed
-	}
-	return completed, failed
-}
-
-// size is the number of the stage's clusters.
-func (s *PlannedStage) size() (n int) {
-	for i := range s.Groups {
-		n += s.Groups[i].Len
-	}
-	return n
-}
-
-// stageIndex returns the index of the stage of that name, or -1.
-func (p *Plan) stageIndex(name string) int {
-	for i := range p.Stages {
-		if p.Stages[i].Name == name {
-			return i
-		}
-	}
-	return -1
 }

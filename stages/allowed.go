@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // RefusedError says that a command does not fit the state of a run. Carrying
@@ -24,18 +26,23 @@ func (e *RefusedError) Error() string {
 
 // Allowed returns a [*RefusedError] where [Step] would refuse the command
 // because of the state of the run, or because nothing is there that it names;
-// nil otherwise. It does not know what else an [Input] has: a run that waits for
+// nil otherwise. Of a run that is not one of the plan the error is that of [Check]. It
+// does not know what else an [Input] has: a run that waits for
 // another one, a decision that its policy does not let count, or a time that
 // has passed, Step may still refuse.
 //
 // In profile ClusterUpdate a command is refused that asks for what is so
 // already, as to start a run that is Running or to stop one that is Stopped, and
 // so is everything but an abort and what is decided at gates while a run is
-// Stopping. In the other profiles such a command changes nothing.
+// Stopping. In the other profiles such a command changes nothing, and in all of
+// them neither does a Supersede of a run that has ended.
 func Allowed(p *Plan, r *Run, c Command) error {
+	if err := Check(p, r); err != nil {
+		return err
+	}
 	s := &stepper{p: p, r: *r, now: r.Now}
 	if why := s.refusal(&c); why != "" {
-		return &RefusedError{Verb: c.Verb, State: runState(p, r), Reason: why}
+		return &RefusedError{Verb: c.Verb, State: runstate.StateOf(p, r), Reason: why}
 	}
 	return nil
 }
@@ -43,7 +50,10 @@ func Allowed(p *Plan, r *Run, c Command) error {
 // refusal returns why c does not fit the state of the run, or "". It changes
 // nothing.
 func (s *stepper) refusal(c *Command) string {
-	if s.r.Final(s.p) {
+	switch {
+	case s.r.Final(s.p) && c.Verb == Supersede:
+		return "" // it is out of the way, which the other run did not know when it asked
+	case s.r.Final(s.p):
 		return s.ended(c.Verb)
 	}
 	switch c.Verb {
@@ -77,7 +87,7 @@ func (s *stepper) ended(v Verb) string {
 	return why
 }
 
-// strictly tells that a command is refused that asks for what is so already.
+// strictly reports whether a command is refused that asks for what is so already.
 func (s *stepper) strictly() bool { return s.p.Strategy.Profile == ClusterUpdate }
 
 func (s *stepper) unstartable() string {
@@ -147,20 +157,20 @@ func (s *stepper) unskippable(c *Command) string {
 			return "cluster " + c.Name + " has ended already"
 		}
 	case SkipGroup:
-		stage, _, why := s.p.group(c.Name)
+		stage, _, why := groupOf(s.p, c.Name)
 		if why == "" && stage < s.r.Stage {
 			why = "group " + c.Name + " has ended already"
 		}
 		return why
 	case SkipStage:
-		switch i := s.p.stageIndex(c.Name); {
+		switch i := s.p.StageIndex(c.Name); {
 		case i < 0:
 			return "the plan has no stage " + c.Name
 		case i < s.r.Stage:
 			return "stage " + c.Name + " has ended already"
 		}
 	case SkipAfterWait:
-		if i := s.p.stageIndex(c.Name); i < 0 || i < s.r.Stage {
+		if i := s.p.StageIndex(c.Name); i < 0 || i < s.r.Stage {
 			return "there is no wait ahead after stage " + c.Name
 		}
 	default:
@@ -169,15 +179,15 @@ func (s *stepper) unskippable(c *Command) string {
 	return ""
 }
 
-// skippable tells that the cluster at pos has not ended, or has failed and may
+// skippable reports whether the cluster at pos has not ended, or has failed and may
 // be tried again.
 func (s *stepper) skippable(pos int) bool {
 	return s.flight(pos) != nil || s.yielded(pos) >= 0 || s.passed(pos) || s.forgivable(pos) || s.ahead(pos)
 }
 
-// group returns the indexes of the stage and of the group in it that a command
+// groupOf returns the indexes of the stage and of the group in it that a command
 // names, and why there is no such group.
-func (p *Plan) group(name string) (stage, group int, why string) {
+func groupOf(p *Plan, name string) (stage, group int, why string) {
 	stage = -1
 	for i := range p.Stages {
 		j := slices.IndexFunc(p.Stages[i].Groups, func(g PlannedGroup) bool {
@@ -201,8 +211,8 @@ func (s *stepper) uncompletable(name string) string {
 	if s.r.State == Failed || s.r.State == Stopping && s.r.Ending != Stopped {
 		return "the run is ending"
 	}
-	if s.p.stageIndex(name) < 0 {
-		if _, _, why := s.p.group(name); why != "" {
+	if s.p.StageIndex(name) < 0 {
+		if _, _, why := groupOf(s.p, name); why != "" {
 			return why
 		}
 	}

@@ -213,6 +213,34 @@ func TestARefusalNamesTheCommandTheStateAndTheReason(t *testing.T) {
 	}
 }
 
+// A run that has ended is in the way of no other, so a Supersede that comes after that, from an engine that did
+// not know, asks for what is so already: it is told in no event, in every profile and however the run ended.
+func TestASupersedeOfARunThatHasEndedChangesNothing(t *testing.T) {
+	for name, end := range map[string][]string{
+		"superseded": {"resume", "supersede for=next"}, "aborted": {"resume", "abort by=eve"},
+		"completed": {"skip stage one by=eve", "skip stage two by=eve", "resume"},
+	} {
+		for _, profile := range []Profile{Staged, ClusterUpdate, Workflow} {
+			t.Run(name+"/"+string(profile), func(t *testing.T) {
+				w := azureWorld(t)
+				w.strategy.Profile = profile
+				w.play("plan", "start hold")
+				w.play(end...)
+				if !w.cur.r.Final(w.cur.plan) {
+					t.Fatalf("the run is %s", w.cur.r.State)
+				}
+				before := w.cur.r.State
+				if out := w.play("supersede for=late"); strings.Contains(out, string(CommandRefused)) || w.cur.r.State != before {
+					t.Errorf("it was %s, and now: %s", before, out)
+				}
+				if err := Allowed(w.cur.plan, &w.cur.r, Command{Verb: Supersede, Message: "late"}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 // In the other profiles a command that asks for what is so already does nothing,
 // as it ever did.
 func TestOnlyClusterUpdateRefusesWhatIsSoAlready(t *testing.T) {

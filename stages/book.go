@@ -107,30 +107,10 @@ func (s *stepper) dueUnreached(pos int) int {
 	return s.due(g, true)
 }
 
-func (g *PlannedGroup) has(pos int) bool { return pos >= g.First && pos < g.First+g.Len }
-
 // unyield takes the cluster at index i out of Waiting.
 func (s *stepper) unyield(i int) {
 	s.r.Waiting = slices.Delete(s.r.Waiting, i, i+1)
 	s.changed = true
-}
-
-// exceptionAt returns the exception that covers pos, or nil.
-func exceptionAt(es []Exception, pos int) *Exception {
-	i, found := slices.BinarySearchFunc(es, pos, func(e Exception, pos int) int {
-		switch {
-		case pos < e.First:
-			return 1
-		case pos > e.Last:
-			return -1
-		default:
-			return 0
-		}
-	})
-	if !found {
-		return nil
-	}
-	return &es[i]
 }
 
 // dropWaiting gives up the clusters that yielded their slot.
@@ -138,7 +118,7 @@ func (s *stepper) dropWaiting(reason string) {
 	waiting := s.r.Waiting
 	s.r.Waiting = nil
 	for _, y := range waiting {
-		s.record(y.skipped(reason))
+		s.record(skippedYielded(&y, reason))
 	}
 }
 
@@ -153,12 +133,12 @@ func (s *stepper) except(e Exception) (n int) {
 			continue
 		}
 		if old.First > next {
-			add = append(add, e.over(next, old.First-1))
+			add = append(add, e.Spanning(next, old.First-1))
 		}
 		next = old.Last + 1
 	}
 	if next <= e.Last {
-		add = append(add, e.over(next, e.Last))
+		add = append(add, e.Spanning(next, e.Last))
 	}
 	if len(add) == 0 {
 		return 0
@@ -184,17 +164,12 @@ func (s *stepper) reasons() (n int) {
 	return n
 }
 
-func (e Exception) over(first, last int) Exception {
-	e.First, e.Last = first, last
-	return e
-}
-
 // mergeExceptions sorts and joins neighbours that say the same.
 func mergeExceptions(es []Exception) []Exception {
 	slices.SortFunc(es, func(a, b Exception) int { return cmp.Compare(a.First, b.First) })
 	out := es[:0]
 	for _, e := range es {
-		if n := len(out); n > 0 && out[n-1].Last+1 == e.First && out[n-1].over(0, 0) == e.over(0, 0) {
+		if n := len(out); n > 0 && out[n-1].Last+1 == e.First && out[n-1].Spanning(0, 0) == e.Spanning(0, 0) {
 			out[n-1].Last = e.Last
 			continue
 		}
@@ -212,10 +187,10 @@ func (s *stepper) unexcept(pos int) {
 			continue
 		}
 		if e.First < pos {
-			out = append(out, e.over(e.First, pos-1))
+			out = append(out, e.Spanning(e.First, pos-1))
 		}
 		if pos < e.Last {
-			out = append(out, e.over(pos+1, e.Last))
+			out = append(out, e.Spanning(pos+1, e.Last))
 		}
 	}
 	s.r.Exceptions = out

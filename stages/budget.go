@@ -2,15 +2,16 @@ package stages
 
 import (
 	"fmt"
-	"math"
 	"slices"
+
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // room returns how many clusters the stage may start, and how many each of its
 // groups. A strict budget leaves room for as many as may still fail, with those
 // in flight.
 func (s *stepper) room(st *PlannedStage, run *StageRun) (int, []int) {
-	_, failed := run.counts()
+	_, failed := run.Counts()
 	room, own := admitted(st.MaxConcurrency, st.MaxFailures, failed, st.Strict), make([]int, len(st.Groups))
 	for i := range st.Groups {
 		g := &st.Groups[i]
@@ -35,26 +36,18 @@ func (s *stepper) room(st *PlannedStage, run *StageRun) (int, []int) {
 // budget.
 func admitted(most, budget, failed int, strict bool) int {
 	if strict {
-		return min(limit(most), budget-failed)
+		return min(runstate.Limit(most), budget-failed)
 	}
-	return limit(most)
-}
-
-// limit reads a cap: 0 is none.
-func limit(n int) int {
-	if n == 0 {
-		return math.MaxInt
-	}
-	return n
+	return runstate.Limit(most)
 }
 
 // checkUsedUp ends the run when a strict budget is used up: no cluster that is
-// left may ever start. It tells whether it did.
+// left may ever start. It reports whether it did.
 func (s *stepper) checkUsedUp(st *PlannedStage, run *StageRun) bool {
 	for i := range st.Groups {
 		s.passSkipped(&st.Groups[i], &run.Groups[i])
 	}
-	_, failed := run.counts()
+	_, failed := run.Counts()
 	if st.Strict && failed >= st.MaxFailures && s.inFlight() == 0 && !s.clustersEnded(st, run) {
 		s.exceeded(usedUp("stage "+st.Name, failed))
 		return true
@@ -69,16 +62,16 @@ func (s *stepper) checkUsedUp(st *PlannedStage, run *StageRun) bool {
 	return false
 }
 
-// flying tells that a cluster of the group is in flight.
+// flying reports whether a cluster of the group is in flight.
 func (s *stepper) flying(g *PlannedGroup) bool {
-	return slices.ContainsFunc(s.r.Flights, func(f Flight) bool { return f.Attempt != 0 && g.has(f.Pos) })
+	return slices.ContainsFunc(s.r.Flights, func(f Flight) bool { return f.Attempt != 0 && g.Has(f.Pos) })
 }
 
 // checkBudget ends the run when more clusters have failed than it may. A stop
 // that is under way does not hide it, unless the run tries the clusters again
 // when it is resumed.
 func (s *stepper) checkBudget() {
-	stopping := s.r.State == Stopping && s.r.Ending == Stopped && !s.p.Strategy.suspends()
+	stopping := s.r.State == Stopping && s.r.Ending == Stopped && !s.p.Strategy.Suspends()
 	if s.r.State != Running && !stopping {
 		return
 	}
@@ -93,7 +86,7 @@ func (s *stepper) overBudget() string {
 	if !ok || len(run.Groups) == 0 {
 		return ""
 	}
-	if _, failed := run.counts(); st.MaxFailures >= 0 && failed > st.MaxFailures {
+	if _, failed := run.Counts(); st.MaxFailures >= 0 && failed > st.MaxFailures {
 		return overBudget("stage "+st.Name, failed, st.MaxFailures)
 	}
 	for i := range st.Groups {
@@ -111,7 +104,7 @@ func (s *stepper) exceeded(reason string) {
 		return
 	}
 	undone := s.undo(Undo{Cause: BudgetExceeded, Message: reason})
-	if s.p.Strategy.suspends() && !undone {
+	if s.p.Strategy.Suspends() && !undone {
 		s.r.StopAt = s.now.Add(s.grace())
 		s.wind(Stopped, reason, "")
 		return

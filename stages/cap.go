@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/stages/plan"
 )
 
 // MaxCapLimit is the largest limit of a cap.
@@ -175,7 +176,7 @@ func (c Cap) Slots(uid string) int {
 	return own.Holds
 }
 
-// fair is how many slots each run would have if all of them were given out anew:
+// fair is how many slots each run would have if all of them were given out again:
 // as many for each as for any other that could use them. What cannot be divided
 // stays with those who have more, and else goes by turn.
 func (c Cap) fair() []int {
@@ -228,7 +229,7 @@ func (c Cap) InUse() string {
 // Validate returns everything that is wrong with the cap as one error; nil when
 // nothing is. The error wraps an aggregate of [field.Error] values.
 func (c Cap) Validate() error {
-	errs := planCheckCapName(field.NewPath("name"), c.Name)
+	errs := plan.ValidateCapName(field.NewPath("name"), c.Name)
 	if c.Name == "" {
 		errs = append(errs, field.Required(field.NewPath("name"), "a DNS subdomain (RFC 1123), for example database"))
 	}
@@ -236,7 +237,10 @@ func (c Cap) Validate() error {
 		errs = append(errs, field.Invalid(field.NewPath("limit"), c.Limit, fmt.Sprintf("must be from 0, which lets nothing start, to %d", MaxCapLimit)))
 	}
 	errs = append(errs, c.checkShares(field.NewPath("shares"))...)
-	return planProblems(fmt.Sprintf("cap %q", c.Name), errs)
+	if len(errs) > 0 {
+		return fmt.Errorf("cap %q: %w", c.Name, errs.ToAggregate())
+	}
+	return nil
 }
 
 func (c Cap) checkShares(at *field.Path) (errs field.ErrorList) {
@@ -249,17 +253,6 @@ func (c Cap) checkShares(at *field.Path) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(at.Index(i), s.Run, "no run can have it"))
 		}
 		seen[s.UID] = true
-	}
-	return errs
-}
-
-// planCheckCapName checks the name of a cap, which may be empty.
-func planCheckCapName(at *field.Path, name string) (errs field.ErrorList) {
-	if name == "" {
-		return nil
-	}
-	for _, msg := range validation.IsDNS1123Subdomain(name) {
-		errs = append(errs, field.Invalid(at, name, msg))
 	}
 	return errs
 }
@@ -315,11 +308,11 @@ func (s *stepper) shuts(free *stepper) Instant {
 		before := i < len(s.r.Flights) && s.r.Flights[i].Attempt != 0
 		switch {
 		case before || free.r.Flights[i].Attempt == 0 || s.calendar == nil:
-		case s.r.bypassed():
+		case s.r.IsBypassed():
 			first.at(s.r.Bypass.Until)
 		default:
 			w := s.window(free.r.Flights[i].Pos)
-			first.at(w.changes(s.now))
+			first.at(w.Changes(s.now))
 		}
 	}
 	return first.first

@@ -104,7 +104,7 @@ func TestCapClaimsHaveAnEpoch(t *testing.T) {
 		t.Error(got)
 	}
 	err := Cap{Name: "A b", Limit: -1, Turns: 1, Shares: []Share{{UID: "x", Run: "x", Turn: 2}, {UID: "x"}}}.Validate()
-	planWants(t, err, `name: Invalid value: "A b"`, "limit: Invalid value: -1", "shares[0]", "shares[1]")
+	wantError(t, err, `name: Invalid value: "A b"`, "limit: Invalid value: -1", "shares[0]", "shares[1]")
 }
 
 // capRun is a run of the law below: how many clusters it has in flight, by what
@@ -213,7 +213,7 @@ func wait(t *testing.T, seed uint64, runs []*capRun, c, next Cap) {
 	}
 }
 
-// over tells that only runs that are over have shares: they crashed before they
+// over reports whether only runs that are over have shares: they crashed before they
 // could give them back.
 func over(runs []*capRun, c Cap) bool {
 	return !slices.ContainsFunc(c.Shares, func(s Share) bool {

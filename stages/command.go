@@ -3,10 +3,13 @@ package stages
 import (
 	"slices"
 	"time"
+
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // command carries out c, once.
 func (s *stepper) command(c Command) {
+	c.ID, c.Name, c.Message, c.By = clean(c.ID), clean(c.Name), clean(c.Message), cleanIdentity(c.By)
 	if slices.Contains(s.r.Seen, c.ID) {
 		return
 	}
@@ -91,7 +94,7 @@ func (s *stepper) resume(c Command) {
 		s.r.Waiting[i].Started, s.r.Waiting[i].Spent = s.now, 0
 	}
 	s.unendStage()
-	s.set(Running, s.r.Closing.reason())
+	s.set(Running, s.r.Closing.Why())
 	s.emit(Event{Type: RunResumed, By: c.By.Name, Attempt: s.r.Attempt})
 	if retry {
 		s.lineUp(OnlyFailed)
@@ -159,9 +162,10 @@ func (s *stepper) abort(c Command) {
 }
 
 // supersede makes way for another run: an apply in flight may end, everything
-// else is given up at once.
+// else is given up at once. A run that has ended, or makes way already, is asked
+// for what is so.
 func (s *stepper) supersede(c Command) {
-	if s.r.Ending == Superseded {
+	if s.r.Ending == Superseded || s.r.Final(s.p) {
 		return
 	}
 	s.forgetUndo()
@@ -196,8 +200,8 @@ func (s *stepper) gone(name string) {
 		s.record(e)
 	} else if s.ahead(pos) {
 		s.passBy(e)
-	} else if x := exceptionAt(s.r.Exceptions, pos); x != nil && !x.Gone {
-		e = x.over(pos, pos)
+	} else if x := runstate.ExceptionAt(s.r.Exceptions, pos); x != nil && !x.Gone {
+		e = x.Spanning(pos, pos)
 		e.Gone = true
 		s.unexcept(pos)
 		s.r.Exceptions = mergeExceptions(append(s.r.Exceptions, e))

@@ -12,9 +12,9 @@ import (
 // scheduled start of a stage, late or twice, never ends that of a group.
 func TestCompleteGateOfAStageIsNotThatOfAGroup(t *testing.T) {
 	s := Strategy{Profile: ClusterUpdate, Stages: []Stage{
-		{Name: "eu", Selector: planSel("s", "eu"), Groups: []Group{{Name: "g", Selector: planSel("s", "eu")}}},
-		{Name: "prod", Selector: planSel("s", "prod"), Groups: []Group{{
-			Name: "eu", Selector: planSel("s", "prod"), Before: []Task{{Type: ScheduledStart, Schedule: &Schedule{Time: "12:00"}}},
+		{Name: "eu", Selector: matchLabel("s", "eu"), Groups: []Group{{Name: "g", Selector: matchLabel("s", "eu")}}},
+		{Name: "prod", Selector: matchLabel("s", "prod"), Groups: []Group{{
+			Name: "eu", Selector: matchLabel("s", "prod"), Before: []Task{{Type: ScheduledStart, Schedule: &Schedule{Time: "12:00"}}},
 		}}},
 	}}
 	p, err := NewPlan(s, Target{Placement: "web", Snapshot: "s1", Decision: "d1", Default: "r1"}, []placement.Cluster{

@@ -135,7 +135,7 @@ func TestDefect09RancherFleetDropsClustersOfNoPartition(t *testing.T) {
 }
 
 // How often a cluster was tried is in the run, and so is when it is tried again:
-// another message, a stop or a restart does not begin that anew.
+// another message, a stop or a restart does not begin that again.
 func TestDefect10KubeVelaForgetsRetries(t *testing.T) {
 	w := defect("maxFailures: 4", "attempts: 4", "backoff: 10s", "maxBackoff: 1h")
 	w.says(t, "Running: wake 10s", "observe m1 failed msg=first")

@@ -9,14 +9,15 @@
 // and returns what the run becomes, what is to be done now, and what happened.
 //
 // Everything here is a function of its arguments: no I/O, no clock, no
-// randomness, no goroutine that outlives a call. A host that owns its loop calls
+// randomness, no goroutine. A host that owns its loop calls
 // Step itself: load, observe, step, save by compare-and-swap, then act. Package
 // fleet is such a loop.
 //
 // # Laws
 //
 //  1. Step does not change its argument. The same input gives the same output.
-//     A run survives being stored and read again between any two steps.
+//     A run survives being stored as JSON and read again between any two steps.
+//     One that is not of its plan, or of which something was lost, is left alone.
 //  2. There are never more clusters in flight than every cap allows: of the
 //     stage, the group, each failure domain, and the one that runs share; and
 //     nothing starts in a stage before all earlier stages are done, or in a
@@ -68,6 +69,10 @@
 // one side open at the same instant and all have to pass. A stage or a group of
 // which every cluster was skipped does not wait. A ScheduledStart is fixed when it
 // is reached, as the next time of its schedule, and [CompleteGate] ends it early.
+// An approval that holds at a point in time only, see [Answer], passes its gate in the step
+// in which it is given or not at all: when every other approval was recorded before it was asked
+// for, and every wait of the same side is over. What has passed is not asked again, so what
+// windows, caps or gates of groups hold back then starts later on that answer.
 // Clusters that are tried again take back the end of their group and their stage:
 // what has passed stays passed, what is open after them begins again, and what was
 // skipped with their group is asked again.

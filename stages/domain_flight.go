@@ -1,5 +1,10 @@
 package stages
 
+import (
+	"github.com/slipway-dev/slipway/stages/plan"
+	"github.com/slipway-dev/slipway/stages/runstate"
+)
+
 // inDomains returns how many clusters are in flight of each failure domain of
 // the current stage; nil where that has none. It counts them once in a step,
 // [stepper.join] and [stepper.part] go on from there.
@@ -46,15 +51,15 @@ func (s *stepper) full(cell int) *PlannedDomain {
 	return nil
 }
 
-// hasRoom tells that the domains of the cluster at pos let it start.
+// hasRoom reports whether the domains of the cluster at pos let it start.
 func (s *stepper) hasRoom(pos int) bool { return s.full(s.p.Clusters[pos].Cell) == nil }
 
 // cellsOf returns the cells of a group of the current stage.
-func (s *stepper) cellsOf(g *PlannedGroup) []cellMembers {
-	if s.p.cells == nil || g.Len == 0 {
+func (s *stepper) cellsOf(g *PlannedGroup) []plan.CellMembers {
+	if len(s.p.Stages[s.r.Stage].Cells) == 0 || g.Len == 0 {
 		return nil
 	}
-	return s.p.members(s.p.StageOf(g.First))
+	return s.p.Members(s.p.StageOf(g.First))
 }
 
 // takeNext moves the cursor of a group over the cluster that comes next of those
@@ -84,8 +89,8 @@ func (s *stepper) head(g *PlannedGroup, gr *GroupRun) (first, cell int) {
 	first = -1
 	for i := range cells {
 		c := &cells[i]
-		if next := gr.Cells[i]; next < len(c.positions) && (first < 0 || int(c.positions[next]) < first) && s.full(c.cell) == nil {
-			first, cell = int(c.positions[next]), i
+		if next := gr.Cells[i]; next < len(c.Positions) && (first < 0 || int(c.Positions[next]) < first) && s.full(c.Cell) == nil {
+			first, cell = int(c.Positions[next]), i
 		}
 	}
 	return first, cell
@@ -107,18 +112,18 @@ func (s *stepper) startable(g *PlannedGroup, r Passed, whole bool) int {
 	first := -1
 	for i := range cells {
 		c := &cells[i]
-		next := c.from(r.First)
-		if next < len(c.positions) && int(c.positions[next]) <= r.Last && (first < 0 || int(c.positions[next]) < first) && s.full(c.cell) == nil {
-			first = int(c.positions[next])
+		next := c.From(r.First)
+		if next < len(c.Positions) && int(c.Positions[next]) <= r.Last && (first < 0 || int(c.Positions[next]) < first) && s.full(c.Cell) == nil {
+			first = int(c.Positions[next])
 		}
 	}
 	return first
 }
 
 // passSkippedCells is passSkipped in a stage with failure domains.
-func (s *stepper) passSkippedCells(cells []cellMembers, gr *GroupRun) {
+func (s *stepper) passSkippedCells(cells []plan.CellMembers, gr *GroupRun) {
 	for i := range cells {
-		for gr.Cells[i] < len(cells[i].positions) && exceptionAt(s.r.Exceptions, int(cells[i].positions[gr.Cells[i]])) != nil {
+		for gr.Cells[i] < len(cells[i].Positions) && runstate.ExceptionAt(s.r.Exceptions, int(cells[i].Positions[gr.Cells[i]])) != nil {
 			gr.Cells[i]++
 			gr.Next++
 			gr.Skipped++

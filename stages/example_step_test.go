@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -30,9 +31,10 @@ func twoStages() (*stages.Plan, error) {
 	})
 }
 
-// A host that owns its loop: it observes, steps, saves and then acts. Here the
-// store is a variable, clusters do what they are told at once, somebody
-// approves everything, and time goes by as fast as the run lets it.
+// A host that owns its loop: it loads the run, steps it, saves it and then acts.
+// Here the store is a variable that holds bytes, clusters do what they are told
+// at once, somebody approves everything, and time goes by as fast as the run
+// lets it.
 func ExampleStep() {
 	plan, err := twoStages()
 	if err != nil {
@@ -40,12 +42,32 @@ func ExampleStep() {
 		return
 	}
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	stored := stages.NewRun(plan, "release-1", "5f1c", approval.Identity{Name: "ann"}, false, now)
+	stored, err := json.Marshal(stages.NewRun(plan, "release-1", "5f1c", approval.Identity{Name: "ann"}, false, now))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	in := stages.Input{}
-	for !stored.IsEnded() {
+	for {
+		var run stages.Run
+		if err := json.Unmarshal(stored, &run); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if run.IsEnded() {
+			break
+		}
 		in.Now = now
-		ready := stages.Step(plan, stored, in)
-		stored, in = ready.Run, stages.Input{} // saved, and only then acted on
+		ready := stages.Step(plan, run, in)
+		if ready.Err != nil { // the run is not one of the plan: nothing was done
+			fmt.Println(ready.Err)
+			return
+		}
+		in = stages.Input{}
+		if stored, err = json.Marshal(ready.Run); err != nil { // saved, and only then acted on
+			fmt.Println(err)
+			return
+		}
 		for _, e := range ready.Events {
 			fmt.Println(strings.TrimSpace(e.Time.Format(time.TimeOnly) + " " + string(e.Type) + " " + e.Stage + " " + e.Cluster))
 		}

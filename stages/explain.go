@@ -3,11 +3,11 @@ package stages
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // Await is a kind of thing that a run waits for.
@@ -40,8 +40,11 @@ type Awaited struct {
 const waitsFor = "waits for run "
 
 // Waiting names everything that a run waits for. It is empty only for a run
-// that has ended.
+// that has ended, and for one that is not of the plan, by [Check].
 func Waiting(p *Plan, r *Run) []Awaited {
+	if Check(p, r) != nil {
+		return nil
+	}
 	switch r.State {
 	case NotStarted, Stopped:
 		return []Awaited{{Kind: AwaitStart, Name: r.Name, Message: r.Reason}}
@@ -65,12 +68,12 @@ func waitingNow(p *Plan, r *Run) []Awaited {
 	}
 	for i := range r.Flights {
 		if f := &r.Flights[i]; f.Attempt != 0 {
-			out = append(out, f.awaits(p))
+			out = append(out, awaitsFlight(p, f))
 		}
 	}
 	out = append(out, windowsAwaited(p, r)...)
 	for i := range r.Waiting {
-		out = append(out, r.Waiting[i].awaits(p))
+		out = append(out, awaitsYielded(p, &r.Waiting[i]))
 	}
 	if r.Capped {
 		out = append(out, Awaited{Kind: AwaitCap, Name: p.Strategy.Cap, Message: "what runs may have in flight together is used up, or it is the turn of another one"})
@@ -85,7 +88,7 @@ func waitingAt(p *Plan, r *Run, h held, g *Gate) Awaited {
 			a.Name += "/" + h.group
 		}
 		if g.Type == ScheduledStart {
-			a.Message = scheduledStart
+			a.Message = runstate.ScheduledStartMessage
 		}
 		return a
 	}
@@ -110,7 +113,7 @@ func missing(req approval.Request) string {
 // windowsAwaited names the groups of the current stage that have clusters which
 // are outside their windows.
 func windowsAwaited(p *Plan, r *Run) []Awaited {
-	if r.Stage >= len(p.Stages) || r.bypassed() {
+	if r.Stage >= len(p.Stages) || r.IsBypassed() {
 		return nil
 	}
 	st := &p.Stages[r.Stage]
@@ -135,7 +138,7 @@ func windowsAwaited(p *Plan, r *Run) []Awaited {
 	return out
 }
 
-func (y *Yielded) awaits(p *Plan) Awaited {
+func awaitsYielded(p *Plan, y *Yielded) Awaited {
 	a := Awaited{Kind: AwaitTime, Name: p.Clusters[y.Pos].Name, Until: y.NotYet.Time(), Message: y.Message}
 	if y.Closed {
 		a.Kind = AwaitWindow
@@ -143,7 +146,7 @@ func (y *Yielded) awaits(p *Plan) Awaited {
 	return a
 }
 
-func (f *Flight) awaits(p *Plan) Awaited {
+func awaitsFlight(p *Plan, f *Flight) Awaited {
 	a := Awaited{Kind: AwaitObservation, Name: p.Clusters[f.Pos].Name, Message: f.Message}
 	switch f.Phase {
 	case Soaking, BackingOff:
@@ -176,54 +179,58 @@ type Explanation struct {
 }
 
 // Explain says what the cluster has come to in the run and what it waits for.
-// It fails for a cluster that is not in the plan.
+// It fails for a cluster that is not in the plan, and for a run that is not one of
+// it, with the error of [Check].
 func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
+	if err := Check(p, r); err != nil {
+		return Explanation{}, err
+	}
 	pos, ok := p.Position(cluster)
 	if !ok {
-		return Explanation{}, fmt.Errorf("run %s: cluster %s is not in the plan: %s", r.Name, cluster, p.Rollback.absent(cluster))
+		return Explanation{}, fmt.Errorf("run %s: cluster %s is not in the plan: %s", r.Name, cluster, p.Rollback.Absent(cluster))
 	}
 	stage, group := p.StageOf(pos)
 	e := Explanation{
 		Run: r.Name, Cluster: cluster, Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name,
 	}
-	book := newLookup(p, r)
-	e.State = book.state(pos)
+	book := runstate.NewLookup(p, r)
+	e.State = book.State(pos)
 	switch e.State {
 	case Skipped, Failed:
-		x := exceptionAt(r.Exceptions, pos)
+		x := runstate.ExceptionAt(r.Exceptions, pos)
 		if e.Reason = x.Reason; e.State == Failed {
 			e.Attempt = x.Attempts
 		}
 		if e.Reason == "" {
 			e.Reason = "the reason is in the run's journal, in the event of the cluster"
 		}
-		if r.touched(pos, e.State) {
-			e.Reason += r.Undo.follows()
+		if r.IsTouched(pos, e.State) {
+			e.Reason += r.Undo.Sentence()
 		}
 	case Completed:
 		e.Reason = "the cluster has been proven to be at the plan's revision"
 		if p.Stages[stage].Remove {
 			e.Reason = "the cluster has been proven to be clean"
 		}
-		e.Reason += p.Rollback.asBefore() + r.Undo.follows()
+		e.Reason += p.Rollback.AsBefore() + r.Undo.Sentence()
 	case Running:
-		f := &r.Flights[book.flights[pos]]
-		e.Attempt, e.Waiting = f.Attempt, []Awaited{f.awaits(p)}
+		f := book.Flight(pos)
+		e.Attempt, e.Waiting = f.Attempt, []Awaited{awaitsFlight(p, f)}
 		e.Reason = "in flight"
 		if r.State == Stopped {
 			e.Reason, e.Waiting = "in flight when the run was stopped", Waiting(p, r)
 		}
 	case Pending:
-		if out := r.passed(p, pos); out != nil {
+		if out := r.PassedAt(p, pos); out != nil {
 			e.Reason = cmp.Or(out.Reason, "outside its maintenance window")
 			next := alarm{now: r.Now}
 			next.at(out.NotYet)
 			e.Waiting = []Awaited{{Kind: AwaitWindow, Name: cluster, Until: next.first.Time(), Message: e.Reason}}
 			break
 		}
-		y := r.Waiting[book.waiting[pos]]
+		y := book.Yielded(pos)
 		e.Attempt, e.Reason = y.Attempt, "to be started again: "+y.Message
-		e.Waiting = []Awaited{y.awaits(p)}
+		e.Waiting = []Awaited{awaitsYielded(p, y)}
 	default:
 		e.Reason, e.Waiting = notStarted(p, r, pos), Waiting(p, r)
 	}
@@ -242,9 +249,9 @@ func notStarted(p *Plan, r *Run, pos int) string {
 		return "stage " + p.Stages[r.Stage].Name + " is not done"
 	case r.Stages[stage].Started == 0:
 		return "the stage waits at its gates"
-	case !p.Stages[stage].Groups[group].isNext(&r.Stages[stage]):
+	case !runstate.IsNext(&p.Stages[stage].Groups[group], &r.Stages[stage]):
 		return "the group waits for those that it depends on"
-	case !r.Stages[stage].Groups[group].admits(&p.Stages[stage].Groups[group], &r.Stages[stage]):
+	case !r.Stages[stage].Groups[group].Admits(&p.Stages[stage].Groups[group], &r.Stages[stage]):
 		return "the group waits at its gates"
 	}
 	if d := (&stepper{p: p, r: *r}).full(p.Clusters[pos].Cell); d != nil {
@@ -254,63 +261,4 @@ func notStarted(p *Plan, r *Run, pos int) string {
 		return "cap " + p.Strategy.Cap + ", which several runs share, is used up"
 	}
 	return "the clusters in flight use up the stage's concurrency"
-}
-
-// States yields the state of every cluster of the plan, by position. Its cost
-// grows with the fleet.
-func States(p *Plan, r *Run) iter.Seq2[int, State] {
-	return func(yield func(int, State) bool) {
-		book := newLookup(p, r)
-		for pos := range p.Clusters {
-			if !yield(pos, book.state(pos)) {
-				return
-			}
-		}
-	}
-}
-
-// lookup finds clusters of a run by position.
-type lookup struct {
-	p                *Plan
-	r                *Run
-	flights, waiting map[int]int
-}
-
-func newLookup(p *Plan, r *Run) lookup {
-	l := lookup{p: p, r: r, flights: map[int]int{}, waiting: map[int]int{}}
-	for i := range r.Flights {
-		if r.Flights[i].Attempt != 0 {
-			l.flights[r.Flights[i].Pos] = i
-		}
-	}
-	for i := range r.Waiting {
-		l.waiting[r.Waiting[i].Pos] = i
-	}
-	return l
-}
-
-func (l lookup) state(pos int) State {
-	if e := exceptionAt(l.r.Exceptions, pos); e != nil {
-		return e.State
-	}
-	if _, ok := l.flights[pos]; ok {
-		return Running
-	}
-	if _, ok := l.waiting[pos]; ok {
-		return Pending
-	}
-	if p := l.r.passed(l.p, pos); p != nil {
-		if p.Closed && !l.r.IsEnded() && !l.r.bypassed() {
-			return Pending
-		}
-		return NotStarted
-	}
-	stage, _ := l.p.StageOf(pos)
-	if stage > l.r.Stage || stage < len(l.r.Stages) && len(l.r.Stages[stage].Groups) == 0 {
-		return NotStarted
-	}
-	if l.r.HasComeTo(l.p, pos) {
-		return Completed
-	}
-	return NotStarted
 }

@@ -1,9 +1,8 @@
 package stages
 
 import (
-	"slices"
-
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // held is what has gates: the current stage, or one of its groups.
@@ -14,9 +13,9 @@ type held struct {
 	gates   *[]Gate
 	// reached and ended are when the gates before it and those after it open.
 	reached, ended Instant
-	// skip tells that no gate holds it, skipWait that its wait after it does not.
+	// skip reports whether no gate holds it, skipWait that its wait after it does not.
 	skip, skipWait bool
-	// pause tells that it has no clusters: its wait can be ended early.
+	// pause reports whether it has no clusters: its wait can be ended early.
 	pause bool
 }
 
@@ -47,7 +46,7 @@ func (s *stepper) eachHeld(yield func(held) bool) {
 	}
 }
 
-// gatesPassed opens the gates on one side and tells whether all have passed.
+// gatesPassed opens the gates on one side and reports whether all have passed.
 func (s *stepper) gatesPassed(h held, when approval.When) bool {
 	if h.skip {
 		return true
@@ -63,7 +62,7 @@ func (s *stepper) gatesPassed(h held, when approval.When) bool {
 
 // gate returns the planned gate's run, opening it when it is reached.
 func (s *stepper) gate(h held, pg *PlannedGate) *Gate {
-	if g := gateOf(*h.gates, pg); g != nil {
+	if g := runstate.GateOf(*h.gates, pg); g != nil {
 		return g
 	}
 	opened := h.reached
@@ -77,8 +76,8 @@ func (s *stepper) gate(h held, pg *PlannedGate) *Gate {
 	case pg.Type == Approval:
 		s.openRequest(h, pg, g)
 	case pg.Type == ScheduledStart:
-		g.Until = At(pg.Schedule.next(opened.Time()))
-		s.emitHeld(h, Event{Type: WaitStarted, Until: g.Until.Time(), Message: scheduledStart})
+		g.Until = At(pg.Schedule.Next(opened.Time()))
+		s.emitHeld(h, Event{Type: WaitStarted, Until: g.Until.Time(), Message: runstate.ScheduledStartMessage})
 	case pg.When == approval.After && h.skipWait:
 		s.close(g, Skipped)
 	default:
@@ -88,22 +87,10 @@ func (s *stepper) gate(h held, pg *PlannedGate) *Gate {
 	return g
 }
 
-// scheduledStart is the message of the events of a ScheduledStart.
-const scheduledStart = "scheduled start"
-
-// gateOf returns the run of a planned gate, nil where it is not reached.
-func gateOf(gates []Gate, pg *PlannedGate) *Gate {
-	i := slices.IndexFunc(gates, func(g Gate) bool { return g.When == pg.When && g.Type == pg.Type })
-	if i < 0 {
-		return nil
-	}
-	return &gates[i]
-}
-
 // openRequest asks for approval, as the next attempt of the gate.
 func (s *stepper) openRequest(h held, pg *PlannedGate, g *Gate) {
 	g.Attempt++
-	g.State, g.Decisions, g.Until, g.Ended = Pending, nil, 0, 0
+	g.State, g.Decisions, g.Until, g.Ended, g.Answered = Pending, nil, 0, 0, nil
 	if g.Attempt > 1 {
 		g.Opened = s.now
 	}
@@ -116,7 +103,7 @@ func (s *stepper) openRequest(h held, pg *PlannedGate, g *Gate) {
 	})
 }
 
-// gatePassed tells whether an open gate lets the run through now.
+// gatePassed reports whether an open gate lets the run through now.
 func (s *stepper) gatePassed(h held, pg *PlannedGate, g *Gate) bool {
 	switch g.State {
 	case Pending:
@@ -139,17 +126,8 @@ func (s *stepper) gatePassed(h held, pg *PlannedGate, g *Gate) bool {
 		return false
 	}
 	s.close(g, Completed)
-	s.emitHeld(h, g.over(""))
+	s.emitHeld(h, g.EndEvent(""))
 	return true
-}
-
-// over is the event of a wait that has ended, by time or by a person.
-func (g *Gate) over(by string) Event {
-	e := Event{Type: WaitEnded, By: by}
-	if g.Type == ScheduledStart {
-		e.Message = scheduledStart
-	}
-	return e
 }
 
 func (s *stepper) close(g *Gate, state State) {
@@ -181,7 +159,7 @@ func (s *stepper) completeGate(c Command) {
 	h, g := s.scheduled(c.Name)
 	s.close(g, Completed)
 	g.By = c.By.Name
-	s.emitHeld(h, g.over(c.By.Name))
+	s.emitHeld(h, g.EndEvent(c.By.Name))
 }
 
 // scheduled returns the scheduled start, or the wait of a pause, that is open at
@@ -200,12 +178,12 @@ func (s *stepper) scheduled(name string) (held, *Gate) {
 	return held{}, nil
 }
 
-// isCalled tells whether a command means h by name. A name that a stage has is
+// isCalled reports whether a command means h by name. A name that a stage has is
 // never that of a group alone.
 func (s *stepper) isCalled(h held, name string) bool {
 	stage := s.p.Stages[s.r.Stage].Name
 	if h.group == "" {
 		return name == stage
 	}
-	return name == stage+"/"+h.group || name == h.group && s.p.stageIndex(name) < 0
+	return name == stage+"/"+h.group || name == h.group && s.p.StageIndex(name) < 0
 }

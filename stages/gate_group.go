@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // reachGroups lets the run come to the groups of a stage that has started, and
@@ -12,7 +13,7 @@ import (
 func (s *stepper) reachGroups(st *PlannedStage, run *StageRun) {
 	for i := range st.Groups {
 		g, gr := &st.Groups[i], &run.Groups[i]
-		if !g.flows(st) || gr.Ended != 0 || !g.isNext(run) {
+		if !g.IsTracked(st) || gr.Ended != 0 || !runstate.IsNext(g, run) {
 			continue
 		}
 		s.passSkipped(g, gr)
@@ -29,31 +30,12 @@ func (s *stepper) reachGroups(st *PlannedStage, run *StageRun) {
 	}
 }
 
-// openGroups counts the groups that have not ended.
-func (r *StageRun) openGroups() (n int) {
-	for i := range r.Groups {
-		if r.Groups[i].Ended == 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// admits tells that the gates before the group have passed, so that its
-// clusters may start.
-func (gr *GroupRun) admits(g *PlannedGroup, run *StageRun) bool {
-	if gr.SkipGates || run.SkipGates {
-		return true
-	}
-	return (gr.Reached != 0 || len(g.After) == 0) && gatesDone(g.Gates, gr.Gates, approval.Before)
-}
-
-// groupsEnded tells whether every group of the stage has ended; open says
+// groupsEnded reports whether every group of the stage has ended; open says
 // whether gates may be opened and waited for.
 func (s *stepper) groupsEnded(st *PlannedStage, run *StageRun, open bool) bool {
 	ended := s.clustersEnded(st, run)
 	for i := range st.Groups {
-		if st.Groups[i].flows(st) && !s.groupEnded(run, &st.Groups[i], &run.Groups[i], open) {
+		if st.Groups[i].IsTracked(st) && !s.groupEnded(run, &st.Groups[i], &run.Groups[i], open) {
 			ended = false
 		}
 	}
@@ -66,7 +48,7 @@ func (s *stepper) groupEnded(run *StageRun, g *PlannedGroup, gr *GroupRun, open 
 	switch {
 	case gr.Ended != 0:
 		return true
-	case !s.membersEnded(g, gr) || !gr.paused(g, run) || !g.isNext(run):
+	case !s.membersEnded(g, gr) || !gr.PausePassed(g, run) || !runstate.IsNext(g, run):
 		return false
 	case gr.Done == 0:
 		gr.Done = s.now
@@ -75,7 +57,7 @@ func (s *stepper) groupEnded(run *StageRun, g *PlannedGroup, gr *GroupRun, open 
 	h := heldGroup(run, g, gr)
 	if gr.Completed+gr.Failed == 0 && !g.Pause {
 		s.closeHeld(h)
-	} else if !open && g.waitsAfter(gr) || open && !s.gatesPassed(h, approval.After) {
+	} else if !open && runstate.WaitsAfter(g, gr) || open && !s.gatesPassed(h, approval.After) {
 		return false
 	}
 	gr.Ended, gr.Deadline = s.now, 0
@@ -83,19 +65,11 @@ func (s *stepper) groupEnded(run *StageRun, g *PlannedGroup, gr *GroupRun, open 
 	return true
 }
 
-// waitsAfter tells that the group has gates after it that have not passed.
-func (g *PlannedGroup) waitsAfter(gr *GroupRun) bool {
-	return slices.ContainsFunc(g.Gates, func(pg PlannedGate) bool {
-		gate := gateOf(gr.Gates, &pg)
-		return pg.When == approval.After && (gate == nil || gate.State == Pending || gate.State == Failed)
-	})
-}
-
-// membersEnded tells that every cluster of the group has ended.
+// membersEnded reports whether every cluster of the group has ended.
 func (s *stepper) membersEnded(g *PlannedGroup, gr *GroupRun) bool {
 	return gr.Next >= g.Len && len(gr.Passed) == 0 &&
-		!slices.ContainsFunc(s.r.Flights, func(f Flight) bool { return f.Attempt != 0 && g.has(f.Pos) }) &&
-		!slices.ContainsFunc(s.r.Waiting, func(y Yielded) bool { return g.has(y.Pos) })
+		!slices.ContainsFunc(s.r.Flights, func(f Flight) bool { return f.Attempt != 0 && g.Has(f.Pos) }) &&
+		!slices.ContainsFunc(s.r.Waiting, func(y Yielded) bool { return g.Has(y.Pos) })
 }
 
 // reopen takes back that the clusters of the stage, and of the group, of pos
@@ -114,13 +88,13 @@ func (s *stepper) reopen(pos int) {
 	s.changed = true
 }
 
-// unbegun tells that a wait has to begin again, from its start.
+// unbegun reports whether a wait has to begin again, from its start.
 func unbegun(g Gate) bool {
 	return g.When == approval.After && g.Type == TimedWait && g.State == Pending
 }
 
 // unskipGates takes back that the gates of a group were skipped with its
-// clusters: who is to be started again waits at them. A request is made anew.
+// clusters: who is to be started again waits at them. A request is made again.
 func unskipGates(gates []Gate) {
 	for i := range gates {
 		switch g := &gates[i]; {

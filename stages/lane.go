@@ -52,12 +52,12 @@ func (l *lane) reviewed(before int) int {
 	now, found := l.s.now, -1
 	ranges := l.gr.Passed
 	crowded := len(ranges) >= l.s.mostPassed()
-	if !slices.ContainsFunc(ranges, func(r Passed) bool { return r.due(now) && l.startable(r, before, crowded) >= 0 }) {
+	if !slices.ContainsFunc(ranges, func(r Passed) bool { return r.IsDue(now) && l.startable(r, before, crowded) >= 0 }) {
 		return -1
 	}
 	l.gr.Passed = make([]Passed, 0, len(ranges)+1)
 	for _, r := range ranges {
-		if found >= 0 || !r.due(now) {
+		if found >= 0 || !r.IsDue(now) {
 			l.file(r)
 			continue
 		}
@@ -82,12 +82,12 @@ func (l *lane) startable(r Passed, before int, whole bool) int {
 func (l *lane) review(r Passed, before int, crowded bool) (found int) {
 	pos := r.First
 	for found = -1; found < 0 && pos <= r.Last; {
-		next := l.startable(r.over(pos, r.Last), before, crowded || len(l.gr.Passed) >= l.s.mostPassed())
+		next := l.startable(r.Spanning(pos, r.Last), before, crowded || len(l.gr.Passed) >= l.s.mostPassed())
 		if next < 0 {
 			break
 		}
 		if next > pos {
-			l.file(r.over(pos, next-1))
+			l.file(r.Spanning(pos, next-1))
 		}
 		if l.opens(next, r.Closed) {
 			found = next
@@ -95,7 +95,7 @@ func (l *lane) review(r Passed, before int, crowded bool) (found int) {
 		pos = next + 1
 	}
 	if pos <= r.Last {
-		l.file(r.over(pos, r.Last))
+		l.file(r.Spanning(pos, r.Last))
 	}
 	return found
 }
@@ -140,8 +140,8 @@ func (l *lane) unlimited() (pos int, again bool) {
 	return -1, false
 }
 
-// opens tells that the cluster at pos starts next; where it does not, it is
-// filed. was tells that it was outside its window before.
+// opens reports whether the cluster at pos starts next; where it does not, it is
+// filed. was says that it was outside its window before.
 func (l *lane) opens(pos int, was bool) bool {
 	w := l.s.window(pos)
 	switch {
@@ -150,7 +150,7 @@ func (l *lane) opens(pos int, was bool) bool {
 	case w.Open:
 		l.file(Passed{First: pos, Last: pos})
 	default:
-		r := Passed{First: pos, Last: pos, Closed: true, NotYet: w.changes(l.s.now), Reason: w.why()}
+		r := Passed{First: pos, Last: pos, Closed: true, NotYet: w.Changes(l.s.now), Reason: windowReason(&w)}
 		if !was {
 			l.waits(pendingCluster{pos, r.NotYet, r.Reason})
 		}
@@ -172,7 +172,7 @@ func (l *lane) file(r Passed) {
 	for i > 0 && all[i-1].First > r.First {
 		i--
 	}
-	if i > 0 && all[i-1].join(r, l.s.now) {
+	if i > 0 && all[i-1].Join(r, l.s.now) {
 		return
 	}
 	if len(all) >= min(maxPassedReasons, maxReasonsOfAll/l.s.groups()) {

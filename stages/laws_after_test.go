@@ -274,7 +274,7 @@ func (c *checker) moves() {
 	}
 }
 
-// spared tells that somebody asked to skip the gate.
+// spared reports whether a command skipped the gate.
 func (c *checker) spared(k gateKey) bool {
 	name := c.p.Stages[k.stage].Name
 	if k.group < 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // window is that of a cluster at the time of the step.
@@ -53,7 +54,7 @@ func (c *checker) shut(pos int, e *Event) {
 // ones that are outside their windows.
 func (c *checker) shutRange(e *Event) {
 	first, n := Instant(0), 0
-	for _, g := range c.p.Stages[c.p.stageIndex(e.Stage)].Groups {
+	for _, g := range c.p.Stages[c.p.StageIndex(e.Stage)].Groups {
 		for pos := g.First; g.Name == e.Group && pos < g.First+g.Len && n < e.Count; pos++ {
 			m, w := &c.members[pos], c.window(pos)
 			if m.state != NotStarted || w.Open {
@@ -213,7 +214,7 @@ func (c *checker) retried(e *Event) {
 	for pos := range c.members {
 		m := &c.members[pos]
 		at, _ := c.p.StageOf(pos)
-		wanted := m.state == Failed && !m.gone && e.Message != OnlySkipped.words() || m.state == Skipped && !m.gone && e.Message != OnlyFailed.words()
+		wanted := m.state == Failed && !m.gone && e.Message != OnlySkipped.Words() || m.state == Skipped && !m.gone && e.Message != OnlyFailed.Words()
 		if at != stage || !wanted {
 			continue
 		}
@@ -232,7 +233,7 @@ func (c *checker) retried(e *Event) {
 }
 
 // unskip takes back that the group of a cluster was skipped: it waits at its
-// gates again, and asks anew for what nobody has given.
+// gates again, and asks again for the approvals that are missing.
 func (c *checker) unskip(pos int) {
 	stage, group := c.p.StageOf(pos)
 	st := &c.p.Stages[stage]
@@ -259,7 +260,7 @@ func (c *checker) drain(cmd *Command) {
 	}
 }
 
-// skips tells that a cluster in flight may be skipped: there is nothing to be
+// skips reports whether a cluster in flight may be skipped: there is nothing to be
 // done for it, somebody asked for that, it left, or the run makes way.
 func (c *checker) skips(pos int) bool {
 	stage, _ := c.p.StageOf(pos)
@@ -274,7 +275,7 @@ func (c *checker) left(r *Run) {
 		if !ok {
 			continue
 		}
-		if x := exceptionAt(r.Exceptions, pos); x != nil && x.Gone {
+		if x := runstate.ExceptionAt(r.Exceptions, pos); x != nil && x.Gone {
 			c.members[pos].gone = true
 		}
 	}

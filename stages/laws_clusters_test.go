@@ -43,7 +43,7 @@ func (c *checker) clusterEvent(e *Event) {
 }
 
 func (c *checker) skippedRange(e *Event) {
-	st, n := &c.p.Stages[c.p.stageIndex(e.Stage)], 0
+	st, n := &c.p.Stages[c.p.StageIndex(e.Stage)], 0
 	for _, g := range st.Groups {
 		for pos := g.First; g.Name == e.Group && pos < g.First+g.Len; pos++ {
 			if m := &c.members[pos]; m.state == NotStarted || m.fresh {
@@ -55,7 +55,7 @@ func (c *checker) skippedRange(e *Event) {
 	if n != e.Count || n == 0 {
 		c.fail("counts", "%d clusters are skipped, and the event says %d", n, e.Count)
 	}
-	stage := c.p.stageIndex(e.Stage)
+	stage := c.p.StageIndex(e.Stage)
 	c.stages[stage].last = c.now
 	for j, g := range st.Groups {
 		if g.Name == e.Group {

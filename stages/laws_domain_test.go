@@ -28,7 +28,7 @@ func (d *dice) divide(st *Stage) {
 // it, or "".
 func (c *checker) fullDomain(pos int) string {
 	stage, _ := c.p.StageOf(pos)
-	first, last := c.p.Stages[stage].Groups[0].First, c.p.Stages[stage].end()
+	first, last := c.p.Stages[stage].Groups[0].First, c.p.Stages[stage].End()
 	for i, d := range c.p.Domains(pos) {
 		n := 0
 		for other := first; other < last; other++ {
@@ -111,8 +111,14 @@ func domainMutants() []mutant {
 			}
 		})),
 		onPlan("forgets the domains", "2", func(p *Plan) {
-			p.cells = nil
 			eachStage(func(st *PlannedStage) { st.Cells, st.Domains = nil, nil })(p)
+			p.Clusters = slices.Clone(p.Clusters)
+			for i := range p.Clusters {
+				p.Clusters[i].Cell = 0
+			}
+			if err := p.Seal(); err != nil {
+				panic(err)
+			}
 		}),
 		onInput("has one slot too many", "2", func(_ *Plan, _ Run, in *Input) { in.Slots++ }),
 		onInput("has one slot too few", "6", func(_ *Plan, _ Run, in *Input) { in.Slots-- }),

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // event takes an event in and checks that it may happen.
@@ -113,7 +114,7 @@ func (c *checker) reach(stage int) {
 }
 
 func (c *checker) stageEvent(e *Event) {
-	i := c.p.stageIndex(e.Stage)
+	i := c.p.StageIndex(e.Stage)
 	st := &c.stages[i]
 	if i != c.current() || c.state != Running {
 		c.fail("2", "%s of %s, while the run is %s in stage %d", e.Type, e.Stage, c.state, c.current())
@@ -175,12 +176,12 @@ func (c *checker) planned(stage, group int) []PlannedGate {
 // gateOf returns the key of the gate that an event is about, and what was
 // planned for it.
 func (c *checker) gateOf(e *Event) (gateKey, PlannedGate) {
-	stage := c.p.stageIndex(e.Stage)
+	stage := c.p.StageIndex(e.Stage)
 	k := gateKey{stage, c.groupIndex(stage, e.Group), approval.After, TimedWait}
 	if k.group < 0 && !c.stages[stage].started || k.group >= 0 && !c.groupDone(stage, k.group) {
 		k.when = approval.Before
 	}
-	if e.Message == scheduledStart {
+	if e.Message == runstate.ScheduledStartMessage {
 		k.typ = ScheduledStart
 	}
 	if e.Type != WaitStarted && e.Type != WaitEnded {
@@ -208,7 +209,7 @@ func (c *checker) groupIndex(stage int, name string) int {
 	return slices.IndexFunc(c.p.Stages[stage].Groups, func(g PlannedGroup) bool { return g.Name == name })
 }
 
-// groupDone tells that all clusters of a group have ended.
+// groupDone reports whether all clusters of a group have ended.
 func (c *checker) groupDone(stage, group int) bool {
 	g := c.p.Stages[stage].Groups[group]
 	return c.count(g, Completed)+c.count(g, Failed)+c.count(g, Skipped) == g.Len
@@ -242,7 +243,7 @@ func (c *checker) gateEvent(e *Event) {
 	c.gates[k] = g
 }
 
-// completes tells that somebody asked to end the scheduled start that an event
+// completes reports whether a command ended the scheduled start that an event
 // is about.
 func (c *checker) completes(e *Event, k gateKey) bool {
 	name := e.Stage
@@ -299,7 +300,7 @@ func (c *checker) opened(e *Event, k gateKey, pg PlannedGate, g gateModel) gateM
 	until := Instant(0)
 	switch {
 	case k.typ == ScheduledStart:
-		until = At(pg.Schedule.next(from.Time()))
+		until = At(pg.Schedule.Next(from.Time()))
 	case d > 0:
 		until = from.Add(d)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // FuzzWorkflowLaws plays random runs of random workflows: pauses, timeouts, groups
@@ -50,7 +51,7 @@ func TestWorkflowLawsFindMutants(t *testing.T) {
 					how(st, &st.Groups[j])
 				}
 			}
-			return Step(&broken, r, in)
+			return step(&broken, r, in)
 		}
 	}
 	for name, do := range map[string]machine{
@@ -64,7 +65,7 @@ func TestWorkflowLawsFindMutants(t *testing.T) {
 		"takes back what nobody asks for": func(p *Plan, r Run, in Input) Ready {
 			broken := *p
 			broken.Strategy.Rollback = &Rollback{}
-			return Step(&broken, r, in)
+			return step(&broken, r, in)
 		},
 		"is taken back, and goes on":    func(p *Plan, r Run, in Input) Ready { return goOnAnyway(Step(p, r, in)) },
 		"a failure ends it all at once": func(p *Plan, r Run, in Input) Ready { return endAtOnce(Step(p, r, in)) },
@@ -232,7 +233,7 @@ func (s *flowSim) look(was *Run, ready *Ready, in Input) {
 		case e.Type == StageStarted:
 			s.begins(r, e, closing)
 		case e.Type == StageSkipped && !closing:
-			if i := s.p.stageIndex(e.Stage); s.p.Stages[i].Pause && !r.Stages[i].SkipGates {
+			if i := s.p.StageIndex(e.Stage); s.p.Stages[i].Pause && !r.Stages[i].SkipGates {
 				c.fail("2", "pause %s was passed over", e.Stage)
 			}
 		}
@@ -282,13 +283,13 @@ func (s *flowSim) starts(was, r *Run, e *Event, closing bool) {
 
 // begins checks that a stage may begin.
 func (s *flowSim) begins(r *Run, e *Event, closing bool) {
-	i := s.p.stageIndex(e.Stage)
+	i := s.p.StageIndex(e.Stage)
 	st, run := &s.p.Stages[i], &r.Stages[i]
-	if st.Pause && !run.SkipGates && !gatesDone(st.Gates, run.Gates, approval.Before) {
+	if st.Pause && !run.SkipGates && !runstate.GatesPassed(st.Gates, run.Gates, approval.Before) {
 		s.check.fail("2", "pause %s ended before its gates had passed", e.Stage)
 	}
 	always := st.Always || slices.ContainsFunc(st.Groups, func(g PlannedGroup) bool { return g.Always })
-	if closing && !always && !run.broken() {
+	if closing && !always && !run.IsBroken() {
 		s.check.fail("4", "stage %s began while only what runs always does", e.Stage)
 	}
 }
@@ -312,15 +313,15 @@ func (s *flowSim) goesOn(r *Run) {
 		}
 	}
 	for i, n := range flying {
-		if n > limit(st.Groups[i].MaxConcurrency) {
+		if n > runstate.Limit(st.Groups[i].MaxConcurrency) {
 			s.check.fail("2", "%d clusters of group %s are in flight", n, st.Groups[i].Name)
 		}
 		if r.State == Running && run.Groups != nil {
 			s.inTime(r, &st.Groups[i].Flow, &run.Groups[i].Clock, n > 0, st.Groups[i].Name)
 		}
 	}
-	if r.State == Running && !run.broken() {
-		s.inTime(r, &st.Flow, &run.Clock, r.inFlight() > 0, st.Name)
+	if r.State == Running && !run.IsBroken() {
+		s.inTime(r, &st.Flow, &run.Clock, inFlight(r) > 0, st.Name)
 	}
 }
 
@@ -330,7 +331,7 @@ func isNotPassed(g Gate) bool { return g.State != Completed }
 // one that has not passed.
 func (s *flowSim) inTime(r *Run, f *Flow, c *Clock, busy bool, name string) {
 	switch {
-	case c.isOver(r.Now):
+	case c.IsOver(r.Now):
 		s.check.fail("8", "%s goes on after its timeout", name)
 	case busy && f.Timeout > 0 && c.Deadline == 0 && r.Closing == nil:
 		s.check.fail("8", "%s is under way and has no deadline", name)
@@ -339,7 +340,7 @@ func (s *flowSim) inTime(r *Run, f *Flow, c *Clock, busy bool, name string) {
 	}
 }
 
-func (r *Run) inFlight() (n int) {
+func inFlight(r *Run) (n int) {
 	for i := range r.Flights {
 		if r.Flights[i].Attempt != 0 {
 			n++

@@ -189,7 +189,7 @@ func runMutants() []mutant {
 			return func(p *Plan, r Run, in Input) Ready {
 				r = reloaded(r)
 				change(p, &r)
-				return Step(p, r, in)
+				return step(p, r, in)
 			}
 		}}
 	}
@@ -245,7 +245,7 @@ func runMutants() []mutant {
 					st := &r.Stages[r.Stage]
 					st.Gates, st.Done = slices.DeleteFunc(st.Gates, func(g Gate) bool { return g.When == approval.After }), 0
 				}
-				return Step(p, r, in)
+				return step(p, r, in)
 			}
 		}},
 		onRun("comes back from the dead", "4", func(_ *Plan, r *Run) {
@@ -265,14 +265,14 @@ func memoryMutants() []mutant {
 				if last != nil {
 					r = *last
 				}
-				out := Step(p, r, in)
+				out := step(p, r, in)
 				last = &out.Run
 				return out
 			}
 		}},
 		{name: "changes its argument", law: "1", make: func() machine {
 			return func(p *Plan, r Run, in Input) Ready {
-				out := Step(p, r, in)
+				out := step(p, r, in)
 				for i := range r.Flights {
 					r.Flights[i].Sent = true
 				}

@@ -11,7 +11,7 @@ type mutant struct {
 	name string
 	law  string // that has to catch it
 	make func() machine
-	// divided tells that it takes runs with failure domains to catch it.
+	// divided reports whether it takes runs with failure domains to catch it.
 	divided bool
 }
 
@@ -57,7 +57,7 @@ func onPlan(name, law string, change func(*Plan)) mutant {
 				c.Stages[i].Groups = slices.Clone(c.Stages[i].Groups)
 			}
 			change(&c)
-			return Step(&c, r, in)
+			return step(&c, r, in)
 		}
 	}}
 }
@@ -68,7 +68,7 @@ func onInput(name, law string, change func(*Plan, Run, *Input)) mutant {
 		return func(p *Plan, r Run, in Input) Ready {
 			in.Observations, in.Commands = slices.Clone(in.Observations), slices.Clone(in.Commands)
 			change(p, r, &in)
-			return Step(p, r, in)
+			return step(p, r, in)
 		}
 	}}
 }
@@ -77,7 +77,7 @@ func onInput(name, law string, change func(*Plan, Run, *Input)) mutant {
 func onOutput(name, law string, change func(*Plan, Run, Input, *Ready)) mutant {
 	return mutant{name: name, law: law, make: func() machine {
 		return func(p *Plan, r Run, in Input) Ready {
-			out := Step(p, r, in)
+			out := step(p, r, in)
 			out.Run.Stages = slices.Clone(out.Run.Stages)
 			for i := range out.Run.Stages {
 				out.Run.Stages[i].Groups = slices.Clone(out.Run.Stages[i].Groups)

@@ -57,7 +57,7 @@ func (b *backCase) everyCluster(out *Plan) {
 	}
 }
 
-// sent tells that something may have been sent to a cluster which has not ended.
+// sent reports whether something may have been sent to a cluster which has not ended.
 func (b *backCase) sent(pos int) bool {
 	is := func(at int, sent bool) bool { return at == pos && sent }
 	return slices.ContainsFunc(b.r.Flights, func(f Flight) bool { return f.Attempt != 0 && is(f.Pos, f.Sent) }) ||
@@ -152,7 +152,7 @@ func (b *backCase) sameNumbers(out *Plan) {
 	}
 }
 
-// leadsTo tells that a group of a stage came after another one, maybe by way of
+// leadsTo reports whether a group of a stage came after another one, maybe by way of
 // others.
 func leadsTo(st *PlannedStage, group, first int) bool {
 	seen := map[int]bool{}

@@ -56,7 +56,7 @@ func onRun(name, law string, change func(*Plan, *Run)) backMutant {
 			q.Strategy.Rollback = &b
 			run.Exceptions = slices.Clone(r.Exceptions)
 			change(&q, &run)
-			return RollBack(&q, &run, previous)
+			return rollBack(&q, &run, previous)
 		}
 	}}
 }
@@ -70,8 +70,7 @@ func onInverse(name, law string, change func(p, out *Plan)) backMutant {
 				return nil, err
 			}
 			change(p, out)
-			out.index()
-			return out, out.seal()
+			return out, out.Seal()
 		}
 	}}
 }
@@ -165,7 +164,7 @@ func backOutputMutants() []backMutant {
 		}),
 		onInverse("names who stays and takes them back", "touched", func(_, out *Plan) {
 			if len(out.Clusters) > 0 {
-				out.Rollback.Kept = []KeptClusters{{"for now", 1, []string{out.Clusters[0].Name}}}
+				out.Rollback.Kept = []KeptClusters{{Reason: "for now", Count: 1, Clusters: []string{out.Clusters[0].Name}}}
 			}
 		}),
 		onInverse("can be taken back", "valid", func(p, out *Plan) { out.Strategy.Rollback = p.Strategy.Rollback }),

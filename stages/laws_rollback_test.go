@@ -72,7 +72,7 @@ func playBack(t *testing.T, data []byte, kind backKind, do inverse) []violation 
 		t.Fatal(err)
 	}
 	p.Strategy.Rollback = d.rollback()
-	if err := p.seal(); err != nil {
+	if err := p.Seal(); err != nil {
 		t.Fatal(err)
 	}
 	b := &backCase{p: p, started: map[string]bool{}}

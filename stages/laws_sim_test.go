@@ -34,7 +34,7 @@ func (d *dice) n(k int) int {
 	return int(d.data[d.next-1]) % k
 }
 
-// one tells whether a chance of one in k came true.
+// one reports whether a chance of one in k came true.
 func (d *dice) one(k int) bool { return !d.out() && d.n(k) == k-1 }
 
 func (d *dice) duration(choices ...time.Duration) time.Duration { return choices[d.n(len(choices))] }
@@ -157,7 +157,7 @@ type sim struct {
 	sent    []Command
 	ids     int
 	blocked string
-	// cal is the calendar, newCal tells that no step that was saved has seen it.
+	// cal is the calendar, newCal says that no step that was saved has seen it.
 	cal    *diceCalendar
 	newCal bool
 	// slots is how many clusters the cap lets be in flight.
@@ -198,13 +198,12 @@ func (s *sim) turn(in Input) {
 	ready, next, found := s.check.step(s.run, in, s.step)
 	s.found = append(s.found, found...)
 	if s.d.one(10) {
-		s.run = reloaded(s.run) // nothing was saved
-		return
+		return // nothing was saved
 	}
 	s.quiet, s.newCal = !ready.Changed, false
-	s.check, s.run, s.acts, s.wake = next, ready.Run, ready.Actions, ready.Wake
+	s.check, s.run, s.acts, s.wake = next, reloaded(ready.Run), ready.Actions, ready.Wake
 	if s.d.one(6) {
-		s.run = reloaded(s.run)
+		s.run = respelled(s.run)
 	}
 }
 

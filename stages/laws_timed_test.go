@@ -114,7 +114,7 @@ func timedMutants() []mutant {
 			return func(p *Plan, r Run, in Input) Ready {
 				r = reloaded(r)
 				change(p, &r)
-				return Step(p, r, in)
+				return step(p, r, in)
 			}
 		}}
 	}

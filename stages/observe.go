@@ -16,6 +16,9 @@ func (s *stepper) observe(o *Observation) {
 		return
 	}
 	s.sent(f, o)
+	if o.Released != "" {
+		s.emitCluster(pos, Event{Type: ObjectsReleased, Attempt: f.Attempt, Message: cut(o.Released)})
+	}
 	if o.Unreachable && !f.Sent {
 		s.pend(f, o)
 		return
@@ -138,7 +141,7 @@ func (s *stepper) attemptFailed(f *Flight, o *Observation) {
 }
 
 func (s *stepper) exhausted(f *Flight) bool {
-	n := s.p.Strategy.attempts()
+	n := attempts(&s.p.Strategy)
 	return n > 0 && f.Attempt >= n
 }
 
@@ -184,7 +187,7 @@ func (s *stepper) soak(f *Flight) {
 	s.changed = true
 }
 
-// proves tells that o proves the cluster to be where the plan wants it.
+// proves reports whether o proves the cluster to be where the plan wants it.
 func (s *stepper) proves(f *Flight, o *Observation) bool {
 	want := ""
 	if r := s.p.Clusters[f.Pos].Revision; r >= 0 {
@@ -255,7 +258,7 @@ func (s *stepper) maxBackoff() time.Duration {
 }
 
 // attempts is how often a cluster is tried; 0 is without end.
-func (s *Strategy) attempts() int {
+func attempts(s *Strategy) int {
 	switch {
 	case s.Attempts > 0:
 		return s.Attempts
@@ -305,7 +308,7 @@ func (s *stepper) tryAgain() {
 	})
 }
 
-// late tells that the deadline of a cluster has passed.
+// late reports whether the deadline of a cluster has passed.
 func (s *stepper) late(f *Flight, deadline time.Duration) bool {
 	return deadline > 0 && s.now >= f.Started.Add(deadline)
 }
@@ -331,7 +334,7 @@ func (s *stepper) expireWaiting(deadline time.Duration) {
 	for i, y := range slices.Backward(s.r.Waiting) {
 		if s.now >= y.Started.Add(deadline) {
 			s.unyield(i)
-			s.record(y.skipped("not cleaned within " + deadline.String() + ": " + y.Message))
+			s.record(skippedYielded(&y, "not cleaned within "+deadline.String()+": "+y.Message))
 		}
 	}
 }

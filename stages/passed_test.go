@@ -169,7 +169,7 @@ func TestRetryOfSkippedClustersIsSmall(t *testing.T) {
 }
 
 // The calendar is asked about a cluster when it starts, whatever it said of it
-// before, also where nobody tells that the calendar has changed.
+// before, also without word that the calendar has changed.
 func TestAClusterIsAskedForWhenItStarts(t *testing.T) {
 	p := benchPlan(t, 3, 1)
 	p.Strategy.Profile = ClusterUpdate

@@ -2,6 +2,6 @@
 
 package stages
 
-// underRace tells that the race detector is on, which makes everything ten times
+// underRace reports whether the race detector is on, which makes everything ten times
 // as slow.
 const underRace = false

@@ -1,6 +1,8 @@
 package stages
 
 import (
+	"slices"
+
 	"github.com/slipway-dev/slipway/approval"
 )
 
@@ -15,6 +17,8 @@ func (s *stepper) undecidable(c *Command) string {
 	switch {
 	case c.Decision == nil:
 		return "the command has no decision"
+	case c.Decision.IsMomentary():
+		return "an approval that holds at a point in time only is no command, which may be read late: it is an answer of the step"
 	case s.r.State == Stopping && s.r.Ending != Stopped || s.r.State == Failed:
 		return "the run is ending"
 	}
@@ -44,11 +48,8 @@ func (s *stepper) weigh(h held, g *Gate, d approval.Decision) string {
 	if err != nil {
 		return err.Error()
 	}
-	g.Decisions = next.Decisions
-	e := Event{
-		Type: ApprovalGiven, Request: req.Name, Attempt: g.Attempt,
-		Digest: s.p.Digest, By: d.By.Name, Message: cut(d.Comment),
-	}
+	g.Decisions, g.Answered = next.Decisions, nil
+	e := s.told(ApprovalGiven, &req, &d)
 	switch outcome {
 	case approval.Accepted:
 		e.Type = ApprovalAccepted
@@ -65,6 +66,91 @@ func (s *stepper) weigh(h held, g *Gate, d approval.Decision) string {
 		s.fail(reason)
 	}
 	return ""
+}
+
+// told is the event of a decision.
+func (s *stepper) told(typ EventType, r *approval.Request, d *approval.Decision) Event {
+	return Event{
+		Type: typ, Request: r.Name, Attempt: r.Attempt, Digest: s.p.Digest, By: d.By.Name, Message: cut(d.Comment),
+	}
+}
+
+// maxAnswered is how many of those that approved for a point in time are told apart.
+const maxAnswered = 16
+
+// answers takes in what authorities answer now.
+func (s *stepper) answers(all []Answer) {
+	for i := range all {
+		b := all[i].Request.Binding
+		if slices.ContainsFunc(all[:i], func(a Answer) bool { return a.Request.Binding == b }) {
+			continue
+		}
+		if h, g := s.gateFor(b); g != nil && s.r.State == Running {
+			s.answersTo(h, g, all)
+		}
+	}
+}
+
+// answersTo takes in the answers to one request. Those that hold at a point in time
+// only count together, and are recorded with the gate that they open.
+func (s *stepper) answersTo(h held, g *Gate, all []Answer) {
+	req := s.request(h, g)
+	now, outcome := req, approval.Pending
+	for i := range all {
+		d := all[i].Decision
+		if all[i].Request.Binding != req.Binding || recorded(&all[i].Request) != len(g.Decisions) {
+			continue
+		}
+		d.Binding, d.At = req.Binding, At(d.At).Time()
+		if d.At.IsZero() {
+			d.At = s.now.Time()
+		}
+		if !d.IsMomentary() {
+			if s.weigh(h, g, d) == "" {
+				return
+			}
+			continue
+		}
+		if next, came, err := approval.Evaluate(now, d, s.now.Time()); err == nil {
+			now, outcome = next, came
+		}
+	}
+	given := now.Decisions[len(g.Decisions):]
+	if outcome != approval.Accepted {
+		s.noteAnswers(h, g, &req, given)
+		return
+	}
+	g.Decisions, g.Answered = now.Decisions, nil
+	s.close(g, Completed)
+	for i := range given {
+		typ := ApprovalGiven
+		if i == len(given)-1 {
+			typ = ApprovalAccepted
+		}
+		s.emitHeld(h, s.told(typ, &req, &given[i]))
+	}
+}
+
+// recorded is how many decisions a request had when it was shown.
+func recorded(r *approval.Request) (n int) {
+	for i := range r.Decisions {
+		if !r.Decisions[i].IsMomentary() {
+			n++
+		}
+	}
+	return n
+}
+
+// noteAnswers tells once of each who approved too early.
+func (s *stepper) noteAnswers(h held, g *Gate, r *approval.Request, given []approval.Decision) {
+	for i := range given {
+		name := given[i].By.Name
+		if slices.Contains(g.Answered, name) || len(g.Answered) >= maxAnswered {
+			continue
+		}
+		g.Answered = append(slices.Clone(g.Answered), name)
+		s.emitHeld(h, s.told(ApprovalEarly, r, &given[i]))
+	}
 }
 
 // gateFor returns the open approval of the current stage, or of a group of it,
@@ -92,15 +178,23 @@ func (s *stepper) asks(out []Action) []Action {
 	if s.r.State != Running {
 		return out
 	}
-	for _, req := range Requests(s.p, &s.r) {
+	for _, req := range requests(s.p, &s.r) {
 		out = append(out, Action{Type: Ask, Attempt: req.Attempt, Request: &req})
 	}
 	return out
 }
 
 // Requests returns the approval requests of the run that are open: that of the
-// current stage, and those of its groups in their order.
+// current stage, and those of its groups in their order. A run that is not one of
+// the plan, by [Check], has none.
 func Requests(p *Plan, r *Run) []approval.Request {
+	if Check(p, r) != nil {
+		return nil
+	}
+	return requests(p, r)
+}
+
+func requests(p *Plan, r *Run) []approval.Request {
 	if r.IsEnded() {
 		return nil
 	}
@@ -129,6 +223,11 @@ func requestAt(p *Plan, r *Run, h held, g *Gate) approval.Request {
 	for i := range h.planned {
 		if pg := &h.planned[i]; pg.When == g.When && pg.Type == Approval {
 			req.Policy = pg.Policy
+		}
+	}
+	for i := range *h.gates {
+		if w := &(*h.gates)[i]; w.When == g.When && w.Type != Approval && w.State == Pending && w.Until > At(req.NotBefore) {
+			req.NotBefore = w.Until.Time()
 		}
 	}
 	return req

@@ -18,7 +18,7 @@ func (s *stepper) retry(c Command) {
 	default:
 	}
 	n := s.lineUp(c.Only)
-	s.emit(Event{Type: RunRetried, By: c.By.Name, Count: n, Message: c.Only.words()})
+	s.emit(Event{Type: RunRetried, By: c.By.Name, Count: n, Message: c.Only.Words()})
 }
 
 // notRetried says why there is nothing to retry, or "".
@@ -35,7 +35,7 @@ func (s *stepper) notRetried(only Only) string {
 		return "stage " + st.Name + " was skipped as a whole: a catch-up run takes its clusters"
 	}
 	if again, _ := s.split(only); !slices.ContainsFunc(again, func(e Exception) bool { return !e.Gone }) {
-		return "stage " + st.Name + " has no " + only.words() + " to be tried again: a catch-up run takes those of other stages"
+		return "stage " + st.Name + " has no " + only.Words() + " to be tried again: a catch-up run takes those of other stages"
 	}
 	if over := s.overBudget(); over != "" && only == OnlySkipped {
 		return over + ": retry those too, or skip them"
@@ -43,40 +43,28 @@ func (s *stepper) notRetried(only Only) string {
 	return ""
 }
 
-// words says in words what only is about.
-func (only Only) words() string {
-	switch only {
-	case OnlyFailed:
-		return "failed clusters"
-	case OnlySkipped:
-		return "skipped clusters"
-	default:
-		return "failed or skipped clusters"
-	}
-}
-
 // split divides the exceptions into those of the current stage that only is
 // about, each in one group, and the others. Those that have left are among them
 // where they have failed: they are not tried again, and do not count any more.
 func (s *stepper) split(only Only) (again, rest []Exception) {
 	st := &s.p.Stages[s.r.Stage]
-	first, last := st.Groups[0].First, st.end()-1
+	first, last := st.Groups[0].First, st.End()-1
 	for _, e := range s.r.Exceptions {
 		if e.Last < first || e.First > last || e.Gone && e.State == Skipped || only != "" && string(only) != string(e.State) {
 			rest = append(rest, e)
 			continue
 		}
 		if e.First < first {
-			rest = append(rest, e.over(e.First, first-1))
+			rest = append(rest, e.Spanning(e.First, first-1))
 		}
 		for i := range st.Groups {
 			g := &st.Groups[i]
 			if a, b := max(e.First, g.First), min(e.Last, g.First+g.Len-1); a <= b {
-				again = append(again, e.over(a, b))
+				again = append(again, e.Spanning(a, b))
 			}
 		}
 		if e.Last > last {
-			rest = append(rest, e.over(last+1, e.Last))
+			rest = append(rest, e.Spanning(last+1, e.Last))
 		}
 	}
 	return again, rest
@@ -108,7 +96,7 @@ func (s *stepper) lineUp(only Only) (n int) {
 		_, gr := s.groupOf(e.First)
 		// The run comes by itself to those that it has not come to.
 		begun := func(pos int) bool { return !s.beyond(pos) }
-		eachRun(e.First, e.Last, begun, func(first, last int) { s.putBack(gr, e.over(first, last)) })
+		eachRun(e.First, e.Last, begun, func(first, last int) { s.putBack(gr, e.Spanning(first, last)) })
 		s.reopen(e.First)
 	}
 	return n
@@ -138,7 +126,7 @@ func (s *stepper) putBack(gr *GroupRun, e Exception) {
 	if e.State == Skipped && e.Attempts == 0 {
 		r := Passed{First: e.First, Last: e.Last, NotYet: s.now}
 		i, _ := slices.BinarySearchFunc(gr.Passed, r.First, func(p Passed, pos int) int { return cmp.Compare(p.First, pos) })
-		if i == 0 || !gr.Passed[i-1].join(r, s.now) {
+		if i == 0 || !gr.Passed[i-1].Join(r, s.now) {
 			gr.Passed = slices.Insert(gr.Passed, i, r)
 		}
 		return
@@ -153,7 +141,7 @@ func (s *stepper) putBack(gr *GroupRun, e Exception) {
 	}
 }
 
-// retries tells that a Start would try the failed clusters again.
+// retries reports whether a Start would try the failed clusters again.
 func (s *stepper) retries() bool {
 	if s.r.Closing != nil {
 		return false
@@ -162,7 +150,7 @@ func (s *stepper) retries() bool {
 	case Failed:
 		return true
 	case Stopped, Stopping:
-		return s.p.Strategy.suspends()
+		return s.p.Strategy.Suspends()
 	default:
 		return false
 	}

@@ -58,7 +58,7 @@ func TestWhatWasSentIsNotSkipped(t *testing.T) {
 	}
 }
 
-// Retry in a removal begins the deadline of a cluster anew.
+// Retry in a removal begins the deadline of a cluster again.
 func TestRetryOfARemoval(t *testing.T) {
 	w := newWorld()
 	w.setStrategy("stages: [{name: all, labelSelector: {}}]\nremoval: {deadline: 10m}")

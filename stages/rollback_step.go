@@ -1,10 +1,10 @@
 package stages
 
 // undo takes in that what the run brought is to be taken back, where the strategy
-// asks for it, and tells whether it does. A run that was aborted ends as that, also
+// asks for it, and reports whether it does. A run that was aborted ends as that, also
 // where what runs always still does, and takes nothing back.
 func (s *stepper) undo(u Undo) bool {
-	if !s.p.Strategy.Rollback.by(u.Cause) || s.r.Undo != nil || s.r.aborting() {
+	if !s.p.Strategy.Rollback.Includes(u.Cause) || s.r.Undo != nil || s.r.IsAborting() {
 		return s.r.Undo != nil
 	}
 	by := u.By.Name
@@ -48,15 +48,12 @@ func (s *stepper) untakeable() string {
 		return "it is being taken back already"
 	case s.r.State == Stopping && s.r.Ending == Superseded:
 		return "the run is ending: it will be " + string(s.r.Ending)
-	case s.r.aborting():
+	case s.r.IsAborting():
 		return "the run was aborted, and is in its steps that run always: take it back when it has ended"
 	default:
 		return ""
 	}
 }
-
-// aborting tells that a run which was aborted does what runs always.
-func (r *Run) aborting() bool { return r.Closing != nil && r.Closing.State == Aborted }
 
 // noRollback is why a run is not taken back whose strategy does not say how.
 const noRollback = "its strategy has no rollback: roll out the snapshot that is to be there, in a run of its own"

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,8 +30,30 @@ func (w *world) decide(v approval.Verdict, a scriptArgs) string {
 	if groups := a.get("groups", ""); groups != "" {
 		by.Groups = strings.Split(groups, ",")
 	}
-	d := approval.Decision{Verdict: v, By: by, At: w.now, Binding: b, Comment: a.get("msg", "")}
+	d := approval.Decision{Verdict: v, By: by, At: w.now, Binding: b, Comment: a.get("msg", ""), PointInTime: slices.Contains(a.words, "now")}
 	return w.step(Input{Commands: []Command{{ID: w.id(a), Verb: Decide, By: by, Decision: &d}}})
+}
+
+// answer has authorities answer the open request of a stage for now: by= names them,
+// age= says how long ago they did, shown= how many decisions they were shown.
+func (w *world) answer(a scriptArgs) string {
+	var in Input
+	for _, r := range Requests(w.cur.plan, &w.cur.r) {
+		if r.Stage != a.word(0) || r.Group != a.get("group", "") || r.When != approval.When(a.get("when", "After")) {
+			continue
+		}
+		if n, err := strconv.Atoi(a.get("shown", "")); err == nil {
+			r.Decisions = r.Decisions[:n]
+		}
+		age, _ := time.ParseDuration(a.get("age", "0s"))
+		for by := range strings.SplitSeq(a.get("by", ""), ",") {
+			in.Answers = append(in.Answers, Answer{Request: r, Decision: approval.Decision{
+				Verdict: approval.Verdict(a.get("verdict", "Approve")), By: approval.Identity{Name: by, Groups: strings.Split(a.get("groups", ""), ",")},
+				At: w.now.Add(-age), Comment: a.get("msg", ""), PointInTime: a.get("stands", "") == "",
+			}})
+		}
+	}
+	return w.step(in)
 }
 
 // id is that of the next command, or the one the script gives.

@@ -13,7 +13,7 @@ import (
 
 // TestScripts runs the files under testdata: blocks of a directive with its
 // arguments, lines of input, a line of dashes and the output that is expected.
-// Run it with -update to write the output anew, and review the difference.
+// Run it with -update to write the output again, and review the difference.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {

@@ -1,6 +1,7 @@
 package stages
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -24,7 +25,7 @@ type world struct {
 	line     Line
 	now      time.Time
 	commands int
-	// calendar is that of every run; newCalendar tells that no step has seen it.
+	// calendar is that of every run; newCalendar says that no step has seen it.
 	calendar    *scriptCalendar
 	newCalendar bool
 	// sent is told every command that is put in; nil where nobody asks.
@@ -86,6 +87,8 @@ func (w *world) onRun(name string, a scriptArgs) string {
 		return w.step(Input{Gone: a.words})
 	case "approve":
 		return w.decide(approval.Approve, a)
+	case "answer":
+		return w.answer(a)
 	case "reject":
 		return w.decide(approval.Reject, a)
 	case "rollback":
@@ -274,6 +277,9 @@ func (w *world) step(in Input) string {
 	}
 	w.cur.last = Step(w.cur.plan, w.cur.r, in)
 	w.cur.r = w.cur.last.Run
+	if err := w.cur.last.Err; err != nil {
+		return "error: " + err.Error() + "\n"
+	}
 	return eventsText(w.cur.last.Events) + w.cur.readyText()
 }
 
@@ -285,7 +291,7 @@ func (w *world) observe(a scriptArgs) string {
 		if n, err := strconv.Atoi(a.get("attempt", "")); err == nil {
 			o.Attempt = n
 		}
-		o.Message = a.get("msg", o.Message)
+		o.Message, o.Released = a.get("msg", o.Message), a.get("released", "")
 		in.Observations = append(in.Observations, o)
 	}
 	return w.step(in)
@@ -368,19 +374,35 @@ func (w *world) auto(a scriptArgs) string {
 
 // reloaded is a run as it is after it was stored.
 func reloaded(r Run) Run {
-	run, err := json.Marshal(r)
-	if err != nil {
-		panic(err)
-	}
-	flights, err := json.Marshal(r.Flights)
+	b, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
 	}
 	var out Run
-	if err := json.Unmarshal(run, &out); err != nil {
+	if err := json.Unmarshal(b, &out); err != nil {
 		panic(err)
 	}
-	if err := json.Unmarshal(flights, &out.Flights); err != nil {
+	return out
+}
+
+// respelled is a run as it is after a store that spells JSON in its own way kept
+// it: keys in another order, and spaces between.
+func respelled(r Run) Run {
+	b, err := json.Marshal(r)
+	if err != nil {
+		panic(err)
+	}
+	var tree any
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&tree); err != nil {
+		panic(err)
+	}
+	if b, err = json.MarshalIndent(tree, "", "\t"); err != nil {
+		panic(err)
+	}
+	var out Run
+	if err := json.Unmarshal(b, &out); err != nil {
 		panic(err)
 	}
 	return out

@@ -1,5 +1,7 @@
 package stages
 
+import "github.com/slipway-dev/slipway/stages/runstate"
+
 // skip passes over a cluster, a group, a stage or a wait.
 func (s *stepper) skip(c Command) {
 	reason := reasonBy("skipped", c)
@@ -9,12 +11,12 @@ func (s *stepper) skip(c Command) {
 			s.skipCluster(pos, reason)
 		}
 	case SkipGroup:
-		stage, group, _ := s.p.group(c.Name)
+		stage, group, _ := groupOf(s.p, c.Name)
 		s.skipGroup(stage, group, reason)
 	case SkipStage:
-		s.skipStage(s.p.stageIndex(c.Name), reason)
+		s.skipStage(s.p.StageIndex(c.Name), reason)
 	default:
-		s.r.Stages[s.p.stageIndex(c.Name)].SkipWait = true
+		s.r.Stages[s.p.StageIndex(c.Name)].SkipWait = true
 		s.changed = true
 	}
 }
@@ -32,7 +34,7 @@ func (s *stepper) skipCluster(pos int, reason string) {
 	if i := s.yielded(pos); i >= 0 {
 		y := s.r.Waiting[i]
 		s.unyield(i)
-		s.record(y.skipped(reason))
+		s.record(skippedYielded(&y, reason))
 		return
 	}
 	if s.unpass(pos) {
@@ -40,7 +42,7 @@ func (s *stepper) skipCluster(pos int, reason string) {
 		return
 	}
 	if s.forgivable(pos) {
-		failed := *exceptionAt(s.r.Exceptions, pos)
+		failed := *runstate.ExceptionAt(s.r.Exceptions, pos)
 		s.unexcept(pos)
 		_, g := s.groupOf(pos)
 		g.Failed--
@@ -54,12 +56,12 @@ func (s *stepper) skipCluster(pos int, reason string) {
 	}
 }
 
-// forgivable tells that the cluster at pos has failed, and that the run may try
+// forgivable reports whether the cluster at pos has failed, and that the run may try
 // it again: it may be passed over instead.
 func (s *stepper) forgivable(pos int) bool {
-	e := exceptionAt(s.r.Exceptions, pos)
+	e := runstate.ExceptionAt(s.r.Exceptions, pos)
 	stage, _ := s.p.StageOf(pos)
-	again := s.r.Closing == nil && (s.p.Strategy.Profile == ClusterUpdate || s.p.Strategy.suspends())
+	again := s.r.Closing == nil && (s.p.Strategy.Profile == ClusterUpdate || s.p.Strategy.Suspends())
 	return e != nil && e.State == Failed && again && stage == s.r.Stage
 }
 
@@ -69,7 +71,7 @@ func skipped(pos int, reason string) Exception {
 
 // skipped is the exception of a cluster that yielded its slot. It was in flight
 // with its next attempt where it could not be reached then.
-func (y *Yielded) skipped(reason string) Exception {
+func skippedYielded(y *Yielded, reason string) Exception {
 	e := skipped(y.Pos, reason)
 	e.Attempts, e.Sent = y.Attempt-1, y.Sent
 	if y.Tries > 0 {
@@ -95,13 +97,13 @@ func (s *stepper) passBy(e Exception) {
 	s.emit(ev)
 }
 
-// ahead tells that the run has not come to the cluster at pos and is not to
+// ahead reports whether the run has not come to the cluster at pos and is not to
 // pass over it either.
 func (s *stepper) ahead(pos int) bool {
-	return exceptionAt(s.r.Exceptions, pos) == nil && s.beyond(pos)
+	return runstate.ExceptionAt(s.r.Exceptions, pos) == nil && s.beyond(pos)
 }
 
-// beyond tells that pos is after where the run has come to in its group.
+// beyond reports whether pos is after where the run has come to in its group.
 func (s *stepper) beyond(pos int) bool {
 	if stage, _ := s.p.StageOf(pos); stage != s.r.Stage {
 		return stage > s.r.Stage
@@ -109,7 +111,7 @@ func (s *stepper) beyond(pos int) bool {
 	return !s.r.HasComeTo(s.p, pos)
 }
 
-// isAhead tells that the run has come to no cluster of the group of pos.
+// isAhead reports whether the run has come to no cluster of the group of pos.
 func (s *stepper) isAhead(pos int) bool {
 	stage, group := s.p.StageOf(pos)
 	if stage != s.r.Stage {
@@ -177,9 +179,9 @@ func (s *stepper) skipUnstarted(first int, reason string) {
 	}
 	passed, e := gr.Passed, skipped(first, reason)
 	gr.Passed, n = nil, 0
-	eachRun(first, first+g.Len-1, s.beyond, func(first, last int) { n += s.except(e.over(first, last)) })
+	eachRun(first, first+g.Len-1, s.beyond, func(first, last int) { n += s.except(e.Spanning(first, last)) })
 	for _, r := range passed {
-		k := s.except(e.over(r.First, r.Last))
+		k := s.except(e.Spanning(r.First, r.Last))
 		gr.Skipped += k
 		n += k
 	}

@@ -3,8 +3,10 @@ package stages
 import (
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // Bounds that a strategy does not set.
@@ -30,12 +32,14 @@ const (
 	maxSeen = 64
 )
 
-// NewRun returns the run of a plan before its first step. A held run does not
-// start until a Start command.
+// NewRun returns the run of a plan before its first step. The uid tells it from
+// every other run, also from one of the same name, and is not empty. A held run
+// does not start until a Start command.
 func NewRun(p *Plan, name, uid string, starter approval.Identity, hold bool, now time.Time) Run {
+	created := min(max(At(now), 0), runstate.LastNow)
 	r := Run{
-		Name: name, UID: uid, Placement: p.Placement, Plan: p.Digest, Starter: starter,
-		State: NotStarted, Hold: hold, Created: At(now), Now: At(now),
+		Name: clean(name), UID: clean(uid), Placement: p.Placement, Plan: p.Digest, Starter: cleanIdentity(starter),
+		State: NotStarted, Hold: hold, Created: created, Now: created,
 		Stages: make([]StageRun, len(p.Stages)),
 	}
 	for i := range r.Stages {
@@ -50,9 +54,21 @@ func NewRun(p *Plan, name, uid string, starter approval.Identity, hold bool, now
 // nothing, and stepping again is always safe. It does not change r or p, and
 // may be called concurrently.
 //
+// A run that is not one of the plan, by [Check], is left alone: Ready has it as it
+// was, with Err and nothing else, so no action, no event and no time to wake. A run of
+// which something was lost on its way through a store is such a run.
+//
 // Its cost grows with the clusters in flight and the exceptions, not with the
 // fleet.
 func Step(p *Plan, r Run, in Input) Ready {
+	if err := Check(p, &r); err != nil {
+		return Ready{Run: r, Err: err}
+	}
+	return step(p, r, in)
+}
+
+// step is Step for a run that is one of the plan.
+func step(p *Plan, r Run, in Input) Ready {
 	s := newStepper(p, r, in)
 	if in.Unwatched {
 		s.eachFlight(s.doubt)
@@ -69,35 +85,11 @@ func Step(p *Plan, r Run, in Input) Ready {
 	for i := range in.Observations {
 		s.observe(&in.Observations[i])
 	}
+	s.answers(in.Answers)
 	s.clocks()
 	for s.advance() {
 	}
 	return s.ready()
-}
-
-// Final tells that the run will never do anything again. A failed run of
-// profile ClusterUpdate is not final: it can be started again, unless what it
-// brought is taken back.
-func (r *Run) Final(p *Plan) bool {
-	switch r.State {
-	case Completed, Aborted, Superseded:
-		return true
-	case Failed:
-		return p.Strategy.Profile != ClusterUpdate || r.Undo != nil
-	default:
-		return false
-	}
-}
-
-// IsEnded tells that the run does nothing by itself any more and gives its
-// placement free.
-func (r *Run) IsEnded() bool {
-	switch r.State {
-	case Completed, Aborted, Superseded, Failed:
-		return true
-	default:
-		return false
-	}
 }
 
 type stepper struct {
@@ -119,7 +111,7 @@ type stepper struct {
 
 func newStepper(p *Plan, r Run, in Input) *stepper {
 	// An instant of 0 is none, so a run's time is at least 1.
-	s := &stepper{p: p, r: r, now: max(At(in.Now), r.Now, 1), blocked: in.Blocked, calendar: in.Calendar, slots: in.Slots}
+	s := &stepper{p: p, r: r, now: max(min(At(in.Now), runstate.LastNow), r.Now, 1), blocked: in.Blocked, calendar: in.Calendar, slots: in.Slots}
 	s.r.Now = s.now
 	s.r.Flights = slices.Clone(r.Flights)
 	s.r.Waiting = slices.Clone(r.Waiting)
@@ -185,10 +177,37 @@ func (s *stepper) set(state State, reason string) {
 
 func (s *stepper) ready() Ready {
 	wants := s.wants()
+	s.tidy()
 	return Ready{
 		Run: s.r, Wants: wants, Events: s.events, Changed: s.changed,
 		Actions: s.actions(), Wake: s.wake().Time(),
 	}
+}
+
+// tidy leaves lists nil that are empty, so that a run which was stored equals the
+// one that came out of the step.
+func (s *stepper) tidy() {
+	r := &s.r
+	r.Flights, r.Waiting, r.Exceptions, r.Seen = orNil(r.Flights), orNil(r.Waiting), orNil(r.Exceptions), orNil(r.Seen)
+	s.tidyStage()
+}
+
+// tidyStage does so for the current stage.
+func (s *stepper) tidyStage() {
+	if _, run, ok := s.stage(); ok {
+		run.Gates = orNil(run.Gates)
+		for i := range run.Groups {
+			g := &run.Groups[i]
+			g.Gates, g.Passed = orNil(g.Gates), orNil(g.Passed)
+		}
+	}
+}
+
+func orNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
 }
 
 func (s *stepper) actions() []Action {
@@ -290,6 +309,7 @@ func (s *stepper) deadline() time.Duration {
 func cut(m string) string { return cutAt(m, maxMessage) }
 
 func cutAt(m string, limit int) string {
+	m = clean(m)
 	if len(m) <= limit {
 		return m
 	}
@@ -298,4 +318,21 @@ func cutAt(m string, limit int) string {
 		end--
 	}
 	return m[:end] + "…"
+}
+
+// clean returns a text as it is after it was stored: JSON has no bytes that are
+// not UTF-8.
+func clean(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
+}
+
+func cleanIdentity(i approval.Identity) approval.Identity {
+	i.Name, i.Groups = clean(i.Name), orNil(slices.Clone(i.Groups))
+	for j := range i.Groups {
+		i.Groups[j] = clean(i.Groups[j])
+	}
+	return i
 }

@@ -3,6 +3,8 @@ package stages
 import (
 	"slices"
 	"time"
+
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // Bounds of what a run keeps of clusters that wait for their windows.
@@ -28,32 +30,8 @@ func (s *stepper) window(pos int) Window {
 	return w
 }
 
-// anytime tells that windows play no part now.
-func (s *stepper) anytime() bool { return s.calendar == nil || s.r.bypassed() }
-
-// bypassed tells that clusters may start outside their windows.
-func (r *Run) bypassed() bool { return r.Bypass != nil && r.Now < r.Bypass.Until }
-
-// changes returns when a window changes, after now and rounded up; 0 where it
-// does not.
-func (w *Window) changes(now Instant) Instant {
-	if w.Until.IsZero() {
-		return 0
-	}
-	at := At(w.Until)
-	if at.Time().Before(w.Until) {
-		at++
-	}
-	return max(at, now+1)
-}
-
-// why says why a cluster with that window waits.
-func (w *Window) why() string {
-	if w.Reason == "" {
-		return "outside its maintenance window"
-	}
-	return cutAt(w.Reason, maxYieldedMessage)
-}
+// anytime reports whether windows play no part now.
+func (s *stepper) anytime() bool { return s.calendar == nil || s.r.IsBypassed() }
 
 // startNext starts a cluster of a group: one that is to be tried again, the
 // next one, or one that could not be reached and is due. Those come last, so
@@ -78,14 +56,14 @@ func (s *stepper) startNext(g *PlannedGroup, gr *GroupRun) bool {
 // of those that could not be reached, or of the others.
 func (s *stepper) due(g *PlannedGroup, unreached bool) int {
 	for i := range s.r.Waiting {
-		if y := &s.r.Waiting[i]; (y.Tries > 0) == unreached && g.has(y.Pos) && s.hasRoom(y.Pos) && s.mayStart(y) {
+		if y := &s.r.Waiting[i]; (y.Tries > 0) == unreached && g.Has(y.Pos) && s.hasRoom(y.Pos) && s.mayStart(y) {
 			return i
 		}
 	}
 	return -1
 }
 
-// mayStart tells that a cluster that yielded its slot may have one again. One
+// mayStart reports whether a cluster that yielded its slot may have one again. One
 // that only its window keeps from that is Pending for its window.
 func (s *stepper) mayStart(y *Yielded) bool {
 	never := y.Closed && y.NotYet == 0
@@ -99,8 +77,8 @@ func (s *stepper) mayStart(y *Yielded) bool {
 	if w.Open {
 		return true
 	}
-	news := !y.Closed || y.Message != w.why()
-	y.Closed, y.NotYet, y.Message = true, w.changes(s.now), w.why()
+	news := !y.Closed || y.Message != windowReason(&w)
+	y.Closed, y.NotYet, y.Message = true, w.Changes(s.now), windowReason(&w)
 	s.changed = true
 	if news {
 		s.emitCluster(y.Pos, Event{Type: ClusterPending, Attempt: y.Attempt, Message: y.Message, Until: y.NotYet.Time()})
@@ -141,7 +119,7 @@ func (s *stepper) passSkipped(g *PlannedGroup, gr *GroupRun) {
 		return
 	}
 	for gr.Next < g.Len {
-		e := exceptionAt(s.r.Exceptions, g.First+gr.Next)
+		e := runstate.ExceptionAt(s.r.Exceptions, g.First+gr.Next)
 		if e == nil {
 			return
 		}
@@ -172,37 +150,13 @@ func (s *stepper) nextOf(g *PlannedGroup, gr *GroupRun) int {
 	return s.takeNext(g, gr)
 }
 
-// passed tells that the cluster at pos let others go first.
-func (s *stepper) passed(pos int) bool { return s.r.passed(s.p, pos) != nil }
-
-// passed returns the range of those that let others go first which the cluster
-// at pos is in, or nil.
-func (r *Run) passed(p *Plan, pos int) *Passed {
-	stage, group := p.StageOf(pos)
-	if stage != r.Stage || len(r.Stages[stage].Groups) == 0 {
-		return nil
-	}
-	ranges := r.Stages[stage].Groups[group].Passed
-	i, ok := slices.BinarySearchFunc(ranges, pos, func(r Passed, pos int) int {
-		switch {
-		case pos < r.First:
-			return 1
-		case pos > r.Last:
-			return -1
-		default:
-			return 0
-		}
-	})
-	if !ok {
-		return nil
-	}
-	return &ranges[i]
-}
+// passed reports whether the cluster at pos let others go first.
+func (s *stepper) passed(pos int) bool { return s.r.PassedAt(s.p, pos) != nil }
 
 // unpass takes the cluster at pos out of those that let others go first, and
-// tells whether it was one.
+// reports whether it was one.
 func (s *stepper) unpass(pos int) bool {
-	found := s.r.passed(s.p, pos)
+	found := s.r.PassedAt(s.p, pos)
 	if found == nil {
 		return false
 	}
@@ -211,39 +165,13 @@ func (s *stepper) unpass(pos int) bool {
 	i := slices.Index(gr.Passed, r)
 	var rest []Passed
 	if r.First < pos {
-		rest = append(rest, r.over(r.First, pos-1))
+		rest = append(rest, r.Spanning(r.First, pos-1))
 	}
 	if pos < r.Last {
-		rest = append(rest, r.over(pos+1, r.Last))
+		rest = append(rest, r.Spanning(pos+1, r.Last))
 	}
 	gr.Passed = slices.Replace(gr.Passed, i, i+1, rest...)
 	s.changed = true
-	return true
-}
-
-func (r Passed) over(first, last int) Passed {
-	r.First, r.Last = first, last
-	return r
-}
-
-// due tells that the calendar is to be asked about the range again.
-func (r *Passed) due(now Instant) bool { return r.NotYet != 0 && r.NotYet <= now }
-
-// join takes a range in that follows, and tells whether both can be one.
-func (r *Passed) join(next Passed, now Instant) bool {
-	if r.Last+1 != next.First || r.Closed != next.Closed {
-		return false
-	}
-	if r.NotYet != next.NotYet && (!r.Closed || r.due(now) || next.due(now)) {
-		return false
-	}
-	if r.NotYet == 0 || next.NotYet != 0 && next.NotYet < r.NotYet {
-		r.NotYet = next.NotYet
-	}
-	if r.Reason != next.Reason {
-		r.Reason = ""
-	}
-	r.Last = next.Last
 	return true
 }
 
@@ -291,11 +219,19 @@ func (s *stepper) bypass(c Command) string {
 		return "a bypass of windows needs to know until when"
 	case until > s.now.Add(longestBypass):
 		return "windows may be bypassed for 7 days at most, until " + s.now.Add(longestBypass).Time().Format(time.RFC3339)
-	case until <= s.now && !s.r.bypassed():
+	case until <= s.now && !s.r.IsBypassed():
 		return "it is " + s.now.Time().Format(time.RFC3339) + " already, and there is no bypass to end"
 	}
 	until = max(until, s.now)
 	s.r.Bypass = &Bypass{Until: until, By: c.By.Name, Reason: cut(c.Message)}
 	s.emit(Event{Type: WindowsBypassed, By: c.By.Name, Until: until.Time(), Message: cut(c.Message)})
 	return ""
+}
+
+// windowReason says why a cluster with that window waits.
+func windowReason(w *Window) string {
+	if w.Reason == "" {
+		return "outside its maintenance window"
+	}
+	return cutAt(w.Reason, maxYieldedMessage)
 }

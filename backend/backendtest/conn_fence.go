@@ -90,7 +90,7 @@ func (f *fenced) named(ctx context.Context, name string, fence backend.Fence, p 
 	return f.conn.Apply(ctx, obj, backend.ApplyOptions{Manager: one, Precondition: p, Fence: fence})
 }
 
-// isRefused tells whether an error is one of a fence that does not hold.
+// isRefused reports whether an error is one of a fence that does not hold.
 func isRefused(err error) bool {
 	return (errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrFenced)) &&
 		!errors.Is(err, backend.ErrPermanent) && !errors.Is(err, backend.ErrNotFound)

@@ -59,7 +59,7 @@ func (f *flawed) fence(ctx context.Context, fence backend.Fence, creates bool) b
 	return fence
 }
 
-// ledgerIs tells whether a fence holds now.
+// ledgerIs reports whether a fence holds now.
 func (f *flawed) ledgerIs(ctx context.Context, fence backend.Fence) bool {
 	l, err := f.ConnWatcher.Get(ctx, fence.Ledger)
 	return err == nil && l.GetResourceVersion() == fence.ResourceVersion

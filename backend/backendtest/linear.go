@@ -49,7 +49,7 @@ type keyState struct {
 	revision backend.Revision
 }
 
-// after tells whether the call can happen to a key in this state as it did, and
+// after reports whether the call can happen to a key in this state as it did, and
 // what the key is then.
 func (c *keyCall) after(s keyState) (bool, keyState) {
 	holds := s.revision == c.prev
@@ -96,7 +96,7 @@ func (c *keyCall) outcome() string {
 	return fmt.Sprintf("%s is revision %q", c.value, string(c.revision))
 }
 
-// check tells whether the histories of both keys are linearizable.
+// check checks that the histories of both keys are linearizable.
 func (p *keyPair) check() error {
 	var errs []error
 	for _, key := range p.keys {

@@ -19,7 +19,7 @@ type loose struct {
 	late  func()
 }
 
-// often tells that it is time to break it: at every nth call.
+// often reports whether it is time to break it: at every nth call.
 func (s *loose) often(flaw string, n int) bool {
 	if s.flaw != flaw {
 		return false

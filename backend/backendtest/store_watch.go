@@ -47,7 +47,7 @@ func (o *observer) add(c backend.Change, err error) {
 	o.last[c.Key] = c
 }
 
-// sees tells whether the last change of the key is this one.
+// sees reports whether the last change of the key is this one.
 func (o *observer) sees(want backend.Change) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

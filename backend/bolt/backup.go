@@ -120,17 +120,13 @@ func (c *cancelled) Write(p []byte) (n int, err error) {
 	return n, c.err
 }
 
-// compacted is the name of the file that a compaction writes.
-func compacted(path string) string { return path + ".compact" }
-
 // compactStep is how many bytes a compaction copies at a time.
 const compactStep = 4 << 20
 
 // Compact rewrites the file without its free space, which bbolt never gives
 // back, and puts the new file in the place of the old one. Writes wait
 // meanwhile; reads do not, but for a moment at the end. A crash at any time
-// leaves the old file or the new one. The permissions stay, the owner becomes the
-// process's. Once it copies, it does not end before it is done. On Windows, where
+// leaves the old file or the new one, which has permissions 0600. Once it copies, it does not end before it is done. On Windows, where
 // a file in use cannot be replaced, it is [errors.ErrUnsupported].
 func (s *Store) Compact(ctx context.Context) error {
 	if runtime.GOOS == "windows" {
@@ -147,17 +143,17 @@ func (s *Store) Compact(ctx context.Context) error {
 }
 
 func (s *Store) compact(ctx context.Context) error {
-	fresh, err := openDatabase(compacted(s.path), Options{}, func(f *os.File) error { return f.Truncate(0) })
+	fresh, err := openTemporary(s.path)
 	if err != nil {
-		return errors.Join(err, removed(compacted(s.path)))
+		return err
 	}
 	if err := s.copyTo(ctx, fresh); err != nil {
-		return errors.Join(err, fresh.Close(), removed(compacted(s.path)))
+		return errors.Join(err, fresh.Close(), removed(fresh.Path()))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := os.Rename(compacted(s.path), s.path); err != nil {
-		return errors.Join(err, fresh.Close(), removed(compacted(s.path)))
+	if err := os.Rename(fresh.Path(), s.path); err != nil {
+		return errors.Join(err, fresh.Close(), removed(fresh.Path()))
 	}
 	old := s.db
 	s.db = &database{DB: fresh}
@@ -176,18 +172,11 @@ func (s *Store) copyTo(ctx context.Context, to *bbolt.DB) error {
 		return err
 	}
 	to.NoSync = true
-	err := guarded(func() error {
+	defer func() { to.NoSync = false }()
+	return guarded(func() error {
 		if err := bbolt.Compact(to, s.db.DB, compactStep); err != nil {
 			return err
 		}
 		return to.Sync()
 	})
-	if info, stat := os.Stat(s.path); err == nil {
-		err = stat
-		if stat == nil {
-			err = os.Chmod(to.Path(), info.Mode().Perm())
-		}
-	}
-	to.NoSync = false
-	return err
 }

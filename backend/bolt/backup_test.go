@@ -134,21 +134,3 @@ func TestCompactGivesBackSpaceWhileTheStoreIsUsed(t *testing.T) {
 		}
 	}
 }
-
-func TestWhatACrashLeftOfACompactionIsRemoved(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	s := openAt(t, path)
-	put(t, s, "a", "one")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path+".compact", []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := contents(t, openAt(t, path)); got != "a=one@1\n" {
-		t.Errorf("it holds %q", got)
-	}
-	if _, err := os.Stat(path + ".compact"); !errors.Is(err, os.ErrNotExist) {
-		t.Error("the rest of the compaction is still there")
-	}
-}

@@ -21,6 +21,30 @@
 // truncates a file that is open, that is an error too, but calls that meet it at
 // the same time may not return.
 //
+// # Which files are taken
+//
+// Write access to the file is control over the store, so Open takes only a
+// regular file that belongs to the process's user and that no other user may write
+// to. A symbolic link at the end of the path, a FIFO, a device, a file of another
+// user and one that its group or others may write to are [ErrUnsafe]. Directories on
+// the path may be symbolic links. Permissions of others to read are taken away when
+// the file is opened for writing. Windows has no such users and permissions: there
+// its access control lists have to do this.
+//
+// A volume of Kubernetes with an fsGroup makes every file on it writable for a
+// group each time that it is mounted: give it fsGroupChangePolicy OnRootMismatch.
+//
+// A new file, and what a compaction writes, is made beside path under a name that
+// cannot be guessed, never in a file that is there, and gets its own name when it is
+// whole and synced. A crash may leave one (path, 26 letters and digits, .tmp): the
+// next Open for writing removes those that are no longer in use. A directory that
+// other users may write to can lose the file to them; its protection is the host's.
+//
+// A store's file is never empty. An empty one, or one that was cut short, is
+// damaged and not a new store: put a backup in its place, or remove it.
+//
+// # Failures
+//
 // When the disk is full the writes of a commit fail; the file is checked and
 // opened again, and the store goes on with what it had. After any other failure of
 // a commit, a sync that failed above all, nobody knows what the disk has: the

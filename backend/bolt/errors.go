@@ -20,6 +20,9 @@ var (
 	// ErrDamaged: the file is not what was written, or not a store at all. It
 	// is also ErrPermanent.
 	ErrDamaged = fmt.Errorf("the file is damaged: %w", backend.ErrPermanent)
+	// ErrUnsafe: what is at the path may be under the control of another user, or
+	// is no regular file. Nothing was read from it. It is also ErrPermanent.
+	ErrUnsafe = fmt.Errorf("the file is not safe to use: %w", backend.ErrPermanent)
 	// ErrNewer: a newer version of this package wrote the file. It is also
 	// ErrPermanent.
 	ErrNewer = fmt.Errorf("a newer version wrote the file: %w", backend.ErrPermanent)
@@ -38,7 +41,7 @@ func failed(op, object string, err error) error {
 	return &backend.Error{Op: op, Object: object, Err: err}
 }
 
-// errGaveUp tells that bbolt panicked, or met a fault in the mapped file, as
+// errGaveUp reports whether bbolt panicked, or met a fault in the mapped file, as
 // when somebody else truncates it. It may hold locks of its own then.
 var errGaveUp = fmt.Errorf("%w: bbolt gave up", ErrDamaged)
 
@@ -54,7 +57,7 @@ func guarded(f func() error) (err error) {
 	return f()
 }
 
-// notWritten tells that a commit failed before bbolt could have made it count:
+// notWritten reports whether a commit failed before bbolt could have made it count:
 // the disk took no more. Whatever else fails leaves in doubt what is on it.
 func notWritten(err error) bool {
 	var path *fs.PathError

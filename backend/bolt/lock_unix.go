@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// canLock: files can be locked here.
+const canLock = true
+
 // retryLock is how long it is from one try of a lock to the next.
 const retryLock = 10 * time.Millisecond
 

@@ -24,16 +24,18 @@ type Options struct {
 
 // Open opens the store in the file at path, which is made if it does not exist,
 // in a directory that does; its permissions are then 0600. It reads the whole
-// file to check it.
+// file to check it. Which files are taken is in the documentation of the package.
 //
-// The error matches [ErrInUse], [ErrDamaged] or [ErrNewer], or is that of the
-// file system; whatever it is, the file is as it was.
+// The error matches [ErrInUse], [ErrUnsafe], [ErrDamaged] or [ErrNewer], or is
+// that of the file system; whatever it is, the file is as it was.
 func Open(path string, o Options) (*Store, error) {
-	if to, err := filepath.EvalSymlinks(path); err == nil {
-		path = to // a compaction replaces the file, and not the link to it
+	dir, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(path)))
+	if err != nil {
+		return nil, failed("open", path, err)
 	}
+	path = filepath.Join(dir, filepath.Base(path))
 	if !o.ReadOnly {
-		if err := create(path, o.Wait); err != nil {
+		if err := create(path, o.Wait, os.Link); err != nil {
 			return nil, failed("open", path, err)
 		}
 	}
@@ -47,90 +49,6 @@ func Open(path string, o Options) (*Store, error) {
 		go s.serve()
 	}
 	return s, nil
-}
-
-// create makes the file at path, if there is none, so that it is there as a
-// whole or not at all.
-func create(path string, wait time.Duration) error {
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	fresh := fresh(path)
-	db, err := openDatabase(fresh, Options{Wait: wait}, func(f *os.File) error { return unclaimed(f, fresh, path) })
-	if errors.Is(err, errMade) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err = found(db); err == nil {
-		err = link(fresh, path)
-	}
-	return errors.Join(err, db.Close(), removed(fresh))
-}
-
-// fresh is the name of a file that is being made.
-func fresh(path string) string { return path + ".new" }
-
-// errMade tells that another process has made the file meanwhile.
-var errMade = errors.New("the file was made by somebody else")
-
-// unclaimed tells whether the file at path can be made of the empty file fresh.
-// One that is not empty was left by a crash and may be the file that somebody
-// has by another name, so that it loses its name and another one is made.
-func unclaimed(f *os.File, fresh, path string) error {
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(errMade, err)
-	}
-	info, err := f.Stat()
-	if err != nil || info.Size() == 0 {
-		return err
-	}
-	return errors.Join(errReplaced, removed(fresh))
-}
-
-// found writes what every file has from the beginning.
-func found(db *bbolt.DB) error {
-	return guarded(func() error {
-		return db.Update(func(tx *bbolt.Tx) error {
-			if name, _ := tx.Cursor().First(); name != nil && string(name) != recordsBucket {
-				return fmt.Errorf("%w: it has a bucket %.80q, so it is the file of something else", ErrDamaged, name)
-			}
-			if _, err := tx.CreateBucketIfNotExists([]byte(recordsBucket)); err != nil {
-				return err
-			}
-			b, err := tx.CreateBucketIfNotExists([]byte(headBucket))
-			if err != nil {
-				return err
-			}
-			return b.Put([]byte(headKey), head{}.encode())
-		})
-	})
-}
-
-// link gives a file its name, unless another process was quicker.
-func link(fresh, path string) error {
-	err := os.Link(fresh, path)
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	// A file system without hard links.
-	b, err := os.ReadFile(fresh)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
 }
 
 // syncDirectory makes the names in a file's directory durable, where a
@@ -149,26 +67,19 @@ func syncDirectory(path string) error {
 // open checks the file and opens the database in it. The lock is held, or
 // nobody else has the store yet.
 func (s *Store) open() error {
-	c := &census{}
-	db, err := openDatabase(s.path, s.options, func(f *os.File) error {
-		info, err := f.Stat()
-		if err != nil || info.Size() == 0 && !s.options.ReadOnly {
-			return err
+	var h head
+	db, err := openDatabase(s.path, s.options, 0, func(f *os.File) (err error) {
+		if h, err = examine(f); err == nil && !s.options.ReadOnly {
+			err = makePrivate(f)
 		}
-		return survey(f, info.Size(), c.visit)
+		return err
 	})
 	if err != nil {
 		return err
 	}
-	h, err := c.check()
-	if errors.Is(err, errNoHead) && c.found == (head{}) && !s.options.ReadOnly {
-		h, err = head{}, found(db)
-	}
-	if err == nil {
-		err = hasHead(db, h)
-	}
+	err = hasHead(db, h)
 	if err == nil && !s.options.ReadOnly {
-		err = errors.Join(removed(compacted(s.path)), removed(fresh(s.path)), syncDirectory(s.path))
+		err = errors.Join(sweep(s.path), syncDirectory(s.path))
 	}
 	if err != nil {
 		return errors.Join(err, db.Close())
@@ -178,7 +89,23 @@ func (s *Store) open() error {
 	return nil
 }
 
-// hasHead tells whether the locked file has the head that was checked, and a
+// examine reads all of a file and returns the head of the store in it.
+func examine(f *os.File) (head, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return head{}, err
+	}
+	if info.Size() == 0 {
+		return head{}, fmt.Errorf("%w: it is empty, which a store never is: put a backup in its place, or remove it for a new store", ErrDamaged)
+	}
+	c := &census{}
+	if err := survey(f, info.Size(), c.visit); err != nil {
+		return head{}, err
+	}
+	return c.check()
+}
+
+// hasHead checks that the locked file has the head that was checked, and a
 // place for records: a bucket without any is not visited when a file is checked.
 func hasHead(db *bbolt.DB, want head) error {
 	return guarded(func() error {
@@ -196,14 +123,6 @@ func hasHead(db *bbolt.DB, want head) error {
 	})
 }
 
-// removed removes what a crash left of a compaction.
-func removed(path string) error {
-	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
-}
-
 func fileSize(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -219,20 +138,19 @@ const (
 	mapSize   = 16 << 30
 )
 
-// openDatabase opens the bbolt file at path once check lets it. The file is
-// locked before it is checked, where the system can do that.
-func openDatabase(path string, o Options, check func(*os.File) error) (db *bbolt.DB, err error) {
+// openDatabase opens the bbolt file at path once check lets it, or a new one
+// where flag is newFile. The file is locked before it is checked, where the
+// system can do that.
+func openDatabase(path string, o Options, flag int, check func(*os.File) error) (db *bbolt.DB, err error) {
 	options := &bbolt.Options{
 		Timeout: max(o.Wait, time.Millisecond), ReadOnly: o.ReadOnly, FreelistType: bbolt.FreelistMapType, PreLoadFreelist: true,
-		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
-			return openChecked(name, flag, mode, o, check)
-		},
+		OpenFile: func(string, int, os.FileMode) (*os.File, error) { return openChecked(path, o, flag, check) },
 	}
 	if strconv.IntSize == 64 && runtime.GOOS != "windows" {
 		options.InitialMmapSize = mapSize
 	}
 	err = guarded(func() error {
-		db, err = bbolt.Open(path, 0o600, options)
+		db, err = bbolt.Open(path, 0, options)
 		return err
 	})
 	if err != nil {
@@ -242,14 +160,17 @@ func openDatabase(path string, o Options, check func(*os.File) error) (db *bbolt
 	return db, nil
 }
 
-// errReplaced tells that the name of a file has become another file's.
+// errReplaced reports whether the name of a file has become another file's.
 var errReplaced = errors.New("the file was replaced")
 
 // openChecked opens the file that has the name once it is locked: while it
 // waited for the lock, another process may have put a new file in its place.
-func openChecked(name string, flag int, mode os.FileMode, o Options, check func(*os.File) error) (*os.File, error) {
+func openChecked(name string, o Options, flag int, check func(*os.File) error) (*os.File, error) {
+	if flag |= os.O_RDWR; o.ReadOnly {
+		flag = os.O_RDONLY
+	}
 	for until := time.Now().Add(o.Wait); ; {
-		f, err := os.OpenFile(name, flag, mode)
+		f, err := openTrusted(name, flag)
 		if err != nil {
 			return nil, err
 		}
@@ -268,9 +189,9 @@ func openChecked(name string, flag int, mode os.FileMode, o Options, check func(
 	}
 }
 
-// named tells whether a file has the name still.
+// named returns errReplaced for a file that no longer has the name.
 func named(f *os.File, name string) error {
-	has, err := os.Stat(name)
+	has, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errReplaced
 	}

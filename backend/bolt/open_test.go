@@ -214,14 +214,6 @@ func TestAFileThatIsNotAStoreIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAnEmptyFileBecomesAStore(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "state.db")
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	put(t, openAt(t, path), "a", "one")
-}
-
 func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := bolt.Open(filepath.Join(dir, "none"), bolt.Options{ReadOnly: true}); !errors.Is(err, os.ErrNotExist) {

@@ -2,7 +2,7 @@
 
 package bolt_test
 
-// raceDetector tells that everything takes ten times as long, so that trials
+// raceDetector reports whether everything takes ten times as long, so that trials
 // whose number is what counts are a sample; make test makes all of them in a
 // pass without the detector.
 const raceDetector = true

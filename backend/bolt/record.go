@@ -152,14 +152,11 @@ func (c *census) visit(bucket, key, value []byte) (err error) {
 	return fmt.Errorf("%w: it has a bucket %.80q, so it is the file of something else", ErrDamaged, bucket)
 }
 
-// errNoHead tells that a file has no head.
-var errNoHead = fmt.Errorf("%w: it has no head", ErrDamaged)
-
 // check returns the head if the records are those that it sums up.
 func (c *census) check() (head, error) {
 	switch {
 	case c.head == nil:
-		return head{}, errNoHead
+		return head{}, fmt.Errorf("%w: it has no head", ErrDamaged)
 	case c.found.records != c.head.records:
 		return head{}, fmt.Errorf("%w: it has %d records where its head counts %d", ErrDamaged, c.found.records, c.head.records)
 	case c.found.sum != c.head.sum:

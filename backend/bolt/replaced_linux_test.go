@@ -60,7 +60,7 @@ func TestWhatACrashLeftOfAStoreThatWasMadeIsNotTouched(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := path + ".kept"
-	if err := errors.Join(os.Link(path, path+".new"), os.Rename(path, kept)); err != nil {
+	if err := errors.Join(os.Link(path, path+left), os.Rename(path, kept)); err != nil {
 		t.Fatal(err)
 	}
 	if got := contents(t, openAt(t, path)); got != "" {
@@ -69,42 +69,6 @@ func TestWhatACrashLeftOfAStoreThatWasMadeIsNotTouched(t *testing.T) {
 	if got := contents(t, openAt(t, kept)); got != "a=one@1\n" {
 		t.Errorf("the one that was kept holds %q", got)
 	}
-}
-
-func TestACompactionKeepsTheLinkAndThePermissions(t *testing.T) {
-	dir := t.TempDir()
-	path, link := filepath.Join(dir, "state.db"), filepath.Join(dir, "link.db")
-	first := openAt(t, path)
-	put(t, first, "a", "one")
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s := openLinked(t, path, link)
-	if err := s.Compact(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Readlink(link); err != nil {
-		t.Errorf("the link is none any more: %v", err)
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
-		t.Errorf("the permissions are %v: %v", info.Mode(), err)
-	}
-	if _, err := bolt.Open(path, bolt.Options{}); !errors.Is(err, bolt.ErrInUse) {
-		t.Errorf("the file that is linked to is not locked: %v", err)
-	}
-}
-
-// openLinked opens a store by a link to its file.
-func openLinked(t *testing.T, path, link string) *bolt.Store {
-	t.Helper()
-	s, err := bolt.Open(path, bolt.Options{ReadOnly: true})
-	if err == nil {
-		err = s.Close()
-	}
-	if err := errors.Join(err, os.Chmod(path, 0o640), os.Symlink(path, link)); err != nil {
-		t.Fatal(err)
-	}
-	return openAt(t, link)
 }
 
 func TestAWatchEndsWithItsStore(t *testing.T) {

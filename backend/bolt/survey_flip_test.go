@@ -73,7 +73,7 @@ func surveyFewer(model surveyModel, n int) func(tx *bbolt.Tx) error {
 	}
 }
 
-// surveyHarmless tells that got is what the store's checksums find or accept:
+// surveyHarmless reports whether got is what the store's checksums find or accept:
 // all records, those of the transaction before, or one record with other bytes,
 // or one bucket with another name.
 func surveyHarmless(img surveyImage, got []surveyRecord) bool {

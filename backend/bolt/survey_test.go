@@ -18,7 +18,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// surveySoak tells that tests may take long.
+// surveySoak reports whether tests may take long.
 func surveySoak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 
 // surveyRecord is a key of a file.
@@ -298,7 +298,7 @@ func TestSurveyPassesWhateverTheNumberOfFreePages(t *testing.T) {
 	}
 }
 
-// surveyListIsLong tells that a list of free pages has a page too many.
+// surveyListIsLong reports whether a list of free pages has a page too many.
 func surveyListIsLong(t testing.TB, path string) bool {
 	t.Helper()
 	b, err := os.ReadFile(path)

@@ -84,7 +84,7 @@ type request struct {
 	// taken is set by whoever comes first: the committer, or a caller who no
 	// longer wants it.
 	taken atomic.Bool
-	// left tells that the caller came first.
+	// left reports whether the caller came first.
 	left bool
 	// made and err are the answer, once done is closed.
 	made []backend.Revision

@@ -86,7 +86,7 @@ func op(w backend.Write) string {
 	return "put"
 }
 
-// isDefinite tells that an error says what was made and what was not.
+// isDefinite reports whether an error says what was made and what was not.
 func isDefinite(err error) bool {
 	return errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrPermanent)
 }

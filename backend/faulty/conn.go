@@ -100,7 +100,7 @@ func (c *conn) object(ctx context.Context, op string, id snapshot.ID, call func(
 	return obj, nil
 }
 
-// Fencing tells how the connection inside heeds fences.
+// Fencing says how the connection inside heeds fences.
 func (c *conn) Fencing() backend.Fencing { return backend.FencingOf(c.inner) }
 
 // Close always closes the connection, whatever the plan says.

@@ -148,7 +148,7 @@ func (p *Plan) Writes() int {
 	return p.writes
 }
 
-// Crashed tells whether the process has crashed.
+// Crashed reports whether the process has crashed.
 func (p *Plan) Crashed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,7 +22,7 @@ type conn struct {
 	client  *client
 	mapper  *mapper
 	watches *watches
-	// fenced tells that the member has the policies of MemberFence.
+	// fenced reports whether the member has the policies of MemberFence.
 	fenced bool
 	closed atomic.Bool
 	// pinned is the uid of kube-system that the cluster must have, empty for any.

@@ -47,7 +47,7 @@ func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o bac
 	return live, nil
 }
 
-// apply applies an object, or tells what would come of it.
+// apply applies an object, or says what would come of it.
 func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions, dry bool) (*unstructured.Unstructured, error) {
 	id := snapshot.IDOf(obj)
 	if o.Manager == "" {

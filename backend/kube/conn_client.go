@@ -67,7 +67,7 @@ func limiterFor(cfg *rest.Config, o ConnOptions) flowcontrol.RateLimiter {
 	return flowcontrol.NewTokenBucketRateLimiter(qps, max(burst, 1))
 }
 
-// isLoopback tells that an API server is on this machine, where compression only costs.
+// isLoopback reports whether an API server is on this machine, where compression only costs.
 func isLoopback(host string) bool {
 	if u, err := url.Parse(host); err == nil && u.Host != "" {
 		host = u.Hostname()
@@ -152,7 +152,7 @@ func withoutAddress(err error) error {
 	return err
 }
 
-// busyFor tells whether the API server did not look at the request, and when it asks to come back.
+// busyFor reports whether the API server refused the request unread because it is busy, and when it asks to come back.
 func busyFor(answer *http.Response) (time.Duration, bool) {
 	seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
 	if err != nil || seconds < 0 || answer.StatusCode != http.StatusTooManyRequests {

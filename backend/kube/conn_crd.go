@@ -41,7 +41,7 @@ func (c *conn) place(ctx context.Context, id snapshot.ID) (location, error) {
 	}
 }
 
-// comes tells whether a kind that is not served will be soon: its definition is there, and new.
+// comes reports whether a kind that is not served will be soon: its definition is there, and new.
 func (c *conn) comes(ctx context.Context, gvk schema.GroupVersionKind) bool {
 	if c.mapper.expects(gvk) {
 		return true
@@ -57,7 +57,7 @@ func (c *conn) comes(ctx context.Context, gvk schema.GroupVersionKind) bool {
 
 const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 
-// isNew tells whether a definition is not established, or only for a short time by the clock of the
+// isNew reports whether a definition is not established, or only for a short time by the clock of the
 // API server, which may differ from ours.
 func isNew(crd *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
@@ -110,7 +110,7 @@ func (m *mapper) applied(obj *unstructured.Unstructured) {
 	}
 }
 
-// expects tells whether a kind was defined a short time ago.
+// expects reports whether a kind was defined a short time ago.
 func (m *mapper) expects(gvk schema.GroupVersionKind) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,5 +118,5 @@ func (m *mapper) expects(gvk schema.GroupVersionKind) bool {
 	return ok && time.Since(at) < establishing
 }
 
-// isAbsent tells that an object, or its kind, does not exist.
+// isAbsent reports whether an object, or its kind, does not exist.
 func isAbsent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

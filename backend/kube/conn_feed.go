@@ -130,12 +130,12 @@ func (w *watches) run(ctx context.Context, f *feed) {
 	}
 }
 
-// isGone tells that a resourceVersion is too old to go on from.
+// isGone reports whether a resourceVersion is too old to go on from.
 func isGone(err error) bool { return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) }
 
 func isForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// isLasting tells that a feed will not work by trying again.
+// isLasting reports whether a feed will not work by trying again.
 func isLasting(err error) bool {
 	return isForbidden(err) || isUnserved(err) || errors.Is(err, backend.ErrPermanent) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }
@@ -146,7 +146,7 @@ func (w *watches) began(f *feed) bool {
 	return f.open
 }
 
-// begin tells that the feed sees changes from now on.
+// begin reports that the feed sees changes from now on.
 func (w *watches) begin(f *feed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -189,7 +189,7 @@ func (w *watches) failure(f *feed) error {
 	return f.err
 }
 
-// has tells whether an object is among those of a feed with the label.
+// has reports whether an object is among those of a feed with the label.
 func (w *watches) has(f *feed, n name) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

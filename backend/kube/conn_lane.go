@@ -26,7 +26,7 @@ type lane struct {
 // less, but there is one at a time: what comes meanwhile, and watches, share a connection of HTTP/2.
 type lanes struct {
 	wide, narrow lane
-	// taken tells that the narrow lane is in use, or that there is none.
+	// taken reports whether the narrow lane is in use, or that there is none.
 	taken atomic.Bool
 }
 

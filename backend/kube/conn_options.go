@@ -22,7 +22,7 @@ type ConnOptions struct {
 	ProxyFromEnvironment bool
 	// UserAgent is told to members; default slipway.
 	UserAgent string
-	// Fenced tells that the members have the policies of [MemberFence]. What is created then carries
+	// Fenced reports whether the members have the policies of [MemberFence]. What is created then carries
 	// the epoch of its writer, as a mark, by which the policies refuse what an older leader creates;
 	// the connection's fencing is [backend.FencingEventual]. On a member without them it is a mark
 	// that nobody heeds. By default a connection knows no fences.

@@ -32,7 +32,7 @@ func refusal(r request, answer *http.Response) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// isUnserved tells that an API server does not have the kind that was asked for, rather than the
+// isUnserved reports whether an API server does not have the kind that was asked for, rather than the
 // object: only then it names none.
 func isUnserved(err error) bool {
 	var status apierrors.APIStatus
@@ -46,7 +46,7 @@ func isUnserved(err error) bool {
 // failed returns the error of a method about an object.
 func failed(op string, id snapshot.ID, err error) error { return classify(op, id.String(), err) }
 
-// paused waits, and tells whether it did to the end.
+// paused waits, and reports whether it did to the end.
 func paused(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

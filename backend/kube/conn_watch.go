@@ -33,7 +33,7 @@ type subscription struct {
 	signal chan struct{}
 	// narrow tells of kinds that may not be watched in all namespaces at once.
 	narrow map[served]bool
-	// unserved tells that there are kinds that the API server does not have.
+	// unserved reports whether there are kinds that the API server does not have.
 	unserved bool
 }
 
@@ -214,7 +214,7 @@ func (s *subscription) join(ctx context.Context, at scope) (*feed, error) {
 	return f, nil
 }
 
-// concerns tells whether a feed's object is one of the subscription's.
+// concerns reports whether a feed's object is one of the subscription's.
 func (s *subscription) concerns(kind served, n name) bool {
 	_, ok := s.names[kind.gvk][n]
 	return ok

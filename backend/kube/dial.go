@@ -24,7 +24,7 @@ type ConfigFunc func(ctx context.Context, c placement.Cluster) (*rest.Config, er
 // Where the inventory knows the UID of a cluster, see [placement.Cluster], it must be that of the
 // cluster's namespace kube-system. Dial compares the two before anything else is sent, and refuses
 // another cluster with ErrPermanent: one that was made again under the same name, or that the address
-// leads to meanwhile. Connections compare again before they write, whenever they had to connect anew. A
+// leads to meanwhile. Connections compare again before they write, whenever they had to connect again. A
 // cluster whose UID is empty is taken as it is.
 func NewDialer(configs ConfigFunc, o ConnOptions) backend.Dialer {
 	return &dialer{configs: configs, options: o}

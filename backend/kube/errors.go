@@ -80,7 +80,7 @@ func kindOf(op string, err error) error {
 	return nil
 }
 
-// kindOfUnserved is the kind of an error that tells that the server has no such
+// kindOfUnserved is the kind of an error that says that the server has no such
 // kind of object.
 func kindOfUnserved(op string) error {
 	switch op {
@@ -90,7 +90,7 @@ func kindOfUnserved(op string) error {
 	return backend.ErrPermanent
 }
 
-// refused tells whether the server understood the request and will answer the
+// refused reports whether the server understood the request and will answer the
 // same again. Webhooks answer with whatever code they like.
 func refused(err error, status metav1.Status) bool {
 	switch {

@@ -66,12 +66,12 @@ func fieldsOf(status metav1.Status) string {
 	return strings.Join(fields, ", ")
 }
 
-// aboutSecret tells whether the server says that it speaks of a Secret.
+// aboutSecret reports whether the server says that it speaks of a Secret.
 func aboutSecret(status metav1.Status) bool {
 	return status.Details != nil && (status.Details.Kind == "secrets" || status.Details.Kind == "Secret")
 }
 
-// isSecret tells whether an object, written as a [snapshot.ID] is, is a Secret.
+// isSecret reports whether an object, written as a [snapshot.ID] is, is a Secret.
 func isSecret(object string) bool {
 	kind, _, _ := strings.Cut(object, " ")
 	kind, _, _ = strings.Cut(kind, ".")
@@ -98,7 +98,7 @@ func unquoting(message string) string {
 // withoutValues cuts a message before the first value that it quotes.
 func withoutValues(message string) string {
 	cut := message
-	for _, mark := range []string{"Value:", "value:", ", got ", "cannot unmarshal ", "cannot convert "} {
+	for _, mark := range []string{"Value:", "value:", ", got ", "cannot unmarshal ", "cannot convert ", "error decoding from json: "} {
 		if before, _, ok := strings.Cut(cut, mark); ok {
 			cut = before + strings.TrimRight(mark, ": ")
 		}
@@ -109,11 +109,13 @@ func withoutValues(message string) string {
 	return cut + " (withheld)"
 }
 
-// untyped tells whether a server could not read an object that was applied: it
-// has a field that its schema does not have, or one of another type. The code of
-// that answer is 500, as if it could get better.
+// untyped reports whether a server could not read an object that was applied: it
+// has a field that its schema does not have, one of another type, or text that is not
+// of its field's form, such as base64 or a quantity. The code of that answer is 500, as
+// if it could get better. What converts the objects of a definition may get better.
 func untyped(message string) bool {
-	return strings.HasPrefix(message, "failed to create typed patch object")
+	return strings.HasPrefix(message, "failed to create typed patch object") ||
+		strings.HasPrefix(message, "failed to convert new object") && strings.Contains(message, ": unable to convert unstructured object to ")
 }
 
 // bounded makes a text one line of at most mostText bytes.

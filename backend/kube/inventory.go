@@ -34,8 +34,9 @@ type InventoryOptions struct {
 // hub that does not have the kind at all, because its definition is not
 // installed, is [backend.ErrPermanent], until it is installed.
 //
-// An object that is being deleted is a cluster that is leaving. One whose name is no DNS label cannot be a cluster: it is left out, and told
-// to the log.
+// An object that is being deleted is a cluster that is leaving. One whose name is no
+// DNS label cannot be a cluster: it is left out, and told to the log. One of which more
+// is said than [placement.Cluster.Bounded] keeps takes nothing new.
 type Inventory struct {
 	kind   inventoryKind
 	log    *slog.Logger
@@ -47,7 +48,7 @@ type Inventory struct {
 	mu       sync.Mutex
 	clusters map[string]registration
 	looks    looks
-	// listed tells that clusters is what the hub has, failure that it is not.
+	// listed reports whether clusters is what the hub has, failure that it is not.
 	listed  bool
 	failure error
 	// round counts the changes, changed is closed at the next one.
@@ -287,5 +288,10 @@ func (inv *Inventory) registration(obj metav1.Object) (registration, bool) {
 		inv.log.Warn("an object is no cluster, since its name is no DNS label", "kind", inv.kind.name, "name", obj.GetName())
 		return registration{}, false
 	}
-	return inv.kind.read(obj), true
+	r := inv.kind.read(obj)
+	if c := r.told.Bounded(); c.Unhealthy != r.told.Unhealthy {
+		r.told = c
+		r.ailments = append([]ailment{{why: c.Unhealthy}}, r.ailments...)
+	}
+	return r, true
 }

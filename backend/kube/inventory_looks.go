@@ -69,7 +69,7 @@ func (r registration) expires(now time.Time) (next time.Time) {
 type looks struct {
 	timer *time.Timer
 	next  time.Time
-	// measured tells that properties have changed that nobody was told of, quiet is
+	// measured reports whether properties have changed and no watcher has received it, quiet is
 	// until when nobody is.
 	measured bool
 	quiet    time.Time

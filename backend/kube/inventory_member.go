@@ -82,8 +82,8 @@ func (r *registration) distrustMember(conditions map[string]map[string]any) {
 // the fleet, and because names are unique in it.
 //
 // A cluster's labels are those of the object, and those properties of its status
-// that can be labels, where the object has no label of that key; its properties
-// are those that are quantities. The UID is as in [NewMemberClusters]. One that is
+// that can be labels, where the object has no label of that key, up to
+// [placement.MaxLabels]; its properties are those that are quantities. The UID is as in [NewMemberClusters]. One that is
 // being deleted is leaving. One is not healthy whose condition Joined is False, or
 // whose ControlPlaneHealthy has been False for 5 minutes by its lastTransitionTime
 // and the clock here. It makes no request.
@@ -106,16 +106,20 @@ func profiledCluster(obj metav1.Object) registration {
 	if !ok {
 		return r
 	}
-	labels, measured := map[string]string{}, measurements{}
+	labels, measured := maps.Clone(r.told.Labels), measurements{}
+	if labels == nil {
+		labels = map[string]string{}
+	}
 	for _, p := range maplists(u.Object, "status", "properties") {
 		name, _ := p["name"].(string)
 		value, isText := p["value"].(string)
-		if isText && len(validation.IsQualifiedName(name)) == 0 && len(validation.IsValidLabelValue(value)) == 0 {
+		_, own := r.told.Labels[name]
+		_, again := labels[name]
+		if isText && !own && (again || len(labels) < placement.MaxLabels) && len(validation.IsQualifiedName(name)) == 0 && len(validation.IsValidLabelValue(value)) == 0 {
 			labels[name] = value
 		}
 		measured.add(name, p["value"])
 	}
-	maps.Copy(labels, r.told.Labels)
 	if len(labels) > 0 {
 		r.told.Labels = labels
 	}

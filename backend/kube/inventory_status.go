@@ -15,9 +15,9 @@ import (
 
 // What a status may say of a cluster: members write some of it themselves.
 const (
-	mostProperties = 100
-	mostTaints     = 100
-	mostWords      = 200
+	mostProperties = placement.MaxProperties
+	mostTaints     = placement.MaxTaints
+	mostWords      = placement.MaxUnhealthy
 )
 
 // resourceProperties begins the names of properties that are amounts of resources.

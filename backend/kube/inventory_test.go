@@ -3,6 +3,7 @@ package kube_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"os"
@@ -264,6 +265,72 @@ func TestClusterProfiles(t *testing.T) {
 	})
 	if _, err := kube.NewClusterProfiles(h.Config(), "", kube.InventoryOptions{}); !errors.Is(err, backend.ErrPermanent) {
 		t.Errorf("of all namespaces: %v", err)
+	}
+}
+
+// What an object says too much of concerns its own cluster: that takes nothing new,
+// and says why.
+func TestAMemberClusterThatSaysTooMuchConcernsNoOther(t *testing.T) {
+	h := theHub(t)
+	h.define(t, members(), "MemberCluster", "Cluster")
+	labels := map[string]string{"environment": "canary"}
+	for i := range 2 * placement.MaxLabels {
+		labels[fmt.Sprintf("k%d", i)] = "v"
+	}
+	h.create(t, members(), member("many", labels))
+	pinned := member("pinned", nil)
+	pinned.SetAnnotations(map[string]string{kube.KubeSystemUID: strings.Repeat("x", 100_000)})
+	h.create(t, members(), pinned)
+	h.create(t, members(), member("status", nil))
+	properties := make([]string, 5_000)
+	for i := range properties {
+		properties[i] = fmt.Sprintf(`"p%04d":{"value":"1"}`, i)
+	}
+	h.patch(t, members(), "", "status", `{"status":{"properties":{`+strings.Join(properties, ",")+`,"huge":{"value":"`+strings.Repeat("9", 100_000)+`"}},
+		"conditions":[{"type":"Joined","status":"False","reason":"`+strings.Repeat("r", 100_000)+`"}]}}`, "status")
+	h.create(t, members(), member("plain", map[string]string{"environment": "canary"}))
+	inv := membersOf(t, h.Config(), kube.InventoryOptions{})
+	var got []placement.Cluster
+	eventually(t, "listing all clusters", func() (ok bool) { got, _ = clustersOf(t, inv); return len(got) == 4 })
+	for i, want := range []struct {
+		name, why                string
+		labels, properties, uids int
+	}{
+		{"many", "too much is said of it: 2001 labels, 0 too long, at most 1000", placement.MaxLabels, 0, 64},
+		{"pinned", "too much is said of it: a UID of 100037 bytes that is none", 0, 0, 64},
+		{"plain", "", 1, 0, 64},
+		{"status", "its condition Joined is False: rrr", 0, placement.MaxProperties, 64},
+	} {
+		c := got[i]
+		if c.Name != want.name || !strings.HasPrefix(c.Unhealthy, want.why) || want.why == "" && c.Unhealthy != "" || len(c.Unhealthy) > placement.MaxUnhealthy+3 ||
+			len(c.Labels) != want.labels || len(c.Properties) != want.properties || len(c.UID) > want.uids {
+			t.Errorf("%s: not healthy for %q, %d labels, %d properties, a UID of %d bytes, want %+v", c.Name, c.Unhealthy, len(c.Labels), len(c.Properties), len(c.UID), want)
+		}
+	}
+}
+
+// A status cannot crowd out the labels of its object.
+func TestAClusterProfilesStatusHasAsManyLabelsAsThereIsRoom(t *testing.T) {
+	h := theHub(t)
+	profiles := schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}
+	h.define(t, profiles, "ClusterProfile", "Namespaced")
+	ns := h.Namespace(t)
+	profile := plainObject("multicluster.x-k8s.io/v1alpha1", "ClusterProfile", ns, "one")
+	profile.SetLabels(map[string]string{"zone": "z", "region": "north"})
+	h.create(t, profiles, profile)
+	properties := make([]string, 3*placement.MaxLabels)
+	for i := range properties {
+		properties[i] = fmt.Sprintf(`{"name":"a%05d","value":"v"}`, i)
+	}
+	h.patch(t, profiles, ns, "one", `{"status":{"properties":[`+strings.Join(properties, ",")+`,{"name":"zone","value":"mine"}]}}`, "status")
+	inv, err := kube.NewClusterProfiles(h.Config(), ns, kube.InventoryOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = inv.Close() })
+	got, err := clustersOf(t, inv)
+	if err != nil || len(got) != 1 || len(got[0].Labels) != placement.MaxLabels || got[0].Labels["zone"] != "z" || got[0].Labels["region"] != "north" || got[0].Unhealthy != "" {
+		t.Errorf("clusters = %.500v, %v, want one that is healthy, with its own labels", got, err)
 	}
 }
 

@@ -70,7 +70,7 @@ func endOfString(body []byte, i int) int {
 	return i
 }
 
-// name tells whether a name can be kept with others.
+// name reports that a name can be kept with others.
 func (l Limits) name(n name, among map[name]struct{}) error {
 	switch {
 	case len(n.name) > validation.DNS1123SubdomainMaxLength || len(n.namespace) > validation.DNS1123LabelMaxLength:

@@ -23,7 +23,7 @@ type served struct {
 	gvk        schema.GroupVersionKind
 	resource   string
 	namespaced bool
-	// builtin tells that nobody asked the server.
+	// builtin reports whether the kind is known without asking the server.
 	builtin bool
 }
 

@@ -123,7 +123,7 @@ func revisionOf(m *metav1.ObjectMeta) backend.Revision {
 	return backend.Revision(m.ResourceVersion + "." + string(m.UID))
 }
 
-// errNoRevision tells that a revision is none that a store of this package gave
+// errNoRevision reports whether a revision is none that a store of this package gave
 // out.
 var errNoRevision = errors.New("no record has such a revision")
 

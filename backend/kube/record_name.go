@@ -31,7 +31,7 @@ func recordName(key string) string {
 	return namePrefix + base32hex([]byte(key[:headLen])) + headEnd + hashed(key)
 }
 
-// isLong tells whether the name of the key's Secret is made with a hash. Those
+// isLong reports whether the name of the key's Secret is made with a hash. Those
 // names come right before all others that begin with their head, in the order of
 // the hashes.
 func isLong(key string) bool { return len(key) > plainKeyMax }

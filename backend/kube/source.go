@@ -27,6 +27,9 @@ type SourceOptions struct {
 	Parallel int
 	// PageSize is how many objects are asked for at a time; default 500.
 	PageSize int
+	// Rules are those of the engine. Kinds that they exclude are no content of a
+	// namespace: they are neither read nor watched, and take no right.
+	Rules snapshot.Rules
 }
 
 // Source is a [snapshot.Source] that reads the objects of a hub. Its methods may
@@ -42,9 +45,10 @@ type SourceOptions struct {
 //
 // Nothing is left out silently: a kind that the hub may not be read of is
 // [backend.ErrPermanent] with the right that is missing, whether it was named or
-// is one of those in a namespace, and a kind whose server does not answer is an
-// error that is transient. The right is to get, list and watch every kind that
-// may be selected; the simplest is a ClusterRole with all of them in all groups.
+// is one of those in a namespace, of which all are named, and a kind whose server does
+// not answer is an error that is transient. The right is to get, list and watch every
+// kind that may be selected; a kind that the rules of the engine exclude takes none, see
+// [SourceOptions].
 type Source struct {
 	clients  *hubClients
 	kinds    *hubKinds
@@ -64,7 +68,7 @@ func NewSource(cfg *rest.Config, o SourceOptions) (*Source, error) {
 	}
 	return &Source{
 		clients:  clients,
-		kinds:    &hubKinds{from: clients.kinds},
+		kinds:    &hubKinds{from: clients.kinds, rules: o.Rules},
 		feeds:    newSourceFeeds(clients.metadata),
 		parallel: max(cmp.Or(o.Parallel, 8), 1),
 		pageSize: int64(max(cmp.Or(o.PageSize, pageSize), 1)),
@@ -80,7 +84,12 @@ func (s *Source) Close() error {
 // Objects yields what the hub has. See [Source].
 func (s *Source) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
+		var missing []error
 		for list := range s.lists(ctx, q) {
+			if list.err != nil && ctx.Err() == nil && isForbidden(list.err) {
+				missing = append(missing, listFailed(ctx, list.of, list.err)) // the other kinds may lack rights, too
+				continue
+			}
 			if list.err != nil {
 				yield(nil, listFailed(ctx, list.of, list.err))
 				return
@@ -90,6 +99,9 @@ func (s *Source) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstr
 					return
 				}
 			}
+		}
+		if len(missing) > 0 {
+			yield(nil, allMissing(missing))
 		}
 	}
 }
@@ -242,8 +254,17 @@ func listFailed(ctx context.Context, q snapshot.Query, err error) error {
 	return classify("list", q.String(), err)
 }
 
+// allMissing names rights that are missing, the first of many.
+func allMissing(errs []error) error {
+	const most = 5
+	if more := len(errs) - most; more > 0 {
+		errs = append(errs[:most:most], fmt.Errorf("and %d more kinds that the hub may not be read of: %w", more, backend.ErrPermanent))
+	}
+	return errors.Join(errs...)
+}
+
 // missingRight says what the hub has to be granted.
 func missingRight(q snapshot.Query, err error) error {
-	return fmt.Errorf("%s; grant this user get, list and watch on the kind %s of group %q, since what is selected must not be left out: %w",
+	return fmt.Errorf("%s; grant this user get, list and watch on the kind %s of group %q, or exclude the kind by Rules.Never, since what is selected must not be left out silently: %w",
 		describe(q.Kind == "Secret" && q.Group == "", err), q.Kind, q.Group, backend.ErrPermanent)
 }

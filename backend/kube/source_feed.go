@@ -105,7 +105,7 @@ func (s *sourceFeeds) run(ctx context.Context, f *sourceFeed) {
 	changes.run(ctx)
 }
 
-// begin tells that what changes from now on is seen, and that something may have
+// begin reports that what changes from now on is seen, and that something may have
 // changed before.
 func (s *sourceFeeds) begin(f *sourceFeed) {
 	s.mu.Lock()

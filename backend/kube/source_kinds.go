@@ -41,7 +41,8 @@ type catalog struct {
 // hubKinds asks the hub what kinds it serves, and keeps the answer for those who
 // are content with it.
 type hubKinds struct {
-	from discovery.DiscoveryInterface
+	from  discovery.DiscoveryInterface
+	rules snapshot.Rules
 
 	mu     sync.Mutex
 	latest *inquiry
@@ -167,7 +168,7 @@ func (k *hubKinds) ask() (*catalog, error) {
 			}
 		}
 	}
-	c.content = preferred(groups, resources)
+	c.content = preferred(groups, resources, k.rules)
 	return c, nil
 }
 
@@ -183,8 +184,8 @@ func listable(gv schema.GroupVersion, r *metav1.APIResource) (hubKind, bool) {
 	}, true
 }
 
-// preferred returns the kinds that may be in a namespace and be placed.
-func preferred(groups []*metav1.APIGroup, resources map[schema.GroupVersion][]hubKind) []hubKind {
+// preferred returns the kinds that may be in a namespace and be placed under rules.
+func preferred(groups []*metav1.APIGroup, resources map[schema.GroupVersion][]hubKind, rules snapshot.Rules) []hubKind {
 	var content []hubKind
 	seen := map[schema.GroupResource]bool{}
 	for _, g := range groups {
@@ -195,7 +196,7 @@ func preferred(groups []*metav1.APIGroup, resources map[schema.GroupVersion][]hu
 		for _, v := range versions {
 			for _, kind := range resources[schema.GroupVersion{Group: g.Name, Version: v}] {
 				id := kind.resource.GroupResource()
-				if kind.namespaced && kind.watchable && !seen[id] && isKindPlaced(kind.gvk) {
+				if kind.namespaced && kind.watchable && !seen[id] && rules.AllowsKind(kind.gvk.Group, kind.gvk.Kind) {
 					content = append(content, kind)
 				}
 				seen[id] = true
@@ -206,7 +207,7 @@ func preferred(groups []*metav1.APIGroup, resources map[schema.GroupVersion][]hu
 	return content
 }
 
-// isPlaced tells whether an object of this name may be placed on other clusters,
+// isPlaced reports whether an object of this name may be placed on other clusters,
 // whatever else it holds.
 func isPlaced(id snapshot.ID) bool {
 	bare := &unstructured.Unstructured{}
@@ -216,17 +217,11 @@ func isPlaced(id snapshot.ID) bool {
 	return snapshot.Propagates(bare)
 }
 
-// isKindPlaced tells whether there may be objects of a kind that are placed.
-// Others need not be read.
-func isKindPlaced(gvk schema.GroupVersionKind) bool {
-	return isPlaced(snapshot.ID{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Namespace: "some-namespace", Name: "some-name"})
-}
-
 // isComplete returns an error where the hub may serve kinds that are placed and
 // that it does not tell of.
 func (c *catalog) isComplete() error {
 	for gv, err := range c.unknown {
-		if isKindPlaced(gv.WithKind("Any")) {
+		if (snapshot.Rules{}).AllowsKind(gv.Group, "Any") {
 			return fmt.Errorf("what the hub serves of %s is not known at present, so that something could be left out: %w", gv, err)
 		}
 	}

@@ -139,7 +139,7 @@ func (c cancelling) Stop() {
 
 // reflector tells of the changes of a collection for as long as its context
 // lasts. It has no state but a resourceVersion: after every interruption that
-// may have hidden a change it begins anew.
+// may have hidden a change it begins again.
 type reflector struct {
 	from collection
 	// contents tells to list what there is at each beginning. Otherwise only the
@@ -173,7 +173,7 @@ func (r *reflector) run(ctx context.Context) {
 			r.failed(err)
 		}
 		// A client takes some lost connections for watches of which nothing came
-		// before they ended. A list tells what is wrong.
+		// before they ended. A list says what is wrong.
 		version = ""
 		if !paused(ctx, pause) {
 			return
@@ -182,7 +182,7 @@ func (r *reflector) run(ctx context.Context) {
 	}
 }
 
-// follow tells what changes after version, or where that is empty what there is
+// follow says what changes after version, or where that is empty what there is
 // and then what changes, until the server ends the watch. It returns the version
 // from which to go on, if anything was seen.
 func (r *reflector) follow(ctx context.Context, version string) (string, error) {
@@ -199,7 +199,7 @@ func (r *reflector) follow(ctx context.Context, version string) (string, error) 
 	return seen, err
 }
 
-// list tells what there is and returns its resourceVersion.
+// list says what there is and returns its resourceVersion.
 func (r *reflector) list(ctx context.Context) (string, error) {
 	if !r.contents {
 		_, meta, err := r.from.list(ctx, metav1.ListOptions{Limit: 1})
@@ -215,7 +215,7 @@ func (r *reflector) list(ctx context.Context) (string, error) {
 	return version, err
 }
 
-// watch tells what changes after version until the server ends it, and returns
+// watch says what changes after version until the server ends it, and returns
 // the last version that it saw.
 func (r *reflector) watch(ctx context.Context, version string) (string, error) {
 	w, err := r.from.watch(ctx, metav1.ListOptions{ResourceVersion: version, AllowWatchBookmarks: true})

@@ -213,6 +213,23 @@ func TestSourceThatIsForbidden(t *testing.T) {
 			t.Errorf("watching %s: error = %v, want the right that is missing", q, err)
 		}
 	}
+	_, err := idsOf(t.Context(), s, snapshot.Query{Namespace: ns})
+	for _, want := range []string{"the kind LimitRange of group", "the kind Endpoints of group", "more kinds", "exclude the kind by Rules.Never"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the content of a namespace: error = %v, want %s", err, want)
+		}
+	}
+	// What the rules of the engine exclude takes no right, and is not watched.
+	ruled := sourceOf(t, h.ConfigFor("reader-"+ns), kube.SourceOptions{Rules: snapshot.Rules{Only: []snapshot.GroupKind{{Kind: "ConfigMap"}}}})
+	if _, err := idsOf(t.Context(), ruled, snapshot.Query{Namespace: ns}); err != nil {
+		t.Errorf("what the rules leave of a namespace: %v", err)
+	}
+	ticks := ticksOf(t, func(ctx context.Context) seq { return ruled.Watch(ctx, []snapshot.Query{{Namespace: ns}}) })
+	select {
+	case <-ticks.told:
+	case err := <-ticks.end:
+		t.Errorf("watching what the rules leave of a namespace: %v", err)
+	}
 }
 
 // A group whose server does not answer could hold objects of the namespace: that

@@ -106,7 +106,7 @@ func (w *sourceWatch) failed(ctx context.Context, err error) error {
 	return classify("watch", "objects", err)
 }
 
-// concerns tells whether an object is asked for.
+// concerns reports whether an object is asked for.
 func (w *sourceWatch) concerns(id snapshot.ID) bool {
 	return slices.ContainsFunc(w.queries, func(q snapshot.Query) bool {
 		return (q.Kind == "" || q.Group == id.Group && q.Kind == id.Kind) &&
@@ -114,7 +114,7 @@ func (w *sourceWatch) concerns(id snapshot.ID) bool {
 	})
 }
 
-// heed tells that an object of a kind changed.
+// heed reports that an object of a kind changed.
 func (w *sourceWatch) heed(kind hubKind, id snapshot.ID) {
 	if kind.gvk.GroupKind() == definitionKind() {
 		wakeUp(w.defined)
@@ -124,7 +124,7 @@ func (w *sourceWatch) heed(kind hubKind, id snapshot.ID) {
 	}
 }
 
-// wake tells that anything of a kind may have changed.
+// wake reports that anything of a kind may have changed.
 func (w *sourceWatch) wake(kind hubKind) {
 	if kind.gvk.GroupKind() == definitionKind() {
 		wakeUp(w.defined)
@@ -146,7 +146,7 @@ func definitionKind() schema.GroupKind {
 	return schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
 
-// asks tells whether a query is about objects of a kind.
+// asks reports whether a query is about objects of a kind.
 func (w *sourceWatch) asks(kind hubKind) bool {
 	return slices.ContainsFunc(w.queries, func(q snapshot.Query) bool {
 		return q.Kind == "" && kind.namespaced || q.Kind == kind.gvk.Kind && q.Group == kind.gvk.Group

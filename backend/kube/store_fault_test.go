@@ -130,6 +130,21 @@ func TestAStoreWriteOfWhichNobodyKnowsIsNoConflict(t *testing.T) {
 	}
 }
 
+// A record that is there when it is to be created, and is gone when the store reads why that was refused, was in
+// the way all the same: a command that is put again is deleted by the run that takes it in.
+func TestACreationThatFindsARecordIsAConflictWhateverBecomesOfTheRecord(t *testing.T) {
+	s, other, faults := spoiled(t)
+	mustPut(t, other, "command", "theirs", "")
+	struck := faults.Add(kubeenv.Rule{Verb: "create", Path: "/secrets", Fault: func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(r)
+		mustDelete(t, other, "command")
+		return resp, err
+	}})
+	if _, err := s.Put(t.Context(), "command", []byte("ours"), ""); !errors.Is(err, backend.ErrConflict) || struck() != 1 {
+		t.Errorf("%v, want a conflict; the fault struck %d times", err, struck())
+	}
+}
+
 func mustDelete(t *testing.T, s backend.Store, key string) {
 	t.Helper()
 	now, err := s.Get(t.Context(), key)

@@ -75,7 +75,7 @@ type inOrder struct {
 	left  bool
 }
 
-// add takes the next record by name, and tells whether the consumer goes on.
+// add takes the next record by name, and reports whether the consumer goes on.
 func (o *inOrder) add(rec backend.Record) bool {
 	if isLong(rec.Key) {
 		if len(o.held) > 0 && o.held[0].Key[:headLen] != rec.Key[:headLen] && !o.flush() {
@@ -129,7 +129,7 @@ type pager[T any] struct {
 	limit    int64
 	token    string
 	last     string
-	// again tells that the list began again, so that names come a second time.
+	// again reports whether the list began again, so that names come a second time.
 	again bool
 }
 
@@ -178,5 +178,5 @@ func (p *pager[T]) read(ctx context.Context) (items []T, list metav1.ListMeta, e
 	return items, list, err
 }
 
-// expired tells that a server no longer has the version that was asked for.
+// expired reports whether a server no longer has the version that was asked for.
 func expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }

@@ -72,6 +72,8 @@ func (s *Store) settle(ctx context.Context, secret *corev1.Secret, sent *sends, 
 		return revisionOf(&now.ObjectMeta), nil
 	case repeated:
 		return "", inDoubt(refusal)
+	case apierrors.IsAlreadyExists(refusal):
+		return "", refusal // it was there, although it may be gone by now
 	case isAsDemanded(secret, now, err):
 		return "", fmt.Errorf("it was refused, although the record is as it was demanded (%s)", describe(true, refusal))
 	case apierrors.IsNotFound(refusal) && secret.UID != "":
@@ -82,7 +84,7 @@ func (s *Store) settle(ctx context.Context, secret *corev1.Secret, sent *sends, 
 	return "", refusal
 }
 
-// isAsDemanded tells that the record is what a write demanded, as err and now say:
+// isAsDemanded reports whether the record is what a write demanded, as err and now say:
 // then it was refused for something else, such as a conflict about a quota.
 func isAsDemanded(secret, now *corev1.Secret, err error) bool {
 	if secret.UID == "" {
@@ -124,7 +126,7 @@ func inDoubt(refusal error) error {
 
 // sends is what became of the times that one request was sent.
 type sends struct {
-	// doubtful tells that the server may have carried the request out although it
+	// doubtful reports whether the server may have carried the request out although it
 	// did not say so.
 	doubtful atomic.Bool
 }

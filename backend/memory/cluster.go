@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -14,10 +13,6 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
 )
-
-// Editor is the manager that owns what [Cluster.Update] writes: a person with
-// an editor.
-const Editor = "editor"
 
 // Cluster is a member cluster in memory: an object store with the semantics of
 // a Kubernetes API server as far as a [backend.Conn] shows them.
@@ -36,21 +31,12 @@ const Editor = "editor"
 // server sets. An object given to Apply is kept, not copied, so that clusters
 // that hold the same object hold it once.
 type Cluster struct {
-	name      string
-	uidPrefix string
+	name string
 
-	mu            sync.Mutex
-	objects       map[key]*object
-	lastUID       uint64
-	lastVersion   uint64
-	watches       map[*clusterWatch]struct{}
-	clock         func() time.Time
-	refuse        func(*unstructured.Unstructured) error
-	react         func(*unstructured.Unstructured) map[string]any
-	managedFields bool
-	recording     bool
-	log           []Write
-	kept          *keeping // nil where only memory holds the cluster
+	mu     sync.Mutex
+	refuse func(*unstructured.Unstructured) error
+	server server
+	kept   *keeping // nil where only memory holds the cluster
 }
 
 // NewCluster returns a cluster with two namespaces, default and kube-system.
@@ -73,9 +59,9 @@ func namespaceTree(name string) tree {
 
 // newCluster makes the nth cluster of that name.
 func newCluster(name string, nth int, ns namespaces) *Cluster {
-	c := &Cluster{name: name, uidPrefix: uidPrefix(name, nth), objects: map[key]*object{}}
-	c.add(namespaceKey("default"), ns.standard, owner{})
-	c.add(namespaceKey("kube-system"), ns.system, owner{})
+	c := &Cluster{name: name, server: server{uidPrefix: uidPrefix(name, nth), objects: map[key]*object{}}}
+	c.server.add(namespaceKey("default"), ns.standard, owner{})
+	c.server.add(namespaceKey("kube-system"), ns.system, owner{})
 	return c
 }
 
@@ -91,7 +77,7 @@ func (c *Cluster) Name() string { return c.name }
 
 // UID returns the uid of the kube-system namespace, which identifies the
 // cluster.
-func (c *Cluster) UID() string { return c.uidOf(2) }
+func (c *Cluster) UID() string { return c.server.uidOf(2) }
 
 // SetClock gives the cluster the time that it writes into creationTimestamp
 // and deletionTimestamp. Without a clock, which is the default, objects have no
@@ -99,7 +85,7 @@ func (c *Cluster) UID() string { return c.uidOf(2) }
 func (c *Cluster) SetClock(now func() time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.clock = now
+	c.server.clock = now
 }
 
 // Refuse makes every apply fail for which f returns an error, as an API server
@@ -119,7 +105,7 @@ func (c *Cluster) Refuse(f func(obj *unstructured.Unstructured) error) {
 func (c *Cluster) React(f func(obj *unstructured.Unstructured) (status map[string]any)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.react = f
+	c.server.react = f
 }
 
 // ManagedFields makes objects come with metadata.managedFields, which costs a
@@ -127,7 +113,7 @@ func (c *Cluster) React(f func(obj *unstructured.Unstructured) (status map[strin
 func (c *Cluster) ManagedFields(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.managedFields = on
+	c.server.managedFields = on
 }
 
 // Get returns the object that id names, or ErrNotFound. The object is the
@@ -143,11 +129,11 @@ func (c *Cluster) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstru
 	if err := c.fresh(ctx); err != nil {
 		return nil, failed("get", k.String(), err)
 	}
-	o := c.objects[k]
+	o := c.server.objects[k]
 	if o == nil {
 		return nil, failed("get", k.String(), backend.ErrNotFound)
 	}
-	return c.materialise(o, id.Version), nil
+	return c.server.materialise(o, id.Version), nil
 }
 
 // List returns the objects in a namespace, or with an empty namespace all
@@ -159,9 +145,9 @@ func (c *Cluster) List(namespace string) []*unstructured.Unstructured {
 	defer c.mu.Unlock()
 	_ = c.fresh(context.Background())
 	var out []*unstructured.Unstructured
-	for _, k := range c.keys() {
+	for _, k := range c.server.keys() {
 		if namespace == "" || k.namespace == namespace {
-			out = append(out, c.materialise(c.objects[k], ""))
+			out = append(out, c.server.materialise(c.server.objects[k], ""))
 		}
 	}
 	return out
@@ -172,51 +158,8 @@ func (c *Cluster) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_ = c.fresh(context.Background())
-	return len(c.objects)
+	return len(c.server.objects)
 }
 
-// keys returns the keys of all objects in order. The lock is held.
-func (c *Cluster) keys() []key {
-	keys := make([]key, 0, len(c.objects))
-	for k := range c.objects {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, compareKeys)
-	return keys
-}
-
-// check holds a precondition against the object, which may be nil.
-func (c *Cluster) check(o *object, p backend.Precondition) error {
-	switch {
-	case o == nil && (p.UID != "" || p.ResourceVersion != ""):
-		return fmt.Errorf("%w: the object does not exist", backend.ErrConflict)
-	case o == nil:
-		return nil
-	case p.Absent:
-		return fmt.Errorf("%w: the object exists", backend.ErrConflict)
-	case p.UID != "" && p.UID != c.uidOf(o.uid):
-		return fmt.Errorf("%w: uid is %s, not %s", backend.ErrConflict, c.uidOf(o.uid), p.UID)
-	case p.ResourceVersion != "" && p.ResourceVersion != strconv.FormatUint(o.version, 10):
-		return fmt.Errorf("%w: resourceVersion is %d, not %s", backend.ErrConflict, o.version, p.ResourceVersion)
-	}
-	return nil
-}
-
-// admits returns a conflict unless a fence holds. The lock is held.
-func (c *Cluster) admits(f backend.Fence) error {
-	if !f.Demands() {
-		return nil
-	}
-	if err := c.check(c.objects[keyOf(f.Ledger)], backend.Precondition{UID: f.UID, ResourceVersion: f.ResourceVersion}); err != nil {
-		return fmt.Errorf("its fence, %s: %w", f.Ledger, err)
-	}
-	return nil
-}
-
-// seconds returns the time in Unix seconds, 0 without a clock.
-func (c *Cluster) seconds() int64 {
-	if c.clock == nil {
-		return 0
-	}
-	return c.clock().Unix()
-}
+// String names the cluster.
+func (c *Cluster) String() string { return fmt.Sprintf("cluster %s", c.name) }

@@ -74,12 +74,6 @@ func (c *conn) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// clusterWatch is somebody who waits for changes of some objects.
-type clusterWatch struct {
-	keys   map[key]struct{}
-	signal chan struct{}
-}
-
 func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		w := c.cluster.subscribe(ids)
@@ -105,24 +99,15 @@ func (c *Cluster) subscribe(ids []snapshot.ID) *clusterWatch {
 	wake(w.signal)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.watches == nil {
-		c.watches = map[*clusterWatch]struct{}{}
+	if c.server.watches == nil {
+		c.server.watches = map[*clusterWatch]struct{}{}
 	}
-	c.watches[w] = struct{}{}
+	c.server.watches[w] = struct{}{}
 	return w
 }
 
 func (c *Cluster) unsubscribe(w *clusterWatch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.watches, w)
-}
-
-// announce wakes who watches the object. The lock is held.
-func (c *Cluster) announce(k key) {
-	for w := range c.watches {
-		if _, ok := w.keys[k]; ok {
-			wake(w.signal)
-		}
-	}
+	delete(c.server.watches, w)
 }

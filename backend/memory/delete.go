@@ -1,54 +1,34 @@
 package memory
 
 import (
-	"context"
-	"fmt"
-
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/snapshot"
 )
 
-func (c *Cluster) delete(ctx context.Context, id snapshot.ID, opts backend.DeleteOptions) error {
-	k := keyOf(id)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.fresh(ctx); err != nil {
-		return failed("delete", k.String(), err)
-	}
-	if err := c.giveUp(k, opts); err != nil {
-		return failed("delete", k.String(), err)
-	}
-	if err := c.save(ctx); err != nil {
-		return failed("delete", k.String(), err)
-	}
-	return nil
-}
-
 // giveUp removes an object or releases it.
-func (c *Cluster) giveUp(k key, opts backend.DeleteOptions) error {
-	if err := c.admits(opts.Fence); err != nil {
+func (s *server) giveUp(k key, opts backend.DeleteOptions) error {
+	if err := s.admits(opts.Fence); err != nil {
 		return err
 	}
-	o := c.objects[k]
+	o := s.objects[k]
 	if o == nil {
 		return backend.ErrNotFound
 	}
-	if err := c.check(o, opts.Precondition); err != nil {
+	if err := s.check(o, opts.Precondition); err != nil {
 		return err
 	}
 	if opts.Release {
-		c.release(k, o, opts)
+		s.release(k, o, opts)
 		return nil
 	}
 	if k.isNamespace() && (k.name == "default" || k.name == "kube-system") {
 		return invalid("the namespace belongs to the cluster")
 	}
-	c.terminate(k, o, c.seconds())
+	s.terminate(k, o, s.seconds())
 	return nil
 }
 
 // release takes the manager and the marks from an object.
-func (c *Cluster) release(k key, o *object, opts backend.DeleteOptions) {
+func (s *server) release(k key, o *object, opts backend.DeleteOptions) {
 	_, owned := o.find(opts.Manager)
 	live := unmark(o.live, opts.Marks)
 	if !owned && sameMap(live, o.live) {
@@ -60,7 +40,7 @@ func (c *Cluster) release(k key, o *object, opts backend.DeleteOptions) {
 			owners = append(owners, owner{w.manager, unmark(w.applied, opts.Marks)})
 		}
 	}
-	c.replace(k, o, live, owners, "release", opts.Manager)
+	s.replace(k, o, live, owners, "release", opts.Manager)
 }
 
 // unmark returns t without the annotations and labels that marks name. A map
@@ -91,30 +71,30 @@ func unmark(t tree, marks []string) tree {
 }
 
 // terminate begins the deletion of an object and, if nothing holds it, ends it.
-func (c *Cluster) terminate(k key, o *object, at int64) {
+func (s *server) terminate(k key, o *object, at int64) {
 	if k.isNamespace() {
-		for _, inner := range c.keys() {
+		for _, inner := range s.keys() {
 			if inner.in(k) {
-				c.terminate(inner, c.objects[inner], at)
+				s.terminate(inner, s.objects[inner], at)
 			}
 		}
 	}
-	if !o.finalizers() && !c.holds(k) {
-		c.remove(k, o)
+	if !o.finalizers() && !s.holds(k) {
+		s.remove(k, o)
 		return
 	}
 	if !o.dying {
 		o.dying, o.deleted = true, at
-		c.commit(k, o, "delete", "")
+		s.commit(k, o, "delete", "")
 	}
 }
 
-// holds tells whether a namespace still has something in it.
-func (c *Cluster) holds(ns key) bool {
+// holds reports whether a namespace still has something in it.
+func (s *server) holds(ns key) bool {
 	if !ns.isNamespace() {
 		return false
 	}
-	for k := range c.objects {
+	for k := range s.objects {
 		if k.in(ns) {
 			return true
 		}
@@ -124,21 +104,18 @@ func (c *Cluster) holds(ns key) bool {
 
 // remove takes an object away, and the terminating namespace that it was the
 // last one in.
-func (c *Cluster) remove(k key, o *object) {
-	if c.holds(k) {
+func (s *server) remove(k key, o *object) {
+	if s.holds(k) {
 		return
 	}
-	delete(c.objects, k)
-	c.lastVersion++
-	c.note(k, o, "delete", "")
+	delete(s.objects, k)
+	s.lastVersion++
+	s.note(k, o, "delete", "")
 	if k.namespace == "" {
 		return
 	}
 	ns := namespaceKey(k.namespace)
-	if outer := c.objects[ns]; outer != nil && outer.dying && !outer.finalizers() {
-		c.remove(ns, outer)
+	if outer := s.objects[ns]; outer != nil && outer.dying && !outer.finalizers() {
+		s.remove(ns, outer)
 	}
 }
-
-// String names the cluster.
-func (c *Cluster) String() string { return fmt.Sprintf("cluster %s", c.name) }

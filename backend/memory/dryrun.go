@@ -21,18 +21,18 @@ func (c *Cluster) dryRun(ctx context.Context, obj *unstructured.Unstructured, op
 	if err := c.fresh(ctx); err != nil {
 		return nil, failed("dry run", k.String(), err)
 	}
-	o := c.objects[k]
-	if err := cmp.Or(c.admits(opts.Fence), c.check(o, opts.Precondition)); err != nil {
+	o := c.server.objects[k]
+	if err := cmp.Or(c.server.admits(opts.Fence), c.server.check(o, opts.Precondition)); err != nil {
 		return nil, failed("dry run", k.String(), err)
 	}
 	_, version := splitVersion(obj.GetAPIVersion())
 	if o == nil {
-		if err := c.hasNamespace(k); err != nil {
+		if err := c.server.hasNamespace(k); err != nil {
 			return nil, err
 		}
-		return c.materialise(&object{live: by.applied, owner: by, generation: 1, created: c.seconds()}, version), nil
+		return c.server.materialise(&object{live: by.applied, owner: by, generation: 1, created: c.server.seconds()}, version), nil
 	}
-	return c.materialise(o.as(by), version), nil
+	return c.server.materialise(o.as(by), version), nil
 }
 
 // as returns what the object would be if somebody applied something.

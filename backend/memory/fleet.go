@@ -168,7 +168,7 @@ func (f *Fleet) snapshot() []placement.Cluster {
 	return out
 }
 
-// WatchClusters tells that the inventory changed. See
+// WatchClusters reports that the inventory changed. See
 // [backend.InventoryWatcher].
 func (f *Fleet) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {

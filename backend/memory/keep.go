@@ -74,13 +74,6 @@ type keeping struct {
 	incarnation int
 	// uids and versions are up to where these are reserved.
 	uids, versions uint64
-	touched        []touch
-}
-
-// touch is an object that a write changed, or took away.
-type touch struct {
-	key    key
-	object *object
 }
 
 // errMadeAgain is what a cluster answers whose name another one has now.
@@ -103,10 +96,15 @@ func (c *Cluster) keep(ctx context.Context, s backend.Store, nth int, replaces b
 	}
 	k := &keeping{shelf: newShelf(s, prefix), incarnation: nth}
 	if err := c.adopt(ctx, k, replaces); err != nil {
-		c.kept = nil
+		c.setKept(nil)
 		return 0, err
 	}
 	return k.incarnation, nil
+}
+
+// setKept makes the server collect what writes touch as long as the cluster is kept.
+func (c *Cluster) setKept(k *keeping) {
+	c.kept, c.server.tracking, c.server.touched = k, k != nil, nil
 }
 
 // adopt takes what is stored, or stores what there is.
@@ -134,10 +132,11 @@ func (c *Cluster) take(ctx context.Context, k *keeping, head headRecord, bodies 
 	if err := k.write(ctx, k.others(nil)); err != nil {
 		return err
 	}
-	before, objects := c.uidPrefix, c.objects
-	c.uidPrefix, c.kept = uidPrefix(c.name, k.incarnation), k
+	before, objects := c.server.uidPrefix, c.server.objects
+	c.server.uidPrefix = uidPrefix(c.name, k.incarnation)
+	c.setKept(k)
 	if err := c.accept(ctx, head, bodies); err != nil {
-		c.uidPrefix, c.objects = before, objects
+		c.server.uidPrefix, c.server.objects = before, objects
 		return err
 	}
 	return nil
@@ -147,8 +146,8 @@ func (c *Cluster) take(ctx context.Context, k *keeping, head headRecord, bodies 
 // it they do not count.
 func (c *Cluster) give(ctx context.Context, k *keeping) error {
 	var changes []change
-	for at, o := range c.objects {
-		if c.isPristine(at, o) {
+	for at, o := range c.server.objects {
+		if c.server.isPristine(at, o) {
 			continue
 		}
 		value, err := encodeObject(o)
@@ -169,14 +168,9 @@ func (c *Cluster) give(ctx context.Context, k *keeping) error {
 	if err := k.write(ctx, append(changes, left...)); err != nil {
 		return err
 	}
-	c.uidPrefix, c.kept = uidPrefix(c.name, k.incarnation), k
+	c.server.uidPrefix = uidPrefix(c.name, k.incarnation)
+	c.setKept(k)
 	return nil
-}
-
-// isPristine tells that an object is as in every new cluster: it needs no
-// record.
-func (c *Cluster) isPristine(at key, o *object) bool {
-	return o.uid <= 2 && o.version == o.uid && o.status == nil && at.isNamespace()
 }
 
 func (k *keeping) objectKey(at key) string { return k.objectPrefix() + recordName(at) }
@@ -214,7 +208,7 @@ func (k *keeping) head(bodies map[string][]byte) (h headRecord, found bool, err 
 
 // reserve returns the change of the head that reserves more numbers.
 func (k *keeping) reserve(c *Cluster) (change, error) {
-	k.uids, k.versions = c.lastUID+reserved, c.lastVersion+reserved
+	k.uids, k.versions = c.server.lastUID+reserved, c.server.lastVersion+reserved
 	value, err := seal(headRecord{header{Format: keptFormat}, k.incarnation, k.uids, k.versions})
 	return change{k.headKey(), value}, err
 }
@@ -225,7 +219,7 @@ func (c *Cluster) fresh(ctx context.Context) error {
 	if c.kept == nil || !c.kept.stale {
 		return nil
 	}
-	c.kept.touched = nil
+	c.server.touched = nil
 	bodies, err := c.kept.load(ctx)
 	if err != nil {
 		return err
@@ -247,11 +241,11 @@ func (c *Cluster) accept(ctx context.Context, head headRecord, bodies map[string
 		return err
 	}
 	k := c.kept
-	c.objects, k.uids, k.versions = objects, head.UIDs, head.Versions
-	c.lastUID, c.lastVersion = max(c.lastUID, head.UIDs), max(c.lastVersion, head.Versions)
+	c.server.objects, k.uids, k.versions = objects, head.UIDs, head.Versions
+	c.server.lastUID, c.server.lastVersion = max(c.server.lastUID, head.UIDs), max(c.server.lastVersion, head.Versions)
 	k.stale = false
-	c.finishDeletions()
-	for w := range c.watches {
+	c.server.finishDeletions()
+	for w := range c.server.watches {
 		wake(w.signal)
 	}
 	return c.save(ctx)
@@ -262,8 +256,8 @@ func (c *Cluster) decode(bodies map[string][]byte) (map[key]*object, error) {
 	objects := map[key]*object{}
 	for i, name := range []string{"default", "kube-system"} {
 		k, n := namespaceKey(name), uint64(i+1)
-		objects[k] = c.objects[k] // its tree is shared
-		if o := c.objects[k]; o == nil || !c.isPristine(k, o) {
+		objects[k] = c.server.objects[k] // its tree is shared
+		if o := c.server.objects[k]; o == nil || !c.server.isPristine(k, o) {
 			objects[k] = &object{live: namespaceTree(name), uid: n, version: n, generation: 1}
 		}
 	}
@@ -280,31 +274,13 @@ func (c *Cluster) decode(bodies map[string][]byte) (map[key]*object, error) {
 	return objects, nil
 }
 
-// finishDeletions ends what a process that died had begun: the namespace is
-// stored as terminating before anything in it is deleted.
-func (c *Cluster) finishDeletions() {
-	for _, k := range c.keys() {
-		o := c.objects[k]
-		if o == nil {
-			continue
-		}
-		ns := c.objects[namespaceKey(k.namespace)]
-		switch {
-		case o.dying && !o.finalizers():
-			c.remove(k, o)
-		case k.namespace != "" && ns != nil && ns.dying && !o.dying:
-			c.terminate(k, o, ns.deleted)
-		}
-	}
-}
-
 // save stores what was touched.
 func (c *Cluster) save(ctx context.Context) error {
-	if c.kept == nil || len(c.kept.touched) == 0 {
+	if c.kept == nil || len(c.server.touched) == 0 {
 		return nil
 	}
 	err := c.saveTouched(ctx)
-	c.kept.touched = c.kept.touched[:0]
+	c.server.touched = c.server.touched[:0]
 	c.kept.stale = c.kept.stale || err != nil
 	return err
 }
@@ -330,7 +306,7 @@ func (a change) sameKey(b change) bool { return a.key == b.key }
 // in it is terminating before that.
 func (c *Cluster) changes() (first, rest []change, err error) {
 	k := c.kept
-	if c.lastUID > k.uids || c.lastVersion > k.versions {
+	if c.server.lastUID > k.uids || c.server.lastVersion > k.versions {
 		head, err := k.reserve(c)
 		if err != nil {
 			return nil, nil, err
@@ -338,11 +314,11 @@ func (c *Cluster) changes() (first, rest []change, err error) {
 		first = append(first, head)
 	}
 	var gone []change
-	for _, t := range k.unique() {
-		at, now := k.objectKey(t.key), c.objects[t.key]
+	for _, t := range unique(c.server.touched) {
+		at, now := k.objectKey(t.key), c.server.objects[t.key]
 		if now == nil && t.key.isNamespace() {
 			gone = append(gone, change{key: at})
-			if now = t.leaving(c.seconds()); now == nil || len(k.touched) == 1 {
+			if now = t.leaving(c.server.seconds()); now == nil || len(c.server.touched) == 1 {
 				continue
 			}
 		}
@@ -362,10 +338,10 @@ func (c *Cluster) changes() (first, rest []change, err error) {
 }
 
 // unique returns what was touched, each once.
-func (k *keeping) unique() []touch {
-	seen := make(map[key]bool, len(k.touched))
+func unique(touched []touch) []touch {
+	seen := make(map[key]bool, len(touched))
 	var out []touch
-	for _, t := range k.touched {
+	for _, t := range touched {
 		if !seen[t.key] {
 			seen[t.key] = true
 			out = append(out, t)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"strconv"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,12 +25,12 @@ func namespaceKey(name string) key { return key{kind: "Namespace", name: name} }
 
 func (k key) isNamespace() bool { return k.group == "" && k.kind == "Namespace" && k.namespace == "" }
 
-// isDefinition tells of a CustomResourceDefinition.
+// isDefinition reports whether it is a CustomResourceDefinition.
 func (k key) isDefinition() bool {
 	return k.group == "apiextensions.k8s.io" && k.kind == "CustomResourceDefinition"
 }
 
-// in tells whether the object is in the namespace that ns names.
+// in reports whether the object is in the namespace that ns names.
 func (k key) in(ns key) bool { return ns.isNamespace() && k.namespace == ns.name }
 
 func compareKeys(a, b key) int {
@@ -122,7 +121,7 @@ func (o *object) setOwners(owners []owner) {
 	}
 }
 
-// finalizers tells whether somebody still has to let the object go.
+// finalizers reports whether a finalizer still holds the object.
 func (o *object) finalizers() bool {
 	list, _ := metadata(o.live)["finalizers"].([]any)
 	return len(list) > 0
@@ -133,7 +132,7 @@ func metadata(t tree) tree {
 	return m
 }
 
-// setByServer tells whether a server sets this member of metadata.
+// setByServer reports whether a server sets this member of metadata.
 func setByServer(field string) bool {
 	switch field {
 	case "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
@@ -193,48 +192,6 @@ func splitVersion(apiVersion string) (group, version string) {
 	return gv.Group, gv.Version
 }
 
-// materialise returns the object as a server would, in the version that is
-// asked for. It is the caller's.
-func (c *Cluster) materialise(o *object, version string) *unstructured.Unstructured {
-	out := make(tree, len(o.live)+1)
-	for k, v := range o.live {
-		if k != "metadata" {
-			out[k] = deepCopy(v)
-		}
-	}
-	if o.status != nil {
-		out["status"] = copyTree(o.status)
-	}
-	if version != "" {
-		apiVersion, _ := o.live["apiVersion"].(string)
-		group, _ := splitVersion(apiVersion)
-		out["apiVersion"] = schema.GroupVersion{Group: group, Version: version}.String()
-	}
-	out["metadata"] = c.materialiseMetadata(o)
-	return &unstructured.Unstructured{Object: out}
-}
-
-func (c *Cluster) materialiseMetadata(o *object) tree {
-	from := metadata(o.live)
-	meta := make(tree, len(from)+5)
-	for k, v := range from {
-		meta[k] = deepCopy(v)
-	}
-	meta["uid"] = c.uidOf(o.uid)
-	meta["resourceVersion"] = strconv.FormatUint(o.version, 10)
-	meta["generation"] = o.generation
-	if o.created != 0 {
-		meta["creationTimestamp"] = timestamp(o.created)
-	}
-	if o.dying {
-		meta["deletionTimestamp"] = timestamp(o.deleted)
-	}
-	if c.managedFields {
-		meta["managedFields"] = o.managedFields()
-	}
-	return meta
-}
-
 func timestamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
 // managedFields returns who owns what, in the words of FieldsV1.
@@ -271,17 +228,42 @@ func fieldsV1(t tree, root bool) tree {
 	return out
 }
 
-// uidOf spells a counter as a UID that no other cluster has.
-func (c *Cluster) uidOf(n uint64) string {
-	buf := make([]byte, 0, 36)
-	buf = append(buf, c.uidPrefix...)
-	digits := strconv.AppendUint(make([]byte, 0, 16), n, 16)
-	for range 12 - len(digits) {
-		buf = append(buf, '0')
-	}
-	return string(append(buf, digits...))
-}
-
 func invalid(message string) error {
 	return fmt.Errorf("%w: %s", backend.ErrPermanent, message)
+}
+
+// Editor is the manager that owns what [Cluster.Update] writes: a person with
+// an editor.
+const Editor = "editor"
+
+// edited returns who owns what after Editor made live the object.
+func (o *object) edited(live tree) []owner {
+	changed := difference(o.live, live)
+	owners, found := o.owners(), false
+	for i := range owners {
+		owners[i].applied = intersect(owners[i].applied, live)
+		if owners[i].manager == Editor {
+			owners[i].applied, found = merge(owners[i].applied, changed), true
+		}
+	}
+	if !found {
+		owners = append(owners, owner{Editor, changed})
+	}
+	return owners
+}
+
+// appliedBy returns who owns what after by was applied.
+func (o *object) appliedBy(by owner) []owner {
+	owners, found := o.owners(), false
+	for i := range owners {
+		if owners[i].manager == by.manager {
+			owners[i], found = by, true
+		} else {
+			owners[i].applied = surrender(owners[i].applied, o.live, by.applied)
+		}
+	}
+	if !found {
+		owners = append(owners, by)
+	}
+	return owners
 }

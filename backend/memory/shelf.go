@@ -86,7 +86,7 @@ func (s *shelf) remember(w backend.Write, revision backend.Revision) {
 	s.revisions[w.Key] = revision
 }
 
-// definite tells that a write which failed with err did not happen and will
+// definite reports whether a write which failed with err did not happen and will
 // not.
 func definite(err error) bool {
 	return errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrPermanent)

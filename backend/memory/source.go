@@ -121,7 +121,7 @@ func (s *Source) matching(ctx context.Context, q snapshot.Query) ([]*unstructure
 	return out, nil
 }
 
-// matches tells whether an object is asked for; an empty Kind asks for all
+// matches reports whether an object is asked for; an empty Kind asks for all
 // kinds, whatever else it says about them.
 func matches(k key, obj *unstructured.Unstructured, q snapshot.Query) bool {
 	if q.Kind != "" {

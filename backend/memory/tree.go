@@ -40,7 +40,7 @@ func copyTree(t tree) tree {
 	return c
 }
 
-// equal tells whether two values are the same JSON. Numbers are compared by
+// equal reports whether two values are the same JSON. Numbers are compared by
 // value, because one side may have been decoded by another decoder.
 func equal(a, b any) bool {
 	switch a := a.(type) {
@@ -116,7 +116,7 @@ func number(v any) (any, bool) {
 	return nil, false
 }
 
-// sameMap tells whether a and b are one map in memory.
+// sameMap reports whether a and b are one map in memory.
 func sameMap(a, b tree) bool {
 	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }

@@ -94,7 +94,7 @@ func (c *compiler) fill(t *Type, s object, known *Type, at *field.Path, depth in
 	t.learn(known, s)
 }
 
-// kindOf tells what sort of value a schema describes.
+// kindOf says what sort of value a schema describes.
 func (c *compiler) kindOf(s object, at *field.Path) Kind {
 	if s["x-kubernetes-int-or-string"] == true || s["format"] == "int-or-string" {
 		if s["pattern"] == quantityPattern {
@@ -214,7 +214,7 @@ func (c *compiler) field(s object, known *Field, at *field.Path, depth int) *Fie
 	return f
 }
 
-// isSecret tells whether a schema, or that of its items, is of passwords.
+// isSecret reports whether a schema, or that of its items, is of passwords.
 func isSecret(s object, depth int) bool {
 	if s["format"] == "password" {
 		return true

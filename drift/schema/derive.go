@@ -98,7 +98,7 @@ func (f *Field) DefaultIn(parent map[string]any) (value any, ok bool) {
 	return value, value != nil
 }
 
-// ImmutableIn tells whether a server refuses to change the field in an object
+// ImmutableIn reports whether a server refuses to change the field in an object
 // with this parent: it is Immutable, or Sealed by an immutable: true beside it.
 func (f *Field) ImmutableIn(parent map[string]any) bool {
 	return f != nil && (f.Immutable || f.Sealed && parent["immutable"] == true)
@@ -194,7 +194,7 @@ func firstOf(parent map[string]any, names ...string) any {
 	return nil
 }
 
-// isOneOf tells whether v is one of some strings; an absent one is "".
+// isOneOf reports whether v is one of some strings; an absent one is "".
 func isOneOf(v any, all ...string) bool {
 	s, ok := v.(string)
 	if !ok && v != nil {
@@ -299,7 +299,7 @@ func listKind(parent map[string]any) any {
 	return kind + "List"
 }
 
-// isAlone tells whether there is nothing in a volume but its name and, for what is there already,
+// isAlone reports whether there is nothing in a volume but its name and, for what is there already,
 // the default itself.
 func isAlone(parent map[string]any) bool {
 	for name := range parent {

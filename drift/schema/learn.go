@@ -32,7 +32,7 @@ func (t *Type) learn(known *Type, s object) {
 	}
 }
 
-// isText tells whether values of a kind are strings in JSON.
+// isText reports whether values of a kind are strings in JSON.
 func isText(k Kind) bool {
 	switch k {
 	case Quantity, Duration, Time, Bytes:
@@ -159,7 +159,7 @@ func completeObject(t *Type, v object, depth int) {
 	}
 }
 
-// nullIn tells whether a field is null because somebody wants it so.
+// nullIn reports whether a field is null on purpose.
 func (f *Field) nullIn(v object, name string) bool {
 	_, there := v[name]
 	return there && f.Type != nil && f.Type.Nullable

@@ -130,7 +130,7 @@ func (c *controller) remove(ctx context.Context, placement string) (gone bool, e
 	return false, err
 }
 
-// moves tells whether a run goes on by itself: it does not where it has ended, or waits for people.
+// moves reports whether a run goes on by itself: it does not where it has ended, or waits for people.
 func (c *controller) moves(ctx context.Context, rec oam.Record) (bool, error) {
 	for _, err := range c.records.List(ctx, "command/"+rec.Run.UID+"/") {
 		return true, err // it was told something that it has not heard yet
@@ -149,7 +149,7 @@ func (c *controller) moves(ctx context.Context, rec oam.Record) (bool, error) {
 	return false, nil
 }
 
-// isConflict tells that somebody else has changed something first.
+// isConflict reports whether another writer came first.
 func isConflict(err error) bool {
 	return errors.Is(err, backend.ErrConflict) || apierrors.IsConflict(err)
 }

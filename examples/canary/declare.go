@@ -42,16 +42,17 @@ func (d *directory) declare(ctx context.Context, s *session, in io.Reader, read 
 
 func readFile(name string, in io.Reader, read func(string) ([]byte, error)) ([]byte, error) {
 	if name == "-" {
-		return io.ReadAll(in)
+		return io.ReadAll(io.LimitReader(in, oam.MaxBytes+1)) // more is refused by oam.Read
 	}
 	return read(name)
 }
 
 // applyAll applies the documents of a file: all, or none where one cannot be read.
 func (d *directory) applyAll(ctx context.Context, s *session, text []byte) error {
-	objs, err := decode(text)
+	_, err := oam.Read(bytes.NewReader(text), s.file)
+	var objs []*unstructured.Unstructured
 	if err == nil {
-		_, err = oam.Read(bytes.NewReader(text), s.file)
+		objs, err = decode(text)
 	}
 	if err != nil {
 		return err

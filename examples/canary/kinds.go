@@ -22,7 +22,7 @@ type kind struct {
 	plural string
 	// words are what else it is called on the command line.
 	words []string
-	// clusterWide tells that its objects are in no namespace.
+	// clusterWide reports whether its objects are in no namespace.
 	clusterWide bool
 	// columns are those of its table, wide those that -o wide adds.
 	columns, wide []column

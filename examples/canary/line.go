@@ -25,7 +25,7 @@ type line struct {
 	namespace, file, cluster, step string
 }
 
-// serves tells that the program goes on until it is ended.
+// serves reports whether the program goes on until it is ended.
 func (l *line) serves() bool { return l.kubeconfig != "" && len(l.words) == 0 && !l.installOnly }
 
 // flags are those of the command line, with what the long names and the short ones of kubectl set.
@@ -117,7 +117,7 @@ type command struct {
 	usage       string
 	// flags are those of this command.
 	flags []string
-	// embedded tells that on a hub of real clusters kubectl does it.
+	// embedded reports whether on a hub of real clusters kubectl does it.
 	embedded bool
 }
 

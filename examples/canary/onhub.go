@@ -156,7 +156,7 @@ type managed struct{ hub *cluster }
 
 var _ backend.InventoryWatcher = managed{}
 
-// Clusters yields the members. One that was registered anew is another cluster.
+// Clusters yields the members. One that was registered again is another cluster.
 func (m managed) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error] {
 	return func(yield func(placement.Cluster, error) bool) {
 		for obj, err := range m.hub.Objects(ctx, managedClusters.query("", "")) {

@@ -15,7 +15,7 @@ import (
 // printer prints what a command has to say.
 type printer struct {
 	out, err io.Writer
-	// json tells that objects are printed whole, wide that tables have more columns.
+	// json reports whether objects are printed whole, wide that tables have more columns.
 	json, wide bool
 }
 

@@ -99,7 +99,7 @@ func (r *registrar) register(ctx context.Context, name string) error {
 	return r.report(ctx, name, reached)
 }
 
-// reach tells whether a member answers.
+// reach reports whether a member answers.
 func (r *registrar) reach(ctx context.Context, name string) bool {
 	ctx, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()

@@ -36,7 +36,7 @@ func simulate(obj *unstructured.Unstructured) map[string]any {
 	return status
 }
 
-// broken tells that an image of a Deployment does not come up.
+// broken reports whether an image of a Deployment does not come up.
 func broken(deployment *unstructured.Unstructured) bool {
 	containers, _, _ := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
 	for _, c := range containers {

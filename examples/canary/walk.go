@@ -25,7 +25,7 @@ type step struct {
 	// title is what is said before the command; empty where it goes with the one before.
 	title   string
 	command string
-	// fails tells that the command is to fail.
+	// fails reports whether the command is to fail.
 	fails bool
 }
 
@@ -73,7 +73,7 @@ type walker struct {
 	*directory
 	line line
 	std  stdio
-	// bold tells that commands stand out, on a terminal.
+	// bold reports whether commands stand out, on a terminal.
 	bold bool
 }
 
@@ -165,7 +165,7 @@ func (w *walker) show(c Walked) error {
 	return err
 }
 
-// isTerminal tells whether a stream is a terminal that shows more than plain text.
+// isTerminal reports whether a stream is a terminal that shows more than plain text.
 func isTerminal(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" || os.Getenv("NO_COLOR") != "" {

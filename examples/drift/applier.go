@@ -129,7 +129,7 @@ func coveredItems(l []any, set map[string]any) (n int) {
 	return n
 }
 
-// answers tells whether an item has the keys of a set of fields, as far as it says
+// answers reports whether an item has the keys of a set of fields, as far as it says
 // them: others have defaults.
 func answers(item, key any) bool {
 	keys, ok := key.(map[string]any)

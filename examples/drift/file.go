@@ -14,12 +14,13 @@ import (
 
 // Limits of what is read.
 const (
-	maxFile     = 256 << 20
-	maxDocument = 10 << 20
-	maxValues   = 1_000_000
-	maxLevels   = 1_000
-	maxComments = 100_000
-	maxProblems = 20
+	maxFile      = 256 << 20
+	maxDocuments = 100_000
+	maxDocument  = 10 << 20
+	maxValues    = 1_000_000
+	maxLevels    = 1_000
+	maxComments  = 100_000
+	maxProblems  = 20
 )
 
 // place is where something stands in the input.
@@ -83,6 +84,11 @@ func readFile(name string, in io.Reader) (objects []object, warnings []error, er
 		return nil, nil, fmt.Errorf("%s: %w", r.file, err)
 	}
 	for _, c := range chunks(bytes.TrimPrefix(data, []byte("\ufeff"))) {
+		if r.documents >= maxDocuments && !c.blank() {
+			r.documents++
+			r.report(c.before+1, fmt.Sprintf("is one more than %d, which a file has at most", maxDocuments))
+			break
+		}
 		if r.chunk(c); r.full() {
 			break
 		}
@@ -93,7 +99,7 @@ func readFile(name string, in io.Reader) (objects []object, warnings []error, er
 	return r.objects, r.warnings, errors.Join(r.problems...)
 }
 
-// full tells whether there are more problems than are told.
+// full reports whether there are more problems than are told.
 func (r *reader) full() bool { return len(r.problems) > maxProblems }
 
 func load(name string, in io.Reader) (data []byte, err error) {
@@ -146,7 +152,7 @@ func isMark(line []byte) bool {
 	return ok && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))
 }
 
-// blank tells that there are only comments and directives.
+// blank reports whether there are only comments and directives.
 func (c chunk) blank() bool {
 	for line := range bytes.Lines(c.text) {
 		if isMark(line) {
@@ -181,7 +187,7 @@ func (r *reader) chunk(c chunk) {
 	r.yaml(c)
 }
 
-// unreadable tells what no reader should see, and on which line.
+// unreadable says what no reader should see, and on which line.
 func (c chunk) unreadable() (line int, text string) {
 	if len(c.text) > maxDocument {
 		return 1, fmt.Sprintf("is longer than %d MiB", maxDocument>>20)

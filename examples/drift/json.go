@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// looksLikeJSON tells whether a document is JSON as tools write it. YAML that
+// looksLikeJSON reports whether a document is JSON as tools write it. YAML that
 // looks so as well reads the same.
 func looksLikeJSON(text []byte) bool {
 	rest, ok := bytes.CutPrefix(bytes.TrimLeft(text, " \t\r\n"), []byte("{"))

@@ -77,7 +77,7 @@ func (l *line) setFormat(s string) error {
 	return nil
 }
 
-// check tells what is missing or does not go together.
+// check says what is missing or does not go together.
 func (l *line) check() error {
 	input := 0
 	for _, file := range []string{l.hub, l.member, l.crd} {

@@ -34,7 +34,7 @@ func (r *reader) take(v any, at place) {
 	r.objects = append(r.objects, object{&unstructured.Unstructured{Object: o}, at})
 }
 
-// isList tells whether the kind is a list's. Lists have no name.
+// isList reports whether the kind is a list's. Lists have no name.
 func isList(o map[string]any) bool {
 	kind, _ := o["kind"].(string)
 	meta, _ := o["metadata"].(map[string]any)

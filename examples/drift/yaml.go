@@ -196,7 +196,7 @@ func (y *yamlReader) key(n *yaml.Node) (string, error) {
 	return n.Value, nil
 }
 
-// oldBool tells what YAML 1.1 makes of words without quotes.
+// oldBool says what YAML 1.1 makes of words without quotes.
 func oldBool(n *yaml.Node) (value, is bool) {
 	if n.Style != 0 || n.ShortTag() != "!!str" {
 		return false, false

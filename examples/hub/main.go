@@ -12,8 +12,14 @@
 //
 //	-kubeconfig FILE   reaches the hub cluster
 //	-members DIR       reach the members
-//	-install           create or update the CRDs, the admission policies and the roles, then serve
+//	-install           create or update the CRDs, the admission policies, the roles of people, and the
+//	                   account slipway-hub with the least that a hub needs, then serve
 //	-install-only      the same, and exit
+//	-aggregate         make the roles slipway-viewer and slipway-editor part of the built-in view, edit and
+//	                   admin: edit in a namespace includes the right to place what is in it; with -install
+//	-secrets           place Secrets, too, and with -install let the account slipway-hub read all of them.
+//	                   Without it they are left out of snapshots, so that the next rollout removes those
+//	                   which an earlier one brought
 //	-fence             have members refuse what a hub that was replaced still creates: install or update
 //	                   the policies of kube.MemberFence on each; the kubeconfigs must allow it
 //	-namespace NAME    where the hub keeps its records; default slipway-system
@@ -25,6 +31,9 @@
 //
 // Several hubs may serve one cluster; one leads and the others wait. Ctrl-C ends the hub, and what was
 // under way goes on when it, or another one, runs again.
+//
+// What authors of a namespace bring to members, by a ResourcePlacement, a ResourceEnvelope or a
+// ResourceOverride, is what the built-in role edit may create there, as snapshot.NamespaceRules says.
 //
 // The exit code is 0 after Ctrl-C, 1 where the hub cannot serve, and 2 for wrong flags.
 package main
@@ -59,6 +68,7 @@ func main() {
 type line struct {
 	kubeconfig, members  string
 	install, installOnly bool
+	aggregate, secrets   bool
 	fence                bool
 	namespace, listen    string
 	lease, deadline      time.Duration
@@ -95,6 +105,8 @@ func parse(args []string, errOut io.Writer) (line, error) {
 	flags.StringVar(&l.members, "members", "", "`DIR` with a kubeconfig for each member, NAME.kubeconfig")
 	flags.BoolVar(&l.install, "install", false, "create or update the CRDs, the admission policies and the roles, then serve")
 	flags.BoolVar(&l.installOnly, "install-only", false, "create or update the CRDs, the admission policies and the roles, and exit")
+	flags.BoolVar(&l.aggregate, "aggregate", false, "make slipway-viewer and slipway-editor part of the built-in roles view, edit and admin; with -install")
+	flags.BoolVar(&l.secrets, "secrets", false, "place Secrets, too, and with -install let the account slipway-hub read all of them")
 	flags.BoolVar(&l.fence, "fence", false, "install or update on each member the policies by which it refuses what a hub that was replaced still creates")
 	flags.StringVar(&l.namespace, "namespace", "slipway-system", "`NAME` of the namespace of the hub's records")
 	flags.StringVar(&l.listen, "listen", "127.0.0.1:8080", "`ADDRESS` for /healthz, /readyz and /metrics; empty for none")
@@ -113,6 +125,9 @@ func parse(args []string, errOut io.Writer) (line, error) {
 	}
 	if l.members == "" && !l.installOnly {
 		errs = append(errs, errors.New("-members is missing: the directory that has NAME.kubeconfig for each member"))
+	}
+	if l.aggregate && !l.install && !l.installOnly {
+		errs = append(errs, errors.New("-aggregate says what is installed: add -install or -install-only, or leave it out"))
 	}
 	if l.fence && l.installOnly {
 		errs = append(errs, errors.New("-fence is for a hub that serves, which reaches the members: leave it or -install-only out"))

@@ -16,8 +16,10 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/manifests"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // serve installs what the hub cluster needs, where that is asked for, and serves kubectl and whoever asks
@@ -28,18 +30,25 @@ func serve(ctx context.Context, l line, out io.Writer, log *slog.Logger) error {
 		return fmt.Errorf("-kubeconfig %s: %w", l.kubeconfig, err)
 	}
 	if l.install || l.installOnly {
-		if err := manifests.Install(ctx, config, manifests.Options{Done: func(c manifests.Change) { fmt.Fprintln(out, c) }}); err != nil {
+		err := manifests.Install(ctx, config, manifests.Options{
+			Hub: &manifests.HubOptions{Namespace: l.namespace, Secrets: l.secrets}, Aggregate: l.aggregate,
+			Done: func(c manifests.Change) { fmt.Fprintln(out, c) },
+		})
+		if err != nil {
 			return err
 		}
 	}
 	if l.installOnly {
 		return nil
 	}
+	if !l.secrets {
+		fmt.Fprintln(out, "Secrets are not placed: -secrets places them")
+	}
 	registry := prometheus.NewRegistry()
 	dialer := kube.NewDialer(kube.KubeconfigDirectory(l.members, kube.Trusted()), kube.ConnOptions{Fenced: l.fence})
 	h, err := hub.New(hub.Config{
 		Rest: config, Namespace: l.namespace, LeaseDuration: l.lease, DeleteDeadline: l.deadline, Registry: registry, Log: log,
-		Dialer: dialer,
+		Dialer: dialer, Engine: fleet.Config{Rules: l.rules()},
 	})
 	if err != nil {
 		return err
@@ -62,6 +71,14 @@ func serve(ctx context.Context, l line, out io.Writer, log *slog.Logger) error {
 		works = append(works, func(ctx context.Context) error { return serveHealth(ctx, listener, h, registry) })
 	}
 	return all(ctx, works)
+}
+
+// rules are what is never placed.
+func (l *line) rules() (r snapshot.Rules) {
+	if !l.secrets {
+		r.Never = []snapshot.GroupKind{{Kind: "Secret"}}
+	}
+	return r
 }
 
 // all works until ctx ends. What ends first ends the rest.

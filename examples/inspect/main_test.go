@@ -43,7 +43,7 @@ func TestWhatEachCommandShows(t *testing.T) {
 	}
 }
 
-// fits tells whether all lines are short enough, but for those that are one
+// fits checks that all lines are short enough, but for those that are one
 // word, as a digest or a key, and those of a record.
 func fits(t *testing.T, name, text string) {
 	t.Helper()
@@ -54,7 +54,7 @@ func fits(t *testing.T, name, text string) {
 	}
 }
 
-// onlyObjects tells whether every line is a JSON object.
+// onlyObjects checks that every line is a JSON object.
 func onlyObjects(t *testing.T, text string) {
 	t.Helper()
 	for l := range strings.Lines(text) {

@@ -28,13 +28,17 @@ type planInfo struct {
 	Error string `json:"error,omitempty"`
 }
 
-// planDetail is one plan with its clusters.
+// planDetail is one plan with its clusters, in words of its own.
 type planDetail struct {
-	*stages.Plan
+	*planFields
 
 	Runs     []string         `json:"runs,omitempty"`
 	Clusters []plannedCluster `json:"clusters"`
 }
+
+// planFields has the fields of a plan, without its JSON, which is for reading it
+// back.
+type planFields stages.Plan
 
 type plannedCluster struct {
 	Cluster string `json:"cluster"`
@@ -150,7 +154,7 @@ func showPlan(ctx context.Context, v *view) error {
 	if err != nil {
 		return err
 	}
-	d := planDetail{Plan: p, Runs: runsOf(runs, p.Digest)}
+	d := planDetail{planFields: (*planFields)(p), Runs: runsOf(runs, p.Digest)}
 	for pos, c := range p.Clusters {
 		stage, group := p.StageOf(pos)
 		st := &p.Stages[stage]
@@ -198,7 +202,7 @@ func (v *view) planOf(ctx context.Context, word string) (*stages.Plan, error) {
 	return nil, fmt.Errorf("%d plans begin with %s: more of the digest is needed", len(found), word)
 }
 
-// isMissing tells that what was named is not there; what it needs may be.
+// isMissing reports whether what was named is not there; what it needs may be.
 func isMissing(err error) bool {
 	_, ok := errors.AsType[*fleet.NotFoundError](err)
 	return ok && errors.Is(err, backend.ErrNotFound)
@@ -228,7 +232,7 @@ func (d planDetail) printStage(p *page, st *stages.PlannedStage) {
 	d.printGates(p, st, approval.Before)
 	for _, g := range st.Groups {
 		var names []string
-		for _, c := range d.Plan.Clusters[g.First : g.First+g.Len] {
+		for _, c := range d.planFields.Clusters[g.First : g.First+g.Len] {
 			names = append(names, c.Name)
 		}
 		lead := count(g.Len, "cluster")

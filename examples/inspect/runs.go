@@ -98,7 +98,7 @@ func (v *view) runInfo(ctx context.Context, name, placement string, l fleet.Leas
 	return runInfo{}, err
 }
 
-// isLasting tells that an error is about what is stored, not about reading it.
+// isLasting reports whether an error is about what is stored, not about reading it.
 func isLasting(err error) bool {
 	_, newer := errors.AsType[*stages.FormatError](err)
 	return newer || errors.Is(err, backend.ErrPermanent) || errors.Is(err, backend.ErrNotFound)

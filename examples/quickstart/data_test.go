@@ -28,7 +28,7 @@ const pause = 250 * time.Millisecond
 
 var clockTimes = regexp.MustCompile(`until \d\d:\d\d:\d\d\.\d{3}`)
 
-// secondRun is in the line that tells that the second run was created.
+// secondRun is in the line that says that the second run was created.
 const secondRun = `"RunCreated","placement":"example-placement","run":"example-run-2"`
 
 // playUntil plays the tutorial on what is kept, and stops when a text is

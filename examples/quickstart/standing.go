@@ -33,7 +33,7 @@ func standing(s fleet.Status) string {
 	return fmt.Sprintf("run %s goes on: %s", s.Run.Name, whereabouts(s))
 }
 
-// isOver tells that the tutorial does not wait for a run any more. A run that
+// isOver reports whether the tutorial does not wait for a run any more. A run that
 // was stopped could be started again, but not here.
 func isOver(s fleet.Status) bool { return s.Run.IsEnded() || s.Run.State == stages.Stopped }
 

@@ -14,7 +14,7 @@ import (
 type jsonLines struct {
 	lines *json.Encoder
 	start time.Time
-	// back tells that the run is being taken back.
+	// back reports whether the run is being taken back.
 	back bool
 }
 

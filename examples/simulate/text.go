@@ -25,7 +25,7 @@ const (
 type text struct {
 	out io.Writer
 	err error
-	// back tells that the run is being taken back.
+	// back reports whether the run is being taken back.
 	back bool
 }
 

@@ -14,7 +14,7 @@ import (
 )
 
 // drive carries out what there is to do until nothing is left but what people have to
-// do, and tells what happens. Where another process drives, it only tells, until that
+// do, and says what happens. Where another process drives, it only tells, until that
 // is so of the run. What was told before is not told again: events is behind it.
 type drive struct {
 	s      *session
@@ -24,7 +24,7 @@ type drive struct {
 	run string
 	// quietly tells nothing.
 	quietly bool
-	// until tells whether it is over; nil stands for left.
+	// until reports whether it is over; nil stands for left.
 	until func(context.Context) (bool, error)
 }
 
@@ -130,7 +130,7 @@ func (d *drive) event(e stages.Event) {
 	}
 }
 
-// over tells whether nothing is left for a process that drives, or of the run that is
+// over reports whether nothing is left for a process that drives, or of the run that is
 // waited for.
 func (d *drive) over(ctx context.Context) (bool, error) {
 	if !d.s.store.ours {
@@ -144,7 +144,7 @@ func (d *drive) over(ctx context.Context) (bool, error) {
 	return d.s.left(ctx, d.e)
 }
 
-// heard tells whether no command is on its way.
+// heard reports whether no command is on its way.
 func (s *session) heard(ctx context.Context) (bool, error) {
 	for _, err := range s.store.List(ctx, "command/") {
 		return false, err
@@ -152,7 +152,7 @@ func (s *session) heard(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// left tells whether nothing is left of all runs but what people have to do.
+// left reports whether nothing is left of all runs but what people have to do.
 func (s *session) left(ctx context.Context, e *fleet.Engine) (bool, error) {
 	heard, err := s.heard(ctx)
 	if err != nil || !heard {
@@ -177,7 +177,7 @@ func (s *session) left(ctx context.Context, e *fleet.Engine) (bool, error) {
 	return true, nil
 }
 
-// quiet tells whether a run waits for nothing but people, or for another run that is
+// quiet reports whether a run waits for nothing but people, or for another run that is
 // not over.
 func (s *session) quiet(ctx context.Context, e *fleet.Engine, st *fleet.Status) bool {
 	r := &st.Run
@@ -263,7 +263,7 @@ func (d *drive) takeOver(ctx context.Context) (*fleet.Engine, error) {
 	return e, d.do(ctx)
 }
 
-// goesOn tells that a run was started and that nobody drives it: start goes on with it.
+// goesOn reports whether a run was started and has no driver: start goes on with it.
 func (s *session) goesOn(r *stages.Run) bool {
 	return s.store.ours && (r.State == stages.Running || r.State == stages.Pending || r.State == stages.Stopping)
 }
@@ -276,7 +276,7 @@ func about(run string, err error) error {
 	return err
 }
 
-// outcome tells what the run has come to, as an error where it has failed.
+// outcome says what the run has come to, as an error where it has failed.
 func (s *session) outcome(ctx context.Context, e *fleet.Engine) error {
 	st, err := e.Status(ctx, s.name())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// errHelp tells that help was asked for.
+// errHelp reports whether help was asked for.
 var errHelp = errors.New("help")
 
 // line is a command line that is right.
@@ -29,7 +29,7 @@ func (l *line) one(name string) string {
 	return ""
 }
 
-// given tells whether a flag was given.
+// given reports whether a flag was given.
 func (l *line) given(name string) bool {
 	_, ok := l.values[name]
 	return ok
@@ -54,7 +54,7 @@ type option struct {
 	name, short string
 	// what stands for the value in the usage; empty for a flag that has none.
 	what, help string
-	// many tells that several values may follow.
+	// many reports whether several values may follow.
 	many bool
 	// check returns what a value must be, or "".
 	check func(string) string
@@ -65,7 +65,7 @@ type command struct {
 	noun, verb, help string
 	// needs and takes are the flags that have to be there and those that may.
 	needs, takes []option
-	// makes tells that the command makes the file if there is none.
+	// makes reports whether the command makes the file if there is none.
 	makes bool
 	// check returns what is wrong with the flags together.
 	check func(*line) []string

@@ -18,7 +18,7 @@
 //	gate             list update
 //
 // What a command prints is JSON as az prints it, and a table of 80 columns with -o
-// table. updaterun start tells what happens, one line for each event.
+// table. updaterun start says what happens, one line for each event.
 //
 // # What is not Azure's
 //
@@ -42,7 +42,7 @@
 // updaterun start drives the run in the foreground until it ends, or until it waits for
 // nothing but people, which it says. Interrupted or killed, start goes on where it was.
 // One process at a time drives; the others reach the file through it, by a socket beside
-// the file, and so may stop and skip; one that starts a run meanwhile tells what becomes
+// the file, and so may stop and skip; one that starts a run meanwhile says what becomes
 // of it, and goes on if the one that drives is gone. With --no-wait start only asks, and whoever drives
 // carries it out, now or later. A start does not only drive its own run: all runs of the
 // fleet that were started go on, one after the other.

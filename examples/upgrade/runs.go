@@ -244,7 +244,7 @@ func deleteRun(ctx context.Context, s *session) error {
 	}
 }
 
-// warn tells what is allowed and probably not meant.
+// warn says what is allowed and probably not meant.
 // estimate says when a run would end, if nothing fails and gates are approved as
 // soon as they are reached.
 func (p printer) estimate(f fleet.Forecast) {

@@ -90,7 +90,7 @@ func (s *simulator) ensure(ctx context.Context, c placement.Cluster) error {
 	return nil
 }
 
-// Describe tells how a member is.
+// Describe says how a member is.
 func (s *simulator) Describe(ctx context.Context, c placement.Cluster) (upgrade.Cluster, error) {
 	if err := s.ensure(ctx, c); err != nil {
 		return upgrade.Cluster{}, err

@@ -20,7 +20,7 @@ import (
 // store is where everything is kept: the file, or the process that has it open.
 type store struct {
 	backend.Watcher
-	// ours tells that the file is open here, so that nobody else drives.
+	// ours reports whether the file is open here, so that no other process drives.
 	ours   bool
 	path   string
 	closes []func() error

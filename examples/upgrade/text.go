@@ -20,7 +20,7 @@ const columns = 80
 // printer prints.
 type printer struct {
 	out, err io.Writer
-	// table tells that tables are wanted instead of JSON.
+	// table reports whether tables are wanted instead of JSON.
 	table bool
 }
 

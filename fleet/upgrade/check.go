@@ -21,7 +21,7 @@ type Problem struct {
 	// Object is the control plane or a node pool.
 	Object  string
 	Message string
-	// Passing tells that the problem may pass by itself: something is not offered to
+	// Passing reports whether the problem may pass by itself: something is not offered to
 	// the cluster yet.
 	Passing bool
 }
@@ -110,7 +110,7 @@ func checkVersions(t Target, c *Cluster) []Problem {
 	return all
 }
 
-// offered tells whether the provider gives a cluster what it does not have.
+// offered reports whether the provider gives a cluster what it does not have.
 func offered(t Target, c *Cluster) bool {
 	g := Goal{ControlPlane: t.KubernetesVersion}
 	if t.Type == Full {

@@ -41,7 +41,7 @@ func TestACrashAtAnyWriteBeginsNothingTwice(t *testing.T) {
 }
 
 // dies upgrades two clusters with an engine that dies and another one that goes on, and
-// tells whether the first did die.
+// reports whether the first did die.
 func dies(t *testing.T, crash faulty.Rule) (died bool) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, world("w1", "w2"), full(upgrade.Latest))

@@ -75,7 +75,7 @@ func (n NodeImages) choose(p *Pool) string {
 	return ""
 }
 
-// newer tells that what a pool has is known to be newer than an image.
+// newer reports whether what a pool has is known to be newer than an image.
 func (p *Pool) newer(image string) bool {
 	has, want := slices.Index(p.Images, p.Image), slices.Index(p.Images, image)
 	return has >= 0 && has < want
@@ -95,7 +95,7 @@ func (g *Goal) missing(c *Cluster) (parts []Part) {
 	return parts
 }
 
-// has tells that a pool is where the goal wants it.
+// has reports whether a pool is where the goal wants it.
 func (g *Goal) has(p *Pool) bool {
 	for _, want := range g.Pools {
 		if want.Name == p.Name {
@@ -105,7 +105,7 @@ func (g *Goal) has(p *Pool) bool {
 	return true
 }
 
-// same tells that two versions are the same as they are written, but for the v.
+// same reports whether two versions are the same as they are written, but for the v.
 func same(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
 
 // parsed returns a version, and nil where it is none.

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// soak tells whether the long versions of the tests are asked for.
+// soak reports whether the long versions of the tests are asked for.
 func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 
 // takes is how long a change of a part takes.
@@ -143,7 +143,7 @@ func begun(c *embedded.Cluster) (ids []string) {
 	return ids
 }
 
-// has tells what a cluster has, as versions and images.
+// has says what a cluster has, as versions and images.
 func has(c *embedded.Cluster) []string {
 	out := []string{c.ControlPlane}
 	for _, p := range c.Pools {

@@ -16,7 +16,7 @@ import (
 // where trying again does not help until somebody changes something, and otherwise
 // transient, for example because a region is not available. Errors are shown to people.
 type Provider interface {
-	// Describe tells how a cluster is now. What it returns is the caller's. Where it calls
+	// Describe says how a cluster is now. What it returns is the caller's. Where it calls
 	// an operation Succeeded, the rest is not older than that.
 	Describe(ctx context.Context, c placement.Cluster) (Cluster, error)
 	// Begin begins a change and does not wait for it: Describe tells of it from then on.
@@ -57,7 +57,7 @@ type Cluster struct {
 	// Busy says what somebody else is doing to the cluster now, so that no change can
 	// begin; empty for nothing.
 	Busy string `json:"busy,omitempty"`
-	// Healthy tells that the control plane and all nodes work; Message says what does
+	// Healthy reports whether the control plane and all nodes work; Message says what does
 	// not.
 	Healthy bool   `json:"healthy"`
 	Message string `json:"message,omitempty"`

@@ -147,7 +147,7 @@ func validateImages(at *field.Path, images []string) field.ErrorList {
 	return errs
 }
 
-// resolved tells that nothing is left for [Resolve].
+// resolved reports whether nothing is left for [Resolve].
 func (t Target) resolved() bool {
 	return t.NodeImages.Selection != Consistent || len(t.NodeImages.Versions) > 0
 }

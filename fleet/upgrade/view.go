@@ -17,7 +17,7 @@ type view struct {
 	a   fleet.Assignment
 	c   Cluster
 	aim aim
-	// ours tells that the last change of the cluster is one of the run. What was resolved
+	// ours reports whether the last change of the cluster is one of the run. What was resolved
 	// for the cluster when it began is the aim then.
 	ours bool
 	// missing are the parts that are not where they are to be.
@@ -67,7 +67,7 @@ func (v *view) settled() (r fleet.Report, done bool) {
 	return fleet.Report{}, false
 }
 
-// ended tells that the last operation is one of this attempt, where it has ended.
+// ended reports whether the last operation is one of this attempt, where it has ended.
 func (v *view) ended() bool {
 	id := v.c.Operation.Change.ID
 	return id == v.id(ControlPlane) || id == v.id(Nodes)

@@ -84,7 +84,7 @@ func OneByOne() stages.Strategy {
 	})
 }
 
-// IsOneByOne tells whether a strategy is that of [OneByOne].
+// IsOneByOne reports whether a strategy is that of [OneByOne].
 func IsOneByOne(s *stages.Strategy) bool {
 	if len(s.Stages) != 1 || len(s.Stages[0].Groups) != 1 {
 		return false

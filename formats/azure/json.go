@@ -12,17 +12,14 @@ import (
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 )
 
-// MaxBytes is how much is read at most: far more than a strategy of 50 groups a
-// stage needs.
-const MaxBytes = 1 << 20
-
-const maxDepth = 32
+// MaxBytes is how much is read at most.
+const MaxBytes = yamldoc.MaxBytes
 
 // parse reads JSON as a tree with lines. A document of what is none is empty and says
 // why.
 func parse(r io.Reader, name string) (*yamldoc.Doc, error) {
 	d := yamldoc.New(name)
-	data, err := d.ReadAll(r, MaxBytes)
+	data, err := d.ReadAll(r)
 	if err != nil || !d.OK() {
 		return d, err
 	}
@@ -117,8 +114,8 @@ func (p *parser) children(n *yaml.Node, open json.Delim, depth int) error {
 	if open == '{' {
 		n.Kind, n.Tag = yaml.MappingNode, "!!map"
 	}
-	if depth >= maxDepth {
-		return fmt.Errorf("it is nested deeper than %d levels", maxDepth)
+	if depth >= yamldoc.MaxDepth {
+		return fmt.Errorf("it is nested deeper than %d levels", yamldoc.MaxDepth)
 	}
 	for p.dec.More() { // a key is a value that is a string
 		child, err := p.value(depth + 1)

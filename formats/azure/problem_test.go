@@ -179,8 +179,8 @@ func TestWhatIsNotJSONIsToldWithItsLine(t *testing.T) {
 // TestHostileInputIsBounded: what is long, deep or full of mistakes costs little and
 // is not repeated.
 func TestHostileInputIsBounded(t *testing.T) {
-	problems(t, strings.Repeat(" ", azure.MaxBytes)+"{}", "f:1: is longer than 1048576 bytes")
-	problems(t, strings.Repeat("[", 100_000), "f:1: is not JSON: it is nested deeper than 32 levels")
+	problems(t, strings.Repeat(" ", azure.MaxBytes)+"{}", "f:1: is longer than 4194304 bytes; write it as several")
+	problems(t, strings.Repeat("[", 100_000), "f:1: is not JSON: it is nested deeper than 100 levels")
 	problems(t, `{"stages": [`+strings.Repeat(`{"name": "a", "memberSelector": "x"},`, 5_000)+`1]}`,
 		"f:1: stages: has 5001 stages; at most 100 are read")
 	_, err := azure.Read(strings.NewReader(`{"stages": [{"name": "a", "memberSelector": "x", "beforeGates": [`+strings.Repeat("1,", 50_000)+`1]}]}`), "f")

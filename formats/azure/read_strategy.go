@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/slipway-dev/slipway/formats/internal/rollback"
@@ -202,7 +203,7 @@ func failures(v value) *intstr.IntOrString {
 }
 
 // intOrPercent reads a number or a percentage, which Azure writes as strings both.
-// nil tells that it is neither, which is reported.
+// nil reports that it is neither, which is reported.
 func intOrPercent(v value, least int, want string) *intstr.IntOrString {
 	text := v.Node.Value
 	ok := v.Node.Kind == yaml.ScalarNode && (v.Node.ShortTag() == "!!str" || v.Node.ShortTag() == "!!int")
@@ -314,13 +315,15 @@ func clipped(err error) string {
 // tasks reads the gates on one side of a stage or a group.
 func tasks(v value, before bool) []stages.Task {
 	var list []stages.Task
+	seen := sets.New[stages.TaskType]()
 	v.Each(func(v value) {
 		t := task(v, before)
 		switch {
 		case t.Type == "": // it was reported
-		case slices.ContainsFunc(list, func(u stages.Task) bool { return u.Type == t.Type }):
+		case seen.Has(t.Type):
 			v.Fail("there is a gate of type %s already; one side of a stage or a group has one of each type", t.Type)
 		default:
+			seen.Insert(t.Type)
 			list = append(list, t)
 		}
 	})

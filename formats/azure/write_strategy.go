@@ -205,7 +205,7 @@ func (w *writer) group(at *field.Path, g *stages.Group) Group {
 	return out
 }
 
-// isUpdateGroup tells whether a selector is that of the members of an update group.
+// isUpdateGroup reports whether a selector is that of the members of an update group.
 func isUpdateGroup(s *metav1.LabelSelector, name string) bool {
 	value, ok := s.MatchLabels[UpdateGroupLabel]
 	return ok && value == name && len(s.MatchLabels) == 1 && len(s.MatchExpressions) == 0

@@ -139,7 +139,7 @@ func conditionOf(s *fleet.ApplyStrategy, c *fleet.ClusterDrift) metav1.Condition
 	return withProblems(out, c)
 }
 
-// heldBack tells whether an object is not applied because it differs.
+// heldBack reports whether an object is not applied because it differs.
 func heldBack(s *fleet.ApplyStrategy, c *fleet.ClusterDrift) bool {
 	return slices.ContainsFunc(c.Objects, func(o fleet.ObjectDrift) bool {
 		return o.Reason != fleet.FoundDrifts || s.WhenToApply == fleet.IfNotDrifted

@@ -93,7 +93,7 @@ func TestTheStatusOfAPlacementThatOnlyReportsIsThatOfTheSeed(t *testing.T) {
 	})
 }
 
-// Conditions tell what was not applied and why; values that are no strings are
+// Conditions say what was not applied and why; values that are no strings are
 // there as JSON, and those that are missing have no key.
 func TestDriftStatuses(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -118,7 +118,7 @@ type Override struct {
 	PlacementNamespace string
 }
 
-// Concerns tells whether the override is for a placement, as [Read] and
+// Concerns reports whether the override is for a placement, as [Read] and
 // [PlacementOf] return it: it names the placement, or it names none and is
 // cluster-scoped or in a namespace of which the placement may select something.
 func (o Override) Concerns(p fleet.Placement) bool {

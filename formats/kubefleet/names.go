@@ -45,7 +45,7 @@ func cutName(name string) string {
 }
 
 // IsCut tells of a name that [EngineName] made whether it is one of the last form,
-// of which ObjectName does not tell what it was made of.
+// of which ObjectName does not say what it was made of.
 func IsCut(engineName string) bool { return strings.HasPrefix(engineName, "h.") }
 
 // ObjectName returns the namespace and the name of which [EngineName] makes

@@ -69,7 +69,7 @@ func FuzzEngineName(f *testing.F) {
 	})
 }
 
-// isObject tells what an API server takes for a namespace and a name.
+// isObject says what an API server takes for a namespace and a name.
 func isObject(namespace, name string) bool {
 	return len(validation.IsDNS1123Subdomain(name)) == 0 && (namespace == "" || len(validation.IsDNS1123Label(namespace)) == 0)
 }

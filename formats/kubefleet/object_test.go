@@ -233,9 +233,9 @@ func TestWriteNamespaced(t *testing.T) {
 	p := read(t, file(t, "namespaced.yaml")).Placements[0]
 	b, err := kubefleet.WritePlacement(p)
 	equal(t, "placement", p, read(t, string(b)).Placements[0], err)
-	p.Selectors[0].Namespace = "team-b"
+	p.Selectors[0].Namespace, p.Namespace = "team-b", ""
 	_, err = kubefleet.WritePlacement(p)
-	fails(t, err, "ResourcePlacement/web", "selectors[0].namespace: Invalid")
+	fails(t, err, "ResourcePlacement/web", "selectors[0].namespace: Invalid", `namespace: Invalid value: "": must be that of the name, "team-a"`)
 	p.Name = kubefleet.EngineName("team-a", strings.Repeat("a", 70))
 	_, err = kubefleet.WritePlacement(p)
 	fails(t, err, "name: Invalid", "not one that it cut")

@@ -237,7 +237,7 @@ func TestManyBombs(t *testing.T) {
 	for c := 'b'; c < 'z'; c++ {
 		bomb += fmt.Sprintf("%c: &%c [%s]\n", c, c, strings.TrimSuffix(strings.Repeat("*"+string(c-1)+",", 10), ","))
 	}
-	small := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: n%d}\ndata: &d b\nmore: [" + strings.Repeat("*d,", 100_000) + "]\n"
+	small := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: n%d}\ndata: &d [b,b,b]\nmore: [" + strings.Repeat("*d,", 25_000) + "]\n"
 	var text strings.Builder
 	for i := range 1000 {
 		text.WriteString(bomb + "---\n")

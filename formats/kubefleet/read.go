@@ -12,7 +12,7 @@ import (
 )
 
 // MaxBytes is how much [Read] reads at most.
-const MaxBytes = 16 << 20
+const MaxBytes = yamldoc.MaxBytes
 
 const (
 	placementGroup = "placement.kubernetes-fleet.io"
@@ -28,7 +28,7 @@ const (
 // the others are returned with the error. Problems repeat names and the values
 // of fields of KubeFleet's kinds, but no contents of other objects.
 func Read(r io.Reader, name string) (Documents, error) {
-	docs, err := yamldoc.Read(r, name, MaxBytes)
+	docs, err := yamldoc.Read(r, name)
 	if err != nil {
 		return Documents{}, err
 	}

@@ -28,6 +28,7 @@ func readPlacement(d *document, namespaced bool) (fleet.Placement, Rollout) {
 		}, "resourceSelectors")
 	}, "spec")
 	if namespaced {
+		p.Namespace = d.Namespace
 		confine(d, p.Selectors)
 	}
 	d.Root().Check(snapshot.ValidateSelectors(p.Selectors, field.NewPath("spec", "resourceSelectors")).ToAggregate(), selectorPath)

@@ -11,6 +11,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
+// MaxStages is how many stages a strategy may have, as KubeFleet's API has it.
+const MaxStages = 31
+
 // maxWait is the longest time a stage may wait.
 const maxWait = 365 * 24 * time.Hour
 
@@ -18,7 +21,7 @@ func readStrategy(d *document, namespaced bool) stages.Strategy {
 	var s stages.Strategy
 	readObject(d, metadata{namespaced: namespaced, name: subdomain}, func(v value) {
 		v.Object(fields{
-			"stages":           func(v value) { s.Stages = yamldoc.List(v, stage) },
+			"stages":           func(v value) { s.Stages = stageList(v) },
 			"progressDeadline": func(v value) { s.ProgressDeadline = v.Period() },
 			"rollback":         func(v value) { s.Rollback = rollback.Read(v, "count") },
 		}, "stages")
@@ -26,6 +29,19 @@ func readStrategy(d *document, namespaced bool) stages.Strategy {
 	d.Root().Check(s.Validate(), func(noun string) string { return "spec." + noun })
 	s.Name = engineNameOf(d, namespaced)
 	return s
+}
+
+// stageList reads as many stages as there may be.
+func stageList(v value) (list []stages.Stage) {
+	v.Each(func(v value) {
+		if len(list) < MaxStages {
+			list = append(list, stage(v))
+		}
+	})
+	if n := v.Len(); n > MaxStages {
+		v.Fail("has %d stages; a strategy has at most %d", n, MaxStages)
+	}
+	return list
 }
 
 func stage(v value) stages.Stage {

@@ -39,7 +39,7 @@ type Rollout struct {
 	// place, so that there is never one more than before. By default 25%.
 	MaxSurge intstr.IntOrString
 	// UnavailablePeriod is how long to wait after an object has been applied of
-	// which nobody can tell whether it is available. By default a minute.
+	// whose availability cannot be known. By default a minute.
 	UnavailablePeriod time.Duration
 }
 

@@ -56,6 +56,9 @@ func (w *writer) placement(p fleet.Placement, rollout Rollout, errs field.ErrorL
 		spec["policy"] = policy
 	}
 	errs = append(errs, placementErrors(p)...)
+	if p.Namespace != namespace {
+		errs = append(errs, field.Invalid(field.NewPath("namespace"), yamldoc.Clip(p.Namespace), "must be that of the name, \""+namespace+"\""))
+	}
 	errs = append(errs, confinedErrors(p.Selectors, namespace)...)
 	errs = append(errs, rolloutErrors(rollout)...)
 	w.add(newManifest(placementKind(namespace), namespace, name, spec), errs)
@@ -231,6 +234,9 @@ func strategyErrors(s *stages.Strategy) field.ErrorList {
 		if f.set {
 			errs = append(errs, inexpressible(f.path))
 		}
+	}
+	if n := len(s.Stages); n > MaxStages {
+		errs = append(errs, field.TooMany(field.NewPath("stages"), n, MaxStages))
 	}
 	for i := range s.Stages {
 		errs = append(errs, stageErrors(&s.Stages[i], "stages["+strconv.Itoa(i)+"]")...)

@@ -39,7 +39,7 @@ func anchored(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// isObject tells that the document is an object that says what it is.
+// isObject reports whether the document is an object that says what it is.
 func isObject(d *document) bool {
 	v := d.Root()
 	if n := anchored(v.Node); n != nil {

@@ -139,7 +139,7 @@ type Topology struct {
 	// Labels select clusters where there are no names; an empty map selects all, a
 	// nil one none.
 	Labels map[string]string
-	// AllowEmpty tells that no cluster may match.
+	// AllowEmpty reports whether no cluster may match.
 	AllowEmpty bool
 }
 
@@ -234,7 +234,7 @@ const DefaultParallelism = 5
 type Deploy struct {
 	// Policies name the topologies, whose clusters add up, and overrides.
 	Policies []string
-	// Manual tells that the step is suspended before it begins (auto: false).
+	// Manual reports whether the step is suspended before it begins (auto: false).
 	Manual      bool
 	Parallelism int
 }

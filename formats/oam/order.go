@@ -3,8 +3,6 @@ package oam
 import (
 	"slices"
 	"strconv"
-
-	"k8s.io/apimachinery/pkg/util/sets"
 )
 
 func itoa(i int) string { return strconv.Itoa(i) }
@@ -21,26 +19,39 @@ func (s *Step) subMode(of Mode) ExecuteMode {
 	}
 }
 
-// cycle returns the name of a step that depends on itself, or "".
+// cycle returns the name of a step that depends on itself, or on one that does, or "".
+// What a step depends on is looked up by name, and a step is done once all of that is.
 func cycle(steps []Step) string {
-	done := sets.New[string]()
-	waits := func(s *Step, done sets.Set[string]) bool {
-		return slices.ContainsFunc(s.DependsOn, func(on string) bool { return isStep(steps, on) && !done.Has(on) })
+	at := make(map[string]int, len(steps))
+	for i := range steps {
+		at[steps[i].Name] = i
 	}
-	for more := true; more; {
-		more = false
-		for i := range steps {
-			if s := &steps[i]; !done.Has(s.Name) && !waits(s, done) {
-				done.Insert(s.Name)
-				more = true
+	waits, before := make([]int, len(steps)), make([][]int, len(steps))
+	var free []int
+	for i := range steps {
+		for _, on := range steps[i].DependsOn {
+			if j, ok := at[on]; ok {
+				waits[i]++
+				before[j] = append(before[j], i)
+			}
+		}
+		if waits[i] == 0 {
+			free = append(free, i)
+		}
+	}
+	for len(free) > 0 {
+		done := free[len(free)-1]
+		free = free[:len(free)-1]
+		for _, i := range before[done] {
+			if waits[i]--; waits[i] == 0 {
+				free = append(free, i)
 			}
 		}
 	}
-	left := slices.IndexFunc(steps, func(s Step) bool { return !done.Has(s.Name) })
-	if left < 0 {
-		return ""
+	if left := slices.IndexFunc(waits, func(n int) bool { return n > 0 }); left >= 0 {
+		return steps[left].Name
 	}
-	return steps[left].Name
+	return ""
 }
 
 func isStep(steps []Step, name string) bool {

@@ -11,7 +11,7 @@ import (
 )
 
 // MaxBytes is how much [Read] reads at most.
-const MaxBytes = 4 << 20
+const MaxBytes = yamldoc.MaxBytes
 
 // group is the API group of the kinds that are read.
 const group = "core.oam.dev"
@@ -23,7 +23,7 @@ const group = "core.oam.dev"
 // every document, or that of r. A document with a problem is left out; the others
 // are returned with the error.
 func Read(r io.Reader, name string) (Documents, error) {
-	docs, err := yamldoc.Read(r, name, MaxBytes)
+	docs, err := yamldoc.Read(r, name)
 	if err != nil {
 		return Documents{}, err
 	}

@@ -37,11 +37,21 @@ func executeMode(v value) ExecuteMode {
 	return yamldoc.OneOf(v, StepByStep, DAG)
 }
 
+// MaxSteps is how many steps a workflow may have, with those of its groups.
+const MaxSteps = 1000
+
 func steps(v value) []Step {
 	seen := names{}
 	list := stepList(v, seen, false)
-	if len(list) == 0 {
+	n := len(list)
+	for i := range list {
+		n += len(list[i].Steps)
+	}
+	if n == 0 {
 		v.Fail("must have at least one step")
+	}
+	if n > MaxSteps {
+		v.Fail("has %d steps with those of its groups; a workflow has at most %d", n, MaxSteps)
 	}
 	return list
 }

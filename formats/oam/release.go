@@ -86,7 +86,7 @@ func Publish(docs Documents, app Application, clusters []placement.Cluster, o Op
 	return b.rel, nil
 }
 
-// IsDue tells whether an application asks for a run, given the version of the newest
+// IsDue reports whether an application asks for a run, given the version of the newest
 // release that has one, empty for none: an edit of the application, or of what it
 // refers to, without another publishVersion asks for nothing.
 func (r *Release) IsDue(newest string) bool { return r.Version != newest }

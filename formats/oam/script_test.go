@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the expected output of the script
 
 // TestScripts runs the files under testdata/scripts: blocks of a directive, lines of
 // input, a line of dashes and the output that is expected. With -update they are
-// written anew.
+// written again.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/scripts/*.txt")
 	if err != nil || len(files) == 0 {
@@ -196,7 +196,7 @@ func (w *world) command(c stages.Command) stages.Command {
 	return c
 }
 
-// step steps the run and tells what is in flight and what was refused.
+// step steps the run and says what is in flight and what was refused.
 func (w *world) step(in stages.Input) string {
 	in.Now = w.now
 	ready := stages.Step(w.rec.Plan, *w.rec.Run, in)
@@ -222,22 +222,17 @@ func (w *world) step(in stages.Input) string {
 	return out
 }
 
-// reload stores the run and reads it, as a controller that starts anew does.
+// reload stores the run and reads it, as a controller that starts again does.
 func (w *world) reload() string {
-	type stored struct {
-		stages.Run
-		Flights []stages.Flight
-	}
-	b, err := json.Marshal(stored{*w.rec.Run, w.rec.Run.Flights})
-	var s stored
+	b, err := json.Marshal(w.rec.Run)
+	var run stages.Run
 	if err == nil {
-		err = json.Unmarshal(b, &s)
+		err = json.Unmarshal(b, &run)
 	}
 	if err != nil {
 		return err.Error() + "\n"
 	}
-	s.Run.Flights = s.Flights
-	w.rec.Run = &s.Run
+	w.rec.Run = &run
 	return w.step(stages.Input{Unwatched: true})
 }
 
@@ -316,7 +311,7 @@ func (w *world) restart(step string) string {
 	return op.Message + "\n" + w.begin(rel)
 }
 
-// rollback tells whether the workflow is taken back, and by which stages, where all
+// rollback reports that the workflow is taken back, and by which stages, where all
 // clusters had something before.
 func (w *world) rollback() string {
 	if w.rec.Run.Undo == nil {

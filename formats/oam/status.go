@@ -195,7 +195,7 @@ func (rec Record) appPhase() string {
 	}
 }
 
-// suspended tells that the workflow waits for somebody, or for a suspend step, and
+// suspended reports whether the workflow waits for somebody, or for a suspend step, and
 // for nothing else.
 func (rec Record) suspended() bool {
 	r := rec.Run
@@ -213,7 +213,7 @@ func (rec Record) suspended() bool {
 	return true
 }
 
-// terminated tells that the workflow does nothing more, or only what runs always.
+// terminated reports whether the workflow does nothing more, or only what runs always.
 func (rec Record) terminated() bool {
 	switch rec.Run.State {
 	case stages.Failed, stages.Aborted, stages.Superseded:

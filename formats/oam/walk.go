@@ -183,7 +183,7 @@ func (w *walk) step(s *Step) (StepStatus, bool) {
 	return out, true
 }
 
-// passed tells that the run is beyond a step that it does not have: everything
+// passed reports whether the run is beyond a step that it does not have: everything
 // before it has ended.
 func (w *walk) passed(s *Step) bool {
 	if w.Run.IsEnded() {
@@ -242,7 +242,7 @@ func (s *Step) waits() string {
 	}
 }
 
-// halted tells that somebody has suspended the workflow.
+// halted reports whether the workflow was suspended on command.
 func (w *walk) halted() bool {
 	return w.Run.State == stages.Stopped || w.Run.State == stages.Stopping && w.Run.Ending == stages.Stopped
 }

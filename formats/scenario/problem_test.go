@@ -205,7 +205,7 @@ func TestProblemsOfDocuments(t *testing.T) {
 		"a: &a [*a]":             "holds an alias of something that it is in itself",
 		strings.Repeat("[", 200): "is not YAML",
 		"a: " + strings.Repeat("[", 150) + strings.Repeat("]", 150): "is nested deeper than 100 levels",
-		strings.Repeat("#", scenario.MaxBytes+1):                    "is longer than 16777216 bytes",
+		strings.Repeat("#", scenario.MaxBytes+1):                    "is longer than 4194304 bytes",
 		bomb():                                                      "makes more than 1048576 values with its aliases written out",
 	} {
 		name := text[:min(len(text), 20)]

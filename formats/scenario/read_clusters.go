@@ -104,7 +104,7 @@ func (r *reader) count(v value) {
 	read(v)
 }
 
-// take adds a cluster that is named at v; false tells that its name is taken.
+// take adds a cluster that is named at v; false says that its name is taken.
 func (r *reader) take(v value, name string, m member) bool {
 	if was, twice := r.names[name]; twice {
 		v.Fail("cluster %s is there already, on line %d", yamldoc.Clip(name), was.Line())

@@ -15,7 +15,7 @@ type fault struct {
 	cluster value
 	name    string
 	member  simulate.Member
-	// back tells that it is so on the way back only.
+	// back reports whether it is so on the way back only.
 	back bool
 	// says are the fields that it has.
 	says map[string]value

@@ -131,7 +131,7 @@ func (r *reader) domain(v value) {
 	r.extras.domains = append(r.extras.domains, d)
 }
 
-// isSome tells whether a budget allows a failure.
+// isSome reports whether a budget allows a failure.
 func isSome(v *intstr.IntOrString) bool {
 	return v != nil && (v.Type == intstr.Int && v.IntVal > 0 || v.Type == intstr.String && v.StrVal != "0%")
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // MaxBytes is how long a scenario is at most.
-const MaxBytes = 16 << 20
+const MaxBytes = yamldoc.MaxBytes
 
 // Scenario is what a file says.
 type Scenario struct {
@@ -35,7 +35,7 @@ type Scenario struct {
 // The error, if there is one, is a [Problems] with everything that is wrong, or
 // that of r.
 func Read(r io.Reader, name string) (Scenario, error) {
-	docs, err := yamldoc.Read(r, name, MaxBytes)
+	docs, err := yamldoc.Read(r, name)
 	if err != nil {
 		return Scenario{}, err
 	}
@@ -84,7 +84,7 @@ type reader struct {
 	*yamldoc.Doc
 	root value
 	out  Scenario
-	// names are where the clusters come from; named tells that something is to name
+	// names are where the clusters come from; named says that something is to name
 	// one, however wrong.
 	names map[string]value
 	named bool

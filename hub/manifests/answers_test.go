@@ -158,6 +158,57 @@ func TestARequestIsNotBothApprovedAndRejected(t *testing.T) {
 	e.patch("alice", conditions(approvedByAlice, condition("Rejected", "True", "no")), "a request cannot be both Approved and Rejected")
 }
 
+// An answer to another generation is none: it is written down for nobody, so that it does not count later
+// beside one that is given right, and it takes the right to approve all the same.
+func TestAnAnswerToAnotherGenerationIsWrittenDownForNobody(t *testing.T) {
+	at := func(kind string, generation int64) map[string]any {
+		c := condition(kind, "True", "fine")
+		c["observedGeneration"] = generation
+		return c
+	}
+	for _, kind := range []string{"Approved", "Rejected"} {
+		t.Run(kind, func(t *testing.T) {
+			e := newExchange(t)
+			said := func(decisions string) {
+				t.Helper()
+				approved, rejected := "", ""
+				if decisions != "" && kind == "Approved" {
+					approved = "bob"
+				} else if decisions != "" {
+					rejected = "bob"
+				}
+				e.want(approved, rejected, decisions)
+			}
+			e.patch("mallory", conditions(at(kind, 2)), "needs the RBAC verb approve")
+			e.patch("alice", conditions(at(kind, 2)), "")
+			said("")
+			e.patch(hubUser, conditions(at(kind, 2), condition("ApprovalAccepted", "False", "not counted")), "")
+			said("")
+			verdict := map[string]string{"Approved": "Approve", "Rejected": "Reject"}[kind]
+			e.patch("bob", conditions(at(kind, 1)), "")
+			said("bob " + verdict)
+			if kind == "Approved" {
+				e.patch("bob", conditions(at(kind, 2)), "") // he takes it back
+				said("")
+			}
+		})
+	}
+}
+
+// The generation that counts is the object's, and not one that comes with the answer.
+func TestTheGenerationOfARequestIsNotTheClients(t *testing.T) {
+	e := newExchange(t)
+	u := e.k.get(t, clientFor(t, e.s.Config()), e.name)
+	u.SetGeneration(2)
+	c := condition("Approved", "True", "fine")
+	c["observedGeneration"] = int64(2)
+	u.Object["status"] = conditions(c)
+	if _, err := e.k.client(clientFor(t, configOf(e.s, "alice"))).UpdateStatus(t.Context(), u, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	e.want("", "", "")
+}
+
 func TestOnlyApproversAndTheHubTakeAnAnswerBack(t *testing.T) {
 	e := newExchange(t)
 	e.patch("alice", conditions(approvedByAlice), "")

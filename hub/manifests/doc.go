@@ -6,6 +6,9 @@
 //
 //	kubectl apply --server-side -f hub/manifests/crds -f hub/manifests/policies
 //
+// The roles of people and of the hub are in rbac; optional/hub-secrets.yaml lets the hub read Secrets, which it
+// needs where placements carry them. No role is part of view, edit or admin unless [Options] or a label say so.
+//
 // [Install] does the same and waits until the API server serves it. The definitions are generated from
 // source, one file for a kind and its namespaced twin in all versions; the versions v1 and v1beta1 have
 // the same schema, v1beta1 is stored, and nothing is converted.
@@ -18,8 +21,18 @@
 // status.decisions from the identity that the API server authenticated, and puts back whatever a client
 // wrote there. Who takes an approval back before the hub has taken it in has not approved; one that two
 // people give in the very same words and at the same stated time is only the first's. What stands in an
-// object that is older than the policies is nobody's. A ValidatingAdmissionPolicy demands the RBAC verb approve on the request. Both stamp and
-// protect the annotations [CreatedBy], [CreatedByUID] and [RollbackBy] of runs in the same way.
+// object that is older than the policies is nobody's. A condition whose observedGeneration is another one than the
+// request's is no answer and is not written down. A ValidatingAdmissionPolicy demands the RBAC verb approve on the request,
+// whatever generation the answer is of. Both stamp and protect the annotations [CreatedBy], [CreatedByUID] and
+// [RollbackBy] of runs in the same way.
+//
+// [Inspect] compares the policies and their bindings, all of them, with what this package installs. A hub counts no
+// answer where one is missing, differs, or may not be read; package hub says how it says that from a server on which
+// they were never installed. [Install] puts policies that were changed right. So does
+//
+//	kubectl replace --force -f hub/manifests/policies
+//
+// while kubectl apply keeps what others added, such as a condition under which a policy does nothing.
 //
 // A server that has no MutatingAdmissionPolicy of version v1, which is one before 1.36, gets the
 // ValidatingAdmissionPolicy alone: it takes approvals without an identity and refuses those with

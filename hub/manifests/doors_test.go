@@ -14,7 +14,7 @@ import (
 // door is a way to write to the status of an object.
 type door struct {
 	name string
-	// status tells that it leads to the status; others must change nothing there.
+	// status reports whether it leads to the status; others must change nothing there.
 	status bool
 	open   func(t *testing.T, c dynamic.ResourceInterface, u *unstructured.Unstructured, status map[string]any) error
 }

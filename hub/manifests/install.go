@@ -3,6 +3,8 @@ package manifests
 import (
 	"context"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/util/retry"
 )
 
 // fieldManager is who owns the fields that Install writes.
@@ -25,6 +28,10 @@ const defaultTimeout = time.Minute
 type Options struct {
 	// Hub, where it is set, installs what [HubRBAC] returns for it.
 	Hub *HubOptions
+	// Aggregate makes the role slipway-viewer part of the built-in view, and slipway-editor of edit, and so
+	// both of admin, so that those with edit in a namespace may roll out from it. Without it a role has to be
+	// bound first, and what an earlier installation aggregated is so no more.
+	Aggregate bool
 	// Timeout is how long Install may take. 0 is one minute.
 	Timeout time.Duration
 	// Done, where it is set, is told of every object when it is done with, one after the other.
@@ -64,10 +71,11 @@ func (c Change) String() string {
 // all kinds are served and the policies act.
 //
 // It may be called again at any time, by several at once, and by a newer version of this package: what is
-// there already is changed where it differs, also where somebody else made it, and what others added to
-// it stays. On a server without MutatingAdmissionPolicy of version v1 those are skipped; the package
-// documentation says what follows. cfg is neither changed nor kept. It needs the rights of an
-// administrator: whoever installs roles must have what they give.
+// there already is changed where it differs, also where it was made otherwise, and what others added to
+// it stays, but for the policies: they get exactly the spec that they have here. On a server without
+// MutatingAdmissionPolicy of version v1 those are skipped; the package documentation says what follows.
+// cfg is neither changed nor kept. It needs the rights of cluster-admin: installing roles takes the rights
+// that they give, and a role to which others are aggregated may give anything.
 func Install(ctx context.Context, cfg *rest.Config, o Options) error {
 	timeout := o.Timeout
 	if timeout == 0 {
@@ -77,7 +85,7 @@ func Install(ctx context.Context, cfg *rest.Config, o Options) error {
 	defer cancel()
 	in, err := newInstaller(cfg, o.Done)
 	if err == nil {
-		err = in.install(ctx, o.Hub)
+		err = in.install(ctx, o)
 	}
 	if err != nil {
 		return fmt.Errorf("manifests: install: %w", err)
@@ -89,8 +97,9 @@ func Install(ctx context.Context, cfg *rest.Config, o Options) error {
 type installer struct {
 	client dynamic.Interface
 	mapper meta.RESTMapper
+	disco  discovery.DiscoveryInterface
 	done   func(Change)
-	// mutates tells that the server has mutating policies.
+	// mutates reports whether the server has mutating policies.
 	mutates bool
 }
 
@@ -112,16 +121,16 @@ func newInstaller(cfg *rest.Config, done func(Change)) (*installer, error) {
 	if done == nil {
 		done = func(Change) {}
 	}
-	return &installer{client: client, mapper: restmapper.NewDiscoveryRESTMapper(groups), done: done}, nil
+	return &installer{client: client, mapper: restmapper.NewDiscoveryRESTMapper(groups), disco: disco, done: done}, nil
 }
 
 // install applies everything in the order in which it is needed.
-func (in *installer) install(ctx context.Context, hub *HubOptions) error {
+func (in *installer) install(ctx context.Context, o Options) error {
 	crds, err := CRDs()
 	if err != nil {
 		return err
 	}
-	others, err := besides(hub)
+	others, err := besides(o)
 	if err != nil {
 		return err
 	}
@@ -131,6 +140,13 @@ func (in *installer) install(ctx context.Context, hub *HubOptions) error {
 	if err := in.awaitServed(ctx, crds); err != nil {
 		return err
 	}
+	if o.Hub != nil {
+		role, err := in.discovered(o.Hub, others)
+		if err != nil {
+			return err
+		}
+		others = append(others, role)
+	}
 	if err := in.applyAll(ctx, others); err != nil {
 		return err
 	}
@@ -138,16 +154,19 @@ func (in *installer) install(ctx context.Context, hub *HubOptions) error {
 }
 
 // besides returns what is installed when the kinds are served.
-func besides(hub *HubOptions) ([]*unstructured.Unstructured, error) {
+func besides(o Options) ([]*unstructured.Unstructured, error) {
 	all, err := Policies()
 	if err != nil {
 		return nil, err
 	}
 	roles, err := Roles()
-	if err != nil || hub == nil {
+	if o.Aggregate {
+		aggregate(roles)
+	}
+	if err != nil || o.Hub == nil {
 		return append(all, roles...), err
 	}
-	own, err := HubRBAC(*hub)
+	own, err := HubRBAC(*o.Hub)
 	return append(append(all, roles...), own...), err
 }
 
@@ -163,7 +182,7 @@ func (in *installer) applyAll(ctx context.Context, all []*unstructured.Unstructu
 	return nil
 }
 
-// apply makes an object what it has to be, and tells what that took.
+// apply makes an object what it has to be, and says what that took.
 func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (Outcome, error) {
 	r, err := in.resource(u)
 	if meta.IsNoMatchError(err) && optional(u) {
@@ -176,11 +195,42 @@ func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (O
 	if err != nil && !apierrors.IsNotFound(err) {
 		return "", err
 	}
-	after, err := r.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	var after *unstructured.Unstructured
+	if before != nil && isPolicy(u) {
+		after, err = in.replace(ctx, r, u)
+	} else {
+		after, err = r.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	}
 	if err != nil {
 		return "", err
 	}
 	return outcomeOf(before, after), nil
+}
+
+// isPolicy reports whether an object is a policy or the binding of one.
+func isPolicy(u *unstructured.Unstructured) bool {
+	return strings.HasSuffix(strings.TrimSuffix(u.GetKind(), "Binding"), "AdmissionPolicy")
+}
+
+// replace gives a policy or a binding exactly the spec that it has here. Applied, it would keep what others added,
+// such as a condition under which it does nothing.
+func (in *installer) replace(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (after *unstructured.Unstructured, err error) {
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		now, err := r.Get(ctx, u.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		now.Object["spec"] = u.DeepCopy().Object["spec"]
+		labels := now.GetLabels()
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		maps.Copy(labels, u.GetLabels())
+		now.SetLabels(labels)
+		after, err = r.Update(ctx, now, metav1.UpdateOptions{FieldManager: fieldManager})
+		return err
+	})
+	return after, err
 }
 
 func outcomeOf(before, after *unstructured.Unstructured) Outcome {
@@ -197,7 +247,7 @@ func outcomeOf(before, after *unstructured.Unstructured) Outcome {
 // mutatingPolicy is the kind that servers before 1.36 do not have.
 const mutatingPolicy = "MutatingAdmissionPolicy"
 
-// optional tells what a hub can do without.
+// optional says what a hub can do without.
 func optional(u *unstructured.Unstructured) bool {
 	return u.GetKind() == mutatingPolicy || u.GetKind() == mutatingPolicy+"Binding"
 }

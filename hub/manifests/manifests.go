@@ -14,7 +14,7 @@ import (
 
 //go:generate go run ./internal/generate
 
-//go:embed crds/*.yaml policies/*.yaml rbac/*.yaml
+//go:embed crds/*.yaml policies/*.yaml rbac/*.yaml optional/*.yaml
 var files embed.FS
 
 // Annotations of a run that say who created it and who asked for its rollback. Admission writes them when

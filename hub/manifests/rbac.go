@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,6 +17,7 @@ const (
 	hubNamespace = "slipway-system"
 	hubAccount   = "slipway-hub"
 	sourceRole   = "slipway-hub-source"
+	secretsRole  = "slipway-hub-source-secrets"
 )
 
 // HubOptions say who the hub is and what it may read.
@@ -25,14 +27,34 @@ type HubOptions struct {
 	// User is the hub, where it is none of the service accounts: a name as the API server authenticates
 	// it. Empty is the service account slipway-hub in Namespace.
 	User string
-	// Sources are what placements can select, as rules that allow to get, list and watch it. None are
-	// everything, Secrets too, because a Namespace that is selected brings everything in it.
+	// Secrets lets the hub read all Secrets of its cluster, so that placements can carry them. Without it,
+	// exclude Secrets by the Rules of the engine: a placement that brings the content of a Namespace fails
+	// otherwise, since nothing is left out silently. Those in Namespace are the hub's own in any case.
+	Secrets bool
+	// Sources are what placements can select, as rules that allow to get, list and watch it. None are the
+	// kinds of Kubernetes but Secrets and, where [Install] installs them, the kinds that the server has then;
+	// those of later ones are granted by a ClusterRole with the label [AggregateToHub]. No rule needs a subresource.
 	Sources []rbacv1.PolicyRule
 }
 
 // Roles returns the ClusterRoles for people: slipway-approver, slipway-viewer, slipway-editor,
-// slipway-cluster-viewer and slipway-cluster-editor. The caller may change them.
+// slipway-cluster-viewer and slipway-cluster-editor. None is part of another role. The caller may change
+// them.
 func Roles() ([]*unstructured.Unstructured, error) { return loadFile("rbac/people.yaml") }
+
+// aggregate makes roles for namespaces part of the built-in ones: slipway-viewer of view, and so of edit and
+// admin, slipway-editor of edit, and so of admin.
+func aggregate(roles []*unstructured.Unstructured) {
+	for _, u := range roles {
+		to := map[string]string{"slipway-viewer": "view", "slipway-editor": "edit"}[u.GetName()]
+		if to == "" {
+			continue
+		}
+		labels := u.GetLabels()
+		labels["rbac.authorization.k8s.io/aggregate-to-"+to] = "true"
+		u.SetLabels(labels)
+	}
+}
 
 // HubRBAC returns what allows a hub to do its work and nothing else: its namespace, its roles and their
 // bindings, and its service account unless it is a user. The caller may change them.
@@ -44,6 +66,11 @@ func HubRBAC(o HubOptions) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	secrets, err := loadFile("optional/hub-secrets.yaml")
+	if err != nil {
+		return nil, err
+	}
+	all = append(all, secrets...)
 	var out []*unstructured.Unstructured
 	for _, u := range all {
 		if u.GetKind() == rbacv1.ServiceAccountKind && o.User != "" {
@@ -72,6 +99,9 @@ func (o *HubOptions) problems() field.ErrorList {
 		if len(r.Resources) == 0 || len(r.Verbs) == 0 {
 			errs = append(errs, field.Required(at, "a rule needs resources and verbs"))
 		}
+		if slices.Contains(r.Resources, "*") {
+			errs = append(errs, field.Forbidden(at.Child("resources"), "* covers subresources too, such as nodes/proxy and pods/exec: list the resources"))
+		}
 	}
 	return errs
 }
@@ -86,11 +116,16 @@ func (o *HubOptions) adapt(u *unstructured.Unstructured) error {
 			u.SetName(o.Namespace)
 		}
 	}
+	if u.GetName() == secretsRole && u.GetKind() == "ClusterRoleBinding" && !o.Secrets {
+		// It binds nothing, rather than what an installation before this one asked for.
+		unstructured.RemoveNestedField(u.Object, "subjects")
+		return nil
+	}
 	if _, ok := u.Object["subjects"]; ok {
 		return unstructured.SetNestedSlice(u.Object, []any{o.subject()}, "subjects")
 	}
 	if u.GetName() == sourceRole && u.GetKind() == "ClusterRole" && len(o.Sources) > 0 {
-		return o.setSources(u)
+		return setRules(u, o.Sources)
 	}
 	return nil
 }
@@ -106,8 +141,9 @@ func (o *HubOptions) subject() map[string]any {
 	return map[string]any{"kind": rbacv1.ServiceAccountKind, "name": hubAccount, "namespace": namespace}
 }
 
-func (o *HubOptions) setSources(u *unstructured.Unstructured) error {
-	role, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rbacv1.ClusterRole{Rules: o.Sources})
+// setRules gives a role rules.
+func setRules(u *unstructured.Unstructured, rules []rbacv1.PolicyRule) error {
+	role, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rbacv1.ClusterRole{Rules: rules})
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
@@ -42,10 +44,16 @@ func TestRolesAllowThisAndNoMore(t *testing.T) {
 		{"vera", "list", fleet, "stagedupdateruns", "web", true},
 		{"vera", "get", fleet, "resourcesnapshots", "web", true},
 		{"vera", "create", fleet, "stagedupdateruns", "web", false},
-		{"vera", "get", fleet, "resourceoverridesnapshots", "web", true},
+		{"vera", "get", fleet, "resourceoverridesnapshots", "web", false},
+		{"vera", "get", fleet, "resourceoverrides", "web", false},
+		{"vera", "list", fleet, "resourceenvelopes", "web", false},
+		{"edith", "list", fleet, "resourceenvelopes", "web", true},
+		{"edith", "get", fleet, "resourceoverridesnapshots", "web", true},
 		{"edith", "create", fleet, "resourceenvelopes", "web", true},
 		{"edith", "create", fleet, "resourceoverridesnapshots", "web", false},
-		{"victor", "list", fleet, "clusterresourceoverridesnapshots", "", true},
+		{"victor", "list", fleet, "clusterresourceoverridesnapshots", "", false},
+		{"victor", "get", fleet, "clusterresourceenvelopes", "", false},
+		{"carol", "list", fleet, "clusterresourceoverridesnapshots", "", true},
 		{"carol", "create", fleet, "clusterresourceenvelopes", "", true},
 		{"carol", "update", fleet, "clusterresourceoverridesnapshots", "", false},
 		{hubUser, "create", fleet, "clusterresourceoverridesnapshots", "", true},
@@ -69,7 +77,9 @@ func TestRolesAllowThisAndNoMore(t *testing.T) {
 		{hubUser, "delete", fleet, "clusterresourceplacements", "", false},
 		{hubUser, "list", "", "configmaps", "", true},
 		{hubUser, "update", "", "configmaps", "web", false},
-		{hubUser, "get", "", "secrets", "web", true},
+		{hubUser, "get", "", "secrets", "web", false},
+		{hubUser, "list", "", "secrets", "", false},
+		{hubUser, "get", "", "secrets", "slipway-system", true},
 		{hubUser, "update", "", "secrets", "web", false},
 		{hubUser, "update", "", "secrets", "slipway-system", true},
 		{hubUser, "update", "coordination.k8s.io", "leases", "slipway-system", true},
@@ -165,7 +175,7 @@ func TestTheRolesOfAHubAreThoseOfItsOptions(t *testing.T) {
 			for _, u := range all {
 				wantOfHub(t, u, namespace, subject)
 			}
-			if want := 8; c.options.User == "" && len(all) != want || c.options.User != "" && len(all) != want-1 {
+			if want := 12; c.options.User == "" && len(all) != want || c.options.User != "" && len(all) != want-1 {
 				t.Errorf("%d objects, want %d with a service account", len(all), want)
 			}
 		})
@@ -209,35 +219,36 @@ func TestAHubReadsWhatItIsToldTo(t *testing.T) {
 	t.Error("no role for sources")
 }
 
-// TestAHubMaySeeWhetherThePoliciesAreInForce is what InForce needs, whatever the sources are.
-func TestAHubMaySeeWhetherThePoliciesAreInForce(t *testing.T) {
-	var want []string
+// TestAHubMayReadEveryPolicyAndBinding is what Inspect needs, whatever the sources are: what it may not read it
+// takes for changed.
+func TestAHubMayReadEveryPolicyAndBinding(t *testing.T) {
 	policies, err := manifests.Policies()
 	if err != nil {
 		t.Fatal(err)
-	}
-	for _, u := range policies {
-		if u.GetKind() == "MutatingAdmissionPolicy" {
-			want = append(want, u.GetName())
-		}
 	}
 	all, err := manifests.HubRBAC(manifests.HubOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, u := range all {
-		rules, _, _ := unstructured.NestedSlice(u.Object, "rules")
-		for _, r := range rules {
-			r := r.(map[string]any)
-			if strings.Join(toStrings(r["resources"]), ",") == "mutatingadmissionpolicies,mutatingadmissionpolicybindings" {
-				if got := toStrings(r["resourceNames"]); strings.Join(got, ",") != strings.Join(want, ",") {
-					t.Errorf("policies %v, want %v", got, want)
+	mayRead := func(resource, name string) bool {
+		for _, u := range all {
+			rules, _, _ := unstructured.NestedSlice(u.Object, "rules")
+			for _, r := range rules {
+				r := r.(map[string]any)
+				if slices.Contains(toStrings(r["resources"]), resource) && slices.Contains(toStrings(r["apiGroups"]), "admissionregistration.k8s.io") &&
+					slices.Contains(toStrings(r["resourceNames"]), name) && slices.Equal(toStrings(r["verbs"]), []string{"get"}) {
+					return true
 				}
-				return
 			}
 		}
+		return false
 	}
-	t.Error("no rule for policies")
+	for _, u := range policies {
+		gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+		if !mayRead(gvr.Resource, u.GetName()) {
+			t.Errorf("the hub may not get %s %s", gvr.Resource, u.GetName())
+		}
+	}
 }
 
 func toStrings(v any) []string {
@@ -250,11 +261,11 @@ func toStrings(v any) []string {
 }
 
 func TestOptionsOfAHubThatAreWrongAreAllNamed(t *testing.T) {
-	_, err := manifests.HubRBAC(manifests.HubOptions{Namespace: "A", User: " x", Sources: []rbacv1.PolicyRule{{}}})
+	_, err := manifests.HubRBAC(manifests.HubOptions{Namespace: "A", User: " x", Sources: []rbacv1.PolicyRule{{}, {APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get"}}}})
 	if err == nil {
 		t.Fatal("no error")
 	}
-	for _, want := range []string{`namespace: Invalid value: "A"`, `user: Invalid value: " x"`, "sources[0]: Required value"} {
+	for _, want := range []string{`namespace: Invalid value: "A"`, `user: Invalid value: " x"`, "sources[0]: Required value", "sources[1].resources: Forbidden: * covers subresources too"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

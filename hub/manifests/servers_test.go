@@ -6,8 +6,11 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/hub/manifests"
@@ -26,14 +29,32 @@ type world struct {
 	err     error
 }
 
-// hub is a server as new as it gets; old is one that has no MutatingAdmissionPolicy yet.
-var hub, old world
+// hub is a server as new as it gets; old is one that has no MutatingAdmissionPolicy yet; aggregating is one that
+// puts ClusterRoles together from others, and on which tests install as they like.
+var hub, old, aggregating world
 
 // installedServer is a server that everything is installed on.
 func installedServer(t *testing.T) *kubeenv.Server { return hub.open(t, "hub") }
 
 // olderServer is one that everything is installed on that it knows.
 func olderServer(t *testing.T) *kubeenv.Server { return old.open(t, "old", "--emulated-version=1.35") }
+
+// aggregatingServer is one with the controller of aggregated roles, and the namespace web.
+func aggregatingServer(t *testing.T) *kubeenv.Server {
+	s := aggregating.open(t, "aggregating")
+	aggregates.Do(func() {
+		if err := s.StartControllerManager(context.WithoutCancel(t.Context()), "clusterrole-aggregation-controller"); err != nil {
+			t.Fatal(err)
+		}
+		web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "web"}}}
+		if _, err := clientFor(t, s.Config()).Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	return s
+}
+
+var aggregates sync.Once
 
 func (w *world) open(t *testing.T, name string, args ...string) *kubeenv.Server {
 	t.Helper()
@@ -75,4 +96,26 @@ func clientFor(t *testing.T, cfg *rest.Config) dynamic.Interface {
 
 func placementResource(version, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: version, Resource: resource}
+}
+
+// TestWhatAnOlderServerHasOfThePolicies is a server before 1.36: it has the validating policies, and no mutating ones,
+// of which none is half there.
+func TestWhatAnOlderServerHasOfThePolicies(t *testing.T) {
+	got, err := manifests.Inspect(t.Context(), kubernetes.NewForConfigOrDie(olderServer(t).Config()))
+	if err != nil || got.Validating != manifests.Complete || got.Mutating != manifests.None || got.Identity() || got.Version == "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestPoliciesThatMayNotBeReadAreNotTakenForMissing is a hub without the right to read them: it does not take them for
+// policies that were never installed.
+func TestPoliciesThatMayNotBeReadAreNotTakenForMissing(t *testing.T) {
+	got, err := manifests.Inspect(t.Context(), kubernetes.NewForConfigOrDie(configOf(installedServer(t), "mallory")))
+	if err != nil || got.Validating != manifests.Partial || got.Mutating != manifests.Partial || got.Identity() {
+		t.Errorf("%+v, %v", got, err)
+	}
+	hub, err := manifests.Inspect(t.Context(), kubernetes.NewForConfigOrDie(installedServer(t).ConfigFor(hubUser)))
+	if err != nil || !hub.Identity() || len(hub.Problems) > 0 {
+		t.Errorf("the hub reads %+v, %v", hub, err)
+	}
 }

@@ -59,6 +59,9 @@ func TestArrowsPointDownOnly(t *testing.T) {
 		{"snapshot/x.go", imports(module + "/placement"), up},
 		{"approval/x.go", imports(module + "/stages"), up},
 		{"placement/x_test.go", imports(module + "/backend/memory"), up},
+		{"drift/internal/value/x.go", imports(module + "/drift/internal/compare"), up},
+		{"drift/internal/compare/x.go", imports(module + "/drift"), up},
+		{"drift/x.go", imports(module + "/drift/internal/compare"), ""},
 		{"stages/x.go", imports(module + "/backend"), up},
 		{"stages/x.go", imports(module + "/fleet"), up},
 		{"stages/x_test.go", imports(module + "/backend/memory"), up},
@@ -129,7 +132,6 @@ func TestPurePackagesDoNoIO(t *testing.T) {
 		planted{"snapshot/x.go", imports(path), ""}.check(t)
 	}
 	planted{"placement/x.go", "package x\nfunc f() { go f() }", "starts a goroutine"}.check(t)
-	planted{joins, "package x\nfunc f() { go f() }", ""}.check(t)
 	planted{"fleet/x.go", "package x\nfunc f() { go f() }", ""}.check(t)
 }
 

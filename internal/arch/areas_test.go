@@ -24,10 +24,6 @@ type area struct {
 	cluster bool
 }
 
-// joins is the one file of a pure package that may start goroutines: it waits for
-// them before it returns.
-const joins = "stages/plan_split.go"
-
 var (
 	apimachinery = []string{"k8s.io/apimachinery"}
 	ground       = []string{"placement", "snapshot", "drift/...", "approval"}
@@ -49,9 +45,17 @@ var areas = []area{
 	{path: "placement", core: true, third: with(apimachinery, "github.com/evanphx/json-patch/v5")},
 	{path: "snapshot", core: true, third: apimachinery},
 	{path: "drift/schema/internal/generate", program: true},
+	{path: "drift/internal/kinds", core: true},
+	{path: "drift/internal/value", core: true, third: apimachinery, uses: []string{"drift/schema"}},
+	{path: "drift/internal/fieldpath", core: true, third: apimachinery, uses: []string{"drift/internal/value"}},
+	{path: "drift/internal/compare", core: true, third: apimachinery, uses: []string{"drift/schema", "drift/internal/kinds", "drift/internal/value", "drift/internal/fieldpath"}},
 	{path: "drift/...", core: true, third: with(apimachinery, "sigs.k8s.io/structured-merge-diff/v4")},
 	{path: "approval", core: true, third: apimachinery},
-	{path: "stages", core: true, third: apimachinery, uses: ground, bars: []string{"context", "sync", "sync/atomic"}},
+	{path: "stages/plan", core: true, third: apimachinery, uses: with(ground, "stages/internal/record"), bars: []string{"context", "sync", "sync/atomic"}},
+	{path: "stages/internal/record", core: true},
+	{path: "stages/event", core: true, bars: []string{"context", "sync", "sync/atomic"}},
+	{path: "stages/runstate", core: true, third: apimachinery, uses: with(ground, "stages/event", "stages/plan", "stages/internal/record"), bars: []string{"context", "sync", "sync/atomic"}},
+	{path: "stages", core: true, third: apimachinery, uses: with(ground, "stages/event", "stages/plan", "stages/runstate"), bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "stages/calendar", core: true, third: with(apimachinery, "github.com/teambition/rrule-go"), uses: with(ground, "stages")},
 	{path: "stages/simulate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/calendar")},
 	{path: "backend", uses: ground, testUses: tried},
@@ -60,7 +64,10 @@ var areas = []area{
 	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
 	{path: "backend/bolt", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/kube", uses: with(ground, "stages", "backend", "internal/kubehttp"), testUses: with(tried, "fleet"), cluster: true},
-	{path: "fleet", uses: with(with(ground, timing...), "backend"), testUses: tried},
+	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/internal/...", "internal/keyed"), testUses: tried},
+	{path: "fleet/internal/guard", uses: with(ground, "backend")},
+	// Of stages only the error of a format that is too new, which is one for all records.
+	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "fleet/internal/guard", "internal/keyed"), testUses: tried},
 	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/..."), testUses: with(tried, "backend/kube")},
 	{path: "formats/...", uses: with(engine, "formats/..."), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", program: true},
@@ -69,10 +76,11 @@ var areas = []area{
 	{path: "internal/arch"},
 	{path: "internal/deps"},
 	{path: "internal/feed", uses: with(ground, "backend")},
-	{path: "internal/remote", uses: with(ground, "backend"), testUses: with(tried, "fleet", "stages")},
+	{path: "internal/remote", uses: with(ground, "backend"), testUses: with(tried, "fleet", "stages", "internal/keyed")},
+	{path: "internal/keyed"},
 	{path: "internal/kubehttp", cluster: true},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
-	{path: "internal/soak", uses: with(engine, "backend/memory", "backend/bolt", "backend/faulty"), program: true},
+	{path: "internal/soak", uses: with(engine, "backend/memory", "backend/bolt", "backend/faulty", "internal/keyed"), program: true},
 }
 
 // clusterModules talk to API servers or bring what does.

@@ -96,7 +96,7 @@ func (f *Feed) leave(w *consumer) {
 	delete(f.consumers, w)
 }
 
-// next yields the next changes and tells whether to go on.
+// next yields the next changes and reports whether to go on.
 func (f *Feed) next(ctx context.Context, w *consumer, yield func(backend.Change, error) bool) bool {
 	if err := Await(ctx, w.signal); err != nil {
 		yield(backend.Change{}, err)
@@ -125,7 +125,7 @@ func (f *Feed) take(w *consumer) ([]backend.Change, error) {
 	return changes, nil
 }
 
-// yieldAll yields changes while ctx lasts and tells whether to go on.
+// yieldAll yields changes while ctx lasts and reports whether to go on.
 func yieldAll(ctx context.Context, changes []backend.Change, yield func(backend.Change, error) bool) bool {
 	for _, c := range changes {
 		if ctx.Err() != nil {

@@ -16,7 +16,7 @@ type Call struct {
 	Resource string
 }
 
-// CallOf tells what a request is about, from its method and URL.
+// CallOf says what a request is about, from its method and URL.
 func CallOf(r *http.Request) Call {
 	resource, name := target(r.URL.Path)
 	if resource == "" {

@@ -52,7 +52,7 @@ func TestCloseLeavesNoProcessAndNoDirectory(t *testing.T) {
 	}
 }
 
-// alive tells whether there is a process that is not only waited for.
+// alive reports whether there is a process that is not only waited for.
 func alive(pid int) bool {
 	p, err := os.FindProcess(pid)
 	return err == nil && p.Signal(syscall.Signal(0)) == nil

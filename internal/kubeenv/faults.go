@@ -43,7 +43,7 @@ type counted struct {
 	matched, struck int
 }
 
-// Add adds a rule. The function tells how many requests it struck so far, so that a test can show that
+// Add adds a rule. The function says how many requests it struck so far, so that a test can show that
 // there was something to survive. Where several rules strike the same request, the one that was added
 // first is asked first, and what it passes on goes to the next.
 func (f *Faults) Add(r Rule) (struck func() int) {

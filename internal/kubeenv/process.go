@@ -62,7 +62,7 @@ func (p *process) start() error {
 	return <-started
 }
 
-// ended tells whether the child is no more.
+// ended reports whether the child is no more.
 func (p *process) ended() bool {
 	select {
 	case <-p.done:
@@ -167,7 +167,7 @@ func (p *process) wrote() ([]byte, error) {
 	return b[min(p.from, int64(len(b))):], err
 }
 
-// addressTaken tells whether the child ended because somebody else had its port.
+// addressTaken reports whether the child ended because somebody else had its port.
 func (p *process) addressTaken() bool {
 	b, err := p.wrote()
 	return p.ended() && err == nil && bytes.Contains(b, []byte("address already in use"))

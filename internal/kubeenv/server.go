@@ -75,7 +75,7 @@ func (e *Env) opening(name string) (op *opening, fresh bool, err error) {
 	return op, !known, nil
 }
 
-// open starts the server unless that was tried before, and tells how it went.
+// open starts the server unless that was tried before, and says how it went.
 func (op *opening) open(ctx context.Context, e *Env, name string, o ServerOptions) (*Server, error) {
 	op.once.Do(func() {
 		op.server, op.err = e.newServer(name, o)

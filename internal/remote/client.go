@@ -95,7 +95,7 @@ func (c *Client) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, erro
 	return each(ctx, c, request{Op: opClusters}, func(p reply) *placement.Cluster { return p.Cluster })
 }
 
-// WatchClusters tells that the inventory changed. See
+// WatchClusters reports that the inventory changed. See
 // [backend.InventoryWatcher].
 func (c *Client) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error] {
 	return each(ctx, c, request{Op: opWatchClusters}, sign)

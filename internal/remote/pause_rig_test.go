@@ -22,6 +22,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/keyed"
 	"github.com/slipway-dev/slipway/internal/remote"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -92,7 +93,7 @@ func settingID(name string) snapshot.ID {
 	return snapshot.ID{Group: "example.com", Version: "v1", Kind: "Setting", Name: name}
 }
 
-// members tells what every member has: its objects and what its ledgers prove.
+// members says what every member has: its objects and what its ledgers prove.
 // What a ledger has in doubt depends on who was disturbed, and when.
 func (g *ground) members(t *testing.T) (out []string) {
 	for c := range g.fleet.Clusters(t.Context()) {
@@ -100,7 +101,7 @@ func (g *ground) members(t *testing.T) (out []string) {
 			what := any(substance(obj))
 			if obj.GetNamespace() == "slipway-system" {
 				l := ledgerIn(obj)
-				l.Epoch, l.Doubtful = 0, nil
+				l.Epoch, l.Doubtful, l.Revision = 0, nil, g.opened(t, obj.GetName(), l.Revision)
 				what = l
 			}
 			b, err := json.Marshal(what)
@@ -111,6 +112,24 @@ func (g *ground) members(t *testing.T) (out []string) {
 		}
 	}
 	return out
+}
+
+// opened is a revision as it stands in a ledger, with the placement's key.
+func (g *ground) opened(t *testing.T, placement, sealed string) string {
+	rec, err := g.store.Get(t.Context(), "placement/"+placement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p struct {
+		Key []byte `json:"key"`
+	}
+	if err := json.Unmarshal(rec.Value, &p); err != nil {
+		t.Fatal(err)
+	}
+	if revision, ok := keyed.Open(p.Key, "revision of "+placement, sealed); ok {
+		return revision
+	}
+	return sealed
 }
 
 // rig is a ground that two engines in processes of their own work on, and one
@@ -247,7 +266,7 @@ func (r *rig) before(ctx context.Context, w remote.Write) {
 	}
 }
 
-// hits tells whether a write of the victim is the one at which it is stopped.
+// hits reports whether a write of the victim is the one at which it is stopped.
 func (tr *trial) hits(w remote.Write) bool {
 	if tr.exact {
 		return tr.writes >= tr.stopAt && !tr.disturbed.done && w.ID.Kind == "Setting" && w.Precondition.Absent == tr.creates
@@ -360,7 +379,7 @@ func (r *rig) begin(victim *process, tr *trial) {
 	r.calm.create(r.t, tr.run)
 }
 
-// await waits for one of the events and tells which one it was.
+// await waits for one of the events and says which one it was.
 func (r *rig) await(what string, events ...*event) *event {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)

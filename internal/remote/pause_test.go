@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// soak tells whether the long versions of the tests are asked for.
+// soak reports whether the long versions of the tests are asked for.
 func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 
 // sampled is how many of n trials are made: a fifth with the race detector, and
@@ -145,7 +145,7 @@ func killedOften(t *testing.T, pair, trials int) {
 }
 
 // calmly has a process lead a run that nothing disturbs. That proves that it is
-// there and tells how many writes a run takes; the first run creates the objects.
+// there and says how many writes a run takes; the first run creates the objects.
 func (r *rig) calmly(p *process) {
 	tr := &trial{}
 	r.begin(p, tr)
@@ -172,7 +172,7 @@ func (r *rig) draw() *trial {
 	return tr
 }
 
-// stopped stops a process in a run, and tells whether the other one took over.
+// stopped stops a process in a run, and reports whether the other one took over.
 func (r *rig) stopped(victim *process, tr *trial) bool {
 	tr.disturb = func() { victim.signal(syscall.SIGSTOP) }
 	r.begin(victim, tr)
@@ -191,7 +191,7 @@ func (r *rig) stopped(victim *process, tr *trial) bool {
 	return tr.over.done
 }
 
-// killed kills the process that leads a run, and tells how long it took until
+// killed kills the process that leads a run, and says how long it took until
 // the other one led it.
 func (r *rig) killed() (time.Duration, bool) {
 	victim, tr := r.procs[0], r.draw()

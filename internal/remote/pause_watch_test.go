@@ -64,7 +64,7 @@ func substance(obj *unstructured.Unstructured) map[string]any {
 // fences knows which epoch the records and the members have seen, and notes
 // what was accepted of an older one.
 type fences struct {
-	// fenced tells that the members heed fences: then an older leader creates
+	// fenced reports whether the members heed fences: then an older leader creates
 	// nothing either.
 	fenced bool
 	// leads is the last epoch under which a client took a run.

@@ -116,7 +116,7 @@ func (f *fault) err() error {
 
 func (f *fault) Error() string { return f.Text }
 
-// Is tells whether the error is of a kind.
+// Is reports whether the error is of a kind.
 func (f *fault) Is(target error) bool {
 	return slices.Contains(kinds(), target) && slices.Contains(f.Kinds, target.Error())
 }

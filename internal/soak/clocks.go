@@ -13,7 +13,7 @@ type clocks struct{ wrong []atomic.Int64 }
 func newClocks(n int) *clocks { return &clocks{wrong: make([]atomic.Int64, n)} }
 
 // of returns the nth clock. It shows the time of day and measures nothing, as
-// one does that is set anew while a program runs.
+// one does that is set again while a program runs.
 func (c *clocks) of(n int) func() time.Time {
 	return func() time.Time { return time.Now().Round(0).Add(time.Duration(c.wrong[n].Load())) }
 }

@@ -32,7 +32,11 @@ func (w *world) ending(ctx context.Context, placed string, runs ...string) (end 
 			return end, err
 		}
 		for _, obj := range w.members.Cluster(c.Name).List("") {
-			end.Members[c.Name] = append(end.Members[c.Name], contentOf(w, c.Name, placed, obj))
+			text, err := contentOf(ctx, w, c.Name, placed, obj)
+			if err != nil {
+				return end, err
+			}
+			end.Members[c.Name] = append(end.Members[c.Name], text)
 		}
 	}
 	for _, run := range runs {
@@ -77,14 +81,14 @@ func (w *world) addRun(ctx context.Context, end *ending, run string) error {
 
 // contentOf is an object with what does not depend on how often somebody took
 // the work over.
-func contentOf(w *world, cluster, placed string, obj *unstructured.Unstructured) string {
+func contentOf(ctx context.Context, w *world, cluster, placed string, obj *unstructured.Unstructured) (string, error) {
 	if obj.GetNamespace() == ledgerNamespace {
-		l := ledgerOf(w.members.Cluster(cluster), placed)
-		return fmt.Sprint("ledger of run ", l.Run, " attempt ", l.Attempt, " ", l.Phase, " ", l.Revision, l.Target)
+		l, err := w.opened(ctx, placed, ledgerOf(w.members.Cluster(cluster), placed))
+		return fmt.Sprint("ledger of run ", l.Run, " attempt ", l.Attempt, " ", l.Phase, " ", l.Revision, l.Target), err
 	}
 	marks := obj.GetAnnotations()
 	maps.DeleteFunc(marks, func(k, _ string) bool { return strings.HasPrefix(k, "epoch.slipway.dev/") })
-	return fmt.Sprint(obj.GetKind(), " ", obj.GetNamespace(), "/", obj.GetName(), " ", obj.Object["spec"], " ", marks, " generation ", obj.GetGeneration())
+	return fmt.Sprint(obj.GetKind(), " ", obj.GetNamespace(), "/", obj.GetName(), " ", obj.Object["spec"], " ", marks, " generation ", obj.GetGeneration()), nil
 }
 
 // twice holds the audit to the law that nothing is applied twice at the same

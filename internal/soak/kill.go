@@ -114,7 +114,7 @@ func (k *killer) later(p *os.Process) (stop func()) {
 	}
 }
 
-// wait waits for d, and tells whether that came before done.
+// wait waits for d, and reports whether that came before done.
 func wait(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

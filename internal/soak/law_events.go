@@ -63,7 +63,7 @@ func (h *history) take(ev stages.Event) (out []string) {
 	return out
 }
 
-// ended tells that nothing may come any more. A failed run of profile
+// ended reports whether nothing may come any more. A failed run of profile
 // ClusterUpdate can be started again, aborted and superseded.
 func (h *history) ended() bool {
 	switch h.state {
@@ -76,7 +76,7 @@ func (h *history) ended() bool {
 	}
 }
 
-// again tells that an event came before which comes only once.
+// again reports that an event came before which comes only once.
 func (h *history) again(ev stages.Event) string {
 	key := ""
 	switch ev.Type {
@@ -117,7 +117,7 @@ func (h *history) runEvent(ev stages.Event, wrong func(string, ...any)) {
 	h.state = ev.Type
 }
 
-// running tells that something may start now.
+// running reports whether something may start now.
 func (h *history) running() bool {
 	return h.state == stages.RunStarted || h.state == stages.RunResumed
 }

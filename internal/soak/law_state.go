@@ -175,7 +175,7 @@ func progressProblems(p *stages.Plan, before, now *stages.Run) (out []string) {
 	return out
 }
 
-// keeps tells that a gate which was passed is among the gates, with everything
+// keeps reports whether a gate which was passed is among the gates, with everything
 // that was decided at it.
 func keeps(gates []stages.Gate, was stages.Gate) bool {
 	return slices.ContainsFunc(gates, func(g stages.Gate) bool {

@@ -29,7 +29,7 @@ func newLaws() *laws {
 	return &laws{histories: map[string]*history{}, states: map[string]*stages.Run{}}
 }
 
-// errBroken tells that a law was violated.
+// errBroken reports whether a law was violated.
 var errBroken = errors.New("a law was violated")
 
 // violated keeps what is wrong.
@@ -162,26 +162,43 @@ func (w *world) lookAtMembers(ctx context.Context) error {
 			return err
 		}
 		for _, placed := range placements {
-			l := ledgerOf(w.members.Cluster(c.Name), placed)
-			if l.Run == "" {
-				continue
-			}
-			s, known := statuses[l.Run]
-			if !known {
-				s, err = w.eyes.Status(ctx, l.Run)
-				if err != nil && !errors.Is(err, backend.ErrNotFound) {
-					return err
-				}
-				statuses[l.Run] = s
-			}
-			if err != nil || s.Run.UID != l.RunUID {
-				continue // the run was deleted
-			}
-			if text := memberProblem(s.Plan, &s.Run, c.Name, l); text != "" {
-				// The run was read before the member may have been.
-				w.confirm(ctx, c.Name, l)
+			if err := w.compareMember(ctx, c.Name, placed, statuses); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+// compareMember holds what one member records of a placement to the plan of the run
+// that wrote it; statuses are those of the runs that were read before. A run or a
+// placement that was deleted meanwhile proves nothing.
+func (w *world) compareMember(ctx context.Context, cluster, placed string, statuses map[string]fleet.Status) error {
+	l := ledgerOf(w.members.Cluster(cluster), placed)
+	if l.Run == "" {
+		return nil
+	}
+	s, known := statuses[l.Run]
+	if !known {
+		var err error
+		if s, err = w.eyes.Status(ctx, l.Run); err != nil && !errors.Is(err, backend.ErrNotFound) {
+			return err
+		}
+		statuses[l.Run] = s
+	}
+	if s.Run.UID != l.RunUID {
+		return nil
+	}
+	l, err := w.opened(ctx, placed, l)
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if memberProblem(s.Plan, &s.Run, cluster, l) != "" {
+		// The run was read before the member may have been.
+		w.confirm(ctx, cluster, l)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/internal/keyed"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -44,6 +45,27 @@ func ledgerOf(c *memory.Cluster, placed string) (l ledger) {
 	text, _, _ := unstructured.NestedString(obj.Object, "data", "ledger")
 	_ = json.Unmarshal([]byte(text), &l)
 	return l
+}
+
+// opened is a ledger with the revision and the target that it names, which the placement's
+// key opens: a member has them sealed.
+func (w *world) opened(ctx context.Context, placed string, l ledger) (ledger, error) {
+	rec, err := w.engineFile.Get(ctx, "placement/"+placed)
+	if err != nil {
+		return l, err
+	}
+	var p struct {
+		Key []byte `json:"key"`
+	}
+	if err := json.Unmarshal(rec.Value, &p); err != nil {
+		return l, err
+	}
+	for _, revision := range []*string{&l.Revision, &l.Target} {
+		if opened, ok := keyed.Open(p.Key, "revision of "+placed, *revision); ok {
+			*revision = opened
+		}
+	}
+	return l, nil
 }
 
 // inventory lists the members that are not absent.

@@ -2,6 +2,6 @@
 
 package main
 
-// underRace tells whether the race detector is on, which makes tests ten times as
+// underRace reports whether the race detector is on, which makes tests ten times as
 // slow.
 const underRace = true

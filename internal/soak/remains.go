@@ -22,7 +22,7 @@ func strays() []string {
 	return []string{"run/", "plan/", "flight/", "command/", "journal/"}
 }
 
-// isStray tells that a record must not be there when all runs are deleted.
+// isStray reports whether a record must not be there when all runs are deleted.
 func isStray(key string) bool {
 	if strings.HasPrefix(key, "journal/placement.") {
 		return false
@@ -57,7 +57,7 @@ func (w *world) collect(ctx context.Context, e *fleet.Engine) error {
 	return nil
 }
 
-// deleteRuns deletes every run that a placement knows, and tells how many there
+// deleteRuns deletes every run that a placement knows, and says how many there
 // were. One that has no record was half deleted, by a process that was killed.
 func (w *world) deleteRuns(ctx context.Context, e *fleet.Engine) (n int, err error) {
 	placements, err := w.eyes.Placements(ctx)

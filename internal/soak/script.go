@@ -16,7 +16,7 @@ import (
 // dies leaves it to the next one.
 type step struct {
 	name string
-	// do tells whether the step is done; it is taken again until it is.
+	// do reports whether the step is done; it is taken again until it is.
 	do func(ctx context.Context, w *world) (done bool, err error)
 }
 
@@ -141,7 +141,7 @@ func (s script) take(ctx context.Context, w *world, n int) error {
 	}
 }
 
-// bears tells that an error may be one of those which were ordered: by faults, a
+// bears reports whether an error may be one of those which were ordered: by faults, a
 // full disk, or a pause that was longer than a call may take. A call that took
 // longer because the machine was busy is borne in any story; what hangs is not done
 // when patience is over.

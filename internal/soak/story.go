@@ -133,7 +133,7 @@ func createStep(placed, run string, index int, s stages.Strategy) step {
 	}}
 }
 
-// exists tells that a run was there already.
+// exists reports whether a run was there already.
 func exists(err error) bool {
 	return errors.Is(err, backend.ErrConflict) && strings.Contains(err.Error(), "exists already")
 }

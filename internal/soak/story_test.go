@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// soak tells whether the long versions of the tests are asked for.
+// soak reports whether the long versions of the tests are asked for.
 func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 
 // newStory returns a killer that kills so many children of a story.

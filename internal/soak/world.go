@@ -184,7 +184,7 @@ func (w *world) change(ctx context.Context, name string, how func(*resident)) er
 	return nil
 }
 
-// read reads a note, and tells whether there is one.
+// read reads a note, and reports whether there is one.
 func (w *world) read(ctx context.Context, key string, into any) (bool, error) {
 	r, err := w.worldFile.Get(ctx, key)
 	if errors.Is(err, backend.ErrNotFound) {

@@ -3,7 +3,7 @@ package calendar
 import "time"
 
 // farAhead is how many spans a cursor skips before it looks the rest up.
-const farAhead = 500
+const farAhead = 200
 
 // cursor goes through the spans of a source, forward only.
 type cursor struct {
@@ -29,25 +29,28 @@ func (c *cursor) seek(t time.Time) {
 	}
 }
 
-// holds tells whether t is in the span that was sought for it.
+// holds reports whether t is in the span that was sought for it.
 func (c *cursor) holds(t time.Time) bool { return c.ok && !c.from.After(t) }
 
 // cover is the union of sources, at a time that goes forward.
 type cover struct {
 	cursors []cursor
+	// dense is set where starts are too many to go through them one by one.
+	dense bool
 	// end is where the future ends.
 	end time.Time
-	// covered tells whether a source has the time, until when it changes; first
+	// covered reports whether a source has the time, until when it changes; first
 	// is the first of them, and steady when one begins or ends.
 	covered       bool
 	first         int
 	until, steady time.Time
 }
 
-func newCover(sources []source, t, end time.Time) *cover {
+func newCover(sources []source, t, end time.Time, leap bool) *cover {
 	c := &cover{end: end}
 	for _, s := range sources {
 		c.cursors = append(c.cursors, newCursor(s, t))
+		c.dense = c.dense || leap && s.dense()
 	}
 	c.move(t)
 	return c
@@ -81,6 +84,7 @@ func (c *cover) move(t time.Time) {
 // extent returns when the spans that hold t, and those that overlap or touch
 // them, are over.
 func (c *cover) extent(t time.Time) time.Time {
+	var leaps leaps
 	for grown := true; grown && t.Before(c.end); {
 		grown = false
 		for i := range c.cursors {
@@ -89,12 +93,32 @@ func (c *cover) extent(t time.Time) time.Time {
 				t, grown = cur.to, true
 			}
 		}
+		if grown && c.dense {
+			t = leaps.from(t, func(sc scope) stretch { return stretchOf(t, c.end, c.repetitions(t, sc)) })
+		}
 	}
 	return earlier(t, c.end)
 }
 
+// repetitions returns how the sources go on from t.
+func (c *cover) repetitions(t time.Time, sc scope) []repetition {
+	all := make([]repetition, len(c.cursors))
+	for i := range c.cursors {
+		c.cursors[i].seek(t)
+		all[i] = c.cursors[i].repetition(t, c.end, sc)
+	}
+	return all
+}
+
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
 		return b
 	}
 	return a

@@ -28,13 +28,15 @@
 //   - FREQ goes down to MINUTELY. A rule with FREQ=DAILY or longer names at most
 //     96 times of a day, all at the same second of the minute.
 //   - UNTIL may be local (20260131T180000), UTC (20260131T170000Z), or a date, of
-//     which all of the day counts. COUNT is at most 1000, INTERVAL at most
-//     10000.
+//     which all of the day counts. COUNT is at most 1000 and counts what is within
+//     400 years of the start, INTERVAL is at most 10000.
 //   - BYDAY is either all plain days or all numbered ones (1MO, -1SU), BYSETPOS
 //     wants FREQ=DAILY or longer, and BYEASTER and negative BYWEEKNO are not
 //     known.
 //   - A rule that never occurs is a mistake, and so is one that never pauses
-//     because each time is longer than the way to the next.
+//     because each time is longer than the way to the next. A time
+//     with FREQ=MINUTELY or FREQ=HOURLY lasts at most a day, or the INTERVAL where
+//     that is longer.
 //
 // # Time zones
 //
@@ -56,7 +58,8 @@
 // [stages.Window].Until is the next change of Open with all windows and freezes
 // taken together. Until is found up to 10 years ahead; where the rules that
 // concern a cluster have together more than 100 starts a day, 400 days. A
-// change after that is not seen, and Until is zero.
+// change after that is not seen, and Until is zero. The search leaps over what
+// repeats, so that an answer takes milliseconds whatever a rule says.
 //
 // Neighbours: package stages asks the calendar before it starts a cluster.
 package calendar

@@ -161,7 +161,7 @@ func (p *parser) fitTimes(start time.Time) {
 	}
 }
 
-// meets tells whether a rule that goes by the day, the hour or the minute comes
+// meets reports whether a rule that goes by the day, the hour or the minute comes
 // to a time of the week that it wants. Where it does not, the library would
 // look for a very long time, or for ever.
 func (p *parser) meets(start time.Time) bool {
@@ -187,7 +187,7 @@ func (p *parser) meets(start time.Time) bool {
 	return false
 }
 
-// wants tells whether the rule has a minute of the week, which begins on
+// wants reports whether the rule has a minute of the week, which begins on
 // Sunday, or the day or the hour that begins with it.
 func (p *parser) wants(m int) bool {
 	o := &p.opt

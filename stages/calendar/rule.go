@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -14,6 +15,8 @@ const (
 	// firstYear is the first year of rules, lastYear the last in which one is
 	// evaluated.
 	firstYear, lastYear = 1970, 9000
+	// maxCountYears is how long after its start a rule with COUNT still occurs.
+	maxCountYears = 400
 )
 
 // span is a time from one instant to another, which is not part of it.
@@ -26,12 +29,20 @@ type source interface {
 	spans(t time.Time) func() (span, bool)
 	// perDay is how many begin in a day at most.
 	perDay() int
+	// dense reports whether there may be more than are gone through one by one.
+	dense() bool
+	// repeats returns how a dense source goes on from t, as far as end.
+	repeats(t, end time.Time, sc scope) repetition
 }
 
 // once is a source of one time.
 type once span
 
 func (o once) perDay() int { return 0 }
+
+func (o once) dense() bool { return false }
+
+func (o once) repeats(time.Time, time.Time, scope) repetition { return repetition{} }
 
 func (o once) spans(time.Time) func() (span, bool) {
 	left := 1
@@ -127,19 +138,38 @@ func (r recurrence) build(p *parser, start time.Time, loc *time.Location) (*rule
 	if !made.occurs() {
 		return nil, r.invalid([]string{"never occurs"})
 	}
-	made.counted = take(made.starts(made.start), p.opt.Count)
-	first, ok := made.starts(made.start)()
+	made.counted = take(made.starts(made.start, made.start.AddDate(maxCountYears, 0, 0)), p.opt.Count)
+	first, ok := made.starts(made.start, endless())()
 	if !ok {
 		return nil, r.invalid([]string{"never occurs from its start on"})
 	}
 	if at := instant(first, loc); !made.until.IsZero() && at.After(made.until) {
 		return nil, r.invalid([]string{"ends before it occurs for the first time, which is at " + at.Format(time.RFC3339)})
 	}
-	if period := p.period(); period > 0 && r.duration > period {
-		msg := "is longer than the " + period.String() + " from one start to the next, so that there would be no pause"
+	if msg := p.tooLong(r.duration); msg != "" {
 		return nil, field.ErrorList{field.Invalid(field.NewPath("duration"), r.duration.String(), msg)}
 	}
 	return made, nil
+}
+
+// tooLong says why times of the rule cannot be of a duration, or "". Times of a rule
+// that goes by the minute or the hour overlap where they are long: a year of them
+// would be the union of half a million.
+func (p *parser) tooLong(d time.Duration) string {
+	if period := p.period(); period > 0 {
+		if d > period {
+			return "is longer than the " + period.String() + " from one start to the next, so that there would be no pause"
+		}
+		return ""
+	}
+	unit := time.Minute
+	if p.opt.Freq == rrule.HOURLY {
+		unit = time.Hour
+	}
+	if most := max(day, time.Duration(p.opt.Interval)*unit); p.opt.Freq >= rrule.HOURLY && d > most {
+		return fmt.Sprintf("is longer than the %s that a time with FREQ=%s and INTERVAL=%d lasts at most: use FREQ=DAILY", most, p.opt.Freq, p.opt.Interval)
+	}
+	return ""
 }
 
 // period returns the time between two occurrences of a rule that has one in
@@ -186,8 +216,14 @@ func (r *rule) perDay() int {
 }
 
 func (r *rule) spans(t time.Time) func() (span, bool) {
-	// Clocks are never set by more than a day.
-	next := r.starts(wallClock(t, r.loc).Add(-r.duration - 2*day))
+	// Clocks are never set by more than a day. Where they were not set, what began
+	// before has ended.
+	back := r.duration
+	if set, _ := t.In(r.loc).ZoneBounds(); !set.IsZero() && t.Sub(set) < r.duration+2*day {
+		back += 2 * day
+	}
+	begin := wallClock(t, r.loc).Add(-back)
+	next := r.starts(begin, begin.Add(back+aheadFew+2*day))
 	return func() (span, bool) {
 		wall, ok := next()
 		if !ok {
@@ -201,8 +237,12 @@ func (r *rule) spans(t time.Time) func() (span, bool) {
 	}
 }
 
-// starts returns an iterator over the occurrences from a wall time on.
-func (r *rule) starts(wall time.Time) func() (time.Time, bool) {
+// endless is after all that is evaluated.
+func endless() time.Time { return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// starts returns an iterator over the occurrences from a wall time on, up to end: the
+// library would seek the next one for as long as there are years.
+func (r *rule) starts(wall, end time.Time) func() (time.Time, bool) {
 	if r.counted != nil {
 		i, _ := slices.BinarySearchFunc(r.counted, wall, time.Time.Compare)
 		return each(r.counted[i:])
@@ -214,7 +254,7 @@ func (r *rule) starts(wall time.Time) func() (time.Time, bool) {
 		return each(nil)
 	}
 	opt := r.opt
-	opt.Dtstart = r.anchor(wall)
+	opt.Dtstart, opt.Until = r.anchor(wall), end
 	found, err := rrule.NewRRule(opt)
 	if err != nil {
 		return each(nil) // its numbers have been checked
@@ -230,7 +270,7 @@ func (r *rule) starts(wall time.Time) func() (time.Time, bool) {
 	}
 }
 
-// occurs tells whether some period has an occurrence. Years repeat after 400,
+// occurs reports whether some period has an occurrence. Years repeat after 400,
 // and the library gives up at the end of 9999.
 func (r *rule) occurs() bool {
 	opt := r.opt

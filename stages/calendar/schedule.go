@@ -1,6 +1,7 @@
 package calendar
 
 import (
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,8 @@ type schedule struct {
 	allow []allowed
 	deny  []denied
 	ahead time.Duration
+	// plain has a change sought through all starts, by tests.
+	plain bool
 	// latest is the latest answer. It changes how long an answer takes, never
 	// what it is.
 	latest atomic.Pointer[answer]
@@ -118,13 +121,13 @@ type now struct {
 func (s *schedule) now(at, end time.Time) *now {
 	n := &now{end: end}
 	for _, a := range s.allow {
-		n.windows = append(n.windows, newCover(a.sources, at, end))
+		n.windows = append(n.windows, newCover(a.sources, at, end, !s.plain))
 	}
 	freezes := make([]source, len(s.deny))
 	for i, d := range s.deny {
 		freezes[i] = d.source
 	}
-	n.frozen = newCover(freezes, at, end)
+	n.frozen = newCover(freezes, at, end, !s.plain)
 	return n
 }
 
@@ -142,7 +145,7 @@ func (n *now) open() bool {
 	return !blocked
 }
 
-// blocked tells that somebody does not agree now, and when all of those have
+// blocked reports whether a gauge does not agree now, and when all of those have
 // changed.
 func (n *now) blocked() (until time.Time, yes bool) {
 	if n.frozen.covered {
@@ -162,15 +165,44 @@ func (n *now) change() time.Time {
 	if !blocked {
 		return n.closes()
 	}
+	var leaps leaps
 	for t.Before(n.end) {
 		n.move(t)
 		next, blocked := n.blocked()
 		if !blocked {
 			return t
 		}
+		if n.dense() {
+			next = later(next, leaps.from(t, func(sc scope) stretch { return n.stretch(t, sc) }))
+		}
 		t = next
 	}
 	return n.end
+}
+
+// dense reports whether something has too many starts to go through them all.
+func (n *now) dense() bool {
+	return n.frozen.dense || slices.ContainsFunc(n.windows, func(c *cover) bool { return c.dense })
+}
+
+// stretch returns the stretch from t on, to which n was moved, of all windows and
+// freezes.
+func (n *now) stretch(t time.Time, sc scope) stretch {
+	var all []repetition
+	begin := t
+	for _, c := range append(slices.Clip(n.windows), n.frozen) {
+		if c.covered && c.until.Sub(t) > day {
+			all = append(all, repetition{until: c.until})
+			continue
+		}
+		at := t
+		if c.covered {
+			at = c.until // where its cursors are
+		}
+		begin = later(begin, at)
+		all = append(all, c.repetitions(at, sc)...)
+	}
+	return stretchOf(begin, n.end, all)
 }
 
 func (n *now) move(t time.Time) {

@@ -36,13 +36,13 @@ type Back struct {
 	End End
 }
 
-// undone tells that the run has ended and is to be taken back now.
+// undone reports whether the run has ended and is to be taken back now.
 func (s *simulation) undone() bool {
 	return s.begun && s.undo != nil && s.run.Final(s.p)
 }
 
 // asked takes in an order that takes back a run which has ended, as an engine
-// does, and tells whether the next order is one.
+// does, and reports whether the next order is one.
 func (s *simulation) asked() (bool, error) {
 	c := s.orders[0].Command
 	if c.Verb != stages.TakeBack || s.back != nil || !s.run.Final(s.p) || s.p.Strategy.Rollback == nil || s.run.Started == 0 {

@@ -84,7 +84,7 @@ type GateEnd struct {
 	Opened, Held time.Duration
 	// By is who decided it, where somebody did.
 	By string
-	// Decided tells that no other gate of the same side held the run longer: the
+	// Decided reports whether no other gate of the same side held the run longer: the
 	// run went on when this one passed.
 	Decided bool
 }

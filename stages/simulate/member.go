@@ -52,7 +52,7 @@ type Attempt struct {
 	Number int
 	// Revision is what the cluster is brought to; empty where it is cleaned.
 	Revision string
-	// Begun tells that the attempt has begun, at Began.
+	// Begun reports whether the attempt has begun, at Began.
 	Begun bool
 	Began time.Duration
 }

@@ -39,7 +39,7 @@ func (s *simulation) request(b approval.Binding) (approval.Request, bool) {
 // leavers are the clusters that are not in the inventory.
 type leavers struct{ names []string }
 
-// follow takes in changes and tells whether there were any.
+// follow takes in changes and reports whether there were any.
 func (l *leavers) follow(changes []Change) bool {
 	for _, c := range changes {
 		there := !slices.Contains(l.names, c.Cluster)

@@ -214,6 +214,9 @@ func (s *simulation) step(in stages.Input, left bool) error {
 	}
 	s.begun = true
 	ready := stages.Step(s.p, s.run, in)
+	if ready.Err != nil {
+		return ready.Err
+	}
 	s.run, s.wake = ready.Run, -1
 	if s.undo = s.run.Undo; s.back != nil {
 		s.undo = nil // it was refused

@@ -32,7 +32,7 @@ type worker struct {
 	pos     int
 	cluster string
 	attempt Attempt
-	// observes tells that it was made to look only.
+	// observes reports whether it was made to look only.
 	sent bool
 	does doing
 	due  time.Duration
@@ -41,7 +41,7 @@ type worker struct {
 	// wait is before the next try, delay was before the first.
 	wait, delay time.Duration
 	last        stages.Observation
-	// gone tells that it has nothing more to do although the run may want more.
+	// gone reports whether it has nothing more to do although the run may want more.
 	gone bool
 	// round is that of the last step that wanted it.
 	round int

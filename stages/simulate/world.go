@@ -60,7 +60,7 @@ func DefaultStart() time.Time { return time.Date(2026, time.January, 5, 0, 0, 0,
 type Change struct {
 	At      time.Duration
 	Cluster string
-	// Back tells that the cluster is there again. A run that has passed over it
+	// Back reports whether the cluster is there again. A run that has passed over it
 	// does not take it up again.
 	Back bool
 }

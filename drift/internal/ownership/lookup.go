@@ -105,7 +105,7 @@ func (l *Lookup) covers(e *looked, path []Step) (int, error) {
 	return 0, nil
 }
 
-// namesMore tells whether there is anything but a field itself.
+// namesMore reports whether there is anything but a field itself.
 func namesMore(below map[string]any) bool {
 	_, self := below["."]
 	return len(below) > 1 || len(below) == 1 && !self

@@ -107,7 +107,7 @@ func (e *Entry) own(fields map[string]any) map[string]any {
 	return own
 }
 
-// writes tells whether an entry can write a field of the object.
+// writes reports whether an entry can write a field of the object.
 func (e *Entry) writes(field string) bool {
 	return e.Subresource != "status" || field == "status" || field == "metadata"
 }
@@ -143,7 +143,7 @@ func (f *Fields) Owner(path []Step) (Entry, bool) {
 }
 
 // Owners returns who owns a path or something below or around it: manager
-// tells whether an apply of this manager does, others whether anybody else.
+// reports whether an apply of this manager does, others whether anybody else.
 func (f *Fields) Owners(path []Step, manager string) (own, others bool) {
 	for i := range f.entries {
 		e := &f.entries[i]
@@ -189,7 +189,7 @@ func (f *Fields) descend(set *fieldpath.Set, path []Step) (*fieldpath.Set, bool)
 	return set, true
 }
 
-// Known tells whether there is any entry.
+// Known reports whether there is any entry.
 func (f *Fields) Known() bool { return len(f.entries) > 0 }
 
 func (e *Entry) appliedBy(manager string) bool {

@@ -29,7 +29,7 @@ func Applied(managed []any, manager string) iter.Seq[map[string]any] {
 	}
 }
 
-// Same tells whether two fieldsV1 are the same. It allocates nothing.
+// Same reports whether two fieldsV1 are the same. It allocates nothing.
 func Same(a, b map[string]any) bool {
 	if len(a) != len(b) {
 		return false
@@ -62,7 +62,7 @@ func Without(fieldsV1, object map[string]any) (Dropped, error) {
 	return Dropped{lacking(set, object)}, nil
 }
 
-// Empty tells whether there is none.
+// Empty reports whether there is none.
 func (d Dropped) Empty() bool { return d.set == nil || d.set.Empty() }
 
 func lacking(set *fieldpath.Set, object any) *fieldpath.Set {

@@ -14,11 +14,11 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// rounds is how often a beginning is tried anew because somebody wrote meanwhile:
+// rounds is how often a beginning is tried again because another writer came first:
 // Cluster API does, all the time.
 const rounds = 8
 
-// errMoved tells that an object was written since it was read.
+// errMoved reports whether an object was written since it was read.
 var errMoved = errors.New("somebody changed it meanwhile")
 
 // Begin writes what the change wants to the Cluster, or to the objects that make its
@@ -45,7 +45,7 @@ type beginning struct {
 	p      *Provider
 	change upgrade.Change
 	record string
-	// written tells that one of several objects got what it is to have.
+	// written reports whether one of several objects got what it is to have.
 	written bool
 }
 
@@ -89,7 +89,7 @@ func (b *beginning) once(ctx context.Context, s *seen) error {
 	return b.writeAll(ctx, s)
 }
 
-// complete tells whether a change that the Cluster has on record was written to all
+// complete reports whether a change that the Cluster has on record was written to all
 // that it is about. With a topology that is the Cluster alone.
 func (b *beginning) complete(s *seen) bool {
 	if s.topology != nil {
@@ -161,7 +161,7 @@ func (s *seen) refuseVersion(n *nodes, to string) error {
 	return nil
 }
 
-// newer tells whether version a is newer than b.
+// newer reports whether version a is newer than b.
 func newer(a, b string) bool {
 	va, errA := version.ParseSemantic(a)
 	vb, errB := version.ParseSemantic(b)

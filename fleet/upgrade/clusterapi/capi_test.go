@@ -276,7 +276,7 @@ func (c *capi) born(m tree) tree {
 	return c.status("Machine", nameOf(m), tree{"nodeRef": tree{"name": nameOf(m)}, "nodeInfo": info, "phase": "Running"})
 }
 
-// tell writes the status of a control plane or a deployment, and tells whether it was
+// tell writes the status of a control plane or a deployment, and reports whether it was
 // another.
 func (c *capi) tell(o tree, machines []tree) bool {
 	fresh, old := c.sorted(o, machines)
@@ -303,7 +303,7 @@ func (c *capi) tell(o tree, machines []tree) bool {
 	return true
 }
 
-// within tells whether a status has all that is to be told.
+// within reports whether a status has all that is to be told.
 func within(told, status tree) bool {
 	for k := range maps.Keys(status) {
 		if fmt.Sprint(told[k]) != fmt.Sprint(status[k]) {

@@ -17,7 +17,7 @@ func (c *capi) settle(cluster string) {
 	c.t.Fatal("Cluster API, as it is played here, does not come to an end")
 }
 
-// step moves a cluster a little, and tells whether there was anything to move.
+// step moves a cluster a little, and reports whether there was anything to move.
 func (c *capi) step(cluster string) bool {
 	o := c.get("Cluster", cluster)
 	control, pools := c.get("KubeadmControlPlane", cluster+"-cp"), c.list("MachineDeployment", cluster)

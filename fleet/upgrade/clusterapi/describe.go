@@ -80,7 +80,7 @@ func (s *seen) find(name string) *nodes {
 	return nil
 }
 
-// operation tells what is done to the cluster. The change that was begun last is
+// operation says what is done to the cluster. The change that was begun last is
 // what its objects say as long as they want what it wants; otherwise somebody wrote
 // to them since, or it never came to them.
 func (s *seen) operation(record upgrade.Change) *upgrade.Operation {
@@ -133,7 +133,7 @@ func (s *seen) concerned(change upgrade.Change) []*nodes {
 	return out
 }
 
-// has tells whether the objects want what a change wants of them.
+// has reports whether the objects want what a change wants of them.
 func (s *seen) has(change upgrade.Change) bool {
 	if change.Part == upgrade.ControlPlane {
 		image := imageOf(change.Goal, ControlPlanePool)

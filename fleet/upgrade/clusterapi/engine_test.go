@@ -87,7 +87,7 @@ func (c *capi) play(ctx context.Context, clusters ...string) {
 	}
 }
 
-// eventsOf tells how a run went, cluster by cluster.
+// eventsOf says how a run went, cluster by cluster.
 func eventsOf(t *testing.T, e *fleet.Engine) string {
 	t.Helper()
 	follow, err := e.Follow("prod", "")

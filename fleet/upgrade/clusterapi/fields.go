@@ -86,7 +86,7 @@ func branches(t tree, most int, path ...string) []tree {
 	return out
 }
 
-// sameVersion tells whether two Kubernetes versions are the same, with or
+// sameVersion reports whether two Kubernetes versions are the same, with or
 // without a v before them. What is no version is the same as nothing.
 func sameVersion(a, b string) bool {
 	va, errA := version.ParseSemantic(a)

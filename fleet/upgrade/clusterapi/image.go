@@ -173,7 +173,7 @@ func (b *beginning) clone(source *unstructured.Unstructured, image string) (*uns
 	return out, nil
 }
 
-// confirm tells whether the template that is there is what would have been made.
+// confirm checks that the template that is there is what would have been made.
 func (b *beginning) confirm(ctx context.Context, clone *unstructured.Unstructured, image string) error {
 	live, err := b.p.conn.Get(ctx, snapshot.IDOf(clone))
 	if err != nil {

@@ -112,7 +112,7 @@ func (l layout) condition(obj tree, kind string) tree {
 	return nil
 }
 
-// fresh tells whether a condition is about the object as it is now. One that does
+// fresh reports whether a condition is about the object as it is now. One that does
 // not say what it is about is taken for that.
 func fresh(c, obj tree) bool {
 	observed, ok := number(c, "observedGeneration")

@@ -36,7 +36,7 @@ func (b *beginning) writeAll(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// concerns tells whether the change wants something of these nodes.
+// concerns reports whether the change wants something of these nodes.
 func (b *beginning) concerns(s *seen, n *nodes) bool {
 	version, image := b.goal(s, n)
 	return version != "" || image != ""

@@ -40,7 +40,7 @@ type seen struct {
 	topology tree
 	control  *nodes
 	pools    []*nodes // by name
-	// images tells that images were read, overrides are those that the topology wants,
+	// images reports whether images were read, overrides are those that the topology wants,
 	// by pool.
 	images    bool
 	overrides map[string]string
@@ -59,7 +59,7 @@ type nodes struct {
 	version  string
 	template snapshot.ID
 	image    string
-	// deferred tells that an annotation of the topology holds the upgrade of the pool
+	// deferred reports whether an annotation of the topology holds the upgrade of the pool
 	// back, foreign that the annotation is not ours.
 	deferred, foreign bool
 	machines          []machine

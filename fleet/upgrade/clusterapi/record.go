@@ -48,7 +48,7 @@ func recordOf(change upgrade.Change) (string, error) {
 	return string(value), nil
 }
 
-// outranked tells whether a change comes too late: a newer one of its placement was
+// outranked checks that a change comes too late: a newer one of its placement was
 // asked for.
 func outranked(record, change upgrade.Change) error {
 	if record.Placement == change.Placement && record.Epoch > change.Epoch {

@@ -77,7 +77,7 @@ func (n *nodes) failed() string {
 	return ""
 }
 
-// observed tells that the status is about what the object wants now.
+// observed reports whether the status is about what the object wants now.
 func (n *nodes) observed() bool {
 	return count(n.object, "status", "observedGeneration") >= max(count(n.object, "metadata", "generation"), 1)
 }

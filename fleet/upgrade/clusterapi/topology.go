@@ -45,7 +45,7 @@ func (b *beginning) topologyPool(s *seen, n *nodes, version string) tree {
 	return pool
 }
 
-// defers tells whether the upgrade of a pool is to be held back. The pool is not
+// defers reports whether the upgrade of a pool is to be held back. The pool is not
 // upgraded together with the control plane, but when it is its turn.
 func (b *beginning) defers(s *seen, n *nodes, version string) bool {
 	switch {

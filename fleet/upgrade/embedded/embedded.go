@@ -21,7 +21,7 @@ type Provider struct {
 
 	mu    sync.Mutex
 	world World
-	// changed is closed and made anew whenever something changes.
+	// changed is closed and made again whenever something changes.
 	changed chan struct{}
 }
 
@@ -87,7 +87,7 @@ func (p *Provider) Occupy(name, message string, d time.Duration) error {
 	return nil
 }
 
-// Describe tells how a cluster is. See [upgrade.Provider].
+// Describe says how a cluster is. See [upgrade.Provider].
 func (p *Provider) Describe(ctx context.Context, pc placement.Cluster) (upgrade.Cluster, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,7 +210,7 @@ func (p *Provider) Watch(ctx context.Context, pc placement.Cluster) iter.Seq2[st
 	}
 }
 
-// alarm returns what tells that something has changed since now, and when a cluster
+// alarm returns what says that something has changed since now, and when a cluster
 // changes by itself.
 func (p *Provider) alarm(cluster string) (<-chan struct{}, time.Time) {
 	p.mu.Lock()

@@ -171,7 +171,7 @@ func set(s *string, to string) {
 	}
 }
 
-// changing tells that a change is under way.
+// changing reports whether a change is under way.
 func (c *Cluster) changing() bool {
 	return c.Operation != nil && c.Operation.State == upgrade.Running
 }

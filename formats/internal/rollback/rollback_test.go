@@ -16,7 +16,7 @@ import (
 
 func read(t *testing.T, text string) (*stages.Rollback, []string) {
 	t.Helper()
-	docs, err := yamldoc.Read(strings.NewReader(text), "f", len(text))
+	docs, err := yamldoc.Read(strings.NewReader(text), "f")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,11 @@
 // reported that this is not what stands there; so all of a document is read and all
 // that is wrong with it is told at once.
 //
-// The input may be anybody's. How long it is, how deep, how much it becomes with its
-// aliases written out, how many problems are told and how much of the input each
-// repeats are bounded. What YAML parsers do not agree about is refused: merge keys,
+// The input is untrusted. How long it is, how many documents it has, how deep they are,
+// how many values they have with aliases written out, how many problems are reported and
+// how much of the input each repeats are bounded: see [MaxBytes] and what follows it. The
+// first two are checked before anything is parsed, and so is how many values there can
+// be, so that what is refused has cost a small multiple of its size. What YAML parsers do not agree about is refused: merge keys,
 // the words that were booleans once, keys that are no strings or stand there twice,
 // and tags that JSON has not.
 package yamldoc
@@ -67,15 +69,15 @@ func (d *Doc) Open(root *yaml.Node, path string) {
 	d.root, d.path = root, path
 }
 
-// ReadAll reads at most most bytes. More than that are reported. The error is that
-// of the reader.
-func (d *Doc) ReadAll(r io.Reader, most int) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+// ReadAll reads an input. One that passes [MaxBytes], or has more values than
+// [MaxValues] by its commas and lines, is reported. The error is that of the reader.
+func (d *Doc) ReadAll(r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d.File, err)
 	}
-	if len(data) > most {
-		d.Tell(1, "", fmt.Sprintf("is longer than %d bytes", most))
+	if err := checkInput(data); err != nil {
+		d.Tell(1, "", err.Error())
 		return nil, nil
 	}
 	return data, nil
@@ -84,7 +86,7 @@ func (d *Doc) ReadAll(r io.Reader, most int) ([]byte, error) {
 // Root is all of the document. It must not be empty.
 func (d *Doc) Root() Value { return Value{Doc: d}.at(d.root, d.path) }
 
-// IsEmpty tells that nothing stands in the document, mostly since something is
+// IsEmpty reports whether nothing stands in the document, mostly since something is
 // wrong.
 func (d *Doc) IsEmpty() bool { return d.root == nil }
 
@@ -103,7 +105,7 @@ func (d *Doc) Tell(line int, path, text string) {
 	}
 }
 
-// Failed tells that a problem was reported at the path or above it, up to the whole
+// Failed reports whether a problem was reported at the path or above it, up to the whole
 // document.
 func (d *Doc) Failed(path string) bool {
 	for path != "" && !d.broken[path] {

@@ -61,7 +61,7 @@ type Report struct {
 	more int
 }
 
-// Add adds a problem. It tells whether that is kept.
+// Add adds a problem. It reports whether that is kept.
 func (r *Report) Add(p Problem) bool {
 	if len(r.problems) >= MaxProblems {
 		r.more++
@@ -82,7 +82,7 @@ func (r *Report) Include(other *Report) {
 // Count is how many problems there are, with those that are not kept.
 func (r *Report) Count() int { return len(r.problems) + r.more }
 
-// OK tells that there is no problem.
+// OK reports whether there is no problem.
 func (r *Report) OK() bool { return r.Count() == 0 }
 
 // Problems returns the problems by line; the last one says how many more there are.

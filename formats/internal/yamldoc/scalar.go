@@ -13,7 +13,7 @@ import (
 )
 
 // Scalar reads a scalar as JSON has it: nil, bool, int64, float64 or string. Of an
-// object or a list it is nil too. False tells that there is no such thing in JSON, or
+// object or a list it is nil too. False says that there is no such thing in JSON, or
 // that YAML parsers do not agree what it is, which is reported.
 func (v Value) Scalar() (any, bool) {
 	if v.Node.Kind != yaml.ScalarNode {
@@ -67,7 +67,7 @@ func isOldBoolean(s string) bool {
 	return false
 }
 
-// str reads a string; false tells that it is none, which is reported.
+// str reads a string; false says that it is none, which is reported.
 func (v Value) str() (string, bool) {
 	x, ok := v.Scalar()
 	if !ok {
@@ -80,7 +80,7 @@ func (v Value) str() (string, bool) {
 	return s, ok
 }
 
-// hint tells how to write a scalar that is to be a string.
+// hint says how to write a scalar that is to be a string.
 func (v Value) hint() string {
 	if v.Node.Kind == yaml.ScalarNode && v.Node.Value != "" {
 		return fmt.Sprintf("; write %q", Clip(v.Node.Value))
@@ -126,7 +126,7 @@ func OneOf[T ~string](v Value, allowed ...T) T {
 	return T(s)
 }
 
-// Named reads a name of which check tells what is wrong, such as
+// Named reads a name of which check says what is wrong, such as
 // validation.IsDNS1123Label. One that is wrong is returned as it stands.
 func (v Value) Named(check func(string) []string) string {
 	s, ok := v.str()
@@ -138,7 +138,7 @@ func (v Value) Named(check func(string) []string) string {
 	return s
 }
 
-// number reads a whole number; false tells that it is none, which is reported.
+// number reads a whole number; false says that it is none, which is reported.
 func (v Value) number() (int64, bool) {
 	x, ok := v.Scalar()
 	if !ok {

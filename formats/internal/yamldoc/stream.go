@@ -3,6 +3,7 @@ package yamldoc
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"regexp"
@@ -11,15 +12,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Read reads a stream of YAML documents, and JSON, which is YAML, of at most most
-// bytes. It returns the documents that are not null, one by one, parsed as they are
-// asked for. Where one cannot be read, there is an empty one that says why; those
-// behind it are read all the same. All of them together are bounded too.
+// Read reads a stream of YAML documents, and JSON, which is YAML, within the limits of
+// the package. It returns the documents that are not null, one by one, parsed as they
+// are asked for. Where one cannot be read, there is an empty one that says why; those
+// behind it are read all the same, unless there are too many.
 //
 // The error is that of r.
-func Read(r io.Reader, file string, most int) (iter.Seq[*Doc], error) {
+func Read(r io.Reader, file string) (iter.Seq[*Doc], error) {
 	d := New(file)
-	data, err := d.ReadAll(r, most)
+	data, err := d.ReadAll(r)
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,14 @@ func Read(r io.Reader, file string, most int) (iter.Seq[*Doc], error) {
 func parse(data []byte, file string) iter.Seq[*Doc] {
 	return func(yield func(*Doc) bool) {
 		var used extent
-		for _, c := range split(data) {
+		n := 0
+		for c := range split(data) {
+			if n++; n > MaxDocuments {
+				d := New(file)
+				d.Tell(c.before+1, "", fmt.Sprintf("is one document more than %d, which an input has at most; write it as several", MaxDocuments))
+				yield(d)
+				return
+			}
 			roots, err := c.parse()
 			for _, root := range roots {
 				if !yield(c.document(file, root, &used)) {
@@ -61,21 +69,24 @@ type chunk struct {
 
 // split cuts the input in front of every line that starts a document. YAML allows no
 // such line inside of one, not even in a block of text.
-func split(data []byte) []chunk {
-	var chunks []chunk
-	start, line, startLine := 0, 0, 0
-	for at := 0; at < len(data); line++ {
-		end := len(data)
-		if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
-			end = at + i + 1
+func split(data []byte) iter.Seq[chunk] {
+	return func(yield func(chunk) bool) {
+		start, line, startLine := 0, 0, 0
+		for at := 0; at < len(data); line++ {
+			end := len(data)
+			if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
+				end = at + i + 1
+			}
+			if at > start && isMarker(data[at:end]) {
+				if !yield(chunk{startLine, data[start:at]}) {
+					return
+				}
+				start, startLine = at, line
+			}
+			at = end
 		}
-		if at > start && isMarker(data[at:end]) {
-			chunks = append(chunks, chunk{startLine, data[start:at]})
-			start, startLine = at, line
-		}
-		at = end
+		yield(chunk{startLine, data[start:]})
 	}
-	return append(chunks, chunk{startLine, data[start:]})
 }
 
 func isMarker(line []byte) bool {
@@ -83,10 +94,14 @@ func isMarker(line []byte) bool {
 	return ok && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))
 }
 
-// blank tells that a chunk holds only comments and directives, which need a document
-// behind them to be parsed.
+// blank reports whether a chunk holds only comments and directives, which need a
+// document behind them to be parsed, or nothing but the mark of a document, for which
+// a parser would be made.
 func (c chunk) blank() bool {
 	for line := range bytes.Lines(c.text) {
+		if isMarker(line) {
+			line = line[len("---"):]
+		}
 		line = bytes.TrimSpace(line)
 		if len(line) > 0 && line[0] != '#' && line[0] != '%' {
 			return false

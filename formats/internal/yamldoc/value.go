@@ -46,7 +46,7 @@ func (v Value) Fail(format string, args ...any) {
 	v.Doc.Tell(v.line, v.Path, fmt.Sprintf(format, args...))
 }
 
-// OK tells that nothing is reported of the value itself.
+// OK reports whether nothing is reported of the value itself.
 func (v Value) OK() bool { return !v.Doc.broken[v.Path] }
 
 // maxPath bounds a path, which hostile keys would make long again and again.
@@ -80,16 +80,16 @@ func key(n *yaml.Node) *yaml.Node { return Value{}.at(n, "").Node }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// IsNull tells whether null stands there.
+// IsNull reports whether null stands there.
 func (v Value) IsNull() bool { return v.Node != nil && isNull(v.Node) }
 
-// IsObject tells whether an object stands there.
+// IsObject reports whether an object stands there.
 func (v Value) IsObject() bool { return v.Node != nil && v.Node.Kind == yaml.MappingNode }
 
-// IsList tells whether a list stands there.
+// IsList reports whether a list stands there.
 func (v Value) IsList() bool { return v.Node != nil && v.Node.Kind == yaml.SequenceNode }
 
-// IsString tells whether a string stands there.
+// IsString reports whether a string stands there.
 func (v Value) IsString() bool {
 	return v.Node != nil && v.Node.Kind == yaml.ScalarNode && v.Node.ShortTag() == "!!str"
 }
@@ -198,12 +198,12 @@ func (v Value) entries(known Fields, f func(k *yaml.Node, name string, child Val
 	return true
 }
 
-// isKey tells whether a key is a string to every YAML parser, or a field such as n.
+// isKey reports whether a key is a string to every YAML parser, or a field such as n.
 func isKey(n *yaml.Node, known Fields) bool {
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && (n.Style != 0 || !isOldBoolean(n.Value) || known[n.Value] != nil)
 }
 
-// Object reads an object; false tells that it is none, which is reported. A field
+// Object reads an object; false says that it is none, which is reported. A field
 // that is null counts as absent, as it does for an API server.
 func (v Value) Object(known Fields, required ...string) bool {
 	present := map[string]bool{}
@@ -243,11 +243,13 @@ func List[T any](v Value, read func(Value) T) (list []T) {
 }
 
 // Inner returns the only document in the text of a string, which stands where the
-// string does; false tells that it has none, or what cannot be read.
+// string does; false says that it has none, or what cannot be read.
 func (v Value) Inner() (Value, bool) {
 	var docs []*Doc
 	for d := range parse([]byte(v.Node.Value), "") {
-		docs = append(docs, d)
+		if docs = append(docs, d); len(docs) > 1 {
+			break
+		}
 	}
 	if len(docs) != 1 || docs[0].IsEmpty() {
 		return Value{}, false

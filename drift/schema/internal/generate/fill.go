@@ -21,7 +21,7 @@ func (p *goParser) fill(t *table) {
 	}
 }
 
-// isKind tells whether a type is an object: it has TypeMeta and ObjectMeta.
+// isKind reports whether a type is an object: it has TypeMeta and ObjectMeta.
 func (p *goParser) isKind(d *decl) bool {
 	s, ok := d.spec.Type.(*ast.StructType)
 	if !ok {

@@ -231,7 +231,7 @@ func (f *field) addFlags(flags []string) {
 	}
 }
 
-// isReference tells whether a type is the name of a block.
+// isReference reports whether a type is the name of a block.
 func isReference(typ string) bool {
 	last := typ[strings.LastIndex(typ, ".")+1:]
 	return last[0] >= 'A' && last[0] <= 'Z' && !strings.Contains(typ, "[")

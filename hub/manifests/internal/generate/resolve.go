@@ -104,7 +104,7 @@ func (r resolver) properties(all schema) (schema, error) {
 	return out, nil
 }
 
-// has tells whether the kind has something that may be for one scope only.
+// has reports whether the kind has something that may be for one scope only.
 func (r resolver) has(s schema) bool { return s["only"] == nil || s["only"] == r.scope }
 
 // rules returns those of the kind.

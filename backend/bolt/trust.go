@@ -1,0 +1,57 @@
+package bolt
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// openTrusted opens the file at name, or makes it where flag has newFile, unless
+// it may be under the control of another user. What counts is asked of the open
+// file; what has the name is only asked because opening a FIFO may wait, and
+// opening a device may do something.
+func openTrusted(name string, flag int) (*os.File, error) {
+	isNew := flag&newFile == newFile
+	if !isNew {
+		info, err := os.Lstat(name)
+		if err == nil {
+			err = regular(info)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	f, err := os.OpenFile(name, flag|openFlags, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if isNew {
+		err = f.Chmod(0o600) // whatever the umask took
+	}
+	var info fs.FileInfo
+	if err == nil {
+		info, err = f.Stat()
+	}
+	if err == nil {
+		err = regular(info)
+	}
+	if err == nil {
+		err = private(info)
+	}
+	if err != nil {
+		_ = f.Close() // nothing was written
+		return nil, err
+	}
+	return f, nil
+}
+
+// regular refuses what is no file that bytes can be kept in.
+func regular(info fs.FileInfo) error {
+	switch mode := info.Mode(); {
+	case mode&fs.ModeSymlink != 0:
+		return fmt.Errorf("%w: it is a symbolic link; give the path of the file itself", ErrUnsafe)
+	case !mode.IsRegular():
+		return fmt.Errorf("%w: it is not a regular file but %v", ErrUnsafe, mode.Type())
+	}
+	return nil
+}

@@ -1,0 +1,238 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
+	"github.com/slipway-dev/slipway/drift/internal/kinds"
+	"github.com/slipway-dev/slipway/drift/internal/value"
+	"github.com/slipway-dev/slipway/drift/schema"
+)
+
+// Tree is an object of the hub as nodes, ready to be compared with the objects of many
+// members. It does not change and may be used by any number of goroutines.
+type Tree struct {
+	// Hub is the cleaned copy of the hub's object. What is found points into it.
+	Hub   map[string]any
+	Type  *schema.Type
+	Rules kinds.Rules
+	// Warnings are about the hub's object.
+	Warnings []string
+
+	name               string
+	status, measureAll bool
+	// folded are the keys of the data of a Secret that come from its stringData.
+	folded map[string]bool
+
+	// nodes are the fields and items of hub; the children of a node lie side by
+	// side, those of a map sorted by name. values are what the hub says at each.
+	nodes  []node
+	values []any
+	// lists and quantities belong to the nodes whose extra is an index into them.
+	lists      []alignment
+	quantities []resource.Quantity
+}
+
+// Options say what of an object is compared.
+type Options struct {
+	// Type is what is known of the kind, nil for nothing.
+	Type *schema.Type
+	// Status compares the top-level status too.
+	Status bool
+	// MeasureAll measures all of a member as soon as anything differs, because the
+	// surroundings of a difference will be digested.
+	MeasureAll bool
+}
+
+// Compile copies an object within the limits and prepares it. The error names its
+// problems, up to twenty; it never holds a value.
+func Compile(hub *unstructured.Unstructured, o Options) (*Tree, error) {
+	kind := hub.GroupVersionKind()
+	t := &Tree{
+		Type: o.Type, Rules: kinds.RulesOf(kind.Group, kind.Kind, hub.Object),
+		name: hub.GetName(), status: o.Status, measureAll: o.MeasureAll,
+	}
+	t.Hub = t.cleaned(hub.Object)
+	c := compiler{tree: t}
+	c.root()
+	if len(c.problems) > 0 {
+		return nil, errors.Join(c.told()...)
+	}
+	t.nodes, t.values = slices.Clip(t.nodes), slices.Clip(t.values)
+	return t, nil
+}
+
+// kind is how a node is compared.
+type kind uint8
+
+const (
+	kindNull kind = iota
+	kindBool
+	kindString
+	// kindInt is a number that fits an int64, kindNumber any other.
+	kindInt
+	kindNumber
+	// kindQuantity is held in the node, kindBigQuantity is not.
+	kindQuantity
+	kindBigQuantity
+	kindDuration
+	kindTime
+	kindBytes
+	kindMap
+	kindKeyed
+	kindSet
+	kindAtomic
+)
+
+// flags are what else is to be known of a node.
+type flags uint8
+
+const (
+	// optional nodes mean the same as their absence.
+	optional flags = 1 << iota
+	// virtual nodes are not in the hub's object; they are there so that what the
+	// member has is looked at key by key.
+	virtual
+	// wholly marks maps where any key that only the member has is a difference.
+	wholly
+	// union marks maps where a field of the union is.
+	union
+	// system marks maps whose keys belong in part to the servers.
+	system
+	// object and metadata mark the root and what is below /metadata.
+	object
+	metadata
+	// entry marks the values of a map without known fields: each is there by its
+	// key, whatever it is.
+	entry
+)
+
+// node is a field or an item of the hub's object. It fills a line of the cache.
+type node struct {
+	name string
+	// text is a string as it is compared: that of Bytes is canonical.
+	text  string
+	field *schema.Field
+	typ   *schema.Type
+	// first and count are the children; of a plain value together a number.
+	first, count uint32
+	// extra is an index into the lists or quantities of the tree.
+	extra uint32
+	kind  kind
+	flags flags
+	// exponent belongs to the number of a kindQuantity.
+	exponent int8
+}
+
+func (n *node) setNumber(i int64) { n.first, n.count = uint32(uint64(i)>>32), uint32(uint64(i)) }
+func (n *node) number() int64     { return int64(uint64(n.first)<<32 | uint64(n.count)) }
+func (n *node) is(f flags) bool   { return n.flags&f != 0 }
+
+// nullable reports whether null is a value here.
+func (n *node) nullable() bool { return n.typ != nil && n.typ.Nullable }
+
+// compiler turns an object into the nodes of a tree.
+type compiler struct {
+	tree     *Tree
+	path     []fieldpath.Step
+	problems []error
+}
+
+// reserve appends count nodes and returns the index of the first.
+func (c *compiler) reserve(count int) int {
+	first := len(c.tree.nodes)
+	c.tree.nodes = append(c.tree.nodes, make([]node, count)...)
+	c.tree.values = append(c.tree.values, make([]any, count)...)
+	return first
+}
+
+// problem says what is wrong with the value at the path. The text must not hold
+// the value.
+func (c *compiler) problem(text string) {
+	c.problems = append(c.problems, fmt.Errorf("%s: %s", fieldpath.Describe(c.path), text))
+}
+
+// maxProblems is how many problems of an object an error names.
+const maxProblems = 20
+
+// told returns the problems that are named, and how many more there are.
+func (c *compiler) told() []error {
+	if more := len(c.problems) - maxProblems; more > 0 {
+		return append(c.problems[:maxProblems:maxProblems], fmt.Errorf("and %d more", more))
+	}
+	return c.problems
+}
+
+// fill makes the node at an index that of a value.
+func (c *compiler) fill(at int, v any, t *schema.Type) {
+	c.tree.nodes[at].typ, c.tree.values[at] = t, v
+	switch v := v.(type) {
+	case map[string]any:
+		c.object(at, v, t)
+	case []any:
+		c.list(at, v, t)
+	default:
+		c.scalar(at, v, t)
+		if value.IsUnset(v, c.tree.nodes[at].field) {
+			c.tree.nodes[at].flags |= optional
+		}
+	}
+}
+
+// object fills the node of a map.
+func (c *compiler) object(at int, v map[string]any, t *schema.Type) {
+	names := make([]string, 0, len(v))
+	for _, name := range slices.Sorted(maps.Keys(v)) {
+		if field, typ := value.FieldOf(t, name); !dropped(v[name], field, typ) {
+			names = append(names, name)
+		}
+	}
+	first := c.reserve(len(names))
+	empty := true
+	for i, name := range names {
+		field, typ := value.FieldOf(t, name)
+		if value.IsMap(t) {
+			c.tree.nodes[first+i].flags |= entry
+		}
+		c.field(first+i, name, v[name], field, typ)
+		empty = empty && c.tree.nodes[first+i].is(optional)
+	}
+	n := &c.tree.nodes[at]
+	n.kind, n.first, n.count = kindMap, uint32(first), uint32(len(names))
+	if empty && !n.present() {
+		n.flags |= optional
+	}
+	if t != nil && t.Whole {
+		n.flags |= wholly
+	}
+	if t != nil && slices.ContainsFunc(t.Union, func(u string) bool { return slices.Contains(names, u) }) {
+		n.flags |= union
+	}
+}
+
+// Field fills the node of a field of a map.
+func (c *compiler) field(at int, name string, v any, field *schema.Field, typ *schema.Type) {
+	c.tree.nodes[at].name, c.tree.nodes[at].field = name, field
+	c.path = append(c.path, fieldpath.Step{Name: name})
+	c.fill(at, v, typ)
+	c.path = c.path[:len(c.path)-1]
+}
+
+// present reports whether the empty value of a node is not its absence.
+func (n *node) present() bool { return n.is(entry) || value.HasPresence(n.field) }
+
+// dropped reports whether a value of the hub stands for nothing: null where that
+// is no value, and what waits for a server to fill it in.
+func dropped(v any, f *schema.Field, t *schema.Type) bool {
+	if v == nil {
+		return t == nil || !t.Nullable && t.Kind != schema.Bytes
+	}
+	text, ok := v.(string)
+	return ok && f != nil && f.ServerOwned && t != nil && t.Kind == schema.Bytes && !value.IsCertificate(text)
+}

@@ -1,0 +1,287 @@
+package compare
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
+	"github.com/slipway-dev/slipway/drift/internal/kinds"
+	"github.com/slipway-dev/slipway/drift/internal/value"
+	"github.com/slipway-dev/slipway/drift/schema"
+)
+
+// walker compares one object of a member with a tree. It allocates only when
+// there is something to say.
+type walker struct {
+	tree *Tree
+	// explained reports whether a finding that the member has is no difference, nil
+	// where none is.
+	explained func(*Finding) bool
+	full      bool
+	// Member is the root of what is compared.
+	member map[string]any
+	// depth frames lead to where the walk is, the root not counted.
+	frames [value.MaxDepth + 2]frame
+	depth  int
+	// probing walks find out whether there is a difference, and which does not
+	// matter; differs is their answer.
+	probing, differs bool
+	// whole is how many lists that are owned as a whole the walk is in.
+	whole int
+
+	found    []*Finding
+	warnings []string
+	// left is how many values may still be found before the whole object is
+	// measured; then measured is true, and refused says what is wrong with it.
+	left     int
+	measured bool
+	refused  error
+
+	// room is where the keys of an item are put together.
+	room [256]byte
+}
+
+// frame is a level of the walk: the node of a field or an item, and in the latter
+// case the item's index on the member.
+type frame struct {
+	node uint32
+	item int32
+}
+
+// What frame.item is for a field, and for an item that the member lacks.
+const (
+	aField int32 = -2
+	noItem int32 = -1
+)
+
+// trustedValues is how many values of a member may differ before all of it is
+// counted.
+const trustedValues = 1 << 16
+
+// Compare compares the whole object of a member, in which full counts what only it has
+// as well. What explained reports to be explained is no difference; nil explains nothing.
+// What is found is within the limits of objects, or there is an error. An equal object
+// is not measured: the walk goes no deeper than the hub's.
+func (t *Tree) Compare(member map[string]any, full bool, explained func(*Finding) bool) ([]*Finding, []string, error) {
+	w := walker{tree: t, explained: explained, full: full, member: member, left: trustedValues}
+	if t.measureAll {
+		w.left = 0
+	}
+	w.object(0, member)
+	if w.refused != nil {
+		return nil, nil, w.refused
+	}
+	return w.found, w.warnings, nil
+}
+
+func (w *walker) push(at uint32, item int32) {
+	w.frames[w.depth] = frame{node: at, item: item}
+	w.depth++
+}
+
+func (w *walker) pop() { w.depth-- }
+
+// value compares a value of the member with the node.
+func (w *walker) value(at uint32, item int32, v any) {
+	n := &w.tree.nodes[at]
+	switch n.kind {
+	case kindMap:
+		if m, ok := v.(map[string]any); ok {
+			w.push(at, item)
+			w.object(at, m)
+			w.pop()
+			return
+		}
+	case kindKeyed, kindSet, kindAtomic:
+		if l, ok := v.([]any); ok {
+			w.push(at, item)
+			w.list(at, l)
+			w.pop()
+			return
+		}
+	default:
+		if w.tree.same(at, v) {
+			return
+		}
+	}
+	w.differ(Changed, at, item, v)
+}
+
+func (w *walker) list(at uint32, l []any) {
+	switch w.tree.nodes[at].kind {
+	case kindKeyed:
+		w.keyed(at, l)
+	case kindSet:
+		w.set(at, l)
+	default:
+		w.atomic(at, l)
+	}
+}
+
+// object compares a map of the member with the node.
+func (w *walker) object(at uint32, member map[string]any) {
+	n := &w.tree.nodes[at]
+	common := 0
+	for i := n.first; i < n.first+n.count; i++ {
+		c := &w.tree.nodes[i]
+		v, ok := member[c.name]
+		if ok {
+			common++
+		}
+		if c.kind == kindString {
+			if text, ok := v.(string); ok && text == c.text {
+				continue
+			}
+		}
+		if v == nil && c.kind != kindNull && (!ok || !c.nullable()) {
+			w.absent(i, aField, member)
+			continue
+		}
+		if !ok || c.is(optional) && value.IsUnset(w.tree.values[i], c.field) && value.Implied(v, c.field, c.typ, member, 0) {
+			continue
+		}
+		w.value(i, aField, v)
+	}
+	if len(member) != common && (w.strict() || n.is(wholly|union)) {
+		w.extras(at, member)
+	}
+}
+
+// absent is for a field of the hub that the member lacks.
+func (w *walker) absent(at uint32, item int32, parent map[string]any) {
+	if w.understood(at, parent) {
+		return
+	}
+	w.add(Finding{Class: Missing, Hub: w.tree.values[at], InHub: true, Note: w.pruned(at)}, at, item)
+}
+
+// understood reports whether the absence of a field means what the hub says.
+func (w *walker) understood(at uint32, parent map[string]any) bool {
+	n := &w.tree.nodes[at]
+	if n.is(optional) {
+		return true
+	}
+	if v, ok := n.field.DefaultIn(parent); ok {
+		return w.equal(at, aField, v)
+	}
+	if n.kind != kindMap || n.count == 0 || n.present() {
+		return false
+	}
+	for i := n.first; i < n.first+n.count; i++ {
+		if !w.understood(i, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// pruned notes that a field is one that servers do not keep.
+func (w *walker) pruned(at uint32) string {
+	parent := w.tree.Type
+	if w.depth > 0 {
+		parent = w.tree.nodes[w.frames[w.depth-1].node].typ
+	}
+	if parent == nil || parent.Kind != schema.Struct || parent.Open || parent.Field(w.tree.nodes[at].name) != nil {
+		return ""
+	}
+	return "pruned"
+}
+
+// equal reports whether a value is what the node says, with nothing besides.
+func (w *walker) equal(at uint32, item int32, v any) bool {
+	probing, differs := w.probing, w.differs
+	w.probing, w.differs = true, false
+	w.value(at, item, v)
+	same := !w.differs
+	w.probing, w.differs = probing, differs
+	return same
+}
+
+// extras looks at what only the member's map has.
+func (w *walker) extras(at uint32, member map[string]any) {
+	n := &w.tree.nodes[at]
+	children := w.tree.nodes[n.first : n.first+n.count]
+	for name, v := range member {
+		if w.differs || hasChild(children, name) || n.foreign(name, w.tree.status) || !w.counts(n, name) {
+			continue
+		}
+		f, t := value.FieldOf(n.typ, name)
+		depth := value.MaxDepth
+		if value.IsMap(n.typ) {
+			depth = 0
+		}
+		if value.Implied(v, f, t, member, depth) || n.is(system) && w.copied(name, v) || w.added(n, name, v, t) {
+			continue
+		}
+		w.extra(fieldpath.Step{Name: name}, v, f, "")
+	}
+}
+
+func hasChild(children []node, name string) bool {
+	_, ok := slices.BinarySearchFunc(children, name, func(n node, name string) int { return strings.Compare(n.name, name) })
+	return ok
+}
+
+// foreign reports whether a key of the member is none of our affair.
+func (n *node) foreign(name string, status bool) bool {
+	switch {
+	case n.is(system):
+		return kinds.IsSystemKey(name)
+	case n.is(metadata):
+		return true
+	case n.is(object):
+		return name == "apiVersion" || name == "kind" || name == "status" && !status
+	}
+	return false
+}
+
+// strict reports whether what only the member has counts everywhere here.
+func (w *walker) strict() bool { return w.full || w.probing || w.whole > 0 }
+
+// counts reports whether a key that only the member has is compared.
+func (w *walker) counts(n *node, name string) bool {
+	return w.strict() || n.is(wholly) || n.is(union) && slices.Contains(n.typ.Union, name)
+}
+
+// added reports whether a server adds an entry to a map that the hub has, such as
+// to requests what is in limits alone.
+func (w *walker) added(n *node, name string, v any, t *schema.Type) bool {
+	if n.field == nil || n.field.Derive == 0 || n.typ == nil || n.typ.Kind != schema.Map {
+		return false
+	}
+	d, _ := n.field.DefaultIn(w.outer())
+	entries, _ := d.(map[string]any)
+	e, ok := entries[name]
+	return ok && value.Equal(e, v, t)
+}
+
+// outer returns the member's map that the field where the walk is belongs to, nil
+// where the walk is in a default.
+func (w *walker) outer() map[string]any {
+	var v any = w.member
+	for _, f := range w.frames[:w.depth-1] {
+		switch o := v.(type) {
+		case map[string]any:
+			v = o[w.tree.nodes[f.node].name]
+		case []any:
+			if f.item < 0 || int(f.item) >= len(o) {
+				return nil
+			}
+			v = o[f.item]
+		}
+	}
+	m, _ := v.(map[string]any)
+	return m
+}
+
+// copied reports whether a label is one that a server took from the template.
+func (w *walker) copied(name string, v any) bool {
+	if !w.tree.Rules.Has(kinds.Templated) || w.tree.nodes[w.frames[w.depth-1].node].name != "labels" {
+		return false
+	}
+	label, ok, _ := unstructured.NestedString(w.member, "spec", "template", "metadata", "labels", name)
+	text, isText := v.(string)
+	return ok && isText && label == text
+}

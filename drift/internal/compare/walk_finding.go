@@ -1,0 +1,114 @@
+package compare
+
+import (
+	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
+	"github.com/slipway-dev/slipway/drift/internal/value"
+	"github.com/slipway-dev/slipway/drift/schema"
+)
+
+// differ adds a value of the member that is another one.
+func (w *walker) differ(class Class, at uint32, item int32, v any) {
+	w.add(Finding{Class: class, Hub: w.tree.values[at], Member: v, InHub: true, InMember: true}, at, item)
+}
+
+// add adds what was found at a node below where the walk is.
+func (w *walker) add(f Finding, at uint32, item int32) {
+	if w.probing {
+		w.differs = true
+		return
+	}
+	w.push(at, item)
+	w.here(f)
+	w.pop()
+}
+
+// here adds what was found where the walk is.
+func (w *walker) here(f Finding) {
+	if w.probing {
+		w.differs = true
+		return
+	}
+	f.Path = w.path()
+	f.Field = w.tree.nodes[w.frames[w.depth-1].node].field
+	w.keep(f)
+}
+
+// extra adds what only the member has below where the walk is.
+func (w *walker) extra(last fieldpath.Step, v any, f *schema.Field, note string) {
+	if w.probing {
+		w.differs = true
+		return
+	}
+	w.keep(Finding{
+		Class: Unmanaged, Path: append(w.path(), last), Member: v, InMember: true,
+		Field: f, Secret: f != nil && f.Secret, Note: note,
+	})
+}
+
+// keep adds a difference, unless it was there right after the object was applied.
+func (w *walker) keep(f Finding) {
+	if f.InMember && !w.measured && !w.bounded(&f) {
+		return
+	}
+	if f.InMember && w.explained != nil && w.explained(&f) {
+		return
+	}
+	immutable := false
+	for i := range w.depth {
+		if field := w.tree.nodes[w.frames[i].node].field; field != nil {
+			f.Secret = f.Secret || field.Secret
+			immutable = immutable || field.ImmutableIn(w.parent(i))
+		}
+	}
+	if f.Note == "" && (immutable || f.Field.ImmutableIn(w.parent(w.depth))) {
+		f.Note = "immutable"
+	}
+	w.found = append(w.found, &f)
+}
+
+// CheckLimits measures what is found on the member, and all of the member once that is
+// too deep, no JSON, or so much that it may be too much. What remains of the walk
+// is of no interest where an object is refused.
+func (w *walker) bounded(f *Finding) bool {
+	w.left--
+	if w.left >= 0 && value.Measure(f.Member, value.MaxDepth-len(f.Path), &w.left) {
+		return true
+	}
+	w.measured = true
+	if w.refused = CheckLimits(w.member); w.refused != nil {
+		w.probing = true
+	}
+	return w.refused == nil
+}
+
+// parent returns the hub's map that a frame is a field of; that of the member
+// where it is the object itself, which may say more.
+func (w *walker) parent(i int) map[string]any {
+	if i == 0 && w.tree.Hub["immutable"] == nil {
+		return w.member
+	}
+	if i == 0 {
+		return w.tree.Hub
+	}
+	m, _ := w.tree.values[w.frames[i-1].node].(map[string]any)
+	return m
+}
+
+// Path returns the steps to where the walk is. The caller may append to it.
+func (w *walker) path() []fieldpath.Step {
+	path := make([]fieldpath.Step, 0, w.depth+1)
+	for i, f := range w.frames[:w.depth] {
+		n := &w.tree.nodes[f.node]
+		if f.item == aField {
+			path = append(path, fieldpath.Step{Name: n.name})
+			continue
+		}
+		list := &w.tree.nodes[w.frames[i-1].node]
+		s := fieldpath.Step{Item: true, Hub: int(f.node - list.first), Member: int(f.item)}
+		if list.kind != kindAtomic {
+			s.Keys = value.KeysOf(w.tree.values[f.node], list.typ)
+		}
+		path = append(path, s)
+	}
+	return path
+}

@@ -1,0 +1,117 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// webOn returns an engine that has brought value to the clusters of placement web, by a
+// run of that name.
+func webOn(ctx context.Context, value string, clusters ...string) (*fleet.Engine, *memory.Source, error) {
+	members := memory.NewFleet()
+	for _, name := range clusters {
+		members.Add(placement.Cluster{Name: name})
+	}
+	source := memory.NewSource(namespace("test-namespace"))
+	engine, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: members, Dialer: members, Source: source, Poll: 10 * time.Millisecond})
+	if err != nil {
+		return nil, nil, err
+	}
+	go func() { _ = engine.Run(ctx) }()
+	err = engine.PutPlacement(ctx, fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}}})
+	return engine, source, errors.Join(err, roll(ctx, engine, source, value))
+}
+
+// roll brings a value to all clusters of placement web.
+func roll(ctx context.Context, engine *fleet.Engine, source *memory.Source, value string) error {
+	if err := source.Put(configMap("web", value)); err != nil {
+		return err
+	}
+	_, err := engine.CreateRun(ctx, fleet.RunSpec{Name: value, Placement: "web", Strategy: stages.Strategy{
+		Rollback: &stages.Rollback{}, Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}},
+	}})
+	if err != nil {
+		return err
+	}
+	_, err = engine.Wait(ctx, value)
+	return err
+}
+
+// An audit log of a placement: the events of its own, page by page, and the clusters
+// that it was last decided to be for.
+func ExampleEngine_PlacementHistory() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	engine, _, err := webOn(ctx, "v1", "oslo", "rome")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	page, err := engine.PlacementHistory(ctx, "web", 0)
+	for _, event := range page.Events {
+		fmt.Println(event.Type)
+	}
+	fmt.Println(page.Next == int64(len(page.Events)), err)
+	last, err := engine.Decision(ctx, "web")
+	fmt.Println(last.Clusters, err)
+	// Output:
+	// SnapshotTaken
+	// DecisionTaken
+	// RunCreated
+	// true <nil>
+	// [oslo rome] <nil>
+}
+
+// What would a rollback bring, before it is asked for?
+func ExampleEngine_PreviewRollback() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	engine, source, err := webOn(ctx, "v1", "oslo", "rome")
+	if err = errors.Join(err, roll(ctx, engine, source, "v2")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	plan, err := engine.PreviewRollback(ctx, "v2")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(len(plan.Clusters), "clusters go back to snapshot", plan.Index)
+	// Output:
+	// 2 clusters go back to snapshot 0
+}
+
+// The report of a deletion stays until it was read, or a placement of the name is
+// declared again.
+func ExampleEngine_ForgetDeletion() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	engine, _, err := webOn(ctx, "v1", "oslo")
+	if err = errors.Join(err, engine.DeletePlacement(ctx, "web", fleet.DeleteOptions{})); err != nil {
+		fmt.Println(err)
+		return
+	}
+	var d fleet.Deletion
+	for d.Ended.IsZero() && err == nil {
+		d, err = engine.Deletion(ctx, "web")
+	}
+	fmt.Println(len(d.Left), "clusters kept something", err)
+	fmt.Println(engine.ForgetDeletion(ctx, "web"))
+	_, err = engine.Deletion(ctx, "web")
+	fmt.Println(errors.Is(err, backend.ErrNotFound))
+	// Output:
+	// 0 clusters kept something <nil>
+	// <nil>
+	// true
+}

@@ -1,0 +1,174 @@
+package member
+
+import (
+	"context"
+	"iter"
+
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Assignment is what a run wants of one cluster.
+type Assignment struct {
+	Placement string
+	// Run is the run's name, RunUID distinguishes it from others of that name.
+	Run, RunUID string
+	// Epoch is at least 1. Of two engines that work on a placement, the one
+	// with the higher epoch is right.
+	Epoch   int64
+	Attempt int
+	// Cluster has Name and UID.
+	Cluster placement.Cluster
+	// Revision is the digest of the set that the cluster is to have; empty
+	// means that everything of the placement is to go.
+	Revision string
+	// Final reports that the placement is being deleted: with what was placed, the
+	// record of it on the cluster goes too. Revision is empty then. Orphan reports
+	// besides that the objects are to stay, without an owner.
+	Final, Orphan bool
+	// AllowCoOwnership allows objects that another placement applies too.
+	AllowCoOwnership bool
+	// Strategy is the run's. An Updater of the host's may read it.
+	Strategy ApplyStrategy
+	// Content returns what Revision consists of, after overrides, verified by its
+	// digests and the caller's to keep; nil where Revision is empty. It reads the
+	// engine's store, so what was read once is worth remembering under the digest.
+	Content func(context.Context) (snapshot.Set, error)
+	// secretKey is for what must not be shown, see drift.Options.
+	secretKey []byte
+	// keeps reports that nothing new is brought: what the ledger proves is put back,
+	// and only while it proves it.
+	keeps bool
+}
+
+// WithKey returns an assignment with the key of its placement, which a host's Updater does not get to see.
+func WithKey(a Assignment, key []byte) Assignment {
+	a.secretKey = key
+	return a
+}
+
+// Report is what a cluster proves.
+type Report struct {
+	// Sent reports that the member may have been changed for this run.
+	Sent bool
+	// Applied reports that everything has been carried out.
+	Applied bool
+	// Unchanged reports that nothing had to be, and that this run has not
+	// changed anything before either.
+	Unchanged bool
+	// Revision is what the cluster is proven to have; empty when nothing is
+	// placed, and while something is being applied.
+	Revision string
+	// Current reports that every object is there as it was applied, or with an
+	// empty revision that nothing is left. Healthy reports that they are healthy
+	// besides.
+	Current, Healthy bool
+	// Failed reports that waiting will not make the cluster healthy.
+	Failed bool
+	// Skipped reports that there is nothing to be done for the cluster, for the reason in
+	// Message. The run skips it then, unless it may have been changed for the run before:
+	// then it completes by the rest of the report, or fails where that proves nothing.
+	Skipped bool
+	// Message says what is not current, not healthy or failed. It may quote
+	// the status of an object, never another part of it.
+	Message string
+	// Released names objects that this call gave up although the record on the cluster
+	// says that the placement created them, and says why: the run reports it, see
+	// stages.ObjectsReleased.
+	Released string
+	// slow reports that a call about one object timed out.
+	slow bool
+}
+
+// Slow reports whether a call about one object timed out, although the others went on: see [Limiter].
+func Slow(r *Report) bool { return r.slow }
+
+// Updater brings a cluster to a revision. The default applies the objects of a
+// snapshot; a host may bring its own, for what a run does to a cluster instead.
+// Its methods may be called concurrently for different clusters.
+//
+// An error is ErrFenced where a newer epoch was found, and ErrPermanent where
+// trying again soon does not help; any other means that the cluster could not
+// be worked on now. Beside an error only Sent and Released of the report count.
+type Updater interface {
+	// Update carries the assignment out. It looks first and does only what is
+	// needed, so it may be called again at any time, also after an error and
+	// by another process.
+	Update(ctx context.Context, a Assignment) (Report, error)
+	// Observe looks without changing anything.
+	Observe(ctx context.Context, a Assignment) (Report, error)
+}
+
+// Watcher is an [Updater] that can tell when to observe.
+type Watcher interface {
+	Updater
+	// Watch yields once at its beginning and then whenever Observe may return
+	// something else. It ends with ctx or with an error, after which the
+	// caller watches again.
+	Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, error]
+}
+
+// FailingReason says what is wrong with an object.
+type FailingReason string
+
+// FailingObject is an object that a cluster does not have as an update wants it.
+type FailingObject struct {
+	snapshot.ID
+	Reason FailingReason
+	// Message says what is wrong, for people. It may quote the status of the object, never
+	// another part of it, and is cut at 256 characters.
+	Message string
+}
+
+// Reasons why an object fails.
+const (
+	// NotApplied is one that could not be applied, or is not there as it was.
+	NotApplied FailingReason = "NotApplied"
+	// NotHealthy is one that was applied, and is not healthy, or not yet.
+	NotHealthy FailingReason = "NotHealthy"
+	// HeldDrifted is one that drifted, which the strategy leaves alone then.
+	HeldDrifted FailingReason = "HeldDrifted"
+	// HeldForeign is one that was there before, which the strategy does not take over.
+	HeldForeign FailingReason = "HeldForeign"
+)
+
+// Guarded puts a guard between the engine and a host's own updater.
+func Guarded(u Updater, g *guard.Guard) Updater {
+	safe := updaterBehindGuard{u, g}
+	if w, ok := u.(Watcher); ok {
+		return watcherBehindGuard{safe, w}
+	}
+	return safe
+}
+
+type updaterBehindGuard struct {
+	Updater
+	guard *guard.Guard
+}
+
+// Update calls the host's.
+func (u updaterBehindGuard) Update(ctx context.Context, a Assignment) (Report, error) {
+	return guard.Call(ctx, u.guard, "Updater", a.Cluster.Name, func(ctx context.Context) (Report, error) {
+		return u.Updater.Update(ctx, a)
+	})
+}
+
+// Observe calls the host's.
+func (u updaterBehindGuard) Observe(ctx context.Context, a Assignment) (Report, error) {
+	return guard.Call(ctx, u.guard, "Updater", a.Cluster.Name, func(ctx context.Context) (Report, error) {
+		return u.Updater.Observe(ctx, a)
+	})
+}
+
+type watcherBehindGuard struct {
+	updaterBehindGuard
+	watcher Watcher
+}
+
+// Watch calls the host's.
+func (w watcherBehindGuard) Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, error] {
+	return guard.Stream(ctx, w.guard, "Updater", a.Cluster.Name, func(ctx context.Context) iter.Seq2[struct{}, error] {
+		return w.watcher.Watch(ctx, a)
+	})
+}

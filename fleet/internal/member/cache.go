@@ -1,0 +1,159 @@
+package member
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// What is kept of ledgers with a connection: so many, and none with more text.
+const (
+	ledgersKept    = 8
+	ledgerKeptMost = 16 << 10
+)
+
+const (
+	// objectKeptMost is how large an object may be that is kept, and objectsKept
+	// how much all are together that an engine keeps. They are counted in bytes of
+	// text, of which an object in memory takes several times as many.
+	objectKeptMost = 8 << 10
+	objectsKept    = 8 << 20
+)
+
+// ledgerCache holds closed ledgers of a cluster as this process last read or wrote them,
+// by placement, so that an update need not read its ledger. A cached ledger is safe when
+// stale: the first write of an update is one of the ledger, conditional on its uid and
+// resourceVersion, and an update that finds nothing to do confirms it. It is older than the
+// objects either way, which are read later.
+//
+// The objects that a ledger names are cached with it: see cachedObjects.
+type ledgerCache struct {
+	// room is what objects may take yet, shared with other connections.
+	room *atomic.Int64
+
+	mu     sync.Mutex
+	all    map[string]cachedLedger
+	closed bool
+}
+
+type cachedLedger struct {
+	ledgerAt
+	objects cachedObjects
+}
+
+// take returns the ledger of a placement and keeps it no longer.
+func (k *ledgerCache) take(placement string) (*cachedLedger, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l, ok := k.all[placement]
+	k.drop(placement)
+	return &l, ok
+}
+
+// drop forgets a ledger. The lock is held.
+func (k *ledgerCache) drop(placement string) {
+	if k.room != nil {
+		k.room.Add(k.all[placement].objects.size)
+	}
+	delete(k.all, placement)
+}
+
+// keep keeps a ledger that is closed, and of the objects what there is room for.
+func (k *ledgerCache) keep(l *ledgerAt, targets []*target) {
+	if !l.exists() || l.open() || len(l.baseline)+l.size() > ledgerKeptMost {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed {
+		return
+	}
+	if k.all == nil {
+		k.all = map[string]cachedLedger{}
+	}
+	for other := range k.all {
+		if other == l.Placement || len(k.all) >= ledgersKept {
+			k.drop(other)
+		}
+	}
+	kept := cachedLedger{ledgerAt: *l}
+	kept.known = nil // it is decoded again where it is asked for
+	if k.room != nil {
+		kept.objects = cacheObjects(targets, l.Placement, k.room)
+	}
+	k.all[l.Placement] = kept
+}
+
+// close forgets everything, and keeps nothing more.
+func (k *ledgerCache) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for placement := range k.all {
+		k.drop(placement)
+	}
+	k.closed = true
+}
+
+// size is about how much text a ledger is.
+func (l *ledger) size() int {
+	const each = 200
+	return each * (1 + len(l.Objects) + len(l.Doubtful))
+}
+
+// cachedObjects are objects as this process applied them, cached with the ledger that
+// says so. An object that is to be applied in another version need not be read: the apply
+// is conditional on the cached uid and resourceVersion, and on a conflict the object is read.
+//
+// Unchanged objects are still read: only the member can prove their state.
+type cachedObjects struct {
+	byID map[snapshot.ID]*unstructured.Unstructured
+	size int64
+}
+
+// cacheObjects keeps those that are as they were applied, and that no other placement applies, as far
+// as there is room.
+func cacheObjects(targets []*target, placement string, room *atomic.Int64) cachedObjects {
+	k := cachedObjects{byID: map[snapshot.ID]*unstructured.Unstructured{}}
+	for _, t := range targets {
+		if t.want == nil || t.held != nil || t.live == nil || isTerminating(t.live) ||
+			digestOn(t.live, placement) != t.want.Digest || len(otherPlacements(t.live, placement)) > 0 {
+			continue
+		}
+		size := textOf(t.live.Object, objectKeptMost)
+		if size > objectKeptMost {
+			continue
+		}
+		if room.Add(-size) < 0 {
+			room.Add(size)
+			continue
+		}
+		k.byID[objectKey(t.id)], k.size = t.live, k.size+size
+	}
+	return k
+}
+
+// textOf is about how much text a value has; where it has more than most, it is
+// more than that.
+func textOf(v any, most int64) (n int64) {
+	const each = 8
+	switch v := v.(type) {
+	case string:
+		return each + int64(len(v))
+	case map[string]any:
+		for key, value := range v {
+			if n += each + int64(len(key)) + textOf(value, most-n); n > most {
+				break
+			}
+		}
+	case []any:
+		for _, value := range v {
+			if n += textOf(value, most-n); n > most {
+				break
+			}
+		}
+	}
+	return n + each
+}

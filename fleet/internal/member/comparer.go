@@ -1,0 +1,139 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// comparer compares objects of a revision with what a member has.
+type comparer struct {
+	manifests *manifests
+	baselines *baselines
+	// dry returns what an apply would make of an object; nil where no dry run is wanted.
+	dry func(*target) (*unstructured.Unstructured, error)
+}
+
+// add adds what differs to a report.
+func (c *comparer) add(out *ClusterDrift, s ApplyStrategy, placement string, targets []*target) {
+	for _, t := range targets {
+		r, err := c.of(t)
+		switch {
+		case err != nil:
+			out.Problems = append(out.Problems, guard.Clip(err.Error()))
+		case r.Drifted():
+			out.add(ObjectDrift{Report: r, Reason: reasonFor(s, t, placement), Observed: out.Observed, FirstObserved: out.Observed})
+		}
+	}
+}
+
+// of compares one object.
+func (c *comparer) of(t *target) (drift.Report, error) {
+	m, err := c.manifests.of(t.want)
+	if err != nil {
+		return drift.Report{}, err
+	}
+	if c.dry == nil {
+		return m.Compare(t.live, c.baselines.of(t))
+	}
+	return m.CompareWith(t.live, c.baselines.of(t), func() (*unstructured.Unstructured, error) { return c.dry(t) })
+}
+
+// reasonFor says what a difference of an object means.
+func reasonFor(s ApplyStrategy, t *target, placement string) DriftReason {
+	switch {
+	case ReportsOnly(&s):
+		return FoundDiff
+	case t.live == nil || owned(t, placement):
+		return FoundDrifts
+	case takesOver(&s) == Never:
+		return NotTakenOver
+	}
+	return FailedToTakeOver
+}
+
+// compiledKept is how many revisions stay compiled.
+const compiledKept = 16
+
+// compiler keeps what revisions were compiled to, for the last few of them.
+type compiler struct {
+	mu   sync.Mutex
+	kept []*manifests
+}
+
+// manifests are the objects of a revision, compiled when they are asked for.
+type manifests struct {
+	rev     *Revision
+	key     string
+	options drift.Options
+	at      map[snapshot.ID]int
+	each    []compiled
+}
+
+type compiled struct {
+	once     sync.Once
+	manifest *drift.Manifest
+	err      error
+}
+
+// of returns the manifests of a revision under a strategy.
+func (c *compiler) of(rev *Revision, s ApplyStrategy, placement string, secretKey []byte) *manifests {
+	key := StrategyKey(&s) + "\n" + placement
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.IndexFunc(c.kept, func(m *manifests) bool { return m.key == key && m.rev.Digest == rev.Digest }); i >= 0 {
+		return c.kept[i]
+	}
+	m := &manifests{
+		rev: rev, key: key, options: driftOptions(&s, placement, s.ComparisonOption, secretKey),
+		at: make(map[snapshot.ID]int, len(rev.items)), each: make([]compiled, len(rev.items)),
+	}
+	for i := range rev.items {
+		m.at[rev.items[i].ID] = i
+	}
+	c.kept = append(c.kept, m)
+	c.kept = c.kept[max(0, len(c.kept)-compiledKept):]
+	return m
+}
+
+// of returns an object of the revision.
+func (m *manifests) of(item *revisionItem) (*drift.Manifest, error) {
+	i, ok := m.at[item.ID]
+	if !ok {
+		return nil, fmt.Errorf("%s is not in revision %s", item.ID, m.rev.Digest)
+	}
+	c := &m.each[i]
+	c.once.Do(func() {
+		if c.manifest, c.err = drift.Compile(item.obj, m.options); c.err != nil {
+			c.err = guard.Permanent(fmt.Errorf("%s: %w", item.ID, c.err))
+		}
+	})
+	return c.manifest, c.err
+}
+
+// asking returns what asks the member what an apply for a placement would make of
+// an object.
+func (m *memberConn) asking(ctx context.Context, placement string) func(*target) (*unstructured.Unstructured, error) {
+	return func(t *target) (*unstructured.Unstructured, error) {
+		return m.dryRun(ctx, t.want.obj, backend.ApplyOptions{Manager: manager(placement)})
+	}
+}
+
+// of returns the baseline of an object, nil for none.
+func (b *baselines) of(t *target) *drift.Baseline {
+	if b == nil || t.want == nil {
+		return nil
+	}
+	if o, ok := b.at[objectKey(t.id)]; ok && o.Tag == manifestTag(b.key, t.want) {
+		return o.baseline()
+	}
+	return nil
+}

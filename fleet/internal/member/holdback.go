@@ -1,0 +1,159 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+)
+
+// hold decides which objects the strategy forbids to apply: those that drifted
+// from the version that is to be applied, and those that were there before and
+// must not be taken over. It uses the objects already read, and calls the member only
+// for the dry runs of the strategy.
+//
+// They keep nothing else back: the other objects are applied, and the ledger is
+// closed. Only what is to go stays until nothing is held any more.
+func (w *work) hold(ctx context.Context) {
+	for _, t := range w.targets {
+		w.holdBack(ctx, t)
+	}
+}
+
+func (w *work) holdBack(ctx context.Context, t *target) {
+	t.held = w.holding(ctx, t)
+	w.holds = w.holds || t.held != nil
+}
+
+// holding says why an object must not be applied, nil where it may be.
+func (w *work) holding(ctx context.Context, t *target) error {
+	switch {
+	case t.want == nil || t.live == nil || isTerminating(t.live):
+		return nil
+	case !owned(t, w.a.Placement):
+		return w.keepsOut(ctx, t)
+	case w.a.Strategy.WhenToApply != IfNotDrifted:
+		return nil
+	}
+	if applied, err := w.hasBeenApplied(ctx, t); !applied || err != nil {
+		return err // another version of the object is applied in any case
+	}
+	r, err := w.compare(ctx, t)
+	if err != nil || !r.Drifted() {
+		return err
+	}
+	return fmt.Errorf("cluster %s: %s has drifted and is left alone, because whenToApply is IfNotDrifted: %s: put it back, change it at the hub, or apply Always: %w",
+		w.m.name, t.id, Summary(&r), backend.ErrPermanent)
+}
+
+// hasBeenApplied reports whether the version of an object that is to be there was
+// applied before, also where its mark was taken away since: then the revision that the
+// ledger proves says so.
+func (w *work) hasBeenApplied(ctx context.Context, t *target) (bool, error) {
+	switch {
+	case digestOn(t.live, w.a.Placement) == t.want.Digest:
+		return true, nil
+	case w.ledger.open() || !t.listed || w.ledger.Revision == unknownRevision:
+		return false, nil
+	case w.ledger.Revision == w.a.Revision:
+		return true, nil
+	}
+	rev, err := w.u.load(ctx, w.a.Placement, w.ledger.Revision)
+	switch {
+	case errors.Is(err, ErrRevisionGone):
+		return false, nil
+	case err != nil:
+		return false, guard.Permanent(fmt.Errorf("cluster %s: %s: whether it drifted cannot be told: %w", w.m.name, t.id, err))
+	}
+	return slices.ContainsFunc(rev.items, func(item revisionItem) bool {
+		return objectKey(item.ID) == objectKey(t.id) && item.Digest == t.want.Digest
+	}), nil
+}
+
+// stays reports whether an object that is to go stays, because something is held.
+func (w *work) stays(t *target) bool { return w.holds && t.want == nil && t.listed }
+
+// keepsOut says why an object that was there before must not be taken over.
+func (w *work) keepsOut(ctx context.Context, t *target) error {
+	if w.a.keeps {
+		return fmt.Errorf("cluster %s: %s is not the placement's, and only runs take objects over: %w", w.m.name, t.id, backend.ErrPermanent)
+	}
+	switch takesOver(&w.a.Strategy) {
+	case Never:
+		return fmt.Errorf("cluster %s: %s was there before and is not taken over, because whenToTakeOver is Never: delete it, or let it be taken over: %w",
+			w.m.name, t.id, backend.ErrPermanent)
+	case IfNoDiff:
+		r, err := w.compare(ctx, t)
+		if err != nil || !r.Drifted() {
+			return err
+		}
+		return fmt.Errorf("cluster %s: %s was there before and differs, and whenToTakeOver is IfNoDiff: %s: make them equal, or take it over Always: %w",
+			w.m.name, t.id, Summary(&r), backend.ErrPermanent)
+	default:
+		return nil
+	}
+}
+
+// compare compares an object with what is to be there. One that cannot be
+// compared stays so until it is changed.
+func (w *work) compare(ctx context.Context, t *target) (drift.Report, error) {
+	r, err := w.comparer(ctx).of(t)
+	if err != nil {
+		err = guard.Permanent(fmt.Errorf("cluster %s: %w", w.m.name, err))
+	}
+	return r, err
+}
+
+func (w *work) comparer(ctx context.Context) *comparer {
+	c := &comparer{w.manifests(), w.ledger.baselines(), nil}
+	if w.a.Strategy.DryRun {
+		c.dry = w.m.asking(ctx, w.a.Placement)
+	}
+	return c
+}
+
+func (w *work) manifests() *manifests {
+	if w.compiled == nil {
+		w.compiled = w.u.compiler.of(w.rev, w.a.Strategy, w.a.Placement, w.a.secretKey)
+	}
+	return w.compiled
+}
+
+// Summary names the first differences of a report, without their values.
+func Summary(r *drift.Report) string {
+	if len(r.Differences) == 0 {
+		return string(r.State)
+	}
+	first := &r.Differences[0]
+	text := fmt.Sprintf("%s (%s)", guard.Clip(pathOf(first)), first.Class)
+	if more := r.Total - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func pathOf(d *drift.Difference) string {
+	if d.Path == "" {
+		return "all of it"
+	}
+	return d.Path
+}
+
+// heldBack returns why objects are held back, for the error of an update. What is
+// put back between runs brings nothing new, and so has nothing to complain of.
+func (w *work) heldBack() error {
+	if w.a.keeps {
+		return nil
+	}
+	var all []error
+	for _, t := range w.targets {
+		if t.held != nil {
+			all = append(all, t.held)
+		}
+	}
+	return JoinProblems(all)
+}

@@ -1,0 +1,241 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+)
+
+// intended are the objects of the intent: what is to be there and what may
+// still be.
+func (w *work) intended() []ledgerObject {
+	var out []ledgerObject
+	for _, t := range w.targets {
+		switch {
+		case t.want != nil && !t.unread && (t.held == nil || owned(t, w.a.Placement)):
+			out = append(out, ledgerObject{ID: t.id, Adopted: t.adopted, UID: uidOf(t.live)})
+		case t.listed:
+			out = append(out, t.recorded())
+		}
+	}
+	return out
+}
+
+// applied are the objects of a ledger that is closed. What was not taken over is
+// not among them; what is to go stays while something is held back.
+func (w *work) applied() []ledgerObject {
+	var out []ledgerObject
+	for _, t := range w.targets {
+		switch {
+		case t.want != nil && (t.held == nil || owned(t, w.a.Placement)):
+			out = append(out, ledgerObject{ID: t.id, Adopted: t.adopted, UID: uidOf(t.live)})
+		case t.want == nil && w.stays(t):
+			out = append(out, t.recorded())
+		}
+	}
+	return out
+}
+
+// doubtful are the objects in doubt of an intent: those there were, and in a
+// takeover what the older leader may still create.
+func (w *work) doubtful() []ledgerObject {
+	out := slices.Clone(w.ledger.Doubtful)
+	for _, t := range w.targets {
+		if w.mayComeLate(t) {
+			out = addDoubt(out, ledgerObject{ID: t.id})
+		}
+	}
+	return out[max(0, len(out)-doubtfulMost):]
+}
+
+// leftovers are the objects in doubt of a ledger that is closed: those that
+// an older leader may still create, and those that are not gone yet.
+func (w *work) leftovers() []ledgerObject {
+	var out []ledgerObject
+	for _, o := range w.ledger.Doubtful {
+		if o.UID == "" {
+			out = append(out, o)
+		}
+	}
+	for _, t := range w.targets {
+		if t.want == nil && t.live != nil && isTerminating(t.live) && carries(t.live, w.a.Placement) && !isNamespace(t.id) {
+			out = addDoubt(out, ledgerObject{ID: t.id, UID: uidOf(t.live)})
+		}
+	}
+	return out[max(0, len(out)-doubtfulMost):]
+}
+
+// addDoubt adds an object that is not there yet.
+func addDoubt(to []ledgerObject, o ledgerObject) []ledgerObject {
+	for i := range to {
+		if objectKey(to[i].ID) == objectKey(o.ID) {
+			if o.UID == "" {
+				to[i].UID = ""
+			}
+			return to
+		}
+	}
+	return append(to, o)
+}
+
+// intend writes what is going to be done. From here on the member may have
+// been changed.
+func (w *work) intend(ctx context.Context) error {
+	for _, t := range w.targets {
+		w.disown(t)
+	}
+	next := &ledger{
+		Format: ledgerFormat, Placement: w.a.Placement, Run: w.a.Run, RunUID: w.a.RunUID, Attempt: w.a.Attempt,
+		Epoch: w.a.Epoch, Phase: ledgerApplying, Target: w.a.Revision, Touch: w.touch,
+		Objects: w.intended(), Doubtful: w.doubtful(), Keeping: w.a.keeps,
+	}
+	if err := next.fits(w.a.secretKey); err != nil {
+		return err
+	}
+	w.sent = true
+	now := time.Now()
+	if err := w.writeLedger(ctx, next); err != nil {
+		return err
+	}
+	w.confirmed = now
+	return nil
+}
+
+// closeIntent records that everything has been carried out; if something has
+// not, the intent stays open.
+func (w *work) closeIntent(ctx context.Context) error {
+	if err := w.reckon(); err != nil {
+		return err
+	}
+	if len(w.problems) > 0 || w.waiting != "" {
+		// A newer leader may be the reason.
+		return cmp.Or(w.confirm(ctx), JoinProblems(w.problems), w.notPutBack())
+	}
+	next := w.ledger.clone()
+	next.Target, next.Revision = "", w.a.Revision
+	next.Phase = ledgerApplied
+	if w.a.Revision == "" {
+		next.Phase = ledgerRemoved
+	}
+	next.Objects, next.Doubtful, next.Keeping = w.applied(), w.leftovers(), false
+	if w.rev != nil {
+		w.ledger.setBaseline(w.takeBaselines())
+	}
+	err := w.ledger.write(ctx, w.m, next)
+	if errors.Is(err, errLedgerMoved) {
+		if err := w.ledger.confirm(ctx, w.m, w.a.Epoch); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// takeBaselines returns the stored form of what the objects of an update are
+// now, empty where there is nothing to tell or too much.
+func (w *work) takeBaselines() string {
+	r := baselineRecord{Format: baselineFormat}
+	for _, t := range w.targets {
+		if o, ok := w.baselineOf(t); ok {
+			r.Objects = append(r.Objects, o)
+		}
+	}
+	if len(r.Objects) == 0 {
+		return ""
+	}
+	b, err := json.Marshal(r)
+	if err != nil || len(b) > baselineMost {
+		return ""
+	}
+	return string(b)
+}
+
+// baselineOf returns the baseline of an object: a new one where it was applied,
+// by this update or by one that did not live to record it, otherwise the one
+// there was. A change of an object that was not applied is no part of it.
+func (w *work) baselineOf(t *target) (baselineObject, bool) {
+	var old baselineObject
+	known := false
+	if b := w.ledger.baselines(); b != nil {
+		old, known = b.at[objectKey(t.id)]
+	}
+	if t.want == nil || t.live == nil {
+		return old, false
+	}
+	tag := manifestTag(w.a.secretKey, t.want)
+	known = known && old.Tag == tag
+	if !t.applied && (known || t.held != nil || !w.resumed) {
+		return old, known
+	}
+	// An object that cannot be compared has none.
+	m, err := w.manifests().of(t.want)
+	if err != nil {
+		return old, false
+	}
+	b := m.BaselineAfter(t.before, t.live, old.baseline())
+	if b.Len() == 0 {
+		return old, false
+	}
+	data, err := b.MarshalBinary()
+	return baselineObject{t.id, tag, data}, err == nil
+}
+
+// disown takes down that an object is given up of which the ledger says that the
+// placement created it. It is reported once: from then on the ledger has it as adopted.
+func (w *work) disown(t *target) {
+	if t.disowned || w.a.Orphan || !t.adopted || !t.listed || t.entry.Adopted || t.entry.UID == "" || t.entry.UID != uidOf(t.live) {
+		return
+	}
+	t.disowned = true
+	w.disowned = append(w.disowned, t.id)
+}
+
+// released says which objects were given up, for people; empty for none.
+func (w *work) released() string {
+	const most = 3
+	if len(w.disowned) == 0 {
+		return ""
+	}
+	var names []string
+	for _, id := range w.disowned[:min(len(w.disowned), most)] {
+		names = append(names, guard.Clip(id.String()))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(w.disowned) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s: not deleted, now or later: annotation %s does not say that the placement created it, or its namespace is reserved",
+		text, digestMark+w.a.Placement)
+}
+
+// lookAgain reads an object after its precondition did not hold. The ledger
+// is read after the object: as long as it is ours, a leader that comes later finds
+// our intent and changes the object's resourceVersion before going on. A
+// decision that comes out differently is recorded before it is acted on.
+func (w *work) lookAgain(ctx context.Context, t *target) error {
+	before := t.adopted
+	if t.want != nil && t.live == nil {
+		// It was to be created and is there now. Without our mark it is
+		// another writer's, whatever the intent says.
+		t.entry, t.listed = ledgerObject{ID: t.id}, true
+	}
+	if err := w.look(ctx, t); err != nil {
+		return err
+	}
+	if err := w.confirm(ctx); err != nil {
+		return err
+	}
+	w.disown(t)
+	if t.want == nil || t.adopted == before {
+		return nil
+	}
+	next := w.ledger.clone()
+	next.Objects = w.intended()
+	return w.ledger.write(ctx, w.m, next)
+}

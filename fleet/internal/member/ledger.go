@@ -1,0 +1,267 @@
+package member
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/internal/keyed"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+const (
+	// LedgerNamespace is where a member keeps its ledgers, one ConfigMap for
+	// each placement, by its name.
+	LedgerNamespace = "slipway-system"
+	// ledgerKey is the key of a ledger in the data of its ConfigMap.
+	ledgerKey = "ledger"
+	// ledgerFormat is the version that is written, keepingFormat that of an intent
+	// to put something back, and the newest that is read.
+	ledgerFormat  = 1
+	keepingFormat = 2
+	// ledgerMost bounds the JSON of a ledger: what a ConfigMap can hold.
+	ledgerMost = 1<<20 - 8<<10
+	// doubtfulMost bounds how many objects are kept in doubt; the newest stay.
+	doubtfulMost = 1000
+)
+
+// ledgerPhase says how far the work that a ledger records has come.
+type ledgerPhase string
+
+const (
+	// ledgerApplying is an open intent: objects may be anything between what
+	// they were and Target.
+	ledgerApplying ledgerPhase = "Applying"
+	// ledgerApplied proves Revision.
+	ledgerApplied ledgerPhase = "Applied"
+	// ledgerRemoved proves that nothing is placed any more.
+	ledgerRemoved ledgerPhase = "Removed"
+)
+
+// ledger is what a member records of one placement. It is written before and
+// after objects are, each time by compare-and-swap: it refuses a leader with an
+// older epoch, proves which revision the cluster has, and says what has to be
+// removed and what only released.
+type ledger struct {
+	Format    int    `json:"format"`
+	Placement string `json:"placement"`
+	// Run, RunUID and Attempt are the run that last changed something here.
+	Run     string `json:"run,omitempty"`
+	RunUID  string `json:"runUID,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	// Epoch is the newest that was here.
+	Epoch int64       `json:"epoch"`
+	Phase ledgerPhase `json:"phase"`
+	// Revision is what is proven, in Applied only; Target what is being
+	// applied, in Applying only, empty for a removal. On the member they are sealed,
+	// see sealRevision; what was sealed under another key is unknownRevision here.
+	Revision string `json:"revision,omitempty"`
+	Target   string `json:"target,omitempty"`
+	// Touch is the number of the last takeover: see mark. It only rises.
+	Touch int64 `json:"touch,omitempty"`
+	// Objects are those that may be there because of the placement, in the
+	// order of application.
+	Objects []ledgerObject `json:"objects,omitempty"`
+	// Doubtful are those that may be there although they should not: deleted
+	// and not gone yet, or about to be created by an older leader. The latter
+	// is what a member accepts that knows no fences, see backend.Fence, or learns
+	// of a newer ledger late: a paused leader's create (precondition: absent) can
+	// succeed after a newer leader deleted the object, or never wanted it. A leader
+	// that takes over an open intent therefore keeps in doubt what it finds missing,
+	// whatever the member says of itself, and every later update reads it, too.
+	Doubtful []ledgerObject `json:"doubtful,omitempty"`
+	// Keeping reports of an open intent that it puts back what was proven before;
+	// then the format is 2. No run is needed to close it.
+	Keeping bool `json:"keeping,omitempty"`
+}
+
+// unknownRevision stands for a revision that the ledger names and the engine cannot
+// tell: the placement's key is another one than when it was written. It is no digest, so
+// that the cluster is brought to whatever it is to have.
+const unknownRevision = "unknown"
+
+// sealRevision returns the digest of a revision as it stands on a member. It is a digest
+// of all that the revision has, so that a reader of the ledger that knows the rest could
+// test guesses of what is in a Secret. Digests of single objects are not in a ledger at
+// all, for the same reason; each object carries its own.
+func sealRevision(key []byte, placement, revision string) string {
+	if revision == "" {
+		return ""
+	}
+	return keyed.Seal(key, "revision of "+placement, revision)
+}
+
+func openRevision(key []byte, placement, sealed string) string {
+	if sealed == "" {
+		return ""
+	}
+	if revision, ok := keyed.Open(key, "revision of "+placement, sealed); ok {
+		return revision
+	}
+	return unknownRevision
+}
+
+// ledgerObject is an object in a ledger.
+type ledgerObject struct {
+	snapshot.ID
+	// Adopted reports that the object existed before: it is released, never
+	// deleted.
+	Adopted bool `json:"adopted,omitempty"`
+	// UID is the object's where it was known. An object in doubt with a UID is
+	// one that was deleted and is not gone yet; without, one that an older
+	// leader may still create.
+	UID string `json:"uid,omitempty"`
+}
+
+// encode returns the ledger as it is stored, under the placement's key.
+func (l *ledger) encode(key []byte) (string, error) {
+	written := *l
+	written.Revision, written.Target = sealRevision(key, l.Placement, l.Revision), sealRevision(key, l.Placement, l.Target)
+	written.Format = ledgerFormat
+	if l.Keeping {
+		written.Format = keepingFormat
+	}
+	b, err := json.Marshal(&written)
+	if err != nil {
+		return "", guard.Permanent(err)
+	}
+	return string(b), l.limit(len(b))
+}
+
+// fits reports whether an intent can be written, and closed afterwards: then
+// every object has a uid.
+func (l *ledger) fits(key []byte) error {
+	const uid = len(`,"uid":"00000000-0000-0000-0000-000000000000"`)
+	text, err := l.encode(key)
+	if err != nil {
+		return err
+	}
+	return l.limit(len(text) + uid*len(l.Objects))
+}
+
+func (l *ledger) limit(n int) error {
+	if n <= ledgerMost {
+		return nil
+	}
+	return fmt.Errorf("placement %s: its ledger for %d objects takes %d bytes, at most %d fit into a ConfigMap: divide the placement: %w",
+		l.Placement, len(l.Objects), n, ledgerMost, backend.ErrPermanent)
+}
+
+// decodeLedger reads a ledger, with the placement's key. It comes from a member and is not trusted. A
+// newer format is refused before anything else is looked at.
+func decodeLedger(placement, text string, key []byte) (*ledger, error) {
+	if len(text) > 1<<20 {
+		return nil, fmt.Errorf("it has %d bytes, at most %d are allowed", len(text), 1<<20)
+	}
+	var head struct {
+		Format int `json:"format"`
+	}
+	if err := json.Unmarshal([]byte(text), &head); err != nil {
+		return nil, errors.New("it is not the JSON of a ledger")
+	}
+	if head.Format > keepingFormat {
+		return nil, &stages.FormatError{Record: "ledger of placement " + placement, Have: head.Format, Want: keepingFormat}
+	}
+	d := json.NewDecoder(bytes.NewReader([]byte(text)))
+	d.DisallowUnknownFields()
+	var l ledger
+	if err := d.Decode(&l); err != nil {
+		return nil, fmt.Errorf("it is not a ledger of format %d", ledgerFormat)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("there is more after the ledger")
+	}
+	if err := l.check(placement); err != nil {
+		return nil, err
+	}
+	l.Revision, l.Target = openRevision(key, placement, l.Revision), openRevision(key, placement, l.Target)
+	slices.SortFunc(l.Objects, func(a, b ledgerObject) int { return a.ID.Compare(b.ID) })
+	return &l, nil
+}
+
+// check says what no ledger of this package has. It quotes nothing.
+func (l *ledger) check(placement string) error {
+	switch {
+	case l.Format < 1:
+		return errors.New("format is missing")
+	case l.Keeping != (l.Format == keepingFormat) || l.Keeping && l.Phase != ledgerApplying:
+		return errors.New("keeping goes with format 2 and phase Applying only")
+	case l.Placement != placement:
+		return errors.New("placement is another one")
+	case l.Epoch < 1:
+		return errors.New("epoch must be at least 1")
+	case l.Touch < 0 || l.Touch > 1<<53 || l.Attempt < 0:
+		return errors.New("touch must be 0 to 2^53, and attempt not negative")
+	case l.Phase != ledgerApplying && l.Phase != ledgerApplied && l.Phase != ledgerRemoved:
+		return errors.New("phase must be Applying, Applied or Removed")
+	case (l.Phase == ledgerApplied) != (l.Revision != ""):
+		return errors.New("revision must be there in phase Applied, and in no other")
+	case l.Phase != ledgerApplying && l.Target != "":
+		return errors.New("target must be empty in any phase but Applying")
+	case l.Phase == ledgerRemoved && len(l.Objects) > 0:
+		return errors.New("objects must be empty in phase Removed")
+	}
+	if err := checkLedgerObjects("objects", l.Objects); err != nil {
+		return err
+	}
+	return checkLedgerObjects("doubtful", l.Doubtful)
+}
+
+func checkLedgerObjects(field string, objects []ledgerObject) error {
+	seen := make(map[snapshot.ID]bool, len(objects))
+	for i, o := range objects {
+		switch k := objectKey(o.ID); {
+		case o.Version == "" || o.Kind == "" || o.Name == "":
+			return fmt.Errorf("%s[%d] must have version, kind and name", field, i)
+		case !pathSafe(o.Name) || o.Namespace != "" && !pathSafe(o.Namespace):
+			return fmt.Errorf("%s[%d] must have a name that is one part of a path", field, i)
+		case !placeable(o.ID):
+			return fmt.Errorf("%s[%d] is of a kind or in a namespace that is never placed", field, i)
+		case seen[k]:
+			return fmt.Errorf("%s[%d] is there twice", field, i)
+		default:
+			seen[k] = true
+		}
+	}
+	return nil
+}
+
+// placeable reports whether an object may be in a revision, and so in a ledger, by
+// its name: what [snapshot.Propagates] never lets pass is in none that this package
+// wrote. A host's own rules do not count here, because they may be younger than the
+// ledger: see session.adopts.
+func placeable(id snapshot.ID) bool { return snapshot.Rules{}.Allows(id) }
+
+func pathSafe(name string) bool { return len(content.IsPathSegmentName(name)) == 0 }
+
+// open reports whether the ledger has an intent that was not closed.
+func (l *ledger) open() bool { return l.Phase == ledgerApplying }
+
+// keeps reports whether the ledger proves a revision, or is being brought back to it.
+func (l *ledger) keeps(revision string) bool {
+	return l.Phase == ledgerApplied && l.Revision == revision || l.Keeping && l.Target == revision
+}
+
+// clone returns a copy whose lists may be replaced.
+func (l *ledger) clone() *ledger {
+	c := *l
+	return &c
+}
+
+// objectKey identifies an object: an ID without its version.
+func objectKey(id snapshot.ID) snapshot.ID {
+	id.Version = ""
+	return id
+}
+
+func ledgerID(placement string) snapshot.ID {
+	return snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: LedgerNamespace, Name: placement}
+}

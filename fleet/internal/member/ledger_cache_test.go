@@ -1,0 +1,135 @@
+package member
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// A leader that goes by a ledger which it keeps is refused like one that reads it,
+// wherever a newer one has come in between: what that one placed stays, but for an
+// object that the older one was about to create, and it is told that it was
+// followed.
+func TestAnOlderLeaderWithAKeptLedgerIsRefused(t *testing.T) {
+	for _, next := range []string{"A", "B", "C", ""} {
+		for n, more := 0, true; more; n++ {
+			synctest.Test(t, func(t *testing.T) { more = keptAndFollowed(t, next, n) })
+			if t.Failed() {
+				t.Fatalf("then %q, followed before call %d", next, n)
+			}
+		}
+	}
+}
+
+// keptAndFollowed lets a newer leader place B before the nth call of a leader that
+// keeps the ledger of A and is to place next, before all of it where n is 0; it
+// reports whether there was such a call.
+func keptAndFollowed(t *testing.T, next string, n int) bool {
+	k := newKit(t)
+	calls, counting, creating := 0, false, false
+	follow := func() {
+		k.place("B", 5, "newer")
+		time.Sleep(5 * time.Second)
+	}
+	older := k.leader(hook(func(op string, id snapshot.ID) {
+		if !counting {
+			return
+		}
+		if calls++; calls == n {
+			_, err := k.member.Get(id)
+			creating = op == "apply" && err != nil
+			follow()
+		}
+	}))
+	k.must(older, k.want("A", 1, "older"))
+	if counting = true; n == 0 {
+		follow()
+	}
+	_, err := older.Update(t.Context(), k.want(next, 1, "older"))
+	if n > calls {
+		return false
+	}
+	got, want := k.objects(), k.expected("B", k.objects()["ConfigMap/default/x"] == "ours") // C had it, and it was released
+	for id := range maps.Keys(got) {
+		if _, there := want[id]; !there && creating {
+			delete(got, id)
+		}
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) || k.ledger().Run != "newer" || k.ledger().Epoch != 5 {
+		t.Errorf("%v, want %v; ledger %+v", got, want, k.ledger())
+	}
+	if !errors.Is(err, backend.ErrFenced) && n < calls {
+		t.Errorf("the older leader was told: %v", err)
+	}
+	return true
+}
+
+// What is kept of ledgers is bounded, and of an open one nothing is kept.
+func TestFewLedgersAreKept(t *testing.T) {
+	var k ledgerCache
+	closed := func(placement string, objects int) *ledgerAt {
+		return &ledgerAt{ledger: &ledger{Placement: placement, Phase: ledgerApplied, Objects: make([]ledgerObject, objects)}, uid: "u", version: "1"}
+	}
+	for i := range 100 {
+		k.keep(closed(fmt.Sprint("p", i), 3), nil)
+	}
+	if len(k.all) != ledgersKept {
+		t.Errorf("%d are kept", len(k.all))
+	}
+	open := closed("open", 3)
+	open.Phase = ledgerApplying
+	gone := closed("gone", 3)
+	gone.uid = ""
+	for _, l := range []*ledgerAt{open, gone, closed("big", 1000)} {
+		k.keep(l, nil)
+		if _, ok := k.take(l.Placement); ok {
+			t.Errorf("%s is kept", l.Placement)
+		}
+	}
+	k.keep(closed("twice", 1), nil)
+	_, first := k.take("twice")
+	if _, second := k.take("twice"); !first || second {
+		t.Errorf("taken: %v, and again: %v", first, second)
+	}
+}
+
+// An update that finds nothing to do makes sure of that: by a ledger that it only
+// kept it might be a leader that was followed.
+func TestAKeptLedgerIsConfirmed(t *testing.T) {
+	k := newKit(t)
+	older := k.leader(nil)
+	k.must(older, k.want("A", 1, "older"))
+	if r := k.must(older, k.want("A", 1, "older")); !r.Applied || !r.Current {
+		t.Errorf("again: %+v", r)
+	}
+	k.place("A", 5, "newer")
+	if r, err := older.Update(t.Context(), k.want("A", 1, "older")); !errors.Is(err, backend.ErrFenced) {
+		t.Errorf("after a newer leader: %+v, %v", r, err)
+	}
+}
+
+// TestARefusalByAKeptLedgerIsConfirmed has a newer leader come, and then an object
+// that belongs to another placement: the older leader is told of the former.
+func TestARefusalByAKeptLedgerIsConfirmed(t *testing.T) {
+	k := newKit(t)
+	older := k.leader(nil)
+	k.must(older, k.want("A", 1, "older"))
+	k.place("B", 5, "newer")
+	other, err := k.member.Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	annotations := other.GetAnnotations()
+	annotations[digestMark+"other"] = "digest"
+	other.SetAnnotations(annotations)
+	k.exists(other)
+	if _, err := older.Update(t.Context(), k.want("A", 1, "older")); !errors.Is(err, backend.ErrFenced) {
+		t.Errorf("the error is %v, want that the leader is fenced", err)
+	}
+}

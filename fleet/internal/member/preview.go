@@ -1,0 +1,117 @@
+package member
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Preview adds to out what an update would do to a cluster, and only reads. load returns the revision of the
+// assignment, which need not be stored yet. It returns the revision that the cluster proves to have; empty for
+// none, and while something is being applied.
+func (u *Applier) Preview(ctx context.Context, a Assignment, load func(context.Context) (*Revision, error), out *ClusterDrift) (has string, err error) {
+	m, err := u.conns.get(ctx, a.Cluster)
+	if err != nil {
+		return "", err
+	}
+	w := u.newWork(m, a)
+	if w.ledger, err = readLedger(ctx, m, a.Placement, a.secretKey); err != nil {
+		return "", err
+	}
+	if !w.ledger.open() && w.ledger.Revision != unknownRevision {
+		has = w.ledger.Revision
+	}
+	if a.Revision != "" {
+		if w.rev, err = load(ctx); err != nil {
+			return has, err
+		}
+	}
+	w.targets = targetsOf(w.rev, w.ledger.ledger)
+	if err := cmp.Or(w.lookAll(ctx, w.targets), unread(w.targets)); err != nil {
+		return has, err
+	}
+	if !ReportsOnly(&a.Strategy) {
+		w.hold(ctx)
+	}
+	p := preview{w, out}
+	p.add(ctx)
+	return has, nil
+}
+
+// preview adds to a report what an update would do.
+type preview struct {
+	*work
+	out *ClusterDrift
+}
+
+// add adds what the update would do to the objects that were read: first
+// what is applied, in order, then what is given up, in the order of that.
+func (p *preview) add(ctx context.Context) {
+	for _, t := range p.targets {
+		if t.want != nil {
+			p.addApplied(ctx, t)
+		}
+	}
+	for i := range p.targets {
+		if t := p.targets[len(p.targets)-1-i]; t.want == nil {
+			p.addPruned(t)
+		}
+	}
+}
+
+// addApplied adds an object that is to be there, where it is not as it is to be.
+func (p *preview) addApplied(ctx context.Context, t *target) {
+	r, err := p.compare(ctx, t)
+	if err == nil && !r.Drifted() {
+		return
+	}
+	for _, problem := range []error{err, t.refusal(&p.a), t.held} {
+		if problem != nil {
+			p.out.Problems = append(p.out.Problems, guard.Clip(problem.Error()))
+		}
+	}
+	if err == nil {
+		p.out.add(ObjectDrift{Report: r, Reason: p.applyReason(t), Observed: p.out.Observed, FirstObserved: p.out.Observed})
+	}
+}
+
+// applyReason is what an update would do to an object that differs, or why it
+// would leave it.
+func (p *preview) applyReason(t *target) DriftReason {
+	switch {
+	case t.held != nil || ReportsOnly(&p.a.Strategy):
+		return reasonFor(p.a.Strategy, t, p.a.Placement)
+	case t.refusal(&p.a) != nil:
+		return FailedToTakeOver
+	case t.live == nil:
+		return ToCreate
+	}
+	return ToChange
+}
+
+// addPruned adds an object that is not to be there any more, where it is.
+func (p *preview) addPruned(t *target) {
+	if t.live == nil || isTerminating(t.live) || t.doubted && !carries(t.live, p.a.Placement) {
+		return
+	}
+	reason := ToRemove
+	switch {
+	case p.stays(t) || ReportsOnly(&p.a.Strategy):
+		return
+	case t.adopted || len(otherPlacements(t.live, p.a.Placement)) > 0:
+		reason = ToRelease
+	}
+	p.out.add(ObjectDrift{Report: presenceOf(t), Reason: reason, Observed: p.out.Observed, FirstObserved: p.out.Observed})
+}
+
+// presenceOf is the report of an object of which only its being there matters.
+func presenceOf(t *target) drift.Report {
+	id := snapshot.IDOf(t.live)
+	return drift.Report{
+		Group: id.Group, Version: id.Version, Kind: id.Kind, Namespace: id.Namespace, Name: id.Name,
+		State: drift.Present, Generation: t.live.GetGeneration(), Differences: []drift.Difference{},
+	}
+}

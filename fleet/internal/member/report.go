@@ -1,0 +1,119 @@
+package member
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+)
+
+// report says what the ledger and the objects prove after an update or a look.
+func (w *work) report(ctx context.Context) (Report, error) {
+	r := Report{Sent: w.sent || w.before, Revision: w.ledger.Revision}
+	if w.waiting != "" {
+		w.note(false, false)
+		r.Message = w.waiting
+		return r, nil
+	}
+	r.Applied = true
+	r.Unchanged = !w.sent && !w.before
+	for _, t := range w.targets {
+		if m := t.stale(w.a.Placement); m != "" {
+			w.note(true, false)
+			r.Message = m
+			return r, nil
+		}
+	}
+	r.Current, r.Healthy = true, true
+	for _, t := range w.targets {
+		if t.want == nil {
+			continue
+		}
+		h, err := w.u.probes.probe(ctx, w.m.name, t.live)
+		if err != nil {
+			return Report{Sent: r.Sent}, fmt.Errorf("cluster %s: %s: %w", w.m.name, t.id, err)
+		}
+		r.take(t, h)
+	}
+	w.note(true, r.Healthy)
+	return r, nil
+}
+
+// take adds the health of an object. A failure counts for more than what is
+// only not ready, and the first of each is reported.
+func (r *Report) take(t *target, h Health) {
+	if !h.Failed && h.Healthy {
+		return
+	}
+	t.illness = t.id.String() + " is not healthy"
+	if h.Message != "" {
+		t.illness = t.id.String() + ": " + guard.Clip(h.Message)
+	}
+	switch {
+	case h.Failed && !r.Failed:
+		r.Failed, r.Healthy = true, false
+	case !h.Healthy && r.Healthy:
+		r.Healthy = false
+	default:
+		return
+	}
+	r.Message = t.illness
+}
+
+// failingMost is how many objects of a cluster are named.
+const failingMost = 100
+
+// note reports the objects that fail, where everything has been applied or not; proven is that
+// none does.
+func (w *work) note(applied, proven bool) {
+	if w.a.keeps {
+		return // no run's: what differs is reported as drift
+	}
+	var objects []FailingObject
+	if !proven {
+		objects = w.failing(applied)
+	}
+	w.u.noted(&w.a, proven, objects)
+}
+
+// failing are the objects that the cluster does not have as they are to be. What is only not
+// there yet is among them where everything has been applied.
+func (w *work) failing(applied bool) []FailingObject {
+	var all []FailingObject
+	for _, t := range w.targets {
+		if t.want == nil {
+			continue
+		}
+		if o, bad := w.failure(t, applied); bad {
+			all = append(all, o)
+		}
+		if len(all) == failingMost {
+			break
+		}
+	}
+	return all
+}
+
+func (w *work) failure(t *target, applied bool) (FailingObject, bool) {
+	bad := func(reason FailingReason, message string) (FailingObject, bool) {
+		return FailingObject{ID: t.id, Reason: reason, Message: guard.Clip(message)}, true
+	}
+	switch {
+	case t.problem != nil:
+		return bad(NotApplied, t.problem.Error())
+	case t.held != nil && owned(t, w.a.Placement):
+		return bad(HeldDrifted, t.held.Error())
+	case t.held != nil:
+		return bad(HeldForeign, t.held.Error())
+	}
+	if err := t.refusal(&w.a); err != nil {
+		return bad(NotApplied, err.Error())
+	}
+	if !applied {
+		return FailingObject{}, false
+	}
+	if stale := t.stale(w.a.Placement); stale != "" {
+		return bad(NotApplied, stale)
+	}
+	return FailingObject{ID: t.id, Reason: NotHealthy, Message: t.illness}, t.illness != ""
+}

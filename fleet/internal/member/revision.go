@@ -1,0 +1,60 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Revision is a set that is ready to be applied. It is shared by all clusters
+// and never changed.
+type Revision struct {
+	Digest string
+	items  []revisionItem // in the order of application
+}
+
+// revisionItem is an object with the marks of its placement.
+type revisionItem struct {
+	snapshot.Item
+	obj *unstructured.Unstructured
+}
+
+// NewRevision decodes a verified set and marks its objects.
+func NewRevision(placement string, set snapshot.Set) (*Revision, error) {
+	rev := &Revision{Digest: set.Digest, items: make([]revisionItem, len(set.Items))}
+	for i, item := range set.Items {
+		obj, err := snapshot.Decode(set.Bodies[i])
+		if err == nil && snapshot.IDOf(obj) != item.ID {
+			err = fmt.Errorf("the body is that of %s", snapshot.IDOf(obj))
+		}
+		if err == nil && !placeable(item.ID) {
+			err = ErrNeverPlaced
+		}
+		if err != nil {
+			return nil, InRevision(placement, set.Digest, item.ID.String(), guard.Permanent(err))
+		}
+		rev.items[i] = revisionItem{item, marked(obj, placement, item.Digest)}
+	}
+	return rev, nil
+}
+
+// ErrNeverPlaced is that a revision has what no placement may bring to a cluster.
+var ErrNeverPlaced = errors.New("an object that is never placed, see snapshot.Propagates and Config.Rules")
+
+// ErrRevisionGone is that a revision is not stored any more.
+var ErrRevisionGone = errors.New("it is not kept")
+
+// InRevision names the revision of an error, and which part of it is concerned.
+func InRevision(placement, set, part string, err error) error {
+	return fmt.Errorf("placement %s, revision %s, %s: %w", placement, set, part, err)
+}
+
+// Loader returns a revision of a placement, ready to be applied; [ErrRevisionGone] where it is not stored any
+// more. It may be called concurrently, and what it returns is shared. Every error but a transient one of
+// the store is ErrPermanent.
+type Loader func(ctx context.Context, placement, digest string) (*Revision, error)

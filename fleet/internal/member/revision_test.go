@@ -1,0 +1,59 @@
+package member
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Threat T6: what is applied is what the digest in the plan names, whatever
+// became of the objects, the latest snapshot or the member since.
+func TestT6TheFrozenRevisionIsApplied(t *testing.T) {
+	k := newKit(t)
+	source := configMap("default", "a", "approved")
+	frozen := k.revision("approved", source)
+	source.Object["data"].(map[string]any)["v"] = "changed"
+	k.revision("changed", source)
+	u := k.leader(nil)
+	if r := k.must(u, k.want("approved", 1, "r1")); r.Revision != frozen {
+		t.Errorf("%+v", r)
+	}
+	if got := k.objects()["ConfigMap/default/a"]; got != "approved+ours" {
+		t.Errorf("applied %q", got)
+	}
+	// Neither does it matter what a member makes of the objects it is given.
+	rev, err := k.load(t.Context(), kitPlacement, frozen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := snapshot.Canonical(rev.items[0].obj.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.exists(configMap("default", "a", "edited"))
+	k.must(u, k.want("approved", 2, "r1"))
+	k.must(u, k.want("changed", 3, "r2"))
+	again, err := snapshot.Canonical(rev.items[0].obj.Object)
+	if err != nil || !bytes.Equal(body, again) {
+		t.Errorf("a shared object was changed: %s, then %s", body, again)
+	}
+}
+
+// Marks that objects bring along from a cluster where they were applied
+// themselves are not taken for ours or another placement's.
+func TestForeignMarksAreNotApplied(t *testing.T) {
+	k := newKit(t)
+	obj := configMap("default", "a", "1")
+	obj.SetAnnotations(map[string]string{digestMark + "hub": "d", epochMark + "hub": "3", "keep": "me"})
+	k.revision("H", obj)
+	k.place("H", 1, "r1")
+	got, err := k.member.Get(configMapID("default", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := got.GetAnnotations()
+	if len(a) != 2 || a["keep"] != "me" || a[digestMark+kitPlacement] == "" {
+		t.Errorf("annotations: %v", a)
+	}
+}

@@ -1,0 +1,269 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+)
+
+// rounds is how often an update begins again, or an object is read again,
+// because another writer came between.
+const rounds = 5
+
+// errBusy is that an object is written by others all the time.
+var errBusy = fmt.Errorf("others keep changing the object: %w", backend.ErrConflict)
+
+// session is an update's view of its cluster: the connection, the ledger as it was read or written last, and
+// the fence under which everything is written. The objects of the update are in [work].
+type session struct {
+	u *Applier
+	a Assignment
+	m *memberConn
+
+	ledger *ledgerAt
+	// takeover reports that another leader or run left an intent open, resumed that the
+	// intent of a run was found open; touch is the number of the last takeover, which
+	// may be this one.
+	takeover, resumed bool
+	touch             int64
+	// reuses reports that the ledger may be a cached one, cached that it is; memory
+	// are the objects that were cached with it.
+	reuses, cached bool
+	memory         cachedObjects
+	// sent reports that an intent was written, or may have been, and before that this
+	// run did so earlier.
+	sent, before bool
+	// confirmed is when the ledger was last seen to be as it was read or written,
+	// wary that this was once too long ago.
+	confirmed time.Time
+	wary      bool
+}
+
+// read reads the ledger and decides whether this epoch may go on.
+func (s *session) read(ctx context.Context) error {
+	s.confirmed = time.Now()
+	l, err := s.findLedger(ctx)
+	if err != nil {
+		return err
+	}
+	if l.Epoch > s.a.Epoch {
+		return fencedBy(s.m, s.a.Placement, l.Epoch, s.a.Epoch)
+	}
+	if s.a.keeps && (l.Epoch != s.a.Epoch || l.RunUID != s.a.RunUID || !l.keeps(s.a.Revision)) {
+		return fmt.Errorf("cluster %s: the ledger of placement %s has moved on: %w", s.m.name, s.a.Placement, backend.ErrConflict)
+	}
+	s.ledger = l
+	s.resumed = l.open() && !l.Keeping
+	s.before = l.RunUID == s.a.RunUID && l.exists()
+	s.takeover = l.open() && (l.Epoch < s.a.Epoch || l.RunUID != s.a.RunUID || l.Target != s.a.Revision)
+	s.touch = l.Touch
+	if s.takeover {
+		s.touch++
+	}
+	return nil
+}
+
+// findLedger returns the ledger as it is, or as it was kept. That is not kept any
+// longer before the update has come to its end.
+func (s *session) findLedger(ctx context.Context) (*ledgerAt, error) {
+	if s.reuses && !s.a.keeps {
+		l, ok := s.m.ledgers.take(s.a.Placement)
+		if s.cached = ok; ok {
+			s.memory = l.objects
+			return &l.ledgerAt, nil
+		}
+	}
+	return readLedger(ctx, s.m, s.a.Placement, s.a.secretKey)
+}
+
+// confirm makes sure that the ledger is still ours.
+func (s *session) confirm(ctx context.Context) error {
+	now := time.Now()
+	if err := s.ledger.confirm(ctx, s.m, s.a.Epoch); err != nil {
+		return err
+	}
+	s.confirmed = now
+	return nil
+}
+
+// recheck reads the ledger before an object is created or marked, if it has
+// not been for a while: a leader that was paused would write what no precondition
+// refuses. From then on it does so every time: the leader may have been followed
+// without knowing.
+func (s *session) recheck(ctx context.Context) error {
+	if s.wary = s.wary || s.pausedSince(s.confirmed); !s.wary {
+		return nil
+	}
+	return s.confirm(ctx)
+}
+
+// pausedSince reports whether t is long ago by either clock: the monotonic one
+// may stand still while the machine is suspended.
+func (s *session) pausedSince(t time.Time) bool {
+	now := time.Now()
+	wall := now.Round(0).Sub(t.Round(0))
+	return now.Sub(t) >= s.u.recheck || wall >= s.u.recheck || wall < 0
+}
+
+// asLed demands that the ledger still is as it was read or written last.
+func (s *session) asLed() backend.Fence {
+	return backend.Fence{
+		Ledger: ledgerID(s.a.Placement), UID: s.ledger.uid, ResourceVersion: s.ledger.version,
+		Annotation: epochMark + s.a.Placement, Mark: s.mine().String(),
+	}
+}
+
+// write applies an object, under the fence. A member may know of a newer leader by
+// itself: then the ledger shows whether that is another engine, or another run of
+// this one.
+func (s *session) write(ctx context.Context, obj *unstructured.Unstructured, manager string, p backend.Precondition) (*unstructured.Unstructured, error) {
+	live, err := s.m.apply(ctx, obj, backend.ApplyOptions{Manager: manager, Precondition: p, Fence: s.asLed()})
+	if errors.Is(err, backend.ErrFenced) {
+		err = cmp.Or(s.confirm(ctx), err)
+	}
+	return live, err
+}
+
+func (s *session) busy(t *target) error {
+	return fmt.Errorf("cluster %s: %s was changed %d times while it was worked on: %w", s.m.name, t.id, rounds, errBusy)
+}
+
+// ofOne returns nil where the error of a call about one object concerns that object
+// alone, as far as it can be known at once: the member answers, and the ledger still is
+// this leader's. Otherwise it returns the error that ends the update.
+func (s *session) ofOne(ctx context.Context, err error) error {
+	if !guard.Transient(err) && !errors.Is(err, errBusy) || ctx.Err() != nil {
+		return err
+	}
+	ledger := s.confirm(ctx)
+	if guard.Transient(ledger) {
+		return err
+	}
+	return ledger
+}
+
+// look reads an object from the member and decides what it is to us.
+func (s *session) look(ctx context.Context, t *target) error {
+	live, err := s.m.get(ctx, t.id)
+	if err != nil && (!errors.Is(err, backend.ErrPermanent) || t.want == nil || t.listed) {
+		return err
+	}
+	// A kind that the member does not know yet may come with the revision. If
+	// the object is there after all, creating it is refused.
+	return s.found(t, live)
+}
+
+// found takes in what the member has.
+func (s *session) found(t *target, live *unstructured.Unstructured) error {
+	t.live = live
+	t.adopted = s.adopts(t)
+	return s.heed(t)
+}
+
+// remembered is the object of a target as it is kept, where it is to be applied in
+// another version in any case; nil where it has to be read.
+func (s *session) remembered(t *target) *unstructured.Unstructured {
+	live := s.memory.byID[objectKey(t.id)]
+	if live == nil || t.want == nil || !t.listed || s.takeover || Watches(&s.a.Strategy) {
+		return nil
+	}
+	if digestOn(live, s.a.Placement) == t.want.Digest {
+		return nil
+	}
+	return live
+}
+
+// adopts reports whether an object existed before the placement came to it, or may
+// have: then it is never deleted. The ledger and the object have to agree that the
+// placement created it, since either may have other writers. What is in a namespace
+// that the host reserved since is given up in the same way.
+func (s *session) adopts(t *target) bool {
+	switch {
+	case t.live == nil:
+		return false
+	case !created(t.live, s.a.Placement) || s.u.rules.Reserves(t.id):
+		return true
+	case t.doubted:
+		return false
+	}
+	return !t.listed || t.entry.Adopted
+}
+
+// heed looks for the mark of a newer leader, which is about to write the ledger
+// or has died before it did.
+func (s *session) heed(t *target) error {
+	if t.live == nil {
+		return nil
+	}
+	m := markOn(t.live, s.a.Placement)
+	switch {
+	case m.ledger == "" || m.ledger != s.ledger.uid || m.epoch < s.a.Epoch:
+		return nil
+	case m.epoch > s.a.Epoch:
+		return fmt.Errorf("cluster %s: %s is marked with epoch %d in annotation %s, this is epoch %d: %w",
+			s.m.name, t.id, m.epoch, epochMark+s.a.Placement, s.a.Epoch, backend.ErrFenced)
+	case m.touch <= s.touch || m.touch > s.ledger.Touch+1:
+		return nil // ours, or nobody's: a takeover counts one further
+	case s.sent:
+		return errLedgerMoved
+	}
+	s.touch = m.touch
+	return nil
+}
+
+// mine is the mark of this leader's takeover.
+func (s *session) mine() mark { return mark{s.a.Epoch, s.touch, s.ledger.uid} }
+
+// mayComeLate reports whether an older leader, whose intent is open, may be about
+// to create an object. If it is wanted and exists the creation is refused, and
+// if it is wanted and does not exist, only until it is removed. A leader
+// that had the same target creates nothing else.
+func (s *session) mayComeLate(t *target) bool {
+	if !s.takeover || s.ledger.Target == "" || !t.listed || t.entry.Adopted {
+		return false
+	}
+	if t.want != nil {
+		return t.live == nil
+	}
+	return s.ledger.Target != s.a.Revision
+}
+
+// exposed reports whether the older leader may be about to write an object as it
+// is now. It leaves alone what is being deleted, and what is in doubt and not
+// the placement's.
+func (s *session) exposed(t *target) bool {
+	switch {
+	case t.live == nil || isTerminating(t.live):
+		return false
+	case !t.listed && (!t.doubted || !carries(t.live, s.a.Placement)):
+		return false
+	}
+	return markOn(t.live, s.a.Placement) != s.mine()
+}
+
+// kept makes sure that the member has the mark: without it the object may be as
+// it was.
+func (s *session) kept(t *target) error {
+	if markOn(t.live, s.a.Placement) == s.mine() {
+		return nil
+	}
+	return fmt.Errorf("the member does not keep annotation %s: %w", epochMark+s.a.Placement, backend.ErrPermanent)
+}
+
+// notThere says why the ledger does not prove what is wanted.
+func (s *session) notThere() string {
+	switch {
+	case s.ledger.open():
+		return fmt.Sprintf("run %s has not finished applying", guard.Clip(s.ledger.Run))
+	case s.ledger.Revision == "":
+		return "nothing is placed"
+	}
+	return "the cluster has another revision"
+}

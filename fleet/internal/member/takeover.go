@@ -1,0 +1,95 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// markAll marks what the leader whose intent is taken over may be about to
+// write. An object whose mark the member refuses holds nothing up: see work.apply. One
+// that fails does, until that counts as a refusal: the ledger is not written before
+// everything is marked that can be.
+func (w *work) markAll(ctx context.Context) error {
+	if !w.takeover {
+		return nil
+	}
+	targets := w.targets
+	if targets == nil { // the revision cannot be read
+		targets = targetsOf(nil, w.ledger.ledger)
+		if err := w.lookAll(ctx, targets); err != nil && !errors.Is(err, backend.ErrPermanent) {
+			return err
+		}
+	}
+	if err := w.confirm(ctx); err != nil {
+		return err
+	}
+	wait := false
+	for _, t := range targets {
+		switch err := w.markOrFail(ctx, t); {
+		case err != nil:
+			return err
+		case t.failed == nil:
+			w.served = w.served || t.live != nil && markOn(t.live, w.a.Placement) == w.mine()
+		case w.hopeless(t):
+			t.unmarked = fmt.Errorf("its mark was refused: %w", t.exhausted())
+		case t.listed || t.doubted:
+			wait = true
+		}
+	}
+	if !wait {
+		return nil
+	}
+	return cmp.Or(w.reckon(), w.stumbled[0].failed)
+}
+
+// markOrFail marks one object. It returns only an error that concerns the others, too.
+func (w *work) markOrFail(ctx context.Context, t *target) error {
+	if t.unread {
+		return nil
+	}
+	err := w.mark(ctx, t)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, backend.ErrPermanent):
+		t.unmarked = fmt.Errorf("its mark was refused: %w", err)
+		return nil
+	}
+	if err := w.ofOne(ctx, err); err != nil {
+		return err
+	}
+	w.failed(t, err)
+	return nil
+}
+
+// mark marks one object as it was read before the ledger was: it was not
+// given up by a newer leader then.
+func (w *work) mark(ctx context.Context, t *target) error {
+	for range rounds {
+		if !w.exposed(t) {
+			return nil
+		}
+		if err := w.recheck(ctx); err != nil {
+			return err
+		}
+		live, err := w.write(ctx, w.mine().on(t.id, w.a.Placement), marker(w.a.Placement), t.asLooked())
+		if err == nil {
+			t.live = live
+			return w.kept(t)
+		}
+		if !errors.Is(err, backend.ErrConflict) && !errors.Is(err, backend.ErrNotFound) {
+			return err
+		}
+		if err := w.look(ctx, t); err != nil {
+			return err
+		}
+		if err := w.confirm(ctx); err != nil {
+			return err
+		}
+	}
+	return w.busy(t)
+}

@@ -1,0 +1,274 @@
+package member
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Update saves the intent to the member's ledger, acts, and records what came
+// of it. See [Updater].
+func (u *Applier) Update(ctx context.Context, a Assignment) (Report, error) {
+	if a.Epoch < 1 || a.Placement == "" {
+		return Report{}, fmt.Errorf("cluster %s: an assignment must have a placement and an epoch of at least 1: %w", a.Cluster.Name, backend.ErrPermanent)
+	}
+	if ReportsOnly(&a.Strategy) {
+		return u.reportDiff(ctx, a)
+	}
+	m, err := u.conns.get(ctx, a.Cluster)
+	if err != nil {
+		return Report{}, err
+	}
+	w, sent, err := u.carryOut(ctx, m, a)
+	if err != nil {
+		if errors.Is(err, backend.ErrPermanent) {
+			w.note(false, false)
+		}
+		return Report{Sent: sent, Released: w.released()}, err
+	}
+	r, err := w.report(ctx)
+	r.Released = w.released()
+	r.slow = slices.ContainsFunc(w.stumbled, func(t *target) bool { return errors.Is(t.failed, context.DeadlineExceeded) })
+	return r, err
+}
+
+// Observe reads the ledger and the objects, and writes nothing. See [Updater].
+func (u *Applier) Observe(ctx context.Context, a Assignment) (Report, error) {
+	if ReportsOnly(&a.Strategy) {
+		return u.reportDiff(ctx, a)
+	}
+	m, err := u.conns.get(ctx, a.Cluster)
+	if err != nil {
+		return Report{}, err
+	}
+	w := u.newWork(m, a)
+	if err := w.read(ctx); err != nil {
+		return Report{}, err
+	}
+	if w.ledger.open() || w.ledger.Revision != a.Revision {
+		return Report{Sent: w.before, Revision: w.ledger.Revision, Message: w.notThere()}, nil
+	}
+	if err := w.prepare(ctx); err != nil {
+		return Report{Sent: w.before}, err
+	}
+	if err := unread(w.targets); err != nil {
+		return Report{Sent: w.before}, err
+	}
+	return w.report(ctx)
+}
+
+// Watch yields when an object of the revision or of the ledger changes, or the
+// ledger itself. See [Watcher].
+func (u *Applier) Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, error] {
+	return func(yield func(struct{}, error) bool) {
+		m, ids, err := u.watched(ctx, a)
+		if err != nil {
+			yield(struct{}{}, err)
+			return
+		}
+		for _, err := range m.watch(ctx, ids, u.poll) {
+			if !yield(struct{}{}, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// watched returns the objects that a watch is about.
+func (u *Applier) watched(ctx context.Context, a Assignment) (*memberConn, []snapshot.ID, error) {
+	m, err := u.conns.get(ctx, a.Cluster)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := u.newWork(m, a)
+	if err := w.read(ctx); err != nil {
+		return nil, nil, err
+	}
+	if a.Revision != "" {
+		if w.rev, err = u.load(ctx, a.Placement, a.Revision); err != nil {
+			return nil, nil, fmt.Errorf("cluster %s: %w", m.name, err)
+		}
+	}
+	return m, idsOf(a.Placement, w.rev, w.ledger.ledger), nil
+}
+
+// Restore puts back what the ledger of a cluster proves, as the run did that brought it: of the assignment
+// it takes everything but the run, its epoch and its attempt. It reports whether anything had to be done, and
+// what was given up. A cluster whose ledger does not prove the revision, or not any more, is left alone.
+func (u *Applier) Restore(ctx context.Context, a Assignment) (sent bool, released string, err error) {
+	m, err := u.conns.get(ctx, a.Cluster)
+	if err != nil {
+		return false, "", err
+	}
+	l, err := readLedger(ctx, m, a.Placement, a.secretKey)
+	if err != nil || l.Epoch < 1 || !l.keeps(a.Revision) {
+		return false, "", err
+	}
+	a.Run, a.RunUID, a.Epoch, a.Attempt, a.keeps = l.Run, l.RunUID, l.Epoch, l.Attempt, true
+	w, sent, err := u.carryOut(ctx, m, a)
+	return sent, w.released(), err
+}
+
+// Unrestored returns the revision that an intent to put something back is open for, empty where there is
+// none. An intent of a run is left to the run.
+func (u *Applier) Unrestored(ctx context.Context, a Assignment) (revision string, err error) {
+	m, err := u.conns.get(ctx, a.Cluster)
+	if err != nil {
+		return "", err
+	}
+	l, err := readLedger(ctx, m, a.Placement, a.secretKey)
+	if err != nil || !l.open() || !l.Keeping {
+		return "", err
+	}
+	return l.Target, nil
+}
+
+// carryOut carries an assignment out, from the beginning where another writer replaced
+// the ledger meanwhile, and returns the last try of it.
+func (u *Applier) carryOut(ctx context.Context, m *memberConn, a Assignment) (w *work, sent bool, err error) {
+	var disowned []snapshot.ID
+	for i := range rounds {
+		w = u.newWork(m, a)
+		w.reuses, w.disowned = i == 0, disowned
+		err = w.update(ctx)
+		sent, disowned = sent || w.sent, w.disowned
+		if !errors.Is(err, errLedgerMoved) {
+			break
+		}
+	}
+	if w.looked && (err == nil || errors.Is(err, backend.ErrPermanent)) {
+		err = errors.Join(err, w.reportDrift(ctx))
+	}
+	return w, sent, err
+}
+
+func (w *work) update(ctx context.Context) error {
+	if err := w.read(ctx); err != nil {
+		return err
+	}
+	if err := w.bring(ctx); err != nil {
+		return err
+	}
+	if err := w.forgetLedger(ctx); err != nil {
+		return err
+	}
+	w.m.ledgers.keep(w.ledger, w.targets)
+	return nil
+}
+
+// bring brings the cluster to the revision from what the ledger says.
+func (w *work) bring(ctx context.Context) error {
+	err := w.prepare(ctx)
+	if err == nil {
+		err = w.refuse()
+	}
+	if errors.Is(err, backend.ErrPermanent) {
+		// A ledger that was kept may be the reason.
+		if err := w.settle(ctx); err != nil {
+			return err
+		}
+	}
+	if err != nil {
+		return err
+	}
+	w.looked = true
+	w.hold(ctx)
+	if w.done() {
+		if err := w.settle(ctx); err != nil {
+			return err
+		}
+		return cmp.Or(w.outstanding(), w.heldBack())
+	}
+	if err := w.markAll(ctx); err != nil {
+		return err
+	}
+	if err := w.intend(ctx); err != nil {
+		return err
+	}
+	if err := w.applyAll(ctx); err != nil {
+		return err
+	}
+	if err := w.pruneAll(ctx); err != nil {
+		return err
+	}
+	if err := w.closeIntent(ctx); err != nil {
+		return err
+	}
+	return w.heldBack()
+}
+
+// prepare loads the revision and reads everything that is concerned.
+func (w *work) prepare(ctx context.Context) (err error) {
+	if w.a.Revision != "" {
+		if w.rev, err = w.u.load(ctx, w.a.Placement, w.a.Revision); err != nil {
+			return fmt.Errorf("cluster %s: %w", w.m.name, err)
+		}
+	}
+	w.targets = targetsOf(w.rev, w.ledger.ledger)
+	return w.lookAll(ctx, w.targets)
+}
+
+// done reports whether nothing is to be done of what could be read. A ledger that is
+// open always has something: it proves nothing.
+func (w *work) done() bool {
+	if w.ledger.open() || w.ledger.Revision != w.a.Revision {
+		return false
+	}
+	for _, t := range w.targets {
+		if !t.unread && t.held == nil && !w.stays(t) && !t.settled(&w.a) {
+			return false
+		}
+	}
+	return true
+}
+
+// settle ends an update that finds nothing to do, or that nothing can be done.
+func (w *work) settle(ctx context.Context) error {
+	if w.cached && w.ledger.Epoch >= w.a.Epoch {
+		return w.confirm(ctx)
+	}
+	return w.fence(ctx)
+}
+
+// fence makes the ledger refuse older epochs, and leaves what it says. An
+// intent that an older leader left open stays open.
+func (w *work) fence(ctx context.Context) error {
+	if w.ledger.Epoch >= w.a.Epoch || w.a.Final && !w.ledger.exists() {
+		return nil
+	}
+	if err := w.markAll(ctx); err != nil {
+		return err
+	}
+	next := w.ledger.clone()
+	next.Epoch, next.Touch = w.a.Epoch, w.touch
+	next.Doubtful = w.doubtful()
+	return w.writeLedger(ctx, next)
+}
+
+// outstanding returns why an update is to be tried again that had to do nothing but
+// what failed: the refusals, or else the first error.
+func (w *work) outstanding() error {
+	for _, t := range w.targets {
+		w.served = w.served || t.failed == nil
+	}
+	var refused []error
+	for _, t := range w.stumbled {
+		if w.hopeless(t) {
+			t.problem = t.exhausted()
+			refused = append(refused, t.problem)
+		}
+	}
+	if err := w.reckon(); err != nil {
+		return err
+	}
+	if len(refused) == 0 && len(w.stumbled) > 0 {
+		return w.stumbled[0].failed
+	}
+	return JoinProblems(refused)
+}

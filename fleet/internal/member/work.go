@@ -1,0 +1,73 @@
+package member
+
+import (
+	"context"
+	"errors"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// work is one update of one cluster.
+type work struct {
+	session
+	outcome
+
+	rev     *Revision
+	targets []*target
+	// looked reports that all targets were read.
+	looked bool
+	// holds reports that the strategy forbids to apply one of the targets.
+	holds bool
+	// compiled are the objects of rev, once something is compared.
+	compiled *manifests
+	// definitions are those of the kinds that come with the revision.
+	definitions map[kind]*target
+	// disowned are the objects that were given up although the ledger has them as
+	// created, also by earlier tries of the update.
+	disowned []snapshot.ID
+}
+
+// newWork returns an update of a cluster that has read nothing yet.
+func (u *Applier) newWork(m *memberConn, a Assignment) *work {
+	return &work{session: session{u: u, a: a, m: m}, outcome: outcome{of: &a, tries: &u.tries}}
+}
+
+// lookAll reads all objects that are not remembered, also where a member refuses to
+// show one, or fails to.
+func (w *work) lookAll(ctx context.Context, targets []*target) error {
+	var refused []error
+	for _, t := range targets {
+		var err error
+		if live := w.remembered(t); live != nil {
+			err = w.found(t, live)
+		} else {
+			err = w.look(ctx, t)
+		}
+		switch {
+		case errors.Is(err, backend.ErrPermanent):
+			refused = append(refused, err)
+		case err != nil:
+			if err := w.ofOne(ctx, err); err != nil {
+				return err
+			}
+			t.unread = true
+			w.failed(t, err)
+		}
+	}
+	return JoinProblems(refused)
+}
+
+// refuse names every object that another placement applies.
+func (w *work) refuse() error {
+	if w.a.AllowCoOwnership {
+		return nil
+	}
+	var refused []error
+	for _, t := range w.targets {
+		if err := t.refusal(&w.a); err != nil {
+			refused = append(refused, err)
+		}
+	}
+	return JoinProblems(refused)
+}

@@ -1,0 +1,66 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// hostile is an inventory of the clusters of another one, and of such of which it says
+// more than can be, or that cannot be clusters.
+func hostile(inner backend.Inventory) backend.Inventory {
+	long := strings.Repeat("x", 1<<20)
+	labels := map[string]string{"environment": "staging"}
+	for i := range 20_000 {
+		labels[fmt.Sprintf("k%d", i)] = "v"
+	}
+	bad := []placement.Cluster{
+		{Name: "many", Labels: labels},
+		{Name: "uid", UID: long},
+		{Name: "value", Labels: map[string]string{"environment": "staging", "a": long}},
+		{Name: long},
+		{Name: "Not.A.Label\n"},
+		{Name: ""},
+	}
+	return backend.InventoryFunc(func(ctx context.Context) iter.Seq2[placement.Cluster, error] {
+		return func(yield func(placement.Cluster, error) bool) {
+			for _, c := range bad {
+				if !yield(c, nil) {
+					return
+				}
+			}
+			inner.Clusters(ctx)(yield)
+		}
+	})
+}
+
+// What an inventory says of one cluster concerns that one: it is not picked, and says
+// why, and the others are planned as ever.
+func TestAnInventoryThatSaysTooMuchOfAClusterConcernsNoOther(t *testing.T) {
+	w, e := declared(t, nil)
+	w.capture(e, "v0")
+	want := must(e.Preview(t.Context(), specOf("r", 0)))(t)
+	e = w.newEngine(fleet.Config{Inventory: hostile(w.fleet)})
+	got := must(e.Preview(t.Context(), specOf("r", 0)))(t)
+	if got.Digest != want.Digest {
+		t.Errorf("the plan has the clusters %v, want %v", got.Clusters, want.Clusters)
+	}
+	warnings := strings.Join(got.Warnings, "\n")
+	if !strings.Contains(warnings, "names are no DNS labels (RFC 1123) are left out, 3 of them") || len(warnings) > 1000 {
+		t.Errorf("warnings: %.2000s", warnings)
+	}
+	r := must(e.PreviewDecision(t.Context(), ep, nil))(t)
+	for name, reason := range map[string]string{"many": "too much is said of it: 20001 labels", "uid": "a UID of 1048576 bytes", "value": "2 labels, 1 too long"} {
+		i := slices.IndexFunc(r.Verdicts, func(v placement.Verdict) bool { return v.Cluster == name })
+		if i < 0 || r.Verdicts[i].Picked || !strings.Contains(r.Verdicts[i].Reason, reason) {
+			t.Errorf("%s: %+v, want it not picked since %s", name, r.Verdicts, reason)
+		}
+	}
+}

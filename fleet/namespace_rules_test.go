@@ -1,0 +1,132 @@
+package fleet_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+const rbac = "rbac.authorization.k8s.io"
+
+func roleBinding(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": rbac + "/v1", "kind": "RoleBinding", "metadata": map[string]any{"name": name, "namespace": "test-namespace"},
+	}}
+}
+
+// ofNamespace makes the tutorial's placement one of the authors of its namespace.
+func ofNamespace(more ...snapshot.Selector) fleet.Placement {
+	p := tutorialPlacement()
+	p.Namespace = "test-namespace"
+	p.Selectors = append([]snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "test-cm"}}, more...)
+	return p
+}
+
+var envelopesOfNamespace = snapshot.Selector{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "test-namespace"}
+
+// What a placement of a namespace selects, what is in its envelopes, and what stands
+// in another namespace is refused where its authors may not create it; a placement of
+// an administrator brings what exists, but not what is in an envelope.
+func TestANamespacedPlacementMayNotCarryRoles(t *testing.T) {
+	w := newWorld(t)
+	e := w.engine(w.store, "one")
+	refused(t, w.store, "a role that is selected", func() error {
+		return e.PutPlacement(t.Context(), ofNamespace(
+			snapshot.Selector{Group: rbac, Version: "v1", Kind: "RoleBinding", Namespace: "test-namespace"},
+			snapshot.Selector{Version: "v1", Kind: "ConfigMap", Namespace: "other"}))
+	}, "selectors[1].kind: Forbidden: RoleBinding."+rbac, "ClusterResourcePlacement", "NamespaceRules", `selectors[2].namespace: Invalid value: "other": must be test-namespace`)
+	w.puts(roleBinding("selected"), enveloped("grants", roleBinding("grant")))
+	if err := e.PutPlacement(t.Context(), ofNamespace(envelopesOfNamespace)); err != nil {
+		t.Fatal(err)
+	}
+	capture := func() error { w.holds("v0"); _, err := e.Capture(t.Context(), ep); return err }
+	refused(t, w.store, "an envelope", capture, "test-namespace/grants", "data[grant.yaml]: Forbidden: RoleBinding.v1."+rbac+" test-namespace/grant", "NamespaceRules")
+	must(0, e.PutPlacement(t.Context(), tutorialPlacement()))(t)
+	refused(t, w.store, "an envelope in a placement of an administrator", capture, "test-namespace/grants", "data[grant.yaml]: Forbidden: RoleBinding")
+	w.puts(enveloped("grants", budget("1")))
+	if s := w.capture(e, "v0"); s.Objects != 4 || len(s.Enveloped) != 1 {
+		t.Errorf("without the grant there are %d objects, and of envelopes %v", s.Objects, s.Enveloped)
+	}
+	// An engine whose rules came after the placement takes no snapshot of it.
+	lax := w.newEngine(fleet.Config{Name: "lax", NamespaceRules: &snapshot.Rules{}})
+	must(0, lax.PutPlacement(t.Context(), ofNamespace(snapshot.Selector{Group: rbac, Version: "v1", Kind: "RoleBinding", Namespace: "test-namespace"})))(t)
+	refused(t, w.store, "a role that was declared before", capture, "selectors[1].kind: Forbidden: RoleBinding."+rbac)
+	must(lax.Capture(t.Context(), ep))(t)
+	refused(t, w.store, "a snapshot that was taken before", func() error {
+		_, err := e.CreateRun(t.Context(), specOf("r", 1))
+		return err
+	}, "snapshot example-placement-1-snapshot has RoleBinding.v1."+rbac+" test-namespace/selected", "Config.NamespaceRules", "roll out another snapshot")
+}
+
+// An override of a namespace changes nothing that its authors may not create, nor
+// leaves it out; one of an administrator does.
+func TestAnOverrideOfANamespaceMayNotChangeRoles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		e := w.engine(w.store, "one")
+		w.puts(roleBinding("admins"))
+		p := tutorialPlacement()
+		p.Overrides = []placement.Override{replaceFor("canary", "mine"), {
+			Name: "grant", Namespace: "test-namespace",
+			Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "Secret", Name: "login"}, {Group: rbac, Version: "v1", Kind: "RoleBinding", Name: "admins"}},
+			Rules:     []placement.Rule{{ClusterSelector: &placement.ClusterSelector{}, Type: placement.Delete}},
+		}}
+		refused(t, w.store, "an override of a role", func() error { return e.PutPlacement(t.Context(), p) },
+			"overrides[1].resourceSelectors[1]: Forbidden: override test-namespace/grant may not change RoleBinding admins", "ClusterResourceOverride", "NamespaceRules")
+		lax := w.newEngine(fleet.Config{Name: "lax", NamespaceRules: &snapshot.Rules{}})
+		must(0, lax.PutPlacement(t.Context(), p))(t)
+		w.capture(lax, "v0")
+		refused(t, w.store, "an override that was frozen before", func() error {
+			_, err := e.CreateRun(t.Context(), specOf("r", 0))
+			return err
+		}, "snapshot example-placement-0-snapshot", "override test-namespace/grant may not change RoleBinding admins", "roll out another snapshot")
+		p.Overrides = []placement.Override{{
+			Name:      "of-an-administrator",
+			Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}},
+			Rules:     []placement.Rule{{ClusterSelector: &placement.ClusterSelector{}, Patches: []placement.Patch{{Op: placement.OpAdd, Path: "/metadata/labels", Value: []byte(`{"a":"b"}`)}}}},
+		}}
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// What an envelope of a namespace brought once is not rolled out when its authors may
+// not bring it any more, although the snapshot does not say which object it was.
+func TestWhatAnEnvelopeBroughtIsNotRolledOutUnderStricterRules(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		defer running(t, e)()
+		w.puts(enveloped("e", budget("1")))
+		w.capture(e, "v0")
+		ranTo(t, e, specOf("r0", 0), stages.Completed)
+		w.puts(enveloped("e", configMap("of-envelope", "x")))
+		w.capture(e, "v0")
+		ranTo(t, e, specOf("r1", 1), stages.Completed)
+		rules := snapshot.NamespaceRules()
+		rules.Never = append(rules.Never, snapshot.GroupKind{Group: "policy"})
+		strict := w.newEngine(fleet.Config{Name: "strict", NamespaceRules: &rules})
+		refused(t, w.store, "an envelope of before", func() error {
+			_, err := strict.CreateRun(t.Context(), specOf("back", 0))
+			return err
+		}, "snapshot example-placement-0-snapshot has objects of kind PodDisruptionBudget.policy from ResourceEnvelopes", "Config.NamespaceRules")
+		// The same content, of which a part is selected now, is another snapshot: not the envelope's.
+		w.puts(enveloped("e", budget("1")))
+		latest := w.capture(e, "v0")
+		if err := w.source.Delete(snapshot.IDOf(enveloped("e"))); err != nil {
+			t.Fatal(err)
+		}
+		w.puts(budget("1"))
+		s := w.capture(e, "v0")
+		if s.Index != latest.Index+1 || s.Digest != latest.Digest || s.Enveloped != nil {
+			t.Errorf("it is %+v, after %+v", s, latest)
+		}
+		must(strict.CreateRun(t.Context(), specOf("forward", s.Index)))(t)
+	})
+}

@@ -1,0 +1,112 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+)
+
+// operationStore records every read and write of a memory store, each write of a batch by
+// itself. It can be watched, as the store itself.
+type operationStore struct {
+	*memory.Store
+	mu    sync.Mutex
+	calls []string
+}
+
+// taken returns the calls since the last time.
+func (s *operationStore) taken() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	calls := s.calls
+	s.calls = nil
+	return calls
+}
+
+func (s *operationStore) record(op, key string) {
+	time.Sleep(time.Millisecond) // so that the calls of several goroutines have the same order each time
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls = append(s.calls, op+" "+key)
+}
+
+func (s *operationStore) Get(ctx context.Context, key string) (backend.Record, error) {
+	s.record("get", key)
+	return s.Store.Get(ctx, key)
+}
+
+func (s *operationStore) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
+	s.record("list", prefix)
+	return s.Store.List(ctx, prefix)
+}
+
+func (s *operationStore) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
+	s.record("put", key)
+	return s.Store.Put(ctx, key, value, prev)
+}
+
+func (s *operationStore) Delete(ctx context.Context, key string, prev backend.Revision) error {
+	s.record("delete", key)
+	return s.Store.Delete(ctx, key, prev)
+}
+
+func (s *operationStore) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
+	for i, w := range writes {
+		op := "put"
+		if w.Delete {
+			op = "delete"
+		}
+		s.record(fmt.Sprintf("%s[%d/%d]", op, i+1, len(writes)), w.Key)
+	}
+	return s.Store.WriteAll(ctx, writes)
+}
+
+// TestStoreOperationsOfARun holds how many reads and writes a run of three clusters in one
+// stage without gates makes, from CreateRun to the end of Wait and of what follows from the
+// run's end. The fewest of five runs count: now and then two goroutines meet otherwise.
+func TestStoreOperationsOfARun(t *testing.T) {
+	const bound = 41
+	var fewest []string
+	for range 5 {
+		if calls := operationsOfARun(t); fewest == nil || len(calls) < len(fewest) {
+			fewest = calls
+		}
+	}
+	reads := 0
+	for _, c := range fewest {
+		if strings.HasPrefix(c, "get ") || strings.HasPrefix(c, "list ") {
+			reads++
+		}
+	}
+	t.Logf("%d reads, %d writes", reads, len(fewest)-reads)
+	if len(fewest) > bound {
+		t.Errorf("%d operations, at most %d:\n%s", len(fewest), bound, strings.Join(fewest, "\n"))
+	}
+}
+
+func operationsOfARun(t *testing.T) (calls []string) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := &operationStore{Store: w.store}
+		e := w.newEngine(fleet.Config{Store: s, Name: "e"})
+		must(0, e.PutPlacement(t.Context(), tutorialPlacement()))(t)
+		must(e.Capture(t.Context(), "example-placement"))(t)
+		defer running(t, e)()
+		time.Sleep(time.Minute)
+		s.taken() // what the engine reads when it begins
+		must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "run", Placement: "example-placement", Strategy: oneStage()}))(t)
+		must(e.Wait(t.Context(), "run"))(t)
+		time.Sleep(time.Minute)
+		calls = s.taken()
+	})
+	return calls
+}

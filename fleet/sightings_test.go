@@ -1,0 +1,27 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/slipway-dev/slipway/drift"
+)
+
+// What is kept of a cluster is bounded, and still says that it differs.
+func TestASightingIsBounded(t *testing.T) {
+	long := strings.Repeat("x", 300<<10)
+	c := ClusterDrift{State: Compared, Total: 300, Problems: slices.Repeat([]string{"p"}, 5000)}
+	for range 300 {
+		c.Objects = append(c.Objects, ObjectDrift{Report: drift.Report{
+			Name: "o", Total: 1, Fingerprint: "f", Differences: []drift.Difference{{Path: "/" + long}},
+		}})
+	}
+	kept := mergeDrift(&c, &ClusterDrift{})
+	if n := len(encodeRecord(sightingRecord{recordFormat, kept})); n > 512<<10 || len(kept.Objects) != sightedObjects || len(kept.Problems) != sightedProblems+1 {
+		t.Errorf("%d bytes, %d objects, %d problems", n, len(kept.Objects), len(kept.Problems))
+	}
+	if o := kept.Objects[0]; !o.Truncated || o.Fingerprint != "f" || kept.Fingerprint() == "" || c.Objects[0].Truncated {
+		t.Errorf("%+v", o.Truncated)
+	}
+}

@@ -1,0 +1,4 @@
+package yamldoc
+
+// Marks counts what values are set apart by.
+func Marks(data []byte) int { return marks(data) }

@@ -1,0 +1,100 @@
+package manifests
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// discoveredRole has the kinds that a server had when everything was installed and
+// that no manifest names. It is aggregated to the role of custom kinds.
+const discoveredRole = "slipway-hub-source-discovered"
+
+// AggregateToHub is the label, with the value "true", of a ClusterRole whose rights the
+// hub of [HubRBAC] has, too: for the owners of kinds that placements select.
+const AggregateToHub = "slipway.dev/aggregate-to-hub-source"
+
+// discovered returns the role that lets a hub read what the server has beside the kinds
+// that its other roles name. With sources of the host's own it has no rules.
+func (in *installer) discovered(hub *HubOptions, others []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	var rules []rbacv1.PolicyRule
+	if len(hub.Sources) == 0 {
+		_, lists, err := in.disco.ServerGroupsAndResources()
+		if err := unanswered(err); err != nil {
+			return nil, err
+		}
+		rules = readable(lists, namedBy(others))
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+	u.SetName(discoveredRole)
+	u.SetLabels(map[string]string{"app.kubernetes.io/part-of": "slipway", AggregateToHub: "true"})
+	return u, setRules(u, rules)
+}
+
+// unanswered returns the error of a discovery that lacks kinds which may be placed: a
+// right to them that there was before would be taken away.
+func unanswered(err error) error {
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if !errors.As(err, &partial) {
+		return err
+	}
+	for gv, cause := range partial.Groups {
+		if (snapshot.Rules{}).AllowsKind(gv.Group, "Any") {
+			return fmt.Errorf("what the server has of %s is not known at present, so that the hub could lack the right to read it: %w", gv, cause)
+		}
+	}
+	return nil
+}
+
+// namedBy returns the resources that the rules of roles name.
+func namedBy(roles []*unstructured.Unstructured) map[schema.GroupResource]bool {
+	named := map[schema.GroupResource]bool{}
+	for _, u := range roles {
+		rules, _, _ := unstructured.NestedSlice(u.Object, "rules")
+		for _, r := range rules {
+			r, _ := r.(map[string]any)
+			groups, _, _ := unstructured.NestedStringSlice(r, "apiGroups")
+			resources, _, _ := unstructured.NestedStringSlice(r, "resources")
+			for _, g := range groups {
+				for _, name := range resources {
+					named[schema.GroupResource{Group: g, Resource: name}] = true
+				}
+			}
+		}
+	}
+	return named
+}
+
+// readable returns rules to read the kinds of which objects are placed, without those
+// that are named already: one for each group, in their order.
+func readable(lists []*metav1.APIResourceList, named map[schema.GroupResource]bool) (rules []rbacv1.PolicyRule) {
+	found := map[string][]string{}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue // a server behind this one that names no version serves nothing
+		}
+		for _, r := range list.APIResources {
+			whole := !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "get") && slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch")
+			if whole && (snapshot.Rules{}).AllowsKind(gv.Group, r.Kind) && !named[gv.WithResource(r.Name).GroupResource()] {
+				found[gv.Group] = append(found[gv.Group], r.Name)
+			}
+		}
+	}
+	for group, names := range found {
+		slices.Sort(names)
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: slices.Compact(names), Verbs: []string{"get", "list", "watch"}})
+	}
+	slices.SortFunc(rules, func(a, b rbacv1.PolicyRule) int { return strings.Compare(a.APIGroups[0], b.APIGroups[0]) })
+	return rules
+}

@@ -1,0 +1,99 @@
+package hub
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// The seal of a request proves for which run and gate it was made, and under which policies. A copy under another name,
+// in another namespace, for another run or with anything else changed that the seal is about proves nothing.
+func TestTheSealOfARequestProvesWhatItWasMadeFor(t *testing.T) {
+	s, _ := lonely(t)
+	for name, c := range map[string]struct {
+		change func(u *unstructured.Unstructured)
+		proves bool
+	}{
+		"as it was made":    {func(*unstructured.Unstructured) {}, true},
+		"with other labels": {func(u *unstructured.Unstructured) { u.SetLabels(nil) }, true},
+		"no seal":           {func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }, false},
+		"a wrong seal":      {func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{annotationSeal: "0123"}) }, false},
+		"of other policies": {func(u *unstructured.Unstructured) {
+			u.SetAnnotations(map[string]string{annotationSeal: u.GetAnnotations()[annotationSeal], annotationPolicies: "w"})
+		}, false},
+		"another name":      {func(u *unstructured.Unstructured) { u.SetName("copy") }, false},
+		"another namespace": {func(u *unstructured.Unstructured) { u.SetNamespace("shop") }, false},
+		"another run":       {func(u *unstructured.Unstructured) { setSpec(u, "other", "parentStageRollout") }, false},
+		"another UID":       {func(u *unstructured.Unstructured) { setSpec(u, "u2", "runUID") }, false},
+		"another stage":     {func(u *unstructured.Unstructured) { setSpec(u, "prod", "targetStage") }, false},
+		"another attempt":   {func(u *unstructured.Unstructured) { setSpec(u, int64(2), "attempt") }, false},
+		"another plan":      {func(u *unstructured.Unstructured) { setSpec(u, "sha256:bb", "planDigest") }, false},
+		"no spec":           {func(u *unstructured.Unstructured) { u.Object["spec"] = "none" }, false},
+		"no owner":          {func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }, false},
+		"another owner": {func(u *unstructured.Unstructured) {
+			u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(clusterScope, runKind, "example-run", "another")})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := tutorialRequest(t)
+			f.Request.When = approval.Before
+			obj := askedOf(t, f)
+			want := &proof{Run: "run-object", Binding: f.Request.Binding, Policies: "v"}
+			if err := s.seal(t.Context(), obj, want); err != nil {
+				t.Fatal(err)
+			}
+			c.change(obj)
+			got, err := s.proofOf(t.Context(), obj)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !c.proves {
+				want = nil
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func setSpec(u *unstructured.Unstructured, value any, field string) {
+	u.Object["spec"].(map[string]any)[field] = value
+}
+
+// A request is that of another run only as long as the run that it was made for is there.
+func TestARequestIsThatOfARunThatIsThere(t *testing.T) {
+	run := objectAt(key{Name: "example-run"})
+	s, _ := lonely(t, run)
+	obj := askedOf(t, tutorialRequest(t))
+	other := objectAt(key{Name: "example"})
+	for owner, want := range map[types.UID]bool{run.GetUID(): true, "that-of-a-run-before": false, other.GetUID(): false} {
+		if got := s.isOfAnother(obj, &proof{Run: owner}, other); got != want {
+			t.Errorf("of %s: %t", owner, got)
+		}
+	}
+	if s.isOfAnother(obj, nil, other) {
+		t.Error("without a seal")
+	}
+}
+
+// A request that changes or goes wakes the run that it is about, and those that may wait for its name.
+func TestARequestWakesTheRunsThatMayWaitForItsName(t *testing.T) {
+	s, _ := lonely(t, objectAt(key{Name: "a"}), objectAt(key{Name: "a-before"}), objectAt(key{Name: "a-before-z"}), objectAt(key{Namespace: "web", Name: "a"}))
+	woken(s.runs)
+	f := tutorialRequest(t)
+	f.Run, f.Request.Stage = "a-before", "s1"
+	s.heardApproval(clusterScope, askedOf(t, f))
+	got := map[key]bool{}
+	for _, k := range woken(s.runs) {
+		got[k] = true
+	}
+	if d := cmp.Diff(map[key]bool{{Name: "a"}: true, {Name: "a-before"}: true}, got); d != "" {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,77 @@
+package snapshot
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ValidateContent returns what is wrong with an object that an API server cannot read,
+// whatever is allowed there: in data of a Secret and binaryData of a ConfigMap values
+// that are not base64, in stringData of the one and data of the other values that are
+// not strings. A server answers such an object with an error of its own, 500, as if it
+// could get better. The problems name fields and keys, never values.
+//
+// [Capture] refuses such objects. A caller that changes objects afterwards, as overrides
+// do, asks again.
+func ValidateContent(obj *unstructured.Unstructured) field.ErrorList {
+	if obj == nil {
+		return nil
+	}
+	switch id := IDOf(obj); {
+	case id.Group == "" && id.Kind == "Secret":
+		return append(validateValues(obj.Object, "data", isBase64), validateValues(obj.Object, "stringData", isAny)...)
+	case id.Group == "" && id.Kind == "ConfigMap":
+		return append(validateValues(obj.Object, "binaryData", isBase64), validateValues(obj.Object, "data", isAny)...)
+	}
+	return nil
+}
+
+// validateValues reports the values of a map of strings that a server cannot read. It
+// reads null as nothing.
+func validateValues(obj map[string]any, name string, check func(string) string) (errs field.ErrorList) {
+	path := field.NewPath(name)
+	values, ok := obj[name].(map[string]any)
+	if !ok && obj[name] != nil {
+		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "must be a map of names to strings")}
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		at := path.Key(clip(key))
+		switch v := values[key].(type) {
+		case nil:
+		case string:
+			if why := check(v); why != "" {
+				errs = append(errs, field.Invalid(at, field.OmitValueType{}, why))
+			}
+		default:
+			errs = append(errs, field.TypeInvalid(at, field.OmitValueType{}, "must be a string"))
+		}
+	}
+	return errs
+}
+
+func isAny(string) string { return "" }
+
+// isBase64 says what is wrong with base64 as a server reads it, without quoting it.
+func isBase64(s string) string {
+	if _, err := base64.StdEncoding.DecodeString(s); err != nil {
+		return "must be base64, of the standard alphabet and with its padding; text as it is goes into stringData of a Secret, data of a ConfigMap"
+	}
+	return ""
+}
+
+// validateContents reports all objects that a server cannot read.
+func validateContents(objs []*unstructured.Unstructured) error {
+	var errs []error
+	for _, obj := range objs {
+		if problems := ValidateContent(obj); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("snapshot: %s: %w", clip(IDOf(obj).String()), problems.ToAggregate()))
+		}
+	}
+	return errors.Join(errs...)
+}

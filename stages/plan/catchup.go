@@ -1,0 +1,61 @@
+package plan
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// CatchUp returns the target of a run that follows the one of p: it takes the
+// clusters that were skipped or failed, named in missed, to the snapshot and
+// the revisions that p froze for them, and the clusters that joined since,
+// the keys of joined, to the digests given there.
+//
+// A cluster that p was to remove is removed. One that p removes and that has
+// been picked again belongs into joined. The follow-up plan is
+// New(p.Strategy, target, clusters), with exactly the clusters that
+// target.Revision names; they may stand elsewhere in it when their labels have
+// changed. Set target.Decision when a newer decision picked the clusters that
+// joined.
+//
+// The error names every cluster in missed that p does not have, and every one
+// in joined that p updates.
+func CatchUp(p *Plan, missed []string, joined map[string]string) (Target, error) {
+	t := Target{
+		Placement: p.Placement, Index: p.Index, Snapshot: p.Snapshot, Decision: p.Decision,
+		Revision: make(map[string]string, len(missed)+len(joined)), Remove: map[string]string{}, Part: true,
+	}
+	if p.Rollback != nil {
+		return Target{}, fmt.Errorf("plan %s takes back what run %s brought, and nothing catches up with that: take that run back once more", p.Digest, p.Rollback.Run)
+	}
+	var unknown, known []string
+	for _, name := range missed {
+		if pos, ok := p.Position(name); !ok {
+			unknown = append(unknown, name)
+		} else if c := &p.Clusters[pos]; c.Revision < 0 {
+			t.Remove[name] = c.UID
+		} else {
+			t.Revision[name] = p.Revisions[c.Revision]
+		}
+	}
+	for _, name := range sortedKeys(joined) {
+		if pos, ok := p.Position(name); ok && p.Clusters[pos].Revision >= 0 {
+			known = append(known, name)
+			continue
+		}
+		delete(t.Remove, name)
+		t.Revision[name] = joined[name]
+	}
+	return t, problemsOf(fmt.Sprintf("run after plan %s", p.Digest), missedProblems(unknown, known))
+}
+
+func missedProblems(unknown, known []string) field.ErrorList {
+	var errs field.ErrorList
+	if len(unknown) > 0 {
+		errs = append(errs, field.Invalid(field.NewPath("missed"), unknown, "is not in the plan"))
+	}
+	if len(known) > 0 {
+		errs = append(errs, field.Invalid(field.NewPath("joined"), known, "is in the plan already"))
+	}
+	return errs
+}

@@ -1,0 +1,143 @@
+package plan
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// divided uses failure domains and a cap.
+func divided() Strategy {
+	return Strategy{
+		Name: "divided", Unassigned: UnassignedExclude, Cap: "database",
+		Stages: []Stage{
+			{Name: "prod", Selector: matchLabel("env", "prod"), MaxConcurrency: number(8), Domains: []Domain{
+				{Key: "region", MaxConcurrency: percent("25%")}, {Key: "order"},
+			}},
+			{Name: "canary", Selector: matchLabel("env", "canary"), Domains: []Domain{{Key: "region", MaxConcurrency: number(3)}}},
+			{Name: "nobody", Selector: matchLabel("env", "none"), Domains: []Domain{{Key: "region"}}},
+		},
+	}
+}
+
+// The values of the labels are frozen with the plan: each is a domain with a
+// number, a percentage rounded down over its clusters but at least 1; clusters
+// without the label are one of their own and are told; numbers, and the order of
+// clusters in the argument, make no difference to it.
+func TestDomainsAreFrozen(t *testing.T) {
+	clusters := []placement.Cluster{
+		cluster("a1", "region=eu"), cluster("a2", "region=eu"), cluster("a3", "region=us"), cluster("a4"),
+		cluster("a5", "region="), cluster("a6", "region=eu"), cluster("a7", "region=eu"), cluster("a8", "region=eu"),
+	}
+	st := everything("all")
+	st.Domains = []Domain{{Key: "region", MaxConcurrency: percent("45%")}}
+	p := mustPlan(t, Strategy{Stages: []Stage{st}}, testTarget(), clusters)
+	want := []PlannedDomain{
+		{Key: "region", Clusters: 1, MaxConcurrency: 1},
+		{Key: "region", Value: "eu", Clusters: 5, MaxConcurrency: 2},
+		{Key: "region", Value: "us", Clusters: 1, MaxConcurrency: 1},
+		{Key: "region", Absent: true, Clusters: 1, MaxConcurrency: 1},
+	}
+	if diff := cmp.Diff(want, p.Stages[0].Domains); diff != "" {
+		t.Error(diff)
+	}
+	var of []string
+	for pos := range p.Clusters {
+		of = append(of, p.Clusters[pos].Name+" "+p.Domains(pos)[0].String())
+	}
+	if diff := cmp.Diff([]string{"a1 region=eu", "a2 region=eu", "a3 region=us", "a4 those without region", "a5 region=", "a6 region=eu", "a7 region=eu", "a8 region=eu"}, of); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"clusters of stage all without the label region are a failure domain of their own: a4"}, p.Warnings); diff != "" {
+		t.Error(diff)
+	}
+	slices.Reverse(clusters)
+	if again := mustPlan(t, Strategy{Stages: []Stage{st}}, testTarget(), clusters); again.Digest != p.Digest {
+		t.Error("the order of the argument makes another plan")
+	}
+	clusters[0].Labels["region"] = "us"
+	if other := mustPlan(t, Strategy{Stages: []Stage{st}}, testTarget(), clusters); other.Digest == p.Digest {
+		t.Error("the digest does not cover the domain of a cluster")
+	}
+	if p.Domains(-1) != nil || p.Domains(8) != nil || p.CellSizes(0, 0) == nil {
+		t.Error("domains of nobody, or no sizes")
+	}
+}
+
+// Every problem of the domains of a strategy is told at once.
+func TestDomainsAreChecked(t *testing.T) {
+	st := everything("all")
+	st.Domains = []Domain{{}, {Key: "not a key"}, {Key: "zone", MaxConcurrency: number(0)}, {Key: "zone"}, {Key: "region", MaxConcurrency: percent("101%")}}
+	err := Strategy{Stages: []Stage{st}, Cap: "No_Name"}.Validate()
+	wantError(t, err, "stages[0].domains: Too many: 5: must have at most 4 items", "stages[0].domains[0].key: Required value", `stages[0].domains[1].key: Invalid value: "not a key"`,
+		"stages[0].domains[2].maxConcurrency", `stages[0].domains[3].key: Duplicate value: "zone"`, "stages[0].domains[4].maxConcurrency", `cap: Invalid value: "No_Name"`)
+}
+
+// A label that hardly two clusters share divides nothing and would make every
+// run's record large.
+func TestDomainsAreBounded(t *testing.T) {
+	var clusters []placement.Cluster
+	for i := range 300 {
+		clusters = append(clusters, cluster(fmt.Sprintf("c%d", i), fmt.Sprintf("host=h%d", i), fmt.Sprintf("a=%d", i%100), fmt.Sprintf("b=%d", i%91)))
+	}
+	st := everything("all")
+	st.Domains = []Domain{{Key: "host"}}
+	_, err := New(Strategy{Stages: []Stage{st}}, testTarget(), clusters)
+	wantError(t, err, "strategy.stages[0].domains[0].key", "has 300 values among the clusters of the stage, and may have 256")
+
+	for i := range 5000 {
+		clusters = append(clusters, cluster(fmt.Sprintf("d%d", i), fmt.Sprintf("a=%d", i%100), fmt.Sprintf("b=%d", i%91)))
+	}
+	st.Domains = []Domain{{Key: "a"}, {Key: "b"}}
+	_, err = New(Strategy{Stages: []Stage{st}}, testTarget(), clusters)
+	wantError(t, err, "strategy.stages[0].domains: Invalid value: 5000", "divide the stage into too many parts: there may be 4096")
+}
+
+// A plan with domains is stored in format 3, with pages in format 2, and comes
+// back as it was; what was changed in it does not, whatever digest it has.
+func TestDividedPlansAreStored(t *testing.T) {
+	p := mustPlan(t, divided(), testTarget(), testFleet())
+	header, pages := p.Encode()
+	if !bytes.HasPrefix(header, []byte(`{"format":3,`)) || !bytes.HasPrefix(pages[0], []byte(`{"format":2,`)) {
+		t.Errorf("%.20s %.20s", header, pages[0])
+	}
+	capped, _ := mustPlan(t, Strategy{Cap: "x", Stages: []Stage{everything("all")}}, testTarget(), testFleet()).Encode()
+	if !bytes.HasPrefix(capped, []byte(`{"format":3,`)) {
+		t.Errorf("%.20s", capped)
+	}
+	changes := map[string]func(*PlannedStage, *Plan){
+		"no cells":            func(st *PlannedStage, _ *Plan) { st.Cells = nil },
+		"no domains":          func(st *PlannedStage, _ *Plan) { st.Domains = nil },
+		"cap of 0":            func(st *PlannedStage, _ *Plan) { st.Domains[0].MaxConcurrency = 0 },
+		"more clusters":       func(st *PlannedStage, _ *Plan) { st.Domains[1].Clusters++ },
+		"bad key":             func(st *PlannedStage, _ *Plan) { st.Domains[0].Key = "a b" },
+		"values out of order": func(st *PlannedStage, _ *Plan) { st.Domains[0].Value = "zz" },
+		"cells out of order":  func(st *PlannedStage, _ *Plan) { slices.Reverse(st.Cells) },
+		"cell of nothing":     func(st *PlannedStage, _ *Plan) { st.Cells[0][0] = 99 },
+		"negative cell":       func(st *PlannedStage, _ *Plan) { st.Cells[0][1] = -1 },
+		"cell of one label":   func(st *PlannedStage, _ *Plan) { st.Cells[0] = st.Cells[0][:1] },
+		"cluster in no cell":  func(_ *PlannedStage, p *Plan) { p.Clusters[0].Cell = 99 },
+		"cluster before all":  func(_ *PlannedStage, p *Plan) { p.Clusters[0].Cell = -1 },
+		"another cell":        func(_ *PlannedStage, p *Plan) { p.Clusters[0].Cell++ },
+		"present and absent":  func(st *PlannedStage, _ *Plan) { st.Domains[0].Absent = true },
+	}
+	for name, change := range changes {
+		p := mustPlan(t, divided(), testTarget(), testFleet())
+		change(&p.Stages[0], p)
+		if err := p.seal(); err != nil {
+			t.Fatal(err)
+		}
+		if read, err := Decode(p.Encode()); err == nil {
+			t.Errorf("%s: it is read as %+v", name, read.Stages[0])
+		}
+	}
+	if _, err := Decode(header, [][]byte{bytes.Replace(pages[0], []byte(`{"format":2`), []byte(`{"format":3`), 1)}); !errors.As(err, new(*FormatError)) {
+		t.Errorf("a page of a newer format: %v", err)
+	}
+}

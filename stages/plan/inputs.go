@@ -1,0 +1,133 @@
+package plan
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// check checks the arguments of a plan.
+func (b *planner) check(s *Strategy) {
+	b.errs = s.problems(field.NewPath("strategy"))
+	b.checkClusters(field.NewPath("clusters"))
+	b.checkTarget(field.NewPath("target"))
+}
+
+func (b *planner) checkClusters(at *field.Path) {
+	var bad, uids, twice []string
+	for i := range b.clusters {
+		c := &b.clusters[i]
+		if !isName(c.Name) {
+			bad = append(bad, c.Name)
+		}
+		if !isID(c.UID) && c.UID != "" {
+			uids = append(uids, c.Name)
+		}
+		if b.isAgain(i) {
+			twice = append(twice, c.Name)
+		}
+	}
+	b.fail(at.Child("name"), bad, "the name of a cluster must be a DNS label (RFC 1123)")
+	b.fail(at.Child("uid"), uids, "the UID of a cluster must be printable ASCII without spaces, at most 253 bytes")
+	b.fail(at.Child("name"), slices.Compact(twice), "a cluster must be given once")
+}
+
+// isAgain reports whether cluster i has the name of the one before it.
+func (b *planner) isAgain(i int) bool { return i > 0 && b.clusters[i-1].Name == b.clusters[i].Name }
+
+func (b *planner) checkTarget(at *field.Path) {
+	t := &b.target
+	b.errs = append(b.errs, checkPlacement(at.Child("placement"), t.Placement)...)
+	if t.Index < 0 {
+		b.errs = append(b.errs, field.Invalid(at.Child("index"), t.Index, "must be at least 0"))
+	}
+	b.errs = append(b.errs, checkDigest(at.Child("snapshot"), t.Snapshot)...)
+	b.errs = append(b.errs, checkDigest(at.Child("decision"), t.Decision)...)
+	b.checkRevisions(at)
+	b.checkRemove(at.Child("remove"))
+}
+
+// checkRevisions checks the revisions of the target and numbers them.
+func (b *planner) checkRevisions(at *field.Path) {
+	own := 0
+	var without []string
+	ids := map[string]int{}
+	for i := range b.clusters {
+		c := &b.clusters[i]
+		digest, named := b.target.Revision[c.Name]
+		switch {
+		case !named:
+			digest = b.target.Default
+			without = append(without, c.Name)
+		case !b.isAgain(i):
+			own++
+		}
+		id, known := ids[digest]
+		if !known {
+			id = len(b.revisions)
+			ids[digest] = id
+			b.revisions = append(b.revisions, digest)
+		}
+		c.revision = id
+	}
+	bad := slices.ContainsFunc(b.revisions, func(digest string) bool { return !isID(digest) })
+	if bad || own < len(b.target.Revision) {
+		b.failRevisions(at.Child("revision"))
+	}
+	b.checkDefault(at.Child("default"), without)
+}
+
+// failRevisions reports the revisions that are no digests, and those of
+// clusters that were not picked.
+func (b *planner) failRevisions(at *field.Path) {
+	var bad, unknown []string
+	for _, name := range sortedKeys(b.target.Revision) {
+		if !isID(b.target.Revision[name]) {
+			bad = append(bad, name)
+		}
+		if !b.has(name) {
+			unknown = append(unknown, name)
+		}
+	}
+	b.fail(at, bad, "the revision of a cluster must be a digest: printable ASCII, 1 to 253 bytes")
+	b.fail(at, unknown, "is not among the clusters")
+}
+
+// checkDefault checks the revision of the clusters that have none of their own.
+func (b *planner) checkDefault(at *field.Path, without []string) {
+	switch {
+	case b.target.Default != "":
+		b.errs = append(b.errs, checkDigest(at, b.target.Default)...)
+	case len(without) > 0:
+		b.errs = append(b.errs, field.Required(at, "there are clusters without a revision of their own: "+someOf(without)))
+	}
+}
+
+func (b *planner) checkRemove(at *field.Path) {
+	var bad, uids, picked []string
+	for _, name := range sortedKeys(b.target.Remove) {
+		if !isName(name) {
+			bad = append(bad, name)
+		}
+		if uid := b.target.Remove[name]; uid != "" && !isID(uid) {
+			uids = append(uids, name)
+		}
+		if b.has(name) {
+			picked = append(picked, name)
+		}
+	}
+	b.fail(at, bad, "the name of a cluster must be a DNS label (RFC 1123)")
+	b.fail(at, uids, "the UID of a cluster must be printable ASCII without spaces, at most 253 bytes")
+	b.fail(at, picked, "a cluster that is picked cannot be removed too")
+}
+
+func checkDigest(at *field.Path, digest string) field.ErrorList {
+	switch {
+	case digest == "":
+		return field.ErrorList{field.Required(at, "a digest")}
+	case !isID(digest):
+		return field.ErrorList{field.Invalid(at, digest, "must be a digest: printable ASCII without spaces, at most 253 bytes")}
+	default:
+		return nil
+	}
+}

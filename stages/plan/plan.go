@@ -1,0 +1,278 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// MaxPlacementName is how long the name of a placement may be: it ends an
+// annotation on everything that is placed.
+const MaxPlacementName = 63
+
+// Target is what a run brings the clusters to. A digest is printable ASCII
+// without spaces, at most 253 bytes.
+type Target struct {
+	// Placement is a DNS subdomain of at most [MaxPlacementName] characters.
+	Placement string
+	// Index, at least 0, and Snapshot are the index and the digest of the
+	// snapshot.
+	Index    int
+	Snapshot string
+	// Decision is the digest of the placement decision.
+	Decision string
+	// Revision is the digest of what a cluster gets after overrides, by the
+	// cluster's name; Default is that of every cluster it does not name, and
+	// may be empty when it names all.
+	Default  string
+	Revision map[string]string
+	// Remove names the clusters that left the placement, with the UID that is
+	// known for each or "".
+	Remove map[string]string
+	// Part reports whether the clusters are only some of those that the strategy is
+	// for, as in a run that catches up: they may be fewer than a cap names.
+	Part bool
+}
+
+// Plan is a strategy resolved against clusters and a target. It never changes:
+// it is shared by everyone who reads it, and what was approved is what it
+// says. [New] makes one; [Plan.Encode] and [Decode] store it in pieces,
+// and its JSON has it in one. A Plan that was put together in another way is none.
+type Plan struct {
+	Strategy Strategy `json:"strategy"`
+
+	Placement string `json:"placement"`
+	// Index and Snapshot are those of the newest snapshot that a cluster gets.
+	Index    int    `json:"index"`
+	Snapshot string `json:"snapshot"`
+	Decision string `json:"decision"`
+
+	// Rollback is set in a plan that takes back what a run brought.
+	Rollback *PlannedRollback `json:"rollback,omitempty"`
+
+	Stages []PlannedStage `json:"stages"`
+	// Revisions are the distinct digests that clusters get, ascending.
+	Revisions []string `json:"-"`
+	// Clusters stand in the order of the plan: by stage, group and sort key.
+	// The index of a cluster in it is its position.
+	Clusters []PlannedCluster `json:"-"`
+	// Warnings say what is allowed and probably not meant. Digest does not
+	// cover them.
+	Warnings []string `json:"warnings,omitempty"`
+	// Digest covers everything above but Warnings, in hex.
+	Digest string `json:"digest"`
+
+	// byName has the positions in the order of the clusters' names.
+	byName []int32
+	// cells has the members of the cells of each group of each stage; nil where no
+	// stage has any.
+	cells [][][]CellMembers
+}
+
+// PlannedStage is a stage with its numbers resolved.
+type PlannedStage struct {
+	Name string `json:"name"`
+	// Remove reports whether clusters are cleaned rather than updated.
+	Remove bool `json:"remove,omitempty"`
+	// MaxConcurrency is a number of clusters, which may be more than there
+	// are; 0 means no limit of its own.
+	MaxConcurrency int `json:"maxConcurrency"`
+	// MaxFailures is how many clusters may fail; -1 means no limit.
+	MaxFailures int `json:"maxFailures"`
+	// Strict makes MaxFailures a bound, see [Stage].StrictFailures.
+	Strict bool `json:"strict,omitempty"`
+	// Domains are the failure domains of the stage: those of one label after those of
+	// another, as the strategy has them, by value, the clusters without it last.
+	Domains []PlannedDomain `json:"domains,omitempty"`
+	// Cells are the combinations of domains that clusters have, each as indexes into
+	// Domains, one for each label; ascending.
+	Cells [][]int `json:"cells,omitempty"`
+	// Groups has at least one element.
+	Groups []PlannedGroup `json:"groups"`
+	// Gates are those before the stage, then those after it.
+	Gates []PlannedGate `json:"gates,omitempty"`
+	Flow
+}
+
+// PlannedGroup is a group with its numbers resolved, and a range of
+// Plan.Clusters.
+type PlannedGroup struct {
+	// Name is empty for the one group of a stage without groups.
+	Name  string `json:"name,omitempty"`
+	First int    `json:"first"`
+	Len   int    `json:"len"`
+	// MaxConcurrency is at least 1; MaxFailures as in PlannedStage.
+	MaxConcurrency int  `json:"maxConcurrency"`
+	MaxFailures    int  `json:"maxFailures"`
+	Strict         bool `json:"strict,omitempty"`
+	// Gates are those before the group, then those after it.
+	Gates []PlannedGate `json:"gates,omitempty"`
+	// After are the groups of the stage, by index, that end before this one begins.
+	After []int `json:"after,omitempty"`
+	Flow
+}
+
+// PlannedGate is a task on one side of a stage or a group.
+type PlannedGate struct {
+	When approval.When `json:"when"`
+	Type TaskType      `json:"type"`
+	Wait time.Duration `json:"wait,omitempty"`
+	// Policy is set for an Approval.
+	Policy approval.Policy `json:"policy,omitzero"`
+	// Schedule is set for a ScheduledStart.
+	Schedule *Schedule `json:"schedule,omitempty"`
+}
+
+// PlannedCluster is a cluster with what it gets.
+type PlannedCluster struct {
+	Name string
+	UID  string
+	// Revision is an index into Plan.Revisions; -1 in the removal stage.
+	Revision int
+	// Cell is an index into the Cells of its stage; 0 where that has none.
+	Cell int
+}
+
+// Size is the number of the stage's clusters.
+func (s *PlannedStage) Size() (n int) {
+	for i := range s.Groups {
+		n += s.Groups[i].Len
+	}
+	return n
+}
+
+// StageIndex returns the index of the stage of that name, or -1.
+func (p *Plan) StageIndex(name string) int {
+	for i := range p.Stages {
+		if p.Stages[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Has reports whether the cluster at pos is one of the group.
+func (g *PlannedGroup) Has(pos int) bool { return pos >= g.First && pos < g.First+g.Len }
+
+// PlannedDomain is a failure domain of a stage with its number resolved: the
+// clusters that have one value of a label.
+type PlannedDomain struct {
+	Key   string `json:"key"`
+	Value string `json:"value,omitempty"`
+	// Absent reports whether it is the domain of the clusters without the label.
+	Absent bool `json:"absent,omitempty"`
+	// Clusters is how many there are in the stage.
+	Clusters int `json:"clusters"`
+	// MaxConcurrency is a number of clusters, at least 1.
+	MaxConcurrency int `json:"maxConcurrency"`
+}
+
+// String names the domain, for example region=eu.
+func (d PlannedDomain) String() string {
+	if d.Absent {
+		return "those without " + d.Key
+	}
+	return d.Key + "=" + d.Value
+}
+
+// CellMembers are the clusters of a group that have the same domains.
+type CellMembers struct {
+	// cell is an index into PlannedStage.Cells.
+	Cell int
+	// positions ascend.
+	Positions []int32
+}
+
+// From returns the index of the first member at or after pos.
+func (c *CellMembers) From(pos int) int {
+	i, _ := slices.BinarySearch(c.Positions, int32(pos))
+	return i
+}
+
+// PlannedRollback tells of a plan that it takes back what a run brought.
+type PlannedRollback struct {
+	// Run, UID and Plan are the name, the UID and the plan's digest of that run.
+	Run  string `json:"run"`
+	UID  string `json:"uid"`
+	Plan string `json:"plan"`
+	// Indexes are those of the snapshots that the elements of Plan.Revisions are
+	// made of. Where several are the same for a cluster it is the newest.
+	Indexes []int `json:"indexes,omitempty"`
+	// Kept are the clusters that the run may have changed and that stay as they
+	// are, by the reason.
+	Kept []KeptClusters `json:"kept,omitempty"`
+}
+
+// KeptClusters are clusters that stay as they are for a reason.
+type KeptClusters struct {
+	Reason string `json:"reason"`
+	// Count is how many there are, Clusters the first 500 of them by name.
+	Count    int      `json:"count"`
+	Clusters []string `json:"clusters"`
+}
+
+// Len returns the number of clusters, those to be removed included.
+func (p *Plan) Len() int { return len(p.Clusters) }
+
+// Position returns the position of a cluster; false when the plan has none of
+// that name. The plan must be one from [New] or [Decode].
+func (p *Plan) Position(name string) (int, bool) {
+	i, ok := slices.BinarySearchFunc(p.byName, name, func(pos int32, name string) int {
+		return cmp.Compare(p.Clusters[pos].Name, name)
+	})
+	if !ok {
+		return 0, false
+	}
+	return int(p.byName[i]), true
+}
+
+// StageOf returns the stage, an index into p.Stages, and the group, an index
+// into that stage's Groups, that the cluster at pos stands in; -1 and -1 when
+// there is no such position.
+func (p *Plan) StageOf(pos int) (stage, group int) {
+	if pos < 0 || pos >= len(p.Clusters) {
+		return -1, -1
+	}
+	stage = search(len(p.Stages), func(i int) bool { return p.Stages[i].End() > pos })
+	groups := p.Stages[stage].Groups
+	return stage, search(len(groups), func(i int) bool { return groups[i].First+groups[i].Len > pos })
+}
+
+// search returns the first of n for which is holds, as it does for all
+// after it.
+func search(n int, is func(int) bool) int {
+	low := 0
+	for low < n {
+		if mid := (low + n) / 2; is(mid) {
+			n = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
+
+// End returns the position behind the stage's last cluster.
+func (s *PlannedStage) End() int {
+	last := s.Groups[len(s.Groups)-1]
+	return last.First + last.Len
+}
+
+// labelValue is the value of a label, if it is there.
+type labelValue struct {
+	absent bool
+	value  string
+}
+
+func compareLabelValues(a, b labelValue) int {
+	switch {
+	case a.absent == b.absent:
+		return cmp.Compare(a.value, b.value)
+	case b.absent:
+		return -1
+	default:
+		return 1
+	}
+}

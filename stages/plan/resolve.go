@@ -1,0 +1,182 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// resolve turns what was assigned into the stages, numbers and clusters of the
+// plan.
+func (b *planner) resolve() {
+	b.plan.Clusters = make([]PlannedCluster, 0, len(b.clusters)+len(b.target.Remove))
+	for _, st := range b.stages {
+		b.resolveStage(st)
+	}
+	b.sortRevisions()
+	b.removal()
+	s := &b.plan.Strategy
+	if s.ProgressDeadline > 0 && s.MinHealthy >= s.ProgressDeadline {
+		b.warn("minHealthy %s is not less than progressDeadline %s: every cluster that changes fails", s.MinHealthy, s.ProgressDeadline)
+	}
+	b.plan.Warnings = b.warnings
+}
+
+func (b *planner) resolveStage(st *openStage) {
+	first := len(b.plan.Clusters)
+	out := PlannedStage{
+		Name: st.stage.Name, Strict: st.stage.StrictFailures, Gates: gatesOf(st.stage.Before, st.stage.After),
+		Flow: st.stage.Flow,
+	}
+	positions := positionsOf(st.stage.Groups)
+	for i := range st.parts {
+		part := &st.parts[i]
+		n := len(part.entries)
+		out.Groups = append(out.Groups, PlannedGroup{
+			Name: part.group.Name, First: len(b.plan.Clusters), Len: n,
+			MaxConcurrency: resolveConcurrency(part.group.MaxConcurrency, n, 1),
+			MaxFailures:    resolveFailures(part.group.MaxFailures, n, -1),
+			Strict:         part.group.StrictFailures,
+			Gates:          gatesOf(part.group.Before, part.group.After),
+			After:          positions.of(part.group.DependsOn),
+			Flow:           part.group.Flow,
+		})
+		b.place(part)
+	}
+	size := len(b.plan.Clusters) - first
+	unset := 0
+	if len(st.stage.Groups) == 0 {
+		unset = 1
+	}
+	out.MaxConcurrency = resolveConcurrency(st.stage.MaxConcurrency, size, unset)
+	out.MaxFailures = resolveFailures(st.stage.MaxFailures, size, 0)
+	b.divide(st, &out)
+	b.plan.Stages = append(b.plan.Stages, out)
+	b.doubt(&out, size)
+}
+
+// checkSizes refuses caps of groups that cannot be meant in profile
+// ClusterUpdate.
+func (b *planner) checkSizes(at *field.Path) {
+	s := &b.plan.Strategy
+	if s.Profile != ClusterUpdate || b.target.Part {
+		return
+	}
+	for i := range s.Stages {
+		for j := range s.Stages[i].Groups {
+			at := at.Index(i).Child("groups").Index(j).Child("maxConcurrency")
+			b.checkSize(at, s.Stages[i].Groups[j].MaxConcurrency, &b.plan.Stages[i], j)
+		}
+	}
+}
+
+func (b *planner) checkSize(at *field.Path, v *intstr.IntOrString, st *PlannedStage, group int) {
+	if v == nil || v.Type != intstr.Int {
+		return
+	}
+	n, size := int(v.IntVal), st.Groups[group].Len
+	if size > 0 && n > size {
+		b.errs = append(b.errs, field.Invalid(at, n, fmt.Sprintf("must not be greater than the number of the group's clusters, %d", size)))
+	}
+	if st.MaxConcurrency > 0 && n > st.MaxConcurrency {
+		b.errs = append(b.errs, field.Invalid(at, n, fmt.Sprintf("must not be greater than maxConcurrency of the stage, %d", st.MaxConcurrency)))
+	}
+}
+
+// place gives the clusters of a part the next positions of the plan.
+func (b *planner) place(part *part) {
+	for _, e := range part.entries {
+		c := &b.clusters[e.cluster]
+		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: c.revision})
+	}
+}
+
+// sortRevisions gives the plan the digests that its clusters get, ascending, and the clusters their indexes.
+func (b *planner) sortRevisions() {
+	used := make([]bool, len(b.revisions))
+	for i := range b.plan.Clusters {
+		used[b.plan.Clusters[i].Revision] = true
+	}
+	for id, digest := range b.revisions {
+		if used[id] {
+			b.plan.Revisions = append(b.plan.Revisions, digest)
+		}
+	}
+	slices.Sort(b.plan.Revisions)
+	index := make([]int, len(b.revisions))
+	for id, digest := range b.revisions {
+		index[id], _ = slices.BinarySearch(b.plan.Revisions, digest)
+	}
+	for i := range b.plan.Clusters {
+		c := &b.plan.Clusters[i]
+		c.Revision = index[c.Revision]
+	}
+}
+
+// doubt warns about what a stage probably does not mean.
+func (b *planner) doubt(st *PlannedStage, size int) {
+	if size == 0 {
+		if !st.Pauses() {
+			b.warn("stage %s has no clusters", st.Name)
+		}
+		return
+	}
+	b.doubtFailures(whereOf(st.Name, ""), st.MaxFailures, size)
+	for _, g := range st.Groups {
+		if g.Pause {
+			continue
+		}
+		if g.Len == 0 {
+			b.warn("%s has no clusters", whereOf(st.Name, g.Name))
+			continue
+		}
+		b.doubtFailures(whereOf(st.Name, g.Name), g.MaxFailures, g.Len)
+	}
+}
+
+func (b *planner) doubtFailures(where string, failures, size int) {
+	if failures >= size {
+		b.warn("%s never fails: maxFailures allows %d and it has %d clusters", where, failures, size)
+	}
+}
+
+// removal adds the stage that cleans the clusters that left.
+func (b *planner) removal() {
+	names := sortedKeys(b.target.Remove)
+	if len(names) == 0 {
+		return
+	}
+	r := &b.plan.Strategy.Removal
+	limit := resolveConcurrency(r.MaxConcurrency, len(names), 1)
+	b.plan.Stages = append(b.plan.Stages, PlannedStage{
+		Name: RemovalStageName, Remove: true, MaxConcurrency: limit, MaxFailures: -1,
+		Groups: []PlannedGroup{{First: len(b.plan.Clusters), Len: len(names), MaxConcurrency: limit, MaxFailures: -1}},
+		Gates:  gatesOf(r.Before, r.After),
+	})
+	for _, name := range names {
+		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: name, UID: b.target.Remove[name], Revision: -1})
+	}
+}
+
+func gatesOf(before, after []Task) []PlannedGate {
+	var gates []PlannedGate
+	for _, t := range before {
+		gates = append(gates, t.gate(approval.Before))
+	}
+	for _, t := range after {
+		gates = append(gates, t.gate(approval.After))
+	}
+	return gates
+}
+
+func (t Task) gate(when approval.When) PlannedGate {
+	g := PlannedGate{When: when, Type: t.Type, Wait: t.Wait, Schedule: t.Schedule}
+	if t.Approval != nil {
+		g.Policy = *t.Approval
+	}
+	return g
+}

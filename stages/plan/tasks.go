@@ -1,0 +1,166 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// longest is the longest duration a strategy may ask for.
+const longest = 365 * 24 * time.Hour
+
+func checkTasks(at *field.Path, tasks []Task, when approval.When) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[TaskType]()
+	for i := range tasks {
+		t, at := &tasks[i], at.Index(i)
+		if seen.Has(t.Type) {
+			errs = append(errs, field.Duplicate(at.Child("type"), t.Type))
+		}
+		seen.Insert(t.Type)
+		errs = append(errs, checkTask(at, t, when)...)
+	}
+	return errs
+}
+
+// longestTitle is how long the name of a task may be that people see.
+const longestTitle = 100
+
+func checkTask(at *field.Path, t *Task, when approval.When) field.ErrorList {
+	errs := checkTaskFields(at, t)
+	if utf8.RuneCountInString(t.DisplayName) > longestTitle || !utf8.ValidString(t.DisplayName) {
+		errs = append(errs, field.Invalid(at.Child("displayName"), t.DisplayName, "must be UTF-8 of at most 100 characters"))
+	}
+	switch t.Type {
+	case TimedWait:
+		if t.Wait == 0 {
+			return append(errs, field.Required(at.Child("waitTime"), "a TimedWait needs to know how long"))
+		}
+		return append(errs, checkDuration(at.Child("waitTime"), t.Wait)...)
+	case Approval:
+		if t.Approval != nil {
+			errs = append(errs, t.Approval.Problems(at.Child("approval"))...)
+		}
+	case ScheduledStart:
+		if when == approval.After {
+			return append(errs, field.Forbidden(at.Child("type"), "a ScheduledStart stands before a stage or a group; put it before what comes next"))
+		}
+		if t.Schedule == nil {
+			return append(errs, field.Required(at.Child("schedule"), "a ScheduledStart needs to know when"))
+		}
+		errs = append(errs, t.Schedule.problems(at.Child("schedule"))...)
+	default:
+		errs = append(errs, field.NotSupported(at.Child("type"), t.Type, []TaskType{TimedWait, Approval, ScheduledStart}))
+	}
+	return errs
+}
+
+// checkTaskFields refuses what belongs to a task of another type.
+func checkTaskFields(at *field.Path, t *Task) field.ErrorList {
+	var errs field.ErrorList
+	if t.Type == TimedWait && t.Approval != nil {
+		errs = append(errs, field.Forbidden(at.Child("approval"), "a TimedWait takes no approval"))
+	}
+	if t.Type == ScheduledStart && t.Approval != nil {
+		errs = append(errs, field.Forbidden(at.Child("approval"), "a ScheduledStart takes no approval"))
+	}
+	if t.Type == Approval && t.Wait != 0 {
+		errs = append(errs, field.Forbidden(at.Child("waitTime"), "an Approval does not wait for a time; add a task of type TimedWait"))
+	}
+	if t.Type == ScheduledStart && t.Wait != 0 {
+		errs = append(errs, field.Forbidden(at.Child("waitTime"), "a ScheduledStart waits for its schedule; add a task of type TimedWait"))
+	}
+	if t.Type != ScheduledStart && t.Schedule != nil {
+		errs = append(errs, field.Forbidden(at.Child("schedule"), "only a ScheduledStart has one"))
+	}
+	return errs
+}
+
+func checkTiming(at *field.Path, s *Strategy) field.ErrorList {
+	var errs field.ErrorList
+	if s.Attempts < -1 {
+		errs = append(errs, field.Invalid(at.Child("attempts"), s.Attempts, "must be a number of attempts, 0 for the profile's or -1 for no end"))
+	}
+	errs = append(errs, checkDuration(at.Child("backoff"), s.Backoff)...)
+	errs = append(errs, checkDuration(at.Child("maxBackoff"), s.MaxBackoff)...)
+	errs = append(errs, checkDuration(at.Child("progressDeadline"), s.ProgressDeadline)...)
+	errs = append(errs, checkDuration(at.Child("minHealthy"), s.MinHealthy)...)
+	if s.MaxBackoff > 0 && s.MaxBackoff < s.Backoff {
+		errs = append(errs, field.Invalid(at.Child("maxBackoff"), s.MaxBackoff.String(), "must not be less than backoff, "+s.Backoff.String()))
+	}
+	return errs
+}
+
+func checkDuration(at *field.Path, d time.Duration) field.ErrorList {
+	if d >= 0 && d <= longest {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(at, d.String(), "must be between 0 and 365 days")}
+}
+
+// checkRequests finds approvals whose requests would have the same name.
+func checkRequests(at *field.Path, s *Strategy) field.ErrorList {
+	names := requestNames{taken: map[string]requestName{}}
+	for i := range s.Stages {
+		st := &s.Stages[i]
+		at := at.Child("stages").Index(i)
+		names.addStage(st.Name, "rename the stage", at, st.Before, st.After)
+		for j := range st.Groups {
+			names.addGroup(st.Name, &st.Groups[j], at.Child("groups").Index(j))
+		}
+	}
+	names.addStage(RemovalStageName, "rename that one, since the removal has this name always", at.Child("removal"), s.Removal.Before, s.Removal.After)
+	return names.clashes
+}
+
+// requestNames are the names of requests behind <run>-.
+type requestNames struct {
+	taken   map[string]requestName
+	clashes field.ErrorList
+}
+
+// requestName is the stage or the <stage>/<group> that a request is about, and
+// the path of its tasks.
+type requestName struct{ of, path string }
+
+func (n *requestNames) addStage(stage, remedy string, at *field.Path, before, after []Task) {
+	n.addSide("before-"+stage, stage, stage, remedy, at.Child("beforeStageTasks"), before)
+	n.addSide(stage, stage, stage, remedy, at.Child("afterStageTasks"), after)
+}
+
+func (n *requestNames) addGroup(stage string, g *Group, at *field.Path) {
+	name, of := stage+"-"+g.Name, stage+"/"+g.Name
+	n.addSide("before-"+name, of, g.Name, "rename the group", at.Child("beforeGroupTasks"), g.Before)
+	n.addSide(name, of, g.Name, "rename the group", at.Child("afterGroupTasks"), g.After)
+}
+
+func (n *requestNames) addSide(name, of, value, remedy string, at *field.Path, tasks []Task) {
+	if !slices.ContainsFunc(tasks, func(t Task) bool { return t.Type == Approval }) {
+		return
+	}
+	other, taken := n.taken[name]
+	if !taken {
+		n.taken[name] = requestName{of, at.String()}
+		return
+	}
+	if other.of != of {
+		n.clashes = append(n.clashes, field.Invalid(at, value,
+			"its request would be named <run>-"+name+" like that of "+other.of+" ("+other.path+"); "+remedy))
+	}
+}
+
+// sorted orders problems that come from a map.
+func sorted(errs field.ErrorList) field.ErrorList {
+	texts := make(map[*field.Error]string, len(errs)) // each is made once
+	for _, e := range errs {
+		texts[e] = e.Error()
+	}
+	slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(texts[a], texts[b]) })
+	return errs
+}

@@ -1,0 +1,200 @@
+package stages_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// oneAtATime is a plan of three clusters of which one may be in flight.
+func oneAtATime(t testing.TB) *stages.Plan {
+	t.Helper()
+	var fleet []placement.Cluster
+	for i := range 3 {
+		fleet = append(fleet, placement.Cluster{Name: fmt.Sprintf("m%d", i), UID: fmt.Sprintf("uid-%d", i)})
+	}
+	one := intstr.FromInt32(1)
+	p, err := stages.NewPlan(
+		stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: &one}}},
+		stages.Target{Placement: "web", Index: 1, Snapshot: "s1", Decision: "d1", Default: "rev"}, fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// kept returns a run as it is after it was kept as JSON.
+func kept(t testing.TB, r stages.Run) (out stages.Run) {
+	t.Helper()
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &out); err != nil {
+		t.Fatalf("%v, of %s", err, b)
+	}
+	return out
+}
+
+// A host that keeps a run as JSON between two steps has one cluster in flight
+// under a cap of one, and the run completes on the proof of all three.
+func TestARunKeptAsJSONStaysUnderItsCap(t *testing.T) {
+	p, now := oneAtATime(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	run := stages.NewRun(p, "run", "uid", approval.Identity{Name: "ann"}, false, now)
+	proven := map[string]bool{}
+	var in stages.Input
+	for step := 0; !run.IsEnded(); step++ {
+		if step == 20 {
+			t.Fatalf("the run is %s after %d steps", run.State, step)
+		}
+		in.Now = now.Add(time.Duration(step) * time.Second)
+		ready := stages.Step(p, run, in)
+		if ready.Err != nil {
+			t.Fatal(ready.Err)
+		}
+		back := kept(t, ready.Run)
+		if d := cmp.Diff(ready.Run, back); d != "" {
+			t.Fatalf("step %d: %s", step, d)
+		}
+		if len(ready.Actions) > 1 {
+			t.Fatalf("step %d: %d clusters are in flight", step, len(ready.Actions))
+		}
+		run, in = back, stages.Input{}
+		// Nothing is proven in every other step: the cluster stays in flight meanwhile.
+		for _, a := range ready.Actions {
+			if step%2 == 1 {
+				proven[a.Cluster] = true
+				in.Observations = append(in.Observations, stages.Observation{
+					Cluster: a.Cluster, Attempt: a.Attempt, Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true,
+				})
+			}
+		}
+	}
+	if run.State != stages.Completed || len(proven) != 3 {
+		t.Errorf("the run is %s, and %d clusters were proven", run.State, len(proven))
+	}
+}
+
+// What is not the JSON of a run is refused, whole: a newer format, a field that
+// would be lost, none at all. The run that it was read into stays as it was.
+func TestTheJSONOfARunIsReadStrictly(t *testing.T) {
+	p := oneAtATime(t)
+	run := stages.NewRun(p, "run", "uid", approval.Identity{}, false, time.UnixMilli(1))
+	b, err := json.Marshal(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(b)
+	for name, bad := range map[string]string{
+		"a newer format":              strings.Replace(text, `"format":1`, `"format":2`, 1),
+		"a second, newer format":      strings.TrimSuffix(text, "}") + `,"format":2}`,
+		"no format":                   strings.Replace(text, `"format":1,`, ``, 1),
+		"a field that is not known":   strings.TrimSuffix(text, "}") + `,"inFlight":[]}`,
+		"a field of a flight, too":    strings.TrimSuffix(text, "}") + `,"flights":[{"p":0,"a":1,"f":1,"s":1,"z":1}]}`,
+		"a number in place of a text": strings.Replace(text, `"name":"run"`, `"name":1`, 1),
+		"null":                        `null`,
+		"a list":                      `[]`,
+		"something behind its end":    text + text,
+	} {
+		back := run
+		err := back.UnmarshalJSON([]byte(bad))
+		if err == nil {
+			t.Errorf("%s: was read", name)
+		}
+		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) != strings.Contains(name, "newer") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if d := cmp.Diff(run, back); d != "" {
+			t.Errorf("%s: the run was changed: %s", name, d)
+		}
+	}
+}
+
+// The JSON of a plan is whole too: a run goes on under the one that was read.
+func TestAPlanKeptAsJSONIsWhole(t *testing.T) {
+	p := oneAtATime(t)
+	for name, marshal := range map[string]func() ([]byte, error){
+		"by its pointer": func() ([]byte, error) { return json.Marshal(p) },
+		"by its value":   func() ([]byte, error) { return json.Marshal(*p) },
+		"indented":       func() ([]byte, error) { return json.MarshalIndent(p, "", "  ") },
+	} {
+		b, err := marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back stages.Plan
+		if err := json.Unmarshal(b, &back); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if !reflect.DeepEqual(p, &back) {
+			t.Errorf("%s: %+v, want %+v", name, back, *p)
+		}
+		now := time.UnixMilli(1)
+		ready := stages.Step(&back, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
+		if ready.Err != nil || len(ready.Actions) != 1 {
+			t.Errorf("%s: %d actions: %v", name, len(ready.Actions), ready.Err)
+		}
+		for what, bad := range map[string]string{
+			"another cluster": strings.Replace(string(b), "m1 0 uid-1", "mx 0 uid-1", 1),
+			"another cap":     strings.ReplaceAll(strings.ReplaceAll(string(b), `"maxConcurrency":1`, `"maxConcurrency":3`), `"maxConcurrency": 1`, `"maxConcurrency": 3`),
+			"an unknown part": strings.Replace(string(b), `"pages"`, `"more":1,"pages"`, 1),
+			"no pages":        `{"header":{}}`,
+		} {
+			kept := back
+			if err := json.Unmarshal([]byte(bad), &kept); err == nil || bad == string(b) || !reflect.DeepEqual(kept, back) {
+				t.Errorf("%s, with %s: %v", name, what, err)
+			}
+		}
+	}
+}
+
+// Texts that are no UTF-8 become what JSON makes of them when they come in, not when
+// the run is stored: a command is known again by its ID, and nothing changes.
+func TestTextsOfARunSurviveBeingKept(t *testing.T) {
+	p, now, bad := oneAtATime(t), time.UnixMilli(1), "a\xffb\xc3"
+	run := stages.NewRun(p, bad, "uid", approval.Identity{Name: bad, Groups: []string{bad}}, true, now)
+	stop := stages.Command{ID: bad, Verb: stages.Start, By: approval.Identity{Name: bad}, Message: bad}
+	in := stages.Input{Now: now, Commands: []stages.Command{stop}}
+	ready := stages.Step(p, run, in)
+	if d := cmp.Diff(ready.Run, kept(t, ready.Run)); d != "" {
+		t.Error(d)
+	}
+	o := stages.Observation{Cluster: "m0", Attempt: 1, Sent: true, Applied: true, Revision: "rev", Current: true, Message: bad}
+	ready = stages.Step(p, kept(t, ready.Run), stages.Input{Now: now, Observations: []stages.Observation{o}, Commands: in.Commands})
+	if d := cmp.Diff(ready.Run, kept(t, ready.Run)); d != "" {
+		t.Error(d)
+	}
+	if again := stages.Step(p, kept(t, ready.Run), stages.Input{Now: now, Observations: []stages.Observation{o}, Commands: in.Commands}); again.Changed {
+		t.Errorf("delivered again it changes the run: %s", cmp.Diff(ready.Run, again.Run))
+	}
+}
+
+// A clock that is out of all bounds makes no run that cannot be stored or stepped.
+func TestNoClockMakesARunThatIsNoneOfItsPlan(t *testing.T) {
+	p := oneAtATime(t)
+	for _, now := range []time.Time{{}, time.UnixMilli(-1), time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC)} {
+		run := kept(t, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now))
+		for range 3 {
+			ready := stages.Step(p, run, stages.Input{Now: now})
+			if ready.Err != nil || len(ready.Actions) != 1 {
+				t.Fatalf("%s: %d actions: %v", now, len(ready.Actions), ready.Err)
+			}
+			if _, err := json.Marshal(ready.Events); err != nil {
+				t.Fatal(err)
+			}
+			run = kept(t, ready.Run)
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package runstate
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/slipway-dev/slipway/stages/plan"
+)
+
+// ExceptionAt returns the exception that covers pos, or nil.
+func ExceptionAt(es []Exception, pos int) *Exception {
+	i, found := slices.BinarySearchFunc(es, pos, func(e Exception, pos int) int {
+		switch {
+		case pos < e.First:
+			return 1
+		case pos > e.Last:
+			return -1
+		default:
+			return 0
+		}
+	})
+	if !found {
+		return nil
+	}
+	return &es[i]
+}
+
+// Spanning returns the exception for another range of positions.
+func (e Exception) Spanning(first, last int) Exception {
+	e.First, e.Last = first, last
+	return e
+}
+
+// PassedAt returns the range of those that let others go first which the cluster
+// at pos is in, or nil.
+func (r *Run) PassedAt(p *plan.Plan, pos int) *Passed {
+	stage, group := p.StageOf(pos)
+	if stage != r.Stage || len(r.Stages[stage].Groups) == 0 {
+		return nil
+	}
+	ranges := r.Stages[stage].Groups[group].Passed
+	i, ok := slices.BinarySearchFunc(ranges, pos, func(r Passed, pos int) int {
+		switch {
+		case pos < r.First:
+			return 1
+		case pos > r.Last:
+			return -1
+		default:
+			return 0
+		}
+	})
+	if !ok {
+		return nil
+	}
+	return &ranges[i]
+}
+
+// Spanning returns the range with other bounds.
+func (r Passed) Spanning(first, last int) Passed {
+	r.First, r.Last = first, last
+	return r
+}
+
+// IsDue reports whether the calendar is to be asked about the range again.
+func (r *Passed) IsDue(now Instant) bool { return r.NotYet != 0 && r.NotYet <= now }
+
+// Join takes a range in that follows, and reports whether both can be one.
+func (r *Passed) Join(next Passed, now Instant) bool {
+	if r.Last+1 != next.First || r.Closed != next.Closed {
+		return false
+	}
+	if r.NotYet != next.NotYet && (!r.Closed || r.IsDue(now) || next.IsDue(now)) {
+		return false
+	}
+	if r.NotYet == 0 || next.NotYet != 0 && next.NotYet < r.NotYet {
+		r.NotYet = next.NotYet
+	}
+	if r.Reason != next.Reason {
+		r.Reason = ""
+	}
+	r.Last = next.Last
+	return true
+}
+
+// HasComeTo reports whether the run has come to the cluster at pos: it has ended, is
+// in flight, waits, or let others go first.
+func (r *Run) HasComeTo(p *plan.Plan, pos int) bool {
+	stage, group := p.StageOf(pos)
+	if stage < 0 || stage >= len(r.Stages) || len(r.Stages[stage].Groups) == 0 {
+		return false
+	}
+	gr := &r.Stages[stage].Groups[group]
+	for i, c := range p.Members(stage, group) {
+		if c.Cell == p.Clusters[pos].Cell && i < len(gr.Cells) {
+			return c.From(pos) < gr.Cells[i]
+		}
+	}
+	return pos < p.Stages[stage].Groups[group].First+gr.Next
+}
+
+// States yields the state of every cluster of the plan, by position; of a run that
+// is not one of the plan, by [Check], none. Its cost grows with the fleet.
+func States(p *plan.Plan, r *Run) iter.Seq2[int, State] {
+	if Check(p, r) != nil {
+		return func(func(int, State) bool) {}
+	}
+	return func(yield func(int, State) bool) {
+		book := NewLookup(p, r)
+		for pos := range p.Clusters {
+			if !yield(pos, book.State(pos)) {
+				return
+			}
+		}
+	}
+}
+
+// Lookup finds clusters of a run by position.
+type Lookup struct {
+	p                *plan.Plan
+	r                *Run
+	flights, waiting map[int]int
+}
+
+// NewLookup returns a lookup of the clusters of a run, which must not change while it is used.
+func NewLookup(p *plan.Plan, r *Run) Lookup {
+	l := Lookup{p: p, r: r, flights: map[int]int{}, waiting: map[int]int{}}
+	for i := range r.Flights {
+		if r.Flights[i].Attempt != 0 {
+			l.flights[r.Flights[i].Pos] = i
+		}
+	}
+	for i := range r.Waiting {
+		l.waiting[r.Waiting[i].Pos] = i
+	}
+	return l
+}
+
+// Flight returns the flight of the cluster at pos, which is in flight.
+func (l Lookup) Flight(pos int) *Flight { return &l.r.Flights[l.flights[pos]] }
+
+// Yielded returns what is kept of the cluster at pos, which waits to be started again.
+func (l Lookup) Yielded(pos int) *Yielded { return &l.r.Waiting[l.waiting[pos]] }
+
+// State returns the state of the cluster at pos.
+func (l Lookup) State(pos int) State {
+	if e := ExceptionAt(l.r.Exceptions, pos); e != nil {
+		return e.State
+	}
+	if _, ok := l.flights[pos]; ok {
+		return Running
+	}
+	if _, ok := l.waiting[pos]; ok {
+		return Pending
+	}
+	if p := l.r.PassedAt(l.p, pos); p != nil {
+		if p.Closed && !l.r.IsEnded() && !l.r.IsBypassed() {
+			return Pending
+		}
+		return NotStarted
+	}
+	stage, _ := l.p.StageOf(pos)
+	if stage > l.r.Stage || stage < len(l.r.Stages) && len(l.r.Stages[stage].Groups) == 0 {
+		return NotStarted
+	}
+	if l.r.HasComeTo(l.p, pos) {
+		return Completed
+	}
+	return NotStarted
+}
+
+// IsTouched reports whether the run may have changed the cluster at pos.
+func (r *Run) IsTouched(pos int, state State) bool {
+	switch state {
+	case Completed, Failed:
+		return true
+	case Skipped:
+		return ExceptionAt(r.Exceptions, pos).Sent
+	case Running:
+		return slices.ContainsFunc(r.Flights, func(f Flight) bool { return f.Attempt != 0 && f.Pos == pos && f.Sent })
+	case Pending:
+		return slices.ContainsFunc(r.Waiting, func(y Yielded) bool { return y.Pos == pos && y.Sent })
+	default:
+		return false
+	}
+}

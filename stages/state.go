@@ -1,0 +1,239 @@
+package stages
+
+import (
+	"iter"
+	"time"
+
+	"github.com/slipway-dev/slipway/stages/event"
+	"github.com/slipway-dev/slipway/stages/runstate"
+)
+
+// The types below are those of packages runstate and event, which document them whole. They
+// have names here because they are what [Step] takes and returns.
+
+// Action is something to be done now.
+type Action = runstate.Action
+
+// ActionType says what an Action does.
+type ActionType = runstate.ActionType
+
+// The types of action.
+const (
+	Apply   = runstate.Apply
+	Observe = runstate.Observe
+	Remove  = runstate.Remove
+	Ask     = runstate.Ask
+)
+
+// Answer is what an authority answers to a request as it was then.
+type Answer = runstate.Answer
+
+// Bypass is a permission to start clusters outside their windows.
+type Bypass = runstate.Bypass
+
+// Calendar tells the maintenance windows and freezes of the clusters of a plan.
+type Calendar = runstate.Calendar
+
+// Clock is the timeout of a stage or a group that has begun.
+type Clock = runstate.Clock
+
+// Closing is of a run that has failed or was aborted and goes on only with what runs always.
+type Closing = runstate.Closing
+
+// Command is what an operator asks of a run.
+type Command = runstate.Command
+
+// Event is something that happened, as a value.
+type Event = event.Event
+
+// EventType says what happened.
+type EventType = event.Type
+
+// The types of event.
+const (
+	SnapshotTaken        = event.SnapshotTaken
+	DecisionTaken        = event.DecisionTaken
+	RunCreated           = event.RunCreated
+	RunQueued            = event.RunQueued
+	RunDeleted           = event.RunDeleted
+	DriftFound           = event.DriftFound
+	DriftCorrected       = event.DriftCorrected
+	PlacementDeleting    = event.PlacementDeleting
+	PlacementDeleted     = event.PlacementDeleted
+	RollbackRefused      = event.RollbackRefused
+	SnapshotIrreversible = event.SnapshotIrreversible
+	SnapshotReversible   = event.SnapshotReversible
+	RunTaken             = event.RunTaken
+	RunStarted           = event.RunStarted
+	RunStopping          = event.RunStopping
+	RunStopped           = event.RunStopped
+	RunResumed           = event.RunResumed
+	RunRetried           = event.RunRetried
+	RollbackRequested    = event.RollbackRequested
+	RunClosing           = event.RunClosing
+	RunCompleted         = event.RunCompleted
+	RunFailed            = event.RunFailed
+	RunAborted           = event.RunAborted
+	RunSuperseded        = event.RunSuperseded
+	StageStarted         = event.StageStarted
+	StageSkipped         = event.StageSkipped
+	StageCompleted       = event.StageCompleted
+	WaitStarted          = event.WaitStarted
+	WaitEnded            = event.WaitEnded
+	ApprovalRequested    = event.ApprovalRequested
+	ApprovalGiven        = event.ApprovalGiven
+	ApprovalEarly        = event.ApprovalEarly
+	ApprovalAccepted     = event.ApprovalAccepted
+	ApprovalRejected     = event.ApprovalRejected
+	ApprovalExpired      = event.ApprovalExpired
+	ClusterStarted       = event.ClusterStarted
+	ClusterPending       = event.ClusterPending
+	ClusterApplied       = event.ClusterApplied
+	ClusterUnhealthy     = event.ClusterUnhealthy
+	ClusterRetrying      = event.ClusterRetrying
+	ClusterCompleted     = event.ClusterCompleted
+	ClusterFailed        = event.ClusterFailed
+	ObjectsReleased      = event.ObjectsReleased
+	ClusterSkipped       = event.ClusterSkipped
+	ClusterRemoved       = event.ClusterRemoved
+	WindowsBypassed      = event.WindowsBypassed
+	CommandRefused       = event.CommandRefused
+)
+
+// Exception is a range of clusters that were skipped or failed.
+type Exception = runstate.Exception
+
+// Flight is a cluster in flight.
+type Flight = runstate.Flight
+
+// Gate is a task of a stage or a group that the run has reached.
+type Gate = runstate.Gate
+
+// GateOutline is what a task of a stage or a group has come to: NotStarted before the run
+// has come to it, then Pending, Completed, Skipped or, where it was rejected, Failed.
+type GateOutline = runstate.GateOutline
+
+// GroupOutline is what a group has come to.
+type GroupOutline = runstate.GroupOutline
+
+// GroupRun counts the clusters of a group.
+type GroupRun = runstate.GroupRun
+
+// Input is what is new since the last step.
+type Input = runstate.Input
+
+// Instant is a moment in milliseconds since the Unix epoch; 0 is none.
+type Instant = runstate.Instant
+
+// Observation is what a cluster was seen to be during an attempt.
+type Observation = runstate.Observation
+
+// Only says what a Retry is about.
+type Only = runstate.Only
+
+// What a Retry can be about; empty means both.
+const (
+	OnlyFailed  = runstate.OnlyFailed
+	OnlySkipped = runstate.OnlySkipped
+)
+
+// Outline is what a run has come to, as people see it.
+type Outline = runstate.Outline
+
+// Passed is a range of clusters that have not started while others behind them have.
+type Passed = runstate.Passed
+
+// Phase is how far a cluster in flight has come.
+type Phase = runstate.Phase
+
+// The phases of a cluster in flight.
+const (
+	Applying   = runstate.Applying
+	Settling   = runstate.Settling
+	Soaking    = runstate.Soaking
+	BackingOff = runstate.BackingOff
+)
+
+// Ready is the outcome of a step: save Run and Events, then do Actions, then step again
+// at Wake or when there is input.
+type Ready = runstate.Ready
+
+// Run is the whole state of a run besides its plan: small, plain data, stored as it is.
+type Run = runstate.Run
+
+// RunError says why a run is not one of a plan.
+type RunError = runstate.RunError
+
+// Scope is what a Skip command is about.
+type Scope = runstate.Scope
+
+// The scopes of a skip.
+const (
+	SkipCluster   = runstate.SkipCluster
+	SkipGroup     = runstate.SkipGroup
+	SkipStage     = runstate.SkipStage
+	SkipAfterWait = runstate.SkipAfterWait
+)
+
+// StageOutline is what a stage has come to.
+type StageOutline = runstate.StageOutline
+
+// StageRun is what a stage has come to.
+type StageRun = runstate.StageRun
+
+// State is what a run, a stage or a cluster has come to.
+type State = runstate.State
+
+// The states.
+const (
+	NotStarted = runstate.NotStarted
+	Pending    = runstate.Pending
+	Running    = runstate.Running
+	Stopping   = runstate.Stopping
+	Stopped    = runstate.Stopped
+	Skipped    = runstate.Skipped
+	Failed     = runstate.Failed
+	Completed  = runstate.Completed
+	Aborted    = runstate.Aborted
+	Superseded = runstate.Superseded
+)
+
+// Undo says of a run that what it brought is to be taken back.
+type Undo = runstate.Undo
+
+// Verb is what a Command asks for.
+type Verb = runstate.Verb
+
+// The verbs.
+const (
+	Start         = runstate.Start
+	Stop          = runstate.Stop
+	Abort         = runstate.Abort
+	Skip          = runstate.Skip
+	Decide        = runstate.Decide
+	Supersede     = runstate.Supersede
+	Retry         = runstate.Retry
+	TakeBack      = runstate.TakeBack
+	CompleteGate  = runstate.CompleteGate
+	BypassWindows = runstate.BypassWindows
+)
+
+// Window is a time in which a cluster may be started, or one in which it may not.
+type Window = runstate.Window
+
+// Yielded is a cluster without a slot that is to be started later.
+type Yielded = runstate.Yielded
+
+// At returns t as an Instant, rounded down.
+func At(t time.Time) Instant { return runstate.At(t) }
+
+// Check returns a [*RunError] where r is not a run that [NewRun] and [Step] can have made of
+// the plan p, see [runstate.Check].
+func Check(p *Plan, r *Run) error { return runstate.Check(p, r) }
+
+// Derive returns what the run, its stages, groups and gates have come to, see
+// [runstate.Derive].
+func Derive(p *Plan, r *Run) Outline { return runstate.Derive(p, r) }
+
+// States yields the state of every cluster of the plan, by position, see [runstate.States].
+func States(p *Plan, r *Run) iter.Seq2[int, State] { return runstate.States(p, r) }
