@@ -107,10 +107,8 @@ func (w *world) create(name string) {
 }
 
 // play makes a run that is completed, one that waits for an approval, driven by
-// an engine, and one that waits for that.
-func (w *world) play() {
-	ctx, cancel := context.WithCancel(w.t.Context())
-	defer cancel()
+// an engine until ctx ends, and one that waits for that.
+func (w *world) play(ctx context.Context) {
 	w.create("shop-1")
 	go func() { _ = w.engine.Run(ctx) }()
 	time.Sleep(2 * time.Minute)
@@ -132,7 +130,8 @@ func played(t *testing.T) (records []backend.Record, uids map[string]string) {
 		w := newWorld(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		w.play()
+		w.play(ctx)
+		// The engine holds its lease until the records are read: it gives it back when ctx ends.
 		for rec, err := range w.store.List(ctx, "") {
 			w.must(err)
 			records = append(records, rec)
