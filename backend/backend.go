@@ -46,6 +46,9 @@ type Record struct {
 // All methods may be called concurrently. A write that returns an error other
 // than ErrConflict, ErrNotFound or ErrPermanent may or may not have happened;
 // a write whose ctx ends leaves the old value or the new one.
+//
+// The engine takes what Get and List return for what was written: a store whose medium can
+// damage a value checks it, and returns ErrPermanent instead.
 type Store interface {
 	// Get returns the record of key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Record, error)

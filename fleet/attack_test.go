@@ -181,7 +181,7 @@ func (a *attacked) create() {
 	a.plan = a.planOf(a.model.policy, a.rnd.IntN(2))
 	run := stages.NewRun(a.plan, "r", newUID(), approval.Identity{Name: a.model.starter}, false, a.e.now())
 	run = stages.Step(a.plan, run, stages.Input{Now: time.Now()}).Run
-	a.rec = &runRecord{Format: recordFormat, Run: run}
+	a.rec = &runRecord{Run: run}
 	prev := backend.Revision("")
 	if rec, err := a.store.Get(a.t.Context(), runKey("r")); err == nil {
 		prev = rec.Revision

@@ -229,7 +229,7 @@ func TestT5DamagedSnapshotIsNotPlanned(t *testing.T) {
 		if !strings.HasPrefix(key, "content/") {
 			continue
 		}
-		edit(t, w.store, key, flipBit)
+		edit(t, w.store, key, damage)
 		err := refused(t, w.store, key, func() error {
 			_, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "r", Placement: ep, Index: &s.Index, Strategy: oneStage()})
 			return err
@@ -238,7 +238,7 @@ func TestT5DamagedSnapshotIsNotPlanned(t *testing.T) {
 		if !errors.As(err, &digest) || !strings.HasSuffix(key, digest.Want) || !errors.Is(err, backend.ErrPermanent) {
 			t.Errorf("%s is damaged: %v", key, err)
 		}
-		edit(t, w.store, key, flipBit)
+		edit(t, w.store, key, damage)
 	}
 	if _, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "r", Placement: ep, Index: &s.Index, Strategy: oneStage()}); err != nil {
 		t.Errorf("undamaged: %v", err)

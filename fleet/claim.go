@@ -272,7 +272,7 @@ func (e *Engine) takeover(ctx context.Context, rec *runRecord, rev backend.Revis
 		Time: e.now(), Type: stages.RunTaken, Placement: rec.Run.Placement, Run: rec.Run.Name,
 		By: e.cfg.Name, Epoch: p.Epoch,
 	}
-	c := &commit{pages: []backend.Write{{Key: placementKey(rec.Run.Placement), Value: p.encode(), Prev: prev}}}
+	c := &commit{pages: []backend.Write{{Key: placementKey(rec.Run.Placement), Value: encodeRecord(p), Prev: prev}}}
 	rec.Journal = rec.Journal.append(c, rec.Run.UID, []stages.Event{taken})
 	c.record = backend.Write{Key: runKey(rec.Run.Name), Value: rec.encode(), Prev: rev}
 	return c, p, nil

@@ -144,7 +144,7 @@ func (e *Engine) tryCollect(ctx context.Context, name string) error {
 	}
 	rec.Sweeps++
 	rec.Journal = g.journal
-	if _, err := e.store.Put(ctx, placementKey(name), rec.encode(), rev); err != nil {
+	if _, err := e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev); err != nil {
 		return err
 	}
 	if err := e.remove(ctx, g); err != nil {

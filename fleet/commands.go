@@ -18,14 +18,6 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// newVerbsFormat is the version of a command that older engines do not know: they
-// leave it alone.
-const newVerbsFormat = 2
-
-// takeBackFormat is that of the command which has a run taken back, and the newest
-// that is read.
-const takeBackFormat = 3
-
 // commandRecord is a command on its way to the engine that drives the run.
 type commandRecord struct {
 	Format  int            `json:"format"`
@@ -33,18 +25,7 @@ type commandRecord struct {
 }
 
 func newCommandRecord(c stages.Command) commandRecord {
-	r := commandRecord{Format: recordFormat, Command: c}
-	switch c.Verb {
-	case stages.Retry, stages.CompleteGate, stages.BypassWindows:
-		r.Format = newVerbsFormat
-	case stages.TakeBack:
-		r.Format = takeBackFormat
-	default:
-	}
-	if c.Decision != nil && c.Decision.Binding.Group != "" {
-		r.Format = newVerbsFormat
-	}
-	return r
+	return commandRecord{Format: recordFormat, Command: c}
 }
 
 // Command asks something of a run. It returns once the command is stored; the

@@ -55,7 +55,7 @@ func (e *Engine) declare(ctx context.Context, p Placement) error {
 		return err
 	}
 	fresh := placementRecord{Format: recordFormat, Placement: p, UID: newUID(), Key: newKey(), Epoch: old.Epoch}
-	_, err = e.store.Put(ctx, placementKey(p.Name), fresh.encode(), "")
+	_, err = e.store.Put(ctx, placementKey(p.Name), encodeRecord(&fresh), "")
 	if err == nil && rev != "" {
 		discard(ctx, e.store, []backend.Write{deletion(deletedKey(p.Name), rev)})
 	}

@@ -46,7 +46,7 @@ func TestDamagedRunIsDeleted(t *testing.T) {
 		w.fleet.Hang("member1", true)
 		must(e.CreateRun(t.Context(), specOf("broken", 1)))(t)
 		time.Sleep(time.Second)
-		edit(t, w.store, "run/broken", flipBit)
+		edit(t, w.store, "run/broken", damage)
 		must(e.CreateRun(t.Context(), specOf("next", 1)))(t)
 		time.Sleep(time.Minute)
 		if s := must(e.Status(t.Context(), "next"))(t); s.Run.State != stages.Pending && s.Run.State != stages.NotStarted {

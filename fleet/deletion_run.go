@@ -52,7 +52,7 @@ func (e *Engine) clean(ctx context.Context, rec *placementRecord) error {
 		return err
 	}
 	run := stages.NewRun(d.plan, rec.Deleting.Run, newUID(), approval.Identity{Name: rec.Deleting.By}, false, e.now())
-	rr := &runRecord{Format: recordFormat, Run: run, Of: rec.UID, Final: rec.Deleting.End, Sweeps: rec.Sweeps}
+	rr := &runRecord{Run: run, Of: rec.UID, Final: rec.Deleting.End, Sweeps: rec.Sweeps}
 	if err := e.storeDraft(ctx, rr, d); err != nil {
 		return err
 	}

@@ -156,5 +156,6 @@
 //
 // All state is in the store, as JSON with a format version: docs/records.md has the keys
 // and what is atomic. A record of a newer version than this package knows is refused,
-// never changed; so is one that is not what was written, by its digest or checksum.
+// never changed, and so are content and plans that are not what their digest says. That any
+// other record is what was written is checked by the store, see backend.Store.
 package fleet

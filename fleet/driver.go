@@ -259,7 +259,6 @@ func (d *driver) compose(ready *stages.Ready) (next *runRecord, c *commit) {
 	next.Seq++
 	next.Lease.Until = stages.At(d.e.cfg.Clock()).Add(d.e.cfg.Lease)
 	next.Flights = d.pages.write(c, next.Lease.Epoch, next.Seq, &ready.Run)
-	next.Format = next.format()
 	next.Try = d.pages.tries
 	next.Journal = d.rec.Journal.append(c, d.uid, ready.Events)
 	c.record = backend.Write{Key: runKey(d.name), Value: next.encode(), Prev: d.rev}

@@ -346,7 +346,7 @@ func (e *Engine) commitPlacement(ctx context.Context, rec *placementRecord, rev 
 	name := rec.Placement.Name
 	var c commit
 	rec.Journal = rec.Journal.append(&c, placementStream(name), events)
-	c.record = backend.Write{Key: placementKey(name), Value: rec.encode(), Prev: rev}
+	c.record = backend.Write{Key: placementKey(name), Value: encodeRecord(rec), Prev: rev}
 	_, err := c.write(ctx, e.store)
 	if errors.Is(err, backend.ErrConflict) {
 		c.abandon(ctx, e.store)

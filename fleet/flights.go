@@ -36,14 +36,6 @@ type flightHead struct {
 // names returns the names of all pages.
 func (h *flightHead) names() []string { return slices.Concat(h.Pages, h.Exceptions, h.Waiting) }
 
-// format returns the format of a record with this head.
-func (h *flightHead) format() int {
-	if len(h.Exceptions) > 0 || len(h.Waiting) > 0 {
-		return pagedFormat
-	}
-	return recordFormat
-}
-
 // flightPages keeps the clusters in flight of a run in pages, of which a save
 // writes those that changed. A page is written under a new key and never
 // changed; the run's record names the pages that count.

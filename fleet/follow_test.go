@@ -224,8 +224,8 @@ func TestFollowTellsOfUnreadableRecords(t *testing.T) {
 		key  string
 		edit func(string) string
 	}{
-		"a newer run": {"run/run-1", newerFormat}, "a damaged run": {"run/run-1", flipBit},
-		"a newer placement": {"placement/" + ep, newerFormat}, "a damaged page": {"journal/", flipBit},
+		"a newer run": {"run/run-1", newerFormat}, "a damaged run": {"run/run-1", damage},
+		"a newer placement": {"placement/" + ep, newerFormat}, "a damaged page": {"journal/", damage},
 	} {
 		t.Run(strings.ReplaceAll(what, " ", "-"), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -102,7 +102,7 @@ func (p *journalPage) encode() []byte {
 	if err != nil {
 		return nil // as encodeRecord: it cannot be
 	}
-	return sealed(append(appendEvents(bytes.TrimSuffix(b[1:], []byte("null}")), p.Events), '}'))
+	return append(appendEvents(bytes.TrimSuffix(b, []byte("null}")), p.Events), '}')
 }
 
 // appendEvents appends events as JSON has them in a list. They are encoded

@@ -60,7 +60,7 @@ func TestLeasesTellWhoHoldsWhat(t *testing.T) {
 		settle()
 		c.kill("A")
 		at := time.Now()
-		edit(t, w.store, "run/broken", flipBit)
+		edit(t, w.store, "run/broken", damage)
 		got := w.leases()
 		if err := got["broken"].Err; !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "run/broken") {
 			t.Errorf("the damaged record: %v", err)

@@ -151,14 +151,10 @@ func withoutTail(places []stages.Yielded) []stages.Yielded {
 // isHole tells a place that nobody has any more.
 func isHole(y stages.Yielded) bool { return y.Attempt == 0 }
 
-// checkPaged checks that a record has each list once, and the format of that.
+// checkPaged checks that a record has each list once.
 func (r *runRecord) checkPaged() error {
 	h := &r.Flights
-	switch {
-	case r.Format < r.format(), r.Format == pagedFormat && h.format() != pagedFormat:
-		return damaged(runKey(r.Run.Name), fmt.Errorf("format %d does not go with what it has: %d goes with lists in pages, %d with gates of groups and windows",
-			r.Format, pagedFormat, groupedFormat))
-	case len(h.Exceptions) > 0 && len(r.Run.Exceptions) > 0, len(h.Waiting) > 0 && len(r.Run.Waiting) > 0:
+	if len(h.Exceptions) > 0 && len(r.Run.Exceptions) > 0 || len(h.Waiting) > 0 && len(r.Run.Waiting) > 0 {
 		return damaged(runKey(r.Run.Name), errors.New("a list is in the record and in pages"))
 	}
 	return nil

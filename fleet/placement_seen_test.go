@@ -42,11 +42,11 @@ func TestWhatIsKnownOfAPlacementIsReadAgain(t *testing.T) {
 		t.Errorf("after a host changed what it got, %v are marked", marked)
 	}
 
-	edit(t, w.store, "placement/"+ep, flipBit)
+	edit(t, w.store, "placement/"+ep, damage)
 	if got, err := ask(); !errors.Is(err, backend.ErrPermanent) {
 		t.Errorf("a damaged record: %v, %v", got, err)
 	}
-	edit(t, w.store, "placement/"+ep, flipBit)
+	edit(t, w.store, "placement/"+ep, damage)
 	if got, err := ask(); err != nil || gocmp.Diff(want, got) != "" {
 		t.Errorf("a record that was mended: %v, %v", gocmp.Diff(want, got), err)
 	}

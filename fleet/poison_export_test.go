@@ -1,16 +1,5 @@
 package fleet
 
-// Reseal returns a record with what is behind its checksum changed, under a
-// checksum that is right.
-func Reseal(value string, change func(rest string) string) string {
-	return string(sealed([]byte(change(value[sealLen:]))))
-}
-
-// IsSealed reports whether a record has the checksum that it would have.
-func IsSealed(value string) bool {
-	return len(value) > sealLen && value == string(sealed([]byte(value[sealLen:])))
-}
-
 // RecordKeys returns the keys that a placement, a run, a command and a stream of
 // the same name have.
 func RecordKeys(name, id string) map[string]string {

@@ -5,31 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/crc32"
-	"io"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/internal/versioned"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// recordFormat is the version of the records that this package writes, pagedFormat
-// that of a run which has lists in pages, groupedFormat that of one which has
-// gates of groups, windows or a bypass of them, workflowFormat that of one which has
-// failure domains, waits for a cap, has what only workflows have, is taken back or
-// takes back, and newestRunFormat that of one with a title, and the newest of a run
+// recordFormat is the version of the records that this package writes, and the newest
 // that is read.
-const (
-	recordFormat    = 1
-	pagedFormat     = 2
-	groupedFormat   = 3
-	workflowFormat  = 4
-	newestRunFormat = 5
-)
+const recordFormat = 1
 
 // placementRecord is the one record of a placement that is compared and
 // swapped: whatever must not be half-moved is in it.
@@ -121,8 +108,7 @@ func (rec *placementRecord) hasRun(uid string) bool { return rec.entry(uid) != n
 // runRecord is the one record of a run that is compared and swapped. It is
 // stored as its form.
 type runRecord struct {
-	Format int        `json:"format"`
-	Run    stages.Run `json:"run"`
+	Run stages.Run `json:"run"`
 	// Owner is the host's.
 	Owner string `json:"owner,omitempty"`
 	// Title is the host's too: what it calls the run, or the one that this one takes
@@ -172,7 +158,7 @@ type (
 func (r *runRecord) form() *runForm {
 	run := runFields(r.Run)
 	run.Flights = nil
-	return &runForm{Format: r.Format, Run: &run, recordFields: (*recordFields)(r)}
+	return &runForm{Format: recordFormat, Run: &run, recordFields: (*recordFields)(r)}
 }
 
 // read takes in what was decoded into the form of an empty record.
@@ -183,43 +169,17 @@ func (r *runRecord) read(f *runForm) error {
 	case len(f.Run.Flights) > 0:
 		return errors.New("clusters in flight are in its run, and must be in its flights or in pages")
 	}
-	r.Format, r.Run = f.Format, stages.Run(*f.Run)
+	r.Run = stages.Run(*f.Run)
 	return nil
 }
 
 // check returns an error where a stored run is not one that [stages.Step] can have
-// made of its plan. A checksum says that a record is what a writer wrote, and not
-// that it was an engine. All that is in pages has been read.
+// made of its plan: whatever wrote it, it may not have been an engine. All that is in pages has been read.
 func (r *runRecord) check(p *stages.Plan) error {
 	if err := stages.Check(p, &r.Run); err != nil {
 		return damaged(runKey(r.Run.Name), err)
 	}
 	return nil
-}
-
-// format is the oldest version that has all that is in the record.
-func (r *runRecord) format() int {
-	if r.Title != "" {
-		return newestRunFormat
-	}
-	if r.isCapped() || r.Run.Flows() || r.Run.Undo != nil || r.Undoes != "" {
-		return workflowFormat
-	}
-	if r.Run.Bypass != nil {
-		return groupedFormat
-	}
-	for i := range r.Run.Stages {
-		for j := range r.Run.Stages[i].Groups {
-			if g := &r.Run.Stages[i].Groups[j]; g.Reached != 0 || g.SkipGates || len(g.Passed) > 0 {
-				return groupedFormat
-			}
-		}
-	}
-	if slices.ContainsFunc(r.Run.Waiting, func(y stages.Yielded) bool { return y.Closed }) ||
-		slices.ContainsFunc(r.Run.Exceptions, func(x stages.Exception) bool { return x.Sent }) {
-		return groupedFormat
-	}
-	return r.Flights.format()
 }
 
 // encode encodes the record as encodeRecord does, in a fraction of the time, and
@@ -240,8 +200,8 @@ func (r *runRecord) encode() []byte {
 	if err != nil {
 		return nil // as encodeRecord: it cannot be
 	}
-	b = append(bytes.TrimSuffix(b[1:], []byte("}}")), `,"last":`...)
-	return sealed(append(appendEvents(b, r.Journal.Last), "}}"...))
+	b = append(bytes.TrimSuffix(b, []byte("}}")), `,"last":`...)
+	return append(appendEvents(b, r.Journal.Last), "}}"...)
 }
 
 // lease says who drives a run. It is for liveness; Epoch is what makes it
@@ -257,14 +217,8 @@ func (l lease) freeAt(now time.Time, skew time.Duration) bool {
 	return l.Holder == "" || now.After(l.Until.Time().Add(skew))
 }
 
-// A record is sealed: it begins with a checksum of the rest, so that one that
-// was damaged on its way is refused however well it still reads.
-const (
-	sealPrefix = `{"sum":"`
-	sealLen    = len(sealPrefix) + 8 + len(`",`)
-)
-
-// encodeRecord encodes a record. Records hold nothing that cannot be encoded.
+// encodeRecord encodes a record, or a part of one. Records hold nothing that cannot be
+// encoded.
 func encodeRecord(rec any) []byte {
 	if r, ok := rec.(*runRecord); ok {
 		rec = r.form()
@@ -273,79 +227,29 @@ func encodeRecord(rec any) []byte {
 	if err != nil {
 		return nil
 	}
-	if !bytes.HasPrefix(b, []byte(`{"format":`)) {
-		return b // a part of a record
-	}
-	return sealed(b[1:])
+	return b
 }
 
-// sealed returns a record from what follows its first brace.
-func sealed(rest []byte) []byte { return slices.Concat(seal(rest), rest) }
-
-// seal returns what stands before the rest of a record.
-func seal(rest []byte) []byte {
-	return fmt.Appendf(make([]byte, 0, sealLen), `%s%08x",`, sealPrefix, crc32.Checksum(rest, crc32.MakeTable(crc32.Castagnoli)))
-}
-
-// decodeRecord decodes a record strictly. A newer format is refused before
-// anything else is looked at.
+// decodeRecord decodes a record strictly. One of a newer format is refused with a
+// [stages.FormatError], before anything else of it is read; every other error is permanent.
+// That the bytes are those that were written is the store's to check.
 func decodeRecord(r backend.Record, into any) error {
-	rest := r.Value[min(sealLen, len(r.Value)):]
-	if !bytes.HasPrefix(rest, []byte(`"format":1,`)) { // as every record that this package writes begins
-		if err := checkFormat(r, newestFormat(into)); err != nil {
-			return err
-		}
-	}
-	if !bytes.Equal(seal(rest), r.Value[:len(r.Value)-len(rest)]) {
-		return damaged(r.Key, errors.New("its checksum is another one"))
-	}
-	d := json.NewDecoder(io.MultiReader(strings.NewReader("{"), bytes.NewReader(rest)))
-	d.DisallowUnknownFields()
 	run, isRun := into.(*runRecord)
 	var form *runForm
 	if isRun {
 		form = run.form()
 		into = form
 	}
-	err := d.Decode(into)
+	err := versioned.Decode("its JSON", recordFormat, r.Value, into)
+	if newer := (*versioned.FormatError)(nil); errors.As(err, &newer) {
+		newer.Record = r.Key
+		return newer
+	}
 	if err == nil && isRun {
 		err = run.read(form)
 	}
 	if err != nil {
 		return damaged(r.Key, err)
-	}
-	return nil
-}
-
-// newestFormat is the newest format that is read of what is decoded.
-func newestFormat(into any) int {
-	switch into.(type) {
-	case *runRecord:
-		return newestRunFormat
-	case *rosterPage:
-		return provenFormat
-	case *commandRecord:
-		return takeBackFormat
-	case *placementRecord:
-		return newestPlacementFormat
-	default:
-		return recordFormat
-	}
-}
-
-// checkFormat checks that a record is of a format up to the newest.
-func checkFormat(r backend.Record, newest int) error {
-	var head struct {
-		Format int `json:"format"`
-	}
-	if err := json.Unmarshal(r.Value, &head); err != nil {
-		return damaged(r.Key, err)
-	}
-	if head.Format > newest {
-		return &stages.FormatError{Record: r.Key, Have: head.Format, Want: newest}
-	}
-	if head.Format < 1 {
-		return damaged(r.Key, errors.New("it has no format"))
 	}
 	return nil
 }

@@ -249,7 +249,7 @@ func TestDamagedRunIsRarelyTried(t *testing.T) {
 		stop()
 		pages := w.keys("flight/")
 		for _, k := range pages {
-			edit(t, w.store, k, flipBit)
+			edit(t, w.store, k, damage)
 		}
 		var calls atomic.Int64
 		plan := faulty.NewPlan(calm(50_000, &calls, anyCall))

@@ -136,7 +136,7 @@ func TestWhatClustersHaveIsKept(t *testing.T) {
 		"deleted": remove,
 		"deleted with a damaged plan": func(t *testing.T, w *world, e *fleet.Engine) {
 			for _, key := range w.keys("plan/") {
-				edit(t, w.store, key, flipBit)
+				edit(t, w.store, key, damage)
 			}
 			remove(t, w, w.engine(w.store, "fresh"))
 		},
@@ -154,9 +154,9 @@ func TestWhatClustersHaveIsKept(t *testing.T) {
 		},
 		"deleted with a damaged roster": func(t *testing.T, w *world, e *fleet.Engine) {
 			key := w.keys("roster/")[0]
-			edit(t, w.store, key, flipBit)
+			edit(t, w.store, key, damage)
 			remove(t, w, e)
-			edit(t, w.store, key, flipBit)
+			edit(t, w.store, key, damage)
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -28,7 +29,7 @@ type savedRun struct {
 
 func newSavedRun(t *testing.T) *savedRun {
 	s := memory.NewStore()
-	rec := &runRecord{Format: recordFormat, Run: stages.Run{Name: "run", UID: "uid"}}
+	rec := &runRecord{Run: stages.Run{Name: "run", UID: "uid"}}
 	return &savedRun{t: t, store: s, rec: rec, pages: flightPages{store: s, uid: "uid"}}
 }
 
@@ -38,7 +39,6 @@ func (s *savedRun) save(run stages.Run) {
 	next.Run = run
 	next.Seq++
 	next.Flights = s.pages.write(c, 1, next.Seq, &run)
-	next.Format = next.Flights.format()
 	c.record = backend.Write{Key: runKey("run"), Value: next.encode(), Prev: s.rev}
 	rev, err := c.write(s.t.Context(), s.store)
 	if err != nil {
@@ -138,8 +138,8 @@ func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
 	}
 	run.Waiting = nil
 	s.save(run)
-	if left := s.keys(); len(left) > 0 || s.rec.Format != recordFormat {
-		t.Errorf("pages %v are left, and format %d", left, s.rec.Format)
+	if left := s.keys(); len(left) > 0 {
+		t.Errorf("pages %v are left", left)
 	}
 }
 
@@ -183,26 +183,16 @@ func TestARunComesBackFromPagesAsItWas(t *testing.T) {
 	}
 }
 
-// TestARunWithPagesIsRefusedByOlderVersions is that its format is a newer one, and
-// that nothing else has that format.
-func TestARunWithPagesIsRefusedByOlderVersions(t *testing.T) {
-	s := newSavedRun(t)
-	s.save(stages.Run{Name: "run", UID: "uid", Exceptions: everyOther(1000)})
-	if s.rec.Format != 2 {
-		t.Errorf("the format is %d, want 2", s.rec.Format)
-	}
+// TestARunHasAListOnce is that a list in the record and in pages is refused.
+func TestARunHasAListOnce(t *testing.T) {
 	for name, r := range map[string]*runRecord{
-		"pages in format 1": {Format: 1, Flights: flightHead{Waiting: []string{"1-1-1-w0"}}},
-		"format 2 without":  {Format: 2},
-		"a list twice":      {Format: 2, Run: stages.Run{Exceptions: everyOther(2)}, Flights: flightHead{Exceptions: []string{"1-1-1-x0"}}},
+		"exceptions": {Run: stages.Run{Exceptions: everyOther(2)}, Flights: flightHead{Exceptions: []string{"1-1-1-x0"}}},
+		"waiting":    {Run: stages.Run{Waiting: []stages.Yielded{{Pos: 1, Attempt: 1}}}, Flights: flightHead{Waiting: []string{"1-1-1-w0"}}},
 	} {
-		if err := s.pages.read(t.Context(), r); !isLasting(err) {
+		s := newSavedRun(t)
+		if err := s.pages.read(t.Context(), r); !errors.Is(err, backend.ErrPermanent) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
-	}
-	other := encodeRecord(&flightPage{Format: 2})
-	if err := decodeRecord(backend.Record{Key: "flight/uid/1", Value: other}, new(flightPage)); err == nil {
-		t.Error("a page of format 2 was read")
 	}
 }
 

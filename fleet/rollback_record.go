@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -39,11 +38,6 @@ type rollbackRecord struct {
 	UID   string         `json:"uid"`
 	Undo  stages.Undo    `json:"undo"`
 	Since stages.Instant `json:"since"`
-}
-
-func (rec *placementRecord) hasRollbacks() bool {
-	return rec.Base != nil || rec.Rollback != nil || len(rec.Irreversible) > 0 ||
-		slices.ContainsFunc(append(slices.Clone(rec.Runs), rec.Retired...), func(r runEntry) bool { return r.Undoes+r.Undone+r.Kept != "" })
 }
 
 // isUnderway reports whether the placement has something to be done that no run does.

@@ -51,7 +51,6 @@ func (e *Engine) recordRollback(ctx context.Context, rec *placementRecord, of *S
 		Run: stages.NewRun(d.plan, b.Run, b.UID, b.Undo.By, false, e.now()), Owner: of.Owner, Title: of.Title, Of: rec.UID,
 		Undoes: b.Of, Apply: of.Apply, Sweeps: d.sweeps,
 	}
-	rr.Format = rr.format()
 	if err := e.storeDraft(ctx, rr, d); err != nil {
 		return err
 	}

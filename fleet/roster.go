@@ -31,18 +31,6 @@ type rosterPage struct {
 	Groups []rosterGroup `json:"groups"`
 }
 
-// provenFormat is the version of a page of the roster that says which revisions
-// clusters have.
-const provenFormat = 2
-
-func newRosterPage(groups []rosterGroup) rosterPage {
-	p := rosterPage{Format: recordFormat, Groups: groups}
-	if slices.ContainsFunc(groups, func(g rosterGroup) bool { return g.Revision != "" }) {
-		p.Format = provenFormat
-	}
-	return p
-}
-
 type rosterGroup struct {
 	holding
 	Clusters []string `json:"clusters"`
@@ -93,7 +81,7 @@ func (e *Engine) writeRoster(ctx context.Context, rec *placementRecord, r roster
 	head := rosterHead{Generation: rec.Roster.Generation + 1, ID: newUID()}
 	var writes []backend.Write
 	for names := range slices.Chunk(slices.Sorted(maps.Keys(r)), rosterPerPage) {
-		value := encodeRecord(newRosterPage(r.groups(names)))
+		value := encodeRecord(rosterPage{Format: recordFormat, Groups: r.groups(names)})
 		writes = append(writes, backend.Write{Key: head.key(rec.Placement.Name, head.Pages), Value: value})
 		head.Pages++
 	}

@@ -75,7 +75,6 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 	}
 	run := stages.NewRun(d.plan, spec.Name, newUID(), spec.Starter, spec.Hold, e.now())
 	rr := &runRecord{Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, Sweeps: d.sweeps}
-	rr.Format = rr.format()
 	if err := e.clearLine(ctx, rec); err != nil {
 		return Status{}, err
 	}

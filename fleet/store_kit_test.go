@@ -115,10 +115,10 @@ func edit(t *testing.T, s backend.Store, key string, change func(string) string)
 	}
 }
 
-// flipBit damages a record by one bit in its middle.
-func flipBit(value string) string {
+// damage makes a record unreadable, and one that it made so what it was.
+func damage(value string) string {
 	b := []byte(value)
-	b[len(b)/2] ^= 1
+	b[0] ^= 1
 	return string(b)
 }
 

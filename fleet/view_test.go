@@ -115,7 +115,7 @@ func TestAViewOfWhatIsGone(t *testing.T) {
 			t.Errorf("items of a snapshot that there is not: %v", err)
 		}
 		now := must(e.View(t.Context(), ep))(t)
-		edit(t, w.store, w.keys("roster/")[len(w.keys("roster/"))-1], flipBit)
+		edit(t, w.store, w.keys("roster/")[len(w.keys("roster/"))-1], damage)
 		for _, err := range now.Placed(t.Context()) {
 			if !errors.Is(err, backend.ErrPermanent) {
 				t.Errorf("a damaged roster: %v", err)

@@ -147,7 +147,7 @@ func TestAPlanKeptAsJSONIsWhole(t *testing.T) {
 			t.Errorf("%s: %d actions: %v", name, len(ready.Actions), ready.Err)
 		}
 		for what, bad := range map[string]string{
-			"another cluster": strings.Replace(string(b), "m1 0 uid-1", "mx 0 uid-1", 1),
+			"another cluster": strings.Replace(string(b), "m1 0 0 uid-1", "mx 0 0 uid-1", 1),
 			"another cap":     strings.ReplaceAll(strings.ReplaceAll(string(b), `"maxConcurrency":1`, `"maxConcurrency":3`), `"maxConcurrency": 1`, `"maxConcurrency": 3`),
 			"an unknown part": strings.Replace(string(b), `"pages"`, `"more":1,"pages"`, 1),
 			"no pages":        `{"header":{}}`,

@@ -28,7 +28,7 @@ func newer(value []byte) []byte {
 	return bytes.Replace(value, []byte(`"format":1`), []byte(`"format":2`), 1)
 }
 
-func damaged(value []byte) []byte { return bytes.Replace(value, []byte(`bob`), []byte(`eve`), 1) }
+func damaged(value []byte) []byte { return bytes.Replace(value, []byte(`"run":{`), []byte(`"run":{"eve":1,`), 1) }
 
 // A command line that is wrong is told what is right, and nothing is opened.
 func TestAWrongCommandLineIsToldWhatIsRight(t *testing.T) {
@@ -138,7 +138,7 @@ func TestARecordThatCannotBeReadHidesNoOther(t *testing.T) {
 			"run/shop-1", damaged, []string{"overview", "runs", "leases", "events"}, []string{"records", "run shop-2", "record run/shop-1"}, "record run/shop-1 is damaged",
 		},
 		"a damaged placement": {
-			"placement/shop", func(b []byte) []byte { return bytes.Replace(b, []byte("hush"), []byte("rush"), 1) },
+			"placement/shop", func(b []byte) []byte { return bytes.Replace(b, []byte(`"uid":`), []byte(`"udi":`), 1) },
 			[]string{"overview", "events"},
 			[]string{"runs", "run shop-2", "plans"},
 			"record placement/shop is damaged",

@@ -9,17 +9,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/slipway-dev/slipway/stages/internal/record"
+	"github.com/slipway-dev/slipway/internal/versioned"
 )
 
 // The stored form of a plan, and its bounds.
 const (
-	// headerFormat is the newest format of a header. Plans that use nothing
-	// that came with it are stored in format 1 for ever.
-	headerFormat = 3
-	// pageFormat is the newest format of a page: format 2, of plans with failure
-	// domains, has the cells of the clusters.
-	pageFormat = 2
+	// planFormat is the format of a header and of a page, and the newest that is read.
+	planFormat = 1
 	// pageRows is how many clusters, and how many revisions, a page has at
 	// most, pageBytes how long it is at most.
 	pageRows  = 1000
@@ -40,8 +36,7 @@ type headerRecord struct {
 }
 
 // pageRecord is one of the other records. A cluster is a string: name, index of
-// the revision and UID, with a space between; in format 2 its cell is before the
-// UID.
+// the revision, cell and UID, with a space between.
 type pageRecord struct {
 	Format    int      `json:"format"`
 	Page      int      `json:"page"`
@@ -70,47 +65,20 @@ func (p *Plan) Encode() (header []byte, pages [][]byte) {
 
 func (p *Plan) encodeHeader(pages int) ([]byte, error) {
 	return json.Marshal(headerRecord{
-		Format: p.format(), Pages: pages,
+		Format: planFormat, Pages: pages,
 		Warnings: warningsSum(p.Warnings), Plan: (*planFields)(p),
-	})
-}
-
-// format is the lowest in which the plan can be read: format 2 has gates of
-// groups, scheduled starts, strict budgets and names of tasks, format 3 has
-// rollbacks, failure domains, caps and what only workflows have.
-func (p *Plan) format() int {
-	if p.Rollback != nil || p.Strategy.Rollback != nil || p.Strategy.isCapped() || p.Strategy.HasFlow() {
-		return 3
-	}
-	tasks := slices.Concat(p.Strategy.Removal.Before, p.Strategy.Removal.After)
-	for i := range p.Strategy.Stages {
-		tasks = slices.Concat(tasks, p.Strategy.Stages[i].Before, p.Strategy.Stages[i].After)
-	}
-	isNew := func(t Task) bool { return t.Schedule != nil || t.DisplayName != "" }
-	if slices.ContainsFunc(tasks, isNew) || slices.ContainsFunc(p.Stages, PlannedStage.isNew) {
-		return 2
-	}
-	return 1
-}
-
-// isNew reports whether the stage has what format 1 does not.
-func (s PlannedStage) isNew() bool {
-	scheduled := func(g PlannedGate) bool { return g.Schedule != nil }
-	return s.Strict || slices.ContainsFunc(s.Gates, scheduled) || slices.ContainsFunc(s.Groups, func(g PlannedGroup) bool {
-		return g.Strict || len(g.Gates) > 0
 	})
 }
 
 // pages returns the revisions and the clusters as rows of pages. A row that the bounds of a page leave no room for
 // begins the next page.
 func (p *Plan) pages() []pageRecord {
-	format := p.pageFormat()
 	var out []pageRecord
 	used := 0 // bytes of the last page, at most
 	add := func(rows func(*pageRecord) *[]string, row string) {
 		size := rowBytes(row)
 		if len(out) == 0 || used+size > pageBytes || len(*rows(&out[len(out)-1])) == pageRows {
-			out = append(out, pageRecord{Format: format, Page: len(out)})
+			out = append(out, pageRecord{Format: planFormat, Page: len(out)})
 			used = pageFrame
 		}
 		used += size
@@ -121,18 +89,16 @@ func (p *Plan) pages() []pageRecord {
 		add(func(page *pageRecord) *[]string { return &page.Revisions }, digest)
 	}
 	for i := range p.Clusters {
-		add(func(page *pageRecord) *[]string { return &page.Clusters }, p.Clusters[i].row(format))
+		add(func(page *pageRecord) *[]string { return &page.Clusters }, p.Clusters[i].row())
 	}
 	return out
 }
 
 // row is the cluster as a page has it.
-func (c *PlannedCluster) row(format int) string {
+func (c *PlannedCluster) row() string {
 	b := append(append(make([]byte, 0, len(c.Name)+len(c.UID)+16), c.Name...), ' ')
 	b = append(strconv.AppendInt(b, int64(c.Revision), 10), ' ')
-	if format > 1 {
-		b = append(strconv.AppendInt(b, int64(c.Cell), 10), ' ')
-	}
+	b = append(strconv.AppendInt(b, int64(c.Cell), 10), ' ')
 	return string(append(b, c.UID...))
 }
 
@@ -197,7 +163,7 @@ func decodeRecords(header []byte, pages [][]byte) (*Plan, error) {
 
 func decodeHeader(header []byte, pages int) (*Plan, error) {
 	var h headerRecord
-	if err := record.Decode("plan header", headerFormat, header, &h); err != nil {
+	if err := versioned.Decode("plan header", planFormat, header, &h); err != nil {
 		return nil, err
 	}
 	switch {
@@ -214,7 +180,7 @@ func decodeHeader(header []byte, pages int) (*Plan, error) {
 func (p *Plan) decodePage(i int, b []byte) error {
 	what := "plan page " + strconv.Itoa(i)
 	var page pageRecord
-	if err := record.Decode(what, pageFormat, b, &page); err != nil {
+	if err := versioned.Decode(what, planFormat, b, &page); err != nil {
 		return err
 	}
 	if page.Page != i {
@@ -223,7 +189,7 @@ func (p *Plan) decodePage(i int, b []byte) error {
 	p.Revisions = append(p.Revisions, page.Revisions...)
 	p.Clusters = slices.Grow(p.Clusters, len(page.Clusters))
 	for j, row := range page.Clusters {
-		c, err := decodeCluster(page.Format, row)
+		c, err := decodeCluster(row)
 		if err != nil {
 			return fmt.Errorf("%s: clusters[%d]: %w", what, j, err)
 		}
@@ -232,27 +198,18 @@ func (p *Plan) decodePage(i int, b []byte) error {
 	return nil
 }
 
-func decodeCluster(format int, row string) (c PlannedCluster, err error) {
+func decodeCluster(row string) (c PlannedCluster, err error) {
 	name, rest, _ := strings.Cut(row, " ")
-	number, uid, ok := strings.Cut(rest, " ")
-	c.Revision, err = strconv.Atoi(number)
-	if format > 1 && ok && err == nil {
-		number, uid, ok = strings.Cut(uid, " ")
-		c.Cell, err = strconv.Atoi(number)
+	revision, rest, _ := strings.Cut(rest, " ")
+	cell, uid, ok := strings.Cut(rest, " ")
+	c.Name, c.UID = name, uid
+	if c.Revision, err = strconv.Atoi(revision); err == nil {
+		c.Cell, err = strconv.Atoi(cell)
 	}
 	if !ok || err != nil {
-		return PlannedCluster{}, errors.New("must be a name, the index of a revision, in format 2 a cell, and a UID, with a space between")
+		return PlannedCluster{}, errors.New("must be a name, the index of a revision, a cell and a UID, with a space between")
 	}
-	c.Name, c.UID = name, uid
 	return c, nil
-}
-
-// pageFormat is the format of the plan's pages.
-func (p *Plan) pageFormat() int {
-	if p.hasDomains() {
-		return 2
-	}
-	return 1
 }
 
 // compare encodes the plan again: JSON has several spellings of the same.

@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -144,7 +143,7 @@ func TestDecodePlanRefuses(t *testing.T) {
 		{"a page twice", header, [][]byte{pages[0], pages[0]}, "has 1 pages, but there are 2"},
 		{"a warning changed", replace(header, "come last", "come next"), pages, "warnings"},
 		{"a cluster changed", header, [][]byte{replace(pages[0], "uid-c1", "uid-c2")}, "it was changed"},
-		{"a cluster without a revision", header, [][]byte{replace(pages[0], " -1 uid0", "")}, "with a space between"},
+		{"a cluster without a revision", header, [][]byte{replace(pages[0], " -1 0 uid0", "")}, "with a space between"},
 		{"another page", header, [][]byte{replace(pages[0], `"page":0`, `"page":1`)}, "is page 1"},
 		{"a page of no format", header, [][]byte{replace(pages[0], `"format":1`, `"format":0`)}, "plan page 0: has no format"},
 	}
@@ -168,8 +167,8 @@ func TestDecodePlanRefusesNewerFormats(t *testing.T) {
 		records [][]byte
 		want    int
 	}{
-		"plan header": {[][]byte{newer(header), pages[0]}, 3},
-		"plan page 0": {[][]byte{header, newer(pages[0])}, 2},
+		"plan header": {[][]byte{newer(header), pages[0]}, 1},
+		"plan page 0": {[][]byte{header, newer(pages[0])}, 1},
 	} {
 		_, err := Decode(tt.records[0], tt.records[1:])
 		var format *FormatError
@@ -180,50 +179,6 @@ func TestDecodePlanRefusesNewerFormats(t *testing.T) {
 			t.Error(diff)
 		}
 		wantError(t, err, record, "format 4 is newer than "+strconv.Itoa(tt.want))
-	}
-}
-
-// A plan that uses nothing new is stored as ever, and one that does is refused
-// by versions that do not know it, whatever it is that it uses.
-func TestOnlyPlansThatUseSomethingNewHaveANewerFormat(t *testing.T) {
-	asks, start := []Task{{Type: Approval}}, []Task{{Type: ScheduledStart, Schedule: &Schedule{Time: "02:00"}}}
-	for name, tt := range map[string]struct {
-		change func(*Strategy)
-		want   string
-	}{
-		"nothing new":       {func(*Strategy) {}, `{"format":1,`},
-		"before a group":    {func(s *Strategy) { s.Stages[1].Groups[0].Before = asks }, `{"format":2,`},
-		"after a group":     {func(s *Strategy) { s.Stages[1].Groups[1].After = asks }, `{"format":2,`},
-		"strict group":      {func(s *Strategy) { s.Stages[1].Groups[0].StrictFailures = true }, `{"format":2,`},
-		"strict stage":      {func(s *Strategy) { s.Stages[1].StrictFailures = true }, `{"format":2,`},
-		"scheduled stage":   {func(s *Strategy) { s.Stages[0].Before = start }, `{"format":2,`},
-		"scheduled group":   {func(s *Strategy) { s.Stages[1].Groups[0].Before = start }, `{"format":2,`},
-		"scheduled removal": {func(s *Strategy) { s.Removal.Before = start }, `{"format":2,`},
-		"named task":        {func(s *Strategy) { s.Stages[0].After[0].DisplayName = "soak" }, `{"format":2,`},
-		"timeout":           {func(s *Strategy) { s.Stages[0].Timeout = time.Hour }, `{"format":3,`},
-		"group timeout":     {func(s *Strategy) { s.Stages[1].Groups[0].Timeout = time.Hour }, `{"format":3,`},
-		"group depends":     {func(s *Strategy) { s.Stages[1].Groups[1].DependsOn = []string{s.Stages[1].Groups[0].Name} }, `{"format":3,`},
-		"end on failure":    {func(s *Strategy) { s.Profile, s.OnFailure = Workflow, EndRun }, `{"format":3,`},
-		"always":            {func(s *Strategy) { s.Profile, s.Stages[1].Always = Workflow, true }, `{"format":3,`},
-	} {
-		s := rich()
-		tt.change(&s)
-		header, pages := mustPlan(t, s, richTarget(), testFleet()).Encode()
-		if !bytes.HasPrefix(header, []byte(tt.want)) || !bytes.HasPrefix(pages[0], []byte(`{"format":1,`)) {
-			t.Errorf("%s: %.20s, %.20s", name, header, pages[0])
-		}
-		if _, err := Decode(header, pages); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		other := map[string]string{`{"format":1,`: `{"format":2,`, `{"format":2,`: `{"format":1,`, `{"format":3,`: `{"format":2,`}[tt.want]
-		_, err := Decode(bytes.Replace(header, []byte(tt.want), []byte(other), 1), pages)
-		wantError(t, err, "the header is not as it was written")
-	}
-	// No plan that New makes, but nothing of it is lost either.
-	p := mustPlan(t, rich(), richTarget(), testFleet())
-	p.Stages[1].Groups[0].Gates = []PlannedGate{{When: approval.Before, Type: Approval}}
-	if p.format() != 2 {
-		t.Error("gates of a planned group are stored in format 1")
 	}
 }
 
@@ -292,7 +247,7 @@ func FuzzDecodePlan(f *testing.F) {
 		header, pages := p.Encode()
 		f.Add(header, pages[0])
 	}
-	f.Add([]byte(`{"format":1,"pages":1,"plan":{"stages":[{"groups":[]}]}}`), []byte(`{"format":1,"clusters":["a 0 b"]}`))
+	f.Add([]byte(`{"format":1,"pages":1,"plan":{"stages":[{"groups":[]}]}}`), []byte(`{"format":1,"clusters":["a 0 0 b"]}`))
 	f.Fuzz(func(t *testing.T, header, page []byte) {
 		for _, pages := range [][][]byte{nil, {page}, {page, page}} {
 			p, err := Decode(header, pages)

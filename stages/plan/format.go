@@ -1,7 +1,7 @@
 package plan
 
-import "github.com/slipway-dev/slipway/stages/internal/record"
+import "github.com/slipway-dev/slipway/internal/versioned"
 
 // FormatError refuses a stored record that a newer version wrote. Nothing was read from
 // it, and it must not be overwritten.
-type FormatError = record.FormatError
+type FormatError = versioned.FormatError

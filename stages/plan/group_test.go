@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// newer is a strategy with what format 1 of a stored plan does not have.
+// newer is a strategy with gates of groups, schedules and strict budgets.
 func newer() Strategy {
 	return Strategy{
 		Name: "newer", Profile: ClusterUpdate, Unassigned: UnassignedExclude,

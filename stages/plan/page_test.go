@@ -40,7 +40,7 @@ func TestPlanPagesAreWhatJSONWrites(t *testing.T) {
 				t.Fatalf("%s: page %d: %v", name, i, err)
 			}
 			again, err := json.Marshal(read)
-			if err != nil || read.Format != p.pageFormat() || !bytes.Equal(again, page) {
+			if err != nil || read.Format != planFormat || !bytes.Equal(again, page) {
 				t.Errorf("%s: page %d is %s\nJSON of it is %s, %v", name, i, page, again, err)
 			}
 		}

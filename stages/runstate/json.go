@@ -3,7 +3,7 @@ package runstate
 import (
 	"encoding/json"
 
-	"github.com/slipway-dev/slipway/stages/internal/record"
+	"github.com/slipway-dev/slipway/internal/versioned"
 )
 
 // runFormat is the newest format of a run's JSON.
@@ -29,10 +29,10 @@ func (r Run) MarshalJSON() ([]byte, error) { return json.Marshal(runForm{runForm
 // it was. Whether the run is one of a plan is for [Check], which stages.Step asks.
 func (r *Run) UnmarshalJSON(b []byte) error {
 	var f runForm
-	if err := record.Decode("run", runFormat, b, &f); err != nil {
+	if err := versioned.Decode("run", runFormat, b, &f); err != nil {
 		return err
 	}
-	if err := record.CheckFormat("run", f.Format, runFormat); err != nil { // where it has two
+	if err := versioned.CheckFormat("run", f.Format, runFormat); err != nil { // where it has two
 		return err
 	}
 	*r = Run(f.runFields)

@@ -23,10 +23,8 @@ const (
 	LedgerNamespace = "slipway-system"
 	// ledgerKey is the key of a ledger in the data of its ConfigMap.
 	ledgerKey = "ledger"
-	// ledgerFormat is the version that is written, keepingFormat that of an intent
-	// to put something back, and the newest that is read.
-	ledgerFormat  = 1
-	keepingFormat = 2
+	// ledgerFormat is the version that is written, and the newest that is read.
+	ledgerFormat = 1
 	// ledgerMost bounds the JSON of a ledger: what a ConfigMap can hold.
 	ledgerMost = 1<<20 - 8<<10
 	// doubtfulMost bounds how many objects are kept in doubt; the newest stay.
@@ -78,8 +76,8 @@ type ledger struct {
 	// that takes over an open intent therefore keeps in doubt what it finds missing,
 	// whatever the member says of itself, and every later update reads it, too.
 	Doubtful []ledgerObject `json:"doubtful,omitempty"`
-	// Keeping reports of an open intent that it puts back what was proven before;
-	// then the format is 2. No run is needed to close it.
+	// Keeping reports of an open intent that it puts back what was proven before. No
+	// run is needed to close it.
 	Keeping bool `json:"keeping,omitempty"`
 }
 
@@ -126,9 +124,6 @@ func (l *ledger) encode(key []byte) (string, error) {
 	written := *l
 	written.Revision, written.Target = sealRevision(key, l.Placement, l.Revision), sealRevision(key, l.Placement, l.Target)
 	written.Format = ledgerFormat
-	if l.Keeping {
-		written.Format = keepingFormat
-	}
 	b, err := json.Marshal(&written)
 	if err != nil {
 		return "", guard.Permanent(err)
@@ -167,8 +162,8 @@ func decodeLedger(placement, text string, key []byte) (*ledger, error) {
 	if err := json.Unmarshal([]byte(text), &head); err != nil {
 		return nil, errors.New("it is not the JSON of a ledger")
 	}
-	if head.Format > keepingFormat {
-		return nil, &stages.FormatError{Record: "ledger of placement " + placement, Have: head.Format, Want: keepingFormat}
+	if head.Format > ledgerFormat {
+		return nil, &stages.FormatError{Record: "ledger of placement " + placement, Have: head.Format, Want: ledgerFormat}
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()
@@ -192,8 +187,8 @@ func (l *ledger) check(placement string) error {
 	switch {
 	case l.Format < 1:
 		return errors.New("format is missing")
-	case l.Keeping != (l.Format == keepingFormat) || l.Keeping && l.Phase != ledgerApplying:
-		return errors.New("keeping goes with format 2 and phase Applying only")
+	case l.Keeping && l.Phase != ledgerApplying:
+		return errors.New("keeping goes with phase Applying only")
 	case l.Placement != placement:
 		return errors.New("placement is another one")
 	case l.Epoch < 1:

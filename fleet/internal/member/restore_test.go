@@ -80,7 +80,7 @@ func TestAnIntentToPutSomethingBackIsClosedByTheNextOne(t *testing.T) {
 	if _, err := k.restore(k.stumblingOver("a"), a); !errors.Is(err, errStumbled) {
 		t.Fatal(err)
 	}
-	if l := k.ledger(); !l.open() || !l.Keeping || l.Target != a.Revision || l.Format != keepingFormat {
+	if l := k.ledger(); !l.open() || !l.Keeping || l.Target != a.Revision {
 		t.Fatalf("%+v", l)
 	}
 	x := Comparison{Placement: kitPlacement, Cluster: a.Cluster, Key: k.key}
@@ -91,7 +91,7 @@ func TestAnIntentToPutSomethingBackIsClosedByTheNextOne(t *testing.T) {
 	if err != nil || !sent || k.valueOf("a") == "theirs" {
 		t.Fatalf("%v, %v, app/a is %q", sent, err, k.valueOf("a"))
 	}
-	if l := k.ledger(); l.open() || l.Keeping || l.Revision != a.Revision || l.Run != "r1" || l.Format != ledgerFormat {
+	if l := k.ledger(); l.open() || l.Keeping || l.Revision != a.Revision || l.Run != "r1" {
 		t.Errorf("%+v", l)
 	}
 	if sent, err := k.restore(k.leader(nil), a); sent || err != nil {

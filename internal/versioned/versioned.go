@@ -1,5 +1,5 @@
-// Package record reads stored records of JSON that have a format number.
-package record
+// Package versioned reads stored records of JSON that begin with the number of their format.
+package versioned
 
 import (
 	"bytes"
