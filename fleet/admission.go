@@ -229,9 +229,7 @@ func (e *Engine) enter(ctx context.Context, rec *placementRecord, rr *runRecord,
 		return nil, err
 	}
 	if roster.enrol(d.plan) {
-		if err := e.writeRoster(ctx, rec, roster); err != nil {
-			return nil, err
-		}
+		rec.setRoster(roster)
 	}
 	rec.Runs = append(rec.Runs, runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Index: d.plan.Index, Plan: d.plan.Digest, Undoes: rr.Undoes})
 	clusters, err := e.pickedBy(ctx, rr, d)

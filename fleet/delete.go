@@ -74,7 +74,8 @@ func (e *Engine) leftBehind(ctx context.Context, rec *placementRecord, r runEntr
 	default:
 		return err
 	}
-	return e.writeRoster(ctx, rec, held)
+	rec.setRoster(held)
+	return nil
 }
 
 // deletedRun is what is known of a run whose record was deleted.

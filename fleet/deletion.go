@@ -43,7 +43,8 @@ type Deletion struct {
 	// is gone when the deletion has ended.
 	Run   string
 	Since time.Time
-	// Ended is when everything was gone; zero while the deletion goes on.
+	// Ended is when everything was gone; zero while anything of the placement is stored.
+	// Once it is set, [Engine.ForgetDeletion] is not refused.
 	Ended time.Time
 	// Clusters is how many there were that might hold something, Done how many of
 	// them are known to hold nothing any more.
@@ -255,7 +256,11 @@ func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
 	case derr != nil:
 		return Deletion{}, derr
 	case d.Report != nil && (rec == nil || rec.Deleting != nil && rec.UID == d.UID):
-		return d.deletion(name), nil
+		out := d.deletion(name)
+		if rec != nil { // the record of the placement goes last
+			out.Ended = time.Time{}
+		}
+		return out, nil
 	case rec == nil || rec.Deleting == nil:
 		return Deletion{}, &NotFoundError{Kind: "deletion", Name: name, Hint: "DeletePlacement begins one"}
 	}

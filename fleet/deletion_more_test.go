@@ -35,6 +35,27 @@ func TestADeletionIsForgotten(t *testing.T) {
 	})
 }
 
+// Ended is set when the deletion can be forgotten, and not while the placement's own
+// record is still there.
+func TestADeletionHasEndedWhenItCanBeForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		stop()
+		last := false
+		drives := w.engine(&hookedStore{w.store, inTurn(step{"delete placement/", func() {
+			last = true
+			if d := must(e.Deletion(t.Context(), ep))(t); !d.Ended.IsZero() {
+				t.Errorf("it has ended at %v, and the record of the placement is there", d.Ended)
+			}
+		}})}, "drives")
+		defer running(t, drives)()
+		deleteAndWait(t, e, fleet.DeleteOptions{})
+		if err := e.ForgetDeletion(t.Context(), ep); err != nil || !last {
+			t.Errorf("the deletion is forgotten: %v, its last write was seen: %v", err, last)
+		}
+	})
+}
+
 // The run that cleans is a run: a cluster can be skipped, and an abort leaves the
 // rest.
 func TestADeletionCanBeCutShort(t *testing.T) {

@@ -345,6 +345,7 @@ func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*
 func (e *Engine) commitPlacement(ctx context.Context, rec *placementRecord, rev backend.Revision, events []stages.Event) error {
 	name := rec.Placement.Name
 	var c commit
+	rec.pages(&c)
 	rec.Journal = rec.Journal.append(&c, placementStream(name), events)
 	c.record = backend.Write{Key: placementKey(name), Value: encodeRecord(rec), Prev: rev}
 	_, err := c.write(ctx, e.store)

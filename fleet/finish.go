@@ -18,19 +18,14 @@ func (d *driver) finish(ctx context.Context) error {
 	}
 	e, run := d.e, &d.rec.Run
 	trimmed := false
-	var wrote []rosterHead
-	now, err := e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
+	_, err := e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
 		if err := d.stillHeld(ctx); err != nil {
 			return nil, err
 		}
 		if r := rec.entry(run.UID); r == nil || r.Ended == run.State && !d.undoes(rec) {
 			return nil, errUnchanged
 		}
-		before := rec.Roster
 		events, err := d.takeIn(ctx, rec)
-		if rec.Roster != before {
-			wrote = append(wrote, rec.Roster)
-		}
 		if err == nil {
 			trimmed = rec.trim()
 		}
@@ -39,7 +34,6 @@ func (d *driver) finish(ctx context.Context) error {
 	if gone := (*NotFoundError)(nil); err != nil && !errors.As(err, &gone) {
 		return err // what is gone with its placement needs nothing more
 	}
-	e.dropUnnamed(ctx, run.Placement, wrote, now)
 	if d.share.name != "" {
 		if err := e.leaveCap(ctx, d.share.name, d.uid, d.epoch); err != nil {
 			return err
@@ -138,9 +132,7 @@ func (d *driver) reached(ctx context.Context, rec *placementRecord) error {
 	}
 	fresh := r.take(d.plan, &d.rec.Run)
 	if d.lost(ctx, r) || fresh {
-		if err := d.e.writeRoster(ctx, rec, r); err != nil {
-			return err
-		}
+		rec.setRoster(r)
 	}
 	rec.InUse = r.inUse()
 	everywhere := d.rec.Whole || slices.Equal(rec.InUse, []int{d.plan.Index})

@@ -61,6 +61,9 @@ type placementRecord struct {
 	Rollback *rollbackRecord `json:"rollback,omitempty"`
 	// Irreversible are the indexes that nothing is taken back past, ascending.
 	Irreversible []int `json:"irreversible,omitempty"`
+
+	// changed is the roster that Roster names, where that is not written yet.
+	changed roster
 }
 
 // decisionRecord is a placement.Decision without its clusters, which are in

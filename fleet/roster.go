@@ -47,7 +47,12 @@ func (h rosterHead) prefix(name string) string {
 	return fmt.Sprintf("%s%d-%s-", rosterPrefix(name), h.Generation, h.ID)
 }
 
+// readRoster returns the roster of a placement, with what was changed of it and is not
+// committed yet.
 func (e *Engine) readRoster(ctx context.Context, rec *placementRecord) (roster, error) {
+	if rec.changed != nil {
+		return maps.Clone(rec.changed), nil
+	}
 	return e.rosterAt(ctx, rec.Placement.Name, rec.Roster)
 }
 
@@ -75,23 +80,21 @@ func (e *Engine) rosterAt(ctx context.Context, name string, head rosterHead) (ro
 	return out, nil
 }
 
-// writeRoster stores a roster as a new generation, to be committed with the
-// placement's record.
-func (e *Engine) writeRoster(ctx context.Context, rec *placementRecord, r roster) error {
-	head := rosterHead{Generation: rec.Roster.Generation + 1, ID: newUID()}
-	var writes []backend.Write
-	for names := range slices.Chunk(slices.Sorted(maps.Keys(r)), rosterPerPage) {
-		value := encodeRecord(rosterPage{Format: recordFormat, Groups: r.groups(names)})
-		writes = append(writes, backend.Write{Key: head.key(rec.Placement.Name, head.Pages), Value: value})
-		head.Pages++
+// setRoster makes a roster a new generation, whose pages are written when the record is
+// committed.
+func (rec *placementRecord) setRoster(r roster) {
+	pages := (len(r) + rosterPerPage - 1) / rosterPerPage
+	rec.Roster = rosterHead{Generation: rec.Roster.Generation + 1, ID: newUID(), Pages: pages}
+	rec.changed, rec.InUse = r, r.inUse()
+}
+
+// pages adds the pages of a roster that was changed to the commit that names them.
+func (rec *placementRecord) pages(c *commit) {
+	page := 0
+	for names := range slices.Chunk(slices.Sorted(maps.Keys(rec.changed)), rosterPerPage) {
+		c.page(rec.Roster.key(rec.Placement.Name, page), encodeRecord(rosterPage{Format: recordFormat, Groups: rec.changed.groups(names)}))
+		page++
 	}
-	for batch := range batches(writes) {
-		if _, err := backend.WriteAll(ctx, e.store, batch); err != nil {
-			return err
-		}
-	}
-	rec.Roster, rec.InUse = head, r.inUse()
-	return nil
 }
 
 // dropRosters deletes the generations before the one that counts, but for that
@@ -104,16 +107,6 @@ func (e *Engine) dropRosters(ctx context.Context, rec *placementRecord) {
 		generation, err := strconv.ParseInt(text, 10, 64)
 		return err == nil && generation <= rec.Roster.Generation && !rec.isRoster(key)
 	})
-}
-
-// dropUnnamed deletes the rosters that were written for a record of the placement
-// that then was refused, because that was written or deleted meanwhile. now is the
-// record that counts, nil where there is none any more.
-func (e *Engine) dropUnnamed(ctx context.Context, name string, wrote []rosterHead, now *placementRecord) {
-	wrote = slices.DeleteFunc(wrote, func(h rosterHead) bool { return now != nil && h == now.Roster })
-	for _, h := range wrote {
-		e.discardAll(ctx, h.prefix(name))
-	}
 }
 
 // discardAll deletes every key under prefix.

@@ -63,9 +63,9 @@ func TestLedgerGolden(t *testing.T) {
 }
 
 func TestNewerLedgerIsRefused(t *testing.T) {
-	_, err := decodeLedger("web", `{"format":3,"phases":["x"]}`, goldenKey)
+	_, err := decodeLedger("web", `{"format":2,"phases":["x"]}`, goldenKey)
 	var fe *stages.FormatError
-	if !errors.As(err, &fe) || fe.Have != 3 || fe.Want != 2 {
+	if !errors.As(err, &fe) || fe.Have != 2 || fe.Want != 1 {
 		t.Error(err)
 	}
 }
@@ -93,7 +93,6 @@ func TestDamagedLedgerIsTold(t *testing.T) {
 		"no name":           strings.Replace(good, `"name":"late"`, `"name":""`, 1),
 		"twice":             strings.Replace(good, `"late"`, `"held"`, 1),
 		"ours":              strings.Replace(good, `"namespace":"app","name":"late"`, `"namespace":"slipway-system","name":"late"`, 1),
-		"format 2":          strings.Replace(good, `"format":1`, `"format":2`, 1),
 		"keeping":           strings.Replace(good, `"format":1`, `"format":1,"keeping":true`, 1),
 		"huge":              good + strings.Repeat(" ", 1<<20),
 	} {
