@@ -17,8 +17,7 @@ type holding struct {
 	Proven int `json:"proven"`
 	Tried  int `json:"tried"`
 	// Revision is the digest of what it got of the snapshot that it came to, after
-	// overrides; empty where none is, or where that was recorded by a version that
-	// did not tell.
+	// overrides; empty where there is none.
 	Revision string `json:"revision,omitempty"`
 }
 

@@ -3,7 +3,6 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -191,9 +190,6 @@ func (e *Engine) hadBefore(ctx context.Context, rec *placementRecord, base *base
 	if err != nil {
 		return nil, err
 	}
-	if err := e.recall(ctx, rec, base, before); err != nil {
-		return nil, err
-	}
 	out := map[string]stages.Previous{}
 	for pos := range s.Plan.Clusters {
 		name := s.Plan.Clusters[pos].Name
@@ -216,11 +212,8 @@ func (rec *placementRecord) previous(h holding, index int) stages.Previous {
 		return out
 	}
 	kept, err := rec.snapshotAt(h.Proven)
-	switch {
-	case err != nil:
+	if err != nil {
 		out.Keep = fmt.Sprintf("it had snapshot %d, which is not there any more", h.Proven)
-	case h.Revision == "":
-		out.Keep = fmt.Sprintf("what it had of snapshot %d is not known: the run that brought it is forgotten", h.Proven)
 	}
 	out.Snapshot = kept.Digest
 	return out
@@ -247,46 +240,4 @@ func (e *Engine) wentBack(ctx context.Context, rec *placementRecord, uid string)
 		}
 	}
 	return out, nil
-}
-
-// recall finds the revisions that a roster does not tell, in the plans of runs
-// before the one of the base that are not forgotten.
-func (e *Engine) recall(ctx context.Context, rec *placementRecord, base *baseRecord, r roster) error {
-	missing := 0
-	for _, h := range r {
-		if h.Proven != none && h.Revision == "" {
-			missing++
-		}
-	}
-	for _, entry := range slices.Backward(rec.Runs) {
-		if missing == 0 {
-			return nil
-		}
-		if entry.UID == base.UID || entry.Ended == "" {
-			continue
-		}
-		s, err := e.Status(ctx, entry.Name)
-		if err != nil && !isLasting(err) {
-			return err
-		}
-		if err == nil && s.Run.UID == entry.UID {
-			missing -= r.recall(&s)
-		}
-	}
-	return nil
-}
-
-// recall takes in which revisions a run brought that are not known, and returns how
-// many.
-func (r roster) recall(s *Status) (n int) {
-	for pos, state := range stages.States(s.Plan, &s.Run) {
-		c := &s.Plan.Clusters[pos]
-		h := r.of(c.Name)
-		if state == stages.Completed && c.Revision >= 0 && h.Revision == "" && h.Proven == s.Plan.IndexAt(pos) {
-			h.Revision = s.Plan.Revisions[c.Revision]
-			r[c.Name] = h
-			n++
-		}
-	}
-	return n
 }
