@@ -56,6 +56,7 @@ var areas = []area{
 	{path: "stages/event", core: true, bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "stages/runstate", core: true, third: apimachinery, uses: with(ground, "stages/event", "stages/plan", "internal/versioned"), bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "stages", core: true, third: apimachinery, uses: with(ground, "stages/event", "stages/plan", "stages/runstate"), bars: []string{"context", "sync", "sync/atomic"}},
+	{path: "stages/lifecycle", core: true, third: apimachinery, uses: with(ground, "stages"), bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "stages/calendar", core: true, third: with(apimachinery, "github.com/teambition/rrule-go"), uses: with(ground, "stages")},
 	{path: "stages/simulate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/calendar")},
 	{path: "backend", uses: ground, testUses: tried},

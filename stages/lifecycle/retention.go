@@ -1,0 +1,132 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// RunHistory is how many runs that have ended are kept unless the placement says otherwise.
+const RunHistory = 50
+
+// SnapshotTaken makes a snapshot the latest one. It was made for the index that was the next one, and what it holds
+// was stored at GCGeneration, for the placement of UID: where one of these has changed it is ErrStale.
+type SnapshotTaken struct {
+	Snapshot     snapshot.Snapshot
+	UID          string
+	GCGeneration int64
+}
+
+func (in SnapshotTaken) advance(m *machine) error {
+	s := in.Snapshot
+	if s.Index != m.NextIndex || in.GCGeneration != m.GCGeneration || in.UID != m.UID {
+		return fmt.Errorf("snapshot %d was taken for an older state: %w", s.Index, ErrStale)
+	}
+	if err := m.open(); err != nil {
+		return err
+	}
+	m.NextIndex++
+	m.Snapshots = append(m.Snapshots, s)
+	m.trim()
+	m.emit(stages.Event{Type: stages.SnapshotTaken, Index: &s.Index, Digest: s.Digest, Count: s.Objects, Message: s.Name()})
+	return nil
+}
+
+// CollectionBegun announces that contents and plans are about to be deleted: those to which the state of
+// GCGeneration does not refer. It is never repeated on another revision of the record than that which was searched.
+type CollectionBegun struct{ GCGeneration int64 }
+
+func (in CollectionBegun) advance(m *machine) error {
+	if in.GCGeneration != m.GCGeneration {
+		return fmt.Errorf("another collection has begun: %w", ErrStale)
+	}
+	m.GCGeneration++
+	return nil
+}
+
+// Collected forgets retired runs of which nothing is stored any more, by UID.
+type Collected struct{ UIDs []string }
+
+func (in Collected) advance(m *machine) error {
+	m.Retired = slices.DeleteFunc(m.Retired, func(r Run) bool { return slices.Contains(in.UIDs, r.UID) })
+	return nil
+}
+
+// trim forgets the snapshots and the ended runs beyond their limits that nothing needs.
+func (m *machine) trim() {
+	m.retire()
+	drop := snapshot.Retain(m.Snapshots, m.facts.Spec.HistoryLimit, m.needed())
+	m.Snapshots = slices.DeleteFunc(m.Snapshots, func(s snapshot.Snapshot) bool { return slices.Contains(drop, s.Index) })
+	if len(drop) > 0 || len(m.Retired) > 0 {
+		m.after(Collect{})
+	}
+}
+
+// retire forgets the runs that ended first, beyond the limit. A run that is to be taken back is needed to plan that.
+func (m *machine) retire() {
+	var ended []int64
+	for i := range m.Runs {
+		switch r := &m.Runs[i]; {
+		case r.Ended == "":
+			r.Nth = 0
+			continue
+		case r.Nth == 0:
+			m.Ended++
+			r.Nth = m.Ended
+		}
+		ended = append(ended, m.Runs[i].Nth)
+	}
+	keep := cmp.Or(max(0, m.facts.Spec.RunHistory), RunHistory)
+	if len(ended) <= keep {
+		return
+	}
+	slices.Sort(ended)
+	m.drop(func(r *Run) bool {
+		return r.Nth != 0 && r.Nth < ended[len(ended)-keep] && (m.Rollback == nil || m.Rollback.Of != r.UID)
+	})
+}
+
+// drop forgets the runs that match. What is stored of them is deleted by the next collection.
+func (m *machine) drop(match func(*Run) bool) {
+	kept := m.Runs[:0:0]
+	for i := range m.Runs {
+		r := m.Runs[i]
+		if !match(&r) {
+			kept = append(kept, r)
+			continue
+		}
+		m.Queue = m.Queue.Leave(r.UID)
+		if !m.isRetired(r.UID) {
+			m.Retired = append(m.Retired, r)
+		}
+	}
+	m.Runs = kept
+	m.settleBase()
+}
+
+// needed are the indexes that a cluster, a run or a rollback needs. Whole is what the next snapshot is compared with.
+func (s *State) needed() map[int]bool {
+	out := map[int]bool{}
+	for _, i := range s.InUse {
+		out[i] = true
+	}
+	if s.Base != nil {
+		for _, i := range s.Base.InUse {
+			out[i] = true
+		}
+	}
+	for _, i := range []*int{s.Whole, s.Previous} {
+		if i != nil {
+			out[*i] = true
+		}
+	}
+	for i := range s.Runs {
+		if r := &s.Runs[i]; r.Ended == "" || r.Ended == stages.Failed {
+			out[r.Index] = true
+		}
+	}
+	return out
+}

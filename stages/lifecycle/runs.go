@@ -1,0 +1,170 @@
+package lifecycle
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// RunEnded records that a run has ended, and what it brought to its clusters; the placement is free then. It is
+// repeated by every engine that finds the run ended and not given back. Its record is read for it, after the state:
+// an engine that takes the run over writes the epoch into the state first.
+type RunEnded struct {
+	stages.Entry
+	// Epoch is that of the lease under which the run was driven.
+	Epoch  int64
+	Result Result
+}
+
+func (in RunEnded) advance(m *machine) error {
+	f, err := m.read(in.Entry)
+	if err != nil {
+		return err
+	}
+	if f.Found != Present || f.Epoch != in.Epoch {
+		return fmt.Errorf("run %s has ended at epoch %d, and another engine has it by now: %w", in.Run, in.Epoch, ErrFenced)
+	}
+	r := m.entry(in.UID)
+	if r == nil || r.Ended == in.Result.State && !m.undoes(in.UID, &in.Result) {
+		return errUnchanged
+	}
+	if err := m.takeIn(in.UID, in.Run, &in.Result); err != nil {
+		return err
+	}
+	m.trim()
+	return nil
+}
+
+// takeIn records what the end of a run means: what the clusters have, that the placement is free, and whether the run
+// is taken back. What a run brought is recorded once for each of its attempts. It may be asked to be taken back
+// after that, and other runs have changed clusters since then.
+func (m *machine) takeIn(uid, name string, result *Result) error {
+	r := m.entry(uid)
+	if r.Ended == "" && r.Restart <= result.Attempt {
+		before, inUse := m.Bindings, m.InUse
+		if err := m.reached(result); err != nil {
+			return err
+		}
+		m.rebase(uid, name, result, before, inUse)
+	}
+	by := m.superseder(uid)
+	r.Ended = result.State
+	m.Queue = m.Queue.Leave(uid)
+	m.undo(uid, name, result, by)
+	m.settleBase()
+	return nil
+}
+
+// reached records what a run brought to its clusters. A run of all clusters that there are knows which others may
+// have something: they have left the inventory, or joined it later.
+func (m *machine) reached(result *Result) error {
+	bindings, err := m.bound()
+	if err != nil {
+		return err
+	}
+	changed := bindings.take(result)
+	if unplanned := bindings.unplanned(result); result.Whole && len(unplanned) > 0 && !m.facts.NoInventory {
+		if m.facts.Inventory == nil {
+			m.out.Need.Inventory = true
+			return errNeed
+		}
+		for _, name := range unplanned {
+			if !m.facts.Inventory[name] {
+				changed = bindings.lose(name) || changed
+			}
+		}
+	}
+	if changed {
+		m.rebind()
+	}
+	m.InUse = bindings.InUse()
+	everywhere := result.Whole || len(m.InUse) == 1 && m.InUse[0] == result.Index
+	if everywhere && result.Complete {
+		if m.Whole != nil && *m.Whole != result.Index {
+			m.Previous = m.Whole
+		}
+		index := result.Index
+		m.Whole = &index
+	}
+	return nil
+}
+
+// RunDeleted records that a run's record was deleted, whatever its state, and gives the placement free. One that
+// the placement does not know is retired all the same: something may be stored of it.
+type RunDeleted struct {
+	stages.Entry
+	Plan string
+	// Started reports whether clusters may have what the run brought.
+	Started bool
+}
+
+func (in RunDeleted) advance(m *machine) error {
+	r := m.entry(in.UID)
+	if r == nil {
+		m.after(Collect{})
+		if !m.isRetired(in.UID) {
+			m.Retired = append(m.Retired, Run{Name: in.Run, UID: in.UID, Plan: in.Plan})
+		}
+		return nil
+	}
+	known := stages.Entry{UID: r.UID, Run: r.Name, Index: r.Index}
+	doubtful := in.Started && r.Ended == ""
+	m.drop(func(r *Run) bool { return r.UID == in.UID })
+	if doubtful {
+		if err := m.leftBehind(known); err != nil {
+			return err
+		}
+	}
+	m.trim()
+	m.emit(stages.Event{Type: stages.RunDeleted, Run: known.Run})
+	m.out.After = []Effect{Collect{}}
+	return nil
+}
+
+// RunAbandoned retires a run that was recorded and cannot be admitted, unless it was admitted meanwhile.
+type RunAbandoned struct {
+	stages.Entry
+	Plan string
+}
+
+func (in RunAbandoned) advance(m *machine) error {
+	if m.entry(in.UID) != nil {
+		return errUnchanged
+	}
+	m.after(Collect{})
+	if !m.isRetired(in.UID) {
+		m.Retired = append(m.Retired, Run{Name: in.Run, UID: in.UID, Plan: in.Plan})
+	}
+	return nil
+}
+
+// leftBehind records that clusters may have what a run brought that was deleted before it ended. What clusters had
+// before is not known any more then.
+func (m *machine) leftBehind(e stages.Entry) error {
+	if m.Base != nil && m.TakenBackBy(m.Base.UID) == "" {
+		m.Base = nil
+	}
+	bindings, err := m.bound()
+	if errors.Is(err, ErrBindingsLost) {
+		if at, known := slices.BinarySearch(m.InUse, e.Index); !known {
+			m.InUse = slices.Insert(m.InUse, at, e.Index)
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r, err := m.result(e)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		bindings.doubtAll(e.Index)
+	} else if !bindings.doubt(r) {
+		return nil
+	}
+	m.rebind()
+	return nil
+}

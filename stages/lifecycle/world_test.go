@@ -1,0 +1,340 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// advancer is Advance, or a broken version of it.
+type advancer func(State, Input, Facts) (Outcome, error)
+
+// record is the stored record of a run, with its plan.
+type record struct {
+	stages.Entry
+	plan     string
+	clusters []Reached
+	state    stages.State
+	attempt  int
+	epoch    int64
+	started  bool
+	hold     bool
+	catchUp  bool
+	noBack   bool
+	noPages  bool // its plan or pages cannot be read
+	broken   bool // its record cannot be read
+	of       string
+	undoes   string
+	back     string // the name of the run that it takes back
+	undo     *stages.Undo
+	stored   int64 // the generation of collections when its contents were stored
+	// acting reports whether it may change clusters now, closed that its end was recorded by its engine.
+	acting, closed bool
+	// before is what its clusters had when it first began.
+	before Bindings
+	// superseder is the run in whose favour it was commanded to end.
+	superseder string
+}
+
+func (r *record) ended() bool {
+	switch r.state {
+	case stages.Completed, stages.Failed, stages.Aborted, stages.Superseded:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *record) result() Result {
+	out := Result{
+		State: r.state, Attempt: r.attempt, Index: r.Index, Clusters: slices.Clone(r.clusters), Started: r.started, Complete: r.state == stages.Completed,
+		TakesBack: r.back, NoRollback: r.noBack, Undo: r.undo, Whole: !r.catchUp && r.back == "", Final: r.Run == deletionRun, RollbackName: r.Run + "-rollback",
+	}
+	for _, c := range r.clusters {
+		if c.Got == Applied || c.Got == Attempted {
+			out.Changed++
+		}
+	}
+	return out
+}
+
+// world is what stands around a placement: a store, runs and clusters. It is a driver of [Advance].
+type world struct {
+	advance   advancer
+	spec      Spec
+	stored    []byte
+	revision  int
+	pages     map[Generation]Bindings
+	lost      bool // the bindings cannot be read
+	runs      map[string]*record
+	deleted   map[string]*record
+	plans     map[string][]Reached // by UID, also of runs that are gone
+	inventory map[string]bool
+	noFleet   bool // the inventory cannot be read
+	ids       int
+	now       stages.Instant
+
+	// fault is called between the steps of a driver and returns an error where it does not survive that.
+	fault func(step string) error
+	// watch is called with each outcome that was saved.
+	watch func(before State, in Input, f Facts, out Outcome)
+	// told are the events, done the effects, since they were last looked up.
+	told []stages.Event
+	done []Effect
+}
+
+// deletionRun is the name of the run that cleans the clusters of a placement which is deleted.
+const deletionRun = "deletion-web"
+
+const startOfTime = 1767225600000 // 2026-01-01
+
+func newWorld() *world {
+	w := &world{
+		advance: Advance, spec: Spec{Name: "web"}, pages: map[Generation]Bindings{}, runs: map[string]*record{}, deleted: map[string]*record{}, plans: map[string][]Reached{},
+		inventory: map[string]bool{}, now: startOfTime,
+		fault: func(string) error { return nil }, watch: func(State, Input, Facts, Outcome) {},
+	}
+	w.save(State{UID: "placement-1"})
+	return w
+}
+
+func (w *world) save(s State) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		panic(err)
+	}
+	w.stored = b
+	w.revision++
+}
+
+func (w *world) state() State {
+	var s State
+	if err := json.Unmarshal(w.stored, &s); err != nil {
+		panic(err)
+	}
+	return s
+}
+
+func (w *world) bindings(g Generation) Bindings {
+	b := Bindings{}
+	maps.Copy(b, w.pages[g])
+	return b
+}
+
+// tell is a driver: it reads the state, advances it with the facts that are needed, saves it unless it was saved
+// meanwhile, and carries the effects out.
+func (w *world) tell(in Input) (Outcome, error) {
+	for {
+		s, revision := w.state(), w.revision
+		w.ids++
+		f := Facts{Spec: w.spec, Now: w.now, ID: "id-" + strconv.Itoa(w.ids)}
+		if err := w.fault("read"); err != nil {
+			return Outcome{}, err
+		}
+		out, err := w.settle(s, &in, &f)
+		if err != nil {
+			return out, err
+		}
+		if !out.Changed {
+			w.carryOut(s, out.After)
+			return out, nil
+		}
+		w.carryOut(out.State, out.Before)
+		if err := w.fault("save"); err != nil {
+			return Outcome{}, err
+		}
+		if w.revision != revision {
+			continue
+		}
+		w.save(out.State)
+		w.told = append(w.told, out.Events...)
+		w.watch(s, in, f, out)
+		if err := w.fault("act"); err != nil {
+			return Outcome{}, err
+		}
+		w.carryOut(out.State, out.After)
+		return out, nil
+	}
+}
+
+// settle advances a state with all the facts that it needs.
+func (w *world) settle(s State, in *Input, f *Facts) (Outcome, error) {
+	for range 20 {
+		out, err := w.advance(s, *in, *f)
+		if err != nil || out.Need.IsZero() {
+			return out, err
+		}
+		w.learn(in, f, &out)
+	}
+	return Outcome{}, errors.New("it always needs more facts")
+}
+
+// learn reads what is needed.
+func (w *world) learn(in *Input, f *Facts, out *Outcome) {
+	need := out.Need
+	if need.Bindings {
+		f.Bindings, f.BindingsLost = w.bindings(w.state().Bindings), w.lost
+	}
+	if f.Runs == nil {
+		f.Runs = map[string]RunFact{}
+	}
+	for _, e := range slices.Concat(need.Runs, need.Results) {
+		r := w.runs[e.Run]
+		fact := RunFact{Found: Absent}
+		switch {
+		case r != nil && r.broken:
+			fact.Found = Unreadable
+		case r != nil && r.UID == e.UID:
+			fact = RunFact{Found: Present, Ended: r.ended(), Attempt: r.attempt, Epoch: r.epoch}
+		}
+		f.Runs[e.UID] = fact
+	}
+	for _, e := range need.Results {
+		fact := f.Runs[e.UID]
+		r := w.runs[e.Run]
+		switch {
+		case fact.Found == Present && r.noPages:
+			fact.Lost = true
+		case fact.Found == Present:
+			result := r.result()
+			fact.Result = &result
+		default:
+			plan, ok := w.plans[e.UID]
+			fact.Result, fact.Lost = &Result{Clusters: attempted(plan)}, !ok
+			if !ok {
+				fact.Result = nil
+			}
+		}
+		f.Runs[e.UID] = fact
+	}
+	if need.Inventory {
+		f.Inventory, f.NoInventory = maps.Clone(w.inventory), w.noFleet
+	}
+	if admitted, ok := (*in).(RunAdmitted); ok && need.Contents {
+		admitted.GCGeneration = out.State.GCGeneration
+		w.runs[admitted.Run].stored = admitted.GCGeneration
+		*in = admitted
+	}
+	if need.Rollback {
+		f.Planned = true
+	}
+}
+
+// attempted is a plan of which nothing is known.
+func attempted(plan []Reached) []Reached {
+	out := slices.Clone(plan)
+	for i := range out {
+		out[i].Got = Attempted
+	}
+	return out
+}
+
+func (w *world) carryOut(s State, effects []Effect) {
+	for _, e := range effects {
+		w.done = append(w.done, e)
+		switch e := e.(type) {
+		case StoreBindings:
+			w.pages[e.Generation] = maps.Clone(e.Bindings)
+		case Supersede:
+			if r := w.runs[e.Run.Run]; r != nil && r.UID == e.Run.UID {
+				r.superseder = e.By.Run
+			}
+		case DropBindings:
+			for g := range w.pages {
+				if g.Generation <= s.Bindings.Generation && !s.Names(g) {
+					delete(w.pages, g)
+				}
+			}
+		case StoreDecision, Collect:
+		}
+	}
+}
+
+// snapshot takes a snapshot.
+func (w *world) snapshot() error {
+	s := w.state()
+	set := snapshot.Set{Digest: snapshot.Digest([]byte(strconv.Itoa(s.NextIndex)))}
+	_, err := w.tell(SnapshotTaken{
+		Snapshot: snapshot.New(w.spec.Name, s.NextIndex, set, "", w.now.Time()), UID: s.UID, GCGeneration: s.GCGeneration,
+	})
+	return err
+}
+
+// create records a run, as a driver does before it is admitted.
+func (w *world) create(r *record) {
+	w.ids++
+	if r.UID == "" {
+		r.UID = "u" + strconv.Itoa(w.ids) + "-" + r.Run
+	}
+	s := w.state()
+	r.plan, r.state, r.of, r.stored = "plan-"+r.UID, stages.NotStarted, s.UID, s.GCGeneration
+	w.runs[r.Run] = r
+	w.plans[r.UID] = slices.Clone(r.clusters)
+}
+
+// admit admits a run that is recorded.
+func (w *world) admit(r *record) (Outcome, error) {
+	in := RunAdmitted{
+		Entry: r.Entry, Plan: r.plan, Count: len(r.clusters), Of: r.of, By: "ann", Hold: r.hold, Undoes: r.undoes, GCGeneration: r.stored, Recovered: true,
+	}
+	for _, c := range r.clusters {
+		if c.Index != None {
+			in.Clusters = append(in.Clusters, c.Cluster)
+		}
+	}
+	return w.tell(in)
+}
+
+// begin lets a run that has the placement change clusters.
+func (w *world) begin(r *record) {
+	r.acting, r.started, r.state = true, true, stages.Running
+	r.attempt++
+	if r.before == nil {
+		r.before = w.bindings(w.state().Bindings)
+	}
+}
+
+// planBack makes the run that takes another one back, of what the clusters had before it.
+func (w *world) planBack() (*record, error) {
+	s := w.state()
+	b := s.Rollback
+	of := w.runs[b.OfRun]
+	switch {
+	case of == nil || of.UID != b.Of:
+		return nil, fmt.Errorf("run %s was deleted", b.OfRun)
+	case s.Base == nil || s.Base.UID != b.Of:
+		return nil, fmt.Errorf("what the clusters had before run %s is not known", b.OfRun)
+	}
+	before := w.bindings(s.Base.Bindings)
+	out := &record{Entry: stages.Entry{UID: b.UID, Run: b.Run}, undoes: b.Of, back: b.OfRun}
+	for _, c := range of.clusters {
+		if c.Index == None || c.Got == Untouched || c.Got == Gone {
+			continue
+		}
+		had := s.Earlier(before.Of(c.Cluster), c.Index)
+		if had.Keep != "" {
+			continue
+		}
+		out.Index = max(out.Index, had.Index)
+		out.clusters = append(out.clusters, Reached{Cluster: c.Cluster, Index: had.Index, Revision: had.Revision})
+	}
+	if len(out.clusters) == 0 {
+		return nil, errors.New("every cluster stays as it is")
+	}
+	if !s.hasSnapshot(out.Index) { // all had nothing: the plan is made of the snapshot of the run
+		out.Index = of.Index
+	}
+	return out, nil
+}
+
+// undoOf is what a run is taken back for.
+func undoOf(name string) stages.Undo {
+	return stages.Undo{Cause: stages.OnCommand, Run: name, By: approval.Identity{Name: "ann"}, Message: "it is slow"}
+}
