@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // withdraw deletes a run that was not admitted, and returns the cause. One that
@@ -51,135 +51,52 @@ func isOpen(err error) bool {
 	return guard.Transient(err) && !errors.As(err, &rejected)
 }
 
-// admit puts a run into the line of its placement and enrols its clusters. It
-// may be called again for the same run. Rosters that no longer count are deleted
-// here and not when runs end, where the engine may have been fenced.
+// admit makes a run whose record is stored one of its placement's, and tells the runs that it
+// supersedes. It may be called again for the same run.
 func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
-	entered := false
-	var verdict stages.Verdict
-	rec, err := e.updatePlacement(ctx, rr.Run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
-		if rec.hasRun(rr.Run.UID) {
-			return nil, errUnchanged
+	run := &rr.Run
+	admitted := lifecycle.RunAdmitted{
+		Entry: d.entry(run), Plan: d.plan.Digest, Clusters: updated(d.plan), Count: len(d.plan.Clusters),
+		Of: rr.Of, By: run.Starter.Name, Hold: run.Hold, Undoes: rr.Undoes, Recovered: d.partial,
+	}
+	if rr.Decision != nil && (rr.Decision.Pages > 0 || rr.Decision.Clusters == len(d.picked(rr))) {
+		// A decision whose clusters are not known is not recorded: the next one could not say what is placed already.
+		admitted.Decision = &lifecycle.DecisionTaken{
+			PolicyDigest: rr.Decision.PolicyDigest, Digest: rr.Decision.Digest, Clusters: rr.Decision.Clusters, Pages: decisionPages(rr.Decision.Clusters),
 		}
-		if err := rec.takes(rr); err != nil {
-			return nil, err
-		}
-		if err := e.stillBegun(ctx, rec, &rr.Run); err != nil {
-			return nil, err
-		}
-		if err := e.secure(ctx, rec, rr, d); err != nil {
-			return nil, err
-		}
-		deleted, err := e.dropDeleted(ctx, rec)
-		if err != nil {
-			return nil, err
-		}
-		ended, err := e.clearWay(ctx, rec)
-		if err != nil {
-			return nil, err
-		}
-		if verdict, err = rec.lineUp(rr, d.plan); err != nil {
-			return nil, err
-		}
-		events, err := e.enter(ctx, rec, rr, d)
-		entered = true
-		return slices.Concat(deleted, ended, events), err
+	}
+	_, _, err := e.advance(ctx, run.Placement, &transition{
+		input: func(*placementRecord) (lifecycle.Input, error) {
+			admitted.GCGeneration = rr.GCGeneration
+			return admitted, nil
+		},
+		store: func(ctx context.Context, rec *placementRecord) error { return e.storeOnceMore(ctx, rec, rr, d) },
+		picked: func(ctx context.Context) ([]string, error) {
+			if d.partial && rr.Decision.Pages > 0 {
+				return e.picked(ctx, run.Placement, rr.Decision)
+			}
+			return d.picked(rr), nil
+		},
 	})
-	if err != nil {
-		return err
-	}
-	if entered {
-		e.dropRosters(ctx, rec)
-	}
-	return e.supersede(ctx, rr.Run.Name, rr.Run.UID, verdict.Supersedes)
+	return err
 }
 
-// dropDeleted forgets runs that were deleted while somebody else was admitting
-// them, and tells so. A run is recorded before it is admitted, so one that has
-// not ended and has no record was deleted.
-func (e *Engine) dropDeleted(ctx context.Context, rec *placementRecord) ([]stages.Event, error) {
-	gone := map[string]bool{}
-	var events []stages.Event
-	for _, r := range rec.Runs {
-		if r.Ended != "" {
-			continue
-		}
-		rr, _, err := e.runAt(ctx, r.Name)
-		if isLasting(err) && !isNotFound(err) {
-			continue // it cannot be read, but it is there
-		}
-		if err != nil && !isNotFound(err) {
-			return nil, err
-		}
-		if err != nil || rr.Run.UID != r.UID {
-			gone[r.UID] = true
-			events = append(events, stages.Event{Type: stages.RunDeleted, Run: r.Name})
-		}
-	}
-	for _, r := range rec.drop(func(r runEntry) bool { return gone[r.UID] }) {
-		if err := e.leftBehind(ctx, rec, r, nil); err != nil {
-			return nil, err
-		}
-	}
-	return events, nil
+// entry is the run of a draft as the queue has it.
+func (d *draft) entry(run *stages.Run) stages.Entry {
+	return stages.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
 }
 
-// clearLine takes runs out of the line that have ended or were deleted and have
-// not left it yet, so that nobody waits for them. How one that has the placement
-// ended it does not take in: that is for [Engine.clearWay].
-func (e *Engine) clearLine(ctx context.Context, rec *placementRecord) error {
-	for {
-		first := rec.Line.Active
-		if first == nil && len(rec.Line.Waiting) > 0 {
-			first = &rec.Line.Waiting[0]
-		}
-		if first == nil {
-			return nil
-		}
-		rr, _, err := e.runAt(ctx, first.Run)
-		switch {
-		case rec.reserves(first.UID):
-			return nil
-		case err == nil && rr.Run.UID == first.UID && (!rr.Run.IsEnded() || rec.restarts(&rr.Run)):
-			return nil
-		case isNotFound(err) || err == nil:
-			rec.Line = rec.Line.Leave(first.UID)
-		case isLasting(err):
-			return nil // whose it is cannot be known: it is waited for
-		default:
-			return err
-		}
+// picked are the clusters of the decision that a draft was made of, as far as the draft has them.
+func (d *draft) picked(rr *runRecord) []string {
+	if d.partial && rr.Decision.Pages == 0 {
+		return updated(d.plan)
 	}
+	return d.decision.Clusters
 }
 
-// lineUp puts a run that is not held into the line of its placement.
-func (rec *placementRecord) lineUp(rr *runRecord, p *stages.Plan) (v stages.Verdict, err error) {
-	if rr.Run.Hold {
-		return v, nil
-	}
-	entry, admission := stages.Entry{UID: rr.Run.UID, Run: rr.Run.Name, Index: p.Index}, rec.Placement.Admission
-	if rec.cleans(rr.Run.Name) || rr.Undoes != "" {
-		admission = stages.SupersedeActive
-	}
-	rec.Line, v, err = rec.Line.Enter(entry, admission)
-	return v, err
-}
-
-// secure sees to it that what a run is made of is there when the run is
-// admitted, and stays: its snapshot, and the contents and the plan that were
-// stored for it and that a collection may have taken for garbage.
-func (e *Engine) secure(ctx context.Context, rec *placementRecord, rr *runRecord, d *draft) error {
-	if !rec.has(d.plan.Index) && rr.Final == "" {
-		why := fmt.Errorf("try again: %w", backend.ErrConflict)
-		if d.partial {
-			why = fmt.Errorf("%w: create it again: %w", errIncomplete, backend.ErrPermanent)
-		}
-		return fmt.Errorf("run %s: snapshot %d was dropped before the run was recorded, placement %s has %s: %w",
-			rr.Run.Name, d.plan.Index, rec.Placement.Name, rec.indexes(), why)
-	}
-	if rec.Sweeps == rr.Sweeps {
-		return nil
-	}
+// storeOnceMore stores the contents and the plan of a run that is about to be admitted, which a
+// collection may have taken for garbage.
+func (e *Engine) storeOnceMore(ctx context.Context, rec *placementRecord, rr *runRecord, d *draft) error {
 	store := e.storeDraft
 	if d.partial {
 		store = e.storeAgain
@@ -187,7 +104,7 @@ func (e *Engine) secure(ctx context.Context, rec *placementRecord, rr *runRecord
 	if err := store(ctx, rr, d); err != nil {
 		return err
 	}
-	rr.Sweeps = rec.Sweeps
+	rr.GCGeneration = rec.GCGeneration
 	return nil
 }
 
@@ -220,36 +137,4 @@ func (e *Engine) storeAgain(ctx context.Context, rr *runRecord, d *draft) error 
 		}
 	}
 	return e.writePlan(ctx, d.plan, begin(&rr.Run))
-}
-
-// enter changes a placement's record for a run that is admitted.
-func (e *Engine) enter(ctx context.Context, rec *placementRecord, rr *runRecord, d *draft) ([]stages.Event, error) {
-	roster, err := e.readRoster(ctx, rec)
-	if err != nil {
-		return nil, err
-	}
-	if roster.enrol(d.plan) {
-		rec.setRoster(roster)
-	}
-	rec.Runs = append(rec.Runs, runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Index: d.plan.Index, Plan: d.plan.Digest, Undoes: rr.Undoes})
-	clusters, err := e.pickedBy(ctx, rr, d)
-	if err != nil {
-		return nil, err
-	}
-	events, err := e.decide(ctx, rec, rr.Decision, clusters)
-	return append(events, stages.Event{
-		Type: stages.RunCreated, Run: rr.Run.Name, Index: &d.plan.Index, Digest: d.plan.Digest,
-		Count: len(d.plan.Clusters), By: rr.Run.Starter.Name, Message: rec.takesBack(rr),
-	}), err
-}
-
-// supersede asks the runs named in entries to make way.
-func (e *Engine) supersede(ctx context.Context, by, uid string, entries []stages.Entry) error {
-	for _, s := range entries {
-		c := stages.Command{ID: ownID + "supersede-" + uid, Verb: stages.Supersede, At: e.now(), Message: by}
-		if err := e.storeCommand(ctx, s.UID, c); err != nil && !errors.Is(err, backend.ErrConflict) {
-			return err
-		}
-	}
-	return nil
 }

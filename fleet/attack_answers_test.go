@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // What an authority says twice is one answer; what may count where the first did
@@ -107,7 +108,7 @@ func TestACommandWithTheIDOfAnotherIsAConflict(t *testing.T) {
 			}
 		}
 		for range 2 {
-			s.must(s.host.supersede(t.Context(), "next", "uid", []stages.Entry{{UID: run.UID}}))
+			s.must(s.host.carryOut(t.Context(), new(placementRecord), []lifecycle.Effect{lifecycle.Supersede{Run: stages.Entry{UID: run.UID}, By: stages.Entry{UID: "uid", Run: "next"}}}))
 			time.Sleep(time.Second)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // id draws an ID that nobody had.
@@ -60,7 +61,7 @@ func (a *attacked) command() {
 		a.steer(stages.Abort)
 	case 1:
 		by := a.id()
-		a.must(a.e.supersede(a.t.Context(), "next", by, []stages.Entry{{UID: a.rec.Run.UID}}))
+		a.must(a.e.carryOut(a.t.Context(), new(placementRecord), []lifecycle.Effect{lifecycle.Supersede{Run: stages.Entry{UID: a.rec.Run.UID}, By: stages.Entry{UID: by, Run: "next"}}}))
 		a.sent = append(a.sent, stages.Command{ID: ownID + "supersede-" + by, Verb: stages.Supersede, At: a.e.now(), Message: "next"})
 
 	case 2, 3, 4:

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // attackSequences is how many sequences of moves are tried, racedSequences how
@@ -197,7 +198,7 @@ func (a *attacked) create() {
 // again makes a run of the same name, perhaps of another plan.
 func (a *attacked) again() {
 	a.old = append(a.old, a.model.binding)
-	a.must(a.e.erase(a.t.Context(), runEntry{Name: "r", UID: a.rec.Run.UID}))
+	a.must(a.e.erase(a.t.Context(), lifecycle.Run{Name: "r", UID: a.rec.Run.UID}))
 	a.create()
 }
 

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // begunRecord is written before the plan of a run, under the run's UID, so that
@@ -117,48 +117,21 @@ func ownPrefixes(uid string) []string {
 	return []string{"flight/" + uid + "/", journalPrefix(uid), commandKey(uid, "")}
 }
 
-// isRetired reports whether a run is forgotten, and that what is stored of it is
-// about to be deleted.
-func (rec *placementRecord) isRetired(uid string) bool {
-	return slices.ContainsFunc(rec.Retired, func(r runEntry) bool { return r.UID == uid })
-}
-
 // errIncomplete is matched by the error of a run that was recorded and never
 // admitted, and of which something is gone meanwhile: whoever created it did not
 // live to store that again, and nobody was told that there is such a run.
 var errIncomplete = errors.New("the run was never admitted, and what was stored for it is gone")
 
-// forgo forgets a run that cannot be admitted, unless it was meanwhile by whoever
-// created it; otherwise that one finds that the run is forgotten.
-func (e *Engine) forgo(ctx context.Context, rr *runRecord, cause error) error {
-	known := false
-	_, err := e.updatePlacement(ctx, rr.Run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
-		if known = rec.hasRun(rr.Run.UID); known || rec.isRetired(rr.Run.UID) {
-			return nil, errUnchanged
-		}
-		rec.Retired = append(rec.Retired, runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Plan: rr.Run.Plan})
-		return nil, nil
+// abandon forgets a run that cannot be admitted, unless the engine that created it has admitted
+// it meanwhile; otherwise that engine finds that the run is forgotten.
+func (e *Engine) abandon(ctx context.Context, rr *runRecord, cause error) error {
+	run := &rr.Run
+	_, out, err := e.advance(ctx, run.Placement, &transition{
+		input: on(lifecycle.RunAbandoned{Entry: stages.Entry{UID: run.UID, Run: run.Name}, Plan: run.Plan}),
 	})
-	if err != nil || known {
+	if _, known := out.State.Run(run.UID); err != nil || known {
 		return errors.Join(cause, err)
 	}
-	e.log.Warn("a run whose creation was cut short is forgotten", "run", rr.Run.Name, "error", cause)
-	e.collect(ctx, rr.Run.Placement)
-	return fmt.Errorf("run %s: %w: %w", rr.Run.Name, backend.ErrNotFound, cause)
-}
-
-// stillBegun returns an error if a run that is about to be admitted was
-// forgotten or deleted meanwhile.
-func (e *Engine) stillBegun(ctx context.Context, rec *placementRecord, r *stages.Run) error {
-	recorded := false
-	if !rec.isRetired(r.UID) {
-		var err error
-		if recorded, err = e.isRecorded(ctx, &begun{begunRecord: begunRecord{Run: r.Name}, uid: r.UID}); err != nil {
-			return err
-		}
-	}
-	if !recorded {
-		return fmt.Errorf("run %s was deleted before it was admitted: try again: %w", r.Name, backend.ErrConflict)
-	}
-	return nil
+	e.log.Warn("a run whose creation was cut short is forgotten", "run", run.Name, "error", cause)
+	return fmt.Errorf("run %s: %w: %w", run.Name, backend.ErrNotFound, cause)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // frozen is what a snapshot holds, read and verified or just captured.
@@ -136,25 +136,9 @@ func (e *Engine) knownDigests(ctx context.Context, rec *placementRecord) (map[st
 // recordSnapshot makes f the latest snapshot, if the placement is still as rec
 // has it in all that matters; otherwise it returns ErrConflict.
 func (e *Engine) recordSnapshot(ctx context.Context, rec *placementRecord, f frozen) error {
-	var dropped bool
-	_, err := e.updatePlacement(ctx, rec.Placement.Name, func(now *placementRecord) ([]stages.Event, error) {
-		if now.NextIndex != rec.NextIndex || now.Sweeps != rec.Sweeps || now.UID != rec.UID {
-			return nil, backend.ErrConflict
-		}
-		if err := now.open(); err != nil {
-			return nil, err
-		}
-		now.NextIndex++
-		now.Snapshots = append(now.Snapshots, f.Snapshot)
-		dropped = now.trim()
-		return []stages.Event{{
-			Type: stages.SnapshotTaken, Index: &f.Index, Digest: f.Digest, Count: f.Objects,
-			Message: f.Name(),
-		}}, nil
+	_, _, err := e.advance(ctx, rec.Placement.Name, &transition{
+		input: on(lifecycle.SnapshotTaken{Snapshot: f.Snapshot, UID: rec.UID, GCGeneration: rec.GCGeneration}),
 	})
-	if err == nil && dropped {
-		e.collect(ctx, rec.Placement.Name)
-	}
 	return err
 }
 
@@ -199,26 +183,13 @@ func (e *Engine) frozenOverrides(ctx context.Context, name string, s *snapshot.S
 // snapshotAt returns the snapshot of an index, verified.
 func (rec *placementRecord) snapshotAt(index int) (snapshot.Snapshot, error) {
 	name := rec.Placement.Name
-	for _, s := range rec.Snapshots {
-		if s.Index == index {
-			return s, s.Verify()
+	kept, err := rec.SnapshotAt(index)
+	if errors.Is(err, lifecycle.ErrNotFound) {
+		return kept, &NotFoundError{
+			Kind: "snapshot", Name: name + "-" + strconv.Itoa(index) + "-snapshot", Hint: "placement " + name + " has " + rec.Indexes(),
 		}
 	}
-	return snapshot.Snapshot{}, &NotFoundError{
-		Kind: "snapshot", Name: name + "-" + strconv.Itoa(index) + "-snapshot", Hint: "placement " + name + " has " + rec.indexes(),
-	}
-}
-
-// indexes lists the indexes there are, for an error.
-func (rec *placementRecord) indexes() string {
-	if len(rec.Snapshots) == 0 {
-		return "no snapshot yet"
-	}
-	var all []string
-	for _, s := range rec.Snapshots {
-		all = append(all, strconv.Itoa(s.Index))
-	}
-	return "the indexes " + strings.Join(all, ", ")
+	return kept, err
 }
 
 // objects decodes the objects of the snapshot.

@@ -54,7 +54,7 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Statu
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{sweeps: rec.Sweeps}
+	d := &draft{sweeps: rec.GCGeneration}
 	r, err := e.resolve(ctx, rec, inventory)
 	if err != nil {
 		return nil, err

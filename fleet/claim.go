@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // takeMost is the longest wait before a run that cannot be driven is tried again
@@ -178,7 +179,7 @@ func (r *runner) heldUntil(rec *runRecord, rev backend.Revision) time.Time {
 func (r *runner) start(ctx context.Context, rec *runRecord, rev backend.Revision) error {
 	plan, err := r.e.readPlan(ctx, rec.Run.Plan)
 	if isNotFound(err) {
-		return r.e.forgo(ctx, rec, fmt.Errorf("its plan: %w", err))
+		return r.e.abandon(ctx, rec, fmt.Errorf("its plan: %w", err))
 	}
 	if err != nil {
 		return err
@@ -265,7 +266,11 @@ func (e *Engine) takeover(ctx context.Context, rec *runRecord, rev backend.Revis
 	if err != nil {
 		return nil, nil, err
 	}
-	p.Epoch++
+	out, err := lifecycle.Advance(p.State, lifecycle.RunTaken{Epoch: p.Epoch + 1}, lifecycle.Facts{})
+	if err != nil {
+		return nil, nil, hostError(err)
+	}
+	p.State = out.State
 	rec.Lease = lease{Holder: e.cfg.Name, Epoch: p.Epoch, Until: stages.At(e.cfg.Clock()).Add(e.cfg.Lease)}
 	rec.Seq++
 	taken := stages.Event{

@@ -1,14 +1,13 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // collectTries is how often a collection begins again because the placement
@@ -18,81 +17,6 @@ const collectTries = 5
 func isNotFound(err error) bool { return errors.Is(err, backend.ErrNotFound) }
 
 func contentPrefix(placement string) string { return "content/" + placement + "/" }
-
-// trim drops the snapshots and the ended runs beyond their limits that nothing
-// needs, and reports whether there is something to collect: these, or events of
-// the placement that are too old.
-func (rec *placementRecord) trim() bool {
-	rec.retire()
-	drop := snapshot.Retain(rec.Snapshots, rec.Placement.HistoryLimit, rec.needed())
-	rec.Snapshots = slices.DeleteFunc(rec.Snapshots, func(s snapshot.Snapshot) bool {
-		return slices.Contains(drop, s.Index)
-	})
-	return len(drop) > 0 || len(rec.Retired) > 0 || rec.Journal.kept() > 2*rec.eventsKept()
-}
-
-// retire forgets the runs that ended first, beyond the limit.
-func (rec *placementRecord) retire() {
-	var ended []int64
-	for i := range rec.Runs {
-		switch r := &rec.Runs[i]; {
-		case r.Ended == "":
-			r.Nth = 0
-			continue
-		case r.Nth == 0:
-			rec.Ended++
-			r.Nth = rec.Ended
-		}
-		ended = append(ended, rec.Runs[i].Nth)
-	}
-	keep := rec.runsKept()
-	if len(ended) <= keep {
-		return
-	}
-	slices.Sort(ended)
-	rec.drop(func(r runEntry) bool {
-		return r.Nth != 0 && r.Nth < ended[len(ended)-keep] && !rec.isUndone(r.UID)
-	})
-}
-
-// runsKept is how many runs that have ended are kept.
-func (rec *placementRecord) runsKept() int {
-	return cmp.Or(max(0, rec.Placement.RunHistory), runHistoryKept)
-}
-
-// drop forgets the runs that match. What is stored of them is deleted by the
-// next collection.
-func (rec *placementRecord) drop(match func(runEntry) bool) (dropped []runEntry) {
-	for _, r := range rec.Runs {
-		if match(r) {
-			rec.forgetBase(r.UID)
-			dropped = append(dropped, r)
-			rec.Line = rec.Line.Leave(r.UID)
-		}
-	}
-	rec.Retired = append(rec.Retired, dropped...)
-	rec.Runs = slices.DeleteFunc(rec.Runs, match)
-	return dropped
-}
-
-// needed are the indexes that a run, a cluster's ledger or a rollback needs.
-func (rec *placementRecord) needed() map[int]bool {
-	out := map[int]bool{}
-	for _, i := range append(slices.Clone(rec.InUse), rec.Base.inUse()...) {
-		out[i] = true
-	}
-	for _, i := range []*int{rec.Whole, rec.Previous} { // Whole is what the next one comes from
-		if i != nil {
-			out[*i] = true
-		}
-	}
-	for _, r := range rec.Runs {
-		if r.Ended == "" || r.Ended == stages.Failed {
-			out[r.Index] = true
-		}
-	}
-	return out
-}
 
 // digestsOf adds the digest of everything that a set consists of to into.
 func (e *Engine) digestsOf(ctx context.Context, placement, set string, into map[string]bool) error {
@@ -142,8 +66,11 @@ func (e *Engine) tryCollect(ctx context.Context, name string) error {
 	if g.isEmpty(rec) {
 		return unclear
 	}
-	rec.Sweeps++
-	rec.Journal = g.journal
+	begun, err := lifecycle.Advance(rec.State, lifecycle.CollectionBegun{GCGeneration: rec.GCGeneration}, lifecycle.Facts{})
+	if err != nil {
+		return err
+	}
+	rec.State, rec.Journal = begun.State, g.journal
 	if _, err := e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev); err != nil {
 		return err
 	}
@@ -159,14 +86,15 @@ func (e *Engine) tryCollect(ctx context.Context, name string) error {
 }
 
 // settle takes the runs that were erased out of the placement's record.
-func (e *Engine) settle(ctx context.Context, name string, erased []runEntry) error {
+func (e *Engine) settle(ctx context.Context, name string, erased []lifecycle.Run) error {
 	if len(erased) == 0 {
 		return nil
 	}
-	_, err := e.updatePlacement(ctx, name, func(rec *placementRecord) ([]stages.Event, error) {
-		rec.Retired = slices.DeleteFunc(rec.Retired, func(r runEntry) bool { return slices.Contains(erased, r) })
-		return nil, nil
-	})
+	var uids []string
+	for _, r := range erased {
+		uids = append(uids, r.UID)
+	}
+	_, _, err := e.decide(ctx, name, &transition{input: on(lifecycle.Collected{UIDs: uids})})
 	return err
 }
 
@@ -220,4 +148,28 @@ func (e *Engine) referenced(ctx context.Context, rec *placementRecord, plans map
 // has reports whether the snapshot of an index is kept.
 func (rec *placementRecord) has(index int) bool {
 	return slices.ContainsFunc(rec.Snapshots, func(s snapshot.Snapshot) bool { return s.Index == index })
+}
+
+// proven adds the digests of all that clusters have, and of what they had before a
+// run that may be taken back.
+func (e *Engine) proven(ctx context.Context, rec *placementRecord, into map[string]bool) error {
+	heads := []lifecycle.Generation{rec.Bindings}
+	if rec.Base != nil && rec.Base.Bindings != rec.Bindings {
+		heads = append(heads, rec.Base.Bindings)
+	}
+	for _, head := range heads {
+		r, err := e.bindingsAt(ctx, rec.Placement.Name, head)
+		if err != nil {
+			return err
+		}
+		for _, h := range r {
+			if h.Revision == "" {
+				continue
+			}
+			if err := e.digestsOf(ctx, rec.Placement.Name, h.Revision, into); err != nil && !isNotFound(err) {
+				return err
+			}
+		}
+	}
+	return nil
 }

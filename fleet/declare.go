@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // PutPlacement declares a placement, or changes it. What is frozen already,
@@ -54,7 +55,7 @@ func (e *Engine) declare(ctx context.Context, p Placement) error {
 	if err != nil {
 		return err
 	}
-	fresh := placementRecord{Format: recordFormat, Placement: p, UID: newUID(), Key: newKey(), Epoch: old.Epoch}
+	fresh := placementRecord{Format: recordFormat, Placement: p, Key: newKey(), State: lifecycle.State{UID: newUID(), Epoch: old.Epoch}}
 	_, err = e.store.Put(ctx, placementKey(p.Name), encodeRecord(&fresh), "")
 	if err == nil && rev != "" {
 		discard(ctx, e.store, []backend.Write{deletion(deletedKey(p.Name), rev)})

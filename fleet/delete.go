@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // DeleteRun deletes a run, whatever its state, and gives its placement free. An
@@ -27,72 +28,30 @@ func (e *Engine) deleted(ctx context.Context, d deletedRun) error {
 	if err := e.leaveCaps(ctx, d.UID); err != nil {
 		return err
 	}
-	r, placement, known := d.runEntry, d.placement, false
-	rec, err := e.updatePlacement(ctx, placement, func(rec *placementRecord) ([]stages.Event, error) {
-		if known = rec.hasRun(r.UID); !known {
-			return nil, errUnchanged
-		}
-		dropped := rec.drop(func(other runEntry) bool { return other.UID == r.UID })[0]
-		if d.started && dropped.Ended == "" {
-			if err := e.leftBehind(ctx, rec, dropped, d.run); err != nil {
-				return nil, err
-			}
-		}
-		rec.trim()
-		return []stages.Event{{Type: stages.RunDeleted, Run: r.Name}}, nil
+	_, _, err := e.advance(ctx, d.placement, &transition{
+		input:   on(lifecycle.RunDeleted{Entry: stages.Entry{UID: d.UID, Run: d.Name, Index: d.Index}, Plan: d.Plan, Started: d.started}),
+		deleted: d.record,
 	})
-	switch {
-	case isNotFound(err) || err == nil && !known:
-		return e.eraseUnadmitted(ctx, rec, r)
-	case err != nil:
-		return err
+	if isNotFound(err) { // nothing refers to what is stored of it
+		return e.erase(ctx, d.Run)
 	}
-	e.collect(ctx, placement)
-	return nil
-}
-
-// leftBehind takes in that clusters may hold what a run brought that was
-// deleted, as far as it was known, before it ended.
-func (e *Engine) leftBehind(ctx context.Context, rec *placementRecord, r runEntry, run *stages.Run) error {
-	rec.Base = nil
-	held, err := e.readRoster(ctx, rec)
-	if errors.Is(err, backend.ErrPermanent) {
-		rec.InUse = append(rec.InUse, r.Index)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	p, err := e.readPlan(ctx, r.Plan)
-	switch {
-	case err == nil:
-		if !held.doubt(p, run) {
-			return nil
-		}
-	case isLasting(err):
-		held.doubtAll(r.Index)
-	default:
-		return err
-	}
-	rec.setRoster(held)
-	return nil
+	return err
 }
 
 // deletedRun is what is known of a run whose record was deleted.
 type deletedRun struct {
-	runEntry
+	lifecycle.Run
 	placement string
-	// run is its last state, without the clusters in flight; nil if it cannot be
-	// read.
-	run *stages.Run
-	// started reports whether clusters may hold what it brought.
+	// record is the last one that it had, nil where that cannot be read.
+	record *runRecord
+	// started reports whether clusters may have what it brought.
 	started bool
 }
 
 // gone is what a record that was deleted tells of its run.
 func gone(rr *runRecord) deletedRun {
-	entry := runEntry{Name: rr.Run.Name, UID: rr.Run.UID, Plan: rr.Run.Plan}
-	return deletedRun{entry, rr.Run.Placement, &rr.Run, rr.Run.Started != 0}
+	known := lifecycle.Run{Name: rr.Run.Name, UID: rr.Run.UID, Plan: rr.Run.Plan}
+	return deletedRun{known, rr.Run.Placement, rr, rr.Run.Started != 0}
 }
 
 // deleteRecord deletes the record of a run and returns what is known of it. A
@@ -144,26 +103,10 @@ func (e *Engine) deleteUnreadable(ctx context.Context, name string, rev backend.
 	return deletedRun{}, cause
 }
 
-// eraseUnadmitted deletes what is stored of a run that its placement does not
-// know, and that nothing refers to.
-func (e *Engine) eraseUnadmitted(ctx context.Context, rec *placementRecord, r runEntry) error {
-	if rec == nil {
-		return e.erase(ctx, r)
-	}
-	_, err := e.updatePlacement(ctx, rec.Placement.Name, func(rec *placementRecord) ([]stages.Event, error) {
-		rec.Retired = append(rec.Retired, r)
-		return nil, nil
-	})
-	if err == nil {
-		e.collect(ctx, rec.Placement.Name)
-	}
-	return err
-}
-
 // erase deletes what is stored of a run besides its plan. That it was begun is
 // left for the next collection, which finds what somebody who drove the run and
 // was held up has written meanwhile.
-func (e *Engine) erase(ctx context.Context, r runEntry) error {
+func (e *Engine) erase(ctx context.Context, r lifecycle.Run) error {
 	rr, rev, err := e.runAt(ctx, r.Name)
 	if err == nil && rr.Run.UID == r.UID {
 		err = e.store.Delete(ctx, runKey(r.Name), rev)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // DeleteOptions say how a placement is deleted.
@@ -80,26 +81,6 @@ func (e *DeletingError) Is(target error) bool {
 	return target == ErrDeleting || target == backend.ErrPermanent
 }
 
-// finality says what becomes of the objects of a placement that is deleted.
-type finality string
-
-// The two ends that a placement may come to.
-const (
-	deleting  finality = "Delete"
-	orphaning finality = "Orphan"
-)
-
-// deletingRecord is what was asked for when a placement was deleted.
-type deletingRecord struct {
-	By             string              `json:"by,omitempty"`
-	Since          stages.Instant      `json:"since"`
-	Deadline       time.Duration       `json:"deadline"`
-	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency"`
-	End            finality            `json:"end"`
-	// Run is the name of the run that cleans the clusters.
-	Run string `json:"run"`
-}
-
 // DeletePlacement deletes a placement: what it placed, and everything that is
 // stored of it. It returns once that is recorded, and cannot be undone; engines
 // in [Engine.Run] carry it out, whichever is there, and [Engine.Deletion] tells
@@ -122,13 +103,9 @@ func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptio
 	if err := about("deletion of placement "+name, o.problems()); err != nil {
 		return err
 	}
-	_, err := e.updatePlacement(ctx, name, func(rec *placementRecord) ([]stages.Event, error) {
-		if rec.Deleting != nil {
-			return nil, errUnchanged
-		}
-		rec.Deleting = o.record(rec.UID, e.now())
-		return []stages.Event{{Type: stages.PlacementDeleting, By: o.By, Message: string(rec.Deleting.End)}}, nil
-	})
+	_, _, err := e.advance(ctx, name, &transition{input: func(rec *placementRecord) (lifecycle.Input, error) {
+		return lifecycle.DeleteRequested{Deletion: *o.record(rec.UID, e.now())}, nil
+	}})
 	if !isNotFound(err) {
 		return err
 	}
@@ -139,7 +116,7 @@ func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptio
 }
 
 func (o *DeleteOptions) problems() field.ErrorList {
-	errs := nested(nil, o.record("", time.Time{}).strategy().Validate())
+	errs := nested(nil, cleaning(o.record("", time.Time{})).Validate())
 	if len(o.By) > mostName {
 		errs = append(errs, field.TooLong(field.NewPath("by"), "", mostName))
 	}
@@ -149,10 +126,10 @@ func (o *DeleteOptions) problems() field.ErrorList {
 // cleanedAtOnce is how many clusters are cleaned at the same time by default.
 const cleanedAtOnce = 50
 
-func (o *DeleteOptions) record(uid string, now time.Time) *deletingRecord {
-	d := &deletingRecord{By: o.By, Since: stages.At(now), Deadline: o.Deadline, MaxConcurrency: o.MaxConcurrency, End: deleting, Run: "deletion-" + uid}
+func (o *DeleteOptions) record(uid string, now time.Time) *lifecycle.Deletion {
+	d := &lifecycle.Deletion{By: o.By, Since: stages.At(now), Deadline: o.Deadline, MaxConcurrency: o.MaxConcurrency, End: lifecycle.DeleteObjects, Run: "deletion-" + uid}
 	if o.Orphan {
-		d.End = orphaning
+		d.End = lifecycle.OrphanObjects
 	}
 	if d.MaxConcurrency == nil {
 		limit := intstr.FromInt32(cleanedAtOnce)
@@ -161,8 +138,8 @@ func (o *DeleteOptions) record(uid string, now time.Time) *deletingRecord {
 	return d
 }
 
-// strategy is that of the run that cleans the clusters.
-func (d *deletingRecord) strategy() stages.Strategy {
+// cleaning is the strategy of the run that cleans the clusters.
+func cleaning(d *lifecycle.Deletion) stages.Strategy {
 	return stages.Strategy{
 		Name: "deletion", Stages: []stages.Stage{{Name: "none"}},
 		Removal: stages.Removal{MaxConcurrency: d.MaxConcurrency, Deadline: d.Deadline},
@@ -175,27 +152,6 @@ func (rec *placementRecord) open() error {
 		return nil
 	}
 	return &DeletingError{Placement: rec.Placement.Name, Since: rec.Deleting.Since.Time()}
-}
-
-// takes returns an error if a run does not belong to the placement, because that
-// is being deleted, or because the run was made for another one of its name.
-func (rec *placementRecord) takes(rr *runRecord) error {
-	switch {
-	case rr.Of != "" && rr.Of != rec.UID:
-		return fmt.Errorf("run %s: the placement %s that it was made for was deleted: create it again: %w: %w",
-			rr.Run.Name, rec.Placement.Name, ErrDeleting, backend.ErrPermanent)
-	case rec.cleans(rr.Run.Name):
-		return nil
-	}
-	if err := rec.open(); err != nil {
-		return err
-	}
-	return rec.expects(rr)
-}
-
-// cleans reports whether a run is the one that cleans the clusters of the placement.
-func (rec *placementRecord) cleans(run string) bool {
-	return rec.Deleting != nil && rec.Deleting.Run == run
 }
 
 // deletedRecord is what is kept of a placement that was deleted.
@@ -215,7 +171,7 @@ type deletedRecord struct {
 type deletionReport struct {
 	Owner    string         `json:"owner,omitempty"`
 	By       string         `json:"by,omitempty"`
-	End      finality       `json:"end"`
+	End      lifecycle.End  `json:"end"`
 	Run      string         `json:"run"`
 	Since    stages.Instant `json:"since"`
 	Ended    stages.Instant `json:"ended,omitempty"`
@@ -275,7 +231,7 @@ func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
 func (d *deletedRecord) deletion(name string) Deletion {
 	r := d.Report
 	return Deletion{
-		Placement: name, UID: d.UID, Owner: r.Owner, By: r.By, Orphan: r.End == orphaning, Run: r.Run,
+		Placement: name, UID: d.UID, Owner: r.Owner, By: r.By, Orphan: r.End == lifecycle.OrphanObjects, Run: r.Run,
 		Since: r.Since.Time(), Ended: r.Ended.Time(), Clusters: r.Clusters, Done: r.Done, Left: r.Left, Skipped: r.Skipped,
 	}
 }

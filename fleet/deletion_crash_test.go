@@ -143,7 +143,7 @@ func pausedThroughADeletion(t *testing.T, n int) (late int, held bool) {
 	time.Sleep(10 * time.Minute)
 	stopFirst()
 	for key := range dump(t, w.store) {
-		if kind, _, _ := strings.Cut(key, "/"); kind != "deleted" && kind != "roster" && kind != "journal" && kind != "flight" {
+		if kind, _, _ := strings.Cut(key, "/"); kind != "deleted" && kind != "bindings" && kind != "journal" && kind != "flight" {
 			t.Errorf("left in the store: %s", key) // pages are nobody's, and land late
 		}
 	}

@@ -6,19 +6,21 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // purge deletes all that is stored of a placement whose clusters are done with,
 // and its own record last, so that whoever comes after a crash goes on.
 func (e *Engine) purge(ctx context.Context, rec *placementRecord) error {
 	name := rec.Placement.Name
-	rec, err := e.updatePlacement(ctx, name, func(now *placementRecord) ([]stages.Event, error) {
-		if now.UID != rec.UID || now.isEmptied() {
-			return nil, errUnchanged
-		}
-		now.empty()
-		return nil, nil
+	uid := rec.UID
+	rec, _, err := e.decide(ctx, name, &transition{
+		input: func(now *placementRecord) (lifecycle.Input, error) {
+			return lifecycle.Emptied{UID: uid, Events: now.Journal.kept() > 0}, nil
+		},
+		also: func(now *placementRecord) {
+			now.Journal = journalHead{Events: now.Journal.Events, First: now.Journal.Events}
+		},
 	})
 	if err != nil || rec.Deleting == nil {
 		return err
@@ -37,20 +39,8 @@ func (e *Engine) purge(ctx context.Context, rec *placementRecord) error {
 	return e.deleteEmptied(ctx, rec)
 }
 
-// empty makes that the record of a placement which is deleted refers to nothing.
-// The runs are retired: what is stored of them is about to be deleted.
-func (rec *placementRecord) empty() {
-	rec.drop(func(runEntry) bool { return true })
-	rec.Line = stages.Line{}
-	rec.Snapshots, rec.InUse, rec.Whole, rec.Previous, rec.Decision, rec.Roster = nil, nil, nil, nil, nil, rosterHead{}
-	rec.Base, rec.Rollback, rec.Irreversible = nil, nil, nil
-	rec.Journal = journalHead{Events: rec.Journal.Events, First: rec.Journal.Events}
-	rec.Sweeps++
-}
-
-func (rec *placementRecord) isEmptied() bool {
-	return len(rec.Runs)+len(rec.Snapshots) == 0 && rec.Decision == nil && rec.Roster == rosterHead{} && rec.Journal.First == rec.Journal.Events
-}
+// isEmptied reports whether the record refers to nothing but retired runs.
+func (rec *placementRecord) isEmptied() bool { return rec.IsEmpty() && rec.Journal.kept() == 0 }
 
 // eraseRuns deletes what is stored of the runs of a placement, their plans too: no
 // other placement has the same.
@@ -62,7 +52,7 @@ func (e *Engine) eraseRuns(ctx context.Context, rec *placementRecord) error {
 	}
 	runs := rec.Retired
 	for i := range all {
-		runs = append(runs, runEntry{Name: all[i].Run, UID: all[i].uid, Plan: all[i].Plan})
+		runs = append(runs, lifecycle.Run{Name: all[i].Run, UID: all[i].uid, Plan: all[i].Plan})
 	}
 	for _, r := range runs {
 		if err := e.erase(ctx, r); err != nil {
@@ -88,7 +78,7 @@ func (e *Engine) eraseUnder(ctx context.Context, name string, prefixes []string)
 	}
 	if prefixes == nil {
 		prefixes = []string{
-			contentPrefix(name), rosterPrefix(name), decisionPrefix(name), begunPrefix(name), sightingKey(name, ""),
+			contentPrefix(name), bindingsPrefix(name), decisionPrefix(name), begunPrefix(name), sightingKey(name, ""),
 			journalPrefix(placementStream(name)), keepKey(name),
 		}
 	}
@@ -148,7 +138,7 @@ func (e *Engine) deleteEmptied(ctx context.Context, rec *placementRecord) error 
 	if err != nil {
 		return err
 	}
-	if now.Sweeps != rec.Sweeps || len(now.Retired) != len(rec.Retired) || !now.isEmptied() {
+	if now.GCGeneration != rec.GCGeneration || len(now.Retired) != len(rec.Retired) || !now.isEmptied() {
 		return backend.ErrConflict
 	}
 	err = e.store.Delete(ctx, placementKey(rec.Placement.Name), rev)
@@ -164,7 +154,7 @@ func (e *Engine) abandoned(ctx context.Context, rr *runRecord) error {
 	if d, _, err := e.deletedAt(ctx, name); err != nil || d.UID == "" {
 		return errors.Join(err, &NotFoundError{Kind: "placement", Name: name})
 	}
-	if err := e.erase(ctx, runEntry{Name: rr.Run.Name, UID: rr.Run.UID}); err != nil {
+	if err := e.erase(ctx, lifecycle.Run{Name: rr.Run.Name, UID: rr.Run.UID}); err != nil {
 		return err
 	}
 	if err := e.eraseUnder(ctx, name, []string{planKey(rr.Run.Plan)}); err != nil {

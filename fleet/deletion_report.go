@@ -18,7 +18,7 @@ const leftMost = 500
 func (e *Engine) report(ctx context.Context, rec *placementRecord) (*deletionReport, error) {
 	d := rec.Deleting
 	out := &deletionReport{Owner: rec.Placement.Owner, By: d.By, End: d.End, Run: d.Run, Since: d.Since}
-	held, err := e.readRoster(ctx, rec)
+	held, err := e.bindingsOf(ctx, rec)
 	if err != nil && !isLasting(err) {
 		return nil, err
 	}

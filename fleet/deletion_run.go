@@ -9,12 +9,13 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// advance takes the deletion of a placement, or the planning of a run that takes
+// continuePlacement takes the deletion of a placement, or the planning of a run that takes
 // another one back, one step on, and reports whether there is nothing more to do. Any engine may do so at any time, and several at once:
 // each step is a compare-and-swap, or can be repeated.
-func (e *Engine) advance(ctx context.Context, name string) (done bool, err error) {
+func (e *Engine) continuePlacement(ctx context.Context, name string) (done bool, err error) {
 	rec, _, err := e.placementAt(ctx, name)
 	if isNotFound(err) || err == nil && !rec.isUnderway() {
 		return true, nil
@@ -52,7 +53,7 @@ func (e *Engine) clean(ctx context.Context, rec *placementRecord) error {
 		return err
 	}
 	run := stages.NewRun(d.plan, rec.Deleting.Run, newUID(), approval.Identity{Name: rec.Deleting.By}, false, e.now())
-	rr := &runRecord{Run: run, Of: rec.UID, Final: rec.Deleting.End, Sweeps: rec.Sweeps}
+	rr := &runRecord{Run: run, Of: rec.UID, Final: rec.Deleting.End, GCGeneration: rec.GCGeneration}
 	if err := e.storeDraft(ctx, rr, d); err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func (e *Engine) clean(ctx context.Context, rec *placementRecord) error {
 // draftDeletion plans the removal of everything from all clusters that may hold
 // something and that the inventory knows.
 func (e *Engine) draftDeletion(ctx context.Context, rec *placementRecord) (*draft, error) {
-	d := &draft{sweeps: rec.Sweeps}
+	d := &draft{sweeps: rec.GCGeneration}
 	inventory, err := e.inventory(ctx)
 	if err != nil {
 		return nil, err
@@ -83,25 +84,22 @@ func (e *Engine) draftDeletion(ctx context.Context, rec *placementRecord) (*draf
 	if last, ok := rec.latest(); ok {
 		target.Index, target.Snapshot = last.Index, last.Digest
 	}
-	held, err := e.readRoster(ctx, rec)
+	held, err := e.bindingsOf(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
-	target.Remove = held.leavers(d.decision, inventory)
-	d.plan, err = stages.NewPlan(rec.Deleting.strategy(), target, nil)
+	target.Remove = unpicked(held, d.decision, inventory)
+	d.plan, err = stages.NewPlan(cleaning(rec.Deleting), target, nil)
 	return d, err
 }
 
-// makeWay asks the runs of a placement to end that do not stand in its line, such
-// as those that were never started, and so were not superseded there.
+// makeWay asks the runs of a placement to end.
 func (e *Engine) makeWay(ctx context.Context, rec *placementRecord, by *runRecord) error {
-	var out []stages.Entry
-	for _, r := range rec.Runs {
-		if r.Ended == "" && r.UID != by.Run.UID {
-			out = append(out, stages.Entry{UID: r.UID, Run: r.Name})
-		}
+	out, err := lifecycle.Advance(rec.State, lifecycle.DeletionContinued{Entry: stages.Entry{UID: by.Run.UID, Run: by.Run.Name}}, lifecycle.Facts{})
+	if err != nil {
+		return hostError(err)
 	}
-	return e.supersede(ctx, by.Run.Name, by.Run.UID, out)
+	return e.carryOut(ctx, rec, out.After)
 }
 
 // conclude records how a deletion ended, before anything is forgotten.

@@ -51,7 +51,7 @@ func (d *deletions) tell(name string) bool {
 // run takes one step after the other until there is none.
 func (d *deletions) run(ctx context.Context, name string, changed <-chan struct{}) {
 	for wait := d.e.cfg.Poll; ctx.Err() == nil; wait = min(2*wait, 10*d.e.cfg.Poll) {
-		done, err := d.e.advance(ctx, name)
+		done, err := d.e.continuePlacement(ctx, name)
 		if err != nil && ctx.Err() == nil {
 			d.e.log.Warn("what a placement has under way is tried again", "placement", name, "error", err)
 		}

@@ -118,7 +118,7 @@ func (s *survey) plan(ctx context.Context, o DriftOptions) error {
 	if err != nil {
 		return err
 	}
-	roster, err := s.e.readRoster(ctx, s.rec)
+	roster, err := s.e.bindingsOf(ctx, s.rec)
 	if err != nil {
 		return err
 	}

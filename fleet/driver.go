@@ -175,7 +175,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 		return errors.Join(backend.ErrNotFound, d.e.withdraw(ctx, d.rec, err))
 	}
 	if errors.Is(err, errIncomplete) {
-		return d.e.forgo(ctx, d.rec, err)
+		return d.e.abandon(ctx, d.rec, err)
 	}
 	return err
 }

@@ -330,7 +330,7 @@ func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*
 		if err != nil {
 			return nil, err
 		}
-		err = e.commitPlacement(ctx, rec, rev, e.stamped(name, events))
+		err = e.commitPlacement(ctx, new(commit), rec, rev, e.stamped(name, events))
 		if err == nil {
 			return rec, nil
 		}
@@ -341,12 +341,10 @@ func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*
 }
 
 // commitPlacement writes the record of a placement with the events that belong
-// to the change.
-func (e *Engine) commitPlacement(ctx context.Context, rec *placementRecord, rev backend.Revision, events []stages.Event) error {
+// to the change, and with the pages that are in the commit already.
+func (e *Engine) commitPlacement(ctx context.Context, c *commit, rec *placementRecord, rev backend.Revision, events []stages.Event) error {
 	name := rec.Placement.Name
-	var c commit
-	rec.pages(&c)
-	rec.Journal = rec.Journal.append(&c, placementStream(name), events)
+	rec.Journal = rec.Journal.append(c, placementStream(name), events)
 	c.record = backend.Write{Key: placementKey(name), Value: encodeRecord(rec), Prev: rev}
 	_, err := c.write(ctx, e.store)
 	if errors.Is(err, backend.ErrConflict) {

@@ -35,7 +35,7 @@ func TestFollowWhenAClockIsBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		ev := stages.Event{Type: stages.SnapshotTaken, Index: &i, Time: at.Add(time.Duration(late) * time.Second)}
-		if err := e.commitPlacement(ctx, rec, rev, []stages.Event{ev}); err != nil {
+		if err := e.commitPlacement(ctx, new(commit), rec, rev, []stages.Event{ev}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -136,12 +136,12 @@ func (e *Engine) unusedContents(ctx context.Context, rec *placementRecord, plans
 // Whoever wrote them for a commit cannot make that once the record has changed.
 func (e *Engine) unusedPages(ctx context.Context, rec *placementRecord, g *garbage) error {
 	name := rec.Placement.Name
-	pages, err := e.revisions(ctx, rosterPrefix(name))
+	pages, err := e.revisions(ctx, bindingsPrefix(name))
 	if err != nil {
 		return err
 	}
 	for _, r := range pages {
-		if !rec.isRoster(r.Key) {
+		if !rec.namesBindings(r.Key) {
 			g.records = append(g.records, r)
 		}
 	}

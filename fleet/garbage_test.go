@@ -212,7 +212,7 @@ func TestPagesOfThePlacementThatNobodyNamesAreCollected(t *testing.T) {
 	for i := range 30 {
 		w.capture(e, fmt.Sprint("v", i))
 	}
-	strays := []string{"journal/placement." + ep + "/0-stray", "journal/placement." + ep + "/30-stray", "roster/" + ep + "/0-stray-0", "roster/" + ep + "/9-stray-0"}
+	strays := []string{"journal/placement." + ep + "/0-stray", "journal/placement." + ep + "/30-stray", "bindings/" + ep + "/0-stray-0", "bindings/" + ep + "/9-stray-0"}
 	for _, key := range strays {
 		must(w.store.Put(t.Context(), key, []byte("stray"), ""))(t)
 	}

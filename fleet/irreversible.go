@@ -9,7 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // MarkIrreversible marks a snapshot as one that nothing is rolled back past: what
@@ -28,50 +28,29 @@ func (e *Engine) UnmarkIrreversible(ctx context.Context, placement string, index
 	return e.markSnapshot(ctx, placement, index, by, false)
 }
 
-// bars returns the first irreversible snapshot that a cluster would be rolled back
-// past on its way from one index to another, which may be none.
-func (rec *placementRecord) bars(to, from int) (int, bool) {
-	for _, k := range rec.Irreversible {
-		if to < k && k <= from {
-			return k, true
-		}
-	}
-	return 0, false
-}
-
 func (e *Engine) markSnapshot(ctx context.Context, name string, index int, by string, irreversible bool) error {
 	if len(by) > mostName {
 		return about("mark of placement "+name, field.ErrorList{field.TooLong(field.NewPath("by"), "", mostName)})
 	}
-	_, err := e.updatePlacement(ctx, name, func(rec *placementRecord) ([]stages.Event, error) {
-		if err := rec.open(); err != nil {
-			return nil, err
+	_, _, err := e.advance(ctx, name, &transition{input: func(rec *placementRecord) (lifecycle.Input, error) {
+		in := lifecycle.IrreversibleMarked{Index: index, Reversible: !irreversible, By: by}
+		if !irreversible || rec.Deleting != nil || slices.Contains(rec.Irreversible, index) {
+			return in, nil
 		}
-		at, marked := slices.BinarySearch(rec.Irreversible, index)
-		switch {
-		case marked == irreversible:
-			return nil, errUnchanged
-		case marked:
-			rec.Irreversible = slices.Delete(rec.Irreversible, at, at+1)
-			return []stages.Event{{Type: stages.SnapshotReversible, Index: &index, By: by}}, nil
-		}
-		if _, err := rec.snapshotAt(index); err != nil {
-			return nil, err
-		}
-		rec.Irreversible = slices.Insert(rec.Irreversible, at, index)
-		return []stages.Event{{Type: stages.SnapshotIrreversible, Index: &index, By: by}}, nil
-	})
+		_, err := rec.snapshotAt(index)
+		return in, err
+	}})
 	return err
 }
 
 // checkReversal returns an error where a run of an index would take clusters back
 // past an irreversible snapshot.
-func checkReversal(rec *placementRecord, held roster, index int, clusters []placement.Cluster) error {
+func checkReversal(rec *placementRecord, held lifecycle.Bindings, index int, clusters []placement.Cluster) error {
 	var names []string
 	past := none
 	for _, c := range clusters {
-		h := held.of(c.Name)
-		if k, ok := rec.bars(index, max(h.Proven, h.Tried)); ok {
+		h := held.Of(c.Name)
+		if k, ok := rec.Bars(max(h.Applied, h.Attempted), index); ok {
 			names, past = append(names, c.Name), max(past, k)
 		}
 	}

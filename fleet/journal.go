@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // A journal's last events become a page when they have pageFull bytes; pageMost
@@ -172,7 +173,7 @@ func (p *journalPage) precedes(key string, next int64) error {
 // eventsKept is how many events of a placement itself are kept at least.
 func (rec *placementRecord) eventsKept() int64 {
 	const each, least = 4, 64
-	return int64(max(least, each*(cmp.Or(rec.Placement.HistoryLimit, snapshot.DefaultLimit)+rec.runsKept())))
+	return int64(max(least, each*(cmp.Or(rec.Placement.HistoryLimit, snapshot.DefaultLimit)+cmp.Or(rec.Placement.RunHistory, lifecycle.RunHistory))))
 }
 
 // trimmed returns the head of a placement's journal without the events that are

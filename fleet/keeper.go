@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // keeper watches the clusters of the placements whose strategy asks for it: it
@@ -237,13 +238,13 @@ func concern(rec *placementRecord) string {
 	last, _ := rec.latest()
 	return string(encodeRecord(struct {
 		Policy   placement.Policy
-		Decision *decisionRecord
+		Decision *lifecycle.Decision
 		Strategy ApplyStrategy
 		Share    bool
-		Roster   rosterHead
+		Roster   lifecycle.Generation
 		Snapshot string
 		Active   *stages.Entry
-	}{rec.Placement.Policy, rec.Decision, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership, rec.Roster, last.Digest, rec.Line.Active}))
+	}{rec.Placement.Policy, rec.Decision, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership, rec.Bindings, last.Digest, rec.Queue.Active}))
 }
 
 // begin begins the watch of a cluster.

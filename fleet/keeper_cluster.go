@@ -42,7 +42,7 @@ func (c *clusterWatch) tell(s *survey) {
 	c.mu.Lock()
 	c.s = s
 	c.mu.Unlock()
-	if s.rec.Line.Active == nil || member.ReportsOnly(&s.strategy) {
+	if s.rec.Queue.Active == nil || member.ReportsOnly(&s.strategy) {
 		poke(c.news)
 	}
 }
@@ -185,7 +185,7 @@ func (c *clusterWatch) mayPutBack(ctx context.Context, s *survey) (bool, error) 
 	if err != nil {
 		return false, err
 	}
-	return rec.Line.Active == nil && rec.Deleting == nil && member.StrategyKey(&rec.Placement.ApplyStrategy) == member.StrategyKey(&s.rec.Placement.ApplyStrategy), nil
+	return rec.Queue.Active == nil && rec.Deleting == nil && member.StrategyKey(&rec.Placement.ApplyStrategy) == member.StrategyKey(&s.rec.Placement.ApplyStrategy), nil
 }
 
 // restore brings the cluster back to a revision that its ledger proves, and

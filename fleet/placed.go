@@ -69,14 +69,14 @@ func (s *census) yield(err error, yield func(PlacedCluster, error) bool) {
 
 // census reads what the clusters have.
 func (e *Engine) census(ctx context.Context, rec *placementRecord) (*census, error) {
-	held, err := e.readRoster(ctx, rec)
+	held, err := e.bindingsOf(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
 	s := &census{map[string]*PlacedCluster{}, map[int]map[string]bool{}}
 	for name, h := range held {
-		s.clusters[name] = &PlacedCluster{Name: name, Index: h.Proven, Tried: h.Tried, Revision: h.Revision}
-		s.miss(name, h.Proven)
+		s.clusters[name] = &PlacedCluster{Name: name, Index: h.Applied, Tried: h.Attempted, Revision: h.Revision}
+		s.miss(name, h.Applied)
 	}
 	for _, r := range slices.Backward(rec.Runs) {
 		if r.Ended != "" && r.Undoes == "" && len(s.unknown[r.Index]) == 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // draft is a plan that is not recorded yet, with what it needs.
@@ -64,8 +65,8 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{frozen: f, whole: true, sweeps: rec.Sweeps}
-	held, err := e.readRoster(ctx, rec)
+	d := &draft{frozen: f, whole: true, sweeps: rec.GCGeneration}
+	held, err := e.bindingsOf(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 		return nil, err
 	}
 	target := d.target(rec)
-	target.Remove = held.leavers(d.decision, inventory)
+	target.Remove = unpicked(held, d.decision, inventory)
 	if err := d.render(&target, clusters, e.forbidden(&rec.Placement)); err != nil {
 		return nil, err
 	}
@@ -175,11 +176,11 @@ func strangeNames(names []string) string {
 	return fmt.Sprintf("entries of the inventory whose names are no DNS labels (RFC 1123) are left out, %d of them: %.70q", len(names), names[:min(len(names), most)])
 }
 
-// leavers are the clusters that may hold something and are no longer picked,
+// unpicked are the clusters that may have something and are no longer picked,
 // as far as the inventory knows them.
-func (r roster) leavers(d placement.Decision, inventory map[string]placement.Cluster) map[string]string {
+func unpicked(b lifecycle.Bindings, d placement.Decision, inventory map[string]placement.Cluster) map[string]string {
 	out := map[string]string{}
-	for name := range r {
+	for name := range b {
 		c, known := inventory[name]
 		if _, picked := slices.BinarySearch(d.Clusters, name); known && !picked {
 			out[name] = c.UID

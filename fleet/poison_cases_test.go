@@ -119,7 +119,7 @@ func attacks() map[string][]poison {
 		"run": runAttacks(),
 		"placement": {
 			borne("another epoch", `"epoch":\d+`, `"epoch":-5`), borne("a huge epoch", `"(epoch)":\d+`, mostOf),
-			bad("a roster of many pages", `"pages":\d+`, `"pages":2000000000`), bad("negative pages", `"pages":\d+`, `"pages":-1`),
+			bad("bindings of many pages", `"pages":\d+`, `"pages":2000000000`), bad("negative pages", `"pages":\d+`, `"pages":-1`),
 			borne("huge indexes", `"(nextIndex)":\d+`, mostOf), borne("negative indexes", `"index":\d+`, `"index":-1`),
 			bad("another placement", `"name":"web"`, `"name":"other"`), bad("many events", `"(events)":\d+`, mostOf), bad("fewer events", `"events":\d+`, `"events":1`),
 		},
@@ -135,8 +135,8 @@ func attacks() map[string][]poison {
 			bad("a loop", `"first":\d+`, `"first":5,"prev":"SELF"`), bad("negative", `"first":\d+`, `"first":-7`),
 			bad("huge", `"(first)":\d+`, mostOf), bad("no events", `"events":\[.*\]`, `"events":[]`),
 		},
-		"roster": {
-			borne("a cluster twice", `"c00"`, `"c00","c00"`), borne("negative indexes", `"(proven|tried)":\d+`, `"$1":-3`),
+		"bindings": {
+			borne("a cluster twice", `"c00"`, `"c00","c00"`), borne("negative indexes", `"(applied|attempted)":\d+`, `"$1":-3`),
 			borne("hostile names", `"c00"`, `"../../x\u0000"`), borne("clusters of others", `"c00"`, `"c00","c99"`), borne("nobody", `"groups":\[.*\]`, `"groups":[]`),
 		},
 		"command": {

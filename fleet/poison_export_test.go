@@ -5,7 +5,7 @@ package fleet
 func RecordKeys(name, id string) map[string]string {
 	return map[string]string{
 		"placement": placementKey(name), "run": runKey(name), "command": commandKey(name, id),
-		"journal": journalPrefix(name) + id, "begun": begunPrefix(name) + id, "roster": rosterPrefix(name) + id, "content": contentPrefix(name) + id,
+		"journal": journalPrefix(name) + id, "begun": begunPrefix(name) + id, "bindings": bindingsPrefix(name) + id, "content": contentPrefix(name) + id,
 		"flight": (&flightPages{uid: name}).key(id), "plan": planKey(name), "plan page": pageKey(planKey(name), len(id)),
 	}
 }

@@ -154,7 +154,7 @@ func (w *poisoned) victims(kind string) []string {
 		"plan":      func() []string { return []string{"plan/" + w.plan} },
 		"plan page": func() []string { return w.keys("plan/" + w.plan + "/") },
 		"content":   func() []string { return w.keys("content/web/") },
-		"roster":    func() []string { return w.keys("roster/web/") },
+		"bindings":  func() []string { return w.keys("bindings/web/") },
 		"flight":    func() []string { return w.keys("flight/" + w.uid + "/") },
 		"journal":   func() []string { return w.keys("journal/" + w.uid + "/") },
 		"command":   func() []string { return w.keys("command/" + w.uid + "/") },
@@ -275,7 +275,7 @@ func honest(t *testing.T) (out map[string]map[string]string) {
 // test, and fewer than one that spins.
 const poisonCalls = 5000
 
-var poisonKinds = []string{"placement", "content", "roster", "plan", "plan page", "run", "flight", "journal", "command"}
+var poisonKinds = []string{"placement", "content", "bindings", "plan", "plan page", "run", "flight", "journal", "command"}
 
 // A record that was damaged, deleted, replaced by one of a newer format or by
 // one that reads well and means ill, hurts its own run or placement and

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/internal/versioned"
-	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // recordFormat is the version of the records that this package writes, and the newest
@@ -23,90 +24,27 @@ const recordFormat = 1
 type placementRecord struct {
 	Format    int       `json:"format"`
 	Placement Placement `json:"placement"`
-	UID       string    `json:"uid"`
 	// Key is random and stays in the store: under it members and reports get what they
 	// must not be able to read or to guess, see sealRevision and drift.Options.
 	Key []byte `json:"key"`
-	// Epoch is the last fencing epoch that was handed out.
-	Epoch int64 `json:"epoch"`
-	// NextIndex is the index of the next snapshot.
-	NextIndex int `json:"nextIndex"`
-	// Snapshots are those that are kept, ascending; the last is the latest.
-	Snapshots []snapshot.Snapshot `json:"snapshots,omitempty"`
-	Decision  *decisionRecord     `json:"decision,omitempty"`
-	// InUse are the indexes that a cluster may hold because of a run that has
-	// ended, by the roster. Whole is the one that every cluster last came to,
-	// Previous the one before it.
-	InUse    []int       `json:"inUse,omitempty"`
-	Whole    *int        `json:"whole,omitempty"`
-	Previous *int        `json:"previous,omitempty"`
-	Roster   rosterHead  `json:"roster,omitzero"`
-	Line     stages.Line `json:"line,omitzero"`
-	Runs     []runEntry  `json:"runs,omitempty"`
-	// Ended counts the runs that have ended.
-	Ended int64 `json:"ended,omitempty"`
-	// Retired are runs that are forgotten: what is stored of them is about to
-	// be deleted.
-	Retired []runEntry  `json:"retired,omitempty"`
+	lifecycle.State
 	Journal journalHead `json:"journal,omitzero"`
-	// Deleting is there while the placement is being deleted.
-	Deleting *deletingRecord `json:"deleting,omitempty"`
-	// Sweeps counts the deletions of contents and plans. Whoever stored such
-	// before it was raised stores them again before referring to them.
-	Sweeps int64 `json:"sweeps,omitempty"`
-	// Base is what the clusters had before the last run that changed any, where that
-	// may be taken back; Rollback is there while a run that takes it back is not
-	// recorded yet.
-	Base     *baseRecord     `json:"base,omitempty"`
-	Rollback *rollbackRecord `json:"rollback,omitempty"`
-	// Irreversible are the indexes that nothing is taken back past, ascending.
-	Irreversible []int `json:"irreversible,omitempty"`
-
-	// changed is the roster that Roster names, where that is not written yet.
-	changed roster
 }
 
-// decisionRecord is a placement.Decision without its clusters, which are in
-// pages.
-type decisionRecord struct {
-	Index        int    `json:"index"`
-	PolicyDigest string `json:"policyDigest"`
-	Digest       string `json:"digest"`
-	Clusters     int    `json:"clusters"`
-	// Pages is how many pages of names there are; none where nobody knew them.
-	Pages int `json:"pages,omitempty"`
+// hasRun reports whether the run of a UID was admitted and is not forgotten.
+func (rec *placementRecord) hasRun(uid string) bool {
+	_, known := rec.Run(uid)
+	return known
 }
 
-// runEntry is a run as its placement knows it.
-type runEntry struct {
-	Name  string       `json:"name"`
-	UID   string       `json:"uid"`
-	Index int          `json:"index"`
-	Plan  string       `json:"plan"`
-	Ended stages.State `json:"ended,omitempty"`
-	// Restart is the attempt that is being started of a run that had failed.
-	Restart int `json:"restart,omitempty"`
-	// Nth tells in which order the runs ended, from 1.
-	Nth int64 `json:"nth,omitempty"`
-	// Undoes is the UID of the run that this one takes back. Undone is the name of
-	// the run that takes this one back, Kept why none does.
-	Undoes string `json:"undoes,omitempty"`
-	Undone string `json:"undone,omitempty"`
-	Kept   string `json:"kept,omitempty"`
+// isRetired reports whether a run is forgotten, and that what is stored of it is
+// about to be deleted.
+func (rec *placementRecord) isRetired(uid string) bool {
+	return slices.ContainsFunc(rec.Retired, func(r lifecycle.Run) bool { return r.UID == uid })
 }
 
-// entry is the run of a UID as the placement knows it, to be changed in place, or
-// nil.
-func (rec *placementRecord) entry(uid string) *runEntry {
-	for i := range rec.Runs {
-		if rec.Runs[i].UID == uid {
-			return &rec.Runs[i]
-		}
-	}
-	return nil
-}
-
-func (rec *placementRecord) hasRun(uid string) bool { return rec.entry(uid) != nil }
+// isUnderway reports whether the placement has something to be done that no run does.
+func (rec *placementRecord) isUnderway() bool { return rec.Deleting != nil || rec.Rollback != nil }
 
 // runRecord is the one record of a run that is compared and swapped. It is
 // stored as its form.
@@ -124,17 +62,17 @@ type runRecord struct {
 	// catch-up run does not.
 	Whole bool `json:"whole,omitempty"`
 	// Decision is the one that picked the clusters.
-	Decision *decisionRecord `json:"decision,omitempty"`
+	Decision *lifecycle.Decision `json:"decision,omitempty"`
 	// Final tells of the run that cleans the clusters of a placement which is being
 	// deleted, and what becomes of the objects.
-	Final finality `json:"final,omitempty"`
+	Final lifecycle.End `json:"final,omitempty"`
 	// Undoes is the UID of the run that this one takes back, empty for others.
 	Undoes string `json:"undoes,omitempty"`
 	// Apply is the placement's strategy when the run was created.
 	Apply ApplyStrategy `json:"apply,omitzero"`
-	// Sweeps is the placement's when the contents of the run were stored.
-	Sweeps int64 `json:"sweeps,omitempty"`
-	Lease  lease `json:"lease,omitzero"`
+	// GCGeneration is the placement's when the contents of the run were stored.
+	GCGeneration int64 `json:"gcGeneration,omitempty"`
+	Lease        lease `json:"lease,omitzero"`
 	// Seq counts the saves of the run, Try the attempts to save of the engine
 	// that wrote it.
 	Seq     int64       `json:"seq"`

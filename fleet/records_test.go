@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 var updateGolden = flag.Bool("update-golden", false, "write the golden files of stored records anew")
@@ -44,7 +45,7 @@ func goldenRecords() map[string]any {
 		"deleted": &deletedRecord{
 			Format: 1, UID: "placement-uid", Epoch: 9, Journal: journalHead{Events: 1, First: 1, Tail: "tail", Last: []json.RawMessage{[]byte(`{"type":"PlacementDeleted"}`)}},
 			Report: &deletionReport{
-				Owner: "owner-uid", By: "ann", End: deleting, Run: "deletion-uid", Since: 1700000000000, Ended: 1700000000001,
+				Owner: "owner-uid", By: "ann", End: lifecycle.DeleteObjects, Run: "deletion-uid", Since: 1700000000000, Ended: 1700000000001,
 				Clusters: 3, Done: 2, Left: []LeftCluster{{"member2", "not reached"}}, Skipped: 1,
 			},
 		},
@@ -54,7 +55,7 @@ func goldenRecords() map[string]any {
 		}},
 		"keep":     &keepRecord{Format: 1, Holder: "engine-a", Until: 1700000000000},
 		"sighting": &sightingRecord{Format: 1, ClusterDrift: goldenDrift()},
-		"roster":   &rosterPage{Format: 1, Groups: []rosterGroup{{holding{4, 5, "rev"}, []string{"member1", "member2"}}}},
+		"bindings": &bindingsPage{Format: 1, Groups: []bindingsGroup{{lifecycle.Binding{Applied: 4, Attempted: 5, Revision: "rev"}, []string{"member1", "member2"}}}},
 	}
 	by := approval.Identity{Name: "ann", Groups: []string{"sre"}}
 	for verb, c := range map[stages.Verb]stages.Command{
@@ -92,7 +93,7 @@ var (
 func goldenPlacement() *placementRecord {
 	set := snapshot.Digest([]byte("set"))
 	return &placementRecord{
-		Format: 1, UID: "placement-uid", Key: goldenKey, Epoch: 9, NextIndex: 6,
+		Format: 1, Key: goldenKey,
 		Placement: Placement{
 			Name: "web", Owner: "owner-uid", Namespace: "test-namespace",
 			Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web", Scope: snapshot.NamespaceWithResources}},
@@ -108,26 +109,29 @@ func goldenPlacement() *placementRecord {
 			HistoryLimit: 3, RunHistory: 5, Admission: stages.SupersedeActive, AllowCoOwnership: true,
 			ApplyStrategy: goldenApply(),
 		},
-		Snapshots: []snapshot.Snapshot{{
-			Placement: "web", Index: 5, Set: set, Overrides: snapshot.Digest(nil), Digest: set, Objects: 2, TakenAt: goldenTime,
-			Envelopes: 2, Enveloped: []snapshot.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "example.com", Kind: "Widget"}},
-		}},
-		Decision: &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
-		InUse:    []int{4, 5}, Whole: new(5), Previous: new(4),
-		Roster: rosterHead{Generation: 2, ID: "roster-id", Pages: 1},
-		Line: stages.Line{
-			Active: &goldenEntry, Waiting: []stages.Entry{{UID: "uid-2", Run: "run-2", Index: 5}},
-			Superseded: []stages.Superseder{{Entry: goldenEntry, By: "run-2"}},
+		Journal: journalHead{Events: 17, First: 5, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
+		State: lifecycle.State{
+			UID: "placement-uid", Epoch: 9, NextIndex: 6,
+			Snapshots: []snapshot.Snapshot{{
+				Placement: "web", Index: 5, Set: set, Overrides: snapshot.Digest(nil), Digest: set, Objects: 2, TakenAt: goldenTime,
+				Envelopes: 2, Enveloped: []snapshot.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "example.com", Kind: "Widget"}},
+			}},
+			Decision: &lifecycle.Decision{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
+			InUse:    []int{4, 5}, Whole: new(5), Previous: new(4),
+			Bindings: lifecycle.Generation{Generation: 2, ID: "roster-id", Pages: 1},
+			Queue: stages.Line{
+				Active: &goldenEntry, Waiting: []stages.Entry{{UID: "uid-2", Run: "run-2", Index: 5}},
+				Superseded: []stages.Superseder{{Entry: goldenEntry, By: "run-2"}},
+			},
+			Runs:         []lifecycle.Run{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Restart: 2, Nth: 1, Undoes: "uid-0", Undone: "run-2", Kept: "because"}},
+			Ended:        1,
+			Retired:      []lifecycle.Run{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Restart: 2, Nth: 7, Undoes: "uid-0", Undone: "run-2", Kept: "because"}},
+			GCGeneration: 3,
+			Deleting:     &lifecycle.Deletion{By: "ann", Since: 1700000000000, Deadline: time.Minute, MaxConcurrency: new(intstr.FromInt32(50)), End: lifecycle.OrphanObjects, Run: "deletion-uid"},
+			Base:         &lifecycle.Base{UID: "uid-1", Run: "run-1", Bindings: lifecycle.Generation{Generation: 1, ID: "base-id", Pages: 1}, InUse: []int{3}},
+			Rollback:     &lifecycle.Rollback{Of: "uid-1", OfRun: "run-1", Run: "run-1-rollback", UID: "uid-9", Undo: goldenUndo(), Since: 1700000000000},
+			Irreversible: []int{2, 5},
 		},
-		Runs:         []runEntry{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Restart: 2, Nth: 1, Undoes: "uid-0", Undone: "run-2", Kept: "because"}},
-		Ended:        1,
-		Retired:      []runEntry{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Restart: 2, Nth: 7, Undoes: "uid-0", Undone: "run-2", Kept: "because"}},
-		Journal:      journalHead{Events: 17, First: 5, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
-		Sweeps:       3,
-		Deleting:     &deletingRecord{By: "ann", Since: 1700000000000, Deadline: time.Minute, MaxConcurrency: new(intstr.FromInt32(50)), End: orphaning, Run: "deletion-uid"},
-		Base:         &baseRecord{UID: "uid-1", Run: "run-1", Roster: rosterHead{Generation: 1, ID: "base-id", Pages: 1}, InUse: []int{3}},
-		Rollback:     &rollbackRecord{Of: "uid-1", OfRun: "run-1", Run: "run-1-rollback", UID: "uid-9", Undo: goldenUndo(), Since: 1700000000000},
-		Irreversible: []int{2, 5},
 	}
 }
 
@@ -167,8 +171,8 @@ func goldenRun() *runRecord {
 		Decisions: []approval.Decision{{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding, PointInTime: true}},
 	}}
 	return &runRecord{
-		Title: "a-namespace/a-name", Undoes: "uid-0", Owner: "owner-uid", Of: "placement-uid", Final: deleting, Whole: true, Apply: goldenApply(), Sweeps: 3, Seq: 42, Try: 40, Flights: flightHead{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
-		Decision: &decisionRecord{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
+		Title: "a-namespace/a-name", Undoes: "uid-0", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), GCGeneration: 3, Seq: 42, Try: 40, Flights: flightHead{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
+		Decision: &lifecycle.Decision{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
 		Lease:    lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
 		Journal:  journalHead{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		Run: stages.Run{
@@ -373,7 +377,7 @@ func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
 func FuzzDecodeRecord(f *testing.F) {
 	kinds := []func() any{
 		func() any { return new(placementRecord) }, func() any { return new(runRecord) }, func() any { return new(flightPage) },
-		func() any { return new(journalPage) }, func() any { return new(rosterPage) }, func() any { return new(commandRecord) },
+		func() any { return new(journalPage) }, func() any { return new(bindingsPage) }, func() any { return new(commandRecord) },
 		func() any { return new(begunRecord) },
 	}
 	for _, rec := range goldenRecords() {
@@ -397,18 +401,29 @@ func FuzzDecodeRecord(f *testing.F) {
 func TestPlacementRecordStaysSmall(t *testing.T) {
 	rec := goldenPlacement()
 	rec.Placement.HistoryLimit, rec.Placement.RunHistory = 0, 0
-	rec.Snapshots, rec.Runs, rec.Retired, rec.InUse, rec.Previous, rec.Base, rec.Rollback = nil, nil, nil, []int{}, nil, nil, nil
+	rec.State = lifecycle.State{UID: "placement-uid"}
+	ended := func(name string, index int, state stages.State) lifecycle.Run {
+		return lifecycle.Run{Name: name, UID: newUID(), Index: index, Plan: snapshot.Digest([]byte(name)), Ended: state}
+	}
+	// snapshotTaken takes a snapshot, with which the state is trimmed.
+	snapshotTaken := func() {
+		digest := snapshot.Digest([]byte(fmt.Sprint(rec.NextIndex)))
+		taken := snapshot.Snapshot{Placement: "web", Index: rec.NextIndex, Set: digest, Overrides: digest, Digest: digest, Objects: 1000, TakenAt: goldenTime}
+		out, err := lifecycle.Advance(rec.State, lifecycle.SnapshotTaken{Snapshot: taken, UID: rec.UID}, lifecycle.Facts{Spec: rec.spec()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec.State = out.State
+	}
 	last := 0
 	for i := range 1000 {
-		digest := snapshot.Digest([]byte(fmt.Sprint(i)))
-		rec.Snapshots = append(rec.Snapshots, snapshot.Snapshot{Placement: "web", Index: i, Set: digest, Overrides: digest, Digest: digest, Objects: 1000, TakenAt: goldenTime})
-		rec.Runs = append(rec.Runs, runEntry{Name: fmt.Sprintf("a-rather-long-name-of-a-run-%d", i), UID: newUID(), Index: i, Plan: digest, Ended: stages.Completed})
+		rec.Runs = append(rec.Runs, ended(fmt.Sprintf("a-rather-long-name-of-a-run-%d", i), i, stages.Completed))
 		rec.InUse, rec.Whole = []int{i}, new(i)
-		rec.trim()
+		snapshotTaken()
 		last = max(last, len(encodeRecord(rec)))
 		rec.Retired = nil
 	}
-	if len(rec.Runs) != runHistoryKept || len(rec.Snapshots) != snapshot.DefaultLimit {
+	if len(rec.Runs) != runHistoryKept || len(rec.Snapshots) > snapshot.DefaultLimit+1 {
 		t.Errorf("%d runs and %d snapshots are kept", len(rec.Runs), len(rec.Snapshots))
 	}
 	if last > 32<<10 {
@@ -417,26 +432,26 @@ func TestPlacementRecordStaysSmall(t *testing.T) {
 	t.Logf("at most %d bytes after 1000 runs", last)
 	rec.Placement.RunHistory = maxRunHistory
 	for i := range maxRunHistory {
-		rec.Runs = append(rec.Runs, runEntry{Name: strings.Repeat("n", 63), UID: newUID(), Index: 9999, Plan: snapshot.Digest([]byte(fmt.Sprint(i))), Ended: stages.Superseded})
+		rec.Runs = append(rec.Runs, ended(strings.Repeat("n", 60)+fmt.Sprint(i), 9999, stages.Superseded))
 	}
-	rec.trim()
+	snapshotTaken()
 	if n := len(encodeRecord(rec)); n > 200<<10 {
 		t.Errorf("with the largest RunHistory the record has %d bytes", n)
 	}
 }
 
-// The clusters that may hold something are stored in pages of bounded size.
-func TestRosterIsPaged(t *testing.T) {
+// The bindings are stored in pages of bounded size.
+func TestBindingsArePaged(t *testing.T) {
 	for what, index := range map[string]func(int) int{"alike": func(int) int { return 7 }, "all different": func(i int) int { return i }} {
-		r, names := roster{}, []string{}
-		for i := range rosterPerPage {
+		b, names := lifecycle.Bindings{}, []string{}
+		for i := range lifecycle.ClustersPerPage {
 			names = append(names, fmt.Sprintf("%0*d", 63, i))
-			r[names[i]] = holding{index(i), index(i) + 1, ""}
+			b[names[i]] = lifecycle.Binding{Applied: index(i), Attempted: index(i) + 1}
 		}
-		n := len(encodeRecord(rosterPage{Format: 1, Groups: r.groups(names)}))
+		n := len(encodeRecord(newBindingsPage(b, names)))
 		if n > 128<<10 {
-			t.Errorf("a page of the roster of clusters that are %s has %d bytes", what, n)
+			t.Errorf("a page of the bindings of clusters that are %s has %d bytes", what, n)
 		}
-		t.Logf("%d clusters that are %s: %d bytes", rosterPerPage, what, n)
+		t.Logf("%d clusters that are %s: %d bytes", len(names), what, n)
 	}
 }

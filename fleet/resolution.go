@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Resolution is a decision with what led to it.
@@ -34,19 +35,14 @@ func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
 		return Resolution{}, err
 	}
 	var r Resolution
-	_, err = e.updatePlacement(ctx, name, func(rec *placementRecord) ([]stages.Event, error) {
-		if err := rec.open(); err != nil {
-			return nil, err
-		}
-		if r, err = e.resolve(ctx, rec, inventory); err != nil {
-			return nil, err
-		}
-		before := rec.Decision
-		events, err := e.decide(ctx, rec, recordOf(&r.Decision), r.Clusters)
-		if err == nil && rec.Decision == before {
-			err = errUnchanged
-		}
-		return events, err
+	_, _, err = e.advance(ctx, name, &transition{
+		input: func(rec *placementRecord) (lifecycle.Input, error) {
+			r, err = e.resolve(ctx, rec, inventory)
+			return lifecycle.DecisionTaken{
+				PolicyDigest: r.PolicyDigest, Digest: r.Digest, Clusters: len(r.Clusters), Pages: decisionPages(len(r.Clusters)),
+			}, err
+		},
+		picked: func(context.Context) ([]string, error) { return r.Clusters, nil },
 	})
 	return r, err
 }
@@ -71,7 +67,7 @@ func (e *Engine) PreviewDecision(ctx context.Context, name string, policy *place
 
 // resolve decides which clusters a placement picks now.
 func (e *Engine) resolve(ctx context.Context, rec *placementRecord, inventory map[string]placement.Cluster) (Resolution, error) {
-	held, err := e.readRoster(ctx, rec)
+	held, err := e.bindingsOf(ctx, rec)
 	if err != nil {
 		return Resolution{}, err
 	}
@@ -79,7 +75,7 @@ func (e *Engine) resolve(ctx context.Context, rec *placementRecord, inventory ma
 }
 
 // resolveOver is resolve for who has read the roster.
-func (e *Engine) resolveOver(ctx context.Context, rec *placementRecord, inventory map[string]placement.Cluster, held roster) (Resolution, error) {
+func (e *Engine) resolveOver(ctx context.Context, rec *placementRecord, inventory map[string]placement.Cluster, held lifecycle.Bindings) (Resolution, error) {
 	previous, err := e.previous(ctx, rec, held)
 	if err != nil {
 		return Resolution{}, err
@@ -89,13 +85,13 @@ func (e *Engine) resolveOver(ctx context.Context, rec *placementRecord, inventor
 	if err != nil {
 		return Resolution{}, fmt.Errorf("placement %s: %w", rec.Placement.Name, err)
 	}
-	d.Index = rec.indexOf(d.PolicyDigest)
+	d.Index = rec.DecisionIndex(d.PolicyDigest)
 	return Resolution{d, verdicts, placement.Shortfall(policy, verdicts)}, nil
 }
 
 // previous is what a placement has already: what the last decision picked or,
 // where that is not known, what may hold something.
-func (e *Engine) previous(ctx context.Context, rec *placementRecord, held roster) (_ placement.Previous, err error) {
+func (e *Engine) previous(ctx context.Context, rec *placementRecord, held lifecycle.Bindings) (_ placement.Previous, err error) {
 	out := placement.Previous{Clusters: map[string]bool{}}
 	names := slices.Collect(maps.Keys(held))
 	if d := rec.Decision; d != nil {
@@ -105,7 +101,7 @@ func (e *Engine) previous(ctx context.Context, rec *placementRecord, held roster
 		}
 	}
 	for _, name := range names {
-		out.Clusters[name] = held.of(name) != holding{Proven: none, Tried: none}
+		out.Clusters[name] = !held.Of(name).HasNothing()
 	}
 	if err == nil && rec.Placement.Policy.Type == placement.PickN {
 		err = e.begunBy(ctx, rec, out.Clusters)

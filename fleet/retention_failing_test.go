@@ -109,7 +109,7 @@ func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
 				w.rollOut(h, 99)
 				synctest.Wait()
 				wantKept(t, h, c.later...)
-				if keys := w.keys("roster/"); len(keys) > 2 {
+				if keys := w.keys("bindings/"); len(keys) > 2 {
 					t.Errorf("rosters that are stored: %v", keys)
 				}
 			})

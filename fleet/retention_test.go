@@ -153,7 +153,7 @@ func TestWhatClustersHaveIsKept(t *testing.T) {
 			}
 		},
 		"deleted with a damaged roster": func(t *testing.T, w *world, e *fleet.Engine) {
-			key := w.keys("roster/")[0]
+			key := w.keys("bindings/")[0]
 			edit(t, w.store, key, damage)
 			remove(t, w, e)
 			edit(t, w.store, key, damage)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // RollbackOptions say how a run is taken back.
@@ -97,38 +97,18 @@ func (o *RollbackOptions) problems() field.ErrorList {
 // rollBackEnded records that a run which has ended is to be taken back.
 func (e *Engine) rollBackEnded(ctx context.Context, s *Status, u stages.Undo) (name string, err error) {
 	run := &s.Run
-	_, err = e.updatePlacement(ctx, run.Placement, func(rec *placementRecord) ([]stages.Event, error) {
-		name = u.Run
-		if b := rec.Rollback; b != nil && b.Of == run.UID {
-			name = b.Run
-			return nil, errUnchanged
-		}
-		if other := rec.undoing(run.UID); other != "" {
-			name = other
-			return nil, errUnchanged
-		}
-		events, err := e.clearWay(ctx, rec)
-		if err != nil {
-			return nil, err
-		}
-		if why := cmp.Or(rec.untakeable(s), rec.busy()); why != "" {
-			return nil, fmt.Errorf("run %s cannot be taken back: %s: %w", run.Name, why, backend.ErrPermanent)
-		}
-		if _, err := e.draftRollback(ctx, rec, rec.Base, s); err != nil {
-			return nil, fmt.Errorf("run %s cannot be taken back: %w", run.Name, err)
-		}
-		asked := stages.Event{Type: stages.RollbackRequested, Run: run.Name, By: u.By.Name, Message: u.Message}
-		return append(events, asked), rec.plotRollback(run, u, u.Run, e.now())
+	_, out, err := e.advance(ctx, run.Placement, &transition{
+		input: on(lifecycle.RollbackRequested{
+			Entry: stages.Entry{UID: run.UID, Run: run.Name, Index: s.Plan.Index}, Result: lifecycle.ResultOf(s.Plan, run), Undo: u,
+		}),
+		plan: func(ctx context.Context, rec *placementRecord) error {
+			if _, err := e.draftRollback(ctx, rec, rec.Base, s); err != nil {
+				return fmt.Errorf("run %s cannot be taken back: %w", run.Name, err)
+			}
+			return nil
+		},
 	})
-	return name, err
-}
-
-// busy says which run has the placement, or "".
-func (rec *placementRecord) busy() string {
-	if rec.Line.Active == nil {
-		return ""
-	}
-	return "run " + rec.Line.Active.Run + " has placement " + rec.Placement.Name + ": take that back, or wait until it has ended"
+	return out.State.TakenBackBy(run.UID), err
 }
 
 // PreviewRollback returns the plan that would take back what a run brought up to
@@ -143,8 +123,8 @@ func (e *Engine) PreviewRollback(ctx context.Context, run string) (*stages.Plan,
 	var d *draft
 	err = e.withPlacement(ctx, s.Run.Placement, func(rec *placementRecord) error {
 		base := rec.Base
-		if !s.Run.IsEnded() && s.Run.Started != 0 { // what clusters had is what the roster says until then
-			base = rec.baseOf(&s.Run, rec.Roster, rec.InUse)
+		if !s.Run.IsEnded() && s.Run.Started != 0 { // what clusters had is what the bindings say until then
+			base = rec.BaseOf(s.Run.UID, s.Run.Name, rec.Bindings, rec.InUse)
 		}
 		d, err = e.draftRollback(ctx, rec, base, &s)
 		return err
@@ -167,7 +147,7 @@ func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
 		return Rollback{}, err
 	}
 	out := Rollback{Run: run}
-	if r := rec.entry(rr.Run.UID); r != nil {
+	if r, known := rec.Run(rr.Run.UID); known {
 		out.By, out.Refused = r.Undone, r.Kept
 	}
 	if b := rec.Rollback; b != nil && b.Of == rr.Run.UID {

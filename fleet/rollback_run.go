@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // takeBack takes the planning of a run that takes another one back one step on.
@@ -48,7 +49,7 @@ func (e *Engine) recordRollback(ctx context.Context, rec *placementRecord, of *S
 	b := rec.Rollback
 	rr := &runRecord{
 		Run: stages.NewRun(d.plan, b.Run, b.UID, b.Undo.By, false, e.now()), Owner: of.Owner, Title: of.Title, Of: rec.UID,
-		Undoes: b.Of, Apply: of.Apply, Sweeps: d.sweeps,
+		Undoes: b.Of, Apply: of.Apply, GCGeneration: d.sweeps,
 	}
 	if err := e.storeDraft(ctx, rr, d); err != nil {
 		return err
@@ -87,29 +88,14 @@ func (e *Engine) renameRollback(ctx context.Context, rec *placementRecord) error
 	if err != nil {
 		return err
 	}
-	_, err = e.updatePlacement(ctx, rec.Placement.Name, func(now *placementRecord) ([]stages.Event, error) {
-		if !now.reserves(uid) || now.Rollback.Run != rec.Rollback.Run {
-			return nil, errUnchanged
-		}
-		now.Rollback.Run = free
-		line, _, err := now.Line.Leave(uid).Enter(stages.Entry{UID: uid, Run: now.Rollback.Run}, stages.SupersedeActive)
-		now.Line = line
-		return nil, err
-	})
+	_, _, err = e.advance(ctx, rec.Placement.Name, &transition{input: on(lifecycle.RollbackRenamed{UID: uid, From: rec.Rollback.Run, To: free})})
 	return err
 }
 
 // refuseRollback records why a run is not taken back, and gives the placement free.
 func (e *Engine) refuseRollback(ctx context.Context, rec *placementRecord, cause error) error {
-	b, why := rec.Rollback, reasonOf(cause)
-	_, err := e.updatePlacement(ctx, rec.Placement.Name, func(now *placementRecord) ([]stages.Event, error) {
-		if now.Rollback == nil || now.Rollback.UID != b.UID {
-			return nil, errUnchanged
-		}
-		now.Rollback, now.Line = nil, now.Line.Leave(b.UID)
-		now.note(b.Of, "", why)
-		return []stages.Event{{Type: stages.RollbackRefused, Run: b.OfRun, Message: why}}, nil
-	})
+	in := lifecycle.RollbackAbandoned{UID: rec.Rollback.UID, Reason: reasonOf(cause)}
+	_, _, err := e.advance(ctx, rec.Placement.Name, &transition{input: on(in)})
 	return err
 }
 
@@ -121,7 +107,7 @@ func reasonOf(err error) string {
 
 // draftRollback plans the run that takes another one back, which has ended or might
 // as well have.
-func (e *Engine) draftRollback(ctx context.Context, rec *placementRecord, base *baseRecord, s *Status) (*draft, error) {
+func (e *Engine) draftRollback(ctx context.Context, rec *placementRecord, base *lifecycle.Base, s *Status) (*draft, error) {
 	if base == nil || base.UID != s.Run.UID {
 		return nil, fmt.Errorf("what the clusters had before run %s is not known: %w", s.Run.Name, backend.ErrPermanent)
 	}
@@ -129,7 +115,7 @@ func (e *Engine) draftRollback(ctx context.Context, rec *placementRecord, base *
 	if err != nil {
 		return nil, err
 	}
-	d := &draft{sweeps: rec.Sweeps}
+	d := &draft{sweeps: rec.GCGeneration}
 	if d.plan, err = stages.RollBack(s.Plan, &s.Run, previous); err != nil {
 		return nil, guard.Permanent(err)
 	}
@@ -142,7 +128,8 @@ func (e *Engine) draftRollback(ctx context.Context, rec *placementRecord, base *
 		}
 	}
 	if len(d.plan.Clusters) == 0 {
-		return nil, nothingToTakeBack(d.plan.Rollback, rec.entry(s.Run.UID))
+		known, _ := rec.Run(s.Run.UID)
+		return nil, nothingToTakeBack(d.plan.Rollback, known.Undone)
 	}
 	return d, e.preflightRollback(ctx, d)
 }
@@ -164,12 +151,12 @@ func (e *Engine) preflightRollback(ctx context.Context, d *draft) error {
 	return e.preflight(ctx, d, clusters)
 }
 
-// nothingToTakeBack says why nothing is taken back of a run; r is its entry.
-func nothingToTakeBack(b *stages.PlannedRollback, r *runEntry) error {
+// nothingToTakeBack says why nothing is taken back of a run, which run undone has taken back already, if any.
+func nothingToTakeBack(b *stages.PlannedRollback, undone string) error {
 	why := "every cluster has what it had before run " + b.Run
 	switch {
-	case len(b.Kept) == 0 && r != nil && r.Undone != "":
-		why += ", which run " + r.Undone + " took back"
+	case len(b.Kept) == 0 && undone != "":
+		why += ", which run " + undone + " took back"
 	case len(b.Kept) > 0:
 		var all []string
 		for _, k := range b.Kept {
@@ -181,8 +168,8 @@ func nothingToTakeBack(b *stages.PlannedRollback, r *runEntry) error {
 }
 
 // hadBefore is what each cluster had before a run.
-func (e *Engine) hadBefore(ctx context.Context, rec *placementRecord, base *baseRecord, s *Status) (map[string]stages.Previous, error) {
-	before, err := e.rosterAt(ctx, rec.Placement.Name, base.Roster)
+func (e *Engine) hadBefore(ctx context.Context, rec *placementRecord, base *lifecycle.Base, s *Status) (map[string]stages.Previous, error) {
+	before, err := e.bindingsAt(ctx, rec.Placement.Name, base.Bindings)
 	if err != nil {
 		return nil, err
 	}
@@ -193,30 +180,11 @@ func (e *Engine) hadBefore(ctx context.Context, rec *placementRecord, base *base
 	out := map[string]stages.Previous{}
 	for pos := range s.Plan.Clusters {
 		name := s.Plan.Clusters[pos].Name
-		p := rec.previous(before.of(name), s.Plan.IndexAt(pos))
+		p := rec.Earlier(before.Of(name), s.Plan.IndexAt(pos))
 		p.Back = back[name]
 		out[name] = p
 	}
 	return out, nil
-}
-
-// previous is what a cluster had, and why it may not get it again, where the
-// snapshot of index has been brought to it since.
-func (rec *placementRecord) previous(h holding, index int) stages.Previous {
-	out := stages.Previous{Index: h.Proven, Revision: h.Revision}
-	if k, ok := rec.bars(h.Proven, index); ok {
-		out.Keep = fmt.Sprintf("snapshot %d is irreversible", k)
-		return out
-	}
-	if h.Proven == none {
-		return out
-	}
-	kept, err := rec.snapshotAt(h.Proven)
-	if err != nil {
-		out.Keep = fmt.Sprintf("it had snapshot %d, which is not there any more", h.Proven)
-	}
-	out.Snapshot = kept.Digest
-	return out
 }
 
 // wentBack names the clusters that have been taken back from a run already.

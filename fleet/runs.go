@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Status is a run as it was last saved.
@@ -74,11 +75,9 @@ func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec,
 		return Status{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
 	}
 	run := stages.NewRun(d.plan, spec.Name, newUID(), spec.Starter, spec.Hold, e.now())
-	rr := &runRecord{Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, Sweeps: d.sweeps}
-	if err := e.clearLine(ctx, rec); err != nil {
-		return Status{}, err
-	}
-	if _, err := rec.lineUp(rr, d.plan); err != nil {
+	rr := &runRecord{Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, GCGeneration: d.sweeps}
+	asks := lifecycle.RunRequested{Entry: d.entry(&run), Hold: spec.Hold}
+	if _, err := e.outcome(ctx, rec, &transition{input: on(asks)}); err != nil {
 		return Status{}, err
 	}
 	if err := e.captured(ctx, spec, d); err != nil {

@@ -98,12 +98,12 @@ func TestAViewOfWhatIsGone(t *testing.T) {
 		w.capture(e, "v0")
 		ranTo(t, e, specOf("first", 0), stages.Completed)
 		v := must(e.View(t.Context(), ep))(t)
-		before := w.keys("roster/")
+		before := w.keys("bindings/")
 		w.capture(e, "v1")
 		ranTo(t, e, specOf("second", 1), stages.Completed)
 		w.capture(e, "v2")
 		ranTo(t, e, specOf("third", 2), stages.Completed)
-		if slices.ContainsFunc(before, func(key string) bool { return slices.Contains(w.keys("roster/"), key) }) {
+		if slices.ContainsFunc(before, func(key string) bool { return slices.Contains(w.keys("bindings/"), key) }) {
 			t.Fatal("the roster that the view names is still there")
 		}
 		for c, err := range v.Placed(t.Context()) {
@@ -115,7 +115,7 @@ func TestAViewOfWhatIsGone(t *testing.T) {
 			t.Errorf("items of a snapshot that there is not: %v", err)
 		}
 		now := must(e.View(t.Context(), ep))(t)
-		edit(t, w.store, w.keys("roster/")[len(w.keys("roster/"))-1], damage)
+		edit(t, w.store, w.keys("bindings/")[len(w.keys("bindings/"))-1], damage)
 		for _, err := range now.Placed(t.Context()) {
 			if !errors.Is(err, backend.ErrPermanent) {
 				t.Errorf("a damaged roster: %v", err)

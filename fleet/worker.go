@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // The waits of a worker between tries of a cluster that cannot be reached.
@@ -114,7 +115,7 @@ func (d *driver) assignment(a *stages.Action) Assignment {
 		Placement: d.rec.Run.Placement, Run: d.name, RunUID: d.rec.Run.UID,
 		Epoch: d.rec.Lease.Epoch, Attempt: a.Attempt,
 		Cluster:  placement.Cluster{Name: a.Cluster, UID: a.UID},
-		Revision: a.Revision, Final: d.rec.Final != "", Orphan: d.rec.Final == orphaning, AllowCoOwnership: d.coOwnership,
+		Revision: a.Revision, Final: d.rec.Final != "", Orphan: d.rec.Final == lifecycle.OrphanObjects, AllowCoOwnership: d.coOwnership,
 		Strategy: d.rec.Apply,
 	}, d.secretKey)
 	if a.Revision != "" {

@@ -76,7 +76,7 @@ func (v *view) belongs(ctx context.Context) (func(key string) bool, error) {
 		}
 	}
 	if p := v.placement; p != "" && v.run == "" {
-		of["placement/"+p], of["content/"+p], of["roster/"+p], of["begun/"+p], of["journal/placement."+p] = true, true, true, true, true
+		of["placement/"+p], of["content/"+p], of["bindings/"+p], of["begun/"+p], of["journal/placement."+p] = true, true, true, true, true
 	}
 	return func(key string) bool { return of[firstTwo(key)] }, nil
 }

@@ -56,7 +56,7 @@ func TestWhatIsLeftOfRunsIsAViolation(t *testing.T) {
 		t.Errorf("one record too many: %v", err)
 	}
 	var f footprint
-	for _, key := range []string{"placement/p", "journal/placement.p/1-x", "content/p/d", "begun/p/u", "roster/p/1-x-0"} {
+	for _, key := range []string{"placement/p", "journal/placement.p/1-x", "content/p/d", "begun/p/u", "bindings/p/1-x-0"} {
 		f.take(key)
 	}
 	if len(f.strays) > 0 {

@@ -14,8 +14,8 @@ const None = -1
 type Binding struct {
 	// Applied is the index of the snapshot that the cluster was proven to have, Attempted that of the one which
 	// a run last tried to bring it, of which it may have parts; either may be [None].
-	Applied   int `json:"proven"`
-	Attempted int `json:"tried"`
+	Applied   int `json:"applied"`
+	Attempted int `json:"attempted"`
 	// Revision is the digest of what it got of Applied, after overrides; empty where that is not known.
 	Revision string `json:"revision,omitempty"`
 }

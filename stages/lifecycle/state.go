@@ -29,9 +29,9 @@ type State struct {
 	Whole    *int  `json:"whole,omitempty"`
 	Previous *int  `json:"previous,omitempty"`
 	// Bindings is the generation of the bindings that counts.
-	Bindings Generation `json:"roster,omitzero"`
+	Bindings Generation `json:"bindings,omitzero"`
 	// Queue is which run has the placement, and which come next.
-	Queue stages.Line `json:"line,omitzero"`
+	Queue stages.Line `json:"queue,omitzero"`
 	// Runs are those that were admitted and are not forgotten, in that order.
 	Runs []Run `json:"runs,omitempty"`
 	// Ended counts the runs that have ended.
@@ -42,7 +42,7 @@ type State struct {
 	Deleting *Deletion `json:"deleting,omitempty"`
 	// GCGeneration counts the deletions of contents and plans. What was stored before it was raised is
 	// stored again before a record refers to it.
-	GCGeneration int64 `json:"sweeps,omitempty"`
+	GCGeneration int64 `json:"gcGeneration,omitempty"`
 	// Base is what the clusters had before the last run that changed any, where that can be taken back.
 	Base *Base `json:"base,omitempty"`
 	// Rollback is set from when a run is to be taken back until the run that does so is admitted.
@@ -87,7 +87,7 @@ type Run struct {
 type Base struct {
 	UID      string     `json:"uid"`
 	Run      string     `json:"run"`
-	Bindings Generation `json:"roster,omitzero"`
+	Bindings Generation `json:"bindings,omitzero"`
 	InUse    []int      `json:"inUse,omitempty"`
 }
 

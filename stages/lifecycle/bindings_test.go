@@ -1,4 +1,4 @@
-package fleet
+package lifecycle
 
 import (
 	"testing"
@@ -54,17 +54,22 @@ func cleanedRun(p *stages.Plan) *stages.Run {
 	}
 }
 
-func heldBefore() roster {
-	return roster{
+func result(p *stages.Plan, r *stages.Run) *Result {
+	out := ResultOf(p, r)
+	return &out
+}
+
+func heldBefore() Bindings {
+	return Bindings{
 		"done": {3, 5, ""}, "failed": {3, 5, ""}, "flying": {3, 5, ""}, "gone": {3, 5, ""}, "unreached": {3, 5, ""},
 		"leaver": {3, 5, ""}, "stuck": {3, 5, ""}, "other": {2, 2, ""},
 	}
 }
 
-// What a cluster may hold after a run has ended is what the run proved to be
+// What a cluster may have after a run has ended is what the run proved to be
 // there, or else what it tried in addition to what was proven before; what a
 // deleted run did is in doubt.
-func TestWhatClustersMayHold(t *testing.T) {
+func TestWhatClustersMayHave(t *testing.T) {
 	plan := heldPlan(t)
 	held, cleaned := heldRun(plan), cleanedRun(plan)
 	for _, run := range []*stages.Run{held, cleaned} {
@@ -72,25 +77,25 @@ func TestWhatClustersMayHold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	was, got, maybe := holding{3, 5, ""}, holding{7, 7, "rev"}, holding{3, 7, ""}
+	was, got, maybe := Binding{3, 5, ""}, Binding{7, 7, "rev"}, Binding{3, 7, ""}
 	for what, c := range map[string]struct {
-		do    func(roster) bool
-		want  roster
+		do    func(Bindings) bool
+		want  Bindings
 		inUse []int
 	}{
-		"stopped in the first stage": {func(r roster) bool { return r.take(plan, held) }, roster{
-			"done": got, "failed": maybe, "flying": maybe, "gone": {none, none, ""}, "unreached": was,
+		"stopped in the first stage": {func(r Bindings) bool { return r.take(result(plan, held)) }, Bindings{
+			"done": got, "failed": maybe, "flying": maybe, "gone": {None, None, ""}, "unreached": was,
 			"leaver": was, "stuck": was, "other": {2, 2, ""},
 		}, []int{2, 3, 5, 7}},
-		"ended": {func(r roster) bool { return r.take(plan, cleaned) }, roster{
+		"ended": {func(r Bindings) bool { return r.take(result(plan, cleaned)) }, Bindings{
 			"done": got, "failed": got, "flying": got, "gone": got, "unreached": got,
 			"stuck": was, "other": {2, 2, ""},
 		}, []int{2, 3, 5, 7}},
-		"deleted": {func(r roster) bool { return r.doubt(plan, held) }, roster{
+		"deleted": {func(r Bindings) bool { return r.doubt(result(plan, held)) }, Bindings{
 			"done": maybe, "failed": maybe, "flying": maybe, "gone": maybe, "unreached": was,
 			"leaver": was, "stuck": was, "other": {2, 2, ""},
 		}, []int{2, 3, 5, 7}},
-		"deleted, and its record cannot be read": {func(r roster) bool { return r.doubt(plan, nil) }, roster{
+		"deleted, and its record cannot be read": {func(r Bindings) bool { return r.doubt(result(plan, nil)) }, Bindings{
 			"done": maybe, "failed": maybe, "flying": maybe, "gone": maybe, "unreached": maybe,
 			"leaver": was, "stuck": was, "other": {2, 2, ""},
 		}, []int{2, 3, 5, 7}},
@@ -102,18 +107,18 @@ func TestWhatClustersMayHold(t *testing.T) {
 		if d := cmp.Diff(c.want, r); d != "" {
 			t.Errorf("%s:\n%s", what, d)
 		}
-		if d := cmp.Diff(c.inUse, r.inUse()); d != "" {
+		if d := cmp.Diff(c.inUse, r.InUse()); d != "" {
 			t.Errorf("%s: in use:\n%s", what, d)
 		}
 	}
-	r := roster{"done": {7, 7, "rev"}}
+	r := Bindings{"done": {7, 7, "rev"}}
 	quiet := heldRun(plan)
 	quiet.Exceptions, quiet.Flights = nil, nil
 	quiet.Stages[0].Groups[0] = stages.GroupRun{Next: 1, Completed: 1}
-	if r.take(plan, quiet) || len(r) != 1 {
-		t.Errorf("a run that brought what there was changes the roster: %v", r)
+	if r.take(result(plan, quiet)) || len(r) != 1 {
+		t.Errorf("a run that brought what there was changes the bindings: %v", r)
 	}
-	if r.doubtAll(8); r["done"] != (holding{7, 8, "rev"}) {
+	if r.doubtAll(8); r["done"] != (Binding{7, 8, "rev"}) {
 		t.Errorf("in doubt: %v", r)
 	}
 }

@@ -1,0 +1,307 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// transition is an input to the state machine of a placement, with what only its caller can
+// find out. All functions are called again where the save met a conflict.
+type transition struct {
+	// input makes the input of the record as it was read.
+	input func(rec *placementRecord) (lifecycle.Input, error)
+	// store stores the contents and the plan of the run of the input again, for the GCGeneration of
+	// the record. The input is made again then.
+	store func(ctx context.Context, rec *placementRecord) error
+	// plan reports why the run that takes back the run of the input cannot be planned.
+	plan func(ctx context.Context, rec *placementRecord) error
+	// picked returns the clusters of the decision of the input.
+	picked func(ctx context.Context) ([]string, error)
+	// deleted is the last record of the run of the input, where that was deleted.
+	deleted *runRecord
+	// also changes what is in the record beside the state.
+	also func(rec *placementRecord)
+}
+
+// on is an input that does not depend on the record.
+func on(in lifecycle.Input) func(*placementRecord) (lifecycle.Input, error) {
+	return func(*placementRecord) (lifecycle.Input, error) { return in, nil }
+}
+
+// advance takes a placement one input on, and does what that asks for. It returns the record as
+// it was written, or read where nothing changed.
+func (e *Engine) advance(ctx context.Context, name string, t *transition) (*placementRecord, lifecycle.Outcome, error) {
+	rec, out, err := e.decide(ctx, name, t)
+	if err != nil {
+		return nil, out, err
+	}
+	return rec, out, e.carryOut(ctx, rec, out.After)
+}
+
+// decide takes a placement one input on: it reads what the decision needs, and writes the next
+// state with the events in one compare-and-swap. What is to be done after that is the caller's.
+func (e *Engine) decide(ctx context.Context, name string, t *transition) (*placementRecord, lifecycle.Outcome, error) {
+	for {
+		rec, rev, err := e.placementAt(ctx, name)
+		if err != nil {
+			return nil, lifecycle.Outcome{}, err
+		}
+		out, err := e.outcome(ctx, rec, t)
+		if err == nil && out.Changed {
+			next := *rec
+			next.State = out.State
+			if t.also != nil {
+				t.also(&next)
+			}
+			rec = &next
+			err = e.commitOutcome(ctx, rec, rev, t, &out)
+			if errors.Is(err, backend.ErrConflict) {
+				continue
+			}
+		}
+		switch {
+		case err == nil:
+			return rec, out, nil
+		case e.isStale(ctx, name, rev, err):
+			continue
+		default:
+			return nil, out, err
+		}
+	}
+}
+
+// outcome returns what an input comes to, with the facts that it needs.
+func (e *Engine) outcome(ctx context.Context, rec *placementRecord, t *transition) (lifecycle.Outcome, error) {
+	in, err := t.input(rec)
+	if err != nil {
+		return lifecycle.Outcome{}, err
+	}
+	f := facts{engine: e, rec: rec, deleted: t.deleted, records: map[string]*runRecord{}, Facts: lifecycle.Facts{
+		Spec: rec.spec(), Now: stages.At(e.now()), ID: newUID(), Runs: map[string]lifecycle.RunFact{},
+	}}
+	out, err := lifecycle.Advance(rec.State, in, f.Facts)
+	for err == nil && !out.Need.IsZero() {
+		switch {
+		case out.Need.Contents:
+			if err = t.store(ctx, rec); err == nil {
+				in, err = t.input(rec)
+			}
+		case out.Need.Rollback:
+			next := *rec
+			next.State, f.Planned = out.State, true
+			err = t.plan(ctx, &next)
+		default:
+			err = f.read(ctx, &out.Need)
+		}
+		if err != nil {
+			return out, err
+		}
+		out, err = lifecycle.Advance(rec.State, in, f.Facts)
+	}
+	if errors.Is(err, lifecycle.ErrBindingsLost) {
+		err = f.lost
+	}
+	return out, hostError(err)
+}
+
+// spec is what the declaration of the placement says to its state machine.
+func (rec *placementRecord) spec() lifecycle.Spec {
+	p := &rec.Placement
+	return lifecycle.Spec{Name: p.Name, Admission: p.Admission, HistoryLimit: p.HistoryLimit, RunHistory: p.RunHistory}
+}
+
+// commitOutcome writes the next state of a placement with all that it names.
+func (e *Engine) commitOutcome(ctx context.Context, rec *placementRecord, rev backend.Revision, t *transition, out *lifecycle.Outcome) error {
+	var c commit
+	for _, effect := range out.Before {
+		switch effect := effect.(type) {
+		case lifecycle.StoreBindings:
+			storeBindings(&c, rec.Placement.Name, effect)
+		case lifecycle.StoreDecision:
+			clusters, err := t.picked(ctx)
+			if err == nil {
+				err = e.writePicked(ctx, rec.Placement.Name, &effect.Decision, clusters)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return e.commitPlacement(ctx, &c, rec, rev, e.stamped(rec.Placement.Name, out.Events))
+}
+
+// carryOut does what a state asks for once it is saved. It may be repeated.
+func (e *Engine) carryOut(ctx context.Context, rec *placementRecord, effects []lifecycle.Effect) error {
+	collect := rec.Journal.kept() > 2*rec.eventsKept()
+	for _, effect := range effects {
+		switch effect := effect.(type) {
+		case lifecycle.Supersede:
+			c := stages.Command{ID: ownID + "supersede-" + effect.By.UID, Verb: stages.Supersede, At: e.now(), Message: effect.By.Run}
+			if err := e.storeCommand(ctx, effect.Run.UID, c); err != nil && !errors.Is(err, backend.ErrConflict) {
+				return err
+			}
+		case lifecycle.DropBindings:
+			e.dropBindings(ctx, rec)
+		case lifecycle.Collect:
+			collect = true
+		}
+	}
+	if collect {
+		e.collect(ctx, rec.Placement.Name)
+	}
+	return nil
+}
+
+// facts reads what an input needs to be decided on a record.
+type facts struct {
+	lifecycle.Facts
+	engine  *Engine
+	rec     *placementRecord
+	deleted *runRecord
+	// records are those of the runs that were read, by UID.
+	records map[string]*runRecord
+	// lost is why the bindings can never be read.
+	lost error
+}
+
+func (f *facts) read(ctx context.Context, need *lifecycle.Need) error {
+	for _, r := range need.Runs {
+		if err := f.readRun(ctx, r); err != nil {
+			return err
+		}
+	}
+	for _, r := range need.Results {
+		if err := f.readResult(ctx, r); err != nil {
+			return err
+		}
+	}
+	if need.Bindings {
+		if err := f.readBindings(ctx); err != nil {
+			return err
+		}
+	}
+	if need.Inventory {
+		inventory, err := f.engine.inventory(ctx)
+		f.NoInventory, f.Inventory = err != nil, names(inventory)
+	}
+	return nil
+}
+
+func names(inventory map[string]placement.Cluster) map[string]bool {
+	out := make(map[string]bool, len(inventory))
+	for name := range inventory {
+		out[name] = true
+	}
+	return out
+}
+
+func (f *facts) readBindings(ctx context.Context) (err error) {
+	f.Bindings, err = f.engine.bindingsOf(ctx, f.rec)
+	if errors.Is(err, backend.ErrPermanent) {
+		f.BindingsLost, f.lost = true, err
+		return nil
+	}
+	return err
+}
+
+// readRun reads the record of a run.
+func (f *facts) readRun(ctx context.Context, r stages.Entry) error {
+	rr, _, err := f.engine.runAt(ctx, r.Run)
+	fact := lifecycle.RunFact{Found: lifecycle.Present}
+	switch {
+	case isNotFound(err) || err == nil && rr.Run.UID != r.UID:
+		fact.Found = lifecycle.Absent
+	case isLasting(err):
+		fact.Found = lifecycle.Unreadable
+	case err != nil:
+		return err
+	default:
+		fact.Ended, fact.Attempt, fact.Epoch = rr.Run.IsEnded(), rr.Run.Attempt, rr.Lease.Epoch
+		f.records[r.UID] = rr
+	}
+	f.Runs[r.UID] = fact
+	return nil
+}
+
+// readResult reads what a run has come to: by its record, or by the last one that it had; otherwise by its
+// plan, as if it had begun with every cluster.
+func (f *facts) readResult(ctx context.Context, r stages.Entry) error {
+	fact, rr := f.Runs[r.UID], f.records[r.UID]
+	if rr == nil && f.deleted != nil && f.deleted.Run.UID == r.UID {
+		rr = f.deleted
+	}
+	result, err := f.resultOf(ctx, r, rr)
+	switch {
+	case err == nil:
+		fact.Result = result
+	case isLasting(err):
+		fact.Lost = true
+	default:
+		return err
+	}
+	f.Runs[r.UID] = fact
+	return nil
+}
+
+func (f *facts) resultOf(ctx context.Context, r stages.Entry, rr *runRecord) (*lifecycle.Result, error) {
+	known, _ := f.rec.Run(r.UID)
+	digest := known.Plan
+	if rr != nil {
+		digest = rr.Run.Plan
+	}
+	p, err := f.engine.readPlan(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	if rr == nil {
+		result := lifecycle.ResultOf(p, nil)
+		return &result, nil
+	}
+	whole, err := f.engine.withFlights(ctx, rr)
+	if err == nil {
+		err = whole.check(p)
+	}
+	if rr == f.deleted && isLasting(err) {
+		result := lifecycle.ResultOf(p, nil)
+		return &result, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.engine.resultOf(whole, p), nil
+}
+
+// resultOf is what a run has come to, of which all pages have been read.
+func (e *Engine) resultOf(rr *runRecord, p *stages.Plan) *lifecycle.Result {
+	r := lifecycle.ResultOf(p, &rr.Run)
+	r.Whole, r.Final = rr.Whole, rr.Final != "" || member.ReportsOnly(&rr.Apply)
+	r.RollbackName = e.rollbackName(rr.Run.Name, rr.Title, 1)
+	return &r
+}
+
+// hostError gives an error of the state machine its kind of package backend.
+func hostError(err error) error {
+	if deleting := (*lifecycle.DeletingError)(nil); errors.As(err, &deleting) {
+		return &DeletingError{Placement: deleting.Placement, Since: deleting.Since.Time()}
+	}
+	for _, kind := range []struct{ is, means error }{
+		{lifecycle.ErrStale, backend.ErrConflict},
+		{lifecycle.ErrNotFound, backend.ErrNotFound},
+		{lifecycle.ErrFenced, backend.ErrFenced},
+		{lifecycle.ErrRefused, backend.ErrPermanent},
+		{lifecycle.ErrIncomplete, fmt.Errorf("%w: %w", errIncomplete, backend.ErrPermanent)},
+		{lifecycle.ErrDeleted, fmt.Errorf("%w: %w", ErrDeleting, backend.ErrPermanent)},
+	} {
+		if errors.Is(err, kind.is) {
+			return fmt.Errorf("%v: %w", err, kind.means)
+		}
+	}
+	return err
+}
