@@ -1,7 +1,6 @@
 package stages
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -40,86 +39,81 @@ func Allowed(p *Plan, r *Run, c Command) error {
 	if err := Check(p, r); err != nil {
 		return err
 	}
-	s := &stepper{p: p, r: *r, now: r.Now}
-	if why := s.refusal(&c); why != "" {
+	if why := (commands{control: control{reading(p, r)}}).refusal(&c); why != "" {
 		return &RefusedError{Verb: c.Verb, State: runstate.StateOf(p, r), Reason: why}
 	}
 	return nil
 }
 
-// refusal returns why c does not fit the state of the run, or "". It changes
+// refusal returns why cmd does not fit the state of the run, or "". It changes
 // nothing.
-func (s *stepper) refusal(c *Command) string {
-	switch {
-	case s.r.Final(s.p) && c.Verb == Supersede:
-		return "" // it is out of the way, which the other run did not know when it asked
-	case s.r.Final(s.p):
-		return s.ended(c.Verb)
+func (c commands) refusal(cmd *Command) string {
+	if c.r.Final(c.p) {
+		why := "the run has ended: it is " + string(c.r.State)
+		switch cmd.Verb {
+		case Supersede:
+			return "" // it is out of the way, which the other run did not know when it asked
+		case Retry:
+			why += "; CatchUp plans a run for the clusters that it has not updated"
+		default:
+		}
+		return why
 	}
-	switch c.Verb {
+	switch cmd.Verb {
 	case Start:
-		return s.unstartable()
+		return c.unstartable()
 	case Stop:
-		return s.unstoppable()
+		return c.unstoppable()
 	case Skip:
-		return s.unskippable(c)
+		return c.unskippable(cmd)
 	case Decide:
-		return s.undecidable(c)
+		return c.undecidable(cmd)
 	case CompleteGate:
-		return s.uncompletable(c.Name)
+		return c.uncompletable(cmd.Name)
 	case Retry:
-		return cmp.Or(s.unretriable(), s.notRetried(c.Only))
+		return c.unretriable(cmd.Only)
 	case TakeBack:
-		return s.untakeable()
+		return c.untakeable()
 	case Abort, Supersede, BypassWindows:
 		return ""
 	default:
-		return "there is no command " + string(c.Verb)
+		return "there is no command " + string(cmd.Verb)
 	}
-}
-
-// ended says of a run that will never do anything again what is left to do.
-func (s *stepper) ended(v Verb) string {
-	why := "the run has ended: it is " + string(s.r.State)
-	if v == Retry {
-		why += "; CatchUp plans a run for the clusters that it has not updated"
-	}
-	return why
 }
 
 // strictly reports whether a command is refused that asks for what is so already.
-func (s *stepper) strictly() bool { return s.p.Strategy.Profile == ClusterUpdate }
+func (c commands) strictly() bool { return c.p.Strategy.Profile == ClusterUpdate }
 
-func (s *stepper) unstartable() string {
-	switch s.r.State {
+func (c commands) unstartable() string {
+	switch c.r.State {
 	case Stopping:
-		if s.r.Ending != Stopped {
-			return "the run is ending: it will be " + string(s.r.Ending)
+		if c.r.Ending != Stopped {
+			return "the run is ending: it will be " + string(c.r.Ending)
 		}
-		if s.strictly() {
+		if c.strictly() {
 			return "clusters are in flight; start it when it is Stopped"
 		}
 	case Running, Pending:
-		if s.strictly() {
+		if c.strictly() {
 			return "it has been started already"
 		}
 	case Failed:
-		if s.blocked != "" {
-			return "run " + s.blocked + " has the placement; start this one when that has ended"
+		if c.blocked != "" {
+			return "run " + c.blocked + " has the placement; start this one when that has ended"
 		}
 	default:
 	}
 	return ""
 }
 
-func (s *stepper) unstoppable() string {
-	switch s.r.State {
+func (c commands) unstoppable() string {
+	switch c.r.State {
 	case NotStarted:
 		return "the run has not started"
 	case Failed:
 		return "the run has failed"
 	case Stopping, Stopped:
-		if s.strictly() {
+		if c.strictly() {
 			return "it has been stopped already, or is ending"
 		}
 	default:
@@ -127,67 +121,62 @@ func (s *stepper) unstoppable() string {
 	return ""
 }
 
-func (s *stepper) unretriable() string {
-	switch s.r.State {
-	case NotStarted:
-		return "the run has not started"
-	case Stopping:
-		return "clusters are in flight; retry when it is Stopped or Failed"
-	case Failed:
-		if s.blocked != "" {
-			return "run " + s.blocked + " has the placement; retry when that has ended"
-		}
-	default:
-	}
-	return ""
-}
-
-// unskippable returns why there is nothing that c may skip.
-func (s *stepper) unskippable(c *Command) string {
-	if s.r.State == Stopping && s.strictly() {
+// unskippable returns why there is nothing that cmd may skip.
+func (c commands) unskippable(cmd *Command) string {
+	if c.r.State == Stopping && c.strictly() {
 		return "clusters are in flight; skip when it is Stopped or Failed"
 	}
-	switch c.Scope {
+	switch cmd.Scope {
 	case SkipCluster:
-		pos, ok := s.p.Position(c.Name)
+		pos, ok := c.p.Position(cmd.Name)
 		if !ok {
-			return "the plan has no cluster " + c.Name
+			return "the plan has no cluster " + cmd.Name
 		}
-		if !s.skippable(pos) {
-			return "cluster " + c.Name + " has ended already"
+		if !c.skippable(pos) {
+			return "cluster " + cmd.Name + " has ended already"
 		}
 	case SkipGroup:
-		stage, _, why := groupOf(s.p, c.Name)
-		if why == "" && stage < s.r.Stage {
-			why = "group " + c.Name + " has ended already"
+		stage, _, why := groupNamed(c.p, cmd.Name)
+		if why == "" && stage < c.r.Stage {
+			why = "group " + cmd.Name + " has ended already"
 		}
 		return why
 	case SkipStage:
-		switch i := s.p.StageIndex(c.Name); {
+		switch i := c.p.StageIndex(cmd.Name); {
 		case i < 0:
-			return "the plan has no stage " + c.Name
-		case i < s.r.Stage:
-			return "stage " + c.Name + " has ended already"
+			return "the plan has no stage " + cmd.Name
+		case i < c.r.Stage:
+			return "stage " + cmd.Name + " has ended already"
 		}
 	case SkipAfterWait:
-		if i := s.p.StageIndex(c.Name); i < 0 || i < s.r.Stage {
-			return "there is no wait ahead after stage " + c.Name
+		if i := c.p.StageIndex(cmd.Name); i < 0 || i < c.r.Stage {
+			return "there is no wait ahead after stage " + cmd.Name
 		}
 	default:
-		return "cannot skip a " + string(c.Scope)
+		return "cannot skip a " + string(cmd.Scope)
 	}
 	return ""
 }
 
-// skippable reports whether the cluster at pos has not ended, or has failed and may
-// be tried again.
-func (s *stepper) skippable(pos int) bool {
-	return s.flight(pos) != nil || s.yielded(pos) >= 0 || s.passed(pos) || s.forgivable(pos) || s.ahead(pos)
+// uncompletable returns why no scheduled start of that name is to be ended.
+func (c commands) uncompletable(name string) string {
+	if c.r.State == Failed || c.r.State == Stopping && c.r.Ending != Stopped {
+		return "the run is ending"
+	}
+	if c.p.StageIndex(name) < 0 {
+		if _, _, why := groupNamed(c.p, name); why != "" {
+			return why
+		}
+	}
+	if _, g := c.scheduled(name); g == nil {
+		return "no scheduled start is open before " + name
+	}
+	return ""
 }
 
-// groupOf returns the indexes of the stage and of the group in it that a command
+// groupNamed returns the indexes of the stage and of the group in it that a command
 // names, and why there is no such group.
-func groupOf(p *Plan, name string) (stage, group int, why string) {
+func groupNamed(p *Plan, name string) (stage, group int, why string) {
 	stage = -1
 	for i := range p.Stages {
 		j := slices.IndexFunc(p.Stages[i].Groups, func(g PlannedGroup) bool {
@@ -204,20 +193,4 @@ func groupOf(p *Plan, name string) (stage, group int, why string) {
 		return -1, -1, "the plan has no group " + name
 	}
 	return stage, group, ""
-}
-
-// uncompletable returns why no scheduled start of that name is to be ended.
-func (s *stepper) uncompletable(name string) string {
-	if s.r.State == Failed || s.r.State == Stopping && s.r.Ending != Stopped {
-		return "the run is ending"
-	}
-	if s.p.StageIndex(name) < 0 {
-		if _, _, why := groupOf(s.p, name); why != "" {
-			return why
-		}
-	}
-	if _, g := s.scheduled(name); g == nil {
-		return "no scheduled start is open before " + name
-	}
-	return ""
 }

@@ -3,7 +3,6 @@ package stages
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -255,65 +254,4 @@ func (c Cap) checkShares(at *field.Path) (errs field.ErrorList) {
 		seen[s.UID] = true
 	}
 	return errs
-}
-
-// spare is how many more clusters the cap of the strategy lets start.
-func (s *stepper) spare() int {
-	if s.p.Strategy.Cap == "" {
-		return math.MaxInt
-	}
-	return s.slots - s.inFlight()
-}
-
-// wants is how many clusters would be in flight if it were not for the cap. It
-// records whether that is what holds clusters back; where it is only windows, it
-// takes in which.
-func (s *stepper) wants() int {
-	if s.p.Strategy.Cap == "" {
-		return 0
-	}
-	have := s.inFlight()
-	n := have
-	if free := s.unbounded(); free != nil {
-		s.capEnds = s.shuts(free)
-		if n = free.inFlight(); n == have {
-			s.r, s.events, s.changed = free.r, append(s.events, free.events...), s.changed || free.changed
-		}
-	}
-	if s.r.Capped != (n > have) {
-		s.r.Capped = n > have
-		s.changed = true
-	}
-	return n
-}
-
-// unbounded goes on without the cap where there is none of it left; nil where that
-// changes nothing.
-func (s *stepper) unbounded() *stepper {
-	_, run, ok := s.stage()
-	if s.spare() > 0 || s.r.State != Running || !ok || run.Started == 0 || run.Done != 0 {
-		return nil
-	}
-	free := newStepper(s.p, s.r, Input{Blocked: s.blocked, Calendar: s.calendar, Slots: math.MaxInt})
-	st, run, _ := free.stage()
-	free.fill(st, run)
-	return free
-}
-
-// shuts is when the first window closes, or is heeded again, of those clusters
-// that only the cap keeps from starting: they wait for that window then.
-func (s *stepper) shuts(free *stepper) Instant {
-	first := alarm{now: s.now}
-	for i := range free.r.Flights {
-		before := i < len(s.r.Flights) && s.r.Flights[i].Attempt != 0
-		switch {
-		case before || free.r.Flights[i].Attempt == 0 || s.calendar == nil:
-		case s.r.IsBypassed():
-			first.at(s.r.Bypass.Until)
-		default:
-			w := s.window(free.r.Flights[i].Pos)
-			first.at(w.Changes(s.now))
-		}
-	}
-	return first.first
 }

@@ -1,219 +1,208 @@
 package stages
 
-import (
-	"slices"
-	"time"
+import "slices"
 
-	"github.com/slipway-dev/slipway/stages/runstate"
-)
+// maxSeen is how many command ids a run remembers.
+const maxSeen = 64
 
-// command carries out c, once.
-func (s *stepper) command(c Command) {
-	c.ID, c.Name, c.Message, c.By = clean(c.ID), clean(c.Name), clean(c.Message), cleanIdentity(c.By)
-	if slices.Contains(s.r.Seen, c.ID) {
+// commands carries out what operators ask of a run.
+type commands struct {
+	control
+	// blocked names the run that has the placement while that is another one.
+	blocked string
+}
+
+// command carries out cmd, once, or refuses it.
+func (c commands) command(cmd Command) {
+	cmd.ID, cmd.Name, cmd.Message, cmd.By = clean(cmd.ID), clean(cmd.Name), clean(cmd.Message), cleanIdentity(cmd.By)
+	if slices.Contains(c.r.Seen, cmd.ID) {
 		return
 	}
-	s.remember(c.ID)
-	if why := s.obey(c); why != "" {
-		s.emit(Event{Type: CommandRefused, Command: string(c.Verb), By: c.By.Name, Message: why})
+	c.r.Seen = append(c.r.Seen, cmd.ID)
+	if n := len(c.r.Seen) - maxSeen; n > 0 {
+		c.r.Seen = slices.Delete(c.r.Seen, 0, n)
+	}
+	c.changed = true
+	why := c.refusal(&cmd)
+	if why == "" {
+		why = c.obey(cmd)
+	}
+	if why != "" {
+		c.emit(Event{Type: CommandRefused, Command: string(cmd.Verb), By: cmd.By.Name, Message: why})
 	}
 }
 
-func (s *stepper) remember(id string) {
-	s.r.Seen = append(s.r.Seen, id)
-	if n := len(s.r.Seen) - maxSeen; n > 0 {
-		s.r.Seen = slices.Delete(s.r.Seen, 0, n)
-	}
-	s.changed = true
-}
-
-// obey carries out c and returns why it does not, or "".
-func (s *stepper) obey(c Command) string {
-	if why := s.refusal(&c); why != "" {
-		return why
-	}
-	switch c.Verb {
+// obey carries out cmd, which fits the state of the run, and returns why it does not,
+// or "".
+func (c commands) obey(cmd Command) string {
+	switch cmd.Verb {
 	case Start:
-		s.start(c)
+		c.start(cmd)
 	case Stop:
-		s.stop(c)
+		c.stop(cmd)
 	case Abort:
-		s.abort(c)
+		c.abort(cmd)
 	case Skip:
-		s.skip(c)
+		c.skip(cmd)
 	case Decide:
-		return s.decide(c)
+		gs, g := c.requestFor(cmd.Decision.Binding)
+		return c.decide(gs, g, *cmd.Decision)
 	case Supersede:
-		s.supersede(c)
+		c.supersede(cmd)
 	case Retry:
-		s.retry(c)
+		c.retry(cmd)
 	case BypassWindows:
-		return s.bypass(c)
+		return c.bypass(cmd)
 	case CompleteGate:
-		s.completeGate(c)
+		gs, g := c.scheduled(cmd.Name)
+		gs.end(g, Completed)
+		g.By = cmd.By.Name
+		gs.emit(g.EndEvent(cmd.By.Name))
 	case TakeBack:
-		s.takeBack(c)
+		c.takeBack(cmd)
 	default:
 	}
 	return ""
 }
 
-func (s *stepper) start(c Command) {
-	switch s.r.State {
+func (c commands) start(cmd Command) {
+	switch c.r.State {
 	case NotStarted, Pending:
-		s.r.Hold = false
-		s.changed = true
-	case Stopped, Stopping:
-		s.resume(c)
-	case Failed:
-		s.r.Attempt++
-		s.r.Ended = 0
-		s.resume(c)
+		c.r.Hold = false
+		c.changed = true
+	case Stopped, Stopping, Failed:
+		again := c.r.Closing == nil && (c.r.State == Failed || c.p.Strategy.Suspends())
+		if c.resume(cmd) && again {
+			c.lineUp(OnlyFailed)
+		}
 	default:
 	}
 }
 
 // resume lets a stopped, stopping or failed run go on with what is
-// unprocessed.
-func (s *stepper) resume(c Command) {
-	retry := c.Verb == Start && s.retries()
-	s.r.Ending, s.r.StopAt, s.r.Hold = "", 0, false
-	s.goOn()
-	if s.r.Started == 0 {
-		s.set(NotStarted, "")
-		return
+// unprocessed, and reports whether it had begun.
+func (c commands) resume(cmd Command) bool {
+	if c.r.State == Failed {
+		c.r.Attempt++
+		c.r.Ended = 0
 	}
-	parked := s.r.State == Stopped
-	s.eachFlight(func(f *Flight) {
-		f.Started = s.now
+	c.r.Ending, c.r.StopAt, c.r.Hold = "", 0, false
+	c.resumeClocks()
+	if c.r.Started == 0 {
+		c.set(NotStarted, "")
+		return false
+	}
+	parked := c.r.State == Stopped
+	c.eachFlight(func(f *Flight) {
+		f.Started = c.now
 		if parked {
-			s.doubt(f)
+			c.doubt(f)
 		}
 	})
-	for i := range s.r.Waiting {
-		s.r.Waiting[i].Started, s.r.Waiting[i].Spent = s.now, 0
+	for i := range c.r.Waiting {
+		c.r.Waiting[i].Started, c.r.Waiting[i].Spent = c.now, 0
 	}
-	s.unendStage()
-	s.set(Running, s.r.Closing.Why())
-	s.emit(Event{Type: RunResumed, By: c.By.Name, Attempt: s.r.Attempt})
-	if retry {
-		s.lineUp(OnlyFailed)
+	// The stage is what it was before the run ended in it.
+	if _, st, ok := c.stage(); ok && st.Reached != 0 && (c.r.Closing == nil || !st.IsBroken()) {
+		st.State = Running
+		if st.Started == 0 {
+			st.State = Pending
+		}
 	}
+	c.set(Running, c.r.Closing.Why())
+	c.emit(Event{Type: RunResumed, By: cmd.By.Name, Attempt: c.r.Attempt})
+	return true
 }
 
-func (s *stepper) stop(c Command) {
-	switch s.r.State {
+func (c commands) stop(cmd Command) {
+	switch c.r.State {
 	case Pending:
-		s.r.Hold = true
-		s.set(Stopped, reasonBy("stopped", c))
-		s.emit(Event{Type: RunStopped, Message: s.r.Reason})
+		c.r.Hold = true
+		c.set(Stopped, reasonBy("stopped", cmd))
+		c.emit(Event{Type: RunStopped, Message: c.r.Reason})
 	case Running:
-		s.r.StopAt = s.now.Add(s.grace())
-		s.wind(Stopped, reasonBy("stopped", c), c.By.Name)
+		c.r.StopAt = c.now.Add(c.grace())
+		c.wind(Stopped, reasonBy("stopped", cmd), cmd.By.Name)
 	default:
 	}
 }
 
-func (s *stepper) grace() time.Duration {
-	if d := s.deadline(); d > 0 {
-		return d
-	}
-	return stopGrace
-}
-
-// wind lets what is in flight finish and starts nothing more.
-func (s *stepper) wind(ending State, reason, by string) {
-	parked := s.r.State != Running && s.r.State != Stopping
-	s.halt()
-	s.r.Ending = ending
-	s.set(Stopping, reason)
-	s.emit(Event{Type: RunStopping, By: by, Message: s.r.Reason})
-	s.eachFlight(func(f *Flight) {
-		if parked || f.Phase == BackingOff {
-			s.ground(f)
-		}
+func (c commands) abort(cmd Command) {
+	c.forgetUndo()
+	c.set(Aborted, reasonBy("aborted", cmd))
+	c.eachFlight(func(f *Flight) {
+		c.leave(f, Failed, "the run was aborted while the cluster was in flight")
 	})
-}
-
-// ground takes a cluster that is between attempts out of flight.
-func (s *stepper) ground(f *Flight) {
-	switch {
-	case f.Drain, s.r.Ending == Stopped, s.r.Ending == Superseded:
-		f.Attempt++
-		s.reached(f)
-		s.yield(f, 0, true)
-	default:
-		s.leave(f, Failed, "not tried again, because the run ends: "+f.Message)
-	}
-}
-
-func (s *stepper) abort(c Command) {
-	s.forgetUndo()
-	s.set(Aborted, reasonBy("aborted", c))
-	s.eachFlight(func(f *Flight) {
-		s.leave(f, Failed, "the run was aborted while the cluster was in flight")
-	})
-	s.dropWaiting("the run was aborted")
-	if s.closes(Aborted, s.r.Reason) {
+	c.dropWaiting("the run was aborted")
+	if c.closes(Aborted, c.r.Reason) {
 		return
 	}
-	s.closeGates()
-	s.end(Event{Type: RunAborted, By: c.By.Name, Message: s.r.Reason})
+	c.closeGates()
+	c.end(Event{Type: RunAborted, By: cmd.By.Name, Message: c.r.Reason})
 }
 
 // supersede makes way for another run: an apply in flight may end, everything
 // else is given up at once. A run that has ended, or makes way already, is asked
 // for what is so.
-func (s *stepper) supersede(c Command) {
-	if s.r.Ending == Superseded || s.r.Final(s.p) {
+func (c commands) supersede(cmd Command) {
+	if c.r.Ending == Superseded || c.r.Final(c.p) {
 		return
 	}
-	s.forgetUndo()
-	reason := "superseded by run " + c.Message
-	s.r.StopAt = s.now.Add(drainGrace)
-	s.wind(Superseded, reason, c.By.Name)
-	s.eachFlight(func(f *Flight) {
+	c.forgetUndo()
+	reason := "superseded by run " + cmd.Message
+	c.r.StopAt = c.now.Add(drainGrace)
+	c.wind(Superseded, reason, cmd.By.Name)
+	c.eachFlight(func(f *Flight) {
 		if f.Phase != Applying {
-			s.leave(f, Skipped, reason+" before the cluster was proven healthy")
+			c.leave(f, Skipped, reason+" before the cluster was proven healthy")
 		}
 	})
-	s.dropWaiting(reason)
+	c.dropWaiting(reason)
 }
 
-// hasLeft is why a cluster is skipped that has left the inventory.
-const hasLeft = "Removed: the cluster has left the inventory"
-
-// gone takes in that a cluster has left the inventory.
-func (s *stepper) gone(name string) {
-	pos, ok := s.p.Position(name)
-	if !ok || s.r.IsEnded() {
-		return
-	}
-	e := Exception{First: pos, Last: pos, State: Skipped, Gone: true, Reason: hasLeft}
-	if f := s.flight(pos); f != nil {
-		s.free(f)
-		s.record(e)
-	} else if i := s.yielded(pos); i >= 0 {
-		s.unyield(i)
-		s.record(e)
-	} else if s.unpass(pos) {
-		s.record(e)
-	} else if s.ahead(pos) {
-		s.passBy(e)
-	} else if x := runstate.ExceptionAt(s.r.Exceptions, pos); x != nil && !x.Gone {
-		e = x.Spanning(pos, pos)
-		e.Gone = true
-		s.unexcept(pos)
-		s.r.Exceptions = mergeExceptions(append(s.r.Exceptions, e))
+// skip skips a cluster, a group, a stage or a wait.
+func (c commands) skip(cmd Command) {
+	s := skipping{c.draft, reasonBy("skipped", cmd)}
+	switch cmd.Scope {
+	case SkipCluster:
+		if pos, ok := c.p.Position(cmd.Name); ok {
+			s.cluster(pos)
+		}
+	case SkipGroup:
+		stage, group, _ := groupNamed(c.p, cmd.Name)
+		s.group(stage, group)
+	case SkipStage:
+		s.stage(c.p.StageIndex(cmd.Name))
+	default:
+		c.r.Stages[c.p.StageIndex(cmd.Name)].SkipWait = true
+		c.changed = true
 	}
 }
 
-func reasonBy(what string, c Command) string {
-	if c.By.Name != "" {
-		what += " by " + c.By.Name
+// scheduled returns the scheduled start, or the wait of a pause, that is open at
+// the current stage, or the group of it, of that name; nil when there is none. A name
+// that a stage has is never that of a group alone.
+func (d *draft) scheduled(name string) (gates, *Gate) {
+	for gs, g := range d.eachOpen {
+		stage := d.p.Stages[d.r.Stage].Name
+		called := name == stage
+		if gs.group != "" {
+			called = name == stage+"/"+gs.group || name == gs.group && d.p.StageIndex(name) < 0
+		}
+		if called && (g.Type == ScheduledStart || gs.pause && g.Type == TimedWait) {
+			return gs, g
+		}
 	}
-	if c.Message != "" {
-		what += ": " + c.Message
+	return gates{}, nil
+}
+
+// reasonBy says what was done, by whom and why.
+func reasonBy(what string, cmd Command) string {
+	if cmd.By.Name != "" {
+		what += " by " + cmd.By.Name
+	}
+	if cmd.Message != "" {
+		what += ": " + cmd.Message
 	}
 	return what
 }

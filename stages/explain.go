@@ -59,12 +59,8 @@ func Waiting(p *Plan, r *Run) []Awaited {
 
 func waitingNow(p *Plan, r *Run) []Awaited {
 	var out []Awaited
-	for h := range (&stepper{p: p, r: *r}).eachHeld {
-		for i := range *h.gates {
-			if g := &(*h.gates)[i]; g.State == Pending {
-				out = append(out, waitingAt(p, r, h, g))
-			}
-		}
+	for gs, g := range reading(p, r).eachOpen {
+		out = append(out, gs.awaited(g))
 	}
 	for i := range r.Flights {
 		if f := &r.Flights[i]; f.Attempt != 0 {
@@ -81,19 +77,20 @@ func waitingNow(p *Plan, r *Run) []Awaited {
 	return out
 }
 
-func waitingAt(p *Plan, r *Run, h held, g *Gate) Awaited {
-	if g.Type != Approval {
-		a := Awaited{Kind: AwaitTime, Name: p.Stages[r.Stage].Name, Until: g.Until.Time(), Message: "timed wait"}
-		if h.group != "" {
-			a.Name += "/" + h.group
-		}
-		if g.Type == ScheduledStart {
-			a.Message = runstate.ScheduledStartMessage
-		}
-		return a
+// awaited is what an open gate waits for.
+func (gs *gates) awaited(g *Gate) Awaited {
+	if g.Type == Approval {
+		req := gs.request(g)
+		return Awaited{Kind: AwaitDecision, Name: req.Name, Until: g.Until.Time(), Message: missing(req)}
 	}
-	req := requestAt(p, r, h, g)
-	return Awaited{Kind: AwaitDecision, Name: req.Name, Until: g.Until.Time(), Message: missing(req)}
+	a := Awaited{Kind: AwaitTime, Name: gs.d.p.Stages[gs.d.r.Stage].Name, Until: g.Until.Time(), Message: "timed wait"}
+	if gs.group != "" {
+		a.Name += "/" + gs.group
+	}
+	if g.Type == ScheduledStart {
+		a.Message = runstate.ScheduledStartMessage
+	}
+	return a
 }
 
 func missing(req approval.Request) string {
@@ -254,7 +251,7 @@ func notStarted(p *Plan, r *Run, pos int) string {
 	case !r.Stages[stage].Groups[group].Admits(&p.Stages[stage].Groups[group], &r.Stages[stage]):
 		return "the group waits at its gates"
 	}
-	if d := (&stepper{p: p, r: *r}).full(p.Clusters[pos].Cell); d != nil {
+	if d := reading(p, r).fullDomain(p.Clusters[pos].Cell); d != nil {
 		return fmt.Sprintf("its failure domain is full: %d of %d clusters of %s may be in flight, and are", d.MaxConcurrency, d.Clusters, d)
 	}
 	if r.Capped {

@@ -82,7 +82,7 @@ func (c *checker) wants(ready *Ready, in Input, do machine) {
 	}
 	for _, slots := range []int{ready.Wants, len(c.members)} {
 		more := do(c.p, ready.Run, Input{Now: in.Now, Blocked: in.Blocked, Calendar: in.Calendar, Slots: slots})
-		if n := (&stepper{r: more.Run}).inFlight(); n != ready.Wants {
+		if n := (&draft{r: more.Run}).inFlight(); n != ready.Wants {
 			c.fail("2", "the run wants %d, and with %d slots it has %d in flight", ready.Wants, slots, n)
 		}
 	}

@@ -110,8 +110,8 @@ func groupMutants() []mutant {
 			}
 		})),
 		onInput("ends a scheduled start for nobody", "6", func(p *Plan, r Run, in *Input) {
-			s := &stepper{p: p, r: r}
-			for h := range s.eachHeld {
+			s := &draft{p: p, r: r}
+			for h := range s.eachGates {
 				name := p.Stages[r.Stage].Name
 				if h.group != "" {
 					name += "/" + h.group
@@ -171,7 +171,7 @@ func proofMutants() []mutant {
 		onInput("completes before the apply", "3", eachReport(func(_ *Plan, _ *Run, o *Observation) { o.Applied = true })),
 		onInput("takes a report of another attempt", "3", eachReport(func(p *Plan, r *Run, o *Observation) {
 			pos, _ := p.Position(o.Cluster)
-			if f := (&stepper{r: *r}).flight(pos); f != nil {
+			if f := (&draft{r: *r}).flight(pos); f != nil {
 				o.Attempt = f.Attempt
 			}
 		})),

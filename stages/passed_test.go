@@ -119,11 +119,11 @@ func TestBeyondTheBoundNobodyIsPassedOver(t *testing.T) {
 	c := calendarOf(func(pos int, _ time.Time) Window { return Window{Limited: pos%2 == 0, Open: pos%2 == 1} })
 	ready, _ := completes(t, p, begun(p, c), c)
 	g := ready.Run.Stages[0].Groups[0]
-	if len(g.Passed) != maxPassed || g.Completed != maxPassed-1 || len(Waiting(p, &ready.Run)) != 1 {
+	if len(g.Passed) != maxDeferred || g.Completed != maxDeferred-1 || len(Waiting(p, &ready.Run)) != 1 {
 		t.Errorf("%d ranges, %d completed, waits for %v", len(g.Passed), g.Completed, Waiting(p, &ready.Run))
 	}
 	in := Input{Now: scriptEpoch, Calendar: c, Commands: []Command{{ID: "1", Verb: Skip, Scope: SkipCluster, Name: p.Clusters[0].Name}}}
-	if ready = Step(p, ready.Run, in); len(ready.Actions) != 1 || ready.Actions[0].Pos != 2*maxPassed-1 {
+	if ready = Step(p, ready.Run, in); len(ready.Actions) != 1 || ready.Actions[0].Pos != 2*maxDeferred-1 {
 		t.Errorf("%+v", ready.Actions)
 	}
 }

@@ -2,190 +2,178 @@ package stages
 
 import "github.com/slipway-dev/slipway/stages/runstate"
 
-// skip passes over a cluster, a group, a stage or a wait.
-func (s *stepper) skip(c Command) {
-	reason := reasonBy("skipped", c)
-	switch c.Scope {
-	case SkipCluster:
-		if pos, ok := s.p.Position(c.Name); ok {
-			s.skipCluster(pos, reason)
-		}
-	case SkipGroup:
-		stage, group, _ := groupOf(s.p, c.Name)
-		s.skipGroup(stage, group, reason)
-	case SkipStage:
-		s.skipStage(s.p.StageIndex(c.Name), reason)
-	default:
-		s.r.Stages[s.p.StageIndex(c.Name)].SkipWait = true
-		s.changed = true
-	}
+// maxSingleEvents is how many clusters of a group to which the same happens
+// at once get an event each.
+const maxSingleEvents = 8
+
+// skipping skips what has not ended of a run, for a reason.
+type skipping struct {
+	d      *draft
+	reason string
 }
 
-// skipCluster skips a cluster; one that has ended it leaves alone.
-func (s *stepper) skipCluster(pos int, reason string) {
-	if f := s.flight(pos); f != nil {
+// cluster skips a cluster; one that has ended it leaves alone.
+func (s skipping) cluster(pos int) {
+	d := s.d
+	if f := d.flight(pos); f != nil {
 		f.Drain = true
-		s.changed = true
+		d.changed = true
 		if f.Phase == BackingOff {
-			s.leave(f, Skipped, reason)
+			d.leave(f, Skipped, s.reason)
 		}
 		return
 	}
-	if i := s.yielded(pos); i >= 0 {
-		y := s.r.Waiting[i]
-		s.unyield(i)
-		s.record(skippedYielded(&y, reason))
-		return
-	}
-	if s.unpass(pos) {
-		s.record(skipped(pos, reason))
-		return
-	}
-	if s.forgivable(pos) {
-		failed := *runstate.ExceptionAt(s.r.Exceptions, pos)
-		s.unexcept(pos)
-		_, g := s.groupOf(pos)
+	e := skipped(pos, s.reason)
+	switch i := d.yielded(pos); {
+	case i >= 0:
+		e = skippedYielded(&d.r.Waiting[i], s.reason)
+		d.unyield(i)
+	case d.undefer(pos):
+	case d.forgivable(pos):
+		e.Attempts, e.Sent = runstate.ExceptionAt(d.r.Exceptions, pos).Attempts, true
+		d.unexcept(pos)
+		_, g := d.groupOf(pos)
 		g.Failed--
-		e := skipped(pos, reason)
-		e.Attempts, e.Sent = failed.Attempts, true
-		s.record(e)
+	case d.ahead(pos):
+		d.skipAhead(e)
+		return
+	default:
 		return
 	}
-	if s.ahead(pos) {
-		s.passBy(skipped(pos, reason))
-	}
+	d.recordSkipped(e)
 }
 
-// forgivable reports whether the cluster at pos has failed, and that the run may try
-// it again: it may be passed over instead.
-func (s *stepper) forgivable(pos int) bool {
-	e := runstate.ExceptionAt(s.r.Exceptions, pos)
-	stage, _ := s.p.StageOf(pos)
-	again := s.r.Closing == nil && (s.p.Strategy.Profile == ClusterUpdate || s.p.Strategy.Suspends())
-	return e != nil && e.State == Failed && again && stage == s.r.Stage
-}
-
-func skipped(pos int, reason string) Exception {
-	return Exception{First: pos, Last: pos, State: Skipped, Reason: reason}
-}
-
-// skipped is the exception of a cluster that yielded its slot. It was in flight
-// with its next attempt where it could not be reached then.
-func skippedYielded(y *Yielded, reason string) Exception {
-	e := skipped(y.Pos, reason)
-	e.Attempts, e.Sent = y.Attempt-1, y.Sent
-	if y.Tries > 0 {
-		e.Attempts++
-	}
-	return e
-}
-
-// passBy records that clusters which the run has not come to are skipped.
-func (s *stepper) passBy(e Exception) {
-	n := s.except(e)
-	if n == 0 {
-		return
-	}
-	ev := Event{Type: ClusterSkipped, Message: cut(e.Reason)}
-	if e.First == e.Last {
-		s.emitCluster(e.First, ev)
-		return
-	}
-	stage, group := s.p.StageOf(e.First)
-	ev.Stage, ev.Group = s.p.Stages[stage].Name, s.p.Stages[stage].Groups[group].Name
-	ev.Count = n
-	s.emit(ev)
-}
-
-// ahead reports whether the run has not come to the cluster at pos and is not to
-// pass over it either.
-func (s *stepper) ahead(pos int) bool {
-	return runstate.ExceptionAt(s.r.Exceptions, pos) == nil && s.beyond(pos)
-}
-
-// beyond reports whether pos is after where the run has come to in its group.
-func (s *stepper) beyond(pos int) bool {
-	if stage, _ := s.p.StageOf(pos); stage != s.r.Stage {
-		return stage > s.r.Stage
-	}
-	return !s.r.HasComeTo(s.p, pos)
-}
-
-// isAhead reports whether the run has come to no cluster of the group of pos.
-func (s *stepper) isAhead(pos int) bool {
-	stage, group := s.p.StageOf(pos)
-	if stage != s.r.Stage {
-		return stage > s.r.Stage
-	}
-	groups := s.r.Stages[stage].Groups
-	return len(groups) == 0 || groups[group].Next == 0
-}
-
-// skipGroup skips what has not ended of a group, and its gates.
-func (s *stepper) skipGroup(stage, group int, reason string) {
-	g := &s.p.Stages[stage].Groups[group]
-	s.skipRange(g.First, g.Len, reason)
-	run := &s.r.Stages[stage]
-	if stage != s.r.Stage || len(run.Groups) == 0 || run.Groups[group].Ended != 0 {
+// group skips what has not ended of a group, and its gates.
+func (s skipping) group(stage, group int) {
+	d := s.d
+	g := &d.p.Stages[stage].Groups[group]
+	s.members(g.First, g.Len)
+	run := &d.r.Stages[stage]
+	if stage != d.r.Stage || len(run.Groups) == 0 || run.Groups[group].Ended != 0 {
 		return
 	}
 	gr := &run.Groups[group]
 	gr.SkipGates = true
-	s.closeHeld(heldGroup(run, g, gr))
-	s.changed = true
+	gs := d.groupGates(run, g, gr)
+	gs.skipOpen()
+	d.changed = true
 }
 
-// skipStage skips what has not ended of a stage, and its gates.
-func (s *stepper) skipStage(i int, reason string) {
-	for _, g := range s.p.Stages[i].Groups {
-		s.skipRange(g.First, g.Len, reason)
+// stage skips what has not ended of a stage, and its gates.
+func (s skipping) stage(i int) {
+	for _, g := range s.d.p.Stages[i].Groups {
+		s.members(g.First, g.Len)
 	}
-	if i == s.r.Stage {
-		s.closeGates()
+	if i == s.d.r.Stage {
+		s.d.closeGates()
 	}
-	s.r.Stages[i].SkipGates = true
-	s.changed = true
+	s.d.r.Stages[i].SkipGates = true
+	s.d.changed = true
 }
 
-// skipRange skips what has not ended of a group, and what has failed in it and
+// members skips what has not ended of a group, and what has failed in it and
 // might be tried again.
-func (s *stepper) skipRange(first, n int, reason string) {
+func (s skipping) members(first, n int) {
 	if n == 0 {
 		return
 	}
-	if s.isAhead(first) {
-		s.passBy(Exception{First: first, Last: first + n - 1, State: Skipped, Reason: reason})
+	d := s.d
+	stage, group := d.p.StageOf(first)
+	run := &d.r.Stages[stage]
+	if stage > d.r.Stage || stage == d.r.Stage && (len(run.Groups) == 0 || run.Groups[group].Next == 0) {
+		d.skipAhead(skipped(first, s.reason).Spanning(first, first+n-1))
 		return
 	}
-	s.skipUnstarted(first, reason)
+	if stage == d.r.Stage {
+		s.unstarted(&d.p.Stages[stage].Groups[group], &run.Groups[group])
+	}
 	for pos := first; pos < first+n; pos++ {
-		s.skipCluster(pos, reason)
+		s.cluster(pos)
 	}
 }
 
-// skipUnstarted skips those of the group that begins at first which have not
-// started, with one event, where they are many.
-func (s *stepper) skipUnstarted(first int, reason string) {
-	if stage, _ := s.p.StageOf(first); stage != s.r.Stage {
-		return
-	}
-	g, gr := s.groupOf(first)
-	n := g.Len - gr.Next
+// unstarted skips those of a group which have not started, with one event, where they
+// are many.
+func (s skipping) unstarted(g *PlannedGroup, gr *GroupRun) {
+	d, n := s.d, g.Len-gr.Next
 	for _, r := range gr.Passed {
 		n += r.Last - r.First + 1
 	}
 	if n <= maxSingleEvents {
 		return
 	}
-	passed, e := gr.Passed, skipped(first, reason)
+	deferred, e := gr.Passed, skipped(g.First, s.reason)
 	gr.Passed, n = nil, 0
-	eachRun(first, first+g.Len-1, s.beyond, func(first, last int) { n += s.except(e.Spanning(first, last)) })
-	for _, r := range passed {
-		k := s.except(e.Spanning(r.First, r.Last))
+	eachRun(g.First, g.First+g.Len-1, d.beyond, func(first, last int) { n += d.except(e.Spanning(first, last)) })
+	for _, r := range deferred {
+		k := d.except(e.Spanning(r.First, r.Last))
 		gr.Skipped += k
 		n += k
 	}
 	if n > 0 {
-		s.emitStage(Event{Type: ClusterSkipped, Group: g.Name, Count: n, Message: cut(reason)})
+		d.emitStage(Event{Type: ClusterSkipped, Group: g.Name, Count: n, Message: cut(s.reason)})
+	}
+}
+
+// forgivable reports whether the cluster at pos has failed, and that the run may try
+// it again: it may be skipped instead.
+func (d *draft) forgivable(pos int) bool {
+	e := runstate.ExceptionAt(d.r.Exceptions, pos)
+	stage, _ := d.p.StageOf(pos)
+	again := d.r.Closing == nil && (d.p.Strategy.Profile == ClusterUpdate || d.p.Strategy.Suspends())
+	return e != nil && e.State == Failed && again && stage == d.r.Stage
+}
+
+// skippable reports whether the cluster at pos has not ended, or has failed and may
+// be tried again.
+func (d *draft) skippable(pos int) bool {
+	return d.flight(pos) != nil || d.yielded(pos) >= 0 || d.r.PassedAt(d.p, pos) != nil || d.forgivable(pos) || d.ahead(pos)
+}
+
+// hasLeft is why a cluster is skipped that has left the inventory.
+const hasLeft = "Removed: the cluster has left the inventory"
+
+// gone takes in that a cluster has left the inventory.
+func (d *draft) gone(name string) {
+	pos, ok := d.p.Position(name)
+	if !ok || d.r.IsEnded() {
+		return
+	}
+	e := skipped(pos, hasLeft)
+	e.Gone = true
+	f, i := d.flight(pos), d.yielded(pos)
+	switch {
+	case f != nil:
+		d.free(f)
+		d.recordSkipped(e)
+	case i >= 0:
+		d.unyield(i)
+		d.recordSkipped(e)
+	case d.undefer(pos):
+		d.recordSkipped(e)
+	case d.ahead(pos):
+		d.skipAhead(e)
+	default:
+		if x := runstate.ExceptionAt(d.r.Exceptions, pos); x != nil && !x.Gone {
+			e = x.Spanning(pos, pos)
+			e.Gone = true
+			d.unexcept(pos)
+			d.r.Exceptions = mergeExceptions(append(d.r.Exceptions, e))
+		}
+	}
+}
+
+// eachRun calls do with every run of neighbours from first to last that all match.
+func eachRun(first, last int, match func(int) bool, do func(first, last int)) {
+	begin := -1
+	for pos := first; pos <= last+1; pos++ {
+		in := pos <= last && match(pos)
+		if in && begin < 0 {
+			begin = pos
+		}
+		if !in && begin >= 0 {
+			do(begin, pos-1)
+			begin = -1
+		}
 	}
 }

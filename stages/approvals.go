@@ -1,0 +1,174 @@
+package stages
+
+import (
+	"slices"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// maxAnswered is how many of those that approved for a point in time are told apart.
+const maxAnswered = 16
+
+// Requests returns the approval requests of the run that are open: that of the
+// current stage, and those of its groups in their order. A run that is not one of
+// the plan, by [Check], has none.
+func Requests(p *Plan, r *Run) []approval.Request {
+	if Check(p, r) != nil {
+		return nil
+	}
+	return reading(p, r).requests()
+}
+
+func (d *draft) requests() []approval.Request {
+	if d.r.IsEnded() {
+		return nil
+	}
+	var out []approval.Request
+	for gs, g := range d.eachOpen {
+		if g.Type == Approval {
+			out = append(out, gs.request(g))
+		}
+	}
+	return out
+}
+
+// requestFor returns the open approval of the current stage, or of a group of it,
+// that a decision is about, or nil.
+func (d *draft) requestFor(b approval.Binding) (gates, *Gate) {
+	if st, _, ok := d.stage(); !ok || st.Name != b.Stage {
+		return gates{}, nil
+	}
+	for gs, g := range d.eachOpen {
+		if gs.group == b.Group && g.Type == Approval && g.When == b.When {
+			return gs, g
+		}
+	}
+	return gates{}, nil
+}
+
+// undecidable returns why there is nothing to be decided by cmd, or "".
+func (d *draft) undecidable(cmd *Command) string {
+	switch {
+	case cmd.Decision == nil:
+		return "the command has no decision"
+	case cmd.Decision.IsMomentary():
+		return "an approval that holds at a point in time only is no command, which may be read late: it is an answer of the step"
+	case d.r.State == Stopping && d.r.Ending != Stopped || d.r.State == Failed:
+		return "the run is ending"
+	}
+	b := cmd.Decision.Binding
+	if _, g := d.requestFor(b); g == nil {
+		what := "stage " + b.Stage
+		if b.Group != "" {
+			what = "group " + b.Group + " of " + what
+		}
+		return "there is no open request " + string(b.When) + " " + what
+	}
+	return ""
+}
+
+// decide lets the approval policy judge a decision on a request. One that was taken
+// in before the request opened is not about it, however late it is read. It returns why
+// the decision does not count, or "".
+func (c control) decide(gs gates, g *Gate, decision approval.Decision) string {
+	req := gs.request(g)
+	if !decision.At.IsZero() && At(decision.At) < g.Opened {
+		return "request " + req.Name + ": it was taken in before the request opened"
+	}
+	decision.At = c.now.Time()
+	next, outcome, err := approval.Evaluate(req, decision, c.now.Time())
+	if err != nil {
+		return err.Error()
+	}
+	g.Decisions, g.Answered = next.Decisions, nil
+	switch outcome {
+	case approval.Accepted:
+		gs.end(g, Completed)
+		gs.emitDecision(ApprovalAccepted, &req, &decision)
+	case approval.Rejected:
+		gs.end(g, Failed)
+		gs.emitDecision(ApprovalRejected, &req, &decision)
+		reason := "request " + req.Name + " was rejected by " + decision.By.Name
+		c.undo(Undo{Cause: GateRejected, Message: reason})
+		c.fail(reason)
+	default:
+		gs.emitDecision(ApprovalGiven, &req, &decision)
+	}
+	return ""
+}
+
+// answers takes in what authorities answer now.
+func (c control) answers(all []Answer) {
+	for i := range all {
+		b := all[i].Request.Binding
+		if slices.ContainsFunc(all[:i], func(a Answer) bool { return a.Request.Binding == b }) {
+			continue
+		}
+		if gs, g := c.requestFor(b); g != nil && c.r.State == Running {
+			c.answersTo(gs, g, all)
+		}
+	}
+}
+
+// answersTo takes in the answers to one request. Those that hold at a point in time
+// only count together, and are recorded with the gate that they open.
+func (c control) answersTo(gs gates, g *Gate, all []Answer) {
+	req := gs.request(g)
+	now, outcome := req, approval.Pending
+	for i := range all {
+		decision := all[i].Decision
+		if all[i].Request.Binding != req.Binding || recorded(&all[i].Request) != len(g.Decisions) {
+			continue
+		}
+		decision.Binding, decision.At = req.Binding, At(decision.At).Time()
+		if decision.At.IsZero() {
+			decision.At = c.now.Time()
+		}
+		if !decision.IsMomentary() {
+			if c.decide(gs, g, decision) == "" {
+				return
+			}
+			continue
+		}
+		if next, came, err := approval.Evaluate(now, decision, c.now.Time()); err == nil {
+			now, outcome = next, came
+		}
+	}
+	given := now.Decisions[len(g.Decisions):]
+	if outcome == approval.Accepted {
+		g.Decisions, g.Answered = now.Decisions, nil
+		gs.end(g, Completed)
+		for i := range given {
+			typ := ApprovalGiven
+			if i == len(given)-1 {
+				typ = ApprovalAccepted
+			}
+			gs.emitDecision(typ, &req, &given[i])
+		}
+		return
+	}
+	// Of each that approved too early one event tells.
+	for i := range given {
+		if name := given[i].By.Name; !slices.Contains(g.Answered, name) && len(g.Answered) < maxAnswered {
+			g.Answered = append(slices.Clone(g.Answered), name)
+			gs.emitDecision(ApprovalEarly, &req, &given[i])
+		}
+	}
+}
+
+// recorded is how many decisions a request had when it was shown.
+func recorded(r *approval.Request) (n int) {
+	for i := range r.Decisions {
+		if !r.Decisions[i].IsMomentary() {
+			n++
+		}
+	}
+	return n
+}
+
+// emitDecision records the event of a decision.
+func (gs *gates) emitDecision(typ EventType, r *approval.Request, decision *approval.Decision) {
+	gs.emit(Event{
+		Type: typ, Request: r.Name, Attempt: r.Attempt, Digest: gs.d.p.Digest, By: decision.By.Name, Message: cut(decision.Comment),
+	})
+}

@@ -1,0 +1,235 @@
+package stages
+
+import "slices"
+
+// maxYieldedMessage bounds the messages of clusters that wait, in bytes.
+const maxYieldedMessage = 80
+
+// flight returns the slot of the cluster at pos, or nil.
+func (d *draft) flight(pos int) *Flight {
+	for i := range d.r.Flights {
+		if f := &d.r.Flights[i]; f.Pos == pos && f.Attempt != 0 {
+			return f
+		}
+	}
+	return nil
+}
+
+// eachFlight calls do for every cluster in flight; do may end the flight.
+func (d *draft) eachFlight(do func(*Flight)) {
+	for i := 0; i < len(d.r.Flights); i++ {
+		if f := &d.r.Flights[i]; f.Attempt != 0 {
+			do(f)
+		}
+	}
+}
+
+// inFlight counts the slots in use.
+func (d *draft) inFlight() (n int) {
+	for i := range d.r.Flights {
+		if d.r.Flights[i].Attempt != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// take puts a cluster into the first free slot.
+func (d *draft) take(f Flight) {
+	d.changed = true
+	d.countInDomains(f.Pos, 1)
+	for i := range d.r.Flights {
+		if d.r.Flights[i].Attempt == 0 {
+			d.r.Flights[i] = f
+			return
+		}
+	}
+	d.r.Flights = append(d.r.Flights, f)
+}
+
+// free gives the slot of f back and drops free slots at the end.
+func (d *draft) free(f *Flight) {
+	d.countInDomains(f.Pos, -1)
+	*f = Flight{}
+	d.changed = true
+	n := len(d.r.Flights)
+	for n > 0 && d.r.Flights[n-1].Attempt == 0 {
+		n--
+	}
+	d.r.Flights = d.r.Flights[:n]
+}
+
+// doubt keeps a cluster of which nothing is known from being done by time alone. Its
+// soak goes on once it is proven healthy again.
+func (d *draft) doubt(f *Flight) {
+	if f.Phase == Soaking {
+		f.Phase = Settling
+		d.changed = true
+	}
+}
+
+// reached ends a series of tries to reach a cluster.
+func (d *draft) reached(f *Flight) {
+	if f.Tries > 0 {
+		f.Tries, f.Since = 0, 0
+		d.changed = true
+	}
+}
+
+// complete takes a cluster out of flight that is proven.
+func (d *draft) complete(f *Flight, unchanged bool) {
+	pos, attempt := f.Pos, f.Attempt
+	d.free(f)
+	_, g := d.groupOf(pos)
+	g.Completed++
+	e := Event{Type: ClusterCompleted, Attempt: attempt, Unchanged: unchanged}
+	if d.p.Stages[d.r.Stage].Remove {
+		e.Type = ClusterRemoved
+	}
+	d.emitCluster(pos, e)
+}
+
+// leave takes a cluster out of flight for good, as Skipped or Failed. One that was to
+// be skipped does not fail. Whether a failure is one too many is not decided here: see
+// [control.leave].
+func (d *draft) leave(f *Flight, state State, reason string) {
+	pos, attempt, sent, drain := f.Pos, f.Attempt, f.Sent, f.Drain
+	d.free(f)
+	if state == Failed && !drain {
+		_, g := d.groupOf(pos)
+		g.Failed++
+		d.except(Exception{First: pos, Last: pos, State: Failed, Attempts: attempt, Reason: reason})
+		d.emitCluster(pos, Event{Type: ClusterFailed, Attempt: attempt, Message: cut(reason)})
+		return
+	}
+	e := skipped(pos, reason)
+	e.Attempts, e.Sent = attempt, sent
+	d.recordSkipped(e)
+}
+
+// recordSkipped counts a cluster that the run has come to as skipped.
+func (d *draft) recordSkipped(e Exception) {
+	_, g := d.groupOf(e.First)
+	g.Skipped++
+	d.except(e)
+	d.emitCluster(e.First, Event{Type: ClusterSkipped, Message: cut(e.Reason)})
+}
+
+func skipped(pos int, reason string) Exception {
+	return Exception{First: pos, Last: pos, State: Skipped, Reason: reason}
+}
+
+// skipAhead records that clusters which the run has not come to are skipped.
+func (d *draft) skipAhead(e Exception) {
+	n := d.except(e)
+	if n == 0 {
+		return
+	}
+	ev := Event{Type: ClusterSkipped, Message: cut(e.Reason)}
+	if e.First == e.Last {
+		d.emitCluster(e.First, ev)
+		return
+	}
+	ev.Stage, ev.Group = d.namesAt(e.First)
+	ev.Count = n
+	d.emit(ev)
+}
+
+// yield takes a cluster out of flight, to be started again from notYet on; where that
+// is news, an event says so. One that is not to be started again is skipped.
+func (d *draft) yield(f *Flight, notYet Instant, news bool) {
+	switch {
+	case f.Drain:
+		d.leave(f, Skipped, "skipped")
+		return
+	case d.r.Ending == Superseded:
+		d.leave(f, Skipped, d.r.Reason)
+		return
+	}
+	if f.Since == 0 {
+		f.Since = d.now
+	}
+	y := Yielded{
+		Pos: f.Pos, Attempt: f.Attempt, Sent: f.Sent, Tries: f.Tries, Since: f.Since, NotYet: notYet,
+		Started: f.Started, Spent: int64(d.now - f.Started), Message: cutAt(f.Message, maxYieldedMessage),
+	}
+	if news {
+		d.emitCluster(f.Pos, Event{Type: ClusterPending, Attempt: f.Attempt, Message: f.Message, Until: y.NotYet.Time()})
+	}
+	d.free(f)
+	d.r.Waiting = append(d.r.Waiting, y)
+}
+
+// yielded returns the index in Waiting of the cluster at pos, or -1.
+func (d *draft) yielded(pos int) int {
+	return slices.IndexFunc(d.r.Waiting, func(y Yielded) bool { return y.Pos == pos })
+}
+
+// unyield takes the cluster at index i out of Waiting.
+func (d *draft) unyield(i int) {
+	d.r.Waiting = slices.Delete(d.r.Waiting, i, i+1)
+	d.changed = true
+}
+
+// skippedYielded is the exception of a cluster that yielded its slot. It was in flight
+// with its next attempt where it could not be reached then.
+func skippedYielded(y *Yielded, reason string) Exception {
+	e := skipped(y.Pos, reason)
+	e.Attempts, e.Sent = y.Attempt-1, y.Sent
+	if y.Tries > 0 {
+		e.Attempts++
+	}
+	return e
+}
+
+// dropWaiting gives up the clusters that yielded their slot.
+func (d *draft) dropWaiting(reason string) {
+	waiting := d.r.Waiting
+	d.r.Waiting = nil
+	for _, y := range waiting {
+		d.recordSkipped(skippedYielded(&y, reason))
+	}
+}
+
+// undefer takes the cluster at pos out of those that let others go first, and
+// reports whether it was one.
+func (d *draft) undefer(pos int) bool {
+	found := d.r.PassedAt(d.p, pos)
+	if found == nil {
+		return false
+	}
+	r := *found
+	_, gr := d.groupOf(pos)
+	i := slices.Index(gr.Passed, r)
+	var rest []Passed
+	if r.First < pos {
+		rest = append(rest, r.Spanning(r.First, pos-1))
+	}
+	if pos < r.Last {
+		rest = append(rest, r.Spanning(pos+1, r.Last))
+	}
+	gr.Passed = slices.Replace(gr.Passed, i, i+1, rest...)
+	d.changed = true
+	return true
+}
+
+// clustersEnded reports whether every cluster of the current stage has ended.
+func (d *draft) clustersEnded(st *PlannedStage, run *StageRun) bool {
+	for i := range st.Groups {
+		if run.Groups[i].Next < st.Groups[i].Len || len(run.Groups[i].Passed) > 0 {
+			return false
+		}
+	}
+	return len(d.r.Waiting) == 0 && len(d.r.Flights) == 0
+}
+
+// membersEnded reports whether every cluster of the group has ended.
+func (d *draft) membersEnded(g *PlannedGroup, gr *GroupRun) bool {
+	return gr.Next >= g.Len && len(gr.Passed) == 0 && !d.flying(g) &&
+		!slices.ContainsFunc(d.r.Waiting, func(y Yielded) bool { return g.Has(y.Pos) })
+}
+
+// flying reports whether a cluster of the group is in flight.
+func (d *draft) flying(g *PlannedGroup) bool {
+	return slices.ContainsFunc(d.r.Flights, func(f Flight) bool { return f.Attempt != 0 && g.Has(f.Pos) })
+}

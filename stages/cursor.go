@@ -1,0 +1,181 @@
+package stages
+
+import (
+	"github.com/slipway-dev/slipway/stages/plan"
+	"github.com/slipway-dev/slipway/stages/runstate"
+)
+
+// ahead reports whether the run has not come to the cluster at pos and is not to
+// skip it either.
+func (d *draft) ahead(pos int) bool {
+	return runstate.ExceptionAt(d.r.Exceptions, pos) == nil && d.beyond(pos)
+}
+
+// beyond reports whether pos is after where the run has come to in its group.
+func (d *draft) beyond(pos int) bool {
+	if stage, _ := d.p.StageOf(pos); stage != d.r.Stage {
+		return stage > d.r.Stage
+	}
+	return !d.r.HasComeTo(d.p, pos)
+}
+
+// cursor is how far the run has come in a group of the current stage: which cluster is
+// next, by position and by the failure domains that have room.
+type cursor struct {
+	d  *draft
+	g  *PlannedGroup
+	gr *GroupRun
+	// cells are those of the group; nil where the stage has no failure domains.
+	cells []plan.CellMembers
+}
+
+func (d *draft) cursor(g *PlannedGroup, gr *GroupRun) cursor {
+	return cursor{d: d, g: g, gr: gr, cells: d.cellsOf(g)}
+}
+
+// passSkipped moves the cursor over clusters that are not to be started.
+func (c *cursor) passSkipped() {
+	d, g, gr := c.d, c.g, c.gr
+	for i := range c.cells {
+		all := c.cells[i].Positions
+		for gr.Cells[i] < len(all) && runstate.ExceptionAt(d.r.Exceptions, int(all[gr.Cells[i]])) != nil {
+			gr.Cells[i]++
+			gr.Next++
+			gr.Skipped++
+			d.changed = true
+		}
+	}
+	for c.cells == nil && gr.Next < g.Len {
+		e := runstate.ExceptionAt(d.r.Exceptions, g.First+gr.Next)
+		if e == nil {
+			return
+		}
+		n := min(e.Last-g.First, g.Len-1) + 1 - gr.Next
+		gr.Next += n
+		gr.Skipped += n
+		d.changed = true
+	}
+}
+
+// passAllSkipped moves the cursors of all groups of the current stage over clusters that
+// are not to be started.
+func (d *draft) passAllSkipped(st *PlannedStage, run *StageRun) {
+	for i := range st.Groups {
+		c := d.cursor(&st.Groups[i], &run.Groups[i])
+		c.passSkipped()
+	}
+}
+
+// takeNext moves the cursor over the cluster that comes next of those whose domains have
+// room, and returns its position; -1 where there is none.
+func (c *cursor) takeNext() int {
+	pos, cell := c.head()
+	if pos < 0 {
+		return -1
+	}
+	c.gr.Next++
+	if len(c.gr.Cells) > 0 {
+		c.gr.Cells[cell]++
+	}
+	c.d.changed = true
+	return pos
+}
+
+// head returns the cluster that takeNext would take, and its cell in the group.
+func (c *cursor) head() (first, cell int) {
+	switch {
+	case c.gr.Next >= c.g.Len:
+		return -1, 0
+	case c.cells == nil:
+		return c.g.First + c.gr.Next, 0
+	}
+	first = -1
+	for i := range c.cells {
+		m := &c.cells[i]
+		if next := c.gr.Cells[i]; next < len(m.Positions) && (first < 0 || int(m.Positions[next]) < first) && c.d.fullDomain(m.Cell) == nil {
+			first, cell = int(m.Positions[next]), i
+		}
+	}
+	return first, cell
+}
+
+// startable returns the first cluster of a range of deferred ones whose domains have
+// room; -1 where there is none. Of a range that is to stay whole only its first cluster
+// may start.
+func (c *cursor) startable(r Passed, whole bool) int {
+	switch {
+	case c.cells == nil:
+		return r.First
+	case whole && c.d.hasRoom(r.First):
+		return r.First
+	case whole:
+		return -1
+	}
+	first := -1
+	for i := range c.cells {
+		m := &c.cells[i]
+		next := m.From(r.First)
+		if next < len(m.Positions) && int(m.Positions[next]) <= r.Last && (first < 0 || int(m.Positions[next]) < first) && c.d.fullDomain(m.Cell) == nil {
+			first = int(m.Positions[next])
+		}
+	}
+	return first
+}
+
+// cellsOf returns the cells of a group of the current stage; nil where the stage has no
+// failure domains.
+func (d *draft) cellsOf(g *PlannedGroup) []plan.CellMembers {
+	if len(d.p.Stages[d.r.Stage].Cells) == 0 || g.Len == 0 {
+		return nil
+	}
+	return d.p.Members(d.p.StageOf(g.First))
+}
+
+// inDomains returns how many clusters are in flight of each failure domain of
+// the current stage; nil where that has none. It counts them once in a stage of a step;
+// [draft.take] and [draft.free] go on from there.
+func (d *draft) inDomains() []int {
+	st, _, ok := d.stage()
+	if !ok || len(st.Cells) == 0 {
+		return nil
+	}
+	if d.domains == nil {
+		d.domains = make([]int, len(st.Domains))
+		for i := range d.r.Flights {
+			if f := &d.r.Flights[i]; f.Attempt != 0 {
+				d.countInDomains(f.Pos, 1)
+			}
+		}
+	}
+	return d.domains
+}
+
+// countInDomains takes in that n more clusters like that at pos are in flight, where
+// domains were counted.
+func (d *draft) countInDomains(pos, n int) {
+	if d.domains == nil {
+		return
+	}
+	for _, i := range d.p.Stages[d.r.Stage].Cells[d.p.Clusters[pos].Cell] {
+		d.domains[i] += n
+	}
+}
+
+// fullDomain returns the first domain of a cell that has as many clusters in flight as
+// it may; nil where none has.
+func (d *draft) fullDomain(cell int) *PlannedDomain {
+	in := d.inDomains()
+	if in == nil {
+		return nil
+	}
+	st := &d.p.Stages[d.r.Stage]
+	for _, i := range st.Cells[cell] {
+		if in[i] >= st.Domains[i].MaxConcurrency {
+			return &st.Domains[i]
+		}
+	}
+	return nil
+}
+
+// hasRoom reports whether the domains of the cluster at pos let it start.
+func (d *draft) hasRoom(pos int) bool { return d.fullDomain(d.p.Clusters[pos].Cell) == nil }

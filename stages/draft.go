@@ -1,0 +1,189 @@
+package stages
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/runstate"
+)
+
+// maxMessage bounds the messages a run keeps, in bytes.
+const maxMessage = 256
+
+// draft is the run that a step makes: a copy of the one that it was given, with the
+// events that led to it. It keeps the account of clusters and gates consistent and
+// decides nothing; what decides holds a draft and changes the run through it.
+type draft struct {
+	p   *Plan
+	r   Run
+	now Instant
+	// events are what has happened in this step, changed is whether the run has to be
+	// saved.
+	events  []Event
+	changed bool
+	// domains counts the clusters in flight of each failure domain of the current
+	// stage, where that was asked for.
+	domains []int
+}
+
+// newDraft copies of a run what a step may change: its lists, and its current stage.
+func newDraft(p *Plan, r Run, now time.Time) *draft {
+	// An instant of 0 is none, so a run's time is at least 1.
+	d := &draft{p: p, r: r, now: max(min(At(now), runstate.LastNow), r.Now, 1)}
+	d.r.Now = d.now
+	d.r.Flights = slices.Clone(r.Flights)
+	d.r.Waiting = slices.Clone(r.Waiting)
+	d.r.Exceptions = slices.Clone(r.Exceptions)
+	d.r.Seen = slices.Clone(r.Seen)
+	d.r.Stages = slices.Clone(r.Stages)
+	d.copyStage()
+	return d
+}
+
+// reading is a draft that is only asked: it shares everything with the run.
+func reading(p *Plan, r *Run) *draft { return &draft{p: p, r: *r, now: r.Now} }
+
+// copyStage copies what the current stage shares with the run that was passed in.
+func (d *draft) copyStage() {
+	if d.r.Stage >= len(d.r.Stages) {
+		return
+	}
+	st := &d.r.Stages[d.r.Stage]
+	st.Groups = slices.Clone(st.Groups)
+	st.Gates = slices.Clone(st.Gates)
+	for i := range st.Groups {
+		g := &st.Groups[i]
+		g.Gates, g.Passed, g.Cells = slices.Clone(g.Gates), slices.Clone(g.Passed), slices.Clone(g.Cells)
+	}
+}
+
+// stage returns the current stage of the plan and of the run; false when all
+// are done.
+func (d *draft) stage() (*PlannedStage, *StageRun, bool) {
+	if d.r.Stage >= len(d.p.Stages) {
+		return nil, nil, false
+	}
+	return &d.p.Stages[d.r.Stage], &d.r.Stages[d.r.Stage], true
+}
+
+// groupOf returns the planned group of the current stage that pos is in, and
+// its run; nil where pos is not in the current stage.
+func (d *draft) groupOf(pos int) (*PlannedGroup, *GroupRun) {
+	st, run, _ := d.stage()
+	i, found := slices.BinarySearchFunc(st.Groups, pos, func(g PlannedGroup, pos int) int {
+		switch {
+		case pos < g.First:
+			return 1
+		case pos >= g.First+g.Len:
+			return -1
+		default:
+			return 0
+		}
+	})
+	if !found {
+		return nil, nil
+	}
+	return &st.Groups[i], &run.Groups[i]
+}
+
+// nextStage leaves the current stage for the one after it.
+func (d *draft) nextStage() {
+	d.tidyStage()
+	d.r.Stage++
+	d.domains = nil
+	d.copyStage()
+	d.changed = true
+}
+
+// set moves the run to a state.
+func (d *draft) set(state State, reason string) {
+	d.r.State, d.r.Reason = state, cut(reason)
+	d.changed = true
+}
+
+// emit records an event of the run, and that the run changed.
+func (d *draft) emit(e Event) {
+	e.Time = d.now.Time()
+	e.Placement, e.Run = d.r.Placement, d.r.Name
+	d.events = append(d.events, e)
+	d.changed = true
+}
+
+// emitStage records an event of the current stage.
+func (d *draft) emitStage(e Event) {
+	e.Stage = d.p.Stages[d.r.Stage].Name
+	d.emit(e)
+}
+
+// emitCluster records an event of the cluster at pos.
+func (d *draft) emitCluster(pos int, e Event) {
+	e.Stage, e.Group = d.namesAt(pos)
+	e.Cluster = d.p.Clusters[pos].Name
+	d.emit(e)
+}
+
+// namesAt returns the names of the stage and the group of pos.
+func (d *draft) namesAt(pos int) (stage, group string) {
+	i, j := d.p.StageOf(pos)
+	return d.p.Stages[i].Name, d.p.Stages[i].Groups[j].Name
+}
+
+// tidy leaves lists nil that are empty, so that a run which was stored equals the
+// one that came out of the step.
+func (d *draft) tidy() {
+	r := &d.r
+	r.Flights, r.Waiting, r.Exceptions, r.Seen = orNil(r.Flights), orNil(r.Waiting), orNil(r.Exceptions), orNil(r.Seen)
+	d.tidyStage()
+}
+
+// tidyStage does so for the current stage.
+func (d *draft) tidyStage() {
+	if _, run, ok := d.stage(); ok {
+		run.Gates = orNil(run.Gates)
+		for i := range run.Groups {
+			g := &run.Groups[i]
+			g.Gates, g.Passed = orNil(g.Gates), orNil(g.Passed)
+		}
+	}
+}
+
+func orNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// cut bounds a message that the run keeps.
+func cut(m string) string { return cutAt(m, maxMessage) }
+
+func cutAt(m string, limit int) string {
+	m = clean(m)
+	if len(m) <= limit {
+		return m
+	}
+	end := limit - len("…")
+	for end > 0 && m[end]&0xC0 == 0x80 {
+		end--
+	}
+	return m[:end] + "…"
+}
+
+// clean returns a text as it is after it was stored: JSON has no bytes that are
+// not UTF-8.
+func clean(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
+}
+
+func cleanIdentity(i approval.Identity) approval.Identity {
+	i.Name, i.Groups = clean(i.Name), orNil(slices.Clone(i.Groups))
+	for j := range i.Groups {
+		i.Groups[j] = clean(i.Groups[j])
+	}
+	return i
+}

@@ -1,0 +1,230 @@
+package stages
+
+import (
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/runstate"
+)
+
+// gates are those of the current stage, or of one of its groups: what is planned, and
+// how far the run has come with it.
+type gates struct {
+	d *draft
+	// group is the group's name, empty for the whole stage.
+	group   string
+	planned []PlannedGate
+	list    *[]Gate
+	// reached and ended are when those before and those after the clusters open.
+	reached, ended Instant
+	// skip reports whether none of them holds the run, skipWait that the wait after the
+	// clusters does not.
+	skip, skipWait bool
+	// pause reports whether there are no clusters: the wait can be ended early.
+	pause bool
+}
+
+func (d *draft) stageGates(st *PlannedStage, run *StageRun) gates {
+	return gates{
+		d: d, planned: st.Gates, list: &run.Gates, reached: run.Reached, ended: run.Done,
+		skip: run.SkipGates, skipWait: run.SkipWait, pause: st.Pause,
+	}
+}
+
+func (d *draft) groupGates(run *StageRun, g *PlannedGroup, gr *GroupRun) gates {
+	return gates{
+		d: d, group: g.Name, planned: g.Gates, list: &gr.Gates, reached: gr.Reached, ended: gr.Done,
+		skip: run.SkipGates || gr.SkipGates, pause: g.Pause,
+	}
+}
+
+// eachGates yields the gates of the current stage, then those of its groups that have
+// some.
+func (d *draft) eachGates(yield func(gates) bool) {
+	st, run, ok := d.stage()
+	if !ok || !yield(d.stageGates(st, run)) {
+		return
+	}
+	for i := range run.Groups {
+		if len(st.Groups[i].Gates) > 0 && !yield(d.groupGates(run, &st.Groups[i], &run.Groups[i])) {
+			return
+		}
+	}
+}
+
+// eachOpen yields every gate of the current stage and its groups that holds the run.
+func (d *draft) eachOpen(yield func(gates, *Gate) bool) {
+	for gs := range d.eachGates {
+		for i := range *gs.list {
+			if g := &(*gs.list)[i]; g.State == Pending && !yield(gs, g) {
+				return
+			}
+		}
+	}
+}
+
+// closeGates skips the open gates of the current stage and its groups.
+func (d *draft) closeGates() {
+	for gs, g := range d.eachOpen {
+		gs.end(g, Skipped)
+	}
+}
+
+// pass opens the gates on one side and reports whether all have passed.
+func (gs *gates) pass(when approval.When) bool {
+	if gs.skip {
+		return true
+	}
+	passed := true
+	for i := range gs.planned {
+		if pg := &gs.planned[i]; pg.When == when && !gs.passes(pg, gs.open(pg)) {
+			passed = false
+		}
+	}
+	return passed
+}
+
+// open returns the planned gate's run, opening it when it is reached.
+func (gs *gates) open(pg *PlannedGate) *Gate {
+	if g := runstate.GateOf(*gs.list, pg); g != nil {
+		return g
+	}
+	opened := gs.reached
+	if pg.When == approval.After {
+		opened = gs.ended
+	}
+	*gs.list = append(*gs.list, Gate{When: pg.When, Type: pg.Type, State: Pending, Opened: opened})
+	g := &(*gs.list)[len(*gs.list)-1]
+	gs.d.changed = true
+	switch {
+	case pg.Type == Approval:
+		gs.ask(pg, g)
+	case pg.Type == ScheduledStart:
+		g.Until = At(pg.Schedule.Next(opened.Time()))
+		gs.emit(Event{Type: WaitStarted, Until: g.Until.Time(), Message: runstate.ScheduledStartMessage})
+	case pg.When == approval.After && gs.skipWait:
+		gs.end(g, Skipped)
+	default:
+		g.Until = opened.Add(pg.Wait)
+		gs.emit(Event{Type: WaitStarted, Until: g.Until.Time()})
+	}
+	return g
+}
+
+// ask requests approval, as the next attempt of the gate.
+func (gs *gates) ask(pg *PlannedGate, g *Gate) {
+	g.Attempt++
+	g.State, g.Decisions, g.Until, g.Ended, g.Answered = Pending, nil, 0, 0, nil
+	if g.Attempt > 1 {
+		g.Opened = gs.d.now
+	}
+	if valid := pg.Policy.Expires; valid > 0 {
+		g.Until = g.Opened.Add(valid)
+	}
+	gs.emit(Event{
+		Type: ApprovalRequested, Request: gs.request(g).Name, Attempt: g.Attempt,
+		Digest: gs.d.p.Digest, Until: g.Until.Time(),
+	})
+}
+
+// passes reports whether a gate lets the run through now.
+func (gs *gates) passes(pg *PlannedGate, g *Gate) bool {
+	switch {
+	case g.State == Failed: // rejected, and the run was started again
+		gs.ask(pg, g)
+		return false
+	case g.State != Pending:
+		return true
+	case g.Type == TimedWait && gs.skipWait && g.When == approval.After:
+		gs.end(g, Skipped)
+		return true
+	case g.Until == 0 || gs.d.now < g.Until:
+		return false
+	case g.Type == Approval:
+		gs.emit(Event{Type: ApprovalExpired, Request: gs.request(g).Name, Attempt: g.Attempt, Digest: gs.d.p.Digest})
+		gs.ask(pg, g)
+		return false
+	}
+	gs.end(g, Completed)
+	gs.emit(g.EndEvent(""))
+	return true
+}
+
+// end closes a gate.
+func (gs *gates) end(g *Gate, state State) {
+	g.State, g.Ended = state, gs.d.now
+	gs.d.changed = true
+}
+
+// skipOpen closes the gates that are open.
+func (gs *gates) skipOpen() {
+	for i := range *gs.list {
+		if g := &(*gs.list)[i]; g.State == Pending {
+			gs.end(g, Skipped)
+		}
+	}
+}
+
+// emit records an event of the stage or the group.
+func (gs *gates) emit(e Event) {
+	e.Group = gs.group
+	gs.d.emitStage(e)
+}
+
+// request returns what a gate asks for.
+func (gs *gates) request(g *Gate) approval.Request {
+	p, r := gs.d.p, &gs.d.r
+	stage := p.Stages[r.Stage].Name
+	req := approval.Request{
+		Name: approval.GroupRequestName(r.Name, stage, gs.group, g.When),
+		Run:  r.Name, Placement: r.Placement, Snapshot: p.Index, Starter: r.Starter,
+		Binding: approval.Binding{
+			RunUID: r.UID, Stage: stage, Group: gs.group, When: g.When, Attempt: g.Attempt, Plan: p.Digest,
+		},
+		Opened: g.Opened.Time(), Decisions: g.Decisions,
+	}
+	for i := range gs.planned {
+		if pg := &gs.planned[i]; pg.When == g.When && pg.Type == Approval {
+			req.Policy = pg.Policy
+		}
+	}
+	for i := range *gs.list {
+		if w := &(*gs.list)[i]; w.When == g.When && w.Type != Approval && w.State == Pending && w.Until > At(req.NotBefore) {
+			req.NotBefore = w.Until.Time()
+		}
+	}
+	return req
+}
+
+// reopen takes back that the clusters before the gates have ended. What was passed
+// after them stays passed, what is still open begins again once they have ended: a
+// request is made again, a wait is forgotten.
+func reopen(list []Gate) []Gate {
+	out := list[:0]
+	for _, g := range list {
+		if g.When == approval.After && g.State == Pending {
+			switch g.Type {
+			case Approval:
+				g.State = Failed
+			case TimedWait:
+				continue
+			default:
+			}
+		}
+		out = append(out, g)
+	}
+	clear(list[len(out):])
+	return out
+}
+
+// unskip takes back that the gates of a group were skipped with its clusters: one that
+// is to be started again waits at them. A request is made again.
+func unskip(list []Gate) {
+	for i := range list {
+		switch g := &list[i]; {
+		case g.State != Skipped:
+		case g.Type == Approval:
+			g.State, g.Ended = Failed, 0
+		default:
+			g.State, g.Ended = Pending, 0
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package stages
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Bounds of what a run keeps of deferred clusters.
+const (
+	// maxDeferred is how many ranges of clusters of a group may be deferred,
+	// maxDeferredOfAll how many of all groups of a stage, each of which may have one.
+	maxDeferred, maxDeferredOfAll = 1024, 2048
+	// maxDeferredReasons is how many of those of a group keep their reason,
+	// maxReasonsOfAll how many of those of all groups.
+	maxDeferredReasons, maxReasonsOfAll = 64, 256
+)
+
+// picker picks the cluster of a group that starts next, by what the calendar
+// says. Those that may not start now are deferred: they let others go first.
+type picker struct {
+	*starter
+	cursor
+	// pending are the first of those that are Pending from now on, n is how many
+	// they are, first the one whose window changes first.
+	pending []pendingCluster
+	n       int
+	first   pendingCluster
+}
+
+type pendingCluster struct {
+	pos   int
+	until Instant
+	why   string
+}
+
+// pick takes the cluster of a group that is to start first, and returns its
+// position; -1 where none may.
+func (s *starter) pick(c cursor) int {
+	pk := picker{starter: s, cursor: c}
+	if !s.anytime() {
+		pos := pk.next()
+		pk.tell()
+		return pos
+	}
+	crowded := pk.crowded()
+	head, _ := c.head()
+	for _, r := range c.gr.Passed {
+		if pos := c.startable(r, crowded); pos >= 0 && (head < 0 || pos < head) {
+			s.undefer(pos)
+			return pos
+		}
+	}
+	return c.takeNext()
+}
+
+// next takes the cluster that starts next. First come those whose windows are
+// open; in profile ClusterUpdate those without windows come after them, in all
+// others in between, in the order of the plan.
+func (k *picker) next() int {
+	for {
+		before, _ := k.head()
+		if before < 0 {
+			before = k.g.First + k.g.Len
+		}
+		if pos := k.nextDue(before); pos >= 0 {
+			return pos
+		}
+		pos, retry := k.nextNew()
+		if pos < 0 && !retry {
+			pos, retry = k.nextUnwindowed()
+		}
+		if !retry {
+			return pos
+		}
+	}
+}
+
+// nextDue takes the first cluster before a position that may start now, of the
+// deferred ranges that are due.
+func (k *picker) nextDue(before int) int {
+	now, found := k.now, -1
+	ranges, crowded := k.gr.Passed, k.crowded()
+	if !slices.ContainsFunc(ranges, func(r Passed) bool { return r.IsDue(now) && k.startableBefore(r, before, crowded) >= 0 }) {
+		return -1
+	}
+	k.gr.Passed = make([]Passed, 0, len(ranges)+1)
+	for _, r := range ranges {
+		if found >= 0 || !r.IsDue(now) {
+			k.file(r)
+			continue
+		}
+		// The first of the range that may start is found, the others are filed. Those whose
+		// domains are full stay as they are, and the calendar is not asked about them.
+		// Where there are too many ranges, none is divided.
+		pos := r.First
+		for found < 0 && pos <= r.Last {
+			next := k.startableBefore(r.Spanning(pos, r.Last), before, crowded || k.crowded())
+			if next < 0 {
+				break
+			}
+			if next > pos {
+				k.file(r.Spanning(pos, next-1))
+			}
+			if k.opens(next, r.Closed) {
+				found = next
+			}
+			pos = next + 1
+		}
+		if pos <= r.Last {
+			k.file(r.Spanning(pos, r.Last))
+		}
+	}
+	k.changed = true
+	return found
+}
+
+// startableBefore is startable, for clusters before a position.
+func (k *picker) startableBefore(r Passed, before int, whole bool) int {
+	pos := k.startable(r, whole)
+	if pos >= before {
+		return -1
+	}
+	return pos
+}
+
+// nextNew takes the first cluster from the cursor on that may start now. Those
+// before it are deferred, as long as those are not too many. With failure domains one
+// that does not start may stand behind such that are due: retry is true where those are
+// to be asked about first.
+func (k *picker) nextNew() (pos int, retry bool) {
+	for k.passSkipped(); !k.crowded(); k.passSkipped() {
+		pos := k.takeNext()
+		if pos < 0 || k.opens(pos, false) {
+			return pos, false
+		}
+		if len(k.gr.Cells) > 0 {
+			return -1, true
+		}
+	}
+	return -1, false
+}
+
+// nextUnwindowed takes the first deferred cluster without a window; retry is true
+// where it has got one since.
+func (k *picker) nextUnwindowed() (pos int, retry bool) {
+	crowded := k.crowded()
+	for i := range k.gr.Passed {
+		r := &k.gr.Passed[i]
+		if r.Closed || r.NotYet != 0 {
+			continue
+		}
+		pos := k.startable(*r, crowded)
+		if pos < 0 {
+			continue
+		}
+		if w := k.window(pos); !w.Open {
+			r.NotYet = k.now
+			return -1, true
+		}
+		k.undefer(pos)
+		return pos, false
+	}
+	return -1, false
+}
+
+// opens reports whether the cluster at pos starts next; where it does not, it is
+// deferred. was says that it was outside its window before.
+func (k *picker) opens(pos int, was bool) bool {
+	w := k.window(pos)
+	switch {
+	case w.Open && (w.Limited || k.p.Strategy.Profile != ClusterUpdate):
+		return true
+	case w.Open:
+		k.file(Passed{First: pos, Last: pos})
+	default:
+		r := Passed{First: pos, Last: pos, Closed: true, NotYet: w.Changes(k.now), Reason: windowReason(&w)}
+		if !was {
+			k.waits(pendingCluster{pos, r.NotYet, r.Reason})
+		}
+		k.file(r)
+	}
+	return false
+}
+
+// crowded reports whether as many ranges of the group are deferred as may be.
+func (k *picker) crowded() bool {
+	return len(k.gr.Passed) >= min(maxDeferred, max(1, maxDeferredOfAll/k.groups()))
+}
+
+// groups is how many groups share what there is room for.
+func (k *picker) groups() int { return len(k.p.Stages[k.r.Stage].Groups) }
+
+// file adds a range to those that are deferred, mostly behind them.
+func (k *picker) file(r Passed) {
+	all := k.gr.Passed
+	i := len(all)
+	for i > 0 && all[i-1].First > r.First {
+		i--
+	}
+	if i > 0 && all[i-1].Join(r, k.now) {
+		return
+	}
+	if len(all) >= min(maxDeferredReasons, maxReasonsOfAll/k.groups()) {
+		r.Reason = ""
+	}
+	k.gr.Passed = slices.Insert(all, i, r)
+}
+
+// waits takes in that a cluster is Pending for its window from now on.
+func (k *picker) waits(c pendingCluster) {
+	k.n++
+	if k.n <= maxSingleEvents {
+		k.pending = append(k.pending, c)
+	}
+	if k.n == 1 || c.until != 0 && (k.first.until == 0 || c.until < k.first.until) {
+		k.first = c
+	}
+}
+
+// tell emits what happened to those that wait.
+func (k *picker) tell() {
+	if k.n <= maxSingleEvents {
+		for _, c := range k.pending {
+			k.emitCluster(c.pos, Event{Type: ClusterPending, Attempt: 1, Message: c.why, Until: c.until.Time()})
+		}
+		return
+	}
+	k.emitStage(Event{
+		Type: ClusterPending, Group: k.g.Name, Count: k.n, Until: k.first.until.Time(),
+		Message: fmt.Sprintf("the first is %s: %s", k.p.Clusters[k.first.pos].Name, k.first.why),
+	})
+}
