@@ -158,6 +158,33 @@ func (c commands) unskippable(cmd *Command) string {
 	return ""
 }
 
+// skippable reports whether the cluster at pos has not ended, or has failed and may
+// be tried again.
+func (c commands) skippable(pos int) bool {
+	return c.flight(pos) != nil || c.yielded(pos) >= 0 || c.r.PassedAt(c.p, pos) != nil || c.forgivable(pos) || c.ahead(pos)
+}
+
+// undecidable returns why there is nothing to be decided by cmd, or "".
+func (c commands) undecidable(cmd *Command) string {
+	switch {
+	case cmd.Decision == nil:
+		return "the command has no decision"
+	case cmd.Decision.IsMomentary():
+		return "an approval that holds at a point in time only is no command, which may be read late: it is an answer of the step"
+	case c.r.State == Stopping && c.r.Ending != Stopped || c.r.State == Failed:
+		return "the run is ending"
+	}
+	b := cmd.Decision.Binding
+	if _, g := c.requestFor(b); g == nil {
+		what := "stage " + b.Stage
+		if b.Group != "" {
+			what = "group " + b.Group + " of " + what
+		}
+		return "there is no open request " + string(b.When) + " " + what
+	}
+	return ""
+}
+
 // uncompletable returns why no scheduled start of that name is to be ended.
 func (c commands) uncompletable(name string) string {
 	if c.r.State == Failed || c.r.State == Stopping && c.r.Ending != Stopped {
@@ -172,6 +199,24 @@ func (c commands) uncompletable(name string) string {
 		return "no scheduled start is open before " + name
 	}
 	return ""
+}
+
+// untakeable returns why what the run brought cannot be taken back now, or "".
+func (c commands) untakeable() string {
+	switch {
+	case c.p.Strategy.Rollback == nil:
+		return noRollback
+	case c.r.Started == 0:
+		return "the run has not changed anything yet: abort it"
+	case c.r.Undo != nil:
+		return "it is being taken back already"
+	case c.r.State == Stopping && c.r.Ending == Superseded:
+		return "the run is ending: it will be " + string(c.r.Ending)
+	case c.r.IsAborting():
+		return "the run was aborted, and is in its steps that run always: take it back when it has ended"
+	default:
+		return ""
+	}
 }
 
 // groupNamed returns the indexes of the stage and of the group in it that a command

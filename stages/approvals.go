@@ -34,37 +34,16 @@ func (d *draft) requests() []approval.Request {
 
 // requestFor returns the open approval of the current stage, or of a group of it,
 // that a decision is about, or nil.
-func (d *draft) requestFor(b approval.Binding) (gates, *Gate) {
-	if st, _, ok := d.stage(); !ok || st.Name != b.Stage {
+func (c control) requestFor(b approval.Binding) (gates, *Gate) {
+	if st, _, ok := c.stage(); !ok || st.Name != b.Stage {
 		return gates{}, nil
 	}
-	for gs, g := range d.eachOpen {
+	for gs, g := range c.eachOpen {
 		if gs.group == b.Group && g.Type == Approval && g.When == b.When {
 			return gs, g
 		}
 	}
 	return gates{}, nil
-}
-
-// undecidable returns why there is nothing to be decided by cmd, or "".
-func (d *draft) undecidable(cmd *Command) string {
-	switch {
-	case cmd.Decision == nil:
-		return "the command has no decision"
-	case cmd.Decision.IsMomentary():
-		return "an approval that holds at a point in time only is no command, which may be read late: it is an answer of the step"
-	case d.r.State == Stopping && d.r.Ending != Stopped || d.r.State == Failed:
-		return "the run is ending"
-	}
-	b := cmd.Decision.Binding
-	if _, g := d.requestFor(b); g == nil {
-		what := "stage " + b.Stage
-		if b.Group != "" {
-			what = "group " + b.Group + " of " + what
-		}
-		return "there is no open request " + string(b.When) + " " + what
-	}
-	return ""
 }
 
 // decide lets the approval policy judge a decision on a request. One that was taken

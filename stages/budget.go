@@ -20,8 +20,10 @@ func (c control) checkBudget() {
 	if c.r.State != Running && !stopping {
 		return
 	}
-	if over := c.overBudget(); over != "" {
-		c.exceeded(over)
+	if st, run, ok := c.stage(); ok {
+		if over := overBudget(st, run); over != "" {
+			c.exceeded(over)
+		}
 	}
 }
 
@@ -45,17 +47,13 @@ func (c control) checkUsedUp(st *PlannedStage, run *StageRun) bool {
 	return false
 }
 
-// overBudget says which budget of the current stage is exceeded, or "".
-func (d *draft) overBudget() string {
+// overBudget says which budget of a stage is exceeded, or "".
+func overBudget(st *PlannedStage, run *StageRun) string {
 	const format = "%d clusters of %s have failed, and %d may"
-	st, run, ok := d.stage()
-	if !ok || len(run.Groups) == 0 {
-		return ""
-	}
 	if _, failed := run.Counts(); st.MaxFailures >= 0 && failed > st.MaxFailures {
 		return fmt.Sprintf(format, failed, "stage "+st.Name, st.MaxFailures)
 	}
-	for i := range st.Groups {
+	for i := range run.Groups {
 		if g, n := &st.Groups[i], run.Groups[i].Failed; g.MaxFailures >= 0 && n > g.MaxFailures {
 			return fmt.Sprintf(format, n, "group "+g.Name+" of stage "+st.Name, g.MaxFailures)
 		}

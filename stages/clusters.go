@@ -1,9 +1,17 @@
 package stages
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
-// maxYieldedMessage bounds the messages of clusters that wait, in bytes.
-const maxYieldedMessage = 80
+// Bounds that a strategy does not set.
+const (
+	// maxYieldedMessage bounds the messages of clusters that wait, in bytes.
+	maxYieldedMessage = 80
+	// removalDeadline is the default of Removal.Deadline.
+	removalDeadline = 5 * time.Minute
+)
 
 // flight returns the slot of the cluster at pos, or nil.
 func (d *draft) flight(pos int) *Flight {
@@ -37,7 +45,7 @@ func (d *draft) inFlight() (n int) {
 // take puts a cluster into the first free slot.
 func (d *draft) take(f Flight) {
 	d.changed = true
-	d.countInDomains(f.Pos, 1)
+	d.domains.count(d.p.Clusters[f.Pos].Cell, 1)
 	for i := range d.r.Flights {
 		if d.r.Flights[i].Attempt == 0 {
 			d.r.Flights[i] = f
@@ -49,7 +57,7 @@ func (d *draft) take(f Flight) {
 
 // free gives the slot of f back and drops free slots at the end.
 func (d *draft) free(f *Flight) {
-	d.countInDomains(f.Pos, -1)
+	d.domains.count(d.p.Clusters[f.Pos].Cell, -1)
 	*f = Flight{}
 	d.changed = true
 	n := len(d.r.Flights)
@@ -232,4 +240,15 @@ func (d *draft) membersEnded(g *PlannedGroup, gr *GroupRun) bool {
 // flying reports whether a cluster of the group is in flight.
 func (d *draft) flying(g *PlannedGroup) bool {
 	return slices.ContainsFunc(d.r.Flights, func(f Flight) bool { return f.Attempt != 0 && g.Has(f.Pos) })
+}
+
+// deadline is how long a cluster of the current stage may take; 0 for ever.
+func (d *draft) deadline() time.Duration {
+	if st, _, ok := d.stage(); ok && st.Remove {
+		if limit := d.p.Strategy.Removal.Deadline; limit > 0 {
+			return limit
+		}
+		return removalDeadline
+	}
+	return d.p.Strategy.ProgressDeadline
 }

@@ -1,6 +1,9 @@
 package stages
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // maxSeen is how many command ids a run remembers.
 const maxSeen = 64
@@ -179,15 +182,50 @@ func (c commands) skip(cmd Command) {
 	}
 }
 
+// takeBack ends the run, and has what it brought taken back.
+func (c commands) takeBack(cmd Command) {
+	u := Undo{Cause: OnCommand, Run: cmd.Name, By: cmd.By, Message: reasonBy("taken back", cmd)}
+	c.undo(u)
+	if c.r.State == Failed { // a run that might have been started again is at its end now
+		c.dropWaiting(u.Message)
+		c.closeGates()
+		return
+	}
+	c.fail(u.Message)
+}
+
+// longestBypass is how far ahead windows may be bypassed.
+const longestBypass = 7 * 24 * time.Hour
+
+// bypass lets clusters start outside their windows for a while, or ends that. It
+// returns why it does not, or "".
+func (c commands) bypass(cmd Command) string {
+	until := At(cmd.Until)
+	switch {
+	case cmd.Message == "":
+		return "a bypass of windows needs a reason"
+	case until == 0:
+		return "a bypass of windows needs to know until when"
+	case until > c.now.Add(longestBypass):
+		return "windows may be bypassed for 7 days at most, until " + c.now.Add(longestBypass).Time().Format(time.RFC3339)
+	case until <= c.now && !c.r.IsBypassed():
+		return "it is " + c.now.Time().Format(time.RFC3339) + " already, and there is no bypass to end"
+	}
+	until = max(until, c.now)
+	c.r.Bypass = &Bypass{Until: until, By: cmd.By.Name, Reason: cut(cmd.Message)}
+	c.emit(Event{Type: WindowsBypassed, By: cmd.By.Name, Until: until.Time(), Message: cut(cmd.Message)})
+	return ""
+}
+
 // scheduled returns the scheduled start, or the wait of a pause, that is open at
 // the current stage, or the group of it, of that name; nil when there is none. A name
 // that a stage has is never that of a group alone.
-func (d *draft) scheduled(name string) (gates, *Gate) {
-	for gs, g := range d.eachOpen {
-		stage := d.p.Stages[d.r.Stage].Name
+func (c commands) scheduled(name string) (gates, *Gate) {
+	for gs, g := range c.eachOpen {
+		stage := c.p.Stages[c.r.Stage].Name
 		called := name == stage
 		if gs.group != "" {
-			called = name == stage+"/"+gs.group || name == gs.group && d.p.StageIndex(name) < 0
+			called = name == stage+"/"+gs.group || name == gs.group && c.p.StageIndex(name) < 0
 		}
 		if called && (g.Type == ScheduledStart || gs.pause && g.Type == TimedWait) {
 			return gs, g

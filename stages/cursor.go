@@ -89,10 +89,10 @@ func (c *cursor) head() (first, cell int) {
 	case c.cells == nil:
 		return c.g.First + c.gr.Next, 0
 	}
-	first = -1
+	first, load := -1, c.d.load()
 	for i := range c.cells {
 		m := &c.cells[i]
-		if next := c.gr.Cells[i]; next < len(m.Positions) && (first < 0 || int(m.Positions[next]) < first) && c.d.fullDomain(m.Cell) == nil {
+		if next := c.gr.Cells[i]; next < len(m.Positions) && (first < 0 || int(m.Positions[next]) < first) && load.full(m.Cell) == nil {
 			first, cell = int(m.Positions[next]), i
 		}
 	}
@@ -106,16 +106,17 @@ func (c *cursor) startable(r Passed, whole bool) int {
 	switch {
 	case c.cells == nil:
 		return r.First
-	case whole && c.d.hasRoom(r.First):
-		return r.First
 	case whole:
-		return -1
+		if c.d.load().full(c.d.p.Clusters[r.First].Cell) != nil {
+			return -1
+		}
+		return r.First
 	}
-	first := -1
+	first, load := -1, c.d.load()
 	for i := range c.cells {
 		m := &c.cells[i]
 		next := m.From(r.First)
-		if next < len(m.Positions) && int(m.Positions[next]) <= r.Last && (first < 0 || int(m.Positions[next]) < first) && c.d.fullDomain(m.Cell) == nil {
+		if next < len(m.Positions) && int(m.Positions[next]) <= r.Last && (first < 0 || int(m.Positions[next]) < first) && load.full(m.Cell) == nil {
 			first = int(m.Positions[next])
 		}
 	}
@@ -130,52 +131,3 @@ func (d *draft) cellsOf(g *PlannedGroup) []plan.CellMembers {
 	}
 	return d.p.Members(d.p.StageOf(g.First))
 }
-
-// inDomains returns how many clusters are in flight of each failure domain of
-// the current stage; nil where that has none. It counts them once in a stage of a step;
-// [draft.take] and [draft.free] go on from there.
-func (d *draft) inDomains() []int {
-	st, _, ok := d.stage()
-	if !ok || len(st.Cells) == 0 {
-		return nil
-	}
-	if d.domains == nil {
-		d.domains = make([]int, len(st.Domains))
-		for i := range d.r.Flights {
-			if f := &d.r.Flights[i]; f.Attempt != 0 {
-				d.countInDomains(f.Pos, 1)
-			}
-		}
-	}
-	return d.domains
-}
-
-// countInDomains takes in that n more clusters like that at pos are in flight, where
-// domains were counted.
-func (d *draft) countInDomains(pos, n int) {
-	if d.domains == nil {
-		return
-	}
-	for _, i := range d.p.Stages[d.r.Stage].Cells[d.p.Clusters[pos].Cell] {
-		d.domains[i] += n
-	}
-}
-
-// fullDomain returns the first domain of a cell that has as many clusters in flight as
-// it may; nil where none has.
-func (d *draft) fullDomain(cell int) *PlannedDomain {
-	in := d.inDomains()
-	if in == nil {
-		return nil
-	}
-	st := &d.p.Stages[d.r.Stage]
-	for _, i := range st.Cells[cell] {
-		if in[i] >= st.Domains[i].MaxConcurrency {
-			return &st.Domains[i]
-		}
-	}
-	return nil
-}
-
-// hasRoom reports whether the domains of the cluster at pos let it start.
-func (d *draft) hasRoom(pos int) bool { return d.fullDomain(d.p.Clusters[pos].Cell) == nil }

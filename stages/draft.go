@@ -23,9 +23,8 @@ type draft struct {
 	// saved.
 	events  []Event
 	changed bool
-	// domains counts the clusters in flight of each failure domain of the current
-	// stage, where that was asked for.
-	domains []int
+	// domains are those of the current stage, nil until they are asked for.
+	domains *domainLoad
 }
 
 // newDraft copies of a run what a step may change: its lists, and its current stage.

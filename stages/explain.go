@@ -251,7 +251,7 @@ func notStarted(p *Plan, r *Run, pos int) string {
 	case !r.Stages[stage].Groups[group].Admits(&p.Stages[stage].Groups[group], &r.Stages[stage]):
 		return "the group waits at its gates"
 	}
-	if d := reading(p, r).fullDomain(p.Clusters[pos].Cell); d != nil {
+	if d := reading(p, r).load().full(p.Clusters[pos].Cell); d != nil {
 		return fmt.Sprintf("its failure domain is full: %d of %d clusters of %s may be in flight, and are", d.MaxConcurrency, d.Clusters, d)
 	}
 	if r.Capped {

@@ -116,7 +116,7 @@ func groupMutants() []mutant {
 				if h.group != "" {
 					name += "/" + h.group
 				}
-				if _, g := s.scheduled(name); g != nil {
+				if _, g := (commands{control: control{s}}).scheduled(name); g != nil {
 					in.Commands = append(in.Commands, Command{ID: "mutant", Verb: CompleteGate, Name: name})
 				}
 			}

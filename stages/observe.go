@@ -108,6 +108,41 @@ func (ob observer) attemptFailed(f *Flight, o *Observation) {
 	}
 }
 
+// attempts is how often a cluster is tried; 0 is without end.
+func attempts(s *Strategy) int {
+	switch {
+	case s.Attempts > 0:
+		return s.Attempts
+	case s.Attempts < 0:
+		return 0
+	case s.Profile == ClusterUpdate:
+		return 1
+	case s.Profile == Workflow:
+		return 11
+	default:
+		return 0
+	}
+}
+
+// backoff is the wait after an attempt.
+func backoff(s *Strategy, attempt int) time.Duration {
+	wait, limit := s.Backoff, maxBackoff(s)
+	if wait <= 0 {
+		wait = time.Second
+	}
+	for i := 1; i < attempt && wait < limit; i++ {
+		wait *= 2
+	}
+	return min(wait, limit)
+}
+
+func maxBackoff(s *Strategy) time.Duration {
+	if s.MaxBackoff > 0 {
+		return s.MaxBackoff
+	}
+	return max(time.Minute, s.Backoff)
+}
+
 // progress moves a cluster on by what it proves.
 func (ob observer) progress(f *Flight, o *Observation) {
 	// What an earlier attempt, or this one before a crash, has carried out is
@@ -172,6 +207,11 @@ func (ob observer) clocks() {
 		}
 	})
 	ob.expireWaiting(deadline)
+}
+
+// late reports whether the deadline of a cluster has passed.
+func (ob observer) late(f *Flight, deadline time.Duration) bool {
+	return deadline > 0 && ob.now >= f.Started.Add(deadline)
 }
 
 // overdue gives a cluster up that has passed its deadline.

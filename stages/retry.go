@@ -37,7 +37,7 @@ func (c commands) unretriable(only Only) string {
 	if again, _ := c.split(only); !slices.ContainsFunc(again, func(e Exception) bool { return !e.Gone }) {
 		return "stage " + st.Name + " has no " + only.Words() + " to be tried again: a catch-up run takes those of other stages"
 	}
-	if over := c.overBudget(); over != "" && only == OnlySkipped {
+	if over := overBudget(st, run); over != "" && only == OnlySkipped {
 		return over + ": retry those too, or skip them"
 	}
 	return ""
@@ -46,10 +46,10 @@ func (c commands) unretriable(only Only) string {
 // split divides the exceptions into those of the current stage that only is
 // about, each in one group, and the others. Those that have left are among them
 // where they have failed: they are not tried again, and do not count any more.
-func (d *draft) split(only Only) (again, rest []Exception) {
-	st := &d.p.Stages[d.r.Stage]
+func (c commands) split(only Only) (again, rest []Exception) {
+	st := &c.p.Stages[c.r.Stage]
 	first, last := st.Groups[0].First, st.End()-1
-	for _, e := range d.r.Exceptions {
+	for _, e := range c.r.Exceptions {
 		if e.Last < first || e.First > last || e.Gone && e.State == Skipped || only != "" && string(only) != string(e.State) {
 			rest = append(rest, e)
 			continue
@@ -111,7 +111,7 @@ func (c commands) lineUp(only Only) (n int) {
 }
 
 // putBack makes clusters that have ended ones that are to be started.
-func (d *draft) putBack(gr *GroupRun, e Exception) {
+func (c commands) putBack(gr *GroupRun, e Exception) {
 	n := e.Last - e.First + 1
 	if e.State == Failed {
 		gr.Failed -= n
@@ -119,19 +119,32 @@ func (d *draft) putBack(gr *GroupRun, e Exception) {
 		gr.Skipped -= n
 	}
 	if e.State == Skipped && e.Attempts == 0 {
-		r := Passed{First: e.First, Last: e.Last, NotYet: d.now}
+		r := Passed{First: e.First, Last: e.Last, NotYet: c.now}
 		i, _ := slices.BinarySearchFunc(gr.Passed, r.First, func(p Passed, pos int) int { return cmp.Compare(p.First, pos) })
-		if i == 0 || !gr.Passed[i-1].Join(r, d.now) {
+		if i == 0 || !gr.Passed[i-1].Join(r, c.now) {
 			gr.Passed = slices.Insert(gr.Passed, i, r)
 		}
 		return
 	}
 	// Which of those that failed were changed is not kept, so each may have been.
 	y := Yielded{Attempt: e.Attempts + 1, Sent: e.Sent || e.State == Failed}
-	if st, _, _ := d.stage(); st.Remove {
-		y.Started = d.now
+	if st, _, _ := c.stage(); st.Remove {
+		y.Started = c.now
 	}
 	for y.Pos = e.First; y.Pos <= e.Last; y.Pos++ {
-		d.r.Waiting = append(d.r.Waiting, y)
+		c.r.Waiting = append(c.r.Waiting, y)
 	}
+}
+
+// reopen takes back that the clusters of the stage, and of the group, of pos
+// have ended, with what is after them.
+func (c commands) reopen(pos int) {
+	_, run, _ := c.stage()
+	run.Done = 0
+	run.Gates = reopen(run.Gates)
+	_, gr := c.groupOf(pos)
+	gr.Done, gr.Ended, gr.SkipGates = 0, 0, false
+	unskip(gr.Gates)
+	gr.Gates = reopen(gr.Gates)
+	c.changed = true
 }

@@ -115,31 +115,14 @@ func (s skipping) unstarted(g *PlannedGroup, gr *GroupRun) {
 	}
 }
 
-// forgivable reports whether the cluster at pos has failed, and that the run may try
-// it again: it may be skipped instead.
-func (d *draft) forgivable(pos int) bool {
-	e := runstate.ExceptionAt(d.r.Exceptions, pos)
-	stage, _ := d.p.StageOf(pos)
-	again := d.r.Closing == nil && (d.p.Strategy.Profile == ClusterUpdate || d.p.Strategy.Suspends())
-	return e != nil && e.State == Failed && again && stage == d.r.Stage
-}
-
-// skippable reports whether the cluster at pos has not ended, or has failed and may
-// be tried again.
-func (d *draft) skippable(pos int) bool {
-	return d.flight(pos) != nil || d.yielded(pos) >= 0 || d.r.PassedAt(d.p, pos) != nil || d.forgivable(pos) || d.ahead(pos)
-}
-
-// hasLeft is why a cluster is skipped that has left the inventory.
-const hasLeft = "Removed: the cluster has left the inventory"
-
 // gone takes in that a cluster has left the inventory.
-func (d *draft) gone(name string) {
+func (s skipping) gone(name string) {
+	d := s.d
 	pos, ok := d.p.Position(name)
 	if !ok || d.r.IsEnded() {
 		return
 	}
-	e := skipped(pos, hasLeft)
+	e := skipped(pos, s.reason)
 	e.Gone = true
 	f, i := d.flight(pos), d.yielded(pos)
 	switch {
@@ -162,6 +145,18 @@ func (d *draft) gone(name string) {
 		}
 	}
 }
+
+// forgivable reports whether the cluster at pos has failed, and that the run may try
+// it again: it may be skipped instead.
+func (d *draft) forgivable(pos int) bool {
+	e := runstate.ExceptionAt(d.r.Exceptions, pos)
+	stage, _ := d.p.StageOf(pos)
+	again := d.r.Closing == nil && (d.p.Strategy.Profile == ClusterUpdate || d.p.Strategy.Suspends())
+	return e != nil && e.State == Failed && again && stage == d.r.Stage
+}
+
+// hasLeft is why a cluster is skipped that has left the inventory.
+const hasLeft = "Removed: the cluster has left the inventory"
 
 // eachRun calls do with every run of neighbours from first to last that all match.
 func eachRun(first, last int, match func(int) bool, do func(first, last int)) {

@@ -90,8 +90,9 @@ func (s *starter) startNext(c cursor) bool {
 // due returns the index in Waiting of a cluster of g to be started now, or -1:
 // of those that could not be reached, or of the others.
 func (s *starter) due(g *PlannedGroup, unreached bool) int {
+	load := s.load()
 	for i := range s.r.Waiting {
-		if y := &s.r.Waiting[i]; (y.Tries > 0) == unreached && g.Has(y.Pos) && s.hasRoom(y.Pos) && s.mayStart(y) {
+		if y := &s.r.Waiting[i]; (y.Tries > 0) == unreached && g.Has(y.Pos) && load.full(s.p.Clusters[y.Pos].Cell) == nil && s.mayStart(y) {
 			return i
 		}
 	}
@@ -105,9 +106,9 @@ func (s *starter) dueUnreached(pos int) int {
 		return -1
 	}
 	g, _ := s.groupOf(pos)
-	s.inDomains()
-	s.countInDomains(pos, -1)
-	defer s.countInDomains(pos, 1)
+	load, cell := s.load(), s.p.Clusters[pos].Cell
+	load.count(cell, -1)
+	defer load.count(cell, 1)
 	return s.due(g, true)
 }
 

@@ -53,13 +53,13 @@ func step(p *Plan, r Run, in Input) Ready {
 		d.eachFlight(d.doubt)
 	}
 	if in.NewCalendar {
-		d.newCalendar()
+		start.newCalendar()
 	}
 	for _, cmd := range in.Commands {
 		commands{control: run, blocked: in.Blocked}.command(cmd)
 	}
 	for _, name := range in.Gone {
-		d.gone(name)
+		skipping{d, hasLeft}.gone(name)
 	}
 	for i := range in.Observations {
 		clusters.observe(&in.Observations[i])
@@ -72,13 +72,13 @@ func step(p *Plan, r Run, in Input) Ready {
 	d.tidy()
 	return Ready{
 		Run: d.r, Wants: wants, Events: d.events, Changed: d.changed,
-		Actions: d.actions(), Wake: d.wake(start.capEnds).Time(),
+		Actions: actions(d), Wake: wake(d, start.capEnds).Time(),
 	}
 }
 
 // actions are what is to be done for the clusters in flight, and the requests that are
 // open.
-func (d *draft) actions() []Action {
+func actions(d *draft) []Action {
 	if d.r.State != Running && d.r.State != Stopping {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (d *draft) actions() []Action {
 
 // wake returns the earliest moment at which time alone changes the run. capEnds is when
 // a window closes that the cap lets no cluster start in.
-func (d *draft) wake(capEnds Instant) Instant {
+func wake(d *draft, capEnds Instant) Instant {
 	if d.r.State != Running && d.r.State != Stopping {
 		return 0
 	}

@@ -3,28 +3,28 @@ package stages
 import "time"
 
 // startClock lets a timeout begin once what it is of may start.
-func (d *draft) startClock(f *Flow, c *Clock) {
-	if f.Timeout > 0 && c.Deadline == 0 && d.r.State == Running {
-		c.Deadline, c.TimedOut = d.now.Add(f.Timeout), false
-		d.changed = true
+func (c control) startClock(f *Flow, clock *Clock) {
+	if f.Timeout > 0 && clock.Deadline == 0 && c.r.State == Running {
+		clock.Deadline, clock.TimedOut = c.now.Add(f.Timeout), false
+		c.changed = true
 	}
 }
 
 // haltClocks remembers since when timeouts stand still, where there may be any.
-func (d *draft) haltClocks() {
-	if d.r.Halted == 0 && d.p.Strategy.HasFlow() {
-		d.r.Halted = d.now
+func (c control) haltClocks() {
+	if c.r.Halted == 0 && c.p.Strategy.HasFlow() {
+		c.r.Halted = c.now
 	}
 }
 
 // resumeClocks lets the timeouts go on that stood still.
-func (d *draft) resumeClocks() {
-	if d.r.Halted == 0 {
+func (c control) resumeClocks() {
+	if c.r.Halted == 0 {
 		return
 	}
-	stood := d.now - d.r.Halted
-	d.r.Halted = 0
-	if _, run, ok := d.stage(); ok {
+	stood := c.now - c.r.Halted
+	c.r.Halted = 0
+	if _, run, ok := c.stage(); ok {
 		run.PutOff(stood)
 		for i := range run.Groups {
 			run.Groups[i].PutOff(stood)

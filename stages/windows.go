@@ -1,7 +1,5 @@
 package stages
 
-import "time"
-
 // window returns the window of a cluster, open where it is not limited.
 func (s *starter) window(pos int) Window {
 	if s.anytime() {
@@ -47,44 +45,21 @@ func windowReason(w *Window) string {
 }
 
 // newCalendar has the calendar asked again about every cluster that waits for its window.
-func (d *draft) newCalendar() {
-	_, run, ok := d.stage()
-	if !ok || d.r.Final(d.p) {
+func (s *starter) newCalendar() {
+	_, run, ok := s.stage()
+	if !ok || s.r.Final(s.p) {
 		return
 	}
 	for i := range run.Groups {
 		for j := range run.Groups[i].Passed {
-			run.Groups[i].Passed[j].NotYet = d.now
-			d.changed = true
+			run.Groups[i].Passed[j].NotYet = s.now
+			s.changed = true
 		}
 	}
-	for i := range d.r.Waiting {
-		if y := &d.r.Waiting[i]; y.Closed {
-			y.NotYet = d.now
-			d.changed = true
+	for i := range s.r.Waiting {
+		if y := &s.r.Waiting[i]; y.Closed {
+			y.NotYet = s.now
+			s.changed = true
 		}
 	}
-}
-
-// longestBypass is how far ahead windows may be bypassed.
-const longestBypass = 7 * 24 * time.Hour
-
-// bypass lets clusters start outside their windows for a while, or ends that. It
-// returns why it does not, or "".
-func (d *draft) bypass(c Command) string {
-	until := At(c.Until)
-	switch {
-	case c.Message == "":
-		return "a bypass of windows needs a reason"
-	case until == 0:
-		return "a bypass of windows needs to know until when"
-	case until > d.now.Add(longestBypass):
-		return "windows may be bypassed for 7 days at most, until " + d.now.Add(longestBypass).Time().Format(time.RFC3339)
-	case until <= d.now && !d.r.IsBypassed():
-		return "it is " + d.now.Time().Format(time.RFC3339) + " already, and there is no bypass to end"
-	}
-	until = max(until, d.now)
-	d.r.Bypass = &Bypass{Until: until, By: c.By.Name, Reason: cut(c.Message)}
-	d.emit(Event{Type: WindowsBypassed, By: c.By.Name, Until: until.Time(), Message: cut(c.Message)})
-	return ""
 }

@@ -17,7 +17,6 @@ var exceptions = []exception{
 	{"fleet", files, 78, oneRoom},
 	{"fleet", cycle, 68, oneRoom},
 	{"fleet", methods + "Engine", 215, oneRoom},
-	{"stages", methods + "draft", 70, oneDraft},
 	{"hub", lines, 9032, reconcilers},
 	{"hub", files, 52, reconcilers},
 	{"hub", cycle, 37, reconcilers},
@@ -31,7 +30,6 @@ var exceptions = []exception{
 // The reasons that several exceptions share: what has not been taken apart.
 const (
 	oneRoom     = "stored records, placements and the drift between runs are not packages of their own yet"
-	oneDraft    = "what decides is not apart from the account of a run everywhere yet"
 	reconcilers = "one service reconciles all kinds: neither their statuses nor the kinds are apart yet"
 	seams       = "the store, the inventories, the source and the connections are one package"
 )

@@ -1,0 +1,50 @@
+package stages
+
+// domainLoad counts the clusters in flight of each failure domain of a stage. A nil one
+// is of a stage without domains: nothing is counted, and every cell has room.
+type domainLoad struct {
+	st       *PlannedStage
+	inFlight []int
+}
+
+// load returns that of the current stage. It is counted once; [draft.take] and
+// [draft.free] go on from there.
+func (d *draft) load() *domainLoad {
+	st, _, ok := d.stage()
+	if !ok || len(st.Cells) == 0 {
+		return nil
+	}
+	if d.domains == nil {
+		d.domains = &domainLoad{st: st, inFlight: make([]int, len(st.Domains))}
+		for i := range d.r.Flights {
+			if f := &d.r.Flights[i]; f.Attempt != 0 {
+				d.domains.count(d.p.Clusters[f.Pos].Cell, 1)
+			}
+		}
+	}
+	return d.domains
+}
+
+// count takes in that n more clusters of a cell are in flight.
+func (l *domainLoad) count(cell, n int) {
+	if l == nil {
+		return
+	}
+	for _, i := range l.st.Cells[cell] {
+		l.inFlight[i] += n
+	}
+}
+
+// full returns the first domain of a cell that has as many clusters in flight as it
+// may; nil where none has.
+func (l *domainLoad) full(cell int) *PlannedDomain {
+	if l == nil {
+		return nil
+	}
+	for _, i := range l.st.Cells[cell] {
+		if l.inFlight[i] >= l.st.Domains[i].MaxConcurrency {
+			return &l.st.Domains[i]
+		}
+	}
+	return nil
+}
