@@ -2,10 +2,10 @@ package stages
 
 import "slices"
 
-// closes makes a run that has failed or was aborted, and of which nothing is in
+// runAlways makes a run that has failed or was aborted, and of which nothing is in
 // flight, go on with what runs always; false where there is nothing of that, or
 // the run is at it already.
-func (c control) closes(state State, reason string) bool {
+func (c control) runAlways(state State, reason string) bool {
 	if c.r.Closing != nil || c.r.Started == 0 || !c.alwaysLeft() {
 		return false
 	}

@@ -68,7 +68,7 @@ func (c control) decide(gs gates, g *Gate, decision approval.Decision) string {
 		gs.end(g, Failed)
 		gs.emitDecision(ApprovalRejected, &req, &decision)
 		reason := "request " + req.Name + " was rejected by " + decision.By.Name
-		c.undo(Undo{Cause: GateRejected, Message: reason})
+		c.requestRollback(Undo{Cause: GateRejected, Message: reason})
 		c.fail(reason)
 	default:
 		gs.emitDecision(ApprovalGiven, &req, &decision)

@@ -65,10 +65,10 @@ func overBudget(st *PlannedStage, run *StageRun) string {
 // exceeded: a workflow that suspends is stopped, all else fails.
 func (c control) exceeded(reason string) {
 	if c.r.Closing == nil {
-		undone := c.undo(Undo{Cause: BudgetExceeded, Message: reason})
+		undone := c.requestRollback(Undo{Cause: BudgetExceeded, Message: reason})
 		if c.p.Strategy.Suspends() && !undone {
 			c.r.StopAt = c.now.Add(c.grace())
-			c.wind(Stopped, reason, "")
+			c.windDown(Stopped, reason, "")
 			return
 		}
 	}

@@ -42,7 +42,7 @@ type Share struct {
 	// UID identifies the run, Run is its name.
 	UID string `json:"uid"`
 	Run string `json:"run"`
-	// Epoch is that of whoever made the last claim for it.
+	// Epoch is that of the host which made the last claim for it.
 	Epoch int64 `json:"epoch"`
 	// Holds is how many slots the run has, in use or not, Wants how many it could use.
 	Holds int `json:"holds"`
@@ -177,7 +177,7 @@ func (c Cap) Slots(uid string) int {
 
 // fair is how many slots each run would have if all of them were given out again:
 // as many for each as for any other that could use them. What cannot be divided
-// stays with those who have more, and else goes by turn.
+// stays with those that have more, and else goes by turn.
 func (c Cap) fair() []int {
 	out, left := make([]int, len(c.Shares)), c.Limit
 	wants := func(i int) bool { return out[i] < c.Shares[i].Wants }

@@ -98,15 +98,15 @@ func (d *draft) complete(f *Flight, unchanged bool) {
 }
 
 // leave takes a cluster out of flight for good, as Skipped or Failed. One that was to
-// be skipped does not fail. Whether a failure is one too many is not decided here: see
-// [control.leave].
+// be skipped does not fail. Whether a failure is one too many is decided by
+// [control.giveUp].
 func (d *draft) leave(f *Flight, state State, reason string) {
 	pos, attempt, sent, drain := f.Pos, f.Attempt, f.Sent, f.Drain
 	d.free(f)
 	if state == Failed && !drain {
 		_, g := d.groupOf(pos)
 		g.Failed++
-		d.except(Exception{First: pos, Last: pos, State: Failed, Attempts: attempt, Reason: reason})
+		d.addException(Exception{First: pos, Last: pos, State: Failed, Attempts: attempt, Reason: reason})
 		d.emitCluster(pos, Event{Type: ClusterFailed, Attempt: attempt, Message: cut(reason)})
 		return
 	}
@@ -119,7 +119,7 @@ func (d *draft) leave(f *Flight, state State, reason string) {
 func (d *draft) recordSkipped(e Exception) {
 	_, g := d.groupOf(e.First)
 	g.Skipped++
-	d.except(e)
+	d.addException(e)
 	d.emitCluster(e.First, Event{Type: ClusterSkipped, Message: cut(e.Reason)})
 }
 
@@ -129,7 +129,7 @@ func skipped(pos int, reason string) Exception {
 
 // skipAhead records that clusters which the run has not come to are skipped.
 func (d *draft) skipAhead(e Exception) {
-	n := d.except(e)
+	n := d.addException(e)
 	if n == 0 {
 		return
 	}

@@ -76,7 +76,7 @@ func (c commands) start(cmd Command) {
 	case Stopped, Stopping, Failed:
 		again := c.r.Closing == nil && (c.r.State == Failed || c.p.Strategy.Suspends())
 		if c.resume(cmd) && again {
-			c.lineUp(OnlyFailed)
+			c.requeue(OnlyFailed)
 		}
 	default:
 	}
@@ -125,19 +125,19 @@ func (c commands) stop(cmd Command) {
 		c.emit(Event{Type: RunStopped, Message: c.r.Reason})
 	case Running:
 		c.r.StopAt = c.now.Add(c.grace())
-		c.wind(Stopped, reasonBy("stopped", cmd), cmd.By.Name)
+		c.windDown(Stopped, reasonBy("stopped", cmd), cmd.By.Name)
 	default:
 	}
 }
 
 func (c commands) abort(cmd Command) {
-	c.forgetUndo()
+	c.cancelRollback()
 	c.set(Aborted, reasonBy("aborted", cmd))
 	c.eachFlight(func(f *Flight) {
 		c.leave(f, Failed, "the run was aborted while the cluster was in flight")
 	})
 	c.dropWaiting("the run was aborted")
-	if c.closes(Aborted, c.r.Reason) {
+	if c.runAlways(Aborted, c.r.Reason) {
 		return
 	}
 	c.closeGates()
@@ -151,10 +151,10 @@ func (c commands) supersede(cmd Command) {
 	if c.r.Ending == Superseded || c.r.Final(c.p) {
 		return
 	}
-	c.forgetUndo()
+	c.cancelRollback()
 	reason := "superseded by run " + cmd.Message
 	c.r.StopAt = c.now.Add(drainGrace)
-	c.wind(Superseded, reason, cmd.By.Name)
+	c.windDown(Superseded, reason, cmd.By.Name)
 	c.eachFlight(func(f *Flight) {
 		if f.Phase != Applying {
 			c.leave(f, Skipped, reason+" before the cluster was proven healthy")
@@ -185,7 +185,7 @@ func (c commands) skip(cmd Command) {
 // takeBack ends the run, and has what it brought taken back.
 func (c commands) takeBack(cmd Command) {
 	u := Undo{Cause: OnCommand, Run: cmd.Name, By: cmd.By, Message: reasonBy("taken back", cmd)}
-	c.undo(u)
+	c.requestRollback(u)
 	if c.r.State == Failed { // a run that might have been started again is at its end now
 		c.dropWaiting(u.Message)
 		c.closeGates()

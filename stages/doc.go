@@ -36,7 +36,7 @@
 //  6. A run that is not terminal either wakes at a known time or waits for an
 //     input that [Waiting] names.
 //  7. No cluster starts outside its window, unless windows are bypassed, and
-//     nobody bypasses them for more than 7 days at once.
+//     a bypass ends within 7 days unless another one is asked for.
 //  8. Nothing goes on past its timeout, and the time in which the run is stopped is
 //     no part of it.
 //  9. A run that fails or is aborted has first run what runs always, unless it is
@@ -115,11 +115,11 @@
 // [Domain] bounds what is in flight of each region, zone or the like. The values of
 // the labels are read when the plan is made and are frozen with it. Of the clusters
 // whose domains have room the first of the plan goes first, so one that is full
-// holds nobody else up, and its clusters keep their turn.
+// holds no other cluster up, and its clusters keep their turn.
 //
 // A [Cap] bounds what is in flight of several runs together. Step starts clusters
-// while the run has fewer in flight than Input.Slots, and tells in Ready.Wants how
-// many it would have: whoever keeps the Cap makes a [Claim] of it once the run is
+// while the run has fewer in flight than Input.Slots, and says in Ready.Wants how
+// many it would have: the host that keeps the Cap makes a [Claim] of it once the run is
 // saved, and raises Slots when that was saved too.
 //
 // # Size
@@ -134,10 +134,10 @@
 // reason; the others are merged into ranges where they can be, and the events
 // have the reasons. Clusters that are outside their windows are ranges, at most
 // 1024 in a group, and 2048 in all groups of a stage, which share those evenly:
-// beyond that nobody else lets others go first, and the group waits for one of
-// those. A run of 10,000 clusters stays under 256 KiB when 6,000 cannot be
-// reached, 5,000 fail each for a reason of its own, or every other one is outside
-// its window, in up to 1,000 groups.
+// beyond that no more are deferred, and the group waits for one of those. A run of
+// 10,000 clusters stays under 256 KiB when 6,000 cannot be reached, 5,000 fail each
+// for a reason of its own, or every other one is outside its window, in up to 1,000
+// groups.
 //
 // Neighbours: package placement says where, package snapshot what, package
 // approval who may let a run go on.

@@ -15,8 +15,8 @@ const (
 // rollback that its strategy asks for, and what runs always.
 type control struct{ *draft }
 
-// wind lets what is in flight finish and starts nothing more.
-func (c control) wind(ending State, reason, by string) {
+// windDown lets what is in flight finish and starts nothing more.
+func (c control) windDown(ending State, reason, by string) {
 	parked := c.r.State != Running && c.r.State != Stopping
 	c.haltClocks()
 	c.r.Ending = ending
@@ -60,7 +60,7 @@ func (c control) fail(reason string) {
 	if c.r.State != Stopping {
 		c.r.StopAt = c.now.Add(c.grace())
 	}
-	c.wind(Failed, reason, "")
+	c.windDown(Failed, reason, "")
 }
 
 // endStopping ends a run that is Stopping, once nothing is in flight or it has
@@ -73,7 +73,7 @@ func (c control) endStopping() {
 	switch c.r.Ending {
 	case Failed:
 		c.eachFlight(func(f *Flight) { c.leave(f, Failed, "still in flight when the run failed") })
-		if c.closes(Failed, reason) {
+		if c.runAlways(Failed, reason) {
 			return
 		}
 		c.set(Failed, reason)

@@ -8,9 +8,9 @@ import (
 // maxReasons is how many exceptions keep their reason.
 const maxReasons = 256
 
-// except records an exception for the positions of e that have none yet, and
+// addException records an exception for the positions of e that have none yet, and
 // returns how many those are.
-func (d *draft) except(e Exception) (n int) {
+func (d *draft) addException(e Exception) (n int) {
 	e.Reason = cut(e.Reason)
 	var add []Exception
 	next, room := e.First, maxReasons
@@ -43,8 +43,8 @@ func (d *draft) except(e Exception) (n int) {
 	return n
 }
 
-// unexcept takes the cluster at pos out of its exception.
-func (d *draft) unexcept(pos int) {
+// removeException takes the cluster at pos out of its exception.
+func (d *draft) removeException(pos int) {
 	var out []Exception
 	for _, e := range d.r.Exceptions {
 		if pos < e.First || pos > e.Last {

@@ -39,7 +39,7 @@ func (s *starter) pick(c cursor) int {
 	pk := picker{starter: s, cursor: c}
 	if !s.anytime() {
 		pos := pk.next()
-		pk.tell()
+		pk.emitPending()
 		return pos
 	}
 	crowded := pk.crowded()
@@ -86,7 +86,7 @@ func (k *picker) nextDue(before int) int {
 	k.gr.Passed = make([]Passed, 0, len(ranges)+1)
 	for _, r := range ranges {
 		if found >= 0 || !r.IsDue(now) {
-			k.file(r)
+			k.deferRange(r)
 			continue
 		}
 		// The first of the range that may start is found, the others are filed. Those whose
@@ -99,15 +99,15 @@ func (k *picker) nextDue(before int) int {
 				break
 			}
 			if next > pos {
-				k.file(r.Spanning(pos, next-1))
+				k.deferRange(r.Spanning(pos, next-1))
 			}
-			if k.opens(next, r.Closed) {
+			if k.admits(next, r.Closed) {
 				found = next
 			}
 			pos = next + 1
 		}
 		if pos <= r.Last {
-			k.file(r.Spanning(pos, r.Last))
+			k.deferRange(r.Spanning(pos, r.Last))
 		}
 	}
 	k.changed = true
@@ -130,7 +130,7 @@ func (k *picker) startableBefore(r Passed, before int, whole bool) int {
 func (k *picker) nextNew() (pos int, retry bool) {
 	for k.passSkipped(); !k.crowded(); k.passSkipped() {
 		pos := k.takeNext()
-		if pos < 0 || k.opens(pos, false) {
+		if pos < 0 || k.admits(pos, false) {
 			return pos, false
 		}
 		if len(k.gr.Cells) > 0 {
@@ -163,21 +163,21 @@ func (k *picker) nextUnwindowed() (pos int, retry bool) {
 	return -1, false
 }
 
-// opens reports whether the cluster at pos starts next; where it does not, it is
+// admits reports whether the cluster at pos starts next; where it does not, it is
 // deferred. was says that it was outside its window before.
-func (k *picker) opens(pos int, was bool) bool {
+func (k *picker) admits(pos int, was bool) bool {
 	w := k.window(pos)
 	switch {
 	case w.Open && (w.Limited || k.p.Strategy.Profile != ClusterUpdate):
 		return true
 	case w.Open:
-		k.file(Passed{First: pos, Last: pos})
+		k.deferRange(Passed{First: pos, Last: pos})
 	default:
 		r := Passed{First: pos, Last: pos, Closed: true, NotYet: w.Changes(k.now), Reason: windowReason(&w)}
 		if !was {
-			k.waits(pendingCluster{pos, r.NotYet, r.Reason})
+			k.notePending(pendingCluster{pos, r.NotYet, r.Reason})
 		}
-		k.file(r)
+		k.deferRange(r)
 	}
 	return false
 }
@@ -190,8 +190,8 @@ func (k *picker) crowded() bool {
 // groups is how many groups share what there is room for.
 func (k *picker) groups() int { return len(k.p.Stages[k.r.Stage].Groups) }
 
-// file adds a range to those that are deferred, mostly behind them.
-func (k *picker) file(r Passed) {
+// deferRange adds a range to those that are deferred, mostly behind them.
+func (k *picker) deferRange(r Passed) {
 	all := k.gr.Passed
 	i := len(all)
 	for i > 0 && all[i-1].First > r.First {
@@ -206,8 +206,8 @@ func (k *picker) file(r Passed) {
 	k.gr.Passed = slices.Insert(all, i, r)
 }
 
-// waits takes in that a cluster is Pending for its window from now on.
-func (k *picker) waits(c pendingCluster) {
+// notePending takes in that a cluster is Pending for its window from now on.
+func (k *picker) notePending(c pendingCluster) {
 	k.n++
 	if k.n <= maxSingleEvents {
 		k.pending = append(k.pending, c)
@@ -217,8 +217,8 @@ func (k *picker) waits(c pendingCluster) {
 	}
 }
 
-// tell emits what happened to those that wait.
-func (k *picker) tell() {
+// emitPending emits what happened to those that wait.
+func (k *picker) emitPending() {
 	if k.n <= maxSingleEvents {
 		for _, c := range k.pending {
 			k.emitCluster(c.pos, Event{Type: ClusterPending, Attempt: 1, Message: c.why, Until: c.until.Time()})

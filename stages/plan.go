@@ -6,7 +6,7 @@ import (
 )
 
 // The types below are those of package plan, which documents them whole. They have names
-// here because who carries out runs needs both packages for nearly everything.
+// here because a program that carries out runs needs both packages for nearly everything.
 
 // The stages that a plan has beside those of its strategy.
 const (

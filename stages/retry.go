@@ -11,7 +11,7 @@ func (c commands) retry(cmd Command) {
 	if c.r.State == Stopped || c.r.State == Failed {
 		c.resume(cmd)
 	}
-	n := c.lineUp(cmd.Only)
+	n := c.requeue(cmd.Only)
 	c.emit(Event{Type: RunRetried, By: cmd.By.Name, Count: n, Message: cmd.Only.Words()})
 }
 
@@ -34,7 +34,7 @@ func (c commands) unretriable(only Only) string {
 	case run.SkipGates:
 		return "stage " + st.Name + " was skipped as a whole: a catch-up run takes its clusters"
 	}
-	if again, _ := c.split(only); !slices.ContainsFunc(again, func(e Exception) bool { return !e.Gone }) {
+	if again, _ := c.retriable(only); !slices.ContainsFunc(again, func(e Exception) bool { return !e.Gone }) {
 		return "stage " + st.Name + " has no " + only.Words() + " to be tried again: a catch-up run takes those of other stages"
 	}
 	if over := overBudget(st, run); over != "" && only == OnlySkipped {
@@ -43,10 +43,10 @@ func (c commands) unretriable(only Only) string {
 	return ""
 }
 
-// split divides the exceptions into those of the current stage that only is
+// retriable divides the exceptions into those of the current stage that only is
 // about, each in one group, and the others. Those that have left are among them
 // where they have failed: they are not tried again, and do not count any more.
-func (c commands) split(only Only) (again, rest []Exception) {
+func (c commands) retriable(only Only) (again, rest []Exception) {
 	st := &c.p.Stages[c.r.Stage]
 	first, last := st.Groups[0].First, st.End()-1
 	for _, e := range c.r.Exceptions {
@@ -70,14 +70,14 @@ func (c commands) split(only Only) (again, rest []Exception) {
 	return again, rest
 }
 
-// lineUp lines the failed or skipped clusters of the current stage up again, as
+// requeue lines the failed or skipped clusters of the current stage up again, as
 // only says, and returns how many those are.
-func (c commands) lineUp(only Only) (n int) {
+func (c commands) requeue(only Only) (n int) {
 	_, run, ok := c.stage()
 	if !ok {
 		return 0
 	}
-	again, rest := c.split(only)
+	again, rest := c.retriable(only)
 	if len(again) == 0 {
 		return 0
 	}
@@ -91,7 +91,7 @@ func (c commands) lineUp(only Only) (n int) {
 			gr.Failed -= gone
 			gr.Skipped += gone
 			e.State, e.Sent, e.Reason = Skipped, true, hasLeft
-			c.except(e)
+			c.addException(e)
 			for pos := e.First; pos <= e.Last; pos++ {
 				c.emitCluster(pos, Event{Type: ClusterSkipped, Message: hasLeft})
 			}
@@ -104,14 +104,14 @@ func (c commands) lineUp(only Only) (n int) {
 		_, gr := c.groupOf(e.First)
 		// The run comes by itself to those that it has not come to.
 		begun := func(pos int) bool { return !c.beyond(pos) }
-		eachRun(e.First, e.Last, begun, func(first, last int) { c.putBack(gr, e.Spanning(first, last)) })
+		eachRun(e.First, e.Last, begun, func(first, last int) { c.requeueRange(gr, e.Spanning(first, last)) })
 		c.reopen(e.First)
 	}
 	return n
 }
 
-// putBack makes clusters that have ended ones that are to be started.
-func (c commands) putBack(gr *GroupRun, e Exception) {
+// requeueRange makes clusters that have ended ones that are to be started.
+func (c commands) requeueRange(gr *GroupRun, e Exception) {
 	n := e.Last - e.First + 1
 	if e.State == Failed {
 		gr.Failed -= n

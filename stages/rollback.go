@@ -1,9 +1,9 @@
 package stages
 
-// undo takes in that what the run brought is to be taken back, where the strategy
+// requestRollback takes in that what the run brought is to be taken back, where the strategy
 // asks for it, and reports whether it does. A run that was aborted ends as that, also
 // where what runs always still does, and takes nothing back.
-func (c control) undo(u Undo) bool {
+func (c control) requestRollback(u Undo) bool {
 	if !c.p.Strategy.Rollback.Includes(u.Cause) || c.r.Undo != nil || c.r.IsAborting() {
 		return c.r.Undo != nil
 	}
@@ -17,9 +17,9 @@ func (c control) undo(u Undo) bool {
 	return true
 }
 
-// forgetUndo takes in that nothing is taken back: another run has the placement, or
+// cancelRollback takes in that nothing is taken back: another run has the placement, or
 // the run was aborted.
-func (c control) forgetUndo() {
+func (c control) cancelRollback() {
 	if c.r.Undo != nil {
 		c.r.Undo, c.changed = nil, true
 	}

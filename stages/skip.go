@@ -31,7 +31,7 @@ func (s skipping) cluster(pos int) {
 	case d.undefer(pos):
 	case d.forgivable(pos):
 		e.Attempts, e.Sent = runstate.ExceptionAt(d.r.Exceptions, pos).Attempts, true
-		d.unexcept(pos)
+		d.removeException(pos)
 		_, g := d.groupOf(pos)
 		g.Failed--
 	case d.ahead(pos):
@@ -104,9 +104,9 @@ func (s skipping) unstarted(g *PlannedGroup, gr *GroupRun) {
 	}
 	deferred, e := gr.Passed, skipped(g.First, s.reason)
 	gr.Passed, n = nil, 0
-	eachRun(g.First, g.First+g.Len-1, d.beyond, func(first, last int) { n += d.except(e.Spanning(first, last)) })
+	eachRun(g.First, g.First+g.Len-1, d.beyond, func(first, last int) { n += d.addException(e.Spanning(first, last)) })
 	for _, r := range deferred {
-		k := d.except(e.Spanning(r.First, r.Last))
+		k := d.addException(e.Spanning(r.First, r.Last))
 		gr.Skipped += k
 		n += k
 	}
@@ -140,7 +140,7 @@ func (s skipping) gone(name string) {
 		if x := runstate.ExceptionAt(d.r.Exceptions, pos); x != nil && !x.Gone {
 			e = x.Spanning(pos, pos)
 			e.Gone = true
-			d.unexcept(pos)
+			d.removeException(pos)
 			d.r.Exceptions = mergeExceptions(append(d.r.Exceptions, e))
 		}
 	}

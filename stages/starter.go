@@ -153,8 +153,8 @@ func (s *starter) wants() int {
 	}
 	have := s.inFlight()
 	n := have
-	if free := s.unbounded(); free != nil {
-		s.capEnds = s.shuts(free.r.Flights)
+	if free := s.uncapped(); free != nil {
+		s.capEnds = s.nextClosing(free.r.Flights)
 		if n = free.inFlight(); n == have {
 			s.r, s.events, s.changed = free.r, append(s.events, free.events...), s.changed || free.changed
 		}
@@ -166,9 +166,9 @@ func (s *starter) wants() int {
 	return n
 }
 
-// unbounded is what the run would be without the cap where there is none of it left;
+// uncapped is what the run would be without the cap where there is none of it left;
 // nil where that changes nothing.
-func (s *starter) unbounded() *draft {
+func (s *starter) uncapped() *draft {
 	_, run, ok := s.stage()
 	if s.spare() > 0 || s.r.State != Running || !ok || run.Started == 0 || run.Done != 0 {
 		return nil
@@ -179,10 +179,10 @@ func (s *starter) unbounded() *draft {
 	return free.draft
 }
 
-// shuts is when the first window closes, or is heeded again, of those clusters
+// nextClosing is when the first window closes, or is heeded again, of those clusters
 // that only the cap keeps from starting: they wait for that window then. flights are
 // those of the run without the cap.
-func (s *starter) shuts(flights []Flight) Instant {
+func (s *starter) nextClosing(flights []Flight) Instant {
 	first := alarm{now: s.now}
 	for i := range flights {
 		before := i < len(s.r.Flights) && s.r.Flights[i].Attempt != 0

@@ -42,21 +42,37 @@ func Step(p *Plan, r Run, in Input) Ready {
 	return step(p, r, in)
 }
 
-// step is Step for a run that is one of the plan. What is taken in has an order, in
-// which every part sees what those before it have changed.
+// step is Step for a run that is one of the plan. What is new is taken in here in its
+// order: each part sees what those before it have changed. Of the parts, each uses only
+// those above it:
+//
+//	draft     the run as it becomes, its events, and the account of its clusters:
+//	          draft.go, clusters.go, exceptions.go, cursor.go, domains.go
+//	gates     when the tasks of a stage or a group open and let the run pass
+//	skipping  what becomes of clusters, groups and stages that are skipped
+//	starter   which clusters start, by caps, windows and turn: starter.go, windows.go,
+//	          picker.go
+//	control   whether the run goes on, and how it ends: budget.go, timeouts.go,
+//	          approvals.go, rollback.go, always.go, ending.go
+//	observer  what clusters in flight prove, when they are tried again or given up
+//	commands  what operators ask for, and when that is refused: command.go, retry.go,
+//	          allowed.go
+//	course    which stage and which groups it is the turn of: advance.go, groups.go
 func step(p *Plan, r Run, in Input) Ready {
 	d := newDraft(p, r, in.Now)
 	run := control{d}
 	start := &starter{draft: d, calendar: in.Calendar, slots: in.Slots}
+	orders := commands{control: run, blocked: in.Blocked}
 	clusters := observer{control: run, start: start}
+	stages := course{control: run, start: start, blocked: in.Blocked}
 	if in.Unwatched {
 		d.eachFlight(d.doubt)
 	}
 	if in.NewCalendar {
-		start.newCalendar()
+		start.recheck()
 	}
 	for _, cmd := range in.Commands {
-		commands{control: run, blocked: in.Blocked}.command(cmd)
+		orders.command(cmd)
 	}
 	for _, name := range in.Gone {
 		skipping{d, hasLeft}.gone(name)
@@ -66,7 +82,7 @@ func step(p *Plan, r Run, in Input) Ready {
 	}
 	run.answers(in.Answers)
 	clusters.clocks()
-	for c := (course{control: run, start: start, blocked: in.Blocked}); c.advance(); {
+	for stages.advance() {
 	}
 	wants := start.wants()
 	d.tidy()

@@ -44,8 +44,8 @@ func windowReason(w *Window) string {
 	return cutAt(w.Reason, maxYieldedMessage)
 }
 
-// newCalendar has the calendar asked again about every cluster that waits for its window.
-func (s *starter) newCalendar() {
+// recheck has the calendar asked again about every cluster that waits for its window.
+func (s *starter) recheck() {
 	_, run, ok := s.stage()
 	if !ok || s.r.Final(s.p) {
 		return
