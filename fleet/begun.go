@@ -11,29 +11,6 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// begunRecord is written before the plan of a run, under the run's UID, so that
-// what a crash leaves of it is found: a plan without a run, pages of a run that is
-// gone.
-type begunRecord struct {
-	Format int `json:"format"`
-	// Run is the run's name, Plan the digest of its plan.
-	Run  string `json:"run"`
-	Plan string `json:"plan"`
-	// Lost reports whether a collection found no run of it. The next ones delete what
-	// there is, and this record when there was nothing: whoever is just creating
-	// the run, or has driven it and was held up, may write something meanwhile. Who
-	// is held up for longer, between two writes of the same batch, and dies then,
-	// leaves a page for good.
-	Lost bool `json:"lost,omitempty"`
-}
-
-func begunPrefix(placement string) string { return "begun/" + placement + "/" }
-
-// begin is the write that announces what is stored for a run.
-func begin(r *stages.Run) backend.Write {
-	return backend.Write{Key: begunPrefix(r.Placement) + r.UID, Value: encodeRecord(begunRecord{Format: recordFormat, Run: r.Name, Plan: r.Plan})}
-}
-
 // begun is a run that was begun, as a collection finds it.
 type begun struct {
 	begunRecord
@@ -110,11 +87,6 @@ func (e *Engine) isLost(ctx context.Context, b *begun) (lost bool, err error) {
 	}
 	recorded, err := e.isRecorded(ctx, b)
 	return !recorded && err == nil, err
-}
-
-// ownPrefixes are those of the keys that belong to the run of a UID.
-func ownPrefixes(uid string) []string {
-	return []string{"flight/" + uid + "/", journalPrefix(uid), commandKey(uid, "")}
 }
 
 // errIncomplete is matched by the error of a run that was recorded and never

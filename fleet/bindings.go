@@ -12,9 +12,6 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// none is the index of no snapshot.
-const none = lifecycle.None
-
 // bindingsPage is a part of the bindings: clusters by what they may have, of which
 // there are few.
 type bindingsPage struct {
@@ -45,26 +42,14 @@ func newBindingsPage(b lifecycle.Bindings, clusters []string) bindingsPage {
 	return page
 }
 
-func bindingsPrefix(name string) string { return "bindings/" + name + "/" }
-
-// generationPrefix is that of the keys of a generation of the bindings of a placement.
-func generationPrefix(name string, g lifecycle.Generation) string {
-	return fmt.Sprintf("%s%d-%s-", bindingsPrefix(name), g.Generation, g.ID)
-}
-
-// bindingsOf returns the bindings of a placement.
-func (e *Engine) bindingsOf(ctx context.Context, rec *placementRecord) (lifecycle.Bindings, error) {
-	return e.bindingsAt(ctx, rec.Placement.Name, rec.Bindings)
-}
-
 // bindingsAt reads a generation of the bindings of a placement.
-func (e *Engine) bindingsAt(ctx context.Context, name string, g lifecycle.Generation) (lifecycle.Bindings, error) {
+func bindingsAt(ctx context.Context, s backend.Store, name string, g lifecycle.Generation) (lifecycle.Bindings, error) {
 	out := lifecycle.Bindings{}
 	if g.Pages < 0 {
 		return nil, damaged(placementKey(name), fmt.Errorf("its bindings have %d pages", g.Pages))
 	}
 	for i := range g.Pages {
-		r, err := e.store.Get(ctx, generationPrefix(name, g)+strconv.Itoa(i))
+		r, err := s.Get(ctx, generationPrefix(name, g)+strconv.Itoa(i))
 		if err != nil {
 			return nil, fmt.Errorf("placement %s: page %d of %d of its bindings: %w", name, i, g.Pages, err)
 		}
@@ -88,17 +73,11 @@ func storeBindings(c *commit, name string, s lifecycle.StoreBindings) {
 	}
 }
 
-// namesBindings reports whether the record refers to the page of bindings under a key.
-func (rec *placementRecord) namesBindings(key string) bool {
-	name := rec.Placement.Name
-	return strings.HasPrefix(key, generationPrefix(name, rec.Bindings)) || rec.Base != nil && strings.HasPrefix(key, generationPrefix(name, rec.Base.Bindings))
-}
-
 // dropBindings deletes the generations up to the one that counts to which the record does not
 // refer, and what others wrote for such: none of that can be committed any more.
-func (e *Engine) dropBindings(ctx context.Context, rec *placementRecord) {
+func dropBindings(ctx context.Context, s backend.Store, rec *placementRecord) {
 	prefix := bindingsPrefix(rec.Placement.Name)
-	e.discardIf(ctx, prefix, func(key string) bool {
+	discardIf(ctx, s, prefix, func(key string) bool {
 		text, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "-")
 		generation, err := strconv.ParseInt(text, 10, 64)
 		return err == nil && generation <= rec.Bindings.Generation && !rec.namesBindings(key)
@@ -106,15 +85,15 @@ func (e *Engine) dropBindings(ctx context.Context, rec *placementRecord) {
 }
 
 // discardAll deletes every key under prefix.
-func (e *Engine) discardAll(ctx context.Context, prefix string) {
-	e.discardIf(ctx, prefix, func(string) bool { return true })
+func discardAll(ctx context.Context, s backend.Store, prefix string) {
+	discardIf(ctx, s, prefix, func(string) bool { return true })
 }
 
 // discardIf deletes the keys under prefix that match, to which nothing refers.
 // What cannot be deleted stays.
-func (e *Engine) discardIf(ctx context.Context, prefix string, match func(key string) bool) {
+func discardIf(ctx context.Context, s backend.Store, prefix string, match func(key string) bool) {
 	var all []backend.Write
-	for rec, err := range e.store.List(ctx, prefix) {
+	for rec, err := range s.List(ctx, prefix) {
 		if err != nil {
 			break
 		}
@@ -122,5 +101,5 @@ func (e *Engine) discardIf(ctx context.Context, prefix string, match func(key st
 			all = append(all, deletion(rec.Key, rec.Revision))
 		}
 	}
-	discard(ctx, e.store, all)
+	discard(ctx, s, all)
 }

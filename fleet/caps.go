@@ -10,14 +10,6 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// capRecord is the one record of a cap that is compared and swapped.
-type capRecord struct {
-	Format int        `json:"format"`
-	Cap    stages.Cap `json:"cap"`
-}
-
-func capKey(name string) string { return "cap/" + name }
-
 // SetCap declares how many clusters may be in flight together of all runs whose
 // strategies name the cap, over all placements; 0 lets nothing more start. The
 // name is a DNS subdomain. A limit that is lowered ends nothing: runs that hold

@@ -44,7 +44,7 @@ func TestSweepCap(t *testing.T) {
 	}
 	ctx := t.Context()
 	put := func(name string, state stages.State, holder string) {
-		rr := goldenRun()
+		rr := &runRecord{Run: stages.Run{Placement: "web", Plan: "plan", Attempt: 1}}
 		rr.Run.Name, rr.Run.UID, rr.Run.State, rr.Lease.Holder = name, "uid-"+name, state, holder
 		if _, err := e.store.Put(ctx, runKey(name), rr.encode(), ""); err != nil {
 			t.Fatal(err)

@@ -49,7 +49,7 @@ func (e *Engine) Capture(ctx context.Context, name string) (taken snapshot.Snaps
 // capture takes a snapshot if there is something new; it returns ErrConflict if
 // somebody else was faster.
 func (e *Engine) capture(ctx context.Context, rec *placementRecord) (snapshot.Snapshot, error) {
-	if err := rec.open(); err != nil {
+	if err := open(rec); err != nil {
 		return snapshot.Snapshot{}, err
 	}
 	f, err := e.look(ctx, rec)
@@ -71,7 +71,7 @@ func (e *Engine) look(ctx context.Context, rec *placementRecord) (frozen, error)
 	if e.cfg.Source == nil {
 		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
 	}
-	if err := about("placement "+p.Name, e.forbidden(&p).inSelectors(p.Selectors, field.NewPath("selectors"))); err != nil {
+	if err := about("placement "+p.Name, e.forbidden((*Placement)(&p)).inSelectors(p.Selectors, field.NewPath("selectors"))); err != nil {
 		return frozen{}, err
 	}
 	set, err := guard.Call(ctx, e.sources, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {
@@ -142,17 +142,10 @@ func (e *Engine) recordSnapshot(ctx context.Context, rec *placementRecord, f fro
 	return err
 }
 
-func (rec *placementRecord) latest() (snapshot.Snapshot, bool) {
-	if len(rec.Snapshots) == 0 {
-		return snapshot.Snapshot{}, false
-	}
-	return rec.Snapshots[len(rec.Snapshots)-1], true
-}
-
 // thaw reads the snapshot of an index and verifies it.
 func (e *Engine) thaw(ctx context.Context, rec *placementRecord, index int) (frozen, error) {
 	name := rec.Placement.Name
-	kept, err := rec.snapshotAt(index)
+	kept, err := snapshotAt(rec, index)
 	if err != nil {
 		return frozen{}, err
 	}
@@ -181,7 +174,7 @@ func (e *Engine) frozenOverrides(ctx context.Context, name string, s *snapshot.S
 }
 
 // snapshotAt returns the snapshot of an index, verified.
-func (rec *placementRecord) snapshotAt(index int) (snapshot.Snapshot, error) {
+func snapshotAt(rec *placementRecord, index int) (snapshot.Snapshot, error) {
 	name := rec.Placement.Name
 	kept, err := rec.SnapshotAt(index)
 	if errors.Is(err, lifecycle.ErrNotFound) {

@@ -47,7 +47,7 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 
 // draftCatchUp plans a run of what another one missed.
 func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Status) (*draft, error) {
-	if err := rec.open(); err != nil {
+	if err := open(rec); err != nil {
 		return nil, err
 	}
 	inventory, err := e.inventory(ctx)
@@ -63,7 +63,7 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Statu
 	if d.frozen, err = e.thaw(ctx, rec, s.Plan.Index); err != nil {
 		return nil, err
 	}
-	joined, err := d.joiners(s.Plan, inventory, e.forbidden(&rec.Placement))
+	joined, err := d.joiners(s.Plan, inventory, e.forbidden((*Placement)(&rec.Placement)))
 	if err != nil {
 		return nil, err
 	}

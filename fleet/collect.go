@@ -3,10 +3,8 @@ package fleet
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
@@ -15,8 +13,6 @@ import (
 const collectTries = 5
 
 func isNotFound(err error) bool { return errors.Is(err, backend.ErrNotFound) }
-
-func contentPrefix(placement string) string { return "content/" + placement + "/" }
 
 // digestsOf adds the digest of everything that a set consists of to into.
 func (e *Engine) digestsOf(ctx context.Context, placement, set string, into map[string]bool) error {
@@ -145,11 +141,6 @@ func (e *Engine) referenced(ctx context.Context, rec *placementRecord, plans map
 	return used, nil
 }
 
-// has reports whether the snapshot of an index is kept.
-func (rec *placementRecord) has(index int) bool {
-	return slices.ContainsFunc(rec.Snapshots, func(s snapshot.Snapshot) bool { return s.Index == index })
-}
-
 // proven adds the digests of all that clusters have, and of what they had before a
 // run that may be taken back.
 func (e *Engine) proven(ctx context.Context, rec *placementRecord, into map[string]bool) error {
@@ -158,7 +149,7 @@ func (e *Engine) proven(ctx context.Context, rec *placementRecord, into map[stri
 		heads = append(heads, rec.Base.Bindings)
 	}
 	for _, head := range heads {
-		r, err := e.bindingsAt(ctx, rec.Placement.Name, head)
+		r, err := bindingsAt(ctx, e.store, rec.Placement.Name, head)
 		if err != nil {
 			return err
 		}

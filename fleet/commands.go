@@ -18,16 +18,6 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// commandRecord is a command on its way to the engine that drives the run.
-type commandRecord struct {
-	Format  int            `json:"format"`
-	Command stages.Command `json:"command"`
-}
-
-func newCommandRecord(c stages.Command) commandRecord {
-	return commandRecord{Format: recordFormat, Command: c}
-}
-
 // Command asks something of a run. It returns once the command is stored; the
 // engine that drives the run carries it out, or refuses it with a
 // CommandRefused event. A command with the ID of one that was given before
@@ -269,18 +259,6 @@ func (e *Engine) sameCommand(ctx context.Context, uid string, want commandRecord
 		return otherCommand(want.Command.ID)
 	}
 	return nil
-}
-
-// undated returns the record without when it was given, which a repeated call
-// changes.
-func (r commandRecord) undated() commandRecord {
-	r.Command.At = time.Time{}
-	if d := r.Command.Decision; d != nil {
-		copied := *d
-		copied.At = time.Time{}
-		r.Command.Decision = &copied
-	}
-	return r
 }
 
 func otherCommand(id string) error {

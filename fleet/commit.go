@@ -81,7 +81,7 @@ func discard(ctx context.Context, s backend.Store, deletions []backend.Write) {
 			if err == nil {
 				break
 			}
-			if !errors.Is(err, backend.ErrConflict) && !isNotFound(err) {
+			if !errors.Is(err, backend.ErrConflict) && !errors.Is(err, backend.ErrNotFound) {
 				return
 			}
 			batch = batch[len(made)+1:]

@@ -6,20 +6,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/backend/memory"
-	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -157,27 +153,6 @@ func (s *countedBatches) WriteAll(ctx context.Context, writes []backend.Write) (
 	return s.Store.WriteAll(ctx, writes)
 }
 
-// A set is stored in few batches, also where it is there already, and what is
-// there is written again.
-func TestASetIsStoredInFewBatches(t *testing.T) {
-	s := &countedBatches{Store: memory.NewStore()}
-	c := newContents(s)
-	var names []string
-	for i := range 300 {
-		names = append(names, fmt.Sprintf("object-%03d", i))
-	}
-	set := setOf(t, names...)
-	for try := range 2 {
-		if err := c.save(t.Context(), "web", set, never); err != nil {
-			t.Fatal(err)
-		}
-		written, _ := s.Stats()
-		if each := s.Len(); written != (try+1)*each || s.batches > (2*try+1)*(each/batchWrites+1) {
-			t.Errorf("try %d: %d writes of %d contents in %d batches", try, written, each, s.batches)
-		}
-	}
-}
-
 // A run's record that is put together is what encodeRecord makes of it.
 func TestRunsAreEncodedAsRecords(t *testing.T) {
 	rec := goldenRun()
@@ -263,68 +238,4 @@ func TestAJournalIsWhatWasCommittedOfIt(t *testing.T) {
 			t.Errorf("from %d (-want +got):\n%s", from, diff)
 		}
 	}
-}
-
-// stuckBatches panics or does not return before its context ends.
-type stuckBatches struct {
-	*memory.Store
-	panics bool
-}
-
-func (s stuckBatches) WriteAll(ctx context.Context, _ []backend.Write) ([]backend.Revision, error) {
-	if s.panics {
-		panic("no")
-	}
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-// A batch of the host's store has a deadline, and its panic is an error; where
-// the store makes one write at a time each of them has its deadline.
-func TestBatchesOfTheHostsStoreAreGuarded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, writes := t.Context(), []backend.Write{{Key: "a"}, {Key: "b"}, {Key: "c"}}
-		began := time.Now()
-		if _, err := backend.WriteAll(ctx, guard.Store(stuckBatches{Store: memory.NewStore()}, time.Second), writes); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
-			t.Errorf("a batch that hangs: %v after %v", err, time.Since(began))
-		}
-		if _, err := backend.WriteAll(ctx, guard.Store(stuckBatches{memory.NewStore(), true}, time.Second), writes); !errors.Is(err, backend.ErrPermanent) {
-			t.Errorf("a batch that panics: %v", err)
-		}
-		slow := faulty.NewPlan(func(faulty.Call) faulty.Fault { return faulty.Fault{Delay: 900 * time.Millisecond} })
-		if made, err := backend.WriteAll(ctx, guard.Store(slow.Store(memory.NewStore()), time.Second), writes); err != nil || len(made) != 3 {
-			t.Errorf("three slow writes: %d, %v", len(made), err)
-		}
-	})
-}
-
-// silentList is a store whose list yields a record and then nothing more before
-// its context ends.
-type silentList struct{ *memory.Store }
-
-func (s silentList) List(ctx context.Context, _ string) iter.Seq2[backend.Record, error] {
-	return func(yield func(backend.Record, error) bool) {
-		if yield(backend.Record{Key: "a"}, nil) {
-			<-ctx.Done()
-			yield(backend.Record{}, ctx.Err())
-		}
-	}
-}
-
-// A list that hangs is an error after the time of a call; the time that its
-// consumer takes does not count.
-func TestAListThatHangsEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var last error
-		var began time.Time
-		for _, err := range guard.Store(silentList{memory.NewStore()}, time.Second).List(t.Context(), "") {
-			if last = err; err == nil {
-				time.Sleep(time.Hour)
-				began = time.Now()
-			}
-		}
-		if !errors.Is(last, context.DeadlineExceeded) || time.Since(began) != time.Second {
-			t.Errorf("after %v: %v", time.Since(began), last)
-		}
-	})
 }

@@ -12,7 +12,7 @@ import (
 // overrides, verified by their digests. It is the caller's.
 func (e *Engine) Content(ctx context.Context, name string, index int) (set snapshot.Set, err error) {
 	err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
-		s, err := rec.snapshotAt(index)
+		s, err := snapshotAt(rec, index)
 		if err != nil {
 			return err
 		}
@@ -34,7 +34,7 @@ func (e *Engine) Overrides(ctx context.Context, name string, index int) (overrid
 }
 
 func (e *Engine) overridesOf(ctx context.Context, rec *placementRecord, index int) ([]placement.Override, error) {
-	s, err := rec.snapshotAt(index)
+	s, err := snapshotAt(rec, index)
 	if err != nil || s.Overrides == "" {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -273,4 +274,36 @@ func TestFailedLoadIsTriedAgain(t *testing.T) {
 	if _, err := c.load(t.Context(), "web", set.Digest); err != nil {
 		t.Error(err)
 	}
+}
+
+// A set is stored in few batches, also where it is there already, and what is
+// there is written again.
+func TestASetIsStoredInFewBatches(t *testing.T) {
+	s := &batchCounter{Store: memory.NewStore()}
+	c := newContents(s)
+	var names []string
+	for i := range 300 {
+		names = append(names, fmt.Sprintf("object-%03d", i))
+	}
+	set := setOf(t, names...)
+	for try := range 2 {
+		if err := c.save(t.Context(), "web", set, never); err != nil {
+			t.Fatal(err)
+		}
+		written, _ := s.Stats()
+		if each := s.Len(); written != (try+1)*each || s.batches > (2*try+1)*(each/batchWrites+1) {
+			t.Errorf("try %d: %d writes of %d contents in %d batches", try, written, each, s.batches)
+		}
+	}
+}
+
+// batchCounter counts calls of a store that makes several writes at once.
+type batchCounter struct {
+	*memory.Store
+	batches int
+}
+
+func (s *batchCounter) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
+	s.batches++
+	return s.Store.WriteAll(ctx, writes)
 }

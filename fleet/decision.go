@@ -11,25 +11,6 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// decisionPerPage bounds a page of picked clusters, in names.
-const decisionPerPage = 3000
-
-// decisionPage is a part of the clusters that a decision picked, ascending.
-type decisionPage struct {
-	Format   int      `json:"format"`
-	Clusters []string `json:"clusters"`
-}
-
-func decisionPrefix(placement string) string { return "decision/" + placement + "/" }
-
-// pagesPrefix is that of the keys of a decision's pages.
-func pagesPrefix(placement string, d *lifecycle.Decision) string {
-	return decisionPrefix(placement) + d.Digest
-}
-
-// decisionPages is how many pages the clusters of a decision take.
-func decisionPages(clusters int) int { return (clusters + decisionPerPage - 1) / decisionPerPage }
-
 // Decision returns the last decision about a placement that [Engine.Resolve] or
 // a run recorded. The error matches backend.ErrNotFound where there is none yet.
 func (e *Engine) Decision(ctx context.Context, name string) (d placement.Decision, err error) {

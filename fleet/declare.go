@@ -31,13 +31,13 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 		return err
 	}
 	_, err = e.updatePlacement(ctx, p.Name, func(rec *placementRecord) ([]stages.Event, error) {
-		if err := rec.open(); err != nil {
+		if err := open(rec); err != nil {
 			return nil, err
 		}
 		if bytes.Equal(encodeRecord(rec.Placement), encodeRecord(p)) {
 			return nil, errUnchanged
 		}
-		rec.Placement = p
+		rec.Placement = declaration(p)
 		return nil, nil
 	})
 	return err
@@ -55,7 +55,7 @@ func (e *Engine) declare(ctx context.Context, p Placement) error {
 	if err != nil {
 		return err
 	}
-	fresh := placementRecord{Format: recordFormat, Placement: p, Key: newKey(), State: lifecycle.State{UID: newUID(), Epoch: old.Epoch}}
+	fresh := placementRecord{Format: recordFormat, Placement: declaration(p), Key: newKey(), State: lifecycle.State{UID: newUID(), Epoch: old.Epoch}}
 	_, err = e.store.Put(ctx, placementKey(p.Name), encodeRecord(&fresh), "")
 	if err == nil && rev != "" {
 		discard(ctx, e.store, []backend.Write{deletion(deletedKey(p.Name), rev)})
@@ -69,5 +69,5 @@ func (e *Engine) Placement(ctx context.Context, name string) (Placement, error) 
 	if err != nil {
 		return Placement{}, err
 	}
-	return rec.Placement, nil
+	return Placement(rec.Placement), nil
 }

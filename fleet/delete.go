@@ -115,7 +115,7 @@ func (e *Engine) erase(ctx context.Context, r lifecycle.Run) error {
 		return err
 	}
 	for _, prefix := range ownPrefixes(r.UID) {
-		e.discardAll(ctx, prefix)
+		discardAll(ctx, e.store, prefix)
 	}
 	return nil
 }

@@ -147,44 +147,7 @@ func cleaning(d *lifecycle.Deletion) stages.Strategy {
 }
 
 // open returns an error if the placement is being deleted.
-func (rec *placementRecord) open() error {
-	if rec.Deleting == nil {
-		return nil
-	}
-	return &DeletingError{Placement: rec.Placement.Name, Since: rec.Deleting.Since.Time()}
-}
-
-// deletedRecord is what is kept of a placement that was deleted.
-type deletedRecord struct {
-	Format int    `json:"format"`
-	UID    string `json:"uid"`
-	// Epoch is the last one that was handed out: those of a placement that is
-	// declared under the same name come after it.
-	Epoch int64 `json:"epoch"`
-	// Report is nil once it was forgotten.
-	Report *deletionReport `json:"report,omitempty"`
-	// Journal has one event, when everything is gone.
-	Journal journalHead `json:"journal,omitzero"`
-}
-
-// deletionReport is how a deletion ended.
-type deletionReport struct {
-	Owner    string         `json:"owner,omitempty"`
-	By       string         `json:"by,omitempty"`
-	End      lifecycle.End  `json:"end"`
-	Run      string         `json:"run"`
-	Since    stages.Instant `json:"since"`
-	Ended    stages.Instant `json:"ended,omitempty"`
-	Clusters int            `json:"clusters"`
-	Done     int            `json:"done"`
-	Left     []LeftCluster  `json:"left,omitempty"`
-	Skipped  int            `json:"skipped,omitempty"`
-}
-
-func deletedKey(placement string) string { return "deleted/" + placement }
-
-// deletedStream is the stream of the event that a placement is gone.
-func deletedStream(uid string) string { return "deleted." + uid }
+func open(rec *placementRecord) error { return hostError(rec.Open(rec.Placement.Name)) }
 
 // deletedAt returns what is kept of a placement that was deleted, and its
 // revision; nothing where there is none.
@@ -212,7 +175,7 @@ func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
 	case derr != nil:
 		return Deletion{}, derr
 	case d.Report != nil && (rec == nil || rec.Deleting != nil && rec.UID == d.UID):
-		out := d.deletion(name)
+		out := deletionOf(name, &d)
 		if rec != nil { // the record of the placement goes last
 			out.Ended = time.Time{}
 		}
@@ -225,15 +188,20 @@ func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
 		return Deletion{}, err
 	}
 	d = deletedRecord{UID: rec.UID, Report: report}
-	return d.deletion(name), nil
+	return deletionOf(name, &d), nil
 }
 
-func (d *deletedRecord) deletion(name string) Deletion {
+// deletionOf is how the deletion of a placement ended, or has come so far.
+func deletionOf(name string, d *deletedRecord) Deletion {
 	r := d.Report
-	return Deletion{
+	out := Deletion{
 		Placement: name, UID: d.UID, Owner: r.Owner, By: r.By, Orphan: r.End == lifecycle.OrphanObjects, Run: r.Run,
-		Since: r.Since.Time(), Ended: r.Ended.Time(), Clusters: r.Clusters, Done: r.Done, Left: r.Left, Skipped: r.Skipped,
+		Since: r.Since.Time(), Ended: r.Ended.Time(), Clusters: r.Clusters, Done: r.Done, Skipped: r.Skipped,
 	}
+	for _, left := range r.Left {
+		out.Left = append(out.Left, LeftCluster(left))
+	}
+	return out
 }
 
 // ForgetDeletion drops what is kept of how a deletion ended. It is an error while
@@ -243,7 +211,7 @@ func (e *Engine) ForgetDeletion(ctx context.Context, name string) error {
 	for {
 		rec, _, err := e.placementAt(ctx, name)
 		if err == nil {
-			return rec.open()
+			return open(rec)
 		}
 		if !isNotFound(err) {
 			return err

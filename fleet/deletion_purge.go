@@ -39,9 +39,6 @@ func (e *Engine) purge(ctx context.Context, rec *placementRecord) error {
 	return e.deleteEmptied(ctx, rec)
 }
 
-// isEmptied reports whether the record refers to nothing but retired runs.
-func (rec *placementRecord) isEmptied() bool { return rec.IsEmpty() && rec.Journal.kept() == 0 }
-
 // eraseRuns deletes what is stored of the runs of a placement, their plans too: no
 // other placement has the same.
 func (e *Engine) eraseRuns(ctx context.Context, rec *placementRecord) error {

@@ -3,15 +3,9 @@ package fleet
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
-	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
 )
-
-// leftMost bounds how many clusters a report names.
-const leftMost = 500
 
 // report says how far a deletion is. Clusters that were cleaned are taken out of
 // the roster when the run ends.
@@ -66,27 +60,4 @@ func leftReason(s *Status, pos int) string {
 		}
 	}
 	return fmt.Sprintf("the run that cleans is %s: %s", s.Run.State, s.Run.Reason)
-}
-
-func (r *deletionReport) leave(left map[string]string) {
-	r.Skipped = len(left)
-	for _, name := range slices.Sorted(maps.Keys(left)) {
-		if len(r.Left) == leftMost {
-			return
-		}
-		r.Left = append(r.Left, LeftCluster{name, left[name]})
-	}
-}
-
-// summary says what was left, for an event.
-func (r *deletionReport) summary() string {
-	if r.Skipped == 0 {
-		return ""
-	}
-	first := &r.Left[0]
-	text := fmt.Sprintf("left on %s: %s", first.Name, first.Reason)
-	if more := r.Skipped - 1; more > 0 {
-		text += fmt.Sprintf("; and on %d more clusters", more)
-	}
-	return guard.Clip(text)
 }

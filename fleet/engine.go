@@ -3,7 +3,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -246,18 +245,6 @@ func orDefault[T time.Duration | int](v *T, def T) {
 	}
 }
 
-// newKey returns the key of a placement.
-func newKey() []byte {
-	key := make([]byte, keyBytes)
-	_, _ = rand.Read(key) // it never fails
-	return key
-}
-
-const keyBytes = 32
-
-// newUID returns 128 random bits in lower-case letters and digits.
-func newUID() string { return strings.ToLower(rand.Text()) }
-
 // NotFoundError says that a host named something that does not exist.
 type NotFoundError struct {
 	// Kind is placement, run, snapshot, decision, deletion, cluster, request or cap.
@@ -384,8 +371,6 @@ func (e *Engine) stamped(placement string, events []stages.Event) []stages.Event
 	}
 	return events
 }
-
-func placementStream(name string) string { return "placement." + name }
 
 // Placements returns the names of the placements, ascending.
 func (e *Engine) Placements(ctx context.Context) ([]string, error) {

@@ -148,7 +148,7 @@ func (e *Engine) unusedPages(ctx context.Context, rec *placementRecord, g *garba
 	if err := e.unusedDecisions(ctx, rec, g); err != nil {
 		return err
 	}
-	head, old, err := e.trimmed(ctx, rec)
+	head, old, err := trimmed(ctx, e.store, rec)
 	if err != nil {
 		return err
 	}

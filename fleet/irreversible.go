@@ -37,7 +37,7 @@ func (e *Engine) markSnapshot(ctx context.Context, name string, index int, by st
 		if !irreversible || rec.Deleting != nil || slices.Contains(rec.Irreversible, index) {
 			return in, nil
 		}
-		_, err := rec.snapshotAt(index)
+		_, err := snapshotAt(rec, index)
 		return in, err
 	}})
 	return err

@@ -2,16 +2,13 @@ package fleet
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // A journal's last events become a page when they have pageFull bytes; pageMost
@@ -44,8 +41,6 @@ type journalPage struct {
 	Prev   string            `json:"prev,omitempty"`
 	Events []json.RawMessage `json:"events"`
 }
-
-func journalPrefix(stream string) string { return "journal/" + stream + "/" }
 
 // append returns the head with events behind the others. Where it has enough of
 // them, it adds pages of them to the commit instead; of pages that no record
@@ -170,20 +165,14 @@ func (p *journalPage) precedes(key string, next int64) error {
 	return damaged(key, fmt.Errorf("its %d events begin with number %d, and the page after it with %d", len(p.Events), p.First, next))
 }
 
-// eventsKept is how many events of a placement itself are kept at least.
-func (rec *placementRecord) eventsKept() int64 {
-	const each, least = 4, 64
-	return int64(max(least, each*(cmp.Or(rec.Placement.HistoryLimit, snapshot.DefaultLimit)+cmp.Or(rec.Placement.RunHistory, lifecycle.RunHistory))))
-}
-
 // trimmed returns the head of a placement's journal without the events that are
 // too old, and the pages that this head does not commit. A journal is trimmed to
 // as much as is kept at least when it has come to twice that.
-func (e *Engine) trimmed(ctx context.Context, rec *placementRecord) (head journalHead, old []backend.Record, err error) {
+func trimmed(ctx context.Context, s backend.Store, rec *placementRecord) (head journalHead, old []backend.Record, err error) {
 	head = rec.Journal
 	prefix := journalPrefix(placementStream(rec.Placement.Name))
 	pages := map[string]backend.Record{}
-	for r, err := range e.store.List(ctx, prefix) {
+	for r, err := range s.List(ctx, prefix) {
 		if err != nil {
 			return rec.Journal, nil, err
 		}

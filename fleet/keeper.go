@@ -255,15 +255,6 @@ func (w *placementWatch) begin(ctx context.Context, s *survey, cl placement.Clus
 	return c
 }
 
-// keepRecord says who keeps a placement. It is for liveness alone.
-type keepRecord struct {
-	Format int            `json:"format"`
-	Holder string         `json:"holder"`
-	Until  stages.Instant `json:"until"`
-}
-
-func keepKey(placement string) string { return "keep/" + placement }
-
 // hold takes or renews the lease to keep the placement, and reports whether this
 // engine has it.
 func (w *placementWatch) hold(ctx context.Context) (bool, error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // PlacedCluster is what a cluster has of a placement, by the records.
@@ -143,3 +144,6 @@ func (s *census) bring(c *PlacedCluster, status *Status, pos int, state stages.S
 		c.Tried = index
 	}
 }
+
+// none is the index of no snapshot.
+const none = lifecycle.None

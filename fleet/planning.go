@@ -54,7 +54,7 @@ func (e *Engine) draftOf(ctx context.Context, spec RunSpec) (d *draft, rec *plac
 
 // draft plans a run from what is there now.
 func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) (*draft, error) {
-	if err := rec.open(); err != nil {
+	if err := open(rec); err != nil {
 		return nil, err
 	}
 	f, err := e.freeze(ctx, rec, spec.Index)
@@ -84,7 +84,7 @@ func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) 
 	}
 	target := d.target(rec)
 	target.Remove = unpicked(held, d.decision, inventory)
-	if err := d.render(&target, clusters, e.forbidden(&rec.Placement)); err != nil {
+	if err := d.render(&target, clusters, e.forbidden((*Placement)(&rec.Placement))); err != nil {
 		return nil, err
 	}
 	if d.plan, err = stages.NewPlan(spec.Strategy, target, clusters); err != nil {

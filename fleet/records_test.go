@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -46,7 +47,7 @@ func goldenRecords() map[string]any {
 			Format: 1, UID: "placement-uid", Epoch: 9, Journal: journalHead{Events: 1, First: 1, Tail: "tail", Last: []json.RawMessage{[]byte(`{"type":"PlacementDeleted"}`)}},
 			Report: &deletionReport{
 				Owner: "owner-uid", By: "ann", End: lifecycle.DeleteObjects, Run: "deletion-uid", Since: 1700000000000, Ended: 1700000000001,
-				Clusters: 3, Done: 2, Left: []LeftCluster{{"member2", "not reached"}}, Skipped: 1,
+				Clusters: 3, Done: 2, Left: []leftCluster{{"member2", "not reached"}}, Skipped: 1,
 			},
 		},
 		"begun": &begunRecord{Format: 1, Run: "run-1", Plan: "plan", Lost: true},
@@ -93,8 +94,8 @@ var (
 func goldenPlacement() *placementRecord {
 	set := snapshot.Digest([]byte("set"))
 	return &placementRecord{
-		Format: 1, Key: goldenKey,
-		Placement: Placement{
+		Format: 1, Key: []byte("0123456789abcdef0123456789abcdef"),
+		Placement: declaration{
 			Name: "web", Owner: "owner-uid", Namespace: "test-namespace",
 			Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web", Scope: snapshot.NamespaceWithResources}},
 			Policy:    goldenPickN(),
@@ -135,9 +136,9 @@ func goldenPlacement() *placementRecord {
 	}
 }
 
-func goldenApply() ApplyStrategy {
-	return ApplyStrategy{
-		Type: ServerSideApply, ComparisonOption: drift.Full, WhenToApply: IfNotDrifted, WhenToTakeOver: IfNoDiff,
+func goldenApply() member.ApplyStrategy {
+	return member.ApplyStrategy{
+		Type: member.ServerSideApply, ComparisonOption: drift.Full, WhenToApply: member.IfNotDrifted, WhenToTakeOver: member.IfNoDiff,
 		Ignore: []drift.IgnoreRule{{
 			Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web",
 			Pointers: []string{"/spec/replicas"}, Managers: []string{"autoscaler"}, Classes: []drift.Class{drift.Changed},
@@ -146,11 +147,11 @@ func goldenApply() ApplyStrategy {
 	}
 }
 
-func goldenDrift() ClusterDrift {
-	return ClusterDrift{
-		Placement: "web", Cluster: "member1", State: Compared, Revision: "rev", Observed: goldenTime, Total: 1, Problems: []string{"too deep"},
-		Objects: []ObjectDrift{{
-			Reason: FoundDrifts, Observed: goldenTime, FirstObserved: goldenTime.Add(-time.Hour),
+func goldenDrift() member.ClusterDrift {
+	return member.ClusterDrift{
+		Placement: "web", Cluster: "member1", State: member.Compared, Revision: "rev", Observed: goldenTime, Total: 1, Problems: []string{"too deep"},
+		Objects: []member.ObjectDrift{{
+			Reason: member.FoundDrifts, Observed: goldenTime, FirstObserved: goldenTime.Add(-time.Hour),
 			Report: drift.Report{
 				Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "ns", Name: "web", State: drift.Present, Generation: 7,
 				Total: 1, Truncated: true, Warnings: []string{"duplicate key"}, Fingerprint: "f",
@@ -423,15 +424,15 @@ func TestPlacementRecordStaysSmall(t *testing.T) {
 		last = max(last, len(encodeRecord(rec)))
 		rec.Retired = nil
 	}
-	if len(rec.Runs) != runHistoryKept || len(rec.Snapshots) > snapshot.DefaultLimit+1 {
+	if len(rec.Runs) != lifecycle.RunHistory || len(rec.Snapshots) > snapshot.DefaultLimit+1 {
 		t.Errorf("%d runs and %d snapshots are kept", len(rec.Runs), len(rec.Snapshots))
 	}
 	if last > 32<<10 {
 		t.Errorf("the record has %d bytes", last)
 	}
 	t.Logf("at most %d bytes after 1000 runs", last)
-	rec.Placement.RunHistory = maxRunHistory
-	for i := range maxRunHistory {
+	rec.Placement.RunHistory = 500
+	for i := range 500 {
 		rec.Runs = append(rec.Runs, ended(strings.Repeat("n", 60)+fmt.Sprint(i), 9999, stages.Superseded))
 	}
 	snapshotTaken()

@@ -146,7 +146,7 @@ func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
 // TestARunComesBackFromPagesAsItWas changes its lists as runs do, and has another
 // engine go on now and then.
 func TestARunComesBackFromPagesAsItWas(t *testing.T) {
-	for seed := range uint64(sampled(20)) {
+	for seed := range uint64(20) {
 		r, s := rand.New(rand.NewPCG(seed, 4)), newSavedRun(t)
 		run := stages.Run{Name: "run", UID: "uid"}
 		free := r.Perm(3000)
@@ -211,7 +211,7 @@ func TestALostPageOfExceptionsIsNoShorterList(t *testing.T) {
 	s.save(stages.Run{Name: "run", UID: "uid", Exceptions: everyOther(1000)})
 	s.rec.Run.Exceptions = nil
 	pages := flightPages{store: lostPage{s.store}, uid: "uid"}
-	if err := pages.read(t.Context(), s.rec); !isNotFound(err) {
+	if err := pages.read(t.Context(), s.rec); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("the error is %v, want that a page is not found", err)
 	}
 }

@@ -41,12 +41,12 @@ func (e *Engine) barForbidden(ctx context.Context, rec *placementRecord, p *stag
 // cluster now, and why; the revision is what overrides made of the snapshot of
 // index.
 func (e *Engine) forbiddenIn(ctx context.Context, rec *placementRecord, index int, digest string) (why string, err error) {
-	name, forbidden := rec.Placement.Name, e.forbidden(&rec.Placement)
+	name, forbidden := rec.Placement.Name, e.forbidden((*Placement)(&rec.Placement))
 	items, _, err := e.contents.index(ctx, name, digest)
 	if err != nil {
 		return "", err
 	}
-	kept, err := rec.snapshotAt(index)
+	kept, err := snapshotAt(rec, index)
 	if err != nil {
 		return "", err
 	}

@@ -169,7 +169,7 @@ func nothingToTakeBack(b *stages.PlannedRollback, undone string) error {
 
 // hadBefore is what each cluster had before a run.
 func (e *Engine) hadBefore(ctx context.Context, rec *placementRecord, base *lifecycle.Base, s *Status) (map[string]stages.Previous, error) {
-	before, err := e.bindingsAt(ctx, rec.Placement.Name, base.Bindings)
+	before, err := bindingsAt(ctx, e.store, rec.Placement.Name, base.Bindings)
 	if err != nil {
 		return nil, err
 	}

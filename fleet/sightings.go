@@ -13,15 +13,6 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// sightingRecord is what was last seen of a cluster that differs. A cluster that
-// does not differ has none.
-type sightingRecord struct {
-	Format int `json:"format"`
-	ClusterDrift
-}
-
-func sightingKey(placement, cluster string) string { return "drift/" + placement + "/" + cluster }
-
 // Drifted returns what was last seen of the clusters of a placement that differ
 // or could not be compared, by runs and by the watch of [Engine.Run], ascending
 // by cluster. It is the cheap answer to what [Engine.Drift] finds out again.
@@ -185,5 +176,5 @@ func (e *Engine) forgetSightings(ctx context.Context, placement string, keep fun
 	prefix := sightingKey(placement, "")
 	unwanted := func(key string) bool { return !keep(strings.TrimPrefix(key, prefix)) }
 	e.glances.forget(prefix, unwanted)
-	e.discardIf(ctx, prefix, unwanted)
+	discardIf(ctx, e.store, prefix, unwanted)
 }

@@ -111,12 +111,6 @@ func (e *Engine) outcome(ctx context.Context, rec *placementRecord, t *transitio
 	return out, hostError(err)
 }
 
-// spec is what the declaration of the placement says to its state machine.
-func (rec *placementRecord) spec() lifecycle.Spec {
-	p := &rec.Placement
-	return lifecycle.Spec{Name: p.Name, Admission: p.Admission, HistoryLimit: p.HistoryLimit, RunHistory: p.RunHistory}
-}
-
 // commitOutcome writes the next state of a placement with all that it names.
 func (e *Engine) commitOutcome(ctx context.Context, rec *placementRecord, rev backend.Revision, t *transition, out *lifecycle.Outcome) error {
 	var c commit
@@ -148,7 +142,7 @@ func (e *Engine) carryOut(ctx context.Context, rec *placementRecord, effects []l
 				return err
 			}
 		case lifecycle.DropBindings:
-			e.dropBindings(ctx, rec)
+			dropBindings(ctx, e.store, rec)
 		case lifecycle.Collect:
 			collect = true
 		}
@@ -304,4 +298,9 @@ func hostError(err error) error {
 		}
 	}
 	return err
+}
+
+// bindingsOf returns the bindings of a placement.
+func (e *Engine) bindingsOf(ctx context.Context, rec *placementRecord) (lifecycle.Bindings, error) {
+	return bindingsAt(ctx, e.store, rec.Placement.Name, rec.Bindings)
 }

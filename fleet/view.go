@@ -62,7 +62,7 @@ func (v *PlacementView) Items(ctx context.Context, index int) ([]snapshot.Item, 
 }
 
 func (v *PlacementView) items(ctx context.Context, index int) ([]snapshot.Item, error) {
-	s, err := v.rec.snapshotAt(index)
+	s, err := snapshotAt(v.rec, index)
 	if err != nil {
 		return nil, err
 	}

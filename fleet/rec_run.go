@@ -4,47 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
-	"strconv"
 	"time"
 
-	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/internal/versioned"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
-
-// recordFormat is the version of the records that this package writes, and the newest
-// that is read.
-const recordFormat = 1
-
-// placementRecord is the one record of a placement that is compared and
-// swapped: whatever must not be half-moved is in it.
-type placementRecord struct {
-	Format    int       `json:"format"`
-	Placement Placement `json:"placement"`
-	// Key is random and stays in the store: under it members and reports get what they
-	// must not be able to read or to guess, see sealRevision and drift.Options.
-	Key []byte `json:"key"`
-	lifecycle.State
-	Journal journalHead `json:"journal,omitzero"`
-}
-
-// hasRun reports whether the run of a UID was admitted and is not forgotten.
-func (rec *placementRecord) hasRun(uid string) bool {
-	_, known := rec.Run(uid)
-	return known
-}
-
-// isRetired reports whether a run is forgotten, and that what is stored of it is
-// about to be deleted.
-func (rec *placementRecord) isRetired(uid string) bool {
-	return slices.ContainsFunc(rec.Retired, func(r lifecycle.Run) bool { return r.UID == uid })
-}
-
-// isUnderway reports whether the placement has something to be done that no run does.
-func (rec *placementRecord) isUnderway() bool { return rec.Deleting != nil || rec.Rollback != nil }
 
 // runRecord is the one record of a run that is compared and swapped. It is
 // stored as its form.
@@ -69,7 +34,7 @@ type runRecord struct {
 	// Undoes is the UID of the run that this one takes back, empty for others.
 	Undoes string `json:"undoes,omitempty"`
 	// Apply is the placement's strategy when the run was created.
-	Apply ApplyStrategy `json:"apply,omitzero"`
+	Apply member.ApplyStrategy `json:"apply,omitzero"`
 	// GCGeneration is the placement's when the contents of the run were stored.
 	GCGeneration int64 `json:"gcGeneration,omitempty"`
 	Lease        lease `json:"lease,omitzero"`
@@ -157,60 +122,3 @@ type lease struct {
 func (l lease) freeAt(now time.Time, skew time.Duration) bool {
 	return l.Holder == "" || now.After(l.Until.Time().Add(skew))
 }
-
-// encodeRecord encodes a record, or a part of one. Records hold nothing that cannot be
-// encoded.
-func encodeRecord(rec any) []byte {
-	if r, ok := rec.(*runRecord); ok {
-		rec = r.form()
-	}
-	b, err := json.Marshal(rec)
-	if err != nil {
-		return nil
-	}
-	return b
-}
-
-// decodeRecord decodes a record strictly. One of a newer format is refused with a
-// [stages.FormatError], before anything else of it is read; every other error is permanent.
-// That the bytes are those that were written is the store's to check.
-func decodeRecord(r backend.Record, into any) error {
-	run, isRun := into.(*runRecord)
-	var form *runForm
-	if isRun {
-		form = run.form()
-		into = form
-	}
-	err := versioned.Decode("its JSON", recordFormat, r.Value, into)
-	if newer := (*versioned.FormatError)(nil); errors.As(err, &newer) {
-		newer.Record = r.Key
-		return newer
-	}
-	if err == nil && isRun {
-		err = run.read(form)
-	}
-	if err != nil {
-		return damaged(r.Key, err)
-	}
-	return nil
-}
-
-func damaged(key string, err error) error {
-	return fmt.Errorf("record %s is damaged: %w: %w", key, backend.ErrPermanent, err)
-}
-
-func placementKey(name string) string { return "placement/" + name }
-
-func runKey(name string) string { return "run/" + name }
-
-func commandKey(uid, id string) string { return "command/" + uid + "/" + id }
-
-// checkName checks that a record is not the one of its key.
-func checkName(key, want, got string) error {
-	if want == got {
-		return nil
-	}
-	return damaged(key, fmt.Errorf("it is that of %q", got))
-}
-
-func pageKey(prefix string, n int) string { return prefix + "/" + strconv.Itoa(n) }

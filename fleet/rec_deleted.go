@@ -1,0 +1,70 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// deletedRecord is what is kept of a placement that was deleted.
+type deletedRecord struct {
+	Format int    `json:"format"`
+	UID    string `json:"uid"`
+	// Epoch is the last one that was handed out: those of a placement that is
+	// declared under the same name come after it.
+	Epoch int64 `json:"epoch"`
+	// Report is nil once it was forgotten.
+	Report *deletionReport `json:"report,omitempty"`
+	// Journal has one event, when everything is gone.
+	Journal journalHead `json:"journal,omitzero"`
+}
+
+// deletionReport is how a deletion ended.
+type deletionReport struct {
+	Owner    string         `json:"owner,omitempty"`
+	By       string         `json:"by,omitempty"`
+	End      lifecycle.End  `json:"end"`
+	Run      string         `json:"run"`
+	Since    stages.Instant `json:"since"`
+	Ended    stages.Instant `json:"ended,omitempty"`
+	Clusters int            `json:"clusters"`
+	Done     int            `json:"done"`
+	Left     []leftCluster  `json:"left,omitempty"`
+	Skipped  int            `json:"skipped,omitempty"`
+}
+
+// leftMost bounds how many clusters a report names.
+const leftMost = 500
+
+func (r *deletionReport) leave(left map[string]string) {
+	r.Skipped = len(left)
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		if len(r.Left) == leftMost {
+			return
+		}
+		r.Left = append(r.Left, leftCluster{name, left[name]})
+	}
+}
+
+// summary says what was left, for an event.
+func (r *deletionReport) summary() string {
+	if r.Skipped == 0 {
+		return ""
+	}
+	first := &r.Left[0]
+	text := fmt.Sprintf("left on %s: %s", first.Name, first.Reason)
+	if more := r.Skipped - 1; more > 0 {
+		text += fmt.Sprintf("; and on %d more clusters", more)
+	}
+	return guard.Clip(text)
+}
+
+// leftCluster is fleet.LeftCluster.
+type leftCluster struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
