@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
@@ -16,7 +18,7 @@ import (
 // reported as failed, stays: that is nil. So does one that an engine has taken
 // since and is about to admit, where nothing but the outcome of a write is the
 // cause; the record is deleted only as it was when nobody had.
-func (e *Engine) withdraw(ctx context.Context, rr *runRecord, cause error) error {
+func (e *Engine) withdraw(ctx context.Context, rr *record.Run, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.CallTimeout)
 	defer cancel()
 	for {
@@ -27,14 +29,14 @@ func (e *Engine) withdraw(ctx context.Context, rr *runRecord, cause error) error
 			return errors.Join(cause, e.abandoned(ctx, rr))
 		case err != nil:
 			return errors.Join(cause, err)
-		case rec.hasRun(rr.Run.UID):
+		case rec.HasRun(rr.Run.UID):
 			return nil
 		case missing != nil || now.Run.UID != rr.Run.UID:
 			return cause
 		case now.Lease.Epoch != rr.Lease.Epoch && isOpen(cause):
 			return nil
 		}
-		err = e.store.Delete(ctx, runKey(rr.Run.Name), rev)
+		err = e.store.Delete(ctx, record.RunKey(rr.Run.Name), rev)
 		if errors.Is(err, backend.ErrConflict) {
 			continue
 		}
@@ -53,7 +55,7 @@ func isOpen(err error) bool {
 
 // admit makes a run whose record is stored one of its placement's, and tells the runs that it
 // supersedes. It may be called again for the same run.
-func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
+func (e *Engine) admit(ctx context.Context, rr *record.Run, d *draft) error {
 	run := &rr.Run
 	admitted := lifecycle.RunAdmitted{
 		Entry: d.entry(run), Plan: d.plan.Digest, Clusters: updated(d.plan), Count: len(d.plan.Clusters),
@@ -62,15 +64,15 @@ func (e *Engine) admit(ctx context.Context, rr *runRecord, d *draft) error {
 	if rr.Decision != nil && (rr.Decision.Pages > 0 || rr.Decision.Clusters == len(d.picked(rr))) {
 		// A decision whose clusters are not known is not recorded: the next one could not say what is placed already.
 		admitted.Decision = &lifecycle.DecisionTaken{
-			PolicyDigest: rr.Decision.PolicyDigest, Digest: rr.Decision.Digest, Clusters: rr.Decision.Clusters, Pages: decisionPages(rr.Decision.Clusters),
+			PolicyDigest: rr.Decision.PolicyDigest, Digest: rr.Decision.Digest, Clusters: rr.Decision.Clusters, Pages: record.DecisionPages(rr.Decision.Clusters),
 		}
 	}
 	_, _, err := e.advance(ctx, run.Placement, &transition{
-		input: func(*placementRecord) (lifecycle.Input, error) {
+		input: func(*record.Placement) (lifecycle.Input, error) {
 			admitted.GCGeneration = rr.GCGeneration
 			return admitted, nil
 		},
-		store: func(ctx context.Context, rec *placementRecord) error { return e.storeOnceMore(ctx, rec, rr, d) },
+		store: func(ctx context.Context, rec *record.Placement) error { return e.storeOnceMore(ctx, rec, rr, d) },
 		picked: func(ctx context.Context) ([]string, error) {
 			if d.partial && rr.Decision.Pages > 0 {
 				return e.picked(ctx, run.Placement, rr.Decision)
@@ -87,7 +89,7 @@ func (d *draft) entry(run *stages.Run) stages.Entry {
 }
 
 // picked are the clusters of the decision that a draft was made of, as far as the draft has them.
-func (d *draft) picked(rr *runRecord) []string {
+func (d *draft) picked(rr *record.Run) []string {
 	if d.partial && rr.Decision.Pages == 0 {
 		return updated(d.plan)
 	}
@@ -96,7 +98,7 @@ func (d *draft) picked(rr *runRecord) []string {
 
 // storeOnceMore stores the contents and the plan of a run that is about to be admitted, which a
 // collection may have taken for garbage.
-func (e *Engine) storeOnceMore(ctx context.Context, rec *placementRecord, rr *runRecord, d *draft) error {
+func (e *Engine) storeOnceMore(ctx context.Context, rec *record.Placement, rr *record.Run, d *draft) error {
 	store := e.storeDraft
 	if d.partial {
 		store = e.storeAgain
@@ -110,7 +112,7 @@ func (e *Engine) storeOnceMore(ctx context.Context, rec *placementRecord, rr *ru
 
 // storeAgain writes the plan of a draft, and the contents that it names as they
 // were stored, again.
-func (e *Engine) storeAgain(ctx context.Context, rr *runRecord, d *draft) error {
+func (e *Engine) storeAgain(ctx context.Context, rr *record.Run, d *draft) error {
 	name := rr.Run.Placement
 	for _, digest := range d.plan.Revisions {
 		set, err := e.contents.loadSet(ctx, name, digest)
@@ -136,5 +138,5 @@ func (e *Engine) storeAgain(ctx context.Context, rr *runRecord, d *draft) error 
 			return err
 		}
 	}
-	return e.writePlan(ctx, d.plan, begin(&rr.Run))
+	return e.writePlan(ctx, d.plan, record.WriteIntent(&rr.Run))
 }

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -108,7 +110,7 @@ func TestACommandWithTheIDOfAnotherIsAConflict(t *testing.T) {
 			}
 		}
 		for range 2 {
-			s.must(s.host.carryOut(t.Context(), new(placementRecord), []lifecycle.Effect{lifecycle.Supersede{Run: stages.Entry{UID: run.UID}, By: stages.Entry{UID: "uid", Run: "next"}}}))
+			s.must(s.host.carryOut(t.Context(), new(record.Placement), []lifecycle.Effect{lifecycle.Supersede{Run: stages.Entry{UID: run.UID}, By: stages.Entry{UID: "uid", Run: "next"}}}))
 			time.Sleep(time.Second)
 		}
 	})

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/stages"
@@ -141,7 +143,7 @@ func (s *skirmish) pending(key string) bool {
 		return true
 	}
 	for range s.store.List(s.t.Context(), "command/") {
-		return key == runKey("r")
+		return key == record.RunKey("r")
 	}
 	return false
 }

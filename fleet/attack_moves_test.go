@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
@@ -61,7 +63,7 @@ func (a *attacked) command() {
 		a.steer(stages.Abort)
 	case 1:
 		by := a.id()
-		a.must(a.e.carryOut(a.t.Context(), new(placementRecord), []lifecycle.Effect{lifecycle.Supersede{Run: stages.Entry{UID: a.rec.Run.UID}, By: stages.Entry{UID: by, Run: "next"}}}))
+		a.must(a.e.carryOut(a.t.Context(), new(record.Placement), []lifecycle.Effect{lifecycle.Supersede{Run: stages.Entry{UID: a.rec.Run.UID}, By: stages.Entry{UID: by, Run: "next"}}}))
 		a.sent = append(a.sent, stages.Command{ID: ownID + "supersede-" + by, Verb: stages.Supersede, At: a.e.now(), Message: "next"})
 
 	case 2, 3, 4:
@@ -98,12 +100,12 @@ func (a *attacked) forge() {
 	case 6:
 		c.Decision = nil
 	}
-	a.smuggle(c.ID, c, encodeRecord(commandRecord{Format: recordFormat, Command: c}))
+	a.smuggle(c.ID, c, record.Encode(record.Command{Format: record.Format, Command: c}))
 }
 
 // smuggle writes a command to the store, unless there is one under its key.
 func (a *attacked) smuggle(key string, c stages.Command, value []byte) {
-	_, err := a.store.Put(a.t.Context(), commandKey(a.rec.Run.UID, key), value, "")
+	_, err := a.store.Put(a.t.Context(), record.CommandKey(a.rec.Run.UID, key), value, "")
 	if errors.Is(err, backend.ErrConflict) {
 		return
 	}

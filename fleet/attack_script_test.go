@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -59,7 +61,7 @@ func (a *attacked) step() {
 	}
 	events := a.carryOut(stages.Input{Now: now, Commands: cs})
 	a.compare(events, a.model.step(slices.Clone(a.sent), now))
-	a.rev, err = a.store.Put(ctx, runKey("r"), encodeRecord(a.rec), a.rev)
+	a.rev, err = a.store.Put(ctx, record.RunKey("r"), record.Encode(a.rec), a.rev)
 	a.must(err)
 	a.tidy(taken)
 	if a.rnd.IntN(16) == 0 {

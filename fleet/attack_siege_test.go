@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
@@ -112,14 +114,14 @@ func (s *siege) id() string {
 // smuggle writes a command past the engines.
 func (s *siege) smuggle(uid, key string, value []byte) {
 	s.t.Helper()
-	if _, err := s.store.Put(s.t.Context(), commandKey(uid, key), value, ""); !errors.Is(err, backend.ErrConflict) {
+	if _, err := s.store.Put(s.t.Context(), record.CommandKey(uid, key), value, ""); !errors.Is(err, backend.ErrConflict) {
 		s.must(err)
 	}
 }
 
 func smuggled(id string, d approval.Decision) []byte {
 	c := stages.Command{ID: id, Verb: stages.Decide, By: d.By, At: time.Now(), Decision: &d}
-	return encodeRecord(commandRecord{Format: recordFormat, Command: c})
+	return record.Encode(record.Command{Format: record.Format, Command: c})
 }
 
 // answer gives an answer that counts, and returns the event that tells so.

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -79,7 +81,7 @@ type attacked struct {
 	rnd   *rand.Rand
 	plans map[string]*stages.Plan
 	plan  *stages.Plan
-	rec   *runRecord
+	rec   *record.Run
 	rev   backend.Revision
 	model attackModel
 	// old are the bindings of requests that are over, sent the commands that
@@ -180,15 +182,15 @@ func attackStrategy(p approval.Policy) stages.Strategy {
 // that CreateRun writes, which costs a hundred times as much.
 func (a *attacked) create() {
 	a.plan = a.planOf(a.model.policy, a.rnd.IntN(2))
-	run := stages.NewRun(a.plan, "r", newUID(), approval.Identity{Name: a.model.starter}, false, a.e.now())
+	run := stages.NewRun(a.plan, "r", record.NewUID(), approval.Identity{Name: a.model.starter}, false, a.e.now())
 	run = stages.Step(a.plan, run, stages.Input{Now: time.Now()}).Run
-	a.rec = &runRecord{Run: run}
+	a.rec = &record.Run{Run: run}
 	prev := backend.Revision("")
-	if rec, err := a.store.Get(a.t.Context(), runKey("r")); err == nil {
+	if rec, err := a.store.Get(a.t.Context(), record.RunKey("r")); err == nil {
 		prev = rec.Revision
 	}
 	var err error
-	a.rev, err = a.store.Put(a.t.Context(), runKey("r"), encodeRecord(a.rec), prev)
+	a.rev, err = a.store.Put(a.t.Context(), record.RunKey("r"), record.Encode(a.rec), prev)
 	a.must(err)
 	a.sent = nil
 	a.model.create(run.UID, a.plan.Digest, time.Now())

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -13,7 +15,7 @@ import (
 
 // begun is a run that was begun, as a collection finds it.
 type begun struct {
-	begunRecord
+	record.Intent
 	uid string
 	// self is the record, pages are what else is stored under the UID.
 	self  backend.Record
@@ -31,7 +33,7 @@ func (e *Engine) mark(ctx context.Context, b *begun) error {
 		return nil
 	}
 	b.Lost = true
-	_, err := e.store.Put(ctx, b.self.Key, encodeRecord(b.begunRecord), b.self.Revision)
+	_, err := e.store.Put(ctx, b.self.Key, record.Encode(b.Intent), b.self.Revision)
 	if errors.Is(err, backend.ErrConflict) {
 		return nil
 	}
@@ -41,13 +43,13 @@ func (e *Engine) mark(ctx context.Context, b *begun) error {
 // begunRuns returns the runs that were begun for a placement, as far as that can
 // be read.
 func (e *Engine) begunRuns(ctx context.Context, placement string) (out []begun, err error) {
-	prefix := begunPrefix(placement)
+	prefix := record.IntentPrefix(placement)
 	for r, err := range e.store.List(ctx, prefix) {
 		if err != nil {
 			return nil, err
 		}
 		b := begun{uid: strings.TrimPrefix(r.Key, prefix), self: backend.Record{Key: r.Key, Revision: r.Revision}}
-		if err := decodeRecord(r, &b.begunRecord); err != nil {
+		if err := record.Decode(r, &b.Intent); err != nil {
 			e.log.Warn("what was begun for a run cannot be read, and stays", "error", err)
 			continue
 		}
@@ -78,7 +80,7 @@ func (e *Engine) isRecorded(ctx context.Context, b *begun) (bool, error) {
 // run that its placement does not know, and notes that. A UID has a record once:
 // pages that were there before the record was found to be gone are nobody's.
 func (e *Engine) isLost(ctx context.Context, b *begun) (lost bool, err error) {
-	for _, prefix := range ownPrefixes(b.uid) {
+	for _, prefix := range record.OwnPrefixes(b.uid) {
 		pages, err := e.revisions(ctx, prefix)
 		if err != nil {
 			return false, err
@@ -96,7 +98,7 @@ var errIncomplete = errors.New("the run was never admitted, and what was stored 
 
 // abandon forgets a run that cannot be admitted, unless the engine that created it has admitted
 // it meanwhile; otherwise that engine finds that the run is forgotten.
-func (e *Engine) abandon(ctx context.Context, rr *runRecord, cause error) error {
+func (e *Engine) abandon(ctx context.Context, rr *record.Run, cause error) error {
 	run := &rr.Run
 	_, out, err := e.advance(ctx, run.Placement, &transition{
 		input: on(lifecycle.RunAbandoned{Entry: stages.Entry{UID: run.UID, Run: run.Name}, Plan: run.Plan}),

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -37,7 +39,7 @@ func (e *Engine) DeleteCap(ctx context.Context, name string) error {
 			return fmt.Errorf("cap %s is in use (%s), and run %s is one of %d that it is for: delete it when they have ended: %w",
 				name, c.InUse(), c.Shares[0].Run, len(c.Shares), backend.ErrPermanent)
 		}
-		if err = e.store.Delete(ctx, capKey(name), rev); !errors.Is(err, backend.ErrConflict) {
+		if err = e.store.Delete(ctx, record.CapKey(name), rev); !errors.Is(err, backend.ErrConflict) {
 			return err
 		}
 	}
@@ -45,7 +47,7 @@ func (e *Engine) DeleteCap(ctx context.Context, name string) error {
 
 // Caps returns all caps by name, with who holds how much of them.
 func (e *Engine) Caps(ctx context.Context) (out []stages.Cap, err error) {
-	for rec, err := range e.store.List(ctx, capKey("")) {
+	for rec, err := range e.store.List(ctx, record.CapKey("")) {
 		if err != nil {
 			return nil, err
 		}
@@ -59,19 +61,19 @@ func (e *Engine) Caps(ctx context.Context) (out []stages.Cap, err error) {
 }
 
 func decodeCap(rec backend.Record) (stages.Cap, error) {
-	var r capRecord
-	if err := decodeRecord(rec, &r); err != nil {
+	var r record.Cap
+	if err := record.Decode(rec, &r); err != nil {
 		return stages.Cap{}, err
 	}
 	if err := r.Cap.Validate(); err != nil {
-		return stages.Cap{}, damaged(rec.Key, err)
+		return stages.Cap{}, record.Damaged(rec.Key, err)
 	}
-	return r.Cap, checkName(rec.Key, strings.TrimPrefix(rec.Key, capKey("")), r.Cap.Name)
+	return r.Cap, record.CheckName(rec.Key, strings.TrimPrefix(rec.Key, record.CapKey("")), r.Cap.Name)
 }
 
 // capAt returns a cap and the revision of its record.
 func (e *Engine) capAt(ctx context.Context, name string) (stages.Cap, backend.Revision, error) {
-	rec, err := e.store.Get(ctx, capKey(name))
+	rec, err := e.store.Get(ctx, record.CapKey(name))
 	if isNotFound(err) {
 		return stages.Cap{}, "", &NotFoundError{Kind: "cap", Name: name, Hint: "declare it with SetCap"}
 	}
@@ -107,7 +109,7 @@ func (e *Engine) updateCap(ctx context.Context, name string, make bool, change f
 		if err != nil {
 			return stages.Cap{}, err
 		}
-		_, err = e.store.Put(ctx, capKey(name), encodeRecord(&capRecord{recordFormat, next}), rev)
+		_, err = e.store.Put(ctx, record.CapKey(name), record.Encode(&record.Cap{Format: record.Format, Cap: next}), rev)
 		if !errors.Is(err, backend.ErrConflict) {
 			return next, err
 		}
@@ -132,7 +134,7 @@ func (e *Engine) leaveCap(ctx context.Context, name, uid string, epoch int64) er
 // leaveCaps takes a run that was deleted out of every cap. One that cannot be read
 // keeps no run from being deleted: nobody can use it.
 func (e *Engine) leaveCaps(ctx context.Context, uid string) error {
-	for rec, err := range e.store.List(ctx, capKey("")) {
+	for rec, err := range e.store.List(ctx, record.CapKey("")) {
 		if err != nil {
 			return err
 		}

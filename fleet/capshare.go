@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -138,7 +140,7 @@ func inFlight(r *stages.Run) (n int) {
 // capChanged has the drivers whose runs share a cap look at it.
 func (r *runner) capChanged(_ context.Context, c backend.Change) {
 	r.tell(false, func(d *driver) bool {
-		if d.share.name == "" || capKey(d.share.name) != c.Key {
+		if d.share.name == "" || record.CapKey(d.share.name) != c.Key {
 			return false
 		}
 		d.share.stale.Store(true)

@@ -3,6 +3,8 @@ package fleet
 import (
 	"testing"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/stages"
@@ -26,7 +28,7 @@ func TestNothingIsUsedOfACapBeforeAClaim(t *testing.T) {
 		"somebody waits":  {&capShare{name: "x", cap: starving, claimed: true}, stages.Running, 0},
 		"just given":      {&capShare{name: "x", cap: starving, claimed: true, given: true}, stages.Running, 4},
 	} {
-		d := &driver{uid: "uid", rec: &runRecord{Run: stages.Run{State: tt.state}}}
+		d := &driver{uid: "uid", rec: &record.Run{Run: stages.Run{State: tt.state}}}
 		d.share.name, d.share.cap, d.share.claimed, d.share.given = tt.share.name, tt.share.cap, tt.share.claimed, tt.share.given
 		if got := d.slots(); got != tt.want {
 			t.Errorf("%s: %d slots, want %d", name, got, tt.want)
@@ -44,9 +46,9 @@ func TestSweepCap(t *testing.T) {
 	}
 	ctx := t.Context()
 	put := func(name string, state stages.State, holder string) {
-		rr := &runRecord{Run: stages.Run{Placement: "web", Plan: "plan", Attempt: 1}}
+		rr := &record.Run{Run: stages.Run{Placement: "web", Plan: "plan", Attempt: 1}}
 		rr.Run.Name, rr.Run.UID, rr.Run.State, rr.Lease.Holder = name, "uid-"+name, state, holder
-		if _, err := e.store.Put(ctx, runKey(name), rr.encode(), ""); err != nil {
+		if _, err := e.store.Put(ctx, record.RunKey(name), rr.Encode(), ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,7 +56,7 @@ func TestSweepCap(t *testing.T) {
 	put("ended", stages.Completed, "")
 	put("ending", stages.Completed, "one")
 	put("replaced", stages.Running, "one")
-	if _, err := e.store.Put(ctx, runKey("damaged"), []byte("{"), backend.Revision("")); err != nil {
+	if _, err := e.store.Put(ctx, record.RunKey("damaged"), []byte("{"), backend.Revision("")); err != nil {
 		t.Fatal(err)
 	}
 	if err := e.SetCap(ctx, "x", 10); err != nil {

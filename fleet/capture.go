@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -36,7 +38,7 @@ type frozen struct {
 // snapshot gets the next index, and the latest one is always whole.
 func (e *Engine) Capture(ctx context.Context, name string) (taken snapshot.Snapshot, err error) {
 	for {
-		err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
+		err = e.withPlacement(ctx, name, func(rec *record.Placement) error {
 			taken, err = e.capture(ctx, rec)
 			return err
 		})
@@ -48,7 +50,7 @@ func (e *Engine) Capture(ctx context.Context, name string) (taken snapshot.Snaps
 
 // capture takes a snapshot if there is something new; it returns ErrConflict if
 // somebody else was faster.
-func (e *Engine) capture(ctx context.Context, rec *placementRecord) (snapshot.Snapshot, error) {
+func (e *Engine) capture(ctx context.Context, rec *record.Placement) (snapshot.Snapshot, error) {
 	if err := open(rec); err != nil {
 		return snapshot.Snapshot{}, err
 	}
@@ -66,7 +68,7 @@ func (e *Engine) capture(ctx context.Context, rec *placementRecord) (snapshot.Sn
 }
 
 // look captures what the source holds now.
-func (e *Engine) look(ctx context.Context, rec *placementRecord) (frozen, error) {
+func (e *Engine) look(ctx context.Context, rec *record.Placement) (frozen, error) {
 	p := rec.Placement
 	if e.cfg.Source == nil {
 		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
@@ -92,7 +94,7 @@ func (e *Engine) look(ctx context.Context, rec *placementRecord) (frozen, error)
 		}
 	}
 	f.Snapshot = snapshot.New(p.Name, rec.NextIndex, set, digest, e.now())
-	if last, ok := rec.latest(); ok && last.Digest == f.Digest && slices.Equal(last.Enveloped, f.Enveloped) {
+	if last, ok := rec.Latest(); ok && last.Digest == f.Digest && slices.Equal(last.Enveloped, f.Enveloped) {
 		f.Snapshot, f.fresh = last, false
 	}
 	return f, nil
@@ -109,7 +111,7 @@ func selected(selectors []snapshot.Selector) string {
 }
 
 // keep stores the contents of a snapshot that are not part of the latest one.
-func (e *Engine) keep(ctx context.Context, rec *placementRecord, f frozen) error {
+func (e *Engine) keep(ctx context.Context, rec *record.Placement, f frozen) error {
 	known, err := e.knownDigests(ctx, rec)
 	if err != nil {
 		return err
@@ -124,9 +126,9 @@ func (e *Engine) keep(ctx context.Context, rec *placementRecord, f frozen) error
 
 // knownDigests are the contents of the latest snapshot: they are not deleted
 // while it is the latest.
-func (e *Engine) knownDigests(ctx context.Context, rec *placementRecord) (map[string]bool, error) {
+func (e *Engine) knownDigests(ctx context.Context, rec *record.Placement) (map[string]bool, error) {
 	known := map[string]bool{}
-	last, ok := rec.latest()
+	last, ok := rec.Latest()
 	if !ok {
 		return known, nil
 	}
@@ -135,7 +137,7 @@ func (e *Engine) knownDigests(ctx context.Context, rec *placementRecord) (map[st
 
 // recordSnapshot makes f the latest snapshot, if the placement is still as rec
 // has it in all that matters; otherwise it returns ErrConflict.
-func (e *Engine) recordSnapshot(ctx context.Context, rec *placementRecord, f frozen) error {
+func (e *Engine) recordSnapshot(ctx context.Context, rec *record.Placement, f frozen) error {
 	_, _, err := e.advance(ctx, rec.Placement.Name, &transition{
 		input: on(lifecycle.SnapshotTaken{Snapshot: f.Snapshot, UID: rec.UID, GCGeneration: rec.GCGeneration}),
 	})
@@ -143,7 +145,7 @@ func (e *Engine) recordSnapshot(ctx context.Context, rec *placementRecord, f fro
 }
 
 // thaw reads the snapshot of an index and verifies it.
-func (e *Engine) thaw(ctx context.Context, rec *placementRecord, index int) (frozen, error) {
+func (e *Engine) thaw(ctx context.Context, rec *record.Placement, index int) (frozen, error) {
 	name := rec.Placement.Name
 	kept, err := snapshotAt(rec, index)
 	if err != nil {
@@ -174,7 +176,7 @@ func (e *Engine) frozenOverrides(ctx context.Context, name string, s *snapshot.S
 }
 
 // snapshotAt returns the snapshot of an index, verified.
-func snapshotAt(rec *placementRecord, index int) (snapshot.Snapshot, error) {
+func snapshotAt(rec *record.Placement, index int) (snapshot.Snapshot, error) {
 	name := rec.Placement.Name
 	kept, err := rec.SnapshotAt(index)
 	if errors.Is(err, lifecycle.ErrNotFound) {

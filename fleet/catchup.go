@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -33,8 +35,8 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 		return Status{}, err
 	}
 	var d *draft
-	var rec *placementRecord
-	err = e.withPlacement(ctx, spec.Placement, func(now *placementRecord) error {
+	var rec *record.Placement
+	err = e.withPlacement(ctx, spec.Placement, func(now *record.Placement) error {
 		rec = now
 		d, err = e.draftCatchUp(ctx, now, s)
 		return err
@@ -46,7 +48,7 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 }
 
 // draftCatchUp plans a run of what another one missed.
-func (e *Engine) draftCatchUp(ctx context.Context, rec *placementRecord, s Status) (*draft, error) {
+func (e *Engine) draftCatchUp(ctx context.Context, rec *record.Placement, s Status) (*draft, error) {
 	if err := open(rec); err != nil {
 		return nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -50,7 +52,7 @@ func (r *runner) restUntil(d *driver, until time.Time) {
 }
 
 // resting tells until when a run is left alone.
-func (r *runner) resting(rec *runRecord) (until time.Time, ok bool) {
+func (r *runner) resting(rec *record.Run) (until time.Time, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rest := r.rests[rec.Run.Name]
@@ -140,7 +142,7 @@ func (r *runner) take(ctx context.Context, name string) error {
 
 // free reports whether a run can be driven and has to be. If not, it says when
 // the run is looked at again.
-func (r *runner) free(ctx context.Context, rec *runRecord, rev backend.Revision) bool {
+func (r *runner) free(ctx context.Context, rec *record.Run, rev backend.Revision) bool {
 	name := rec.Run.Name
 	if r.driven(name) {
 		return false
@@ -161,7 +163,7 @@ func (r *runner) free(ctx context.Context, rec *runRecord, rev backend.Revision)
 }
 
 // heldUntil is when the lease of a run may be taken.
-func (r *runner) heldUntil(rec *runRecord, rev backend.Revision) time.Time {
+func (r *runner) heldUntil(rec *record.Run, rev backend.Revision) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	seen := r.sawLocked(rec.Run.Name, rev)
@@ -176,7 +178,7 @@ func (r *runner) heldUntil(rec *runRecord, rev backend.Revision) time.Time {
 }
 
 // start takes the lease of a run and drives it.
-func (r *runner) start(ctx context.Context, rec *runRecord, rev backend.Revision) error {
+func (r *runner) start(ctx context.Context, rec *record.Run, rev backend.Revision) error {
 	plan, err := r.e.readPlan(ctx, rec.Run.Plan)
 	if isNotFound(err) {
 		return r.e.abandon(ctx, rec, fmt.Errorf("its plan: %w", err))
@@ -210,7 +212,7 @@ func (r *runner) driven(name string) bool {
 
 // needsDriver reports whether a run has anything to do: it has not ended, its end
 // has not been seen to, or somebody asks something of it.
-func (e *Engine) needsDriver(ctx context.Context, rec *runRecord) bool {
+func (e *Engine) needsDriver(ctx context.Context, rec *record.Run) bool {
 	if !rec.Run.IsEnded() || rec.Lease.Holder != "" {
 		return true
 	}
@@ -224,11 +226,11 @@ func (e *Engine) heard(ctx context.Context, r *stages.Run, taken []takenCommand)
 	var old []backend.Write
 	rest := slices.DeleteFunc(taken, func(t takenCommand) bool {
 		if hasHeard(r, t.id) {
-			old = append(old, deletion(t.Key, t.Revision))
+			old = append(old, record.Delete(t.Key, t.Revision))
 		}
 		return hasHeard(r, t.id)
 	})
-	discard(ctx, e.store, old)
+	record.Discard(ctx, e.store, old)
 	return rest
 }
 
@@ -238,19 +240,19 @@ func hasHeard(r *stages.Run, id string) bool { return id == "" || slices.Contain
 
 // acquire takes the lease of a run under a new epoch, and returns the record of the
 // placement as it was written with it.
-func (e *Engine) acquire(ctx context.Context, rec *runRecord, rev backend.Revision) (backend.Revision, *placementRecord, error) {
+func (e *Engine) acquire(ctx context.Context, rec *record.Run, rev backend.Revision) (backend.Revision, *record.Placement, error) {
 	for {
 		next := *rec
 		c, p, err := e.takeover(ctx, &next, rev)
 		if err != nil {
 			return "", nil, err
 		}
-		got, err := c.write(ctx, e.store)
+		got, err := c.Write(ctx, e.store)
 		if errors.Is(err, backend.ErrConflict) {
-			if len(c.revisions) == 0 {
+			if len(c.Revisions) == 0 {
 				continue // it was the placement that changed meanwhile
 			}
-			c.abandon(ctx, e.store)
+			c.Abandon(ctx, e.store)
 		}
 		*rec = next
 		return got, p, err
@@ -261,7 +263,7 @@ func (e *Engine) acquire(ctx context.Context, rec *runRecord, rev backend.Revisi
 // epoch is the placement's, so that it is higher than that of every run and every
 // engine that wrote to a cluster for this placement before: the placement's
 // record is written first.
-func (e *Engine) takeover(ctx context.Context, rec *runRecord, rev backend.Revision) (*commit, *placementRecord, error) {
+func (e *Engine) takeover(ctx context.Context, rec *record.Run, rev backend.Revision) (*record.Commit, *record.Placement, error) {
 	p, prev, err := e.placementAt(ctx, rec.Run.Placement)
 	if err != nil {
 		return nil, nil, err
@@ -271,24 +273,24 @@ func (e *Engine) takeover(ctx context.Context, rec *runRecord, rev backend.Revis
 		return nil, nil, hostError(err)
 	}
 	p.State = out.State
-	rec.Lease = lease{Holder: e.cfg.Name, Epoch: p.Epoch, Until: stages.At(e.cfg.Clock()).Add(e.cfg.Lease)}
+	rec.Lease = record.Lease{Holder: e.cfg.Name, Epoch: p.Epoch, Until: stages.At(e.cfg.Clock()).Add(e.cfg.Lease)}
 	rec.Seq++
 	taken := stages.Event{
 		Time: e.now(), Type: stages.RunTaken, Placement: rec.Run.Placement, Run: rec.Run.Name,
 		By: e.cfg.Name, Epoch: p.Epoch,
 	}
-	c := &commit{pages: []backend.Write{{Key: placementKey(rec.Run.Placement), Value: encodeRecord(p), Prev: prev}}}
-	rec.Journal = rec.Journal.append(c, rec.Run.UID, []stages.Event{taken})
-	c.record = backend.Write{Key: runKey(rec.Run.Name), Value: rec.encode(), Prev: rev}
+	c := &record.Commit{Pages: []backend.Write{{Key: record.PlacementKey(rec.Run.Placement), Value: record.Encode(p), Prev: prev}}}
+	rec.Journal = rec.Journal.Append(c, rec.Run.UID, []stages.Event{taken})
+	c.Record = backend.Write{Key: record.RunKey(rec.Run.Name), Value: rec.Encode(), Prev: rev}
 	return c, p, nil
 }
 
 // drive starts the driver of a run whose lease was taken with a placement's record,
 // which need not be read again: the write was conditional. over is called when the
 // run is not driven any more.
-func (r *runner) drive(ctx context.Context, rec *runRecord, rev backend.Revision, plan *stages.Plan, p *placementRecord, over func()) {
+func (r *runner) drive(ctx context.Context, rec *record.Run, rev backend.Revision, plan *stages.Plan, p *record.Placement, over func()) {
 	d := newDriver(r.e, rec, rev, plan)
-	d.coOwnership, d.secretKey, d.admitted = p.Placement.AllowCoOwnership, p.Key, p.hasRun(d.uid)
+	d.coOwnership, d.secretKey, d.admitted = p.Placement.AllowCoOwnership, p.Key, p.HasRun(d.uid)
 	d.first = p
 	r.mu.Lock()
 	delete(r.sights, d.name)
@@ -346,5 +348,5 @@ func (d *driver) giveBack(ctx context.Context) {
 		next.Lease.Holder = ""
 	}
 	next.Seq++
-	_, _ = d.e.store.Put(ctx, runKey(d.name), next.encode(), d.rev)
+	_, _ = d.e.store.Put(ctx, record.RunKey(d.name), next.Encode(), d.rev)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -67,7 +69,7 @@ func (e *Engine) tryCollect(ctx context.Context, name string) error {
 		return err
 	}
 	rec.State, rec.Journal = begun.State, g.journal
-	if _, err := e.store.Put(ctx, placementKey(name), encodeRecord(rec), rev); err != nil {
+	if _, err := e.store.Put(ctx, record.PlacementKey(name), record.Encode(rec), rev); err != nil {
 		return err
 	}
 	if err := e.remove(ctx, g); err != nil {
@@ -108,7 +110,7 @@ func (e *Engine) revisions(ctx context.Context, prefix string) (out []backend.Re
 // referenced are the digests of all contents that are needed: those of the
 // snapshots that are kept, what runs of these bring to clusters by their plans, and
 // what clusters have, or had before a run that may be taken back.
-func (e *Engine) referenced(ctx context.Context, rec *placementRecord, plans map[string]bool) (map[string]bool, error) {
+func (e *Engine) referenced(ctx context.Context, rec *record.Placement, plans map[string]bool) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, s := range rec.Snapshots {
 		if s.Overrides != "" {
@@ -126,7 +128,7 @@ func (e *Engine) referenced(ctx context.Context, rec *placementRecord, plans map
 			continue
 		}
 		p, err := e.readPlan(ctx, digest)
-		if isNotFound(err) || err == nil && !rec.has(p.Index) {
+		if isNotFound(err) || err == nil && !rec.Has(p.Index) {
 			continue
 		}
 		if err != nil {
@@ -143,13 +145,13 @@ func (e *Engine) referenced(ctx context.Context, rec *placementRecord, plans map
 
 // proven adds the digests of all that clusters have, and of what they had before a
 // run that may be taken back.
-func (e *Engine) proven(ctx context.Context, rec *placementRecord, into map[string]bool) error {
+func (e *Engine) proven(ctx context.Context, rec *record.Placement, into map[string]bool) error {
 	heads := []lifecycle.Generation{rec.Bindings}
 	if rec.Base != nil && rec.Base.Bindings != rec.Bindings {
 		heads = append(heads, rec.Base.Bindings)
 	}
 	for _, head := range heads {
-		r, err := bindingsAt(ctx, e.store, rec.Placement.Name, head)
+		r, err := record.ReadBindings(ctx, e.store, rec.Placement.Name, head)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -215,7 +217,7 @@ func openRequests(run string, open []approval.Request) string {
 
 func (e *Engine) send(ctx context.Context, uid string, c stages.Command) error {
 	if c.ID == "" {
-		c.ID = newUID()
+		c.ID = record.NewUID()
 	}
 	c.At = e.now()
 	return e.putCommand(ctx, uid, c)
@@ -230,32 +232,32 @@ const ownID = "_"
 func (e *Engine) putCommand(ctx context.Context, uid string, c stages.Command) error {
 	err := e.storeCommand(ctx, uid, c)
 	if errors.Is(err, backend.ErrConflict) {
-		return e.sameCommand(ctx, uid, newCommandRecord(c))
+		return e.sameCommand(ctx, uid, record.NewCommand(c))
 	}
 	return err
 }
 
 // storeCommand stores a command; that its ID is stored already is a conflict.
 func (e *Engine) storeCommand(ctx context.Context, uid string, c stages.Command) error {
-	_, err := e.store.Put(ctx, commandKey(uid, c.ID), encodeRecord(newCommandRecord(c)), "")
+	_, err := e.store.Put(ctx, record.CommandKey(uid, c.ID), record.Encode(record.NewCommand(c)), "")
 	return err
 }
 
 // sameCommand returns an error if the command that is stored under the ID of
 // another one asks for something else. One that is gone was carried out.
-func (e *Engine) sameCommand(ctx context.Context, uid string, want commandRecord) error {
-	rec, err := e.store.Get(ctx, commandKey(uid, want.Command.ID))
+func (e *Engine) sameCommand(ctx context.Context, uid string, want record.Command) error {
+	rec, err := e.store.Get(ctx, record.CommandKey(uid, want.Command.ID))
 	if isNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	var have commandRecord
-	if err := decodeRecord(rec, &have); err != nil {
+	var have record.Command
+	if err := record.Decode(rec, &have); err != nil {
 		return err
 	}
-	if !bytes.Equal(encodeRecord(have.undated()), encodeRecord(want.undated())) {
+	if !bytes.Equal(record.Encode(have.Undated()), record.Encode(want.Undated())) {
 		return otherCommand(want.Command.ID)
 	}
 	return nil
@@ -271,12 +273,12 @@ func otherCommand(id string) error {
 func (e *Engine) commands(ctx context.Context, uid string) ([]stages.Command, []takenCommand, error) {
 	var cs []stages.Command
 	var taken []takenCommand
-	for rec, err := range e.store.List(ctx, commandKey(uid, "")) {
+	for rec, err := range e.store.List(ctx, record.CommandKey(uid, "")) {
 		if err != nil {
 			return nil, nil, err
 		}
-		var c commandRecord
-		err := decodeRecord(rec, &c)
+		var c record.Command
+		err := record.Decode(rec, &c)
 		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
 			e.log.Warn("a command was left alone", "error", err)
 			continue

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -11,7 +13,7 @@ import (
 // Content returns what a snapshot consists of with the objects themselves, before
 // overrides, verified by their digests. It is the caller's.
 func (e *Engine) Content(ctx context.Context, name string, index int) (set snapshot.Set, err error) {
-	err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
+	err = e.withPlacement(ctx, name, func(rec *record.Placement) error {
 		s, err := snapshotAt(rec, index)
 		if err != nil {
 			return err
@@ -26,14 +28,14 @@ func (e *Engine) Content(ctx context.Context, name string, index int) (set snaps
 // taken, in the order in which they are applied; none where it has none. The error
 // is that of [Engine.Content].
 func (e *Engine) Overrides(ctx context.Context, name string, index int) (overrides []placement.Override, err error) {
-	err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
+	err = e.withPlacement(ctx, name, func(rec *record.Placement) error {
 		overrides, err = e.overridesOf(ctx, rec, index)
 		return err
 	})
 	return overrides, err
 }
 
-func (e *Engine) overridesOf(ctx context.Context, rec *placementRecord, index int) ([]placement.Override, error) {
+func (e *Engine) overridesOf(ctx context.Context, rec *record.Placement, index int) ([]placement.Override, error) {
 	s, err := snapshotAt(rec, index)
 	if err != nil || s.Overrides == "" {
 		return nil, err

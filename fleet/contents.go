@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
@@ -38,12 +40,12 @@ type revisionLoad struct {
 
 func newContents(s backend.Store) *contents { return &contents{store: s} }
 
-func contentKey(placement, digest string) string { return contentPrefix(placement) + digest }
+func contentKey(placement, digest string) string { return record.ContentPrefix(placement) + digest }
 
 // putAll writes contents, in order. What is there already is written again, so
 // that a collection of garbage that has seen the old revision spares it.
 func (c *contents) putAll(ctx context.Context, writes []backend.Write) error {
-	for batch := range batches(writes) {
+	for batch := range record.Batches(writes) {
 		for len(batch) > 0 {
 			made, err := backend.WriteAll(ctx, c.store, batch)
 			if err == nil {

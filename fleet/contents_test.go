@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -93,7 +95,7 @@ func TestSavingAgainProtects(t *testing.T) {
 	if err := c.save(t.Context(), "web", set, never); err != nil {
 		t.Fatal(err)
 	}
-	for r, err := range store.List(t.Context(), contentPrefix("web")) {
+	for r, err := range store.List(t.Context(), record.ContentPrefix("web")) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +121,7 @@ func TestT5TamperedContentIsNotApplied(t *testing.T) {
 		t.Fatal(err)
 	}
 	var records []backend.Record
-	for rec, err := range store.List(t.Context(), contentPrefix("web")) {
+	for rec, err := range store.List(t.Context(), record.ContentPrefix("web")) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +293,7 @@ func TestASetIsStoredInFewBatches(t *testing.T) {
 			t.Fatal(err)
 		}
 		written, _ := s.Stats()
-		if each := s.Len(); written != (try+1)*each || s.batches > (2*try+1)*(each/batchWrites+1) {
+		if each := s.Len(); written != (try+1)*each || s.batches > (2*try+1)*(each/record.BatchWrites+1) {
 			t.Errorf("try %d: %d writes of %d contents in %d batches", try, written, each, s.batches)
 		}
 	}

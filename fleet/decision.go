@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -14,7 +16,7 @@ import (
 // Decision returns the last decision about a placement that [Engine.Resolve] or
 // a run recorded. The error matches backend.ErrNotFound where there is none yet.
 func (e *Engine) Decision(ctx context.Context, name string) (d placement.Decision, err error) {
-	err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
+	err = e.withPlacement(ctx, name, func(rec *record.Placement) error {
 		have := rec.Decision
 		if have == nil {
 			return &NotFoundError{Kind: "decision", Name: name, Hint: "Resolve makes one, and so does a run"}
@@ -30,18 +32,18 @@ func (e *Engine) Decision(ctx context.Context, name string) (d placement.Decisio
 func (e *Engine) picked(ctx context.Context, name string, d *lifecycle.Decision) ([]string, error) {
 	var out []string
 	for i := range d.Pages {
-		r, err := e.store.Get(ctx, pageKey(pagesPrefix(name, d), i))
+		r, err := e.store.Get(ctx, record.PageKey(record.PagesPrefix(name, d), i))
 		if err != nil {
 			return nil, fmt.Errorf("placement %s: page %d of %d of its decision: %w", name, i, d.Pages, err)
 		}
-		var page decisionPage
-		if err := decodeRecord(r, &page); err != nil {
+		var page record.DecisionPage
+		if err := record.Decode(r, &page); err != nil {
 			return nil, err
 		}
 		out = append(out, page.Clusters...)
 	}
 	if d.Pages > 0 && len(out) != d.Clusters {
-		return nil, damaged(pagesPrefix(name, d), fmt.Errorf("it has %d clusters, the placement says %d", len(out), d.Clusters))
+		return nil, record.Damaged(record.PagesPrefix(name, d), fmt.Errorf("it has %d clusters, the placement says %d", len(out), d.Clusters))
 	}
 	return out, nil
 }
@@ -61,7 +63,7 @@ func (d *draft) decided() *lifecycle.Decision {
 }
 
 func recordOf(d *placement.Decision) *lifecycle.Decision {
-	return &lifecycle.Decision{Index: d.Index, PolicyDigest: d.PolicyDigest, Digest: d.Digest, Clusters: len(d.Clusters), Pages: decisionPages(len(d.Clusters))}
+	return &lifecycle.Decision{Index: d.Index, PolicyDigest: d.PolicyDigest, Digest: d.Digest, Clusters: len(d.Clusters), Pages: record.DecisionPages(len(d.Clusters))}
 }
 
 // updated are the clusters that a plan brings something, ascending.
@@ -80,9 +82,9 @@ func updated(p *stages.Plan) []string {
 // so that a deletion that has seen it spares it.
 func (e *Engine) writePicked(ctx context.Context, name string, d *lifecycle.Decision, clusters []string) error {
 	var writes []backend.Write
-	for names := range slices.Chunk(clusters, decisionPerPage) {
-		value := encodeRecord(decisionPage{Format: recordFormat, Clusters: names})
-		writes = append(writes, backend.Write{Key: pageKey(pagesPrefix(name, d), len(writes)), Value: value})
+	for names := range slices.Chunk(clusters, record.DecisionPerPage) {
+		value := record.Encode(record.DecisionPage{Format: record.Format, Clusters: names})
+		writes = append(writes, backend.Write{Key: record.PageKey(record.PagesPrefix(name, d), len(writes)), Value: value})
 	}
 	return e.contents.putAll(ctx, writes)
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -30,14 +32,14 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	if !errors.Is(err, backend.ErrConflict) {
 		return err
 	}
-	_, err = e.updatePlacement(ctx, p.Name, func(rec *placementRecord) ([]stages.Event, error) {
+	_, err = e.updatePlacement(ctx, p.Name, func(rec *record.Placement) ([]stages.Event, error) {
 		if err := open(rec); err != nil {
 			return nil, err
 		}
-		if bytes.Equal(encodeRecord(rec.Placement), encodeRecord(p)) {
+		if bytes.Equal(record.Encode(rec.Placement), record.Encode(p)) {
 			return nil, errUnchanged
 		}
-		rec.Placement = declaration(p)
+		rec.Placement = record.Declaration(p)
 		return nil, nil
 	})
 	return err
@@ -47,7 +49,7 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 // go on: what is kept of that one is read when there is no placement any more, and
 // deleted when there is one again.
 func (e *Engine) declare(ctx context.Context, p Placement) error {
-	_, err := e.store.Get(ctx, placementKey(p.Name))
+	_, err := e.store.Get(ctx, record.PlacementKey(p.Name))
 	if !isNotFound(err) {
 		return cmp.Or(err, backend.ErrConflict)
 	}
@@ -55,10 +57,10 @@ func (e *Engine) declare(ctx context.Context, p Placement) error {
 	if err != nil {
 		return err
 	}
-	fresh := placementRecord{Format: recordFormat, Placement: declaration(p), Key: newKey(), State: lifecycle.State{UID: newUID(), Epoch: old.Epoch}}
-	_, err = e.store.Put(ctx, placementKey(p.Name), encodeRecord(&fresh), "")
+	fresh := record.Placement{Format: record.Format, Placement: record.Declaration(p), Key: record.NewKey(), State: lifecycle.State{UID: record.NewUID(), Epoch: old.Epoch}}
+	_, err = e.store.Put(ctx, record.PlacementKey(p.Name), record.Encode(&fresh), "")
 	if err == nil && rev != "" {
-		discard(ctx, e.store, []backend.Write{deletion(deletedKey(p.Name), rev)})
+		record.Discard(ctx, e.store, []backend.Write{record.Delete(record.DeletedKey(p.Name), rev)})
 	}
 	return err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -43,13 +45,13 @@ type deletedRun struct {
 	lifecycle.Run
 	placement string
 	// record is the last one that it had, nil where that cannot be read.
-	record *runRecord
+	record *record.Run
 	// started reports whether clusters may have what it brought.
 	started bool
 }
 
 // gone is what a record that was deleted tells of its run.
-func gone(rr *runRecord) deletedRun {
+func gone(rr *record.Run) deletedRun {
 	known := lifecycle.Run{Name: rr.Run.Name, UID: rr.Run.UID, Plan: rr.Run.Plan}
 	return deletedRun{known, rr.Run.Placement, rr, rr.Run.Started != 0}
 }
@@ -68,7 +70,7 @@ func (e *Engine) deleteRecord(ctx context.Context, name string) (deletedRun, err
 		if err != nil {
 			return deletedRun{}, err
 		}
-		err = e.store.Delete(ctx, runKey(name), rev)
+		err = e.store.Delete(ctx, record.RunKey(name), rev)
 		if err == nil || isNotFound(err) {
 			return gone(rr), nil
 		}
@@ -82,7 +84,7 @@ func (e *Engine) deleteRecord(ctx context.Context, name string) (deletedRun, err
 // one, and looks for the placement that knows the run.
 func (e *Engine) deleteUnreadable(ctx context.Context, name string, rev backend.Revision, cause error) (deletedRun, error) {
 	if rev != "" {
-		if err := e.store.Delete(ctx, runKey(name), rev); err != nil && !isNotFound(err) {
+		if err := e.store.Delete(ctx, record.RunKey(name), rev); err != nil && !isNotFound(err) {
 			return deletedRun{}, err
 		}
 	}
@@ -90,8 +92,8 @@ func (e *Engine) deleteUnreadable(ctx context.Context, name string, rev backend.
 		if err != nil {
 			return deletedRun{}, err
 		}
-		var p placementRecord
-		if decodeRecord(rec, &p) != nil {
+		var p record.Placement
+		if record.Decode(rec, &p) != nil {
 			continue
 		}
 		for _, r := range p.Runs {
@@ -109,13 +111,13 @@ func (e *Engine) deleteUnreadable(ctx context.Context, name string, rev backend.
 func (e *Engine) erase(ctx context.Context, r lifecycle.Run) error {
 	rr, rev, err := e.runAt(ctx, r.Name)
 	if err == nil && rr.Run.UID == r.UID {
-		err = e.store.Delete(ctx, runKey(r.Name), rev)
+		err = e.store.Delete(ctx, record.RunKey(r.Name), rev)
 	}
 	if err != nil && !isNotFound(err) && !errors.Is(err, backend.ErrPermanent) {
 		return err
 	}
-	for _, prefix := range ownPrefixes(r.UID) {
-		discardAll(ctx, e.store, prefix)
+	for _, prefix := range record.OwnPrefixes(r.UID) {
+		record.DiscardAll(ctx, e.store, prefix)
 	}
 	return nil
 }

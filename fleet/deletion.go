@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -103,7 +105,7 @@ func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptio
 	if err := about("deletion of placement "+name, o.problems()); err != nil {
 		return err
 	}
-	_, _, err := e.advance(ctx, name, &transition{input: func(rec *placementRecord) (lifecycle.Input, error) {
+	_, _, err := e.advance(ctx, name, &transition{input: func(rec *record.Placement) (lifecycle.Input, error) {
 		return lifecycle.DeleteRequested{Deletion: *o.record(rec.UID, e.now())}, nil
 	}})
 	if !isNotFound(err) {
@@ -147,19 +149,19 @@ func cleaning(d *lifecycle.Deletion) stages.Strategy {
 }
 
 // open returns an error if the placement is being deleted.
-func open(rec *placementRecord) error { return hostError(rec.Open(rec.Placement.Name)) }
+func open(rec *record.Placement) error { return hostError(rec.Open(rec.Placement.Name)) }
 
 // deletedAt returns what is kept of a placement that was deleted, and its
 // revision; nothing where there is none.
-func (e *Engine) deletedAt(ctx context.Context, name string) (d deletedRecord, rev backend.Revision, err error) {
-	rec, err := e.store.Get(ctx, deletedKey(name))
+func (e *Engine) deletedAt(ctx context.Context, name string) (d record.Deleted, rev backend.Revision, err error) {
+	rec, err := e.store.Get(ctx, record.DeletedKey(name))
 	if isNotFound(err) {
 		return d, "", nil
 	}
 	if err != nil {
 		return d, "", err
 	}
-	return d, rec.Revision, decodeRecord(rec, &d)
+	return d, rec.Revision, record.Decode(rec, &d)
 }
 
 // Deletion returns what the deletion of a placement has come to. It is told after
@@ -187,12 +189,12 @@ func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
 	if err != nil {
 		return Deletion{}, err
 	}
-	d = deletedRecord{UID: rec.UID, Report: report}
+	d = record.Deleted{UID: rec.UID, Report: report}
 	return deletionOf(name, &d), nil
 }
 
 // deletionOf is how the deletion of a placement ended, or has come so far.
-func deletionOf(name string, d *deletedRecord) Deletion {
+func deletionOf(name string, d *record.Deleted) Deletion {
 	r := d.Report
 	out := Deletion{
 		Placement: name, UID: d.UID, Owner: r.Owner, By: r.By, Orphan: r.End == lifecycle.OrphanObjects, Run: r.Run,
@@ -220,8 +222,8 @@ func (e *Engine) ForgetDeletion(ctx context.Context, name string) error {
 		if err != nil || d.Report == nil {
 			return err
 		}
-		d = deletedRecord{Format: recordFormat, UID: d.UID, Epoch: d.Epoch}
-		_, err = e.store.Put(ctx, deletedKey(name), encodeRecord(d), rev)
+		d = record.Deleted{Format: record.Format, UID: d.UID, Epoch: d.Epoch}
+		_, err = e.store.Put(ctx, record.DeletedKey(name), record.Encode(d), rev)
 		if !errors.Is(err, backend.ErrConflict) {
 			return err
 		}

@@ -5,21 +5,23 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // purge deletes all that is stored of a placement whose clusters are done with,
 // and its own record last, so that whoever comes after a crash goes on.
-func (e *Engine) purge(ctx context.Context, rec *placementRecord) error {
+func (e *Engine) purge(ctx context.Context, rec *record.Placement) error {
 	name := rec.Placement.Name
 	uid := rec.UID
 	rec, _, err := e.decide(ctx, name, &transition{
-		input: func(now *placementRecord) (lifecycle.Input, error) {
-			return lifecycle.Emptied{UID: uid, Events: now.Journal.kept() > 0}, nil
+		input: func(now *record.Placement) (lifecycle.Input, error) {
+			return lifecycle.Emptied{UID: uid, Events: now.Journal.Kept() > 0}, nil
 		},
-		also: func(now *placementRecord) {
-			now.Journal = journalHead{Events: now.Journal.Events, First: now.Journal.Events}
+		also: func(now *record.Placement) {
+			now.Journal = record.Journal{Events: now.Journal.Events, First: now.Journal.Events}
 		},
 	})
 	if err != nil || rec.Deleting == nil {
@@ -41,7 +43,7 @@ func (e *Engine) purge(ctx context.Context, rec *placementRecord) error {
 
 // eraseRuns deletes what is stored of the runs of a placement, their plans too: no
 // other placement has the same.
-func (e *Engine) eraseRuns(ctx context.Context, rec *placementRecord) error {
+func (e *Engine) eraseRuns(ctx context.Context, rec *record.Placement) error {
 	name := rec.Placement.Name
 	all, err := e.begunRuns(ctx, name)
 	if err != nil {
@@ -75,8 +77,8 @@ func (e *Engine) eraseUnder(ctx context.Context, name string, prefixes []string)
 	}
 	if prefixes == nil {
 		prefixes = []string{
-			contentPrefix(name), bindingsPrefix(name), decisionPrefix(name), begunPrefix(name), sightingKey(name, ""),
-			journalPrefix(placementStream(name)), keepKey(name),
+			record.ContentPrefix(name), record.BindingsPrefix(name), record.DecisionPrefix(name), record.IntentPrefix(name), record.DriftKey(name, ""),
+			record.JournalPrefix(record.PlacementStream(name)), record.WatchKey(name),
 		}
 	}
 	for {
@@ -127,7 +129,7 @@ func (e *Engine) eraseAll(ctx context.Context, all []backend.Record) (conflict e
 
 // deleteEmptied deletes the record of a placement that refers to nothing. Where it
 // was written meanwhile, there is more to erase.
-func (e *Engine) deleteEmptied(ctx context.Context, rec *placementRecord) error {
+func (e *Engine) deleteEmptied(ctx context.Context, rec *record.Placement) error {
 	now, rev, err := e.placementAt(ctx, rec.Placement.Name)
 	if isNotFound(err) || err == nil && now.UID != rec.UID {
 		return nil
@@ -135,10 +137,10 @@ func (e *Engine) deleteEmptied(ctx context.Context, rec *placementRecord) error 
 	if err != nil {
 		return err
 	}
-	if now.GCGeneration != rec.GCGeneration || len(now.Retired) != len(rec.Retired) || !now.isEmptied() {
+	if now.GCGeneration != rec.GCGeneration || len(now.Retired) != len(rec.Retired) || !now.IsEmptied() {
 		return backend.ErrConflict
 	}
-	err = e.store.Delete(ctx, placementKey(rec.Placement.Name), rev)
+	err = e.store.Delete(ctx, record.PlacementKey(rec.Placement.Name), rev)
 	if isNotFound(err) {
 		return nil
 	}
@@ -146,7 +148,7 @@ func (e *Engine) deleteEmptied(ctx context.Context, rec *placementRecord) error 
 }
 
 // abandoned forgets a run whose placement was deleted.
-func (e *Engine) abandoned(ctx context.Context, rr *runRecord) error {
+func (e *Engine) abandoned(ctx context.Context, rr *record.Run) error {
 	name := rr.Run.Placement
 	if d, _, err := e.deletedAt(ctx, name); err != nil || d.UID == "" {
 		return errors.Join(err, &NotFoundError{Kind: "placement", Name: name})

@@ -4,14 +4,16 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // report says how far a deletion is. Clusters that were cleaned are taken out of
 // the roster when the run ends.
-func (e *Engine) report(ctx context.Context, rec *placementRecord) (*deletionReport, error) {
+func (e *Engine) report(ctx context.Context, rec *record.Placement) (*record.DeletionReport, error) {
 	d := rec.Deleting
-	out := &deletionReport{Owner: rec.Placement.Owner, By: d.By, End: d.End, Run: d.Run, Since: d.Since}
+	out := &record.DeletionReport{Owner: rec.Placement.Owner, By: d.By, End: d.End, Run: d.Run, Since: d.Since}
 	held, err := e.bindingsOf(ctx, rec)
 	if err != nil && !isLasting(err) {
 		return nil, err
@@ -27,7 +29,7 @@ func (e *Engine) report(ctx context.Context, rec *placementRecord) (*deletionRep
 			left[name] = "what became of it cannot be read: " + err.Error()
 		}
 		out.Clusters = len(held)
-		out.leave(left)
+		out.Leave(left)
 		return out, nil
 	}
 	if err != nil {
@@ -48,7 +50,7 @@ func (e *Engine) report(ctx context.Context, rec *placementRecord) (*deletionRep
 			left[s.Plan.Clusters[pos].Name] = leftReason(&s, pos)
 		}
 	}
-	out.leave(left)
+	out.Leave(left)
 	return out, nil
 }
 

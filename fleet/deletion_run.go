@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
@@ -17,7 +19,7 @@ import (
 // each step is a compare-and-swap, or can be repeated.
 func (e *Engine) continuePlacement(ctx context.Context, name string) (done bool, err error) {
 	rec, _, err := e.placementAt(ctx, name)
-	if isNotFound(err) || err == nil && !rec.isUnderway() {
+	if isNotFound(err) || err == nil && !rec.IsUnderway() {
 		return true, nil
 	}
 	if err == nil && rec.Deleting == nil {
@@ -47,13 +49,13 @@ func (e *Engine) continuePlacement(ctx context.Context, name string) (done bool,
 
 // clean records the run that cleans the clusters of a placement which is being
 // deleted. That somebody else was faster is no error.
-func (e *Engine) clean(ctx context.Context, rec *placementRecord) error {
+func (e *Engine) clean(ctx context.Context, rec *record.Placement) error {
 	d, err := e.draftDeletion(ctx, rec)
 	if err != nil {
 		return err
 	}
-	run := stages.NewRun(d.plan, rec.Deleting.Run, newUID(), approval.Identity{Name: rec.Deleting.By}, false, e.now())
-	rr := &runRecord{Run: run, Of: rec.UID, Final: rec.Deleting.End, GCGeneration: rec.GCGeneration}
+	run := stages.NewRun(d.plan, rec.Deleting.Run, record.NewUID(), approval.Identity{Name: rec.Deleting.By}, false, e.now())
+	rr := &record.Run{Run: run, Of: rec.UID, Final: rec.Deleting.End, GCGeneration: rec.GCGeneration}
 	if err := e.storeDraft(ctx, rr, d); err != nil {
 		return err
 	}
@@ -72,7 +74,7 @@ func (e *Engine) clean(ctx context.Context, rec *placementRecord) error {
 
 // draftDeletion plans the removal of everything from all clusters that may hold
 // something and that the inventory knows.
-func (e *Engine) draftDeletion(ctx context.Context, rec *placementRecord) (*draft, error) {
+func (e *Engine) draftDeletion(ctx context.Context, rec *record.Placement) (*draft, error) {
 	d := &draft{sweeps: rec.GCGeneration}
 	inventory, err := e.inventory(ctx)
 	if err != nil {
@@ -81,7 +83,7 @@ func (e *Engine) draftDeletion(ctx context.Context, rec *placementRecord) (*draf
 	target := stages.Target{
 		Placement: rec.Placement.Name, Snapshot: rec.UID, Decision: rec.UID, Revision: map[string]string{},
 	}
-	if last, ok := rec.latest(); ok {
+	if last, ok := rec.Latest(); ok {
 		target.Index, target.Snapshot = last.Index, last.Digest
 	}
 	held, err := e.bindingsOf(ctx, rec)
@@ -94,7 +96,7 @@ func (e *Engine) draftDeletion(ctx context.Context, rec *placementRecord) (*draf
 }
 
 // makeWay asks the runs of a placement to end.
-func (e *Engine) makeWay(ctx context.Context, rec *placementRecord, by *runRecord) error {
+func (e *Engine) makeWay(ctx context.Context, rec *record.Placement, by *record.Run) error {
 	out, err := lifecycle.Advance(rec.State, lifecycle.DeletionContinued{Entry: stages.Entry{UID: by.Run.UID, Run: by.Run.Name}}, lifecycle.Facts{})
 	if err != nil {
 		return hostError(err)
@@ -103,13 +105,13 @@ func (e *Engine) makeWay(ctx context.Context, rec *placementRecord, by *runRecor
 }
 
 // conclude records how a deletion ended, before anything is forgotten.
-func (e *Engine) conclude(ctx context.Context, rec *placementRecord, prev backend.Revision) error {
+func (e *Engine) conclude(ctx context.Context, rec *record.Placement, prev backend.Revision) error {
 	report, err := e.report(ctx, rec)
 	if err != nil {
 		return err
 	}
-	d := deletedRecord{Format: recordFormat, UID: rec.UID, Epoch: rec.Epoch, Report: report}
-	_, err = e.store.Put(ctx, deletedKey(rec.Placement.Name), encodeRecord(d), prev)
+	d := record.Deleted{Format: record.Format, UID: rec.UID, Epoch: rec.Epoch, Report: report}
+	_, err = e.store.Put(ctx, record.DeletedKey(rec.Placement.Name), record.Encode(d), prev)
 	if errors.Is(err, backend.ErrConflict) {
 		return nil // somebody else did
 	}
@@ -117,7 +119,7 @@ func (e *Engine) conclude(ctx context.Context, rec *placementRecord, prev backen
 }
 
 // tellGone reports that everything is gone, once.
-func (e *Engine) tellGone(ctx context.Context, rec *placementRecord) error {
+func (e *Engine) tellGone(ctx context.Context, rec *record.Placement) error {
 	name := rec.Placement.Name
 	d, rev, err := e.deletedAt(ctx, name)
 	if err != nil || d.UID != rec.UID || d.Report == nil || d.Report.Ended != 0 {
@@ -125,9 +127,9 @@ func (e *Engine) tellGone(ctx context.Context, rec *placementRecord) error {
 	}
 	now := e.now()
 	d.Epoch, d.Report.Ended = max(d.Epoch, rec.Epoch), stages.At(now)
-	ev := stages.Event{Time: now, Type: stages.PlacementDeleted, Placement: name, By: d.Report.By, Count: d.Report.Done, Message: d.Report.summary()}
-	d.Journal = journalHead{Events: 1, Last: []json.RawMessage{encodeRecord(&ev)}}
-	_, err = e.store.Put(ctx, deletedKey(name), encodeRecord(d), rev)
+	ev := stages.Event{Time: now, Type: stages.PlacementDeleted, Placement: name, By: d.Report.By, Count: d.Report.Done, Message: d.Report.Summary()}
+	d.Journal = record.Journal{Events: 1, Last: []json.RawMessage{record.Encode(&ev)}}
+	_, err = e.store.Put(ctx, record.DeletedKey(name), record.Encode(d), rev)
 	if errors.Is(err, backend.ErrConflict) {
 		return nil
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
 // deletions carries out what placements have under way that no run does: their
@@ -22,12 +24,12 @@ func newDeletions(e *Engine) *deletions { return &deletions{e: e, going: map[str
 
 // changed begins what a placement has under way, or says who does it that
 // something changed. read returns the placement's record.
-func (d *deletions) changed(ctx context.Context, name string, read func() (*placementRecord, error)) {
+func (d *deletions) changed(ctx context.Context, name string, read func() (*record.Placement, error)) {
 	if d.tell(name) {
 		return
 	}
 	rec, err := read()
-	if ctx.Err() != nil || isNotFound(err) || err == nil && !rec.isUnderway() {
+	if ctx.Err() != nil || isNotFound(err) || err == nil && !rec.IsUnderway() {
 		return // where it is not known, the deletion finds out
 	}
 	d.mu.Lock()
@@ -82,8 +84,8 @@ func (d *deletions) ended(ctx context.Context, name string) {
 }
 
 // reading returns what reads the record of a placement, once.
-func (e *Engine) reading(ctx context.Context, name string) func() (*placementRecord, error) {
-	return sync.OnceValues(func() (*placementRecord, error) {
+func (e *Engine) reading(ctx context.Context, name string) func() (*record.Placement, error) {
+	return sync.OnceValues(func() (*record.Placement, error) {
 		rec, _, err := e.placementAt(ctx, name)
 		return rec, err
 	})

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
@@ -26,7 +28,7 @@ type Diff struct {
 	Plan *stages.Plan
 
 	e     *Engine
-	rec   *placementRecord
+	rec   *record.Placement
 	mu    sync.Mutex
 	draft *draft
 	// revisions are the last ones that were made, the newest last.

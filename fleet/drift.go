@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
@@ -85,7 +87,7 @@ func (e *Engine) driftOf(ctx context.Context, name string, o DriftOptions, stric
 // survey is a look at the clusters of a placement.
 type survey struct {
 	e        *Engine
-	rec      *placementRecord
+	rec      *record.Placement
 	strategy ApplyStrategy
 	clusters []placement.Cluster
 	// wanted are the revisions to compare with; nil is that of each ledger.
@@ -100,7 +102,7 @@ func (e *Engine) survey(ctx context.Context, name string, o DriftOptions) (s *su
 	if err := errors.Join(about("drift of placement "+name, o.problems())); err != nil {
 		return nil, err
 	}
-	err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
+	err = e.withPlacement(ctx, name, func(rec *record.Placement) error {
 		s = &survey{e: e, rec: rec, strategy: rec.Placement.ApplyStrategy}
 		s.strategy.ComparisonOption = cmp.Or(o.Comparison, s.strategy.ComparisonOption)
 		return s.plan(ctx, o)
@@ -198,8 +200,8 @@ type wanted struct {
 func (w *wanted) of(cluster string) *member.Revision { return cmp.Or(w.variants[cluster], w.most) }
 
 // want renders a snapshot, the latest one without an index, for clusters.
-func (e *Engine) want(ctx context.Context, rec *placementRecord, index *int, clusters []placement.Cluster) (*wanted, error) {
-	last, ok := rec.latest()
+func (e *Engine) want(ctx context.Context, rec *record.Placement, index *int, clusters []placement.Cluster) (*wanted, error) {
+	last, ok := rec.Latest()
 	if index == nil && !ok {
 		return nil, &NotFoundError{Kind: "snapshot", Name: "of placement " + rec.Placement.Name, Hint: "take one with Capture"}
 	}

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -39,7 +41,7 @@ type driver struct {
 	placement, uid string
 	// epoch is that of the lease.
 	epoch int64
-	rec   *runRecord
+	rec   *record.Run
 	rev   backend.Revision
 	plan  *stages.Plan
 	// coOwnership is the placement's, as it was when the driver began.
@@ -48,8 +50,8 @@ type driver struct {
 	// admitted reports whether the placement knows the run.
 	admitted bool
 	// first is the placement's record that the run was taken with, until the first turn.
-	first *placementRecord
-	pages flightPages
+	first *record.Placement
+	pages record.FlightPages
 	share capShare
 
 	// in is what is new and not saved yet; taken are the records of its
@@ -102,10 +104,10 @@ type attempt struct {
 	drops        []backend.Write
 }
 
-func newDriver(e *Engine, rec *runRecord, rev backend.Revision, plan *stages.Plan) *driver {
+func newDriver(e *Engine, rec *record.Run, rev backend.Revision, plan *stages.Plan) *driver {
 	d := &driver{
 		e: e, name: rec.Run.Name, placement: rec.Run.Placement, uid: rec.Run.UID, epoch: rec.Lease.Epoch, rec: rec, rev: rev, plan: plan,
-		pages:   flightPages{store: e.store, uid: rec.Run.UID},
+		pages:   record.FlightPages{Store: e.store, UID: rec.Run.UID},
 		renewed: time.Now(),
 		in:      stages.Input{Unwatched: true},
 		inbox:   make(chan word, inboxSize),
@@ -117,7 +119,7 @@ func newDriver(e *Engine, rec *runRecord, rev backend.Revision, plan *stages.Pla
 	}
 	if plan != nil {
 		d.share.name = plan.Strategy.Cap
-		d.pages.none = len(plan.Clusters) <= min(flightsHere, listHere)
+		d.pages.None = len(plan.Clusters) <= min(record.FlightsHere, record.ListHere)
 	}
 	d.share.stale.Store(true)
 	return d
@@ -150,17 +152,17 @@ func (d *driver) run(ctx context.Context) error {
 // prepare reads the clusters in flight and puts the run into the line of its
 // placement, if a crash kept it out.
 func (d *driver) prepare(ctx context.Context) (err error) {
-	if err = d.pages.read(ctx, d.rec); isNotFound(err) {
-		return damaged(runKey(d.name), errors.New(err.Error()))
+	if err = d.pages.Read(ctx, d.rec); isNotFound(err) {
+		return record.Damaged(record.RunKey(d.name), errors.New(err.Error()))
 	}
 	if err != nil {
 		return err
 	}
-	if err := d.rec.check(d.plan); err != nil {
+	if err := d.rec.Check(d.plan); err != nil {
 		return err
 	}
 	if d.rec.Run.Started != 0 { // otherwise nothing was in flight
-		if err := d.pages.sweep(ctx, d.rec.Lease.Epoch-1, d.rec.Flights.names()); err != nil {
+		if err := d.pages.Sweep(ctx, d.rec.Lease.Epoch-1, d.rec.Flights.Names()); err != nil {
 			return err
 		}
 	}
@@ -194,7 +196,7 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 	d.in.Now, d.in.Slots, d.in.Answers = d.e.cfg.Clock(), d.slots(), d.answers()
 	ready := stages.Step(d.plan, d.rec.Run, d.in)
 	if ready.Err != nil {
-		return time.Time{}, damaged(runKey(d.name), ready.Err)
+		return time.Time{}, record.Damaged(record.RunKey(d.name), ready.Err)
 	}
 	if err := d.save(ctx, &ready); err != nil {
 		return d.later(err)
@@ -231,20 +233,20 @@ const (
 // save commits the outcome of a step.
 func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
 	if !ready.Changed && !d.renew {
-		discard(ctx, d.e.store, d.heard(&d.rec.Run))
+		record.Discard(ctx, d.e.store, d.heard(&d.rec.Run))
 		d.consumed(attempt{observations: len(d.in.Observations), calendar: d.calendar})
 		return nil
 	}
 	next, c := d.compose(ready)
 	began := time.Now()
-	rev, err := c.write(ctx, d.e.store)
+	rev, err := c.Write(ctx, d.e.store)
 	d.saves[d.savings%len(d.saves)] = time.Since(began)
 	d.savings++
 	if err != nil {
 		d.unsure = true
 		return fmt.Errorf("run %s: %w", d.name, err)
 	}
-	d.pages.commit(c, next.Flights, next.Run.Flights)
+	d.pages.Commit(c, next.Flights, next.Run.Flights)
 	d.saved(next, rev)
 	return nil
 }
@@ -252,26 +254,26 @@ func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
 // compose returns the next record and the commit of it: the pages that it refers
 // to, and the deletions of the commands that it has taken in and of the pages
 // that it makes superfluous.
-func (d *driver) compose(ready *stages.Ready) (next *runRecord, c *commit) {
-	next, c = new(runRecord), new(commit)
+func (d *driver) compose(ready *stages.Ready) (next *record.Run, c *record.Commit) {
+	next, c = new(record.Run), new(record.Commit)
 	*next = *d.rec
 	next.Run = ready.Run
 	next.Seq++
 	next.Lease.Until = stages.At(d.e.cfg.Clock()).Add(d.e.cfg.Lease)
-	next.Flights = d.pages.write(c, next.Lease.Epoch, next.Seq, &ready.Run)
-	next.Try = d.pages.tries
-	next.Journal = d.rec.Journal.append(c, d.uid, ready.Events)
-	c.record = backend.Write{Key: runKey(d.name), Value: next.encode(), Prev: d.rev}
-	c.drops = append(c.drops, d.heard(&next.Run)...)
+	next.Flights = d.pages.Write(c, next.Lease.Epoch, next.Seq, &ready.Run)
+	next.Try = d.pages.Tries
+	next.Journal = d.rec.Journal.Append(c, d.uid, ready.Events)
+	c.Record = backend.Write{Key: record.RunKey(d.name), Value: next.Encode(), Prev: d.rev}
+	c.Drops = append(c.Drops, d.heard(&next.Run)...)
 	if d.tried == nil {
 		d.tried = map[int]attempt{}
 	}
-	d.tried[next.Try] = attempt{len(d.in.Observations), d.calendar, c.drops}
+	d.tried[next.Try] = attempt{len(d.in.Observations), d.calendar, c.Drops}
 	return next, c
 }
 
 // saved takes in that a record was committed.
-func (d *driver) saved(next *runRecord, rev backend.Revision) {
+func (d *driver) saved(next *record.Run, rev backend.Revision) {
 	d.rec, d.rev = next, rev
 	d.renew, d.renewed = false, time.Now()
 	took := d.tried[next.Try]
@@ -284,7 +286,7 @@ func (d *driver) saved(next *runRecord, rev backend.Revision) {
 func (d *driver) heard(run *stages.Run) (out []backend.Write) {
 	for _, t := range d.taken {
 		if hasHeard(run, t.id) {
-			out = append(out, deletion(t.Key, t.Revision))
+			out = append(out, record.Delete(t.Key, t.Revision))
 		}
 	}
 	return out
@@ -315,20 +317,20 @@ func (d *driver) resolve(ctx context.Context) error {
 	if rec.Run.UID != d.rec.Run.UID || rec.Lease.Epoch != d.rec.Lease.Epoch {
 		return fmt.Errorf("run %s: %w: %s has it at epoch %d, this engine had it at %d", d.name, backend.ErrFenced, rec.Lease.Holder, rec.Lease.Epoch, d.rec.Lease.Epoch)
 	}
-	pages := flightPages{store: d.e.store, uid: rec.Run.UID, none: d.pages.none, tries: d.pages.tries}
-	if err = pages.read(ctx, rec); isNotFound(err) {
+	pages := record.FlightPages{Store: d.e.store, UID: rec.Run.UID, None: d.pages.None, Tries: d.pages.Tries}
+	if err = pages.Read(ctx, rec); isNotFound(err) {
 		return fmt.Errorf("run %s was saved meanwhile: %w: %s", d.name, backend.ErrConflict, err.Error())
 	}
 	if err != nil {
 		return err
 	}
-	if err := rec.check(d.plan); err != nil {
+	if err := rec.Check(d.plan); err != nil {
 		return err
 	}
 	d.unsure = false
 	if rec.Seq > d.rec.Seq {
 		d.pages = pages
-		discard(ctx, d.e.store, d.tried[rec.Try].drops)
+		record.Discard(ctx, d.e.store, d.tried[rec.Try].drops)
 		d.saved(rec, rev)
 	}
 	d.rev = rev
@@ -341,12 +343,12 @@ func (d *driver) letGo(ctx context.Context) {
 	rec, _, err := d.e.runAt(ctx, d.name)
 	switch {
 	case isNotFound(err) || err == nil && rec.Run.UID != d.uid:
-		_ = d.pages.sweep(ctx, d.epoch, nil)
+		_ = d.pages.Sweep(ctx, d.epoch, nil)
 		if d.share.name != "" {
 			_ = d.e.leaveCap(ctx, d.share.name, d.uid, d.epoch)
 		}
 	case err == nil && rec.Lease.Epoch > d.epoch:
-		_ = d.pages.sweep(ctx, d.epoch, rec.Flights.names())
+		_ = d.pages.Sweep(ctx, d.epoch, rec.Flights.Names())
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -219,7 +221,7 @@ func (c *Config) defaultLease() time.Duration {
 
 func (c *Config) defaults() {
 	if c.Name == "" {
-		c.Name = newUID()
+		c.Name = record.NewUID()
 	}
 	rules := snapshot.NamespaceRules()
 	if c.NamespaceRules != nil {
@@ -266,19 +268,19 @@ func (e *NotFoundError) Error() string {
 func (e *NotFoundError) Is(target error) bool { return target == backend.ErrNotFound }
 
 // placementAt returns the record of a placement and its revision.
-func (e *Engine) placementAt(ctx context.Context, name string) (*placementRecord, backend.Revision, error) {
+func (e *Engine) placementAt(ctx context.Context, name string) (*record.Placement, backend.Revision, error) {
 	rec, err := e.storedPlacement(ctx, name)
 	if err != nil {
 		return nil, "", err
 	}
-	p := new(placementRecord)
-	if err := decodeRecord(rec, p); err != nil {
+	p := new(record.Placement)
+	if err := record.Decode(rec, p); err != nil {
 		return nil, "", err
 	}
-	if len(p.Key) != keyBytes {
-		return nil, "", damaged(rec.Key, fmt.Errorf("its key has %d bytes, want %d", len(p.Key), keyBytes))
+	if len(p.Key) != record.KeyBytes {
+		return nil, "", record.Damaged(rec.Key, fmt.Errorf("its key has %d bytes, want %d", len(p.Key), record.KeyBytes))
 	}
-	return p, rec.Revision, checkName(rec.Key, name, p.Placement.Name)
+	return p, rec.Revision, record.CheckName(rec.Key, name, p.Placement.Name)
 }
 
 // storedPlacement reads the record of a placement.
@@ -287,7 +289,7 @@ func (e *Engine) storedPlacement(ctx context.Context, name string) (backend.Reco
 	if len(nameProblems(nil, name)) > 0 {
 		return backend.Record{}, missing
 	}
-	rec, err := e.store.Get(ctx, placementKey(name))
+	rec, err := e.store.Get(ctx, record.PlacementKey(name))
 	if isNotFound(err) {
 		return rec, missing
 	}
@@ -301,7 +303,7 @@ var errUnchanged = errors.New("unchanged")
 // appends the events that change returns with it. It calls change again on a
 // conflict. The record it returns is as it was written, or read if change
 // returned errUnchanged.
-func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*placementRecord) ([]stages.Event, error)) (*placementRecord, error) {
+func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*record.Placement) ([]stages.Event, error)) (*record.Placement, error) {
 	for {
 		rec, rev, err := e.placementAt(ctx, name)
 		if err != nil {
@@ -317,7 +319,7 @@ func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*
 		if err != nil {
 			return nil, err
 		}
-		err = e.commitPlacement(ctx, new(commit), rec, rev, e.stamped(name, events))
+		err = e.commitPlacement(ctx, new(record.Commit), rec, rev, e.stamped(name, events))
 		if err == nil {
 			return rec, nil
 		}
@@ -329,13 +331,13 @@ func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*
 
 // commitPlacement writes the record of a placement with the events that belong
 // to the change, and with the pages that are in the commit already.
-func (e *Engine) commitPlacement(ctx context.Context, c *commit, rec *placementRecord, rev backend.Revision, events []stages.Event) error {
+func (e *Engine) commitPlacement(ctx context.Context, c *record.Commit, rec *record.Placement, rev backend.Revision, events []stages.Event) error {
 	name := rec.Placement.Name
-	rec.Journal = rec.Journal.append(c, placementStream(name), events)
-	c.record = backend.Write{Key: placementKey(name), Value: encodeRecord(rec), Prev: rev}
-	_, err := c.write(ctx, e.store)
+	rec.Journal = rec.Journal.Append(c, record.PlacementStream(name), events)
+	c.Record = backend.Write{Key: record.PlacementKey(name), Value: record.Encode(rec), Prev: rev}
+	_, err := c.Write(ctx, e.store)
 	if errors.Is(err, backend.ErrConflict) {
-		c.abandon(ctx, e.store)
+		c.Abandon(ctx, e.store)
 	}
 	return err
 }
@@ -346,13 +348,13 @@ func (e *Engine) isStale(ctx context.Context, name string, rev backend.Revision,
 	if !isNotFound(err) {
 		return false
 	}
-	now, err := e.store.Get(ctx, placementKey(name))
+	now, err := e.store.Get(ctx, record.PlacementKey(name))
 	return err == nil && now.Revision != rev
 }
 
 // withPlacement calls do with the record of a placement, and again with a newer
 // one where do did not find what the record names.
-func (e *Engine) withPlacement(ctx context.Context, name string, do func(*placementRecord) error) error {
+func (e *Engine) withPlacement(ctx context.Context, name string, do func(*record.Placement) error) error {
 	for {
 		rec, rev, err := e.placementAt(ctx, name)
 		if err != nil {
@@ -375,11 +377,11 @@ func (e *Engine) stamped(placement string, events []stages.Event) []stages.Event
 // Placements returns the names of the placements, ascending.
 func (e *Engine) Placements(ctx context.Context) ([]string, error) {
 	var out []string
-	for rec, err := range e.store.List(ctx, placementKey("")) {
+	for rec, err := range e.store.List(ctx, record.PlacementKey("")) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, strings.TrimPrefix(rec.Key, placementKey("")))
+		out = append(out, strings.TrimPrefix(rec.Key, record.PlacementKey("")))
 	}
 	return out, nil
 }

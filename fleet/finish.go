@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -26,7 +28,7 @@ func (d *driver) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.pages.sweep(ctx, d.rec.Lease.Epoch, d.rec.Flights.names()); err != nil {
+	if err := d.pages.Sweep(ctx, d.rec.Lease.Epoch, d.rec.Flights.Names()); err != nil {
 		return err
 	}
 	if err := d.release(ctx); err != nil {
@@ -45,7 +47,7 @@ func (d *driver) release(ctx context.Context) error {
 	next := *d.rec
 	next.Lease.Holder, next.Lease.Until = "", 0
 	next.Seq++
-	rev, err := d.e.store.Put(ctx, runKey(d.name), next.encode(), d.rev)
+	rev, err := d.e.store.Put(ctx, record.RunKey(d.name), next.Encode(), d.rev)
 	if err != nil {
 		return err
 	}

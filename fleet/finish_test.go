@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -41,20 +43,20 @@ func TestT16ALateEndDoesNotEndARunThatWasStartedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	paused := *rec
-	paused.Lease, paused.Run.State = lease{Holder: "paused", Epoch: 1}, stages.Failed
-	rec.Lease, rec.Run.State = lease{Holder: "new", Epoch: 2}, stages.Running
-	if _, err := s.Put(t.Context(), runKey("r"), encodeRecord(rec), rev); err != nil {
+	paused.Lease, paused.Run.State = record.Lease{Holder: "paused", Epoch: 1}, stages.Failed
+	rec.Lease, rec.Run.State = record.Lease{Holder: "new", Epoch: 2}, stages.Running
+	if _, err := s.Put(t.Context(), record.RunKey("r"), record.Encode(rec), rev); err != nil {
 		t.Fatal(err)
 	}
 	plan, err := e.readPlan(t.Context(), rec.Run.Plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, _ := s.Get(t.Context(), placementKey("p"))
+	before, _ := s.Get(t.Context(), record.PlacementKey("p"))
 	if err := newDriver(e, &paused, rev, plan).finish(t.Context()); !errors.Is(err, backend.ErrFenced) {
 		t.Errorf("the late end: %v, want that it is fenced", err)
 	}
-	if after, _ := s.Get(t.Context(), placementKey("p")); after.Revision != before.Revision {
+	if after, _ := s.Get(t.Context(), record.PlacementKey("p")); after.Revision != before.Revision {
 		t.Errorf("the placement was written: %s", after.Value)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -208,7 +210,7 @@ func (f *Follower) missed(s eventStream) error {
 		return nil
 	}
 	f.at.Read[s.name] = s.head.First
-	return &MissedError{Placement: strings.TrimPrefix(s.name, placementStream("")), Events: s.head.First - read}
+	return &MissedError{Placement: strings.TrimPrefix(s.name, record.PlacementStream("")), Events: s.head.First - read}
 }
 
 // tell yields an error once.
@@ -250,7 +252,7 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 			known[rec.Key] = k
 			switch {
 			case f.at.Placement != "" && f.at.Placement != k.placement:
-			case prefix == placementKey(""):
+			case prefix == record.PlacementKey(""):
 				out = append(out, k.eventStream)
 			default:
 				runs = append(runs, k.eventStream)
@@ -263,19 +265,21 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 
 // under narrows the prefix of records to those that are followed.
 func (f *Follower) under(prefix string) string {
-	if prefix != runKey("") {
+	if prefix != record.RunKey("") {
 		return prefix + f.at.Placement
 	}
 	return prefix
 }
 
 // followed are the prefixes of the records that commit events.
-func followed() []string { return []string{deletedKey(""), runKey(""), placementKey("")} }
+func followed() []string {
+	return []string{record.DeletedKey(""), record.RunKey(""), record.PlacementKey("")}
+}
 
 // skips reports whether a record is that of another placement.
 func (f *Follower) skips(key string) bool {
 	_, name, _ := strings.Cut(key, "/")
-	return f.at.Placement != "" && !strings.HasPrefix(key, runKey("")) && name != f.at.Placement
+	return f.at.Placement != "" && !strings.HasPrefix(key, record.RunKey("")) && name != f.at.Placement
 }
 
 // collect returns the committed events of a stream that were not read. A stream
@@ -285,7 +289,7 @@ func (f *Follower) collect(ctx context.Context, s eventStream) ([]told, error) {
 	if next >= s.head.Events || f.stuck[s.name] == s.head.Events {
 		return nil, nil
 	}
-	pages, err := readJournal(ctx, f.e.store, s.name, s.head, next)
+	pages, err := record.ReadJournal(ctx, f.e.store, s.name, s.head, next)
 	if isNotFound(err) {
 		return nil, f.lost(ctx, s, err)
 	}
@@ -298,7 +302,7 @@ func (f *Follower) collect(ctx context.Context, s eventStream) ([]told, error) {
 		for i := max(0, next-page.First); i < int64(len(page.Events)); i++ {
 			t := told{stream: s.name, next: page.First + i + 1}
 			if err := json.Unmarshal(page.Events[i], &t.Event); err != nil {
-				return batch, damaged(journalPrefix(s.name), err)
+				return batch, record.Damaged(record.JournalPrefix(s.name), err)
 			}
 			if t.Time.After(at) {
 				at = t.Time
@@ -319,7 +323,7 @@ func (f *Follower) lost(ctx context.Context, s eventStream, err error) error {
 	if gerr != nil {
 		return gerr
 	}
-	if now, derr := f.streamOf(rec); derr != nil || now.name != s.name || !now.head.isAt(s.head) {
+	if now, derr := f.streamOf(rec); derr != nil || now.name != s.name || !now.head.IsAt(s.head) {
 		return nil //nolint:nilerr // what was read was old; the next round reads it anew
 	}
 	return err

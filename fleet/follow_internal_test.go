@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/backend/memory"
@@ -35,7 +37,7 @@ func TestFollowWhenAClockIsBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		ev := stages.Event{Type: stages.SnapshotTaken, Index: &i, Time: at.Add(time.Duration(late) * time.Second)}
-		if err := e.commitPlacement(ctx, new(commit), rec, rev, []stages.Event{ev}); err != nil {
+		if err := e.commitPlacement(ctx, new(record.Commit), rec, rev, []stages.Event{ev}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -74,7 +76,7 @@ func TestWaitForTheEndToBeSeenTo(t *testing.T) {
 		if len(ended) > 0 {
 			t.Fatal("the run still has a holder, and Wait returned")
 		}
-		run(func(rr *runRecord) { rr.Lease = lease{} })
+		run(func(rr *record.Run) { rr.Lease = record.Lease{} })
 		if s := <-ended; s.Run.State != stages.Aborted || s.Holder != "" {
 			t.Errorf("%+v", s)
 		}
@@ -83,7 +85,7 @@ func TestWaitForTheEndToBeSeenTo(t *testing.T) {
 
 // endedRun returns an engine and a run that has ended and still has a holder,
 // and how to change its record.
-func endedRun(t *testing.T) (*Engine, func(func(*runRecord))) {
+func endedRun(t *testing.T) (*Engine, func(func(*record.Run))) {
 	members := memory.NewFleet()
 	members.Add(placement.Cluster{Name: "c"})
 	e, err := New(Config{Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource(namespaceObject("web"))})
@@ -98,17 +100,17 @@ func endedRun(t *testing.T) (*Engine, func(func(*runRecord))) {
 	if _, err := e.CreateRun(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
-	change := func(do func(*runRecord)) {
+	change := func(do func(*record.Run)) {
 		rr, rev, err := e.runAt(t.Context(), "r")
 		if err != nil {
 			t.Fatal(err)
 		}
 		do(rr)
-		if _, err := e.store.Put(t.Context(), runKey("r"), encodeRecord(rr), rev); err != nil {
+		if _, err := e.store.Put(t.Context(), record.RunKey("r"), record.Encode(rr), rev); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change(func(rr *runRecord) { rr.Run.State, rr.Lease.Holder = stages.Aborted, "somebody" })
+	change(func(rr *record.Run) { rr.Run.State, rr.Lease.Holder = stages.Aborted, "somebody" })
 	return e, change
 }
 
@@ -121,7 +123,7 @@ func TestAFollowerDecodesAWriteOnce(t *testing.T) {
 	}
 	for range f.Past(t.Context()) {
 	}
-	rec, err := e.store.Get(t.Context(), runKey("r"))
+	rec, err := e.store.Get(t.Context(), record.RunKey("r"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,8 +132,8 @@ func TestAFollowerDecodesAWriteOnce(t *testing.T) {
 	if s, err := f.streamOf(unreadable); err != nil || s.placement != "web" || s.key != rec.Key || s.name == "" {
 		t.Errorf("of a write that is known: %+v, %v", s, err)
 	}
-	change(func(rr *runRecord) { rr.Journal.Events += 7 })
-	again, err := e.store.Get(t.Context(), runKey("r"))
+	change(func(rr *record.Run) { rr.Journal.Events += 7 })
+	again, err := e.store.Get(t.Context(), record.RunKey("r"))
 	if err != nil {
 		t.Fatal(err)
 	}

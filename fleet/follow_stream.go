@@ -3,13 +3,15 @@ package fleet
 import (
 	"strings"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 )
 
 // eventStream is a journal and how much of it is committed.
 type eventStream struct {
 	name string
-	head journalHead
+	head record.Journal
 	// key is that of the record which commits it.
 	key string
 }
@@ -32,17 +34,17 @@ func (f *Follower) streamOf(rec backend.Record) (knownStream, error) {
 
 // streamOf returns the journal that a record commits, and its placement.
 func streamOf(rec backend.Record) (eventStream, string, error) {
-	if name, ok := strings.CutPrefix(rec.Key, deletedKey("")); ok {
-		var d deletedRecord
-		err := decodeRecord(rec, &d)
-		return eventStream{deletedStream(d.UID), d.Journal, rec.Key}, name, err
+	if name, ok := strings.CutPrefix(rec.Key, record.DeletedKey("")); ok {
+		var d record.Deleted
+		err := record.Decode(rec, &d)
+		return eventStream{record.DeletedStream(d.UID), d.Journal, rec.Key}, name, err
 	}
 	if strings.HasPrefix(rec.Key, "placement/") {
-		var p placementRecord
-		err := decodeRecord(rec, &p)
-		return eventStream{placementStream(p.Placement.Name), p.Journal, rec.Key}, p.Placement.Name, err
+		var p record.Placement
+		err := record.Decode(rec, &p)
+		return eventStream{record.PlacementStream(p.Placement.Name), p.Journal, rec.Key}, p.Placement.Name, err
 	}
-	var r runRecord
-	err := decodeRecord(rec, &r)
+	var r record.Run
+	err := record.Decode(rec, &r)
 	return eventStream{r.Run.UID, r.Journal, rec.Key}, r.Run.Placement, err
 }

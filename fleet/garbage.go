@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 )
 
@@ -19,17 +21,17 @@ type garbage struct {
 	// decisions are those of runs that wait for being admitted, which stay.
 	decisions map[string]bool
 	// journal is the placement's without what is too old.
-	journal journalHead
+	journal record.Journal
 }
 
 // isEmpty reports whether there is nothing to delete.
-func (g *garbage) isEmpty(rec *placementRecord) bool {
-	return len(g.records)+len(g.plans)+len(g.lost)+len(rec.Retired) == 0 && g.journal.isAt(rec.Journal)
+func (g *garbage) isEmpty(rec *record.Placement) bool {
+	return len(g.records)+len(g.plans)+len(g.lost)+len(rec.Retired) == 0 && g.journal.IsAt(rec.Journal)
 }
 
 // garbage finds what nothing refers to. Where it is not clear what is referred
 // to, that stays, and the error says why.
-func (e *Engine) garbage(ctx context.Context, rec *placementRecord) (*garbage, error) {
+func (e *Engine) garbage(ctx context.Context, rec *record.Placement) (*garbage, error) {
 	g := &garbage{plans: map[string][]backend.Record{}, decisions: map[string]bool{}, journal: rec.Journal}
 	used, err := e.usedPlans(ctx, rec, g)
 	if err != nil {
@@ -45,17 +47,17 @@ func (e *Engine) garbage(ctx context.Context, rec *placementRecord) (*garbage, e
 // usedPlans returns the digests of the plans of runs that are there, and for each
 // whether the snapshot may be kept that it is made of. It notes the runs that came
 // to nothing, or marks them.
-func (e *Engine) usedPlans(ctx context.Context, rec *placementRecord, g *garbage) (map[string]bool, error) {
+func (e *Engine) usedPlans(ctx context.Context, rec *record.Placement, g *garbage) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, r := range rec.Runs {
-		used[r.Plan] = used[r.Plan] || rec.has(r.Index)
+		used[r.Plan] = used[r.Plan] || rec.Has(r.Index)
 	}
 	all, err := e.begunRuns(ctx, rec.Placement.Name)
 	for i := 0; i < len(all) && err == nil; i++ {
 		b := &all[i]
 		switch {
-		case rec.hasRun(b.uid):
-		case rec.isRetired(b.uid):
+		case rec.HasRun(b.uid):
+		case rec.IsRetired(b.uid):
 			err = e.mark(ctx, b)
 		default:
 			err = e.sortOut(ctx, b, used, g)
@@ -83,7 +85,7 @@ func (e *Engine) sortOut(ctx context.Context, b *begun, used map[string]bool, g 
 	return nil
 }
 
-func (e *Engine) unusedPlans(ctx context.Context, rec *placementRecord, used map[string]bool, g *garbage) error {
+func (e *Engine) unusedPlans(ctx context.Context, rec *record.Placement, used map[string]bool, g *garbage) error {
 	told := map[string]bool{} // the plans that another record tells of which stays
 	for _, r := range rec.Retired {
 		told[r.Plan] = true
@@ -114,8 +116,8 @@ func (e *Engine) unusedPlan(ctx context.Context, digest string, used map[string]
 	return err
 }
 
-func (e *Engine) unusedContents(ctx context.Context, rec *placementRecord, plans map[string]bool, g *garbage) error {
-	prefix := contentPrefix(rec.Placement.Name)
+func (e *Engine) unusedContents(ctx context.Context, rec *record.Placement, plans map[string]bool, g *garbage) error {
+	prefix := record.ContentPrefix(rec.Placement.Name)
 	contents, err := e.revisions(ctx, prefix)
 	if err != nil {
 		return err
@@ -134,21 +136,21 @@ func (e *Engine) unusedContents(ctx context.Context, rec *placementRecord, plans
 
 // unusedPages notes the pages of the placement that its record does not name.
 // Whoever wrote them for a commit cannot make that once the record has changed.
-func (e *Engine) unusedPages(ctx context.Context, rec *placementRecord, g *garbage) error {
+func (e *Engine) unusedPages(ctx context.Context, rec *record.Placement, g *garbage) error {
 	name := rec.Placement.Name
-	pages, err := e.revisions(ctx, bindingsPrefix(name))
+	pages, err := e.revisions(ctx, record.BindingsPrefix(name))
 	if err != nil {
 		return err
 	}
 	for _, r := range pages {
-		if !rec.namesBindings(r.Key) {
+		if !rec.NamesBindings(r.Key) {
 			g.records = append(g.records, r)
 		}
 	}
 	if err := e.unusedDecisions(ctx, rec, g); err != nil {
 		return err
 	}
-	head, old, err := trimmed(ctx, e.store, rec)
+	head, old, err := record.Trimmed(ctx, e.store, rec)
 	if err != nil {
 		return err
 	}
@@ -156,8 +158,8 @@ func (e *Engine) unusedPages(ctx context.Context, rec *placementRecord, g *garba
 	return nil
 }
 
-func (e *Engine) unusedDecisions(ctx context.Context, rec *placementRecord, g *garbage) error {
-	prefix := decisionPrefix(rec.Placement.Name)
+func (e *Engine) unusedDecisions(ctx context.Context, rec *record.Placement, g *garbage) error {
+	prefix := record.DecisionPrefix(rec.Placement.Name)
 	if rec.Decision != nil {
 		g.decisions[rec.Decision.Digest] = true
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -39,7 +41,7 @@ func (e *Engine) History(ctx context.Context, run string, after int64) (History,
 		if err != nil {
 			return "", eventStream{}, err
 		}
-		return rr.Run.UID, eventStream{rr.Run.UID, rr.Journal, runKey(run)}, nil
+		return rr.Run.UID, eventStream{rr.Run.UID, rr.Journal, record.RunKey(run)}, nil
 	})
 }
 
@@ -63,7 +65,7 @@ func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status,
 				return "", eventStream{}, err
 			}
 		}
-		return rr.Run.UID, eventStream{rr.Run.UID, rr.Journal, runKey(run)}, nil
+		return rr.Run.UID, eventStream{rr.Run.UID, rr.Journal, record.RunKey(run)}, nil
 	}
 	h, err := e.history(ctx, after, read)
 	return status, h, err
@@ -79,14 +81,14 @@ func (e *Engine) PlacementHistory(ctx context.Context, placement string, after i
 		if err != nil {
 			return "", eventStream{}, err
 		}
-		return rec.UID, eventStream{placementStream(placement), rec.Journal, placementKey(placement)}, nil
+		return rec.UID, eventStream{record.PlacementStream(placement), rec.Journal, record.PlacementKey(placement)}, nil
 	})
 }
 
 // history reads a journal from an event on, and again where it was trimmed or
 // deleted while it was read.
 func (e *Engine) history(ctx context.Context, after int64, find func() (uid string, s eventStream, err error)) (History, error) {
-	var last journalHead
+	var last record.Journal
 	for again := false; ; again = true {
 		uid, s, err := find()
 		if err != nil {
@@ -98,13 +100,13 @@ func (e *Engine) history(ctx context.Context, after int64, find func() (uid stri
 		}
 		h.Events, err = e.events(ctx, s, h.After)
 		switch {
-		case isNotFound(err) && (!again || !s.head.isAt(last)):
+		case isNotFound(err) && (!again || !s.head.IsAt(last)):
 			last = s.head
 			continue
 		case err != nil:
 			return History{}, fmt.Errorf("%s: its events: %w", s.key, permanentIfGone(err))
 		case h.After > after:
-			return h, &MissedError{Placement: strings.TrimPrefix(s.name, placementStream("")), Events: h.After - after}
+			return h, &MissedError{Placement: strings.TrimPrefix(s.name, record.PlacementStream("")), Events: h.After - after}
 		}
 		return h, nil
 	}
@@ -124,7 +126,7 @@ func (e *Engine) events(ctx context.Context, s eventStream, n int64) ([]stages.E
 	if n == s.head.Events {
 		return nil, nil
 	}
-	pages, err := readJournal(ctx, e.store, s.name, s.head, n)
+	pages, err := record.ReadJournal(ctx, e.store, s.name, s.head, n)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +135,7 @@ func (e *Engine) events(ctx context.Context, s eventStream, n int64) ([]stages.E
 		for i := max(0, n-page.First); i < int64(len(page.Events)); i++ {
 			var ev stages.Event
 			if err := json.Unmarshal(page.Events[i], &ev); err != nil {
-				return nil, damaged(journalPrefix(s.name), err)
+				return nil, record.Damaged(record.JournalPrefix(s.name), err)
 			}
 			out = append(out, ev)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -32,7 +34,7 @@ func (e *Engine) markSnapshot(ctx context.Context, name string, index int, by st
 	if len(by) > mostName {
 		return about("mark of placement "+name, field.ErrorList{field.TooLong(field.NewPath("by"), "", mostName)})
 	}
-	_, _, err := e.advance(ctx, name, &transition{input: func(rec *placementRecord) (lifecycle.Input, error) {
+	_, _, err := e.advance(ctx, name, &transition{input: func(rec *record.Placement) (lifecycle.Input, error) {
 		in := lifecycle.IrreversibleMarked{Index: index, Reversible: !irreversible, By: by}
 		if !irreversible || rec.Deleting != nil || slices.Contains(rec.Irreversible, index) {
 			return in, nil
@@ -45,7 +47,7 @@ func (e *Engine) markSnapshot(ctx context.Context, name string, index int, by st
 
 // checkReversal returns an error where a run of an index would take clusters back
 // past an irreversible snapshot.
-func checkReversal(rec *placementRecord, held lifecycle.Bindings, index int, clusters []placement.Cluster) error {
+func checkReversal(rec *record.Placement, held lifecycle.Bindings, index int, clusters []placement.Cluster) error {
 	var names []string
 	past := none
 	for _, c := range clusters {

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
@@ -37,7 +39,7 @@ type keeper struct {
 func newKeeper(e *Engine) *keeper { return &keeper{e: e, kept: map[string]chan struct{}{}} }
 
 // changed begins the watch of a placement, or tells it that something changed.
-func (k *keeper) changed(ctx context.Context, name string, read func() (*placementRecord, error)) {
+func (k *keeper) changed(ctx context.Context, name string, read func() (*record.Placement, error)) {
 	if k.tell(name) {
 		return
 	}
@@ -60,7 +62,7 @@ func (k *keeper) changed(ctx context.Context, name string, read func() (*placeme
 
 // asksForWatch reports whether a placement asks for a watch. One that is being
 // deleted does not.
-func asksForWatch(rec *placementRecord, err error) (bool, error) {
+func asksForWatch(rec *record.Placement, err error) (bool, error) {
 	if isNotFound(err) {
 		return false, nil
 	}
@@ -234,9 +236,9 @@ func (w *placementWatch) tend(ctx context.Context) error {
 }
 
 // concern is all of a placement's record that what is watched depends on.
-func concern(rec *placementRecord) string {
-	last, _ := rec.latest()
-	return string(encodeRecord(struct {
+func concern(rec *record.Placement) string {
+	last, _ := rec.Latest()
+	return string(record.Encode(struct {
 		Policy   placement.Policy
 		Decision *lifecycle.Decision
 		Strategy ApplyStrategy
@@ -259,19 +261,19 @@ func (w *placementWatch) begin(ctx context.Context, s *survey, cl placement.Clus
 // engine has it.
 func (w *placementWatch) hold(ctx context.Context) (bool, error) {
 	e := w.k.e
-	rec, err := e.store.Get(ctx, keepKey(w.name))
+	rec, err := e.store.Get(ctx, record.WatchKey(w.name))
 	if err != nil && !isNotFound(err) {
 		return false, err
 	}
-	var now keepRecord
+	var now record.WatchLease
 	if err == nil {
-		err = decodeRecord(rec, &now)
+		err = record.Decode(rec, &now)
 		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
 			return false, nil // an engine that is newer keeps it
 		}
 	}
 	if err != nil {
-		now = keepRecord{} // there is none, or what cannot be read: nobody's
+		now = record.WatchLease{} // there is none, or what cannot be read: nobody's
 	}
 	if now.Holder != e.cfg.Name && !w.free(&now, rec.Revision) {
 		return false, nil
@@ -282,8 +284,8 @@ func (w *placementWatch) hold(ctx context.Context) (bool, error) {
 		w.until = began.Add(left)
 		return true, nil // renewed a moment ago
 	}
-	next := keepRecord{recordFormat, e.cfg.Name, stages.At(e.now()).Add(e.cfg.Lease)}
-	_, err = e.store.Put(ctx, keepKey(w.name), encodeRecord(next), rec.Revision)
+	next := record.WatchLease{Format: record.Format, Holder: e.cfg.Name, Until: stages.At(e.now()).Add(e.cfg.Lease)}
+	_, err = e.store.Put(ctx, record.WatchKey(w.name), record.Encode(next), rec.Revision)
 	if errors.Is(err, backend.ErrConflict) {
 		return false, nil
 	}
@@ -295,7 +297,7 @@ func (w *placementWatch) hold(ctx context.Context) (bool, error) {
 
 // free reports whether a lease of another engine is over, or stands still for as
 // long as it lasts, whatever time is in it.
-func (w *placementWatch) free(now *keepRecord, rev backend.Revision) bool {
+func (w *placementWatch) free(now *record.WatchLease, rev backend.Revision) bool {
 	most := w.k.e.cfg.Lease + w.k.e.cfg.Skew
 	if w.sight != rev {
 		w.sight, w.since = rev, time.Now()
@@ -307,10 +309,10 @@ func (w *placementWatch) free(now *keepRecord, rev backend.Revision) bool {
 func (e *Engine) giveKeepBack(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.CallTimeout)
 	defer cancel()
-	rec, err := e.store.Get(ctx, keepKey(name))
-	var now keepRecord
-	if err == nil && decodeRecord(rec, &now) == nil && now.Holder == e.cfg.Name {
-		discard(ctx, e.store, []backend.Write{deletion(rec.Key, rec.Revision)})
+	rec, err := e.store.Get(ctx, record.WatchKey(name))
+	var now record.WatchLease
+	if err == nil && record.Decode(rec, &now) == nil && now.Holder == e.cfg.Name {
+		record.Discard(ctx, e.store, []backend.Write{record.Delete(rec.Key, rec.Revision)})
 	}
 }
 

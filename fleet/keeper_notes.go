@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -59,7 +61,7 @@ func (n *notes) take() []stages.Event {
 }
 
 func (n *notes) write(ctx context.Context, some []stages.Event) {
-	_, err := n.e.updatePlacement(ctx, n.placement, func(*placementRecord) ([]stages.Event, error) { return some, nil })
+	_, err := n.e.updatePlacement(ctx, n.placement, func(*record.Placement) ([]stages.Event, error) { return some, nil })
 	if err != nil && ctx.Err() == nil {
 		n.e.log.Warn("what drifted was not noted", "placement", n.placement, "events", len(some), "error", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -38,7 +40,7 @@ type Lease struct {
 func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 	var out []Lease
 	now := e.now()
-	for rec, err := range e.store.List(ctx, runKey("")) {
+	for rec, err := range e.store.List(ctx, record.RunKey("")) {
 		if err != nil {
 			return nil, err
 		}
@@ -52,18 +54,18 @@ func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 // leaseOf returns the lease of a run's record, and whether the run is one that
 // somebody has to drive.
 func leaseOf(rec backend.Record, now time.Time, skew time.Duration) (Lease, bool) {
-	name := strings.TrimPrefix(rec.Key, runKey(""))
-	var rr runRecord
-	err := decodeRecord(rec, &rr)
+	name := strings.TrimPrefix(rec.Key, record.RunKey(""))
+	var rr record.Run
+	err := record.Decode(rec, &rr)
 	if err == nil {
-		err = checkName(rec.Key, name, rr.Run.Name)
+		err = record.CheckName(rec.Key, name, rr.Run.Name)
 	}
 	if err != nil {
 		return Lease{Run: name, Err: err}, true
 	}
 	l := Lease{Run: name, Placement: rr.Run.Placement, State: rr.Run.State, Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch}
 	if rr.Lease.Holder != "" {
-		l.Overdue = rr.Lease.freeAt(now, skew)
+		l.Overdue = rr.Lease.FreeAt(now, skew)
 		if rr.Lease.Until != 0 {
 			l.Until = rr.Lease.Until.Time()
 		}
@@ -98,7 +100,7 @@ func (r *runner) sawLocked(name string, rev backend.Revision) sight {
 // stood still for a lease and skew is free, whatever time is in it: its holder
 // would have renewed it several times. And one that was seen to change is not
 // free within a lease of that, even where the holder's clock is far behind.
-func (s sight) until(l lease, length, skew time.Duration) time.Time {
+func (s sight) until(l record.Lease, length, skew time.Duration) time.Time {
 	if l.Holder == "" || l.Until == 0 {
 		return time.Time{}
 	}

@@ -3,16 +3,18 @@ package fleet
 import (
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 )
 
 // ShiftLease returns the record of a run with its lease ending later; any other
 // record as it is.
 func ShiftLease(rec backend.Record, by time.Duration) []byte {
-	var rr runRecord
-	if decodeRecord(rec, &rr) != nil || rr.Lease.Until == 0 {
+	var rr record.Run
+	if record.Decode(rec, &rr) != nil || rr.Lease.Until == 0 {
 		return rec.Value
 	}
 	rr.Lease.Until = rr.Lease.Until.Add(by)
-	return encodeRecord(&rr)
+	return record.Encode(&rr)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -37,7 +39,7 @@ type PlacedCluster struct {
 func (e *Engine) placed(ctx context.Context, placement string) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {
 		var s *census
-		err := e.withPlacement(ctx, placement, func(rec *placementRecord) (err error) {
+		err := e.withPlacement(ctx, placement, func(rec *record.Placement) (err error) {
 			s, err = e.census(ctx, rec)
 			return err
 		})
@@ -69,7 +71,7 @@ func (s *census) yield(err error, yield func(PlacedCluster, error) bool) {
 }
 
 // census reads what the clusters have.
-func (e *Engine) census(ctx context.Context, rec *placementRecord) (*census, error) {
+func (e *Engine) census(ctx context.Context, rec *record.Placement) (*census, error) {
 	held, err := e.bindingsOf(ctx, rec)
 	if err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 )
 
@@ -21,11 +23,11 @@ type seenPlacements struct {
 
 type seenPlacement struct {
 	value []byte
-	rec   *placementRecord
+	rec   *record.Placement
 }
 
 // of returns what a value was decoded to, nil if it was not.
-func (s *seenPlacements) of(name string, value []byte) *placementRecord {
+func (s *seenPlacements) of(name string, value []byte) *record.Placement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if seen, ok := s.last[name]; ok && bytes.Equal(seen.value, value) {
@@ -34,7 +36,7 @@ func (s *seenPlacements) of(name string, value []byte) *placementRecord {
 	return nil
 }
 
-func (s *seenPlacements) keep(name string, value []byte, rec *placementRecord) {
+func (s *seenPlacements) keep(name string, value []byte, rec *record.Placement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.last) >= seenKept || s.last == nil {
@@ -44,7 +46,7 @@ func (s *seenPlacements) keep(name string, value []byte, rec *placementRecord) {
 }
 
 // seenPlacement is placementAt for those who only read: what it returns is shared.
-func (e *Engine) seenPlacement(ctx context.Context, name string) (*placementRecord, backend.Revision, error) {
+func (e *Engine) seenPlacement(ctx context.Context, name string) (*record.Placement, backend.Revision, error) {
 	stored, err := e.storedPlacement(ctx, name)
 	if err != nil {
 		return nil, "", err
@@ -52,11 +54,11 @@ func (e *Engine) seenPlacement(ctx context.Context, name string) (*placementReco
 	if rec := e.seen.of(name, stored.Value); rec != nil {
 		return rec, stored.Revision, nil
 	}
-	rec := new(placementRecord)
-	if err := decodeRecord(stored, rec); err != nil {
+	rec := new(record.Placement)
+	if err := record.Decode(stored, rec); err != nil {
 		return nil, "", err
 	}
-	if err := checkName(stored.Key, name, rec.Placement.Name); err != nil {
+	if err := record.CheckName(stored.Key, name, rec.Placement.Name); err != nil {
 		return nil, "", err
 	}
 	e.seen.keep(name, stored.Value, rec)

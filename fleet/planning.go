@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -43,8 +45,8 @@ func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*stages.Plan, error
 
 // draftOf plans a run of what is there now, and returns the record of the
 // placement that it used.
-func (e *Engine) draftOf(ctx context.Context, spec RunSpec) (d *draft, rec *placementRecord, err error) {
-	err = e.withPlacement(ctx, spec.Placement, func(now *placementRecord) error {
+func (e *Engine) draftOf(ctx context.Context, spec RunSpec) (d *draft, rec *record.Placement, err error) {
+	err = e.withPlacement(ctx, spec.Placement, func(now *record.Placement) error {
 		rec = now
 		d, err = e.draft(ctx, now, spec)
 		return err
@@ -53,7 +55,7 @@ func (e *Engine) draftOf(ctx context.Context, spec RunSpec) (d *draft, rec *plac
 }
 
 // draft plans a run from what is there now.
-func (e *Engine) draft(ctx context.Context, rec *placementRecord, spec RunSpec) (*draft, error) {
+func (e *Engine) draft(ctx context.Context, rec *record.Placement, spec RunSpec) (*draft, error) {
 	if err := open(rec); err != nil {
 		return nil, err
 	}
@@ -105,7 +107,7 @@ func (d *draft) warn(message string) {
 	}
 }
 
-func (d *draft) target(rec *placementRecord) stages.Target {
+func (d *draft) target(rec *record.Placement) stages.Target {
 	return stages.Target{
 		Placement: rec.Placement.Name, Index: d.frozen.Index, Snapshot: d.frozen.Digest,
 		Decision: d.decision.Digest, Default: d.frozen.Set, Revision: map[string]string{},
@@ -113,7 +115,7 @@ func (d *draft) target(rec *placementRecord) stages.Target {
 }
 
 // freeze returns the snapshot of the index, or what the source holds now.
-func (e *Engine) freeze(ctx context.Context, rec *placementRecord, index *int) (frozen, error) {
+func (e *Engine) freeze(ctx context.Context, rec *record.Placement, index *int) (frozen, error) {
 	if index != nil {
 		return e.thaw(ctx, rec, *index)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/stages"
@@ -43,7 +45,7 @@ func (e *Engine) writePlan(ctx context.Context, p *stages.Plan, before ...backen
 	header, pages := p.Encode()
 	writes := append(make([]backend.Write, 0, len(before)+len(pages)+1), before...)
 	for i, page := range pages {
-		writes = append(writes, backend.Write{Key: pageKey(planKey(p.Digest), i), Value: page})
+		writes = append(writes, backend.Write{Key: record.PageKey(planKey(p.Digest), i), Value: page})
 	}
 	return e.contents.putAll(ctx, append(writes, backend.Write{Key: planKey(p.Digest), Value: header}))
 }
@@ -63,11 +65,11 @@ func (e *Engine) readPlan(ctx context.Context, digest string) (*stages.Plan, err
 		Pages int `json:"pages"`
 	}
 	if err := json.Unmarshal(header.Value, &head); err != nil {
-		return nil, damaged(header.Key, err)
+		return nil, record.Damaged(header.Key, err)
 	}
 	var pages [][]byte
 	for i := range head.Pages {
-		rec, err := e.store.Get(ctx, pageKey(planKey(digest), i))
+		rec, err := e.store.Get(ctx, record.PageKey(planKey(digest), i))
 		if err != nil {
 			return nil, err
 		}

@@ -1,11 +1,13 @@
 package fleet
 
+import "github.com/slipway-dev/slipway/fleet/internal/record"
+
 // RecordKeys returns the keys that a placement, a run, a command and a stream of
 // the same name have.
 func RecordKeys(name, id string) map[string]string {
 	return map[string]string{
-		"placement": placementKey(name), "run": runKey(name), "command": commandKey(name, id),
-		"journal": journalPrefix(name) + id, "begun": begunPrefix(name) + id, "bindings": bindingsPrefix(name) + id, "content": contentPrefix(name) + id,
-		"flight": (&flightPages{uid: name}).key(id), "plan": planKey(name), "plan page": pageKey(planKey(name), len(id)),
+		"placement": record.PlacementKey(name), "run": record.RunKey(name), "command": record.CommandKey(name, id),
+		"journal": record.JournalPrefix(name) + id, "begun": record.IntentPrefix(name) + id, "bindings": record.BindingsPrefix(name) + id, "content": record.ContentPrefix(name) + id,
+		"flight": (&record.FlightPages{UID: name}).Key(id), "plan": planKey(name), "plan page": record.PageKey(planKey(name), len(id)),
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -36,10 +38,10 @@ func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
 	}
 	var r Resolution
 	_, _, err = e.advance(ctx, name, &transition{
-		input: func(rec *placementRecord) (lifecycle.Input, error) {
+		input: func(rec *record.Placement) (lifecycle.Input, error) {
 			r, err = e.resolve(ctx, rec, inventory)
 			return lifecycle.DecisionTaken{
-				PolicyDigest: r.PolicyDigest, Digest: r.Digest, Clusters: len(r.Clusters), Pages: decisionPages(len(r.Clusters)),
+				PolicyDigest: r.PolicyDigest, Digest: r.Digest, Clusters: len(r.Clusters), Pages: record.DecisionPages(len(r.Clusters)),
 			}, err
 		},
 		picked: func(context.Context) ([]string, error) { return r.Clusters, nil },
@@ -55,7 +57,7 @@ func (e *Engine) PreviewDecision(ctx context.Context, name string, policy *place
 	if err != nil {
 		return Resolution{}, err
 	}
-	err = e.withPlacement(ctx, name, func(rec *placementRecord) error {
+	err = e.withPlacement(ctx, name, func(rec *record.Placement) error {
 		if policy != nil {
 			rec.Placement.Policy = *policy
 		}
@@ -66,7 +68,7 @@ func (e *Engine) PreviewDecision(ctx context.Context, name string, policy *place
 }
 
 // resolve decides which clusters a placement picks now.
-func (e *Engine) resolve(ctx context.Context, rec *placementRecord, inventory map[string]placement.Cluster) (Resolution, error) {
+func (e *Engine) resolve(ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster) (Resolution, error) {
 	held, err := e.bindingsOf(ctx, rec)
 	if err != nil {
 		return Resolution{}, err
@@ -75,7 +77,7 @@ func (e *Engine) resolve(ctx context.Context, rec *placementRecord, inventory ma
 }
 
 // resolveOver is resolve for who has read the roster.
-func (e *Engine) resolveOver(ctx context.Context, rec *placementRecord, inventory map[string]placement.Cluster, held lifecycle.Bindings) (Resolution, error) {
+func (e *Engine) resolveOver(ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster, held lifecycle.Bindings) (Resolution, error) {
 	previous, err := e.previous(ctx, rec, held)
 	if err != nil {
 		return Resolution{}, err
@@ -91,7 +93,7 @@ func (e *Engine) resolveOver(ctx context.Context, rec *placementRecord, inventor
 
 // previous is what a placement has already: what the last decision picked or,
 // where that is not known, what may hold something.
-func (e *Engine) previous(ctx context.Context, rec *placementRecord, held lifecycle.Bindings) (_ placement.Previous, err error) {
+func (e *Engine) previous(ctx context.Context, rec *record.Placement, held lifecycle.Bindings) (_ placement.Previous, err error) {
 	out := placement.Previous{Clusters: map[string]bool{}}
 	names := slices.Collect(maps.Keys(held))
 	if d := rec.Decision; d != nil {
@@ -111,7 +113,7 @@ func (e *Engine) previous(ctx context.Context, rec *placementRecord, held lifecy
 
 // begunBy notes which clusters runs that are under way have begun to update: of
 // those the roster learns when they end.
-func (e *Engine) begunBy(ctx context.Context, rec *placementRecord, placed map[string]bool) error {
+func (e *Engine) begunBy(ctx context.Context, rec *record.Placement, placed map[string]bool) error {
 	for _, r := range rec.Runs {
 		if r.Ended != "" {
 			continue

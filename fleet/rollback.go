@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -101,7 +103,7 @@ func (e *Engine) rollBackEnded(ctx context.Context, s *Status, u stages.Undo) (n
 		input: on(lifecycle.RollbackRequested{
 			Entry: stages.Entry{UID: run.UID, Run: run.Name, Index: s.Plan.Index}, Result: lifecycle.ResultOf(s.Plan, run), Undo: u,
 		}),
-		plan: func(ctx context.Context, rec *placementRecord) error {
+		plan: func(ctx context.Context, rec *record.Placement) error {
 			if _, err := e.draftRollback(ctx, rec, rec.Base, s); err != nil {
 				return fmt.Errorf("run %s cannot be taken back: %w", run.Name, err)
 			}
@@ -121,7 +123,7 @@ func (e *Engine) PreviewRollback(ctx context.Context, run string) (*stages.Plan,
 		return nil, err
 	}
 	var d *draft
-	err = e.withPlacement(ctx, s.Run.Placement, func(rec *placementRecord) error {
+	err = e.withPlacement(ctx, s.Run.Placement, func(rec *record.Placement) error {
 		base := rec.Base
 		if !s.Run.IsEnded() && s.Run.Started != 0 { // what clusters had is what the bindings say until then
 			base = rec.BaseOf(s.Run.UID, s.Run.Name, rec.Bindings, rec.InUse)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
@@ -17,7 +19,7 @@ import (
 // object which the host does not have brought to any cluster now, so that clusters
 // which had one of those stay as they are; it reports whether there are any. That
 // content is there is checked with it.
-func (e *Engine) barForbidden(ctx context.Context, rec *placementRecord, p *stages.Plan, previous map[string]stages.Previous) (barred bool, err error) {
+func (e *Engine) barForbidden(ctx context.Context, rec *record.Placement, p *stages.Plan, previous map[string]stages.Previous) (barred bool, err error) {
 	for i, digest := range p.Revisions {
 		why, err := e.forbiddenIn(ctx, rec, p.Rollback.Indexes[i], digest)
 		if err != nil {
@@ -40,7 +42,7 @@ func (e *Engine) barForbidden(ctx context.Context, rec *placementRecord, p *stag
 // forbiddenIn names the first object of a revision that is not brought to any
 // cluster now, and why; the revision is what overrides made of the snapshot of
 // index.
-func (e *Engine) forbiddenIn(ctx context.Context, rec *placementRecord, index int, digest string) (why string, err error) {
+func (e *Engine) forbiddenIn(ctx context.Context, rec *record.Placement, index int, digest string) (why string, err error) {
 	name, forbidden := rec.Placement.Name, e.forbidden((*Placement)(&rec.Placement))
 	items, _, err := e.contents.index(ctx, name, digest)
 	if err != nil {

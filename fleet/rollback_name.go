@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -54,7 +56,7 @@ func (e *Engine) hostsRollbackName(run, title string, n int) (name string) {
 func (e *Engine) freeRollbackName(ctx context.Context, run, title string) (string, error) {
 	for n := 1; ; n++ {
 		name := e.rollbackName(run, title, n)
-		_, err := e.store.Get(ctx, runKey(name))
+		_, err := e.store.Get(ctx, record.RunKey(name))
 		switch {
 		case isNotFound(err):
 			return name, nil

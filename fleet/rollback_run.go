@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
@@ -15,7 +17,7 @@ import (
 // takeBack takes the planning of a run that takes another one back one step on.
 // Any engine may do so at any time, and several at once: the run's name and UID are
 // recorded already, so that there is one.
-func (e *Engine) takeBack(ctx context.Context, rec *placementRecord) error {
+func (e *Engine) takeBack(ctx context.Context, rec *record.Placement) error {
 	b := rec.Rollback
 	rr, _, err := e.runAt(ctx, b.Run)
 	switch {
@@ -45,9 +47,9 @@ func (e *Engine) takeBack(ctx context.Context, rec *placementRecord) error {
 
 // recordRollback stores a run that takes another one back. What somebody else
 // stored first is the same.
-func (e *Engine) recordRollback(ctx context.Context, rec *placementRecord, of *Status, d *draft) error {
+func (e *Engine) recordRollback(ctx context.Context, rec *record.Placement, of *Status, d *draft) error {
 	b := rec.Rollback
-	rr := &runRecord{
+	rr := &record.Run{
 		Run: stages.NewRun(d.plan, b.Run, b.UID, b.Undo.By, false, e.now()), Owner: of.Owner, Title: of.Title, Of: rec.UID,
 		Undoes: b.Of, Apply: of.Apply, GCGeneration: d.sweeps,
 	}
@@ -65,7 +67,7 @@ func (e *Engine) recordRollback(ctx context.Context, rec *placementRecord, of *S
 }
 
 // admitRollback ends what somebody else has begun.
-func (e *Engine) admitRollback(ctx context.Context, rr *runRecord) error {
+func (e *Engine) admitRollback(ctx context.Context, rr *record.Run) error {
 	p, err := e.readPlan(ctx, rr.Run.Plan)
 	if err != nil {
 		return err
@@ -74,7 +76,7 @@ func (e *Engine) admitRollback(ctx context.Context, rr *runRecord) error {
 }
 
 // renameRollback gives a run that takes another one back a name that nobody has.
-func (e *Engine) renameRollback(ctx context.Context, rec *placementRecord) error {
+func (e *Engine) renameRollback(ctx context.Context, rec *record.Placement) error {
 	uid := rec.Rollback.UID
 	title := ""
 	of, _, err := e.runAt(ctx, rec.Rollback.OfRun)
@@ -93,7 +95,7 @@ func (e *Engine) renameRollback(ctx context.Context, rec *placementRecord) error
 }
 
 // refuseRollback records why a run is not taken back, and gives the placement free.
-func (e *Engine) refuseRollback(ctx context.Context, rec *placementRecord, cause error) error {
+func (e *Engine) refuseRollback(ctx context.Context, rec *record.Placement, cause error) error {
 	in := lifecycle.RollbackAbandoned{UID: rec.Rollback.UID, Reason: reasonOf(cause)}
 	_, _, err := e.advance(ctx, rec.Placement.Name, &transition{input: on(in)})
 	return err
@@ -107,7 +109,7 @@ func reasonOf(err error) string {
 
 // draftRollback plans the run that takes another one back, which has ended or might
 // as well have.
-func (e *Engine) draftRollback(ctx context.Context, rec *placementRecord, base *lifecycle.Base, s *Status) (*draft, error) {
+func (e *Engine) draftRollback(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *Status) (*draft, error) {
 	if base == nil || base.UID != s.Run.UID {
 		return nil, fmt.Errorf("what the clusters had before run %s is not known: %w", s.Run.Name, backend.ErrPermanent)
 	}
@@ -168,8 +170,8 @@ func nothingToTakeBack(b *stages.PlannedRollback, undone string) error {
 }
 
 // hadBefore is what each cluster had before a run.
-func (e *Engine) hadBefore(ctx context.Context, rec *placementRecord, base *lifecycle.Base, s *Status) (map[string]stages.Previous, error) {
-	before, err := bindingsAt(ctx, e.store, rec.Placement.Name, base.Bindings)
+func (e *Engine) hadBefore(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *Status) (map[string]stages.Previous, error) {
+	before, err := record.ReadBindings(ctx, e.store, rec.Placement.Name, base.Bindings)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +190,7 @@ func (e *Engine) hadBefore(ctx context.Context, rec *placementRecord, base *life
 }
 
 // wentBack names the clusters that have been taken back from a run already.
-func (e *Engine) wentBack(ctx context.Context, rec *placementRecord, uid string) (map[string]bool, error) {
+func (e *Engine) wentBack(ctx context.Context, rec *record.Placement, uid string) (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, r := range rec.Runs {
 		if r.Undoes != uid {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
@@ -27,7 +29,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	wg.Go(func() { r.follow(ctx, "run/", r.runChanged) })
 	wg.Go(func() { r.follow(ctx, "command/", r.commandGiven) })
 	wg.Go(func() { r.follow(ctx, "placement/", r.placementChanged) })
-	wg.Go(func() { r.follow(ctx, capKey(""), r.capChanged) })
+	wg.Go(func() { r.follow(ctx, record.CapKey(""), r.capChanged) })
 	wg.Go(func() { r.followFleet(ctx) })
 	if e.conns != nil {
 		wg.Go(func() { e.conns.CloseIdle(ctx) })
@@ -150,8 +152,8 @@ func (r *runner) lookForUID(ctx context.Context, uid string) error {
 		if err != nil {
 			return err
 		}
-		var rr runRecord
-		if decodeRecord(rec, &rr) == nil && rr.Run.UID == uid {
+		var rr record.Run
+		if record.Decode(rec, &rr) == nil && rr.Run.UID == uid {
 			r.forgive(rr.Run.Name)
 			r.look(rr.Run.Name, time.Time{})
 			return nil

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
@@ -70,12 +72,12 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 
 // record stores a draft and the run of it. What would be refused is refused
 // before anything is written.
-func (e *Engine) record(ctx context.Context, rec *placementRecord, spec RunSpec, d *draft) (Status, error) {
+func (e *Engine) record(ctx context.Context, rec *record.Placement, spec RunSpec, d *draft) (Status, error) {
 	if spec.Plan != "" && spec.Plan != d.plan.Digest {
 		return Status{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
 	}
-	run := stages.NewRun(d.plan, spec.Name, newUID(), spec.Starter, spec.Hold, e.now())
-	rr := &runRecord{Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, GCGeneration: d.sweeps}
+	run := stages.NewRun(d.plan, spec.Name, record.NewUID(), spec.Starter, spec.Hold, e.now())
+	rr := &record.Run{Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, GCGeneration: d.sweeps}
 	asks := lifecycle.RunRequested{Entry: d.entry(&run), Hold: spec.Hold}
 	if _, err := e.outcome(ctx, rec, &transition{input: on(asks)}); err != nil {
 		return Status{}, err
@@ -116,8 +118,8 @@ func (e *Engine) captured(ctx context.Context, spec RunSpec, d *draft) error {
 
 // putRun creates the record of a run, and finds out whether it did where the
 // store does not say.
-func (e *Engine) putRun(ctx context.Context, rr *runRecord) error {
-	_, err := e.store.Put(ctx, runKey(rr.Run.Name), encodeRecord(rr), "")
+func (e *Engine) putRun(ctx context.Context, rr *record.Run) error {
+	_, err := e.store.Put(ctx, record.RunKey(rr.Run.Name), record.Encode(rr), "")
 	if err == nil {
 		return nil
 	}
@@ -128,7 +130,7 @@ func (e *Engine) putRun(ctx context.Context, rr *runRecord) error {
 }
 
 // storeDraft writes the plan and the contents that clusters get.
-func (e *Engine) storeDraft(ctx context.Context, rr *runRecord, d *draft) error {
+func (e *Engine) storeDraft(ctx context.Context, rr *record.Run, d *draft) error {
 	if err := d.variants.save(ctx, e.contents, rr.Run.Placement); err != nil {
 		return err
 	}
@@ -137,11 +139,11 @@ func (e *Engine) storeDraft(ctx context.Context, rr *runRecord, d *draft) error 
 			return err
 		}
 	}
-	return e.writePlan(ctx, d.plan, begin(&rr.Run))
+	return e.writePlan(ctx, d.plan, record.WriteIntent(&rr.Run))
 }
 
 func (e *Engine) nameFree(ctx context.Context, name string) error {
-	_, err := e.store.Get(ctx, runKey(name))
+	_, err := e.store.Get(ctx, record.RunKey(name))
 	if isNotFound(err) {
 		return nil
 	}
@@ -169,13 +171,13 @@ func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 }
 
 // statusOf returns the run of a record.
-func (e *Engine) statusOf(ctx context.Context, rr *runRecord) (Status, error) {
+func (e *Engine) statusOf(ctx context.Context, rr *record.Run) (Status, error) {
 	p, err := e.readPlan(ctx, rr.Run.Plan)
 	if err != nil {
 		return Status{}, fmt.Errorf("run %s: its plan: %w", rr.Run.Name, err)
 	}
 	if rr, err = e.withFlights(ctx, rr); err == nil {
-		err = rr.check(p)
+		err = rr.Check(p)
 	}
 	if err != nil {
 		return Status{}, err
@@ -192,10 +194,10 @@ func (e *Engine) statusOf(ctx context.Context, rr *runRecord) (Status, error) {
 
 // withFlights reads the clusters in flight and the long lists of a run, or of its
 // newer record where a page is gone because that does not name it any more.
-func (e *Engine) withFlights(ctx context.Context, rr *runRecord) (*runRecord, error) {
-	pages := flightPages{store: e.store, uid: rr.Run.UID}
+func (e *Engine) withFlights(ctx context.Context, rr *record.Run) (*record.Run, error) {
+	pages := record.FlightPages{Store: e.store, UID: rr.Run.UID}
 	for {
-		err := pages.read(ctx, rr)
+		err := pages.Read(ctx, rr)
 		if err == nil {
 			return rr, nil
 		}
@@ -207,7 +209,7 @@ func (e *Engine) withFlights(ctx context.Context, rr *runRecord) (*runRecord, er
 			return nil, rerr
 		}
 		if now.Seq == rr.Seq {
-			return nil, damaged(runKey(rr.Run.Name), errors.New(err.Error()))
+			return nil, record.Damaged(record.RunKey(rr.Run.Name), errors.New(err.Error()))
 		}
 		rr = now
 	}
@@ -215,21 +217,21 @@ func (e *Engine) withFlights(ctx context.Context, rr *runRecord) (*runRecord, er
 
 // runAt returns the record of a run and its revision, without the clusters in
 // flight. A record that cannot be read has a revision nevertheless.
-func (e *Engine) runAt(ctx context.Context, name string) (*runRecord, backend.Revision, error) {
+func (e *Engine) runAt(ctx context.Context, name string) (*record.Run, backend.Revision, error) {
 	missing := &NotFoundError{Kind: "run", Name: name, Hint: "Runs lists those of a placement"}
 	if len(nameProblems(nil, name)) > 0 {
 		return nil, "", missing
 	}
-	rec, err := e.store.Get(ctx, runKey(name))
+	rec, err := e.store.Get(ctx, record.RunKey(name))
 	if isNotFound(err) {
 		return nil, "", missing
 	}
 	if err != nil {
 		return nil, "", err
 	}
-	rr := new(runRecord)
-	if err = decodeRecord(rec, rr); err == nil {
-		err = checkName(rec.Key, name, rr.Run.Name)
+	rr := new(record.Run)
+	if err = record.Decode(rec, rr); err == nil {
+		err = record.CheckName(rec.Key, name, rr.Run.Name)
 	}
 	return rr, rec.Revision, err
 }

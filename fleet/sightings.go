@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/stages"
@@ -24,12 +26,12 @@ func (e *Engine) Drifted(ctx context.Context, name string) ([]ClusterDrift, erro
 		return nil, err
 	}
 	var out []ClusterDrift
-	for rec, err := range e.store.List(ctx, sightingKey(name, "")) {
+	for rec, err := range e.store.List(ctx, record.DriftKey(name, "")) {
 		if err != nil {
 			return nil, err
 		}
-		var s sightingRecord
-		if err := decodeRecord(rec, &s); err != nil {
+		var s record.Drift
+		if err := record.Decode(rec, &s); err != nil {
 			return nil, err
 		}
 		e.glances.refresh(rec.Key, &s.ClusterDrift)
@@ -73,7 +75,7 @@ func (e *Engine) sight(ctx context.Context, old sighting, seen ClusterDrift) (fr
 	case isClean(&now):
 		err = e.store.Delete(ctx, old.key, old.rev)
 	default:
-		_, err = e.store.Put(ctx, old.key, encodeRecord(sightingRecord{recordFormat, now}), old.rev)
+		_, err = e.store.Put(ctx, old.key, record.Encode(record.Drift{Format: record.Format, ClusterDrift: now}), old.rev)
 	}
 	if isNotFound(err) {
 		err = fmt.Errorf("%s: %w: %v", old.key, backend.ErrConflict, err)
@@ -85,7 +87,7 @@ func (e *Engine) sight(ctx context.Context, old sighting, seen ClusterDrift) (fr
 // sightingOf returns what was seen of a cluster before. What cannot be read is
 // written again, as if it were nothing, unless a newer engine wrote it.
 func (e *Engine) sightingOf(ctx context.Context, placement, cluster string) (sighting, error) {
-	old := sighting{key: sightingKey(placement, cluster)}
+	old := sighting{key: record.DriftKey(placement, cluster)}
 	rec, err := e.store.Get(ctx, old.key)
 	if isNotFound(err) {
 		return old, nil
@@ -93,8 +95,8 @@ func (e *Engine) sightingOf(ctx context.Context, placement, cluster string) (sig
 	if err != nil {
 		return old, err
 	}
-	var s sightingRecord
-	switch err, newer := decodeRecord(rec, &s), (*stages.FormatError)(nil); {
+	var s record.Drift
+	switch err, newer := record.Decode(rec, &s), (*stages.FormatError)(nil); {
 	case errors.As(err, &newer):
 		return old, err
 	case err == nil:
@@ -140,7 +142,7 @@ func boundDrift(c *ClusterDrift) {
 	size := 0
 	for i := range c.Objects {
 		o := &c.Objects[i]
-		if n := len(encodeRecord(o)); size+n <= sightedBytes {
+		if n := len(record.Encode(o)); size+n <= sightedBytes {
 			size += n
 		} else {
 			o.Differences, o.Warnings, o.Truncated = []drift.Difference{}, nil, true
@@ -173,8 +175,8 @@ func sameDrift(c, old *ClusterDrift) bool {
 // forgetSightings deletes what was seen of the clusters of a placement that keep
 // does not want.
 func (e *Engine) forgetSightings(ctx context.Context, placement string, keep func(cluster string) bool) {
-	prefix := sightingKey(placement, "")
+	prefix := record.DriftKey(placement, "")
 	unwanted := func(key string) bool { return !keep(strings.TrimPrefix(key, prefix)) }
 	e.glances.forget(prefix, unwanted)
-	discardIf(ctx, e.store, prefix, unwanted)
+	record.DiscardIf(ctx, e.store, prefix, unwanted)
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/drift"
 )
 
@@ -18,7 +20,7 @@ func TestASightingIsBounded(t *testing.T) {
 		}})
 	}
 	kept := mergeDrift(&c, &ClusterDrift{})
-	if n := len(encodeRecord(sightingRecord{recordFormat, kept})); n > 512<<10 || len(kept.Objects) != sightedObjects || len(kept.Problems) != sightedProblems+1 {
+	if n := len(record.Encode(record.Drift{Format: record.Format, ClusterDrift: kept})); n > 512<<10 || len(kept.Objects) != sightedObjects || len(kept.Problems) != sightedProblems+1 {
 		t.Errorf("%d bytes, %d objects, %d problems", n, len(kept.Objects), len(kept.Problems))
 	}
 	if o := kept.Objects[0]; !o.Truncated || o.Fingerprint != "f" || kept.Fingerprint() == "" || c.Objects[0].Truncated {

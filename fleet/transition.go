@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
@@ -16,28 +18,28 @@ import (
 // find out. All functions are called again where the save met a conflict.
 type transition struct {
 	// input makes the input of the record as it was read.
-	input func(rec *placementRecord) (lifecycle.Input, error)
+	input func(rec *record.Placement) (lifecycle.Input, error)
 	// store stores the contents and the plan of the run of the input again, for the GCGeneration of
 	// the record. The input is made again then.
-	store func(ctx context.Context, rec *placementRecord) error
+	store func(ctx context.Context, rec *record.Placement) error
 	// plan reports why the run that takes back the run of the input cannot be planned.
-	plan func(ctx context.Context, rec *placementRecord) error
+	plan func(ctx context.Context, rec *record.Placement) error
 	// picked returns the clusters of the decision of the input.
 	picked func(ctx context.Context) ([]string, error)
 	// deleted is the last record of the run of the input, where that was deleted.
-	deleted *runRecord
+	deleted *record.Run
 	// also changes what is in the record beside the state.
-	also func(rec *placementRecord)
+	also func(rec *record.Placement)
 }
 
 // on is an input that does not depend on the record.
-func on(in lifecycle.Input) func(*placementRecord) (lifecycle.Input, error) {
-	return func(*placementRecord) (lifecycle.Input, error) { return in, nil }
+func on(in lifecycle.Input) func(*record.Placement) (lifecycle.Input, error) {
+	return func(*record.Placement) (lifecycle.Input, error) { return in, nil }
 }
 
 // advance takes a placement one input on, and does what that asks for. It returns the record as
 // it was written, or read where nothing changed.
-func (e *Engine) advance(ctx context.Context, name string, t *transition) (*placementRecord, lifecycle.Outcome, error) {
+func (e *Engine) advance(ctx context.Context, name string, t *transition) (*record.Placement, lifecycle.Outcome, error) {
 	rec, out, err := e.decide(ctx, name, t)
 	if err != nil {
 		return nil, out, err
@@ -47,7 +49,7 @@ func (e *Engine) advance(ctx context.Context, name string, t *transition) (*plac
 
 // decide takes a placement one input on: it reads what the decision needs, and writes the next
 // state with the events in one compare-and-swap. What is to be done after that is the caller's.
-func (e *Engine) decide(ctx context.Context, name string, t *transition) (*placementRecord, lifecycle.Outcome, error) {
+func (e *Engine) decide(ctx context.Context, name string, t *transition) (*record.Placement, lifecycle.Outcome, error) {
 	for {
 		rec, rev, err := e.placementAt(ctx, name)
 		if err != nil {
@@ -78,13 +80,13 @@ func (e *Engine) decide(ctx context.Context, name string, t *transition) (*place
 }
 
 // outcome returns what an input comes to, with the facts that it needs.
-func (e *Engine) outcome(ctx context.Context, rec *placementRecord, t *transition) (lifecycle.Outcome, error) {
+func (e *Engine) outcome(ctx context.Context, rec *record.Placement, t *transition) (lifecycle.Outcome, error) {
 	in, err := t.input(rec)
 	if err != nil {
 		return lifecycle.Outcome{}, err
 	}
-	f := facts{engine: e, rec: rec, deleted: t.deleted, records: map[string]*runRecord{}, Facts: lifecycle.Facts{
-		Spec: rec.spec(), Now: stages.At(e.now()), ID: newUID(), Runs: map[string]lifecycle.RunFact{},
+	f := facts{engine: e, rec: rec, deleted: t.deleted, records: map[string]*record.Run{}, Facts: lifecycle.Facts{
+		Spec: rec.Spec(), Now: stages.At(e.now()), ID: record.NewUID(), Runs: map[string]lifecycle.RunFact{},
 	}}
 	out, err := lifecycle.Advance(rec.State, in, f.Facts)
 	for err == nil && !out.Need.IsZero() {
@@ -112,12 +114,12 @@ func (e *Engine) outcome(ctx context.Context, rec *placementRecord, t *transitio
 }
 
 // commitOutcome writes the next state of a placement with all that it names.
-func (e *Engine) commitOutcome(ctx context.Context, rec *placementRecord, rev backend.Revision, t *transition, out *lifecycle.Outcome) error {
-	var c commit
+func (e *Engine) commitOutcome(ctx context.Context, rec *record.Placement, rev backend.Revision, t *transition, out *lifecycle.Outcome) error {
+	var c record.Commit
 	for _, effect := range out.Before {
 		switch effect := effect.(type) {
 		case lifecycle.StoreBindings:
-			storeBindings(&c, rec.Placement.Name, effect)
+			record.StoreBindings(&c, rec.Placement.Name, effect)
 		case lifecycle.StoreDecision:
 			clusters, err := t.picked(ctx)
 			if err == nil {
@@ -132,8 +134,8 @@ func (e *Engine) commitOutcome(ctx context.Context, rec *placementRecord, rev ba
 }
 
 // carryOut does what a state asks for once it is saved. It may be repeated.
-func (e *Engine) carryOut(ctx context.Context, rec *placementRecord, effects []lifecycle.Effect) error {
-	collect := rec.Journal.kept() > 2*rec.eventsKept()
+func (e *Engine) carryOut(ctx context.Context, rec *record.Placement, effects []lifecycle.Effect) error {
+	collect := rec.Journal.Kept() > 2*rec.EventsKept()
 	for _, effect := range effects {
 		switch effect := effect.(type) {
 		case lifecycle.Supersede:
@@ -142,7 +144,7 @@ func (e *Engine) carryOut(ctx context.Context, rec *placementRecord, effects []l
 				return err
 			}
 		case lifecycle.DropBindings:
-			dropBindings(ctx, e.store, rec)
+			record.DropBindings(ctx, e.store, rec)
 		case lifecycle.Collect:
 			collect = true
 		}
@@ -157,10 +159,10 @@ func (e *Engine) carryOut(ctx context.Context, rec *placementRecord, effects []l
 type facts struct {
 	lifecycle.Facts
 	engine  *Engine
-	rec     *placementRecord
-	deleted *runRecord
+	rec     *record.Placement
+	deleted *record.Run
 	// records are those of the runs that were read, by UID.
-	records map[string]*runRecord
+	records map[string]*record.Run
 	// lost is why the bindings can never be read.
 	lost error
 }
@@ -244,7 +246,7 @@ func (f *facts) readResult(ctx context.Context, r stages.Entry) error {
 	return nil
 }
 
-func (f *facts) resultOf(ctx context.Context, r stages.Entry, rr *runRecord) (*lifecycle.Result, error) {
+func (f *facts) resultOf(ctx context.Context, r stages.Entry, rr *record.Run) (*lifecycle.Result, error) {
 	known, _ := f.rec.Run(r.UID)
 	digest := known.Plan
 	if rr != nil {
@@ -260,7 +262,7 @@ func (f *facts) resultOf(ctx context.Context, r stages.Entry, rr *runRecord) (*l
 	}
 	whole, err := f.engine.withFlights(ctx, rr)
 	if err == nil {
-		err = whole.check(p)
+		err = whole.Check(p)
 	}
 	if rr == f.deleted && isLasting(err) {
 		result := lifecycle.ResultOf(p, nil)
@@ -273,7 +275,7 @@ func (f *facts) resultOf(ctx context.Context, r stages.Entry, rr *runRecord) (*l
 }
 
 // resultOf is what a run has come to, of which all pages have been read.
-func (e *Engine) resultOf(rr *runRecord, p *stages.Plan) *lifecycle.Result {
+func (e *Engine) resultOf(rr *record.Run, p *stages.Plan) *lifecycle.Result {
 	r := lifecycle.ResultOf(p, &rr.Run)
 	r.Whole, r.Final = rr.Whole, rr.Final != "" || member.ReportsOnly(&rr.Apply)
 	r.RollbackName = e.rollbackName(rr.Run.Name, rr.Title, 1)
@@ -301,6 +303,6 @@ func hostError(err error) error {
 }
 
 // bindingsOf returns the bindings of a placement.
-func (e *Engine) bindingsOf(ctx context.Context, rec *placementRecord) (lifecycle.Bindings, error) {
-	return bindingsAt(ctx, e.store, rec.Placement.Name, rec.Bindings)
+func (e *Engine) bindingsOf(ctx context.Context, rec *record.Placement) (lifecycle.Bindings, error) {
+	return record.ReadBindings(ctx, e.store, rec.Placement.Name, rec.Bindings)
 }

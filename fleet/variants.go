@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 )
@@ -12,7 +14,7 @@ import (
 // that the next load of such a revision finds it. What overrides make of a
 // snapshot is stored as long as a run is kept that brings it; the cluster may
 // have it for longer.
-func (e *Engine) renderAgain(ctx context.Context, rec *placementRecord, c placement.Cluster) {
+func (e *Engine) renderAgain(ctx context.Context, rec *record.Placement, c placement.Cluster) {
 	for _, s := range rec.Snapshots {
 		if s.Overrides == "" {
 			continue

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/internal/keyed"
 	"github.com/slipway-dev/slipway/placement"
@@ -18,7 +20,7 @@ import (
 // the caller's.
 type PlacementView struct {
 	engine *Engine
-	rec    *placementRecord // shared
+	rec    *record.Placement // shared
 	rev    backend.Revision
 }
 

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -49,17 +51,17 @@ type waiter struct {
 
 // watch returns the record of the run once it has ended, or an error, or neither
 // when it can no longer be watched.
-func (w *waiter) watch(ctx context.Context) (ended *runRecord, err error) {
+func (w *waiter) watch(ctx context.Context) (ended *record.Run, err error) {
 	began := time.Now()
 	ended, read, err := w.ended(ctx)
 	if ended != nil || err != nil {
 		return ended, err
 	}
-	for c, err := range backend.Watch(ctx, w.e.store, runKey(w.run), w.e.cfg.Poll) {
+	for c, err := range backend.Watch(ctx, w.e.store, record.RunKey(w.run), w.e.cfg.Poll) {
 		if err != nil {
 			return nil, err
 		}
-		if c.Key != runKey(w.run) || c.Revision == read {
+		if c.Key != record.RunKey(w.run) || c.Revision == read {
 			continue // a watch begins with the record as it is
 		}
 		if !w.e.driving.wait(ctx, w.uid) {
@@ -116,7 +118,7 @@ func (b *busy) wait(ctx context.Context, run string) bool {
 
 // ended reads the run, and returns its record if it has ended. The revision is
 // that of the record in any case.
-func (w *waiter) ended(ctx context.Context) (*runRecord, backend.Revision, error) {
+func (w *waiter) ended(ctx context.Context) (*record.Run, backend.Revision, error) {
 	rr, rev, err := w.e.runAt(ctx, w.run)
 	if err != nil {
 		return nil, "", err

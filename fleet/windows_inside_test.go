@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -11,7 +13,7 @@ import (
 // what became of it is still new after that: the step that was saved did not have
 // it.
 func TestACalendarThatComesWhileASaveIsUnsureStaysNew(t *testing.T) {
-	d := newDriver(&Engine{cfg: Config{Lease: time.Hour}}, &runRecord{}, "", &stages.Plan{})
+	d := newDriver(&Engine{cfg: Config{Lease: time.Hour}}, &record.Run{}, "", &stages.Plan{})
 	d.in.Calendar, d.in.NewCalendar = closed{"not known"}, true
 	began := attempt{calendar: d.calendar}
 	d.calendars <- closed{"another one"}

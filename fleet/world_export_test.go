@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -17,7 +19,7 @@ func SkewLease(ctx context.Context, s backend.Store, run string, until time.Time
 		return err
 	}
 	rec.Lease.Until = stages.At(until)
-	_, err = s.Put(ctx, runKey(run), encodeRecord(rec), rev)
+	_, err = s.Put(ctx, record.RunKey(run), record.Encode(rec), rev)
 	return err
 }
 
@@ -28,6 +30,6 @@ func SmuggleCommand(ctx context.Context, s backend.Store, run string, c stages.C
 	if err != nil {
 		return err
 	}
-	_, err = s.Put(ctx, commandKey(rec.Run.UID, c.ID), encodeRecord(commandRecord{Format: recordFormat, Command: c}), "")
+	_, err = s.Put(ctx, record.CommandKey(rec.Run.UID, c.ID), record.Encode(record.Command{Format: record.Format, Command: c}), "")
 	return err
 }

@@ -65,8 +65,9 @@ var areas = []area{
 	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
 	{path: "backend/bolt", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/kube", uses: with(ground, "stages", "backend", "internal/kubehttp"), testUses: with(tried, "fleet"), cluster: true},
-	{path: "fleet", uses: with(with(ground, timing...), "stages/lifecycle", "backend", "fleet/internal/...", "internal/keyed", "internal/versioned"), testUses: tried},
-	{path: "fleet/internal/guard", uses: with(ground, "backend")},
+	{path: "fleet", uses: with(with(ground, timing...), "stages/lifecycle", "backend", "fleet/internal/...", "internal/keyed"), testUses: tried},
+	{path: "fleet/internal/record", uses: with(with(ground, timing...), "stages/lifecycle", "backend", "fleet/internal/member", "fleet/internal/guard", "internal/versioned"), testUses: tried},
+	{path: "fleet/internal/guard", uses: with(ground, "backend"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
 	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "fleet/internal/guard", "internal/keyed"), testUses: tried},
 	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/..."), testUses: with(tried, "backend/kube")},

@@ -13,10 +13,10 @@ import (
 // exceptions are the packages that pass a limit, with today's value. Lower a
 // bound when the value falls; TestLimits fails when it is more than 5% above.
 var exceptions = []exception{
-	{"fleet", lines, 12500, oneRoom},
-	{"fleet", files, 75, oneRoom},
-	{"fleet", cycle, 65, oneRoom},
-	{"fleet", methods + "Engine", 205, oneRoom},
+	{"fleet", lines, 11500, oneRoom},
+	{"fleet", files, 70, oneRoom},
+	{"fleet", cycle, 60, oneRoom},
+	{"fleet", methods + "Engine", 200, oneRoom},
 	{"hub", lines, 9032, reconcilers},
 	{"hub", files, 52, reconcilers},
 	{"hub", cycle, 37, reconcilers},

@@ -1,4 +1,4 @@
-package fleet
+package record
 
 import (
 	"context"
@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// listHere is how long a list of a run may be that is in its record.
-	listHere = 64
+	// ListHere is how long a list of a run may be that is in its record.
+	ListHere = 64
 	// listPerPage is how many positions, or places, share a page. With the longest
 	// reasons, and each byte of them escaped, a page still is less than 256 KiB.
 	listPerPage = 128
 )
 
 // listPages keeps a list of a run, which grows with what goes wrong, in pages, as
-// flightPages does with the clusters in flight. A page without anything has no
+// FlightPages does with the clusters in flight. A page without anything has no
 // name. Where the list is in the record there are none.
 type listPages[T comparable] struct {
 	// saved is the list as the named pages hold it, next as the last write would
@@ -30,14 +30,14 @@ type listPages[T comparable] struct {
 	revisions   []backend.Revision
 }
 
-type listPage[T any] struct {
+type ListPage[T any] struct {
 	Format int `json:"format"`
 	List   []T `json:"list"`
 }
 
 // write adds the pages that differ from what is saved to a commit, and the
 // deletions of those that no longer count, and returns the names.
-func (l *listPages[T]) write(c *commit, root, prefix string, pages [][]T) []string {
+func (l *listPages[T]) write(c *Commit, root, prefix string, pages [][]T) []string {
 	l.next = pages
 	names := make([]string, len(pages))
 	for i, list := range pages {
@@ -48,7 +48,7 @@ func (l *listPages[T]) write(c *commit, root, prefix string, pages [][]T) []stri
 		default:
 			key := fmt.Sprint(prefix, i)
 			names[i] = strings.TrimPrefix(key, root)
-			c.page(key, encodeRecord(listPage[T]{recordFormat, list}))
+			c.page(key, Encode(ListPage[T]{Format, list}))
 		}
 	}
 	for i, name := range l.names {
@@ -60,13 +60,13 @@ func (l *listPages[T]) write(c *commit, root, prefix string, pages [][]T) []stri
 }
 
 // commit takes in that what was written last counts now.
-func (l *listPages[T]) commit(c *commit, root string, names []string) {
+func (l *listPages[T]) commit(c *Commit, root string, names []string) {
 	revisions := make([]backend.Revision, len(names))
 	for i, name := range names {
 		if i < len(l.names) && l.names[i] == name {
 			revisions[i] = l.revisions[i]
 		} else {
-			revisions[i] = c.revisions[root+name]
+			revisions[i] = c.Revisions[root+name]
 		}
 	}
 	l.saved, l.names, l.revisions = l.next, names, revisions
@@ -83,8 +83,8 @@ func (l *listPages[T]) read(ctx context.Context, s backend.Store, root string, n
 		if err != nil {
 			return fmt.Errorf("page %d: %w", i, err)
 		}
-		var p listPage[T]
-		if err := decodeRecord(rec, &p); err != nil {
+		var p ListPage[T]
+		if err := Decode(rec, &p); err != nil {
 			return err
 		}
 		l.saved[i], l.revisions[i] = p.List, rec.Revision
@@ -95,7 +95,7 @@ func (l *listPages[T]) read(ctx context.Context, s backend.Store, root string, n
 // byPosition divides exceptions by the position of their first cluster, so that
 // one that is added changes one page. It returns nothing where they are few.
 func byPosition(list []stages.Exception) (pages [][]stages.Exception) {
-	if len(list) <= listHere {
+	if len(list) <= ListHere {
 		return nil
 	}
 	pages = make([][]stages.Exception, list[len(list)-1].First/listPerPage+1)
@@ -110,7 +110,7 @@ func byPosition(list []stages.Exception) (pages [][]stages.Exception) {
 // leave the list, so that one that leaves changes one page. before are the places
 // that are saved. It returns nothing where they are few.
 func byPlace(before, list []stages.Yielded) [][]stages.Yielded {
-	if len(list) <= listHere {
+	if len(list) <= ListHere {
 		return nil
 	}
 	places, rest := make([]stages.Yielded, len(before), len(before)+len(list)), list
@@ -152,10 +152,10 @@ func withoutTail(places []stages.Yielded) []stages.Yielded {
 func isHole(y stages.Yielded) bool { return y.Attempt == 0 }
 
 // checkPaged checks that a record has each list once.
-func (r *runRecord) checkPaged() error {
+func (r *Run) checkPaged() error {
 	h := &r.Flights
 	if len(h.Exceptions) > 0 && len(r.Run.Exceptions) > 0 || len(h.Waiting) > 0 && len(r.Run.Waiting) > 0 {
-		return damaged(runKey(r.Run.Name), errors.New("a list is in the record and in pages"))
+		return Damaged(RunKey(r.Run.Name), errors.New("a list is in the record and in pages"))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package fleet
+package record
 
 import (
 	"context"
@@ -16,12 +16,12 @@ import (
 // that moves on rewrites little, however many are in flight.
 const flightsPerPage = 8
 
-// flightsHere is how many slots are in the run's record itself: another record
+// FlightsHere is how many slots are in the run's record itself: another record
 // costs more than what they add to it.
-const flightsHere = 32
+const FlightsHere = 32
 
 // flightHead is where the clusters in flight of a run are, as its record tells.
-type flightHead struct {
+type Flights struct {
 	// Here are the slots themselves, where they are few.
 	Here []stages.Flight `json:"here,omitempty"`
 	// Pages name the pages, without their common prefix; "" is a page without
@@ -33,17 +33,17 @@ type flightHead struct {
 	Waiting    []string `json:"waiting,omitempty"`
 }
 
-// names returns the names of all pages.
-func (h *flightHead) names() []string { return slices.Concat(h.Pages, h.Exceptions, h.Waiting) }
+// Names returns the names of all pages.
+func (h *Flights) Names() []string { return slices.Concat(h.Pages, h.Exceptions, h.Waiting) }
 
-// flightPages keeps the clusters in flight of a run in pages, of which a save
+// FlightPages keeps the clusters in flight of a run in pages, of which a save
 // writes those that changed. A page is written under a new key and never
 // changed; the run's record names the pages that count.
-type flightPages struct {
-	store backend.Store
-	uid   string
-	// none reports whether the run has so few clusters that it never has a page.
-	none bool
+type FlightPages struct {
+	Store backend.Store
+	UID   string
+	// None reports whether the run has so few clusters that it never has a page.
+	None bool
 	// saved are the slots as the named pages hold them; names and revisions are
 	// those of the pages.
 	saved     []stages.Flight
@@ -52,32 +52,32 @@ type flightPages struct {
 	// exceptions and waiting are the pages of those lists.
 	exceptions listPages[stages.Exception]
 	waiting    listPages[stages.Yielded]
-	// tries counts the attempts to save, so that what one of unknown outcome
+	// Tries counts the attempts to save, so that what one of unknown outcome
 	// wrote is not written over.
-	tries int
+	Tries int
 }
 
-type flightPage struct {
+type FlightPage struct {
 	Format  int             `json:"format"`
 	Flights []stages.Flight `json:"flights"`
 }
 
-func (p *flightPages) key(name string) string { return "flight/" + p.uid + "/" + name }
+func (p *FlightPages) Key(name string) string { return "flight/" + p.UID + "/" + name }
 
-// write returns where the clusters in flight, and the lists of a run that are
+// Write returns where the clusters in flight, and the lists of a run that are
 // long, will be. It adds the pages that differ from what is saved to a commit, and
 // the deletions of those that no longer count.
-func (p *flightPages) write(c *commit, epoch, seq int64, run *stages.Run) flightHead {
-	p.tries++
+func (p *FlightPages) Write(c *Commit, epoch, seq int64, run *stages.Run) Flights {
+	p.Tries++
 	h := p.writeFlights(c, epoch, seq, run.Flights)
-	prefix := p.key(fmt.Sprintf("%d-%d-%d-", epoch, seq, p.tries))
-	h.Exceptions = p.exceptions.write(c, p.key(""), prefix+"x", byPosition(run.Exceptions))
-	h.Waiting = p.waiting.write(c, p.key(""), prefix+"w", byPlace(places(p.waiting.saved), run.Waiting))
+	prefix := p.Key(fmt.Sprintf("%d-%d-%d-", epoch, seq, p.Tries))
+	h.Exceptions = p.exceptions.write(c, p.Key(""), prefix+"x", byPosition(run.Exceptions))
+	h.Waiting = p.waiting.write(c, p.Key(""), prefix+"w", byPlace(places(p.waiting.saved), run.Waiting))
 	return h
 }
 
-func (p *flightPages) writeFlights(c *commit, epoch, seq int64, flights []stages.Flight) (h flightHead) {
-	if len(flights) <= flightsHere {
+func (p *FlightPages) writeFlights(c *Commit, epoch, seq int64, flights []stages.Flight) (h Flights) {
+	if len(flights) <= FlightsHere {
 		h.Here = flights
 	} else {
 		h.Pages = make([]string, (len(flights)+flightsPerPage-1)/flightsPerPage)
@@ -88,52 +88,52 @@ func (p *flightPages) writeFlights(c *commit, epoch, seq int64, flights []stages
 		if i < len(p.names) && slices.Equal(slots, page(p.saved, i)) {
 			names[i] = p.names[i]
 		} else if slices.ContainsFunc(slots, func(f stages.Flight) bool { return f.Attempt != 0 }) {
-			names[i] = fmt.Sprintf("%d-%d-%d-%d", epoch, seq, p.tries, i)
-			c.page(p.key(names[i]), encodeRecord(flightPage{Format: recordFormat, Flights: slots}))
+			names[i] = fmt.Sprintf("%d-%d-%d-%d", epoch, seq, p.Tries, i)
+			c.page(p.Key(names[i]), Encode(FlightPage{Format: Format, Flights: slots}))
 		}
 	}
 	for i, name := range p.names {
 		if name != "" && (i >= len(names) || names[i] != name) {
-			c.drop(p.key(name), p.revisions[i])
+			c.drop(p.Key(name), p.revisions[i])
 		}
 	}
 	return h
 }
 
-// commit takes in that a commit was written, and that the named pages count now.
-func (p *flightPages) commit(c *commit, h flightHead, flights []stages.Flight) {
+// Commit takes in that a commit was written, and that the named pages count now.
+func (p *FlightPages) Commit(c *Commit, h Flights, flights []stages.Flight) {
 	names := h.Pages
-	p.exceptions.commit(c, p.key(""), h.Exceptions)
-	p.waiting.commit(c, p.key(""), h.Waiting)
+	p.exceptions.commit(c, p.Key(""), h.Exceptions)
+	p.waiting.commit(c, p.Key(""), h.Waiting)
 	revisions := make([]backend.Revision, len(names))
 	for i, name := range names {
 		if i < len(p.names) && p.names[i] == name {
 			revisions[i] = p.revisions[i]
 		} else {
-			revisions[i] = c.revisions[p.key(name)]
+			revisions[i] = c.Revisions[p.Key(name)]
 		}
 	}
 	p.names, p.revisions, p.saved = names, revisions, slices.Clone(flights)
 }
 
-// sweep deletes the pages of epochs up to last, but for those that are kept:
+// Sweep deletes the pages of epochs up to last, but for those that are kept:
 // what a crash, a save that failed or a leader that was fenced left. Those of
 // newer epochs belong to somebody else.
-func (p *flightPages) sweep(ctx context.Context, last int64, kept []string) error {
-	if p.none {
+func (p *FlightPages) Sweep(ctx context.Context, last int64, kept []string) error {
+	if p.None {
 		return nil
 	}
 	var left []backend.Write
-	for rec, err := range p.store.List(ctx, p.key("")) {
+	for rec, err := range p.Store.List(ctx, p.Key("")) {
 		if err != nil {
 			return err
 		}
-		name := strings.TrimPrefix(rec.Key, p.key(""))
+		name := strings.TrimPrefix(rec.Key, p.Key(""))
 		if epochOf(name) <= last && !slices.Contains(kept, name) {
-			left = append(left, deletion(rec.Key, rec.Revision))
+			left = append(left, Delete(rec.Key, rec.Revision))
 		}
 	}
-	discard(ctx, p.store, left)
+	Discard(ctx, p.Store, left)
 	return nil
 }
 
@@ -147,9 +147,9 @@ func epochOf(name string) int64 {
 	return n
 }
 
-// read completes the run of a record by the clusters in flight and the lists that
+// Read completes the run of a record by the clusters in flight and the lists that
 // are in pages, and takes in those pages.
-func (p *flightPages) read(ctx context.Context, rec *runRecord) (err error) {
+func (p *FlightPages) Read(ctx context.Context, rec *Run) (err error) {
 	if err := rec.checkPaged(); err != nil {
 		return err
 	}
@@ -158,13 +158,13 @@ func (p *flightPages) read(ctx context.Context, rec *runRecord) (err error) {
 		return err
 	}
 	if len(rec.Flights.Exceptions) > 0 {
-		if err := p.exceptions.read(ctx, p.store, p.key(""), rec.Flights.Exceptions); err != nil {
+		if err := p.exceptions.read(ctx, p.Store, p.Key(""), rec.Flights.Exceptions); err != nil {
 			return fmt.Errorf("the exceptions: %w", err)
 		}
 		run.Exceptions = slices.Concat(p.exceptions.saved...)
 	}
 	if len(rec.Flights.Waiting) > 0 {
-		if err := p.waiting.read(ctx, p.store, p.key(""), rec.Flights.Waiting); err != nil {
+		if err := p.waiting.read(ctx, p.Store, p.Key(""), rec.Flights.Waiting); err != nil {
 			return fmt.Errorf("those that wait: %w", err)
 		}
 		run.Waiting = slices.DeleteFunc(slices.Concat(p.waiting.saved...), isHole)
@@ -172,7 +172,7 @@ func (p *flightPages) read(ctx context.Context, rec *runRecord) (err error) {
 	return nil
 }
 
-func (p *flightPages) readFlights(ctx context.Context, h flightHead) ([]stages.Flight, error) {
+func (p *FlightPages) readFlights(ctx context.Context, h Flights) ([]stages.Flight, error) {
 	names := h.Pages
 	if len(names) == 0 {
 		p.names, p.revisions, p.saved = nil, nil, slices.Clone(h.Here)
@@ -184,12 +184,12 @@ func (p *flightPages) readFlights(ctx context.Context, h flightHead) ([]stages.F
 		if name == "" {
 			continue
 		}
-		rec, err := p.store.Get(ctx, p.key(name))
+		rec, err := p.Store.Get(ctx, p.Key(name))
 		if err != nil {
 			return nil, fmt.Errorf("page %d of the clusters in flight: %w", i, err)
 		}
-		var fp flightPage
-		if err := decodeRecord(rec, &fp); err != nil {
+		var fp FlightPage
+		if err := Decode(rec, &fp); err != nil {
 			return nil, err
 		}
 		revisions[i] = rec.Revision

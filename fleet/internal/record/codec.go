@@ -1,4 +1,4 @@
-package fleet
+package record
 
 import (
 	"encoding/json"
@@ -9,14 +9,14 @@ import (
 	"github.com/slipway-dev/slipway/internal/versioned"
 )
 
-// recordFormat is the version of the records that this package writes, and the newest
+// Format is the version of the records that this package writes, and the newest
 // that is read.
-const recordFormat = 1
+const Format = 1
 
-// encodeRecord encodes a record, or a part of one. Records hold nothing that cannot be
+// Encode encodes a record, or a part of one. Records hold nothing that cannot be
 // encoded.
-func encodeRecord(rec any) []byte {
-	if r, ok := rec.(*runRecord); ok {
+func Encode(rec any) []byte {
+	if r, ok := rec.(*Run); ok {
 		rec = r.form()
 	}
 	b, err := json.Marshal(rec)
@@ -26,17 +26,17 @@ func encodeRecord(rec any) []byte {
 	return b
 }
 
-// decodeRecord decodes a record strictly. One of a newer format is refused with a
+// Decode decodes a record strictly. One of a newer format is refused with a
 // [stages.FormatError], before anything else of it is read; every other error is permanent.
 // That the bytes are those that were written is the store's to check.
-func decodeRecord(r backend.Record, into any) error {
-	run, isRun := into.(*runRecord)
+func Decode(r backend.Record, into any) error {
+	run, isRun := into.(*Run)
 	var form *runForm
 	if isRun {
 		form = run.form()
 		into = form
 	}
-	err := versioned.Decode("its JSON", recordFormat, r.Value, into)
+	err := versioned.Decode("its JSON", Format, r.Value, into)
 	if newer := (*versioned.FormatError)(nil); errors.As(err, &newer) {
 		newer.Record = r.Key
 		return newer
@@ -45,19 +45,19 @@ func decodeRecord(r backend.Record, into any) error {
 		err = run.read(form)
 	}
 	if err != nil {
-		return damaged(r.Key, err)
+		return Damaged(r.Key, err)
 	}
 	return nil
 }
 
-func damaged(key string, err error) error {
+func Damaged(key string, err error) error {
 	return fmt.Errorf("record %s is damaged: %w: %w", key, backend.ErrPermanent, err)
 }
 
-// checkName checks that a record is not the one of its key.
-func checkName(key, want, got string) error {
+// CheckName checks that a record is not the one of its key.
+func CheckName(key, want, got string) error {
 	if want == got {
 		return nil
 	}
-	return damaged(key, fmt.Errorf("it is that of %q", got))
+	return Damaged(key, fmt.Errorf("it is that of %q", got))
 }

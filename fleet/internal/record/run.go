@@ -1,4 +1,4 @@
-package fleet
+package record
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// runRecord is the one record of a run that is compared and swapped. It is
+// Run is the one record of a run that is compared and swapped. It is
 // stored as its form.
-type runRecord struct {
+type Run struct {
 	Run stages.Run `json:"run"`
 	// Owner is the host's.
 	Owner string `json:"owner,omitempty"`
@@ -37,13 +37,13 @@ type runRecord struct {
 	Apply member.ApplyStrategy `json:"apply,omitzero"`
 	// GCGeneration is the placement's when the contents of the run were stored.
 	GCGeneration int64 `json:"gcGeneration,omitempty"`
-	Lease        lease `json:"lease,omitzero"`
+	Lease        Lease `json:"lease,omitzero"`
 	// Seq counts the saves of the run, Try the attempts to save of the engine
 	// that wrote it.
-	Seq     int64       `json:"seq"`
-	Try     int         `json:"try,omitempty"`
-	Flights flightHead  `json:"flights,omitzero"`
-	Journal journalHead `json:"journal,omitzero"`
+	Seq     int64   `json:"seq"`
+	Try     int     `json:"try,omitempty"`
+	Flights Flights `json:"flights,omitzero"`
+	Journal Journal `json:"journal,omitzero"`
 }
 
 // runForm is how a run's record is stored: with the fields of the run as they are,
@@ -57,18 +57,18 @@ type runForm struct {
 
 type (
 	runFields    stages.Run
-	recordFields runRecord
+	recordFields Run
 )
 
 // form returns what the record is stored as.
-func (r *runRecord) form() *runForm {
+func (r *Run) form() *runForm {
 	run := runFields(r.Run)
 	run.Flights = nil
-	return &runForm{Format: recordFormat, Run: &run, recordFields: (*recordFields)(r)}
+	return &runForm{Format: Format, Run: &run, recordFields: (*recordFields)(r)}
 }
 
 // read takes in what was decoded into the form of an empty record.
-func (r *runRecord) read(f *runForm) error {
+func (r *Run) read(f *runForm) error {
 	switch {
 	case f.Run == nil:
 		return errors.New("it has no run")
@@ -79,18 +79,18 @@ func (r *runRecord) read(f *runForm) error {
 	return nil
 }
 
-// check returns an error where a stored run is not one that [stages.Step] can have
+// Check returns an error where a stored run is not one that [stages.Step] can have
 // made of its plan: whatever wrote it, it may not have been an engine. All that is in pages has been read.
-func (r *runRecord) check(p *stages.Plan) error {
+func (r *Run) Check(p *stages.Plan) error {
 	if err := stages.Check(p, &r.Run); err != nil {
-		return damaged(runKey(r.Run.Name), err)
+		return Damaged(RunKey(r.Run.Name), err)
 	}
 	return nil
 }
 
-// encode encodes the record as encodeRecord does, in a fraction of the time, and
+// Encode encodes the record as Encode does, in a fraction of the time, and
 // without what is in pages.
-func (r *runRecord) encode() []byte {
+func (r *Run) Encode() []byte {
 	head := *r
 	if len(r.Flights.Exceptions) > 0 {
 		head.Run.Exceptions = nil
@@ -99,26 +99,26 @@ func (r *runRecord) encode() []byte {
 		head.Run.Waiting = nil
 	}
 	if len(r.Journal.Last) == 0 {
-		return encodeRecord(&head)
+		return Encode(&head)
 	}
 	head.Journal.Last = nil
 	b, err := json.Marshal(head.form())
 	if err != nil {
-		return nil // as encodeRecord: it cannot be
+		return nil // as Encode: it cannot be
 	}
 	b = append(bytes.TrimSuffix(b, []byte("}}")), `,"last":`...)
 	return append(appendEvents(b, r.Journal.Last), "}}"...)
 }
 
-// lease says who drives a run. It is for liveness; Epoch is what makes it
+// Lease says who drives a run. It is for liveness; Epoch is what makes it
 // safe.
-type lease struct {
+type Lease struct {
 	Holder string         `json:"holder,omitempty"`
 	Epoch  int64          `json:"epoch"`
 	Until  stages.Instant `json:"until,omitempty"`
 }
 
-// freeAt reports whether an engine of another name may take the lease.
-func (l lease) freeAt(now time.Time, skew time.Duration) bool {
+// FreeAt reports whether an engine of another name may take the lease.
+func (l Lease) FreeAt(now time.Time, skew time.Duration) bool {
 	return l.Holder == "" || now.After(l.Until.Time().Add(skew))
 }

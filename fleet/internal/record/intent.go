@@ -1,14 +1,14 @@
-package fleet
+package record
 
 import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// begunRecord is written before the plan of a run, under the run's UID, so that
+// Intent is written before the plan of a run, under the run's UID, so that
 // what a crash leaves of it is found: a plan without a run, pages of a run that is
 // gone.
-type begunRecord struct {
+type Intent struct {
 	Format int `json:"format"`
 	// Run is the run's name, Plan the digest of its plan.
 	Run  string `json:"run"`
@@ -21,7 +21,7 @@ type begunRecord struct {
 	Lost bool `json:"lost,omitempty"`
 }
 
-// begin is the write that announces what is stored for a run.
-func begin(r *stages.Run) backend.Write {
-	return backend.Write{Key: begunPrefix(r.Placement) + r.UID, Value: encodeRecord(begunRecord{Format: recordFormat, Run: r.Name, Plan: r.Plan})}
+// WriteIntent is the write that announces what is stored for a run.
+func WriteIntent(r *stages.Run) backend.Write {
+	return backend.Write{Key: IntentPrefix(r.Placement) + r.UID, Value: Encode(Intent{Format: Format, Run: r.Name, Plan: r.Plan})}
 }

@@ -1,4 +1,4 @@
-package fleet
+package record
 
 import (
 	"bytes"
@@ -18,9 +18,9 @@ const (
 	pageMost = 64 << 10
 )
 
-// journalHead is how much of a journal is committed, and its last events. It is
+// Journal is how much of a journal is committed, and its last events. It is
 // part of the record that commits it.
-type journalHead struct {
+type Journal struct {
 	// Events counts the committed events, First those of them that are forgotten:
 	// the first one that is kept has that number, and begins a page.
 	Events int64 `json:"events,omitempty"`
@@ -34,7 +34,7 @@ type journalHead struct {
 // journalPage is a part of a journal. A page is written once, under a name that
 // nobody else writes to, and never changed. So what several engines append at
 // the same time does not meet before one of them commits.
-type journalPage struct {
+type JournalPage struct {
 	Format int   `json:"format"`
 	First  int64 `json:"first"`
 	// Prev names the page before; empty for the first one.
@@ -42,10 +42,10 @@ type journalPage struct {
 	Events []json.RawMessage `json:"events"`
 }
 
-// append returns the head with events behind the others. Where it has enough of
+// Append returns the head with events behind the others. Where it has enough of
 // them, it adds pages of them to the commit instead; of pages that no record
 // commits nobody reads.
-func (h journalHead) append(c *commit, stream string, events []stages.Event) journalHead {
+func (h Journal) Append(c *Commit, stream string, events []stages.Event) Journal {
 	page := h.open()
 	page.Events = slices.Clip(page.Events)
 	for {
@@ -55,26 +55,26 @@ func (h journalHead) append(c *commit, stream string, events []stages.Event) jou
 			h.Last = page.Events
 			return h
 		}
-		h.Tail = fmt.Sprintf("%d-%s", page.First, newUID())
-		c.page(journalPrefix(stream)+h.Tail, page.encode())
-		page = &journalPage{Format: recordFormat, First: h.Events, Prev: h.Tail}
+		h.Tail = fmt.Sprintf("%d-%s", page.First, NewUID())
+		c.page(JournalPrefix(stream)+h.Tail, page.encode())
+		page = &JournalPage{Format: Format, First: h.Events, Prev: h.Tail}
 	}
 }
 
 // open returns the last events as the page that they will be.
-func (h journalHead) open() *journalPage {
-	return &journalPage{Format: recordFormat, First: h.Events - int64(len(h.Last)), Prev: h.Tail, Events: h.Last}
+func (h Journal) open() *JournalPage {
+	return &JournalPage{Format: Format, First: h.Events - int64(len(h.Last)), Prev: h.Tail, Events: h.Last}
 }
 
-// isAt reports whether two heads of a journal commit the same.
-func (h journalHead) isAt(o journalHead) bool {
+// IsAt reports whether two heads of a journal commit the same.
+func (h Journal) IsAt(o Journal) bool {
 	return h.Events == o.Events && h.First == o.First && h.Tail == o.Tail
 }
 
-// kept is how many events are not forgotten.
-func (h journalHead) kept() int64 { return h.Events - h.First }
+// Kept is how many events are not forgotten.
+func (h Journal) Kept() int64 { return h.Events - h.First }
 
-func (p *journalPage) size() (n int) {
+func (p *JournalPage) size() (n int) {
 	for _, e := range p.Events {
 		n += len(e)
 	}
@@ -82,21 +82,21 @@ func (p *journalPage) size() (n int) {
 }
 
 // fill adds events to the page up to its size, and at least one.
-func (p *journalPage) fill(events []stages.Event) (n int) {
+func (p *JournalPage) fill(events []stages.Event) (n int) {
 	for size := p.size(); n < len(events) && (n == 0 || size < pageMost); n++ {
-		b := encodeRecord(&events[n])
+		b := Encode(&events[n])
 		p.Events = append(p.Events, b)
 		size += len(b)
 	}
 	return n
 }
 
-// encode encodes the page as encodeRecord does, without looking at every event
+// encode encodes the page as Encode does, without looking at every event
 // again.
-func (p *journalPage) encode() []byte {
-	b, err := json.Marshal(journalPage{Format: p.Format, First: p.First, Prev: p.Prev})
+func (p *JournalPage) encode() []byte {
+	b, err := json.Marshal(JournalPage{Format: p.Format, First: p.First, Prev: p.Prev})
 	if err != nil {
-		return nil // as encodeRecord: it cannot be
+		return nil // as Encode: it cannot be
 	}
 	return append(appendEvents(bytes.TrimSuffix(b, []byte("null}")), p.Events), '}')
 }
@@ -114,24 +114,24 @@ func appendEvents(b []byte, events []json.RawMessage) []byte {
 	return append(b, ']')
 }
 
-func readJournalPage(ctx context.Context, s backend.Store, stream, name string) (*journalPage, error) {
-	rec, err := s.Get(ctx, journalPrefix(stream)+name)
+func readJournalPage(ctx context.Context, s backend.Store, stream, name string) (*JournalPage, error) {
+	rec, err := s.Get(ctx, JournalPrefix(stream)+name)
 	if err != nil {
 		return nil, err
 	}
-	page := new(journalPage)
-	return page, decodeRecord(rec, page)
+	page := new(JournalPage)
+	return page, Decode(rec, page)
 }
 
-// readJournal returns the pages of a journal that hold event n and those after
+// ReadJournal returns the pages of a journal that hold event n and those after
 // it, in order, as far as they are kept.
-func readJournal(ctx context.Context, s backend.Store, stream string, head journalHead, n int64) ([]*journalPage, error) {
-	pages := []*journalPage{head.open()}
+func ReadJournal(ctx context.Context, s backend.Store, stream string, head Journal, n int64) ([]*JournalPage, error) {
+	pages := []*JournalPage{head.open()}
 	next, name := pages[0].First, head.Tail // pages are contiguous, so that a chain of them has an end
 	for name != "" && next > max(n, head.First) {
 		page, err := readJournalPage(ctx, s, stream, name)
 		if err == nil {
-			err = page.precedes(journalPrefix(stream)+name, next)
+			err = page.precedes(JournalPrefix(stream)+name, next)
 		}
 		if err != nil {
 			return nil, err
@@ -140,7 +140,7 @@ func readJournal(ctx context.Context, s backend.Store, stream string, head journ
 		pages = append(pages, page)
 		name = page.Prev
 	}
-	if err := head.reaches(journalPrefix(stream), next, name); err != nil {
+	if err := head.reaches(JournalPrefix(stream), next, name); err != nil {
 		return nil, err
 	}
 	slices.Reverse(pages)
@@ -149,28 +149,28 @@ func readJournal(ctx context.Context, s backend.Store, stream string, head journ
 
 // reaches returns why the pages from event next on, before which page name
 // stands, are not all that is committed and not forgotten.
-func (h journalHead) reaches(key string, next int64, name string) error {
+func (h Journal) reaches(key string, next int64, name string) error {
 	if next >= max(0, h.First) && (name != "" || next == h.First) {
 		return nil
 	}
-	return damaged(key, fmt.Errorf("its first event has number %d, of %d that are committed and %d that are forgotten", next, h.Events, h.First))
+	return Damaged(key, fmt.Errorf("its first event has number %d, of %d that are committed and %d that are forgotten", next, h.Events, h.First))
 }
 
 // precedes returns why a page, under its key, cannot stand before the one that
 // begins with event next.
-func (p *journalPage) precedes(key string, next int64) error {
+func (p *JournalPage) precedes(key string, next int64) error {
 	if p.First >= 0 && p.First == next-int64(len(p.Events)) && len(p.Events) > 0 {
 		return nil
 	}
-	return damaged(key, fmt.Errorf("its %d events begin with number %d, and the page after it with %d", len(p.Events), p.First, next))
+	return Damaged(key, fmt.Errorf("its %d events begin with number %d, and the page after it with %d", len(p.Events), p.First, next))
 }
 
-// trimmed returns the head of a placement's journal without the events that are
+// Trimmed returns the head of a placement's journal without the events that are
 // too old, and the pages that this head does not commit. A journal is trimmed to
 // as much as is kept at least when it has come to twice that.
-func trimmed(ctx context.Context, s backend.Store, rec *placementRecord) (head journalHead, old []backend.Record, err error) {
+func Trimmed(ctx context.Context, s backend.Store, rec *Placement) (head Journal, old []backend.Record, err error) {
 	head = rec.Journal
-	prefix := journalPrefix(placementStream(rec.Placement.Name))
+	prefix := JournalPrefix(PlacementStream(rec.Placement.Name))
 	pages := map[string]backend.Record{}
 	for r, err := range s.List(ctx, prefix) {
 		if err != nil {
@@ -179,7 +179,7 @@ func trimmed(ctx context.Context, s backend.Store, rec *placementRecord) (head j
 		pages[r.Key] = r
 	}
 	first := head.First
-	if keep := rec.eventsKept(); head.kept() > 2*keep {
+	if keep := rec.EventsKept(); head.Kept() > 2*keep {
 		first = head.Events - keep
 	}
 	next, name := head.open().First, head.Tail
@@ -188,8 +188,8 @@ func trimmed(ctx context.Context, s backend.Store, rec *placementRecord) (head j
 		if !there {
 			return rec.Journal, nil, fmt.Errorf("record %s is gone: %w", prefix+name, backend.ErrConflict)
 		}
-		var page journalPage
-		if err = decodeRecord(r, &page); err == nil {
+		var page JournalPage
+		if err = Decode(r, &page); err == nil {
 			err = page.precedes(r.Key, next)
 		}
 		if err != nil {

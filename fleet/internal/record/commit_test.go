@@ -1,4 +1,4 @@
-package fleet
+package record
 
 import (
 	"bytes"
@@ -20,13 +20,13 @@ import (
 )
 
 // aCommit puts a record over what is there, with two pages, and deletes two.
-func aCommit(t *testing.T, s backend.Store) *commit {
+func aCommit(t *testing.T, s backend.Store) *Commit {
 	t.Helper()
 	made, err := backend.WriteAll(t.Context(), s, []backend.Write{{Key: "record", Value: []byte("old")}, {Key: "old/1"}, {Key: "old/2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &commit{record: backend.Write{Key: "record", Value: []byte("new"), Prev: made[0]}}
+	c := &Commit{Record: backend.Write{Key: "record", Value: []byte("new"), Prev: made[0]}}
 	c.page("new/1", nil)
 	c.drop("old/1", made[1])
 	c.page("new/2", nil)
@@ -60,7 +60,7 @@ func TestACommitThatEndsInTheMiddle(t *testing.T) {
 		} {
 			s := memory.NewStore()
 			c := aCommit(t, s)
-			_, err := c.write(t.Context(), open(faulty.NewPlan(faulty.CrashBefore(n)), s))
+			_, err := c.Write(t.Context(), open(faulty.NewPlan(faulty.CrashBefore(n)), s))
 			if (err == nil) != (kind == "one by one" && n > 3) {
 				t.Errorf("%s, crash before write %d: %v", kind, n, err)
 			}
@@ -83,12 +83,12 @@ func TestACommitWhoseDeletionFailsSucceeds(t *testing.T) {
 	if err != nil || s.Delete(t.Context(), gone.Key, gone.Revision) != nil {
 		t.Fatal(err)
 	}
-	rev, err := c.write(t.Context(), s)
+	rev, err := c.Write(t.Context(), s)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r, err := s.Get(t.Context(), "record"); err != nil || r.Revision != rev || c.revisions["record"] != rev || c.revisions["new/2"] == "" {
-		t.Errorf("the record is at %s, %v; the commit says %s and knows %v", r.Revision, err, rev, c.revisions)
+	if r, err := s.Get(t.Context(), "record"); err != nil || r.Revision != rev || c.Revisions["record"] != rev || c.Revisions["new/2"] == "" {
+		t.Errorf("the record is at %s, %v; the commit says %s and knows %v", r.Revision, err, rev, c.Revisions)
 	}
 	if d := cmp.Diff([]string{"new/1", "new/2", "record"}, keysOf(t, s)); d != "" {
 		t.Error(d)
@@ -99,16 +99,16 @@ func TestACommitWhoseDeletionFailsSucceeds(t *testing.T) {
 func TestACommitThatIsAbandonedTakesItsPagesBack(t *testing.T) {
 	s := memory.NewStore()
 	c := aCommit(t, s)
-	c.record.Prev = "other"
+	c.Record.Prev = "other"
 	other, err := s.Get(t.Context(), "old/2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.pages = append([]backend.Write{{Key: "old/2", Prev: other.Revision}}, c.pages...)
-	if _, err := c.write(t.Context(), s); !errors.Is(err, backend.ErrConflict) {
+	c.Pages = append([]backend.Write{{Key: "old/2", Prev: other.Revision}}, c.Pages...)
+	if _, err := c.Write(t.Context(), s); !errors.Is(err, backend.ErrConflict) {
 		t.Fatalf("a record at another revision: %v", err)
 	}
-	c.abandon(t.Context(), s)
+	c.Abandon(t.Context(), s)
 	if d := cmp.Diff([]string{"old/1", "old/2", "record"}, keysOf(t, s)); d != "" {
 		t.Error(d)
 	}
@@ -126,13 +126,13 @@ func TestBatchesAreBounded(t *testing.T) {
 		want = append(want, w.Key)
 	}
 	n := 0
-	for batch := range batches(all) {
+	for batch := range Batches(all) {
 		size := 0
 		for _, w := range batch {
 			size += len(w.Value)
 			back = append(back, w.Key)
 		}
-		if len(batch) == 0 || len(batch) > batchWrites || size > batchBytes {
+		if len(batch) == 0 || len(batch) > BatchWrites || size > batchBytes {
 			t.Errorf("batch %d has %d writes with %d bytes", n, len(batch), size)
 		}
 		n++
@@ -142,7 +142,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
-// countedBatches counts calls of a store that makes several writes at once.
+// CountedBatches counts calls of a store that makes several writes at once.
 type countedBatches struct {
 	*memory.Store
 	batches int
@@ -153,34 +153,34 @@ func (s *countedBatches) WriteAll(ctx context.Context, writes []backend.Write) (
 	return s.Store.WriteAll(ctx, writes)
 }
 
-// A run's record that is put together is what encodeRecord makes of it.
+// A run's record that is put together is what Encode makes of it.
 func TestRunsAreEncodedAsRecords(t *testing.T) {
 	rec := goldenRun()
 	for range 3 {
-		if got, want := rec.encode(), encodeRecord(rec); !bytes.Equal(got, want) {
+		if got, want := rec.Encode(), Encode(rec); !bytes.Equal(got, want) {
 			t.Errorf("%d events:\n got %s\nwant %s", len(rec.Journal.Last), got, want)
 		}
-		rec.Journal = rec.Journal.append(new(commit), "s", []stages.Event{{Type: stages.RunFailed, Message: "<a> & \"b\" \u2028\x00"}})
+		rec.Journal = rec.Journal.Append(new(Commit), "s", []stages.Event{{Type: stages.RunFailed, Message: "<a> & \"b\" \u2028\x00"}})
 	}
-	rec.Journal = journalHead{}
-	if got, want := rec.encode(), encodeRecord(rec); !bytes.Equal(got, want) {
+	rec.Journal = Journal{}
+	if got, want := rec.Encode(), Encode(rec); !bytes.Equal(got, want) {
 		t.Errorf("no events:\n got %s\nwant %s", got, want)
 	}
 }
 
-// A page of a journal that is put together is what encodeRecord makes of it.
+// A page of a journal that is put together is what Encode makes of it.
 func TestJournalPagesAreEncodedAsRecords(t *testing.T) {
 	events := []json.RawMessage{}
 	for range 3 {
-		page := &journalPage{Format: recordFormat, First: 7, Prev: "4-before", Events: events}
-		if got, want := page.encode(), encodeRecord(page); !bytes.Equal(got, want) {
+		page := &JournalPage{Format: Format, First: 7, Prev: "4-before", Events: events}
+		if got, want := page.encode(), Encode(page); !bytes.Equal(got, want) {
 			t.Errorf("%d events:\n got %s\nwant %s", len(events), got, want)
 		}
 		page.Prev = ""
-		if got, want := page.encode(), encodeRecord(page); !bytes.Equal(got, want) {
+		if got, want := page.encode(), Encode(page); !bytes.Equal(got, want) {
 			t.Errorf("the first page with %d events:\n got %s\nwant %s", len(events), got, want)
 		}
-		events = append(events, encodeRecord(&stages.Event{Type: stages.RunFailed, Message: "<a> & \"b\" \u2028\x00"}))
+		events = append(events, Encode(&stages.Event{Type: stages.RunFailed, Message: "<a> & \"b\" \u2028\x00"}))
 	}
 }
 
@@ -189,18 +189,18 @@ func TestJournalPagesAreEncodedAsRecords(t *testing.T) {
 // in nobody's way.
 func TestAJournalIsWhatWasCommittedOfIt(t *testing.T) {
 	s, rng := memory.NewStore(), rand.New(rand.NewPCG(1, 1))
-	var head journalHead
+	var head Journal
 	var want []int64
 	for n := int64(0); n < 300; {
-		var c commit
+		var c Commit
 		var events []stages.Event
 		for range rng.IntN(40) {
 			n++
 			events = append(events, stages.Event{Type: stages.RunTaken, Epoch: n, Message: strings.Repeat("x", rng.IntN(3000))})
 		}
-		next := head.append(&c, "r", events)
-		c.record = backend.Write{Key: fmt.Sprint("record/", n, "/", rng.Int64())}
-		if _, err := c.write(t.Context(), s); err != nil {
+		next := head.Append(&c, "r", events)
+		c.Record = backend.Write{Key: fmt.Sprint("record/", n, "/", rng.Int64())}
+		if _, err := c.Write(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		if rng.IntN(4) == 0 {
@@ -215,7 +215,7 @@ func TestAJournalIsWhatWasCommittedOfIt(t *testing.T) {
 		}
 	}
 	for _, from := range []int64{0, 1, head.Events / 2, head.Events - 1} {
-		pages, err := readJournal(t.Context(), s, "r", head, from)
+		pages, err := ReadJournal(t.Context(), s, "r", head, from)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package fleet
+package record
 
 import (
 	"cmp"
@@ -12,68 +12,68 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// placementRecord is the one record of a placement that is compared and
+// Placement is the one record of a placement that is compared and
 // swapped: whatever must not be half-moved is in it.
-type placementRecord struct {
+type Placement struct {
 	Format    int         `json:"format"`
-	Placement declaration `json:"placement"`
+	Placement Declaration `json:"placement"`
 	// Key is random and stays in the store: under it members and reports get what they
 	// must not be able to read or to guess, see sealRevision and drift.Options.
 	Key []byte `json:"key"`
 	lifecycle.State
-	Journal journalHead `json:"journal,omitzero"`
+	Journal Journal `json:"journal,omitzero"`
 }
 
-// hasRun reports whether the run of a UID was admitted and is not forgotten.
-func (rec *placementRecord) hasRun(uid string) bool {
+// HasRun reports whether the run of a UID was admitted and is not forgotten.
+func (rec *Placement) HasRun(uid string) bool {
 	_, known := rec.Run(uid)
 	return known
 }
 
-// isRetired reports whether a run is forgotten, and that what is stored of it is
+// IsRetired reports whether a run is forgotten, and that what is stored of it is
 // about to be deleted.
-func (rec *placementRecord) isRetired(uid string) bool {
+func (rec *Placement) IsRetired(uid string) bool {
 	return slices.ContainsFunc(rec.Retired, func(r lifecycle.Run) bool { return r.UID == uid })
 }
 
-// isUnderway reports whether the placement has something to be done that no run does.
-func (rec *placementRecord) isUnderway() bool { return rec.Deleting != nil || rec.Rollback != nil }
+// IsUnderway reports whether the placement has something to be done that no run does.
+func (rec *Placement) IsUnderway() bool { return rec.Deleting != nil || rec.Rollback != nil }
 
-// has reports whether the snapshot of an index is kept.
-func (rec *placementRecord) has(index int) bool {
+// Has reports whether the snapshot of an index is kept.
+func (rec *Placement) Has(index int) bool {
 	return slices.ContainsFunc(rec.Snapshots, func(s snapshot.Snapshot) bool { return s.Index == index })
 }
 
-func (rec *placementRecord) latest() (snapshot.Snapshot, bool) {
+func (rec *Placement) Latest() (snapshot.Snapshot, bool) {
 	if len(rec.Snapshots) == 0 {
 		return snapshot.Snapshot{}, false
 	}
 	return rec.Snapshots[len(rec.Snapshots)-1], true
 }
 
-// namesBindings reports whether the record refers to the page of bindings under a key.
-func (rec *placementRecord) namesBindings(key string) bool {
+// NamesBindings reports whether the record refers to the page of bindings under a key.
+func (rec *Placement) NamesBindings(key string) bool {
 	name := rec.Placement.Name
 	return strings.HasPrefix(key, generationPrefix(name, rec.Bindings)) || rec.Base != nil && strings.HasPrefix(key, generationPrefix(name, rec.Base.Bindings))
 }
 
-// spec is what the declaration of the placement says to its state machine.
-func (rec *placementRecord) spec() lifecycle.Spec {
+// Spec is what the declaration of the placement says to its state machine.
+func (rec *Placement) Spec() lifecycle.Spec {
 	p := &rec.Placement
 	return lifecycle.Spec{Name: p.Name, Admission: p.Admission, HistoryLimit: p.HistoryLimit, RunHistory: p.RunHistory}
 }
 
-// eventsKept is how many events of a placement itself are kept at least.
-func (rec *placementRecord) eventsKept() int64 {
+// EventsKept is how many events of a placement itself are kept at least.
+func (rec *Placement) EventsKept() int64 {
 	const each, least = 4, 64
 	return int64(max(least, each*(cmp.Or(rec.Placement.HistoryLimit, snapshot.DefaultLimit)+cmp.Or(rec.Placement.RunHistory, lifecycle.RunHistory))))
 }
 
-// isEmptied reports whether the record refers to nothing but retired runs.
-func (rec *placementRecord) isEmptied() bool { return rec.IsEmpty() && rec.Journal.kept() == 0 }
+// IsEmptied reports whether the record refers to nothing but retired runs.
+func (rec *Placement) IsEmptied() bool { return rec.IsEmpty() && rec.Journal.Kept() == 0 }
 
-// declaration is fleet.Placement, which documents the fields: the two convert to each other.
-type declaration struct {
+// Declaration is fleet.Placement, which documents the fields: the two convert to each other.
+type Declaration struct {
 	Name             string               `json:"name"`
 	Owner            string               `json:"owner,omitempty"`
 	Namespace        string               `json:"namespace,omitempty"`

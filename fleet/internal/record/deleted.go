@@ -1,4 +1,4 @@
-package fleet
+package record
 
 import (
 	"fmt"
@@ -10,21 +10,21 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// deletedRecord is what is kept of a placement that was deleted.
-type deletedRecord struct {
+// Deleted is what is kept of a placement that was deleted.
+type Deleted struct {
 	Format int    `json:"format"`
 	UID    string `json:"uid"`
 	// Epoch is the last one that was handed out: those of a placement that is
 	// declared under the same name come after it.
 	Epoch int64 `json:"epoch"`
 	// Report is nil once it was forgotten.
-	Report *deletionReport `json:"report,omitempty"`
+	Report *DeletionReport `json:"report,omitempty"`
 	// Journal has one event, when everything is gone.
-	Journal journalHead `json:"journal,omitzero"`
+	Journal Journal `json:"journal,omitzero"`
 }
 
-// deletionReport is how a deletion ended.
-type deletionReport struct {
+// DeletionReport is how a deletion ended.
+type DeletionReport struct {
 	Owner    string         `json:"owner,omitempty"`
 	By       string         `json:"by,omitempty"`
 	End      lifecycle.End  `json:"end"`
@@ -33,25 +33,25 @@ type deletionReport struct {
 	Ended    stages.Instant `json:"ended,omitempty"`
 	Clusters int            `json:"clusters"`
 	Done     int            `json:"done"`
-	Left     []leftCluster  `json:"left,omitempty"`
+	Left     []LeftCluster  `json:"left,omitempty"`
 	Skipped  int            `json:"skipped,omitempty"`
 }
 
 // leftMost bounds how many clusters a report names.
 const leftMost = 500
 
-func (r *deletionReport) leave(left map[string]string) {
+func (r *DeletionReport) Leave(left map[string]string) {
 	r.Skipped = len(left)
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		if len(r.Left) == leftMost {
 			return
 		}
-		r.Left = append(r.Left, leftCluster{name, left[name]})
+		r.Left = append(r.Left, LeftCluster{name, left[name]})
 	}
 }
 
-// summary says what was left, for an event.
-func (r *deletionReport) summary() string {
+// Summary says what was left, for an event.
+func (r *DeletionReport) Summary() string {
 	if r.Skipped == 0 {
 		return ""
 	}
@@ -64,7 +64,7 @@ func (r *deletionReport) summary() string {
 }
 
 // leftCluster is fleet.LeftCluster.
-type leftCluster struct {
+type LeftCluster struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }

@@ -1,9 +1,9 @@
-package fleet
+package record
 
 import "github.com/slipway-dev/slipway/stages"
 
-// capRecord is the one record of a cap that is compared and swapped.
-type capRecord struct {
+// Cap is the one record of a cap that is compared and swapped.
+type Cap struct {
 	Format int        `json:"format"`
 	Cap    stages.Cap `json:"cap"`
 }

@@ -1,4 +1,4 @@
-package fleet
+package record
 
 import (
 	"context"
@@ -20,33 +20,33 @@ import (
 type savedRun struct {
 	t     *testing.T
 	store *memory.Store
-	rec   *runRecord
+	rec   *Run
 	rev   backend.Revision
-	pages flightPages
+	pages FlightPages
 	// pagesWritten are those of the last save, largest is the largest record of all.
 	pagesWritten, largest int
 }
 
 func newSavedRun(t *testing.T) *savedRun {
 	s := memory.NewStore()
-	rec := &runRecord{Run: stages.Run{Name: "run", UID: "uid"}}
-	return &savedRun{t: t, store: s, rec: rec, pages: flightPages{store: s, uid: "uid"}}
+	rec := &Run{Run: stages.Run{Name: "run", UID: "uid"}}
+	return &savedRun{t: t, store: s, rec: rec, pages: FlightPages{Store: s, UID: "uid"}}
 }
 
 func (s *savedRun) save(run stages.Run) {
 	s.t.Helper()
-	next, c := *s.rec, new(commit)
+	next, c := *s.rec, new(Commit)
 	next.Run = run
 	next.Seq++
-	next.Flights = s.pages.write(c, 1, next.Seq, &run)
-	c.record = backend.Write{Key: runKey("run"), Value: next.encode(), Prev: s.rev}
-	rev, err := c.write(s.t.Context(), s.store)
+	next.Flights = s.pages.Write(c, 1, next.Seq, &run)
+	c.Record = backend.Write{Key: RunKey("run"), Value: next.Encode(), Prev: s.rev}
+	rev, err := c.Write(s.t.Context(), s.store)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.pages.commit(c, next.Flights, run.Flights)
-	s.rec, s.rev, s.pagesWritten = &next, rev, len(c.pages)
-	for _, w := range append(c.pages, c.record) {
+	s.pages.Commit(c, next.Flights, run.Flights)
+	s.rec, s.rev, s.pagesWritten = &next, rev, len(c.Pages)
+	for _, w := range append(c.Pages, c.Record) {
 		s.largest = max(s.largest, len(w.Value))
 	}
 }
@@ -54,16 +54,16 @@ func (s *savedRun) save(run stages.Run) {
 // read returns the run as another engine finds it, which from now on saves it.
 func (s *savedRun) read() stages.Run {
 	s.t.Helper()
-	rec, err := s.store.Get(s.t.Context(), runKey("run"))
+	rec, err := s.store.Get(s.t.Context(), RunKey("run"))
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	got := new(runRecord)
-	if err := decodeRecord(rec, got); err != nil {
+	got := new(Run)
+	if err := Decode(rec, got); err != nil {
 		s.t.Fatal(err)
 	}
-	s.pages = flightPages{store: s.store, uid: "uid"}
-	if err := s.pages.read(s.t.Context(), got); err != nil {
+	s.pages = FlightPages{Store: s.store, UID: "uid"}
+	if err := s.pages.Read(s.t.Context(), got); err != nil {
 		s.t.Fatal(err)
 	}
 	s.rec, s.rev = got, rec.Revision
@@ -113,7 +113,7 @@ func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
 	s := newSavedRun(t)
 	failed := everyOther(100_000)
 	run := stages.Run{Name: "run", UID: "uid"}
-	for _, n := range []int{listHere, listHere + 1, 300, len(failed) - 1, len(failed)} {
+	for _, n := range []int{ListHere, ListHere + 1, 300, len(failed) - 1, len(failed)} {
 		run.Exceptions = failed[:n]
 		s.save(run)
 	}
@@ -166,7 +166,7 @@ func TestARunComesBackFromPagesAsItWas(t *testing.T) {
 				run.Waiting = nil
 			}
 			s.save(run)
-			named := slices.DeleteFunc(s.rec.Flights.names(), func(name string) bool { return name == "" })
+			named := slices.DeleteFunc(s.rec.Flights.Names(), func(name string) bool { return name == "" })
 			if slices.Sort(named); !slices.Equal(named, s.keys()) {
 				t.Fatalf("seed %d: the record names %v, and the store has %v", seed, named, s.keys())
 			}
@@ -185,12 +185,12 @@ func TestARunComesBackFromPagesAsItWas(t *testing.T) {
 
 // TestARunHasAListOnce is that a list in the record and in pages is refused.
 func TestARunHasAListOnce(t *testing.T) {
-	for name, r := range map[string]*runRecord{
-		"exceptions": {Run: stages.Run{Exceptions: everyOther(2)}, Flights: flightHead{Exceptions: []string{"1-1-1-x0"}}},
-		"waiting":    {Run: stages.Run{Waiting: []stages.Yielded{{Pos: 1, Attempt: 1}}}, Flights: flightHead{Waiting: []string{"1-1-1-w0"}}},
+	for name, r := range map[string]*Run{
+		"exceptions": {Run: stages.Run{Exceptions: everyOther(2)}, Flights: Flights{Exceptions: []string{"1-1-1-x0"}}},
+		"waiting":    {Run: stages.Run{Waiting: []stages.Yielded{{Pos: 1, Attempt: 1}}}, Flights: Flights{Waiting: []string{"1-1-1-w0"}}},
 	} {
 		s := newSavedRun(t)
-		if err := s.pages.read(t.Context(), r); !errors.Is(err, backend.ErrPermanent) {
+		if err := s.pages.Read(t.Context(), r); !errors.Is(err, backend.ErrPermanent) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
 	}
@@ -210,8 +210,8 @@ func TestALostPageOfExceptionsIsNoShorterList(t *testing.T) {
 	s := newSavedRun(t)
 	s.save(stages.Run{Name: "run", UID: "uid", Exceptions: everyOther(1000)})
 	s.rec.Run.Exceptions = nil
-	pages := flightPages{store: lostPage{s.store}, uid: "uid"}
-	if err := pages.read(t.Context(), s.rec); !errors.Is(err, backend.ErrNotFound) {
+	pages := FlightPages{Store: lostPage{s.store}, UID: "uid"}
+	if err := pages.Read(t.Context(), s.rec); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("the error is %v, want that a page is not found", err)
 	}
 }

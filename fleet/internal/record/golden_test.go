@@ -1,4 +1,4 @@
-package fleet
+package record
 
 import (
 	"bytes"
@@ -36,26 +36,26 @@ func goldenRecords() map[string]any {
 		"placement":  goldenPlacement(),
 		"run":        goldenRun(),
 		"run-paged":  goldenPagedRun(),
-		"flight":     &flightPage{Format: 1, Flights: []stages.Flight{goldenFlight}},
-		"exceptions": &listPage[stages.Exception]{Format: 1, List: goldenRun().Run.Exceptions},
-		"waiting":    &listPage[stages.Yielded]{Format: 1, List: goldenRun().Run.Waiting},
-		"journal": &journalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
-			encodeRecord(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
+		"flight":     &FlightPage{Format: 1, Flights: []stages.Flight{goldenFlight}},
+		"exceptions": &ListPage[stages.Exception]{Format: 1, List: goldenRun().Run.Exceptions},
+		"waiting":    &ListPage[stages.Yielded]{Format: 1, List: goldenRun().Run.Waiting},
+		"journal": &JournalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
+			Encode(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
 		}},
-		"decision": &decisionPage{Format: 1, Clusters: []string{"member1", "member2"}},
-		"deleted": &deletedRecord{
-			Format: 1, UID: "placement-uid", Epoch: 9, Journal: journalHead{Events: 1, First: 1, Tail: "tail", Last: []json.RawMessage{[]byte(`{"type":"PlacementDeleted"}`)}},
-			Report: &deletionReport{
+		"decision": &DecisionPage{Format: 1, Clusters: []string{"member1", "member2"}},
+		"deleted": &Deleted{
+			Format: 1, UID: "placement-uid", Epoch: 9, Journal: Journal{Events: 1, First: 1, Tail: "tail", Last: []json.RawMessage{[]byte(`{"type":"PlacementDeleted"}`)}},
+			Report: &DeletionReport{
 				Owner: "owner-uid", By: "ann", End: lifecycle.DeleteObjects, Run: "deletion-uid", Since: 1700000000000, Ended: 1700000000001,
-				Clusters: 3, Done: 2, Left: []leftCluster{{"member2", "not reached"}}, Skipped: 1,
+				Clusters: 3, Done: 2, Left: []LeftCluster{{"member2", "not reached"}}, Skipped: 1,
 			},
 		},
-		"begun": &begunRecord{Format: 1, Run: "run-1", Plan: "plan", Lost: true},
-		"cap": &capRecord{Format: 1, Cap: stages.Cap{
+		"begun": &Intent{Format: 1, Run: "run-1", Plan: "plan", Lost: true},
+		"cap": &Cap{Format: 1, Cap: stages.Cap{
 			Name: "database", Limit: 5, Turns: 3, Shares: []stages.Share{{UID: "uid", Run: "run-1", Epoch: 4, Holds: 2, Wants: 3, Turn: 1}},
 		}},
-		"keep":     &keepRecord{Format: 1, Holder: "engine-a", Until: 1700000000000},
-		"sighting": &sightingRecord{Format: 1, ClusterDrift: goldenDrift()},
+		"keep":     &WatchLease{Format: 1, Holder: "engine-a", Until: 1700000000000},
+		"sighting": &Drift{Format: 1, ClusterDrift: goldenDrift()},
 		"bindings": &bindingsPage{Format: 1, Groups: []bindingsGroup{{lifecycle.Binding{Applied: 4, Attempted: 5, Revision: "rev"}, []string{"member1", "member2"}}}},
 	}
 	by := approval.Identity{Name: "ann", Groups: []string{"sre"}}
@@ -66,7 +66,7 @@ func goldenRecords() map[string]any {
 		stages.Decide:    {Decision: &approval.Decision{Verdict: approval.Approve, By: by, At: goldenTime, Comment: "looks fine", Binding: goldenBinding}},
 	} {
 		c.ID, c.Verb, c.By, c.At, c.Message = "id-1", verb, by, goldenTime, "because"
-		out["command-"+strings.ToLower(string(verb))] = &commandRecord{Format: 1, Command: c}
+		out["command-"+strings.ToLower(string(verb))] = &Command{Format: 1, Command: c}
 	}
 	groupBinding := goldenBinding
 	groupBinding.Group = "eu"
@@ -78,7 +78,7 @@ func goldenRecords() map[string]any {
 		"decide-group": {Verb: stages.Decide, Decision: &approval.Decision{Verdict: approval.Approve, By: by, At: goldenTime, Binding: groupBinding}},
 	} {
 		c.ID, c.By, c.At, c.Message = "id-1", by, goldenTime, "because"
-		rec := newCommandRecord(c)
+		rec := NewCommand(c)
 		out["command-"+name] = &rec
 	}
 	return out
@@ -91,11 +91,11 @@ var (
 	goldenEntry   = stages.Entry{UID: "uid-1", Run: "run-1", Index: 4}
 )
 
-func goldenPlacement() *placementRecord {
+func goldenPlacement() *Placement {
 	set := snapshot.Digest([]byte("set"))
-	return &placementRecord{
+	return &Placement{
 		Format: 1, Key: []byte("0123456789abcdef0123456789abcdef"),
-		Placement: declaration{
+		Placement: Declaration{
 			Name: "web", Owner: "owner-uid", Namespace: "test-namespace",
 			Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web", Scope: snapshot.NamespaceWithResources}},
 			Policy:    goldenPickN(),
@@ -110,7 +110,7 @@ func goldenPlacement() *placementRecord {
 			HistoryLimit: 3, RunHistory: 5, Admission: stages.SupersedeActive, AllowCoOwnership: true,
 			ApplyStrategy: goldenApply(),
 		},
-		Journal: journalHead{Events: 17, First: 5, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
+		Journal: Journal{Events: 17, First: 5, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		State: lifecycle.State{
 			UID: "placement-uid", Epoch: 9, NextIndex: 6,
 			Snapshots: []snapshot.Snapshot{{
@@ -165,17 +165,17 @@ func goldenDrift() member.ClusterDrift {
 	}
 }
 
-func goldenRun() *runRecord {
+func goldenRun() *Run {
 	undo := goldenUndo()
 	gates := []stages.Gate{{
 		When: approval.Before, Type: stages.ScheduledStart, State: stages.Completed, Opened: 3, Until: 4, Attempt: 1, Ended: 4, By: "ann", Answered: []string{"gauge"},
 		Decisions: []approval.Decision{{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding, PointInTime: true}},
 	}}
-	return &runRecord{
-		Title: "a-namespace/a-name", Undoes: "uid-0", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), GCGeneration: 3, Seq: 42, Try: 40, Flights: flightHead{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
+	return &Run{
+		Title: "a-namespace/a-name", Undoes: "uid-0", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), GCGeneration: 3, Seq: 42, Try: 40, Flights: Flights{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
 		Decision: &lifecycle.Decision{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
-		Lease:    lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
-		Journal:  journalHead{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
+		Lease:    Lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
+		Journal:  Journal{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		Run: stages.Run{
 			Name: "run-1", UID: "uid-1", Placement: "web", Plan: "plan", Starter: approval.Identity{Name: "ann", Groups: []string{"sre"}},
 			State: stages.Stopping, Reason: "stopped by bob", Hold: true, Ending: stages.Stopped, Attempt: 2,
@@ -215,7 +215,7 @@ func goldenUndo() stages.Undo {
 }
 
 // goldenPagedRun is a run of which what went wrong is in pages.
-func goldenPagedRun() *runRecord {
+func goldenPagedRun() *Run {
 	r := goldenRun()
 	r.Run.Exceptions, r.Run.Waiting = nil, nil
 	r.Flights.Exceptions, r.Flights.Waiting = []string{"9-41-40-x0", ""}, []string{"9-41-40-w0"}
@@ -231,7 +231,7 @@ func TestGoldenRecords(t *testing.T) {
 				t.Errorf("%s is not set: the golden file proves nothing about it", at)
 			}
 			file := filepath.Join("testdata", "golden", name+".json")
-			got := append(encodeRecord(rec), '\n')
+			got := append(Encode(rec), '\n')
 			if *updateGolden {
 				if err := os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)
@@ -245,7 +245,7 @@ func TestGoldenRecords(t *testing.T) {
 				t.Errorf("the encoding changed:\n got %s\nwant %s", got, want)
 			}
 			back := reflect.New(reflect.TypeOf(rec).Elem()).Interface()
-			if err := decodeRecord(backend.Record{Key: name, Value: bytes.TrimSpace(want)}, back); err != nil {
+			if err := Decode(backend.Record{Key: name, Value: bytes.TrimSpace(want)}, back); err != nil {
 				t.Fatal(err)
 			}
 			if d := cmp.Diff(rec, back, cmp.Exporter(func(reflect.Type) bool { return true })); d != "" {
@@ -304,18 +304,18 @@ func excused(name string) map[string]bool {
 // A lease is free for others once it has run out and the skew has passed.
 func TestLeaseIsFree(t *testing.T) {
 	until := time.UnixMilli(1700000000000)
-	held := lease{Holder: "a", Epoch: 1, Until: stages.At(until)}
+	held := Lease{Holder: "a", Epoch: 1, Until: stages.At(until)}
 	for _, c := range []struct {
-		lease lease
+		lease Lease
 		now   time.Time
 		want  bool
 	}{
-		{lease{}, until, true},
+		{Lease{}, until, true},
 		{held, until, false},
 		{held, until.Add(2 * time.Second), false},
 		{held, until.Add(2*time.Second + time.Millisecond), true},
 	} {
-		if got := c.lease.freeAt(c.now, 2*time.Second); got != c.want {
+		if got := c.lease.FreeAt(c.now, 2*time.Second); got != c.want {
 			t.Errorf("%+v at %v: free %v, want %v", c.lease, c.now, got, c.want)
 		}
 	}
@@ -326,11 +326,11 @@ func TestLeaseIsFree(t *testing.T) {
 // its key.
 func TestRecordsThatAreRefused(t *testing.T) {
 	for name, rec := range goldenRecords() {
-		good, is := encodeRecord(rec), []byte(`{"format":1,`)
+		good, is := Encode(rec), []byte(`{"format":1,`)
 		into := func() any { return reflect.New(reflect.TypeOf(rec).Elem()).Interface() }
 		newer := bytes.Replace(good, is, []byte(`{"format":2,"unheard":{},`), 1)
 		var format *stages.FormatError
-		if err := decodeRecord(backend.Record{Key: "k/" + name, Value: newer}, into()); !errors.As(err, &format) || format.Have != 2 || format.Want != 1 || format.Record != "k/"+name {
+		if err := Decode(backend.Record{Key: "k/" + name, Value: newer}, into()); !errors.As(err, &format) || format.Have != 2 || format.Want != 1 || format.Record != "k/"+name {
 			t.Errorf("%s of a newer format: %v", name, err)
 		}
 		for what, value := range map[string][]byte{
@@ -344,7 +344,7 @@ func TestRecordsThatAreRefused(t *testing.T) {
 			"twice":            append(append([]byte{}, good...), good...),
 			"another type":     bytes.Replace(good, is, []byte(`{"format":1,"run":[7],"placement":[7],"flights":7,"events":7,"clusters":7,"command":7,`), 1),
 		} {
-			err := decodeRecord(backend.Record{Key: "k/" + name, Value: value}, into())
+			err := Decode(backend.Record{Key: "k/" + name, Value: value}, into())
 			if !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "k/"+name) {
 				t.Errorf("%s, %s: %v, want a permanent error that names the key", name, what, err)
 			}
@@ -356,10 +356,10 @@ func TestRecordsThatAreRefused(t *testing.T) {
 // that has them there is refused.
 func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
 	rec := goldenRun()
-	want, plain := rec.encode(), encodeRecord(rec)
+	want, plain := rec.Encode(), Encode(rec)
 	rec.Run.Flights = []stages.Flight{{Pos: 1, Attempt: 1, Phase: stages.Applying, Started: 1}}
-	if !bytes.Equal(rec.encode(), want) || !bytes.Equal(encodeRecord(rec), plain) {
-		t.Errorf("the record has clusters in flight in its run: %s", rec.encode())
+	if !bytes.Equal(rec.Encode(), want) || !bytes.Equal(Encode(rec), plain) {
+		t.Errorf("the record has clusters in flight in its run: %s", rec.Encode())
 	}
 	if len(rec.Run.Flights) != 1 {
 		t.Error("encoding the record took them out of the run")
@@ -368,7 +368,7 @@ func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
 		"in flight in the run": bytes.Replace(want, []byte(`"run":{`), []byte(`"run":{"flights":[{"p":1,"a":1,"f":1,"s":1}],`), 1),
 		"no run":               []byte(`{"format":1,"run":null}`),
 	} {
-		if err := decodeRecord(backend.Record{Key: "run/r", Value: value}, new(runRecord)); !errors.Is(err, backend.ErrPermanent) {
+		if err := Decode(backend.Record{Key: "run/r", Value: value}, new(Run)); !errors.Is(err, backend.ErrPermanent) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -377,20 +377,20 @@ func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
 // What decodes encodes to a record that decodes to the same.
 func FuzzDecodeRecord(f *testing.F) {
 	kinds := []func() any{
-		func() any { return new(placementRecord) }, func() any { return new(runRecord) }, func() any { return new(flightPage) },
-		func() any { return new(journalPage) }, func() any { return new(bindingsPage) }, func() any { return new(commandRecord) },
-		func() any { return new(begunRecord) },
+		func() any { return new(Placement) }, func() any { return new(Run) }, func() any { return new(FlightPage) },
+		func() any { return new(JournalPage) }, func() any { return new(bindingsPage) }, func() any { return new(Command) },
+		func() any { return new(Intent) },
 	}
 	for _, rec := range goldenRecords() {
-		f.Add(encodeRecord(rec))
+		f.Add(Encode(rec))
 	}
 	f.Fuzz(func(t *testing.T, value []byte) {
 		for _, kind := range kinds {
 			rec := kind()
-			if decodeRecord(backend.Record{Key: "k", Value: value}, rec) != nil {
+			if Decode(backend.Record{Key: "k", Value: value}, rec) != nil {
 				continue
 			}
-			if b := encodeRecord(rec); b == nil || decodeRecord(backend.Record{Key: "k", Value: b}, kind()) != nil {
+			if b := Encode(rec); b == nil || Decode(backend.Record{Key: "k", Value: b}, kind()) != nil {
 				t.Errorf("%s is read, and written as %s", value, b)
 			}
 		}
@@ -404,13 +404,13 @@ func TestPlacementRecordStaysSmall(t *testing.T) {
 	rec.Placement.HistoryLimit, rec.Placement.RunHistory = 0, 0
 	rec.State = lifecycle.State{UID: "placement-uid"}
 	ended := func(name string, index int, state stages.State) lifecycle.Run {
-		return lifecycle.Run{Name: name, UID: newUID(), Index: index, Plan: snapshot.Digest([]byte(name)), Ended: state}
+		return lifecycle.Run{Name: name, UID: NewUID(), Index: index, Plan: snapshot.Digest([]byte(name)), Ended: state}
 	}
 	// snapshotTaken takes a snapshot, with which the state is trimmed.
 	snapshotTaken := func() {
 		digest := snapshot.Digest([]byte(fmt.Sprint(rec.NextIndex)))
 		taken := snapshot.Snapshot{Placement: "web", Index: rec.NextIndex, Set: digest, Overrides: digest, Digest: digest, Objects: 1000, TakenAt: goldenTime}
-		out, err := lifecycle.Advance(rec.State, lifecycle.SnapshotTaken{Snapshot: taken, UID: rec.UID}, lifecycle.Facts{Spec: rec.spec()})
+		out, err := lifecycle.Advance(rec.State, lifecycle.SnapshotTaken{Snapshot: taken, UID: rec.UID}, lifecycle.Facts{Spec: rec.Spec()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -421,7 +421,7 @@ func TestPlacementRecordStaysSmall(t *testing.T) {
 		rec.Runs = append(rec.Runs, ended(fmt.Sprintf("a-rather-long-name-of-a-run-%d", i), i, stages.Completed))
 		rec.InUse, rec.Whole = []int{i}, new(i)
 		snapshotTaken()
-		last = max(last, len(encodeRecord(rec)))
+		last = max(last, len(Encode(rec)))
 		rec.Retired = nil
 	}
 	if len(rec.Runs) != lifecycle.RunHistory || len(rec.Snapshots) > snapshot.DefaultLimit+1 {
@@ -436,7 +436,7 @@ func TestPlacementRecordStaysSmall(t *testing.T) {
 		rec.Runs = append(rec.Runs, ended(strings.Repeat("n", 60)+fmt.Sprint(i), 9999, stages.Superseded))
 	}
 	snapshotTaken()
-	if n := len(encodeRecord(rec)); n > 200<<10 {
+	if n := len(Encode(rec)); n > 200<<10 {
 		t.Errorf("with the largest RunHistory the record has %d bytes", n)
 	}
 }
@@ -449,7 +449,7 @@ func TestBindingsArePaged(t *testing.T) {
 			names = append(names, fmt.Sprintf("%0*d", 63, i))
 			b[names[i]] = lifecycle.Binding{Applied: index(i), Attempted: index(i) + 1}
 		}
-		n := len(encodeRecord(newBindingsPage(b, names)))
+		n := len(Encode(newBindingsPage(b, names)))
 		if n > 128<<10 {
 			t.Errorf("a page of the bindings of clusters that are %s has %d bytes", what, n)
 		}

@@ -1,9 +1,9 @@
-package fleet
+package record
 
 import "github.com/slipway-dev/slipway/stages"
 
-// keepRecord says who keeps a placement. It is for liveness alone.
-type keepRecord struct {
+// WatchLease says who keeps a placement. It is for liveness alone.
+type WatchLease struct {
 	Format int            `json:"format"`
 	Holder string         `json:"holder"`
 	Until  stages.Instant `json:"until"`

@@ -1,4 +1,4 @@
-package fleet
+package record
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ type bindingsGroup struct {
 // newBindingsPage puts the clusters of a page together that may have the same.
 func newBindingsPage(b lifecycle.Bindings, clusters []string) bindingsPage {
 	by := map[lifecycle.Binding]int{}
-	page := bindingsPage{Format: recordFormat}
+	page := bindingsPage{Format: Format}
 	for _, name := range clusters {
 		i, known := by[b[name]]
 		if !known {
@@ -42,11 +42,11 @@ func newBindingsPage(b lifecycle.Bindings, clusters []string) bindingsPage {
 	return page
 }
 
-// bindingsAt reads a generation of the bindings of a placement.
-func bindingsAt(ctx context.Context, s backend.Store, name string, g lifecycle.Generation) (lifecycle.Bindings, error) {
+// ReadBindings reads a generation of the bindings of a placement.
+func ReadBindings(ctx context.Context, s backend.Store, name string, g lifecycle.Generation) (lifecycle.Bindings, error) {
 	out := lifecycle.Bindings{}
 	if g.Pages < 0 {
-		return nil, damaged(placementKey(name), fmt.Errorf("its bindings have %d pages", g.Pages))
+		return nil, Damaged(PlacementKey(name), fmt.Errorf("its bindings have %d pages", g.Pages))
 	}
 	for i := range g.Pages {
 		r, err := s.Get(ctx, generationPrefix(name, g)+strconv.Itoa(i))
@@ -54,7 +54,7 @@ func bindingsAt(ctx context.Context, s backend.Store, name string, g lifecycle.G
 			return nil, fmt.Errorf("placement %s: page %d of %d of its bindings: %w", name, i, g.Pages, err)
 		}
 		var page bindingsPage
-		if err := decodeRecord(r, &page); err != nil {
+		if err := Decode(r, &page); err != nil {
 			return nil, err
 		}
 		for _, group := range page.Groups {
@@ -66,40 +66,40 @@ func bindingsAt(ctx context.Context, s backend.Store, name string, g lifecycle.G
 	return out, nil
 }
 
-// storeBindings adds the pages of a new generation to the commit that names it.
-func storeBindings(c *commit, name string, s lifecycle.StoreBindings) {
+// StoreBindings adds the pages of a new generation to the commit that names it.
+func StoreBindings(c *Commit, name string, s lifecycle.StoreBindings) {
 	for i, clusters := range s.Bindings.Pages() {
-		c.page(generationPrefix(name, s.Generation)+strconv.Itoa(i), encodeRecord(newBindingsPage(s.Bindings, clusters)))
+		c.page(generationPrefix(name, s.Generation)+strconv.Itoa(i), Encode(newBindingsPage(s.Bindings, clusters)))
 	}
 }
 
-// dropBindings deletes the generations up to the one that counts to which the record does not
+// DropBindings deletes the generations up to the one that counts to which the record does not
 // refer, and what others wrote for such: none of that can be committed any more.
-func dropBindings(ctx context.Context, s backend.Store, rec *placementRecord) {
-	prefix := bindingsPrefix(rec.Placement.Name)
-	discardIf(ctx, s, prefix, func(key string) bool {
+func DropBindings(ctx context.Context, s backend.Store, rec *Placement) {
+	prefix := BindingsPrefix(rec.Placement.Name)
+	DiscardIf(ctx, s, prefix, func(key string) bool {
 		text, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "-")
 		generation, err := strconv.ParseInt(text, 10, 64)
-		return err == nil && generation <= rec.Bindings.Generation && !rec.namesBindings(key)
+		return err == nil && generation <= rec.Bindings.Generation && !rec.NamesBindings(key)
 	})
 }
 
-// discardAll deletes every key under prefix.
-func discardAll(ctx context.Context, s backend.Store, prefix string) {
-	discardIf(ctx, s, prefix, func(string) bool { return true })
+// DiscardAll deletes every key under prefix.
+func DiscardAll(ctx context.Context, s backend.Store, prefix string) {
+	DiscardIf(ctx, s, prefix, func(string) bool { return true })
 }
 
-// discardIf deletes the keys under prefix that match, to which nothing refers.
+// DiscardIf deletes the keys under prefix that match, to which nothing refers.
 // What cannot be deleted stays.
-func discardIf(ctx context.Context, s backend.Store, prefix string, match func(key string) bool) {
+func DiscardIf(ctx context.Context, s backend.Store, prefix string, match func(key string) bool) {
 	var all []backend.Write
 	for rec, err := range s.List(ctx, prefix) {
 		if err != nil {
 			break
 		}
 		if match(rec.Key) {
-			all = append(all, deletion(rec.Key, rec.Revision))
+			all = append(all, Delete(rec.Key, rec.Revision))
 		}
 	}
-	discard(ctx, s, all)
+	Discard(ctx, s, all)
 }
