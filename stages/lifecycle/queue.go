@@ -180,6 +180,9 @@ func (in TurnAsked) advance(m *machine) error {
 		if err := m.clearWay(); err != nil {
 			return err
 		}
+		if f := m.facts.Runs[in.UID]; f.Found == Absent || f.Found == Present && f.Ended {
+			return fmt.Errorf("run %s has ended or was deleted: %w", in.Run, ErrFenced)
+		}
 	}
 	if err := m.enter(in.Entry, lateAdmission(m.facts.Spec.Admission)); err != nil {
 		return err
@@ -215,8 +218,9 @@ func (s *State) HasTurn(e stages.Entry, a stages.Admission) bool {
 // or waits for it: the turn then starts, and otherwise waits for that run.
 type RetryAsked struct {
 	stages.Entry
-	// Attempt is the one to be started.
+	// Attempt is the one to be started, Epoch that of the lease under which the run is driven.
 	Attempt int
+	Epoch   int64
 }
 
 func (in RetryAsked) advance(m *machine) error {
@@ -243,6 +247,7 @@ func (in RetryAsked) advance(m *machine) error {
 	if err := m.enter(in.Entry, stages.QueueRun); err != nil {
 		return err
 	}
+	m.out.Turn.Retake = m.out.Turn.Starts && in.Epoch != m.Epoch
 	r := m.entry(in.UID)
 	r.Ended, r.Nth, r.Restart = "", 0, in.Attempt
 	return nil

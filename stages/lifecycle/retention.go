@@ -69,15 +69,10 @@ func (m *machine) trim() {
 func (m *machine) retire() {
 	var ended []int64
 	for i := range m.Runs {
-		switch r := &m.Runs[i]; {
-		case r.Ended == "":
-			r.Nth = 0
-			continue
-		case r.Nth == 0:
-			m.Ended++
-			r.Nth = m.Ended
+		if r := &m.Runs[i]; r.Ended != "" {
+			m.number(r)
+			ended = append(ended, r.Nth)
 		}
-		ended = append(ended, m.Runs[i].Nth)
 	}
 	keep := cmp.Or(max(0, m.facts.Spec.RunHistory), RunHistory)
 	if len(ended) <= keep {
@@ -87,6 +82,14 @@ func (m *machine) retire() {
 	m.drop(func(r *Run) bool {
 		return r.Nth != 0 && r.Nth < ended[len(ended)-keep] && (m.Rollback == nil || m.Rollback.Of != r.UID)
 	})
+}
+
+// number counts a run that has ended.
+func (m *machine) number(r *Run) {
+	if r.Nth == 0 {
+		m.Ended++
+		r.Nth = m.Ended
+	}
 }
 
 // drop forgets the runs that match. What is stored of them is deleted by the next collection.
@@ -124,7 +127,7 @@ func (s *State) needed() map[int]bool {
 		}
 	}
 	for i := range s.Runs {
-		if r := &s.Runs[i]; r.Ended == "" || r.Ended == stages.Failed {
+		if r := &s.Runs[i]; r.Ended == "" || r.Ended == stages.Failed || s.Rollback != nil && s.Rollback.Of == r.UID {
 			out[r.Index] = true
 		}
 	}

@@ -51,6 +51,7 @@ func (m *machine) takeIn(uid, name string, result *Result) error {
 	}
 	by := m.superseder(uid)
 	r.Ended = result.State
+	m.number(r)
 	m.Queue = m.Queue.Leave(uid)
 	m.undo(uid, name, result, by)
 	m.settleBase()

@@ -247,8 +247,8 @@ func (w *world) runDirective(name string, r *record, a args) (Outcome, error) {
 		}
 		return w.tell(RunEnded{r.Entry, r.epoch - int64(a.number("late")), r.result()})
 	case "retry":
-		out, err := w.tell(RetryAsked{r.Entry, r.attempt + 1})
-		if out.Turn.Starts && !a.has("crash") {
+		out, err := w.tell(RetryAsked{r.Entry, r.attempt + 1, r.epoch})
+		if out.Turn.Starts && !out.Turn.Retake && !a.has("crash") {
 			w.begin(r)
 		}
 		return out, err

@@ -72,8 +72,7 @@ type Run struct {
 	Ended stages.State `json:"ended,omitempty"`
 	// Restart is the attempt that is being started of a run that had failed.
 	Restart int `json:"restart,omitempty"`
-	// Nth is the place of the run among those that have ended, from 1; 0 for others, and until the next
-	// retention.
+	// Nth is the place of the run among those that have ended, from 1; 0 for others.
 	Nth int64 `json:"nth,omitempty"`
 	// Undoes is the UID of the run that this one takes back. Undone is the name of the run that takes this
 	// one back, Kept why none does.

@@ -39,6 +39,12 @@ type record struct {
 	acting, closed bool
 	// before is what its clusters had when it first began.
 	before Bindings
+	// retrying reports whether it is asked to start again, stuck that it never ends by itself.
+	retrying, stuck bool
+	// taken is the last attempt that was taken in.
+	taken int
+	// acted is the newest epoch at which it began to change clusters, or its end was recorded.
+	acted int64
 	// superseder is the run in whose favour it was commanded to end.
 	superseder string
 }
@@ -70,6 +76,7 @@ type world struct {
 	advance   advancer
 	spec      Spec
 	stored    []byte
+	read      State // what is stored
 	revision  int
 	pages     map[Generation]Bindings
 	lost      bool // the bindings cannot be read
@@ -112,15 +119,13 @@ func (w *world) save(s State) {
 	}
 	w.stored = b
 	w.revision++
-}
-
-func (w *world) state() State {
-	var s State
-	if err := json.Unmarshal(w.stored, &s); err != nil {
+	w.read = State{}
+	if err := json.Unmarshal(w.stored, &w.read); err != nil {
 		panic(err)
 	}
-	return s
 }
+
+func (w *world) state() State { return w.read }
 
 func (w *world) bindings(g Generation) Bindings {
 	b := Bindings{}
@@ -171,13 +176,15 @@ func (w *world) settle(s State, in *Input, f *Facts) (Outcome, error) {
 		if err != nil || out.Need.IsZero() {
 			return out, err
 		}
-		w.learn(in, f, &out)
+		if err := w.learn(in, f, &out); err != nil {
+			return Outcome{}, err
+		}
 	}
 	return Outcome{}, errors.New("it always needs more facts")
 }
 
 // learn reads what is needed.
-func (w *world) learn(in *Input, f *Facts, out *Outcome) {
+func (w *world) learn(in *Input, f *Facts, out *Outcome) error {
 	need := out.Need
 	if need.Bindings {
 		f.Bindings, f.BindingsLost = w.bindings(w.state().Bindings), w.lost
@@ -219,12 +226,15 @@ func (w *world) learn(in *Input, f *Facts, out *Outcome) {
 	}
 	if admitted, ok := (*in).(RunAdmitted); ok && need.Contents {
 		admitted.GCGeneration = out.State.GCGeneration
-		w.runs[admitted.Run].stored = admitted.GCGeneration
 		*in = admitted
 	}
-	if need.Rollback {
-		f.Planned = true
+	if asked, ok := (*in).(RollbackRequested); ok && need.Rollback {
+		of := w.runs[asked.Run]
+		if f.Planned = of != nil && len(w.clustersBack(&out.State, of)) > 0; !f.Planned {
+			return errNothingBack
+		}
 	}
+	return nil
 }
 
 // attempted is a plan of which nothing is known.
@@ -312,26 +322,35 @@ func (w *world) planBack() (*record, error) {
 	case s.Base == nil || s.Base.UID != b.Of:
 		return nil, fmt.Errorf("what the clusters had before run %s is not known", b.OfRun)
 	}
-	before := w.bindings(s.Base.Bindings)
-	out := &record{Entry: stages.Entry{UID: b.UID, Run: b.Run}, undoes: b.Of, back: b.OfRun}
-	for _, c := range of.clusters {
-		if c.Index == None || c.Got == Untouched || c.Got == Gone {
-			continue
-		}
-		had := s.Earlier(before.Of(c.Cluster), c.Index)
-		if had.Keep != "" {
-			continue
-		}
-		out.Index = max(out.Index, had.Index)
-		out.clusters = append(out.clusters, Reached{Cluster: c.Cluster, Index: had.Index, Revision: had.Revision})
-	}
+	out := &record{Entry: stages.Entry{UID: b.UID, Run: b.Run}, undoes: b.Of, back: b.OfRun, clusters: w.clustersBack(&s, of)}
 	if len(out.clusters) == 0 {
-		return nil, errors.New("every cluster stays as it is")
+		return nil, errNothingBack
+	}
+	for _, c := range out.clusters {
+		out.Index = max(out.Index, c.Index)
 	}
 	if !s.hasSnapshot(out.Index) { // all had nothing: the plan is made of the snapshot of the run
 		out.Index = of.Index
 	}
 	return out, nil
+}
+
+var errNothingBack = errors.New("every cluster stays as it is")
+
+// clustersBack are the clusters that a run which takes another one back changes, with what they had.
+func (w *world) clustersBack(s *State, of *record) (out []Reached) {
+	before := w.bindings(s.Base.Bindings)
+	for _, c := range of.clusters {
+		had := s.Earlier(before.Of(c.Cluster), c.Index)
+		back := false
+		for _, r := range w.runs {
+			back = back || r.undoes == of.UID && slices.ContainsFunc(r.clusters, func(b Reached) bool { return b.Cluster == c.Cluster && b.Got == Applied })
+		}
+		if c.Index != None && c.Got != Untouched && c.Got != Gone && had.Keep == "" && !back {
+			out = append(out, Reached{Cluster: c.Cluster, Index: had.Index, Revision: had.Revision})
+		}
+	}
+	return out
 }
 
 // undoOf is what a run is taken back for.

@@ -1,0 +1,103 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// The names of the stored fields are those of the placement's record, in which the state is embedded.
+func TestTheStoredFormOfAState(t *testing.T) {
+	index, limit := 1, intstr.FromInt32(50)
+	s := State{
+		UID: "p", Epoch: 2, NextIndex: 3, Decision: &Decision{0, "policy", "digest", 2, 1}, InUse: []int{1}, Whole: &index, Previous: &index,
+		Bindings: Generation{1, "id", 1}, Queue: stages.Line{Waiting: []stages.Entry{{UID: "u", Run: "a", Index: 1}}},
+		Runs: []Run{{"a", "u", 1, "plan", stages.Failed, 2, 1, "x", "b", "why"}}, Ended: 1, Retired: []Run{{Name: "r", UID: "v"}},
+		Deleting: &Deletion{"ann", 1, 5, &limit, DeleteObjects, "deletion"}, GCGeneration: 4, Base: &Base{"u", "a", Generation{1, "id", 1}, []int{1}},
+		Rollback: &Rollback{"u", "a", "b", "w", stages.Undo{Cause: stages.OnCommand}, 7}, Irreversible: []int{1},
+	}
+	const want = `{"uid":"p","epoch":2,"nextIndex":3,"decision":{"index":0,"policyDigest":"policy","digest":"digest","clusters":2,"pages":1},` +
+		`"inUse":[1],"whole":1,"previous":1,"roster":{"generation":1,"id":"id","pages":1},"line":{"waiting":[{"uid":"u","run":"a","index":1}]},` +
+		`"runs":[{"name":"a","uid":"u","index":1,"plan":"plan","ended":"Failed","restart":2,"nth":1,"undoes":"x","undone":"b","kept":"why"}],` +
+		`"ended":1,"retired":[{"name":"r","uid":"v","index":0,"plan":""}],` +
+		`"deleting":{"by":"ann","since":1,"deadline":5,"maxConcurrency":50,"end":"Delete","run":"deletion"},"sweeps":4,` +
+		`"base":{"uid":"u","run":"a","roster":{"generation":1,"id":"id","pages":1},"inUse":[1]},` +
+		`"rollback":{"of":"u","ofRun":"a","run":"b","uid":"w","undo":{"cause":"Command"},"since":7},"irreversible":[1]}`
+	got, err := json.Marshal(s)
+	if err != nil || string(got) != want {
+		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+	}
+	b, err := json.Marshal(Binding{Applied: 1, Attempted: 2, Revision: "r"})
+	if want := `{"proven":1,"tried":2,"revision":"r"}`; err != nil || string(b) != want {
+		t.Errorf("%v %s, want %s", err, b, want)
+	}
+}
+
+func TestValidateFindsWhatAdvanceCannotMake(t *testing.T) {
+	run := Run{Name: "a", UID: "u"}
+	active := stages.Line{Active: &stages.Entry{UID: "u", Run: "a"}}
+	for name, s := range map[string]State{
+		"an unknown run in the queue":   {Queue: active},
+		"an ended run in the queue":     {Queue: active, Runs: []Run{{Name: "a", UID: "u", Ended: stages.Failed}}},
+		"a run that waits for itself":   {Queue: stages.Line{Active: active.Active, Waiting: []stages.Entry{*active.Active}}, Runs: []Run{run}},
+		"a run twice":                   {Runs: []Run{run}, Retired: []Run{run}},
+		"a run without a UID":           {Runs: []Run{{Name: "a"}}},
+		"more runs than have ended":     {Runs: []Run{{Name: "a", UID: "u", Ended: stages.Failed, Nth: 1}}},
+		"an index that is to come":      {InUse: []int{0}},
+		"indexes out of order":          {NextIndex: 3, InUse: []int{2, 1}},
+		"a generation without an ID":    {Bindings: Generation{Generation: 1}},
+		"a base of an unknown run":      {Base: &Base{UID: "u"}},
+		"a base of later bindings":      {Runs: []Run{run}, Base: &Base{UID: "u", Bindings: Generation{Generation: 2, ID: "x"}}},
+		"a rollback without its place":  {Rollback: &Rollback{Of: "v", UID: "u", Run: "a"}},
+		"a rollback of nothing":         {Queue: active, Rollback: &Rollback{UID: "u", Run: "a"}},
+		"a rollback that is admitted":   {Queue: active, Runs: []Run{run}, Rollback: &Rollback{Of: "v", UID: "u", Run: "a"}},
+		"a deletion that no run begins": {Deleting: &Deletion{}},
+	} {
+		if s.Validate() == nil {
+			t.Errorf("%s is valid", name)
+		}
+	}
+	if err := (&State{Queue: active, Runs: []Run{run}}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A result says of each cluster what stages.Step came to, also where the run is not known.
+func TestResultOf(t *testing.T) {
+	strategy := stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
+	target := stages.Target{
+		Placement: "web", Index: 3, Snapshot: "s3", Decision: "d1", Default: "rev-3", Revision: map[string]string{}, Remove: map[string]string{"old": ""}, Part: true,
+	}
+	p, err := stages.NewPlan(strategy, target, []placement.Cluster{{Name: "m1", UID: "u1"}, {Name: "m2", UID: "u2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := ResultOf(p, nil)
+	if got := unknown.Clusters[0]; got != (Reached{"m1", 3, "rev-3", Attempted}) || unknown.Changed != 3 || !unknown.Started || !unknown.NoRollback {
+		t.Errorf("of a run that is not known: %+v", unknown)
+	}
+	if got := unknown.Clusters[2]; got != (Reached{"old", None, "", Attempted}) {
+		t.Errorf("of a cluster that is cleaned: %+v", got)
+	}
+	r := stages.NewRun(p, "a", "uid-a", approval.Identity{Name: "ann"}, false, stages.Instant(startOfTime).Time())
+	fresh := ResultOf(p, &r)
+	if got := fresh.Clusters[0].Got; got != Untouched || fresh.Changed != 0 || fresh.Started || fresh.Complete {
+		t.Errorf("of a run that has not started: %+v", fresh)
+	}
+	r = stages.Step(p, r, stages.Input{Now: stages.Instant(startOfTime).Time()}).Run
+	begun := ResultOf(p, &r)
+	if got := begun.Clusters[0].Got; got != Attempted || !begun.Started || begun.Attempt != 1 {
+		t.Errorf("of a run that has begun: %+v", begun)
+	}
+	r = stages.Step(p, r, stages.Input{Now: stages.Instant(startOfTime + 1000).Time(), Gone: []string{"m1", "m2", "old"}}).Run
+	gone := ResultOf(p, &r)
+	if gone.State != stages.Completed || !gone.Complete || gone.Clusters[0].Got != Gone || gone.Clusters[2].Got != Gone {
+		t.Errorf("of a run whose clusters have left: %+v", gone)
+	}
+}
