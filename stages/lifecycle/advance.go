@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Input is something that happened to a placement or is asked of it. The types of this package that end the
-// sentence "the placement was told: ..." are inputs, and there are no others.
+// Input is something that happened to a placement or is asked of it: one of the types that the package documentation
+// lists. There are no others.
 type Input interface {
 	advance(m *machine) error
 }
@@ -102,8 +102,8 @@ func (n Need) IsZero() bool {
 // Effect is something that a driver has to carry out. Each may be repeated.
 type Effect interface{ effect() }
 
-// StoreBindings stores the bindings of a new generation, see [Bindings.Pages], before the state that names it is saved. When that save fails,
-// nothing will ever name the generation.
+// StoreBindings stores the bindings of a new generation, see [Bindings.Pages], before the state that names it is
+// saved. When that save fails, nothing will ever name the generation.
 type StoreBindings struct {
 	Generation Generation
 	Bindings   Bindings

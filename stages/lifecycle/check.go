@@ -74,7 +74,7 @@ func (s *State) wrongRun() string {
 	return ""
 }
 
-// wrongQueue checks that only runs which have not ended stand in the queue, each once, and that the active one is not behind another one.
+// wrongQueue checks that only runs which have not ended stand in the queue, each once.
 func (s *State) wrongQueue() string {
 	seen := map[string]bool{}
 	place := func(uid, run string) string {

@@ -24,7 +24,7 @@ func FuzzLaws(f *testing.F) {
 		f.Add(lawBytes(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, v := range live(data, Advance) {
+		for _, v := range live(data[:min(len(data), 800)], Advance) { // a life of more is not another one
 			t.Errorf("law %s: %s", v.law, v.text)
 		}
 	})

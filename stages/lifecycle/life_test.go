@@ -371,6 +371,9 @@ func (l *life) retry(r *record) {
 	case isOf(err, ErrNotFound):
 		r.retrying = false
 	case err != nil || out.Turn.Retake:
+	case out.Turn.SupersededBy != "": // since it asked first
+		l.end(r, stages.Superseded)
+		r.retrying = false
 	case !out.Turn.Starts:
 		r.retrying = false
 	case l.dice.one(4): // there is nothing to be tried again

@@ -205,7 +205,8 @@ func (s *State) awaits(uid string) error {
 }
 
 // HasTurn reports whether a run that has not started has the placement, with nothing left to be done before it
-// starts. It is then not necessary to ask with [TurnAsked]. It is safe when the state is old: a run keeps its place until it has ended.
+// starts. It is then not necessary to ask with [TurnAsked]. It is safe when the state is old: a run keeps its place
+// until it has ended.
 func (s *State) HasTurn(e stages.Entry, a stages.Admission) bool {
 	if active := s.Queue.Active; active == nil || active.UID != e.UID || s.Deleting != nil || s.awaits(e.UID) != nil {
 		return false
@@ -215,7 +216,8 @@ func (s *State) HasTurn(e stages.Entry, a stages.Admission) bool {
 }
 
 // RetryAsked is a run that has failed and is to be started again. It gets the placement where no other run has it
-// or waits for it: the turn then starts, and otherwise waits for that run.
+// or waits for it: the turn then starts, and otherwise waits for that run. Asked again, after a crash, it may have been
+// superseded meanwhile.
 type RetryAsked struct {
 	stages.Entry
 	// Attempt is the one to be started, Epoch that of the lease under which the run is driven.
@@ -264,8 +266,8 @@ func (m *machine) clearWay() error {
 
 // clearActive takes the run that has the placement out of the queue where it has ended or was deleted. How it ended is
 // taken in first, in case its engine did not live to do so: no run may change a cluster before it is known what
-// the clusters have. A run whose record cannot be read is waited for; one that has ended, and whose plan or pages cannot
-// be read, leaves as if it was deleted.
+// the clusters have. A run whose record cannot be read is waited for; one that has ended, and whose plan or pages
+// cannot be read, leaves as if it was deleted.
 func (m *machine) clearActive() error {
 	active := m.Queue.Active
 	if active == nil || m.reserves(active.UID) {
@@ -318,8 +320,8 @@ func (s *State) restarts(uid string, attempt int) bool {
 	return r != nil && r.Restart > attempt
 }
 
-// enqueue puts a run into the queue, unless it is held. The run that cleans the clusters of a placement which is deleted, and one that
-// takes another one back, supersede all others.
+// enqueue puts a run into the queue, unless it is held. The run that cleans the clusters of a placement which is
+// deleted, and one that takes another one back, supersede all others.
 func (m *machine) enqueue(e stages.Entry, hold, rollback bool) error {
 	if hold {
 		return nil

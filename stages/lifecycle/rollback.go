@@ -204,8 +204,8 @@ func (s *State) BaseOf(uid, name string, before Generation, inUse []int) *Base {
 	return &Base{UID: uid, Run: name, Bindings: before, InUse: inUse}
 }
 
-// settleBase forgets what the clusters had before a run which is forgotten, and so cannot be taken back. A run that is taking
-// it back needs the snapshots until it has ended.
+// settleBase forgets what the clusters had before a run which is forgotten, and so cannot be taken back. A run that is
+// taking it back needs the snapshots until it has ended.
 func (m *machine) settleBase() {
 	if m.Base != nil && m.entry(m.Base.UID) == nil && m.TakenBackBy(m.Base.UID) == "" {
 		m.Base = nil
@@ -262,8 +262,8 @@ func (s *State) Bars(from, to int) (int, bool) {
 	return 0, false
 }
 
-// Earlier is what a cluster had, by the bindings before a run that has brought the snapshot of index to it, with the reason
-// why it cannot get that again, if there is one: what stages.RollBack asks.
+// Earlier is what a cluster had, by the bindings before a run that has brought the snapshot of index to it, with the
+// reason why it cannot get that again, if there is one: what stages.RollBack asks.
 func (s *State) Earlier(h Binding, index int) stages.Previous {
 	out := stages.Previous{Index: h.Applied, Revision: h.Revision}
 	if k, ok := s.Bars(index, h.Applied); ok {
