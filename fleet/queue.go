@@ -45,7 +45,7 @@ func (d *driver) queue(ctx context.Context) error {
 // queueAgain asks whether a failed run that is started again may have the placement.
 func (d *driver) queueAgain(ctx context.Context) error {
 	entry := stages.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}
-	_, err := d.askTurn(ctx, lifecycle.RetryAsked{Entry: entry, Attempt: d.rec.Run.Attempt + 1})
+	_, err := d.askTurn(ctx, lifecycle.RetryAsked{Entry: entry, Attempt: d.rec.Run.Attempt + 1, Epoch: d.epoch})
 	return err
 }
 

@@ -23,18 +23,18 @@ func TestTheStoredFormOfAState(t *testing.T) {
 		Rollback: &Rollback{"u", "a", "b", "w", stages.Undo{Cause: stages.OnCommand}, 7}, Irreversible: []int{1},
 	}
 	const want = `{"uid":"p","epoch":2,"nextIndex":3,"decision":{"index":0,"policyDigest":"policy","digest":"digest","clusters":2,"pages":1},` +
-		`"inUse":[1],"whole":1,"previous":1,"roster":{"generation":1,"id":"id","pages":1},"line":{"waiting":[{"uid":"u","run":"a","index":1}]},` +
+		`"inUse":[1],"whole":1,"previous":1,"bindings":{"generation":1,"id":"id","pages":1},"queue":{"waiting":[{"uid":"u","run":"a","index":1}]},` +
 		`"runs":[{"name":"a","uid":"u","index":1,"plan":"plan","ended":"Failed","restart":2,"nth":1,"undoes":"x","undone":"b","kept":"why"}],` +
 		`"ended":1,"retired":[{"name":"r","uid":"v","index":0,"plan":""}],` +
-		`"deleting":{"by":"ann","since":1,"deadline":5,"maxConcurrency":50,"end":"Delete","run":"deletion"},"sweeps":4,` +
-		`"base":{"uid":"u","run":"a","roster":{"generation":1,"id":"id","pages":1},"inUse":[1]},` +
+		`"deleting":{"by":"ann","since":1,"deadline":5,"maxConcurrency":50,"end":"Delete","run":"deletion"},"gcGeneration":4,` +
+		`"base":{"uid":"u","run":"a","bindings":{"generation":1,"id":"id","pages":1},"inUse":[1]},` +
 		`"rollback":{"of":"u","ofRun":"a","run":"b","uid":"w","undo":{"cause":"Command"},"since":7},"irreversible":[1]}`
 	got, err := json.Marshal(s)
 	if err != nil || string(got) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}
 	b, err := json.Marshal(Binding{Applied: 1, Attempted: 2, Revision: "r"})
-	if want := `{"proven":1,"tried":2,"revision":"r"}`; err != nil || string(b) != want {
+	if want := `{"applied":1,"attempted":2,"revision":"r"}`; err != nil || string(b) != want {
 		t.Errorf("%v %s, want %s", err, b, want)
 	}
 }
