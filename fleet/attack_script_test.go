@@ -6,12 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
 )
 

@@ -3,10 +3,9 @@ package fleet
 import (
 	"testing"
 
-	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
 )
 

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/slipway-dev/slipway/stages"
 )
 

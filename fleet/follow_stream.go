@@ -3,9 +3,8 @@ package fleet
 import (
 	"strings"
 
-	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
 // eventStream is a journal and how much of it is committed.

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
 // garbage is what a collection deletes of a placement: what nothing refers to,

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/slipway-dev/slipway/stages"
 )
 

@@ -3,9 +3,8 @@ package fleet
 import (
 	"time"
 
-	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
 // ShiftLease returns the record of a run with its lease ending later; any other

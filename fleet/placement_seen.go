@@ -5,9 +5,8 @@ import (
 	"context"
 	"sync"
 
-	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
 // seenKept is how many decoded records of placements an engine keeps in memory.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"

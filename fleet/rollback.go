@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipway-dev/slipway/fleet/internal/record"
-
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
 // What is kept of a cluster is bounded, and still says that it differs.

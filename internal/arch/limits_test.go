@@ -29,7 +29,7 @@ var exceptions = []exception{
 
 // The reasons that several exceptions share: what has not been taken apart.
 const (
-	oneRoom     = "stored records, placements and the drift between runs are not packages of their own yet"
+	oneRoom     = "the loops that drive runs, placements and drift, and the drift between runs, are not packages of their own yet"
 	reconcilers = "one service reconciles all kinds: neither their statuses nor the kinds are apart yet"
 	seams       = "the store, the inventories, the source and the connections are one package"
 )
