@@ -87,6 +87,33 @@ func TestARetryOfNothingTakesNoPlacement(t *testing.T) {
 	})
 }
 
+// What an attempt of a run brought is taken in once: a retry that has nothing to do does not make clusters
+// have again what they had before another run.
+func TestARetryOfNothingTakesNothingIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := smallWorld(t, 2)
+		e := w.newEngine(fleet.Config{})
+		w.declare(e, smallPlacement("web"))
+		w.refusing("c00", true)
+		w.create(e, fleet.RunSpec{Name: "a", Placement: "web", Strategy: startable()})
+		defer running(t, e)()
+		w.within(time.Minute, "a", stages.Failed)
+		w.refusing("c00", false)
+		if err := w.source.Put(plain("v2")); err != nil {
+			t.Fatal(err)
+		}
+		w.create(e, fleet.RunSpec{Name: "b", Placement: "web", Strategy: allAtOnce(2)})
+		w.within(time.Minute, "b", stages.Completed)
+		settle()
+		w.command(e, "a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
+		for c, err := range must(e.View(t.Context(), "web"))(t).Placed(t.Context()) {
+			if err != nil || c.Index != 1 || c.Tried != 1 {
+				t.Errorf("%+v, %v: want what run b brought", c, err)
+			}
+		}
+	})
+}
+
 // A run that was stopped before its turn waits for it after a retry too.
 func TestARunThatWasStoppedInTheLineIsRetriedIntoIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
