@@ -4,17 +4,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/flight"
+	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// revisionsKept is how many decoded revisions are kept.
+// revisionsKept is how many decoded revisions are cached. BenchmarkRun/clusters=10000 in
+// docs/performance.md needs them: every cluster of a run loads the same few.
 const revisionsKept = 16
+
+// Cached indexes weigh at most as much as their objects together, where each index counts
+// as indexCost objects more. BenchmarkClusterUpdate in docs/performance.md needs them for
+// its hub-requests/update: statuses and the collection of garbage ask for all that are kept
+// of a placement.
+const (
+	indexedObjects = 100_000
+	indexCost      = 64
+)
 
 // contents keeps and reads what is rolled out, under content/<placement>/<digest>:
 // the bodies of objects, the pages and the root of each set, and the documents
@@ -24,20 +35,24 @@ const revisionsKept = 16
 type contents struct {
 	store backend.Store
 
-	mu      sync.Mutex
-	recent  []*revisionLoad // the last used comes last
-	indexes indexes
+	revisions *lru.Cache[string, *member.Revision] // by contentKey
+	loads     flight.Group[*member.Revision]
+	indexes   *lru.Cache[string, setIndex] // by contentKey
 }
 
-// revisionLoad is a revision that is being loaded or was.
-type revisionLoad struct {
-	placement, digest string
-	ready             chan struct{}
-	rev               *member.Revision
-	err               error
+// setIndex is what a set consists of.
+type setIndex struct {
+	items []snapshot.Item
+	pages []string
 }
 
-func newContents(s backend.Store) *contents { return &contents{store: s} }
+func (i setIndex) cost() int { return len(i.items) + indexCost }
+
+func newContents(s backend.Store) *contents {
+	return &contents{
+		store: s, revisions: lru.New[string, *member.Revision](revisionsKept, nil), indexes: lru.New[string](indexedObjects, setIndex.cost),
+	}
+}
 
 func contentKey(placement, digest string) string { return record.ContentPrefix(placement) + digest }
 
@@ -159,6 +174,20 @@ func (c *contents) index(ctx context.Context, placement, set string) ([]snapshot
 	return items, root.Pages, nil
 }
 
+// indexed is index from the cache: what a set consists of follows from its digest, but
+// that it is still stored does not. What it returns is shared and must not be changed.
+func (c *contents) indexed(ctx context.Context, placement, set string) ([]snapshot.Item, []string, error) {
+	key := contentKey(placement, set)
+	if known, ok := c.indexes.Get(key); ok {
+		return known.items, known.pages, nil
+	}
+	items, pages, err := c.index(ctx, placement, set)
+	if err == nil {
+		c.indexes.Add(key, setIndex{items, pages})
+	}
+	return items, pages, err
+}
+
 func (c *contents) page(ctx context.Context, placement, digest string) (snapshot.Page, error) {
 	body, err := c.loadBlob(ctx, placement, digest)
 	if err != nil {
@@ -183,62 +212,25 @@ func (c *contents) loadSet(ctx context.Context, placement, set string) (snapshot
 	return out, nil
 }
 
-// load returns a revision, ready to be applied. Those who ask for the same one
-// at the same time share one load; the last ones are kept. What they return is
-// shared and must not be changed. Every error but a transient one of the store
-// is ErrPermanent.
+// load returns a revision, ready to be applied. Concurrent calls for the same one share
+// a load, and the last ones that were used are cached; errors are not. A call whose ctx
+// ends returns at once, and does not make others fail. What is returned is shared and must
+// not be changed. Every error but ctx's and a transient one of the store is ErrPermanent.
 func (c *contents) load(ctx context.Context, placement, digest string) (*member.Revision, error) {
-	for {
-		l, mine := c.loading(placement, digest)
-		if mine {
-			l.rev, l.err = c.read(ctx, placement, digest)
-			if l.err != nil {
-				c.forget(l)
-			}
-			close(l.ready)
-		}
-		select {
-		case <-l.ready:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		// Whoever loaded may have given up; that is not our failure.
-		if !mine && ctx.Err() == nil && (errors.Is(l.err, context.Canceled) || errors.Is(l.err, context.DeadlineExceeded)) {
-			continue
-		}
-		return l.rev, l.err
+	key := contentKey(placement, digest)
+	if rev, ok := c.revisions.Get(key); ok {
+		return rev, nil
 	}
-}
-
-// loading returns the load of a revision; mine says that the caller is to do
-// it.
-func (c *contents) loading(placement, digest string) (l *revisionLoad, mine bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, l := range c.recent {
-		if l.digest == digest && l.placement == placement {
-			copy(c.recent[i:], c.recent[i+1:])
-			c.recent[len(c.recent)-1] = l
-			return l, false
+	return c.loads.Do(ctx, key, func(ctx context.Context) (*member.Revision, error) {
+		if rev, ok := c.revisions.Get(key); ok {
+			return rev, nil // another load of it has just ended
 		}
-	}
-	if len(c.recent) == revisionsKept {
-		c.recent = append(c.recent[:0], c.recent[1:]...)
-	}
-	l = &revisionLoad{placement: placement, digest: digest, ready: make(chan struct{})}
-	c.recent = append(c.recent, l)
-	return l, true
-}
-
-func (c *contents) forget(failed *revisionLoad) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, l := range c.recent {
-		if l == failed {
-			c.recent = append(c.recent[:i], c.recent[i+1:]...)
-			return
+		rev, err := c.read(ctx, placement, digest)
+		if err == nil {
+			c.revisions.Add(key, rev)
 		}
-	}
+		return rev, err
+	})
 }
 
 func (c *contents) read(ctx context.Context, placement, digest string) (*member.Revision, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -247,10 +246,10 @@ func TestRevisionsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	if len(c.recent) != revisionsKept {
-		t.Errorf("%d revisions are kept", len(c.recent))
+	if n := c.revisions.Len(); n != revisionsKept {
+		t.Errorf("%d revisions are kept", n)
 	}
-	if !slices.ContainsFunc(c.recent, func(l *revisionLoad) bool { return l.digest == digests[0] }) {
+	if _, ok := c.revisions.Get(contentKey("web", digests[0])); !ok {
 		t.Error("the revision that is used all the time is not kept")
 	}
 }
@@ -307,4 +306,44 @@ type batchCounter struct {
 func (s *batchCounter) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
 	s.batches++
 	return s.Store.WriteAll(ctx, writes)
+}
+
+// What a set consists of is read once by those who need not know that it is still
+// stored.
+func TestAnIndexIsReadOnce(t *testing.T) {
+	store := &countingStore{Store: memory.NewStore()}
+	c := newContents(store)
+	set := setOf(t, "a", "b", "c")
+	if err := c.save(t.Context(), "web", set, never); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		items, pages, err := c.indexed(t.Context(), "web", set.Digest)
+		if err != nil || !cmp.Equal(items, set.Items) || !cmp.Equal(pages, set.Root().Pages) {
+			t.Errorf("indexed: %v %v %v", items, pages, err)
+		}
+	}
+	if want := 1 + len(set.Root().Pages); store.gets != want {
+		t.Errorf("%d reads, not %d", store.gets, want)
+	}
+	if _, _, err := c.indexed(t.Context(), "other", set.Digest); err == nil {
+		t.Error("a placement was given the index of another one")
+	}
+}
+
+// Indexes are cached by how many objects they have.
+func TestIndexesAreBounded(t *testing.T) {
+	c := newContents(memory.NewStore())
+	for n := range 5 {
+		c.indexes.Add(strconv.Itoa(n), setIndex{items: make([]snapshot.Item, indexedObjects/4)})
+	}
+	if n := c.indexes.Len(); n != 3 {
+		t.Errorf("%d indexes of a quarter are cached", n)
+	}
+	for n := range indexedObjects {
+		c.indexes.Add(strconv.Itoa(n), setIndex{})
+	}
+	if n := c.indexes.Len(); n != indexedObjects/indexCost {
+		t.Errorf("%d empty indexes are cached", n)
+	}
 }

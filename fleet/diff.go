@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -30,8 +31,9 @@ type Diff struct {
 	rec   *record.Placement
 	mu    sync.Mutex
 	draft *draft
-	// revisions are the last ones that were made, the newest last.
-	revisions []*member.Revision
+	// revisions are the last ones that were made, by digest, so that a set is read once
+	// and not for each cluster.
+	revisions *lru.Cache[string, *member.Revision]
 }
 
 // ClusterDiff is what a run would do to one cluster, in the form of a drift report.
@@ -62,7 +64,7 @@ func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
 	if spec.Plan != "" && spec.Plan != d.plan.Digest {
 		return nil, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
 	}
-	return &Diff{Plan: d.plan, e: e, rec: rec, draft: d}, nil
+	return &Diff{Plan: d.plan, e: e, rec: rec, draft: d, revisions: lru.New[string, *member.Revision](revisionsKept, nil)}, nil
 }
 
 // Content returns what a cluster of the plan would get, with the objects
@@ -177,8 +179,8 @@ func (d *Diff) assignment(c placement.Cluster, revision string) Assignment {
 func (d *Diff) revision(ctx context.Context, digest string) (*member.Revision, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if i := slices.IndexFunc(d.revisions, func(r *member.Revision) bool { return r.Digest == digest }); i >= 0 {
-		return d.revisions[i], nil
+	if rev, ok := d.revisions.Get(digest); ok {
+		return rev, nil
 	}
 	set, err := d.e.contentOf(ctx, d.draft, d.Plan, digest)
 	if err != nil {
@@ -188,7 +190,6 @@ func (d *Diff) revision(ctx context.Context, digest string) (*member.Revision, e
 	if err != nil {
 		return nil, err
 	}
-	d.revisions = append(d.revisions, rev)
-	d.revisions = slices.Delete(d.revisions, 0, max(0, len(d.revisions)-revisionsKept))
+	d.revisions.Add(digest, rev)
 	return rev, nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -122,8 +123,8 @@ type Engine struct {
 	holders   asks
 	lanes     *member.Limiter
 	log       *slog.Logger
-	plans     planCache
-	seen      seenPlacements
+	plans     *lru.Cache[string, *stages.Plan]
+	seen      *lru.Cache[string, seenPlacement]
 	// driving are runs by their UIDs, admitting by their names.
 	driving, admitting busy
 }
@@ -138,6 +139,7 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, store: guard.Store(cfg.Store, cfg.CallTimeout), log: cfg.Log, lanes: member.NewLimiter(cfg.MaxUpdates), updates: guard.New(cfg.CallTimeout), sources: guard.New(cfg.CallTimeout),
 		inventories: guard.New(cfg.CallTimeout), authorities: guard.New(cfg.CallTimeout), windows: guard.New(cfg.CallTimeout),
+		plans: lru.New[string, *stages.Plan](planCacheSize, nil), seen: lru.New[string, seenPlacement](seenSize, nil),
 	}
 	e.contents = newContents(e.store)
 	if cfg.Updater != nil {

@@ -3,45 +3,22 @@ package fleet
 import (
 	"bytes"
 	"context"
-	"sync"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// seenKept is how many decoded records of placements an engine keeps in memory.
-const seenKept = 64
+// seenSize is how many decoded records of placements an engine keeps in memory, for
+// those who only read. A record is read from the store each time, so that every change
+// of it is noticed, and decoded only where it differs from the one decoded before.
+// BenchmarkClusterUpdate in docs/performance.md needs this for its x-cpu: the hub reads
+// the record of a placement on every round of its loop.
+const seenSize = 64
 
-// seenPlacements are records of placements with what they were decoded from, by
-// the name. A record is read again each time, so that nothing that became of it
-// goes unnoticed; it is decoded where it is another one.
-type seenPlacements struct {
-	mu   sync.Mutex
-	last map[string]seenPlacement
-}
-
+// seenPlacement is a decoded record with the value that it was decoded from.
 type seenPlacement struct {
 	value []byte
 	rec   *record.Placement
-}
-
-// of returns what a value was decoded to, nil if it was not.
-func (s *seenPlacements) of(name string, value []byte) *record.Placement {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if seen, ok := s.last[name]; ok && bytes.Equal(seen.value, value) {
-		return seen.rec
-	}
-	return nil
-}
-
-func (s *seenPlacements) keep(name string, value []byte, rec *record.Placement) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.last) >= seenKept || s.last == nil {
-		s.last = map[string]seenPlacement{}
-	}
-	s.last[name] = seenPlacement{value, rec}
 }
 
 // seenPlacement is placementAt for those who only read: what it returns is shared.
@@ -50,8 +27,8 @@ func (e *Engine) seenPlacement(ctx context.Context, name string) (*record.Placem
 	if err != nil {
 		return nil, "", err
 	}
-	if rec := e.seen.of(name, stored.Value); rec != nil {
-		return rec, stored.Revision, nil
+	if seen, ok := e.seen.Get(name); ok && bytes.Equal(seen.value, stored.Value) {
+		return seen.rec, stored.Revision, nil
 	}
 	rec := new(record.Placement)
 	if err := record.Decode(stored, rec); err != nil {
@@ -60,6 +37,6 @@ func (e *Engine) seenPlacement(ctx context.Context, name string) (*record.Placem
 	if err := record.CheckName(stored.Key, name, rec.Placement.Name); err != nil {
 		return nil, "", err
 	}
-	e.seen.keep(name, stored.Value, rec)
+	e.seen.Add(name, seenPlacement{stored.Value, rec})
 	return rec, stored.Revision, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
@@ -12,30 +11,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// planCacheSize is how many plans an engine keeps in memory.
+// planCacheSize is how many plans an engine keeps in memory: they were read and
+// verified, or made here, and never change. BenchmarkClusterUpdate in
+// docs/performance.md needs them for its hub-requests/update: an engine carries out
+// the plan that it has just stored.
 const planCacheSize = 64
-
-// planCache keeps plans that were read and verified. Plans never change.
-type planCache struct {
-	mu    sync.Mutex
-	plans map[string]*stages.Plan
-}
-
-func (c *planCache) get(digest string) (*stages.Plan, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p, ok := c.plans[digest]
-	return p, ok
-}
-
-func (c *planCache) put(p *stages.Plan) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.plans) >= planCacheSize || c.plans == nil {
-		c.plans = map[string]*stages.Plan{}
-	}
-	c.plans[p.Digest] = p
-}
 
 // writePlan stores a plan under its digest: what is to be there before it, then
 // the pages, then the header. What is there is written again, so that a deletion
@@ -53,7 +33,7 @@ func planKey(digest string) string { return "plan/" + digest }
 
 // readPlan reads a plan and verifies it against its digest.
 func (e *Engine) readPlan(ctx context.Context, digest string) (*stages.Plan, error) {
-	if p, ok := e.plans.get(digest); ok {
+	if p, ok := e.plans.Get(digest); ok {
 		return p, nil
 	}
 	header, err := e.store.Get(ctx, planKey(digest))
@@ -81,6 +61,6 @@ func (e *Engine) readPlan(ctx context.Context, digest string) (*stages.Plan, err
 	if p.Digest != digest {
 		return nil, fmt.Errorf("plan %s: the record holds another plan, %s: %w", digest, p.Digest, backend.ErrPermanent)
 	}
-	e.plans.put(p)
+	e.plans.Add(digest, p)
 	return p, nil
 }

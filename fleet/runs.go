@@ -91,7 +91,7 @@ func (e *Engine) record(ctx context.Context, rec *record.Placement, spec RunSpec
 	if err := e.putRun(ctx, rr); err != nil {
 		return Status{}, err
 	}
-	d.offer(&e.plans, e.contents)
+	d.offer(e.plans, e.contents)
 	if err := e.admit(ctx, rr, d); err != nil {
 		if err := e.withdraw(ctx, rr, err); err != nil {
 			return Status{}, err

@@ -6,7 +6,9 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // renderAgain makes again what the snapshots with overrides are for a cluster, so
@@ -24,23 +26,15 @@ func (e *Engine) renderAgain(ctx context.Context, rec *record.Placement, c place
 	}
 }
 
-// offer has a revision found by those who load it, for a while.
+// offer caches a revision that was made here, so that loads of it need not read it.
 func (c *contents) offer(placement string, rev *member.Revision) {
-	l := &revisionLoad{placement: placement, digest: rev.Digest, ready: make(chan struct{}), rev: rev}
-	close(l.ready)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if slices.ContainsFunc(c.recent, func(o *revisionLoad) bool { return o.digest == l.digest && o.placement == placement }) {
-		return
-	}
-	c.recent = append(c.recent, l)
-	c.recent = slices.Delete(c.recent, 0, max(0, len(c.recent)-revisionsKept))
+	c.revisions.Add(contentKey(placement, rev.Digest), rev)
 }
 
 // offer gives a plan, and what was read to make it, to those who carry it out in this
 // process.
-func (d *draft) offer(plans *planCache, c *contents) {
-	plans.put(d.plan)
+func (d *draft) offer(plans *lru.Cache[string, *stages.Plan], c *contents) {
+	plans.Add(d.plan.Digest, d.plan)
 	if !slices.Contains(d.plan.Revisions, d.frozen.Set) {
 		return // every cluster gets what overrides make of it
 	}
