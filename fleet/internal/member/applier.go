@@ -50,7 +50,7 @@ type Applier struct {
 // NewApplier returns an applier over connections that takes revisions from load. A nil prober is kstatus.
 func NewApplier(conns *Conns, load Loader, prober Prober, o Options) *Applier {
 	u := &Applier{
-		conns: conns, load: load, poll: o.Poll, recheck: o.Recheck,
+		conns: conns, load: load, poll: o.Poll, recheck: o.Recheck, compiler: newCompiler(), tries: newFailureCounts(),
 		probes: probes{prober, conns.guard}, now: o.Now, saw: o.Saw, held: o.Held, noted: o.Failing, rules: o.Rules,
 	}
 	if u.now == nil {

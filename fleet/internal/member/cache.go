@@ -1,15 +1,17 @@
 package member
 
 import (
-	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// What is kept of ledgers with a connection: so many, and none with more text.
+// What is kept of ledgers with a connection: so many, and none with more text. They and
+// their objects are what BenchmarkClusterUpdate in docs/performance.md needs for its
+// more-requests: an update reads neither its ledger nor an object that it changes.
 const (
 	ledgersKept    = 8
 	ledgerKeptMost = 16 << 10
@@ -33,10 +35,7 @@ const (
 type ledgerCache struct {
 	// room is what objects may take yet, shared with other connections.
 	room *atomic.Int64
-
-	mu     sync.Mutex
-	all    map[string]cachedLedger
-	closed bool
+	kept *lru.Cache[string, cachedLedger]
 }
 
 type cachedLedger struct {
@@ -44,21 +43,15 @@ type cachedLedger struct {
 	objects cachedObjects
 }
 
-// take returns the ledger of a placement and keeps it no longer.
-func (k *ledgerCache) take(placement string) (*cachedLedger, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	l, ok := k.all[placement]
-	k.drop(placement)
-	return &l, ok
+func newLedgerCache(room *atomic.Int64) ledgerCache {
+	return ledgerCache{room, lru.New[string, cachedLedger](ledgersKept, nil)}
 }
 
-// drop forgets a ledger. The lock is held.
-func (k *ledgerCache) drop(placement string) {
-	if k.room != nil {
-		k.room.Add(k.all[placement].objects.size)
-	}
-	delete(k.all, placement)
+// take returns the ledger of a placement and keeps it no longer.
+func (k *ledgerCache) take(placement string) (*cachedLedger, bool) {
+	l, ok := k.kept.Take(placement)
+	k.room.Add(l.objects.size)
+	return &l, ok
 }
 
 // keep keeps a ledger that is closed, and of the objects what there is room for.
@@ -66,36 +59,21 @@ func (k *ledgerCache) keep(l *ledgerAt, targets []*target) {
 	if !l.exists() || l.open() || len(l.baseline)+l.size() > ledgerKeptMost {
 		return
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.closed {
-		return
-	}
-	if k.all == nil {
-		k.all = map[string]cachedLedger{}
-	}
-	for other := range k.all {
-		if other == l.Placement || len(k.all) >= ledgersKept {
-			k.drop(other)
-		}
-	}
-	kept := cachedLedger{ledgerAt: *l}
+	k.take(l.Placement)
+	kept := cachedLedger{ledgerAt: *l, objects: cacheObjects(targets, l.Placement, k.room)}
 	kept.known = nil // it is decoded again where it is asked for
-	if k.room != nil {
-		kept.objects = cacheObjects(targets, l.Placement, k.room)
-	}
-	k.all[l.Placement] = kept
+	k.free(k.kept.Add(l.Placement, kept))
 }
 
-// close forgets everything, and keeps nothing more.
-func (k *ledgerCache) close() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for placement := range k.all {
-		k.drop(placement)
+// free gives back the room of ledgers that are not kept any more.
+func (k *ledgerCache) free(gone []cachedLedger) {
+	for i := range gone {
+		k.room.Add(gone[i].objects.size)
 	}
-	k.closed = true
 }
+
+// close drops everything, and keeps nothing more.
+func (k *ledgerCache) close() { k.free(k.kept.Resize(0)) }
 
 // size is about how much text a ledger is.
 func (l *ledger) size() int {

@@ -3,7 +3,6 @@ package member
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -60,19 +60,25 @@ func reasonFor(s ApplyStrategy, t *target, placement string) DriftReason {
 	return FailedToTakeOver
 }
 
-// compiledKept is how many revisions stay compiled.
+// compiledKept is how many revisions stay compiled. An equal object is compared below the
+// floor of BenchmarkCompare in docs/performance.md only because it was compiled before,
+// once for all clusters.
 const compiledKept = 16
 
-// compiler keeps what revisions were compiled to, for the last few of them.
+// compiler caches what revisions were compiled to, by strategy and placement.
 type compiler struct {
-	mu   sync.Mutex
-	kept []*manifests
+	kept *lru.Cache[compiledKey, *manifests]
+}
+
+type compiledKey struct{ revision, strategy, placement string }
+
+func newCompiler() compiler {
+	return compiler{lru.New[compiledKey, *manifests](compiledKept, nil)}
 }
 
 // manifests are the objects of a revision, compiled when they are asked for.
 type manifests struct {
 	rev     *Revision
-	key     string
 	options drift.Options
 	at      map[snapshot.ID]int
 	each    []compiled
@@ -86,22 +92,16 @@ type compiled struct {
 
 // of returns the manifests of a revision under a strategy.
 func (c *compiler) of(rev *Revision, s ApplyStrategy, placement string, secretKey []byte) *manifests {
-	key := StrategyKey(&s) + "\n" + placement
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if i := slices.IndexFunc(c.kept, func(m *manifests) bool { return m.key == key && m.rev.Digest == rev.Digest }); i >= 0 {
-		return c.kept[i]
-	}
-	m := &manifests{
-		rev: rev, key: key, options: driftOptions(&s, placement, s.ComparisonOption, secretKey),
-		at: make(map[snapshot.ID]int, len(rev.items)), each: make([]compiled, len(rev.items)),
-	}
-	for i := range rev.items {
-		m.at[rev.items[i].ID] = i
-	}
-	c.kept = append(c.kept, m)
-	c.kept = c.kept[max(0, len(c.kept)-compiledKept):]
-	return m
+	return c.kept.GetOrAdd(compiledKey{rev.Digest, StrategyKey(&s), placement}, func() *manifests {
+		m := &manifests{
+			rev: rev, options: driftOptions(&s, placement, s.ComparisonOption, secretKey),
+			at: make(map[snapshot.ID]int, len(rev.items)), each: make([]compiled, len(rev.items)),
+		}
+		for i := range rev.items {
+			m.at[rev.items[i].ID] = i
+		}
+		return m
+	})
 }
 
 // of returns an object of the revision.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/internal/flight"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -30,73 +31,59 @@ type Conns struct {
 	// room is what objects that are kept may take yet.
 	room atomic.Int64
 
-	mu      sync.Mutex
-	open    map[string]*connSlot
-	closed  bool
-	closing sync.WaitGroup
-}
+	dials flight.Group[*memberConn]
 
-// connSlot is the connection to one cluster, or the attempt to open one.
-type connSlot struct {
-	uid   string
-	ready chan struct{}
-	conn  *memberConn // after ready
-	err   error
+	mu      sync.Mutex
+	open    map[string]*memberConn // by the name of the cluster
+	closed  bool
+	closing sync.WaitGroup // dials, and connections that are being closed
 }
 
 // NewConns returns connections that d opens; a call may take as long as
 // timeout.
 func NewConns(d backend.Dialer, timeout time.Duration) *Conns {
-	c := &Conns{dialer: d, guard: guard.New(timeout), open: map[string]*connSlot{}}
+	c := &Conns{dialer: d, guard: guard.New(timeout), open: map[string]*memberConn{}}
 	c.room.Store(objectsKept)
 	return c
 }
 
-// get returns the connection to a cluster. Concurrent calls for the same cluster
-// share one dial.
+// get returns the connection to a cluster. Concurrent calls for the same cluster share
+// one dial, and one that fails is not remembered.
 func (c *Conns) get(ctx context.Context, cluster placement.Cluster) (*memberConn, error) {
-	for {
-		slot, mine, err := c.slot(cluster)
-		if err != nil {
-			return nil, err
-		}
-		if mine {
-			c.dial(ctx, cluster, slot)
-		}
-		select {
-		case <-slot.ready:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		// Whoever dialled may have given up; that is not our failure.
-		if !mine && ctx.Err() == nil && (errors.Is(slot.err, context.Canceled) || errors.Is(slot.err, context.DeadlineExceeded)) {
-			continue
-		}
-		return slot.conn, slot.err
+	if m, err := c.find(cluster, false); m != nil || err != nil {
+		return m, err
 	}
+	return c.dials.Do(ctx, cluster.Name+"/"+cluster.UID, func(ctx context.Context) (*memberConn, error) {
+		if m, err := c.find(cluster, true); m != nil || err != nil {
+			return m, err // another dial has just ended
+		}
+		defer c.closing.Done()
+		return c.dial(ctx, cluster)
+	})
 }
 
-// slot returns the slot of a cluster; mine reports that the caller is to dial.
-func (c *Conns) slot(cluster placement.Cluster) (slot *connSlot, mine bool, err error) {
+// find returns the open connection to a cluster, nil if there is none. Where the caller
+// dials then, Close waits until it calls closing.Done.
+func (c *Conns) find(cluster placement.Cluster, dials bool) (*memberConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, false, errConnsClosed
+		return nil, errConnsClosed
 	}
-	slot = c.open[cluster.Name]
-	if slot != nil && slot.uid == cluster.UID {
-		return slot, false, nil
+	m := c.open[cluster.Name]
+	if m != nil && m.uid == cluster.UID {
+		return m, nil
 	}
-	if slot != nil {
-		c.discard(slot)
+	if m != nil {
+		c.discard(m)
 	}
-	slot = &connSlot{uid: cluster.UID, ready: make(chan struct{})}
-	c.open[cluster.Name] = slot
-	return slot, true, nil
+	if dials {
+		c.closing.Add(1)
+	}
+	return nil, nil
 }
 
-func (c *Conns) dial(ctx context.Context, cluster placement.Cluster, slot *connSlot) {
-	defer close(slot.ready)
+func (c *Conns) dial(ctx context.Context, cluster placement.Cluster) (*memberConn, error) {
 	conn, err := guard.Call(ctx, c.guard, "Dial", cluster.Name, func(ctx context.Context) (backend.Conn, error) {
 		return c.dialer.Dial(ctx, cluster)
 	})
@@ -104,42 +91,30 @@ func (c *Conns) dial(ctx context.Context, cluster placement.Cluster, slot *connS
 		err = fmt.Errorf("the dialer returned neither a connection nor an error: %w", backend.ErrPermanent)
 	}
 	if err != nil {
-		slot.err = fmt.Errorf("cluster %s: %w", cluster.Name, err)
-		c.forget(cluster.Name, slot)
-		return
+		return nil, fmt.Errorf("cluster %s: %w", cluster.Name, err)
 	}
-	slot.conn = &memberConn{name: cluster.Name, conn: conn, guard: c.guard, broken: func() { c.drop(cluster.Name, slot) }}
-	slot.conn.ledgers.room = &c.room
-	slot.conn.use()
-}
-
-// forget takes the slot out, if it is still the cluster's.
-func (c *Conns) forget(name string, slot *connSlot) bool {
+	m := &memberConn{name: cluster.Name, uid: cluster.UID, conn: conn, guard: c.guard, ledgers: newLedgerCache(&c.room)}
+	m.broken = func() { c.drop(m) }
+	m.use()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open[name] != slot {
-		return false
+	if c.closed {
+		c.closing.Go(m.close)
+		return nil, errConnsClosed
 	}
-	delete(c.open, name)
-	return true
+	if other := c.open[m.name]; other != nil {
+		c.discard(other) // dialled under another UID meanwhile
+	}
+	c.open[m.name] = m
+	return m, nil
 }
 
 // drop closes a connection that looks dead; the next get dials again.
-func (c *Conns) drop(name string, slot *connSlot) {
-	if c.forget(name, slot) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.discard(slot)
-	}
-}
-
-// evict closes the connection to a cluster that is no longer needed.
-func (c *Conns) evict(name string) {
+func (c *Conns) drop(m *memberConn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if slot := c.open[name]; slot != nil {
-		delete(c.open, name)
-		c.discard(slot)
+	if c.open[m.name] == m {
+		c.discard(m)
 	}
 }
 
@@ -147,35 +122,26 @@ func (c *Conns) evict(name string) {
 func (c *Conns) evictIdle(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for name, slot := range c.open {
-		select {
-		case <-slot.ready:
-			if slot.conn != nil && slot.conn.idle(d) {
-				delete(c.open, name)
-				c.discard(slot)
-			}
-		default:
+	for _, m := range c.open {
+		if m.idle(d) {
+			c.discard(m)
 		}
 	}
 }
 
-// discard closes the connection of a slot in the background. The lock is held.
-func (c *Conns) discard(slot *connSlot) {
-	c.closing.Go(func() {
-		<-slot.ready
-		if slot.conn != nil {
-			slot.conn.close()
-		}
-	})
+// discard closes an open connection in the background. The lock is held.
+func (c *Conns) discard(m *memberConn) {
+	delete(c.open, m.name)
+	c.closing.Go(m.close)
 }
 
-// Close closes all connections and waits until they are, or were left behind.
+// Close closes all connections and waits until they are, or were left behind, and until
+// no dial is under way.
 func (c *Conns) Close() {
 	c.mu.Lock()
 	c.closed = true
-	for name, slot := range c.open {
-		delete(c.open, name)
-		c.discard(slot)
+	for _, m := range c.open {
+		c.discard(m)
 	}
 	c.mu.Unlock()
 	c.closing.Wait()
@@ -186,10 +152,10 @@ func (c *Conns) Close() {
 // must have the uid and the resourceVersion without which a write could not be
 // guarded.
 type memberConn struct {
-	name   string
-	conn   backend.Conn
-	guard  *guard.Guard
-	broken func()
+	name, uid string
+	conn      backend.Conn
+	guard     *guard.Guard
+	broken    func()
 	// used is when a call was last made, in Unix nanoseconds; watches counts
 	// those that go on.
 	used, watches atomic.Int64

@@ -124,7 +124,6 @@ func TestOneConnectionToACluster(t *testing.T) {
 		if again, err := c.get(t.Context(), placement.Cluster{Name: "c1", UID: "2"}); err != nil || again == first {
 			t.Errorf("a cluster that was made again keeps the connection of the old one: %v", err)
 		}
-		c.evict("c1")
 		c.Close()
 		if n := d.closes.Load(); n != 2 {
 			t.Errorf("%d of 2 connections were closed", n)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,15 +73,15 @@ func keptAndFollowed(t *testing.T, next string, n int) bool {
 
 // What is kept of ledgers is bounded, and of an open one nothing is kept.
 func TestFewLedgersAreKept(t *testing.T) {
-	var k ledgerCache
+	k := newLedgerCache(new(atomic.Int64))
 	closed := func(placement string, objects int) *ledgerAt {
 		return &ledgerAt{ledger: &ledger{Placement: placement, Phase: ledgerApplied, Objects: make([]ledgerObject, objects)}, uid: "u", version: "1"}
 	}
 	for i := range 100 {
 		k.keep(closed(fmt.Sprint("p", i), 3), nil)
 	}
-	if len(k.all) != ledgersKept {
-		t.Errorf("%d are kept", len(k.all))
+	if n := k.kept.Len(); n != ledgersKept {
+		t.Errorf("%d are kept", n)
 	}
 	open := closed("open", 3)
 	open.Phase = ledgerApplying

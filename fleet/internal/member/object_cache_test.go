@@ -113,9 +113,10 @@ func TestThereIsRoomForSoManyKeptObjects(t *testing.T) {
 	l := &ledgerAt{ledger: &ledger{Placement: "web", Phase: ledgerApplied}, uid: "u", version: "1"}
 	var room atomic.Int64
 	room.Store(10_000)
-	k := ledgerCache{room: &room}
+	k := newLedgerCache(&room)
 	k.keep(l, []*target{of("a", 4000), of("b", 4000), of("c", 4000), of("large", objectKeptMost)})
-	if got := len(k.all["web"].objects.byID); got != 2 || room.Load() < 0 || room.Load() > 2000 {
+	kept, _ := k.kept.Get("web")
+	if got := len(kept.objects.byID); got != 2 || room.Load() < 0 || room.Load() > 2000 {
 		t.Errorf("%d objects are kept, and there is room for %d", got, room.Load())
 	}
 	k.keep(l, []*target{of("a", 10)})

@@ -3,9 +3,9 @@ package member
 import (
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -27,17 +27,19 @@ import (
 // which a webhook needs that is being replaced.
 const triesMost = 10
 
-// triesKept bounds the objects that are counted of all clusters. Beyond that all are
-// counted from zero: they are waited for longer.
+// triesKept bounds the objects that are counted of all clusters. Beyond that those of the
+// clusters that failed longest ago are counted from zero: they are waited for longer.
 const triesKept = 10_000
 
 // failureCounts counts, for each cluster of a placement, in how many updates objects failed. It
 // is the process's memory: after a restart it counts from zero. It is safe for
-// concurrent use.
+// concurrent use; of two updates of a cluster that end at once one may not count.
 type failureCounts struct {
-	mu   sync.Mutex
-	at   map[triesOf]triedObjects
-	kept int
+	at *lru.Cache[triesOf, triedObjects]
+}
+
+func newFailureCounts() failureCounts {
+	return failureCounts{lru.New[triesOf](triesKept, func(t triedObjects) int { return len(t.objects) })}
 }
 
 type triesOf struct{ placement, cluster string }
@@ -62,9 +64,7 @@ func (t triedObjects) isOf(a *Assignment) bool {
 
 // of returns in how many updates an object failed so far.
 func (c *failureCounts) of(a *Assignment, t *target) int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := c.at[triesOf{a.Placement, a.Cluster.Name}]
+	known, _ := c.at.Get(triesOf{a.Placement, a.Cluster.Name})
 	if before := known.objects[objectKey(t.id)]; known.isOf(a) && before.digest == t.digest() {
 		return before.n
 	}
@@ -73,12 +73,8 @@ func (c *failureCounts) of(a *Assignment, t *target) int {
 
 // note counts an update in which these objects failed, and no others did.
 func (c *failureCounts) note(a *Assignment, failed []*target) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	key := triesOf{a.Placement, a.Cluster.Name}
-	known := c.at[key]
-	c.kept -= len(known.objects)
-	delete(c.at, key)
+	known, _ := c.at.Take(key)
 	if len(failed) == 0 {
 		return
 	}
@@ -90,13 +86,7 @@ func (c *failureCounts) note(a *Assignment, failed []*target) {
 		}
 		now.objects[objectKey(t.id)] = next
 	}
-	if c.kept+len(now.objects) > triesKept {
-		c.at, c.kept = nil, 0
-	}
-	if c.at == nil {
-		c.at = map[triesOf]triedObjects{}
-	}
-	c.at[key], c.kept = now, c.kept+len(now.objects)
+	c.at.Add(key, now)
 }
 
 // outcome is what came of the objects of an update.
