@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -163,7 +164,8 @@ func (d *driver) answers() (out []stages.Answer) {
 // double up to ten times that, and at once when something has changed.
 func (d *driver) consult(ctx context.Context, q *inquiry, p *party) {
 	e := d.e
-	for wait := e.cfg.Poll; ctx.Err() == nil; {
+	pause := backoff.Poll(e.cfg.Poll)
+	for ctx.Err() == nil {
 		r, version := q.put(p, e.cfg.Clock())
 		answer, err := p.Decide(ctx, r)
 		if err != nil && ctx.Err() == nil {
@@ -187,15 +189,7 @@ func (d *driver) consult(ctx context.Context, q *inquiry, p *party) {
 				e.log.Warn("an answer was not stored", "request", r.Name, "error", err)
 			}
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-t.C:
-			wait = min(2*wait, 10*e.cfg.Poll)
-		case <-p.wake:
-			wait = e.cfg.Poll
-		}
-		t.Stop()
+		pause.WaitFor(ctx, p.wake)
 	}
 }
 

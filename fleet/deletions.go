@@ -3,9 +3,9 @@ package fleet
 import (
 	"context"
 	"sync"
-	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
 // deletions carries out what placements have under way that no run does: their
@@ -52,7 +52,8 @@ func (d *deletions) tell(name string) bool {
 
 // run takes one step after the other until there is none.
 func (d *deletions) run(ctx context.Context, name string, changed <-chan struct{}) {
-	for wait := d.e.cfg.Poll; ctx.Err() == nil; wait = min(2*wait, 10*d.e.cfg.Poll) {
+	pause := backoff.Poll(d.e.cfg.Poll)
+	for ctx.Err() == nil {
 		done, err := d.e.continuePlacement(ctx, name)
 		if err != nil && ctx.Err() == nil {
 			d.e.log.Warn("what a placement has under way is tried again", "placement", name, "error", err)
@@ -60,14 +61,7 @@ func (d *deletions) run(ctx context.Context, name string, changed <-chan struct{
 		if done && err == nil {
 			break
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-changed:
-			wait = d.e.cfg.Poll
-		case <-timer.C:
-		}
-		timer.Stop()
+		pause.WaitFor(ctx, changed)
 	}
 	d.ended(ctx, name)
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -108,19 +109,20 @@ func (f *Follower) Cursor() string {
 // too.
 func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
-		for pause := f.e.cfg.Poll; ; pause = min(2*pause, 10*f.e.cfg.Poll) {
+		pause := backoff.Poll(f.e.cfg.Poll)
+		for {
 			more, err := f.catchUp(ctx, yield)
 			if !more {
 				return
 			}
 			if err == nil {
-				pause = f.e.cfg.Poll
+				pause.Reset()
 				err = f.wait(ctx)
 			}
 			if err == nil && ctx.Err() == nil {
 				continue
 			}
-			if !sleep(ctx, pause) {
+			if !pause.Wait(ctx) {
 				yield(stages.Event{}, ctx.Err())
 				return
 			}

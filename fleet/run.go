@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -74,15 +75,16 @@ func newRunner(e *Engine) *runner {
 
 // follow calls changed for every key under prefix that is there or is written.
 func (r *runner) follow(ctx context.Context, prefix string, changed func(context.Context, backend.Change)) {
-	for wait := r.e.cfg.Poll; ; wait = min(2*wait, 10*r.e.cfg.Poll) {
+	pause := backoff.Poll(r.e.cfg.Poll)
+	for {
 		for c, err := range backend.Watch(ctx, r.e.store, prefix, r.e.cfg.Poll) {
 			if err != nil {
 				break
 			}
-			wait = r.e.cfg.Poll
+			pause.Reset()
 			changed(ctx, c)
 		}
-		if !sleep(ctx, wait) {
+		if !pause.Wait(ctx) {
 			return
 		}
 	}
@@ -122,7 +124,8 @@ func (r *runner) commandGiven(ctx context.Context, c backend.Change) {
 	if r.tell(true, func(d *driver) bool { return d.uid == uid }) {
 		return
 	}
-	for wait := r.e.cfg.Poll; r.lookForUID(ctx, uid) != nil && sleep(ctx, wait); wait = min(2*wait, 10*r.e.cfg.Poll) {
+	pause := backoff.Poll(r.e.cfg.Poll)
+	for r.lookForUID(ctx, uid) != nil && pause.Wait(ctx) {
 	}
 }
 
@@ -173,7 +176,8 @@ func (r *runner) placementChanged(ctx context.Context, c backend.Change) {
 
 // followFleet hands every change of the inventory to the drivers.
 func (r *runner) followFleet(ctx context.Context) {
-	for wait := r.e.cfg.Poll; ; wait = min(2*wait, 10*r.e.cfg.Poll) {
+	pause := backoff.Poll(r.e.cfg.Poll)
+	for {
 		for _, err := range guard.Stream(ctx, r.e.inventories, "inventory", "watch", func(ctx context.Context) iter.Seq2[struct{}, error] {
 			return backend.WatchInventory(ctx, r.e.cfg.Inventory, r.e.cfg.Poll)
 		}) {
@@ -185,10 +189,10 @@ func (r *runner) followFleet(ctx context.Context) {
 				r.e.log.Warn("the inventory could not be read", "error", err)
 				break
 			}
-			wait = r.e.cfg.Poll
+			pause.Reset()
 			r.fleetChanged(fleet)
 		}
-		if !sleep(ctx, wait) {
+		if !pause.Wait(ctx) {
 			return
 		}
 	}
@@ -228,7 +232,8 @@ func watchUpdates(ctx context.Context, u Updater, a Assignment, poll time.Durati
 		return rewatch(ctx, func() iter.Seq2[struct{}, error] { return w.Watch(ctx, a) }, poll)
 	}
 	return func(yield func(struct{}, error) bool) {
-		for wait := poll; yield(struct{}{}, nil) && sleep(ctx, wait); wait = min(2*wait, 10*poll) {
+		pause := backoff.Poll(poll)
+		for yield(struct{}{}, nil) && pause.Wait(ctx) {
 		}
 	}
 }
@@ -236,16 +241,17 @@ func watchUpdates(ctx context.Context, u Updater, a Assignment, poll time.Durati
 // rewatch begins a watch again whenever it ends.
 func rewatch(ctx context.Context, watch func() iter.Seq2[struct{}, error], poll time.Duration) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
-		for wait := poll; ; wait = min(2*wait, 10*poll) {
+		pause := backoff.Poll(poll)
+		for {
 			for _, err := range watch() {
 				if err == nil {
-					wait = poll
+					pause.Reset()
 				}
 				if !yield(struct{}{}, err) {
 					return
 				}
 			}
-			if !sleep(ctx, wait) {
+			if !pause.Wait(ctx) {
 				return
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -20,7 +21,8 @@ import (
 // or it is deleted meanwhile, even if another one is given its name.
 func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
 	w := waiter{e: e, run: run}
-	for pause := e.cfg.Poll; ; pause = min(2*pause, 10*e.cfg.Poll) {
+	pause := backoff.Poll(e.cfg.Poll)
+	for {
 		ended, err := w.watch(ctx)
 		switch {
 		case ended != nil:
@@ -30,7 +32,7 @@ func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
 		case isLasting(err):
 			return Status{}, err
 		}
-		if !sleep(ctx, pause) {
+		if !pause.Wait(ctx) {
 			return Status{}, ctx.Err()
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
@@ -78,7 +79,8 @@ const notKnown = "the maintenance windows are not known: "
 func (d *driver) followWindows(ctx context.Context) {
 	var t timetable
 	var why string
-	for wait := d.e.cfg.Poll; ; wait = min(2*wait, 10*d.e.cfg.Poll) {
+	pause := backoff.Poll(d.e.cfg.Poll)
+	for {
 		changed, err := d.askWindows(ctx, &t)
 		switch {
 		case ctx.Err() != nil:
@@ -90,10 +92,10 @@ func (d *driver) followWindows(ctx context.Context) {
 				d.tellWindows(closed{notKnown + why})
 			}
 		case changed:
-			wait = d.e.cfg.Poll
+			pause.Reset()
 			d.tellWindows(t.calendar)
 		}
-		if !sleep(ctx, wait) {
+		if !pause.Wait(ctx) {
 			return
 		}
 	}

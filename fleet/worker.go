@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -161,7 +162,8 @@ func (w *worker) run(ctx context.Context) {
 // when the cluster could not be reached and nothing was sent: the run may give
 // the cluster's slot to another one then, and starts it again later.
 func (w *worker) update(ctx context.Context) bool {
-	for wait := reachFirst; ; wait = min(2*wait, reachMost) {
+	pause := backoff.New(reachFirst, reachMost)
+	for {
 		r, err := w.call(ctx, w.d.e.updater.Update)
 		r.Sent = w.sent
 		if ctx.Err() != nil {
@@ -178,7 +180,7 @@ func (w *worker) update(ctx context.Context) bool {
 			return false
 		}
 		w.send(ctx, w.unreachable(r, err))
-		if !w.sent || !sleep(ctx, wait) {
+		if !w.sent || !pause.Wait(ctx) {
 			return false
 		}
 	}
@@ -199,7 +201,8 @@ func (w *worker) watch(ctx context.Context) {
 // again where the cluster has lost something of it. It reports whether to go on.
 func (w *worker) look(ctx context.Context) bool {
 	do := w.d.e.updater.Observe
-	for wait := reachFirst; ; wait = min(2*wait, reachMost) {
+	pause := backoff.New(reachFirst, reachMost)
+	for {
 		r, err := w.call(ctx, do)
 		do = w.d.e.updater.Observe
 		switch {
@@ -218,7 +221,7 @@ func (w *worker) look(ctx context.Context) bool {
 		default:
 			w.news(ctx, w.unreachable(Report{Sent: true, Released: r.Released}, err))
 		}
-		if !sleep(ctx, wait) {
+		if !pause.Wait(ctx) {
 			return false
 		}
 	}

@@ -65,7 +65,7 @@ var areas = []area{
 	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
 	{path: "backend/bolt", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/kube", uses: with(ground, "stages", "backend", "internal/kubehttp"), testUses: with(tried, "fleet"), cluster: true},
-	{path: "fleet", uses: with(with(ground, timing...), "stages/lifecycle", "backend", "fleet/internal/...", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
+	{path: "fleet", uses: with(with(ground, timing...), "stages/lifecycle", "backend", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
 	{path: "fleet/internal/record", uses: with(with(ground, timing...), "stages/lifecycle", "backend", "fleet/internal/member", "fleet/internal/guard", "internal/versioned"), testUses: tried},
 	{path: "fleet/internal/guard", uses: with(ground, "backend"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
@@ -76,6 +76,7 @@ var areas = []area{
 	{path: "hub/...", uses: with(engine, "backend/kube", "formats/kubefleet", "internal/kubehttp"), testUses: with(tried, "formats/..."), cluster: true},
 	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/remote"), program: true, cluster: true},
 	{path: "internal/arch"},
+	{path: "internal/backoff"},
 	{path: "internal/deps"},
 	{path: "internal/feed", uses: with(ground, "backend")},
 	{path: "internal/flight"},
