@@ -239,22 +239,36 @@ func hasHeard(r *stages.Run, id string) bool { return id == "" || slices.Contain
 
 // acquire takes the lease of a run under a new epoch, and returns the record of the
 // placement as it was written with it.
+//
+// It begins with the record that this engine saw last: where that is old, nothing is written.
 func (e *Engine) acquire(ctx context.Context, rec *record.Run, rev backend.Revision) (backend.Revision, *record.Placement, error) {
+	name := rec.Run.Placement
+	seen, known := e.seen.Get(name)
 	for {
-		next := *rec
-		c, p, err := e.takeover(ctx, &next, rev)
+		if !known {
+			var err error
+			if seen.rec, seen.rev, err = e.placementAt(ctx, name); err != nil {
+				return "", nil, err
+			}
+		}
+		next, p := *rec, *seen.rec
+		c, err := e.takeover(&next, rev, &p, seen.rev)
 		if err != nil {
 			return "", nil, err
 		}
 		got, err := c.Write(ctx, e.store)
 		if errors.Is(err, backend.ErrConflict) {
 			if len(c.Revisions) == 0 {
+				known = false
 				continue // it was the placement that changed meanwhile
 			}
 			c.Abandon(ctx, e.store)
 		}
+		if written := c.Revisions[record.PlacementKey(name)]; written != "" {
+			e.seen.Add(name, seenPlacement{&p, written})
+		}
 		*rec = next
-		return got, p, err
+		return got, &p, err
 	}
 }
 
@@ -262,14 +276,10 @@ func (e *Engine) acquire(ctx context.Context, rec *record.Run, rev backend.Revis
 // epoch is the placement's, so that it is higher than that of every run and every
 // engine that wrote to a cluster for this placement before: the placement's
 // record is written first.
-func (e *Engine) takeover(ctx context.Context, rec *record.Run, rev backend.Revision) (*record.Commit, *record.Placement, error) {
-	p, prev, err := e.placementAt(ctx, rec.Run.Placement)
-	if err != nil {
-		return nil, nil, err
-	}
+func (e *Engine) takeover(rec *record.Run, rev backend.Revision, p *record.Placement, prev backend.Revision) (*record.Commit, error) {
 	out, err := lifecycle.Advance(p.State, lifecycle.RunTaken{Epoch: p.Epoch + 1}, lifecycle.Facts{})
 	if err != nil {
-		return nil, nil, hostError(err)
+		return nil, hostError(err)
 	}
 	p.State = out.State
 	rec.Lease = record.Lease{Holder: e.cfg.Name, Epoch: p.Epoch, Until: stages.At(e.cfg.Clock()).Add(e.cfg.Lease)}
@@ -281,7 +291,7 @@ func (e *Engine) takeover(ctx context.Context, rec *record.Run, rev backend.Revi
 	c := &record.Commit{Pages: []backend.Write{{Key: record.PlacementKey(rec.Run.Placement), Value: record.Encode(p), Prev: prev}}}
 	rec.Journal = rec.Journal.Append(c, rec.Run.UID, []stages.Event{taken})
 	c.Record = backend.Write{Key: record.RunKey(rec.Run.Name), Value: rec.Encode(), Prev: rev}
-	return c, p, nil
+	return c, nil
 }
 
 // drive starts the driver of a run whose lease was taken with a placement's record,

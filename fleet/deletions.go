@@ -73,14 +73,6 @@ func (d *deletions) ended(ctx context.Context, name string) {
 	delete(d.going, name)
 	d.mu.Unlock()
 	if ctx.Err() == nil {
-		d.changed(ctx, name, d.e.reading(ctx, name))
+		d.changed(ctx, name, d.e.lastSeen(ctx, name))
 	}
-}
-
-// reading returns what reads the record of a placement, once.
-func (e *Engine) reading(ctx context.Context, name string) func() (*record.Placement, error) {
-	return sync.OnceValues(func() (*record.Placement, error) {
-		rec, _, err := e.placementAt(ctx, name)
-		return rec, err
-	})
 }

@@ -274,14 +274,19 @@ func (e *Engine) placementAt(ctx context.Context, name string) (*record.Placemen
 	if err != nil {
 		return nil, "", err
 	}
+	p, err := decodePlacement(name, rec)
+	return p, rec.Revision, err
+}
+
+func decodePlacement(name string, rec backend.Record) (*record.Placement, error) {
 	p := new(record.Placement)
 	if err := record.Decode(rec, p); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	if len(p.Key) != record.KeyBytes {
-		return nil, "", record.Damaged(rec.Key, fmt.Errorf("its key has %d bytes, want %d", len(p.Key), record.KeyBytes))
+		return nil, record.Damaged(rec.Key, fmt.Errorf("its key has %d bytes, want %d", len(p.Key), record.KeyBytes))
 	}
-	return p, rec.Revision, record.CheckName(rec.Key, name, p.Placement.Name)
+	return p, record.CheckName(rec.Key, name, p.Placement.Name)
 }
 
 // storedPlacement reads the record of a placement.
@@ -336,8 +341,11 @@ func (e *Engine) commitPlacement(ctx context.Context, c *record.Commit, rec *rec
 	name := rec.Placement.Name
 	rec.Journal = rec.Journal.Append(c, record.PlacementStream(name), events)
 	c.Record = backend.Write{Key: record.PlacementKey(name), Value: record.Encode(rec), Prev: rev}
-	_, err := c.Write(ctx, e.store)
-	if errors.Is(err, backend.ErrConflict) {
+	written, err := c.Write(ctx, e.store)
+	switch {
+	case err == nil:
+		e.seen.Add(name, seenPlacement{rec, written})
+	case errors.Is(err, backend.ErrConflict):
 		c.Abandon(ctx, e.store)
 	}
 	return err

@@ -111,7 +111,7 @@ func (k *keeper) ended(ctx context.Context, name string) {
 	delete(k.kept, name)
 	k.mu.Unlock()
 	if ctx.Err() == nil {
-		k.changed(ctx, name, k.e.reading(ctx, name))
+		k.changed(ctx, name, k.e.lastSeen(ctx, name))
 	}
 }
 
@@ -139,7 +139,7 @@ func (w *placementWatch) run(ctx context.Context) {
 	noting, stop := context.WithCancel(ctx)
 	w.noting.Go(func() { w.notes.keep(noting) })
 	for {
-		asks, err := asksForWatch(e.reading(ctx, w.name)())
+		asks, err := asksForWatch(e.lastSeen(ctx, w.name)())
 		if ctx.Err() != nil || err == nil && !asks {
 			break
 		}

@@ -1,24 +1,25 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
+	"sync"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// seenSize is how many decoded records of placements an engine keeps in memory, for
-// those who only read. A record is read from the store each time, so that every change
-// of it is noticed, and decoded only where it differs from the one decoded before.
-// BenchmarkClusterUpdate in docs/performance.md needs this for its x-cpu: the hub reads
-// the record of a placement on every round of its loop.
+// seenSize is how many decoded records of placements an engine keeps in memory: those that it wrote or
+// read last. A reader reads the record from the store each time, so that every change of it is noticed,
+// and decodes it only where it is another revision; a write begins with the one that is kept, and is
+// refused where that is old. BenchmarkClusterUpdate in docs/performance.md needs this for its x-cpu: the
+// hub reads the record of a placement on every round of its loop; and TestStoreOperationsOfARun for the
+// reads that it saves.
 const seenSize = 64
 
-// seenPlacement is a decoded record with the value that it was decoded from.
+// seenPlacement is a decoded record at a revision. It is shared.
 type seenPlacement struct {
-	value []byte
-	rec   *record.Placement
+	rec *record.Placement
+	rev backend.Revision
 }
 
 // seenPlacement is placementAt for those who only read: what it returns is shared.
@@ -27,16 +28,30 @@ func (e *Engine) seenPlacement(ctx context.Context, name string) (*record.Placem
 	if err != nil {
 		return nil, "", err
 	}
-	if seen, ok := e.seen.Get(name); ok && bytes.Equal(seen.value, stored.Value) {
+	if seen, ok := e.seen.Get(name); ok && seen.rev == stored.Revision {
 		return seen.rec, stored.Revision, nil
 	}
-	rec := new(record.Placement)
-	if err := record.Decode(stored, rec); err != nil {
+	rec, err := decodePlacement(name, stored)
+	if err != nil {
 		return nil, "", err
 	}
-	if err := record.CheckName(stored.Key, name, rec.Placement.Name); err != nil {
-		return nil, "", err
-	}
-	e.seen.Add(name, seenPlacement{stored.Value, rec})
+	e.seen.Add(name, seenPlacement{rec, stored.Revision})
 	return rec, stored.Revision, nil
+}
+
+// lastSeen returns what reads the record of a placement, once.
+func (e *Engine) lastSeen(ctx context.Context, name string) func() (*record.Placement, error) {
+	return sync.OnceValues(func() (*record.Placement, error) {
+		rec, _, err := e.seenPlacement(ctx, name)
+		return rec, err
+	})
+}
+
+// atRevision returns what reads the record of a placement, once, of which a watch says that it is at a
+// revision: it is not read again where this engine wrote it.
+func (e *Engine) atRevision(ctx context.Context, name string, rev backend.Revision) func() (*record.Placement, error) {
+	if seen, ok := e.seen.Get(name); ok && seen.rev == rev {
+		return func() (*record.Placement, error) { return seen.rec, nil }
+	}
+	return e.lastSeen(ctx, name)
 }

@@ -167,7 +167,7 @@ func (r *runner) lookForUID(ctx context.Context, uid string) error {
 func (r *runner) placementChanged(ctx context.Context, c backend.Change) {
 	name := strings.TrimPrefix(c.Key, "placement/")
 	r.tell(false, func(d *driver) bool { return d.placement == name })
-	read := r.e.reading(ctx, name)
+	read := r.e.atRevision(ctx, name, c.Revision)
 	r.deletions.changed(ctx, name, read)
 	if r.e.conns != nil {
 		r.keeper.changed(ctx, name, read)

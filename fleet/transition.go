@@ -48,33 +48,41 @@ func (e *Engine) advance(ctx context.Context, name string, t *transition) (*reco
 
 // decide takes a placement one input on: it reads what the decision needs, and writes the next
 // state with the events in one compare-and-swap. What is to be done after that is the caller's.
+//
+// It begins with the record that this engine saw last. That is safe where something is written, which
+// is refused if the record is old; where nothing is, it is decided again on the record as it is now.
 func (e *Engine) decide(ctx context.Context, name string, t *transition) (*record.Placement, lifecycle.Outcome, error) {
+	seen, known := e.seen.Get(name)
 	for {
-		rec, rev, err := e.placementAt(ctx, name)
-		if err != nil {
-			return nil, lifecycle.Outcome{}, err
+		rec, rev := seen.rec, seen.rev
+		if !known {
+			var err error
+			if rec, rev, err = e.placementAt(ctx, name); err != nil {
+				return nil, lifecycle.Outcome{}, err
+			}
 		}
 		out, err := e.outcome(ctx, rec, t)
-		if err == nil && out.Changed {
+		switch {
+		case err == nil && out.Changed:
 			next := *rec
 			next.State = out.State
 			if t.also != nil {
 				t.also(&next)
 			}
-			rec = &next
-			err = e.commitOutcome(ctx, rec, rev, t, &out)
-			if errors.Is(err, backend.ErrConflict) {
-				continue
+			err = e.commitOutcome(ctx, &next, rev, t, &out)
+			if err == nil {
+				return &next, out, nil
 			}
-		}
-		switch {
+			if !errors.Is(err, backend.ErrConflict) && !e.isStale(ctx, name, rev, err) {
+				return nil, out, err
+			}
+		case known:
 		case err == nil:
 			return rec, out, nil
-		case e.isStale(ctx, name, rev, err):
-			continue
-		default:
+		case !e.isStale(ctx, name, rev, err):
 			return nil, out, err
 		}
+		known = false
 	}
 }
 

@@ -106,7 +106,9 @@ func (in RunAdmitted) advance(m *machine) error {
 	m.emit(stages.Event{
 		Type: stages.RunCreated, Run: in.Run, Index: &in.Index, Digest: in.Plan, Count: in.Count, By: in.By, Message: message,
 	})
-	m.after(DropBindings{})
+	if m.Bindings.Generation > 1 { // there were others before
+		m.after(DropBindings{})
+	}
 	return nil
 }
 
