@@ -24,11 +24,11 @@ kube: ## etcd, the Kubernetes servers and kubectl that tests run, into bin; six 
 test: ## vet, then all tests with the race detector (needs a C compiler)
 	@.ci/need
 	@.ci/kube
-	@.ci/test
+	@.ci/part "all tests, with the race detector" .ci/test
 	@echo "all of the trials of which the race detector had a sample: random runs, crashes, kills, paused and stopped leaders, attacks, decisions, flipped bits, images of a disk"
-	GOGC=$(TRIALS_GOGC) go test -vet=off -timeout 30m -skip TestCrashInALongRun ./fleet ./fleet/internal/member ./stages ./snapshot ./placement ./backend/bolt ./internal/remote ./internal/soak
-	go test -vet=off -timeout 30m -run TestAWalkGoesOnAfterACrashAtAnyWrite ./examples/canary
-	GOGC=$(TRIALS_GOGC) SLIPWAY_SOAK=1 go test -timeout 30m -run TestCrashInALongRun ./fleet
+	@.ci/part "trials" env GOGC=$(TRIALS_GOGC) go test -vet=off -timeout 30m -skip TestCrashInALongRun ./fleet ./fleet/internal/member ./stages ./stages/lifecycle ./snapshot ./placement ./backend/bolt ./internal/remote ./internal/soak
+	@.ci/part "crashes of a program" go test -vet=off -timeout 30m -run TestAWalkGoesOnAfterACrashAtAnyWrite ./examples/canary
+	@.ci/part "crashes in a long run" env GOGC=$(TRIALS_GOGC) SLIPWAY_SOAK=1 go test -timeout 30m -run TestCrashInALongRun ./fleet
 
 lint: ## golangci-lint; its first build takes minutes
 	@.ci/lint
