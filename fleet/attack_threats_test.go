@@ -95,7 +95,7 @@ func TestT3AnApprovalDoesNotComeBeforeItsRequest(t *testing.T) {
 }
 
 // Threat T4: neither the starter nor the same person twice makes a quorum.
-func TestT4NobodyApprovesTwiceOrTheirOwnRun(t *testing.T) {
+func TestT4NoApprovalTwiceOrOfOnesOwnRun(t *testing.T) {
 	t.Parallel()
 	p := approval.Policy{ForbidStarter: true, Quorums: []approval.Quorum{{Group: "sre", Count: 2}}}
 	besieged(t, p, func(s *siege, r approval.Request) {

@@ -118,3 +118,29 @@ func TestCatchUpOfADroppedSnapshot(t *testing.T) {
 		}, "example-placement-0-snapshot does not exist", "the indexes 2, 3")
 	})
 }
+
+// The plan of a run that catches up has the decision that picked its clusters: the
+// one of the run before where nobody joined, and the newest where somebody did.
+func TestACatchUpHasTheDecisionOfItsClusters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		defer running(t, e)()
+		w.capture(e, "v0")
+		w.failsAt("member1", "v0")
+		create(t, e, tolerant("first", 0))
+		first := endOf(t, e, "first")
+		catchUp := func(run, name string) (fleet.Status, string) {
+			s := must(e.CatchUp(t.Context(), run, name, approval.Identity{}))(t)
+			endOf(t, e, name)
+			return s, must(e.Decision(t.Context(), ep))(t).Digest
+		}
+		if s, _ := catchUp("first", "missed"); s.Plan.Decision != first.Plan.Decision {
+			t.Errorf("nobody joined, and the decision is %s, not %s", s.Plan.Decision, first.Plan.Decision)
+		}
+		w.fleet.Add(placement.Cluster{Name: "member4"})
+		s, newest := catchUp("first", "joined")
+		if s.Plan.Decision == first.Plan.Decision || s.Plan.Decision != newest {
+			t.Errorf("member4 joined, and the decision is %s; the newest is %s, that of the run before %s", s.Plan.Decision, newest, first.Plan.Decision)
+		}
+	})
+}

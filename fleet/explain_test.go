@@ -1,7 +1,6 @@
 package fleet_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -90,105 +89,6 @@ func TestExplainEveryState(t *testing.T) {
 		}
 		if _, err := e.Explain(ctx, "nobody", "member1"); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a run that is not there: %v", err)
-		}
-	})
-}
-
-// Two runs may have requests of the same name. The run tells them apart, and
-// nobody approves for one what was meant for the other.
-func TestRequestsOfOneNameAreTwo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, e := declared(t, func(p *fleet.Placement) { p.AllowCoOwnership = true })
-		defer running(t, e)()
-		ctx := t.Context()
-		other := tutorialPlacement()
-		other.Name, other.AllowCoOwnership = "other", true
-		if err := e.PutPlacement(ctx, other); err != nil {
-			t.Fatal(err)
-		}
-		w.capture(e, "value1")
-		must(e.Capture(ctx, "other"))(t)
-		gated := func(run, placement, stage string) fleet.RunSpec {
-			return fleet.RunSpec{Name: run, Placement: placement, Index: new(0), Strategy: stages.Strategy{Stages: []stages.Stage{{
-				Name: stage, Selector: everything(), MaxConcurrency: percent("100%"), After: []stages.Task{{Type: stages.Approval}},
-			}}}}
-		}
-		create(t, e, gated("a", ep, "b-c"))
-		create(t, e, gated("a-b", "other", "c"))
-		time.Sleep(time.Minute)
-		open := map[string]approval.Request{}
-		for _, run := range []string{"a", "a-b"} {
-			all := must(e.Requests(ctx, run))(t)
-			if len(all) != 1 || all[0].Name != "a-b-c" || all[0].Run != run {
-				t.Fatalf("open requests of %s: %+v", run, all)
-			}
-			open[run] = all[0]
-		}
-		answer := fleet.Answer{Request: "a-b-c", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, Binding: open["a-b"].Binding}
-		var denied *approval.RefusedError
-		if err := e.Decide(ctx, "a", answer); !errors.As(err, &denied) {
-			t.Errorf("an answer to the other run's request: %v", err)
-		}
-		if err := e.Decide(ctx, "a-b", answer); err != nil {
-			t.Fatal(err)
-		}
-		if s := endOf(t, e, "a-b"); s.Run.State != stages.Completed {
-			t.Errorf("a-b is %s", s.Run.State)
-		}
-		is(t, e, "a", stages.Running)
-		if err := e.Decide(ctx, "a-b", answer); !errors.Is(err, backend.ErrNotFound) {
-			t.Errorf("a request that was decided: %v", err)
-		}
-	})
-}
-
-// Wait looks at the store when something changes and not otherwise, rides out
-// errors, and tells when the run is deleted.
-func TestWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, e := declared(t, nil)
-		w.capture(e, "v0")
-		if _, err := e.Wait(t.Context(), "nobody"); !errors.Is(err, backend.ErrNotFound) {
-			t.Errorf("a run that does not exist: %v", err)
-		}
-		for _, again := range []bool{false, true} {
-			create(t, e, specOf("r", 0))
-			ended := make(chan error, 1)
-			go func() { _, err := e.Wait(t.Context(), "r"); ended <- err }()
-			synctest.Wait()
-			if err := e.DeleteRun(t.Context(), "r"); err != nil {
-				t.Fatal(err)
-			}
-			if again {
-				create(t, e, specOf("r", 0))
-			}
-			if err := <-ended; !errors.Is(err, backend.ErrNotFound) {
-				t.Errorf("deleted, and created again %v: %v", again, err)
-			}
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		log := &logStore{Store: w.store}
-		if _, err := w.engine(log.hooked(), "waits").Wait(ctx, "r"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a run that does not end: %v", err)
-		}
-		if n := log.count(""); n > 600 {
-			t.Errorf("waiting for an hour took %d calls of a store that cannot be watched", n)
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		w, e := declared(t, nil)
-		w.capture(e, "v0")
-		create(t, e, specOf("r", 0))
-		flaky := &flakyStore{Store: w.store}
-		flaky.down.Store(true)
-		ended := make(chan fleet.Status, 1)
-		go func() { s, _ := w.engine(flaky, "waits").Wait(t.Context(), "r"); ended <- s }()
-		defer running(t, e)()
-		time.Sleep(time.Minute)
-		flaky.down.Store(false)
-		if s := <-ended; s.Run.State != stages.Completed || s.Holder != "" {
-			t.Errorf("after the store failed: %+v", s)
 		}
 	})
 }

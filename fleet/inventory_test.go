@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -63,4 +64,40 @@ func TestAnInventoryThatSaysTooMuchOfAClusterConcernsNoOther(t *testing.T) {
 			t.Errorf("%s: %+v, want it not picked since %s", name, r.Verdicts, reason)
 		}
 	}
+}
+
+// An inventory with a name twice is refused with the name.
+func TestBadInventories(t *testing.T) {
+	w, e := declared(t, nil)
+	w.capture(e, "v0")
+	down := errors.New("the registry is down")
+	for what, c := range map[string]struct {
+		clusters []placement.Cluster
+		err      error
+		want     []string
+	}{
+		"a name twice": {clusters: []placement.Cluster{{Name: "a"}, {Name: "b"}, {Name: "a"}}, want: []string{"clusters[a].name: Duplicate"}},
+		"an error":     {clusters: []placement.Cluster{{Name: "a"}}, err: down, want: []string{"inventory: the registry is down"}},
+	} {
+		inventory := backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
+			return func(yield func(placement.Cluster, error) bool) {
+				for _, cl := range c.clusters {
+					if !yield(cl, nil) {
+						return
+					}
+				}
+				if c.err != nil {
+					yield(placement.Cluster{}, c.err)
+				}
+			}
+		})
+		e := w.newEngine(fleet.Config{Inventory: inventory})
+		refused(t, w.store, what, func() error { return second1(e.CreateRun(t.Context(), specOf("r", 0))) }, append(c.want, "run r")...)
+	}
+	p := tutorialPlacement()
+	p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1", "member8", "member9"}}
+	if err := e.PutPlacement(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, w.store, "clusters that are not there", func() error { return second1(e.CreateRun(t.Context(), specOf("r", 0))) }, "member8, member9", "placement example-placement")
 }

@@ -59,19 +59,3 @@ func TestACatchUpBringsNothingForbidden(t *testing.T) {
 		}
 	})
 }
-
-// A failure that many clusters have in common is told once, and does not grow with
-// the fleet.
-func TestRenderProblemsArePutTogether(t *testing.T) {
-	o := replaceFor("canary", `${MEMBER-CLUSTER-LABEL-KEY-none}`)
-	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{o} })
-	for i := range 500 {
-		w.fleet.Add(placement.Cluster{Name: "c" + string(rune('a'+i%26)) + string(rune('a'+i/26)), Labels: map[string]string{"environment": "canary"}})
-	}
-	w.capture(e, "v0")
-	_, err := e.CreateRun(t.Context(), specOf("r", 0))
-	if err == nil || len(err.Error()) > 1000 {
-		t.Errorf("the error is %v", err)
-	}
-	refused(t, w.store, "a run", func() error { return err }, "clusters caa, cab,", "and 492 more: ConfigMap test-namespace/test-cm: override test-namespace/o", `no label "none"`)
-}

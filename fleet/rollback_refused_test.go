@@ -6,9 +6,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -48,31 +45,5 @@ func TestARefusedRollbackIsTold(t *testing.T) {
 		want := everywhere("v0")
 		want["s1a"], want["s1b"], want["s2b"] = "v1", "v1", "v1"
 		wantValues(t, w, want)
-	})
-}
-
-// The plan of a run that catches up has the decision that picked its clusters: the
-// one of the run before where nobody joined, and the newest where somebody did.
-func TestACatchUpHasTheDecisionOfItsClusters(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, e := declared(t, nil)
-		defer running(t, e)()
-		w.capture(e, "v0")
-		w.failsAt("member1", "v0")
-		create(t, e, tolerant("first", 0))
-		first := endOf(t, e, "first")
-		catchUp := func(run, name string) (fleet.Status, string) {
-			s := must(e.CatchUp(t.Context(), run, name, approval.Identity{}))(t)
-			endOf(t, e, name)
-			return s, must(e.Decision(t.Context(), ep))(t).Digest
-		}
-		if s, _ := catchUp("first", "missed"); s.Plan.Decision != first.Plan.Decision {
-			t.Errorf("nobody joined, and the decision is %s, not %s", s.Plan.Decision, first.Plan.Decision)
-		}
-		w.fleet.Add(placement.Cluster{Name: "member4"})
-		s, newest := catchUp("first", "joined")
-		if s.Plan.Decision == first.Plan.Decision || s.Plan.Decision != newest {
-			t.Errorf("member4 joined, and the decision is %s; the newest is %s, that of the run before %s", s.Plan.Decision, newest, first.Plan.Decision)
-		}
 	})
 }

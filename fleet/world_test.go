@@ -3,14 +3,18 @@ package fleet_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/backend/faulty"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -323,4 +327,106 @@ func ofRun(events []stages.Event, run string) []string {
 		}
 	}
 	return out
+}
+
+// within waits for the end of a run and checks what it came to, and that it did
+// not take longer than d.
+func (w *world) within(d time.Duration, run string, want stages.State) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), d)
+	defer cancel()
+	s, err := w.newEngine(fleet.Config{Name: "observer"}).Wait(ctx, run)
+	if err != nil || s.Run.State != want {
+		w.t.Errorf("run %s is %s (%s) after at most %v, want %s: %v", run, s.Run.State, s.Run.Reason, d, want, err)
+	}
+}
+
+// tellIn says in which case a test failed.
+func tellIn(t *testing.T, format string, args ...any) {
+	if t.Failed() {
+		t.Logf("in: "+format, args...)
+	}
+}
+
+// happened counts the events of a run of one type.
+func (w *world) happened(run string, what stages.EventType) (n int) {
+	w.t.Helper()
+	for _, ev := range w.past(1000) {
+		n += count(ev.Run == run && ev.Type == what)
+	}
+	return n
+}
+
+// calm keeps a test from hanging where an engine spins: from the nth call that
+// matches on, each takes a minute.
+func calm(n int64, calls *atomic.Int64, match func(faulty.Call) bool) faulty.Rule {
+	return func(c faulty.Call) faulty.Fault {
+		if !match(c) || calls.Add(1) < n {
+			return faulty.Fault{}
+		}
+		return faulty.Fault{Delay: time.Minute}
+	}
+}
+
+func anyCall(faulty.Call) bool { return true }
+
+// refusing makes a run of ClusterUpdate fail, which can be started again.
+func (w *world) refusing(cluster string, refuses bool) {
+	if !refuses {
+		w.fleet.Cluster(cluster).Refuse(nil)
+		return
+	}
+	w.fleet.Cluster(cluster).Refuse(func(o *unstructured.Unstructured) error {
+		if o.GetKind() == "Setting" {
+			return errors.New("not admitted")
+		}
+		return nil
+	})
+}
+
+func startable() stages.Strategy {
+	s := allAtOnce(1)
+	s.Profile = stages.ClusterUpdate
+	return s
+}
+
+// spans checks that no two runs are active at the same time, by their events.
+func (w *world) spans(runs ...string) {
+	w.t.Helper()
+	active := ""
+	for _, ev := range w.past(1000) {
+		switch ev.Type {
+		case stages.RunStarted, stages.RunResumed:
+			if active != "" && active != ev.Run {
+				w.t.Errorf("%s, while run %s is active", line(ev), active)
+			}
+			active = ev.Run
+		case stages.RunCompleted, stages.RunFailed, stages.RunAborted, stages.RunSuperseded:
+			if active == ev.Run {
+				active = ""
+			}
+		}
+	}
+}
+
+// now makes an object what the source holds.
+func (w *world) now(obj *unstructured.Unstructured) {
+	w.t.Helper()
+	if err := w.source.Put(obj); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// probed is healthy once its status says so.
+var probed = fleet.ProberFunc(func(_ context.Context, obj *unstructured.Unstructured) (fleet.Health, error) {
+	ready, _, _ := unstructured.NestedBool(obj.Object, "status", "ready")
+	return fleet.Health{Healthy: ready, Message: "not ready"}, nil
+})
+
+// makeReady is what the controllers of a cluster do after a while.
+func (w *world) makeReady(cluster string, ready bool) {
+	w.t.Helper()
+	if err := w.fleet.Cluster(cluster).SetStatus(setting, map[string]any{"ready": ready}); err != nil {
+		w.t.Fatal(err)
+	}
 }

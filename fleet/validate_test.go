@@ -1,13 +1,10 @@
 package fleet_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -166,42 +163,6 @@ func TestCommandProblemsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// An inventory with a name twice is refused with the name.
-func TestBadInventories(t *testing.T) {
-	w, e := declared(t, nil)
-	w.capture(e, "v0")
-	down := errors.New("the registry is down")
-	for what, c := range map[string]struct {
-		clusters []placement.Cluster
-		err      error
-		want     []string
-	}{
-		"a name twice": {clusters: []placement.Cluster{{Name: "a"}, {Name: "b"}, {Name: "a"}}, want: []string{"clusters[a].name: Duplicate"}},
-		"an error":     {clusters: []placement.Cluster{{Name: "a"}}, err: down, want: []string{"inventory: the registry is down"}},
-	} {
-		inventory := backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
-			return func(yield func(placement.Cluster, error) bool) {
-				for _, cl := range c.clusters {
-					if !yield(cl, nil) {
-						return
-					}
-				}
-				if c.err != nil {
-					yield(placement.Cluster{}, c.err)
-				}
-			}
-		})
-		e := w.newEngine(fleet.Config{Inventory: inventory})
-		refused(t, w.store, what, func() error { return second1(e.CreateRun(t.Context(), specOf("r", 0))) }, append(c.want, "run r")...)
-	}
-	p := tutorialPlacement()
-	p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1", "member8", "member9"}}
-	if err := e.PutPlacement(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
-	refused(t, w.store, "clusters that are not there", func() error { return second1(e.CreateRun(t.Context(), specOf("r", 0))) }, "member8, member9", "placement example-placement")
-}
-
 // What is missing in a Config is told at once, in the order of its fields.
 func TestConfigProblemsAreToldAtOnce(t *testing.T) {
 	_, err := fleet.New(fleet.Config{Lease: -1, Skew: -1, CallTimeout: -1, Poll: -1, MaxUpdates: -1})
@@ -219,42 +180,4 @@ func TestConfigProblemsAreToldAtOnce(t *testing.T) {
 	if _, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: memory.NewFleet(), Dialer: memory.NewFleet()}); err != nil {
 		t.Errorf("the smallest Config: %v", err)
 	}
-}
-
-// A preview writes nothing and has the digest of the run that is then created;
-// a run of a plan that has changed is refused, and leaves nothing.
-func TestPreviewIsWhatIsCreated(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
-		w.holds("v0")
-		for i, index := range []*int{nil, new(0)} {
-			spec := fleet.RunSpec{Placement: ep, Index: index, Strategy: tutorialStrategy()}
-			before := dump(t, w.store)
-			p := must(e.Preview(t.Context(), spec))(t)
-			if after := dump(t, w.store); len(after) != len(before) || after["placement/"+ep] != before["placement/"+ep] {
-				t.Errorf("a preview writes: %v", w.keys(""))
-			}
-			spec.Name, spec.Plan = fmt.Sprint("r-", i), p.Digest
-			if s := must(e.CreateRun(t.Context(), spec))(t); s.Plan.Digest != p.Digest || s.Run.Plan != p.Digest {
-				t.Errorf("previewed %s, created %s", p.Digest, s.Plan.Digest)
-			}
-		}
-		spec := fleet.RunSpec{Placement: ep, Strategy: tutorialStrategy()}
-		digest := must(e.Preview(t.Context(), spec))(t).Digest
-		spec.Name, spec.Plan = "late", digest
-		for what, change := range map[string]func(){
-			"the source": func() { w.holds("v1") },
-			"a cluster": func() {
-				w.fleet.Add(placement.Cluster{Name: "member4", Labels: map[string]string{"environment": "canary"}})
-			},
-			"the strategy": func() { spec.Strategy.Stages[0].MaxConcurrency = percent("50%") },
-		} {
-			change()
-			err := refused(t, w.store, what, func() error { return second1(e.CreateRun(t.Context(), spec)) }, "run late", digest, "preview it again")
-			var changed *fleet.PlanChangedError
-			if !errors.As(err, &changed) || changed.Run != "late" || changed.Want != digest || changed.Got == digest {
-				t.Errorf("%s changed: %v", what, err)
-			}
-		}
-	})
 }

@@ -1,0 +1,115 @@
+package fleet_test
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// A command of a newer format is left for an engine that knows it: a run that
+// has ended is not taken for it again and again.
+func TestNewerCommandDoesNotKeepARunBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := smallWorld(t, 1)
+		e := w.newEngine(fleet.Config{Name: "one"})
+		w.declare(e, smallPlacement("web"))
+		w.create(e, fleet.RunSpec{Name: "r", Placement: "web", Strategy: allAtOnce(1)})
+		stop := running(t, e)
+		w.within(time.Minute, "r", stages.Completed)
+		stop()
+		before := must(e.Status(t.Context(), "r"))(t)
+		if err := e.Command(t.Context(), "r", stages.Command{ID: "x", Verb: stages.Start}); err != nil {
+			t.Fatal(err)
+		}
+		key := "command/" + before.Run.UID + "/x"
+		edit(t, w.store, key, newerFormat)
+		var calls atomic.Int64
+		plan := faulty.NewPlan(calm(5000, &calls, anyCall))
+		defer running(t, w.newEngine(fleet.Config{Name: "two", Store: plan.Store(w.store)}))()
+		time.Sleep(10 * time.Hour)
+		after := must(e.Status(t.Context(), "r"))(t)
+		if taken := after.Epoch - before.Epoch; taken > 3 || calls.Load() > 1000 {
+			t.Errorf("in ten hours the run was taken %d times with %d calls to the store", taken, calls.Load())
+		}
+		if _, err := w.store.Get(t.Context(), key); err != nil {
+			t.Errorf("the command is gone: %v", err)
+		}
+	})
+}
+
+// A command to a run that has ended is not lost although the store fails when
+// the run is looked for.
+func TestStartSurvivesAFailedList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := smallWorld(t, 1)
+		w.refusing("c00", true)
+		var fail atomic.Int32
+		plan := faulty.NewPlan(faulty.On(func(c faulty.Call) bool {
+			return c.Op == "list" && c.Key == "run/" && fail.Add(-1) >= 0
+		}, faulty.Before(nil)))
+		h := w.newEngine(fleet.Config{Name: "host"})
+		w.declare(h, smallPlacement("web"))
+		w.create(h, fleet.RunSpec{Name: "a", Placement: "web", Strategy: startable()})
+		defer running(t, w.newEngine(fleet.Config{Name: "one", Store: plan.Store(w.store)}))()
+		w.within(time.Minute, "a", stages.Failed)
+		w.refusing("c00", false)
+		time.Sleep(time.Hour)
+		fail.Store(3)
+		if err := h.Command(t.Context(), "a", stages.Command{ID: "again", Verb: stages.Start}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		w.within(time.Minute, "a", stages.Completed)
+		if fail.Load() >= 0 {
+			t.Error("no list has failed: the test does not test enough")
+		}
+		w.tidy()
+	})
+}
+
+// Commands that cannot be deleted are carried out once, and keep neither newer
+// ones from being heard nor the engine busy.
+func TestUndeletableCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := smallWorld(t, 1)
+		var lists atomic.Int64
+		command := func(c faulty.Call) bool { return strings.HasPrefix(c.Key, "command/") }
+		plan := faulty.NewPlan(
+			faulty.On(func(c faulty.Call) bool { return c.Op == "delete" && command(c) }, faulty.Before(backend.ErrPermanent)),
+			calm(5000, &lists, func(c faulty.Call) bool { return c.Op == "list" && command(c) }))
+		h := w.newEngine(fleet.Config{Name: "host"})
+		w.declare(h, smallPlacement("web"))
+		w.create(h, fleet.RunSpec{Name: "a", Placement: "web", Strategy: allAtOnce(1, stages.Task{Type: stages.Approval})})
+		defer running(t, w.newEngine(fleet.Config{Name: "one", Store: plan.Store(w.store)}))()
+		time.Sleep(time.Second)
+		for i := range 40 {
+			verb := []stages.Verb{stages.Stop, stages.Start}[i%2]
+			if err := h.Command(t.Context(), "a", stages.Command{ID: fmt.Sprint("c", i), Verb: verb}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(10 * time.Second)
+			if got := w.happened("a", stages.RunStopped) + w.happened("a", stages.RunResumed); got != i+1 {
+				t.Fatalf("after %d commands the run was stopped or resumed %d times", i+1, got)
+			}
+		}
+		if err := h.Command(t.Context(), "a", stages.Command{ID: "abort", Verb: stages.Abort}); err != nil {
+			t.Fatal(err)
+		}
+		w.within(10*time.Second, "a", stages.Aborted)
+		time.Sleep(time.Hour)
+		if n := lists.Load(); n > 500 {
+			t.Errorf("the commands were read %d times", n)
+		}
+		if n := w.happened("a", stages.RunTaken); n > 50 {
+			t.Errorf("the run was taken %d times", n)
+		}
+	})
+}

@@ -1,0 +1,107 @@
+package fleet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// churn runs four clusters one after the other, each of which is ready a minute
+// after it was applied, and calls meanwhile while c00 is not ready.
+func churn(t *testing.T, meanwhile func(w *world), then func(w *world, e *fleet.Engine, feed *feed)) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := smallWorld(t, 4)
+		e := w.newEngine(fleet.Config{Name: "one", Prober: probed})
+		w.declare(e, smallPlacement("p"))
+		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(1)})
+		defer running(t, e)()
+		feed := w.follow(true)
+		defer feed.stop()
+		feed.of("r", stages.ClusterApplied)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go w.controllers(ctx)
+		meanwhile(w)
+		feed.end("r")
+		then(w, e, feed)
+		w.tidy()
+	})
+}
+
+// controllers make everything ready within a minute.
+func (w *world) controllers(ctx context.Context) {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for c := range w.fleet.Clusters(ctx) {
+			_ = w.fleet.Cluster(c.Name).SetStatus(setting, map[string]any{"ready": true})
+		}
+	}
+}
+
+func (w *world) wantStates(run string, want ...stages.State) {
+	w.t.Helper()
+	got := w.outcome(run)["clusters"].(map[string]stages.State)
+	for i, state := range want {
+		if name := fmt.Sprintf("c%02d", i); got[name] != state {
+			w.t.Errorf("%s is %s in run %s, want %s", name, got[name], run, state)
+		}
+	}
+}
+
+func TestClusterRemovedDuringARun(t *testing.T) {
+	for _, name := range []string{"c00", "c02"} {
+		t.Run(name, func(t *testing.T) {
+			churn(t, func(w *world) { w.fleet.Remove(name) }, func(w *world, _ *fleet.Engine, _ *feed) {
+				want := []stages.State{stages.Completed, stages.Completed, stages.Completed, stages.Completed}
+				want[name[2]-'0'] = stages.Skipped
+				w.wantStates("r", want...)
+			})
+		})
+	}
+}
+
+func TestClusterThatJoinsIsCaughtUp(t *testing.T) {
+	churn(t, func(w *world) {
+		w.fleet.Add(placement.Cluster{Name: "c04"})
+	}, func(w *world, e *fleet.Engine, feed *feed) {
+		if _, known := w.outcome("r")["clusters"].(map[string]stages.State)["c04"]; known {
+			w.t.Error("the run knows a cluster that came after it")
+		}
+		if _, err := w.fleet.Cluster("c04").Get(setting); !errors.Is(err, backend.ErrNotFound) {
+			w.t.Errorf("c04 was updated: %v", err)
+		}
+		settle()
+		if _, err := e.CatchUp(w.t.Context(), "r", "late", approval.Identity{Name: "ann"}); err != nil {
+			w.t.Fatal(err)
+		}
+		feed.end("late")
+		if _, err := w.fleet.Cluster("c04").Get(setting); err != nil {
+			w.t.Errorf("c04 was not caught up: %v", err)
+		}
+		if n := len(w.outcome("late")["clusters"].(map[string]stages.State)); n != 1 {
+			w.t.Errorf("the run that catches up has %d clusters, want 1", n)
+		}
+	})
+}
+
+func TestRelabelledClusterStays(t *testing.T) {
+	churn(t, func(w *world) { w.fleet.Relabel("c03", map[string]string{"n": "0"}) }, func(w *world, _ *fleet.Engine, _ *feed) {
+		w.wantStates("r", stages.Completed, stages.Completed, stages.Completed, stages.Completed)
+	})
+}

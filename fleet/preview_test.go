@@ -1,0 +1,49 @@
+package fleet_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// A preview writes nothing and has the digest of the run that is then created;
+// a run of a plan that has changed is refused, and leaves nothing.
+func TestPreviewIsWhatIsCreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
+		w.holds("v0")
+		for i, index := range []*int{nil, new(0)} {
+			spec := fleet.RunSpec{Placement: ep, Index: index, Strategy: tutorialStrategy()}
+			before := dump(t, w.store)
+			p := must(e.Preview(t.Context(), spec))(t)
+			if after := dump(t, w.store); len(after) != len(before) || after["placement/"+ep] != before["placement/"+ep] {
+				t.Errorf("a preview writes: %v", w.keys(""))
+			}
+			spec.Name, spec.Plan = fmt.Sprint("r-", i), p.Digest
+			if s := must(e.CreateRun(t.Context(), spec))(t); s.Plan.Digest != p.Digest || s.Run.Plan != p.Digest {
+				t.Errorf("previewed %s, created %s", p.Digest, s.Plan.Digest)
+			}
+		}
+		spec := fleet.RunSpec{Placement: ep, Strategy: tutorialStrategy()}
+		digest := must(e.Preview(t.Context(), spec))(t).Digest
+		spec.Name, spec.Plan = "late", digest
+		for what, change := range map[string]func(){
+			"the source": func() { w.holds("v1") },
+			"a cluster": func() {
+				w.fleet.Add(placement.Cluster{Name: "member4", Labels: map[string]string{"environment": "canary"}})
+			},
+			"the strategy": func() { spec.Strategy.Stages[0].MaxConcurrency = percent("50%") },
+		} {
+			change()
+			err := refused(t, w.store, what, func() error { return second1(e.CreateRun(t.Context(), spec)) }, "run late", digest, "preview it again")
+			var changed *fleet.PlanChangedError
+			if !errors.As(err, &changed) || changed.Run != "late" || changed.Want != digest || changed.Got == digest {
+				t.Errorf("%s changed: %v", what, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,145 @@
+package stages
+
+import (
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+func eachStage(do func(*PlannedStage)) func(*Plan) {
+	return func(p *Plan) {
+		for i := range p.Stages {
+			do(&p.Stages[i])
+		}
+	}
+}
+
+func capMutants() []mutant {
+	return []mutant{
+		onPlan("starts one more than the stage's cap", "2", eachStage(func(st *PlannedStage) {
+			if len(st.Groups) > 1 && st.MaxConcurrency > 0 {
+				st.MaxConcurrency++
+			}
+		})),
+		onPlan("starts one more than the group's cap", "2", eachStage(func(st *PlannedStage) {
+			for i := range st.Groups {
+				st.Groups[i].MaxConcurrency++
+			}
+		})),
+		onPlan("never fills its last slot", "6", eachStage(func(st *PlannedStage) {
+			if st.MaxConcurrency > 1 {
+				st.MaxConcurrency--
+			}
+		})),
+		onPlan("has no budget for the stage", "5", eachStage(func(st *PlannedStage) { st.MaxFailures = -1 })),
+		onPlan("has no budget for groups", "5", eachStage(func(st *PlannedStage) {
+			for i := range st.Groups {
+				st.Groups[i].MaxFailures = -1
+			}
+		})),
+		onPlan("counts the budget one too high", "5", eachStage(func(st *PlannedStage) {
+			if st.MaxFailures >= 0 {
+				st.MaxFailures++
+			}
+		})),
+	}
+}
+
+func gateMutants() []mutant {
+	return []mutant{
+		onPlan("passes every gate", "gates", eachStage(func(st *PlannedStage) { st.Gates = nil })),
+		onPlan("waits half as long as asked", "time", eachStage(func(st *PlannedStage) {
+			st.Gates = slices.Clone(st.Gates)
+			for i := range st.Gates {
+				st.Gates[i].Wait /= 2
+			}
+		})),
+		onPlan("takes one approval for two", "gates", eachStage(func(st *PlannedStage) {
+			st.Gates = slices.Clone(st.Gates)
+			for i := range st.Gates {
+				st.Gates[i].Policy.Quorums = nil
+			}
+		})),
+		onPlan("lets the starter approve", "gates", eachStage(func(st *PlannedStage) {
+			st.Gates = slices.Clone(st.Gates)
+			for i := range st.Gates {
+				st.Gates[i].Policy.ForbidStarter = false
+			}
+		})),
+	}
+}
+
+func groupMutants() []mutant {
+	eachGate := func(do func(*PlannedGate)) func(*Plan) {
+		return eachStage(func(st *PlannedStage) {
+			st.Gates = slices.Clone(st.Gates)
+			for i := range st.Gates {
+				do(&st.Gates[i])
+			}
+			for i := range st.Groups {
+				st.Groups[i].Gates = slices.Clone(st.Groups[i].Gates)
+				for j := range st.Groups[i].Gates {
+					do(&st.Groups[i].Gates[j])
+				}
+			}
+		})
+	}
+	// without takes the gates of groups away that are on one side.
+	without := func(when approval.When) func(*Plan) {
+		return eachStage(func(st *PlannedStage) {
+			for i := range st.Groups {
+				gates := slices.Clone(st.Groups[i].Gates)
+				st.Groups[i].Gates = slices.DeleteFunc(gates, func(g PlannedGate) bool { return g.When == when })
+			}
+		})
+	}
+	return []mutant{
+		onPlan("starts groups before their gates", "gates", without(approval.Before)),
+		onPlan("ends groups without their gates", "gates", without(approval.After)),
+		onPlan("holds groups that have no gates", "6", eachStage(func(st *PlannedStage) {
+			for i := range st.Groups {
+				if g := &st.Groups[i]; g.Name != "" && len(g.Gates) == 0 {
+					g.Gates = []PlannedGate{{When: approval.Before, Type: Approval}}
+				}
+			}
+		})),
+		onPlan("starts a minute later than is scheduled", "time", eachGate(func(g *PlannedGate) {
+			if g.Schedule != nil {
+				g.Schedule = &Schedule{Day: g.Schedule.Day, Time: "03:33"}
+			}
+		})),
+		onInput("ends a scheduled start for nobody", "6", func(p *Plan, r Run, in *Input) {
+			s := &draft{p: p, r: r}
+			for h := range s.eachGates {
+				name := p.Stages[r.Stage].Name
+				if h.group != "" {
+					name += "/" + h.group
+				}
+				if _, g := (commands{control: control{s}}).scheduled(name); g != nil {
+					in.Commands = append(in.Commands, Command{ID: "mutant", Verb: CompleteGate, Name: name})
+				}
+			}
+		}),
+		onOutput("waits for a schedule anew at every step", "time", func(_ *Plan, _ Run, _ Input, out *Ready) {
+			for i := range out.Run.Stages {
+				for j := range out.Run.Stages[i].Gates {
+					if g := &out.Run.Stages[i].Gates[j]; g.Type == ScheduledStart && g.State == Pending {
+						g.Until = out.Run.Now.Add(24 * time.Hour)
+					}
+				}
+			}
+		}),
+		onOutput("forgets that a gate of a group was passed", "4", func(_ *Plan, _ Run, _ Input, out *Ready) {
+			for i := range out.Run.Stages {
+				for j := range out.Run.Stages[i].Groups {
+					gates := slices.Clone(out.Run.Stages[i].Groups[j].Gates)
+					for k := range gates {
+						gates[k].State = Pending
+					}
+					out.Run.Stages[i].Groups[j].Gates = gates
+				}
+			}
+		}),
+	}
+}
