@@ -31,7 +31,7 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	if !errors.Is(err, backend.ErrConflict) {
 		return err
 	}
-	_, err = e.updatePlacement(ctx, p.Name, func(rec *record.Placement) ([]stages.Event, error) {
+	err = e.updatePlacement(ctx, p.Name, func(rec *record.Placement) ([]stages.Event, error) {
 		if err := open(rec); err != nil {
 			return nil, err
 		}

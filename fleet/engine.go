@@ -305,32 +305,25 @@ func (e *Engine) storedPlacement(ctx context.Context, name string) (backend.Reco
 // errUnchanged tells updatePlacement that there is nothing to write.
 var errUnchanged = errors.New("unchanged")
 
-// updatePlacement changes a placement's record by compare-and-swap, and
-// appends the events that change returns with it. It calls change again on a
-// conflict. The record it returns is as it was written, or read if change
-// returned errUnchanged.
-func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*record.Placement) ([]stages.Event, error)) (*record.Placement, error) {
+// updatePlacement changes what the state machine of a placement does not decide about, its
+// declaration and its events, by compare-and-swap. It calls change again on a conflict, and
+// appends the events that change returns.
+func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*record.Placement) ([]stages.Event, error)) error {
 	for {
 		rec, rev, err := e.placementAt(ctx, name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		events, err := change(rec)
 		if errors.Is(err, errUnchanged) {
-			return rec, nil
-		}
-		if err != nil && e.isStale(ctx, name, rev, err) {
-			continue
+			return nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 		err = e.commitPlacement(ctx, new(record.Commit), rec, rev, e.stamped(name, events))
-		if err == nil {
-			return rec, nil
-		}
-		if !errors.Is(err, backend.ErrConflict) && !e.isStale(ctx, name, rev, err) {
-			return nil, err
+		if !errors.Is(err, backend.ErrConflict) {
+			return err
 		}
 	}
 }

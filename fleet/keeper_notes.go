@@ -60,7 +60,7 @@ func (n *notes) take() []stages.Event {
 }
 
 func (n *notes) write(ctx context.Context, some []stages.Event) {
-	_, err := n.e.updatePlacement(ctx, n.placement, func(*record.Placement) ([]stages.Event, error) { return some, nil })
+	err := n.e.updatePlacement(ctx, n.placement, func(*record.Placement) ([]stages.Event, error) { return some, nil })
 	if err != nil && ctx.Err() == nil {
 		n.e.log.Warn("what drifted was not noted", "placement", n.placement, "events", len(some), "error", err)
 	}

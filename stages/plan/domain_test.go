@@ -3,8 +3,8 @@ package plan
 import (
 	"bytes"
 	"errors"
-	"reflect"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -292,9 +291,3 @@ const (
 	// LeaveNew leaves them as they are.
 	LeaveNew NewClusters = "Leave"
 )
-
-// isCapped reports whether the strategy bounds what is in flight by more than the caps
-// of stages and groups.
-func (s *Strategy) isCapped() bool {
-	return s.Cap != "" || slices.ContainsFunc(s.Stages, func(st Stage) bool { return len(st.Domains) > 0 })
-}

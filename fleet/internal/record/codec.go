@@ -50,6 +50,7 @@ func Decode(r backend.Record, into any) error {
 	return nil
 }
 
+// Damaged returns the permanent error of a record that cannot be one.
 func Damaged(key string, err error) error {
 	return fmt.Errorf("record %s is damaged: %w: %w", key, backend.ErrPermanent, err)
 }

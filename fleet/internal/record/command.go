@@ -12,6 +12,7 @@ type Command struct {
 	Command stages.Command `json:"command"`
 }
 
+// NewCommand returns the record of a command.
 func NewCommand(c stages.Command) Command {
 	return Command{Format: Format, Command: c}
 }

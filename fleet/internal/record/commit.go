@@ -68,6 +68,7 @@ func (c *Commit) Abandon(ctx context.Context, s backend.Store) {
 	Discard(ctx, s, left)
 }
 
+// Delete returns the deletion of a key at a revision.
 func Delete(key string, rev backend.Revision) backend.Write {
 	return backend.Write{Key: key, Prev: rev, Delete: true}
 }

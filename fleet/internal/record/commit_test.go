@@ -2,7 +2,6 @@ package record
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -140,17 +139,6 @@ func TestBatchesAreBounded(t *testing.T) {
 	if !slices.Equal(want, back) || n > 40 {
 		t.Errorf("%d batches with %v", n, back)
 	}
-}
-
-// CountedBatches counts calls of a store that makes several writes at once.
-type countedBatches struct {
-	*memory.Store
-	batches int
-}
-
-func (s *countedBatches) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
-	s.batches++
-	return s.Store.WriteAll(ctx, writes)
 }
 
 // A run's record that is put together is what Encode makes of it.

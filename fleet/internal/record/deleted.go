@@ -40,6 +40,7 @@ type DeletionReport struct {
 // leftMost bounds how many clusters a report names.
 const leftMost = 500
 
+// Leave records the clusters on which something may be left, with the reasons.
 func (r *DeletionReport) Leave(left map[string]string) {
 	r.Skipped = len(left)
 	for _, name := range slices.Sorted(maps.Keys(left)) {
@@ -63,7 +64,7 @@ func (r *DeletionReport) Summary() string {
 	return guard.Clip(text)
 }
 
-// leftCluster is fleet.LeftCluster.
+// LeftCluster is fleet.LeftCluster.
 type LeftCluster struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`

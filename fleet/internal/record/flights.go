@@ -20,7 +20,7 @@ const flightsPerPage = 8
 // costs more than what they add to it.
 const FlightsHere = 32
 
-// flightHead is where the clusters in flight of a run are, as its record tells.
+// Flights is where the clusters in flight of a run are, as its record tells.
 type Flights struct {
 	// Here are the slots themselves, where they are few.
 	Here []stages.Flight `json:"here,omitempty"`
@@ -57,11 +57,13 @@ type FlightPages struct {
 	Tries int
 }
 
+// FlightPage is a part of the clusters in flight.
 type FlightPage struct {
 	Format  int             `json:"format"`
 	Flights []stages.Flight `json:"flights"`
 }
 
+// Key is that of the page of a name.
 func (p *FlightPages) Key(name string) string { return "flight/" + p.UID + "/" + name }
 
 // Write returns where the clusters in flight, and the lists of a run that are

@@ -31,7 +31,7 @@ type Journal struct {
 	Last []json.RawMessage `json:"last,omitempty"`
 }
 
-// journalPage is a part of a journal. A page is written once, under a name that
+// JournalPage is a part of a journal. A page is written once, under a name that
 // nobody else writes to, and never changed. So what several engines append at
 // the same time does not meet before one of them commits.
 type JournalPage struct {

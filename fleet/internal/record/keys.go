@@ -72,6 +72,7 @@ func PlacementStream(name string) string { return "placement." + name }
 // NewUID returns 128 random bits in lower-case letters and digits.
 func NewUID() string { return strings.ToLower(rand.Text()) }
 
+// KeyBytes is how long the key of a placement is.
 const KeyBytes = 32
 
 // NewKey returns the key of a placement.

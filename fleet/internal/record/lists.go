@@ -30,6 +30,7 @@ type listPages[T comparable] struct {
 	revisions   []backend.Revision
 }
 
+// ListPage is a part of a list of a run.
 type ListPage[T any] struct {
 	Format int `json:"format"`
 	List   []T `json:"list"`

@@ -44,6 +44,7 @@ func (rec *Placement) Has(index int) bool {
 	return slices.ContainsFunc(rec.Snapshots, func(s snapshot.Snapshot) bool { return s.Index == index })
 }
 
+// Latest returns the latest snapshot; false where there is none.
 func (rec *Placement) Latest() (snapshot.Snapshot, bool) {
 	if len(rec.Snapshots) == 0 {
 		return snapshot.Snapshot{}, false
