@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-dev/slipway/backend/faulty"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/internal/keyed"
