@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// admitting runs a story with three snapshots in an engine that drives runs.
-func admitting(t *testing.T, admission stages.Admission, story func(*testing.T, *world, *fleet.Engine)) {
+// admitting runs a scenario with three snapshots in an engine that drives runs.
+func admitting(t *testing.T, admission stages.Admission, scenario func(*testing.T, *world, *fleet.Engine)) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Admission = admission })
 		for i := range 3 {
@@ -26,7 +26,7 @@ func admitting(t *testing.T, admission stages.Admission, story func(*testing.T, 
 		}
 		stop := running(t, e)
 		defer stop()
-		story(t, w, e)
+		scenario(t, w, e)
 	})
 }
 

@@ -70,7 +70,7 @@ func measured() approval.Policy {
 }
 
 // approve has a person approve the open request of the run.
-func (s *siege) approve(name string) {
+func (s *approvalEnv) approve(name string) {
 	s.t.Helper()
 	status := s.status()
 	open := stages.Requests(status.Plan, &status.Run)
@@ -81,7 +81,7 @@ func (s *siege) approve(name string) {
 }
 
 // started reports whether the first stage of the run has.
-func (s *siege) started() bool { return s.status().Run.Stages[0].Started != 0 }
+func (s *approvalEnv) started() bool { return s.status().Run.Stages[0].Started != 0 }
 
 // A person approves hours after a measurement was good. It is bad by then, so the gate
 // stays shut until it is good again, whatever the authority does meanwhile.
@@ -92,7 +92,7 @@ func TestAMeasurementIsTakenAgainAfterTheLastPerson(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, g := newSiege(t, measured()), &gauge{does: approves}
+				s, g := newApprovalEnv(t, measured()), &gauge{does: approves}
 				defer s.drive(s.engine(Config{Name: "one", Authority: g}))()
 				s.create()
 				time.Sleep(5 * time.Hour)
@@ -130,7 +130,7 @@ func TestAMeasurementIsTakenAgainAfterTheLastPerson(t *testing.T) {
 // a person has approved.
 func TestAnAuthorityIsAskedAtOnceWhenAPersonHasApproved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, g := newSiege(t, measured()), &gauge{does: abstains}
+		s, g := newApprovalEnv(t, measured()), &gauge{does: abstains}
 		defer s.drive(s.engine(Config{Name: "one", Authority: g, Poll: time.Minute}))()
 		s.create()
 		time.Sleep(2*time.Hour + 30*time.Second)
@@ -161,7 +161,7 @@ func TestAnAuthorityIsAskedAtOnceWhenAPersonHasApproved(t *testing.T) {
 // Beside a wait the measurement is taken when the wait is over.
 func TestAMeasurementIsTakenAfterTheWaitsBesideIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, g := newSiege(t, measured()), &gauge{does: approves}
+		s, g := newApprovalEnv(t, measured()), &gauge{does: approves}
 		defer s.drive(s.engine(Config{Name: "one", Authority: g}))()
 		strategy := attackStrategy(approval.Policy{Quorums: []approval.Quorum{{Group: "metrics", Count: 1}}})
 		strategy.Stages[0].Before = append(strategy.Stages[0].Before, stages.Task{Type: stages.TimedWait, Wait: 2 * time.Hour})
@@ -190,7 +190,7 @@ func TestTwoMeasurementsOfOneGateHoldTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := measured()
 		policy.Quorums = append(policy.Quorums, NoDrift().Approval.Quorums...)
-		s, g := newSiege(t, policy), &gauge{does: abstains}
+		s, g := newApprovalEnv(t, policy), &gauge{does: abstains}
 		defer s.drive(s.engine(Config{Name: "one", Authority: g}))()
 		s.create()
 		time.Sleep(time.Hour)
@@ -234,7 +234,7 @@ func TestAMeasurementDoesNotSurviveACrash(t *testing.T) {
 // crashWhileMeasuring crashes the first engine at its kth write, and reports whether it
 // came to that.
 func crashWhileMeasuring(t *testing.T, k int, after bool) bool {
-	s, g := newSiege(t, measured()), &gauge{does: approves}
+	s, g := newApprovalEnv(t, measured()), &gauge{does: approves}
 	crashed := make(chan struct{})
 	var once sync.Once
 	store := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
@@ -295,7 +295,7 @@ func crashWhileMeasuring(t *testing.T, k int, after bool) bool {
 }
 
 // passed counts the gates that have.
-func (s *siege) passed() (n int) {
+func (s *approvalEnv) passed() (n int) {
 	for _, st := range s.status().Run.Stages {
 		for _, g := range st.Gates {
 			if g.State == stages.Completed {
@@ -310,7 +310,7 @@ func (s *siege) passed() (n int) {
 // store does.
 func TestAMeasurementGrowsOldWhileTheStoreDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, g := newSiege(t, measured()), &gauge{does: abstains}
+		s, g := newApprovalEnv(t, measured()), &gauge{does: abstains}
 		var down bool
 		var mu sync.Mutex
 		store := faulty.NewPlan(func(c faulty.Call) faulty.Fault {

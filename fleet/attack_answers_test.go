@@ -62,7 +62,7 @@ func TestTheIDOfAnAnswerOfAnAuthorityCoversWhatMayMakeItCount(t *testing.T) {
 func TestAnAuthorityIsHeardAgainWhenSomebodyHasJoinedAGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSiege(t, approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}}})
+		s := newApprovalEnv(t, approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}}})
 		var joined atomic.Bool
 		ask := func(_ context.Context, r approval.Request) (approval.Decision, error) {
 			d := approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, Binding: approval.Binding{RunUID: "forged"}}
@@ -87,7 +87,7 @@ func TestAnAuthorityIsHeardAgainWhenSomebodyHasJoinedAGroup(t *testing.T) {
 func TestACommandWithTheIDOfAnotherIsAConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSiege(t, approval.Policy{})
+		s := newApprovalEnv(t, approval.Policy{})
 		run := s.create()
 		first := stages.Command{ID: "x", Verb: stages.Stop, By: approval.Identity{Name: "op"}, Message: "why"}
 		for what, c := range map[string]struct {
@@ -120,7 +120,7 @@ func TestACommandWithTheIDOfAnotherIsAConflict(t *testing.T) {
 func TestAnAnswerWithTheIDOfAnotherIsAConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSiege(t, approval.Policy{Quorums: []approval.Quorum{{Count: 3}}})
+		s := newApprovalEnv(t, approval.Policy{Quorums: []approval.Quorum{{Count: 3}}})
 		stop := s.drive(s.engine(Config{Name: "one"}))
 		s.create()
 		r := s.request("r-before-a")
@@ -146,7 +146,7 @@ func TestAnAnswerWithTheIDOfAnotherIsAConflict(t *testing.T) {
 	})
 }
 
-func (s *siege) tryID(t *testing.T, what string, d approval.Decision, want string) {
+func (s *approvalEnv) tryID(t *testing.T, what string, d approval.Decision, want string) {
 	t.Helper()
 	err := s.host.Decide(t.Context(), "r", Answer{Request: "r-before-a", Verdict: d.Verdict, By: d.By, Comment: d.Comment, ID: "x"})
 	if got := kindOf(err); got != want {
@@ -159,7 +159,7 @@ func (s *siege) tryID(t *testing.T, what string, d approval.Decision, want strin
 func TestAPolicyMayRequireTheBindingOfTheRequestThatWasShown(t *testing.T) {
 	t.Parallel()
 	for _, require := range []bool{false, true} {
-		besieged(t, approval.Policy{RequireBinding: require, Quorums: []approval.Quorum{{Count: 5}}}, func(s *siege, r approval.Request) {
+		atFirstGate(t, approval.Policy{RequireBinding: require, Quorums: []approval.Quorum{{Count: 5}}}, func(s *approvalEnv, r approval.Request) {
 			other := r.Binding
 			other.Attempt++
 			unnamed := map[bool]string{false: "nil", true: "refused"}[require]
@@ -176,7 +176,7 @@ func TestAPolicyMayRequireTheBindingOfTheRequestThatWasShown(t *testing.T) {
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
-		s := newSiege(t, approval.Policy{RequireBinding: true})
+		s := newApprovalEnv(t, approval.Policy{RequireBinding: true})
 		yes := func(context.Context, approval.Request) (approval.Decision, error) {
 			return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "bot"}}, nil
 		}
@@ -193,7 +193,7 @@ func TestAPolicyMayRequireTheBindingOfTheRequestThatWasShown(t *testing.T) {
 // rejected and given up.
 func TestEveryEventOfAnApprovalHasTheDigestOfThePlan(t *testing.T) {
 	t.Parallel()
-	besieged(t, approval.Policy{Expires: time.Hour, Quorums: []approval.Quorum{{Count: 2}}}, func(s *siege, r approval.Request) {
+	atFirstGate(t, approval.Policy{Expires: time.Hour, Quorums: []approval.Quorum{{Count: 2}}}, func(s *approvalEnv, r approval.Request) {
 		time.Sleep(time.Hour)
 		for _, name := range []string{"ann", "bob"} {
 			s.answer(approving(name, s.request(r.Name).Binding))

@@ -18,11 +18,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// siegeSequences is how many sequences two engines are put through, racedSieges
+// engineSequences is how many sequences two engines are put through, racedEngineSequences
 // how many with the race detector.
 const (
-	siegeSequences = 200
-	racedSieges    = 20
+	engineSequences      = 200
+	racedEngineSequences = 20
 )
 
 // Two engines that crash and come back, an authority that says what it wants and
@@ -37,18 +37,18 @@ func TestApprovalsUnderAttackThroughEngines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		synctest.Test(t, func(t *testing.T) { newSkirmish(t, seed).fight() })
+		synctest.Test(t, func(t *testing.T) { newRandomAttack(t, seed).fight() })
 		return
 	}
-	n := siegeSequences
+	n := engineSequences
 	if raced && os.Getenv("SLIPWAY_SOAK") != "1" {
-		n = racedSieges
+		n = racedEngineSequences
 	}
 	seen := map[string]int{}
 	for seed := range uint64(n) {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSkirmish(t, seed)
-			s.referee.seen = seen
+			s := newRandomAttack(t, seed)
+			s.journalChecker.seen = seen
 			s.fight()
 		})
 		if t.Failed() {
@@ -63,13 +63,13 @@ func TestApprovalsUnderAttackThroughEngines(t *testing.T) {
 	}
 }
 
-// skirmish is a siege by chance.
-type skirmish struct {
-	*siege
-	rnd     *rand.Rand
-	run     stages.Run
-	referee referee
-	spent   []spentCommand
+// randomAttack is an approvalEnv in which moves are drawn at random.
+type randomAttack struct {
+	*approvalEnv
+	rnd            *rand.Rand
+	run            stages.Run
+	journalChecker journalChecker
+	spent          []spentCommand
 
 	mu sync.Mutex // guards said and luck, which engines use too
 	// said are the decisions that somebody gave, by their comment.
@@ -77,18 +77,18 @@ type skirmish struct {
 	luck *rand.Rand
 }
 
-func newSkirmish(t *testing.T, seed uint64) *skirmish {
+func newRandomAttack(t *testing.T, seed uint64) *randomAttack {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	p := attackPolicy(rnd)
 	if rnd.IntN(3) > 0 {
 		p.Expires = time.Hour
 	}
-	s := &skirmish{siege: newSiege(t, p), rnd: rnd, luck: rand.New(rand.NewPCG(seed, 3)), said: map[string]approval.Decision{}}
-	s.referee.t, s.referee.seen = t, map[string]int{}
+	s := &randomAttack{approvalEnv: newApprovalEnv(t, p), rnd: rnd, luck: rand.New(rand.NewPCG(seed, 3)), said: map[string]approval.Decision{}}
+	s.journalChecker.t, s.journalChecker.seen = t, map[string]int{}
 	return s
 }
 
-func (s *skirmish) fight() {
+func (s *randomAttack) fight() {
 	s.begin()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	var lives sync.WaitGroup
@@ -106,7 +106,7 @@ func (s *skirmish) fight() {
 
 // doom draws at which write an engine crashes: any, or one that carries a
 // decision out or makes one.
-func (s *skirmish) doom() (faulty.Rule, chan struct{}) {
+func (s *randomAttack) doom() (faulty.Rule, chan struct{}) {
 	crashed, n, seen := make(chan struct{}), 1+s.rnd.IntN(30), 0
 	f := faulty.Fault{Crash: true}
 	if s.rnd.IntN(2) == 0 {
@@ -137,7 +137,7 @@ func (s *skirmish) doom() (faulty.Rule, chan struct{}) {
 
 // pending reports whether a write is one of a run that has commands to carry out, or
 // of a command.
-func (s *skirmish) pending(key string) bool {
+func (s *randomAttack) pending(key string) bool {
 	if len(key) > 8 && key[:8] == "command/" {
 		return true
 	}
@@ -147,17 +147,17 @@ func (s *skirmish) pending(key string) bool {
 	return false
 }
 
-func (s *skirmish) note(what string, decisions bool) {
+func (s *randomAttack) note(what string, decisions bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.referee.seen[what]++
+	s.journalChecker.seen[what]++
 	if decisions {
-		s.referee.seen[what+" in a decision"]++
+		s.journalChecker.seen[what+" in a decision"]++
 	}
 }
 
 // live is the life of an engine's process, and the next one's after its crash.
-func (s *skirmish) live(ctx context.Context, name string, rule faulty.Rule, crashed chan struct{}) {
+func (s *randomAttack) live(ctx context.Context, name string, rule faulty.Rule, crashed chan struct{}) {
 	cfg := Config{Name: name, Store: faulty.NewPlan(rule).Store(s.store), Authority: approval.Func(s.decide), Lease: 2 * time.Minute, Poll: 20 * time.Second}
 	stop := s.drive(s.engine(cfg))
 	select {
@@ -175,7 +175,7 @@ func (s *skirmish) live(ctx context.Context, name string, rule faulty.Rule, cras
 }
 
 // decide is the authority: it answers seldom, and claims what is not its to say.
-func (s *skirmish) decide(_ context.Context, r approval.Request) (approval.Decision, error) {
+func (s *randomAttack) decide(_ context.Context, r approval.Request) (approval.Decision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.luck.IntN(16) > 0 {
@@ -191,7 +191,7 @@ func (s *skirmish) decide(_ context.Context, r approval.Request) (approval.Decis
 }
 
 // draw draws a decision that names no request.
-func (s *skirmish) draw(rnd *rand.Rand, names []string) approval.Decision {
+func (s *randomAttack) draw(rnd *rand.Rand, names []string) approval.Decision {
 	groups := [][]string{{"sre"}, {"sre", "release"}, {"release"}, {"dev"}}
 	d := approval.Decision{
 		Verdict: approval.Approve, By: approval.Identity{Name: names[rnd.IntN(len(names))], Groups: groups[rnd.IntN(len(groups))]},
@@ -204,7 +204,7 @@ func (s *skirmish) draw(rnd *rand.Rand, names []string) approval.Decision {
 }
 
 // act does something to the run and lets some time pass.
-func (s *skirmish) act() {
+func (s *randomAttack) act() {
 	switch s.rnd.IntN(16) {
 	case 0:
 		s.judge()
@@ -229,17 +229,17 @@ func (s *skirmish) act() {
 	}
 }
 
-func (s *skirmish) begin() {
+func (s *randomAttack) begin() {
 	s.run = s.create()
-	s.referee.begin(s.policy, s.run)
+	s.journalChecker.begin(s.policy, s.run)
 }
 
-func (s *skirmish) steer(verb stages.Verb) {
+func (s *randomAttack) steer(verb stages.Verb) {
 	s.must(s.host.Command(s.t.Context(), "r", stages.Command{Verb: verb}))
 }
 
 // somebody draws a decision of a person and remembers it.
-func (s *skirmish) somebody(b approval.Binding) approval.Decision {
+func (s *randomAttack) somebody(b approval.Binding) approval.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.draw(s.rnd, []string{"ann", "ann", "bob", "cid", "dan", "sam", "an\u200bn"})
@@ -249,7 +249,7 @@ func (s *skirmish) somebody(b approval.Binding) approval.Decision {
 }
 
 // speak has a person answer what they were shown, or what it is called.
-func (s *skirmish) speak() {
+func (s *randomAttack) speak() {
 	status := s.status()
 	open := stages.Requests(status.Plan, &status.Run)
 	if len(open) == 0 {
@@ -262,9 +262,9 @@ func (s *skirmish) speak() {
 	d := s.somebody(b)
 	err := s.host.Decide(s.t.Context(), "r", Answer{Request: open[0].Name, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: b})
 	if err == nil {
-		s.referee.expect(d)
+		s.journalChecker.expect(d)
 		if b == (approval.Binding{}) {
-			s.referee.named[d.Comment] = open[0].Name
+			s.journalChecker.named[d.Comment] = open[0].Name
 		}
 		return
 	}
@@ -275,7 +275,7 @@ func (s *skirmish) speak() {
 
 // forge writes a decision past the engines, mostly of a request that is not
 // open.
-func (s *skirmish) forge() {
+func (s *randomAttack) forge() {
 	status := s.status()
 	b := approval.Binding{RunUID: s.run.UID, Stage: "a", When: approval.Before, Attempt: 1, Plan: s.run.Plan}
 	if open := stages.Requests(status.Plan, &status.Run); len(open) > 0 {
@@ -302,27 +302,27 @@ func (s *skirmish) forge() {
 }
 
 // replay writes the bytes of a decision again.
-func (s *skirmish) replay() {
+func (s *randomAttack) replay() {
 	if len(s.spent) > 0 {
 		s.plant(s.spent[s.rnd.IntN(len(s.spent))])
 	}
 }
 
-func (s *skirmish) plant(c spentCommand) {
-	if !slices.Contains(s.referee.ids, c.command.ID) {
-		s.referee.ids = append(s.referee.ids, c.command.ID)
-		s.referee.expect(*c.command.Decision)
+func (s *randomAttack) plant(c spentCommand) {
+	if !slices.Contains(s.journalChecker.ids, c.command.ID) {
+		s.journalChecker.ids = append(s.journalChecker.ids, c.command.ID)
+		s.journalChecker.expect(*c.command.Decision)
 	}
 	s.spent = append(s.spent, c)
 	s.smuggle(s.run.UID, c.command.ID, c.value)
 }
 
 // judge lets everything be carried out and has the journal of the run checked.
-func (s *skirmish) judge() {
+func (s *randomAttack) judge() {
 	time.Sleep(5 * time.Minute)
 	status, events := s.status(), s.events()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.referee.said = s.said
-	s.referee.judge(&status.Run, events)
+	s.journalChecker.said = s.said
+	s.journalChecker.judge(&status.Run, events)
 }

@@ -15,17 +15,17 @@ func approving(name string, b approval.Binding) approval.Decision {
 	}
 }
 
-// besieged has an engine drive a run to its first gate.
-func besieged(t *testing.T, p approval.Policy, do func(s *siege, r approval.Request)) {
+// atFirstGate has an engine drive a run to its first gate.
+func atFirstGate(t *testing.T, p approval.Policy, do func(s *approvalEnv, r approval.Request)) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSiege(t, p)
+		s := newApprovalEnv(t, p)
 		defer s.drive(s.engine(Config{Name: "one"}))()
 		s.create()
 		do(s, s.request("r-before-a"))
 	})
 }
 
-func (s *siege) wantEvent(ev stages.Event, want stages.EventType, r approval.Request, d approval.Decision) {
+func (s *approvalEnv) wantEvent(ev stages.Event, want stages.EventType, r approval.Request, d approval.Decision) {
 	s.t.Helper()
 	if ev.Type != want || ev.Digest != r.Plan || ev.Attempt != r.Attempt || ev.Message != d.Comment || ev.Time.IsZero() {
 		s.t.Errorf("the journal tells %+v of %+v, want %s", ev, d, want)
@@ -37,7 +37,7 @@ func (s *siege) wantEvent(ev stages.Event, want stages.EventType, r approval.Req
 // engine stored itself.
 func TestT2AnApprovalIsNotReplayed(t *testing.T) {
 	t.Parallel()
-	besieged(t, approval.Policy{Quorums: []approval.Quorum{{Count: 2}}}, func(s *siege, first approval.Request) {
+	atFirstGate(t, approval.Policy{Quorums: []approval.Quorum{{Count: 2}}}, func(s *approvalEnv, first approval.Request) {
 		ann := approving("ann", first.Binding)
 		bytes := smuggled("first", ann)
 		s.smuggle(first.RunUID, "first", bytes)
@@ -74,7 +74,7 @@ func TestT2AnApprovalIsNotReplayed(t *testing.T) {
 // when that has opened.
 func TestT3AnApprovalDoesNotComeBeforeItsRequest(t *testing.T) {
 	t.Parallel()
-	besieged(t, approval.Policy{Expires: time.Hour}, func(s *siege, r approval.Request) {
+	atFirstGate(t, approval.Policy{Expires: time.Hour}, func(s *approvalEnv, r approval.Request) {
 		next := approving("ann", r.Binding)
 		next.Binding.Attempt = 2
 		s.threatened("an approval of the next attempt", r.Name, next)
@@ -98,7 +98,7 @@ func TestT3AnApprovalDoesNotComeBeforeItsRequest(t *testing.T) {
 func TestT4NoApprovalTwiceOrOfOnesOwnRun(t *testing.T) {
 	t.Parallel()
 	p := approval.Policy{ForbidStarter: true, Quorums: []approval.Quorum{{Group: "sre", Count: 2}}}
-	besieged(t, p, func(s *siege, r approval.Request) {
+	atFirstGate(t, p, func(s *approvalEnv, r approval.Request) {
 		ann := approving("ann", r.Binding)
 		s.wantEvent(s.answer(ann), stages.ApprovalGiven, r, ann)
 		for _, name := range []string{"ann", "ann ", "an\u200bn", "sam", ""} {

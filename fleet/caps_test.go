@@ -302,7 +302,7 @@ func playCap(t *testing.T, k int, mode string) (writes int) {
 	synctest.Test(t, func(t *testing.T) {
 		w := capWorld(t, 3)
 		g := newCapGuard(t, w.store, 2)
-		s := story{}
+		s := crashScenario{}
 		h := s.newCapHost(w, g, k, mode)
 		declareCaps(t, h.two, 2)
 		for _, name := range []string{"a", "b"} {
@@ -317,7 +317,7 @@ func playCap(t *testing.T, k int, mode string) (writes int) {
 }
 
 // newCapHost is newHost for engines whose writes are watched.
-func (s story) newCapHost(w *world, g *capGuard, k int, mode string) *host {
+func (s crashScenario) newCapHost(w *world, g *capGuard, k int, mode string) *host {
 	store := w.store
 	h := s.newHost(w, k, mode)
 	h.world.store = store

@@ -11,7 +11,7 @@ import (
 
 // checkEvents checks that the journal tells everything once, whether it is read
 // from many cursors or from few.
-func (s story) checkEvents(h *host, k int) {
+func (s crashScenario) checkEvents(h *host, k int) {
 	t := h.t
 	once := map[string]int{}
 	taken := map[string]int64{}
@@ -65,7 +65,7 @@ func (s story) checkEvents(h *host, k int) {
 }
 
 // checkChanges checks that no member was changed twice for the same attempt.
-func (s story) checkChanges(h *host) {
+func (s crashScenario) checkChanges(h *host) {
 	seen := map[string]change{}
 	crashed := false
 	select {

@@ -27,9 +27,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A story is what a host does with engines and members, up to the end of the
+// A crashScenario is what a host does with engines and members, up to the end of the
 // runs it names.
-type story struct {
+type crashScenario struct {
 	placement string
 	runs      []string
 	build     func(t *testing.T) *world
@@ -69,7 +69,7 @@ type host struct {
 	crashed  chan struct{}
 }
 
-func (s story) newHost(w *world, k int, mode string) *host {
+func (s crashScenario) newHost(w *world, k int, mode string) *host {
 	h := &host{world: w, rec: newRecorder(w.fleet), crashed: make(chan struct{})}
 	var once sync.Once
 	h.plan = faulty.NewPlan(func(c faulty.Call) faulty.Fault {
@@ -180,7 +180,7 @@ func (h *host) command(run string, c stages.Command) {
 	h.do("Command", func(ctx context.Context, e *fleet.Engine) error { return e.Command(ctx, run, c) })
 }
 
-var tutorialStory = story{
+var tutorialStory = crashScenario{
 	placement: "example-placement",
 	runs:      []string{"example-run", "example-run-2"},
 	build:     newWorld,
@@ -259,7 +259,7 @@ func web() fleet.Placement {
 	return fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}}}
 }
 
-var longStory = story{
+var longStory = crashScenario{
 	placement: "web",
 	runs:      []string{"forth", "back"},
 	build:     longWorld,
@@ -292,9 +292,9 @@ type ending struct {
 	writes   int
 }
 
-// play tells a story with the kth write going wrong, and checks what must hold
+// play runs a scenario with the kth write going wrong, and checks what must hold
 // in any case.
-func (s story) play(t *testing.T, k int, mode string) (end ending) {
+func (s crashScenario) play(t *testing.T, k int, mode string) (end ending) {
 	h := s.newHost(s.build(t), k, mode)
 	h.feed = h.follow(k%16 == 0)
 	defer h.feed.stop()
@@ -326,9 +326,9 @@ func settle() {
 	synctest.Wait()
 }
 
-// check compares a story in which something goes wrong with one in which
+// check compares a scenario in which something goes wrong with one in which
 // nothing does.
-func (s story) check(t *testing.T, want ending, k int, mode string) {
+func (s crashScenario) check(t *testing.T, want ending, k int, mode string) {
 	synctest.Test(t, func(t *testing.T) {
 		defer func() {
 			if t.Failed() {
@@ -348,8 +348,8 @@ func (s story) check(t *testing.T, want ending, k int, mode string) {
 	})
 }
 
-// undisturbed tells the story without a crash.
-func (s story) undisturbed(t *testing.T) (want ending) {
+// undisturbed runs the scenario without a crash.
+func (s crashScenario) undisturbed(t *testing.T) (want ending) {
 	synctest.Test(t, func(t *testing.T) { want = s.play(t, 0, "") })
 	return want
 }
@@ -357,7 +357,7 @@ func (s story) undisturbed(t *testing.T) (want ending) {
 // checkAll checks every crash in ks, in parallel. The race detector makes it ten
 // times as slow; with it every fourth k, or every twelfth, is tried in one of the ways,
 // in turn, and make test tries all of them without it.
-func (s story) checkAll(t *testing.T, want ending, all []int) {
+func (s crashScenario) checkAll(t *testing.T, want ending, all []int) {
 	for i, mode := range crashModes {
 		ks := thinned(all, i, s.every())
 		for part := range slices.Chunk(ks, max(1, (len(ks)+3)/4)) {
@@ -374,7 +374,7 @@ func (s story) checkAll(t *testing.T, want ending, all []int) {
 }
 
 // every is how far apart the ks are that are tried in one of the ways.
-func (s story) every() int {
+func (s crashScenario) every() int {
 	if s.sparse {
 		return apart(12 * len(crashModes))
 	}

@@ -18,7 +18,7 @@ import (
 
 // deletionStory rolls out, begins another run, and deletes the placement while
 // that is under way; one cluster has a namespace of its own.
-var deletionStory = story{
+var deletionStory = crashScenario{
 	placement: ep,
 	build: func(t *testing.T) *world {
 		w := newWorld(t)
@@ -41,9 +41,9 @@ var deletionStory = story{
 	},
 }
 
-// playDeletion tells the story of a deletion with the kth write going wrong, and
+// playDeletion runs the scenario of a deletion with the kth write going wrong, and
 // returns how many writes there were.
-func (s story) playDeletion(t *testing.T, k int, mode string) int {
+func (s crashScenario) playDeletion(t *testing.T, k int, mode string) int {
 	h := s.newHost(s.build(t), k, mode)
 	before := h.objects()
 	h.feed = h.follow(k%16 == 0)
@@ -82,7 +82,7 @@ func TestCrashAtEveryWriteOfADeletion(t *testing.T) {
 			t.Parallel()
 			for _, k := range ks {
 				synctest.Test(t, func(t *testing.T) {
-					defer tellIn(t, "%s write %d", mode, k)
+					defer logCase(t, "%s write %d", mode, k)
 					deletionStory.playDeletion(t, k, mode)
 				})
 				if t.Failed() {
@@ -101,7 +101,7 @@ func TestAProcessThatWakesAfterADeletionPlacesNothing(t *testing.T) {
 	for n := 1; ; n += apart(3) {
 		held := false
 		synctest.Test(t, func(t *testing.T) {
-			defer tellIn(t, "paused at call %d", n)
+			defer logCase(t, "paused at call %d", n)
 			created := 0
 			created, held = pausedThroughADeletion(t, n)
 			late += created
@@ -235,7 +235,7 @@ func TestARunBelongsToThePlacementItWasMadeFor(t *testing.T) {
 	for n := 1; ; n++ {
 		calls := 0
 		synctest.Test(t, func(t *testing.T) {
-			defer tellIn(t, "before call %d", n)
+			defer logCase(t, "before call %d", n)
 			w, e := declared(t, nil)
 			w.capture(e, "old")
 			stop := running(t, e)

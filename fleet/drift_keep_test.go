@@ -289,7 +289,7 @@ func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
 		for n := 1 + 3*i%apart(6); ; n += apart(6) {
 			crashed := false
 			synctest.Test(t, func(t *testing.T) {
-				defer tellIn(t, "write %d", n)
+				defer logCase(t, "write %d", n)
 				w, _, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always, ComparisonOption: drift.Full})
 				stop()
 				plan := faulty.NewPlan(crash(n))

@@ -24,7 +24,7 @@ func TestSaveThatLandsLate(t *testing.T) {
 	for n := 1; n < 14; n++ {
 		for calls := 1 + n%apart(3); calls < 9; calls += apart(3) {
 			synctest.Test(t, func(t *testing.T) {
-				defer tellIn(t, "save %d lands before call %d after it", n, calls)
+				defer logCase(t, "save %d lands before call %d after it", n, calls)
 				w := smallWorld(t, 4)
 				for i := range 4 {
 					w.fleet.SetDelay(fmt.Sprintf("c%02d", i), func() time.Duration { return time.Duration(5+7*i) * time.Millisecond })

@@ -75,7 +75,7 @@ func (w *world) wait(run string) {
 	}
 }
 
-// fencedTrial is a story of an engine that is paused and wakes up late.
+// fencedTrial is the scenario of an engine that is paused and wakes up late.
 type fencedTrial struct {
 	// At is the call at which engine A is paused.
 	At int

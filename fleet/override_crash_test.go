@@ -29,7 +29,7 @@ func versioned(version string) fleet.Placement {
 
 // overrideStory brings a snapshot with overrides, then one of which only the
 // overrides are others, and goes back to the first.
-var overrideStory = story{
+var overrideStory = crashScenario{
 	placement: ep,
 	runs:      []string{"first", "second", "back"},
 	build: func(t *testing.T) *world {

@@ -112,15 +112,15 @@ func overriding() fleet.Placement {
 	return p
 }
 
-// asking tells a story in which u is asked about three clusters.
-func asking(t *testing.T, u *choosy, story func(*testing.T, *world, *fleet.Engine)) {
+// asking runs a scenario in which u is asked about three clusters.
+func asking(t *testing.T, u *choosy, scenario func(*testing.T, *world, *fleet.Engine)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := smallWorld(t, 3)
 		e := w.newEngine(fleet.Config{Name: "one", Updater: u})
 		w.declare(e, overriding())
 		stop := running(t, e)
 		defer stop()
-		story(t, w, e)
+		scenario(t, w, e)
 	})
 }
 

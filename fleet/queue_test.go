@@ -103,7 +103,7 @@ func TestRestartAndNewRunDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	for slow := 1; slow <= 4; slow++ {
 		synctest.Test(t, func(t *testing.T) {
-			defer tellIn(t, "save %d is slow", slow)
+			defer logCase(t, "save %d is slow", slow)
 			w := smallWorld(t, 2)
 			h := w.newEngine(fleet.Config{Name: "host"})
 			w.declare(h, smallPlacement("web"))
@@ -155,7 +155,7 @@ func TestRejectedRunDoesNotStartLater(t *testing.T) {
 	rejected := 0
 	for k := 1; k < 12; k++ {
 		synctest.Test(t, func(t *testing.T) {
-			defer tellIn(t, "crash at write %d", k)
+			defer logCase(t, "crash at write %d", k)
 			w := smallWorld(t, 1)
 			h := w.newEngine(fleet.Config{Name: "host"})
 			p := smallPlacement("web")

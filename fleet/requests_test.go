@@ -125,7 +125,7 @@ func TestAKeptLedgerIsNeverTrusted(t *testing.T) {
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			defer tellIn(t, "%s", what)
+			defer logCase(t, "%s", what)
 			w, e := declared(t, nil)
 			w.capture(e, "v0")
 			ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ import (
 // A budget that is exceeded in the third stage, on clusters with different previous
 // revisions and one with none; the run that takes back asks for approval, is
 // stopped, and goes on.
-var rollbackStory = story{
+var rollbackStory = crashScenario{
 	placement: ep,
 	runs:      []string{"forth", "forth-rollback"},
 	build: func(t *testing.T) *world {

@@ -61,7 +61,7 @@ func TestT5TamperedContentReachesNoMember(t *testing.T) {
 			w := tamperedWorld(t)
 			keys := w.keys("content/")
 			key, bit := keys[r.IntN(len(keys))], -1
-			defer func() { tellIn(t, "bit %d of %s", bit, key) }()
+			defer func() { logCase(t, "bit %d of %s", bit, key) }()
 			flip := func(v string) string {
 				if bit < 0 {
 					bit = r.IntN(8 * len(v))

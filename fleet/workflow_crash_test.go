@@ -43,7 +43,7 @@ func flowOf(onFailure stages.OnFailure) stages.Strategy {
 // Two workflows: in the first a step takes too long, which suspends it, and it is
 // resumed when the cluster is well; the second is stopped while it waits, resumed,
 // and ends by a step that takes too long, but for what runs always.
-var workflowStory = story{
+var workflowStory = crashScenario{
 	placement: ep,
 	runs:      []string{"first", "second"},
 	build:     fourStages,

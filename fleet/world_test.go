@@ -340,8 +340,8 @@ func (w *world) within(d time.Duration, run string, want stages.State) {
 	}
 }
 
-// tellIn says in which case a test failed.
-func tellIn(t *testing.T, format string, args ...any) {
+// logCase logs in which case a test failed.
+func logCase(t *testing.T, format string, args ...any) {
 	if t.Failed() {
 		t.Logf("in: "+format, args...)
 	}

@@ -44,7 +44,7 @@ func TestACrashAtAnyWriteBeginsNothingTwice(t *testing.T) {
 // reports whether the first did die.
 func dies(t *testing.T, crash faulty.Rule) (died bool) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, world("w1", "w2"), full(upgrade.Latest))
+		r := newEnv(t, world("w1", "w2"), full(upgrade.Latest))
 		plan := faulty.NewPlan(crash)
 		first := r.engine("one", plan.Store(r.store))
 		stop := r.running(first)
@@ -96,7 +96,7 @@ func (p *pausedProvider) Begin(ctx context.Context, c placement.Cluster, change 
 
 func TestAnEngineThatWasPausedBeginsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, world("w1", "w2"), full(upgrade.Latest))
+		r := newEnv(t, world("w1", "w2"), full(upgrade.Latest))
 		paused := &pausedProvider{r.p, make(chan struct{}), make(chan error, 10)}
 		first, err := fleet.New(fleet.Config{Name: "paused", Store: r.store, Inventory: r.members, Source: r.source, Updater: upgrade.NewUpdater(paused)})
 		if err != nil {

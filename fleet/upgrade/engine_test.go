@@ -44,7 +44,7 @@ func staged() stages.Strategy {
 
 func TestTheSeedsStagedUpgrade(t *testing.T) {
 	groups := map[string]string{"w1": "1a", "e2": "1a", "w3": "1b", "e4": "1c", "w5": "2a", "e6": "2a", "w7": "2b", "e8": "2c"}
-	upgrading(t, world(slices.Collect(maps.Keys(groups))...), full(upgrade.Latest), func(t *testing.T, r *rig) {
+	upgrading(t, world(slices.Collect(maps.Keys(groups))...), full(upgrade.Latest), func(t *testing.T, r *env) {
 		for name, g := range groups {
 			r.join(name, "group-"+g)
 		}
@@ -72,7 +72,7 @@ func TestTheSeedsStagedUpgrade(t *testing.T) {
 }
 
 func TestAnImageThatAppearsDuringARunIsForLaterClusters(t *testing.T) {
-	upgrading(t, world("w1", "w2"), imagesOnly(upgrade.Latest), func(t *testing.T, r *rig) {
+	upgrading(t, world("w1", "w2"), imagesOnly(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		time.Sleep(takes / 2)
 		r.p.Edit(func(w *embedded.World) { w.Regions["west"].Images[""] = []string{"i4", "i3"} })
@@ -89,7 +89,7 @@ func TestAConsistentImageIsFrozenForARunAndTheOneThatCatchesUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	upgrading(t, w, target, func(t *testing.T, r *rig) {
+	upgrading(t, w, target, func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		time.Sleep(takes / 2)
 		r.p.Edit(func(w *embedded.World) {
@@ -124,7 +124,7 @@ func TestARefusedUpgradeLeavesNothing(t *testing.T) {
 	w := world("w1", "e2", "w3")
 	w.Clusters["e2"].ControlPlane, w.Clusters["w3"].ControlPlane = "1.28.0", "1.31.0"
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, w, full(upgrade.Latest))
+		r := newEnv(t, w, full(upgrade.Latest))
 		before := r.records()
 		spec := fleet.RunSpec{Name: "run-1", Placement: "prod", Strategy: oneByOne(0)}
 		_, previewed := r.e.Preview(t.Context(), spec)
@@ -142,7 +142,7 @@ func TestARefusedUpgradeLeavesNothing(t *testing.T) {
 }
 
 func TestARefusedCatchUpLeavesNothing(t *testing.T) {
-	upgrading(t, world("w1"), full(upgrade.Latest), func(t *testing.T, r *rig) {
+	upgrading(t, world("w1"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		r.until("run-1", stages.Completed)
 		r.p.Edit(func(w *embedded.World) {
@@ -164,7 +164,7 @@ func TestAClusterThatCannotBeAskedBeforehandIsCheckedWhenItStarts(t *testing.T) 
 	w := world("w1", "e2")
 	w.Clusters["e2"].ControlPlane = "1.28.0"
 	w.Regions["east"].Unavailable = true
-	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *rig) {
+	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		time.Sleep(10 * time.Minute)
 		r.wantHas("w1", upgraded("i3")) // e2 gave its turn to the next
@@ -180,7 +180,7 @@ func TestAClusterThatCannotBeAskedBeforehandIsCheckedWhenItStarts(t *testing.T) 
 }
 
 func TestAClusterThatIsThereIsSkippedByItsRun(t *testing.T) {
-	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *rig) {
+	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		r.until("run-1", stages.Completed)
 		r.p.Edit(func(w *embedded.World) { w.Clusters["w2"].Pools[1].Image = "i1" })
@@ -202,7 +202,7 @@ func TestAFailingClusterIsHeldToTheBudget(t *testing.T) {
 	for budget, want := range map[int]stages.State{0: stages.Failed, 1: stages.Completed} {
 		w := world("w1", "w2", "w3")
 		w.Clusters["w1"].Fail, w.Clusters["w1"].Failure = -1, "quota exceeded"
-		upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *rig) {
+		upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
 			r.create("run-1", oneByOne(budget))
 			s := r.until("run-1", want)
 			others := map[stages.State]stages.State{stages.Failed: stages.NotStarted, stages.Completed: stages.Completed}[want]
@@ -219,7 +219,7 @@ func TestAFailingClusterIsHeldToTheBudget(t *testing.T) {
 func TestAFailedRunGoesOnWithTheClusterThatFailed(t *testing.T) {
 	w := world("w1", "w2")
 	w.Clusters["w1"].Fail = 1
-	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *rig) {
+	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		s := r.until("run-1", stages.Failed)
 		r.command("run-1", stages.Command{Verb: stages.Start})
@@ -237,7 +237,7 @@ func TestAFailedRunGoesOnWithTheClusterThatFailed(t *testing.T) {
 func TestARetryTakesWhatFailed(t *testing.T) {
 	w := world("w1", "w2", "w3")
 	w.Clusters["w1"].Fail = 1
-	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *rig) {
+	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(1))
 		time.Sleep(3 * takes)
 		r.command("run-1", stages.Command{Verb: stages.Retry, Only: stages.OnlyFailed})
@@ -252,7 +252,7 @@ func TestARetryTakesWhatFailed(t *testing.T) {
 }
 
 func TestAStopLetsWhatIsInFlightFinishAndAStartGoesOn(t *testing.T) {
-	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *rig) {
+	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		time.Sleep(takes / 2)
 		r.command("run-1", stages.Command{Verb: stages.Stop})
@@ -271,7 +271,7 @@ func TestAStopLetsWhatIsInFlightFinishAndAStartGoesOn(t *testing.T) {
 }
 
 func TestAClusterThatSomebodyElseWorksOnLetsOthersGoFirst(t *testing.T) {
-	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *rig) {
+	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		if err := r.p.Occupy("w1", "scaling", time.Hour); err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestAClusterThatSomebodyElseWorksOnLetsOthersGoFirst(t *testing.T) {
 func TestARunIsDoneWhenItsClustersAreHealthy(t *testing.T) {
 	w := world("w1", "w2")
 	w.Clusters["w1"].Unhealthy = time.Hour
-	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *rig) {
+	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		r.until("run-1", stages.Completed)
 		first, second := clusterOf(t, r.p, "w1"), clusterOf(t, r.p, "w2")
@@ -306,7 +306,7 @@ func TestARunIsDoneWhenItsClustersAreHealthy(t *testing.T) {
 }
 
 func TestAPlacementOfUpgradesIsDeletedWithoutTouchingClusters(t *testing.T) {
-	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *rig) {
+	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		r.until("run-1", stages.Completed)
 		if err := r.e.DeletePlacement(t.Context(), "prod", fleet.DeleteOptions{}); err != nil {

@@ -38,7 +38,7 @@ func TestUpgradesOfARandomFleet(t *testing.T) {
 // chaos is what happens to a fleet.
 type chaos struct {
 	*rand.Rand
-	r        *rig
+	r        *env
 	names    []string
 	most     int
 	attempts int
@@ -57,7 +57,7 @@ func (c *chaos) upgrade(t *testing.T) {
 		cl.Takes = time.Duration(c.IntN(300)) * time.Second
 		cl.Unhealthy = time.Duration(c.IntN(3)) * time.Minute
 	}
-	c.r, c.most, c.attempts, c.images = newRig(t, w, c.target()), 1+c.IntN(3), 1+c.IntN(3), 3
+	c.r, c.most, c.attempts, c.images = newEnv(t, w, c.target()), 1+c.IntN(3), 1+c.IntN(3), 3
 	c.live()
 	defer func() { c.stop() }()
 	c.r.create("run-1", c.strategy())

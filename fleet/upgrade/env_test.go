@@ -23,8 +23,8 @@ import (
 // groupLabel is the label that puts a cluster into an update group.
 const groupLabel = "slipway.dev/update-group"
 
-// rig is an engine that upgrades the clusters of a provider.
-type rig struct {
+// env is an engine that upgrades the clusters of a provider.
+type env struct {
 	t       *testing.T
 	p       *embedded.Provider
 	store   *memory.Store
@@ -34,18 +34,18 @@ type rig struct {
 }
 
 // upgrading tells a story in which an engine drives runs to a target.
-func upgrading(t *testing.T, w embedded.World, target upgrade.Target, story func(*testing.T, *rig)) {
+func upgrading(t *testing.T, w embedded.World, target upgrade.Target, story func(*testing.T, *env)) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, w, target)
+		r := newEnv(t, w, target)
 		stop := r.running(r.e)
 		defer stop()
 		story(t, r)
 	})
 }
 
-func newRig(t *testing.T, w embedded.World, target upgrade.Target) *rig {
+func newEnv(t *testing.T, w embedded.World, target upgrade.Target) *env {
 	t.Helper()
-	r := &rig{t: t, p: embedded.New(w, nil), store: memory.NewStore(), members: memory.NewFleet(), source: memory.NewSource()}
+	r := &env{t: t, p: embedded.New(w, nil), store: memory.NewStore(), members: memory.NewFleet(), source: memory.NewSource()}
 	for name := range w.Clusters {
 		r.join(name, "")
 	}
@@ -58,7 +58,7 @@ func newRig(t *testing.T, w embedded.World, target upgrade.Target) *rig {
 	return r
 }
 
-func (r *rig) engine(name string, store backend.Store) *fleet.Engine {
+func (r *env) engine(name string, store backend.Store) *fleet.Engine {
 	r.t.Helper()
 	e, err := fleet.New(fleet.Config{Name: name, Store: store, Inventory: r.members, Source: r.source, Updater: upgrade.NewUpdater(r.p)})
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *rig) engine(name string, store backend.Store) *fleet.Engine {
 }
 
 // running drives runs with e until the function that it returns is called.
-func (r *rig) running(e *fleet.Engine) (stop func()) {
+func (r *env) running(e *fleet.Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -81,12 +81,12 @@ func (r *rig) running(e *fleet.Engine) (stop func()) {
 	}
 }
 
-func (r *rig) join(name, group string) {
+func (r *env) join(name, group string) {
 	r.members.Add(placement.Cluster{Name: name, Labels: map[string]string{groupLabel: group}})
 }
 
 // aim makes a target what the next run goes to.
-func (r *rig) aim(target upgrade.Target) {
+func (r *env) aim(target upgrade.Target) {
 	r.t.Helper()
 	obj, err := upgrade.Object("prod", target)
 	if err == nil {
@@ -105,7 +105,7 @@ func oneByOne(failures int) stages.Strategy {
 	}}}
 }
 
-func (r *rig) create(name string, s stages.Strategy) {
+func (r *env) create(name string, s stages.Strategy) {
 	r.t.Helper()
 	if _, err := r.e.CreateRun(r.t.Context(), fleet.RunSpec{Name: name, Placement: "prod", Strategy: s}); err != nil {
 		r.t.Fatal(err)
@@ -113,7 +113,7 @@ func (r *rig) create(name string, s stages.Strategy) {
 }
 
 // until waits until a run is in a state.
-func (r *rig) until(run string, want stages.State) fleet.Status {
+func (r *env) until(run string, want stages.State) fleet.Status {
 	r.t.Helper()
 	var s fleet.Status
 	for range 24 * 60 {
@@ -139,14 +139,14 @@ func ended(s fleet.Status) map[string]stages.State {
 	return out
 }
 
-func (r *rig) command(run string, c stages.Command) {
+func (r *env) command(run string, c stages.Command) {
 	r.t.Helper()
 	if err := r.e.Command(r.t.Context(), run, c); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
-func (r *rig) reason(run, cluster string) string {
+func (r *env) reason(run, cluster string) string {
 	r.t.Helper()
 	x, err := r.e.Explain(r.t.Context(), run, cluster)
 	if err != nil {
@@ -158,7 +158,7 @@ func (r *rig) reason(run, cluster string) string {
 // upgraded is what a cluster has after a full upgrade with an image.
 func upgraded(image string) []string { return []string{"1.30.2", "1.30.2 " + image, "1.30.2 " + image} }
 
-func (r *rig) wantHas(cluster string, want []string) {
+func (r *env) wantHas(cluster string, want []string) {
 	r.t.Helper()
 	c := clusterOf(r.t, r.p, cluster)
 	if d := cmp.Diff(want, has(&c)); d != "" {
@@ -167,7 +167,7 @@ func (r *rig) wantHas(cluster string, want []string) {
 }
 
 // records are the keys of the store.
-func (r *rig) records() (out []string) {
+func (r *env) records() (out []string) {
 	r.t.Helper()
 	for rec, err := range r.store.List(r.t.Context(), "") {
 		if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// siege is a run that engines drive, and the host that people use.
-type siege struct {
+// approvalEnv is a run that engines drive, and the host that people use.
+type approvalEnv struct {
 	t       *testing.T
 	store   *memory.Store
 	members *memory.Fleet
@@ -26,9 +26,9 @@ type siege struct {
 	drawn   int
 }
 
-func newSiege(t *testing.T, p approval.Policy) *siege {
+func newApprovalEnv(t *testing.T, p approval.Policy) *approvalEnv {
 	t.Helper()
-	s := &siege{t: t, store: memory.NewStore(), members: memory.NewFleet(), policy: p}
+	s := &approvalEnv{t: t, store: memory.NewStore(), members: memory.NewFleet(), policy: p}
 	for _, name := range []string{"a", "b"} {
 		s.members.Add(placement.Cluster{Name: name, Labels: map[string]string{"stage": name}})
 	}
@@ -37,7 +37,7 @@ func newSiege(t *testing.T, p approval.Policy) *siege {
 	return s
 }
 
-func (s *siege) engine(cfg Config) *Engine {
+func (s *approvalEnv) engine(cfg Config) *Engine {
 	s.t.Helper()
 	if cfg.Store == nil {
 		cfg.Store = s.store
@@ -48,7 +48,7 @@ func (s *siege) engine(cfg Config) *Engine {
 	return e
 }
 
-func (s *siege) must(err error) {
+func (s *approvalEnv) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
@@ -56,7 +56,7 @@ func (s *siege) must(err error) {
 }
 
 // drive has an engine drive the run until the returned function is called.
-func (s *siege) drive(e *Engine) (stop func()) {
+func (s *approvalEnv) drive(e *Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)
 	go func() { done <- e.Run(ctx) }()
@@ -66,7 +66,7 @@ func (s *siege) drive(e *Engine) (stop func()) {
 	}
 }
 
-func (s *siege) create() stages.Run {
+func (s *approvalEnv) create() stages.Run {
 	s.t.Helper()
 	status, err := s.host.CreateRun(s.t.Context(), RunSpec{
 		Name: "r", Placement: "p", Starter: approval.Identity{Name: "sam", Groups: []string{"sre"}}, Strategy: attackStrategy(s.policy),
@@ -75,7 +75,7 @@ func (s *siege) create() stages.Run {
 	return status.Run
 }
 
-func (s *siege) status() Status {
+func (s *approvalEnv) status() Status {
 	s.t.Helper()
 	status, err := s.host.Status(s.t.Context(), "r")
 	s.must(err)
@@ -83,7 +83,7 @@ func (s *siege) status() Status {
 }
 
 // request waits for the open request.
-func (s *siege) request(name string) approval.Request {
+func (s *approvalEnv) request(name string) approval.Request {
 	s.t.Helper()
 	time.Sleep(time.Minute)
 	status := s.status()
@@ -94,7 +94,7 @@ func (s *siege) request(name string) approval.Request {
 	return open[0]
 }
 
-func (s *siege) events() (out []stages.Event) {
+func (s *approvalEnv) events() (out []stages.Event) {
 	s.t.Helper()
 	f, err := s.host.Follow("", "")
 	s.must(err)
@@ -105,13 +105,13 @@ func (s *siege) events() (out []stages.Event) {
 	return out
 }
 
-func (s *siege) id() string {
+func (s *approvalEnv) id() string {
 	s.drawn++
-	return fmt.Sprintf("siege-%06d", s.drawn)
+	return fmt.Sprintf("command-%06d", s.drawn)
 }
 
 // smuggle writes a command past the engines.
-func (s *siege) smuggle(uid, key string, value []byte) {
+func (s *approvalEnv) smuggle(uid, key string, value []byte) {
 	s.t.Helper()
 	if _, err := s.store.Put(s.t.Context(), record.CommandKey(uid, key), value, ""); !errors.Is(err, backend.ErrConflict) {
 		s.must(err)
@@ -124,7 +124,7 @@ func smuggled(id string, d approval.Decision) []byte {
 }
 
 // answer gives an answer that counts, and returns the event that tells so.
-func (s *siege) answer(d approval.Decision) stages.Event {
+func (s *approvalEnv) answer(d approval.Decision) stages.Event {
 	s.t.Helper()
 	before := len(s.events())
 	request := approval.RequestName("r", d.Binding.Stage, d.Binding.When)
@@ -141,7 +141,7 @@ func (s *siege) answer(d approval.Decision) stages.Event {
 
 // threatened tries a decision as an answer to a request and as a command in the
 // store, which the engine carries out: neither counts, and both are told why.
-func (s *siege) threatened(what, request string, d approval.Decision) {
+func (s *approvalEnv) threatened(what, request string, d approval.Decision) {
 	s.t.Helper()
 	err := s.host.Decide(s.t.Context(), "r", Answer{Request: request, Verdict: d.Verdict, By: d.By, Binding: d.Binding})
 	if kind := kindOf(err); kind != "refused" && kind != "not found" {
@@ -152,7 +152,7 @@ func (s *siege) threatened(what, request string, d approval.Decision) {
 }
 
 // refuses checks that a command in the store is refused and told so.
-func (s *siege) refuses(what, key string, value []byte) {
+func (s *approvalEnv) refuses(what, key string, value []byte) {
 	s.t.Helper()
 	was, before := s.status(), len(s.events())
 	s.smuggle(was.Run.UID, key, value)

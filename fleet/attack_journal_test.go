@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// referee reads the journal of a run and says what is wrong with it.
-type referee struct {
+// journalChecker reads the journal of a run and says what is wrong with it.
+type journalChecker struct {
 	t     *testing.T
 	model attackModel
 	// said are all decisions that somebody gave, by their comment; waiting are
@@ -27,20 +27,20 @@ type referee struct {
 	seen    map[string]int
 }
 
-func (r *referee) begin(p approval.Policy, run stages.Run) {
+func (r *journalChecker) begin(p approval.Policy, run stages.Run) {
 	r.model = attackModel{policy: p, starter: "sam", run: stages.Running, binding: approval.Binding{RunUID: run.UID, Plan: run.Plan}, at: -1}
 	r.waiting, r.ids, r.named, r.counted = nil, nil, map[string]string{}, map[string]bool{}
 }
 
 // expect notes that the store has a decision.
-func (r *referee) expect(d approval.Decision) { r.waiting = append(r.waiting, d) }
+func (r *journalChecker) expect(d approval.Decision) { r.waiting = append(r.waiting, d) }
 
-func (r *referee) wrong(ev stages.Event, format string, args ...any) {
+func (r *journalChecker) wrong(ev stages.Event, format string, args ...any) {
 	r.t.Errorf("%s: %+v\nin %+v", fmt.Sprintf(format, args...), ev, r.model)
 }
 
 // judge checks the journal of a run from its beginning, and the run.
-func (r *referee) judge(run *stages.Run, events []stages.Event) {
+func (r *journalChecker) judge(run *stages.Run, events []stages.Event) {
 	first := len(events)
 	for i, ev := range events {
 		if ev.Type == stages.RunCreated {
@@ -68,7 +68,7 @@ func tail(events []stages.Event) string {
 }
 
 // compare checks the decisions that a gate has kept.
-func (r *referee) compare(g *stages.Gate) {
+func (r *journalChecker) compare(g *stages.Gate) {
 	if len(g.Decisions) != len(r.model.given) {
 		r.t.Errorf("the gate has %+v, the journal tells of %+v", g.Decisions, r.model.given)
 		return
@@ -80,7 +80,7 @@ func (r *referee) compare(g *stages.Gate) {
 	}
 }
 
-func (r *referee) read(ev stages.Event) {
+func (r *journalChecker) read(ev stages.Event) {
 	switch ev.Type {
 	case stages.ApprovalRequested:
 		r.opened(ev)
@@ -102,7 +102,7 @@ func (r *referee) read(ev stages.Event) {
 }
 
 // went follows the run, which does not pass a gate that is not decided.
-func (r *referee) went(ev stages.Event) {
+func (r *journalChecker) went(ev stages.Event) {
 	passed := map[stages.EventType]int{stages.StageStarted: map[string]int{"a": 0, "b": 2}[ev.Stage], stages.ClusterStarted: map[string]int{"a": 0, "b": 2}[ev.Cluster], stages.RunCompleted: 2}
 	if need, gated := passed[ev.Type]; gated && (r.model.at < need || r.model.at == need && r.model.state != stages.Completed) {
 		r.wrong(ev, "the gate has not passed")
@@ -120,13 +120,13 @@ func (r *referee) went(ev stages.Event) {
 }
 
 // about checks which request an event of an approval is about.
-func (r *referee) about(ev stages.Event) {
+func (r *journalChecker) about(ev stages.Event) {
 	if b := r.model.binding; ev.Request != r.model.request() || ev.Attempt != b.Attempt || ev.Digest != b.Plan {
 		r.wrong(ev, "it is about another request")
 	}
 }
 
-func (r *referee) opened(ev stages.Event) {
+func (r *journalChecker) opened(ev stages.Event) {
 	m := &r.model
 	if m.at < 0 || m.state == stages.Completed {
 		m.at++
@@ -145,7 +145,7 @@ func (r *referee) opened(ev stages.Event) {
 
 // decided checks a decision that counts: somebody gave it, for this request, and
 // the policy allows it.
-func (r *referee) decided(ev stages.Event) {
+func (r *journalChecker) decided(ev stages.Event) {
 	r.about(ev)
 	d, known := r.said[ev.Message]
 	switch {
@@ -178,7 +178,7 @@ func (r *referee) decided(ev stages.Event) {
 
 // refused checks that a decision that does not count is one that the policy does
 // not allow now.
-func (r *referee) refused(ev stages.Event) {
+func (r *journalChecker) refused(ev stages.Event) {
 	r.seen["refused"]++
 	if ev.Message == "" {
 		r.wrong(ev, "it does not tell why")
@@ -203,7 +203,7 @@ func (r *referee) refused(ev stages.Event) {
 }
 
 // heard takes the first decision that matches from those that wait.
-func (r *referee) heard(match func(approval.Decision) bool) bool {
+func (r *journalChecker) heard(match func(approval.Decision) bool) bool {
 	for i, d := range r.waiting {
 		if match(d) {
 			r.waiting = append(r.waiting[:i:i], r.waiting[i+1:]...)

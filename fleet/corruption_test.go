@@ -25,26 +25,26 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// poisoned is a world of two placements, web and other. Run a of web stands in
+// corruptEnv is a world of two placements, web and other. Run a of web stands in
 // the middle of the first of its two stages, c01 to c39 in flight and a command
 // on its way; run b of other is in flight on c01 too. Nobody drives them.
-type poisoned struct {
+type corruptEnv struct {
 	*world
 	uid, plan string
 	calls     *faulty.Plan
 	// before is what the clusters had before run a.
 	before map[string]map[string]string
 	// log has what the engine logs and answers.
-	log poisonLog
+	log syncLog
 }
 
-// poisonLog is written by everything at once.
-type poisonLog struct {
+// syncLog is written by everything at once.
+type syncLog struct {
 	mu sync.Mutex
 	b  bytes.Buffer
 }
 
-func (l *poisonLog) Write(p []byte) (int, error) {
+func (l *syncLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(p)
@@ -66,14 +66,14 @@ func settingPlacement(name string) fleet.Placement {
 	return p
 }
 
-// poisonClusters are enough that those in flight fill more than a page, and
+// corruptClusters are enough that those in flight fill more than a page, and
 // their events.
-const poisonClusters = 42
+const corruptClusters = 42
 
-// poisonStrategy updates c00 to c39, asks, and then updates c40 and c41.
-func poisonStrategy() stages.Strategy {
-	st := allAtOnce(poisonClusters, stages.Task{Type: stages.Approval})
-	st.Stages = append(st.Stages, allAtOnce(poisonClusters).Stages...)
+// twoStages updates c00 to c39, asks, and then updates c40 and c41.
+func twoStages() stages.Strategy {
+	st := allAtOnce(corruptClusters, stages.Task{Type: stages.Approval})
+	st.Stages = append(st.Stages, allAtOnce(corruptClusters).Stages...)
 	for i, name := range []string{"first", "rest"} {
 		st.Stages[i].Name, st.Stages[i].Selector = name, everything()
 		st.Stages[i].Selector.MatchLabels = map[string]string{"stage": name}
@@ -81,17 +81,17 @@ func poisonStrategy() stages.Strategy {
 	return st
 }
 
-func newPoisoned(t *testing.T) *poisoned {
-	w := &poisoned{world: smallWorld(t, 0), calls: faulty.NewPlan()}
+func newCorruptEnv(t *testing.T) *corruptEnv {
+	w := &corruptEnv{world: smallWorld(t, 0), calls: faulty.NewPlan()}
 	w.source = memory.NewSource(settingOf("web", "v1"), settingOf("other", "v1"))
-	for i := range poisonClusters {
-		stage := map[bool]string{true: "first", false: "rest"}[i < poisonClusters-2]
+	for i := range corruptClusters {
+		stage := map[bool]string{true: "first", false: "rest"}[i < corruptClusters-2]
 		w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("c%02d", i), Labels: map[string]string{"stage": stage}})
 	}
 	h := w.newEngine(fleet.Config{Name: "host"})
 	for _, name := range []string{"web", "other"} {
 		w.declare(h, settingPlacement(name))
-		w.create(h, fleet.RunSpec{Name: "before-" + name, Placement: name, Strategy: allAtOnce(poisonClusters)})
+		w.create(h, fleet.RunSpec{Name: "before-" + name, Placement: name, Strategy: allAtOnce(corruptClusters)})
 	}
 	stop := running(t, h)
 	w.within(time.Minute, "before-web", stages.Completed)
@@ -102,11 +102,11 @@ func newPoisoned(t *testing.T) *poisoned {
 			t.Fatal(err)
 		}
 	}
-	for i := range poisonClusters - 3 {
+	for i := range corruptClusters - 3 {
 		w.fleet.Hang(fmt.Sprintf("c%02d", 1+i), true)
 	}
-	w.create(h, fleet.RunSpec{Name: "a", Placement: "web", Strategy: poisonStrategy()})
-	w.create(h, fleet.RunSpec{Name: "b", Placement: "other", Strategy: allAtOnce(poisonClusters)})
+	w.create(h, fleet.RunSpec{Name: "a", Placement: "web", Strategy: twoStages()})
+	w.create(h, fleet.RunSpec{Name: "b", Placement: "other", Strategy: allAtOnce(corruptClusters)})
 	time.Sleep(5 * time.Second)
 	stop()
 	command := stages.Command{ID: "please", Verb: stages.Skip, Scope: stages.SkipCluster, Name: "c41", By: approval.Identity{Name: "ann"}}
@@ -115,7 +115,7 @@ func newPoisoned(t *testing.T) *poisoned {
 	}
 	s := must(h.Status(t.Context(), "a"))(t)
 	w.uid, w.plan = s.Run.UID, s.Plan.Digest
-	for i := range poisonClusters - 3 {
+	for i := range corruptClusters - 3 {
 		w.fleet.Hang(fmt.Sprintf("c%02d", 1+i), false)
 	}
 	return w
@@ -123,9 +123,9 @@ func newPoisoned(t *testing.T) *poisoned {
 
 // has says what every cluster has, by what it is: its objects as they are,
 // and what its ledgers prove.
-func (w *poisoned) has() map[string]map[string]string {
+func (w *corruptEnv) has() map[string]map[string]string {
 	out := map[string]map[string]string{}
-	for i := range poisonClusters {
+	for i := range corruptClusters {
 		c := w.fleet.Cluster(fmt.Sprintf("c%02d", i))
 		out[c.Name()] = map[string]string{}
 		for _, obj := range c.List("") {
@@ -147,7 +147,7 @@ func (w *poisoned) has() map[string]map[string]string {
 }
 
 // victims are the keys of the records of placement web and its run, by kind.
-func (w *poisoned) victims(kind string) []string {
+func (w *corruptEnv) victims(kind string) []string {
 	return map[string]func() []string{
 		"placement": func() []string { return []string{"placement/web"} },
 		"run":       func() []string { return []string{"run/a"} },
@@ -162,22 +162,22 @@ func (w *poisoned) victims(kind string) []string {
 }
 
 // goesOn drives everything for a while and asks everything.
-func (w *poisoned) goesOn() {
+func (w *corruptEnv) goesOn() {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(&w.log, nil))
 	e := w.newEngine(fleet.Config{Name: "two", Store: w.calls.Store(w.store), Log: log})
 	stop := running(w.t, e)
 	w.within(10*time.Minute, "b", stages.Completed)
-	w.create(e, fleet.RunSpec{Name: "b-again", Placement: "other", Strategy: allAtOnce(poisonClusters)})
+	w.create(e, fleet.RunSpec{Name: "b-again", Placement: "other", Strategy: allAtOnce(corruptClusters)})
 	w.within(10*time.Minute, "b-again", stages.Completed)
 	time.Sleep(5 * time.Minute)
 	w.ask(w.newEngine(fleet.Config{Name: "three"}))
 	stop()
 }
 
-// ask asks everything about the poisoned placement, of an engine that knows
+// ask asks everything about the placement with the corrupt record, of an engine that knows
 // nothing yet, and notes the errors.
-func (w *poisoned) ask(e *fleet.Engine) {
+func (w *corruptEnv) ask(e *fleet.Engine) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	note := func(what string, err error) {
@@ -192,7 +192,7 @@ func (w *poisoned) ask(e *fleet.Engine) {
 	_, err = e.Runs(ctx, "web")
 	note("runs", err)
 	for index := range 2 {
-		_, err = e.Preview(ctx, fleet.RunSpec{Placement: "web", Index: &index, Strategy: allAtOnce(poisonClusters)})
+		_, err = e.Preview(ctx, fleet.RunSpec{Placement: "web", Index: &index, Strategy: allAtOnce(corruptClusters)})
 		note("preview", err)
 	}
 	f, err := e.Follow("web", "")
@@ -209,9 +209,9 @@ func (w *poisoned) ask(e *fleet.Engine) {
 }
 
 // harmless checks that the clusters have what they have in a world where nobody
-// was poisoned, of the poisoned placement that or what they had before, and of
+// was corrupted, of the placement with the corrupt record that or what they had before, and of
 // the stage behind the approval what they had before.
-func (w *poisoned) harmless(honest map[string]map[string]string) {
+func (w *corruptEnv) harmless(honest map[string]map[string]string) {
 	w.t.Helper()
 	now := w.has()
 	for cluster, want := range honest {
@@ -245,11 +245,11 @@ func between(now, old, next string) bool {
 	return (l.Run == o.Run || l.Run == n.Run) && (l.Revision == o.Revision || l.Revision == n.Revision) && (l.Target == o.Target || l.Target == n.Target)
 }
 
-// honest returns what clusters have in a world where nobody is poisoned.
+// honest returns what clusters have in a world where no record is corrupt.
 func honest(t *testing.T) (out map[string]map[string]string) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newPoisoned(t)
-		for _, kind := range poisonKinds {
+		w := newCorruptEnv(t)
+		for _, kind := range recordKinds {
 			if len(w.victims(kind)) == 0 {
 				t.Fatalf("there is no %s", kind)
 			}
@@ -257,25 +257,25 @@ func honest(t *testing.T) (out map[string]map[string]string) {
 		w.goesOn()
 		for line := range strings.Lines(w.log.b.String()) {
 			if isError(line) && !strings.Contains(line, "context canceled") { // as when an engine is stopped
-				t.Errorf("nobody was poisoned, and it says %s", line)
+				t.Errorf("no record was corrupted, and it says %s", line)
 			}
 		}
 		const app = "Setting.v1.example.com web"
 		if out = w.has(); out["c01"][app] == w.before["c01"][app] || out["c40"][app] == "" {
 			t.Errorf("run a changed nothing: %v", out)
 		}
-		if n := w.calls.Calls(); n > poisonCalls/5 {
+		if n := w.calls.Calls(); n > mostCalls/5 {
 			t.Errorf("%d calls of the store", n)
 		}
 	})
 	return out
 }
 
-// poisonCalls are more calls of the store than an engine makes in the time of a
+// mostCalls are more calls of the store than an engine makes in the time of a
 // test, and fewer than one that spins.
-const poisonCalls = 5000
+const mostCalls = 5000
 
-var poisonKinds = []string{"placement", "content", "bindings", "plan", "plan page", "run", "flight", "journal", "command"}
+var recordKinds = []string{"placement", "content", "bindings", "plan", "plan page", "run", "flight", "journal", "command"}
 
 // A record that was damaged, deleted, replaced by one of a newer format or by
 // one that reads well and means ill, hurts its own run or placement and
@@ -283,16 +283,16 @@ var poisonKinds = []string{"placement", "content", "bindings", "plan", "plan pag
 // before or what an honest run brings, somebody who asks is told which record or
 // run it is, and nothing hangs, panics or spins. With the race detector every fifth
 // is tried.
-func TestT19APoisonedRecordHurtsOnlyItsRun(t *testing.T) {
+func TestT19ACorruptRecordHurtsOnlyItsRun(t *testing.T) {
 	t.Parallel()
 	want := honest(t)
-	for _, kind := range poisonKinds {
+	for _, kind := range recordKinds {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			n := 1
-			synctest.Test(t, func(t *testing.T) { n = len(newPoisoned(t).victims(kind)) })
+			synctest.Test(t, func(t *testing.T) { n = len(newCorruptEnv(t).victims(kind)) })
 			for i := range n {
-				all := poisons(kind)
+				all := corruptions(kind)
 				for j := i % apart(5); j < len(all); j += apart(5) {
 					p := all[j]
 					synctest.Test(t, func(t *testing.T) { p.strike(t, kind, i, want) })
@@ -302,10 +302,10 @@ func TestT19APoisonedRecordHurtsOnlyItsRun(t *testing.T) {
 	}
 }
 
-// strike poisons the nth record of a kind.
-func (p poison) strike(t *testing.T, kind string, n int, honest map[string]map[string]string) {
-	defer tellIn(t, "%s %d: %s", kind, n, p.name)
-	w := newPoisoned(t)
+// strike corrupts the nth record of a kind.
+func (p corruption) strike(t *testing.T, kind string, n int, honest map[string]map[string]string) {
+	defer logCase(t, "%s %d: %s", kind, n, p.name)
+	w := newCorruptEnv(t)
 	key := w.victims(kind)[n]
 	rec, err := w.store.Get(t.Context(), key)
 	if err != nil {
@@ -322,7 +322,7 @@ func (p poison) strike(t *testing.T, kind string, n int, honest map[string]map[s
 	if p.told && !w.tells(key) {
 		t.Errorf("nobody is told of %s in %.3000s", key, w.log.b.String())
 	}
-	if calls := w.calls.Calls(); calls > poisonCalls {
+	if calls := w.calls.Calls(); calls > mostCalls {
 		t.Errorf("%d calls of the store", calls)
 	}
 	if now, err := w.store.Get(t.Context(), key); p.kept && (err != nil || string(now.Value) != bad) {
@@ -330,7 +330,7 @@ func (p poison) strike(t *testing.T, kind string, n int, honest map[string]map[s
 	}
 }
 
-func (w *poisoned) put(rec backend.Record, bad string, gone bool) {
+func (w *corruptEnv) put(rec backend.Record, bad string, gone bool) {
 	w.t.Helper()
 	var err error
 	if gone {
@@ -345,7 +345,7 @@ func (w *poisoned) put(rec backend.Record, bad string, gone bool) {
 
 // says that an error names a record, by its key or the digest that it is
 // under, or says that the run is damaged.
-func (w *poisoned) tells(key string) bool {
+func (w *corruptEnv) tells(key string) bool {
 	names := []string{key, "record run/a is damaged", "journal/" + w.uid + "/"}
 	if digest := key[strings.LastIndex(key, "/")+1:]; len(digest) == 64 {
 		names = append(names, digest)

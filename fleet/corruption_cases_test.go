@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// poison is a way to overwrite a record.
-type poison struct {
+// corruption is a way to overwrite a record.
+type corruption struct {
 	name   string
 	change func(string) string
 	// gone deletes the record instead.
@@ -17,27 +17,27 @@ type poison struct {
 	told, kept bool
 }
 
-// poisons are those of a kind of record.
-func poisons(kind string) []poison {
+// corruptions are those of a kind of record.
+func corruptions(kind string) []corruption {
 	all := slices.Concat(accidents(kind), attacks()[kind])
 	switch kind {
 	case "content":
 	case "plan", "plan page":
-		all = append(all, poison{name: "of another plan", change: replacing(`c0(\d)`, "d0$1", `"placement":"web"`, `"placement":"other"`), told: true},
-			poison{name: "newer", change: replacing(`"format":1`, `"format":9`), told: true, kept: true})
+		all = append(all, corruption{name: "of another plan", change: replacing(`c0(\d)`, "d0$1", `"placement":"web"`, `"placement":"other"`), told: true},
+			corruption{name: "newer", change: replacing(`"format":1`, `"format":9`), told: true, kept: true})
 	default:
-		all = append(all, poison{name: "newer", change: replacing(`"format":\d`, `"format":9`), told: true, kept: true})
+		all = append(all, corruption{name: "newer", change: replacing(`"format":\d`, `"format":9`), told: true, kept: true})
 	}
 	return all
 }
 
 // accidents can happen to a record of any kind.
-func accidents(kind string) []poison {
-	told := func(name string, change func(string) string) poison {
-		return poison{name: name, change: change, told: true}
+func accidents(kind string) []corruption {
+	told := func(name string, change func(string) string) corruption {
+		return corruption{name: name, change: change, told: true}
 	}
 	constant := func(s string) func(string) string { return func(string) string { return s } }
-	out := []poison{
+	out := []corruption{
 		told("truncated", func(v string) string { return v[:len(v)*2/3] }),
 		told("longer", func(v string) string { return v + "{" }),
 		told("empty", constant("")), told("another type", constant(`["format",1]`)), told("null", constant(`null`)),
@@ -77,20 +77,20 @@ func replacing(pairs ...string) func(string) string {
 }
 
 // bad is a record that reads well and means ill.
-func bad(name string, pairs ...string) poison {
-	return poison{name: name, change: replacing(pairs...), told: true}
+func bad(name string, pairs ...string) corruption {
+	return corruption{name: name, change: replacing(pairs...), told: true}
 }
 
 // borne is one that may be taken for what it says, as long as nobody suffers.
-func borne(name string, pairs ...string) poison {
-	return poison{name: name, change: replacing(pairs...)}
+func borne(name string, pairs ...string) corruption {
+	return corruption{name: name, change: replacing(pairs...)}
 }
 
 // mostOf is the replacement of a number by the largest.
 const mostOf = `"$1":9223372036854775807`
 
-func runAttacks() []poison {
-	return []poison{
+func runAttacks() []corruption {
+	return []corruption{
 		bad("a stage beyond the plan", `"stage":\d+`, `"stage":99`), bad("a stage before it", `"stage":\d+`, `"stage":-1`),
 		bad("the stage behind the approval", `"stage":\d+`, `"stage":1`), bad("the end", `"stage":\d+`, `"stage":2`),
 		bad("no stages", `"stages":\[.*"NotStarted"\}\]`, `"stages":[]`), bad("a stage without groups", `"groups":\[[^\]]*\]`, `"groups":[]`),
@@ -114,8 +114,8 @@ func runAttacks() []poison {
 }
 
 // attacks are records that read well and mean ill.
-func attacks() map[string][]poison {
-	return map[string][]poison{
+func attacks() map[string][]corruption {
+	return map[string][]corruption{
 		"run": runAttacks(),
 		"placement": {
 			borne("another epoch", `"epoch":\d+`, `"epoch":-5`), borne("a huge epoch", `"(epoch)":\d+`, mostOf),
