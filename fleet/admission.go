@@ -12,11 +12,10 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// withdraw deletes a run that was not admitted, and returns the cause. One that
-// was admitted after all, by an engine that drives it or by a write that was
-// reported as failed, stays: that is nil. So does one that an engine has taken
-// since and is about to admit, where nothing but the outcome of a write is the
-// cause; the record is deleted only as it was when nobody had.
+// withdraw deletes a run that was not admitted, and returns the cause. It returns nil and leaves the run
+// where it was admitted after all: by an engine that drives it, or by a write that was reported as failed. It
+// also leaves a run that an engine has taken since and may admit, where the cause is only that the outcome of
+// a write is unknown; the delete is conditional on the revision that was read.
 func (e *Engine) withdraw(ctx context.Context, rr *record.Run, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.CallTimeout)
 	defer cancel()
@@ -46,14 +45,14 @@ func (e *Engine) withdraw(ctx context.Context, rr *record.Run, cause error) erro
 	}
 }
 
-// isOpen reports whether an error says nothing of a run, which may be admitted yet.
+// isOpen reports whether an error leaves it undecided whether a run is admitted.
 func isOpen(err error) bool {
 	rejected := (*stages.RejectedError)(nil)
 	return guard.Transient(err) && !errors.As(err, &rejected)
 }
 
-// admit makes a run whose record is stored one of its placement's, and tells the runs that it
-// supersedes. It may be called again for the same run.
+// admit adds a run whose record is stored to its placement, and sends a Supersede command to the runs that it
+// supersedes. It is idempotent.
 func (e *Engine) admit(ctx context.Context, rr *record.Run, d *draft) error {
 	run := &rr.Run
 	admitted := lifecycle.RunAdmitted{

@@ -44,7 +44,7 @@ func (e *Engine) DeleteCap(ctx context.Context, name string) error {
 	}
 }
 
-// Caps returns all caps by name, with who holds how much of them.
+// Caps returns all caps, ascending by name, each with the shares that runs hold.
 func (e *Engine) Caps(ctx context.Context) (out []stages.Cap, err error) {
 	for rec, err := range e.store.List(ctx, record.CapKey("")) {
 		if err != nil {
@@ -115,8 +115,8 @@ func (e *Engine) updateCap(ctx context.Context, name string, make bool, change f
 	}
 }
 
-// leaveCap takes a run out of a cap, unless somebody with a newer epoch has it. One
-// that cannot be read is left to whoever can: what is left there is swept.
+// leaveCap removes a run from a cap, unless an engine with a newer epoch drives it. A cap that cannot be read
+// is left as it is: sweepCap removes the run once it can be.
 func (e *Engine) leaveCap(ctx context.Context, name, uid string, epoch int64) error {
 	_, err := e.updateCap(ctx, name, false, func(c stages.Cap) (stages.Cap, error) {
 		if s, ok := c.Share(uid); !ok || s.Epoch > epoch {
@@ -130,8 +130,8 @@ func (e *Engine) leaveCap(ctx context.Context, name, uid string, epoch int64) er
 	return err
 }
 
-// leaveCaps takes a run that was deleted out of every cap. One that cannot be read
-// keeps no run from being deleted: nobody can use it.
+// leaveCaps removes a run that was deleted from every cap. A cap that cannot be read does not prevent the
+// deletion: no run can use it.
 func (e *Engine) leaveCaps(ctx context.Context, uid string) error {
 	for rec, err := range e.store.List(ctx, record.CapKey("")) {
 		if err != nil {
@@ -147,9 +147,9 @@ func (e *Engine) leaveCaps(ctx context.Context, uid string) error {
 	return nil
 }
 
-// sweepCap takes runs out of a cap that have ended or were deleted and whose
-// engine died before it could do so. The cap is read before the runs are: one that
-// has come back since has made a claim, and the cap is another one then.
+// sweepCap removes runs from a cap that have ended or were deleted and whose engine died before it did so.
+// The cap is read before the runs are: a run that is started again in between makes a claim, and then the
+// conditional write of the cap fails.
 func (e *Engine) sweepCap(ctx context.Context, name string) error {
 	_, err := e.updateCap(ctx, name, false, func(c stages.Cap) (stages.Cap, error) {
 		next := c
@@ -186,7 +186,7 @@ func (e *Engine) isOver(ctx context.Context, s stages.Share) (bool, error) {
 	}
 }
 
-// tellCaps says who holds the caps that a run waits for.
+// tellCaps sets the message of each cap that a run waits for: the runs that hold it.
 func (e *Engine) tellCaps(ctx context.Context, waiting []stages.Awaited) error {
 	for i := range waiting {
 		a := &waiting[i]

@@ -27,7 +27,7 @@ type capShare struct {
 	claimed, given bool
 	// stale reports whether the cap has changed and was not read since.
 	stale atomic.Bool
-	// swept is when it was last looked for runs that hold some of it and are over.
+	// swept is when runs that are over were last removed from the cap.
 	swept time.Time
 }
 
@@ -37,7 +37,7 @@ func (s *capShare) holds(uid string) int {
 	return own.Holds
 }
 
-// take takes in what the cap has become.
+// take updates the share by the cap as it is now.
 func (s *capShare) take(c stages.Cap, uid string) {
 	_, had := s.cap.Share(uid)
 	before := s.holds(uid)
@@ -99,7 +99,7 @@ func (d *driver) claimCap(ctx context.Context, wants int) error {
 		return next, nil
 	})
 	if err != nil && d.e.lacksCap(ctx, s.name) {
-		return nil // it is waited for: the run is told when it is declared
+		return nil // the run waits: a change of the cap's key wakes its driver
 	}
 	if err != nil {
 		return err
@@ -115,8 +115,7 @@ func (d *driver) claimCap(ctx context.Context, wants int) error {
 	return d.seekRoom(ctx, k)
 }
 
-// seekRoom looks now and then whether a run that is over holds what this one waits
-// for.
+// seekRoom removes runs that are over from the cap, at most once per lease, while this run waits for slots.
 func (d *driver) seekRoom(ctx context.Context, k stages.Claim) error {
 	s := &d.share
 	if s.holds(d.uid) >= k.Wants || time.Since(s.swept) < d.e.cfg.Lease {
@@ -136,7 +135,7 @@ func inFlight(r *stages.Run) (n int) {
 	return n
 }
 
-// capChanged has the drivers whose runs share a cap look at it.
+// capChanged wakes the drivers whose runs share a cap, which read it again.
 func (r *runner) capChanged(_ context.Context, c backend.Change) {
 	r.tell(false, func(d *driver) bool {
 		if d.share.name == "" || record.CapKey(d.share.name) != c.Key {

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// frozen is what a snapshot holds, read and verified or just captured.
+// frozen is the content of a snapshot, loaded and verified or just captured.
 type frozen struct {
 	snapshot.Snapshot
 	set       snapshot.Set
@@ -30,11 +30,10 @@ type frozen struct {
 	fresh bool
 }
 
-// Capture takes a snapshot of what the source holds now, with the placement's
-// overrides as they are, and returns it. Where nothing differs from the latest
-// snapshot it returns that one. Selectors that pick nothing at all are an
-// error. It may be called concurrently, in any number of engines: every
-// snapshot gets the next index, and the latest one is always whole.
+// Capture takes a snapshot of what the source holds now, with the placement's overrides as they are, and
+// returns it. Where nothing differs from the latest snapshot it returns that one. Selectors that pick no
+// object are an error. It may be called concurrently, in any number of engines: every snapshot gets the next
+// index, and the latest one is always complete.
 func (e *Engine) Capture(ctx context.Context, name string) (taken snapshot.Snapshot, err error) {
 	for {
 		err = e.withPlacement(ctx, name, func(rec *record.Placement) error {
@@ -47,17 +46,17 @@ func (e *Engine) Capture(ctx context.Context, name string) (taken snapshot.Snaps
 	}
 }
 
-// capture takes a snapshot if there is something new; it returns ErrConflict if
-// somebody else was faster.
+// capture takes a snapshot if something differs from the latest one. It returns ErrConflict where another
+// engine has changed the placement since rec was read.
 func (e *Engine) capture(ctx context.Context, rec *record.Placement) (snapshot.Snapshot, error) {
 	if err := open(rec); err != nil {
 		return snapshot.Snapshot{}, err
 	}
-	f, err := e.look(ctx, rec)
+	f, err := e.captureNow(ctx, rec)
 	if err != nil || !f.fresh {
 		return f.Snapshot, err
 	}
-	if err := e.keep(ctx, rec, f); err != nil {
+	if err := e.persist(ctx, rec, f); err != nil {
 		return snapshot.Snapshot{}, err
 	}
 	if err := e.recordSnapshot(ctx, rec, f); err != nil {
@@ -66,8 +65,8 @@ func (e *Engine) capture(ctx context.Context, rec *record.Placement) (snapshot.S
 	return f.Snapshot, nil
 }
 
-// look captures what the source holds now.
-func (e *Engine) look(ctx context.Context, rec *record.Placement) (frozen, error) {
+// captureNow captures what the source holds now. Nothing is stored.
+func (e *Engine) captureNow(ctx context.Context, rec *record.Placement) (frozen, error) {
 	p := rec.Placement
 	if e.cfg.Source == nil {
 		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
@@ -99,7 +98,7 @@ func (e *Engine) look(ctx context.Context, rec *record.Placement) (frozen, error
 	return f, nil
 }
 
-// selected lists what selectors ask for.
+// selected lists the queries of selectors.
 func selected(selectors []snapshot.Selector) string {
 	var out []string
 	for _, s := range selectors {
@@ -109,8 +108,8 @@ func selected(selectors []snapshot.Selector) string {
 	return strings.Join(out, ", ")
 }
 
-// keep stores the contents of a snapshot that are not part of the latest one.
-func (e *Engine) keep(ctx context.Context, rec *record.Placement, f frozen) error {
+// persist stores the contents of a snapshot that are not part of the latest one.
+func (e *Engine) persist(ctx context.Context, rec *record.Placement, f frozen) error {
 	known, err := e.knownDigests(ctx, rec)
 	if err != nil {
 		return err
@@ -123,8 +122,8 @@ func (e *Engine) keep(ctx context.Context, rec *record.Placement, f frozen) erro
 	return e.contents.save(ctx, rec.Placement.Name, f.set, func(d string) bool { return known[d] })
 }
 
-// knownDigests are the contents of the latest snapshot: they are not deleted
-// while it is the latest.
+// knownDigests returns the digests of the latest snapshot. They need not be stored again: no collection
+// deletes them while it is the latest.
 func (e *Engine) knownDigests(ctx context.Context, rec *record.Placement) (map[string]bool, error) {
 	known := map[string]bool{}
 	last, ok := rec.Latest()
@@ -134,8 +133,8 @@ func (e *Engine) knownDigests(ctx context.Context, rec *record.Placement) (map[s
 	return known, e.digestsOf(ctx, rec.Placement.Name, last.Set, known)
 }
 
-// recordSnapshot makes f the latest snapshot, if the placement is still as rec
-// has it in all that matters; otherwise it returns ErrConflict.
+// recordSnapshot makes f the latest snapshot. It returns ErrConflict where the placement is another one, or a
+// collection has begun, since rec was read.
 func (e *Engine) recordSnapshot(ctx context.Context, rec *record.Placement, f frozen) error {
 	_, _, err := e.advance(ctx, rec.Placement.Name, &transition{
 		input: on(lifecycle.SnapshotTaken{Snapshot: f.Snapshot, UID: rec.UID, GCGeneration: rec.GCGeneration}),
@@ -143,8 +142,8 @@ func (e *Engine) recordSnapshot(ctx context.Context, rec *record.Placement, f fr
 	return err
 }
 
-// thaw reads the snapshot of an index and verifies it.
-func (e *Engine) thaw(ctx context.Context, rec *record.Placement, index int) (frozen, error) {
+// load reads the snapshot of an index and verifies it.
+func (e *Engine) load(ctx context.Context, rec *record.Placement, index int) (frozen, error) {
 	name := rec.Placement.Name
 	kept, err := snapshotAt(rec, index)
 	if err != nil {

@@ -61,7 +61,7 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *record.Placement, s Stat
 		return nil, err
 	}
 	d.decision = r.Decision
-	if d.frozen, err = e.thaw(ctx, rec, s.Plan.Index); err != nil {
+	if d.frozen, err = e.load(ctx, rec, s.Plan.Index); err != nil {
 		return nil, err
 	}
 	joined, err := d.joiners(s.Plan, inventory, e.forbidden((*Placement)(&rec.Placement)))

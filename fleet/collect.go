@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// collectTries is how often a collection begins again because the placement
-// changed under it. What it leaves is collected the next time.
+// collectTries is how often a collection is retried after a conflict on the placement's record. What is left
+// then is collected the next time.
 const collectTries = 5
 
 func isNotFound(err error) bool { return errors.Is(err, backend.ErrNotFound) }
@@ -37,13 +37,12 @@ func (e *Engine) digestsOf(ctx context.Context, placement, set string, into map[
 // collect deletes what is stored of retired runs, and of the placement what
 // nothing refers to.
 //
-// It is safe beside captures, new runs and other commits of the placement: that
-// something is to go is announced in the placement's record, and only revisions
-// that were seen before are deleted. Whoever stored a content or a plan before
-// the announcement and has not committed a reference to it sees that Sweeps was
-// raised, and stores it again; if it did not live to do so, and has recorded a
-// run, that run is forgotten by whoever finds it. Pages for a commit of the record
-// as it was before the announcement cannot be committed any more.
+// It is safe beside captures, new runs and other commits of the placement. The collection first raises
+// GCGeneration in the placement's record, and then deletes only the revisions that it listed before. A writer
+// that stored a content or a plan before that, and has not committed a reference to it, finds that
+// GCGeneration was raised and stores it again. If the writer died and has recorded a run, the engine that
+// finds the run abandons it. Pages that were written for a commit of the older record cannot be committed any
+// more.
 func (e *Engine) collect(ctx context.Context, name string) {
 	err := backend.ErrConflict
 	for try := 0; try < collectTries && errors.Is(err, backend.ErrConflict); try++ {
@@ -63,11 +62,11 @@ func (e *Engine) tryCollect(ctx context.Context, name string) error {
 	if g.isEmpty(rec) {
 		return unclear
 	}
-	begun, err := lifecycle.Advance(rec.State, lifecycle.CollectionBegun{GCGeneration: rec.GCGeneration}, lifecycle.Facts{})
+	step, err := lifecycle.Advance(rec.State, lifecycle.CollectionBegun{GCGeneration: rec.GCGeneration}, lifecycle.Facts{})
 	if err != nil {
 		return err
 	}
-	rec.State, rec.Journal = begun.State, g.journal
+	rec.State, rec.Journal = step.State, g.journal
 	if _, err := e.store.Put(ctx, record.PlacementKey(name), record.Encode(rec), rev); err != nil {
 		return err
 	}
@@ -82,7 +81,7 @@ func (e *Engine) tryCollect(ctx context.Context, name string) error {
 	return errors.Join(unclear, e.settle(ctx, name, rec.Retired))
 }
 
-// settle takes the runs that were erased out of the placement's record.
+// settle removes runs that were erased from the placement's record.
 func (e *Engine) settle(ctx context.Context, name string, erased []lifecycle.Run) error {
 	if len(erased) == 0 {
 		return nil
@@ -106,9 +105,9 @@ func (e *Engine) revisions(ctx context.Context, prefix string) (out []backend.Re
 	return out, nil
 }
 
-// referenced are the digests of all contents that are needed: those of the
-// snapshots that are kept, what runs of these bring to clusters by their plans, and
-// what clusters have, or had before a run that may be taken back.
+// referenced returns the digests of all contents that are in use: those of the snapshots that are kept, of
+// the revisions in the plans of runs of those snapshots, and of what clusters have, or had before a run that
+// may be rolled back.
 func (e *Engine) referenced(ctx context.Context, rec *record.Placement, plans map[string]bool) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, s := range rec.Snapshots {
@@ -119,7 +118,7 @@ func (e *Engine) referenced(ctx context.Context, rec *record.Placement, plans ma
 			return nil, err
 		}
 	}
-	if err := e.proven(ctx, rec, used); err != nil {
+	if err := e.bound(ctx, rec, used); err != nil {
 		return nil, err
 	}
 	for digest, kept := range plans {
@@ -142,9 +141,9 @@ func (e *Engine) referenced(ctx context.Context, rec *record.Placement, plans ma
 	return used, nil
 }
 
-// proven adds the digests of all that clusters have, and of what they had before a
-// run that may be taken back.
-func (e *Engine) proven(ctx context.Context, rec *record.Placement, into map[string]bool) error {
+// bound adds the digests of all that clusters have by the bindings, and of what they had before a run that
+// may be rolled back.
+func (e *Engine) bound(ctx context.Context, rec *record.Placement, into map[string]bool) error {
 	heads := []lifecycle.Generation{rec.Bindings}
 	if rec.Base != nil && rec.Base.Bindings != rec.Bindings {
 		heads = append(heads, rec.Base.Bindings)

@@ -28,7 +28,8 @@ import (
 //
 // A decision is given with [Engine.Decide], not here.
 //
-// Anybody the host lets call it may command; c.By is recorded as who did.
+// The engine does not authorize: any caller that the host admits may send a command, and c.By is recorded as
+// its author.
 func (e *Engine) Command(ctx context.Context, run string, c stages.Command) error {
 	if err := about("command to run "+run, commandProblems(c)); err != nil {
 		return err
@@ -118,12 +119,12 @@ func idProblems(id string) field.ErrorList {
 	return errs
 }
 
-// Answer is what somebody answers to an approval request.
+// Answer is an answer to an approval request.
 type Answer struct {
 	// Request is the name of the request, as in example-run-canary.
 	Request string
 	Verdict approval.Verdict
-	// By is who answers, as the host authenticated them.
+	// By is the identity that answers, as the host authenticated it.
 	By      approval.Identity
 	Comment string
 	// Binding, where not zero, is what the answer was given for; it is refused
@@ -178,8 +179,8 @@ func (a *Answer) repeated(r *approval.Request) error {
 	return otherCommand(a.ID)
 }
 
-// decision returns what is answered to a request. The run's clock may be ahead
-// of this engine's: whoever answers a request does so after it opened.
+// decision returns what is answered to a request. The run's clock may be ahead of this engine's: an answer is
+// never dated before its request.
 func (a *Answer) decision(r *approval.Request, now time.Time) (approval.Decision, error) {
 	d := approval.Decision{Verdict: a.Verdict, By: a.By, At: now, Comment: a.Comment, Binding: a.Binding}
 	if claimsDrift(a.By) {

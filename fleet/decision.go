@@ -47,9 +47,8 @@ func (e *Engine) picked(ctx context.Context, name string, d *lifecycle.Decision)
 	return out, nil
 }
 
-// decided is the decision of a draft as it is recorded with the run. Its clusters
-// are stored apart where the plan does not tell them: it has some of them only,
-// as in a run that catches up, or leaves some out.
+// decided is the decision of a draft as it is recorded with the run. Its clusters are stored apart where the
+// plan does not list all of them: a run that catches up has only some, and others may be left out.
 func (d *draft) decided() *lifecycle.Decision {
 	if d.decision.Digest == "" {
 		return nil

@@ -10,10 +10,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// DeleteRun deletes a run, whatever its state, and gives its placement free. An
-// engine that drives it is fenced; what is in flight to clusters is left as it
-// is, and the next run sees to it. It cannot be undone. A run whose record is
-// damaged can be deleted, one that a newer version wrote cannot.
+// DeleteRun deletes a run, whatever its state, and gives its placement free. An engine that drives it is
+// fenced; what is in flight to clusters is left as it is, and the next run completes it. It cannot be undone.
+// A run whose record is damaged can be deleted, one that a newer version wrote cannot.
 //
 // After an error it may be called again, and ends what it had begun.
 func (e *Engine) DeleteRun(ctx context.Context, name string) error {
@@ -24,7 +23,7 @@ func (e *Engine) DeleteRun(ctx context.Context, name string) error {
 	return e.deleted(ctx, d)
 }
 
-// deleted sees to what is left of a run whose record was deleted.
+// deleted removes a run whose record was deleted from its caps and its placement.
 func (e *Engine) deleted(ctx context.Context, d deletedRun) error {
 	if err := e.leaveCaps(ctx, d.UID); err != nil {
 		return err
@@ -49,7 +48,7 @@ type deletedRun struct {
 	started bool
 }
 
-// gone is what a record that was deleted tells of its run.
+// gone returns what the deleted record says of its run.
 func gone(rr *record.Run) deletedRun {
 	known := lifecycle.Run{Name: rr.Run.Name, UID: rr.Run.UID, Plan: rr.Run.Plan}
 	return deletedRun{known, rr.Run.Placement, rr, rr.Run.Started != 0}
@@ -79,8 +78,8 @@ func (e *Engine) deleteRecord(ctx context.Context, name string) (deletedRun, err
 	}
 }
 
-// deleteUnreadable deletes the record of a run that cannot be read, if there is
-// one, and looks for the placement that knows the run.
+// deleteUnreadable deletes the record of a run that cannot be read, if there is one, and searches the
+// placements for the one that has the run.
 func (e *Engine) deleteUnreadable(ctx context.Context, name string, rev backend.Revision, cause error) (deletedRun, error) {
 	if rev != "" {
 		if err := e.store.Delete(ctx, record.RunKey(name), rev); err != nil && !isNotFound(err) {
@@ -104,9 +103,8 @@ func (e *Engine) deleteUnreadable(ctx context.Context, name string, rev backend.
 	return deletedRun{}, cause
 }
 
-// erase deletes what is stored of a run besides its plan. That it was begun is
-// left for the next collection, which finds what somebody who drove the run and
-// was held up has written meanwhile.
+// erase deletes what is stored of a run besides its plan. The intent is left for the next collection, which
+// finds what a paused driver of the run has written meanwhile.
 func (e *Engine) erase(ctx context.Context, r lifecycle.Run) error {
 	rr, rev, err := e.runAt(ctx, r.Name)
 	if err == nil && rr.Run.UID == r.UID {

@@ -17,7 +17,7 @@ import (
 
 // DeleteOptions say how a placement is deleted.
 type DeleteOptions struct {
-	// By is who asks, for the events.
+	// By is the name of the caller, for the events.
 	By string
 	// Deadline is how long a cluster that cannot be cleaned holds the deletion up
 	// before it is left as it is, from 0 to 365 days; 0 means 5 min.
@@ -33,7 +33,7 @@ type DeleteOptions struct {
 // Deletion is what the deletion of a placement has come to.
 type Deletion struct {
 	Placement string
-	// UID tells the placement from another one of that name.
+	// UID distinguishes the placement from others of that name.
 	UID string
 	// Owner is the placement's.
 	Owner  string
@@ -62,8 +62,7 @@ type LeftCluster struct {
 	Reason string `json:"reason"`
 }
 
-// ErrDeleting is matched by the errors of whatever a placement that is being
-// deleted does not take any more.
+// ErrDeleting is matched by the error of every operation that a placement refuses while it is being deleted.
 var ErrDeleting = errors.New("the placement is being deleted")
 
 // DeletingError says that a placement is being deleted. It matches [ErrDeleting]
@@ -82,10 +81,9 @@ func (e *DeletingError) Is(target error) bool {
 	return target == ErrDeleting || target == backend.ErrPermanent
 }
 
-// DeletePlacement deletes a placement: what it placed, and everything that is
-// stored of it. It returns once that is recorded, and cannot be undone; engines
-// in [Engine.Run] carry it out, whichever is there, and [Engine.Deletion] tells
-// how far they are. Called again it changes nothing, whatever the options.
+// DeletePlacement deletes a placement: what it placed, and everything that is stored of it. It returns once
+// that is recorded, and cannot be undone; any engine in [Engine.Run] carries it out, and [Engine.Deletion]
+// reports the progress. Called again it changes nothing, whatever the options.
 //
 // From now on the placement takes no run, no snapshot, no decision and no change:
 // a [DeletingError]. Its runs are superseded; what is on its way to clusters may
@@ -163,9 +161,9 @@ func (e *Engine) deletedAt(ctx context.Context, name string) (d record.Deleted, 
 	return d, rec.Revision, record.Decode(rec, &d)
 }
 
-// Deletion returns what the deletion of a placement has come to. It is told after
-// its end too, until the name is declared again or the deletion is forgotten. The
-// error matches backend.ErrNotFound where there is none.
+// Deletion returns the progress of the deletion of a placement. It remains available after the end, until the
+// name is declared again or the deletion is forgotten. The error matches backend.ErrNotFound where there is
+// none.
 func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
 	rec, _, err := e.placementAt(ctx, name)
 	if err != nil && !isNotFound(err) {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// purge deletes all that is stored of a placement whose clusters are done with,
-// and its own record last, so that whoever comes after a crash goes on.
+// purge deletes all that is stored of a placement whose clusters are done with, and its own record last, so
+// that after a crash any engine can go on.
 func (e *Engine) purge(ctx context.Context, rec *record.Placement) error {
 	name := rec.Placement.Name
 	uid := rec.UID
@@ -44,7 +44,7 @@ func (e *Engine) purge(ctx context.Context, rec *record.Placement) error {
 // other placement has the same.
 func (e *Engine) eraseRuns(ctx context.Context, rec *record.Placement) error {
 	name := rec.Placement.Name
-	all, err := e.begunRuns(ctx, name)
+	all, err := e.runIntents(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -66,10 +66,9 @@ func (e *Engine) eraseRuns(ctx context.Context, rec *record.Placement) error {
 	return nil
 }
 
-// eraseUnder deletes the keys under prefixes, by default all of a placement but
-// its own, unless the placement was declared again meanwhile. Whoever has
-// declared it since the keys were listed writes them again, and that spares them;
-// what somebody else has written since is looked for again.
+// eraseUnder deletes the keys under prefixes, by default all of a placement but its own, unless the placement
+// was declared again meanwhile. A declaration after the keys were listed writes them again, which makes the
+// conditional deletes fail; keys that were written by others since are listed again.
 func (e *Engine) eraseUnder(ctx context.Context, name string, prefixes []string) error {
 	if len(nameProblems(nil, name)) > 0 {
 		return nil

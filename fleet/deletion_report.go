@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// report says how far a deletion is. Clusters that were cleaned are taken out of
-// the roster when the run ends.
+// report returns the progress of a deletion. Clusters that were cleaned are removed from the bindings when
+// the run ends.
 func (e *Engine) report(ctx context.Context, rec *record.Placement) (*record.DeletionReport, error) {
 	d := rec.Deleting
 	out := &record.DeletionReport{Owner: rec.Placement.Owner, By: d.By, End: d.End, Run: d.Run, Since: d.Since}

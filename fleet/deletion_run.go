@@ -13,16 +13,16 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// continuePlacement takes the deletion of a placement, or the planning of a run that takes
-// another one back, one step on, and reports whether there is nothing more to do. Any engine may do so at any time, and several at once:
-// each step is a compare-and-swap, or can be repeated.
+// continuePlacement takes the deletion of a placement, or the planning of a rollback, one step on, and
+// reports whether there is nothing more to do. Any engine may call it at any time, and several at once: each
+// step is a compare-and-swap, or idempotent.
 func (e *Engine) continuePlacement(ctx context.Context, name string) (done bool, err error) {
 	rec, _, err := e.placementAt(ctx, name)
 	if isNotFound(err) || err == nil && !rec.IsUnderway() {
 		return true, nil
 	}
 	if err == nil && rec.Deleting == nil {
-		return false, e.takeBack(ctx, rec)
+		return false, e.continueRollback(ctx, rec)
 	}
 	if err != nil {
 		return false, err
@@ -41,13 +41,13 @@ func (e *Engine) continuePlacement(ctx context.Context, name string) (done bool,
 	case err != nil:
 		return false, err
 	case !rr.Run.IsEnded() || rr.Lease.Holder != "":
-		return false, e.makeWay(ctx, rec, rr)
+		return false, e.supersedeAll(ctx, rec, rr)
 	}
 	return false, e.conclude(ctx, rec, rev)
 }
 
-// clean records the run that cleans the clusters of a placement which is being
-// deleted. That somebody else was faster is no error.
+// clean records the run that cleans the clusters of a placement which is being deleted. It is no error where
+// another engine has recorded it first.
 func (e *Engine) clean(ctx context.Context, rec *record.Placement) error {
 	d, err := e.draftDeletion(ctx, rec)
 	if err != nil {
@@ -94,8 +94,8 @@ func (e *Engine) draftDeletion(ctx context.Context, rec *record.Placement) (*dra
 	return d, err
 }
 
-// makeWay asks the runs of a placement to end.
-func (e *Engine) makeWay(ctx context.Context, rec *record.Placement, by *record.Run) error {
+// supersedeAll sends a Supersede command to the runs of a placement.
+func (e *Engine) supersedeAll(ctx context.Context, rec *record.Placement, by *record.Run) error {
 	out, err := lifecycle.Advance(rec.State, lifecycle.DeletionContinued{Entry: stages.Entry{UID: by.Run.UID, Run: by.Run.Name}}, lifecycle.Facts{})
 	if err != nil {
 		return hostError(err)
@@ -112,7 +112,7 @@ func (e *Engine) conclude(ctx context.Context, rec *record.Placement, prev backe
 	d := record.Deleted{Format: record.Format, UID: rec.UID, Epoch: rec.Epoch, Report: report}
 	_, err = e.store.Put(ctx, record.DeletedKey(rec.Placement.Name), record.Encode(d), prev)
 	if errors.Is(err, backend.ErrConflict) {
-		return nil // somebody else did
+		return nil // another engine did
 	}
 	return err
 }

@@ -18,9 +18,8 @@ import (
 // DriftOptions narrow a drift report. The zero value is about every cluster of
 // the inventory that the placement picks or has been to.
 type DriftOptions struct {
-	// Clusters are the only ones to look at, where there are any. One that the
-	// placement does not pick and has not been to, or that the inventory does not
-	// have, is an error.
+	// Clusters restricts the report to these; empty means all. A cluster that the placement does not pick and
+	// has not been to, or that the inventory does not have, is an error.
 	Clusters []string
 	// Index compares with a snapshot instead of with what each cluster was last
 	// brought to.
@@ -34,11 +33,10 @@ type DriftOptions struct {
 // snapshot. It only reads, on the clusters and in the store, and may be called
 // at any time.
 //
-// It yields every cluster once, as soon as it has been looked at; a few are
-// looked at at the same time. A cluster that cannot be looked at is yielded with
-// its problems; an object that [Engine.Drifted] knows of keeps the time since when
-// it differs. After an error, which is about the placement, it yields nothing
-// more. [GroupDrift] puts together what is the same.
+// It yields every cluster once, as soon as it has been compared; a few are compared at the same time. A
+// cluster that cannot be read is yielded with its problems; an object that [Engine.Drifted] has keeps its
+// FirstObserved. After an error, which is about the placement, it yields nothing more. [GroupDrift] groups
+// clusters that differ in the same way.
 func (e *Engine) Drift(ctx context.Context, name string, o DriftOptions) iter.Seq2[ClusterDrift, error] {
 	return func(yield func(ClusterDrift, error) bool) {
 		seen, err := e.Drifted(ctx, name)
@@ -61,7 +59,7 @@ func (e *Engine) Drift(ctx context.Context, name string, o DriftOptions) iter.Se
 	}
 }
 
-// driftOf is Drift, where clusters that cannot be looked at need not be an error.
+// driftOf is Drift; strict reports whether clusters of o that are not compared are an error.
 func (e *Engine) driftOf(ctx context.Context, name string, o DriftOptions, strict bool) iter.Seq2[ClusterDrift, error] {
 	return func(yield func(ClusterDrift, error) bool) {
 		s, err := e.survey(ctx, name, o)
@@ -83,7 +81,7 @@ func (e *Engine) driftOf(ctx context.Context, name string, o DriftOptions, stric
 	}
 }
 
-// survey is a look at the clusters of a placement.
+// survey compares the clusters of a placement.
 type survey struct {
 	e        *Engine
 	rec      *record.Placement
@@ -93,7 +91,7 @@ type survey struct {
 	wanted *wanted
 }
 
-// survey plans a look.
+// survey plans a comparison of the clusters of a placement.
 func (e *Engine) survey(ctx context.Context, name string, o DriftOptions) (s *survey, err error) {
 	if e.conns == nil {
 		return nil, fmt.Errorf("placement %s: drift cannot be told with an Updater of the host's: it is about objects that the engine applies", name)
@@ -109,7 +107,7 @@ func (e *Engine) survey(ctx context.Context, name string, o DriftOptions) (s *su
 	return s, err
 }
 
-// plan works out which clusters are looked at, and what they are compared with.
+// plan works out which clusters are compared, and with what.
 func (s *survey) plan(ctx context.Context, o DriftOptions) error {
 	inventory, err := s.e.inventory(ctx)
 	if err != nil {
@@ -119,11 +117,11 @@ func (s *survey) plan(ctx context.Context, o DriftOptions) error {
 	if err != nil {
 		return err
 	}
-	roster, err := s.e.bindingsOf(ctx, s.rec)
+	bindings, err := s.e.bindingsOf(ctx, s.rec)
 	if err != nil {
 		return err
 	}
-	names := append(slices.Collect(maps.Keys(roster)), decision.Clusters...)
+	names := append(slices.Collect(maps.Keys(bindings)), decision.Clusters...)
 	slices.Sort(names)
 	only := slices.Sorted(slices.Values(o.Clusters))
 	for _, n := range slices.Compact(names) {
@@ -139,8 +137,7 @@ func (s *survey) plan(ctx context.Context, o DriftOptions) error {
 	return err
 }
 
-// missing is an error that names the clusters that are not looked at although
-// somebody asked for them.
+// missing returns an error that names the clusters of asked that are not compared.
 func (s *survey) missing(asked []string) error {
 	var errs []error
 	for _, name := range asked {
@@ -155,12 +152,12 @@ func (s *survey) missing(asked []string) error {
 	return member.JoinProblems(errs)
 }
 
-// all looks at every cluster.
+// all compares every cluster.
 func (s *survey) all(ctx context.Context) iter.Seq[ClusterDrift] {
 	return surveyed(ctx, s.clusters, s.look)
 }
 
-// look looks at one cluster, in its turn.
+// look compares one cluster, within the limits of concurrency.
 func (s *survey) look(ctx context.Context, c placement.Cluster) ClusterDrift {
 	x := s.comparison(c)
 	leave, err := s.e.lanes.Enter(ctx, c.Name)
@@ -207,13 +204,13 @@ func (e *Engine) want(ctx context.Context, rec *record.Placement, index *int, cl
 	if index == nil {
 		index = &last.Index
 	}
-	f, err := e.thaw(ctx, rec, *index)
+	f, err := e.load(ctx, rec, *index)
 	if err != nil {
 		return nil, err
 	}
 	d := &draft{frozen: f}
 	t := d.target(rec)
-	if err := d.render(&t, clusters, nil); err != nil { // what is looked for is not to be brought
+	if err := d.render(&t, clusters, nil); err != nil { // nil allows everything: the result is compared, never applied
 		return nil, err
 	}
 	w := &wanted{variants: map[string]*member.Revision{}}
@@ -237,8 +234,7 @@ type DriftGroup struct {
 	Fingerprint string `json:"fingerprint"`
 	// Clusters are their names, ascending.
 	Clusters []string `json:"clusters"`
-	// Objects are those of the first cluster; times, generations and who did it
-	// may be others on the others.
+	// Objects are those of the first cluster; times, generations and field managers may differ on the others.
 	Objects []ObjectDrift `json:"objects"`
 }
 

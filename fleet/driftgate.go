@@ -10,22 +10,21 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// NoDriftGroup is the group of the engine itself, as the one who says that the
-// clusters of a stage have not drifted. A gate whose policy asks for one approval
-// of this group, alone or beside people, passes only when they have not. What the
-// engine says holds at a point in time only, see [approval.Decision]: it compares the
-// clusters last, once all others have approved and the waits beside the gate have ended.
-// It is the owner's alone.
+// NoDriftGroup is the group in which the engine itself approves that the clusters of a stage have not
+// drifted. A gate whose policy asks for one approval of this group, alone or beside people, passes only when
+// they have not. What the engine says holds at a point in time only, see [approval.Decision]: it compares the
+// clusters last, once all others have approved and the waits beside the gate have ended. It is the owner's
+// alone.
 const NoDriftGroup = "slipway:no-drift"
 
-// NoDrift is a gate that passes once no cluster of the stage or group differs from what
-// its ledger says. Until then the run waits, and looks again. A run with such a
-// gate is refused where an Updater of the host's does what runs do.
+// NoDrift is a gate that passes once no cluster of the stage or group differs from what its ledger says.
+// Until then the run waits, and they are compared again. A run with such a gate is refused where an Updater
+// of the host's does what runs do.
 func NoDrift() stages.Task {
 	return stages.Task{Type: stages.Approval, Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: NoDriftGroup, Count: 1}}}}
 }
 
-// asksForDrift reports whether a policy asks for the engine's own word.
+// asksForDrift reports whether a policy asks for the engine's own approval.
 func asksForDrift(p *approval.Policy) bool { return slices.ContainsFunc(p.Quorums, isNoDrift) }
 
 func isNoDrift(q approval.Quorum) bool { return q.Group == NoDriftGroup }
@@ -60,8 +59,7 @@ func (e *Engine) checkDriftGates(p *stages.Plan) error {
 type noDrift struct {
 	e    *Engine
 	plan *stages.Plan
-	// worst is the cluster that kept it from answering the last time; it is looked
-	// at before all others.
+	// worst is the cluster that kept it from answering the last time; it is compared before all others.
 	worst string
 }
 
@@ -88,10 +86,9 @@ func (a *noDrift) Decide(ctx context.Context, r approval.Request) (approval.Deci
 	}, nil
 }
 
-// compare looks at clusters until one keeps the stage back, which is an error,
-// and returns how many it has looked at. A cluster that has left the placement or
-// the inventory keeps nobody back, and neither does an update that an earlier run
-// did not end: to end it is for a run.
+// compare compares clusters until one holds the stage back, which is an error, and returns how many were
+// compared. A cluster that has left the placement or the inventory does not hold the stage back, nor does an
+// update that an earlier run left unfinished: only a run can finish it.
 func (a *noDrift) compare(ctx context.Context, placement string, clusters []string) (n int, err error) {
 	if len(clusters) == 0 {
 		return 0, nil

@@ -9,8 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// finish sees to the end of a run: its placement is given free, what it
-// reached is recorded, and its lease is given back last. It may be repeated.
+// finish records the result of a run with its placement, which dequeues the run, leaves its cap, deletes
+// pages that no longer count, and releases the lease last: until then another engine repeats what failed. It
+// is idempotent.
 func (d *driver) finish(ctx context.Context) error {
 	for _, w := range d.workers {
 		w.cancel()
@@ -20,7 +21,7 @@ func (d *driver) finish(ctx context.Context) error {
 		Entry: stages.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}, Epoch: d.epoch, Result: *e.resultOf(d.rec, d.plan),
 	})})
 	if gone := (*NotFoundError)(nil); err != nil && !errors.As(err, &gone) {
-		return err // what is gone with its placement needs nothing more
+		return err // the placement was deleted: nothing is left to record
 	}
 	if d.share.name != "" {
 		if err := e.leaveCap(ctx, d.share.name, d.uid, d.epoch); err != nil {

@@ -26,8 +26,8 @@ import (
 type Follower struct {
 	e  *Engine
 	at cursor
-	// told are the errors that were yielded already.
-	told map[string]bool
+	// yielded are the errors that were yielded already.
+	yielded map[string]bool
 	// stuck are the journals that cannot be read on, until they have more events
 	// than these.
 	stuck map[string]int64
@@ -49,14 +49,12 @@ type cursor struct {
 // after cursor, which comes from [Follower.Cursor] of a follower of the same
 // placement; "" begins with the oldest event that is kept.
 //
-// The events of a run are kept for as long as the run. Of those of a placement
-// itself, about its snapshots, its decisions and which runs it had, the last
-// ones are kept: at least four for each snapshot and each run that it may keep,
-// and at least 64. A follower that comes back to a placement of which events
-// were forgotten meanwhile is told so by a [MissedError], and goes on with the
-// oldest one that is kept.
+// The events of a run are kept for as long as the run. Of those of a placement itself, about its snapshots,
+// its decisions and which runs it had, the last ones are kept: at least four for each snapshot and each run
+// that it may keep, and at least 64. A follower that comes back after events of a placement were dropped
+// yields a [MissedError], and goes on with the oldest event that is kept.
 func (e *Engine) Follow(placement, after string) (*Follower, error) {
-	f := &Follower{e: e, at: cursor{placement, map[string]int64{}}, told: map[string]bool{}, stuck: map[string]int64{}}
+	f := &Follower{e: e, at: cursor{placement, map[string]int64{}}, yielded: map[string]bool{}, stuck: map[string]int64{}}
 	if placement != "" {
 		if err := about("events", nameProblems(field.NewPath("placement"), placement)); err != nil {
 			return nil, err
@@ -103,10 +101,9 @@ func (f *Follower) Cursor() string {
 // run are in order and exactly once; those of different runs are about in the
 // order of their times.
 //
-// It waits while the store fails. A record that cannot be read, because it is
-// damaged or of a newer format, is told once as an error; events of others go
-// on, and so do its own when it can be read. Events go on after a [MissedError]
-// too.
+// It waits while the store fails. A record that cannot be read, because it is damaged or of a newer format,
+// is yielded once as an error; events of others go on, and so do its own when it can be read. Events go on
+// after a [MissedError] too.
 func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
 		pause := backoff.Poll(f.e.cfg.Poll)
@@ -141,8 +138,8 @@ func (f *Follower) Past(ctx context.Context) iter.Seq2[stages.Event, error] {
 	}
 }
 
-// told is an event with its stream and its number.
-type told struct {
+// numbered is an event with its stream and its number.
+type numbered struct {
 	stages.Event
 	stream string
 	next   int64
@@ -165,7 +162,7 @@ func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) 
 			return false, nil
 		}
 	}
-	var batch []told
+	var batch []numbered
 	for _, s := range streams {
 		part, err := f.collect(ctx, s)
 		if isLasting(err) {
@@ -177,11 +174,11 @@ func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) 
 		batch = append(batch, part...)
 	}
 	for _, err := range unreadable {
-		if !f.tell(err, yield) {
+		if !f.report(err, yield) {
 			return false, nil
 		}
 	}
-	slices.SortStableFunc(batch, func(a, b told) int { return a.at.Compare(b.at) })
+	slices.SortStableFunc(batch, func(a, b numbered) int { return a.at.Compare(b.at) })
 	for i := range batch {
 		f.at.Read[batch[i].stream] = batch[i].next
 		if !yield(batch[i].Event, nil) {
@@ -191,8 +188,8 @@ func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) 
 	return true, nil
 }
 
-// MissedError tells a follower that events of a placement were forgotten before
-// it had read them. It is told once, when the follower is past them.
+// MissedError reports that events of a placement were dropped before the follower had read them. It is
+// yielded once, when the follower is past them.
 type MissedError struct {
 	Placement string
 	// Events is how many there were.
@@ -214,16 +211,16 @@ func (f *Follower) missed(s eventStream) error {
 	return &MissedError{Placement: strings.TrimPrefix(s.name, record.PlacementStream("")), Events: s.head.First - read}
 }
 
-// tell yields an error once.
-func (f *Follower) tell(err error, yield func(stages.Event, error) bool) bool {
-	if f.told[err.Error()] {
+// report yields an error once.
+func (f *Follower) report(err error, yield func(stages.Event, error) bool) bool {
+	if f.yielded[err.Error()] {
 		return true
 	}
-	f.told[err.Error()] = true
+	f.yielded[err.Error()] = true
 	return yield(stages.Event{}, err)
 }
 
-// forget takes journals that are gone out of the cursor.
+// forget removes journals that are gone from the cursor.
 func (f *Follower) forget(streams []eventStream) {
 	there := map[string]bool{}
 	for _, s := range streams {
@@ -285,7 +282,7 @@ func (f *Follower) skips(key string) bool {
 
 // collect returns the committed events of a stream that were not read. A stream
 // that was deleted meanwhile is left for the next time.
-func (f *Follower) collect(ctx context.Context, s eventStream) ([]told, error) {
+func (f *Follower) collect(ctx context.Context, s eventStream) ([]numbered, error) {
 	next := f.at.Read[s.name]
 	if next >= s.head.Events || f.stuck[s.name] == s.head.Events {
 		return nil, nil
@@ -297,11 +294,11 @@ func (f *Follower) collect(ctx context.Context, s eventStream) ([]told, error) {
 	if err != nil {
 		return nil, err
 	}
-	var batch []told
+	var batch []numbered
 	var at time.Time
 	for _, page := range pages {
 		for i := max(0, next-page.First); i < int64(len(page.Events)); i++ {
-			t := told{stream: s.name, next: page.First + i + 1}
+			t := numbered{stream: s.name, next: page.First + i + 1}
 			if err := json.Unmarshal(page.Events[i], &t.Event); err != nil {
 				return batch, record.Damaged(record.JournalPrefix(s.name), err)
 			}
@@ -373,7 +370,7 @@ func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	}
 	s, err := f.streamOf(rec)
 	if err != nil {
-		return !f.told[err.Error()], nil //nolint:nilerr // that it cannot be read is news, once
+		return !f.yielded[err.Error()], nil //nolint:nilerr // that it cannot be read is news, once
 	}
 	mine := f.at.Placement == "" || f.at.Placement == s.placement
 	return mine && s.head.Events > f.at.Read[s.name] && f.stuck[s.name] != s.head.Events, nil

@@ -13,13 +13,13 @@ import (
 // at the revisions at which it was seen.
 type garbage struct {
 	records []backend.Record
-	// plans are those that only runs had which are retired or lost, by digest.
+	// plans are those that only retired or lost runs refer to, by digest.
 	plans map[string][]backend.Record
-	// lost are runs that came to nothing, and were marked so before.
-	lost []begun
-	// decisions are those of runs that wait for being admitted, which stay.
+	// lost are the intents of runs without a record that an earlier collection has marked.
+	lost []runIntent
+	// decisions are those of runs that are not admitted yet, which are kept.
 	decisions map[string]bool
-	// journal is the placement's without what is too old.
+	// journal is the placement's, trimmed.
 	journal record.Journal
 }
 
@@ -28,8 +28,8 @@ func (g *garbage) isEmpty(rec *record.Placement) bool {
 	return len(g.records)+len(g.plans)+len(g.lost)+len(rec.Retired) == 0 && g.journal.IsAt(rec.Journal)
 }
 
-// garbage finds what nothing refers to. Where it is not clear what is referred
-// to, that stays, and the error says why.
+// garbage finds what nothing refers to. Where references cannot be read, what they may refer to is kept, and
+// the error says why.
 func (e *Engine) garbage(ctx context.Context, rec *record.Placement) (*garbage, error) {
 	g := &garbage{plans: map[string][]backend.Record{}, decisions: map[string]bool{}, journal: rec.Journal}
 	used, err := e.usedPlans(ctx, rec, g)
@@ -43,31 +43,30 @@ func (e *Engine) garbage(ctx context.Context, rec *record.Placement) (*garbage, 
 	)
 }
 
-// usedPlans returns the digests of the plans of runs that are there, and for each
-// whether the snapshot may be kept that it is made of. It notes the runs that came
-// to nothing, or marks them.
+// usedPlans returns the digests of the plans that runs refer to, each with whether the snapshot of the plan
+// may be kept. It marks the intents of lost runs, or collects those that were marked before.
 func (e *Engine) usedPlans(ctx context.Context, rec *record.Placement, g *garbage) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, r := range rec.Runs {
 		used[r.Plan] = used[r.Plan] || rec.Has(r.Index)
 	}
-	all, err := e.begunRuns(ctx, rec.Placement.Name)
+	all, err := e.runIntents(ctx, rec.Placement.Name)
 	for i := 0; i < len(all) && err == nil; i++ {
 		b := &all[i]
 		switch {
 		case rec.HasRun(b.uid):
 		case rec.IsRetired(b.uid):
-			err = e.mark(ctx, b)
+			err = e.markLost(ctx, b)
 		default:
-			err = e.sortOut(ctx, b, used, g)
+			err = e.collectIntent(ctx, b, used, g)
 		}
 	}
 	return used, err
 }
 
-// sortOut notes a begun run that its placement does not know as lost if it was
-// marked so before; until then its plan is used, it may wait for being admitted.
-func (e *Engine) sortOut(ctx context.Context, b *begun, used map[string]bool, g *garbage) error {
+// collectIntent collects the intent of a run that its placement does not have, if that run is lost and was marked
+// before. Until then its plan is in use: the run may not be admitted yet.
+func (e *Engine) collectIntent(ctx context.Context, b *runIntent, used map[string]bool, g *garbage) error {
 	lost, err := e.isLost(ctx, b)
 	if err != nil {
 		return err
@@ -78,16 +77,16 @@ func (e *Engine) sortOut(ctx context.Context, b *begun, used map[string]bool, g 
 	}
 	used[b.Plan] = true
 	if lost {
-		return e.mark(ctx, b)
+		return e.markLost(ctx, b)
 	}
 	g.decisions[b.decision] = true
 	return nil
 }
 
 func (e *Engine) unusedPlans(ctx context.Context, rec *record.Placement, used map[string]bool, g *garbage) error {
-	told := map[string]bool{} // the plans that another record tells of which stays
+	elsewhere := map[string]bool{} // the plans that a record which is kept refers to
 	for _, r := range rec.Retired {
-		told[r.Plan] = true
+		elsewhere[r.Plan] = true
 		if err := e.unusedPlan(ctx, r.Plan, used, g); err != nil {
 			return err
 		}
@@ -97,8 +96,8 @@ func (e *Engine) unusedPlans(ctx context.Context, rec *record.Placement, used ma
 		if err := e.unusedPlan(ctx, l.Plan, used, g); err != nil {
 			return err
 		}
-		l.bare = len(l.pages) == 0 && (told[l.Plan] || len(g.plans[l.Plan]) == 0)
-		told[l.Plan] = told[l.Plan] || !l.bare
+		l.bare = len(l.pages) == 0 && (elsewhere[l.Plan] || len(g.plans[l.Plan]) == 0)
+		elsewhere[l.Plan] = elsewhere[l.Plan] || !l.bare
 	}
 	return nil
 }
@@ -133,8 +132,8 @@ func (e *Engine) unusedContents(ctx context.Context, rec *record.Placement, plan
 	return nil
 }
 
-// unusedPages notes the pages of the placement that its record does not name.
-// Whoever wrote them for a commit cannot make that once the record has changed.
+// unusedPages collects the pages of the placement that its record does not name. A writer that wrote them for
+// a commit cannot make that commit once the record has changed.
 func (e *Engine) unusedPages(ctx context.Context, rec *record.Placement, g *garbage) error {
 	name := rec.Placement.Name
 	pages, err := e.revisions(ctx, record.BindingsPrefix(name))
@@ -172,8 +171,7 @@ func (e *Engine) unusedDecisions(ctx context.Context, rec *record.Placement, g *
 	return err
 }
 
-// remove deletes the garbage. What says that a run was begun goes when nothing
-// else was left of it.
+// remove deletes the garbage. An intent is deleted once nothing else of its run was found.
 func (e *Engine) remove(ctx context.Context, g *garbage) error {
 	all := g.records
 	for _, plan := range g.plans {

@@ -37,26 +37,25 @@ type PlacedCluster struct {
 // placed is [PlacementView.Placed] of the placement as its record is now.
 func (e *Engine) placed(ctx context.Context, placement string) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {
-		var s *census
+		var s *summary
 		err := e.withPlacement(ctx, placement, func(rec *record.Placement) (err error) {
-			s, err = e.census(ctx, rec)
+			s, err = e.summarize(ctx, rec)
 			return err
 		})
 		s.yield(err, yield)
 	}
 }
 
-// census is what all clusters of a placement have.
-type census struct {
+// summary is what all clusters of a placement have.
+type summary struct {
 	clusters map[string]*PlacedCluster
-	// unknown are the clusters of which it is not known what they got, by the index
-	// that they have.
+	// unknown are the clusters whose revision has not been found yet, by the index that they have.
 	unknown map[int]map[string]bool
 }
 
 // yield yields the clusters that have something or may, ascending by name, or why it
 // is not known which.
-func (s *census) yield(err error, yield func(PlacedCluster, error) bool) {
+func (s *summary) yield(err error, yield func(PlacedCluster, error) bool) {
 	if err != nil {
 		yield(PlacedCluster{}, err)
 		return
@@ -69,13 +68,13 @@ func (s *census) yield(err error, yield func(PlacedCluster, error) bool) {
 	}
 }
 
-// census reads what the clusters have.
-func (e *Engine) census(ctx context.Context, rec *record.Placement) (*census, error) {
+// summarize reads what the clusters have.
+func (e *Engine) summarize(ctx context.Context, rec *record.Placement) (*summary, error) {
 	held, err := e.bindingsOf(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
-	s := &census{map[string]*PlacedCluster{}, map[int]map[string]bool{}}
+	s := &summary{map[string]*PlacedCluster{}, map[int]map[string]bool{}}
 	for name, h := range held {
 		s.clusters[name] = &PlacedCluster{Name: name, Index: h.Applied, Tried: h.Attempted, Revision: h.Revision}
 		s.miss(name, h.Applied)
@@ -97,16 +96,16 @@ func (e *Engine) census(ctx context.Context, rec *record.Placement) (*census, er
 }
 
 // miss notes that it is not known what a cluster got of an index.
-func (s *census) miss(name string, index int) {
+func (s *summary) miss(name string, index int) {
 	if s.unknown[index] == nil {
 		s.unknown[index] = map[string]bool{}
 	}
 	s.unknown[index][name] = true
 }
 
-// take takes in what a run brought to clusters. Of one that is under way the roster
-// does not know yet.
-func (s *census) take(status *Status, underway bool) {
+// take adds what a run brought to clusters. The bindings do not have what a run that is under way has
+// brought.
+func (s *summary) take(status *Status, underway bool) {
 	p := status.Plan
 	for pos, state := range stages.States(p, &status.Run) {
 		planned := &p.Clusters[pos]
@@ -130,7 +129,7 @@ func (s *census) take(status *Status, underway bool) {
 }
 
 // bring takes in what a run that is under way has brought to a cluster.
-func (s *census) bring(c *PlacedCluster, status *Status, pos int, state stages.State) {
+func (s *summary) bring(c *PlacedCluster, status *Status, pos int, state stages.State) {
 	planned, index := &status.Plan.Clusters[pos], status.Plan.IndexAt(pos)
 	c.Run, c.State = status.Run.Name, state
 	switch {

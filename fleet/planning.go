@@ -116,13 +116,13 @@ func (d *draft) target(rec *record.Placement) stages.Target {
 // freeze returns the snapshot of the index, or what the source holds now.
 func (e *Engine) freeze(ctx context.Context, rec *record.Placement, index *int) (frozen, error) {
 	if index != nil {
-		return e.thaw(ctx, rec, *index)
+		return e.load(ctx, rec, *index)
 	}
-	f, err := e.look(ctx, rec)
+	f, err := e.captureNow(ctx, rec)
 	if err != nil || f.fresh {
 		return f, err
 	}
-	return e.thaw(ctx, rec, f.Index)
+	return e.load(ctx, rec, f.Index)
 }
 
 // inventory returns the clusters by name. It is complete or an error.

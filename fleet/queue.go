@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// queue learns whether it is the run's turn on its placement, and asks those
-// that are in its way to make way where it may.
+// queue asks the placement whether it is the run's turn. It sets in.Blocked to the run that is ahead, and
+// adds a Supersede command where another run has superseded this one.
 func (d *driver) queue(ctx context.Context) error {
 	run, first := &d.rec.Run, d.first
 	d.in.Blocked, d.first = "", nil

@@ -22,10 +22,9 @@ type Resolution struct {
 	Shortfall string
 }
 
-// Resolve decides which clusters a placement picks now, without a run. Where that
-// differs from the last decision, by the policy or by the inventory, it is
-// recorded and told by a DecisionTaken event; otherwise nothing is written. A run
-// that is created decides again.
+// Resolve decides which clusters a placement picks now, without a run. Where that differs from the last
+// decision, by the policy or by the inventory, it is recorded with a DecisionTaken event; otherwise nothing
+// is written. A run that is created decides again.
 //
 // What is placed already is what the last decision that was recorded picks, by
 // Resolve or by a run, and updated is what a run has begun to bring something, as
@@ -75,7 +74,7 @@ func (e *Engine) resolve(ctx context.Context, rec *record.Placement, inventory m
 	return e.resolveOver(ctx, rec, inventory, held)
 }
 
-// resolveOver is resolve for who has read the roster.
+// resolveOver is resolve for a caller that has read the bindings.
 func (e *Engine) resolveOver(ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster, held lifecycle.Bindings) (Resolution, error) {
 	previous, err := e.previous(ctx, rec, held)
 	if err != nil {
@@ -90,8 +89,8 @@ func (e *Engine) resolveOver(ctx context.Context, rec *record.Placement, invento
 	return Resolution{d, verdicts, placement.Shortfall(policy, verdicts)}, nil
 }
 
-// previous is what a placement has already: what the last decision picked or,
-// where that is not known, what may hold something.
+// previous returns the clusters that a placement has already: those that the last decision picked or, where
+// that is not known, those of the bindings.
 func (e *Engine) previous(ctx context.Context, rec *record.Placement, held lifecycle.Bindings) (_ placement.Previous, err error) {
 	out := placement.Previous{Clusters: map[string]bool{}}
 	names := slices.Collect(maps.Keys(held))
@@ -105,14 +104,14 @@ func (e *Engine) previous(ctx context.Context, rec *record.Placement, held lifec
 		out.Clusters[name] = !held.Of(name).HasNothing()
 	}
 	if err == nil && rec.Placement.Policy.Type == placement.PickN {
-		err = e.begunBy(ctx, rec, out.Clusters)
+		err = e.startedBy(ctx, rec, out.Clusters)
 	}
 	return out, err
 }
 
-// begunBy notes which clusters runs that are under way have begun to update: of
-// those the roster learns when they end.
-func (e *Engine) begunBy(ctx context.Context, rec *record.Placement, placed map[string]bool) error {
+// startedBy adds the clusters that runs which are under way have started to update: the bindings get those
+// when the runs end.
+func (e *Engine) startedBy(ctx context.Context, rec *record.Placement, placed map[string]bool) error {
 	for _, r := range rec.Runs {
 		if r.Ended != "" {
 			continue

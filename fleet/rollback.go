@@ -14,26 +14,27 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// RollbackOptions say how a run is taken back.
+// RollbackOptions say how a run is rolled back.
 type RollbackOptions struct {
-	// Name is that of the run which takes back; empty means the first one by
-	// [Config].RollbackName that no run has.
+	// Name is that of the run which does the rollback; empty means the first one by [Config].RollbackName
+	// that no run has.
 	Name string
-	// By is who asks, as the host authenticated them; Reason is told with it.
+	// By is the identity of the caller, as the host authenticated it. By and Reason are recorded in the
+	// events.
 	By     approval.Identity
 	Reason string
 }
 
-// Rollback is what has become of taking a run back.
+// Rollback is the state of the rollback of a run.
 type Rollback struct {
-	// Run is the run that is taken back, By the name of the run that does or will;
-	// empty where nobody asked for it, or where it was refused.
+	// Run is the run that is rolled back. By is the name of the run that does so or will; empty where no
+	// rollback was requested, or where it was refused.
 	Run, By string
 	// Pending reports whether By is not recorded yet.
 	Pending bool
-	// Refused says why the run is not taken back, where it was asked for it.
+	// Refused is the reason why a requested rollback is not done.
 	Refused string
-	// Since is when it was asked for, while it is Pending.
+	// Since is when it was requested; set while it is Pending.
 	Since time.Time
 }
 
@@ -95,7 +96,7 @@ func (o *RollbackOptions) problems() field.ErrorList {
 	return errs
 }
 
-// rollBackEnded records that a run which has ended is to be taken back.
+// rollBackEnded records the request to roll back a run that has ended.
 func (e *Engine) rollBackEnded(ctx context.Context, s *Status, u stages.Undo) (name string, err error) {
 	run := &s.Run
 	_, out, err := e.advance(ctx, run.Placement, &transition{
@@ -136,8 +137,7 @@ func (e *Engine) PreviewRollback(ctx context.Context, run string) (*stages.Plan,
 	return d.plan, nil
 }
 
-// RollbackOf returns what has become of taking a run back. It is the zero value but
-// for its Run where nobody asked for it.
+// RollbackOf returns the state of the rollback of a run. Where none was requested, only Run is set.
 func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
 	rr, _, err := e.runAt(ctx, run)
 	if err != nil {
@@ -157,8 +157,7 @@ func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
 	return out, nil
 }
 
-// undone says, for an explanation, which run takes back what a run brought, or why
-// none does.
+// undone returns, for an explanation, which run rolls a run back, or why none does.
 func (e *Engine) undone(ctx context.Context, run *stages.Run) string {
 	b, err := e.RollbackOf(ctx, run.Name)
 	switch {

@@ -14,10 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// barForbidden says in previous which revisions of a plan that takes back have an
-// object which the host does not have brought to any cluster now, so that clusters
-// which had one of those stay as they are; it reports whether there are any. That
-// content is there is checked with it.
+// barForbidden sets Keep in previous for clusters whose earlier revision has an object that the host does not
+// allow now, so that they stay as they are, and reports whether there are any. It fails where content of the
+// plan is missing.
 func (e *Engine) barForbidden(ctx context.Context, rec *record.Placement, p *stages.Plan, previous map[string]stages.Previous) (barred bool, err error) {
 	for i, digest := range p.Revisions {
 		why, err := e.forbiddenIn(ctx, rec, p.Rollback.Indexes[i], digest)
@@ -38,9 +37,8 @@ func (e *Engine) barForbidden(ctx context.Context, rec *record.Placement, p *sta
 	return barred, nil
 }
 
-// forbiddenIn names the first object of a revision that is not brought to any
-// cluster now, and why; the revision is what overrides made of the snapshot of
-// index.
+// forbiddenIn returns the first object of a revision that is not allowed now, and why; empty where all are.
+// The revision is what overrides made of the snapshot of index.
 func (e *Engine) forbiddenIn(ctx context.Context, rec *record.Placement, index int, digest string) (why string, err error) {
 	name, forbidden := rec.Placement.Name, e.forbidden((*Placement)(&rec.Placement))
 	items, _, err := e.contents.index(ctx, name, digest)
@@ -87,8 +85,8 @@ func (e *Engine) forbiddenIn(ctx context.Context, rec *record.Placement, index i
 	return "", nil
 }
 
-// judgeChange says what is forbidden now of an object that overrides have made into
-// another one; an empty digest is one that they left out.
+// judgeChange returns why a change that overrides made to an object is not allowed now, or nil. An empty
+// after is an object that they removed.
 func (e *Engine) judgeChange(ctx context.Context, placed, before, after string) (refusal, err error) {
 	was, err := e.contents.object(ctx, placed, before)
 	if err != nil {

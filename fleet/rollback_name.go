@@ -10,10 +10,10 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RollbackName is the name of the nth run, from 1, that takes back what another one
-// brought: that of the other one with "-rollback" behind it, and the number from the
-// second on. Where that is longer than 63 characters, the other one's is cut, and 8
-// characters of its digest tell it from others with the same beginning.
+// RollbackName is the name of the nth run, from 1, that takes back what another one brought: that of the
+// other one with "-rollback" behind it, and the number from the second on. Where that is longer than 63
+// characters, the other one's is cut, and 8 characters of its digest distinguish it from others with the same
+// beginning.
 func RollbackName(run string, n int) string {
 	suffix := "-rollback"
 	if n > 1 {
@@ -27,8 +27,8 @@ func RollbackName(run string, n int) string {
 	return strings.TrimRight(run[:stages.MaxPlacementName-len(suffix)-1-len(sum)], "-.") + "-" + sum + suffix
 }
 
-// rollbackName asks the host for a name. What is none, or the one before it again,
-// is left for the default.
+// rollbackName asks the host for a name. An invalid one, or the previous one again, is replaced by the
+// default.
 func (e *Engine) rollbackName(run, title string, n int) string {
 	name := e.hostsRollbackName(run, title, n)
 	if len(nameProblems(nil, name)) > 0 || n > 1 && name == e.hostsRollbackName(run, title, n-1) {
@@ -37,7 +37,7 @@ func (e *Engine) rollbackName(run, title string, n int) string {
 	return name
 }
 
-// hostsRollbackName is what the host says, or "".
+// hostsRollbackName returns the name that the host chooses, or "".
 func (e *Engine) hostsRollbackName(run, title string, n int) (name string) {
 	if e.cfg.RollbackName == nil {
 		return ""
@@ -51,7 +51,7 @@ func (e *Engine) hostsRollbackName(run, title string, n int) (name string) {
 	return e.cfg.RollbackName(run, title, n)
 }
 
-// freeRollbackName is a name that no run has.
+// freeRollbackName returns a name that no run has.
 func (e *Engine) freeRollbackName(ctx context.Context, run, title string) (string, error) {
 	for n := 1; ; n++ {
 		name := e.rollbackName(run, title, n)

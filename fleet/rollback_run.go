@@ -13,10 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// takeBack takes the planning of a run that takes another one back one step on.
-// Any engine may do so at any time, and several at once: the run's name and UID are
-// recorded already, so that there is one.
-func (e *Engine) takeBack(ctx context.Context, rec *record.Placement) error {
+// continueRollback takes the planning of a rollback one step on. Any engine may call it at any time, and
+// several at once: the name and UID of the run are recorded already, so at most one run is created.
+func (e *Engine) continueRollback(ctx context.Context, rec *record.Placement) error {
 	b := rec.Rollback
 	rr, _, err := e.runAt(ctx, b.Run)
 	switch {
@@ -44,8 +43,7 @@ func (e *Engine) takeBack(ctx context.Context, rec *record.Placement) error {
 	return e.recordRollback(ctx, rec, &s, d)
 }
 
-// recordRollback stores a run that takes another one back. What somebody else
-// stored first is the same.
+// recordRollback stores the run of a rollback. A record that another engine stored first is the same.
 func (e *Engine) recordRollback(ctx context.Context, rec *record.Placement, of *Status, d *draft) error {
 	b := rec.Rollback
 	rr := &record.Run{
@@ -65,7 +63,7 @@ func (e *Engine) recordRollback(ctx context.Context, rec *record.Placement, of *
 	return err // where it was not admitted, its driver does that
 }
 
-// admitRollback ends what somebody else has begun.
+// admitRollback admits the run of a rollback that another engine has stored and not admitted.
 func (e *Engine) admitRollback(ctx context.Context, rr *record.Run) error {
 	p, err := e.readPlan(ctx, rr.Run.Plan)
 	if err != nil {
@@ -74,7 +72,7 @@ func (e *Engine) admitRollback(ctx context.Context, rr *record.Run) error {
 	return e.admit(ctx, rr, &draft{plan: p, partial: true})
 }
 
-// renameRollback gives a run that takes another one back a name that nobody has.
+// renameRollback gives the run of a rollback a name that no run has.
 func (e *Engine) renameRollback(ctx context.Context, rec *record.Placement) error {
 	uid := rec.Rollback.UID
 	title := ""
@@ -82,7 +80,7 @@ func (e *Engine) renameRollback(ctx context.Context, rec *record.Placement) erro
 	switch {
 	case err == nil:
 		title = of.Title
-	case !isNotFound(err): // with that it is refused soon, under any name
+	case !isNotFound(err): // the rollback fails with this error soon, under any name
 		return err
 	}
 	free, err := e.freeRollbackName(ctx, rec.Rollback.OfRun, title)
@@ -93,21 +91,20 @@ func (e *Engine) renameRollback(ctx context.Context, rec *record.Placement) erro
 	return err
 }
 
-// refuseRollback records why a run is not taken back, and gives the placement free.
+// refuseRollback records why a run is not rolled back, and releases the placement.
 func (e *Engine) refuseRollback(ctx context.Context, rec *record.Placement, cause error) error {
 	in := lifecycle.RollbackAbandoned{UID: rec.Rollback.UID, Reason: reasonOf(cause)}
 	_, _, err := e.advance(ctx, rec.Placement.Name, &transition{input: on(in)})
 	return err
 }
 
-// reasonOf is an error as a reason that is kept: without its kind, and not long.
+// reasonOf returns the text of an error as a reason to record: without its kind, and clipped.
 func reasonOf(err error) string {
 	text := strings.TrimSuffix(err.Error(), ": "+backend.ErrPermanent.Error())
 	return guard.Clip(text)
 }
 
-// draftRollback plans the run that takes another one back, which has ended or might
-// as well have.
+// draftRollback plans the rollback of a run as if that run had ended now.
 func (e *Engine) draftRollback(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *Status) (*draft, error) {
 	if base == nil || base.UID != s.Run.UID {
 		return nil, fmt.Errorf("what the clusters had before run %s is not known: %w", s.Run.Name, backend.ErrPermanent)
@@ -152,7 +149,8 @@ func (e *Engine) preflightRollback(ctx context.Context, d *draft) error {
 	return e.preflight(ctx, d, clusters)
 }
 
-// nothingToTakeBack says why nothing is taken back of a run, which run undone has taken back already, if any.
+// nothingToTakeBack returns the error of a rollback whose plan has no clusters; undone is the run that has
+// rolled it back already, if any.
 func nothingToTakeBack(b *stages.PlannedRollback, undone string) error {
 	why := "every cluster has what it had before run " + b.Run
 	switch {
@@ -168,7 +166,7 @@ func nothingToTakeBack(b *stages.PlannedRollback, undone string) error {
 	return fmt.Errorf("%s: %w", why, backend.ErrPermanent)
 }
 
-// hadBefore is what each cluster had before a run.
+// hadBefore returns what each cluster had before a run.
 func (e *Engine) hadBefore(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *Status) (map[string]stages.Previous, error) {
 	before, err := record.ReadBindings(ctx, e.store, rec.Placement.Name, base.Bindings)
 	if err != nil {
@@ -188,7 +186,7 @@ func (e *Engine) hadBefore(ctx context.Context, rec *record.Placement, base *lif
 	return out, nil
 }
 
-// wentBack names the clusters that have been taken back from a run already.
+// wentBack returns the clusters that earlier rollbacks of a run have completed.
 func (e *Engine) wentBack(ctx context.Context, rec *record.Placement, uid string) (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, r := range rec.Runs {

@@ -14,12 +14,12 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Drifted returns what was last seen of the clusters of a placement that differ
-// or could not be compared, by runs and by the watch of [Engine.Run], ascending
-// by cluster. It is the cheap answer to what [Engine.Drift] finds out again.
+// Drifted returns the recorded drift of a placement: the clusters that differed or could not be compared when
+// a run or the drift reconciler of [Engine.Run] last compared them, ascending by cluster. It reads the store
+// only; [Engine.Drift] compares the clusters themselves.
 //
-// Observed of a cluster is when the difference was last another one; an engine
-// that watches the cluster knows when it was last looked at, and says that.
+// Observed of a cluster is when the recorded drift last changed, or, in the engine that reconciles the
+// placement, when the cluster was last compared.
 func (e *Engine) Drifted(ctx context.Context, name string) ([]ClusterDrift, error) {
 	if _, _, err := e.placementAt(ctx, name); err != nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (e *Engine) Drifted(ctx context.Context, name string) ([]ClusterDrift, erro
 	return out, nil
 }
 
-// saw records what was seen of a cluster, whatever was before.
+// saw records the observed drift of a cluster, whatever is recorded. It retries on a conflict.
 func (e *Engine) saw(ctx context.Context, seen ClusterDrift) error {
 	for {
 		old, err := e.sightingOf(ctx, seen.Placement, seen.Cluster)
@@ -52,19 +52,16 @@ func (e *Engine) saw(ctx context.Context, seen ClusterDrift) error {
 	}
 }
 
-// sighting is what was seen of a cluster before; without a revision that is
-// nothing.
+// sighting is the recorded drift of a cluster; without a revision there is none.
 type sighting struct {
 	ClusterDrift
 	key string
 	rev backend.Revision
 }
 
-// sight records what was seen of a cluster after old, and reports whether it differs
-// in another way than that. It writes only where something else was seen: an
-// object that differs as before keeps the time since when it does, and one that
-// did not begins again. It is backend.ErrConflict where somebody has recorded
-// something since old was read.
+// sight stores the observed drift of a cluster if it changed since old, and reports whether it differs from
+// old in its fingerprint. An object that differed before keeps its FirstObserved. The error is
+// backend.ErrConflict where the record was written since old was read.
 func (e *Engine) sight(ctx context.Context, old sighting, seen ClusterDrift) (fresh bool, err error) {
 	now := mergeDrift(&seen, &old.ClusterDrift)
 	e.glances.note(old.key, &now)
@@ -83,8 +80,8 @@ func (e *Engine) sight(ctx context.Context, old sighting, seen ClusterDrift) (fr
 	return f != "" && f != old.Fingerprint(), err
 }
 
-// sightingOf returns what was seen of a cluster before. What cannot be read is
-// written again, as if it were nothing, unless a newer engine wrote it.
+// sightingOf returns the recorded drift of a cluster. A record that cannot be decoded counts as none, and is
+// overwritten; one of a newer format is an error.
 func (e *Engine) sightingOf(ctx context.Context, placement, cluster string) (sighting, error) {
 	old := sighting{key: record.DriftKey(placement, cluster)}
 	rec, err := e.store.Get(ctx, old.key)
@@ -105,8 +102,8 @@ func (e *Engine) sightingOf(ctx context.Context, placement, cluster string) (sig
 	return old, nil
 }
 
-// mergeDrift returns the drift to store of a cluster of which old is stored: where the
-// cluster could not be read, what is known of its objects stays.
+// mergeDrift returns the drift to store where old is stored. Where the cluster could not be read, the objects
+// of old are kept.
 func mergeDrift(c, old *ClusterDrift) ClusterDrift {
 	out := *c
 	if c.State == Unknown {
@@ -121,9 +118,8 @@ func mergeDrift(c, old *ClusterDrift) ClusterDrift {
 // isClean reports whether there is nothing to store.
 func isClean(c *ClusterDrift) bool { return c.Total+len(c.Problems) == 0 }
 
-// What is kept of the objects of a cluster that differ, and of its problems. Why
-// a cluster cannot be looked at may be another text each time, and is renewed at
-// most every so often.
+// Bounds of a drift record: objects, problems, and bytes of objects. The record of a cluster that cannot be
+// read is renewed at most every unknownRenewed, since the error text may differ each time.
 const (
 	sightedObjects  = 100
 	sightedProblems = 20
@@ -131,8 +127,7 @@ const (
 	unknownRenewed  = 10 * time.Minute
 )
 
-// boundDrift leaves out what is beyond that. Of an object whose differences are too
-// large, it keeps that it differs.
+// boundDrift truncates c to those bounds. An object whose differences are too large is kept without them.
 func boundDrift(c *ClusterDrift) {
 	if more := len(c.Problems) - sightedProblems; more > 0 {
 		c.Problems = append(slices.Clone(c.Problems[:sightedProblems]), fmt.Sprintf("and %d more", more))
@@ -149,7 +144,7 @@ func boundDrift(c *ClusterDrift) {
 	}
 }
 
-// keepFirstObserved takes from old since when objects differ.
+// keepFirstObserved copies FirstObserved from old for the objects that differ in both.
 func keepFirstObserved(c, old *ClusterDrift) {
 	for i := range c.Objects {
 		o := &c.Objects[i]
@@ -171,8 +166,7 @@ func sameDrift(c, old *ClusterDrift) bool {
 		slices.Equal(c.Problems, old.Problems)
 }
 
-// forgetSightings deletes what was seen of the clusters of a placement that keep
-// does not want.
+// forgetSightings deletes the recorded drift of the clusters of a placement for which keep is false.
 func (e *Engine) forgetSightings(ctx context.Context, placement string, keep func(cluster string) bool) {
 	prefix := record.DriftKey(placement, "")
 	unwanted := func(key string) bool { return !keep(strings.TrimPrefix(key, prefix)) }

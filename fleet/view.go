@@ -12,18 +12,17 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// PlacementView is a placement as its record was at one moment: all that it tells
-// belongs together, and its record is read once for all of it. What the record
-// names is read when it is asked for. Where that is gone because the record was
-// written since, the placement is read again. Its methods may be called concurrently, and what they return is
-// the caller's.
+// PlacementView is a placement as its record was at one moment: the record is read once, and all answers are
+// consistent with it. What the record refers to is read by the method that needs it; where that is gone
+// because the record was written since, the placement is read again. Its methods may be called concurrently,
+// and the caller owns what they return.
 type PlacementView struct {
 	engine *Engine
 	rec    *record.Placement // shared
 	rev    backend.Revision
 }
 
-// View looks at a placement.
+// View reads the record of a placement.
 func (e *Engine) View(ctx context.Context, placement string) (*PlacementView, error) {
 	rec, rev, err := e.seenPlacement(ctx, placement)
 	if err != nil {
@@ -34,7 +33,7 @@ func (e *Engine) View(ctx context.Context, placement string) (*PlacementView, er
 
 func (v *PlacementView) name() string { return v.rec.Placement.Name }
 
-// isStale reports whether something is missing because the view is no longer true.
+// isStale reports whether something is missing because the view is out of date.
 func (v *PlacementView) isStale(ctx context.Context, err error) bool {
 	return v.engine.isStale(ctx, v.name(), v.rev, err)
 }
@@ -87,7 +86,7 @@ func (v *PlacementView) Overrides(ctx context.Context, index int) ([]placement.O
 // that brought what clusters have.
 func (v *PlacementView) Placed(ctx context.Context) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {
-		s, err := v.engine.census(ctx, v.rec)
+		s, err := v.engine.summarize(ctx, v.rec)
 		if v.isStale(ctx, err) {
 			v.engine.placed(ctx, v.name())(yield)
 			return

@@ -12,22 +12,22 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// begun is a run that was begun, as a collection finds it.
-type begun struct {
+// runIntent is the intent to create a run, with what a collection finds of that run.
+type runIntent struct {
 	record.Intent
 	uid string
 	// self is the record, pages are what else is stored under the UID.
 	self  backend.Record
 	pages []backend.Record
-	// bare reports whether nothing else is stored.
+	// bare reports whether nothing but the intent is stored.
 	bare bool
 	// decision is the digest of the run's, where the run has a record.
 	decision string
 }
 
-// mark notes that a begun run is lost. Whoever is creating it writes the record
-// again before it counts.
-func (e *Engine) mark(ctx context.Context, b *begun) error {
+// markLost records that the run of an intent is lost. A creator that is still alive writes the intent again
+// before the run counts.
+func (e *Engine) markLost(ctx context.Context, b *runIntent) error {
 	if b.Lost {
 		return nil
 	}
@@ -39,15 +39,15 @@ func (e *Engine) mark(ctx context.Context, b *begun) error {
 	return err
 }
 
-// begunRuns returns the runs that were begun for a placement, as far as that can
-// be read.
-func (e *Engine) begunRuns(ctx context.Context, placement string) (out []begun, err error) {
+// runIntents returns the intents to create runs of a placement. One that cannot be decoded is logged and left
+// out.
+func (e *Engine) runIntents(ctx context.Context, placement string) (out []runIntent, err error) {
 	prefix := record.IntentPrefix(placement)
 	for r, err := range e.store.List(ctx, prefix) {
 		if err != nil {
 			return nil, err
 		}
-		b := begun{uid: strings.TrimPrefix(r.Key, prefix), self: backend.Record{Key: r.Key, Revision: r.Revision}}
+		b := runIntent{uid: strings.TrimPrefix(r.Key, prefix), self: backend.Record{Key: r.Key, Revision: r.Revision}}
 		if err := record.Decode(r, &b.Intent); err != nil {
 			e.log.Warn("what was begun for a run cannot be read, and stays", "error", err)
 			continue
@@ -57,9 +57,8 @@ func (e *Engine) begunRuns(ctx context.Context, placement string) (out []begun, 
 	return out, nil
 }
 
-// isRecorded reports whether the run of a begun one has a record, also if that
-// cannot be read.
-func (e *Engine) isRecorded(ctx context.Context, b *begun) (bool, error) {
+// isRecorded reports whether the run of an intent has a record; a record that cannot be read counts.
+func (e *Engine) isRecorded(ctx context.Context, b *runIntent) (bool, error) {
 	rr, _, err := e.runAt(ctx, b.Run)
 	switch {
 	case isNotFound(err):
@@ -75,10 +74,10 @@ func (e *Engine) isRecorded(ctx context.Context, b *begun) (bool, error) {
 	return rr.Run.UID == b.uid, nil
 }
 
-// isLost reports whether nothing but what is stored under its UID is left of a begun
-// run that its placement does not know, and notes that. A UID has a record once:
-// pages that were there before the record was found to be gone are nobody's.
-func (e *Engine) isLost(ctx context.Context, b *begun) (lost bool, err error) {
+// isLost reports whether the run of an intent, which its placement does not have, has no record, and collects
+// the pages under its UID. The pages are listed first: a UID has a record only once, so pages that were there
+// before the record was found to be missing are garbage.
+func (e *Engine) isLost(ctx context.Context, b *runIntent) (lost bool, err error) {
 	for _, prefix := range record.OwnPrefixes(b.uid) {
 		pages, err := e.revisions(ctx, prefix)
 		if err != nil {
@@ -90,13 +89,13 @@ func (e *Engine) isLost(ctx context.Context, b *begun) (lost bool, err error) {
 	return !recorded && err == nil, err
 }
 
-// errIncomplete is matched by the error of a run that was recorded and never
-// admitted, and of which something is gone meanwhile: whoever created it did not
-// live to store that again, and nobody was told that there is such a run.
+// errIncomplete is matched by the error of a run that was recorded and never admitted, and of which a
+// collection has deleted something since. Its creator died before it stored that again, so CreateRun has
+// never returned the run.
 var errIncomplete = errors.New("the run was never admitted, and what was stored for it is gone")
 
-// abandon forgets a run that cannot be admitted, unless the engine that created it has admitted
-// it meanwhile; otherwise that engine finds that the run is forgotten.
+// abandon drops a run that cannot be admitted, unless the engine that created it has admitted it meanwhile.
+// An engine that comes later finds that the run is retired.
 func (e *Engine) abandon(ctx context.Context, rr *record.Run, cause error) error {
 	run := &rr.Run
 	_, out, err := e.advance(ctx, run.Placement, &transition{
