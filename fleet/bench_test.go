@@ -55,7 +55,7 @@ func heapPeak() (stop func() (mib float64)) {
 // each cluster, a tenth of the clusters in flight, members that take 1 to 20 ms
 // to answer each call.
 func BenchmarkRun(b *testing.B) {
-	for _, n := range []int{100, 10000} {
+	for _, n := range []int{100, 10000, 100000} {
 		b.Run(fmt.Sprintf("clusters=%d", n), func(b *testing.B) { benchmarkRun(b, n) })
 	}
 }
