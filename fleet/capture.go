@@ -133,8 +133,8 @@ func (e *Engine) knownDigests(ctx context.Context, rec *record.Placement) (map[s
 	return known, e.digestsOf(ctx, rec.Placement.Name, last.Set, known)
 }
 
-// recordSnapshot makes f the latest snapshot. It returns ErrConflict where the placement is another one, or a
-// collection has begun, since rec was read.
+// recordSnapshot makes f the latest snapshot. It returns ErrConflict where another snapshot was taken, a
+// collection has begun, or the placement was deleted and declared again since rec was read.
 func (e *Engine) recordSnapshot(ctx context.Context, rec *record.Placement, f frozen) error {
 	_, _, err := e.advance(ctx, rec.Placement.Name, &transition{
 		input: on(lifecycle.SnapshotTaken{Snapshot: f.Snapshot, UID: rec.UID, GCGeneration: rec.GCGeneration}),

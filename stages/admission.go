@@ -22,7 +22,7 @@ const (
 	SupersedeActive Admission = "Supersede"
 )
 
-// Entry is a run in the line of its placement.
+// Entry is a run in the queue of its placement.
 type Entry struct {
 	// UID identifies the run, Run is its name.
 	UID string `json:"uid"`
@@ -38,10 +38,9 @@ type Superseder struct {
 	By string `json:"by"`
 }
 
-// Line is who may change a placement now and who comes next. It is a value:
-// its methods return another one and change nothing. The host keeps one for
-// each placement and writes it with a compare-and-swap before it acts on a
-// [Verdict]. The zero Line is empty.
+// Line is the queue of the runs of a placement: the one that may change it now, and those that wait. It is a
+// value: its methods return another one and change nothing. The host stores one for each placement and writes
+// it with a compare-and-swap before it acts on a [Verdict]. The zero Line is empty.
 type Line struct {
 	// Active is the one run that may act; nil when there is none.
 	Active *Entry `json:"active,omitempty"`
@@ -79,13 +78,12 @@ func (e *RejectedError) Error() string {
 		e.Run, e.Active, QueueRun, SupersedeActive)
 }
 
-// Enter puts a run into the line, or makes it the active one when nobody is
-// ahead of it. A policy of "" is [QueueRun].
+// Enter adds a run to the queue, or makes it the active one when no run is ahead of it. A policy of "" is
+// [QueueRun].
 //
-// It is idempotent: a run that is in the line keeps its place, whatever the
-// policy, becomes active when its turn has come, and is given the same verdict
-// for as long as what it asks for has not happened. So it is also how a
-// waiting run asks again. On an error the line is unchanged.
+// It is idempotent: a run that is in the queue keeps its place, whatever the policy, becomes active when its
+// turn has come, and gets the same verdict until what the verdict asks for has happened. A waiting run
+// therefore polls with it. On an error the queue is unchanged.
 func (l Line) Enter(e Entry, policy Admission) (Line, Verdict, error) {
 	if e.UID == "" || e.Run == "" || e.Index < 0 {
 		return l, Verdict{}, fmt.Errorf("run %q with UID %q and index %d: a run in line needs a name, a UID and an index of at least 0", e.Run, e.UID, e.Index)
@@ -109,8 +107,8 @@ func (l Line) Enter(e Entry, policy Admission) (Line, Verdict, error) {
 	return l, l.verdict(e.UID), nil
 }
 
-// Leave takes a run out of the line: it has ended or was deleted. It makes
-// nobody active. A run that is not in the line changes nothing.
+// Leave removes a run from the queue, because it has ended or was deleted. It makes no other run active. A
+// run that is not in the queue changes nothing.
 func (l Line) Leave(uid string) Line {
 	if l.Active != nil && l.Active.UID == uid {
 		l.Active = nil
@@ -120,8 +118,8 @@ func (l Line) Leave(uid string) Line {
 	return l
 }
 
-// Next returns the run that becomes active when it enters again; false while
-// another one is active or nobody waits.
+// Next returns the run that becomes active when it enters again; false while another one is active or none
+// waits.
 func (l Line) Next() (Entry, bool) {
 	if l.Active != nil || len(l.Waiting) == 0 {
 		return Entry{}, false
@@ -129,7 +127,7 @@ func (l Line) Next() (Entry, bool) {
 	return l.Waiting[0], true
 }
 
-// has reports whether a run is in the line.
+// has reports whether a run is in the queue.
 func (l Line) has(uid string) bool {
 	return l.Active != nil && l.Active.UID == uid || l.waiting(uid) >= 0 || l.superseder(uid) != ""
 }
@@ -160,7 +158,7 @@ func (l Line) rival() (Entry, bool) {
 	}
 }
 
-// displace supersedes everybody in the line.
+// displace supersedes every run in the queue.
 func (l Line) displace(by string) Line {
 	out := slices.Clone(l.Superseded)
 	if l.Active != nil && l.superseder(l.Active.UID) == "" {
@@ -173,7 +171,7 @@ func (l Line) displace(by string) Line {
 	return l
 }
 
-// activate makes the run active when nobody is ahead of it.
+// activate makes the run active when no run is ahead of it.
 func (l Line) activate(uid string) Line {
 	if e, ok := l.Next(); ok && e.UID == uid {
 		l.Active, l.Waiting = &e, slices.Clone(l.Waiting[1:])
@@ -181,7 +179,7 @@ func (l Line) activate(uid string) Line {
 	return l
 }
 
-// ahead returns the run that is first in the line.
+// ahead returns the first run of the queue.
 func (l Line) ahead() Entry {
 	if l.Active != nil {
 		return *l.Active

@@ -6,7 +6,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// maxAnswered is how many of those that approved for a point in time are told apart.
+// maxAnswered bounds how many identities that approved for a point in time are remembered.
 const maxAnswered = 16
 
 // Requests returns the approval requests of the run that are open: that of the
@@ -126,7 +126,7 @@ func (c control) answersTo(gs gates, g *Gate, all []Answer) {
 		}
 		return
 	}
-	// Of each that approved too early one event tells.
+	// One event for each identity that approved too early.
 	for i := range given {
 		if name := given[i].By.Name; !slices.Contains(g.Answered, name) && len(g.Answered) < maxAnswered {
 			g.Answered = append(slices.Clone(g.Answered), name)

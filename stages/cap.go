@@ -206,8 +206,7 @@ func (c Cap) fair() []int {
 	return out
 }
 
-// InUse says who holds the cap, for example "5 of 5: run a 3, run b 2". At most
-// five runs are named.
+// InUse returns which runs hold the cap, for example "5 of 5: run a 3, run b 2". At most five runs are named.
 func (c Cap) InUse() string {
 	const most = 5
 	holders := slices.DeleteFunc(slices.Clone(c.Shares), func(s Share) bool { return s.Holds == 0 })

@@ -55,7 +55,7 @@ func (d *draft) take(f Flight) {
 	d.r.Flights = append(d.r.Flights, f)
 }
 
-// free gives the slot of f back and drops free slots at the end.
+// free releases the slot of f and drops free slots at the end.
 func (d *draft) free(f *Flight) {
 	d.domains.count(d.p.Clusters[f.Pos].Cell, -1)
 	*f = Flight{}

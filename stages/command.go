@@ -234,7 +234,7 @@ func (c commands) scheduled(name string) (gates, *Gate) {
 	return gates{}, nil
 }
 
-// reasonBy says what was done, by whom and why.
+// reasonBy returns what was done, the author of the command and its message as a reason.
 func reasonBy(what string, cmd Command) string {
 	if cmd.By.Name != "" {
 		what += " by " + cmd.By.Name

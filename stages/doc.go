@@ -49,16 +49,14 @@
 // Stopping, resuming, a restart or a clock that jumps back neither restarts
 // nor shortens one.
 //
-// The time of a run never goes back: it is the latest Input.Now that was saved
-// with it, in Run.Now, and an earlier one counts as that. So one step with a
-// clock that is fast ends at once every wait that is over by that clock. When
-// the clock is right again, the time of the run stands still until the clock
-// has caught up. Meanwhile inputs are taken in as ever, and what begins to wait
-// then (a soak, a backoff, an after-stage wait, a deadline) waits from the time
-// of the run: it ends later than asked, by what is left of the jump, and never
-// earlier. Ready.Wake and the times of events are in the time of the run too. A
-// step cannot tell a fast clock from a restart after days, so there is no
-// bound: a host that does not trust its clock checks it before it steps.
+// The time of a run never goes back: it is the latest Input.Now that was saved with it, in Run.Now, and an
+// earlier one counts as that. So one step with a clock that is fast ends at once every wait that is over by
+// that clock. When the clock is right again, the time of the run stands still until the clock has caught up.
+// Meanwhile inputs are taken in as ever, and what begins to wait then (a soak, a backoff, an after-stage
+// wait, a deadline) waits from the time of the run: it ends later than asked, by what is left of the jump,
+// and never earlier. Ready.Wake and the times of events are in the time of the run too. A step cannot
+// distinguish a fast clock from a restart after days, so there is no bound: a host that does not trust its
+// clock checks it before it steps.
 //
 // # Gates
 //
@@ -139,6 +137,6 @@
 // for a reason of its own, or every other one is outside its window, in up to 1,000
 // groups.
 //
-// Neighbours: package placement says where, package snapshot what, package
-// approval who may let a run go on.
+// Neighbours: package placement says where, package snapshot what, package approval which identities may let
+// a run go on.
 package stages

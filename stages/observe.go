@@ -16,7 +16,7 @@ type observer struct {
 	start *starter
 }
 
-// observe takes in what a cluster was seen to be.
+// observe applies an observation of a cluster.
 func (ob observer) observe(o *Observation) {
 	pos, ok := ob.p.Position(o.Cluster)
 	if !ok || ob.r.IsEnded() || ob.r.State == Stopped {

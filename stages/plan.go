@@ -66,7 +66,7 @@ type PlannedGate = plan.PlannedGate
 // PlannedGroup is a group with its numbers resolved, and a range of Plan.Clusters.
 type PlannedGroup = plan.PlannedGroup
 
-// PlannedRollback tells of a plan that it takes back what a run brought.
+// PlannedRollback marks the plan of a rollback, and says what it rolls back.
 type PlannedRollback = plan.PlannedRollback
 
 // PlannedStage is a stage with its numbers resolved.

@@ -31,7 +31,7 @@ type Answer = runstate.Answer
 // Bypass is a permission to start clusters outside their windows.
 type Bypass = runstate.Bypass
 
-// Calendar tells the maintenance windows and freezes of the clusters of a plan.
+// Calendar returns the maintenance windows and freezes of the clusters of a plan.
 type Calendar = runstate.Calendar
 
 // Clock is the timeout of a stage or a group that has begun.
@@ -125,7 +125,7 @@ type Input = runstate.Input
 // Instant is a moment in milliseconds since the Unix epoch; 0 is none.
 type Instant = runstate.Instant
 
-// Observation is what a cluster was seen to be during an attempt.
+// Observation is the state of a cluster as it was read during an attempt.
 type Observation = runstate.Observation
 
 // Only says what a Retry is about.

@@ -7,9 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
-// NewRun returns the run of a plan before its first step. The uid tells it from
-// every other run, also from one of the same name, and is not empty. A held run
-// does not start until a Start command.
+// NewRun returns the run of a plan before its first step. The uid identifies it among all runs, also those of
+// the same name, and is not empty. A held run does not start until a Start command.
 func NewRun(p *Plan, name, uid string, starter approval.Identity, hold bool, now time.Time) Run {
 	created := min(max(At(now), 0), runstate.LastNow)
 	r := Run{

@@ -2,7 +2,7 @@ package calendar
 
 import "time"
 
-// farAhead is how many spans a cursor skips before it looks the rest up.
+// farAhead is how many spans a cursor skips before it searches for the rest.
 const farAhead = 200
 
 // cursor goes through the spans of a source, forward only.

@@ -161,9 +161,8 @@ func (p *parser) fitTimes(start time.Time) {
 	}
 }
 
-// meets reports whether a rule that goes by the day, the hour or the minute comes
-// to a time of the week that it wants. Where it does not, the library would
-// look for a very long time, or for ever.
+// meets reports whether a rule that goes by the day, the hour or the minute comes to a time of the week that
+// it wants. Where it does not, the library would search for a very long time, or without end.
 func (p *parser) meets(start time.Time) bool {
 	var unit int
 	switch p.opt.Freq {

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// How far a schedule looks ahead, with few starts a day and with many.
+// How far ahead a schedule computes, with few starts a day and with many.
 const (
 	aheadFew  = 3653 * day
 	aheadMany = 400 * day
@@ -49,7 +49,7 @@ type answer struct {
 	holds time.Time
 }
 
-// look sets how far to look ahead, when all parts are there.
+// look sets how far ahead to compute, when all parts are there.
 func (s *schedule) look() {
 	n := 0
 	for _, a := range s.allow {
@@ -87,8 +87,8 @@ func (s *schedule) answer(at time.Time) *answer {
 	return a
 }
 
-// until returns when open changes, zero for not before the end, and until when
-// that is right. It looks far ahead only if the latest answer does not have it.
+// until returns when open changes, zero for not before the end, and until when that is right. It computes far
+// ahead only if the latest answer does not have it.
 func (s *schedule) until(at time.Time, n *now) (until, holds time.Time) {
 	if a := s.latest.Load(); a != nil && !at.Before(a.from) && at.Before(a.holds) {
 		return a.window.Until, a.holds
@@ -212,7 +212,7 @@ func (n *now) move(t time.Time) {
 	}
 }
 
-// closes returns when the first who agrees changes.
+// closes returns when the first of those that agree changes.
 func (n *now) closes() time.Time {
 	t := n.frozen.until
 	for _, c := range n.windows {

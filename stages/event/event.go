@@ -63,19 +63,18 @@ const (
 	// WaitStarted: a TimedWait or a ScheduledStart was reached. Group where it is
 	// that of one, Until, Message "scheduled start" for the latter.
 	WaitStarted Type = "WaitStarted"
-	// WaitEnded: Group and Message as before, By who ended it before its time.
+	// WaitEnded: Group and Message as before, By the identity that ended it before its time.
 	WaitEnded Type = "WaitEnded"
 
-	// The events of approvals have Request, Attempt and Digest, that of the plan
-	// that the request is about; those of a decision have By, who decided, and
-	// Message, the beginning of their comment.
+	// The events of approvals have Request, Attempt and Digest, that of the plan that the request is about;
+	// those of a decision have By, the identity that decided, and Message, the beginning of its comment.
 
 	ApprovalRequested Type = "ApprovalRequested" // Until
 	// ApprovalGiven: a decision was recorded and more are needed, or are recorded with
 	// it.
 	ApprovalGiven Type = "ApprovalGiven"
-	// ApprovalEarly: somebody approved for a point in time, and more is needed first:
-	// they are asked again, last.
+	// ApprovalEarly: an identity approved for a point in time, and more is needed first: it is asked again,
+	// last.
 	ApprovalEarly    Type = "ApprovalEarly"
 	ApprovalAccepted Type = "ApprovalAccepted"
 	ApprovalRejected Type = "ApprovalRejected"

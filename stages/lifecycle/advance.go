@@ -296,7 +296,8 @@ func (s *State) Open(name string) error {
 	return &DeletingError{Placement: name, Since: s.Deleting.Since}
 }
 
-// RunTaken is told when an engine takes a run: its lease gets the Epoch, which is one more than the state's.
+// RunTaken is the input for an engine that takes a run: its lease gets the Epoch, which is one more than the
+// state's.
 type RunTaken struct{ Epoch int64 }
 
 func (in RunTaken) advance(m *machine) error {
@@ -307,7 +308,7 @@ func (in RunTaken) advance(m *machine) error {
 	return nil
 }
 
-// DecisionTaken is told when the clusters of the placement were decided: by the policy of PolicyDigest it
+// DecisionTaken is the input for a decision on the clusters of the placement: the policy of PolicyDigest
 // picks so many, which are stored in Pages.
 type DecisionTaken struct {
 	PolicyDigest, Digest string

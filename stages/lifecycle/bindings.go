@@ -29,7 +29,7 @@ type Bindings map[string]Binding
 // Generation names bindings as they are stored: each change makes another one.
 type Generation struct {
 	Generation int64 `json:"generation,omitempty"`
-	// ID tells the writers of a generation apart, of which one commits.
+	// ID identifies the writer of a generation; one of several commits.
 	ID    string `json:"id,omitempty"`
 	Pages int    `json:"pages,omitempty"`
 }

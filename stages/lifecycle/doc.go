@@ -38,8 +38,9 @@
 //	retention    SnapshotTaken  DecisionTaken  CollectionBegun  Collected
 //	deletion     DeleteRequested  DeletionContinued  Emptied
 //
-// How a run that has ended came out is also taken in with the inputs that need the placement to be free, where its
-// engine did not live to tell: what the clusters have is known before another run changes them.
+// How a run that has ended came out is also recorded with the inputs that need the placement to be free,
+// where its engine died before it recorded that: what the clusters have is known before another run changes
+// them.
 //
 // # Laws
 //

@@ -37,7 +37,7 @@ type RunAdmitted struct {
 	Count    int
 	// Of is the UID of the placement that the run was made for, empty where its record does not have it.
 	Of string
-	// By is who started the run. Hold keeps it out of the queue until it is started.
+	// By is the identity that started the run. Hold keeps it out of the queue until it is started.
 	By   string
 	Hold bool
 	// Undoes is the UID of the run that this one takes back.

@@ -68,8 +68,8 @@ func (in RollbackRenamed) advance(m *machine) error {
 	return nil
 }
 
-// RollbackAbandoned records why a run is not taken back after all, and gives the place in the queue free. UID is
-// that of the run which was to do it.
+// RollbackAbandoned records why a run is not rolled back, and releases the place in the queue. UID is that of
+// the run which was to do it.
 type RollbackAbandoned struct{ UID, Reason string }
 
 func (in RollbackAbandoned) advance(m *machine) error {

@@ -92,8 +92,8 @@ func (m *machine) reached(result *Result) error {
 	return nil
 }
 
-// RunDeleted records that a run's record was deleted, whatever its state, and gives the placement free. One that
-// the placement does not know is retired all the same: something may be stored of it.
+// RunDeleted records that a run's record was deleted, whatever its state, and releases the placement. One
+// that the placement does not know is retired all the same: something may be stored of it.
 type RunDeleted struct {
 	stages.Entry
 	Plan string

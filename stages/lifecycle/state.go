@@ -14,7 +14,7 @@ import (
 // placement under the names of its JSON. It is a value: [Advance] returns another one. Slices and
 // pointers of it are not changed in place.
 type State struct {
-	// UID tells the placement from another one of its name.
+	// UID distinguishes the placement from others of its name.
 	UID string `json:"uid"`
 	// Epoch is the last fencing epoch that was handed out.
 	Epoch int64 `json:"epoch"`

@@ -13,9 +13,8 @@ type pick struct {
 	names    []string
 }
 
-// pickers answers which of several selectors match a set of labels.
-// Selectors that ask for one label's value, as most do, are looked up; the
-// others are tried one by one. Names are looked up too.
+// pickers answers which of several selectors match a set of labels. Selectors that ask for one label's value,
+// as most do, are found by a map; the others are tried one by one. Names are found by a map too.
 type pickers struct {
 	names  map[string][]int
 	equal  []equalTerms

@@ -36,10 +36,9 @@ type Target struct {
 	Part bool
 }
 
-// Plan is a strategy resolved against clusters and a target. It never changes:
-// it is shared by everyone who reads it, and what was approved is what it
-// says. [New] makes one; [Plan.Encode] and [Decode] store it in pieces,
-// and its JSON has it in one. A Plan that was put together in another way is none.
+// Plan is a strategy resolved against clusters and a target. It never changes: its readers share it, and what
+// was approved is what it says. [New] makes one; [Plan.Encode] and [Decode] store it in pieces, and its JSON
+// has it in one. A Plan that was put together in another way is none.
 type Plan struct {
 	Strategy Strategy `json:"strategy"`
 
@@ -191,7 +190,7 @@ func (c *CellMembers) From(pos int) int {
 	return i
 }
 
-// PlannedRollback tells of a plan that it takes back what a run brought.
+// PlannedRollback marks the plan of a rollback, and says what it rolls back.
 type PlannedRollback struct {
 	// Run, UID and Plan are the name, the UID and the plan's digest of that run.
 	Run  string `json:"run"`

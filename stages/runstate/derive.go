@@ -50,7 +50,7 @@ type GateOutline struct {
 	// Until is when it ends by itself, or its request expires.
 	Until time.Time `json:"until,omitzero"`
 	Ended time.Time `json:"ended,omitzero"`
-	// By is who ended a ScheduledStart before its time.
+	// By is the identity that ended a ScheduledStart before its time.
 	By string `json:"by,omitempty"`
 }
 

@@ -41,9 +41,8 @@ type Input struct {
 	NewCalendar bool
 }
 
-// Calendar tells the maintenance windows and freezes of the clusters of a plan.
-// It is a value like the rest of an [Input]: the same arguments give the same
-// answer, at once, and it may be called concurrently.
+// Calendar returns the maintenance windows and freezes of the clusters of a plan. It is a value like the rest
+// of an [Input]: the same arguments give the same answer, at once, and it may be called concurrently.
 type Calendar interface {
 	// Window returns the window that is in force for the cluster at a position of
 	// the plan at a moment.
@@ -63,7 +62,7 @@ type Window struct {
 	Reason string
 }
 
-// Observation is what a cluster was seen to be during an attempt.
+// Observation is the state of a cluster as it was read during an attempt.
 type Observation struct {
 	Cluster string
 	// Attempt is the attempt during which it was taken; one of another attempt
@@ -170,12 +169,11 @@ type Command struct {
 // approvals that hold at a point in time only, by [approval.Decision].PointInTime: such
 // a decision cannot be given by a [Decide], which may be stored and read late.
 //
-// The request passes where, with all such answers of the step, nothing is missing: an
-// answer counts that was given to the request as it is, with as many decisions
-// recorded, at most [approval.PointInTimeAge] ago, once the waits of the same side have
-// ended, and while the run is Running. One that does not count is not kept: the
-// authority is asked again. A rejection, and an approval that stands, are taken in as by a
-// Decide. What is refused changes nothing and is not told.
+// The request passes where, with all such answers of the step, nothing is missing: an answer counts that was
+// given to the request as it is, with as many decisions recorded, at most [approval.PointInTimeAge] ago, once
+// the waits of the same side have ended, and while the run is Running. One that does not count is not kept:
+// the authority is asked again. A rejection, and an approval that stands, are taken in as by a Decide. A
+// refused one changes nothing and makes no event.
 type Answer struct {
 	// Request is that of the [Action] that asked.
 	Request approval.Request

@@ -56,11 +56,10 @@ func (i Instant) Add(d time.Duration) Instant {
 	return i + Instant((d+time.Millisecond-1)/time.Millisecond)
 }
 
-// Run is the whole state of a run besides its plan: small, plain data, stored
-// as it is. Its JSON is whole and comes back equal. Its size grows with the
-// clusters in flight and the exceptions, not with the fleet: where thousands of
-// clusters fail or cannot be reached, it keeps what stages.Step needs of them, and
-// the events tell the rest.
+// Run is the whole state of a run besides its plan: small, plain data, stored as it is. Its JSON is whole and
+// comes back equal. Its size grows with the clusters in flight and the exceptions, not with the fleet: where
+// thousands of clusters fail or cannot be reached, it keeps what stages.Step needs of them, and the events
+// have the rest.
 type Run struct {
 	Name      string            `json:"name"`
 	UID       string            `json:"uid"`
@@ -69,8 +68,8 @@ type Run struct {
 	Starter   approval.Identity `json:"starter,omitzero"`
 
 	State State `json:"state"`
-	// Reason says why the run is in its state, where that is not obvious: what
-	// made it fail, who stopped it, which run it waits for.
+	// Reason says why the run is in its state, where that is not obvious: what made it fail, the identity
+	// that stopped it, the run that it waits for.
 	Reason string `json:"reason,omitempty"`
 	// Hold keeps a run that has not started from starting until a Start
 	// command.
@@ -153,10 +152,9 @@ type GroupRun struct {
 	Failed    int   `json:"failed,omitempty"`
 	Skipped   int   `json:"skipped,omitempty"`
 	Cells     []int `json:"cells,omitempty"`
-	// Passed are the clusters before Next that have not started, ascending: those
-	// behind them went first, because their windows were open. When there are
-	// 1024 ranges in a group, or its share of the 2048 in a stage, nobody else lets
-	// others go first.
+	// Passed are the clusters before Next that have not started, ascending: those behind them went first,
+	// because their windows were open. When there are 1024 ranges in a group, or its share of the 2048 in a
+	// stage, no further cluster lets others go first.
 	Passed []Passed `json:"passed,omitempty"`
 	// Reached is when the run came to the group's gates, which is when the stage
 	// started, Done when its last cluster ended, Ended when its gates had passed
@@ -209,10 +207,10 @@ type Gate struct {
 	Attempt   int                 `json:"attempt,omitempty"`
 	Decisions []approval.Decision `json:"decisions,omitempty"`
 	Ended     Instant             `json:"ended,omitempty"`
-	// Answered are who approved for a point in time since the last decision, of which
-	// an event tells, at most 16: they are asked again when nothing else is missing.
+	// Answered are the identities that approved for a point in time since the last decision and have an event
+	// for it, at most 16: they are asked again when nothing else is missing.
 	Answered []string `json:"answered,omitempty"`
-	// By is who ended a ScheduledStart before its time.
+	// By is the identity that ended a ScheduledStart before its time.
 	By string `json:"by,omitempty"`
 }
 
@@ -291,8 +289,8 @@ type Exception struct {
 	State State `json:"s"`
 	// Gone reports whether the cluster has left the inventory.
 	Gone bool `json:"g,omitempty"`
-	// Attempts is how often the cluster was tried. Sent tells of one that was
-	// skipped that it may have been changed then; one that failed may always.
+	// Attempts is how often the cluster was tried. Sent reports whether a skipped cluster may have been
+	// changed by an attempt; a failed one always may.
 	Attempts int  `json:"a,omitempty"`
 	Sent     bool `json:"x,omitempty"`
 	// Reason is at most 256 bytes. It is empty in exceptions after the first
@@ -352,16 +350,15 @@ func (r *Run) Flows() bool {
 // IsBroken reports whether the run broke off in the stage.
 func (r *StageRun) IsBroken() bool { return r.State == Failed || r.State == Aborted }
 
-// Undo says of a run that what it brought is to be taken back. Such a run ends
-// as Failed, in every profile, and is never started again; who drives it then
-// plans a run by stages.RollBack. A run that is superseded or aborted before it has
-// come to that takes nothing back.
+// Undo says of a run that what it brought is to be taken back. Such a run ends as Failed, in every profile,
+// and is never started again; its driver then plans a run by stages.RollBack. A run that is superseded or
+// aborted before it has come to that takes nothing back.
 type Undo struct {
 	Cause plan.RollbackCause `json:"cause"`
 	// Run is the name that was asked for of the run which takes back; empty means
 	// that the planner of that run chooses one.
 	Run string `json:"run,omitempty"`
-	// By is who asked; of a cause other than OnCommand, who started the run.
+	// By is the identity that asked; of a cause other than OnCommand, the one that started the run.
 	By approval.Identity `json:"by,omitzero"`
 	// Message says what happened, at most 256 bytes.
 	Message string `json:"message,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// crew is everybody who works on a cluster, and when each has something to do.
+// crew is all workers, one for each cluster in flight, and when each has something to do.
 type crew struct {
 	world *World
 	// at are the workers by position, active all that there are.
@@ -25,7 +25,7 @@ func newCrew(w *World, clusters int) *crew {
 	return &crew{world: w, at: make([]*worker, clusters), begun: make([]Attempt, clusters)}
 }
 
-// due returns when somebody has something to do; false where nobody has.
+// due returns when the next worker has something to do; false where none has.
 func (c *crew) due() (time.Duration, bool) {
 	if len(c.queue) == 0 {
 		return 0, false
@@ -33,31 +33,30 @@ func (c *crew) due() (time.Duration, bool) {
 	return c.queue[0].due, true
 }
 
-// work lets everybody do what is due, and returns what they say.
-func (c *crew) work(now time.Duration) (heard []stages.Observation) {
+// work lets every worker do what is due, and returns their observations.
+func (c *crew) work(now time.Duration) (observed []stages.Observation) {
 	for len(c.queue) > 0 && c.queue[0].due <= now {
 		w := heap.Pop(&c.queue).(*worker)
-		heard = w.work(now, heard)
+		observed = w.work(now, observed)
 		c.begun[w.pos] = w.attempt
-		c.line(w)
+		c.push(w)
 	}
-	return heard
+	return observed
 }
 
-// line puts a worker into the queue, if it has something to do.
-func (c *crew) line(w *worker) {
+// push puts a worker into the queue, if it has something to do.
+func (c *crew) push(w *worker) {
 	if !w.gone && w.does != idling {
 		heap.Push(&c.queue, w)
 	}
 }
 
-// act sees to it that everything that a step wants done has its worker, and
-// ends the others.
+// act gives every action of a step its worker, and ends the other workers.
 func (c *crew) act(now time.Duration, actions []stages.Action) {
 	c.round++
 	for i := range actions {
 		if a := &actions[i]; a.Type != stages.Ask {
-			c.employ(now, a)
+			c.start(now, a)
 		}
 	}
 	kept := c.active[:0]
@@ -73,8 +72,8 @@ func (c *crew) act(now time.Duration, actions []stages.Action) {
 	c.active = kept
 }
 
-// employ sees to it that an action has its worker.
-func (c *crew) employ(now time.Duration, a *stages.Action) {
+// start gives an action its worker.
+func (c *crew) start(now time.Duration, a *stages.Action) {
 	w := c.at[a.Pos]
 	same := w != nil && w.attempt.Number == a.Attempt
 	if same && !w.gone {
@@ -88,7 +87,7 @@ func (c *crew) employ(now time.Duration, a *stages.Action) {
 	}
 	c.at[a.Pos] = next
 	c.active = append(c.active, next)
-	c.line(next)
+	c.push(next)
 }
 
 func (c *crew) hire(now time.Duration, a *stages.Action) *worker {
@@ -102,7 +101,7 @@ func (c *crew) hire(now time.Duration, a *stages.Action) *worker {
 		due: now, wait: reachFirst, round: c.round, order: c.orders, place: -1,
 	}
 	if a.Type == stages.Observe {
-		w.does = looking
+		w.does = observing
 	}
 	return w
 }
@@ -117,7 +116,7 @@ func (c *crew) dismiss(w *worker) {
 	}
 }
 
-// queue has the workers by when they are due, then by who came first.
+// queue has the workers by when they are due, then by order of arrival.
 type queue []*worker
 
 func (q queue) Len() int { return len(q) }

@@ -41,7 +41,7 @@ type End struct {
 	Gates []GateEnd
 	// Run is the run itself.
 	Run stages.Run
-	// Back is what became of taking the run back; nil where nobody asked for it.
+	// Back is the result of the rollback of the run; nil where none was requested.
 	Back *Back
 }
 
@@ -82,7 +82,7 @@ type GateEnd struct {
 	// Opened is when it began to hold the run, Held for how long it did, until it
 	// passed or until the end.
 	Opened, Held time.Duration
-	// By is who decided it, where somebody did.
+	// By is the identity that decided it; empty for none.
 	By string
 	// Decided reports whether no other gate of the same side held the run longer: the
 	// run went on when this one passed.
@@ -184,7 +184,7 @@ func newPeaks(p *stages.Plan) peaks {
 	return k
 }
 
-// count takes in who is in flight. All of them are in the run's stage.
+// count counts the clusters in flight. All of them are in the run's stage.
 func (k *peaks) count(p *stages.Plan, r *stages.Run) {
 	if r.Stage >= len(k.stages) {
 		return

@@ -43,9 +43,8 @@ func during(all []Interval, at time.Duration) bool {
 // the cluster as an Updater of package fleet sees it. It is plain data, and its
 // methods are pure functions.
 //
-// An attempt begins with the first call that reaches the cluster, see
-// [Attempt.Reach]. From then on it goes on by itself, whether or not somebody
-// can see or waits for it, and is done Take later.
+// An attempt begins with the first call that reaches the cluster, see [Attempt.Reach]. From then on it goes
+// on by itself, whether or not it can be observed or is waited for, and is done Take later.
 type Attempt struct {
 	Member Member
 	// Number counts the attempts at the cluster, from 1.
@@ -87,8 +86,8 @@ func (a Attempt) Update(at time.Duration) (time.Duration, stages.Observation) {
 	}
 }
 
-// Observe returns what a look at the cluster at a moment says, once a call of
-// Update has been successful. The observation has no Cluster.
+// Observe returns the observation of the cluster at a moment, once a call of Update has been successful. The
+// observation has no Cluster.
 func (a Attempt) Observe(at time.Duration) stages.Observation {
 	if during(a.Member.Unreachable, at) {
 		return a.unreachable()

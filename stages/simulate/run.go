@@ -201,8 +201,8 @@ func (s *simulation) order() stages.Command {
 	return c
 }
 
-// step steps the run. Who has left is told where that is news, and where an
-// order may have taken up again a run that did not listen.
+// step steps the run. The clusters that have left are passed in where that is news, and where an order may
+// have resumed a run that did not take inputs.
 func (s *simulation) step(in stages.Input, left bool) error {
 	if s.steps++; s.steps > s.w.Steps {
 		return fmt.Errorf("%w: %d, and the run has come to %s, in state %s; a smaller until ends it before", ErrSteps, s.w.Steps, s.now, s.run.State)

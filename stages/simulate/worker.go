@@ -22,8 +22,8 @@ type doing uint8
 
 const (
 	calling   doing = iota // calls Update when it is due
-	answering              // hears from a call when it is due
-	looking                // looks at the cluster when it is due
+	answering              // receives the answer of a call when it is due
+	observing              // observes the cluster when it is due
 	idling                 // never does anything again
 )
 
@@ -32,7 +32,7 @@ type worker struct {
 	pos     int
 	cluster string
 	attempt Attempt
-	// observes reports whether it was made to look only.
+	// sent reports whether something may have been sent to the cluster before.
 	sent bool
 	does doing
 	due  time.Duration
@@ -49,8 +49,8 @@ type worker struct {
 	order, place int
 }
 
-// work does what is due and adds what the worker says to heard.
-func (w *worker) work(now time.Duration, heard []stages.Observation) []stages.Observation {
+// work does what is due and adds the worker's observations to observed.
+func (w *worker) work(now time.Duration, observed []stages.Observation) []stages.Observation {
 	for !w.gone && w.does != idling && w.due <= now {
 		switch w.does {
 		case calling:
@@ -58,16 +58,16 @@ func (w *worker) work(now time.Duration, heard []stages.Observation) []stages.Ob
 			w.due, w.answer = w.attempt.Update(now)
 			w.does = answering
 		case answering:
-			heard = w.hear(now, heard)
+			observed = w.receive(now, observed)
 		default:
-			heard = w.look(now, heard)
+			observed = w.observe(now, observed)
 		}
 	}
-	return heard
+	return observed
 }
 
-// hear takes the answer of a call of Update, which is always passed on.
-func (w *worker) hear(now time.Duration, heard []stages.Observation) []stages.Observation {
+// receive takes the answer of a call of Update, which is always passed on.
+func (w *worker) receive(now time.Duration, observed []stages.Observation) []stages.Observation {
 	o := w.answer
 	o.Cluster = w.cluster
 	o.Sent = o.Sent || w.sent
@@ -78,15 +78,15 @@ func (w *worker) hear(now time.Duration, heard []stages.Observation) []stages.Ob
 	case o.Unreachable || o.Failed:
 		w.gone = true
 	case o.Healthy:
-		w.does, w.due, w.wait = looking, now+healthyPause, reachFirst
+		w.does, w.due, w.wait = observing, now+healthyPause, reachFirst
 	default:
-		w.does, w.due, w.wait = looking, now, reachFirst
+		w.does, w.due, w.wait = observing, now, reachFirst
 	}
-	return append(heard, o)
+	return append(observed, o)
 }
 
-// look observes the cluster, and passes on what is new.
-func (w *worker) look(now time.Duration, heard []stages.Observation) []stages.Observation {
+// observe observes the cluster, and passes on what is new.
+func (w *worker) observe(now time.Duration, observed []stages.Observation) []stages.Observation {
 	o := w.attempt.Observe(now)
 	o.Cluster = w.cluster
 	if o.Unreachable {
@@ -97,10 +97,10 @@ func (w *worker) look(now time.Duration, heard []stages.Observation) []stages.Ob
 		w.next(now)
 	}
 	if o == w.last {
-		return heard
+		return observed
 	}
 	w.last = o
-	return append(heard, o)
+	return append(observed, o)
 }
 
 // next waits for the cluster to change.

@@ -27,7 +27,7 @@ type World struct {
 	// Start is when the run starts, to the millisecond; a zero Start is
 	// [DefaultStart]. Only windows and scheduled starts depend on it.
 	Start time.Time
-	// Starter is who starts the run.
+	// Starter is the identity that starts the run.
 	Starter approval.Identity
 	// Calendar says when clusters may be started; nil means at any time.
 	Calendar stages.Calendar

@@ -12,8 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// bindingsPage is a part of the bindings: clusters by what they may have, of which
-// there are few.
+// bindingsPage is a part of the bindings: clusters grouped by what they may have, since few values differ.
 type bindingsPage struct {
 	Format int             `json:"format"`
 	Groups []bindingsGroup `json:"groups"`
@@ -73,8 +72,8 @@ func StoreBindings(c *Commit, name string, s lifecycle.StoreBindings) {
 	}
 }
 
-// DropBindings deletes the generations up to the one that counts to which the record does not
-// refer, and what others wrote for such: none of that can be committed any more.
+// DropBindings deletes the generations up to the current one that the record does not refer to, also those
+// that other engines wrote for a commit: none of them can be committed any more.
 func DropBindings(ctx context.Context, s backend.Store, rec *Placement) {
 	prefix := BindingsPrefix(rec.Placement.Name)
 	DiscardIf(ctx, s, prefix, func(key string) bool {

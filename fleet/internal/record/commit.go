@@ -15,10 +15,9 @@ const (
 	batchBytes  = 1 << 20
 )
 
-// Commit is a change that counts at once, made as one batch of writes: pages
-// that nothing refers to yet, then the record that names them, then the
-// deletions of what that record makes superfluous. Where the batch ends in the
-// middle, it leaves pages that nobody reads.
+// Commit is a change that takes effect at once, made as one batch of writes: pages that nothing refers to
+// yet, then the record that names them, then the deletions of what that record makes superfluous. A batch
+// that is cut short leaves pages without a reference, which are garbage.
 type Commit struct {
 	Pages  []backend.Write
 	Record backend.Write
@@ -27,7 +26,7 @@ type Commit struct {
 	Revisions map[string]backend.Revision
 }
 
-// page adds a page under a key that nobody else writes to.
+// page adds a page under a key that no other writer uses.
 func (c *Commit) page(key string, value []byte) {
 	c.Pages = append(c.Pages, backend.Write{Key: key, Value: value})
 }

@@ -14,8 +14,8 @@ import (
 type Deleted struct {
 	Format int    `json:"format"`
 	UID    string `json:"uid"`
-	// Epoch is the last one that was handed out: those of a placement that is
-	// declared under the same name come after it.
+	// Epoch is the last one that was used. A placement that is declared under the same name continues after
+	// it, so that no ledger refuses it.
 	Epoch int64 `json:"epoch"`
 	// Report is nil once it was forgotten.
 	Report *DeletionReport `json:"report,omitempty"`

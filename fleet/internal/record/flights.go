@@ -20,7 +20,7 @@ const flightsPerPage = 8
 // costs more than what they add to it.
 const FlightsHere = 32
 
-// Flights is where the clusters in flight of a run are, as its record tells.
+// Flights is the part of a run's record that says where its clusters in flight are stored.
 type Flights struct {
 	// Here are the slots themselves, where they are few.
 	Here []stages.Flight `json:"here,omitempty"`
@@ -102,7 +102,7 @@ func (p *FlightPages) writeFlights(c *Commit, epoch, seq int64, flights []stages
 	return h
 }
 
-// Commit takes in that a commit was written, and that the named pages count now.
+// Commit records that a commit was written: the named pages are the saved ones now.
 func (p *FlightPages) Commit(c *Commit, h Flights, flights []stages.Flight) {
 	names := h.Pages
 	p.exceptions.commit(c, p.Key(""), h.Exceptions)
@@ -118,9 +118,8 @@ func (p *FlightPages) Commit(c *Commit, h Flights, flights []stages.Flight) {
 	p.names, p.revisions, p.saved = names, revisions, slices.Clone(flights)
 }
 
-// Sweep deletes the pages of epochs up to last, but for those that are kept:
-// what a crash, a save that failed or a leader that was fenced left. Those of
-// newer epochs belong to somebody else.
+// Sweep deletes the pages of epochs up to last, but for those that are kept: what a crash, a save that failed
+// or a leader that was fenced left. Those of newer epochs belong to the engine that took the run over.
 func (p *FlightPages) Sweep(ctx context.Context, last int64, kept []string) error {
 	if p.None {
 		return nil
@@ -149,8 +148,8 @@ func epochOf(name string) int64 {
 	return n
 }
 
-// Read completes the run of a record by the clusters in flight and the lists that
-// are in pages, and takes in those pages.
+// Read completes the run of a record with the clusters in flight and the lists that are in pages, and
+// remembers those pages as saved.
 func (p *FlightPages) Read(ctx context.Context, rec *Run) (err error) {
 	if err := rec.checkPaged(); err != nil {
 		return err

@@ -5,19 +5,17 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Intent is written before the plan of a run, under the run's UID, so that
-// what a crash leaves of it is found: a plan without a run, pages of a run that is
-// gone.
+// Intent announces the creation of a run. It is written before the plan, under the run's UID, so that a
+// collection finds what a crash leaves: a plan without a run, or pages of a run that is gone.
 type Intent struct {
 	Format int `json:"format"`
 	// Run is the run's name, Plan the digest of its plan.
 	Run  string `json:"run"`
 	Plan string `json:"plan"`
-	// Lost reports whether a collection found no run of it. The next ones delete what
-	// there is, and this record when there was nothing: whoever is just creating
-	// the run, or has driven it and was held up, may write something meanwhile. Who
-	// is held up for longer, between two writes of the same batch, and dies then,
-	// leaves a page for good.
+	// Lost reports whether a collection found no run of it. Later collections delete what is stored of the
+	// run, and this record once they find nothing, since a paused creator or driver of the run may still
+	// write. An engine that is paused for longer, between two writes of the same batch, and dies then leaves
+	// a page for good.
 	Lost bool `json:"lost,omitempty"`
 }
 

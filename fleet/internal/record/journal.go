@@ -31,9 +31,8 @@ type Journal struct {
 	Last []json.RawMessage `json:"last,omitempty"`
 }
 
-// JournalPage is a part of a journal. A page is written once, under a name that
-// nobody else writes to, and never changed. So what several engines append at
-// the same time does not meet before one of them commits.
+// JournalPage is a part of a journal. A page is written once, under a name that no other writer uses, and
+// never changed, so engines that append at the same time do not conflict before they commit.
 type JournalPage struct {
 	Format int   `json:"format"`
 	First  int64 `json:"first"`
@@ -42,9 +41,8 @@ type JournalPage struct {
 	Events []json.RawMessage `json:"events"`
 }
 
-// Append returns the head with events behind the others. Where it has enough of
-// them, it adds pages of them to the commit instead; of pages that no record
-// commits nobody reads.
+// Append returns the head with events behind the others. Where it has enough of them, it adds pages of them
+// to the commit instead; pages that no record commits are never read.
 func (h Journal) Append(c *Commit, stream string, events []stages.Event) Journal {
 	page := h.open()
 	page.Events = slices.Clip(page.Events)
@@ -91,8 +89,7 @@ func (p *JournalPage) fill(events []stages.Event) (n int) {
 	return n
 }
 
-// encode encodes the page as Encode does, without looking at every event
-// again.
+// encode encodes the page as Encode does, without encoding every event again.
 func (p *JournalPage) encode() []byte {
 	b, err := json.Marshal(JournalPage{Format: p.Format, First: p.First, Prev: p.Prev})
 	if err != nil {
@@ -101,8 +98,8 @@ func (p *JournalPage) encode() []byte {
 	return append(appendEvents(bytes.TrimSuffix(b, []byte("null}")), p.Events), '}')
 }
 
-// appendEvents appends events as JSON has them in a list. They are encoded
-// already, and nothing looks at each of them again.
+// appendEvents appends events as JSON has them in a list. They are encoded already, and are copied as they
+// are.
 func appendEvents(b []byte, events []json.RawMessage) []byte {
 	b = append(b, '[')
 	for i, e := range events {

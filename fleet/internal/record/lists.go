@@ -36,8 +36,8 @@ type ListPage[T any] struct {
 	List   []T `json:"list"`
 }
 
-// write adds the pages that differ from what is saved to a commit, and the
-// deletions of those that no longer count, and returns the names.
+// write adds the pages that differ from the saved ones to a commit, and the deletions of those that no longer
+// count, and returns the names.
 func (l *listPages[T]) write(c *Commit, root, prefix string, pages [][]T) []string {
 	l.next = pages
 	names := make([]string, len(pages))
@@ -60,7 +60,7 @@ func (l *listPages[T]) write(c *Commit, root, prefix string, pages [][]T) []stri
 	return names
 }
 
-// commit takes in that what was written last counts now.
+// commit records that the pages which were written last are the saved ones now.
 func (l *listPages[T]) commit(c *Commit, root string, names []string) {
 	revisions := make([]backend.Revision, len(names))
 	for i, name := range names {
@@ -73,7 +73,7 @@ func (l *listPages[T]) commit(c *Commit, root string, names []string) {
 	l.saved, l.names, l.revisions = l.next, names, revisions
 }
 
-// read takes in the pages.
+// read reads the pages and remembers them as saved.
 func (l *listPages[T]) read(ctx context.Context, s backend.Store, root string, names []string) error {
 	l.saved, l.names, l.revisions = make([][]T, len(names)), names, make([]backend.Revision, len(names))
 	for i, name := range names {
@@ -141,7 +141,7 @@ func places(pages [][]stages.Yielded) []stages.Yielded {
 	return withoutTail(out)
 }
 
-// withoutTail takes the places at the end away that nobody has any more.
+// withoutTail removes the places at the end that no cluster has any more.
 func withoutTail(places []stages.Yielded) []stages.Yielded {
 	for len(places) > 0 && isHole(places[len(places)-1]) {
 		places = places[:len(places)-1]
@@ -149,7 +149,7 @@ func withoutTail(places []stages.Yielded) []stages.Yielded {
 	return places
 }
 
-// isHole tells a place that nobody has any more.
+// isHole reports whether no cluster has the place any more.
 func isHole(y stages.Yielded) bool { return y.Attempt == 0 }
 
 // checkPaged checks that a record has each list once.

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// Placement is the one record of a placement that is compared and
-// swapped: whatever must not be half-moved is in it.
+// Placement is the record of a placement, the only one that is written by compare-and-swap: all that must
+// change together is in it.
 type Placement struct {
 	Format    int         `json:"format"`
 	Placement Declaration `json:"placement"`
@@ -30,13 +30,12 @@ func (rec *Placement) HasRun(uid string) bool {
 	return known
 }
 
-// IsRetired reports whether a run is forgotten, and that what is stored of it is
-// about to be deleted.
+// IsRetired reports whether a run is forgotten and what is stored of it is about to be deleted.
 func (rec *Placement) IsRetired(uid string) bool {
 	return slices.ContainsFunc(rec.Retired, func(r lifecycle.Run) bool { return r.UID == uid })
 }
 
-// IsUnderway reports whether the placement has something to be done that no run does.
+// IsUnderway reports whether a deletion or a rollback of the placement is to be continued, which no run does.
 func (rec *Placement) IsUnderway() bool { return rec.Deleting != nil || rec.Rollback != nil }
 
 // Has reports whether the snapshot of an index is kept.
@@ -58,7 +57,7 @@ func (rec *Placement) NamesBindings(key string) bool {
 	return strings.HasPrefix(key, generationPrefix(name, rec.Bindings)) || rec.Base != nil && strings.HasPrefix(key, generationPrefix(name, rec.Base.Bindings))
 }
 
-// Spec is what the declaration of the placement says to its state machine.
+// Spec returns the part of the declaration that the placement's state machine needs.
 func (rec *Placement) Spec() lifecycle.Spec {
 	p := &rec.Placement
 	return lifecycle.Spec{Name: p.Name, Admission: p.Admission, HistoryLimit: p.HistoryLimit, RunHistory: p.RunHistory}

@@ -11,27 +11,25 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// Run is the one record of a run that is compared and swapped. It is
-// stored as its form.
+// Run is the record of a run, the only one that is written by compare-and-swap. It is stored as its form.
 type Run struct {
 	Run stages.Run `json:"run"`
 	// Owner is the host's.
 	Owner string `json:"owner,omitempty"`
-	// Title is the host's too: what it calls the run, or the one that this one takes
-	// back.
+	// Title is the host's too: its name for the run, or for the run that this one rolls back.
 	Title string `json:"title,omitempty"`
-	// Of is the UID of the placement: one that is declared later under the same name
-	// is another one.
+	// Of is the UID of the placement, which distinguishes it from one that is declared later under the same
+	// name.
 	Of string `json:"of,omitempty"`
 	// Whole reports whether the run covers every cluster of its decision; a
 	// catch-up run does not.
 	Whole bool `json:"whole,omitempty"`
 	// Decision is the one that picked the clusters.
 	Decision *lifecycle.Decision `json:"decision,omitempty"`
-	// Final tells of the run that cleans the clusters of a placement which is being
-	// deleted, and what becomes of the objects.
+	// Final is set for the run that cleans the clusters of a placement which is being deleted, and says what
+	// becomes of the objects.
 	Final lifecycle.End `json:"final,omitempty"`
-	// Undoes is the UID of the run that this one takes back, empty for others.
+	// Undoes is the UID of the run that this one rolls back; empty for none.
 	Undoes string `json:"undoes,omitempty"`
 	// Apply is the placement's strategy when the run was created.
 	Apply member.ApplyStrategy `json:"apply,omitzero"`
@@ -67,7 +65,7 @@ func (r *Run) form() *runForm {
 	return &runForm{Format: Format, Run: &run, recordFields: (*recordFields)(r)}
 }
 
-// read takes in what was decoded into the form of an empty record.
+// read completes an empty record with what was decoded into its form.
 func (r *Run) read(f *runForm) error {
 	switch {
 	case f.Run == nil:
@@ -79,8 +77,8 @@ func (r *Run) read(f *runForm) error {
 	return nil
 }
 
-// Check returns an error where a stored run is not one that [stages.Step] can have
-// made of its plan: whatever wrote it, it may not have been an engine. All that is in pages has been read.
+// Check returns an error where a stored run is not one that [stages.Step] can have made of its plan, since a
+// writer other than an engine may have changed it. All that is in pages must have been read.
 func (r *Run) Check(p *stages.Plan) error {
 	if err := stages.Check(p, &r.Run); err != nil {
 		return Damaged(RunKey(r.Run.Name), err)
@@ -110,8 +108,8 @@ func (r *Run) Encode() []byte {
 	return append(appendEvents(b, r.Journal.Last), "}}"...)
 }
 
-// Lease says who drives a run. It is for liveness; Epoch is what makes it
-// safe.
+// Lease names the engine that drives a run. It is for liveness only; safety comes from Epoch, the fencing
+// token.
 type Lease struct {
 	Holder string         `json:"holder,omitempty"`
 	Epoch  int64          `json:"epoch"`

@@ -2,7 +2,7 @@ package record
 
 import "github.com/slipway-dev/slipway/stages"
 
-// WatchLease says who keeps a placement. It is for liveness alone.
+// WatchLease names the engine that reconciles the drift of a placement. It is for liveness only.
 type WatchLease struct {
 	Format int            `json:"format"`
 	Holder string         `json:"holder"`
