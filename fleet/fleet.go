@@ -12,8 +12,8 @@ import (
 type Placement struct {
 	// Name is a DNS subdomain of at most 63 characters, unique in the store.
 	Name string `json:"name"`
-	// Owner is whatever the host tells placements of the same name apart by, at
-	// most 253 bytes; the engine does not read it.
+	// Owner is the host's identifier that distinguishes placements of the same name, at most 253 bytes; the
+	// engine does not read it.
 	Owner string `json:"owner,omitempty"`
 	// Namespace, where it is not empty, is the namespace of the source whose authors
 	// declare the placement: every selector is one of that namespace, and all that it
@@ -35,8 +35,8 @@ type Placement struct {
 	// Of the placement's own events the oldest are forgotten too: see
 	// Engine.Follow.
 	RunHistory int `json:"runHistory,omitempty"`
-	// Admission says what becomes of a run that is started while another one
-	// of the placement is active; empty means Queue.
+	// Admission is the policy for a run that is started while another one of the placement is active; empty
+	// means Queue.
 	Admission stages.Admission `json:"admission,omitempty"`
 	// AllowCoOwnership lets the placement apply objects that another placement
 	// applies too.
@@ -50,12 +50,11 @@ type Placement struct {
 type RunSpec struct {
 	// Name is a DNS subdomain of at most 63 characters, unique in the store.
 	Name string `json:"name"`
-	// Owner is recorded with the run and told in its Status, so that a host tells
-	// runs of the same name apart; at most 253 bytes. The engine does not read it.
+	// Owner is recorded with the run and returned in its Status, so that a host can distinguish runs of the
+	// same name; at most 253 bytes. The engine does not read it.
 	Owner string `json:"owner,omitempty"`
-	// Title is what the host calls the run, where Name does not tell; at most 253
-	// bytes. It is recorded with the run and with those that take it back, told in
-	// their Status, and given to Config.RollbackName. The engine does not read it.
+	// Title is the host's own name for the run, at most 253 bytes. It is recorded with the run and with its
+	// rollbacks, returned in their Status, and given to Config.RollbackName. The engine does not read it.
 	Title     string `json:"title,omitempty"`
 	Placement string `json:"placement"`
 	// Index is the snapshot to roll out; nil means what the source holds now,
@@ -68,6 +67,6 @@ type RunSpec struct {
 	// Plan, where not empty, is the digest that the plan must have: that of a
 	// preview.
 	Plan string `json:"plan,omitempty"`
-	// Starter is who asks, as the host authenticated them.
+	// Starter is the identity that asks, as the host authenticated it.
 	Starter approval.Identity `json:"starter,omitzero"`
 }

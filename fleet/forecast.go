@@ -16,13 +16,13 @@ import (
 type Assumptions struct {
 	// Start is when the run starts; zero means now.
 	Start time.Time
-	// Take is how long a cluster needs of which no earlier run tells, where no
-	// earlier run tells of any other one either; default 1 min.
+	// Take is how long a cluster needs where no earlier run has updated it or any other cluster; default 1
+	// min.
 	Take time.Duration
 	// Approve is how long people take to approve what they are asked; 0 means
 	// that they approve at once, and a negative one that they never do.
 	Approve time.Duration
-	// Until is how far the forecast looks ahead; default 365 days.
+	// Until is how far ahead the forecast computes; default 365 days.
 	Until time.Duration
 }
 
@@ -105,10 +105,9 @@ func (e *Engine) calendarOf(ctx context.Context, p *stages.Plan) (stages.Calenda
 	return rules.For(p)
 }
 
-// run simulates the run, once more from the beginning for what it asks people:
-// nobody knows beforehand when it will be asked. That is answered after approve,
-// once: what expires before is not asked for again, and what the policy refuses or
-// what comes after the end of the forecast stays open.
+// run simulates the run, once more from the beginning for each approval that it asks for, since the time of
+// the request is known only then. That is answered after approve, once: what expires before is not asked for
+// again, and what the policy refuses or what comes after the end of the forecast stays open.
 func (f *Forecast) run(ctx context.Context, w simulate.World, approve time.Duration) (err error) {
 	answered := map[string]bool{}
 	for {
@@ -149,7 +148,7 @@ func (f *Forecast) answers(after, until time.Duration, answered map[string]bool)
 	return out
 }
 
-// approvers are people of whom the policy of a request lacks nobody.
+// approvers returns identities whose approvals satisfy the policy of a request.
 func approvers(req *approval.Request) (out []approval.Identity) {
 	for _, q := range approval.Missing(*req) {
 		for range q.Count {
@@ -190,7 +189,7 @@ func (e *Engine) durations(ctx context.Context, placement string, p *stages.Plan
 	return out, nil
 }
 
-// durationsIn adds what a run tells of clusters of p of which nothing is known.
+// durationsIn adds the durations that a run has recorded for clusters of p which have none yet.
 func (e *Engine) durationsIn(ctx context.Context, s *Status, p *stages.Plan, out map[string]time.Duration) error {
 	h, err := e.History(ctx, s.Run.Name, 0)
 	if err != nil {

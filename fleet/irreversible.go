@@ -13,12 +13,10 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// MarkIrreversible marks a snapshot as one that nothing is rolled back past: what
-// it brings cannot be taken back, as a change of a database. No cluster that has it
-// or a newer snapshot, or may have parts of one, goes to an older one, or to
-// nothing because it had nothing before: neither where a run is taken back nor in a
-// run of an older index, which is an error then. by is told in the event. That it is
-// marked already is no error.
+// MarkIrreversible marks a snapshot as one that nothing is rolled back past: what it brings cannot be undone,
+// as a change of a database. No cluster that has it or a newer snapshot, or may have parts of one, goes to an
+// older one, or to nothing because it had nothing before: neither where a run is rolled back nor in a run of
+// an older index, which is an error then. by is recorded in the event. That it is marked already is no error.
 func (e *Engine) MarkIrreversible(ctx context.Context, placement string, index int, by string) error {
 	return e.markSnapshot(ctx, placement, index, by, true)
 }

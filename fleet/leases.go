@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Lease says who has a run.
+// Lease is the lease of a run, with the engine that holds it.
 type Lease struct {
 	// Run is the run's name.
 	Run       string
@@ -24,18 +24,17 @@ type Lease struct {
 	// Until is when the lease ends unless it is renewed, by the holder's clock;
 	// zero without a holder, and where the holder gave the run up.
 	Until time.Time
-	// Overdue reports whether the lease ended longer ago than Config.Skew, by this
-	// engine's clock: whoever looks next takes the run over.
+	// Overdue reports whether the lease ended longer ago than Config.Skew, by this engine's clock: the next
+	// engine that reads it takes the run over.
 	Overdue bool
 	// Err is set for a record that cannot be read; then only Run is known.
 	Err error
 }
 
-// Leases says who holds what: for each run that has not ended, and each whose
-// end has not been seen to, ascending by name. It reads the store only, so any
-// engine tells the same, whether it drives runs or not. A run whose record is
-// damaged, or newer than this package knows, is among them with the error. The
-// error that it returns is the store's.
+// Leases returns the leases of the runs that have not ended or whose end has not been recorded with the
+// placement, ascending by name. It reads the store only, so every engine returns the same, whether it drives
+// runs or not. A run whose record is damaged, or newer than this package knows, is among them with the error.
+// The error that it returns is the store's.
 func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 	var out []Lease
 	now := e.now()
@@ -50,8 +49,7 @@ func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 	return out, nil
 }
 
-// leaseOf returns the lease of a run's record, and whether the run is one that
-// somebody has to drive.
+// leaseOf returns the lease of a run's record, and whether an engine has to drive the run.
 func leaseOf(rec backend.Record, now time.Time, skew time.Duration) (Lease, bool) {
 	name := strings.TrimPrefix(rec.Key, record.RunKey(""))
 	var rr record.Run
@@ -91,8 +89,8 @@ func (r *runner) sawLocked(name string, rev backend.Revision) sight {
 	return s
 }
 
-// until tells when the lease of another engine may be taken, by what was seen
-// of it; the zero time is at once.
+// until returns when the lease of another engine may be taken, by what was observed of it; the zero time is
+// at once.
 //
 // Clocks that disagree by more than skew must neither keep a run from being
 // taken over nor have it taken from an engine that is well. So a record that

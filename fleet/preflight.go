@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Preflighter is an [Updater] that can tell beforehand that a plan will not work.
+// Preflighter is an [Updater] that can reject a plan before it is recorded.
 type Preflighter interface {
 	Updater
 	// Preflight is called with what a plan would bring to clusters, before the plan is

@@ -38,24 +38,23 @@ type Rollback struct {
 	Since time.Time
 }
 
-// Rollback takes back what a run brought, by a run of its own whose name it
+// Rollback rolls back what a run brought, by a run of its own whose name it
 // returns: every cluster that the run may have changed goes to what it had before,
 // its own snapshot with its own overrides as they were. See [stages.RollBack] for
 // the order, the caps and what becomes of clusters that had nothing; the strategy
 // of the run has to have a Rollback. What Config.Rules and Config.Restrictions do
 // not let be placed now is not brought back: the clusters that had such an object
 // stay as they are, and the plan names them with the object and the reason. The run
-// that takes back supersedes those that wait for the placement.
+// that rolls back supersedes those that wait for the placement.
 //
-// A run that has not ended is ended first, by a [stages.TakeBack] command, and
-// takes nothing back where it is superseded or aborted before. Of those that have
-// ended it is the last one that changed clusters which can be taken back; where
-// that did not go to its end for every cluster, it can be done once more for the
+// A run that has not ended is ended first, by a [stages.TakeBack] command, and is not rolled back where it is
+// superseded or aborted before. Of those that have ended it is the last one that changed clusters which can
+// be rolled back; where that did not go to its end for every cluster, it can be done once more for the
 // others. While another run has the placement it is an error that names it.
 //
 // It returns once that is recorded; engines in [Engine.Run] carry it out, and
 // [Engine.RollbackOf] says what became of it. Called again while the run is being
-// taken back it changes nothing.
+// rolled back it changes nothing.
 func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (string, error) {
 	if err := about("rollback of run "+run, o.problems()); err != nil {
 		return "", err
@@ -113,7 +112,7 @@ func (e *Engine) rollBackEnded(ctx context.Context, s *Status, u stages.Undo) (n
 	return out.State.TakenBackBy(run.UID), err
 }
 
-// PreviewRollback returns the plan that would take back what a run brought up to
+// PreviewRollback returns the plan that would roll back what a run brought up to
 // now. Nothing is written, and nothing starts. Its errors are those for which
 // [Engine.Rollback] or the run that it asks for would be refused; before a run has
 // ended, more may come to the plan.

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// inAll is a run of fourStages in all stages that may be taken back.
+// inAll is a run of fourStages in all stages that may be rolled back.
 func inAll(name string) fleet.RunSpec {
 	return fleet.RunSpec{Name: name, Placement: ep, Strategy: inStages(&stages.Rollback{}, 1, 2, 3, 4)}
 }
@@ -36,9 +36,9 @@ func wantValues(t *testing.T, w *world, want map[string]string) {
 	}
 }
 
-// A run that has ended is taken back on command, once however often that is asked,
+// A run that has ended is rolled back on command, once however often that is asked,
 // also when nothing but what the clusters had is left of the runs and snapshots
-// before it; what takes back is not taken back, nor is what other runs followed.
+// before it; what rolls back is not rolled back, nor is what other runs followed.
 func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, func(p *fleet.Placement) { p.HistoryLimit, p.RunHistory = 1, 2 })
@@ -72,7 +72,7 @@ func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
 	})
 }
 
-// What cannot be taken back is an error that says why, and changes nothing.
+// What cannot be rolled back is an error that says why, and changes nothing.
 func TestRollbackIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, nil)
@@ -111,7 +111,7 @@ func TestRollbackIsRefused(t *testing.T) {
 	})
 }
 
-// A run that is under way is ended and taken back, before all runs that wait; it
+// A run that is under way is ended and rolled back, before all runs that wait; it
 // takes its approval to go back, and the run that asks for it can be stopped and
 // goes on.
 func TestRollbackOnCommandOfARunningRun(t *testing.T) {
@@ -164,7 +164,7 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 	}
 }
 
-// A run that takes back and fails itself stops, and is not taken back; asked once
+// A run that rolls back and fails itself stops, and is not rolled back; asked once
 // more, what it has not done is done, and nothing else is touched.
 func TestFailureDuringARollback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestFailureDuringARollback(t *testing.T) {
 }
 
 // Nothing is rolled back past an irreversible snapshot, neither where a run is
-// taken back, which says so, nor in a run of an older index; what does not come
+// rolled back, which says so, nor in a run of an older index; what does not come
 // past it goes back.
 func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 // A budget that is exceeded in the third stage, on clusters with different previous
-// revisions and one with none; the run that takes back asks for approval, is
+// revisions and one with none; the run that rolls back asks for approval, is
 // stopped, and goes on.
 var rollbackStory = crashScenario{
 	placement: ep,
@@ -40,7 +40,7 @@ var rollbackStory = crashScenario{
 		h.approve("forth-rollback", request)
 		h.feed.end("forth-rollback")
 	},
-	// What takes back takes over what the failed attempt left open.
+	// What rolls back takes over what the failed attempt left open.
 	touches: func(c change) bool { return c.Cluster == "s3a" },
 	partial: true,
 	sparse:  true,

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// The name of a run that takes back is that of the other one with what tells it
+// The name of a run that rolls back is that of the other one with what tells it
 // apart, and is cut so that it is a name.
 func TestRollbackName(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
@@ -40,7 +40,7 @@ func TestRollbackName(t *testing.T) {
 	}
 }
 
-// rollingNamed is rolling with names of the host's for runs that take back.
+// rollingNamed is rolling with names of the host's for runs that roll back.
 func rollingNamed(t *testing.T, names func(run, title string, n int) string) (*world, *fleet.Engine) {
 	t.Helper()
 	w := fourStages(t)
@@ -50,7 +50,7 @@ func rollingNamed(t *testing.T, names func(run, title string, n int) string) (*w
 	return w, e
 }
 
-// The host names the run that takes back, by the title that it gave with the run:
+// The host names the run that rolls back, by the title that it gave with the run:
 // on command and by itself, the next one where a name is taken; the run that takes
 // back tells the title too.
 func TestTheHostNamesARollback(t *testing.T) {

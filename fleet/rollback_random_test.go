@@ -55,7 +55,7 @@ func randomRun(w *world, r *rand.Rand) fleet.RunSpec {
 }
 
 // 200 random scenarios: every cluster that a run changed ends as it was before, or
-// is named with a reason, also where the run that takes back fails at first.
+// is named with a reason, also where the run that rolls back fails at first.
 func TestRandomRollbacks(t *testing.T) {
 	scenarios := uint64(200)
 	if underRace {

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A run that asks to be taken back and is not, says so: in an event, in what has
+// A run that asks to be rolled back and is not, says so: in an event, in what has
 // become of it, and in the explanation of each cluster that it changed.
 func TestARefusedRollbackIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

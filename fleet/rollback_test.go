@@ -35,7 +35,7 @@ func (w *world) addTo(stage int, name string) {
 	w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("s%d%s", stage, name), Labels: map[string]string{"stage": fmt.Sprint(stage), "environment": "e" + name}})
 }
 
-// inStages updates stages of fourStages, and takes back what it brought.
+// inStages updates stages of fourStages, and rolls back what it brought.
 func inStages(b *stages.Rollback, numbers ...int) stages.Strategy {
 	s := stages.Strategy{Attempts: 1, Unassigned: stages.UnassignedExclude, Rollback: b}
 	for _, n := range numbers {
@@ -81,7 +81,7 @@ func (w *world) failsAt(cluster, value string) {
 	})
 }
 
-// endOfRollback waits for the end of a run that takes another one back.
+// endOfRollback waits for the end of a run that rolls another one back.
 func endOfRollback(t *testing.T, e *fleet.Engine, of string) fleet.Status {
 	t.Helper()
 	endOf(t, e, of)

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// surveyors is how many clusters a report looks at at the same time.
+// surveyors is how many clusters a report reads at the same time.
 const surveyors = 32
 
-// surveyed yields what look finds of each cluster, as soon as it has been found. It
-// returns when nobody looks any more.
+// surveyed yields the result of look for each cluster, as soon as there is one. It returns once no call of
+// look is running.
 func surveyed[C, T any](ctx context.Context, clusters []C, look func(context.Context, C) T) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		ctx, stop := context.WithCancel(ctx)
@@ -20,7 +20,7 @@ func surveyed[C, T any](ctx context.Context, clusters []C, look func(context.Con
 		for found := range out {
 			if !yield(found) {
 				stop()
-				for range out { // until everybody has gone
+				for range out { // until no call is running
 				}
 				return
 			}
@@ -28,8 +28,7 @@ func surveyed[C, T any](ctx context.Context, clusters []C, look func(context.Con
 	}
 }
 
-// fanOut looks at the clusters, a few at a time, and closes out when all are
-// done.
+// fanOut calls look for the clusters, a few at a time, and closes out when all are done.
 func fanOut[C, T any](ctx context.Context, clusters []C, look func(context.Context, C) T, out chan<- T) {
 	defer close(out)
 	todo := make(chan C)

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Admission says what becomes of a run that is started while another one of
-// its placement is active. A run with an older index than the active one is a
-// rollback and always supersedes.
+// Admission is the policy for a run that is started while another one of its placement is active. A run with
+// an older index than the active one is a rollback and always supersedes.
 type Admission string
 
 // The admission policies.
@@ -51,7 +50,7 @@ type Line struct {
 	Superseded []Superseder `json:"superseded,omitempty"`
 }
 
-// Verdict is what became of a run that entered a [Line].
+// Verdict is the answer to a run that entered a [Line].
 type Verdict struct {
 	// Starts reports whether the run is the active one now.
 	Starts bool

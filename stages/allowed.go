@@ -201,7 +201,7 @@ func (c commands) uncompletable(name string) string {
 	return ""
 }
 
-// untakeable returns why what the run brought cannot be taken back now, or "".
+// untakeable returns why the run cannot be rolled back now, or "".
 func (c commands) untakeable() string {
 	switch {
 	case c.p.Strategy.Rollback == nil:

@@ -76,7 +76,7 @@ func (c control) decide(gs gates, g *Gate, decision approval.Decision) string {
 	return ""
 }
 
-// answers takes in what authorities answer now.
+// answers applies the answers of authorities.
 func (c control) answers(all []Answer) {
 	for i := range all {
 		b := all[i].Request.Binding
@@ -89,8 +89,8 @@ func (c control) answers(all []Answer) {
 	}
 }
 
-// answersTo takes in the answers to one request. Those that hold at a point in time
-// only count together, and are recorded with the gate that they open.
+// answersTo applies the answers to one request. Those that hold at a point in time only count together, and
+// are recorded with the gate that they open.
 func (c control) answersTo(gs gates, g *Gate, all []Answer) {
 	req := gs.request(g)
 	now, outcome := req, approval.Pending

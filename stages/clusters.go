@@ -115,7 +115,7 @@ func (d *draft) leave(f *Flight, state State, reason string) {
 	d.recordSkipped(e)
 }
 
-// recordSkipped counts a cluster that the run has come to as skipped.
+// recordSkipped counts a cluster that the run has reached as skipped.
 func (d *draft) recordSkipped(e Exception) {
 	_, g := d.groupOf(e.First)
 	g.Skipped++
@@ -127,7 +127,7 @@ func skipped(pos int, reason string) Exception {
 	return Exception{First: pos, Last: pos, State: Skipped, Reason: reason}
 }
 
-// skipAhead records that clusters which the run has not come to are skipped.
+// skipAhead records that clusters which the run has not reached are skipped.
 func (d *draft) skipAhead(e Exception) {
 	n := d.addException(e)
 	if n == 0 {

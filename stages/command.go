@@ -182,7 +182,7 @@ func (c commands) skip(cmd Command) {
 	}
 }
 
-// takeBack ends the run, and has what it brought taken back.
+// takeBack ends the run and requests its rollback.
 func (c commands) takeBack(cmd Command) {
 	u := Undo{Cause: OnCommand, Run: cmd.Name, By: cmd.By, Message: reasonBy("taken back", cmd)}
 	c.requestRollback(u)

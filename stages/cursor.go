@@ -5,13 +5,12 @@ import (
 	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
-// ahead reports whether the run has not come to the cluster at pos and is not to
-// skip it either.
+// ahead reports whether the run has neither reached the cluster at pos nor is to skip it.
 func (d *draft) ahead(pos int) bool {
 	return runstate.ExceptionAt(d.r.Exceptions, pos) == nil && d.beyond(pos)
 }
 
-// beyond reports whether pos is after where the run has come to in its group.
+// beyond reports whether pos is after the position that the run has reached in its group.
 func (d *draft) beyond(pos int) bool {
 	if stage, _ := d.p.StageOf(pos); stage != d.r.Stage {
 		return stage > d.r.Stage
@@ -19,8 +18,8 @@ func (d *draft) beyond(pos int) bool {
 	return !d.r.HasComeTo(d.p, pos)
 }
 
-// cursor is how far the run has come in a group of the current stage: which cluster is
-// next, by position and by the failure domains that have room.
+// cursor is the position of the run in a group of the current stage: which cluster is next, by position and
+// by the failure domains that have room.
 type cursor struct {
 	d  *draft
 	g  *PlannedGroup

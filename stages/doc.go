@@ -1,12 +1,11 @@
 // Package stages answers WHEN: in which order and how fast a change reaches
 // the clusters of a fleet.
 //
-// A [Strategy] is a template. [NewPlan] resolves it and a [Target] against
-// clusters into a [Plan], which is frozen: every cluster stands in exactly one
-// stage and group, at one position, with the digest of what it will get, and
-// the plan's own digest covers all of it. A [Run] is what carrying out a plan
-// has come to. [Step] is the state machine: it takes a run and what is new,
-// and returns what the run becomes, what is to be done now, and what happened.
+// A [Strategy] is a template. [NewPlan] resolves it and a [Target] against clusters into a [Plan], which is
+// frozen: every cluster stands in exactly one stage and group, at one position, with the digest of what it
+// will get, and the plan's own digest covers all of it. A [Run] is the state of carrying out a plan. [Step]
+// is the state machine: it takes a run and what is new, and returns what the run becomes, what is to be done
+// now, and what happened.
 //
 // Everything here is a function of its arguments: no I/O, no clock, no
 // randomness, no goroutine. A host that owns its loop calls
@@ -52,7 +51,7 @@
 // The time of a run never goes back: it is the latest Input.Now that was saved with it, in Run.Now, and an
 // earlier one counts as that. So one step with a clock that is fast ends at once every wait that is over by
 // that clock. When the clock is right again, the time of the run stands still until the clock has caught up.
-// Meanwhile inputs are taken in as ever, and what begins to wait then (a soak, a backoff, an after-stage
+// Meanwhile inputs are processed as ever, and what begins to wait then (a soak, a backoff, an after-stage
 // wait, a deadline) waits from the time of the run: it ends later than asked, by what is left of the jump,
 // and never earlier. Ready.Wake and the times of events are in the time of the run too. A step cannot
 // distinguish a fast clock from a restart after days, so there is no bound: a host that does not trust its
@@ -60,20 +59,17 @@
 //
 // # Gates
 //
-// Tasks stand before and after stages, and before and after groups. What is
-// before a group opens when its stage starts and holds that group alone; what is
-// after it opens when its last cluster has ended and holds the end of the stage.
-// A stage ends when all its groups have, and what is after it opens then. Tasks of
-// one side open at the same instant and all have to pass. A stage or a group of
-// which every cluster was skipped does not wait. A ScheduledStart is fixed when it
-// is reached, as the next time of its schedule, and [CompleteGate] ends it early.
-// An approval that holds at a point in time only, see [Answer], passes its gate in the step
-// in which it is given or not at all: when every other approval was recorded before it was asked
-// for, and every wait of the same side is over. What has passed is not asked again, so what
-// windows, caps or gates of groups hold back then starts later on that answer.
-// Clusters that are tried again take back the end of their group and their stage:
-// what has passed stays passed, what is open after them begins again, and what was
-// skipped with their group is asked again.
+// Tasks stand before and after stages, and before and after groups. What is before a group opens when its
+// stage starts and holds that group alone; what is after it opens when its last cluster has ended and holds
+// the end of the stage. A stage ends when all its groups have, and what is after it opens then. Tasks of one
+// side open at the same instant and all have to pass. A stage or a group of which every cluster was skipped
+// does not wait. A ScheduledStart is fixed when it is reached, as the next time of its schedule, and
+// [CompleteGate] ends it early. An approval that holds at a point in time only, see [Answer], passes its gate
+// in the step in which it is given or not at all: when every other approval was recorded before it was asked
+// for, and every wait of the same side is over. What has passed is not asked again, so what windows, caps or
+// gates of groups hold back then starts later on that answer. Retrying a cluster reopens its group and its
+// stage: passed gates stay passed, open gates after them restart, and gates that were skipped with the group
+// are opened again.
 //
 // # Windows
 //

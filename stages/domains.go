@@ -25,7 +25,7 @@ func (d *draft) load() *domainLoad {
 	return d.domains
 }
 
-// count takes in that n more clusters of a cell are in flight.
+// count adds n to the clusters of a cell that are in flight.
 func (l *domainLoad) count(cell, n int) {
 	if l == nil {
 		return

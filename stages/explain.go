@@ -160,7 +160,7 @@ func awaitsFlight(p *Plan, f *Flight) Awaited {
 	return a
 }
 
-// Explanation says what a cluster has come to in a run and why.
+// Explanation is the state of a cluster in a run, with the reason.
 type Explanation struct {
 	Run     string `json:"run"`
 	Cluster string `json:"cluster"`
@@ -175,9 +175,8 @@ type Explanation struct {
 	Waiting []Awaited `json:"waiting,omitempty"`
 }
 
-// Explain says what the cluster has come to in the run and what it waits for.
-// It fails for a cluster that is not in the plan, and for a run that is not one of
-// it, with the error of [Check].
+// Explain returns the state of the cluster in the run and what it waits for. It fails for a cluster that is
+// not in the plan, and for a run that is not one of it, with the error of [Check].
 func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 	if err := Check(p, r); err != nil {
 		return Explanation{}, err

@@ -5,8 +5,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
-// gates are those of the current stage, or of one of its groups: what is planned, and
-// how far the run has come with it.
+// gates are those of the current stage, or of one of its groups: the planned ones, and their state in the
+// run.
 type gates struct {
 	d *draft
 	// group is the group's name, empty for the whole stage.
@@ -194,9 +194,8 @@ func (gs *gates) request(g *Gate) approval.Request {
 	return req
 }
 
-// reopen takes back that the clusters before the gates have ended. What was passed
-// after them stays passed, what is still open begins again once they have ended: a
-// request is made again, a wait is forgotten.
+// reopen resets the gates after clusters that are retried. Passed gates stay passed; open ones begin again
+// once the clusters have ended, with a new request or a new wait.
 func reopen(list []Gate) []Gate {
 	out := list[:0]
 	for _, g := range list {
@@ -215,8 +214,8 @@ func reopen(list []Gate) []Gate {
 	return out
 }
 
-// unskip takes back that the gates of a group were skipped with its clusters: one that
-// is to be started again waits at them. A request is made again.
+// unskip resets the gates of a group that were skipped with its clusters: a cluster that is started again
+// waits at them. Requests are made again.
 func unskip(list []Gate) {
 	for i := range list {
 		switch g := &list[i]; {

@@ -5,9 +5,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
-// reachGroups lets the run come to the groups of a stage that has started, and
-// opens what is before them. A group of which all clusters are skipped does not
-// wait.
+// reachGroups starts the groups of a stage that has started, and opens the gates before them. A group of
+// which all clusters are skipped does not wait.
 func (c course) reachGroups(st *PlannedStage, run *StageRun) {
 	for i := range st.Groups {
 		g, gr := &st.Groups[i], &run.Groups[i]

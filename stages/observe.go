@@ -182,7 +182,7 @@ func (ob observer) progress(f *Flight, o *Observation) {
 	}
 }
 
-// clocks takes in what time alone has changed for clusters in flight.
+// clocks applies what time alone changes for clusters in flight.
 func (ob observer) clocks() {
 	if ob.r.State != Running && ob.r.State != Stopping {
 		return

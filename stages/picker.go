@@ -206,7 +206,7 @@ func (k *picker) deferRange(r Passed) {
 	k.gr.Passed = slices.Insert(all, i, r)
 }
 
-// notePending takes in that a cluster is Pending for its window from now on.
+// notePending records that a cluster is Pending for its window from now on.
 func (k *picker) notePending(c pendingCluster) {
 	k.n++
 	if k.n <= maxSingleEvents {

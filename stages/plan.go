@@ -33,7 +33,7 @@ type Group = plan.Group
 // KeptClusters are clusters that stay as they are for a reason.
 type KeptClusters = plan.KeptClusters
 
-// NewClusters says what becomes of clusters that had nothing before a run.
+// NewClusters says what a rollback does with clusters that had nothing before the run.
 type NewClusters = plan.NewClusters
 
 // What may become of them.
@@ -42,7 +42,7 @@ const (
 	LeaveNew  = plan.LeaveNew
 )
 
-// OnFailure is what becomes of a run of profile Workflow past a budget or a timeout.
+// OnFailure is what a run of profile Workflow does past a budget or a timeout.
 type OnFailure = plan.OnFailure
 
 // What to do on a failure.
@@ -85,10 +85,10 @@ const (
 // Removal is how clusters that left the placement are cleaned: after all stages, by name.
 type Removal = plan.Removal
 
-// Rollback says when a run takes back what it brought, and how.
+// Rollback says when a run is rolled back, and how.
 type Rollback = plan.Rollback
 
-// RollbackCause is why a run takes back what it brought.
+// RollbackCause is why a run is rolled back.
 type RollbackCause = plan.RollbackCause
 
 // The causes.
@@ -123,7 +123,7 @@ const (
 	ScheduledStart = plan.ScheduledStart
 )
 
-// Unassigned says what becomes of a placed cluster that no stage selects.
+// Unassigned says what a plan does with a placed cluster that no stage selects.
 type Unassigned = plan.Unassigned
 
 // What may become of it.

@@ -102,7 +102,7 @@ func (c commands) requeue(only Only) (n int) {
 			continue
 		}
 		_, gr := c.groupOf(e.First)
-		// The run comes by itself to those that it has not come to.
+		// The run reaches the others by itself.
 		begun := func(pos int) bool { return !c.beyond(pos) }
 		eachRun(e.First, e.Last, begun, func(first, last int) { c.requeueRange(gr, e.Spanning(first, last)) })
 		c.reopen(e.First)
@@ -136,8 +136,7 @@ func (c commands) requeueRange(gr *GroupRun, e Exception) {
 	}
 }
 
-// reopen takes back that the clusters of the stage, and of the group, of pos
-// have ended, with what is after them.
+// reopen reopens the stage and the group of pos, with the gates after them.
 func (c commands) reopen(pos int) {
 	_, run, _ := c.stage()
 	run.Done = 0

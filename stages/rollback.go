@@ -1,8 +1,8 @@
 package stages
 
-// requestRollback takes in that what the run brought is to be taken back, where the strategy
-// asks for it, and reports whether it does. A run that was aborted ends as that, also
-// where what runs always still does, and takes nothing back.
+// requestRollback records that the run is to be rolled back, where the strategy asks for it, and reports
+// whether it does. A run that was aborted ends as Aborted, also while steps that run always still run, and is
+// not rolled back.
 func (c control) requestRollback(u Undo) bool {
 	if !c.p.Strategy.Rollback.Includes(u.Cause) || c.r.Undo != nil || c.r.IsAborting() {
 		return c.r.Undo != nil
@@ -17,13 +17,12 @@ func (c control) requestRollback(u Undo) bool {
 	return true
 }
 
-// cancelRollback takes in that nothing is taken back: another run has the placement, or
-// the run was aborted.
+// cancelRollback drops the request for a rollback: another run has the placement, or the run was aborted.
 func (c control) cancelRollback() {
 	if c.r.Undo != nil {
 		c.r.Undo, c.changed = nil, true
 	}
 }
 
-// noRollback is why a run is not taken back whose strategy does not say how.
+// noRollback is the reason why a run whose strategy has no Rollback is not rolled back.
 const noRollback = "its strategy has no rollback: roll out the snapshot that is to be there, in a run of its own"

@@ -21,19 +21,16 @@ type Previous struct {
 	Back bool
 }
 
-// RollBack returns the plan that takes back what the run r of the plan p brought:
-// every cluster that the run may have changed goes to what it had before, by its
-// name; nothing where previous does not name it. The plan has no cluster where
-// there is nothing to be taken back.
+// RollBack returns the plan that rolls back the run r of the plan p: every cluster that the run may have
+// changed goes to what previous has under its name, or to nothing where it has none. The plan has no clusters
+// where there is nothing to roll back.
 //
-// The last stage comes first and in it the last cluster, with the numbers of p:
-// caps, budgets, and what the strategy says of attempts, deadlines and health. Of
-// its gates there is one, before the first stage, where the strategy's Rollback
-// asks for approval. Clusters that had nothing are cleaned where Rollback says so,
-// each group of them in a stage of its own behind the stage that they were in.
-// Clusters that p cleaned because they left the placement stay clean. The plan
-// takes nothing back itself. Of a run that is not one of the plan the error is that of
-// [Check].
+// The last stage comes first and in it the last cluster, with the numbers of p: caps, budgets, and what the
+// strategy says of attempts, deadlines and health. Of its gates there is one, before the first stage, where
+// the strategy's Rollback asks for approval. Clusters that had nothing are cleaned where Rollback says so,
+// each group of them in a stage of its own behind the stage that they were in. Clusters that p cleaned
+// because they left the placement stay clean. The plan rolls nothing back itself. Of a run that is not one of
+// the plan the error is that of [Check].
 func RollBack(p *Plan, r *Run, previous map[string]Previous) (*Plan, error) {
 	if err := Check(p, r); err != nil {
 		return nil, err
@@ -61,7 +58,7 @@ func Touched(p *Plan, r *Run) (n int) {
 	return n
 }
 
-// reversalOf says what becomes of each cluster that the run may have changed.
+// reversalOf decides what each cluster that the run may have changed goes back to.
 func reversalOf(p *Plan, r *Run, previous map[string]Previous) plan.Reversal {
 	out := plan.Reversal{Run: r.Name, UID: r.UID, To: map[int]plan.Earlier{}, Kept: map[string][]string{}}
 	clusters := runstate.NewLookup(p, r)

@@ -115,7 +115,7 @@ func (s skipping) unstarted(g *PlannedGroup, gr *GroupRun) {
 	}
 }
 
-// gone takes in that a cluster has left the inventory.
+// gone records that a cluster has left the inventory.
 func (s skipping) gone(name string) {
 	d := s.d
 	pos, ok := d.p.Position(name)

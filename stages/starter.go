@@ -144,9 +144,8 @@ func (s *starter) spare() int {
 	return s.slots - s.inFlight()
 }
 
-// wants is how many clusters would be in flight if it were not for the cap. It
-// records whether that is what holds clusters back; where it is only windows, it
-// takes in which.
+// wants is how many clusters would be in flight if it were not for the cap. It records whether that is what
+// holds clusters back; where it is only windows, it records which.
 func (s *starter) wants() int {
 	if s.p.Strategy.Cap == "" {
 		return 0

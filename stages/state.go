@@ -109,11 +109,11 @@ type Flight = runstate.Flight
 // Gate is a task of a stage or a group that the run has reached.
 type Gate = runstate.Gate
 
-// GateOutline is what a task of a stage or a group has come to: NotStarted before the run
-// has come to it, then Pending, Completed, Skipped or, where it was rejected, Failed.
+// GateOutline is the state of a task of a stage or a group: NotStarted before the run has reached it, then
+// Pending, Completed, Skipped or, where it was rejected, Failed.
 type GateOutline = runstate.GateOutline
 
-// GroupOutline is what a group has come to.
+// GroupOutline is the state of a group.
 type GroupOutline = runstate.GroupOutline
 
 // GroupRun counts the clusters of a group.
@@ -137,13 +137,13 @@ const (
 	OnlySkipped = runstate.OnlySkipped
 )
 
-// Outline is what a run has come to, as people see it.
+// Outline is the state of a run, as people see it.
 type Outline = runstate.Outline
 
 // Passed is a range of clusters that have not started while others behind them have.
 type Passed = runstate.Passed
 
-// Phase is how far a cluster in flight has come.
+// Phase is the phase of a cluster in flight.
 type Phase = runstate.Phase
 
 // The phases of a cluster in flight.
@@ -175,13 +175,13 @@ const (
 	SkipAfterWait = runstate.SkipAfterWait
 )
 
-// StageOutline is what a stage has come to.
+// StageOutline is the state of a stage, as people see it.
 type StageOutline = runstate.StageOutline
 
-// StageRun is what a stage has come to.
+// StageRun is the state of a stage, as it is stored.
 type StageRun = runstate.StageRun
 
-// State is what a run, a stage or a cluster has come to.
+// State is the state of a run, a stage or a cluster.
 type State = runstate.State
 
 // The states.
@@ -198,7 +198,7 @@ const (
 	Superseded = runstate.Superseded
 )
 
-// Undo says of a run that what it brought is to be taken back.
+// Undo is the request to roll a run back.
 type Undo = runstate.Undo
 
 // Verb is what a Command asks for.
@@ -231,8 +231,7 @@ func At(t time.Time) Instant { return runstate.At(t) }
 // the plan p, see [runstate.Check].
 func Check(p *Plan, r *Run) error { return runstate.Check(p, r) }
 
-// Derive returns what the run, its stages, groups and gates have come to, see
-// [runstate.Derive].
+// Derive returns the state of the run, its stages, groups and gates, see [runstate.Derive].
 func Derive(p *Plan, r *Run) Outline { return runstate.Derive(p, r) }
 
 // States yields the state of every cluster of the plan, by position, see [runstate.States].

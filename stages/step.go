@@ -41,9 +41,8 @@ func Step(p *Plan, r Run, in Input) Ready {
 	return step(p, r, in)
 }
 
-// step is Step for a run that is one of the plan. What is new is taken in here in its
-// order: each part sees what those before it have changed. Of the parts, each uses only
-// those above it:
+// step is Step for a run that is one of the plan. Inputs are processed here in order: each part sees what
+// those before it have changed. Of the parts, each uses only those above it:
 //
 //	draft     the run as it becomes, its events, and the account of its clusters:
 //	          draft.go, clusters.go, exceptions.go, cursor.go, domains.go

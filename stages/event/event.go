@@ -13,7 +13,7 @@ const (
 	// DecisionTaken (fleet): the picked clusters changed. Index, Digest, Count.
 	DecisionTaken Type = "DecisionTaken"
 	// RunCreated (fleet): a run and its plan were recorded. Index, Digest of
-	// the plan, Count of its clusters, By; of one that takes back what a run brought,
+	// the plan, Count of its clusters, By; of one that rolls back what a run brought,
 	// Message.
 	RunCreated Type = "RunCreated"
 	// RunQueued: the run waits for the run named in Message.
@@ -30,9 +30,9 @@ const (
 	// PlacementDeleted (fleet): nothing is stored of the placement any more. By,
 	// Count of the clusters that were cleaned, Message says what was left where.
 	PlacementDeleted Type = "PlacementDeleted"
-	// RollbackRefused (fleet): what the run brought is not taken back. Message.
+	// RollbackRefused (fleet): what the run brought is not rolled back. Message.
 	RollbackRefused Type = "RollbackRefused"
-	// SnapshotIrreversible (fleet): nothing is taken back past a snapshot. Index, By.
+	// SnapshotIrreversible (fleet): nothing is rolled back past a snapshot. Index, By.
 	SnapshotIrreversible Type = "SnapshotIrreversible"
 	// SnapshotReversible (fleet): the mark of that was taken away. Index, By.
 	SnapshotReversible Type = "SnapshotReversible"
@@ -46,7 +46,7 @@ const (
 	// RunRetried: what has failed or was skipped in the current stage is to be
 	// tried again. By, Count, Message.
 	RunRetried Type = "RunRetried"
-	// RollbackRequested: what the run brought is to be taken back. By, Message.
+	// RollbackRequested: what the run brought is to be rolled back. By, Message.
 	RollbackRequested Type = "RollbackRequested"
 	// RunClosing: the run has failed or was aborted, and goes on with what runs
 	// always. Message.

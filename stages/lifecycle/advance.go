@@ -33,7 +33,7 @@ type Spec struct {
 type Facts struct {
 	Spec Spec
 	// Now is the time, and ID a unique string that no other call was given: that of a generation
-	// of the bindings, and the UID of a run that takes another one back.
+	// of the bindings, and the UID of a run that rolls another one back.
 	Now stages.Instant
 	ID  string
 	// Bindings are those of the state's generation, nil where they were not read. BindingsLost reports
@@ -46,11 +46,11 @@ type Facts struct {
 	// reports whether they cannot be read now.
 	Inventory   map[string]bool
 	NoInventory bool
-	// Planned reports whether a run that takes back was planned on the state of [Need].Rollback, without an error.
+	// Planned reports whether a run that rolls back was planned on the state of [Need].Rollback, without an error.
 	Planned bool
 }
 
-// Found is what became of reading the record of a run.
+// Found is the result of reading the record of a run.
 type Found int
 
 // What can become of it.
@@ -89,7 +89,7 @@ type Need struct {
 	// Contents asks for the contents and the plan of the run that is admitted to be stored again: the input is
 	// repeated with the GCGeneration of the outcome's state as it was before that.
 	Contents bool
-	// Rollback asks for the plan of a run that takes back the run of the input, made of the outcome's state, which
+	// Rollback asks for the plan of a run that rolls back the run of the input, made of the outcome's state, which
 	// is as it will be then. Where it cannot be made the driver reports why and gives up.
 	Rollback bool
 }
@@ -130,7 +130,7 @@ func (Supersede) effect()     {}
 func (DropBindings) effect()  {}
 func (Collect) effect()       {}
 
-// Turn is what became of a run that asks for the placement.
+// Turn is the answer to a run that asks for the placement.
 type Turn struct {
 	stages.Verdict
 	// Retake reports whether the run starts but was taken at an older epoch than the placement's: what other runs
@@ -138,7 +138,7 @@ type Turn struct {
 	Retake bool
 }
 
-// Outcome is what an input comes to.
+// Outcome is the result of an input.
 type Outcome struct {
 	// State is the next state. Changed reports whether it has to be saved.
 	State   State
@@ -187,7 +187,7 @@ var (
 	errUnchanged = errors.New("unchanged")
 )
 
-// Advance returns what an input comes to. It is a function of its arguments and changes none of them. On an
+// Advance returns the outcome of an input. It is a function of its arguments and changes none of them. On an
 // error nothing is to be saved or done.
 func Advance(s State, in Input, f Facts) (Outcome, error) {
 	m := &machine{State: s.clone(), facts: f}

@@ -66,7 +66,7 @@ func (b Bindings) InUse() []int {
 }
 
 // Names reports whether the state refers to a generation of the bindings: the current one, or that which a run
-// can be taken back to. Pages of others are garbage.
+// can be rolled back to. Pages of others are garbage.
 func (s *State) Names(g Generation) bool {
 	return s.Bindings == g || s.Base != nil && s.Base.Bindings == g
 }
@@ -161,7 +161,7 @@ func (b Bindings) unplanned(r *Result) (out []string) {
 	return out
 }
 
-// Got is what a run has come to on a cluster.
+// Got is the result of a run on a cluster.
 type Got int
 
 // What that can be.
@@ -176,7 +176,7 @@ const (
 	Gone
 )
 
-// Reached is what a run has come to on a cluster of its plan.
+// Reached is the result of a run on a cluster of its plan.
 type Reached struct {
 	Cluster string
 	// Index is that of the snapshot which the cluster gets, [None] for one that is cleaned; Revision the digest
@@ -186,8 +186,8 @@ type Reached struct {
 	Got      Got
 }
 
-// Result is what a run has come to. [ResultOf] makes one; what only the host knows of the run is set by the
-// driver.
+// Result is the result of a run on its clusters. [ResultOf] makes one; what only the host knows of the run is
+// set by the driver.
 type Result struct {
 	State   stages.State
 	Attempt int
@@ -199,23 +199,23 @@ type Result struct {
 	Started bool
 	// Complete reports whether every cluster of the plan that is still there has what the plan says.
 	Complete bool
-	// TakesBack names the run that this one takes back. NoRollback reports whether the strategy does not say how it is
-	// taken back itself.
+	// TakesBack names the run that this one rolls back. NoRollback reports whether the strategy does not say how it is
+	// rolled back itself.
 	TakesBack  string
 	NoRollback bool
-	// Undo is set where the run is to be taken back.
+	// Undo is set where the run is to be rolled back.
 	Undo *stages.Undo
 
 	// Whole reports whether the run covers every cluster of its decision: a catch-up run does not.
 	Whole bool
-	// Final reports whether what the run did can never be taken back: it only reported, or cleaned the clusters of a
+	// Final reports whether what the run did can never be rolled back: it only reported, or cleaned the clusters of a
 	// placement that is deleted.
 	Final bool
-	// RollbackName is the name of the run that takes this one back, where Undo has none.
+	// RollbackName is the name of the run that rolls this one back, where Undo has none.
 	RollbackName string
 }
 
-// ResultOf returns what the run r of the plan p has come to. Where r is nil or not one of the plan, as when its
+// ResultOf returns the result of the run r of the plan p. Where r is nil or not one of the plan, as when its
 // clusters in flight were not read, each cluster may have been changed.
 func ResultOf(p *stages.Plan, r *stages.Run) Result {
 	out := Result{Index: p.Index, NoRollback: p.Strategy.Rollback == nil, Clusters: make([]Reached, len(p.Clusters))}

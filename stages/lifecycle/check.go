@@ -114,7 +114,7 @@ func (s *State) wrongQueue() string {
 	return ""
 }
 
-// wrongRollback checks what is taken back, and a deletion.
+// wrongRollback checks what is rolled back, and a deletion.
 func (s *State) wrongRollback() string {
 	if b := s.Rollback; b != nil {
 		switch {

@@ -49,7 +49,7 @@
 //  2. At most one run has the placement, and each that starts does so at a newer epoch than every run before it.
 //  3. A run that has ended or was deleted does not have the placement, nor does it wait for it.
 //  4. The latest snapshot is kept, and each that a cluster may have, that the clusters had before a run which can be
-//     taken back, or that a run under way brings.
+//     rolled back, or that a run under way brings.
 //  5. An input that is repeated changes nothing: the outcome is not Changed, or an error.
 //  6. Runs have the placement in the order of their admission. Only a run that supersedes goes before others, and
 //     those never start.
@@ -57,7 +57,7 @@
 //     is forgotten where it was cleaned, or is not in the inventory. What an attempt of a run brought is taken in
 //     once, and before another run starts.
 //  8. A placement that is being deleted takes nothing new but the run that cleans, and refers to nothing in the end.
-//  9. A run is taken back by one run at a time, and to what its clusters had when it began.
+//  9. A run is rolled back by one run at a time, and to what its clusters had when it began.
 //  10. What a state names is stored before the state is, and is kept for as long as a state names it.
 //  11. When each run goes to its end and each input is repeated, the queue becomes empty.
 package lifecycle

@@ -40,7 +40,7 @@ type RunAdmitted struct {
 	// By is the identity that started the run. Hold keeps it out of the queue until it is started.
 	By   string
 	Hold bool
-	// Undoes is the UID of the run that this one takes back.
+	// Undoes is the UID of the run that this one rolls back.
 	Undoes string
 	// GCGeneration is the placement's when the contents and the plan of the run were stored.
 	GCGeneration int64
@@ -113,7 +113,7 @@ func (in RunAdmitted) advance(m *machine) error {
 }
 
 // accepts returns an error where a run does not belong to the placement: it was made for another one of its name, the
-// placement is being deleted, or the run takes another one back and that is not asked for any more.
+// placement is being deleted, or the run rolls another one back and that is not asked for any more.
 func (m *machine) accepts(in *RunAdmitted) error {
 	switch {
 	case in.Of != "" && in.Of != m.UID:
@@ -323,7 +323,7 @@ func (s *State) restarts(uid string, attempt int) bool {
 }
 
 // enqueue puts a run into the queue, unless it is held. The run that cleans the clusters of a placement which is
-// deleted, and one that takes another one back, supersede all others.
+// deleted, and one that rolls another one back, supersede all others.
 func (m *machine) enqueue(e stages.Entry, hold, rollback bool) error {
 	if hold {
 		return nil

@@ -65,7 +65,7 @@ func (m *machine) trim() {
 	}
 }
 
-// retire forgets the runs that ended first, beyond the limit. A run that is to be taken back is needed to plan that.
+// retire forgets the runs that ended first, beyond the limit. A run that is to be rolled back is needed to plan that.
 func (m *machine) retire() {
 	var ended []int64
 	for i := range m.Runs {

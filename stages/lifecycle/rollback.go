@@ -9,13 +9,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RollbackRequested asks for a run that has ended to be taken back. Which run does so is [State.TakenBackBy] of
+// RollbackRequested asks for a run that has ended to be rolled back. Which run does so is [State.TakenBackBy] of
 // the outcome. Where it cannot be, the error is ErrRefused.
 type RollbackRequested struct {
 	stages.Entry
 	// Result is what the run has come to.
 	Result Result
-	// Undo has the name of the run that is to take it back.
+	// Undo has the name of the run that is to roll it back.
 	Undo stages.Undo
 }
 
@@ -37,7 +37,7 @@ func (in RollbackRequested) advance(m *machine) error {
 	return m.reserve(in.UID, in.Run, in.Undo.Run, in.Undo)
 }
 
-// RollbackRenamed gives the run that takes another one back, and is not admitted yet, another name: From is taken.
+// RollbackRenamed gives the run that rolls another one back, and is not admitted yet, another name: From is taken.
 // It keeps its place in the queue.
 type RollbackRenamed struct{ UID, From, To string }
 
@@ -84,7 +84,8 @@ func (in RollbackAbandoned) advance(m *machine) error {
 	return nil
 }
 
-// TakenBackBy names the run that is to take the one of a UID back, or does and has not ended, or "".
+// TakenBackBy returns the name of the run that is to roll back the run of a UID, or that does and has not
+// ended, or "".
 func (s *State) TakenBackBy(uid string) string {
 	if s.Rollback != nil && s.Rollback.Of == uid {
 		return s.Rollback.Run
@@ -97,13 +98,13 @@ func (s *State) TakenBackBy(uid string) string {
 	return ""
 }
 
-// reserves reports whether the place of a UID in the queue is that of a run which is to take another one back and
-// is not admitted yet.
+// reserves reports whether the place of a UID in the queue is that of a run which is to roll another one back
+// and is not admitted yet.
 func (s *State) reserves(uid string) bool {
 	return s.Rollback != nil && s.Deleting == nil && s.Rollback.UID == uid
 }
 
-// reserve records that a run is to be taken back, and puts the run that does so into the queue, in the place of all
+// reserve records that a run is to be rolled back, and puts the run that does so into the queue, in the place of all
 // others.
 func (m *machine) reserve(uid, run, name string, u stages.Undo) error {
 	entry := stages.Entry{UID: m.facts.ID, Run: name}
@@ -116,7 +117,7 @@ func (m *machine) reserve(uid, run, name string, u stages.Undo) error {
 	return nil
 }
 
-// untakeable says why a run that has ended cannot be taken back, or "".
+// untakeable says why a run that has ended cannot be rolled back, or "".
 func (s *State) untakeable(uid string, r *Result) string {
 	switch {
 	case r.TakesBack != "":
@@ -146,14 +147,14 @@ func (m *machine) busy() string {
 	return "run " + m.Queue.Active.Run + " has placement " + m.facts.Spec.Name + ": take that back, or wait until it has ended"
 }
 
-// undoes reports whether a run is to be taken back, and that was not recorded.
+// undoes reports whether a run is to be rolled back, and that was not recorded.
 func (s *State) undoes(uid string, r *Result) bool {
 	known := s.entry(uid)
 	return r.Undo != nil && r.State == stages.Failed && known != nil && known.Undone+known.Kept == "" &&
 		(s.Rollback == nil || s.Rollback.Of != uid)
 }
 
-// undo records that a run which has ended is to be taken back, or why it is not. by is the run that takes its place
+// undo records that a run which has ended is to be rolled back, or why it is not. by is the run that takes its place
 // in the queue, if any does.
 func (m *machine) undo(uid, name string, r *Result, by string) {
 	if !m.undoes(uid, r) {
@@ -175,15 +176,15 @@ func (m *machine) undo(uid, name string, r *Result, by string) {
 	m.emit(stages.Event{Type: stages.RollbackRefused, Run: name, Message: why})
 }
 
-// note records which run takes back the one of a UID, or why none does.
+// note records which run rolls back the one of a UID, or why none does.
 func (m *machine) note(uid, by, kept string) {
 	if r := m.entry(uid); r != nil {
 		r.Undone, r.Kept = by, kept
 	}
 }
 
-// rebase records what the clusters had before a run, by the bindings and indexes from before its end was taken in. A
-// run that takes one back leaves that as it is, so that what it could not do can be done once more.
+// rebase records what the clusters had before a run, by the bindings and indexes from before its end was
+// taken in. A rollback leaves that as it is, so that what it could not do can be done once more.
 func (m *machine) rebase(uid, name string, r *Result, before Generation, inUse []int) {
 	switch {
 	case !r.Started || r.TakesBack != "":
@@ -204,15 +205,15 @@ func (s *State) BaseOf(uid, name string, before Generation, inUse []int) *Base {
 	return &Base{UID: uid, Run: name, Bindings: before, InUse: inUse}
 }
 
-// settleBase forgets what the clusters had before a run which is forgotten, and so cannot be taken back. A run that is
-// taking it back needs the snapshots until it has ended.
+// settleBase forgets what the clusters had before a run which is forgotten, and so cannot be rolled back. A
+// run that is rolling it back needs the snapshots until it has ended.
 func (m *machine) settleBase() {
 	if m.Base != nil && m.entry(m.Base.UID) == nil && m.TakenBackBy(m.Base.UID) == "" {
 		m.Base = nil
 	}
 }
 
-// IrreversibleMarked marks a snapshot as one that no cluster is taken back past, or with Reversible takes the
+// IrreversibleMarked marks a snapshot as one that no cluster is rolled back past, or with Reversible takes the
 // mark away.
 type IrreversibleMarked struct {
 	Index      int
@@ -251,7 +252,7 @@ func (s *State) SnapshotAt(index int) (snapshot.Snapshot, error) {
 	return snapshot.Snapshot{}, fmt.Errorf("snapshot %d, of %s: %w", index, s.Indexes(), ErrNotFound)
 }
 
-// Bars returns the first irreversible snapshot that a cluster would be taken back past on its way from one index
+// Bars returns the first irreversible snapshot that a cluster would be rolled back past on its way from one index
 // to another, either of which may be [None]; false where there is none.
 func (s *State) Bars(from, to int) (int, bool) {
 	for _, k := range s.Irreversible {

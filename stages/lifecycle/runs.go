@@ -38,7 +38,7 @@ func (in RunEnded) advance(m *machine) error {
 }
 
 // takeIn records what the end of a run means: what the clusters have, that the placement is free, and whether the run
-// is taken back. What a run brought is recorded once for each of its attempts. It may be asked to be taken back
+// is rolled back. What a run brought is recorded once for each of its attempts. It may be asked to be rolled back
 // after that, and other runs have changed clusters since then.
 func (m *machine) takeIn(uid, name string, result *Result) error {
 	r := m.entry(uid)

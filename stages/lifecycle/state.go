@@ -10,9 +10,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// State is what a placement has come to: plain data, embedded in the stored record of the
-// placement under the names of its JSON. It is a value: [Advance] returns another one. Slices and
-// pointers of it are not changed in place.
+// State is the state of a placement: plain data, embedded in the stored record of the placement under the
+// names of its JSON. It is a value: [Advance] returns another one. Slices and pointers of it are not changed
+// in place.
 type State struct {
 	// UID distinguishes the placement from others of its name.
 	UID string `json:"uid"`
@@ -43,11 +43,11 @@ type State struct {
 	// GCGeneration counts the deletions of contents and plans. What was stored before it was raised is
 	// stored again before a record refers to it.
 	GCGeneration int64 `json:"gcGeneration,omitempty"`
-	// Base is what the clusters had before the last run that changed any, where that can be taken back.
+	// Base is what the clusters had before the last run that changed any, where that can be rolled back.
 	Base *Base `json:"base,omitempty"`
-	// Rollback is set from when a run is to be taken back until the run that does so is admitted.
+	// Rollback is set from when a run is to be rolled back until the run that does so is admitted.
 	Rollback *Rollback `json:"rollback,omitempty"`
-	// Irreversible are the indexes that no cluster is taken back past, ascending.
+	// Irreversible are the indexes that no cluster is rolled back past, ascending.
 	Irreversible []int `json:"irreversible,omitempty"`
 }
 
@@ -74,7 +74,7 @@ type Run struct {
 	Restart int `json:"restart,omitempty"`
 	// Nth is the place of the run among those that have ended, from 1; 0 for others.
 	Nth int64 `json:"nth,omitempty"`
-	// Undoes is the UID of the run that this one takes back. Undone is the name of the run that takes this
+	// Undoes is the UID of the run that this one rolls back. Undone is the name of the run that rolls this
 	// one back, Kept why none does.
 	Undoes string `json:"undoes,omitempty"`
 	Undone string `json:"undone,omitempty"`
@@ -90,10 +90,10 @@ type Base struct {
 	InUse    []int      `json:"inUse,omitempty"`
 }
 
-// Rollback is a run that is to take another one back and is not admitted yet. It has its place in the queue and
-// its UID already, so that there is one run, whichever engine records it.
+// Rollback is a run that is to roll another one back and is not admitted yet. It has its place in the queue
+// and its UID already, so that there is one run, whichever engine records it.
 type Rollback struct {
-	// Of is the UID of the run that is taken back, OfRun its name.
+	// Of is the UID of the run that is rolled back, OfRun its name.
 	Of    string         `json:"of"`
 	OfRun string         `json:"ofRun"`
 	Run   string         `json:"run"`
@@ -102,7 +102,7 @@ type Rollback struct {
 	Since stages.Instant `json:"since"`
 }
 
-// End is what becomes of the objects of a placement that is deleted.
+// End says what a deletion does with the objects of the placement.
 type End string
 
 // The two ends of a placement.

@@ -152,7 +152,7 @@ func (p *Plan) checkNames() error {
 	return nil
 }
 
-// checkRollback checks what only a plan that takes back has.
+// checkRollback checks what only a plan that rolls back has.
 func (p *Plan) checkRollback() error {
 	b := p.Rollback
 	if b == nil {
@@ -233,7 +233,7 @@ func (p *Plan) checkUndivided(st *PlannedStage) error {
 }
 
 // checkDivided checks that the domains have as many clusters as they say, or fewer
-// in a plan that takes back what a run brought to some.
+// in a plan that rolls back what a run brought to some.
 func (p *Plan) checkDivided(st *PlannedStage) error {
 	sizes := make([]int, len(st.Domains))
 	for _, g := range st.Groups {

@@ -9,7 +9,7 @@
 //
 // A plan is stored in pieces by [Plan.Encode], or in one by its JSON, and read by [Decode],
 // which refuses one that New could not have made. [CatchUp] is the target of a run that
-// takes what another one missed, [Plan.Reverse] the plan that takes back what one brought.
+// takes what another one missed, [Plan.Reverse] the plan that rolls back what one brought.
 //
 // Everything here is a function of its arguments: no I/O, no clock, no randomness, no
 // goroutine. A Plan does not change once it is made and may be read by several goroutines at a

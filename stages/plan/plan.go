@@ -48,7 +48,7 @@ type Plan struct {
 	Snapshot string `json:"snapshot"`
 	Decision string `json:"decision"`
 
-	// Rollback is set in a plan that takes back what a run brought.
+	// Rollback is set in a plan that rolls back what a run brought.
 	Rollback *PlannedRollback `json:"rollback,omitempty"`
 
 	Stages []PlannedStage `json:"stages"`

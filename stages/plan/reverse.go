@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// inverseStrategy is that of a plan that takes back: stages in the reverse order,
+// inverseStrategy is that of a plan that rolls back: stages in the reverse order,
 // without tasks.
 func inverseStrategy(s Strategy) Strategy {
 	s.Rollback = nil
@@ -30,7 +30,7 @@ func inverseStrategy(s Strategy) Strategy {
 	return s
 }
 
-// Reversal is what becomes of the clusters of a plan whose run is taken back.
+// Reversal is what becomes of the clusters of a plan whose run is rolled back.
 type Reversal struct {
 	// Run and UID are the run's.
 	Run, UID string
@@ -64,7 +64,7 @@ func (p *Plan) Reverse(r Reversal) (*Plan, error) {
 	return b.plan, b.plan.seal()
 }
 
-// inverter is a plan that takes back under construction.
+// inverter is a plan that rolls back under construction.
 type inverter struct {
 	from *Plan
 	Reversal

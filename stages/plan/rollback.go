@@ -5,7 +5,7 @@ import (
 )
 
 // IndexAt returns the index of the snapshot that the cluster at pos gets, -1 for
-// one that is cleaned. It is p.Index, but in a plan that takes back.
+// one that is cleaned. It is p.Index, but in a plan that rolls back.
 func (p *Plan) IndexAt(pos int) int {
 	switch r := p.Clusters[pos].Revision; {
 	case r < 0:
@@ -17,7 +17,7 @@ func (p *Plan) IndexAt(pos int) int {
 	}
 }
 
-// Includes reports whether a cause makes a run of the strategy take back what it brought.
+// Includes reports whether a cause makes a run of the strategy roll back what it brought.
 func (b *Rollback) Includes(c RollbackCause) bool {
 	switch {
 	case b == nil:

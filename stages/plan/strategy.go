@@ -83,7 +83,7 @@ type Strategy struct {
 	// as done; losing health starts it again. A cluster that had the revision
 	// already does not wait.
 	MinHealthy time.Duration `json:"minHealthy,omitempty"`
-	// Rollback takes back what a run brought; nil means that nothing does.
+	// Rollback rolls back what a run brought; nil means that nothing does.
 	Rollback *Rollback `json:"rollback,omitempty"`
 	// OnFailure is what a run of profile Workflow does past a budget or a timeout;
 	// SuspendRun when empty. Other profiles have none.
@@ -254,10 +254,10 @@ const (
 	EndRun OnFailure = "End"
 )
 
-// Rollback says when a run takes back what it brought, and how. What takes it
+// Rollback says when a run rolls back what it brought, and how. What takes it
 // back is a run of its own, of the plan that [RollBack] makes.
 type Rollback struct {
-	// Causes are what makes a run take back what it brought, besides the command
+	// Causes are what makes a run roll back what it brought, besides the command
 	// [TakeBack], which always may; none means BudgetExceeded and GateRejected.
 	Causes []RollbackCause `json:"causes,omitempty"`
 	// New says what becomes of clusters that had nothing of the placement before;
@@ -267,7 +267,7 @@ type Rollback struct {
 	Approval *approval.Policy `json:"approval,omitempty"`
 }
 
-// RollbackCause is why a run takes back what it brought.
+// RollbackCause is why a run rolls back what it brought.
 type RollbackCause string
 
 // The causes.
@@ -277,7 +277,7 @@ const (
 	// GateRejected: a request of the run was rejected.
 	GateRejected RollbackCause = "GateRejected"
 	// OnCommand: a command asked for it. As the only one in [Rollback].Causes it means
-	// that nothing is taken back otherwise.
+	// that nothing is rolled back otherwise.
 	OnCommand RollbackCause = "Command"
 )
 

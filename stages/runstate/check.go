@@ -421,7 +421,7 @@ func (c *runCheck) caps(in, flying []int) {
 	}
 }
 
-// place takes in that a cluster is in flight or waits.
+// place records that a cluster is in flight or waits.
 func (c *runCheck) place(placed, in []int, pos int) []int {
 	if c.err != nil {
 		return placed
@@ -464,7 +464,7 @@ func (c *runCheck) misplaced(pos int) (group int, wrong string) {
 	return group, ""
 }
 
-// started reports whether the run has come to a cluster of the current stage.
+// started reports whether the run has reached a cluster of the current stage.
 func (c *runCheck) started(group, pos int) bool {
 	gr := &c.r.Stages[c.r.Stage].Groups[group]
 	if len(gr.Cells) == 0 {

@@ -82,8 +82,8 @@ func (r *Passed) Join(next Passed, now Instant) bool {
 	return true
 }
 
-// HasComeTo reports whether the run has come to the cluster at pos: it has ended, is
-// in flight, waits, or let others go first.
+// HasComeTo reports whether the run has reached the cluster at pos: it has ended, is in flight, waits, or let
+// others go first.
 func (r *Run) HasComeTo(p *plan.Plan, pos int) bool {
 	stage, group := p.StageOf(pos)
 	if stage < 0 || stage >= len(r.Stages) || len(r.Stages[stage].Groups) == 0 {

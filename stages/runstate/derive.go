@@ -7,13 +7,13 @@ import (
 	"github.com/slipway-dev/slipway/stages/plan"
 )
 
-// Outline is what a run has come to, as people see it.
+// Outline is the state of a run, as people see it.
 type Outline struct {
 	Run    State          `json:"run"`
 	Stages []StageOutline `json:"stages"`
 }
 
-// StageOutline is what a stage has come to.
+// StageOutline is the state of a stage, as people see it.
 type StageOutline struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
@@ -26,7 +26,7 @@ type StageOutline struct {
 	Gates  []GateOutline  `json:"gates,omitempty"`
 }
 
-// GroupOutline is what a group has come to.
+// GroupOutline is the state of a group.
 type GroupOutline struct {
 	Name  string `json:"name,omitempty"`
 	State State  `json:"state"`
@@ -40,9 +40,8 @@ type GroupOutline struct {
 	Gates     []GateOutline `json:"gates,omitempty"`
 }
 
-// GateOutline is what a task of a stage or a group has come to: NotStarted
-// before the run has come to it, then Pending, Completed, Skipped or, where it
-// was rejected, Failed.
+// GateOutline is the state of a task of a stage or a group: NotStarted before the run has reached it, then
+// Pending, Completed, Skipped or, where it was rejected, Failed.
 type GateOutline struct {
 	When  approval.When `json:"when"`
 	Type  plan.TaskType `json:"type"`
@@ -54,9 +53,8 @@ type GateOutline struct {
 	By string `json:"by,omitempty"`
 }
 
-// Derive returns what the run, its stages, groups and gates have come to. It
-// changes nothing, and its cost grows with the stages and groups, the clusters
-// in flight and the exceptions, not with the fleet.
+// Derive returns the state of the run, its stages, groups and gates. It changes nothing, and its cost grows
+// with the stages and groups, the clusters in flight and the exceptions, not with the fleet.
 //
 // In profile ClusterUpdate the states follow from those below, in this order:
 //
@@ -113,7 +111,7 @@ func derive(p *plan.Plan, r *Run) Outline {
 // StateOf is the state of the run as people see it.
 func StateOf(p *plan.Plan, r *Run) State { return derive(p, r).Run }
 
-// deriver finds out what the stages of a run have come to.
+// deriver derives the states of the stages of a run.
 type deriver struct {
 	p *plan.Plan
 	r *Run
@@ -315,8 +313,7 @@ func isRejected(gates []Gate) bool {
 	return false
 }
 
-// gateOutlines are the planned gates with what they have come to, in the order
-// of the plan.
+// gateOutlines are the planned gates with their states, in the order of the plan.
 func gateOutlines(planned []plan.PlannedGate, gates []Gate, skipped, skipWait bool) []GateOutline {
 	var out []GateOutline
 	for i := range planned {

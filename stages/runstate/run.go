@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/plan"
 )
 
-// State is what a run, a stage or a cluster has come to.
+// State is the state of a run, a stage or a cluster.
 type State string
 
 // The states. A run is never Skipped; clusters and stages are never Queued or
@@ -109,7 +109,7 @@ type Run struct {
 	// Exceptions are the clusters that did not simply complete, by position.
 	// The first 256 keep their reason.
 	Exceptions []Exception `json:"exceptions,omitempty"`
-	// Undo is set where what the run brought is taken back.
+	// Undo is set where the run is to be rolled back.
 	Undo *Undo `json:"undo,omitempty"`
 	// Capped reports whether clusters could start if it were not for the Cap of the
 	// strategy.
@@ -121,7 +121,7 @@ type Run struct {
 	Seen []string `json:"seen,omitempty"`
 }
 
-// StageRun is what a stage has come to.
+// StageRun is the state of a stage, as it is stored.
 type StageRun struct {
 	State State `json:"state"`
 	// Reached is when the run came to the stage, Started when its first
@@ -214,7 +214,7 @@ type Gate struct {
 	By string `json:"by,omitempty"`
 }
 
-// Phase is how far a cluster in flight has come.
+// Phase is the phase of a cluster in flight.
 type Phase uint8
 
 // The phases of a cluster in flight.
@@ -350,13 +350,13 @@ func (r *Run) Flows() bool {
 // IsBroken reports whether the run broke off in the stage.
 func (r *StageRun) IsBroken() bool { return r.State == Failed || r.State == Aborted }
 
-// Undo says of a run that what it brought is to be taken back. Such a run ends as Failed, in every profile,
-// and is never started again; its driver then plans a run by stages.RollBack. A run that is superseded or
-// aborted before it has come to that takes nothing back.
+// Undo is the request to roll a run back. Such a run ends as Failed, in every profile, and is never started
+// again; its driver then plans a run by stages.RollBack. A run that is superseded or aborted before that is
+// not rolled back.
 type Undo struct {
 	Cause plan.RollbackCause `json:"cause"`
-	// Run is the name that was asked for of the run which takes back; empty means
-	// that the planner of that run chooses one.
+	// Run is the name that was asked for of the run which does the rollback; empty means that the planner of
+	// that run chooses one.
 	Run string `json:"run,omitempty"`
 	// By is the identity that asked; of a cause other than OnCommand, the one that started the run.
 	By approval.Identity `json:"by,omitzero"`
@@ -377,7 +377,7 @@ func (r *Run) IsAborting() bool { return r.Closing != nil && r.Closing.State == 
 
 // Final reports whether the run will never do anything again. A failed run of
 // profile ClusterUpdate is not final: it can be started again, unless what it
-// brought is taken back.
+// brought is rolled back.
 func (r *Run) Final(p *plan.Plan) bool {
 	switch r.State {
 	case Completed, Aborted, Superseded:

@@ -9,25 +9,25 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// BackName is what the run of a simulation is called that takes the first one back.
+// BackName is the name of the run of a simulation that rolls the first one back.
 const BackName = RunName + "-rollback"
 
-// Return is what else there is in a [World] where the run is taken back.
+// Return is what else there is in a [World] where the run is rolled back.
 type Return struct {
 	// Previous is what clusters had before the run, by name; see [stages.RollBack]. One
 	// that is not named had nothing. Where it is nil that is not known, and the run is
-	// not taken back.
+	// not rolled back.
 	Previous map[string]stages.Previous
 	// Members are the clusters that behave in another way on their way back, by name.
 	// All others are as before, but that no attempt fails.
 	Members map[string]Member
-	// Calendar returns the windows for the plan that takes back; nil means at any time.
+	// Calendar returns the windows for the plan that rolls back; nil means at any time.
 	Calendar func(p *stages.Plan) (stages.Calendar, error)
 }
 
-// Back is what became of taking the run back.
+// Back is the result of the rollback of the run.
 type Back struct {
-	// Refused says why the run was not taken back. All else is empty then.
+	// Refused says why the run was not rolled back. All else is empty then.
 	Refused string
 	// Plan is the plan of the run that took it back, Begun when that began.
 	Plan  *stages.Plan
@@ -36,12 +36,12 @@ type Back struct {
 	End End
 }
 
-// undone reports whether the run has ended and is to be taken back now.
+// undone reports whether the run has ended and is to be rolled back now.
 func (s *simulation) undone() bool {
 	return s.begun && s.undo != nil && s.run.Final(s.p)
 }
 
-// asked takes in an order that takes back a run which has ended, as an engine
+// asked takes in an order that rolls back a run which has ended, as an engine
 // does, and reports whether the next order is one.
 func (s *simulation) asked() (bool, error) {
 	c := s.orders[0].Command
@@ -57,8 +57,8 @@ func (s *simulation) event(t stages.EventType, by, message string) stages.Event 
 	return stages.Event{Type: t, Time: s.w.Start.Add(s.now), By: by, Message: message}
 }
 
-// takeBack plans the run that takes this one back and carries it out, from now on
-// and with the orders and the churn that are left.
+// takeBack plans the run that rolls this one back and carries it out, from now on and with the orders and the
+// churn that are left.
 func (s *simulation) takeBack() error {
 	undo := s.undo
 	s.undo = nil
@@ -89,7 +89,7 @@ func (s *simulation) takeBack() error {
 	return nil
 }
 
-// inverse plans the run that takes this one back.
+// inverse plans the run that rolls this one back.
 func (s *simulation) inverse() (*stages.Plan, error) {
 	if s.w.Return.Previous == nil {
 		return nil, errors.New("what the clusters had before is not known")

@@ -16,7 +16,7 @@
 // randomness, no goroutine. A simulation costs a step for each moment at which
 // something happens; a step costs what is in flight then.
 //
-// A run that is taken back is followed by the one that does so, of the plan that
+// A run that is rolled back is followed by the one that does so, of the plan that
 // [stages.RollBack] makes: an engine plans it at the same moment.
 //
 // # Moments

@@ -18,8 +18,8 @@ var ErrSteps = errors.New("the simulation takes too many steps")
 type Event struct {
 	// At is the time since the start of the run.
 	At time.Duration
-	// Back is the plan of the run that takes the first one back in the events of that
-	// run, nil in those of the first.
+	// Back is the plan of the run that rolls the first one back in the events of that run, nil in those of
+	// the first.
 	Back *stages.Plan
 	stages.Event
 }
@@ -42,9 +42,9 @@ func NewPlan(s stages.Strategy, clusters []placement.Cluster) (*stages.Plan, err
 // nil, and returns what everything came to. A run that has failed or was
 // stopped waits for later orders. An order that the run refuses is an event.
 //
-// A run that is to be taken back, because its strategy says so or by an order, is
+// A run that is to be rolled back, because its strategy says so or by an order, is
 // followed at once by the one that does, of the plan of [stages.RollBack]. From then
-// on orders are that run's. One that takes back a run which has ended has to come
+// on orders are that run's. One that rolls back a run which has ended has to come
 // before the simulation ends.
 //
 // The error is that of tell, which ends the simulation, that of an invalid
@@ -88,8 +88,8 @@ type simulation struct {
 	taken  int
 	away   leavers
 	peaks  peaks
-	// undo is why the run is to be taken back, back what became of that. of is the plan
-	// of a run that takes back itself.
+	// undo is why the run is to be rolled back, back what became of that. of is the plan
+	// of a run that rolls back itself.
 	undo *stages.Undo
 	back *Back
 	of   *stages.Plan

@@ -39,7 +39,7 @@ type World struct {
 	// What stands earlier in a list comes first where the moment is the same.
 	Churn  []Change
 	Orders []Order
-	// Return is for a run that is taken back.
+	// Return is for a run that is rolled back.
 	Return Return
 	// Slots is how many clusters the run may have in flight by the cap of its strategy:
 	// 0 means as many as it can use, -1 none.
