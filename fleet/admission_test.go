@@ -162,9 +162,8 @@ func TestSupersedingRunTakesThePlace(t *testing.T) {
 	})
 }
 
-// Going back is never blocked: a rollback takes the place of a run that is
-// stuck, at a cluster that never becomes healthy or at one that hangs, without
-// anybody doing anything.
+// Going back is never blocked: a rollback takes the place of a run that is stuck, at a cluster that never
+// becomes healthy or at one that hangs, without any command.
 func TestRollbackSupersedesAStuckRun(t *testing.T) {
 	for name, stick := range map[string]func(*world, bool){
 		"refuses": func(w *world, on bool) {
@@ -231,8 +230,8 @@ func TestDeletedRunReleasesItsPlacement(t *testing.T) {
 	})
 }
 
-// A run that is held is planned and frozen; it is in nobody's way until it is
-// started, and then waits for its turn.
+// A run that is held is planned and frozen; it does not hold up other runs until it is started, and then
+// waits for its turn.
 func TestHeldRunWaitsForItsStart(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *world, e *fleet.Engine) {
 		held := specOf("held", 2)
@@ -280,8 +279,8 @@ func TestStoppedRunHoldsTheLine(t *testing.T) {
 	})
 }
 
-// A failed run of profile ClusterUpdate gives its placement free, and can be
-// started again when nobody else has it.
+// A failed run of profile ClusterUpdate gives its placement free, and can be started again when no other run
+// has it.
 func TestFailedRunStartsAgain(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *world, e *fleet.Engine) {
 		spec := specOf("a", 1)

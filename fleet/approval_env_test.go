@@ -123,7 +123,7 @@ func smuggled(id string, d approval.Decision) []byte {
 	return record.Encode(record.Command{Format: record.Format, Command: c})
 }
 
-// answer gives an answer that counts, and returns the event that tells so.
+// answer gives an answer that counts, and returns its event.
 func (s *approvalEnv) answer(d approval.Decision) stages.Event {
 	s.t.Helper()
 	before := len(s.events())

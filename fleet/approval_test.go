@@ -97,8 +97,8 @@ func approve(t *testing.T, e *fleet.Engine, run, request string) {
 	}
 }
 
-// Threat T22: a rollback has a plan and an approval of its own. That of another
-// run is refused, by the engine and by whoever drives the run.
+// Threat T22: a rollback has a plan and an approval of its own. That of another run is refused, by the engine
+// that takes the decision and by the one that drives the run.
 func TestT22RollbackNeedsItsOwnApproval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -165,8 +165,8 @@ func (w *world) smuggle(run string, binding approval.Binding) {
 	}
 }
 
-// Two runs may have requests of the same name. The run tells them apart, and
-// nobody approves for one what was meant for the other.
+// Two runs may have requests of the same name. The binding distinguishes them: an approval of one does not
+// count for the other.
 func TestRequestsOfOneNameAreTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.AllowCoOwnership = true })

@@ -25,11 +25,10 @@ const (
 	racedEngineSequences = 20
 )
 
-// Two engines that crash and come back, an authority that says what it wants and
-// people who answer, replay and forge: the journal tells no decision that the
-// policy does not allow, none twice, and what becomes of every answer that was
-// taken; nothing starts before its gate has passed. SLIPWAY_ATTACK_SEED tries
-// one sequence alone.
+// Two engines that crash and come back, an authority that says what it wants and people who answer, replay
+// and forge: the journal has no decision that the policy does not allow, none twice, and what becomes of
+// every answer that was taken; nothing starts before its gate has passed. SLIPWAY_ATTACK_SEED tries one
+// sequence alone.
 func TestApprovalsUnderAttackThroughEngines(t *testing.T) {
 	t.Parallel()
 	if s := os.Getenv("SLIPWAY_ATTACK_SEED"); s != "" {
@@ -72,7 +71,7 @@ type randomAttack struct {
 	spent          []spentCommand
 
 	mu sync.Mutex // guards said and luck, which engines use too
-	// said are the decisions that somebody gave, by their comment.
+	// said are the decisions that were given, by their comment.
 	said map[string]approval.Decision
 	luck *rand.Rand
 }
@@ -238,7 +237,7 @@ func (s *randomAttack) steer(verb stages.Verb) {
 	s.must(s.host.Command(s.t.Context(), "r", stages.Command{Verb: verb}))
 }
 
-// somebody draws a decision of a person and remembers it.
+// somebody draws and records the decision of a random person.
 func (s *randomAttack) somebody(b approval.Binding) approval.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()

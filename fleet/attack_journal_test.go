@@ -14,9 +14,8 @@ import (
 type journalChecker struct {
 	t     *testing.T
 	model attackModel
-	// said are all decisions that somebody gave, by their comment; waiting are
-	// those of which the journal has to say what became of them, in the order in
-	// which they were taken; ids are the commands of the run.
+	// said are all decisions that were given, by their comment; waiting are those of which the journal has to
+	// say what became of them, in the order in which they were taken; ids are the commands of the run.
 	said    map[string]approval.Decision
 	waiting []approval.Decision
 	ids     []string
@@ -143,8 +142,7 @@ func (r *journalChecker) opened(ev stages.Event) {
 	r.about(ev)
 }
 
-// decided checks a decision that counts: somebody gave it, for this request, and
-// the policy allows it.
+// decided checks a decision that counts: it was given, for this request, and the policy allows it.
 func (r *journalChecker) decided(ev stages.Event) {
 	r.about(ev)
 	d, known := r.said[ev.Message]

@@ -33,7 +33,7 @@ type attackModel struct {
 	told        []toldEvent
 }
 
-// toldEvent is what the journal tells about a decision or a request.
+// toldEvent is an event of a decision or a request that the journal must have.
 type toldEvent struct {
 	Type                                  stages.EventType
 	Request, Digest, By, Message, Command string

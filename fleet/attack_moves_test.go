@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// id draws an ID that nobody had.
+// id draws an unused ID.
 func (a *attacked) id() string {
 	a.drawn++
 	return fmt.Sprintf("attack-%06d", a.drawn)

@@ -45,8 +45,8 @@ func (a *attacked) move() {
 	a.step()
 }
 
-// step carries out what is in the store, as whoever drives the run does, by a
-// clock that may be wrong, and perhaps dies before or after saving it.
+// step carries out what is in the store, as the driver of the run does, by a clock that may be wrong, and
+// perhaps dies before or after saving it.
 func (a *attacked) step() {
 	ctx := a.t.Context()
 	was := a.model
@@ -93,8 +93,8 @@ func (a *attacked) carryOut(in stages.Input) (events []stages.Event) {
 	}
 }
 
-// tidy deletes the commands that were carried out, unless who saved the run dies
-// before it comes to that.
+// tidy deletes the commands that were carried out, unless the engine that saved the run dies before it comes
+// to that.
 func (a *attacked) tidy(taken []takenCommand) {
 	if len(taken) > 0 && a.rnd.IntN(8) == 0 {
 		a.saw("left commands", 1)
@@ -251,7 +251,7 @@ func (a *attacked) takes(request, id string, d *approval.Decision) (kind string,
 	}
 }
 
-// kindOf names what an error tells.
+// kindOf returns the kind of an error.
 func kindOf(err error) string {
 	var refused *approval.RefusedError
 	switch {

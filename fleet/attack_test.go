@@ -29,10 +29,9 @@ const (
 	attackWorlds    = 10
 )
 
-// Nothing that people, clocks, crashes or whoever writes to the store do to an
-// approval is accepted that the policy does not allow, and nothing that it
-// allows is lost. SLIPWAY_ATTACK_SEED tries one sequence alone; a thousand are
-// tried with the race detector, unless SLIPWAY_SOAK=1.
+// Nothing that people, clocks, crashes or other writers of the store do to an approval is accepted that the
+// policy does not allow, and nothing that it allows is lost. SLIPWAY_ATTACK_SEED tries one sequence alone; a
+// thousand are tried with the race detector, unless SLIPWAY_SOAK=1.
 func TestApprovalsUnderAttack(t *testing.T) {
 	t.Parallel()
 	if s := os.Getenv("SLIPWAY_ATTACK_SEED"); s != "" {

@@ -92,7 +92,7 @@ func (g *capGuard) reached() (peak int, most map[string]int) {
 	return g.peak, maps.Clone(g.most)
 }
 
-// look compares the runs with the cap.
+// look checks the runs against the cap.
 func (g *capGuard) look() {
 	ctx := context.Background()
 	caps, err := g.looks.Caps(ctx)
@@ -277,9 +277,8 @@ func done(t *testing.T, err error) {
 	}
 }
 
-// Whatever write goes wrong, and whoever goes on: no run ever has more in flight
-// than it holds, the cap is not exceeded, all runs end, and nothing is left of
-// what they held.
+// Whatever write fails, and whichever engine continues: no run ever has more in flight than it holds, the cap
+// is not exceeded, all runs end, and nothing is left of what they held.
 func TestCapSurvivesACrashAtEveryWrite(t *testing.T) {
 	writes := playCap(t, 0, "")
 	step := 1
@@ -377,7 +376,7 @@ func TestARunEndsBesideADamagedCap(t *testing.T) {
 	})
 }
 
-// What a run left in a cap that is over keeps nobody from deleting the cap.
+// What a run left in a cap that is over does not prevent the deletion of the cap.
 func TestDeleteCapAfterACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := capWorld(t, 1)

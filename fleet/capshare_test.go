@@ -35,8 +35,8 @@ func TestNothingIsUsedOfACapBeforeAClaim(t *testing.T) {
 	}
 }
 
-// What a crash left of runs that are over is found by those who wait: of a run
-// that was deleted, that is another one by now, or that has ended and nobody has.
+// What a crash left of runs that are over is found by the runs that wait: of a run that was deleted, that is
+// another one by now, or that has ended and nobody has.
 func TestSweepCap(t *testing.T) {
 	members := memory.NewFleet()
 	e, err := New(Config{Store: memory.NewStore(), Inventory: members, Dialer: members})

@@ -31,9 +31,8 @@ func names(s fleet.Status) (out []string) {
 	return out
 }
 
-// A catch-up run takes the clusters that failed, that were skipped and that
-// joined to what the first run brought the others to, although the source and
-// the overrides have changed since; and nobody else.
+// A catch-up run takes the clusters that failed, that were skipped and that joined to what the first run
+// brought the others to, although the source and the overrides have changed since; and no other cluster.
 func TestCatchUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "frozen")} })
@@ -119,8 +118,8 @@ func TestCatchUpOfADroppedSnapshot(t *testing.T) {
 	})
 }
 
-// The plan of a run that catches up has the decision that picked its clusters: the
-// one of the run before where nobody joined, and the newest where somebody did.
+// The plan of a run that catches up has the decision that picked its clusters: the one of the run before
+// where no cluster joined, and the newest where one did.
 func TestACatchUpHasTheDecisionOfItsClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// skew makes the lease of a run look as if the clock of its holder were wrong.
+// skew writes the lease of a run as if the clock of its holder were wrong.
 func (w *world) skew(run string, until time.Time) {
 	w.t.Helper()
 	for {
@@ -103,7 +103,7 @@ func TestT15LeaseInTheFuture(t *testing.T) {
 	}
 }
 
-// A timed wait ends when it would have, whoever was there meanwhile.
+// A timed wait ends on time, whichever engines were running meanwhile.
 func TestT15WaitSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ dead, back, want time.Duration }{

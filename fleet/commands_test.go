@@ -45,8 +45,7 @@ func TestNewerCommandDoesNotKeepARunBusy(t *testing.T) {
 	})
 }
 
-// A command to a run that has ended is not lost although the store fails when
-// the run is looked for.
+// A command to a run that has ended is not lost although the store fails while runs are listed.
 func TestStartSurvivesAFailedList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := smallWorld(t, 1)

@@ -83,8 +83,7 @@ func TestSaveWritesOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-// What is saved again gets a new revision, so that whoever wants to delete the
-// old one cannot.
+// What is saved again gets a new revision, so that a collection that is about to delete the old one cannot.
 func TestSavingAgainProtects(t *testing.T) {
 	store := memory.NewStore()
 	c := newContents(store)
@@ -254,8 +253,7 @@ func TestRevisionsAreBounded(t *testing.T) {
 	}
 }
 
-// A load that fails is not remembered, and whoever gives up does not make
-// others fail.
+// A load that fails is not remembered, and a caller that gives up does not make others fail.
 func TestFailedLoadIsTriedAgain(t *testing.T) {
 	store := memory.NewStore()
 	set := setOf(t, "a")
@@ -308,8 +306,7 @@ func (s *batchCounter) WriteAll(ctx context.Context, writes []backend.Write) ([]
 	return s.Store.WriteAll(ctx, writes)
 }
 
-// What a set consists of is read once by those who need not know that it is still
-// stored.
+// What a set consists of is read once where the caller need not know that it is still stored.
 func TestAnIndexIsReadOnce(t *testing.T) {
 	store := &countingStore{Store: memory.NewStore()}
 	c := newContents(store)

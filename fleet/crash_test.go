@@ -284,7 +284,7 @@ var longStory = crashScenario{
 	touches: func(c change) bool { return c.Cluster == "s1-05" || strings.HasSuffix(c.Cluster, "3") },
 }
 
-// ending is what must be the same however often somebody crashes.
+// ending is what must be the same however often engines crash.
 type ending struct {
 	members  map[string][]string
 	outcomes []map[string]any

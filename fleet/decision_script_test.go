@@ -254,7 +254,7 @@ func (s *decisionScript) came(name string, err error) error {
 	return s.planned(name)
 }
 
-// planned tells the plan of a run and how far it is.
+// planned prints the plan of a run and its state.
 func (s *decisionScript) planned(name string) error {
 	now, err := s.e.Status(s.t.Context(), name)
 	if err != nil {

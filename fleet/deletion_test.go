@@ -327,8 +327,8 @@ func TestAnOrphaningDeletionLeavesTheObjects(t *testing.T) {
 	})
 }
 
-// What somebody else's finalizer holds is waited for; the ledger stays until it is
-// gone, and so does what it may need to go.
+// What a foreign finalizer holds is waited for; the ledger stays until it is gone, and so does what it may
+// need to go.
 func TestADeletionWaitsForFinalizers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)

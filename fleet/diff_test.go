@@ -81,10 +81,9 @@ func wantLines(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// What a run would do is told before there is one, cluster by cluster: what is
-// new, what changes by the hub, by an override or because somebody edited it, what
-// the hub dropped, and what goes. A run of that plan does it, and then nothing
-// differs.
+// What a run would do is told before there is one, cluster by cluster: what is new, what changes by the hub,
+// by an override or by an edit on the cluster, what the hub dropped, and what goes. A run of that plan does
+// it, and then nothing differs.
 func TestADifferenceIsWhatARunDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
@@ -136,7 +135,7 @@ func TestADifferenceIsWhatARunDoes(t *testing.T) {
 	})
 }
 
-// A plan that is named is the one that is looked at, or nothing is.
+// A plan that is named is the one that is compared, or the call fails.
 func TestADifferenceIsThatOfThePlan(t *testing.T) {
 	w, e := declared(t, nil)
 	spec := newRun()
@@ -239,8 +238,8 @@ func TestADifferenceTellsWhoseObjectsAre(t *testing.T) {
 	})
 }
 
-// A cluster that cannot be looked at is told with the reason, and holds up no
-// other; one that the plan does not have is an error.
+// A cluster that cannot be read is reported with the reason, and holds up no other; one that the plan does
+// not have is an error.
 func TestADifferenceOfAClusterThatCannotBeReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)

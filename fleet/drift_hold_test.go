@@ -21,8 +21,8 @@ import (
 // beside is an object beside the one that is held.
 var beside = snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "beside"}
 
-// heldOn returns a world in which member2 has test-cm of somebody else's, which
-// is never taken over, and run "one" has failed because of it.
+// heldOn returns a world in which member2 has a foreign test-cm, which is never taken over, and run "one" has
+// failed because of it.
 func heldOn(t *testing.T) (*world, *fleet.Engine, func()) {
 	t.Helper()
 	w := newWorld(t)

@@ -92,8 +92,7 @@ func TestNoWorkWithoutASlot(t *testing.T) {
 	})
 }
 
-// A run that nobody can drive is not taken again and again: the attempts are
-// ever rarer. It can be deleted nevertheless.
+// A run that no engine can drive is retried with backoff, and can be deleted.
 func TestDamagedRunIsRarelyTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clusters = 33 // more than the run's record holds in flight

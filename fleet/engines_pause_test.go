@@ -68,7 +68,7 @@ func (s *pausedStore) Get(ctx context.Context, key string) (backend.Record, erro
 	return s.Watcher.Get(ctx, key)
 }
 
-// A write reaches the store even if whoever made it no longer waits for it.
+// A write reaches the store even if its caller no longer waits for it.
 func (s *pausedStore) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
 	s.p.pass()
 	rev, err := s.Watcher.Put(context.WithoutCancel(ctx), key, value, prev)

@@ -52,7 +52,7 @@ func (s *sharing) stop() {
 	s.feed.stop()
 }
 
-// taken returns who took a run, in order.
+// taken returns the engines that took a run, in order.
 func (s *sharing) taken(run string) (by []string) {
 	s.feed.read()
 	for _, ev := range s.feed.events {
@@ -119,9 +119,8 @@ func TestThreeEnginesBringThirtyRunsToTheirEnd(t *testing.T) {
 	}
 }
 
-// A run is taken by whichever engine comes first, and stays with it: of two
-// engines that are slow to look at every other new run, each carries out those
-// that the other one is slow for.
+// A run is taken by whichever engine comes first, and stays with it: of two engines that are slow to read
+// every other new run, each carries out those that the other one is slow for.
 func TestARunStaysWithTheEngineThatComesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

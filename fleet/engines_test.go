@@ -178,7 +178,7 @@ func (f fencedTrial) run(t *testing.T) (result fencedResult) {
 	return result
 }
 
-// check looks for anything that A did after B had taken over.
+// check finds anything that A did after B had taken over.
 func (f fencedTrial) check(w *world, rec *recorder, p *pause, events []stages.Event, result *fencedResult) {
 	t := w.t
 	epochs := map[string]int64{}
@@ -265,7 +265,7 @@ func (c *crowd) holders() map[string][]string {
 	return out
 }
 
-// movedBy checks that runs were taken by somebody else since, within limit.
+// movedBy checks that runs were taken by another engine since, within limit.
 func (c *crowd) movedBy(runs []string, from string, since time.Time, limit time.Duration) {
 	c.t.Helper()
 	for _, run := range runs {

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// What a run would do is told before there is one. The digest of the plan covers
-// what each cluster would get, so whoever approves that digest approves this.
+// What a run would do is told before there is one. The digest of the plan covers what each cluster would get,
+// so an approval of that digest approves this.
 func ExampleEngine_Diff() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

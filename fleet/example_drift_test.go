@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// labelled is the namespace of the shop as somebody edited it.
+// labelled is the namespace of the shop after an edit by hand.
 func labelled(owner string) *unstructured.Unstructured {
 	obj := namespace("shop")
 	obj.SetLabels(map[string]string{"owner": owner})

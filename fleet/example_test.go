@@ -99,8 +99,7 @@ func all(after ...stages.Task) stages.Strategy {
 	return stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, After: after}}}
 }
 
-// A plan is looked at first, and the run is created only if it is still that
-// plan.
+// A plan is previewed first, and the run is created only if it is still that plan.
 func ExampleEngine_Preview() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -126,7 +125,7 @@ func ExampleEngine_Preview() {
 	// the plan changed: true
 }
 
-// A gate is passed when somebody decides. By is who the host authenticated.
+// A gate passes on a decision. By is the identity that the host authenticated.
 func ExampleEngine_Decide() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -40,7 +40,7 @@ func explains(t *testing.T, e *fleet.Engine, run, cluster string, state stages.S
 	}
 }
 
-// Explain tells of every state what is waited for.
+// Explain returns for every state what the cluster waits for.
 func TestExplainEveryState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)

@@ -107,10 +107,9 @@ func TestAPlanOfACreationThatWasCutShortIsCollected(t *testing.T) {
 
 func crashBeforeWrite(n int) faulty.Rule { return faulty.NthWrite(n, faulty.Fault{Crash: true}) }
 
-// A creation during which others collect, at any moment, and that may be cut
-// short by a crash at any later write, leaves a run that is carried out, or
-// nothing: never a run that nobody can drive, and whoever was told that the run
-// exists finds it.
+// A creation during which others collect, at any moment, and that may be cut short by a crash at any later
+// write, leaves a run that is carried out, or nothing: never a run that no engine can drive, and a caller
+// that was told that the run exists finds it.
 func TestACreationSurvivesCollectionsOrIsUndone(t *testing.T) {
 	for _, cut := range []int{0, 1, 2, 3} {
 		for n := 1 + cut%apart(3); ; n += apart(3) {
@@ -158,9 +157,8 @@ func TestACreationSurvivesCollectionsOrIsUndone(t *testing.T) {
 	}
 }
 
-// A run that was recorded by a process which died before the run was admitted is
-// carried out by whoever finds it, although others that shared its plan and its
-// contents were deleted meanwhile.
+// A run that was recorded by a process which died before the run was admitted is carried out by the engine
+// that finds it, although others that shared its plan and its contents were deleted meanwhile.
 func TestARecordedRunKeepsWhatItNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := overridden(t)

@@ -105,8 +105,7 @@ func hundred(t *testing.T, hung string) (done map[string]time.Duration) {
 	return done
 }
 
-// A cluster that hangs, even one that ignores that its time is over, delays
-// nobody else.
+// A cluster that hangs, even one that ignores that its time is over, delays no other cluster.
 func TestHangingClusterDelaysOnlyItself(t *testing.T) {
 	t.Parallel()
 	want := hundred(t, "")
@@ -135,8 +134,7 @@ func (u deaf) Observe(ctx context.Context, a fleet.Assignment) (fleet.Report, er
 	return u.Update(ctx, a)
 }
 
-// A cluster that hangs keeps nobody from calling another plug-in for a placement
-// that has the cluster's name.
+// A cluster that hangs does not block calls of other plug-ins for a placement that has the cluster's name.
 func TestClusterNamedAsAPlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet(), source: memory.NewSource(plain("v1"))}

@@ -132,7 +132,7 @@ func TestTheHistoryOfAPlacementIsTrimmed(t *testing.T) {
 	}
 }
 
-// A page that is gone is an error that does not look as if the run were gone.
+// A page that is gone is an error that is not the error of a run that is gone.
 func TestAHistoryWithoutItsPagesIsDamaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ranBig(t)

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// leases returns what Leases tells, by run.
+// leases returns the result of Leases, by run.
 func (w *world) leases() map[string]fleet.Lease {
 	w.t.Helper()
 	all, err := w.newEngine(fleet.Config{Name: "observer"}).Leases(w.t.Context())

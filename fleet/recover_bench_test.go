@@ -159,8 +159,7 @@ func (c *countdown) store(s *bolt.Store) waited {
 	return &stepped{transitions: transitions{Store: s}, done: c.done}
 }
 
-// stepped is a store that is over after so many saves of runs, or when somebody
-// else says so.
+// stepped is a store that is over after so many saves of runs, or when a caller else says so.
 type stepped struct {
 	transitions
 	after int64

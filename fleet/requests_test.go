@@ -98,8 +98,8 @@ func TestAnUpdateMakesTwoRequestsMore(t *testing.T) {
 	})
 }
 
-// A ledger that somebody else has written since is found to be out of date, and
-// read: what an engine keeps of it is never what counts.
+// A ledger that another engine has written since is found to be out of date, and read: what an engine keeps
+// of it is never what counts.
 func TestAKeptLedgerIsNeverTrusted(t *testing.T) {
 	ledger := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "slipway-system", Name: ep}
 	for what, meddle := range map[string]func(w *world){

@@ -311,7 +311,7 @@ func TestCollectionSparesWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// The other way round: whoever stores contents is held up while others collect.
+// The other way round: a writer of contents is paused while others collect.
 func TestWhatIsStoredIsNotCollected(t *testing.T) {
 	creations := map[string]func(*world, *fleet.Engine) error{
 		"capture": func(w *world, e *fleet.Engine) error {

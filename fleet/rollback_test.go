@@ -99,7 +99,7 @@ func endOfRollback(t *testing.T, e *fleet.Engine, of string) fleet.Status {
 	return fleet.Status{}
 }
 
-// order tells in which order a run began to work on clusters.
+// order returns the order in which a run started clusters.
 func order(t *testing.T, e *fleet.Engine, run string) (out []string) {
 	for _, ev := range must(e.History(t.Context(), run, 0))(t).Events {
 		if ev.Type == stages.ClusterStarted {

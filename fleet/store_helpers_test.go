@@ -103,7 +103,7 @@ func meanwhile(t *testing.T, setUp func() (do func(backend.Store), store backend
 	}
 }
 
-// edit changes a stored record behind everybody's back.
+// edit changes a stored record past all engines.
 func edit(t *testing.T, s backend.Store, key string, change func(string) string) {
 	t.Helper()
 	rec, err := s.Get(t.Context(), key)

@@ -84,8 +84,7 @@ func cpuSeconds() float64 {
 	return sample[0].Value.Float64() - sample[1].Value.Float64()
 }
 
-// manyRuns returns an engine with so many runs that nobody drives yet, each of a
-// placement of its own.
+// manyRuns returns an engine with so many runs that no engine drives yet, each of a placement of its own.
 func manyRuns(b *testing.B, store backend.Store, runs, clusters int) *fleet.Engine {
 	b.Helper()
 	fl := memory.NewFleet()

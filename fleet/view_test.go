@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// viewed is all that a view tells.
+// viewed is all that a view returns.
 type viewed struct {
 	Snapshots    []int
 	Irreversible []int
@@ -89,8 +89,7 @@ func TestAViewIsOneMoment(t *testing.T) {
 	})
 }
 
-// What a view names may be gone: the placement is looked at again then, and what is
-// damaged is told.
+// What a view names may be gone: the placement is read again then, and what is damaged is told.
 func TestAViewOfWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 1 })
@@ -159,8 +158,8 @@ func TestWhatIsPlannedIsNotReadAgain(t *testing.T) {
 	}
 }
 
-// A run that is being admitted is not taken by the same engine before it is, since both
-// write the placement's record. It is taken then, without anybody looking for it.
+// A run that is being admitted is not taken by the same engine before it is, since both write the placement's
+// record. It is taken then, without a search for it.
 func TestARunIsTakenWhenItIsAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, setup := declared(t, nil)

@@ -42,8 +42,8 @@ func (s *slowSight) Get(ctx context.Context, key string) (backend.Record, error)
 	return rec, err
 }
 
-// A run whose admission failed for whoever creates it, and which an engine has
-// taken and admitted meanwhile, is not withdrawn under its hands: it is there.
+// A run whose admission failed for its creator, and which an engine has taken and admitted meanwhile, is not
+// withdrawn: it stays.
 func TestARunThatAnEngineHasTakenIsNotWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

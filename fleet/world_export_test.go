@@ -9,8 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// SkewLease makes the lease of a run look as if the clock of its holder were
-// wrong.
+// SkewLease writes the lease of a run as if the clock of its holder were wrong.
 func SkewLease(ctx context.Context, s backend.Store, run string, until time.Time) error {
 	e := &Engine{store: s}
 	rec, rev, err := e.runAt(ctx, run)

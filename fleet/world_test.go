@@ -93,8 +93,8 @@ type memberLedger struct {
 	Target   string `json:"target"`
 }
 
-// recorder notes what really changes on the members and who does it. Calls of
-// one cluster go through one after the other.
+// recorder records what really changes on the members, and by which engine. Calls of one cluster go through
+// one after the other.
 type recorder struct {
 	fleet   *memory.Fleet
 	lock    chan struct{}

@@ -11,7 +11,7 @@ import (
 )
 
 // play carries directives of a script out and returns what the last one says.
-func (w *world) play(directives ...string) (out string) {
+func (w *scriptEnv) play(directives ...string) (out string) {
 	for _, d := range directives {
 		out = w.do(scriptBlock{directive: d})
 	}
@@ -20,7 +20,7 @@ func (w *world) play(directives ...string) (out string) {
 
 // azureWorld has two groups that wait at gates, a wait after their stage and a
 // stage behind it. Cluster a3 is skipped before anything else happens.
-func azureWorld(t *testing.T) *world {
+func azureWorld(t *testing.T) *scriptEnv {
 	t.Helper()
 	w := newWorld()
 	w.setClusters("a1 g=a\na2 g=a\na3 g=a\nb1 g=b\nb2 g=b\nc1 g=c\n")
@@ -159,7 +159,7 @@ func TestTheAzureStateTable(t *testing.T) {
 	}
 }
 
-func checkCell(t *testing.T, w *world, directive string, state State, want string) {
+func checkCell(t *testing.T, w *scriptEnv, directive string, state State, want string) {
 	t.Helper()
 	var sent []Command
 	w.sent = func(c Command) { sent = append(sent, c) }

@@ -11,8 +11,8 @@ import (
 // number that they have in the list of them. Each shows that this one does not
 // have it.
 
-// defect is a world with four clusters and a strategy of one stage, and a run.
-func defect(stage string, rest ...string) *world {
+// defect is an environment with four clusters and a strategy of one stage, and a run.
+func defect(stage string, rest ...string) *scriptEnv {
 	w := newWorld()
 	w.setClusters("m1 tier=a\nm2 tier=a\nm3 tier=b\nm4 tier=b\n")
 	w.setStrategy("stages: [{name: all, labelSelector: {}, " + stage + "}]\n" + strings.Join(rest, "\n"))
@@ -21,7 +21,7 @@ func defect(stage string, rest ...string) *world {
 }
 
 // says checks how the answer to the last of some directives ends.
-func (w *world) says(t *testing.T, want string, directives ...string) {
+func (w *scriptEnv) says(t *testing.T, want string, directives ...string) {
 	t.Helper()
 	if got := w.say(directives...); !strings.HasSuffix(got, want+"\n") {
 		t.Errorf("%s:\n%swant\n%s", directives, got, want)

@@ -38,7 +38,7 @@ func (c *scriptCalendar) Window(pos int, at time.Time) Window {
 }
 
 // setCalendar reads lines of a cluster and its spans, as "m1 1h-2h 25h-26h".
-func (w *world) setCalendar(input string) string {
+func (w *scriptEnv) setCalendar(input string) string {
 	w.calendar = nil
 	for line := range strings.Lines(input) {
 		if w.calendar == nil {
@@ -65,7 +65,7 @@ func (w *world) setCalendar(input string) string {
 }
 
 // say carries directives out, and returns what the last one came to.
-func (w *world) say(directives ...string) (out string) {
+func (w *scriptEnv) say(directives ...string) (out string) {
 	for _, d := range directives {
 		out = w.do(scriptBlock{directive: d})
 	}

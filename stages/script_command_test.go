@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-func (w *world) decide(v approval.Verdict, a scriptArgs) string {
+func (w *scriptEnv) decide(v approval.Verdict, a scriptArgs) string {
 	reqs := Requests(w.cur.plan, &w.cur.r)
 	b := approval.Binding{
 		RunUID: w.cur.r.UID, Stage: a.word(0), Group: a.get("group", ""), When: approval.When(a.get("when", "After")),
@@ -36,7 +36,7 @@ func (w *world) decide(v approval.Verdict, a scriptArgs) string {
 
 // answer has authorities answer the open request of a stage for now: by= names them,
 // age= says how long ago they did, shown= how many decisions they were shown.
-func (w *world) answer(a scriptArgs) string {
+func (w *scriptEnv) answer(a scriptArgs) string {
 	var in Input
 	for _, r := range Requests(w.cur.plan, &w.cur.r) {
 		if r.Stage != a.word(0) || r.Group != a.get("group", "") || r.When != approval.When(a.get("when", "After")) {
@@ -57,12 +57,12 @@ func (w *world) answer(a scriptArgs) string {
 }
 
 // id is that of the next command, or the one the script gives.
-func (w *world) id(a scriptArgs) string {
+func (w *scriptEnv) id(a scriptArgs) string {
 	w.commands++
 	return a.get("id", fmt.Sprintf("c%d", w.commands))
 }
 
-func (w *world) command(name string, a scriptArgs) string {
+func (w *scriptEnv) command(name string, a scriptArgs) string {
 	c := Command{ID: w.id(a), By: approval.Identity{Name: a.get("by", "")}, At: w.now, Message: a.get("msg", "")}
 	switch name {
 	case "resume":
@@ -92,7 +92,7 @@ func (w *world) command(name string, a scriptArgs) string {
 }
 
 // catchUp plans a run for what this one missed and for what joined=a,b.
-func (w *world) catchUp(a scriptArgs) string {
+func (w *scriptEnv) catchUp(a scriptArgs) string {
 	var missed []string
 	for pos, state := range States(w.cur.plan, &w.cur.r) {
 		if state == Skipped || state == Failed {

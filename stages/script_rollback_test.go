@@ -9,7 +9,7 @@ import (
 // rollBack plans a run that takes this one back: cluster=index pairs are what they
 // had before, cluster="keep: why" that they stay, cluster=back that they have it
 // again. A plan has to be what it is stored as.
-func (w *world) rollBack(a scriptArgs) string {
+func (w *scriptEnv) rollBack(a scriptArgs) string {
 	previous := map[string]Previous{}
 	for name, value := range a.named {
 		if why, ok := strings.CutPrefix(value, "keep: "); ok {

@@ -86,7 +86,7 @@ func awaitedLine(a Awaited) string {
 	return out
 }
 
-func (w *world) explain(cluster string) string {
+func (w *scriptEnv) explain(cluster string) string {
 	e, err := Explain(w.cur.plan, &w.cur.r, cluster)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
@@ -99,7 +99,7 @@ func (w *world) explain(cluster string) string {
 }
 
 // state prints every stage with its clusters and what its groups counted.
-func (w *world) state() string {
+func (w *scriptEnv) state() string {
 	p, r := w.cur.plan, &w.cur.r
 	states := maps.Collect(States(p, r))
 	var b strings.Builder

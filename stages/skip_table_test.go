@@ -232,7 +232,7 @@ func skipWaitCells() []skipCell {
 	}
 }
 
-func skipWorld(t *testing.T) *world {
+func skipWorld(t *testing.T) *scriptEnv {
 	t.Helper()
 	w := newWorld()
 	w.setClusters("a1 g=a\na2 g=a\nb1 g=b\nb2 g=b\nc1 g=c\nd1 g=d\n")

@@ -61,9 +61,9 @@ func lawBytes(seed uint64) []byte {
 // violation is a law that was broken: its number in the package documentation.
 type violation struct{ law, text string }
 
-// checker holds what happens in a world to the laws. It has a model of its own of what runs did.
+// checker holds what happens in an env to the laws. It has a model of its own of what runs did.
 type checker struct {
-	w     *world
+	w     *env
 	epoch int64 // the newest at which a run has changed clusters
 	found []violation
 }
@@ -416,10 +416,10 @@ func (c *checker) checkRepeated(in Input, f Facts) {
 
 // live plays a life of a placement and returns the laws that it broke.
 func live(data []byte, advance advancer) []violation {
-	w := newWorld()
+	w := newEnv()
 	c := &checker{w: w}
 	w.advance = c.pure(advance)
-	l := &life{world: w, checker: c, dice: &dice{data: data}}
+	l := &life{env: w, checker: c, dice: &dice{data: data}}
 	w.watch = c.saved
 	w.fault = l.fault
 	for !l.dice.out() && len(c.found) == 0 {

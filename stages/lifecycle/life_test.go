@@ -11,7 +11,7 @@ import (
 
 // life is a placement to which things happen at random: runs, engines that die or are slow, and operators.
 type life struct {
-	*world
+	*env
 	checker *checker
 	dice    *dice
 	// calm reports whether nothing goes wrong any more, and every run comes to its end.

@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 // play carries a script out and returns it with its output.
 func play(t *testing.T, text string) string {
 	var out strings.Builder
-	w := newWorld()
+	w := newEnv()
 	w.watch = func(_ State, in Input, _ Facts, o Outcome) {
 		if err := o.State.Validate(); err != nil {
 			t.Errorf("%T: %v", in, err)
@@ -103,7 +103,7 @@ func parse(text string) (name string, a args) {
 }
 
 // do carries a directive out and returns what came of it.
-func (w *world) do(directive string) string {
+func (w *env) do(directive string) string {
 	w.told, w.done = nil, nil
 	name, a := parse(directive)
 	out, err := w.directive(name, a)
@@ -128,7 +128,7 @@ func (w *world) do(directive string) string {
 	return b.String()
 }
 
-func (w *world) directive(name string, a args) (Outcome, error) {
+func (w *env) directive(name string, a args) (Outcome, error) {
 	r := w.runs[a.words[0]]
 	if r == nil && name == "retry" {
 		r = w.deleted[a.words[0]]
@@ -184,7 +184,7 @@ func (w *world) directive(name string, a args) (Outcome, error) {
 }
 
 // newRun records a run, and admits it unless the directive is to record it only.
-func (w *world) newRun(name string, a args) (Outcome, error) {
+func (w *env) newRun(name string, a args) (Outcome, error) {
 	r := &record{
 		Entry: stages.Entry{Run: a.words[0], UID: "uid-" + a.words[0], Index: a.number("index")}, hold: a.has("hold"), catchUp: a.has("catchup"), noBack: a.has("norollback"),
 	}
@@ -212,7 +212,7 @@ func (w *world) newRun(name string, a args) (Outcome, error) {
 }
 
 // runDirective carries a directive about a run out.
-func (w *world) runDirective(name string, r *record, a args) (Outcome, error) {
+func (w *env) runDirective(name string, r *record, a args) (Outcome, error) {
 	switch name {
 	case "admit":
 		return w.admit(r)
@@ -278,7 +278,7 @@ func (w *world) runDirective(name string, r *record, a args) (Outcome, error) {
 	}
 }
 
-func (w *world) rollbackDirective(name string, r *record, a args) (Outcome, error) {
+func (w *env) rollbackDirective(name string, r *record, a args) (Outcome, error) {
 	b := w.state().Rollback
 	switch {
 	case name == "rollback" && r != nil:
@@ -378,7 +378,7 @@ func bindingsText(b Bindings) string {
 	return out
 }
 
-func (w *world) stateText(s *State) string {
+func (w *env) stateText(s *State) string {
 	var b strings.Builder
 	var snapshots []int
 	for _, kept := range s.Snapshots {

@@ -71,8 +71,8 @@ func (r *record) result() Result {
 	return out
 }
 
-// world is what stands around a placement: a store, runs and clusters. It is a driver of [Advance].
-type world struct {
+// env is what stands around a placement: a store, runs and clusters. It is a driver of [Advance].
+type env struct {
 	advance   advancer
 	spec      Spec
 	stored    []byte
@@ -102,8 +102,8 @@ const deletionRun = "deletion-web"
 
 const startOfTime = 1767225600000 // 2026-01-01
 
-func newWorld() *world {
-	w := &world{
+func newEnv() *env {
+	w := &env{
 		advance: Advance, spec: Spec{Name: "web"}, pages: map[Generation]Bindings{}, runs: map[string]*record{}, deleted: map[string]*record{}, plans: map[string][]Reached{},
 		inventory: map[string]bool{}, now: startOfTime,
 		fault: func(string) error { return nil }, watch: func(State, Input, Facts, Outcome) {},
@@ -112,7 +112,7 @@ func newWorld() *world {
 	return w
 }
 
-func (w *world) save(s State) {
+func (w *env) save(s State) {
 	b, err := json.Marshal(s)
 	if err != nil {
 		panic(err)
@@ -125,9 +125,9 @@ func (w *world) save(s State) {
 	}
 }
 
-func (w *world) state() State { return w.read }
+func (w *env) state() State { return w.read }
 
-func (w *world) bindings(g Generation) Bindings {
+func (w *env) bindings(g Generation) Bindings {
 	b := Bindings{}
 	maps.Copy(b, w.pages[g])
 	return b
@@ -135,7 +135,7 @@ func (w *world) bindings(g Generation) Bindings {
 
 // tell is a driver: it reads the state, advances it with the facts that are needed, saves it unless it was saved
 // meanwhile, and carries the effects out.
-func (w *world) tell(in Input) (Outcome, error) {
+func (w *env) tell(in Input) (Outcome, error) {
 	for {
 		s, revision := w.state(), w.revision
 		w.ids++
@@ -170,7 +170,7 @@ func (w *world) tell(in Input) (Outcome, error) {
 }
 
 // settle advances a state with all the facts that it needs.
-func (w *world) settle(s State, in *Input, f *Facts) (Outcome, error) {
+func (w *env) settle(s State, in *Input, f *Facts) (Outcome, error) {
 	for range 20 {
 		out, err := w.advance(s, *in, *f)
 		if err != nil || out.Need.IsZero() {
@@ -184,7 +184,7 @@ func (w *world) settle(s State, in *Input, f *Facts) (Outcome, error) {
 }
 
 // learn reads what is needed.
-func (w *world) learn(in *Input, f *Facts, out *Outcome) error {
+func (w *env) learn(in *Input, f *Facts, out *Outcome) error {
 	need := out.Need
 	if need.Bindings {
 		f.Bindings, f.BindingsLost = w.bindings(w.state().Bindings), w.lost
@@ -246,7 +246,7 @@ func attempted(plan []Reached) []Reached {
 	return out
 }
 
-func (w *world) carryOut(s State, effects []Effect) {
+func (w *env) carryOut(s State, effects []Effect) {
 	for _, e := range effects {
 		w.done = append(w.done, e)
 		switch e := e.(type) {
@@ -268,7 +268,7 @@ func (w *world) carryOut(s State, effects []Effect) {
 }
 
 // snapshot takes a snapshot.
-func (w *world) snapshot() error {
+func (w *env) snapshot() error {
 	s := w.state()
 	set := snapshot.Set{Digest: snapshot.Digest([]byte(strconv.Itoa(s.NextIndex)))}
 	_, err := w.tell(SnapshotTaken{
@@ -278,7 +278,7 @@ func (w *world) snapshot() error {
 }
 
 // create records a run, as a driver does before it is admitted.
-func (w *world) create(r *record) {
+func (w *env) create(r *record) {
 	w.ids++
 	if r.UID == "" {
 		r.UID = "u" + strconv.Itoa(w.ids) + "-" + r.Run
@@ -290,7 +290,7 @@ func (w *world) create(r *record) {
 }
 
 // admit admits a run that is recorded.
-func (w *world) admit(r *record) (Outcome, error) {
+func (w *env) admit(r *record) (Outcome, error) {
 	in := RunAdmitted{
 		Entry: r.Entry, Plan: r.plan, Count: len(r.clusters), Of: r.of, By: "ann", Hold: r.hold, Undoes: r.undoes, GCGeneration: r.stored, Recovered: true,
 	}
@@ -303,7 +303,7 @@ func (w *world) admit(r *record) (Outcome, error) {
 }
 
 // begin lets a run that has the placement change clusters.
-func (w *world) begin(r *record) {
+func (w *env) begin(r *record) {
 	r.acting, r.started, r.state = true, true, stages.Running
 	r.attempt++
 	if r.before == nil {
@@ -312,7 +312,7 @@ func (w *world) begin(r *record) {
 }
 
 // planBack makes the run that takes another one back, of what the clusters had before it.
-func (w *world) planBack() (*record, error) {
+func (w *env) planBack() (*record, error) {
 	s := w.state()
 	b := s.Rollback
 	of := w.runs[b.OfRun]
@@ -338,7 +338,7 @@ func (w *world) planBack() (*record, error) {
 var errNothingBack = errors.New("every cluster stays as it is")
 
 // clustersBack are the clusters that a run which takes another one back changes, with what they had.
-func (w *world) clustersBack(s *State, of *record) (out []Reached) {
+func (w *env) clustersBack(s *State, of *record) (out []Reached) {
 	before := w.bindings(s.Base.Bindings)
 	for _, c := range of.clusters {
 		had := s.Earlier(before.Of(c.Cluster), c.Index)

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// world is what a script plays with: a fleet, a strategy, and runs.
-type world struct {
+// scriptEnv is what a script runs on: a fleet, a strategy, and runs.
+type scriptEnv struct {
 	clusters []placement.Cluster
 	strategy Strategy
 	plan     *Plan
@@ -42,10 +42,10 @@ type scriptRun struct {
 // scriptEpoch is the instant at which every script begins.
 var scriptEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newWorld() *world { return &world{runs: map[string]*scriptRun{}, now: scriptEpoch} }
+func newWorld() *scriptEnv { return &scriptEnv{runs: map[string]*scriptRun{}, now: scriptEpoch} }
 
 // do carries a block out and returns its output.
-func (w *world) do(b scriptBlock) string {
+func (w *scriptEnv) do(b scriptBlock) string {
 	name, rest, _ := strings.Cut(b.directive, " ")
 	a := parseArgs(rest)
 	if d, err := time.ParseDuration(a.get("t", "0s")); err == nil {
@@ -75,7 +75,7 @@ func (w *world) do(b scriptBlock) string {
 }
 
 // onRun carries a directive about the current run out.
-func (w *world) onRun(name string, a scriptArgs) string {
+func (w *scriptEnv) onRun(name string, a scriptArgs) string {
 	switch name {
 	case "step":
 		return w.step(Input{Blocked: a.get("blocked", ""), Unwatched: slices.Contains(a.words, "unwatched")})
@@ -113,7 +113,7 @@ func (w *world) onRun(name string, a scriptArgs) string {
 	}
 }
 
-func (w *world) setClusters(input string) string {
+func (w *scriptEnv) setClusters(input string) string {
 	w.clusters = nil
 	for line := range strings.Lines(input) {
 		a := parseArgs(line)
@@ -123,7 +123,7 @@ func (w *world) setClusters(input string) string {
 }
 
 // setStrategy reads YAML, with durations as people write them.
-func (w *world) setStrategy(input string) string {
+func (w *scriptEnv) setStrategy(input string) string {
 	var doc any
 	if err := yaml.Unmarshal([]byte(input), &doc); err != nil {
 		return err.Error() + "\n"
@@ -158,7 +158,7 @@ func withDurations(doc any) any {
 }
 
 // makePlan plans: index=, default=, remove=a,b, and cluster=revision pairs.
-func (w *world) makePlan(a scriptArgs) string {
+func (w *scriptEnv) makePlan(a scriptArgs) string {
 	index, _ := strconv.Atoi(a.get("index", "0"))
 	rev := a.get("default", fmt.Sprintf("r%d", index))
 	t := Target{Placement: "web", Index: index, Snapshot: rev, Decision: "d0", Default: rev, Revision: map[string]string{}, Remove: map[string]string{}}
@@ -175,7 +175,7 @@ func (w *world) makePlan(a scriptArgs) string {
 	return w.planTarget(t)
 }
 
-func (w *world) planTarget(t Target) string {
+func (w *scriptEnv) planTarget(t Target) string {
 	picked := slices.DeleteFunc(slices.Clone(w.clusters), func(c placement.Cluster) bool {
 		_, removed := t.Remove[c.Name]
 		_, named := t.Revision[c.Name]
@@ -226,7 +226,7 @@ func planText(p *Plan) string {
 }
 
 // inLine enters a run into the line of the placement, or takes it out.
-func (w *world) inLine(a scriptArgs) string {
+func (w *scriptEnv) inLine(a scriptArgs) string {
 	if a.word(0) == "leave" {
 		w.line = w.line.Leave(a.word(1))
 		return ""
@@ -254,7 +254,7 @@ func (w *world) inLine(a scriptArgs) string {
 }
 
 // start makes a run of the plan and steps it.
-func (w *world) start(a scriptArgs) string {
+func (w *scriptEnv) start(a scriptArgs) string {
 	name := a.get("run", "run")
 	hold := slices.Contains(a.words, "hold")
 	w.cur = &scriptRun{plan: w.plan, r: NewRun(w.plan, name, "uid-"+name, approval.Identity{Name: a.get("by", "")}, hold, w.now)}
@@ -262,7 +262,7 @@ func (w *world) start(a scriptArgs) string {
 	return w.step(Input{Blocked: a.get("blocked", "")})
 }
 
-func (w *world) step(in Input) string {
+func (w *scriptEnv) step(in Input) string {
 	in.Now = w.now
 	if w.calendar != nil {
 		c := *w.calendar
@@ -284,7 +284,7 @@ func (w *world) step(in Input) string {
 }
 
 // observe delivers observations: pairs of a cluster and what it is.
-func (w *world) observe(a scriptArgs) string {
+func (w *scriptEnv) observe(a scriptArgs) string {
 	var in Input
 	for i := 0; i+1 < len(a.words); i += 2 {
 		o := w.cur.observation(a.words[i], a.words[i+1])
@@ -344,7 +344,7 @@ func (s *scriptRun) observation(cluster, word string) Observation {
 
 // auto lets every cluster in flight turn out healthy, each= after each other,
 // until none is in flight; with the word wake it goes on when time does.
-func (w *world) auto(a scriptArgs) string {
+func (w *scriptEnv) auto(a scriptArgs) string {
 	each, _ := time.ParseDuration(a.get("each", "10s"))
 	out := ""
 	for range 1000 {
