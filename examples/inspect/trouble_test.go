@@ -28,7 +28,9 @@ func newer(value []byte) []byte {
 	return bytes.Replace(value, []byte(`"format":1`), []byte(`"format":2`), 1)
 }
 
-func damaged(value []byte) []byte { return bytes.Replace(value, []byte(`"run":{`), []byte(`"run":{"eve":1,`), 1) }
+func damaged(value []byte) []byte {
+	return bytes.Replace(value, []byte(`"run":{`), []byte(`"run":{"eve":1,`), 1)
+}
 
 // A command line that is wrong is told what is right, and nothing is opened.
 func TestAWrongCommandLineIsToldWhatIsRight(t *testing.T) {
