@@ -47,7 +47,7 @@ func (e *Engine) withdraw(ctx context.Context, rr *record.Run, cause error) erro
 
 // isOpen reports whether an error leaves it undecided whether a run is admitted.
 func isOpen(err error) bool {
-	rejected := (*stages.RejectedError)(nil)
+	rejected := (*lifecycle.RejectedError)(nil)
 	return guard.Transient(err) && !errors.As(err, &rejected)
 }
 
@@ -82,8 +82,8 @@ func (e *Engine) admit(ctx context.Context, rr *record.Run, d *draft) error {
 }
 
 // entry is the run of a draft as the queue has it.
-func (d *draft) entry(run *stages.Run) stages.Entry {
-	return stages.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
+func (d *draft) entry(run *stages.Run) lifecycle.Entry {
+	return lifecycle.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
 }
 
 // picked are the clusters of the decision that a draft was made of, as far as the draft has them.

@@ -109,7 +109,7 @@ func TestACommandWithTheIDOfAnotherIsAConflict(t *testing.T) {
 			}
 		}
 		for range 2 {
-			s.must(s.host.carryOut(t.Context(), new(record.Placement), []lifecycle.Effect{lifecycle.Supersede{Run: stages.Entry{UID: run.UID}, By: stages.Entry{UID: "uid", Run: "next"}}}))
+			s.must(s.host.carryOut(t.Context(), new(record.Placement), []lifecycle.Effect{lifecycle.Supersede{Run: lifecycle.Entry{UID: run.UID}, By: lifecycle.Entry{UID: "uid", Run: "next"}}}))
 			time.Sleep(time.Second)
 		}
 	})

@@ -62,7 +62,7 @@ func (a *attacked) command() {
 		a.steer(stages.Abort)
 	case 1:
 		by := a.id()
-		a.must(a.e.carryOut(a.t.Context(), new(record.Placement), []lifecycle.Effect{lifecycle.Supersede{Run: stages.Entry{UID: a.rec.Run.UID}, By: stages.Entry{UID: by, Run: "next"}}}))
+		a.must(a.e.carryOut(a.t.Context(), new(record.Placement), []lifecycle.Effect{lifecycle.Supersede{Run: lifecycle.Entry{UID: a.rec.Run.UID}, By: lifecycle.Entry{UID: by, Run: "next"}}}))
 		a.sent = append(a.sent, stages.Command{ID: ownID + "supersede-" + by, Verb: stages.Supersede, At: a.e.now(), Message: "next"})
 
 	case 2, 3, 4:

@@ -29,7 +29,7 @@ func (e *Engine) deleted(ctx context.Context, d deletedRun) error {
 		return err
 	}
 	_, _, err := e.advance(ctx, d.placement, &transition{
-		input:   on(lifecycle.RunDeleted{Entry: stages.Entry{UID: d.UID, Run: d.Name, Index: d.Index}, Plan: d.Plan, Started: d.started}),
+		input:   on(lifecycle.RunDeleted{Entry: lifecycle.Entry{UID: d.UID, Run: d.Name, Index: d.Index}, Plan: d.Plan, Started: d.started}),
 		deleted: d.record,
 	})
 	if isNotFound(err) { // nothing refers to what is stored of it

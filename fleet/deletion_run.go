@@ -96,7 +96,7 @@ func (e *Engine) draftDeletion(ctx context.Context, rec *record.Placement) (*dra
 
 // supersedeAll sends a Supersede command to the runs of a placement.
 func (e *Engine) supersedeAll(ctx context.Context, rec *record.Placement, by *record.Run) error {
-	out, err := lifecycle.Advance(rec.State, lifecycle.DeletionContinued{Entry: stages.Entry{UID: by.Run.UID, Run: by.Run.Name}}, lifecycle.Facts{})
+	out, err := lifecycle.Advance(rec.State, lifecycle.DeletionContinued{Entry: lifecycle.Entry{UID: by.Run.UID, Run: by.Run.Name}}, lifecycle.Facts{})
 	if err != nil {
 		return hostError(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // inboxSize is how many observations wait for a driver before their senders do.
@@ -172,7 +173,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 		return nil
 	}
 	err = d.e.admit(ctx, d.rec, &draft{plan: d.plan, partial: true})
-	if rejected := (*stages.RejectedError)(nil); errors.As(err, &rejected) || errors.Is(err, ErrDeleting) {
+	if rejected := (*lifecycle.RejectedError)(nil); errors.As(err, &rejected) || errors.Is(err, ErrDeleting) {
 		return errors.Join(backend.ErrNotFound, d.e.withdraw(ctx, d.rec, err))
 	}
 	if errors.Is(err, errIncomplete) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
@@ -18,7 +17,7 @@ func (d *driver) finish(ctx context.Context) error {
 	}
 	e, run := d.e, &d.rec.Run
 	rec, out, err := e.decide(ctx, run.Placement, &transition{input: on(lifecycle.RunEnded{
-		Entry: stages.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}, Epoch: d.epoch, Result: *e.resultOf(d.rec, d.plan),
+		Entry: lifecycle.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}, Epoch: d.epoch, Result: *e.resultOf(d.rec, d.plan),
 	})})
 	if gone := (*NotFoundError)(nil); err != nil && !errors.As(err, &gone) {
 		return err // the placement was deleted: nothing is left to record

@@ -8,7 +8,6 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
@@ -99,7 +98,7 @@ var errIncomplete = errors.New("the run was never admitted, and what was stored 
 func (e *Engine) abandon(ctx context.Context, rr *record.Run, cause error) error {
 	run := &rr.Run
 	_, out, err := e.advance(ctx, run.Placement, &transition{
-		input: on(lifecycle.RunAbandoned{Entry: stages.Entry{UID: run.UID, Run: run.Name}, Plan: run.Plan}),
+		input: on(lifecycle.RunAbandoned{Entry: lifecycle.Entry{UID: run.UID, Run: run.Name}, Plan: run.Plan}),
 	})
 	if _, known := out.State.Run(run.UID); err != nil || known {
 		return errors.Join(cause, err)

@@ -244,7 +244,7 @@ func concern(rec *record.Placement) string {
 		Share    bool
 		Roster   lifecycle.Generation
 		Snapshot string
-		Active   *stages.Entry
+		Active   *lifecycle.Entry
 	}{rec.Placement.Policy, rec.Decision, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership, rec.Bindings, last.Digest, rec.Queue.Active}))
 }
 

@@ -26,7 +26,7 @@ func (d *driver) queue(ctx context.Context) error {
 	case run.Started != 0 || run.Hold && !starting || run.State == stages.Stopped && !starting:
 		return nil
 	}
-	entry := stages.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
+	entry := lifecycle.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
 	// Safe when the record is old: a run keeps its place until it has ended, and what ends or deletes it makes the save
 	// of the turn fail, which is conditional on the run's record that was written with the placement's.
 	if first != nil && first.HasTurn(entry, first.Placement.Admission) {
@@ -44,7 +44,7 @@ func (d *driver) queue(ctx context.Context) error {
 
 // queueAgain asks whether a failed run that is started again may have the placement.
 func (d *driver) queueAgain(ctx context.Context) error {
-	entry := stages.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}
+	entry := lifecycle.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}
 	_, err := d.askTurn(ctx, lifecycle.RetryAsked{Entry: entry, Attempt: d.rec.Run.Attempt + 1, Epoch: d.epoch})
 	return err
 }

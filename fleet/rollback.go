@@ -100,7 +100,7 @@ func (e *Engine) rollBackEnded(ctx context.Context, s *Status, u stages.Undo) (n
 	run := &s.Run
 	_, out, err := e.advance(ctx, run.Placement, &transition{
 		input: on(lifecycle.RollbackRequested{
-			Entry: stages.Entry{UID: run.UID, Run: run.Name, Index: s.Plan.Index}, Result: lifecycle.ResultOf(s.Plan, run), Undo: u,
+			Entry: lifecycle.Entry{UID: run.UID, Run: run.Name, Index: s.Plan.Index}, Result: lifecycle.ResultOf(s.Plan, run), Undo: u,
 		}),
 		plan: func(ctx context.Context, rec *record.Placement) error {
 			if _, err := e.draftRollback(ctx, rec, rec.Base, s); err != nil {

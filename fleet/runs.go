@@ -45,7 +45,7 @@ func (e *PlanChangedError) Error() string {
 // it and no other run of its placement is active.
 //
 // The error is the planner's when the plan has problems, a *PlanChangedError
-// when it is not the plan that spec names, a *stages.RejectedError when the
+// when it is not the plan that spec names, a *lifecycle.RejectedError when the
 // placement refuses a second run, and backend.ErrConflict when the name is
 // taken, and a *NotFoundError where the strategy names a cap that was not declared.
 // Nothing is left behind then, except that what the source holds may

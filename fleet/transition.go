@@ -215,7 +215,7 @@ func (f *facts) readBindings(ctx context.Context) (err error) {
 }
 
 // readRun reads the record of a run.
-func (f *facts) readRun(ctx context.Context, r stages.Entry) error {
+func (f *facts) readRun(ctx context.Context, r lifecycle.Entry) error {
 	rr, _, err := f.engine.runAt(ctx, r.Run)
 	fact := lifecycle.RunFact{Found: lifecycle.Present}
 	switch {
@@ -235,7 +235,7 @@ func (f *facts) readRun(ctx context.Context, r stages.Entry) error {
 
 // readResult reads what a run has come to: by its record, or by the last one that it had; otherwise by its
 // plan, as if it had begun with every cluster.
-func (f *facts) readResult(ctx context.Context, r stages.Entry) error {
+func (f *facts) readResult(ctx context.Context, r lifecycle.Entry) error {
 	fact, rr := f.Runs[r.UID], f.records[r.UID]
 	if rr == nil && f.deleted != nil && f.deleted.Run.UID == r.UID {
 		rr = f.deleted
@@ -253,7 +253,7 @@ func (f *facts) readResult(ctx context.Context, r stages.Entry) error {
 	return nil
 }
 
-func (f *facts) resultOf(ctx context.Context, r stages.Entry, rr *record.Run) (*lifecycle.Result, error) {
+func (f *facts) resultOf(ctx context.Context, r lifecycle.Entry, rr *record.Run) (*lifecycle.Result, error) {
 	known, _ := f.rec.Run(r.UID)
 	digest := known.Plan
 	if rr != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // The largest HistoryLimit, and the largest and the default RunHistory.
@@ -35,10 +36,10 @@ func (p Placement) problems(r snapshot.Rules) field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("runHistory"), p.RunHistory, "must be from 1 to 500, or 0 for 50"))
 	}
 	switch p.Admission {
-	case "", stages.QueueRun, stages.RejectRun, stages.SupersedeActive:
+	case "", lifecycle.QueueRun, lifecycle.RejectRun, lifecycle.SupersedeActive:
 	default:
 		errs = append(errs, field.NotSupported(field.NewPath("admission"), p.Admission,
-			[]stages.Admission{stages.QueueRun, stages.RejectRun, stages.SupersedeActive}))
+			[]lifecycle.Admission{lifecycle.QueueRun, lifecycle.RejectRun, lifecycle.SupersedeActive}))
 	}
 	errs = append(errs, r.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
 	errs = append(errs, p.namespaceProblems()...)

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // syncPlacement brings a placement up to date: the engine has it as it is
@@ -83,7 +83,7 @@ func (s *service) declared(obj *unstructured.Unstructured) (fleet.Placement, kub
 	p, rollout := read.placement, read.rollout
 	p.Owner = string(obj.GetUID())
 	if rollout.Type == kubefleet.RollingUpdate {
-		p.Admission = stages.SupersedeActive
+		p.Admission = lifecycle.SupersedeActive
 	}
 	p.Overrides, err = s.overridesOf(p, keyOf(obj))
 	return p, rollout, err

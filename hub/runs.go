@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // annotationRunUID ties a run to the one run of the engine that was made for it:
@@ -177,7 +178,7 @@ func (s *service) record(ctx context.Context, k key, obj *unstructured.Unstructu
 
 // isRefusal reports whether a run cannot be begun until its object or what it names changes.
 func isRefusal(err error) bool {
-	var rejected *stages.RejectedError
+	var rejected *lifecycle.RejectedError
 	var missing *fleet.NotFoundError
 	if errors.As(err, &missing) && missing.Kind == "snapshot" {
 		return true // an index that there is not

@@ -22,7 +22,6 @@ type scriptEnv struct {
 	plan     *Plan
 	runs     map[string]*scriptRun
 	cur      *scriptRun
-	line     Line
 	now      time.Time
 	commands int
 	// calendar is that of every run; newCalendar says that no step has seen it.
@@ -61,8 +60,6 @@ func (w *scriptEnv) do(b scriptBlock) string {
 		return w.setStrategy(b.input)
 	case "plan":
 		return w.makePlan(a)
-	case "line":
-		return w.inLine(a)
 	case "calendar":
 		return w.setCalendar(b.input)
 	case "start":
@@ -223,34 +220,6 @@ func planText(p *Plan) string {
 		b.WriteString("warning: " + warning + "\n")
 	}
 	return b.String()
-}
-
-// inLine enters a run into the line of the placement, or takes it out.
-func (w *scriptEnv) inLine(a scriptArgs) string {
-	if a.word(0) == "leave" {
-		w.line = w.line.Leave(a.word(1))
-		return ""
-	}
-	index, _ := strconv.Atoi(a.get("index", "0"))
-	line, v, err := w.line.Enter(Entry{UID: a.word(1), Run: a.word(1), Index: index}, Admission(a.get("policy", "")))
-	if err != nil {
-		return "error: " + err.Error() + "\n"
-	}
-	w.line = line
-	out := a.word(1) + ":"
-	if v.Starts {
-		out += " starts"
-	}
-	if v.WaitsFor != "" {
-		out += " waits for " + v.WaitsFor
-	}
-	for _, e := range v.Supersedes {
-		out += " supersedes " + e.Run
-	}
-	if v.SupersededBy != "" {
-		out += " superseded by " + v.SupersededBy
-	}
-	return out + "\n"
 }
 
 // start makes a run of the plan and steps it.

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // WritePlacement returns the placement as YAML, with spec.strategy.type
@@ -124,7 +125,7 @@ func placementErrors(p fleet.Placement) field.ErrorList {
 	if p.HistoryLimit < 0 || p.HistoryLimit > 1000 {
 		errs = append(errs, field.Invalid(field.NewPath("historyLimit"), p.HistoryLimit, "must be from 1 to 1000, or 0 for the default"))
 	}
-	if cmp.Or(p.Admission, stages.QueueRun) != stages.QueueRun {
+	if cmp.Or(p.Admission, lifecycle.QueueRun) != lifecycle.QueueRun {
 		errs = append(errs, inexpressible("admission"))
 	}
 	if len(p.ApplyStrategy.Ignore) > 0 {

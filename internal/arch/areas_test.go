@@ -30,7 +30,7 @@ var (
 	// tried are implementations that tests run against instead of mocks.
 	tried = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
 	// timing is when: the planner, calendars, and runs in virtual time.
-	timing = []string{"stages", "stages/calendar", "stages/simulate"}
+	timing = []string{"stages", "stages/lifecycle", "stages/calendar", "stages/simulate"}
 	engine = with(with(ground, timing...), "backend", "fleet", "fleet/upgrade/...")
 	// withoutIO are barred from the packages that do no I/O.
 	withoutIO = []string{
@@ -65,8 +65,8 @@ var areas = []area{
 	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
 	{path: "backend/bolt", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/kube", uses: with(ground, "stages", "backend", "internal/kubehttp"), testUses: with(tried, "fleet"), cluster: true},
-	{path: "fleet", uses: with(with(ground, timing...), "stages/lifecycle", "backend", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
-	{path: "fleet/internal/record", uses: with(with(ground, timing...), "stages/lifecycle", "backend", "fleet/internal/member", "fleet/internal/guard", "internal/versioned"), testUses: tried},
+	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
+	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/guard", "internal/versioned"), testUses: tried},
 	{path: "fleet/internal/guard", uses: with(ground, "backend"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
 	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "fleet/internal/guard", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // act draws something that happens.
@@ -54,7 +55,7 @@ func willing(name string, do func(ctx context.Context, w *world) error) step {
 func (s *scenario) declare(name string) step {
 	p := placementOf(name)
 	p.HistoryLimit, p.RunHistory = 1+s.rand.IntN(3), 2+s.rand.IntN(4)
-	p.Admission = []stages.Admission{stages.QueueRun, stages.QueueRun, stages.SupersedeActive, stages.RejectRun}[s.rand.IntN(4)]
+	p.Admission = []lifecycle.Admission{lifecycle.QueueRun, lifecycle.QueueRun, lifecycle.SupersedeActive, lifecycle.RejectRun}[s.rand.IntN(4)]
 	return step{"declare " + name, func(ctx context.Context, w *world) (bool, error) {
 		err := w.engines[0].PutPlacement(ctx, p)
 		return err == nil, err
@@ -84,7 +85,7 @@ func (s *scenario) create(placed string, back *int) step {
 			spec.Index = &known[max(0, len(known)-1-*back)].Index
 		}
 		_, err := w.engines[0].CreateRun(ctx, spec)
-		if exists(err) || errors.As(err, new(*stages.RejectedError)) {
+		if exists(err) || errors.As(err, new(*lifecycle.RejectedError)) {
 			return nil
 		}
 		return err

@@ -21,7 +21,7 @@ type Spec struct {
 	// Name is that of the placement, for errors.
 	Name string
 	// Admission is what becomes of a run that comes while another one has the placement.
-	Admission stages.Admission
+	Admission Admission
 	// HistoryLimit is how many snapshots are kept, 0 for snapshot.DefaultLimit; RunHistory how many runs that
 	// have ended are, 0 for 50.
 	HistoryLimit, RunHistory int
@@ -83,8 +83,8 @@ type Need struct {
 	// Bindings asks for Facts.Bindings, Runs for the records of runs, Results for all of
 	// the RunFact of runs, Inventory for Facts.Inventory.
 	Bindings  bool
-	Runs      []stages.Entry
-	Results   []stages.Entry
+	Runs      []Entry
+	Results   []Entry
 	Inventory bool
 	// Contents asks for the contents and the plan of the run that is admitted to be stored again: the input is
 	// repeated with the GCGeneration of the outcome's state as it was before that.
@@ -115,7 +115,7 @@ type StoreDecision struct{ Decision Decision }
 
 // Supersede stores a Supersede command for Run, whose place the run By takes. The ID of the command is made of
 // the UID of By, so that there is one.
-type Supersede struct{ Run, By stages.Entry }
+type Supersede struct{ Run, By Entry }
 
 // DropBindings deletes the generations of the bindings up to the state's that the state does not name, see
 // [State.Names]. What of that is lost is collected later.
@@ -129,14 +129,6 @@ func (StoreDecision) effect() {}
 func (Supersede) effect()     {}
 func (DropBindings) effect()  {}
 func (Collect) effect()       {}
-
-// Turn is the answer to a run that asks for the placement.
-type Turn struct {
-	stages.Verdict
-	// Retake reports whether the run starts but was taken at an older epoch than the placement's: what other runs
-	// wrote to clusters since is newer, so that the run has to be taken again first.
-	Retake bool
-}
 
 // Outcome is the result of an input.
 type Outcome struct {
@@ -153,7 +145,7 @@ type Outcome struct {
 	Turn Turn
 }
 
-// The kinds of error, besides [*DeletingError] and [*stages.RejectedError]. Each error matches one.
+// The kinds of error, besides [*DeletingError] and [*RejectedError]. Each error matches one.
 var (
 	// ErrStale: what was asked for was decided on another state. Begin again.
 	ErrStale = errors.New("the placement has changed meanwhile")
@@ -232,7 +224,7 @@ func (m *machine) emit(e stages.Event) { m.out.Events = append(m.out.Events, e) 
 func (m *machine) after(effects ...Effect) { m.out.After = append(m.out.After, effects...) }
 
 // supersede asks runs to make way for another one.
-func (m *machine) supersede(by stages.Entry, runs []stages.Entry) {
+func (m *machine) supersede(by Entry, runs []Entry) {
 	for _, r := range runs {
 		m.after(Supersede{Run: r, By: by})
 	}
@@ -263,7 +255,7 @@ func (m *machine) rebind() {
 }
 
 // read returns what was read of the record of a run.
-func (m *machine) read(e stages.Entry) (RunFact, error) {
+func (m *machine) read(e Entry) (RunFact, error) {
 	f := m.facts.Runs[e.UID]
 	if f.Found == NotRead {
 		m.out.Need.Runs = append(m.out.Need.Runs, e)
@@ -273,7 +265,7 @@ func (m *machine) read(e stages.Entry) (RunFact, error) {
 }
 
 // result returns what a run has come to on its clusters; nil where that cannot be known any more.
-func (m *machine) result(e stages.Entry) (*Result, error) {
+func (m *machine) result(e Entry) (*Result, error) {
 	f := m.facts.Runs[e.UID]
 	switch {
 	case f.Result != nil:

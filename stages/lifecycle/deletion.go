@@ -24,12 +24,12 @@ func (in DeleteRequested) advance(m *machine) error {
 
 // DeletionContinued asks all runs but the one that cleans to make way for it, also those that do not stand in the queue
 // because they were never started. It changes nothing.
-type DeletionContinued struct{ stages.Entry }
+type DeletionContinued struct{ Entry }
 
 func (in DeletionContinued) advance(m *machine) error {
 	for _, e := range m.unended() {
 		if e.UID != in.UID && m.Deleting != nil {
-			m.supersede(in.Entry, []stages.Entry{e})
+			m.supersede(in.Entry, []Entry{e})
 		}
 	}
 	return errUnchanged

@@ -18,7 +18,7 @@ type advancer func(State, Input, Facts) (Outcome, error)
 
 // record is the stored record of a run, with its plan.
 type record struct {
-	stages.Entry
+	Entry
 	plan     string
 	clusters []Reached
 	state    stages.State
@@ -322,7 +322,7 @@ func (w *env) planBack() (*record, error) {
 	case s.Base == nil || s.Base.UID != b.Of:
 		return nil, fmt.Errorf("what the clusters had before run %s is not known", b.OfRun)
 	}
-	out := &record{Entry: stages.Entry{UID: b.UID, Run: b.Run}, undoes: b.Of, back: b.OfRun, clusters: w.clustersBack(&s, of)}
+	out := &record{Entry: Entry{UID: b.UID, Run: b.Run}, undoes: b.Of, back: b.OfRun, clusters: w.clustersBack(&s, of)}
 	if len(out.clusters) == 0 {
 		return nil, errNothingBack
 	}

@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // FuzzLaws plays random lives of a placement, with runs that fail, engines that die and writes that meet, and holds
@@ -120,7 +118,7 @@ func (c *checker) saved(before State, in Input, f Facts, out Outcome) {
 	}
 	_, emptied := in.(Emptied)
 	if emptied {
-		if !s.IsEmpty() || !reflect.DeepEqual(s.Queue, stages.Line{}) || len(s.InUse)+len(s.Irreversible) > 0 {
+		if !s.IsEmpty() || !reflect.DeepEqual(s.Queue, Queue{}) || len(s.InUse)+len(s.Irreversible) > 0 {
 			c.broken("8", "the placement is emptied and refers to something: %s", encode(s))
 		}
 	} else {
@@ -459,7 +457,7 @@ func isOf(err error, kinds ...error) bool {
 
 // isFinal reports whether a run cannot be admitted.
 func isFinal(err error) bool {
-	rejected, deleting := (*stages.RejectedError)(nil), (*DeletingError)(nil)
+	rejected, deleting := (*RejectedError)(nil), (*DeletingError)(nil)
 	return errors.As(err, &rejected) || errors.As(err, &deleting) || isOf(err, ErrDeleted, ErrIncomplete)
 }
 

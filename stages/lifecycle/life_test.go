@@ -87,7 +87,7 @@ func (l *life) act() {
 		l.collect()
 	case 13:
 		l.spec.HistoryLimit, l.spec.RunHistory = 1+d.n(3), 1+d.n(4)
-		l.spec.Admission = []stages.Admission{stages.QueueRun, stages.QueueRun, stages.RejectRun, stages.SupersedeActive}[d.n(4)]
+		l.spec.Admission = []Admission{QueueRun, QueueRun, RejectRun, SupersedeActive}[d.n(4)]
 	case 14:
 		if d.one(12) {
 			_, _ = l.put(DeleteRequested{Deletion{Since: l.now, End: DeleteObjects, Run: deletionRun}})
@@ -148,7 +148,7 @@ func (l *life) newRun() {
 		at = d.n(len(s.Snapshots))
 	}
 	r := &record{
-		Entry: stages.Entry{Run: l.name("r"), Index: s.Snapshots[at].Index}, hold: d.one(6), catchUp: d.one(4), noBack: d.one(4), stuck: d.one(5), taken: -1,
+		Entry: Entry{Run: l.name("r"), Index: s.Snapshots[at].Index}, hold: d.one(6), catchUp: d.one(4), noBack: d.one(4), stuck: d.one(5), taken: -1,
 	}
 	bound := l.bindings(s.Bindings)
 	for i := range 4 {
@@ -162,7 +162,7 @@ func (l *life) newRun() {
 			r.clusters = append(r.clusters, Reached{Cluster: name, Index: r.Index, Revision: "rev-" + strconv.Itoa(r.Index)})
 		}
 	}
-	if _, err := l.tell(RunRequested{Entry: stages.Entry{UID: "asks", Run: r.Run, Index: r.Index}, Hold: r.hold}); err != nil {
+	if _, err := l.tell(RunRequested{Entry: Entry{UID: "asks", Run: r.Run, Index: r.Index}, Hold: r.hold}); err != nil {
 		return
 	}
 	l.create(r)
@@ -270,7 +270,7 @@ func (l *life) driveDeletion() {
 	case l.concluded:
 		_, _ = l.put(Emptied{UID: s.UID})
 	case r == nil:
-		r = &record{Entry: stages.Entry{Run: deletionRun}, taken: -1}
+		r = &record{Entry: Entry{Run: deletionRun}, taken: -1}
 		if n := len(s.Snapshots); n > 0 {
 			r.Index = s.Snapshots[n-1].Index
 		}

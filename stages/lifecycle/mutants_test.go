@@ -249,7 +249,7 @@ func rollbackMutants() []mutant {
 		onState("takes a run back twice", "5", func(s *State, in Input) {
 			if q, asked := in.(RollbackRequested); asked {
 				if b := s.Rollback; b != nil && b.Of == q.UID {
-					s.Rollback, s.Queue = nil, stages.Line{}
+					s.Rollback, s.Queue = nil, Queue{}
 				}
 			}
 		}, nil),

@@ -10,9 +10,9 @@ import (
 )
 
 // RunRequested asks whether the placement would admit a run, before anything is stored of it. It changes nothing;
-// the error is a [*stages.RejectedError] where it would be rejected.
+// the error is a [*RejectedError] where it would be rejected.
 type RunRequested struct {
-	stages.Entry
+	Entry
 	// Hold and Undoes are those of the [RunAdmitted] to come.
 	Hold   bool
 	Undoes string
@@ -30,7 +30,7 @@ func (in RunRequested) advance(m *machine) error {
 // RunAdmitted makes a run whose record is stored one of the placement's. It is repeated by every engine that finds
 // the run recorded and not admitted.
 type RunAdmitted struct {
-	stages.Entry
+	Entry
 	// Plan is the digest of the plan, Clusters are those that it updates, and Count is how many it has in all.
 	Plan     string
 	Clusters []string
@@ -130,7 +130,7 @@ func (m *machine) accepts(in *RunAdmitted) error {
 }
 
 // readAll asks for the records of all runs and for the bindings at once, and returns what was read of the last run.
-func (m *machine) readAll(runs []stages.Entry) (last RunFact, err error) {
+func (m *machine) readAll(runs []Entry) (last RunFact, err error) {
 	_, missing := m.bound()
 	if missing != nil && !errors.Is(missing, errNeed) {
 		missing = nil // where that matters it is found again
@@ -165,7 +165,7 @@ func (m *machine) dropDeleted() error {
 
 // TurnAsked is a run that has not started and asks whether it may. A run that waits asks again until it starts.
 type TurnAsked struct {
-	stages.Entry
+	Entry
 	// Epoch is that of the lease under which the run is driven.
 	Epoch int64
 }
@@ -209,7 +209,7 @@ func (s *State) awaits(uid string) error {
 // HasTurn reports whether a run that has not started has the placement, with nothing left to be done before it
 // starts. It is then not necessary to ask with [TurnAsked]. It is safe when the state is old: a run keeps its place
 // until it has ended.
-func (s *State) HasTurn(e stages.Entry, a stages.Admission) bool {
+func (s *State) HasTurn(e Entry, a Admission) bool {
 	if active := s.Queue.Active; active == nil || active.UID != e.UID || s.Deleting != nil || s.awaits(e.UID) != nil {
 		return false
 	}
@@ -221,7 +221,7 @@ func (s *State) HasTurn(e stages.Entry, a stages.Admission) bool {
 // or waits for it: the turn then starts, and otherwise waits for that run. Asked again, after a crash, it may have been
 // superseded meanwhile.
 type RetryAsked struct {
-	stages.Entry
+	Entry
 	// Attempt is the one to be started, Epoch that of the lease under which the run is driven.
 	Attempt int
 	Epoch   int64
@@ -248,7 +248,7 @@ func (in RetryAsked) advance(m *machine) error {
 		m.out.Turn.WaitsFor = first.Run
 		return errUnchanged
 	}
-	if err := m.enter(in.Entry, stages.QueueRun); err != nil {
+	if err := m.enter(in.Entry, QueueRun); err != nil {
 		return err
 	}
 	m.out.Turn.Retake = m.out.Turn.Starts && in.Epoch != m.Epoch
@@ -324,28 +324,28 @@ func (s *State) restarts(uid string, attempt int) bool {
 
 // enqueue puts a run into the queue, unless it is held. The run that cleans the clusters of a placement which is
 // deleted, and one that rolls another one back, supersede all others.
-func (m *machine) enqueue(e stages.Entry, hold, rollback bool) error {
+func (m *machine) enqueue(e Entry, hold, rollback bool) error {
 	if hold {
 		return nil
 	}
 	admission := m.facts.Spec.Admission
 	if rollback || m.cleans(e.Run) {
-		admission = stages.SupersedeActive
+		admission = SupersedeActive
 	}
 	return m.enter(e, admission)
 }
 
-func (m *machine) enter(e stages.Entry, a stages.Admission) (err error) {
-	if m.Queue, m.out.Turn.Verdict, err = m.Queue.Enter(e, a); err == nil {
+func (m *machine) enter(e Entry, a Admission) (err error) {
+	if m.Queue, m.out.Turn, err = m.Queue.Enter(e, a); err == nil {
 		m.supersede(e, m.out.Turn.Supersedes)
 	}
 	return err
 }
 
 // lateAdmission is how a run that was admitted before enters the queue: it is too late to reject it.
-func lateAdmission(a stages.Admission) stages.Admission {
-	if a == stages.RejectRun {
-		return stages.QueueRun
+func lateAdmission(a Admission) Admission {
+	if a == RejectRun {
+		return QueueRun
 	}
 	return a
 }

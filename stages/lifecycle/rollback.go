@@ -12,7 +12,7 @@ import (
 // RollbackRequested asks for a run that has ended to be rolled back. Which run does so is [State.TakenBackBy] of
 // the outcome. Where it cannot be, the error is ErrRefused.
 type RollbackRequested struct {
-	stages.Entry
+	Entry
 	// Result is what the run has come to.
 	Result Result
 	// Undo has the name of the run that is to roll it back.
@@ -107,8 +107,8 @@ func (s *State) reserves(uid string) bool {
 // reserve records that a run is to be rolled back, and puts the run that does so into the queue, in the place of all
 // others.
 func (m *machine) reserve(uid, run, name string, u stages.Undo) error {
-	entry := stages.Entry{UID: m.facts.ID, Run: name}
-	queue, _, err := m.Queue.Enter(entry, stages.SupersedeActive)
+	entry := Entry{UID: m.facts.ID, Run: name}
+	queue, _, err := m.Queue.Enter(entry, SupersedeActive)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 // repeated by every engine that finds the run ended and not given back. Its record is read for it, after the state:
 // an engine that takes the run over writes the epoch into the state first.
 type RunEnded struct {
-	stages.Entry
+	Entry
 	// Epoch is that of the lease under which the run was driven.
 	Epoch  int64
 	Result Result
@@ -95,7 +95,7 @@ func (m *machine) reached(result *Result) error {
 // RunDeleted records that a run's record was deleted, whatever its state, and releases the placement. One
 // that the placement does not know is retired all the same: something may be stored of it.
 type RunDeleted struct {
-	stages.Entry
+	Entry
 	Plan string
 	// Started reports whether clusters may have what the run brought.
 	Started bool
@@ -110,7 +110,7 @@ func (in RunDeleted) advance(m *machine) error {
 		}
 		return nil
 	}
-	known := stages.Entry{UID: r.UID, Run: r.Name, Index: r.Index}
+	known := Entry{UID: r.UID, Run: r.Name, Index: r.Index}
 	doubtful := in.Started && r.Ended == ""
 	m.drop(func(r *Run) bool { return r.UID == in.UID })
 	if doubtful {
@@ -126,7 +126,7 @@ func (in RunDeleted) advance(m *machine) error {
 
 // RunAbandoned retires a run that was recorded and cannot be admitted, unless it was admitted meanwhile.
 type RunAbandoned struct {
-	stages.Entry
+	Entry
 	Plan string
 }
 
@@ -143,7 +143,7 @@ func (in RunAbandoned) advance(m *machine) error {
 
 // leftBehind records that clusters may have what a run brought that was deleted before it ended. What clusters had
 // before is not known any more then.
-func (m *machine) leftBehind(e stages.Entry) error {
+func (m *machine) leftBehind(e Entry) error {
 	if m.Base != nil && m.TakenBackBy(m.Base.UID) == "" {
 		m.Base = nil
 	}

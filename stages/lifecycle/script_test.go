@@ -137,7 +137,7 @@ func (w *env) directive(name string, a args) (Outcome, error) {
 	case "state":
 		return Outcome{}, nil
 	case "placement":
-		w.spec.Admission, w.spec.HistoryLimit, w.spec.RunHistory = stages.Admission(a.named["admission"]), a.number("snapshots"), a.number("runs")
+		w.spec.Admission, w.spec.HistoryLimit, w.spec.RunHistory = Admission(a.named["admission"]), a.number("snapshots"), a.number("runs")
 		for _, c := range a.list("clusters") {
 			w.inventory[c] = true
 		}
@@ -186,7 +186,7 @@ func (w *env) directive(name string, a args) (Outcome, error) {
 // newRun records a run, and admits it unless the directive is to record it only.
 func (w *env) newRun(name string, a args) (Outcome, error) {
 	r := &record{
-		Entry: stages.Entry{Run: a.words[0], UID: "uid-" + a.words[0], Index: a.number("index")}, hold: a.has("hold"), catchUp: a.has("catchup"), noBack: a.has("norollback"),
+		Entry: Entry{Run: a.words[0], UID: "uid-" + a.words[0], Index: a.number("index")}, hold: a.has("hold"), catchUp: a.has("catchup"), noBack: a.has("norollback"),
 	}
 	if old := w.runs[r.Run]; old != nil {
 		r.UID += "-2"

@@ -31,7 +31,7 @@ type State struct {
 	// Bindings is the generation of the bindings that counts.
 	Bindings Generation `json:"bindings,omitzero"`
 	// Queue is which run has the placement, and which come next.
-	Queue stages.Line `json:"queue,omitzero"`
+	Queue Queue `json:"queue,omitzero"`
 	// Runs are those that were admitted and are not forgotten, in that order.
 	Runs []Run `json:"runs,omitempty"`
 	// Ended counts the runs that have ended.
@@ -150,10 +150,10 @@ func (s *State) hasSnapshot(index int) bool {
 }
 
 // unended are the admitted runs whose end was not recorded, in the order of their admission.
-func (s *State) unended() (out []stages.Entry) {
+func (s *State) unended() (out []Entry) {
 	for i := range s.Runs {
 		if r := &s.Runs[i]; r.Ended == "" {
-			out = append(out, stages.Entry{UID: r.UID, Run: r.Name, Index: r.Index})
+			out = append(out, Entry{UID: r.UID, Run: r.Name, Index: r.Index})
 		}
 	}
 	return out

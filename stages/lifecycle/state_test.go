@@ -17,7 +17,7 @@ func TestTheStoredFormOfAState(t *testing.T) {
 	index, limit := 1, intstr.FromInt32(50)
 	s := State{
 		UID: "p", Epoch: 2, NextIndex: 3, Decision: &Decision{0, "policy", "digest", 2, 1}, InUse: []int{1}, Whole: &index, Previous: &index,
-		Bindings: Generation{1, "id", 1}, Queue: stages.Line{Waiting: []stages.Entry{{UID: "u", Run: "a", Index: 1}}},
+		Bindings: Generation{1, "id", 1}, Queue: Queue{Waiting: []Entry{{UID: "u", Run: "a", Index: 1}}},
 		Runs: []Run{{"a", "u", 1, "plan", stages.Failed, 2, 1, "x", "b", "why"}}, Ended: 1, Retired: []Run{{Name: "r", UID: "v"}},
 		Deleting: &Deletion{"ann", 1, 5, &limit, DeleteObjects, "deletion"}, GCGeneration: 4, Base: &Base{"u", "a", Generation{1, "id", 1}, []int{1}},
 		Rollback: &Rollback{"u", "a", "b", "w", stages.Undo{Cause: stages.OnCommand}, 7}, Irreversible: []int{1},
@@ -41,11 +41,11 @@ func TestTheStoredFormOfAState(t *testing.T) {
 
 func TestValidateFindsWhatAdvanceCannotMake(t *testing.T) {
 	run := Run{Name: "a", UID: "u"}
-	active := stages.Line{Active: &stages.Entry{UID: "u", Run: "a"}}
+	active := Queue{Active: &Entry{UID: "u", Run: "a"}}
 	for name, s := range map[string]State{
 		"an unknown run in the queue":   {Queue: active},
 		"an ended run in the queue":     {Queue: active, Runs: []Run{{Name: "a", UID: "u", Ended: stages.Failed}}},
-		"a run that waits for itself":   {Queue: stages.Line{Active: active.Active, Waiting: []stages.Entry{*active.Active}}, Runs: []Run{run}},
+		"a run that waits for itself":   {Queue: Queue{Active: active.Active, Waiting: []Entry{*active.Active}}, Runs: []Run{run}},
 		"a run twice":                   {Runs: []Run{run}, Retired: []Run{run}},
 		"a run without a UID":           {Runs: []Run{{Name: "a"}}},
 		"more runs than have ended":     {Runs: []Run{{Name: "a", UID: "u", Ended: stages.Failed, Nth: 1}}},

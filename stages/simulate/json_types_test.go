@@ -36,7 +36,6 @@ var plainData = map[string][]any{
 		stages.Closing{},
 		stages.Command{},
 		stages.Domain{},
-		stages.Entry{},
 		stages.Event{},
 		stages.Exception{},
 		stages.Explanation{},
@@ -48,7 +47,6 @@ var plainData = map[string][]any{
 		stages.GroupOutline{},
 		stages.GroupRun{},
 		stages.KeptClusters{},
-		stages.Line{},
 		stages.Observation{},
 		stages.Outline{},
 		stages.Passed{},
@@ -68,11 +66,9 @@ var plainData = map[string][]any{
 		stages.StageOutline{},
 		stages.StageRun{},
 		stages.Strategy{},
-		stages.Superseder{},
 		stages.Target{},
 		stages.Task{},
 		stages.Undo{},
-		stages.Verdict{},
 		stages.Window{},
 		stages.Yielded{},
 	},
@@ -85,7 +81,7 @@ var plainData = map[string][]any{
 var notPlain = map[string]string{
 	"Plan": "it has a test of its own", "Input": "has a Calendar, which is the host's", "Ready": "has an error",
 	"World": "has a Calendar, which is the host's", "Return": "has functions of the host",
-	"FormatError": "an error", "RunError": "an error", "RefusedError": "an error", "RejectedError": "an error",
+	"FormatError": "an error", "RunError": "an error", "RefusedError": "an error",
 }
 
 // Everything that is plain data comes back from JSON as it was, with every field set:

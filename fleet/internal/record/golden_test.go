@@ -88,7 +88,7 @@ var (
 	goldenTime    = time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 	goldenBinding = approval.Binding{RunUID: "uid", Stage: "canary", When: approval.After, Attempt: 1, Plan: "plan"}
 	goldenFlight  = stages.Flight{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, Until: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000}
-	goldenEntry   = stages.Entry{UID: "uid-1", Run: "run-1", Index: 4}
+	goldenEntry   = lifecycle.Entry{UID: "uid-1", Run: "run-1", Index: 4}
 )
 
 func goldenPlacement() *Placement {
@@ -107,7 +107,7 @@ func goldenPlacement() *Placement {
 					Patches:         []placement.Patch{{Op: placement.OpReplace, Path: "/data/k", Value: json.RawMessage(`"v"`)}},
 				}},
 			}},
-			HistoryLimit: 3, RunHistory: 5, Admission: stages.SupersedeActive, AllowCoOwnership: true,
+			HistoryLimit: 3, RunHistory: 5, Admission: lifecycle.SupersedeActive, AllowCoOwnership: true,
 			ApplyStrategy: goldenApply(),
 		},
 		Journal: Journal{Events: 17, First: 5, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
@@ -120,9 +120,9 @@ func goldenPlacement() *Placement {
 			Decision: &lifecycle.Decision{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
 			InUse:    []int{4, 5}, Whole: new(5), Previous: new(4),
 			Bindings: lifecycle.Generation{Generation: 2, ID: "roster-id", Pages: 1},
-			Queue: stages.Line{
-				Active: &goldenEntry, Waiting: []stages.Entry{{UID: "uid-2", Run: "run-2", Index: 5}},
-				Superseded: []stages.Superseder{{Entry: goldenEntry, By: "run-2"}},
+			Queue: lifecycle.Queue{
+				Active: &goldenEntry, Waiting: []lifecycle.Entry{{UID: "uid-2", Run: "run-2", Index: 5}},
+				Superseded: []lifecycle.Superseder{{Entry: goldenEntry, By: "run-2"}},
 			},
 			Runs:         []lifecycle.Run{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Restart: 2, Nth: 1, Undoes: "uid-0", Undone: "run-2", Kept: "because"}},
 			Ended:        1,

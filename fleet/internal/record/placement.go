@@ -8,7 +8,6 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
@@ -82,7 +81,7 @@ type Declaration struct {
 	Overrides        []placement.Override `json:"overrides,omitempty"`
 	HistoryLimit     int                  `json:"historyLimit,omitempty"`
 	RunHistory       int                  `json:"runHistory,omitempty"`
-	Admission        stages.Admission     `json:"admission,omitempty"`
+	Admission        lifecycle.Admission  `json:"admission,omitempty"`
 	AllowCoOwnership bool                 `json:"allowCoOwnership,omitempty"`
 	ApplyStrategy    member.ApplyStrategy `json:"applyStrategy,omitzero"`
 }

@@ -1,4 +1,4 @@
-package stages
+package lifecycle
 
 import (
 	"fmt"
@@ -37,10 +37,10 @@ type Superseder struct {
 	By string `json:"by"`
 }
 
-// Line is the queue of the runs of a placement: the one that may change it now, and those that wait. It is a
+// Queue is the queue of the runs of a placement: the one that may change it now, and those that wait. It is a
 // value: its methods return another one and change nothing. The host stores one for each placement and writes
-// it with a compare-and-swap before it acts on a [Verdict]. The zero Line is empty.
-type Line struct {
+// it with a compare-and-swap before it acts on a [Turn]. The zero Queue is empty.
+type Queue struct {
 	// Active is the one run that may act; nil when there is none.
 	Active *Entry `json:"active,omitempty"`
 	// Waiting are the runs whose turn comes, in that order.
@@ -50,8 +50,8 @@ type Line struct {
 	Superseded []Superseder `json:"superseded,omitempty"`
 }
 
-// Verdict is the answer to a run that entered a [Line].
-type Verdict struct {
+// Turn is the answer to a run that entered a [Queue].
+type Turn struct {
 	// Starts reports whether the run is the active one now.
 	Starts bool
 	// WaitsFor names the run that is ahead, where the run has to wait.
@@ -63,6 +63,9 @@ type Verdict struct {
 	// SupersededBy names the run that took this one's place, where one did:
 	// this run is to be superseded.
 	SupersededBy string
+	// Retake reports whether the run starts but was taken at an older epoch than the placement's: what other runs
+	// wrote to clusters since is newer, so that the run has to be taken again first.
+	Retake bool
 }
 
 // RejectedError is how [RejectRun] refuses a run.
@@ -81,121 +84,121 @@ func (e *RejectedError) Error() string {
 // [QueueRun].
 //
 // It is idempotent: a run that is in the queue keeps its place, whatever the policy, becomes active when its
-// turn has come, and gets the same verdict until what the verdict asks for has happened. A waiting run
+// turn has come, and gets the same turn until what the turn asks for has happened. A waiting run
 // therefore polls with it. On an error the queue is unchanged.
-func (l Line) Enter(e Entry, policy Admission) (Line, Verdict, error) {
+func (q Queue) Enter(e Entry, policy Admission) (Queue, Turn, error) {
 	if e.UID == "" || e.Run == "" || e.Index < 0 {
-		return l, Verdict{}, fmt.Errorf("run %q with UID %q and index %d: a run in line needs a name, a UID and an index of at least 0", e.Run, e.UID, e.Index)
+		return q, Turn{}, fmt.Errorf("run %q with UID %q and index %d: a run in the queue needs a name, a UID and an index of at least 0", e.Run, e.UID, e.Index)
 	}
 	switch policy {
 	case "", QueueRun, RejectRun, SupersedeActive:
 	default:
-		return l, Verdict{}, fmt.Errorf("run %s: admission %q must be %s, %s or %s", e.Run, policy, QueueRun, RejectRun, SupersedeActive)
+		return q, Turn{}, fmt.Errorf("run %s: admission %q must be %s, %s or %s", e.Run, policy, QueueRun, RejectRun, SupersedeActive)
 	}
-	if !l.has(e.UID) {
-		rival, taken := l.rival()
+	if !q.has(e.UID) {
+		rival, taken := q.rival()
 		switch {
 		case taken && (policy == SupersedeActive || e.Index < rival.Index):
-			l = l.displace(e.Run)
-		case policy == RejectRun && (taken || l.Active != nil):
-			return l, Verdict{}, &RejectedError{Run: e.Run, Active: l.ahead().Run}
+			q = q.displace(e.Run)
+		case policy == RejectRun && (taken || q.Active != nil):
+			return q, Turn{}, &RejectedError{Run: e.Run, Active: q.ahead().Run}
 		}
-		l.Waiting = append(slices.Clone(l.Waiting), e)
+		q.Waiting = append(slices.Clone(q.Waiting), e)
 	}
-	l = l.activate(e.UID)
-	return l, l.verdict(e.UID), nil
+	q = q.activate(e.UID)
+	return q, q.turn(e.UID), nil
 }
 
 // Leave removes a run from the queue, because it has ended or was deleted. It makes no other run active. A
 // run that is not in the queue changes nothing.
-func (l Line) Leave(uid string) Line {
-	if l.Active != nil && l.Active.UID == uid {
-		l.Active = nil
+func (q Queue) Leave(uid string) Queue {
+	if q.Active != nil && q.Active.UID == uid {
+		q.Active = nil
 	}
-	l.Waiting = slices.DeleteFunc(slices.Clone(l.Waiting), func(e Entry) bool { return e.UID == uid })
-	l.Superseded = slices.DeleteFunc(slices.Clone(l.Superseded), func(s Superseder) bool { return s.UID == uid })
-	return l
+	q.Waiting = slices.DeleteFunc(slices.Clone(q.Waiting), func(e Entry) bool { return e.UID == uid })
+	q.Superseded = slices.DeleteFunc(slices.Clone(q.Superseded), func(s Superseder) bool { return s.UID == uid })
+	return q
 }
 
 // Next returns the run that becomes active when it enters again; false while another one is active or none
 // waits.
-func (l Line) Next() (Entry, bool) {
-	if l.Active != nil || len(l.Waiting) == 0 {
+func (q Queue) Next() (Entry, bool) {
+	if q.Active != nil || len(q.Waiting) == 0 {
 		return Entry{}, false
 	}
-	return l.Waiting[0], true
+	return q.Waiting[0], true
 }
 
 // has reports whether a run is in the queue.
-func (l Line) has(uid string) bool {
-	return l.Active != nil && l.Active.UID == uid || l.waiting(uid) >= 0 || l.superseder(uid) != ""
+func (q Queue) has(uid string) bool {
+	return q.Active != nil && q.Active.UID == uid || q.waiting(uid) >= 0 || q.superseder(uid) != ""
 }
 
-func (l Line) waiting(uid string) int {
-	return slices.IndexFunc(l.Waiting, func(e Entry) bool { return e.UID == uid })
+func (q Queue) waiting(uid string) int {
+	return slices.IndexFunc(q.Waiting, func(e Entry) bool { return e.UID == uid })
 }
 
 // superseder names the run that superseded a run, or "".
-func (l Line) superseder(uid string) string {
-	i := slices.IndexFunc(l.Superseded, func(s Superseder) bool { return s.UID == uid })
+func (q Queue) superseder(uid string) string {
+	i := slices.IndexFunc(q.Superseded, func(s Superseder) bool { return s.UID == uid })
 	if i < 0 {
 		return ""
 	}
-	return l.Superseded[i].By
+	return q.Superseded[i].By
 }
 
 // rival returns the run that a new one competes with: the active one, or the
 // next where that drains already.
-func (l Line) rival() (Entry, bool) {
+func (q Queue) rival() (Entry, bool) {
 	switch {
-	case l.Active != nil && l.superseder(l.Active.UID) == "":
-		return *l.Active, true
-	case len(l.Waiting) > 0:
-		return l.Waiting[0], true
+	case q.Active != nil && q.superseder(q.Active.UID) == "":
+		return *q.Active, true
+	case len(q.Waiting) > 0:
+		return q.Waiting[0], true
 	default:
 		return Entry{}, false
 	}
 }
 
 // displace supersedes every run in the queue.
-func (l Line) displace(by string) Line {
-	out := slices.Clone(l.Superseded)
-	if l.Active != nil && l.superseder(l.Active.UID) == "" {
-		out = append(out, Superseder{*l.Active, by})
+func (q Queue) displace(by string) Queue {
+	out := slices.Clone(q.Superseded)
+	if q.Active != nil && q.superseder(q.Active.UID) == "" {
+		out = append(out, Superseder{*q.Active, by})
 	}
-	for _, e := range l.Waiting {
+	for _, e := range q.Waiting {
 		out = append(out, Superseder{e, by})
 	}
-	l.Superseded, l.Waiting = out, nil
-	return l
+	q.Superseded, q.Waiting = out, nil
+	return q
 }
 
 // activate makes the run active when no run is ahead of it.
-func (l Line) activate(uid string) Line {
-	if e, ok := l.Next(); ok && e.UID == uid {
-		l.Active, l.Waiting = &e, slices.Clone(l.Waiting[1:])
+func (q Queue) activate(uid string) Queue {
+	if e, ok := q.Next(); ok && e.UID == uid {
+		q.Active, q.Waiting = &e, slices.Clone(q.Waiting[1:])
 	}
-	return l
+	return q
 }
 
 // ahead returns the first run of the queue.
-func (l Line) ahead() Entry {
-	if l.Active != nil {
-		return *l.Active
+func (q Queue) ahead() Entry {
+	if q.Active != nil {
+		return *q.Active
 	}
-	return l.Waiting[0]
+	return q.Waiting[0]
 }
 
-func (l Line) verdict(uid string) Verdict {
-	if by := l.superseder(uid); by != "" {
-		return Verdict{SupersededBy: by}
+func (q Queue) turn(uid string) Turn {
+	if by := q.superseder(uid); by != "" {
+		return Turn{SupersededBy: by}
 	}
-	v := Verdict{Starts: l.Active != nil && l.Active.UID == uid}
+	v := Turn{Starts: q.Active != nil && q.Active.UID == uid}
 	if !v.Starts {
-		v.WaitsFor = l.ahead().Run
+		v.WaitsFor = q.ahead().Run
 	}
-	if first, ok := l.rival(); ok && first.UID == uid {
-		for _, s := range l.Superseded {
+	if first, ok := q.rival(); ok && first.UID == uid {
+		for _, s := range q.Superseded {
 			v.Supersedes = append(v.Supersedes, s.Entry)
 		}
 	}

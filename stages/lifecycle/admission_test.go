@@ -1,0 +1,343 @@
+package lifecycle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// queueEntry is a run; its UID is its name with a u before it.
+func queueEntry(run string, index int) Entry { return Entry{UID: "u" + run, Run: run, Index: index} }
+
+func queueOf(t *testing.T, entries ...Entry) Queue {
+	t.Helper()
+	var q Queue
+	for _, e := range entries {
+		next, _, err := q.Enter(e, QueueRun)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q = next
+	}
+	return q
+}
+
+// queueCase is a run that enters a queue.
+type queueCase struct {
+	name    string
+	queue   Queue
+	enter   Entry
+	policy  Admission
+	want    Queue
+	verdict Turn
+}
+
+func (tt queueCase) run(t *testing.T) {
+	before, _ := json.Marshal(tt.queue)
+	q, verdict, err := tt.queue.Enter(tt.enter, tt.policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(tt.want, q, cmp.Transformer("json", queueJSON)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(tt.verdict, verdict); diff != "" {
+		t.Error(diff)
+	}
+	if after, _ := json.Marshal(tt.queue); string(before) != string(after) {
+		t.Errorf("the queue itself was changed:\n%s\n%s", before, after)
+	}
+	again, second, err := q.Enter(tt.enter, tt.policy)
+	if err != nil || queueJSON(again) != queueJSON(q) || !cmp.Equal(second, verdict) {
+		t.Errorf("entering again gives %s, %+v, %v", queueJSON(again), second, err)
+	}
+}
+
+func TestQueueEnter(t *testing.T) {
+	a, b, c := queueEntry("a", 5), queueEntry("b", 6), queueEntry("c", 7)
+	for _, tt := range []queueCase{
+		{"the first starts", Queue{}, a, "", Queue{Active: &a}, Turn{Starts: true}},
+		{"the first starts, whatever the policy", Queue{}, a, RejectRun, Queue{Active: &a}, Turn{Starts: true}},
+		{"by default it waits", Queue{Active: &a}, b, "", Queue{Active: &a, Waiting: []Entry{b}}, Turn{WaitsFor: "a"}},
+		{
+			"behind those that wait",
+			Queue{Active: &a, Waiting: []Entry{b}},
+			c, QueueRun,
+			Queue{Active: &a, Waiting: []Entry{b, c}},
+			Turn{WaitsFor: "a"},
+		},
+		{
+			"behind those that wait, when nobody is active",
+			Queue{Waiting: []Entry{b}},
+			c, QueueRun,
+			Queue{Waiting: []Entry{b, c}},
+			Turn{WaitsFor: "b"},
+		},
+		{
+			"the next starts when nobody is active",
+			Queue{Waiting: []Entry{b, c}},
+			b, QueueRun,
+			Queue{Active: &b, Waiting: []Entry{c}},
+			Turn{Starts: true},
+		},
+		{
+			"one of the same index waits",
+			Queue{Active: &a},
+			queueEntry("x", 5), QueueRun,
+			Queue{Active: &a, Waiting: []Entry{queueEntry("x", 5)}},
+			Turn{WaitsFor: "a"},
+		},
+		{
+			"one that waits already is not rejected",
+			Queue{Active: &a, Waiting: []Entry{b}},
+			b, RejectRun,
+			Queue{Active: &a, Waiting: []Entry{b}},
+			Turn{WaitsFor: "a"},
+		},
+		{
+			"one that waits already supersedes nobody",
+			Queue{Active: &a, Waiting: []Entry{b, c}},
+			c, SupersedeActive,
+			Queue{Active: &a, Waiting: []Entry{b, c}},
+			Turn{WaitsFor: "a"},
+		},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}
+
+func TestQueueEnterSupersedes(t *testing.T) {
+	a, b, c := queueEntry("a", 5), queueEntry("b", 6), queueEntry("c", 7)
+	old := queueEntry("old", 4)
+	draining := Queue{Active: &a, Waiting: []Entry{b}, Superseded: []Superseder{{a, "b"}}}
+	for _, tt := range []queueCase{
+		{
+			"supersede",
+			Queue{Active: &a, Waiting: []Entry{b}},
+			c, SupersedeActive,
+			Queue{Active: &a, Waiting: []Entry{c}, Superseded: []Superseder{{a, "c"}, {b, "c"}}},
+			Turn{WaitsFor: "a", Supersedes: []Entry{a, b}},
+		},
+		{
+			"supersede one that waits, when nobody is active",
+			Queue{Waiting: []Entry{b}},
+			c, SupersedeActive,
+			Queue{Active: &c, Superseded: []Superseder{{b, "c"}}},
+			Turn{Starts: true, Supersedes: []Entry{b}},
+		},
+		{
+			"a rollback supersedes everybody",
+			Queue{Active: &a, Waiting: []Entry{b}},
+			old, QueueRun,
+			Queue{Active: &a, Waiting: []Entry{old}, Superseded: []Superseder{{a, "old"}, {b, "old"}}},
+			Turn{WaitsFor: "a", Supersedes: []Entry{a, b}},
+		},
+		{
+			"a rollback is not rejected",
+			Queue{Active: &a},
+			old, RejectRun,
+			Queue{Active: &a, Waiting: []Entry{old}, Superseded: []Superseder{{a, "old"}}},
+			Turn{WaitsFor: "a", Supersedes: []Entry{a}},
+		},
+		{
+			"older than one that waits is no rollback",
+			Queue{Active: &old, Waiting: []Entry{c}},
+			b, QueueRun,
+			Queue{Active: &old, Waiting: []Entry{c, b}},
+			Turn{WaitsFor: "old"},
+		},
+		{
+			"while the active one drains, its successor counts", draining, queueEntry("x", 6), QueueRun,
+			Queue{Active: &a, Waiting: []Entry{b, queueEntry("x", 6)}, Superseded: draining.Superseded},
+			Turn{WaitsFor: "a"},
+		},
+		{
+			"a rollback of the successor takes over what that has to supersede", draining, old, QueueRun,
+			Queue{Active: &a, Waiting: []Entry{old}, Superseded: []Superseder{{a, "b"}, {b, "old"}}},
+			Turn{WaitsFor: "a", Supersedes: []Entry{a, b}},
+		},
+		{"one that was superseded is told", draining, a, QueueRun, draining, Turn{SupersededBy: "b"}},
+		{"who superseded is told again", draining, b, QueueRun, draining, Turn{WaitsFor: "a", Supersedes: []Entry{a}}},
+	} {
+		t.Run(tt.name, tt.run)
+	}
+}
+
+func queueJSON(q Queue) string {
+	b, err := json.Marshal(q)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func TestQueueIsAValue(t *testing.T) {
+	a := queueEntry("a", 1)
+	q := Queue{Active: &a, Waiting: make([]Entry, 0, 8)}
+	one, _, _ := q.Enter(queueEntry("b", 2), QueueRun)
+	two, _, _ := q.Enter(queueEntry("c", 3), QueueRun)
+	if one.Waiting[0].Run != "b" || two.Waiting[0].Run != "c" {
+		t.Errorf("two queues share what waits: %s, %s", queueJSON(one), queueJSON(two))
+	}
+}
+
+func TestQueueEnterRejects(t *testing.T) {
+	for name, q := range map[string]Queue{
+		"active":            queueOf(t, queueEntry("a", 1)),
+		"waiting":           queueOf(t, queueEntry("x", 1), queueEntry("a", 1)).Leave("ux"),
+		"active and drains": {Active: &Entry{"ua", "a", 1}, Superseded: []Superseder{{Entry{"ua", "a", 1}, "gone"}}},
+	} {
+		got, _, err := q.Enter(queueEntry("b", 2), RejectRun)
+		var rejected *RejectedError
+		if !errors.As(err, &rejected) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(&RejectedError{Run: "b", Active: "a"}, rejected); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+		if want := "run b is rejected: run a has the placement"; !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error does not say %q: %v", name, want, err)
+		}
+		if queueJSON(got) != queueJSON(q) {
+			t.Errorf("%s: the queue has changed to %s", name, queueJSON(got))
+		}
+	}
+}
+
+func TestQueueEnterChecksItsArguments(t *testing.T) {
+	for _, e := range []Entry{{Run: "a"}, {UID: "u"}, {UID: "u", Run: "a", Index: -1}} {
+		if _, _, err := (Queue{}).Enter(e, QueueRun); err == nil {
+			t.Errorf("%+v entered", e)
+		}
+	}
+	_, _, err := (Queue{}).Enter(queueEntry("a", 1), "Jump")
+	for _, want := range []string{`admission "Jump" must be Queue, Reject or Supersede`} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q: %v", want, err)
+		}
+	}
+}
+
+func TestQueueLeave(t *testing.T) {
+	a, b, c := queueEntry("a", 1), queueEntry("b", 2), queueEntry("c", 3)
+	q := queueOf(t, a, b, c)
+	if _, ok := q.Next(); ok {
+		t.Error("somebody is next while one is active")
+	}
+	if got := q.Leave("nobody"); queueJSON(got) != queueJSON(q) {
+		t.Errorf("one that is not in the queue changed it to %s", queueJSON(got))
+	}
+	free := q.Leave(a.UID)
+	if free.Active != nil {
+		t.Error("leaving made somebody active")
+	}
+	if next, ok := free.Next(); !ok || next != b {
+		t.Errorf("next is %+v", next)
+	}
+	if _, v, _ := free.Enter(c, QueueRun); v.WaitsFor != "b" {
+		t.Errorf("the second in line: %+v", v)
+	}
+	if next, _ := free.Leave(b.UID).Next(); next != c {
+		t.Errorf("after one that waited has left, next is %+v", next)
+	}
+	if queueJSON(q) != queueJSON(queueOf(t, a, b, c)) {
+		t.Error("leaving changed the queue itself")
+	}
+}
+
+// A rollback in full: the stuck run drains, is deleted, and the placement is
+// free for the rollback.
+func TestQueueRollback(t *testing.T) {
+	stuck, waits, back := queueEntry("stuck", 5), queueEntry("waits", 6), queueEntry("back", 4)
+	q := queueOf(t, stuck, waits)
+	q, v, _ := q.Enter(back, QueueRun)
+	if diff := cmp.Diff(Turn{WaitsFor: "stuck", Supersedes: []Entry{stuck, waits}}, v); diff != "" {
+		t.Error(diff)
+	}
+	q = q.Leave(waits.UID)
+	if q, v, _ = q.Enter(back, QueueRun); !cmp.Equal(v, Turn{WaitsFor: "stuck", Supersedes: []Entry{stuck}}) {
+		t.Errorf("verdict %+v", v)
+	}
+	q = q.Leave(stuck.UID)
+	if q, v, _ = q.Enter(back, QueueRun); !cmp.Equal(v, Turn{Starts: true}) {
+		t.Errorf("verdict %+v", v)
+	}
+	if len(q.Superseded) != 0 || len(q.Waiting) != 0 {
+		t.Errorf("left behind: %s", queueJSON(q))
+	}
+}
+
+// Whatever happens, a run is in the queue once, what is stored is read the
+// same, and when everybody asks and ends, everybody has had a verdict that
+// ends it.
+func TestQueueRandomWalk(t *testing.T) {
+	policies := []Admission{QueueRun, RejectRun, SupersedeActive}
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		var q Queue
+		for range 100 {
+			e := queueEntry(fmt.Sprint("r", random.IntN(8)), 0)
+			e.Index = len(e.Run) + int(e.Run[1])%5
+			if random.IntN(3) == 0 {
+				q = q.Leave(e.UID)
+			} else if next, _, err := q.Enter(e, policies[random.IntN(3)]); err == nil {
+				q = next
+			}
+			queueCheck(t, seed, q)
+		}
+		for steps := 0; q.Active != nil || len(q.Waiting)+len(q.Superseded) > 0; steps++ {
+			if steps > 20 {
+				t.Fatalf("seed %d: the queue does not come to an end: %s", seed, queueJSON(q))
+			}
+			q = queueServe(t, q)
+		}
+	}
+}
+
+// queueServe does what a host does: ends what was superseded, and lets the next
+// run start and end.
+func queueServe(t *testing.T, q Queue) Queue {
+	for _, s := range q.Superseded {
+		if _, v, _ := q.Enter(s.Entry, QueueRun); v.SupersededBy == "" {
+			t.Errorf("%s was not told that it is superseded: %s", s.Run, queueJSON(q))
+		}
+		q = q.Leave(s.UID)
+	}
+	if next, ok := q.Next(); ok {
+		q, _, _ = q.Enter(next, QueueRun)
+	}
+	if q.Active != nil {
+		q = q.Leave(q.Active.UID)
+	}
+	return q
+}
+
+func queueCheck(t *testing.T, seed uint64, q Queue) {
+	t.Helper()
+	var read Queue
+	if err := json.Unmarshal([]byte(queueJSON(q)), &read); err != nil || queueJSON(read) != queueJSON(q) {
+		t.Fatalf("seed %d: %s is read as %s: %v", seed, queueJSON(q), queueJSON(read), err)
+	}
+	seen := map[string]int{}
+	for _, e := range q.Waiting {
+		seen[e.UID]++
+	}
+	for _, s := range q.Superseded {
+		if q.Active == nil || s.UID != q.Active.UID {
+			seen[s.UID]++
+		}
+	}
+	if q.Active != nil {
+		seen[q.Active.UID]++
+	}
+	for uid, n := range seen {
+		if n != 1 {
+			t.Fatalf("seed %d: %s is in the queue %d times: %s", seed, uid, n, queueJSON(q))
+		}
+	}
+}
