@@ -22,7 +22,7 @@ type seenPlacement struct {
 	rev backend.Revision
 }
 
-// seenPlacement is placementAt for those who only read: what it returns is shared.
+// seenPlacement is placementAt for a caller that changes nothing of the record: it is shared.
 func (e *Engine) seenPlacement(ctx context.Context, name string) (*record.Placement, backend.Revision, error) {
 	stored, err := e.storedPlacement(ctx, name)
 	if err != nil {

@@ -57,8 +57,8 @@ type FlightPages struct {
 	Tries int
 }
 
-// FlightPage is a part of the clusters in flight.
-type FlightPage struct {
+// flightPage is a part of the clusters in flight.
+type flightPage struct {
 	Format  int             `json:"format"`
 	Flights []stages.Flight `json:"flights"`
 }
@@ -91,7 +91,7 @@ func (p *FlightPages) writeFlights(c *Commit, epoch, seq int64, flights []stages
 			names[i] = p.names[i]
 		} else if slices.ContainsFunc(slots, func(f stages.Flight) bool { return f.Attempt != 0 }) {
 			names[i] = fmt.Sprintf("%d-%d-%d-%d", epoch, seq, p.Tries, i)
-			c.page(p.Key(names[i]), Encode(FlightPage{Format: Format, Flights: slots}))
+			c.page(p.Key(names[i]), Encode(flightPage{Format: Format, Flights: slots}))
 		}
 	}
 	for i, name := range p.names {
@@ -189,7 +189,7 @@ func (p *FlightPages) readFlights(ctx context.Context, h Flights) ([]stages.Flig
 		if err != nil {
 			return nil, fmt.Errorf("page %d of the clusters in flight: %w", i, err)
 		}
-		var fp FlightPage
+		var fp flightPage
 		if err := Decode(rec, &fp); err != nil {
 			return nil, err
 		}

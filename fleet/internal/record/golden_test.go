@@ -36,9 +36,9 @@ func goldenRecords() map[string]any {
 		"placement":  goldenPlacement(),
 		"run":        goldenRun(),
 		"run-paged":  goldenPagedRun(),
-		"flight":     &FlightPage{Format: 1, Flights: []stages.Flight{goldenFlight}},
-		"exceptions": &ListPage[stages.Exception]{Format: 1, List: goldenRun().Run.Exceptions},
-		"waiting":    &ListPage[stages.Yielded]{Format: 1, List: goldenRun().Run.Waiting},
+		"flight":     &flightPage{Format: 1, Flights: []stages.Flight{goldenFlight}},
+		"exceptions": &listPage[stages.Exception]{Format: 1, List: goldenRun().Run.Exceptions},
+		"waiting":    &listPage[stages.Yielded]{Format: 1, List: goldenRun().Run.Waiting},
 		"journal": &JournalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
 			Encode(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
 		}},
@@ -377,7 +377,7 @@ func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
 // What decodes encodes to a record that decodes to the same.
 func FuzzDecodeRecord(f *testing.F) {
 	kinds := []func() any{
-		func() any { return new(Placement) }, func() any { return new(Run) }, func() any { return new(FlightPage) },
+		func() any { return new(Placement) }, func() any { return new(Run) }, func() any { return new(flightPage) },
 		func() any { return new(JournalPage) }, func() any { return new(bindingsPage) }, func() any { return new(Command) },
 		func() any { return new(Intent) },
 	}

@@ -30,8 +30,8 @@ type listPages[T comparable] struct {
 	revisions   []backend.Revision
 }
 
-// ListPage is a part of a list of a run.
-type ListPage[T any] struct {
+// listPage is a part of a list of a run.
+type listPage[T any] struct {
 	Format int `json:"format"`
 	List   []T `json:"list"`
 }
@@ -49,7 +49,7 @@ func (l *listPages[T]) write(c *Commit, root, prefix string, pages [][]T) []stri
 		default:
 			key := fmt.Sprint(prefix, i)
 			names[i] = strings.TrimPrefix(key, root)
-			c.page(key, Encode(ListPage[T]{Format, list}))
+			c.page(key, Encode(listPage[T]{Format, list}))
 		}
 	}
 	for i, name := range l.names {
@@ -84,7 +84,7 @@ func (l *listPages[T]) read(ctx context.Context, s backend.Store, root string, n
 		if err != nil {
 			return fmt.Errorf("page %d: %w", i, err)
 		}
-		var p ListPage[T]
+		var p listPage[T]
 		if err := Decode(rec, &p); err != nil {
 			return err
 		}
