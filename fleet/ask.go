@@ -88,14 +88,7 @@ func (q *inquiry) update(r *approval.Request) {
 	q.version++
 	for _, p := range q.parties {
 		p.held = nil
-		p.poke()
-	}
-}
-
-func (p *party) poke() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
+		backoff.Wake(p.wake)
 	}
 }
 
@@ -137,7 +130,7 @@ func (q *inquiry) answered(by *party, version int, d *approval.Decision, clock t
 	by.held = &heldAnswer{Answer: stages.Answer{Request: q.request, Decision: *d}, came: time.Now(), clock: clock}
 	for _, p := range q.parties {
 		if !before && !p.holds(clock) {
-			p.poke()
+			backoff.Wake(p.wake)
 		}
 	}
 }

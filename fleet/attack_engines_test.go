@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -164,7 +165,7 @@ func (s *randomAttack) live(ctx context.Context, name string, rule faulty.Rule, 
 	case <-crashed:
 	}
 	stop()
-	if ctx.Err() != nil || !sleep(ctx, time.Duration(len(name))*7*time.Second) {
+	if ctx.Err() != nil || !backoff.Sleep(ctx, time.Duration(len(name))*7*time.Second) {
 		return
 	}
 	cfg.Store = s.store

@@ -34,7 +34,12 @@ type frozen struct {
 // returns it. Where nothing differs from the latest snapshot it returns that one. Selectors that pick no
 // object are an error. It may be called concurrently, in any number of engines: every snapshot gets the next
 // index, and the latest one is always complete.
-func (e *Engine) Capture(ctx context.Context, name string) (taken snapshot.Snapshot, err error) {
+func (e *Engine) Capture(ctx context.Context, name string) (snapshot.Snapshot, error) {
+	return e.captureNext(ctx, name)
+}
+
+// captureNext takes a snapshot of what the source holds now, again where the placement changed meanwhile.
+func (e *Engine) captureNext(ctx context.Context, name string) (taken snapshot.Snapshot, err error) {
 	for {
 		err = e.withPlacement(ctx, name, func(rec *record.Placement) error {
 			taken, err = e.capture(ctx, rec)
@@ -71,7 +76,7 @@ func (e *Engine) captureNow(ctx context.Context, rec *record.Placement) (frozen,
 	if e.cfg.Source == nil {
 		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
 	}
-	if err := about("placement "+p.Name, e.forbidden((*Placement)(&p)).inSelectors(p.Selectors, field.NewPath("selectors"))); err != nil {
+	if err := about("placement "+p.Name, e.forbidden(p.Namespace).inSelectors(p.Selectors, field.NewPath("selectors"))); err != nil {
 		return frozen{}, err
 	}
 	set, err := guard.Call(ctx, e.sources, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {

@@ -19,7 +19,7 @@ import (
 //
 // It fails when the run has not ended, and when there is nothing to catch up.
 func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval.Identity) (Status, error) {
-	s, err := e.Status(ctx, run)
+	s, err := e.status(ctx, run)
 	if err != nil {
 		return Status{}, err
 	}
@@ -30,24 +30,30 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 	if err := spec.validate(); err != nil {
 		return Status{}, err
 	}
-	if err := e.nameFree(ctx, name); err != nil {
-		return Status{}, err
+	created, err := e.catchUp(ctx, spec.request(), &s)
+	return Status(created), err
+}
+
+// catchUp plans a run of what another one missed, and records it.
+func (e *Engine) catchUp(ctx context.Context, spec runRequest, of *runStatus) (runStatus, error) {
+	if err := e.nameFree(ctx, spec.Name); err != nil {
+		return runStatus{}, err
 	}
 	var d *draft
 	var rec *record.Placement
-	err = e.withPlacement(ctx, spec.Placement, func(now *record.Placement) error {
+	err := e.withPlacement(ctx, spec.Placement, func(now *record.Placement) (err error) {
 		rec = now
-		d, err = e.draftCatchUp(ctx, now, s)
+		d, err = e.draftCatchUp(ctx, now, of)
 		return err
 	})
 	if err != nil {
-		return Status{}, fmt.Errorf("run %s, catching up with run %s: %w", name, run, err)
+		return runStatus{}, fmt.Errorf("run %s, catching up with run %s: %w", spec.Name, of.Run.Name, err)
 	}
 	return e.record(ctx, rec, spec, d)
 }
 
 // draftCatchUp plans a run of what another one missed.
-func (e *Engine) draftCatchUp(ctx context.Context, rec *record.Placement, s Status) (*draft, error) {
+func (e *Engine) draftCatchUp(ctx context.Context, rec *record.Placement, s *runStatus) (*draft, error) {
 	if err := open(rec); err != nil {
 		return nil, err
 	}
@@ -64,7 +70,7 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *record.Placement, s Stat
 	if d.frozen, err = e.load(ctx, rec, s.Plan.Index); err != nil {
 		return nil, err
 	}
-	joined, err := d.joiners(s.Plan, inventory, e.forbidden((*Placement)(&rec.Placement)))
+	joined, err := d.joiners(s.Plan, inventory, e.forbidden(rec.Placement.Namespace))
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +97,7 @@ func (e *Engine) draftCatchUp(ctx context.Context, rec *record.Placement, s Stat
 
 // missed names the clusters that a run did not bring to its revision and that
 // are still picked, or are still to be cleaned.
-func missed(s Status, d placement.Decision, inventory map[string]placement.Cluster) []string {
+func missed(s *runStatus, d placement.Decision, inventory map[string]placement.Cluster) []string {
 	var out []string
 	for pos, state := range stages.States(s.Plan, &s.Run) {
 		c := &s.Plan.Clusters[pos]

@@ -149,7 +149,7 @@ func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
 	if err := about("answer to request "+a.Request, idProblems(a.ID)); err != nil {
 		return err
 	}
-	s, err := e.Status(ctx, run)
+	s, err := e.status(ctx, run)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/placement"
@@ -34,20 +33,14 @@ func (e *Engine) Overrides(ctx context.Context, name string, index int) (overrid
 	return overrides, err
 }
 
+// overridesOf reads the overrides of the snapshot of an index.
 func (e *Engine) overridesOf(ctx context.Context, rec *record.Placement, index int) ([]placement.Override, error) {
 	s, err := snapshotAt(rec, index)
-	if err != nil || s.Overrides == "" {
+	if err != nil {
 		return nil, err
 	}
-	document, err := e.contents.loadBlob(ctx, rec.Placement.Name, s.Overrides)
-	if err != nil {
-		return nil, fmt.Errorf("snapshot %s: its overrides: %w", s.Name(), err)
-	}
-	overrides, err := placement.DecodeOverrides(document)
-	if err != nil {
-		return nil, fmt.Errorf("snapshot %s: its overrides: %w", s.Name(), err)
-	}
-	return overrides, nil
+	overrides, _, err := e.frozenOverrides(ctx, rec.Placement.Name, &s)
+	return overrides, err
 }
 
 // content returns what reads a revision that an assignment brings.

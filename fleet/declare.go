@@ -20,7 +20,7 @@ import (
 // Config.Restrictions, Config.Rules and Config.NamespaceRules forbid included, and declaring
 // it again as it is writes nothing.
 func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
-	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.forbidden(&p)
+	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.forbidden(p.Namespace)
 	errs = append(errs, placement.Forbidden(p.Overrides, e.cfg.Restrictions, overrides)...)
 	errs = append(errs, never.inSelectors(p.Selectors, field.NewPath("selectors"))...)
 	errs = append(errs, never.inOverrides(p.Overrides, overrides)...)

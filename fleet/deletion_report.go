@@ -22,7 +22,7 @@ func (e *Engine) report(ctx context.Context, rec *record.Placement) (*record.Del
 		return out, nil
 	}
 	left := map[string]string{}
-	s, err := e.Status(ctx, d.Run)
+	s, err := e.status(ctx, d.Run)
 	if isLasting(err) {
 		for name := range held {
 			left[name] = "what became of it cannot be read: " + err.Error()
@@ -54,7 +54,7 @@ func (e *Engine) report(ctx context.Context, rec *record.Placement) (*record.Del
 }
 
 // leftReason says why a run did not clean a cluster.
-func leftReason(s *Status, pos int) string {
+func leftReason(s *runStatus, pos int) string {
 	for _, x := range s.Run.Exceptions {
 		if x.First <= pos && pos <= x.Last && x.Reason != "" {
 			return x.Reason

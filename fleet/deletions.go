@@ -45,7 +45,7 @@ func (d *deletions) tell(name string) bool {
 	defer d.mu.Unlock()
 	changed, ok := d.going[name]
 	if ok {
-		poke(changed)
+		backoff.Wake(changed)
 	}
 	return ok
 }

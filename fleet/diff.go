@@ -57,7 +57,7 @@ func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
 	if err := about("difference of a run", spec.problems()); err != nil {
 		return nil, err
 	}
-	d, rec, err := e.draftOf(ctx, spec)
+	d, rec, err := e.draftOf(ctx, spec.request())
 	if err != nil {
 		return nil, err
 	}

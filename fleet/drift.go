@@ -28,6 +28,13 @@ type DriftOptions struct {
 	Comparison drift.Comparison
 }
 
+// driftOptions narrow a comparison. They are what [DriftOptions] ask for.
+type driftOptions struct {
+	Clusters   []string
+	Index      *int
+	Comparison drift.Comparison
+}
+
 // Drift compares the clusters of a placement with what they should have: what
 // its ledger says of each, or, where the placement only reports, the latest
 // snapshot. It only reads, on the clusters and in the store, and may be called
@@ -38,8 +45,13 @@ type DriftOptions struct {
 // FirstObserved. After an error, which is about the placement, it yields nothing more. [GroupDrift] groups
 // clusters that differ in the same way.
 func (e *Engine) Drift(ctx context.Context, name string, o DriftOptions) iter.Seq2[ClusterDrift, error] {
+	return e.drift(ctx, name, driftOptions(o))
+}
+
+// drift compares the clusters of a placement, and keeps when a difference was observed first.
+func (e *Engine) drift(ctx context.Context, name string, o driftOptions) iter.Seq2[ClusterDrift, error] {
 	return func(yield func(ClusterDrift, error) bool) {
-		seen, err := e.Drifted(ctx, name)
+		seen, err := e.drifted(ctx, name)
 		if err != nil && !isLasting(err) { // what cannot be read of the past keeps no report back
 			yield(ClusterDrift{Placement: name}, err)
 			return
@@ -60,7 +72,7 @@ func (e *Engine) Drift(ctx context.Context, name string, o DriftOptions) iter.Se
 }
 
 // driftOf is Drift; strict reports whether clusters of o that are not compared are an error.
-func (e *Engine) driftOf(ctx context.Context, name string, o DriftOptions, strict bool) iter.Seq2[ClusterDrift, error] {
+func (e *Engine) driftOf(ctx context.Context, name string, o driftOptions, strict bool) iter.Seq2[ClusterDrift, error] {
 	return func(yield func(ClusterDrift, error) bool) {
 		s, err := e.survey(ctx, name, o)
 		if err == nil && strict {
@@ -92,7 +104,7 @@ type survey struct {
 }
 
 // survey plans a comparison of the clusters of a placement.
-func (e *Engine) survey(ctx context.Context, name string, o DriftOptions) (s *survey, err error) {
+func (e *Engine) survey(ctx context.Context, name string, o driftOptions) (s *survey, err error) {
 	if e.conns == nil {
 		return nil, fmt.Errorf("placement %s: drift cannot be told with an Updater of the host's: it is about objects that the engine applies", name)
 	}
@@ -108,7 +120,7 @@ func (e *Engine) survey(ctx context.Context, name string, o DriftOptions) (s *su
 }
 
 // plan works out which clusters are compared, and with what.
-func (s *survey) plan(ctx context.Context, o DriftOptions) error {
+func (s *survey) plan(ctx context.Context, o driftOptions) error {
 	inventory, err := s.e.inventory(ctx)
 	if err != nil {
 		return err

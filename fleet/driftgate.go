@@ -93,7 +93,7 @@ func (a *noDrift) compare(ctx context.Context, placement string, clusters []stri
 	if len(clusters) == 0 {
 		return 0, nil
 	}
-	for c, err := range a.e.driftOf(ctx, placement, DriftOptions{Clusters: clusters}, false) {
+	for c, err := range a.e.driftOf(ctx, placement, driftOptions{Clusters: clusters}, false) {
 		a.worst = c.Cluster
 		switch {
 		case err != nil:

@@ -26,8 +26,8 @@ type forbidden struct {
 	namespace string
 }
 
-func (e *Engine) forbidden(p *Placement) *forbidden {
-	return &forbidden{e.cfg.Restrictions, e.cfg.Rules, *e.cfg.NamespaceRules, p.Namespace}
+func (e *Engine) forbidden(namespace string) *forbidden {
+	return &forbidden{e.cfg.Restrictions, e.cfg.Rules, *e.cfg.NamespaceRules, namespace}
 }
 
 // forPaths are the paths that no override may change.

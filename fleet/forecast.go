@@ -174,7 +174,7 @@ func (e *Engine) durations(ctx context.Context, placement string, p *stages.Plan
 		if read == forecastRuns || len(out) == len(p.Clusters) {
 			break
 		}
-		status, err := e.Status(ctx, r.Name)
+		status, err := e.status(ctx, r.Name)
 		if isNotFound(err) || err == nil && status.Run.UID != r.UID {
 			continue // it was deleted meanwhile
 		}
@@ -190,7 +190,7 @@ func (e *Engine) durations(ctx context.Context, placement string, p *stages.Plan
 }
 
 // durationsIn adds the durations that a run has recorded for clusters of p which have none yet.
-func (e *Engine) durationsIn(ctx context.Context, s *Status, p *stages.Plan, out map[string]time.Duration) error {
+func (e *Engine) durationsIn(ctx context.Context, s *runStatus, p *stages.Plan, out map[string]time.Duration) error {
 	h, err := e.History(ctx, s.Run.Name, 0)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -137,7 +138,7 @@ const commandsAtOnce = 16
 // nudge makes the driver read its commands and take another turn.
 func (d *driver) nudge() {
 	d.asked.Store(true)
-	poke(d.poke)
+	backoff.Wake(d.poke)
 }
 
 // tellFleet hands the driver a changed inventory, in place of one that it has

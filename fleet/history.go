@@ -48,7 +48,7 @@ func (e *Engine) History(ctx context.Context, run string, after int64) (History,
 // the run as it is returned, or to one that is a little newer where its record was
 // written meanwhile. It costs as much as the first of them where nothing is new.
 func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status, History, error) {
-	var status Status
+	var status runStatus
 	first, _, err := e.runAt(ctx, run)
 	if err == nil {
 		status, err = e.statusOf(ctx, first)
@@ -67,7 +67,7 @@ func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status,
 		return rr.Run.UID, eventStream{rr.Run.UID, rr.Journal, record.RunKey(run)}, nil
 	}
 	h, err := e.history(ctx, after, read)
-	return status, h, err
+	return Status(status), h, err
 }
 
 // PlacementHistory is [Engine.History] of what happened to a placement itself:

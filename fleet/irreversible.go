@@ -46,7 +46,7 @@ func (e *Engine) markSnapshot(ctx context.Context, name string, index int, by st
 // past an irreversible snapshot.
 func checkReversal(rec *record.Placement, held lifecycle.Bindings, index int, clusters []placement.Cluster) error {
 	var names []string
-	past := none
+	past := lifecycle.None
 	for _, c := range clusters {
 		h := held.Of(c.Name)
 		if k, ok := rec.Bars(max(h.Applied, h.Attempted), index); ok {

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -48,7 +49,7 @@ func (k *keeper) changed(ctx context.Context, name string, read func() (*record.
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if changed, ok := k.kept[name]; ok {
-		poke(changed)
+		backoff.Wake(changed)
 		return
 	}
 	w := &placementWatch{
@@ -75,7 +76,7 @@ func (k *keeper) tell(name string) bool {
 	defer k.mu.Unlock()
 	changed, ok := k.kept[name]
 	if ok {
-		poke(changed)
+		backoff.Wake(changed)
 	}
 	return ok
 }
@@ -86,7 +87,7 @@ func (k *keeper) fleetChanged() {
 	defer k.mu.Unlock()
 	k.fleets++
 	for _, changed := range k.kept {
-		poke(changed)
+		backoff.Wake(changed)
 	}
 }
 
@@ -95,13 +96,6 @@ func (k *keeper) fleet() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return strconv.Itoa(k.fleets)
-}
-
-func poke(c chan struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
 
 // ended forgets the watch of a placement, and begins another one where the
@@ -206,7 +200,7 @@ func (w *placementWatch) tend(ctx context.Context) error {
 	if now == w.last {
 		return nil
 	}
-	s, err := w.k.e.survey(ctx, w.name, DriftOptions{})
+	s, err := w.k.e.survey(ctx, w.name, driftOptions{})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -43,7 +44,7 @@ func (c *clusterWatch) tell(s *survey) {
 	c.s = s
 	c.mu.Unlock()
 	if s.rec.Queue.Active == nil || member.ReportsOnly(&s.strategy) {
-		poke(c.news)
+		backoff.Wake(c.news)
 	}
 }
 
@@ -62,7 +63,7 @@ func (c *clusterWatch) run(ctx context.Context) {
 		watch.Go(func() {
 			for _, err := range rewatch(watching, func() iter.Seq2[struct{}, error] { return c.watch(watching) }, c.e.cfg.Poll) {
 				_ = err // whatever the watch says, the cluster is looked at
-				poke(changes)
+				backoff.Wake(changes)
 			}
 		})
 		c.follow(ctx, changes)

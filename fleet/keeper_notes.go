@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -31,7 +32,7 @@ func (n *notes) add(ev stages.Event) {
 	n.mu.Lock()
 	n.all = append(n.all, ev)
 	n.mu.Unlock()
-	poke(n.more)
+	backoff.Wake(n.more)
 }
 
 // keep writes what is added until ctx ends.
@@ -45,7 +46,7 @@ func (n *notes) keep(ctx context.Context) {
 		for some := n.take(); len(some) > 0; some = n.take() {
 			n.write(ctx, some)
 		}
-		sleep(ctx, notesWait)
+		backoff.Sleep(ctx, notesWait)
 	}
 }
 

@@ -57,6 +57,25 @@ type Report = member.Report
 // and Released of the report count.
 type Updater = member.Updater
 
+// Preflighter is an [Updater] that can reject a plan before it is recorded:
+//
+//	Preflight(ctx context.Context, intents []Intent) error
+//
+// Preflight is called with what a plan would bring to clusters, before the plan is recorded: by Preview,
+// CreateRun, CatchUp, PreviewRollback and Rollback, and where a run is taken back without being asked for. Its
+// error is theirs, and nothing has been started or stored then; it should name everything that is wrong. It
+// changes nothing, may be called more than once for a plan, and takes no longer than a call may, whatever the
+// number of clusters. Clusters that a plan cleans are not among them.
+type Preflighter = member.Preflighter
+
+// Intent is what a plan would bring to some clusters. Its fields are
+//
+//	Placement  string               the placement's name
+//	Revision   string               the digest of Content
+//	Content    snapshot.Set         what the clusters are to have
+//	Clusters   []placement.Cluster  in the order of the plan, as the inventory has them
+type Intent = member.Intent
+
 // Watcher is an [Updater] that can tell when to observe:
 //
 //	Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, error]

@@ -62,7 +62,7 @@ func (s *summary) yield(err error, yield func(PlacedCluster, error) bool) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.clusters)) {
 		c := s.clusters[name]
-		if (c.Index != none || c.Tried != none || c.Run != "") && !yield(*c, nil) {
+		if (c.Index != lifecycle.None || c.Tried != lifecycle.None || c.Run != "") && !yield(*c, nil) {
 			return
 		}
 	}
@@ -83,7 +83,7 @@ func (e *Engine) summarize(ctx context.Context, rec *record.Placement) (*summary
 		if r.Ended != "" && r.Undoes == "" && len(s.unknown[r.Index]) == 0 {
 			continue
 		}
-		status, err := e.Status(ctx, r.Name)
+		status, err := e.status(ctx, r.Name)
 		if isNotFound(err) || err == nil && (status.Run.UID != r.UID || status.Run.Started == 0) {
 			continue // it was deleted meanwhile, or has not begun
 		}
@@ -105,13 +105,13 @@ func (s *summary) miss(name string, index int) {
 
 // take adds what a run brought to clusters. The bindings do not have what a run that is under way has
 // brought.
-func (s *summary) take(status *Status, underway bool) {
+func (s *summary) take(status *runStatus, underway bool) {
 	p := status.Plan
 	for pos, state := range stages.States(p, &status.Run) {
 		planned := &p.Clusters[pos]
 		c := s.clusters[planned.Name]
 		if c == nil && underway {
-			c = &PlacedCluster{Name: planned.Name, Index: none, Tried: none}
+			c = &PlacedCluster{Name: planned.Name, Index: lifecycle.None, Tried: lifecycle.None}
 			s.clusters[planned.Name] = c
 		}
 		if c == nil {
@@ -129,13 +129,13 @@ func (s *summary) take(status *Status, underway bool) {
 }
 
 // bring takes in what a run that is under way has brought to a cluster.
-func (s *summary) bring(c *PlacedCluster, status *Status, pos int, state stages.State) {
+func (s *summary) bring(c *PlacedCluster, status *runStatus, pos int, state stages.State) {
 	planned, index := &status.Plan.Clusters[pos], status.Plan.IndexAt(pos)
 	c.Run, c.State = status.Run.Name, state
 	switch {
 	case state == stages.Completed && planned.Revision < 0:
 		delete(s.unknown[c.Index], c.Name)
-		c.Index, c.Tried, c.Revision = none, none, ""
+		c.Index, c.Tried, c.Revision = lifecycle.None, lifecycle.None, ""
 	case state == stages.Completed:
 		delete(s.unknown[c.Index], c.Name)
 		c.Index, c.Tried = index, index
@@ -144,6 +144,3 @@ func (s *summary) bring(c *PlacedCluster, status *Status, pos int, state stages.
 		c.Tried = index
 	}
 }
-
-// none is the index of no snapshot.
-const none = lifecycle.None

@@ -35,7 +35,7 @@ func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*stages.Plan, error
 	if err := about("preview of a run", spec.problems()); err != nil {
 		return nil, err
 	}
-	d, _, err := e.draftOf(ctx, spec)
+	d, _, err := e.draftOf(ctx, spec.request())
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*stages.Plan, error
 
 // draftOf plans a run of what is there now, and returns the record of the
 // placement that it used.
-func (e *Engine) draftOf(ctx context.Context, spec RunSpec) (d *draft, rec *record.Placement, err error) {
+func (e *Engine) draftOf(ctx context.Context, spec runRequest) (d *draft, rec *record.Placement, err error) {
 	err = e.withPlacement(ctx, spec.Placement, func(now *record.Placement) error {
 		rec = now
 		d, err = e.draft(ctx, now, spec)
@@ -54,7 +54,7 @@ func (e *Engine) draftOf(ctx context.Context, spec RunSpec) (d *draft, rec *reco
 }
 
 // draft plans a run from what is there now.
-func (e *Engine) draft(ctx context.Context, rec *record.Placement, spec RunSpec) (*draft, error) {
+func (e *Engine) draft(ctx context.Context, rec *record.Placement, spec runRequest) (*draft, error) {
 	if err := open(rec); err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (e *Engine) draft(ctx context.Context, rec *record.Placement, spec RunSpec)
 	}
 	target := d.target(rec)
 	target.Remove = unpicked(held, d.decision, inventory)
-	if err := d.render(&target, clusters, e.forbidden((*Placement)(&rec.Placement))); err != nil {
+	if err := d.render(&target, clusters, e.forbidden(rec.Placement.Namespace)); err != nil {
 		return nil, err
 	}
 	if d.plan, err = stages.NewPlan(spec.Strategy, target, clusters); err != nil {

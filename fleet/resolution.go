@@ -22,6 +22,13 @@ type Resolution struct {
 	Shortfall string
 }
 
+// resolution is a decision with what led to it. It is what [Resolution] shows.
+type resolution struct {
+	placement.Decision
+	Verdicts  []placement.Verdict
+	Shortfall string
+}
+
 // Resolve decides which clusters a placement picks now, without a run. Where that differs from the last
 // decision, by the policy or by the inventory, it is recorded with a DecisionTaken event; otherwise nothing
 // is written. A run that is created decides again.
@@ -34,7 +41,7 @@ func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
 	if err != nil {
 		return Resolution{}, err
 	}
-	var r Resolution
+	var r resolution
 	_, _, err = e.advance(ctx, name, &transition{
 		input: func(rec *record.Placement) (lifecycle.Input, error) {
 			r, err = e.resolve(ctx, rec, inventory)
@@ -44,17 +51,18 @@ func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
 		},
 		picked: func(context.Context) ([]string, error) { return r.Clusters, nil },
 	})
-	return r, err
+	return Resolution(r), err
 }
 
 // PreviewDecision returns what [Engine.Resolve] would, and writes nothing. With a
 // policy it is what that would pick, were it the placement's, which it may be
 // declared for afterwards.
-func (e *Engine) PreviewDecision(ctx context.Context, name string, policy *placement.Policy) (r Resolution, err error) {
+func (e *Engine) PreviewDecision(ctx context.Context, name string, policy *placement.Policy) (Resolution, error) {
 	inventory, err := e.inventory(ctx)
 	if err != nil {
 		return Resolution{}, err
 	}
+	var r resolution
 	err = e.withPlacement(ctx, name, func(rec *record.Placement) error {
 		if policy != nil {
 			rec.Placement.Policy = *policy
@@ -62,31 +70,31 @@ func (e *Engine) PreviewDecision(ctx context.Context, name string, policy *place
 		r, err = e.resolve(ctx, rec, inventory)
 		return err
 	})
-	return r, err
+	return Resolution(r), err
 }
 
 // resolve decides which clusters a placement picks now.
-func (e *Engine) resolve(ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster) (Resolution, error) {
+func (e *Engine) resolve(ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster) (resolution, error) {
 	held, err := e.bindingsOf(ctx, rec)
 	if err != nil {
-		return Resolution{}, err
+		return resolution{}, err
 	}
 	return e.resolveOver(ctx, rec, inventory, held)
 }
 
 // resolveOver is resolve for a caller that has read the bindings.
-func (e *Engine) resolveOver(ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster, held lifecycle.Bindings) (Resolution, error) {
+func (e *Engine) resolveOver(ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster, held lifecycle.Bindings) (resolution, error) {
 	previous, err := e.previous(ctx, rec, held)
 	if err != nil {
-		return Resolution{}, err
+		return resolution{}, err
 	}
 	policy := rec.Placement.Policy
 	d, verdicts, err := placement.Decide(policy, slices.Collect(maps.Values(inventory)), previous)
 	if err != nil {
-		return Resolution{}, fmt.Errorf("placement %s: %w", rec.Placement.Name, err)
+		return resolution{}, fmt.Errorf("placement %s: %w", rec.Placement.Name, err)
 	}
 	d.Index = rec.DecisionIndex(d.PolicyDigest)
-	return Resolution{d, verdicts, placement.Shortfall(policy, verdicts)}, nil
+	return resolution{d, verdicts, placement.Shortfall(policy, verdicts)}, nil
 }
 
 // previous returns the clusters that a placement has already: those that the last decision picked or, where
@@ -116,7 +124,7 @@ func (e *Engine) startedBy(ctx context.Context, rec *record.Placement, placed ma
 		if r.Ended != "" {
 			continue
 		}
-		status, err := e.Status(ctx, r.Name)
+		status, err := e.status(ctx, r.Name)
 		if isNotFound(err) || err == nil && status.Run.UID != r.UID {
 			continue // it was deleted meanwhile
 		}

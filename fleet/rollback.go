@@ -59,7 +59,7 @@ func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (s
 	if err := about("rollback of run "+run, o.problems()); err != nil {
 		return "", err
 	}
-	s, err := e.Status(ctx, run)
+	s, err := e.status(ctx, run)
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +96,7 @@ func (o *RollbackOptions) problems() field.ErrorList {
 }
 
 // rollBackEnded records the request to roll back a run that has ended.
-func (e *Engine) rollBackEnded(ctx context.Context, s *Status, u stages.Undo) (name string, err error) {
+func (e *Engine) rollBackEnded(ctx context.Context, s *runStatus, u stages.Undo) (name string, err error) {
 	run := &s.Run
 	_, out, err := e.advance(ctx, run.Placement, &transition{
 		input: on(lifecycle.RollbackRequested{
@@ -117,7 +117,7 @@ func (e *Engine) rollBackEnded(ctx context.Context, s *Status, u stages.Undo) (n
 // [Engine.Rollback] or the run that it asks for would be refused; before a run has
 // ended, more may come to the plan.
 func (e *Engine) PreviewRollback(ctx context.Context, run string) (*stages.Plan, error) {
-	s, err := e.Status(ctx, run)
+	s, err := e.status(ctx, run)
 	if err != nil {
 		return nil, err
 	}

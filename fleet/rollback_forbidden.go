@@ -40,7 +40,7 @@ func (e *Engine) barForbidden(ctx context.Context, rec *record.Placement, p *sta
 // forbiddenIn returns the first object of a revision that is not allowed now, and why; empty where all are.
 // The revision is what overrides made of the snapshot of index.
 func (e *Engine) forbiddenIn(ctx context.Context, rec *record.Placement, index int, digest string) (why string, err error) {
-	name, forbidden := rec.Placement.Name, e.forbidden((*Placement)(&rec.Placement))
+	name, forbidden := rec.Placement.Name, e.forbidden(rec.Placement.Namespace)
 	items, _, err := e.contents.index(ctx, name, digest)
 	if err != nil {
 		return "", err

@@ -14,7 +14,9 @@ import (
 // other one with "-rollback" behind it, and the number from the second on. Where that is longer than 63
 // characters, the other one's is cut, and 8 characters of its digest distinguish it from others with the same
 // beginning.
-func RollbackName(run string, n int) string {
+func RollbackName(run string, n int) string { return defaultRollbackName(run, n) }
+
+func defaultRollbackName(run string, n int) string {
 	suffix := "-rollback"
 	if n > 1 {
 		suffix += "-" + strconv.Itoa(n)
@@ -32,7 +34,7 @@ func RollbackName(run string, n int) string {
 func (e *Engine) rollbackName(run, title string, n int) string {
 	name := e.hostsRollbackName(run, title, n)
 	if len(nameProblems(nil, name)) > 0 || n > 1 && name == e.hostsRollbackName(run, title, n-1) {
-		return RollbackName(run, n)
+		return defaultRollbackName(run, n)
 	}
 	return name
 }

@@ -26,7 +26,7 @@ func (e *Engine) continueRollback(ctx context.Context, rec *record.Placement) er
 	case !isNotFound(err):
 		return err
 	}
-	s, err := e.Status(ctx, b.OfRun)
+	s, err := e.status(ctx, b.OfRun)
 	if isNotFound(err) || err == nil && s.Run.UID != b.Of {
 		err = fmt.Errorf("run %s was deleted: %w", b.OfRun, backend.ErrPermanent)
 	}
@@ -44,7 +44,7 @@ func (e *Engine) continueRollback(ctx context.Context, rec *record.Placement) er
 }
 
 // recordRollback stores the run of a rollback. A record that another engine stored first is the same.
-func (e *Engine) recordRollback(ctx context.Context, rec *record.Placement, of *Status, d *draft) error {
+func (e *Engine) recordRollback(ctx context.Context, rec *record.Placement, of *runStatus, d *draft) error {
 	b := rec.Rollback
 	rr := &record.Run{
 		Run: stages.NewRun(d.plan, b.Run, b.UID, b.Undo.By, false, e.now()), Owner: of.Owner, Title: of.Title, Of: rec.UID,
@@ -105,7 +105,7 @@ func reasonOf(err error) string {
 }
 
 // draftRollback plans the rollback of a run as if that run had ended now.
-func (e *Engine) draftRollback(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *Status) (*draft, error) {
+func (e *Engine) draftRollback(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *runStatus) (*draft, error) {
 	if base == nil || base.UID != s.Run.UID {
 		return nil, fmt.Errorf("what the clusters had before run %s is not known: %w", s.Run.Name, backend.ErrPermanent)
 	}
@@ -167,7 +167,7 @@ func nothingToTakeBack(b *stages.PlannedRollback, undone string) error {
 }
 
 // hadBefore returns what each cluster had before a run.
-func (e *Engine) hadBefore(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *Status) (map[string]stages.Previous, error) {
+func (e *Engine) hadBefore(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *runStatus) (map[string]stages.Previous, error) {
 	before, err := record.ReadBindings(ctx, e.store, rec.Placement.Name, base.Bindings)
 	if err != nil {
 		return nil, err
@@ -193,7 +193,7 @@ func (e *Engine) wentBack(ctx context.Context, rec *record.Placement, uid string
 		if r.Undoes != uid {
 			continue
 		}
-		s, err := e.Status(ctx, r.Name)
+		s, err := e.status(ctx, r.Name)
 		if isNotFound(err) {
 			continue
 		}

@@ -20,30 +20,7 @@ import (
 // taken by whichever comes first, and stays with it. Run returns ctx's error,
 // after everything it started has ended and its leases are given back. It is
 // called once at a time.
-func (e *Engine) Run(ctx context.Context) error {
-	if e.conns != nil {
-		e.conns.Reopen()
-	}
-	r := newRunner(e)
-	var wg sync.WaitGroup
-	wg.Go(func() { r.follow(ctx, "run/", r.runChanged) })
-	wg.Go(func() { r.follow(ctx, "command/", r.commandGiven) })
-	wg.Go(func() { r.follow(ctx, "placement/", r.placementChanged) })
-	wg.Go(func() { r.follow(ctx, record.CapKey(""), r.capChanged) })
-	wg.Go(func() { r.followFleet(ctx) })
-	if e.conns != nil {
-		wg.Go(func() { e.conns.CloseIdle(ctx) })
-	}
-	r.claim(ctx)
-	wg.Wait()
-	r.driving.Wait()
-	r.keeper.all.Wait()
-	r.deletions.all.Wait()
-	if e.conns != nil {
-		e.conns.Close()
-	}
-	return ctx.Err()
-}
+func (e *Engine) Run(ctx context.Context) error { return newRunner(e).run(ctx) }
 
 // runner shares the runs of a store out.
 type runner struct {
@@ -71,6 +48,31 @@ func newRunner(e *Engine) *runner {
 		due: map[string]time.Time{}, failed: map[string]int{}, rests: map[string]rest{},
 		sights: map[string]sight{}, keeper: newKeeper(e), deletions: newDeletions(e),
 	}
+}
+
+// run drives the runs in the store until ctx ends.
+func (r *runner) run(ctx context.Context) error {
+	if r.e.conns != nil {
+		r.e.conns.Reopen()
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { r.follow(ctx, "run/", r.runChanged) })
+	wg.Go(func() { r.follow(ctx, "command/", r.commandGiven) })
+	wg.Go(func() { r.follow(ctx, "placement/", r.placementChanged) })
+	wg.Go(func() { r.follow(ctx, record.CapKey(""), r.capChanged) })
+	wg.Go(func() { r.followFleet(ctx) })
+	if r.e.conns != nil {
+		wg.Go(func() { r.e.conns.CloseIdle(ctx) })
+	}
+	r.claim(ctx)
+	wg.Wait()
+	r.driving.Wait()
+	r.keeper.all.Wait()
+	r.deletions.all.Wait()
+	if r.e.conns != nil {
+		r.e.conns.Close()
+	}
+	return ctx.Err()
 }
 
 // follow calls changed for every key under prefix that is there or is written.
@@ -140,7 +142,7 @@ func (r *runner) tell(asked bool, match func(*driver) bool) bool {
 			if asked {
 				d.asked.Store(true)
 			}
-			poke(d.poke)
+			backoff.Wake(d.poke)
 			found = true
 		}
 	}

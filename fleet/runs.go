@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -28,6 +29,33 @@ type Status struct {
 	// Holder is the engine that drives the run, "" for none.
 	Holder string
 	Epoch  int64
+}
+
+// runStatus is a run as it was last saved, with its plan. It is what [Status] shows.
+type runStatus struct {
+	Run          stages.Run
+	Plan         *stages.Plan
+	Owner, Title string
+	Decision     int
+	Apply        member.ApplyStrategy
+	Holder       string
+	Epoch        int64
+}
+
+// runRequest is what a run is made of. It is what [RunSpec] asks for.
+type runRequest struct {
+	Name, Owner, Title, Placement string
+	Index                         *int
+	Strategy                      stages.Strategy
+	Hold                          bool
+	Plan                          string
+	Starter                       approval.Identity
+}
+
+func (s *RunSpec) request() runRequest {
+	return runRequest{
+		Name: s.Name, Owner: s.Owner, Title: s.Title, Placement: s.Placement, Index: s.Index, Strategy: s.Strategy, Hold: s.Hold, Plan: s.Plan, Starter: s.Starter,
+	}
 }
 
 // PlanChangedError says that a run was to be made of a plan that was
@@ -54,58 +82,64 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 	if err := spec.validate(); err != nil {
 		return Status{}, err
 	}
+	s, err := e.createRun(ctx, spec.request())
+	return Status(s), err
+}
+
+// createRun plans a run and records it.
+func (e *Engine) createRun(ctx context.Context, spec runRequest) (runStatus, error) {
 	if err := e.nameFree(ctx, spec.Name); err != nil {
-		return Status{}, err
+		return runStatus{}, err
 	}
 	if name := spec.Strategy.Cap; name != "" {
 		if _, _, err := e.capAt(ctx, name); err != nil {
-			return Status{}, fmt.Errorf("run %s: %w", spec.Name, err)
+			return runStatus{}, fmt.Errorf("run %s: %w", spec.Name, err)
 		}
 	}
 	d, rec, err := e.draftOf(ctx, spec)
 	if err != nil {
-		return Status{}, fmt.Errorf("run %s: %w", spec.Name, err)
+		return runStatus{}, fmt.Errorf("run %s: %w", spec.Name, err)
 	}
 	return e.record(ctx, rec, spec, d)
 }
 
 // record stores a draft and the run of it. What would be refused is refused
 // before anything is written.
-func (e *Engine) record(ctx context.Context, rec *record.Placement, spec RunSpec, d *draft) (Status, error) {
+func (e *Engine) record(ctx context.Context, rec *record.Placement, spec runRequest, d *draft) (runStatus, error) {
 	if spec.Plan != "" && spec.Plan != d.plan.Digest {
-		return Status{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
+		return runStatus{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
 	}
 	run := stages.NewRun(d.plan, spec.Name, record.NewUID(), spec.Starter, spec.Hold, e.now())
 	rr := &record.Run{Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.whole, Decision: d.decided(), Apply: rec.Placement.ApplyStrategy, GCGeneration: d.sweeps}
 	asks := lifecycle.RunRequested{Entry: d.entry(&run), Hold: spec.Hold}
 	if _, err := e.outcome(ctx, rec, &transition{input: on(asks)}); err != nil {
-		return Status{}, err
+		return runStatus{}, err
 	}
 	if err := e.captured(ctx, spec, d); err != nil {
-		return Status{}, err
+		return runStatus{}, err
 	}
 	if err := e.storeDraft(ctx, rr, d); err != nil {
-		return Status{}, err
+		return runStatus{}, err
 	}
 	defer e.admitting.begin(run.Name)()
 	if err := e.putRun(ctx, rr); err != nil {
-		return Status{}, err
+		return runStatus{}, err
 	}
 	d.offer(e.plans, e.contents)
 	if err := e.admit(ctx, rr, d); err != nil {
 		if err := e.withdraw(ctx, rr, err); err != nil {
-			return Status{}, err
+			return runStatus{}, err
 		}
 	}
-	return Status{Run: run, Plan: d.plan, Owner: spec.Owner, Title: spec.Title}, nil
+	return runStatus{Run: run, Plan: d.plan, Owner: spec.Owner, Title: spec.Title}, nil
 }
 
 // captured takes the snapshot that a draft was made of, if there is none yet.
-func (e *Engine) captured(ctx context.Context, spec RunSpec, d *draft) error {
+func (e *Engine) captured(ctx context.Context, spec runRequest, d *draft) error {
 	if !d.frozen.fresh {
 		return nil
 	}
-	taken, err := e.Capture(ctx, spec.Placement)
+	taken, err := e.captureNext(ctx, spec.Placement)
 	if err != nil {
 		return err
 	}
@@ -162,30 +196,36 @@ func (e *Engine) nameTaken(name string, err error) error {
 // Status returns a run as it was last saved, and the plan that it carries out.
 // It is a moment of the run: all of it belongs together.
 func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
+	s, err := e.status(ctx, name)
+	return Status(s), err
+}
+
+// status returns a run as it was last saved.
+func (e *Engine) status(ctx context.Context, name string) (runStatus, error) {
 	rr, _, err := e.runAt(ctx, name)
 	if err != nil {
-		return Status{}, err
+		return runStatus{}, err
 	}
 	return e.statusOf(ctx, rr)
 }
 
 // statusOf returns the run of a record.
-func (e *Engine) statusOf(ctx context.Context, rr *record.Run) (Status, error) {
+func (e *Engine) statusOf(ctx context.Context, rr *record.Run) (runStatus, error) {
 	p, err := e.readPlan(ctx, rr.Run.Plan)
 	if err != nil {
-		return Status{}, fmt.Errorf("run %s: its plan: %w", rr.Run.Name, err)
+		return runStatus{}, fmt.Errorf("run %s: its plan: %w", rr.Run.Name, err)
 	}
 	if rr, err = e.withFlights(ctx, rr); err == nil {
 		err = rr.Check(p)
 	}
 	if err != nil {
-		return Status{}, err
+		return runStatus{}, err
 	}
 	decision := -1
 	if rr.Decision != nil {
 		decision = rr.Decision.Index
 	}
-	return Status{
+	return runStatus{
 		Run: rr.Run, Plan: p, Owner: rr.Owner, Title: rr.Title, Decision: decision, Apply: rr.Apply,
 		Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch,
 	}, nil
@@ -256,7 +296,7 @@ func (e *Engine) Runs(ctx context.Context, placement string) ([]string, error) {
 // It works in every state of the run, without an engine that drives it, and
 // fails for a cluster that is not in the plan.
 func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Explanation, error) {
-	s, err := e.Status(ctx, run)
+	s, err := e.status(ctx, run)
 	if err != nil {
 		return stages.Explanation{}, err
 	}
@@ -274,7 +314,7 @@ func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Expla
 // has ended. The names of requests tell those of one run apart, not those of
 // different runs: name both the run and the request, as [Engine.Decide] does.
 func (e *Engine) Requests(ctx context.Context, run string) ([]approval.Request, error) {
-	s, err := e.Status(ctx, run)
+	s, err := e.status(ctx, run)
 	if err != nil {
 		return nil, err
 	}

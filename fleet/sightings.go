@@ -21,6 +21,11 @@ import (
 // Observed of a cluster is when the recorded drift last changed, or, in the engine that reconciles the
 // placement, when the cluster was last compared.
 func (e *Engine) Drifted(ctx context.Context, name string) ([]ClusterDrift, error) {
+	return e.drifted(ctx, name)
+}
+
+// drifted returns the recorded drift of a placement, ascending by cluster.
+func (e *Engine) drifted(ctx context.Context, name string) ([]ClusterDrift, error) {
 	if _, _, err := e.placementAt(ctx, name); err != nil {
 		return nil, err
 	}

@@ -192,7 +192,7 @@ func oneOf[T ~string](errs field.ErrorList, at *field.Path, v T, known ...T) fie
 }
 
 // problems are those of the options.
-func (o *DriftOptions) problems() (errs field.ErrorList) {
+func (o *driftOptions) problems() (errs field.ErrorList) {
 	errs = oneOf(errs, field.NewPath("comparison"), o.Comparison, drift.Partial, drift.Full)
 	for i, name := range o.Clusters {
 		errs = append(errs, nameProblems(field.NewPath("clusters").Index(i), name)...)

@@ -26,7 +26,8 @@ func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
 		ended, err := w.watch(ctx)
 		switch {
 		case ended != nil:
-			return e.statusOf(ctx, ended)
+			s, err := e.statusOf(ctx, ended)
+			return Status(s), err
 		case ctx.Err() != nil:
 			return Status{}, ctx.Err()
 		case isLasting(err):
@@ -72,7 +73,7 @@ func (w *waiter) watch(ctx context.Context) (ended *record.Run, err error) {
 			return ended, err
 		}
 		pause := min(time.Since(began)/4, lookAgain)
-		if !sleep(ctx, pause) { // what changes meanwhile is yielded once
+		if !backoff.Sleep(ctx, pause) { // what changes meanwhile is yielded once
 			return nil, ctx.Err()
 		}
 	}

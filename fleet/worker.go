@@ -146,13 +146,13 @@ func (w *worker) run(ctx context.Context) {
 		<-w.before.done
 		w.before = nil
 	}
-	if w.delay > 0 && !sleep(ctx, w.delay) {
+	if w.delay > 0 && !backoff.Sleep(ctx, w.delay) {
 		return
 	}
 	if !w.observe && !w.update(ctx) {
 		return
 	}
-	if w.last.Healthy && !sleep(ctx, healthyPause) {
+	if w.last.Healthy && !backoff.Sleep(ctx, healthyPause) {
 		return
 	}
 	w.watch(ctx)
@@ -300,17 +300,5 @@ func (w *worker) failure(r Report, err error) stages.Observation {
 func (w *worker) unreachable(r Report, err error) stages.Observation {
 	return stages.Observation{
 		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Unreachable: true, Released: r.Released, Message: err.Error(),
-	}
-}
-
-// sleep waits, and reports whether ctx has not ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }

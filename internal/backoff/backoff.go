@@ -51,3 +51,14 @@ func (b *Backoff) WaitFor(ctx context.Context, wake <-chan struct{}) bool {
 	}
 	return true
 }
+
+// Sleep waits for d, and reports whether that time passed before ctx ended.
+func Sleep(ctx context.Context, d time.Duration) bool { return New(d, d).Wait(ctx) }
+
+// Wake sends to a channel of capacity 1 that wakes its only receiver. Where it is woken already, that is enough.
+func Wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
