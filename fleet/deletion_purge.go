@@ -26,8 +26,7 @@ func (e *Engine) purge(ctx context.Context, rec *record.Placement) error {
 	if err != nil || rec.Deleting == nil {
 		return err
 	}
-	e.forgetSightings(ctx, name, func(string) bool { return false })
-	e.failing.forget(name)
+	e.forget(ctx, name)
 	if err := e.eraseRuns(ctx, rec); err != nil {
 		return err
 	}

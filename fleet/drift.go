@@ -105,7 +105,7 @@ type survey struct {
 
 // survey plans a comparison of the clusters of a placement.
 func (e *Engine) survey(ctx context.Context, name string, o driftOptions) (s *survey, err error) {
-	if e.conns == nil {
+	if e.snapshots == nil {
 		return nil, fmt.Errorf("placement %s: drift cannot be told with an Updater of the host's: it is about objects that the engine applies", name)
 	}
 	if err := errors.Join(about("drift of placement "+name, o.problems())); err != nil {

@@ -43,7 +43,7 @@ func (e *Engine) checkDriftGates(p *stages.Plan) error {
 			g := &gates[j]
 			switch {
 			case !asksForDrift(&g.Policy):
-			case e.conns == nil:
+			case e.cfg.Updater != nil:
 				return fmt.Errorf("stage %s: the gate of group %s cannot pass with an Updater of the host's: leave it out: %w",
 					p.Stages[i].Name, NoDriftGroup, backend.ErrPermanent)
 			case slices.ContainsFunc(g.Policy.Quorums, func(q approval.Quorum) bool { return isNoDrift(q) && q.Count > 1 }):

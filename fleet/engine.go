@@ -121,10 +121,12 @@ type Engine struct {
 	glances   glances
 	failing   failures
 	holders   asks
-	lanes     *member.Limiter
-	log       *slog.Logger
-	plans     *lru.Cache[string, *stages.Plan]
-	seen      *lru.Cache[string, seenPlacement]
+	// forget drops what is known of the drift and the failures of a placement that is gone.
+	forget func(ctx context.Context, placement string)
+	lanes  *member.Limiter
+	log    *slog.Logger
+	plans  *lru.Cache[string, *stages.Plan]
+	seen   *lru.Cache[string, seenPlacement]
 	// driving are runs by their UIDs, admitting by their names.
 	driving, admitting busy
 }
@@ -142,6 +144,10 @@ func New(cfg Config) (*Engine, error) {
 		plans: lru.New[string, *stages.Plan](planCacheSize, nil), seen: lru.New[string, seenPlacement](seenSize, nil),
 	}
 	e.contents = newContents(e.store)
+	e.forget = func(ctx context.Context, placement string) {
+		e.forgetSightings(ctx, placement, func(string) bool { return false })
+		e.failing.forget(placement)
+	}
 	if cfg.Updater != nil {
 		e.updater = member.Guarded(cfg.Updater, e.updates)
 	} else {

@@ -3,8 +3,10 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/placement"
@@ -129,6 +131,13 @@ func (e *Engine) freeze(ctx context.Context, rec *record.Placement, index *int) 
 func (e *Engine) inventory(ctx context.Context) (map[string]placement.Cluster, error) {
 	clusters, _, err := e.clusters(ctx)
 	return clusters, err
+}
+
+// watchInventory yields whenever the inventory may have changed.
+func (e *Engine) watchInventory(ctx context.Context) iter.Seq2[struct{}, error] {
+	return guard.Stream(ctx, e.inventories, "inventory", "watch", func(ctx context.Context) iter.Seq2[struct{}, error] {
+		return backend.WatchInventory(ctx, e.cfg.Inventory, e.cfg.Poll)
+	})
 }
 
 // clusters returns the clusters by name, within the limits of what an inventory may say

@@ -64,3 +64,6 @@ func (e *Engine) readPlan(ctx context.Context, digest string) (*stages.Plan, err
 	e.plans.Add(digest, p)
 	return p, nil
 }
+
+// cachePlan keeps a plan that was made here in memory.
+func (e *Engine) cachePlan(p *stages.Plan) { e.plans.Add(p.Digest, p) }

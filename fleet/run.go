@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/placement"
@@ -180,9 +179,7 @@ func (r *runner) placementChanged(ctx context.Context, c backend.Change) {
 func (r *runner) followFleet(ctx context.Context) {
 	pause := backoff.Poll(r.e.cfg.Poll)
 	for {
-		for _, err := range guard.Stream(ctx, r.e.inventories, "inventory", "watch", func(ctx context.Context) iter.Seq2[struct{}, error] {
-			return backend.WatchInventory(ctx, r.e.cfg.Inventory, r.e.cfg.Poll)
-		}) {
+		for _, err := range r.e.watchInventory(ctx) {
 			if err != nil {
 				break
 			}

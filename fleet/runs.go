@@ -125,7 +125,7 @@ func (e *Engine) record(ctx context.Context, rec *record.Placement, spec runRequ
 	if err := e.putRun(ctx, rr); err != nil {
 		return runStatus{}, err
 	}
-	d.offer(e.plans, e.contents)
+	e.offer(d)
 	if err := e.admit(ctx, rr, d); err != nil {
 		if err := e.withdraw(ctx, rr, err); err != nil {
 			return runStatus{}, err

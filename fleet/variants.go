@@ -6,9 +6,7 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // renderAgain makes again what the snapshots with overrides are for a cluster, so
@@ -31,14 +29,13 @@ func (c *contents) offer(placement string, rev *member.Revision) {
 	c.revisions.Add(contentKey(placement, rev.Digest), rev)
 }
 
-// offer gives a plan, and what was read to make it, to those who carry it out in this
-// process.
-func (d *draft) offer(plans *lru.Cache[string, *stages.Plan], c *contents) {
-	plans.Add(d.plan.Digest, d.plan)
+// offer caches the plan of a draft, and what was read to make it, for the driver of its run in this process.
+func (e *Engine) offer(d *draft) {
+	e.cachePlan(d.plan)
 	if !slices.Contains(d.plan.Revisions, d.frozen.Set) {
 		return // every cluster gets what overrides make of it
 	}
 	if rev, err := member.NewRevision(d.plan.Placement, d.frozen.set); err == nil {
-		c.offer(d.plan.Placement, rev)
+		e.contents.offer(d.plan.Placement, rev)
 	}
 }
