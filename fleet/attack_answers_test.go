@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/runner"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -23,7 +24,7 @@ func TestTheIDOfAnAnswerOfAnAuthorityCoversWhatMayMakeItCount(t *testing.T) {
 		return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "ann", Groups: []string{"sre"}}}
 	}
 	r, d := request(), answer()
-	first := commandID(&d, &r)
+	first := runner.CommandID(&d, &r)
 	for what, c := range map[string]struct {
 		bend func(*approval.Request, *approval.Decision)
 		same bool
@@ -46,13 +47,13 @@ func TestTheIDOfAnAnswerOfAnAuthorityCoversWhatMayMakeItCount(t *testing.T) {
 	} {
 		r, d := request(), answer()
 		c.bend(&r, &d)
-		if same := commandID(&d, &r) == first; same != c.same {
+		if same := runner.CommandID(&d, &r) == first; same != c.same {
 			t.Errorf("another answer by %s has the same ID: %t, want %t", what, same, c.same)
 		}
 	}
 	d.By = approval.Identity{Name: "ann\x00Approve"}
 	other := approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "ann", Groups: []string{"Approve"}}}
-	if commandID(&d, &r) == commandID(&other, &r) {
+	if runner.CommandID(&d, &r) == runner.CommandID(&other, &r) {
 		t.Error("a name that cannot be seen takes the ID of another answer")
 	}
 }
@@ -109,7 +110,7 @@ func TestACommandWithTheIDOfAnotherIsAConflict(t *testing.T) {
 			}
 		}
 		for range 2 {
-			s.must(s.host.carryOut(t.Context(), new(record.Placement), []lifecycle.Effect{lifecycle.Supersede{Run: lifecycle.Entry{UID: run.UID}, By: lifecycle.Entry{UID: "uid", Run: "next"}}}))
+			s.must(s.host.state.CarryOut(t.Context(), new(record.Placement), []lifecycle.Effect{lifecycle.Supersede{Run: lifecycle.Entry{UID: run.UID}, By: lifecycle.Entry{UID: "uid", Run: "next"}}}))
 			time.Sleep(time.Second)
 		}
 	})

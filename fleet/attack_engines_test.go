@@ -243,7 +243,7 @@ func (s *randomAttack) somebody(b approval.Binding) approval.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.draw(s.rnd, []string{"ann", "ann", "bob", "cid", "dan", "sam", "an\u200bn"})
-	d.At, d.Binding = s.host.now(), b
+	d.At, d.Binding = s.host.state.Now(), b
 	s.said[d.Comment] = d
 	return d
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -43,12 +44,12 @@ func (a *attacked) sameID() {
 		return
 	}
 	c := a.spent[a.rnd.IntN(len(a.spent))].command
-	if strings.HasPrefix(c.ID, ownID) {
+	if strings.HasPrefix(c.ID, state.OwnID) {
 		return // nobody else can give it
 	}
 	if c.Decision != nil && a.rnd.IntN(2) == 0 {
 		d := *c.Decision
-		d.At = later(a.e.now(), a.model.now)
+		d.At = state.Later(a.e.state.Now(), a.model.now)
 		a.give(c.ID, d)
 		return
 	}
@@ -62,8 +63,8 @@ func (a *attacked) command() {
 		a.steer(stages.Abort)
 	case 1:
 		by := a.id()
-		a.must(a.e.carryOut(a.t.Context(), new(record.Placement), []lifecycle.Effect{lifecycle.Supersede{Run: lifecycle.Entry{UID: a.rec.Run.UID}, By: lifecycle.Entry{UID: by, Run: "next"}}}))
-		a.sent = append(a.sent, stages.Command{ID: ownID + "supersede-" + by, Verb: stages.Supersede, At: a.e.now(), Message: "next"})
+		a.must(a.e.state.CarryOut(a.t.Context(), new(record.Placement), []lifecycle.Effect{lifecycle.Supersede{Run: lifecycle.Entry{UID: a.rec.Run.UID}, By: lifecycle.Entry{UID: by, Run: "next"}}}))
+		a.sent = append(a.sent, stages.Command{ID: state.OwnID + "supersede-" + by, Verb: stages.Supersede, At: a.e.state.Now(), Message: "next"})
 
 	case 2, 3, 4:
 		a.steer(stages.Start)
@@ -77,7 +78,7 @@ func (a *attacked) command() {
 }
 
 func (a *attacked) steer(verb stages.Verb) {
-	c := stages.Command{ID: a.id(), Verb: verb, At: a.e.now(), By: approval.Identity{Name: "op"}}
+	c := stages.Command{ID: a.id(), Verb: verb, At: a.e.state.Now(), By: approval.Identity{Name: "op"}}
 	a.must(a.e.Command(a.t.Context(), "r", c))
 	a.sent = append(a.sent, c)
 }
@@ -86,7 +87,7 @@ func (a *attacked) steer(verb stages.Verb) {
 // would write.
 func (a *attacked) forge() {
 	d := a.decision()
-	c := stages.Command{ID: a.id(), Verb: stages.Decide, By: d.By, At: a.e.now(), Decision: &d}
+	c := stages.Command{ID: a.id(), Verb: stages.Decide, By: d.By, At: a.e.state.Now(), Decision: &d}
 	switch a.rnd.IntN(12) {
 	case 0, 1, 2:
 		d.At = a.model.opened.Add(-time.Minute)

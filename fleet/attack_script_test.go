@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -51,7 +52,7 @@ func (a *attacked) step() {
 	ctx := a.t.Context()
 	was := a.model
 	now := time.Now().Add([]time.Duration{0, 0, 0, 10 * time.Minute, -time.Hour, -3 * time.Hour}[a.rnd.IntN(6)])
-	cs, taken, err := a.e.commands(ctx, a.rec.Run.UID)
+	cs, taken, err := a.e.state.Commands(ctx, a.rec.Run.UID)
 	a.must(err)
 	if a.rnd.IntN(12) == 0 && len(cs) > 0 {
 		a.saw("lost save", 1)
@@ -95,13 +96,13 @@ func (a *attacked) carryOut(in stages.Input) (events []stages.Event) {
 
 // tidy deletes the commands that were carried out, unless the engine that saved the run dies before it comes
 // to that.
-func (a *attacked) tidy(taken []takenCommand) {
+func (a *attacked) tidy(taken []state.TakenCommand) {
 	if len(taken) > 0 && a.rnd.IntN(8) == 0 {
 		a.saw("left commands", 1)
 		return
 	}
 	for _, c := range taken {
-		i := slices.IndexFunc(a.sent, func(s stages.Command) bool { return s.ID == c.id })
+		i := slices.IndexFunc(a.sent, func(s stages.Command) bool { return s.ID == c.ID })
 		if i < 0 {
 			a.t.Errorf("command %s was not given", c.Key)
 			return
@@ -160,7 +161,7 @@ func (a *attacked) decision() approval.Decision {
 	names := []string{"ann", "ann", "bob", "cid", "dan", "sam", "sam", "ann ", "Ann", "an\u200bn", "\x1bann", ""}
 	groups := [][]string{{"sre"}, {"sre", "release"}, {"sre", "release"}, {"release"}, {"dev"}, nil}
 	d := approval.Decision{
-		Verdict: approval.Approve, At: later(a.e.now(), a.model.now), Binding: a.model.binding, Comment: fmt.Sprint("because ", a.drawn),
+		Verdict: approval.Approve, At: state.Later(a.e.state.Now(), a.model.now), Binding: a.model.binding, Comment: fmt.Sprint("because ", a.drawn),
 		By: approval.Identity{Name: names[a.rnd.IntN(len(names))], Groups: groups[a.rnd.IntN(len(groups))]},
 	}
 	switch a.rnd.IntN(40) {
@@ -215,7 +216,7 @@ func (a *attacked) give(id string, d approval.Decision) {
 	}
 	a.saw(want, 1)
 	if stores {
-		a.sent = append(a.sent, stages.Command{ID: id, Verb: stages.Decide, At: a.e.now(), By: d.By, Decision: &d})
+		a.sent = append(a.sent, stages.Command{ID: id, Verb: stages.Decide, At: a.e.state.Now(), By: d.By, Decision: &d})
 	}
 }
 
@@ -236,7 +237,7 @@ func (a *attacked) takes(request, id string, d *approval.Decision) (kind string,
 	case d.Binding == approval.Binding{}:
 		d.Binding = m.binding
 	}
-	if !m.allows(d, later(a.e.now(), m.now)) {
+	if !m.allows(d, state.Later(a.e.state.Now(), m.now)) {
 		return "refused", false
 	}
 	i := slices.IndexFunc(a.sent, func(c stages.Command) bool { return c.ID == id })

@@ -160,7 +160,7 @@ func (a *attacked) planOf(p approval.Policy, index int) *stages.Plan {
 			[]placement.Cluster{{Name: "a", Labels: map[string]string{"stage": "a"}}, {Name: "b", Labels: map[string]string{"stage": "b"}}},
 		)
 		a.must(err)
-		a.must(a.e.writePlan(a.t.Context(), plan))
+		a.must(a.e.state.WritePlan(a.t.Context(), plan))
 		a.plans[key] = plan
 	}
 	return a.plans[key]
@@ -180,7 +180,7 @@ func attackStrategy(p approval.Policy) stages.Strategy {
 // that CreateRun writes, which costs a hundred times as much.
 func (a *attacked) create() {
 	a.plan = a.planOf(a.model.policy, a.rnd.IntN(2))
-	run := stages.NewRun(a.plan, "r", record.NewUID(), approval.Identity{Name: a.model.starter}, false, a.e.now())
+	run := stages.NewRun(a.plan, "r", record.NewUID(), approval.Identity{Name: a.model.starter}, false, a.e.state.Now())
 	run = stages.Step(a.plan, run, stages.Input{Now: time.Now()}).Run
 	a.rec = &record.Run{Run: run}
 	prev := backend.Revision("")
@@ -198,14 +198,14 @@ func (a *attacked) create() {
 // again makes a run of the same name, perhaps of another plan.
 func (a *attacked) again() {
 	a.old = append(a.old, a.model.binding)
-	a.must(a.e.erase(a.t.Context(), lifecycle.Run{Name: "r", UID: a.rec.Run.UID}))
+	a.must(a.e.state.Erase(a.t.Context(), lifecycle.Run{Name: "r", UID: a.rec.Run.UID}))
 	a.create()
 }
 
 // load takes the run over: it is read from the store.
 func (a *attacked) load() {
 	var err error
-	a.rec, a.rev, err = a.e.runAt(a.t.Context(), "r")
+	a.rec, a.rev, err = a.e.state.Run(a.t.Context(), "r")
 	a.must(err)
 }
 

@@ -1,11 +1,7 @@
 package fleet
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/planning"
+	"github.com/slipway-dev/slipway/fleet/internal/problems"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -31,15 +28,15 @@ import (
 // The engine does not authorize: any caller that the host admits may send a command, and c.By is recorded as
 // its author.
 func (e *Engine) Command(ctx context.Context, run string, c stages.Command) error {
-	if err := about("command to run "+run, commandProblems(c)); err != nil {
+	if err := problems.About("command to run "+run, commandProblems(c)); err != nil {
 		return err
 	}
-	rr, _, err := e.runAt(ctx, run)
+	rr, _, err := e.state.Run(ctx, run)
 	if err != nil {
 		return err
 	}
 	c.Decision = nil
-	return e.send(ctx, rr.Run.UID, c)
+	return e.state.Send(ctx, rr.Run.UID, c)
 }
 
 func commandProblems(c stages.Command) field.ErrorList {
@@ -146,26 +143,26 @@ type Answer struct {
 // The request of a run that was stopped may be answered: nothing starts before
 // the run does.
 func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
-	if err := about("answer to request "+a.Request, idProblems(a.ID)); err != nil {
+	if err := problems.About("answer to request "+a.Request, idProblems(a.ID)); err != nil {
 		return err
 	}
-	s, err := e.status(ctx, run)
+	s, err := e.state.Status(ctx, run)
 	if err != nil {
 		return err
 	}
 	open := stages.Requests(s.Plan, &s.Run)
 	i := slices.IndexFunc(open, func(r approval.Request) bool { return r.Name == a.Request })
 	if i < 0 {
-		return &NotFoundError{Kind: "request", Name: a.Request, Hint: openRequests(run, open)}
+		return &state.NotFoundError{Kind: "request", Name: a.Request, Hint: openRequests(run, open)}
 	}
 	if a.ID != "" && slices.Contains(s.Run.Seen, a.ID) {
 		return a.repeated(&open[i])
 	}
-	d, err := a.decision(&open[i], later(e.now(), s.Run.Now.Time()))
+	d, err := a.decision(&open[i], state.Later(e.state.Now(), s.Run.Now.Time()))
 	if err != nil {
 		return err
 	}
-	return e.send(ctx, s.Run.UID, stages.Command{ID: a.ID, Verb: stages.Decide, By: a.By, Decision: &d})
+	return e.state.Send(ctx, s.Run.UID, stages.Command{ID: a.ID, Verb: stages.Decide, By: a.By, Decision: &d})
 }
 
 // repeated checks that an answer whose ID was used before is the one that counts
@@ -176,15 +173,15 @@ func (a *Answer) repeated(r *approval.Request) error {
 			return nil
 		}
 	}
-	return otherCommand(a.ID)
+	return state.OtherCommand(a.ID)
 }
 
 // decision returns what is answered to a request. The run's clock may be ahead of this engine's: an answer is
 // never dated before its request.
 func (a *Answer) decision(r *approval.Request, now time.Time) (approval.Decision, error) {
 	d := approval.Decision{Verdict: a.Verdict, By: a.By, At: now, Comment: a.Comment, Binding: a.Binding}
-	if claimsDrift(a.By) {
-		return d, &approval.RefusedError{Request: r.Name, By: a.By.Name, Reason: "group " + NoDriftGroup + " is the engine's own"}
+	if planning.ClaimsDrift(a.By) {
+		return d, &approval.RefusedError{Request: r.Name, By: a.By.Name, Reason: "group " + planning.NoDriftGroup + " is the engine's own"}
 	}
 	if d.Binding == (approval.Binding{}) {
 		if r.Policy.RequireBinding {
@@ -196,14 +193,6 @@ func (a *Answer) decision(r *approval.Request, now time.Time) (approval.Decision
 	return d, err
 }
 
-// later returns the later of two moments.
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
-}
-
 func openRequests(run string, open []approval.Request) string {
 	if len(open) == 0 {
 		return "run " + run + " has no open request; one is made when the run reaches its gate"
@@ -213,86 +202,4 @@ func openRequests(run string, open []approval.Request) string {
 		names = append(names, r.Name)
 	}
 	return "run " + run + " has open " + strings.Join(names, ", ")
-}
-
-func (e *Engine) send(ctx context.Context, uid string, c stages.Command) error {
-	if c.ID == "" {
-		c.ID = record.NewUID()
-	}
-	c.At = e.now()
-	return e.putCommand(ctx, uid, c)
-}
-
-// ownID begins the IDs of the engine's own commands. No ID that is given from
-// outside does.
-const ownID = "_"
-
-// putCommand stores a command; one of the same ID that is stored already is
-// left as it is, and it is an error if that is another one.
-func (e *Engine) putCommand(ctx context.Context, uid string, c stages.Command) error {
-	err := e.storeCommand(ctx, uid, c)
-	if errors.Is(err, backend.ErrConflict) {
-		return e.sameCommand(ctx, uid, record.NewCommand(c))
-	}
-	return err
-}
-
-// storeCommand stores a command; that its ID is stored already is a conflict.
-func (e *Engine) storeCommand(ctx context.Context, uid string, c stages.Command) error {
-	_, err := e.store.Put(ctx, record.CommandKey(uid, c.ID), record.Encode(record.NewCommand(c)), "")
-	return err
-}
-
-// sameCommand returns an error if the command that is stored under the ID of
-// another one asks for something else. One that is gone was carried out.
-func (e *Engine) sameCommand(ctx context.Context, uid string, want record.Command) error {
-	rec, err := e.store.Get(ctx, record.CommandKey(uid, want.Command.ID))
-	if isNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	var have record.Command
-	if err := record.Decode(rec, &have); err != nil {
-		return err
-	}
-	if !bytes.Equal(record.Encode(have.Undated()), record.Encode(want.Undated())) {
-		return otherCommand(want.Command.ID)
-	}
-	return nil
-}
-
-func otherCommand(id string) error {
-	return fmt.Errorf("id %s: %w: it was given to another command before; give each its own, or none", id, backend.ErrConflict)
-}
-
-// commands returns what is asked of a run, in the order in which it was asked,
-// and the records. A damaged record has no id; one of a newer format is left
-// for an engine that knows it.
-func (e *Engine) commands(ctx context.Context, uid string) ([]stages.Command, []takenCommand, error) {
-	var cs []stages.Command
-	var taken []takenCommand
-	for rec, err := range e.store.List(ctx, record.CommandKey(uid, "")) {
-		if err != nil {
-			return nil, nil, err
-		}
-		var c record.Command
-		err := record.Decode(rec, &c)
-		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
-			e.log.Warn("a command was left alone", "error", err)
-			continue
-		}
-		if err != nil {
-			e.log.Error("a command was dropped", "error", err)
-			taken = append(taken, takenCommand{Record: rec})
-			continue
-		}
-		taken = append(taken, takenCommand{Record: rec, id: c.Command.ID})
-		cs = append(cs, c.Command)
-	}
-	slices.SortStableFunc(cs, func(a, b stages.Command) int {
-		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID))
-	})
-	return cs, taken, nil
 }

@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -20,23 +22,23 @@ import (
 // Config.Restrictions, Config.Rules and Config.NamespaceRules forbid included, and declaring
 // it again as it is writes nothing.
 func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
-	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.forbidden(p.Namespace)
+	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.planner.Forbidden(p.Namespace)
 	errs = append(errs, placement.Forbidden(p.Overrides, e.cfg.Restrictions, overrides)...)
-	errs = append(errs, never.inSelectors(p.Selectors, field.NewPath("selectors"))...)
-	errs = append(errs, never.inOverrides(p.Overrides, overrides)...)
-	if err := about("placement "+p.Name, errs); err != nil {
+	errs = append(errs, never.InSelectors(p.Selectors, field.NewPath("selectors"))...)
+	errs = append(errs, never.InOverrides(p.Overrides, overrides)...)
+	if err := problems.About("placement "+p.Name, errs); err != nil {
 		return err
 	}
 	err := e.declare(ctx, p)
 	if !errors.Is(err, backend.ErrConflict) {
 		return err
 	}
-	err = e.updatePlacement(ctx, p.Name, func(rec *record.Placement) ([]stages.Event, error) {
-		if err := open(rec); err != nil {
+	err = e.state.UpdatePlacement(ctx, p.Name, func(rec *record.Placement) ([]stages.Event, error) {
+		if err := state.Open(rec); err != nil {
 			return nil, err
 		}
 		if bytes.Equal(record.Encode(rec.Placement), record.Encode(p)) {
-			return nil, errUnchanged
+			return nil, state.ErrUnchanged
 		}
 		rec.Placement = record.Declaration(p)
 		return nil, nil
@@ -49,10 +51,10 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 // deleted when there is one again.
 func (e *Engine) declare(ctx context.Context, p Placement) error {
 	_, err := e.store.Get(ctx, record.PlacementKey(p.Name))
-	if !isNotFound(err) {
+	if !state.IsNotFound(err) {
 		return cmp.Or(err, backend.ErrConflict)
 	}
-	old, rev, err := e.deletedAt(ctx, p.Name)
+	old, rev, err := e.state.DeletedAt(ctx, p.Name)
 	if err != nil {
 		return err
 	}
@@ -66,7 +68,7 @@ func (e *Engine) declare(ctx context.Context, p Placement) error {
 
 // Placement returns a placement as it was declared.
 func (e *Engine) Placement(ctx context.Context, name string) (Placement, error) {
-	rec, _, err := e.placementAt(ctx, name)
+	rec, _, err := e.state.Placement(ctx, name)
 	if err != nil {
 		return Placement{}, err
 	}

@@ -3,14 +3,16 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/planning"
+	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -62,25 +64,6 @@ type LeftCluster struct {
 	Reason string `json:"reason"`
 }
 
-// ErrDeleting is matched by the error of every operation that a placement refuses while it is being deleted.
-var ErrDeleting = errors.New("the placement is being deleted")
-
-// DeletingError says that a placement is being deleted. It matches [ErrDeleting]
-// and backend.ErrPermanent.
-type DeletingError struct {
-	Placement string
-	Since     time.Time
-}
-
-func (e *DeletingError) Error() string {
-	return fmt.Sprintf("placement %s is being deleted since %s: declare it again once it is gone, Deletion tells", e.Placement, e.Since.Format(time.RFC3339))
-}
-
-// Is makes the error ErrDeleting and backend.ErrPermanent.
-func (e *DeletingError) Is(target error) bool {
-	return target == ErrDeleting || target == backend.ErrPermanent
-}
-
 // DeletePlacement deletes a placement: what it placed, and everything that is stored of it. It returns once
 // that is recorded, and cannot be undone; any engine in [Engine.Run] carries it out, and [Engine.Deletion]
 // reports the progress. Called again it changes nothing, whatever the options.
@@ -99,23 +82,23 @@ func (e *DeletingError) Is(target error) bool {
 // go on where those of the old one ended, so that a ledger that was left does not
 // refuse it, and no engine that was held up all the while can meddle.
 func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptions) error {
-	if err := about("deletion of placement "+name, o.problems()); err != nil {
+	if err := problems.About("deletion of placement "+name, o.problems()); err != nil {
 		return err
 	}
-	_, _, err := e.advance(ctx, name, &transition{input: func(rec *record.Placement) (lifecycle.Input, error) {
-		return lifecycle.DeleteRequested{Deletion: *o.record(rec.UID, e.now())}, nil
+	_, _, err := e.state.Advance(ctx, name, &state.Transition{Input: func(rec *record.Placement) (lifecycle.Input, error) {
+		return lifecycle.DeleteRequested{Deletion: *o.record(rec.UID, e.state.Now())}, nil
 	}})
-	if !isNotFound(err) {
+	if !state.IsNotFound(err) {
 		return err
 	}
-	if d, _, derr := e.deletedAt(ctx, name); derr != nil || d.Report != nil {
+	if d, _, derr := e.state.DeletedAt(ctx, name); derr != nil || d.Report != nil {
 		return derr // it was deleted before
 	}
 	return err
 }
 
 func (o *DeleteOptions) problems() field.ErrorList {
-	errs := nested(nil, cleaning(o.record("", time.Time{})).Validate())
+	errs := problems.Nested(nil, planning.Cleaning(o.record("", time.Time{})).Validate())
 	if len(o.By) > mostName {
 		errs = append(errs, field.TooLong(field.NewPath("by"), "", mostName))
 	}
@@ -137,39 +120,15 @@ func (o *DeleteOptions) record(uid string, now time.Time) *lifecycle.Deletion {
 	return d
 }
 
-// cleaning is the strategy of the run that cleans the clusters.
-func cleaning(d *lifecycle.Deletion) stages.Strategy {
-	return stages.Strategy{
-		Name: "deletion", Stages: []stages.Stage{{Name: "none"}},
-		Removal: stages.Removal{MaxConcurrency: d.MaxConcurrency, Deadline: d.Deadline},
-	}
-}
-
-// open returns an error if the placement is being deleted.
-func open(rec *record.Placement) error { return hostError(rec.Open(rec.Placement.Name)) }
-
-// deletedAt returns what is kept of a placement that was deleted, and its
-// revision; nothing where there is none.
-func (e *Engine) deletedAt(ctx context.Context, name string) (d record.Deleted, rev backend.Revision, err error) {
-	rec, err := e.store.Get(ctx, record.DeletedKey(name))
-	if isNotFound(err) {
-		return d, "", nil
-	}
-	if err != nil {
-		return d, "", err
-	}
-	return d, rec.Revision, record.Decode(rec, &d)
-}
-
 // Deletion returns the progress of the deletion of a placement. It remains available after the end, until the
 // name is declared again or the deletion is forgotten. The error matches backend.ErrNotFound where there is
 // none.
 func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
-	rec, _, err := e.placementAt(ctx, name)
-	if err != nil && !isNotFound(err) {
+	rec, _, err := e.state.Placement(ctx, name)
+	if err != nil && !state.IsNotFound(err) {
 		return Deletion{}, err
 	}
-	d, _, derr := e.deletedAt(ctx, name)
+	d, _, derr := e.state.DeletedAt(ctx, name)
 	switch {
 	case derr != nil:
 		return Deletion{}, derr
@@ -180,9 +139,9 @@ func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
 		}
 		return out, nil
 	case rec == nil || rec.Deleting == nil:
-		return Deletion{}, &NotFoundError{Kind: "deletion", Name: name, Hint: "DeletePlacement begins one"}
+		return Deletion{}, &state.NotFoundError{Kind: "deletion", Name: name, Hint: "DeletePlacement begins one"}
 	}
-	report, err := e.report(ctx, rec)
+	report, err := e.admitter.Report(ctx, rec)
 	if err != nil {
 		return Deletion{}, err
 	}
@@ -208,14 +167,14 @@ func deletionOf(name string, d *record.Deleted) Deletion {
 // the name with the last epoch.
 func (e *Engine) ForgetDeletion(ctx context.Context, name string) error {
 	for {
-		rec, _, err := e.placementAt(ctx, name)
+		rec, _, err := e.state.Placement(ctx, name)
 		if err == nil {
-			return open(rec)
+			return state.Open(rec)
 		}
-		if !isNotFound(err) {
+		if !state.IsNotFound(err) {
 			return err
 		}
-		d, rev, err := e.deletedAt(ctx, name)
+		d, rev, err := e.state.DeletedAt(ctx, name)
 		if err != nil || d.Report == nil {
 			return err
 		}

@@ -9,9 +9,15 @@ import (
 	"sync"
 
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/admission"
+	"github.com/slipway-dev/slipway/fleet/internal/content"
+	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/fleet/internal/planning"
+	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -30,7 +36,7 @@ type Diff struct {
 	e     *Engine
 	rec   *record.Placement
 	mu    sync.Mutex
-	draft *draft
+	draft *planning.Draft
 	// revisions are the last ones that were made, by digest, so that a set is read once
 	// and not for each cluster.
 	revisions *lru.Cache[string, *member.Revision]
@@ -54,17 +60,17 @@ func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
 	if e.conns == nil {
 		return nil, fmt.Errorf("placement %s: a difference cannot be told with an Updater of the host's: it is about objects that the engine applies", spec.Placement)
 	}
-	if err := about("difference of a run", spec.problems()); err != nil {
+	if err := problems.About("difference of a run", spec.problems()); err != nil {
 		return nil, err
 	}
-	d, rec, err := e.draftOf(ctx, spec.request())
+	d, rec, err := e.planner.Plan(ctx, spec.request())
 	if err != nil {
 		return nil, err
 	}
-	if spec.Plan != "" && spec.Plan != d.plan.Digest {
-		return nil, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.plan.Digest}
+	if spec.Plan != "" && spec.Plan != d.Plan.Digest {
+		return nil, &admission.PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.Plan.Digest}
 	}
-	return &Diff{Plan: d.plan, e: e, rec: rec, draft: d, revisions: lru.New[string, *member.Revision](revisionsKept, nil)}, nil
+	return &Diff{Plan: d.Plan, e: e, rec: rec, draft: d, revisions: lru.New[string, *member.Revision](content.RevisionsKept, nil)}, nil
 }
 
 // Content returns what a cluster of the plan would get, with the objects
@@ -72,7 +78,7 @@ func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
 func (d *Diff) Content(ctx context.Context, cluster string) (snapshot.Set, error) {
 	pos, ok := d.Plan.Position(cluster)
 	if !ok {
-		return snapshot.Set{}, &NotFoundError{Kind: "cluster", Name: cluster, Hint: "it is not in plan " + d.Plan.Digest}
+		return snapshot.Set{}, &state.NotFoundError{Kind: "cluster", Name: cluster, Hint: "it is not in plan " + d.Plan.Digest}
 	}
 	digest := d.revisionAt(pos)
 	if digest == "" {
@@ -80,7 +86,7 @@ func (d *Diff) Content(ctx context.Context, cluster string) (snapshot.Set, error
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.e.contentOf(ctx, d.draft, d.Plan, digest)
+	return d.e.planner.ContentOf(ctx, d.draft, d.Plan, digest)
 }
 
 // Clusters looks at the clusters of the plan and yields each once, as soon as it has
@@ -100,7 +106,7 @@ func (d *Diff) Clusters(ctx context.Context, only ...string) iter.Seq2[ClusterDi
 			yield(ClusterDiff{}, err)
 			return
 		}
-		for c := range surveyed(ctx, positions, d.look) {
+		for c := range driftwatch.Surveyed(ctx, positions, d.look) {
 			if !yield(c, nil) {
 				return
 			}
@@ -118,7 +124,7 @@ func (d *Diff) positions(only []string) ([]int, error) {
 	for _, name := range only {
 		pos, ok := d.Plan.Position(name)
 		if !ok {
-			missing = append(missing, &NotFoundError{Kind: "cluster", Name: name, Hint: "it is not in plan " + d.Plan.Digest})
+			missing = append(missing, &state.NotFoundError{Kind: "cluster", Name: name, Hint: "it is not in plan " + d.Plan.Digest})
 		}
 		out = append(out, pos)
 	}
@@ -143,7 +149,7 @@ func (d *Diff) revisionAt(pos int) string {
 func (d *Diff) look(ctx context.Context, pos int) ClusterDiff {
 	c := &d.Plan.Clusters[pos]
 	out := ClusterDiff{ClusterDrift: ClusterDrift{
-		Placement: d.Plan.Placement, Cluster: c.Name, State: Compared, Revision: d.revisionAt(pos), Observed: d.e.now(),
+		Placement: d.Plan.Placement, Cluster: c.Name, State: Compared, Revision: d.revisionAt(pos), Observed: d.e.state.Now(),
 	}}
 	leave, err := d.e.lanes.Enter(ctx, c.Name)
 	if err == nil {
@@ -153,14 +159,14 @@ func (d *Diff) look(ctx context.Context, pos int) ClusterDiff {
 	if err != nil {
 		out.State, out.Problems = Unknown, append(out.Problems, guard.Clip(err.Error()))
 	}
-	boundDrift(&out.ClusterDrift)
+	driftwatch.BoundDrift(&out.ClusterDrift)
 	return out
 }
 
 // compare adds what a run would do to a cluster.
 func (d *Diff) compare(ctx context.Context, c placement.Cluster, out *ClusterDiff) (err error) {
 	load := func(ctx context.Context) (*member.Revision, error) { return d.revision(ctx, out.Revision) }
-	out.Has, err = d.e.snapshots.Preview(ctx, d.assignment(c, out.Revision), load, &out.ClusterDrift)
+	out.Has, err = d.e.applier.Preview(ctx, d.assignment(c, out.Revision), load, &out.ClusterDrift)
 	return err
 }
 
@@ -182,7 +188,7 @@ func (d *Diff) revision(ctx context.Context, digest string) (*member.Revision, e
 	if rev, ok := d.revisions.Get(digest); ok {
 		return rev, nil
 	}
-	set, err := d.e.contentOf(ctx, d.draft, d.Plan, digest)
+	set, err := d.e.planner.ContentOf(ctx, d.draft, d.Plan, digest)
 	if err != nil {
 		return nil, err
 	}

@@ -1,134 +1,41 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/admission"
+	"github.com/slipway-dev/slipway/fleet/internal/content"
+	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/internal/lru"
-	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/fleet/internal/runner"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 )
-
-// Config is what an [Engine] is made of. Store and Inventory are required, and
-// either Dialer or Updater; every other field has a useful zero value.
-type Config struct {
-	// Store keeps all state. Engines that share a store share the work. It must
-	// return when the context of a call ends.
-	Store backend.Store
-	// Inventory lists the clusters.
-	Inventory backend.Inventory
-	// Dialer reaches the clusters. It is not needed with an Updater that does
-	// not.
-	Dialer backend.Dialer
-	// Source is where snapshots are taken from. Without one, runs name an
-	// index that exists.
-	Source snapshot.Source
-	// Rules are what is never placed, whatever a placement selects. They are checked
-	// when a placement is declared and hold for every snapshot that is taken; those
-	// that were taken before stay as they are, and are neither rolled out nor brought
-	// back by a run that takes another one back. The zero value excludes what
-	// snapshot.Propagates does.
-	Rules snapshot.Rules
-	// NamespaceRules are what the authors of a namespace may bring to clusters, beside
-	// what Rules exclude: by a placement that has a Namespace, by a ResourceEnvelope,
-	// whichever placement takes it along, and what an override of a namespace may change.
-	// They are checked when Rules are. nil is snapshot.NamespaceRules(), which is what the
-	// built-in role edit may create; a pointer to the zero value allows everything.
-	NamespaceRules *snapshot.Rules
-	// Authority is asked at approval gates, beside the people who call
-	// Engine.Decide. When it is asked is in the documentation of the package.
-	Authority approval.Authority
-	// Updater brings a cluster to a revision. Default: applying the snapshot.
-	Updater Updater
-	// Windows tells when clusters may be started; nil means at any time.
-	Windows Windows
-	// Restrictions are what no override may change. They are checked when a
-	// placement is declared and again when a run is planned, also for overrides
-	// that were frozen before, or takes another one back; they do not touch what
-	// clusters have already.
-	Restrictions []placement.Restriction
-	// Prober reports whether an object is healthy. Default: kstatus.
-	Prober Prober
-
-	// Name tells engines that share a store apart. One that starts again under
-	// its old name takes its runs back at once; two that live must not have
-	// the same. Default: random.
-	Name string
-	// Lease is how long a run stays with an engine that is not heard of, at
-	// least one and a half times CallTimeout: a lease is renewed when a third
-	// of it is over, and that may take one call. At most 24 h, default 15 s or
-	// what CallTimeout demands. Skew is by how much clocks of engines may differ,
-	// less than Lease; default 2 s, at most a quarter of Lease.
-	//
-	// Engines that share a store must have the same Lease and Skew. Both are
-	// for liveness: safety does not depend on clocks. An engine whose clock
-	// differs by more than Skew is bearable too: the runs of an engine whose
-	// record changes are left to it, and those whose record stands still for
-	// Lease and Skew are taken over, whatever time is in it.
-	Lease, Skew time.Duration
-	// CallTimeout bounds every call to a plug-in and every read and write of a
-	// record; default 10 s, at most two thirds of Lease.
-	CallTimeout time.Duration
-	// Poll is how often a backend that cannot be watched is looked at, at
-	// first; it grows while nothing changes. Default 1 s.
-	Poll time.Duration
-	// MaxUpdates is how many clusters are worked on at the same time, over all
-	// runs; default 1024.
-	MaxUpdates int
-	// Clock tells the time of day; default time.Now. Whatever is recorded has its
-	// time, so waits and leases are by it. It may jump: package stages says what
-	// becomes of waits then, and Skew what becomes of leases. It is called
-	// concurrently, and returns at once.
-	Clock func() time.Time
-	// RollbackName names the nth run, from 1, that takes back the run of that name and
-	// [RunSpec].Title; names that are taken are passed over. It is a pure function,
-	// called concurrently, that returns another DNS subdomain of at most 63 characters
-	// for each n, at once. Engines that share a store have the same. Where it is nil, or
-	// returns no such name, it is the function [RollbackName] of the name and n.
-	RollbackName func(run, title string, n int) string
-	// Log may be nil.
-	Log *slog.Logger
-}
 
 // Engine freezes, plans and carries out. Its methods may be called
 // concurrently, and without [Engine.Run] running in this process: they read
 // and write the store.
 type Engine struct {
-	cfg   Config
-	store backend.Store
-	// updates, sources, inventories, authorities and windows guard the calls of one role
-	// each, so that one that hangs holds up no other.
-	updates, sources, inventories, authorities, windows *guard.Guard
-
-	contents *contents
-	conns    *member.Conns
+	cfg      Config
+	store    backend.Store
+	log      *slog.Logger
+	contents *content.Store
+	state    *state.State
+	planner  *planning.Planner
+	admitter *admission.Admitter
+	drifts   *driftwatch.Reporter
+	failing  failures
+	lanes    *member.Limiter
 	updater  Updater
-	// snapshots is the updater where it is not the host's own.
-	snapshots *member.Applier
-	glances   glances
-	failing   failures
-	holders   asks
-	// forget drops what is known of the drift and the failures of a placement that is gone.
-	forget func(ctx context.Context, placement string)
-	lanes  *member.Limiter
-	log    *slog.Logger
-	plans  *lru.Cache[string, *stages.Plan]
-	seen   *lru.Cache[string, seenPlacement]
-	// driving are runs by their UIDs, admitting by their names.
-	driving, admitting busy
+	// applier is the updater where it is not the host's own, and conns are its connections.
+	applier *member.Applier
+	conns   *member.Conns
 }
 
 // New returns an engine. It does nothing until it is used; [Engine.Run] drives
@@ -138,248 +45,56 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg.defaults()
-	e := &Engine{
-		cfg: cfg, store: guard.Store(cfg.Store, cfg.CallTimeout), log: cfg.Log, lanes: member.NewLimiter(cfg.MaxUpdates), updates: guard.New(cfg.CallTimeout), sources: guard.New(cfg.CallTimeout),
-		inventories: guard.New(cfg.CallTimeout), authorities: guard.New(cfg.CallTimeout), windows: guard.New(cfg.CallTimeout),
-		plans: lru.New[string, *stages.Plan](planCacheSize, nil), seen: lru.New[string, seenPlacement](seenSize, nil),
-	}
-	e.contents = newContents(e.store)
-	e.forget = func(ctx context.Context, placement string) {
-		e.forgetSightings(ctx, placement, func(string) bool { return false })
-		e.failing.forget(placement)
-	}
+	e := &Engine{cfg: cfg, store: guard.Store(cfg.Store, cfg.CallTimeout), log: cfg.Log, lanes: member.NewLimiter(cfg.MaxUpdates)}
+	e.contents = content.New(e.store)
+	e.state = state.New(state.Options{
+		Store: e.store, Contents: e.contents, Inventory: cfg.Inventory, Windows: cfg.Windows, RollbackName: cfg.RollbackName,
+		Name: cfg.Name, Lease: cfg.Lease, CallTimeout: cfg.CallTimeout, Poll: cfg.Poll, Clock: cfg.Clock, Log: cfg.Log,
+	})
+	updates := guard.New(cfg.CallTimeout) // those of an updater, whether it updates or is asked before
 	if cfg.Updater != nil {
-		e.updater = member.Guarded(cfg.Updater, e.updates)
+		e.updater = member.Guarded(cfg.Updater, updates)
 	} else {
 		e.conns = member.NewConns(cfg.Dialer, cfg.CallTimeout)
-		e.snapshots = member.NewApplier(e.conns, e.contents.load, cfg.Prober, member.Options{
+		e.applier = member.NewApplier(e.conns, e.contents.Load, cfg.Prober, member.Options{
 			Timeout: cfg.CallTimeout, Poll: cfg.Poll, Recheck: min(2*time.Second, cfg.Lease/2),
-			Now: e.now, Held: e.held, Saw: e.saw, Failing: e.failing.note, Rules: cfg.Rules,
+			Now: e.state.Now, Held: e.state.Held, Failing: e.failing.note, Rules: cfg.Rules,
+			Saw: func(ctx context.Context, found ClusterDrift) error { return e.drifts.Saw(ctx, found) },
 		})
-		e.updater = e.snapshots
+		e.updater = e.applier
 	}
+	e.planner = planning.New(planning.Options{
+		State: e.state, Contents: e.contents, Source: cfg.Source, Rules: cfg.Rules, NamespaceRules: *cfg.NamespaceRules,
+		Restrictions: cfg.Restrictions, Updater: cfg.Updater, Updates: updates, CallTimeout: cfg.CallTimeout,
+	})
+	e.drifts = driftwatch.New(driftwatch.Options{
+		Store: e.store, State: e.state, Planner: e.planner, Applier: e.applier, Limiter: e.lanes,
+		Name: cfg.Name, Lease: cfg.Lease, Skew: cfg.Skew, CallTimeout: cfg.CallTimeout, Poll: cfg.Poll, Log: cfg.Log,
+	})
+	e.admitter = admission.New(admission.Options{
+		Store: e.store, State: e.state, Contents: e.contents, Planner: e.planner, Forget: e.forget, CallTimeout: cfg.CallTimeout,
+	})
 	return e, nil
 }
 
-func (c *Config) check() error {
-	var errs []error
-	if c.Store == nil {
-		errs = append(errs, errors.New("fleet: Config.Store is missing: it keeps the engine's state, memory.NewStore() for a test"))
-	}
-	if c.Inventory == nil {
-		errs = append(errs, errors.New("fleet: Config.Inventory is missing: it lists the clusters"))
-	}
-	if c.Dialer == nil && c.Updater == nil {
-		errs = append(errs, errors.New("fleet: Config.Dialer is missing: it reaches the clusters; only with an Updater of its own can a host leave it out"))
-	}
-	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{{"Lease", c.Lease}, {"Skew", c.Skew}, {"CallTimeout", c.CallTimeout}, {"Poll", c.Poll}} {
-		if f.value < 0 {
-			errs = append(errs, fmt.Errorf("fleet: Config.%s is %v: it must not be negative, and 0 is the default", f.name, f.value))
-		}
-	}
-	errs = append(errs, c.checkLease()...)
-	errs = append(errs, about("fleet: Config", c.Rules.Validate(field.NewPath("Rules"))))
-	if c.NamespaceRules != nil {
-		errs = append(errs, about("fleet: Config", c.NamespaceRules.Validate(field.NewPath("NamespaceRules"))))
-	}
-	errs = append(errs, about("fleet: Config", placement.ValidateRestrictions(c.Restrictions, field.NewPath("Restrictions"))))
-	if c.MaxUpdates < 0 {
-		errs = append(errs, fmt.Errorf("fleet: Config.MaxUpdates is %d: it must not be negative, and 0 is the default", c.MaxUpdates))
-	}
-	return errors.Join(errs...)
+// forget drops what is known of the drift and the failures of a placement that is gone.
+func (e *Engine) forget(ctx context.Context, placement string) {
+	e.drifts.ForgetSightings(ctx, placement, func(string) bool { return false })
+	e.failing.forget(placement)
 }
 
-const (
-	// shortestLease leaves time to renew a lease with clocks in milliseconds.
-	shortestLease = 10 * time.Millisecond
-	// longestLease is far more than makes sense, and far less than would
-	// overflow with other times added.
-	longestLease = 24 * time.Hour
-	// longestCall fits into it.
-	longestCall = longestLease * 2 / 3
-)
-
-// checkLease checks the times that have to fit together.
-func (c *Config) checkLease() (errs []error) {
-	if c.Lease > 0 && c.Lease < shortestLease {
-		errs = append(errs, fmt.Errorf("fleet: Config.Lease is %v: it must be at least %v", c.Lease, shortestLease))
-	}
-	if c.Lease > longestLease {
-		errs = append(errs, fmt.Errorf("fleet: Config.Lease is %v: it must be at most %v, the runs of an engine that is gone wait that long", c.Lease, longestLease))
-	}
-	if c.CallTimeout > longestCall {
-		return append(errs, fmt.Errorf("fleet: Config.CallTimeout is %v: it must be at most %v, two thirds of the longest lease", c.CallTimeout, longestCall))
-	}
-	if c.Lease > 0 && c.CallTimeout > 0 && c.Lease < c.CallTimeout+c.CallTimeout/2 {
-		errs = append(errs, fmt.Errorf("fleet: Config.Lease is %v and CallTimeout %v: Lease must be at least one and a half times as long, %v, or it ends during one slow call", c.Lease, c.CallTimeout, c.CallTimeout+c.CallTimeout/2))
-	}
-	if lease := cmp.Or(c.Lease, c.defaultLease()); lease > 0 && c.Skew >= lease {
-		errs = append(errs, fmt.Errorf("fleet: Config.Skew is %v and Lease %v: Skew must be less, it is by how much clocks may differ while a lease runs", c.Skew, lease))
-	}
-	return errs
-}
-
-func (c *Config) defaultLease() time.Duration {
-	return max(15*time.Second, c.CallTimeout+c.CallTimeout/2)
-}
-
-func (c *Config) defaults() {
-	if c.Name == "" {
-		c.Name = record.NewUID()
-	}
-	rules := snapshot.NamespaceRules()
-	if c.NamespaceRules != nil {
-		rules = *c.NamespaceRules
-	}
-	c.NamespaceRules = &rules
-	orDefault(&c.Lease, c.defaultLease())
-	orDefault(&c.Skew, min(2*time.Second, c.Lease/4))
-	orDefault(&c.CallTimeout, min(10*time.Second, c.Lease*2/3))
-	orDefault(&c.Poll, time.Second)
-	orDefault(&c.MaxUpdates, 1024)
-	if c.Clock == nil {
-		c.Clock = time.Now
-	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
-}
-
-func orDefault[T time.Duration | int](v *T, def T) {
-	if *v <= 0 {
-		*v = def
-	}
-}
-
-// NotFoundError says that a host named something that does not exist.
-type NotFoundError struct {
-	// Kind is placement, run, snapshot, decision, deletion, cluster, request or cap.
-	Kind string
-	Name string
-	// Hint says what would be right.
-	Hint string
-}
-
-func (e *NotFoundError) Error() string {
-	s := e.Kind + " " + e.Name + " does not exist"
-	if e.Hint != "" {
-		s += ": " + e.Hint
-	}
-	return s
-}
-
-// Is makes the error backend.ErrNotFound.
-func (e *NotFoundError) Is(target error) bool { return target == backend.ErrNotFound }
-
-// placementAt returns the record of a placement and its revision.
-func (e *Engine) placementAt(ctx context.Context, name string) (*record.Placement, backend.Revision, error) {
-	rec, err := e.storedPlacement(ctx, name)
-	if err != nil {
-		return nil, "", err
-	}
-	p, err := decodePlacement(name, rec)
-	return p, rec.Revision, err
-}
-
-func decodePlacement(name string, rec backend.Record) (*record.Placement, error) {
-	p := new(record.Placement)
-	if err := record.Decode(rec, p); err != nil {
-		return nil, err
-	}
-	if len(p.Key) != record.KeyBytes {
-		return nil, record.Damaged(rec.Key, fmt.Errorf("its key has %d bytes, want %d", len(p.Key), record.KeyBytes))
-	}
-	return p, record.CheckName(rec.Key, name, p.Placement.Name)
-}
-
-// storedPlacement reads the record of a placement.
-func (e *Engine) storedPlacement(ctx context.Context, name string) (backend.Record, error) {
-	missing := &NotFoundError{Kind: "placement", Name: name, Hint: "declare it with PutPlacement"}
-	if len(nameProblems(nil, name)) > 0 {
-		return backend.Record{}, missing
-	}
-	rec, err := e.store.Get(ctx, record.PlacementKey(name))
-	if isNotFound(err) {
-		return rec, missing
-	}
-	return rec, err
-}
-
-// errUnchanged tells updatePlacement that there is nothing to write.
-var errUnchanged = errors.New("unchanged")
-
-// updatePlacement changes what the state machine of a placement does not decide about, its
-// declaration and its events, by compare-and-swap. It calls change again on a conflict, and
-// appends the events that change returns.
-func (e *Engine) updatePlacement(ctx context.Context, name string, change func(*record.Placement) ([]stages.Event, error)) error {
-	for {
-		rec, rev, err := e.placementAt(ctx, name)
-		if err != nil {
-			return err
-		}
-		events, err := change(rec)
-		if errors.Is(err, errUnchanged) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		err = e.commitPlacement(ctx, new(record.Commit), rec, rev, e.stamped(name, events))
-		if !errors.Is(err, backend.ErrConflict) {
-			return err
-		}
-	}
-}
-
-// commitPlacement writes the record of a placement with the events that belong
-// to the change, and with the pages that are in the commit already.
-func (e *Engine) commitPlacement(ctx context.Context, c *record.Commit, rec *record.Placement, rev backend.Revision, events []stages.Event) error {
-	name := rec.Placement.Name
-	rec.Journal = rec.Journal.Append(c, record.PlacementStream(name), events)
-	c.Record = backend.Write{Key: record.PlacementKey(name), Value: record.Encode(rec), Prev: rev}
-	written, err := c.Write(ctx, e.store)
-	switch {
-	case err == nil:
-		e.seen.Add(name, seenPlacement{rec, written})
-	case errors.Is(err, backend.ErrConflict):
-		c.Abandon(ctx, e.store)
-	}
-	return err
-}
-
-// isStale reports whether something is missing because the record of the placement
-// that names it, at revision rev, is no longer the one that counts.
-func (e *Engine) isStale(ctx context.Context, name string, rev backend.Revision, err error) bool {
-	if !isNotFound(err) {
-		return false
-	}
-	now, err := e.store.Get(ctx, record.PlacementKey(name))
-	return err == nil && now.Revision != rev
-}
-
-// withPlacement calls do with the record of a placement, and again with a newer
-// one where do did not find what the record names.
-func (e *Engine) withPlacement(ctx context.Context, name string, do func(*record.Placement) error) error {
-	for {
-		rec, rev, err := e.placementAt(ctx, name)
-		if err != nil {
-			return err
-		}
-		if err = do(rec); err == nil || !e.isStale(ctx, name, rev, err) {
-			return err
-		}
-	}
-}
-
-// stamped gives events of a placement their time.
-func (e *Engine) stamped(placement string, events []stages.Event) []stages.Event {
-	for i := range events {
-		events[i].Time, events[i].Placement = e.now(), placement
-	}
-	return events
+// Run drives the runs in the store until ctx ends: those that nobody drives,
+// those of engines that have not been heard of for a lease, and those that it
+// had before under the same name. Of several engines that share a store, a run is
+// taken by whichever comes first, and stays with it. Run returns ctx's error,
+// after everything it started has ended and its leases are given back. It is
+// called once at a time.
+func (e *Engine) Run(ctx context.Context) error {
+	return runner.New(runner.Options{
+		Store: e.store, State: e.state, Admission: e.admitter, Drifts: e.drifts, Updater: e.updater, Conns: e.conns, Limiter: e.lanes,
+		Authority: e.cfg.Authority, Windows: e.cfg.Windows, Name: e.cfg.Name, Lease: e.cfg.Lease, Skew: e.cfg.Skew,
+		CallTimeout: e.cfg.CallTimeout, Poll: e.cfg.Poll, Clock: e.cfg.Clock, Log: e.log,
+	}).Run(ctx)
 }
 
 // Placements returns the names of the placements, ascending.

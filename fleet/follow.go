@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -56,7 +58,7 @@ type cursor struct {
 func (e *Engine) Follow(placement, after string) (*Follower, error) {
 	f := &Follower{e: e, at: cursor{placement, map[string]int64{}}, yielded: map[string]bool{}, stuck: map[string]int64{}}
 	if placement != "" {
-		if err := about("events", nameProblems(field.NewPath("placement"), placement)); err != nil {
+		if err := problems.About("events", problems.Name(field.NewPath("placement"), placement)); err != nil {
 			return nil, err
 		}
 	}
@@ -165,7 +167,7 @@ func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) 
 	var batch []numbered
 	for _, s := range streams {
 		part, err := f.collect(ctx, s)
-		if isLasting(err) {
+		if state.IsLasting(err) {
 			f.stuck[s.name] = s.head.Events
 			unreadable = append(unreadable, err)
 		} else if err != nil {
@@ -288,7 +290,7 @@ func (f *Follower) collect(ctx context.Context, s eventStream) ([]numbered, erro
 		return nil, nil
 	}
 	pages, err := record.ReadJournal(ctx, f.e.store, s.name, s.head, next)
-	if isNotFound(err) {
+	if state.IsNotFound(err) {
 		return nil, f.lost(ctx, s, err)
 	}
 	if err != nil {
@@ -315,7 +317,7 @@ func (f *Follower) collect(ctx context.Context, s eventStream) ([]numbered, erro
 // lost returns err if the page that is not there is the one that counts.
 func (f *Follower) lost(ctx context.Context, s eventStream, err error) error {
 	rec, gerr := f.e.store.Get(ctx, s.key)
-	if isNotFound(gerr) {
+	if state.IsNotFound(gerr) {
 		return nil
 	}
 	if gerr != nil {
@@ -362,7 +364,7 @@ func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 // hasNews reports whether a record commits events that were not read.
 func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	rec, err := f.e.store.Get(ctx, key)
-	if isNotFound(err) {
+	if state.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {

@@ -31,12 +31,12 @@ func TestFollowWhenAClockIsBehind(t *testing.T) {
 	}
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for i, late := range []int{5, 9, 2, 7, 1} {
-		rec, rev, err := e.placementAt(ctx, "web")
+		rec, rev, err := e.state.Placement(ctx, "web")
 		if err != nil {
 			t.Fatal(err)
 		}
 		ev := stages.Event{Type: stages.SnapshotTaken, Index: &i, Time: at.Add(time.Duration(late) * time.Second)}
-		if err := e.commitPlacement(ctx, new(record.Commit), rec, rev, []stages.Event{ev}); err != nil {
+		if err := e.state.CommitPlacement(ctx, new(record.Commit), rec, rev, []stages.Event{ev}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,7 +99,7 @@ func endedRun(t *testing.T) (*Engine, func(func(*record.Run))) {
 		t.Fatal(err)
 	}
 	change := func(do func(*record.Run)) {
-		rr, rev, err := e.runAt(t.Context(), "r")
+		rr, rev, err := e.state.Run(t.Context(), "r")
 		if err != nil {
 			t.Fatal(err)
 		}

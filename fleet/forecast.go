@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
@@ -72,7 +73,7 @@ func (e *Engine) Forecast(ctx context.Context, spec RunSpec, a Assumptions) (For
 func (e *Engine) forecastWorld(ctx context.Context, p *stages.Plan, took map[string]time.Duration, a Assumptions) (w simulate.World, err error) {
 	w.Start, w.Until, w.Members = a.Start, a.Until, make(map[string]simulate.Member, len(took))
 	if w.Start.IsZero() {
-		w.Start = e.now()
+		w.Start = e.state.Now()
 	}
 	w.Default.Take = cmp.Or(a.Take, time.Minute)
 	if len(took) > 0 {
@@ -82,7 +83,7 @@ func (e *Engine) forecastWorld(ctx context.Context, p *stages.Plan, took map[str
 		w.Members[name] = simulate.Member{Take: d}
 	}
 	if name := p.Strategy.Cap; name != "" {
-		c, _, err := e.capAt(ctx, name)
+		c, _, err := e.state.CapAt(ctx, name)
 		if err != nil {
 			return w, err
 		}
@@ -98,7 +99,7 @@ func (e *Engine) forecastWorld(ctx context.Context, p *stages.Plan, took map[str
 
 // calendarOf asks for the windows of a plan.
 func (e *Engine) calendarOf(ctx context.Context, p *stages.Plan) (stages.Calendar, error) {
-	rules, err := e.rulesOf(ctx, p, "plan "+p.Digest)
+	rules, err := e.state.RulesOf(ctx, p, "plan "+p.Digest)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +166,7 @@ func approvers(req *approval.Request) (out []approval.Identity) {
 // durations are how long clusters of a plan took in the latest run of the
 // placement that updated them, without the time that they had to stay healthy.
 func (e *Engine) durations(ctx context.Context, placement string, p *stages.Plan) (map[string]time.Duration, error) {
-	rec, _, err := e.placementAt(ctx, placement)
+	rec, _, err := e.state.Placement(ctx, placement)
 	if err != nil {
 		return nil, err
 	}
@@ -174,14 +175,14 @@ func (e *Engine) durations(ctx context.Context, placement string, p *stages.Plan
 		if read == forecastRuns || len(out) == len(p.Clusters) {
 			break
 		}
-		status, err := e.status(ctx, r.Name)
-		if isNotFound(err) || err == nil && status.Run.UID != r.UID {
+		status, err := e.state.Status(ctx, r.Name)
+		if state.IsNotFound(err) || err == nil && status.Run.UID != r.UID {
 			continue // it was deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := e.durationsIn(ctx, &status, p, out); err != nil && !isNotFound(err) {
+		if err := e.durationsIn(ctx, &status, p, out); err != nil && !state.IsNotFound(err) {
 			return nil, err
 		}
 		read++
@@ -190,7 +191,7 @@ func (e *Engine) durations(ctx context.Context, placement string, p *stages.Plan
 }
 
 // durationsIn adds the durations that a run has recorded for clusters of p which have none yet.
-func (e *Engine) durationsIn(ctx context.Context, s *runStatus, p *stages.Plan, out map[string]time.Duration) error {
+func (e *Engine) durationsIn(ctx context.Context, s *state.RunStatus, p *stages.Plan, out map[string]time.Duration) error {
 	h, err := e.History(ctx, s.Run.Name, 0)
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -36,7 +37,7 @@ type History struct {
 // backend.ErrPermanent: it is the number of another run.
 func (e *Engine) History(ctx context.Context, run string, after int64) (History, error) {
 	return e.history(ctx, after, func() (string, eventStream, error) {
-		rr, _, err := e.runAt(ctx, run)
+		rr, _, err := e.state.Run(ctx, run)
 		if err != nil {
 			return "", eventStream{}, err
 		}
@@ -48,10 +49,10 @@ func (e *Engine) History(ctx context.Context, run string, after int64) (History,
 // the run as it is returned, or to one that is a little newer where its record was
 // written meanwhile. It costs as much as the first of them where nothing is new.
 func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status, History, error) {
-	var status runStatus
-	first, _, err := e.runAt(ctx, run)
+	var status state.RunStatus
+	first, _, err := e.state.Run(ctx, run)
 	if err == nil {
-		status, err = e.statusOf(ctx, first)
+		status, err = e.state.StatusOf(ctx, first)
 	}
 	if err != nil {
 		return Status{}, History{}, err
@@ -60,7 +61,7 @@ func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status,
 		rr := first
 		if first = nil; rr == nil { // its journal was trimmed or deleted meanwhile
 			var err error
-			if rr, _, err = e.runAt(ctx, run); err != nil {
+			if rr, _, err = e.state.Run(ctx, run); err != nil {
 				return "", eventStream{}, err
 			}
 		}
@@ -76,7 +77,7 @@ func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status,
 // a *MissedError, and the history begins with the oldest one that is kept.
 func (e *Engine) PlacementHistory(ctx context.Context, placement string, after int64) (History, error) {
 	return e.history(ctx, after, func() (string, eventStream, error) {
-		rec, _, err := e.placementAt(ctx, placement)
+		rec, _, err := e.state.Placement(ctx, placement)
 		if err != nil {
 			return "", eventStream{}, err
 		}
@@ -99,25 +100,16 @@ func (e *Engine) history(ctx context.Context, after int64, find func() (uid stri
 		}
 		h.Events, err = e.events(ctx, s, h.After)
 		switch {
-		case isNotFound(err) && (!again || !s.head.IsAt(last)):
+		case state.IsNotFound(err) && (!again || !s.head.IsAt(last)):
 			last = s.head
 			continue
 		case err != nil:
-			return History{}, fmt.Errorf("%s: its events: %w", s.key, permanentIfGone(err))
+			return History{}, fmt.Errorf("%s: its events: %w", s.key, state.PermanentIfGone(err))
 		case h.After > after:
 			return h, &MissedError{Placement: strings.TrimPrefix(s.name, record.PlacementStream("")), Events: h.After - after}
 		}
 		return h, nil
 	}
-}
-
-// permanentIfGone makes that a page is gone which a record names no reason to
-// believe that the run is.
-func permanentIfGone(err error) error {
-	if !isNotFound(err) {
-		return err
-	}
-	return fmt.Errorf("%w: %s", backend.ErrPermanent, err.Error())
 }
 
 // events reads the events of a stream from number n on.

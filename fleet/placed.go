@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -38,7 +39,7 @@ type PlacedCluster struct {
 func (e *Engine) placed(ctx context.Context, placement string) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {
 		var s *summary
-		err := e.withPlacement(ctx, placement, func(rec *record.Placement) (err error) {
+		err := e.state.WithPlacement(ctx, placement, func(rec *record.Placement) (err error) {
 			s, err = e.summarize(ctx, rec)
 			return err
 		})
@@ -70,7 +71,7 @@ func (s *summary) yield(err error, yield func(PlacedCluster, error) bool) {
 
 // summarize reads what the clusters have.
 func (e *Engine) summarize(ctx context.Context, rec *record.Placement) (*summary, error) {
-	held, err := e.bindingsOf(ctx, rec)
+	held, err := e.state.BindingsOf(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +84,8 @@ func (e *Engine) summarize(ctx context.Context, rec *record.Placement) (*summary
 		if r.Ended != "" && r.Undoes == "" && len(s.unknown[r.Index]) == 0 {
 			continue
 		}
-		status, err := e.status(ctx, r.Name)
-		if isNotFound(err) || err == nil && (status.Run.UID != r.UID || status.Run.Started == 0) {
+		status, err := e.state.Status(ctx, r.Name)
+		if state.IsNotFound(err) || err == nil && (status.Run.UID != r.UID || status.Run.Started == 0) {
 			continue // it was deleted meanwhile, or has not begun
 		}
 		if err != nil {
@@ -105,7 +106,7 @@ func (s *summary) miss(name string, index int) {
 
 // take adds what a run brought to clusters. The bindings do not have what a run that is under way has
 // brought.
-func (s *summary) take(status *runStatus, underway bool) {
+func (s *summary) take(status *state.RunStatus, underway bool) {
 	p := status.Plan
 	for pos, state := range stages.States(p, &status.Run) {
 		planned := &p.Clusters[pos]
@@ -129,7 +130,7 @@ func (s *summary) take(status *runStatus, underway bool) {
 }
 
 // bring takes in what a run that is under way has brought to a cluster.
-func (s *summary) bring(c *PlacedCluster, status *runStatus, pos int, state stages.State) {
+func (s *summary) bring(c *PlacedCluster, status *state.RunStatus, pos int, state stages.State) {
 	planned, index := &status.Plan.Clusters[pos], status.Plan.IndexAt(pos)
 	c.Run, c.State = status.Run.Name, state
 	switch {

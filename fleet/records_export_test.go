@@ -1,6 +1,9 @@
 package fleet
 
-import "github.com/slipway-dev/slipway/fleet/internal/record"
+import (
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+)
 
 // RecordKeys returns the keys that a placement, a run, a command and a stream of
 // the same name have.
@@ -8,6 +11,6 @@ func RecordKeys(name, id string) map[string]string {
 	return map[string]string{
 		"placement": record.PlacementKey(name), "run": record.RunKey(name), "command": record.CommandKey(name, id),
 		"journal": record.JournalPrefix(name) + id, "begun": record.IntentPrefix(name) + id, "bindings": record.BindingsPrefix(name) + id, "content": record.ContentPrefix(name) + id,
-		"flight": (&record.FlightPages{UID: name}).Key(id), "plan": planKey(name), "plan page": record.PageKey(planKey(name), len(id)),
+		"flight": (&record.FlightPages{UID: name}).Key(id), "plan": state.PlanKey(name), "plan page": record.PageKey(state.PlanKey(name), len(id)),
 	}
 }

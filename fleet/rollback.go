@@ -9,7 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet/internal/planning"
+	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -56,23 +59,23 @@ type Rollback struct {
 // [Engine.RollbackOf] says what became of it. Called again while the run is being
 // rolled back it changes nothing.
 func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (string, error) {
-	if err := about("rollback of run "+run, o.problems()); err != nil {
+	if err := problems.About("rollback of run "+run, o.problems()); err != nil {
 		return "", err
 	}
-	s, err := e.status(ctx, run)
+	s, err := e.state.Status(ctx, run)
 	if err != nil {
 		return "", err
 	}
 	if u := s.Run.Undo; u != nil {
 		if by, err := e.RollbackOf(ctx, run); err != nil || by.Pending || by.By == "" && by.Refused == "" {
-			return cmp.Or(by.By, u.Run, e.rollbackName(run, s.Title, 1)), err
+			return cmp.Or(by.By, u.Run, e.state.RollbackName(run, s.Title, 1)), err
 		}
 	}
 	name := o.Name
 	if name == "" {
-		name, err = e.freeRollbackName(ctx, run, s.Title)
+		name, err = e.state.FreeRollbackName(ctx, run, s.Title)
 	} else {
-		err = e.nameFree(ctx, name)
+		err = e.state.NameFree(ctx, name)
 	}
 	if err != nil {
 		return "", err
@@ -84,26 +87,26 @@ func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (s
 	if err := stages.Allowed(s.Plan, &s.Run, c); err != nil {
 		return "", fmt.Errorf("run %s: %w", run, err)
 	}
-	return name, e.send(ctx, s.Run.UID, c)
+	return name, e.state.Send(ctx, s.Run.UID, c)
 }
 
 func (o *RollbackOptions) problems() field.ErrorList {
 	errs := sizeProblems(stages.Command{Message: o.Reason, By: o.By})
 	if o.Name != "" {
-		errs = append(errs, nameProblems(field.NewPath("name"), o.Name)...)
+		errs = append(errs, problems.Name(field.NewPath("name"), o.Name)...)
 	}
 	return errs
 }
 
 // rollBackEnded records the request to roll back a run that has ended.
-func (e *Engine) rollBackEnded(ctx context.Context, s *runStatus, u stages.Undo) (name string, err error) {
+func (e *Engine) rollBackEnded(ctx context.Context, s *state.RunStatus, u stages.Undo) (name string, err error) {
 	run := &s.Run
-	_, out, err := e.advance(ctx, run.Placement, &transition{
-		input: on(lifecycle.RollbackRequested{
+	_, out, err := e.state.Advance(ctx, run.Placement, &state.Transition{
+		Input: state.Always(lifecycle.RollbackRequested{
 			Entry: lifecycle.Entry{UID: run.UID, Run: run.Name, Index: s.Plan.Index}, Result: lifecycle.ResultOf(s.Plan, run), Undo: u,
 		}),
-		plan: func(ctx context.Context, rec *record.Placement) error {
-			if _, err := e.draftRollback(ctx, rec, rec.Base, s); err != nil {
+		Plan: func(ctx context.Context, rec *record.Placement) error {
+			if _, err := e.planner.DraftRollback(ctx, rec, rec.Base, s); err != nil {
 				return fmt.Errorf("run %s cannot be taken back: %w", run.Name, err)
 			}
 			return nil
@@ -117,32 +120,32 @@ func (e *Engine) rollBackEnded(ctx context.Context, s *runStatus, u stages.Undo)
 // [Engine.Rollback] or the run that it asks for would be refused; before a run has
 // ended, more may come to the plan.
 func (e *Engine) PreviewRollback(ctx context.Context, run string) (*stages.Plan, error) {
-	s, err := e.status(ctx, run)
+	s, err := e.state.Status(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	var d *draft
-	err = e.withPlacement(ctx, s.Run.Placement, func(rec *record.Placement) error {
+	var d *planning.Draft
+	err = e.state.WithPlacement(ctx, s.Run.Placement, func(rec *record.Placement) error {
 		base := rec.Base
 		if !s.Run.IsEnded() && s.Run.Started != 0 { // what clusters had is what the bindings say until then
 			base = rec.BaseOf(s.Run.UID, s.Run.Name, rec.Bindings, rec.InUse)
 		}
-		d, err = e.draftRollback(ctx, rec, base, &s)
+		d, err = e.planner.DraftRollback(ctx, rec, base, &s)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return d.plan, nil
+	return d.Plan, nil
 }
 
 // RollbackOf returns the state of the rollback of a run. Where none was requested, only Run is set.
 func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
-	rr, _, err := e.runAt(ctx, run)
+	rr, _, err := e.state.Run(ctx, run)
 	if err != nil {
 		return Rollback{}, err
 	}
-	rec, _, err := e.placementAt(ctx, rr.Run.Placement)
+	rec, _, err := e.state.Placement(ctx, rr.Run.Placement)
 	if err != nil {
 		return Rollback{}, err
 	}

@@ -1,15 +1,13 @@
 package fleet
 
 import (
-	stderrors "errors"
-	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -25,10 +23,12 @@ const (
 
 // Validate reports every problem of the placement at once, but for what an engine
 // forbids.
-func (p Placement) Validate() error { return about("placement "+p.Name, p.problems(snapshot.Rules{})) }
+func (p Placement) Validate() error {
+	return problems.About("placement "+p.Name, p.problems(snapshot.Rules{}))
+}
 
 func (p Placement) problems(r snapshot.Rules) field.ErrorList {
-	errs := nameProblems(field.NewPath("name"), p.Name)
+	errs := problems.Name(field.NewPath("name"), p.Name)
 	if p.HistoryLimit < 0 || p.HistoryLimit > maxHistory {
 		errs = append(errs, field.Invalid(field.NewPath("historyLimit"), p.HistoryLimit, "must be from 1 to 1000, or 0 for 10"))
 	}
@@ -44,7 +44,7 @@ func (p Placement) problems(r snapshot.Rules) field.ErrorList {
 	errs = append(errs, r.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
 	errs = append(errs, p.namespaceProblems()...)
 	errs = append(errs, strategyProblems(&p.ApplyStrategy, field.NewPath("applyStrategy"))...)
-	errs = append(errs, nested(field.NewPath("policy"), p.Policy.Validate())...)
+	errs = append(errs, problems.Nested(field.NewPath("policy"), p.Policy.Validate())...)
 	errs = append(errs, ownerProblems(p.Owner)...)
 	errs = append(errs, placement.ValidateOverrides(p.Overrides, field.NewPath("overrides"))...)
 	return errs
@@ -66,45 +66,19 @@ func (p Placement) namespaceProblems() (errs field.ErrorList) {
 	return errs
 }
 
-// nested returns the problems in err, which a part of a document reports, with
-// at before their fields.
-func nested(at *field.Path, err error) (out field.ErrorList) {
-	if err == nil {
-		return nil
-	}
-	errs := []error{err}
-	if all := errors.Aggregate(nil); stderrors.As(err, &all) {
-		errs = all.Errors()
-	}
-	for _, err := range errs {
-		f := &field.Error{Type: field.ErrorTypeInvalid, BadValue: field.OmitValueType{}, Detail: err.Error()}
-		if inner := (*field.Error)(nil); stderrors.As(err, &inner) {
-			c := *inner
-			f = &c
-		}
-		if f.Field == "" {
-			f.Field = at.String()
-		} else {
-			f.Field = at.Child(f.Field).String()
-		}
-		out = append(out, f)
-	}
-	return out
-}
-
 // validate reports every problem of the spec at once.
 func (s RunSpec) validate() error {
-	return about("run "+s.Name, append(nameProblems(field.NewPath("name"), s.Name), s.problems()...))
+	return problems.About("run "+s.Name, append(problems.Name(field.NewPath("name"), s.Name), s.problems()...))
 }
 
 // problems are those of a spec besides its name, which a preview has no need
 // of.
 func (s RunSpec) problems() field.ErrorList {
-	errs := nameProblems(field.NewPath("placement"), s.Placement)
+	errs := problems.Name(field.NewPath("placement"), s.Placement)
 	if s.Index != nil && *s.Index < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("index"), *s.Index, "must be the index of a snapshot, 0 or more"))
 	}
-	errs = append(errs, nested(field.NewPath("strategy"), s.Strategy.Validate())...)
+	errs = append(errs, problems.Nested(field.NewPath("strategy"), s.Strategy.Validate())...)
 	errs = append(errs, ownerProblems(s.Owner)...)
 	if len(s.Title) > mostOwner {
 		errs = append(errs, field.TooLong(field.NewPath("title"), "", mostOwner))
@@ -138,22 +112,6 @@ func forbidsStarter(s stages.Strategy) string {
 	return ""
 }
 
-// nameProblems says what keeps a name from being that of a placement or a run.
-// It is also the name of a ledger, and ends annotations and field managers, which
-// may be no longer.
-func nameProblems(at *field.Path, name string) (errs field.ErrorList) {
-	if name == "" {
-		return field.ErrorList{field.Required(at, "must be a DNS subdomain (RFC 1123) of at most 63 characters")}
-	}
-	if len(name) > stages.MaxPlacementName {
-		errs = append(errs, field.TooLong(at, "", stages.MaxPlacementName))
-	}
-	for _, m := range validation.IsDNS1123Subdomain(name) {
-		errs = append(errs, field.Invalid(at, name, m))
-	}
-	return errs
-}
-
 // mostOwner bounds what a host gives with a placement or a run, in bytes.
 const mostOwner = 253
 
@@ -164,41 +122,12 @@ func ownerProblems(owner string) field.ErrorList {
 	return field.ErrorList{field.TooLong(field.NewPath("owner"), "", mostOwner)}
 }
 
-func about(object string, errs field.ErrorList) error {
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", object, errs.ToAggregate())
-}
-
 // strategyProblems are those of an apply strategy, with their fields below at.
 func strategyProblems(s *ApplyStrategy, at *field.Path) (errs field.ErrorList) {
-	errs = oneOf(errs, at.Child("type"), s.Type, ServerSideApply, ClientSideApply, ReportDiff)
-	errs = oneOf(errs, at.Child("comparisonOption"), s.ComparisonOption, drift.Partial, drift.Full)
-	errs = oneOf(errs, at.Child("whenToApply"), s.WhenToApply, Always, IfNotDrifted)
-	errs = oneOf(errs, at.Child("whenToTakeOver"), s.WhenToTakeOver, TakeOverAlways, IfNoDiff, Never)
+	errs = problems.OneOf(errs, at.Child("type"), s.Type, ServerSideApply, ClientSideApply, ReportDiff)
+	errs = problems.OneOf(errs, at.Child("comparisonOption"), s.ComparisonOption, drift.Partial, drift.Full)
+	errs = problems.OneOf(errs, at.Child("whenToApply"), s.WhenToApply, Always, IfNotDrifted)
+	errs = problems.OneOf(errs, at.Child("whenToTakeOver"), s.WhenToTakeOver, TakeOverAlways, IfNoDiff, Never)
 	o := drift.Options{Ignore: s.Ignore, Secrets: s.Secrets}
-	return append(errs, nested(at, o.Validate())...)
-}
-
-// oneOf adds a problem where v is neither empty nor one of known.
-func oneOf[T ~string](errs field.ErrorList, at *field.Path, v T, known ...T) field.ErrorList {
-	for _, k := range known {
-		if v == "" || v == k {
-			return errs
-		}
-	}
-	return append(errs, field.NotSupported(at, v, known))
-}
-
-// problems are those of the options.
-func (o *driftOptions) problems() (errs field.ErrorList) {
-	errs = oneOf(errs, field.NewPath("comparison"), o.Comparison, drift.Partial, drift.Full)
-	for i, name := range o.Clusters {
-		errs = append(errs, nameProblems(field.NewPath("clusters").Index(i), name)...)
-	}
-	if o.Index != nil && *o.Index < 0 {
-		errs = append(errs, field.Invalid(field.NewPath("index"), *o.Index, "must be the index of a snapshot, 0 or more"))
-	}
-	return errs
+	return append(errs, problems.Nested(at, o.Validate())...)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/keyed"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -24,7 +25,7 @@ type PlacementView struct {
 
 // View reads the record of a placement.
 func (e *Engine) View(ctx context.Context, placement string) (*PlacementView, error) {
-	rec, rev, err := e.seenPlacement(ctx, placement)
+	rec, rev, err := e.state.SeenPlacement(ctx, placement)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +36,7 @@ func (v *PlacementView) name() string { return v.rec.Placement.Name }
 
 // isStale reports whether something is missing because the view is out of date.
 func (v *PlacementView) isStale(ctx context.Context, err error) bool {
-	return v.engine.isStale(ctx, v.name(), v.rev, err)
+	return v.engine.state.IsStale(ctx, v.name(), v.rev, err)
 }
 
 // Snapshots returns the snapshots that are kept, ascending by index; the last is
@@ -62,17 +63,17 @@ func (v *PlacementView) Items(ctx context.Context, index int) ([]snapshot.Item, 
 }
 
 func (v *PlacementView) items(ctx context.Context, index int) ([]snapshot.Item, error) {
-	s, err := snapshotAt(v.rec, index)
+	s, err := state.SnapshotAt(v.rec, index)
 	if err != nil {
 		return nil, err
 	}
-	items, _, err := v.engine.contents.indexed(ctx, v.name(), s.Set)
+	items, _, err := v.engine.contents.Indexed(ctx, v.name(), s.Set)
 	return slices.Clone(items), err
 }
 
 // Overrides is [Engine.Overrides].
 func (v *PlacementView) Overrides(ctx context.Context, index int) ([]placement.Override, error) {
-	overrides, err := v.engine.overridesOf(ctx, v.rec, index)
+	overrides, err := v.engine.state.OverridesOf(ctx, v.rec, index)
 	if v.isStale(ctx, err) {
 		return v.engine.Overrides(ctx, v.name(), index)
 	}

@@ -2,14 +2,12 @@ package fleet
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/backoff"
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // Wait returns the status of a run once it has ended and has given its
@@ -26,23 +24,17 @@ func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
 		ended, err := w.watch(ctx)
 		switch {
 		case ended != nil:
-			s, err := e.statusOf(ctx, ended)
+			s, err := e.state.StatusOf(ctx, ended)
 			return Status(s), err
 		case ctx.Err() != nil:
 			return Status{}, ctx.Err()
-		case isLasting(err):
+		case state.IsLasting(err):
 			return Status{}, err
 		}
 		if !pause.Wait(ctx) {
 			return Status{}, ctx.Err()
 		}
 	}
-}
-
-// isLasting reports whether an error of a record will not go away by itself.
-func isLasting(err error) bool {
-	newer := (*stages.FormatError)(nil)
-	return isNotFound(err) || errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer)
 }
 
 // waiter waits for the end of a run.
@@ -66,7 +58,7 @@ func (w *waiter) watch(ctx context.Context) (ended *record.Run, err error) {
 		if c.Key != record.RunKey(w.run) || c.Revision == read {
 			continue // a watch begins with the record as it is
 		}
-		if !w.e.driving.wait(ctx, w.uid) {
+		if !w.e.state.Driving.Wait(ctx, w.uid) {
 			return nil, ctx.Err()
 		}
 		if ended, read, err = w.ended(ctx); ended != nil || err != nil {
@@ -84,44 +76,10 @@ func (w *waiter) watch(ctx context.Context) (ended *record.Run, err error) {
 // its end.
 const lookAgain = 100 * time.Millisecond
 
-// busy are runs that something is being done with in this process, each with a channel
-// that is closed when it is done. A run that is driven here has not come to its end,
-// and nobody needs to look.
-type busy struct{ runs sync.Map }
-
-// begin notes that something is being done with a run, until end is called.
-func (b *busy) begin(run string) (end func()) {
-	over := make(chan struct{})
-	b.runs.Store(run, over)
-	return func() {
-		b.runs.CompareAndDelete(run, over)
-		close(over)
-	}
-}
-
-func (b *busy) has(run string) bool {
-	_, ok := b.runs.Load(run)
-	return ok
-}
-
-// wait waits until it is done with a run, and reports whether ctx has not ended.
-func (b *busy) wait(ctx context.Context, run string) bool {
-	over, ok := b.runs.Load(run)
-	if !ok {
-		return true
-	}
-	select {
-	case <-over.(chan struct{}):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // ended reads the run, and returns its record if it has ended. The revision is
 // that of the record in any case.
 func (w *waiter) ended(ctx context.Context) (*record.Run, backend.Revision, error) {
-	rr, rev, err := w.e.runAt(ctx, w.run)
+	rr, rev, err := w.e.state.Run(ctx, w.run)
 	if err != nil {
 		return nil, "", err
 	}
@@ -129,7 +87,7 @@ func (w *waiter) ended(ctx context.Context) (*record.Run, backend.Revision, erro
 		w.uid = rr.Run.UID
 	}
 	if rr.Run.UID != w.uid {
-		return nil, "", &NotFoundError{Kind: "run", Name: w.run, Hint: "it was deleted, and another one has its name"}
+		return nil, "", &state.NotFoundError{Kind: "run", Name: w.run, Hint: "it was deleted, and another one has its name"}
 	}
 	if !rr.Run.IsEnded() || rr.Lease.Holder != "" {
 		return nil, rev, nil

@@ -6,13 +6,13 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // SkewLease writes the lease of a run as if the clock of its holder were wrong.
 func SkewLease(ctx context.Context, s backend.Store, run string, until time.Time) error {
-	e := &Engine{store: s}
-	rec, rev, err := e.runAt(ctx, run)
+	rec, rev, err := state.New(state.Options{Store: s}).Run(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -23,8 +23,7 @@ func SkewLease(ctx context.Context, s backend.Store, run string, until time.Time
 
 // SmuggleCommand stores a command past the checks of the engine.
 func SmuggleCommand(ctx context.Context, s backend.Store, run string, c stages.Command) error {
-	e := &Engine{store: s}
-	rec, _, err := e.runAt(ctx, run)
+	rec, _, err := state.New(state.Options{Store: s}).Run(ctx, run)
 	if err != nil {
 		return err
 	}

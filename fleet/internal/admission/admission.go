@@ -1,0 +1,128 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/planning"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// Withdraw deletes a run that was not admitted, and returns the cause. It returns nil and leaves the run
+// where it was admitted after all: by an engine that drives it, or by a write that was reported as failed. It
+// also leaves a run that an engine has taken since and may admit, where the cause is only that the outcome of
+// a write is unknown; the delete is conditional on the revision that was read.
+func (ad *Admitter) Withdraw(ctx context.Context, rr *record.Run, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ad.cfg.CallTimeout)
+	defer cancel()
+	for {
+		now, rev, missing := ad.state.Run(ctx, rr.Run.Name)
+		rec, _, err := ad.state.Placement(ctx, rr.Run.Placement)
+		switch {
+		case state.IsNotFound(err):
+			return errors.Join(cause, ad.Abandoned(ctx, rr))
+		case err != nil:
+			return errors.Join(cause, err)
+		case rec.HasRun(rr.Run.UID):
+			return nil
+		case missing != nil || now.Run.UID != rr.Run.UID:
+			return cause
+		case now.Lease.Epoch != rr.Lease.Epoch && isOpen(cause):
+			return nil
+		}
+		err = ad.store.Delete(ctx, record.RunKey(rr.Run.Name), rev)
+		if errors.Is(err, backend.ErrConflict) {
+			continue
+		}
+		if err == nil || state.IsNotFound(err) {
+			err = ad.state.Deleted(ctx, state.Gone(now))
+		}
+		return errors.Join(cause, err)
+	}
+}
+
+// isOpen reports whether an error leaves it undecided whether a run is admitted.
+func isOpen(err error) bool {
+	rejected := (*lifecycle.RejectedError)(nil)
+	return guard.Transient(err) && !errors.As(err, &rejected)
+}
+
+// Admit adds a run whose record is stored to its placement, and sends a Supersede command to the runs that it
+// supersedes. It is idempotent.
+func (ad *Admitter) Admit(ctx context.Context, rr *record.Run, d *planning.Draft) error {
+	run := &rr.Run
+	admitted := lifecycle.RunAdmitted{
+		Entry: d.Entry(run), Plan: d.Plan.Digest, Clusters: state.Updated(d.Plan), Count: len(d.Plan.Clusters),
+		Of: rr.Of, By: run.Starter.Name, Hold: run.Hold, Undoes: rr.Undoes, Recovered: d.Partial,
+	}
+	if rr.Decision != nil && (rr.Decision.Pages > 0 || rr.Decision.Clusters == len(d.Picked(rr))) {
+		// A decision whose clusters are not known is not recorded: the next one could not say what is placed already.
+		admitted.Decision = &lifecycle.DecisionTaken{
+			PolicyDigest: rr.Decision.PolicyDigest, Digest: rr.Decision.Digest, Clusters: rr.Decision.Clusters, Pages: record.DecisionPages(rr.Decision.Clusters),
+		}
+	}
+	_, _, err := ad.state.Advance(ctx, run.Placement, &state.Transition{
+		Input: func(*record.Placement) (lifecycle.Input, error) {
+			admitted.GCGeneration = rr.GCGeneration
+			return admitted, nil
+		},
+		Store: func(ctx context.Context, rec *record.Placement) error { return ad.storeOnceMore(ctx, rec, rr, d) },
+		Picked: func(ctx context.Context) ([]string, error) {
+			if d.Partial && rr.Decision.Pages > 0 {
+				return ad.state.Picked(ctx, run.Placement, rr.Decision)
+			}
+			return d.Picked(rr), nil
+		},
+	})
+	return err
+}
+
+// storeOnceMore stores the contents and the plan of a run that is about to be admitted, which a
+// collection may have taken for garbage.
+func (ad *Admitter) storeOnceMore(ctx context.Context, rec *record.Placement, rr *record.Run, d *planning.Draft) error {
+	store := ad.storeDraft
+	if d.Partial {
+		store = ad.storeAgain
+	}
+	if err := store(ctx, rr, d); err != nil {
+		return err
+	}
+	rr.GCGeneration = rec.GCGeneration
+	return nil
+}
+
+// storeAgain writes the plan of a draft, and the contents that it names as they
+// were stored, again.
+func (ad *Admitter) storeAgain(ctx context.Context, rr *record.Run, d *planning.Draft) error {
+	name := rr.Run.Placement
+	for _, digest := range d.Plan.Revisions {
+		set, err := ad.contents.LoadSet(ctx, name, digest)
+		if state.IsNotFound(err) {
+			return fmt.Errorf("%w: %w: %v", backend.ErrPermanent, state.ErrIncomplete, err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := ad.contents.Save(ctx, name, set, func(string) bool { return false }); err != nil {
+			return err
+		}
+	}
+	if rr.Decision != nil && rr.Decision.Pages > 0 {
+		clusters, err := ad.state.Picked(ctx, name, rr.Decision)
+		if state.IsNotFound(err) {
+			return fmt.Errorf("%w: %w: %v", backend.ErrPermanent, state.ErrIncomplete, err)
+		}
+		if err != nil {
+			return err
+		}
+		if err := ad.state.WritePicked(ctx, name, rr.Decision, clusters); err != nil {
+			return err
+		}
+	}
+	return ad.state.WritePlan(ctx, d.Plan, record.WriteIntent(&rr.Run))
+}

@@ -1,0 +1,131 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/planning"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// CatchUp plans a run of what another one missed, and records it.
+func (ad *Admitter) CatchUp(ctx context.Context, spec planning.Request, of *state.RunStatus) (state.RunStatus, error) {
+	if err := ad.state.NameFree(ctx, spec.Name); err != nil {
+		return state.RunStatus{}, err
+	}
+	var d *planning.Draft
+	var rec *record.Placement
+	err := ad.state.WithPlacement(ctx, spec.Placement, func(now *record.Placement) (err error) {
+		rec = now
+		d, err = ad.planner.DraftCatchUp(ctx, now, of)
+		return err
+	})
+	if err != nil {
+		return state.RunStatus{}, fmt.Errorf("run %s, catching up with run %s: %w", spec.Name, of.Run.Name, err)
+	}
+	return ad.record(ctx, rec, spec, d)
+}
+
+// PlanChangedError says that a run was to be made of a plan that was
+// previewed, and something has changed since.
+type PlanChangedError struct {
+	Run       string
+	Want, Got string
+}
+
+func (e *PlanChangedError) Error() string {
+	return fmt.Sprintf("run %s: the plan is now %s, and %s was asked for: preview it again", e.Run, e.Got, e.Want)
+}
+
+// CreateRun plans a run and records it.
+func (ad *Admitter) CreateRun(ctx context.Context, spec planning.Request) (state.RunStatus, error) {
+	if err := ad.state.NameFree(ctx, spec.Name); err != nil {
+		return state.RunStatus{}, err
+	}
+	if name := spec.Strategy.Cap; name != "" {
+		if _, _, err := ad.state.CapAt(ctx, name); err != nil {
+			return state.RunStatus{}, fmt.Errorf("run %s: %w", spec.Name, err)
+		}
+	}
+	d, rec, err := ad.planner.Plan(ctx, spec)
+	if err != nil {
+		return state.RunStatus{}, fmt.Errorf("run %s: %w", spec.Name, err)
+	}
+	return ad.record(ctx, rec, spec, d)
+}
+
+// record stores a draft and the run of it. What would be refused is refused
+// before anything is written.
+func (ad *Admitter) record(ctx context.Context, rec *record.Placement, spec planning.Request, d *planning.Draft) (state.RunStatus, error) {
+	if spec.Plan != "" && spec.Plan != d.Plan.Digest {
+		return state.RunStatus{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.Plan.Digest}
+	}
+	run := stages.NewRun(d.Plan, spec.Name, record.NewUID(), spec.Starter, spec.Hold, ad.state.Now())
+	rr := &record.Run{Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.Whole, Decision: d.Decided(), Apply: rec.Placement.ApplyStrategy, GCGeneration: d.Sweeps}
+	asks := lifecycle.RunRequested{Entry: d.Entry(&run), Hold: spec.Hold}
+	if _, err := ad.state.Outcome(ctx, rec, &state.Transition{Input: state.Always(asks)}); err != nil {
+		return state.RunStatus{}, err
+	}
+	if err := ad.captured(ctx, spec, d); err != nil {
+		return state.RunStatus{}, err
+	}
+	if err := ad.storeDraft(ctx, rr, d); err != nil {
+		return state.RunStatus{}, err
+	}
+	defer ad.state.Admitting.Begin(run.Name)()
+	if err := ad.putRun(ctx, rr); err != nil {
+		return state.RunStatus{}, err
+	}
+	ad.planner.Offer(d)
+	if err := ad.Admit(ctx, rr, d); err != nil {
+		if err := ad.Withdraw(ctx, rr, err); err != nil {
+			return state.RunStatus{}, err
+		}
+	}
+	return state.RunStatus{Run: run, Plan: d.Plan, Owner: spec.Owner, Title: spec.Title}, nil
+}
+
+// captured takes the snapshot that a draft was made of, if there is none yet.
+func (ad *Admitter) captured(ctx context.Context, spec planning.Request, d *planning.Draft) error {
+	if !d.Frozen.Fresh {
+		return nil
+	}
+	taken, err := ad.planner.Capture(ctx, spec.Placement)
+	if err != nil {
+		return err
+	}
+	if taken.Digest != d.Frozen.Digest || taken.Index != d.Frozen.Index {
+		return fmt.Errorf("run %s: the source changed while the run was planned: try again: %w", spec.Name, backend.ErrConflict)
+	}
+	return nil
+}
+
+// putRun creates the record of a run, and finds out whether it did where the
+// store does not say.
+func (ad *Admitter) putRun(ctx context.Context, rr *record.Run) error {
+	_, err := ad.store.Put(ctx, record.RunKey(rr.Run.Name), record.Encode(rr), "")
+	if err == nil {
+		return nil
+	}
+	if now, _, rerr := ad.state.Run(ctx, rr.Run.Name); rerr == nil && now.Run.UID == rr.Run.UID {
+		return nil
+	}
+	return ad.state.NameTaken(rr.Run.Name, err)
+}
+
+// storeDraft writes the plan and the contents that clusters get.
+func (ad *Admitter) storeDraft(ctx context.Context, rr *record.Run, d *planning.Draft) error {
+	if err := d.Variants.Save(ctx, ad.contents, rr.Run.Placement); err != nil {
+		return err
+	}
+	if rr.Decision != nil && rr.Decision.Pages > 0 {
+		if err := ad.state.WritePicked(ctx, rr.Run.Placement, rr.Decision, d.Decision.Clusters); err != nil {
+			return err
+		}
+	}
+	return ad.state.WritePlan(ctx, d.Plan, record.WriteIntent(&rr.Run))
+}

@@ -1,0 +1,99 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/planning"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// continueRollback takes the planning of a rollback one step on. Any engine may call it at any time, and
+// several at once: the name and UID of the run are recorded already, so at most one run is created.
+func (ad *Admitter) continueRollback(ctx context.Context, rec *record.Placement) error {
+	b := rec.Rollback
+	rr, _, err := ad.state.Run(ctx, b.Run)
+	switch {
+	case err == nil && rr.Run.UID == b.UID:
+		return ad.admitRollback(ctx, rr)
+	case err == nil || state.IsLasting(err) && !state.IsNotFound(err):
+		return ad.renameRollback(ctx, rec)
+	case !state.IsNotFound(err):
+		return err
+	}
+	s, err := ad.state.Status(ctx, b.OfRun)
+	if state.IsNotFound(err) || err == nil && s.Run.UID != b.Of {
+		err = fmt.Errorf("run %s was deleted: %w", b.OfRun, backend.ErrPermanent)
+	}
+	var d *planning.Draft
+	if err == nil {
+		d, err = ad.planner.DraftRollback(ctx, rec, rec.Base, &s)
+	}
+	if state.IsLasting(err) {
+		return ad.refuseRollback(ctx, rec, err)
+	}
+	if err != nil {
+		return err
+	}
+	return ad.recordRollback(ctx, rec, &s, d)
+}
+
+// recordRollback stores the run of a rollback. A record that another engine stored first is the same.
+func (ad *Admitter) recordRollback(ctx context.Context, rec *record.Placement, of *state.RunStatus, d *planning.Draft) error {
+	b := rec.Rollback
+	rr := &record.Run{
+		Run: stages.NewRun(d.Plan, b.Run, b.UID, b.Undo.By, false, ad.state.Now()), Owner: of.Owner, Title: of.Title, Of: rec.UID,
+		Undoes: b.Of, Apply: of.Apply, GCGeneration: d.Sweeps,
+	}
+	if err := ad.storeDraft(ctx, rr, d); err != nil {
+		return err
+	}
+	if err := ad.putRun(ctx, rr); err != nil {
+		return err
+	}
+	err := ad.Admit(ctx, rr, d)
+	if err != nil && !guard.Transient(err) {
+		err = ad.Withdraw(ctx, rr, err)
+	}
+	return err // where it was not admitted, its driver does that
+}
+
+// admitRollback admits the run of a rollback that another engine has stored and not admitted.
+func (ad *Admitter) admitRollback(ctx context.Context, rr *record.Run) error {
+	p, err := ad.state.ReadPlan(ctx, rr.Run.Plan)
+	if err != nil {
+		return err
+	}
+	return ad.Admit(ctx, rr, &planning.Draft{Plan: p, Partial: true})
+}
+
+// renameRollback gives the run of a rollback a name that no run has.
+func (ad *Admitter) renameRollback(ctx context.Context, rec *record.Placement) error {
+	uid := rec.Rollback.UID
+	title := ""
+	of, _, err := ad.state.Run(ctx, rec.Rollback.OfRun)
+	switch {
+	case err == nil:
+		title = of.Title
+	case !state.IsNotFound(err): // the rollback fails with this error soon, under any name
+		return err
+	}
+	free, err := ad.state.FreeRollbackName(ctx, rec.Rollback.OfRun, title)
+	if err != nil {
+		return err
+	}
+	_, _, err = ad.state.Advance(ctx, rec.Placement.Name, &state.Transition{Input: state.Always(lifecycle.RollbackRenamed{UID: uid, From: rec.Rollback.Run, To: free})})
+	return err
+}
+
+// refuseRollback records why a run is not rolled back, and releases the placement.
+func (ad *Admitter) refuseRollback(ctx context.Context, rec *record.Placement, cause error) error {
+	in := lifecycle.RollbackAbandoned{UID: rec.Rollback.UID, Reason: state.ReasonOf(cause)}
+	_, _, err := ad.state.Advance(ctx, rec.Placement.Name, &state.Transition{Input: state.Always(in)})
+	return err
+}

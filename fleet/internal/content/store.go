@@ -1,0 +1,262 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/flight"
+	"github.com/slipway-dev/slipway/internal/lru"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// RevisionsKept is how many decoded revisions are cached. BenchmarkRun/clusters=10000 in
+// docs/performance.md needs them: every cluster of a run loads the same few.
+const RevisionsKept = 16
+
+// Cached indexes weigh at most as much as their objects together, where each index counts
+// as indexCost objects more. BenchmarkClusterUpdate in docs/performance.md needs them for
+// its hub-requests/update: statuses and the collection of garbage ask for all that are kept
+// of a placement.
+const (
+	indexedObjects = 100_000
+	indexCost      = 64
+)
+
+// Store keeps and reads what is rolled out, under content/<placement>/<digest>:
+// the bodies of objects, the pages and the root of each set, and the documents
+// of overrides. Everything is under its own digest, and nothing that was read
+// is used before it was compared with the digest that asked for it: what was
+// approved is what is applied.
+type Store struct {
+	store backend.Store
+
+	revisions *lru.Cache[string, *member.Revision] // by contentKey
+	loads     flight.Group[*member.Revision]
+	indexes   *lru.Cache[string, setIndex] // by contentKey
+}
+
+// setIndex is what a set consists of.
+type setIndex struct {
+	items []snapshot.Item
+	pages []string
+}
+
+func (i setIndex) cost() int { return len(i.items) + indexCost }
+
+func New(s backend.Store) *Store {
+	return &Store{
+		store: s, revisions: lru.New[string, *member.Revision](RevisionsKept, nil), indexes: lru.New[string](indexedObjects, setIndex.cost),
+	}
+}
+
+func key(placement, digest string) string { return record.ContentPrefix(placement) + digest }
+
+// PutAll writes contents, in order. What is there already is written again, so
+// that a collection of garbage that has seen the old revision spares it.
+func (c *Store) PutAll(ctx context.Context, writes []backend.Write) error {
+	for batch := range record.Batches(writes) {
+		for len(batch) > 0 {
+			made, err := backend.WriteAll(ctx, c.store, batch)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, backend.ErrConflict) {
+				return err
+			}
+			batch = batch[len(made):]
+			if err := c.revise(ctx, batch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// revise makes writes those of the keys as they are now.
+func (c *Store) revise(ctx context.Context, writes []backend.Write) error {
+	for i := range writes {
+		rec, err := c.store.Get(ctx, writes[i].Key)
+		if err != nil && !errors.Is(err, backend.ErrNotFound) {
+			return err
+		}
+		writes[i].Prev = rec.Revision
+	}
+	return nil
+}
+
+// SaveBlob stores body under its digest.
+func (c *Store) SaveBlob(ctx context.Context, placement, digest string, body []byte) error {
+	w, err := blob(placement, digest, body)
+	if err != nil {
+		return err
+	}
+	return c.PutAll(ctx, []backend.Write{w})
+}
+
+func blob(placement, digest string, body []byte) (backend.Write, error) {
+	return backend.Write{Key: key(placement, digest), Value: body}, guard.Permanent(snapshot.Verify(body, digest))
+}
+
+// Save stores a set: bodies, then pages, then the root, so that a root that is
+// there is whole. have says which digests are known to be stored and to stay.
+func (c *Store) Save(ctx context.Context, placement string, set snapshot.Set, have func(digest string) bool) error {
+	if have(set.Digest) {
+		return nil
+	}
+	var writes []backend.Write
+	var errs []error
+	saved := map[string]bool{}
+	add := func(digest string, body []byte) {
+		if saved[digest] || have(digest) {
+			return
+		}
+		saved[digest] = true
+		w, err := blob(placement, digest, body)
+		writes, errs = append(writes, w), append(errs, err)
+	}
+	for i, item := range set.Items {
+		add(item.Digest, set.Bodies[i])
+	}
+	for _, p := range set.Pages() {
+		add(p.Digest, p.Encode())
+	}
+	add(set.Digest, set.Root().Encode())
+	err := errors.Join(errs...)
+	if err == nil {
+		err = c.PutAll(ctx, writes)
+	}
+	if err != nil {
+		return fmt.Errorf("placement %s: storing set %s: %w", placement, set.Digest, err)
+	}
+	return nil
+}
+
+// LoadBlob returns the content under a digest, verified. One that is not there
+// is ErrNotFound, one that is not what it was is ErrPermanent.
+func (c *Store) LoadBlob(ctx context.Context, placement, digest string) ([]byte, error) {
+	rec, err := c.store.Get(ctx, key(placement, digest))
+	if err != nil {
+		return nil, err
+	}
+	if err := snapshot.Verify(rec.Value, digest); err != nil {
+		return nil, fmt.Errorf("%w: %w", backend.ErrPermanent, err)
+	}
+	return rec.Value, nil
+}
+
+// Index returns the items of a set and the digests of its pages.
+func (c *Store) Index(ctx context.Context, placement, set string) ([]snapshot.Item, []string, error) {
+	body, err := c.LoadBlob(ctx, placement, set)
+	if err != nil {
+		return nil, nil, member.InRevision(placement, set, "its root", err)
+	}
+	root, err := snapshot.DecodeRoot(body)
+	if err != nil {
+		return nil, nil, member.InRevision(placement, set, "its root", guard.Permanent(err))
+	}
+	items := make([]snapshot.Item, 0, root.Objects)
+	for _, digest := range root.Pages {
+		page, err := c.page(ctx, placement, digest)
+		if err != nil {
+			return nil, nil, member.InRevision(placement, set, "page "+digest, err)
+		}
+		items = append(items, page.Items...)
+	}
+	if len(items) != root.Objects {
+		err := fmt.Errorf("it has %d objects, its root says %d", len(items), root.Objects)
+		return nil, nil, member.InRevision(placement, set, "its pages", guard.Permanent(err))
+	}
+	return items, root.Pages, nil
+}
+
+// Indexed is index from the cache: what a set consists of follows from its digest, but
+// that it is still stored does not. What it returns is shared and must not be changed.
+func (c *Store) Indexed(ctx context.Context, placement, set string) ([]snapshot.Item, []string, error) {
+	key := key(placement, set)
+	if known, ok := c.indexes.Get(key); ok {
+		return known.items, known.pages, nil
+	}
+	items, pages, err := c.Index(ctx, placement, set)
+	if err == nil {
+		c.indexes.Add(key, setIndex{items, pages})
+	}
+	return items, pages, err
+}
+
+func (c *Store) page(ctx context.Context, placement, digest string) (snapshot.Page, error) {
+	body, err := c.LoadBlob(ctx, placement, digest)
+	if err != nil {
+		return snapshot.Page{}, err
+	}
+	page, err := snapshot.DecodePage(body)
+	return page, guard.Permanent(err)
+}
+
+// LoadSet returns a set that was saved, every part of it verified.
+func (c *Store) LoadSet(ctx context.Context, placement, set string) (snapshot.Set, error) {
+	items, _, err := c.Index(ctx, placement, set)
+	if err != nil {
+		return snapshot.Set{}, err
+	}
+	out := snapshot.Set{Items: items, Bodies: make([][]byte, len(items)), Digest: set}
+	for i, item := range items {
+		if out.Bodies[i], err = c.LoadBlob(ctx, placement, item.Digest); err != nil {
+			return snapshot.Set{}, member.InRevision(placement, set, item.ID.String(), err)
+		}
+	}
+	return out, nil
+}
+
+// Load returns a revision, ready to be applied. Concurrent calls for the same one share
+// a load, and the last ones that were used are cached; errors are not. A call whose ctx
+// ends returns at once, and does not make others fail. What is returned is shared and must
+// not be changed. Every error but ctx's and a transient one of the store is ErrPermanent.
+func (c *Store) Load(ctx context.Context, placement, digest string) (*member.Revision, error) {
+	key := key(placement, digest)
+	if rev, ok := c.revisions.Get(key); ok {
+		return rev, nil
+	}
+	return c.loads.Do(ctx, key, func(ctx context.Context) (*member.Revision, error) {
+		if rev, ok := c.revisions.Get(key); ok {
+			return rev, nil // another load of it has just ended
+		}
+		rev, err := c.read(ctx, placement, digest)
+		if err == nil {
+			c.revisions.Add(key, rev)
+		}
+		return rev, err
+	})
+}
+
+func (c *Store) read(ctx context.Context, placement, digest string) (*member.Revision, error) {
+	set, err := c.LoadSet(ctx, placement, digest)
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil, fmt.Errorf("%w: %w: %v", backend.ErrPermanent, member.ErrRevisionGone, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return member.NewRevision(placement, set)
+}
+
+// Object returns the object of a digest, verified.
+func (c *Store) Object(ctx context.Context, placement, digest string) (*unstructured.Unstructured, error) {
+	body, err := c.LoadBlob(ctx, placement, digest)
+	if err != nil {
+		return nil, err
+	}
+	obj, err := snapshot.Decode(body)
+	return obj, guard.Permanent(err)
+}
+
+// Offer caches a revision that was made here, so that loads of it need not read it.
+func (c *Store) Offer(placement string, rev *member.Revision) {
+	c.revisions.Add(key(placement, rev.Digest), rev)
+}

@@ -1,0 +1,172 @@
+package driftwatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Drifted returns the recorded drift of a placement, ascending by cluster.
+func (r *Reporter) Drifted(ctx context.Context, name string) ([]member.ClusterDrift, error) {
+	if _, _, err := r.state.Placement(ctx, name); err != nil {
+		return nil, err
+	}
+	var out []member.ClusterDrift
+	for rec, err := range r.store.List(ctx, record.DriftKey(name, "")) {
+		if err != nil {
+			return nil, err
+		}
+		var s record.Drift
+		if err := record.Decode(rec, &s); err != nil {
+			return nil, err
+		}
+		r.glances.refresh(rec.Key, &s.ClusterDrift)
+		out = append(out, s.ClusterDrift)
+	}
+	return out, nil
+}
+
+// Saw records the observed drift of a cluster, whatever is recorded. It retries on a conflict.
+func (r *Reporter) Saw(ctx context.Context, seen member.ClusterDrift) error {
+	for {
+		old, err := r.sightingOf(ctx, seen.Placement, seen.Cluster)
+		if err != nil {
+			return err
+		}
+		if _, err := r.sight(ctx, old, seen); !errors.Is(err, backend.ErrConflict) {
+			return err
+		}
+	}
+}
+
+// sighting is the recorded drift of a cluster; without a revision there is none.
+type sighting struct {
+	member.ClusterDrift
+	key string
+	rev backend.Revision
+}
+
+// sight stores the observed drift of a cluster if it changed since old, and reports whether it differs from
+// old in its fingerprint. An object that differed before keeps its FirstObserved. The error is
+// backend.ErrConflict where the record was written since old was read.
+func (r *Reporter) sight(ctx context.Context, old sighting, seen member.ClusterDrift) (fresh bool, err error) {
+	now := mergeDrift(&seen, &old.ClusterDrift)
+	r.glances.note(old.key, &now)
+	switch {
+	case isClean(&now) && old.rev == "", !isClean(&now) && old.rev != "" && sameDrift(&now, &old.ClusterDrift):
+		return false, nil
+	case isClean(&now):
+		err = r.store.Delete(ctx, old.key, old.rev)
+	default:
+		_, err = r.store.Put(ctx, old.key, record.Encode(record.Drift{Format: record.Format, ClusterDrift: now}), old.rev)
+	}
+	if state.IsNotFound(err) {
+		err = fmt.Errorf("%s: %w: %v", old.key, backend.ErrConflict, err)
+	}
+	f := now.Fingerprint()
+	return f != "" && f != old.Fingerprint(), err
+}
+
+// sightingOf returns the recorded drift of a cluster. A record that cannot be decoded counts as none, and is
+// overwritten; one of a newer format is an error.
+func (r *Reporter) sightingOf(ctx context.Context, placement, cluster string) (sighting, error) {
+	old := sighting{key: record.DriftKey(placement, cluster)}
+	rec, err := r.store.Get(ctx, old.key)
+	if state.IsNotFound(err) {
+		return old, nil
+	}
+	if err != nil {
+		return old, err
+	}
+	var s record.Drift
+	switch err, newer := record.Decode(rec, &s), (*stages.FormatError)(nil); {
+	case errors.As(err, &newer):
+		return old, err
+	case err == nil:
+		old.ClusterDrift = s.ClusterDrift
+	}
+	old.rev = rec.Revision
+	return old, nil
+}
+
+// mergeDrift returns the drift to store where old is stored. Where the cluster could not be read, the objects
+// of old are kept.
+func mergeDrift(c, old *member.ClusterDrift) member.ClusterDrift {
+	out := *c
+	if c.State == member.Unknown {
+		out.Objects, out.Total, out.Revision = old.Objects, old.Total, old.Revision
+	}
+	out.Objects = slices.Clone(out.Objects)
+	keepFirstObserved(&out, old)
+	BoundDrift(&out)
+	return out
+}
+
+// isClean reports whether there is nothing to store.
+func isClean(c *member.ClusterDrift) bool { return c.Total+len(c.Problems) == 0 }
+
+// Bounds of a drift record: objects, problems, and bytes of objects. The record of a cluster that cannot be
+// read is renewed at most every unknownRenewed, since the error text may differ each time.
+const (
+	sightedObjects  = 100
+	sightedProblems = 20
+	sightedBytes    = 256 << 10
+	unknownRenewed  = 10 * time.Minute
+)
+
+// BoundDrift truncates c to those bounds. An object whose differences are too large is kept without them.
+func BoundDrift(c *member.ClusterDrift) {
+	if more := len(c.Problems) - sightedProblems; more > 0 {
+		c.Problems = append(slices.Clone(c.Problems[:sightedProblems]), fmt.Sprintf("and %d more", more))
+	}
+	c.Objects = c.Objects[:min(len(c.Objects), sightedObjects)]
+	size := 0
+	for i := range c.Objects {
+		o := &c.Objects[i]
+		if n := len(record.Encode(o)); size+n <= sightedBytes {
+			size += n
+		} else {
+			o.Differences, o.Warnings, o.Truncated = []drift.Difference{}, nil, true
+		}
+	}
+}
+
+// keepFirstObserved copies FirstObserved from old for the objects that differ in both.
+func keepFirstObserved(c, old *member.ClusterDrift) {
+	for i := range c.Objects {
+		o := &c.Objects[i]
+		j := slices.IndexFunc(old.Objects, func(p member.ObjectDrift) bool {
+			return p.Group == o.Group && p.Kind == o.Kind && p.Namespace == o.Namespace && p.Name == o.Name && p.Reason == o.Reason
+		})
+		if j >= 0 {
+			o.FirstObserved = old.Objects[j].FirstObserved
+		}
+	}
+}
+
+// sameDrift reports whether c needs no other record than old.
+func sameDrift(c, old *member.ClusterDrift) bool {
+	if c.State == member.Unknown && old.State == member.Unknown {
+		return c.Observed.Sub(old.Observed) < unknownRenewed
+	}
+	return c.State == old.State && c.Revision == old.Revision && c.Total == old.Total && c.Fingerprint() == old.Fingerprint() &&
+		slices.Equal(c.Problems, old.Problems)
+}
+
+// ForgetSightings deletes the recorded drift of the clusters of a placement for which keep is false.
+func (r *Reporter) ForgetSightings(ctx context.Context, placement string, keep func(cluster string) bool) {
+	prefix := record.DriftKey(placement, "")
+	unwanted := func(key string) bool { return !keep(strings.TrimPrefix(key, prefix)) }
+	r.glances.forget(prefix, unwanted)
+	record.DiscardIf(ctx, r.store, prefix, unwanted)
+}

@@ -1,0 +1,29 @@
+package guard
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/slipway-dev/slipway/internal/backoff"
+)
+
+// Rewatch begins a watch again whenever it ends.
+func Rewatch(ctx context.Context, watch func() iter.Seq2[struct{}, error], poll time.Duration) iter.Seq2[struct{}, error] {
+	return func(yield func(struct{}, error) bool) {
+		pause := backoff.Poll(poll)
+		for {
+			for _, err := range watch() {
+				if err == nil {
+					pause.Reset()
+				}
+				if !yield(struct{}{}, err) {
+					return
+				}
+			}
+			if !pause.Wait(ctx) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package planning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/problems"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// frozen is the content of a snapshot, loaded and verified or just captured.
+type frozen struct {
+	snapshot.Snapshot
+	set       snapshot.Set
+	overrides []placement.Override
+	// document is the stored form of the overrides; nil for none.
+	document []byte
+	// fresh reports whether the snapshot is not recorded yet.
+	Fresh bool
+}
+
+// Capture takes a snapshot of what the source holds now, again where the placement changed meanwhile.
+func (pl *Planner) Capture(ctx context.Context, name string) (taken snapshot.Snapshot, err error) {
+	for {
+		err = pl.state.WithPlacement(ctx, name, func(rec *record.Placement) error {
+			taken, err = pl.capture(ctx, rec)
+			return err
+		})
+		if !errors.Is(err, backend.ErrConflict) {
+			return taken, err
+		}
+	}
+}
+
+// capture takes a snapshot if something differs from the latest one. It returns ErrConflict where another
+// engine has changed the placement since rec was read.
+func (pl *Planner) capture(ctx context.Context, rec *record.Placement) (snapshot.Snapshot, error) {
+	if err := state.Open(rec); err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	f, err := pl.captureNow(ctx, rec)
+	if err != nil || !f.Fresh {
+		return f.Snapshot, err
+	}
+	if err := pl.persist(ctx, rec, f); err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	if err := pl.recordSnapshot(ctx, rec, f); err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	return f.Snapshot, nil
+}
+
+// captureNow captures what the source holds now. Nothing is stored.
+func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (frozen, error) {
+	p := rec.Placement
+	if pl.cfg.Source == nil {
+		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
+	}
+	if err := problems.About("placement "+p.Name, pl.Forbidden(p.Namespace).InSelectors(p.Selectors, field.NewPath("selectors"))); err != nil {
+		return frozen{}, err
+	}
+	set, err := guard.Call(ctx, pl.sources, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {
+		return pl.cfg.Rules.CaptureFrom(ctx, pl.cfg.Source, p.Selectors, pl.cfg.NamespaceRules)
+	})
+	if err != nil {
+		return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
+	}
+	if len(set.Items) == 0 {
+		return frozen{}, fmt.Errorf("placement %s: its selectors pick no object that may be placed: %s; correct them, or see to the source",
+			p.Name, selected(p.Selectors))
+	}
+	f := frozen{set: set, overrides: p.Overrides, Fresh: true}
+	digest := ""
+	if len(p.Overrides) > 0 {
+		if digest, f.document, err = placement.OverridesDigest(p.Overrides); err != nil {
+			return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
+		}
+	}
+	f.Snapshot = snapshot.New(p.Name, rec.NextIndex, set, digest, pl.state.Now())
+	if last, ok := rec.Latest(); ok && last.Digest == f.Digest && slices.Equal(last.Enveloped, f.Enveloped) {
+		f.Snapshot, f.Fresh = last, false
+	}
+	return f, nil
+}
+
+// selected lists the queries of selectors.
+func selected(selectors []snapshot.Selector) string {
+	var out []string
+	for _, s := range selectors {
+		q := snapshot.Query{Group: s.Group, Version: s.Version, Kind: s.Kind, Name: s.Name}
+		out = append(out, q.String())
+	}
+	return strings.Join(out, ", ")
+}
+
+// persist stores the contents of a snapshot that are not part of the latest one.
+func (pl *Planner) persist(ctx context.Context, rec *record.Placement, f frozen) error {
+	known, err := pl.knownDigests(ctx, rec)
+	if err != nil {
+		return err
+	}
+	if f.document != nil {
+		if err := pl.contents.SaveBlob(ctx, rec.Placement.Name, f.Overrides, f.document); err != nil {
+			return err
+		}
+	}
+	return pl.contents.Save(ctx, rec.Placement.Name, f.set, func(d string) bool { return known[d] })
+}
+
+// knownDigests returns the digests of the latest snapshot. They need not be stored again: no collection
+// deletes them while it is the latest.
+func (pl *Planner) knownDigests(ctx context.Context, rec *record.Placement) (map[string]bool, error) {
+	known := map[string]bool{}
+	last, ok := rec.Latest()
+	if !ok {
+		return known, nil
+	}
+	return known, pl.state.DigestsOf(ctx, rec.Placement.Name, last.Set, known)
+}
+
+// recordSnapshot makes f the latest snapshot. It returns ErrConflict where another snapshot was taken, a
+// collection has begun, or the placement was deleted and declared again since rec was read.
+func (pl *Planner) recordSnapshot(ctx context.Context, rec *record.Placement, f frozen) error {
+	_, _, err := pl.state.Advance(ctx, rec.Placement.Name, &state.Transition{
+		Input: state.Always(lifecycle.SnapshotTaken{Snapshot: f.Snapshot, UID: rec.UID, GCGeneration: rec.GCGeneration}),
+	})
+	return err
+}
+
+// load reads the snapshot of an index and verifies it.
+func (pl *Planner) load(ctx context.Context, rec *record.Placement, index int) (frozen, error) {
+	name := rec.Placement.Name
+	kept, err := state.SnapshotAt(rec, index)
+	if err != nil {
+		return frozen{}, err
+	}
+	f := frozen{Snapshot: kept}
+	if f.set, err = pl.contents.LoadSet(ctx, name, f.Set); err != nil {
+		return frozen{}, fmt.Errorf("snapshot %s: %w", f.Name(), err)
+	}
+	if f.overrides, f.document, err = pl.state.FrozenOverrides(ctx, name, &f.Snapshot); err != nil {
+		return frozen{}, err
+	}
+	return f, nil
+}
+
+// objects decodes the objects of the snapshot.
+func (f *frozen) objects() ([]*unstructured.Unstructured, error) {
+	out := make([]*unstructured.Unstructured, len(f.set.Bodies))
+	for i, body := range f.set.Bodies {
+		var err error
+		if out[i], err = snapshot.Decode(body); err != nil {
+			return nil, fmt.Errorf("snapshot %s: %s: %w", f.Name(), f.set.Items[i].ID, err)
+		}
+	}
+	return out, nil
+}

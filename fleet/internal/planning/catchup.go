@@ -1,0 +1,90 @@
+package planning
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// DraftCatchUp plans a run of what another one missed.
+func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *state.RunStatus) (*Draft, error) {
+	if err := state.Open(rec); err != nil {
+		return nil, err
+	}
+	inventory, err := pl.state.Inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &Draft{Sweeps: rec.GCGeneration}
+	r, err := pl.Resolve(ctx, rec, inventory)
+	if err != nil {
+		return nil, err
+	}
+	d.Decision = r.Decision
+	if d.Frozen, err = pl.load(ctx, rec, s.Plan.Index); err != nil {
+		return nil, err
+	}
+	joined, err := d.joiners(s.Plan, inventory, pl.Forbidden(rec.Placement.Namespace))
+	if err != nil {
+		return nil, err
+	}
+	target, err := stages.CatchUp(s.Plan, missed(s, d.Decision, inventory), joined)
+	if err != nil {
+		return nil, err
+	}
+	if len(target.Revision)+len(target.Remove) == 0 {
+		return nil, errors.New("no cluster failed, was skipped or joined")
+	}
+	if len(joined) > 0 {
+		target.Decision = d.Decision.Digest
+	}
+	var clusters []placement.Cluster
+	for name := range target.Revision {
+		clusters = append(clusters, inventory[name])
+	}
+	if d.Plan, err = stages.NewPlan(s.Plan.Strategy, target, clusters); err != nil {
+		return d, err
+	}
+	d.warn(r.Shortfall)
+	return d, pl.preflight(ctx, d, clusters)
+}
+
+// missed names the clusters that a run did not bring to its revision and that
+// are still picked, or are still to be cleaned.
+func missed(s *state.RunStatus, d placement.Decision, inventory map[string]placement.Cluster) []string {
+	var out []string
+	for pos, state := range stages.States(s.Plan, &s.Run) {
+		c := &s.Plan.Clusters[pos]
+		_, known := inventory[c.Name]
+		_, picked := slices.BinarySearch(d.Clusters, c.Name)
+		if state != stages.Completed && known && picked == (c.Revision >= 0) {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+// joiners are the clusters that are picked and that the plan does not update,
+// with what each gets of the plan's snapshot.
+func (d *Draft) joiners(p *stages.Plan, inventory map[string]placement.Cluster, never *forbidden) (map[string]string, error) {
+	out := map[string]string{}
+	var clusters []placement.Cluster
+	for _, name := range d.Decision.Clusters {
+		if pos, ok := p.Position(name); !ok || p.Clusters[pos].Revision < 0 {
+			clusters = append(clusters, inventory[name])
+			out[name] = d.Frozen.Set
+		}
+	}
+	t := stages.Target{Revision: map[string]string{}}
+	if err := d.render(&t, clusters, never); err != nil {
+		return nil, err
+	}
+	maps.Copy(out, t.Revision)
+	return out, nil
+}

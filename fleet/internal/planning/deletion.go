@@ -1,0 +1,40 @@
+package planning
+
+import (
+	"context"
+
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// Cleaning is the strategy of the run that cleans the clusters.
+func Cleaning(d *lifecycle.Deletion) stages.Strategy {
+	return stages.Strategy{
+		Name: "deletion", Stages: []stages.Stage{{Name: "none"}},
+		Removal: stages.Removal{MaxConcurrency: d.MaxConcurrency, Deadline: d.Deadline},
+	}
+}
+
+// DraftDeletion plans the removal of everything from all clusters that may hold
+// something and that the inventory knows.
+func (pl *Planner) DraftDeletion(ctx context.Context, rec *record.Placement) (*Draft, error) {
+	d := &Draft{Sweeps: rec.GCGeneration}
+	inventory, err := pl.state.Inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	target := stages.Target{
+		Placement: rec.Placement.Name, Snapshot: rec.UID, Decision: rec.UID, Revision: map[string]string{},
+	}
+	if last, ok := rec.Latest(); ok {
+		target.Index, target.Snapshot = last.Index, last.Digest
+	}
+	held, err := pl.state.BindingsOf(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	target.Remove = unpicked(held, d.Decision, inventory)
+	d.Plan, err = stages.NewPlan(Cleaning(rec.Deleting), target, nil)
+	return d, err
+}

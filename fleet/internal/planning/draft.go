@@ -1,0 +1,160 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// Entry is the run of a draft as the queue has it.
+func (d *Draft) Entry(run *stages.Run) lifecycle.Entry {
+	return lifecycle.Entry{UID: run.UID, Run: run.Name, Index: d.Plan.Index}
+}
+
+// Picked are the clusters of the decision that a draft was made of, as far as the draft has them.
+func (d *Draft) Picked(rr *record.Run) []string {
+	if d.Partial && rr.Decision.Pages == 0 {
+		return state.Updated(d.Plan)
+	}
+	return d.Decision.Clusters
+}
+
+// Decided is the decision of a draft as it is recorded with the run. Its clusters are stored apart where the
+// plan does not list all of them: a run that catches up has only some, and others may be left out.
+func (d *Draft) Decided() *lifecycle.Decision {
+	if d.Decision.Digest == "" {
+		return nil
+	}
+	rec := state.RecordOf(&d.Decision)
+	if d.Whole && len(state.Updated(d.Plan)) == len(d.Decision.Clusters) {
+		rec.Pages = 0
+	}
+	return rec
+}
+
+// Draft is a plan that is not recorded yet, with what it needs.
+type Draft struct {
+	Plan     *stages.Plan
+	Frozen   frozen
+	Decision placement.Decision
+	// variants is what overrides make of the snapshot.
+	Variants *variants
+	Whole    bool
+	// sweeps is the placement's when the draft was begun.
+	Sweeps int64
+	// partial reports whether only the plan is known: the run was recorded by a
+	// process that did not live to see it admitted.
+	Partial bool
+}
+
+// Plan plans a run of what is there now, and returns the record of the
+// placement that it used.
+func (pl *Planner) Plan(ctx context.Context, spec Request) (d *Draft, rec *record.Placement, err error) {
+	err = pl.state.WithPlacement(ctx, spec.Placement, func(now *record.Placement) error {
+		rec = now
+		d, err = pl.draft(ctx, now, spec)
+		return err
+	})
+	return d, rec, err
+}
+
+// draft plans a run from what is there now.
+func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Request) (*Draft, error) {
+	if err := state.Open(rec); err != nil {
+		return nil, err
+	}
+	f, err := pl.freeze(ctx, rec, spec.Index)
+	if err != nil {
+		return nil, err
+	}
+	inventory, none, err := pl.state.Clusters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d := &Draft{Frozen: f, Whole: true, Sweeps: rec.GCGeneration}
+	held, err := pl.state.BindingsOf(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	r, err := pl.resolveOver(ctx, rec, inventory, held)
+	if err != nil {
+		return nil, err
+	}
+	d.Decision = r.Decision
+	clusters := make([]placement.Cluster, len(d.Decision.Clusters))
+	for i, name := range d.Decision.Clusters {
+		clusters[i] = inventory[name]
+	}
+	if err := checkReversal(rec, held, d.Frozen.Index, clusters); err != nil {
+		return nil, err
+	}
+	target := d.target(rec)
+	target.Remove = unpicked(held, d.Decision, inventory)
+	if err := d.render(&target, clusters, pl.Forbidden(rec.Placement.Namespace)); err != nil {
+		return nil, err
+	}
+	if d.Plan, err = stages.NewPlan(spec.Strategy, target, clusters); err != nil {
+		return d, err
+	}
+	d.warn(r.Shortfall)
+	d.warn(strangeNames(none))
+	if err := pl.checkDriftGates(d.Plan); err != nil {
+		return d, err
+	}
+	return d, pl.preflight(ctx, d, clusters)
+}
+
+// warn adds a warning to the plan, whose digest does not cover it.
+func (d *Draft) warn(message string) {
+	if message != "" {
+		d.Plan.Warnings = append(d.Plan.Warnings, message)
+	}
+}
+
+func (d *Draft) target(rec *record.Placement) stages.Target {
+	return stages.Target{
+		Placement: rec.Placement.Name, Index: d.Frozen.Index, Snapshot: d.Frozen.Digest,
+		Decision: d.Decision.Digest, Default: d.Frozen.Set, Revision: map[string]string{},
+	}
+}
+
+// freeze returns the snapshot of the index, or what the source holds now.
+func (pl *Planner) freeze(ctx context.Context, rec *record.Placement, index *int) (frozen, error) {
+	if index != nil {
+		return pl.load(ctx, rec, *index)
+	}
+	f, err := pl.captureNow(ctx, rec)
+	if err != nil || f.Fresh {
+		return f, err
+	}
+	return pl.load(ctx, rec, f.Index)
+}
+
+// strangeNames is a warning of entries of the inventory that cannot be clusters.
+func strangeNames(names []string) string {
+	const most = 5
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("entries of the inventory whose names are no DNS labels (RFC 1123) are left out, %d of them: %.70q", len(names), names[:min(len(names), most)])
+}
+
+// unpicked are the clusters that may have something and are no longer picked,
+// as far as the inventory knows them.
+func unpicked(b lifecycle.Bindings, d placement.Decision, inventory map[string]placement.Cluster) map[string]string {
+	out := map[string]string{}
+	for name := range b {
+		c, known := inventory[name]
+		if _, picked := slices.BinarySearch(d.Clusters, name); known && !picked {
+			out[name] = c.UID
+		}
+	}
+	return out
+}

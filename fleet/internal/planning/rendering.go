@@ -1,0 +1,248 @@
+package planning
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"weak"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/fleet/internal/content"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// variants is what overrides make of a snapshot. Of each result it keeps a
+// cluster that gets it, and makes it again when it is asked for: what is kept
+// grows with the objects that differ, not with the clusters.
+type variants struct {
+	base     snapshot.Set
+	renderer *placement.Renderer
+	never    *forbidden
+	// clusters are the ones that get a set, by its digest.
+	clusters map[string]placement.Cluster
+	// items are those of the objects that were rendered, which the renderer keeps
+	// as long as clusters share them.
+	items map[weak.Pointer[unstructured.Unstructured]]snapshot.Item
+}
+
+// render works out what each cluster gets. Nothing of it that fails has begun, and
+// overrides and objects are frozen, so that trying again does not help.
+func (d *Draft) render(t *stages.Target, clusters []placement.Cluster, never *forbidden) error {
+	if err := never.refuse(&d.Frozen); err != nil {
+		return err
+	}
+	if len(d.Frozen.overrides) == 0 {
+		return nil
+	}
+	v, err := newVariants(&d.Frozen, never)
+	if err != nil {
+		return guard.Permanent(err)
+	}
+	d.Variants = v
+	var failed []error
+	for _, c := range clusters {
+		digest, err := v.add(c)
+		switch {
+		case err != nil:
+			failed = append(failed, err)
+		case digest != v.base.Digest:
+			t.Revision[c.Name] = digest
+		}
+	}
+	return guard.Permanent(renderProblems(failed))
+}
+
+func newVariants(f *frozen, never *forbidden) (*variants, error) {
+	objects, err := f.objects()
+	if err != nil {
+		return nil, err
+	}
+	renderer, err := placement.NewRenderer(objects, f.overrides, never.forPaths()...)
+	if err != nil {
+		return nil, err
+	}
+	v := &variants{
+		base: f.set, renderer: renderer, never: never,
+		clusters: map[string]placement.Cluster{}, items: map[weak.Pointer[unstructured.Unstructured]]snapshot.Item{},
+	}
+	for i, obj := range objects {
+		v.items[weak.Make(obj)] = f.set.Items[i]
+	}
+	return v, nil
+}
+
+// add returns the digest of what a cluster gets.
+func (v *variants) add(c placement.Cluster) (string, error) {
+	set, _, err := v.render(c)
+	if err != nil {
+		return "", err
+	}
+	if _, known := v.clusters[set.Digest]; !known && set.Digest != v.base.Digest {
+		v.clusters[set.Digest] = c
+	}
+	return set.Digest, nil
+}
+
+// render returns what a cluster gets, as a set without bodies and as objects. Its
+// order is that of the snapshot.
+func (v *variants) render(c placement.Cluster) (snapshot.Set, []*unstructured.Unstructured, error) {
+	rendered, err := v.renderer.Render(c)
+	if err != nil {
+		return snapshot.Set{}, nil, err
+	}
+	set := snapshot.Set{Items: make([]snapshot.Item, len(rendered))}
+	for i, obj := range rendered {
+		if set.Items[i], err = v.item(obj); err != nil {
+			return snapshot.Set{}, nil, &placement.RenderError{Cluster: c.Name, Object: snapshot.IDOf(obj).String(), Err: v.blame(c, obj, err)}
+		}
+	}
+	set.Digest = snapshot.Digest(set.Root().Encode())
+	return set, rendered, nil
+}
+
+// item returns an object as an item of a set.
+func (v *variants) item(obj *unstructured.Unstructured) (snapshot.Item, error) {
+	key := weak.Make(obj)
+	if item, known := v.items[key]; known {
+		return item, nil
+	}
+	if err := v.never.judge(obj); err != nil {
+		return snapshot.Item{}, err
+	}
+	body, err := snapshot.Canonical(obj.Object)
+	if err != nil {
+		return snapshot.Item{}, err
+	}
+	item := snapshot.Item{ID: snapshot.IDOf(obj), Digest: snapshot.Digest(body)}
+	v.items[key] = item
+	return item, nil
+}
+
+// blame adds to why an object is refused the override and the rule that made it so.
+func (v *variants) blame(c placement.Cluster, obj *unstructured.Unstructured, err error) error {
+	if !errors.Is(err, member.ErrNeverPlaced) && !errors.Is(err, errUnreadable) {
+		return err
+	}
+	cause := v.renderer.Cause(c, obj, func(o *unstructured.Unstructured) bool { return v.never.judge(o) != nil })
+	if cause == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", cause, err)
+}
+
+// has reports whether a digest is that of a set which overrides made.
+func (v *variants) has(digest string) bool {
+	if v == nil {
+		return false
+	}
+	_, ok := v.clusters[digest]
+	return ok
+}
+
+// set makes the set of a digest that [variants.has] knows.
+func (v *variants) set(digest string) (snapshot.Set, error) {
+	set, objects, err := v.render(v.clusters[digest])
+	if err != nil {
+		return snapshot.Set{}, guard.Permanent(err)
+	}
+	bodies := make(map[string][]byte, len(v.base.Items))
+	for i, item := range v.base.Items {
+		bodies[item.Digest] = v.base.Bodies[i]
+	}
+	set.Bodies = make([][]byte, len(objects))
+	for i, obj := range objects {
+		if body, same := bodies[set.Items[i].Digest]; same {
+			set.Bodies[i] = body
+			continue
+		}
+		if set.Bodies[i], err = snapshot.Canonical(obj.Object); err != nil {
+			return snapshot.Set{}, guard.Permanent(err)
+		}
+	}
+	return set, nil
+}
+
+// revision makes the revision of a digest that [variants.has] knows.
+func (v *variants) revision(placement, digest string) (*member.Revision, error) {
+	set, err := v.set(digest)
+	if err != nil {
+		return nil, err
+	}
+	return member.NewRevision(placement, set)
+}
+
+// Save stores what clusters get that is not the snapshot itself, what several of
+// them share once.
+func (v *variants) Save(ctx context.Context, c *content.Store, placement string) error {
+	if v == nil {
+		return nil
+	}
+	stored := map[string]bool{}
+	for _, digest := range slices.Sorted(maps.Keys(v.clusters)) {
+		set, err := v.set(digest)
+		if err != nil {
+			return err
+		}
+		if err := c.Save(ctx, placement, set, func(d string) bool { return stored[d] }); err != nil {
+			return err
+		}
+		for _, item := range set.Items {
+			stored[item.Digest] = true
+		}
+	}
+	return nil
+}
+
+// The most causes and clusters that the error of a rendering names.
+const (
+	causesTold   = 5
+	clustersTold = 10
+)
+
+// renderProblems puts together what failed for the same reason on several
+// clusters.
+func renderProblems(failed []error) error {
+	var causes []string
+	clusters := map[string][]string{}
+	var errs []error
+	for _, err := range failed {
+		var r *placement.RenderError
+		if !errors.As(err, &r) {
+			errs = append(errs, err)
+			continue
+		}
+		cause := r.Object + ": " + r.Err.Error()
+		if clusters[cause] == nil {
+			causes = append(causes, cause)
+		}
+		clusters[cause] = append(clusters[cause], r.Cluster)
+	}
+	for _, cause := range causes[:min(len(causes), causesTold)] {
+		errs = append(errs, fmt.Errorf("%s: %s", named(clusters[cause]), cause))
+	}
+	if more := len(causes) - causesTold; more > 0 {
+		errs = append(errs, fmt.Errorf("and %d more objects and rules", more))
+	}
+	return errors.Join(errs...)
+}
+
+// named names clusters, the first of them where there are many.
+func named(clusters []string) string {
+	what := "cluster "
+	if len(clusters) > 1 {
+		what = "clusters "
+	}
+	what += strings.Join(clusters[:min(len(clusters), clustersTold)], ", ")
+	if more := len(clusters) - clustersTold; more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	return what
+}

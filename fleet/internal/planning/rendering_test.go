@@ -1,0 +1,124 @@
+package planning
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// renderedFleet is a snapshot of objects with overrides: one object has the name of
+// the cluster, one the region, and one goes in a region.
+func renderedFleet(t *testing.T, objects, clusters int) (*frozen, []placement.Cluster) {
+	t.Helper()
+	var objs []*unstructured.Unstructured
+	for i := range objects {
+		objs = append(objs, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "n", "name": fmt.Sprintf("c%03d", i)},
+			"data": map[string]any{"key": "value", "text": fmt.Sprintf("%0500d", i)},
+		}})
+	}
+	set, err := snapshot.NewSet(objs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := func(name string, r placement.Rule) placement.Override {
+		if r.ClusterSelector == nil {
+			r.ClusterSelector = &placement.ClusterSelector{}
+		}
+		return placement.Override{
+			Name: "o-" + name, Namespace: "n", Rules: []placement.Rule{r},
+			Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "ConfigMap", Name: name}},
+		}
+	}
+	set1 := func(value string) placement.Rule {
+		return placement.Rule{Patches: []placement.Patch{{Op: placement.OpReplace, Path: "/data/key", Value: []byte(`"` + value + `"`)}}}
+	}
+	overrides := []placement.Override{
+		on("c000", set1("${MEMBER-CLUSTER-NAME}")), on("c001", set1("${MEMBER-CLUSTER-LABEL-KEY-region}")),
+		on("c002", placement.Rule{Type: placement.Delete}),
+	}
+	all := make([]placement.Cluster, clusters)
+	for i := range all {
+		all[i] = placement.Cluster{Name: fmt.Sprintf("m%04d", i), Labels: map[string]string{"region": fmt.Sprint("r", i%3)}}
+	}
+	return &frozen{Snapshot: snapshot.Snapshot{Set: set.Digest}, set: set, overrides: overrides}, all
+}
+
+// The digest of what a cluster gets is that of the set of the rendered objects, and
+// the set is made again from it, with the bodies that it names.
+func TestVariantsAreTheSetsOfWhatIsRendered(t *testing.T) {
+	f, clusters := renderedFleet(t, 10, 5)
+	d := &Draft{Frozen: *f}
+	target := stages.Target{Revision: map[string]string{}}
+	if err := d.render(&target, clusters, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range clusters {
+		objects, err := f.objects()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rendered, err := placement.Render(objects, f.overrides, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := snapshot.NewSet(rendered)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !d.Variants.has(target.Revision[c.Name]) {
+			t.Fatalf("%s gets %q", c.Name, target.Revision[c.Name])
+		}
+		got, err := d.Variants.set(target.Revision[c.Name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.Name, d)
+		}
+	}
+}
+
+// What a plan keeps of rendering does not grow with clusters and objects: ten times
+// the clusters, each with one object of its own, cost less than a quarter of a list
+// of its objects each.
+func TestRenderingKeepsWhatDiffers(t *testing.T) {
+	const objects = 200
+	kept := func(clusters int) int64 {
+		f, all := renderedFleet(t, objects, clusters)
+		d := &Draft{Frozen: *f}
+		target := stages.Target{Revision: map[string]string{}}
+		before := heapInUse()
+		if err := d.render(&target, all, nil); err != nil {
+			t.Fatal(err)
+		}
+		after := heapInUse()
+		if len(target.Revision) != clusters {
+			t.Errorf("%d of %d clusters get something else", len(target.Revision), clusters)
+		}
+		runtime.KeepAlive(d)
+		runtime.KeepAlive(all)
+		return after - before
+	}
+	few, many := kept(40), kept(400)
+	item := int64(unsafe.Sizeof(snapshot.Item{}))
+	if each := (many - few) / 360; each > objects*item/4 {
+		t.Errorf("each of 360 more clusters costs %d bytes, a list of its objects would be %d", each, objects*item)
+	}
+}
+
+func heapInUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what weak pointers named goes with the second
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

@@ -1,0 +1,89 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// Resolution is a decision with what led to it. It is what [Resolution] shows.
+type Resolution struct {
+	placement.Decision
+	Verdicts  []placement.Verdict
+	Shortfall string
+}
+
+// Resolve decides which clusters a placement picks now.
+func (pl *Planner) Resolve(ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster) (Resolution, error) {
+	held, err := pl.state.BindingsOf(ctx, rec)
+	if err != nil {
+		return Resolution{}, err
+	}
+	return pl.resolveOver(ctx, rec, inventory, held)
+}
+
+// resolveOver is resolve for a caller that has read the bindings.
+func (pl *Planner) resolveOver(ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster, held lifecycle.Bindings) (Resolution, error) {
+	previous, err := pl.previous(ctx, rec, held)
+	if err != nil {
+		return Resolution{}, err
+	}
+	policy := rec.Placement.Policy
+	d, verdicts, err := placement.Decide(policy, slices.Collect(maps.Values(inventory)), previous)
+	if err != nil {
+		return Resolution{}, fmt.Errorf("placement %s: %w", rec.Placement.Name, err)
+	}
+	d.Index = rec.DecisionIndex(d.PolicyDigest)
+	return Resolution{d, verdicts, placement.Shortfall(policy, verdicts)}, nil
+}
+
+// previous returns the clusters that a placement has already: those that the last decision picked or, where
+// that is not known, those of the bindings.
+func (pl *Planner) previous(ctx context.Context, rec *record.Placement, held lifecycle.Bindings) (_ placement.Previous, err error) {
+	out := placement.Previous{Clusters: map[string]bool{}}
+	names := slices.Collect(maps.Keys(held))
+	if d := rec.Decision; d != nil {
+		out.PolicyDigest = d.PolicyDigest
+		if d.Pages > 0 || d.Clusters == 0 {
+			names, err = pl.state.Picked(ctx, rec.Placement.Name, d)
+		}
+	}
+	for _, name := range names {
+		out.Clusters[name] = !held.Of(name).HasNothing()
+	}
+	if err == nil && rec.Placement.Policy.Type == placement.PickN {
+		err = pl.startedBy(ctx, rec, out.Clusters)
+	}
+	return out, err
+}
+
+// startedBy adds the clusters that runs which are under way have started to update: the bindings get those
+// when the runs end.
+func (pl *Planner) startedBy(ctx context.Context, rec *record.Placement, placed map[string]bool) error {
+	for _, r := range rec.Runs {
+		if r.Ended != "" {
+			continue
+		}
+		status, err := pl.state.Status(ctx, r.Name)
+		if state.IsNotFound(err) || err == nil && status.Run.UID != r.UID {
+			continue // it was deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		for pos, state := range stages.States(status.Plan, &status.Run) {
+			c := &status.Plan.Clusters[pos]
+			if _, is := placed[c.Name]; is && c.Revision >= 0 && state != stages.NotStarted && state != stages.Skipped {
+				placed[c.Name] = true
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// DraftRollback plans the rollback of a run as if that run had ended now.
+func (pl *Planner) DraftRollback(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *state.RunStatus) (*Draft, error) {
+	if base == nil || base.UID != s.Run.UID {
+		return nil, fmt.Errorf("what the clusters had before run %s is not known: %w", s.Run.Name, backend.ErrPermanent)
+	}
+	previous, err := pl.hadBefore(ctx, rec, base, s)
+	if err != nil {
+		return nil, err
+	}
+	d := &Draft{Sweeps: rec.GCGeneration}
+	if d.Plan, err = stages.RollBack(s.Plan, &s.Run, previous); err != nil {
+		return nil, guard.Permanent(err)
+	}
+	switch barred, err := pl.barForbidden(ctx, rec, d.Plan, previous); {
+	case err != nil:
+		return nil, state.PermanentIfGone(err)
+	case barred:
+		if d.Plan, err = stages.RollBack(s.Plan, &s.Run, previous); err != nil {
+			return nil, guard.Permanent(err)
+		}
+	}
+	if len(d.Plan.Clusters) == 0 {
+		known, _ := rec.Run(s.Run.UID)
+		return nil, nothingToTakeBack(d.Plan.Rollback, known.Undone)
+	}
+	return d, pl.preflightRollback(ctx, d)
+}
+
+func (pl *Planner) preflightRollback(ctx context.Context, d *Draft) error {
+	if _, ok := pl.cfg.Updater.(member.Preflighter); !ok {
+		return nil
+	}
+	inventory, err := pl.state.Inventory(ctx)
+	if err != nil {
+		return err
+	}
+	var clusters []placement.Cluster
+	for i := range d.Plan.Clusters {
+		if c, known := inventory[d.Plan.Clusters[i].Name]; known {
+			clusters = append(clusters, c)
+		}
+	}
+	return pl.preflight(ctx, d, clusters)
+}
+
+// nothingToTakeBack returns the error of a rollback whose plan has no clusters; undone is the run that has
+// rolled it back already, if any.
+func nothingToTakeBack(b *stages.PlannedRollback, undone string) error {
+	why := "every cluster has what it had before run " + b.Run
+	switch {
+	case len(b.Kept) == 0 && undone != "":
+		why += ", which run " + undone + " took back"
+	case len(b.Kept) > 0:
+		var all []string
+		for _, k := range b.Kept {
+			all = append(all, fmt.Sprintf("%d stay as they are: %s", k.Count, k.Reason))
+		}
+		why = "of the clusters that run " + b.Run + " may have changed " + strings.Join(all, "; ")
+	}
+	return fmt.Errorf("%s: %w", why, backend.ErrPermanent)
+}
+
+// hadBefore returns what each cluster had before a run.
+func (pl *Planner) hadBefore(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *state.RunStatus) (map[string]stages.Previous, error) {
+	before, err := pl.state.Bindings(ctx, rec, base.Bindings)
+	if err != nil {
+		return nil, err
+	}
+	back, err := pl.wentBack(ctx, rec, base.UID)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]stages.Previous{}
+	for pos := range s.Plan.Clusters {
+		name := s.Plan.Clusters[pos].Name
+		p := rec.Earlier(before.Of(name), s.Plan.IndexAt(pos))
+		p.Back = back[name]
+		out[name] = p
+	}
+	return out, nil
+}
+
+// wentBack returns the clusters that earlier rollbacks of a run have completed.
+func (pl *Planner) wentBack(ctx context.Context, rec *record.Placement, uid string) (map[string]bool, error) {
+	out := map[string]bool{}
+	for _, r := range rec.Runs {
+		if r.Undoes != uid {
+			continue
+		}
+		s, err := pl.state.Status(ctx, r.Name)
+		if state.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for pos, state := range stages.States(s.Plan, &s.Run) {
+			if state == stages.Completed {
+				out[s.Plan.Clusters[pos].Name] = true
+			}
+		}
+	}
+	return out, nil
+}

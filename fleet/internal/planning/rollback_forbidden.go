@@ -1,0 +1,105 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// barForbidden sets Keep in previous for clusters whose earlier revision has an object that the host does not
+// allow now, so that they stay as they are, and reports whether there are any. It fails where content of the
+// plan is missing.
+func (pl *Planner) barForbidden(ctx context.Context, rec *record.Placement, p *stages.Plan, previous map[string]stages.Previous) (barred bool, err error) {
+	for i, digest := range p.Revisions {
+		why, err := pl.forbiddenIn(ctx, rec, p.Rollback.Indexes[i], digest)
+		if err != nil {
+			return false, err
+		}
+		if why == "" {
+			continue
+		}
+		barred = true
+		for name, before := range previous {
+			if before.Revision == digest && before.Keep == "" {
+				before.Keep = why
+				previous[name] = before
+			}
+		}
+	}
+	return barred, nil
+}
+
+// forbiddenIn returns the first object of a revision that is not allowed now, and why; empty where all are.
+// The revision is what overrides made of the snapshot of index.
+func (pl *Planner) forbiddenIn(ctx context.Context, rec *record.Placement, index int, digest string) (why string, err error) {
+	name, forbidden := rec.Placement.Name, pl.Forbidden(rec.Placement.Namespace)
+	items, _, err := pl.contents.Index(ctx, name, digest)
+	if err != nil {
+		return "", err
+	}
+	kept, err := state.SnapshotAt(rec, index)
+	if err != nil {
+		return "", err
+	}
+	if why := forbidden.inSnapshot(&kept, items); why != "" {
+		return fmt.Sprintf("snapshot %d %s", index, why), nil
+	}
+	if kept.Set == digest {
+		return "", nil
+	}
+	overrides, _, err := pl.state.FrozenOverrides(ctx, name, &kept)
+	if err != nil {
+		return "", err
+	}
+	base, _, err := pl.contents.Index(ctx, name, kept.Set)
+	if err != nil {
+		return "", err
+	}
+	made := make(map[snapshot.ID]string, len(items))
+	for _, item := range items {
+		made[item.ID] = item.Digest
+	}
+	for _, item := range base {
+		if made[item.ID] == item.Digest {
+			continue
+		}
+		refusal, err := pl.judgeChange(ctx, name, item.Digest, made[item.ID])
+		if err != nil {
+			return "", err
+		}
+		if refusal == nil {
+			refusal = forbidden.change(item.ID, overrides)
+		}
+		if refusal != nil {
+			return fmt.Sprintf("what overrides made of %s in snapshot %d: %v", item.ID, index, refusal), nil
+		}
+	}
+	return "", nil
+}
+
+// judgeChange returns why a change that overrides made to an object is not allowed now, or nil. An empty
+// after is an object that they removed.
+func (pl *Planner) judgeChange(ctx context.Context, placed, before, after string) (refusal, err error) {
+	was, err := pl.contents.Object(ctx, placed, before)
+	if err != nil {
+		return nil, err
+	}
+	var is *unstructured.Unstructured
+	if after != "" {
+		if is, err = pl.contents.Object(ctx, placed, after); err != nil {
+			return nil, err
+		}
+		if !pl.cfg.Rules.Propagates(is) {
+			return member.ErrNeverPlaced, nil
+		}
+	}
+	return placement.ForbiddenChange(was, is, pl.cfg.Restrictions), nil
+}

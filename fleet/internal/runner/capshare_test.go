@@ -1,0 +1,34 @@
+package runner
+
+import (
+	"testing"
+
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// A driver uses nothing of a cap before it has made a claim under its own epoch:
+// what it has read may be on its way to be given back by the driver before it.
+func TestNothingIsUsedOfACapBeforeAClaim(t *testing.T) {
+	c, _ := stages.Cap{Name: "x", Limit: 4}.Claim(stages.Claim{UID: "uid", Run: "r", Wants: 4})
+	starving, _ := c.Claim(stages.Claim{UID: "other", Run: "o", Wants: 1})
+	for name, tt := range map[string]struct {
+		share *capShare
+		state stages.State
+		want  int
+	}{
+		"no cap":          {&capShare{cap: c, claimed: true}, stages.Running, 0},
+		"no claim":        {&capShare{name: "x", cap: c}, stages.Running, 0},
+		"not even given":  {&capShare{name: "x", cap: c, given: true}, stages.Running, 0},
+		"the run is over": {&capShare{name: "x", cap: c, claimed: true}, stages.Failed, 0},
+		"a claim":         {&capShare{name: "x", cap: c, claimed: true}, stages.Running, 4},
+		"somebody waits":  {&capShare{name: "x", cap: starving, claimed: true}, stages.Running, 0},
+		"just given":      {&capShare{name: "x", cap: starving, claimed: true, given: true}, stages.Running, 4},
+	} {
+		d := &driver{uid: "uid", rec: &record.Run{Run: stages.Run{State: tt.state}}}
+		d.share.name, d.share.cap, d.share.claimed, d.share.given = tt.share.name, tt.share.cap, tt.share.claimed, tt.share.given
+		if got := d.slots(); got != tt.want {
+			t.Errorf("%s: %d slots, want %d", name, got, tt.want)
+		}
+	}
+}

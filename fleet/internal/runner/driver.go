@@ -1,0 +1,362 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/planning"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/backoff"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// inboxSize is how many observations wait for a driver before their senders do.
+const inboxSize = 256
+
+// word is what a worker tells its driver.
+type word struct {
+	stages.Observation
+	by *worker
+}
+
+// errDone ends a driver whose run has ended.
+var errDone = errors.New("the run has ended")
+
+// errRetake ends a driver whose run was taken before its turn came: what another
+// run has written to clusters meanwhile is newer than it, so that the run has
+// to be taken again, with a newer epoch.
+var errRetake = fmt.Errorf("%w: taken again", backend.ErrFenced)
+
+// driver carries one run out while its engine holds the lease.
+type driver struct {
+	e    *engine
+	name string
+	// placement and uid are those of the run.
+	placement, uid string
+	// epoch is that of the lease.
+	epoch int64
+	rec   *record.Run
+	rev   backend.Revision
+	plan  *stages.Plan
+	// coOwnership is the placement's, as it was when the driver began.
+	coOwnership bool
+	secretKey   []byte
+	// admitted reports whether the placement knows the run.
+	admitted bool
+	// first is the placement's record that the run was taken with, until the first turn.
+	first *record.Placement
+	pages record.FlightPages
+	share capShare
+
+	// in is what is new and not saved yet; taken are the records of its
+	// commands.
+	in    stages.Input
+	taken []state.TakenCommand
+	// tried are the attempts to save whose outcome is not known: one that failed
+	// may land late.
+	tried map[int]attempt
+	// failed counts the turns that did not come to their end since one did: the
+	// next one is not before it is due, and what is observed waits till then.
+	failed int
+	// renew reports whether the lease has to be saved, unsure that the outcome of a
+	// save is not known.
+	renew, unsure bool
+	renewed       time.Time
+	// saves are how long the last saves took, savings is how many there were in all.
+	saves   [4]time.Duration
+	savings int
+
+	// deleted reports whether the run's record was seen to be gone, asked that there may
+	// be commands which were not read yet.
+	deleted, asked atomic.Bool
+	inbox          chan word
+	poke           chan struct{}
+	fenced         chan error
+	workers        map[int]*worker
+	asking         map[string]*inquiry
+	asks           sync.WaitGroup
+	round          int
+	// fleet is the inventory, where it has changed; nil where not.
+	fleet chan map[string]placement.Cluster
+	// calendars are the windows of the clusters, where they have changed.
+	calendars chan stages.Calendar
+	// calendar counts the calendars that were in the input.
+	calendar int
+}
+
+// attempt is an attempt to save: how many observations it took in, and what is
+// superfluous if it succeeded.
+type attempt struct {
+	observations int
+	calendar     int
+	drops        []backend.Write
+}
+
+func newDriver(e *engine, rec *record.Run, rev backend.Revision, plan *stages.Plan) *driver {
+	d := &driver{
+		e: e, name: rec.Run.Name, placement: rec.Run.Placement, uid: rec.Run.UID, epoch: rec.Lease.Epoch, rec: rec, rev: rev, plan: plan,
+		pages:   record.FlightPages{Store: e.store, UID: rec.Run.UID},
+		renewed: time.Now(),
+		in:      stages.Input{Unwatched: true},
+		inbox:   make(chan word, inboxSize),
+		poke:    make(chan struct{}, 1),
+		fenced:  make(chan error, 1),
+		workers: map[int]*worker{},
+		asking:  map[string]*inquiry{},
+		fleet:   make(chan map[string]placement.Cluster, 1), calendars: make(chan stages.Calendar, 1),
+	}
+	if plan != nil {
+		d.share.name = plan.Strategy.Cap
+		d.pages.None = len(plan.Clusters) <= min(record.FlightsHere, record.ListHere)
+	}
+	d.share.stale.Store(true)
+	return d
+}
+
+// run drives the run until it has ended, ctx ends or the lease is lost.
+func (d *driver) run(ctx context.Context) error {
+	defer d.rest()
+	if err := d.prepare(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d.openWindows(ctx)
+	backoff.Wake(d.poke)
+	for {
+		wake, err := d.turn(ctx)
+		if errors.Is(err, errDone) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := d.wait(ctx, wake); err != nil {
+			return err
+		}
+	}
+}
+
+// prepare reads the clusters in flight and puts the run into the line of its
+// placement, if a crash kept it out.
+func (d *driver) prepare(ctx context.Context) (err error) {
+	if err = d.pages.Read(ctx, d.rec); state.IsNotFound(err) {
+		return record.Damaged(record.RunKey(d.name), errors.New(err.Error()))
+	}
+	if err != nil {
+		return err
+	}
+	if err := d.rec.Check(d.plan); err != nil {
+		return err
+	}
+	if d.rec.Run.Started != 0 { // otherwise nothing was in flight
+		if err := d.pages.Sweep(ctx, d.rec.Lease.Epoch-1, d.rec.Flights.Names()); err != nil {
+			return err
+		}
+	}
+	if err := d.listen(ctx); err != nil {
+		return err
+	}
+	if d.rec.Run.IsEnded() || d.admitted {
+		return nil
+	}
+	err = d.e.admission.Admit(ctx, d.rec, &planning.Draft{Plan: d.plan, Partial: true})
+	if rejected := (*lifecycle.RejectedError)(nil); errors.As(err, &rejected) || errors.Is(err, state.ErrDeleting) {
+		return errors.Join(backend.ErrNotFound, d.e.admission.Withdraw(ctx, d.rec, err))
+	}
+	if errors.Is(err, state.ErrIncomplete) {
+		return d.e.state.Abandon(ctx, d.rec, err)
+	}
+	return err
+}
+
+// turn steps the run once: decide, save, act.
+func (d *driver) turn(ctx context.Context) (time.Time, error) {
+	if err := d.resolve(ctx); err != nil {
+		return d.later(err)
+	}
+	if err := d.queue(ctx); err != nil {
+		return d.later(err)
+	}
+	if err := d.readCap(ctx); err != nil {
+		return d.later(err)
+	}
+	d.in.Now, d.in.Slots, d.in.Answers = d.e.cfg.Clock(), d.slots(), d.answers()
+	ready := stages.Step(d.plan, d.rec.Run, d.in)
+	if ready.Err != nil {
+		return time.Time{}, record.Damaged(record.RunKey(d.name), ready.Err)
+	}
+	if err := d.save(ctx, &ready); err != nil {
+		return d.later(err)
+	}
+	d.failed = 0
+	d.act(ctx, ready.Actions)
+	if d.rec.Run.IsEnded() {
+		return time.Time{}, d.finish(ctx)
+	}
+	if err := d.claimCap(ctx, ready.Wants); err != nil {
+		return d.later(err)
+	}
+	return d.e.state.Here(ready.Wake), nil
+}
+
+// later decides what an error means for the driver: that it has lost the run,
+// or that it tries again soon.
+func (d *driver) later(err error) (time.Time, error) {
+	if errors.Is(err, backend.ErrFenced) || errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrPermanent) {
+		return time.Time{}, err
+	}
+	d.e.log.Warn("a step was not saved and is tried again", "run", d.name, "error", err)
+	wait := min(retryStore<<min(d.failed, 6), retryStoreMost)
+	d.failed++
+	return time.Now().Add(wait), nil
+}
+
+// The first wait after the store or the inventory failed, and the longest.
+const (
+	retryStore     = 100 * time.Millisecond
+	retryStoreMost = 5 * time.Second
+)
+
+// save commits the outcome of a step.
+func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
+	if !ready.Changed && !d.renew {
+		record.Discard(ctx, d.e.store, d.heard(&d.rec.Run))
+		d.consumed(attempt{observations: len(d.in.Observations), calendar: d.calendar})
+		return nil
+	}
+	next, c := d.compose(ready)
+	began := time.Now()
+	rev, err := c.Write(ctx, d.e.store)
+	d.saves[d.savings%len(d.saves)] = time.Since(began)
+	d.savings++
+	if err != nil {
+		d.unsure = true
+		return fmt.Errorf("run %s: %w", d.name, err)
+	}
+	d.pages.Commit(c, next.Flights, next.Run.Flights)
+	d.saved(next, rev)
+	return nil
+}
+
+// compose returns the next record and the commit of it: the pages that it refers
+// to, and the deletions of the commands that it has taken in and of the pages
+// that it makes superfluous.
+func (d *driver) compose(ready *stages.Ready) (next *record.Run, c *record.Commit) {
+	next, c = new(record.Run), new(record.Commit)
+	*next = *d.rec
+	next.Run = ready.Run
+	next.Seq++
+	next.Lease.Until = stages.At(d.e.cfg.Clock()).Add(d.e.cfg.Lease)
+	next.Flights = d.pages.Write(c, next.Lease.Epoch, next.Seq, &ready.Run)
+	next.Try = d.pages.Tries
+	next.Journal = d.rec.Journal.Append(c, d.uid, ready.Events)
+	c.Record = backend.Write{Key: record.RunKey(d.name), Value: next.Encode(), Prev: d.rev}
+	c.Drops = append(c.Drops, d.heard(&next.Run)...)
+	if d.tried == nil {
+		d.tried = map[int]attempt{}
+	}
+	d.tried[next.Try] = attempt{len(d.in.Observations), d.calendar, c.Drops}
+	return next, c
+}
+
+// saved takes in that a record was committed.
+func (d *driver) saved(next *record.Run, rev backend.Revision) {
+	d.rec, d.rev = next, rev
+	d.renew, d.renewed = false, time.Now()
+	took := d.tried[next.Try]
+	d.tried = nil
+	d.consumed(took)
+}
+
+// heard returns the deletions of the commands that a run has taken in. One that
+// cannot be deleted is known by its ID when it is read again.
+func (d *driver) heard(run *stages.Run) (out []backend.Write) {
+	for _, t := range d.taken {
+		if hasHeard(run, t.ID) {
+			out = append(out, record.Delete(t.Key, t.Revision))
+		}
+	}
+	return out
+}
+
+// consumed takes what the saved run has taken in out of the input, of the
+// observations the first ones. A calendar that came after the save began is still
+// new.
+func (d *driver) consumed(took attempt) {
+	run := &d.rec.Run
+	d.in.Observations = slices.Clone(d.in.Observations[took.observations:])
+	d.in.Unwatched, d.in.NewCalendar = false, d.in.NewCalendar && took.calendar != d.calendar
+	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return hasHeard(run, c.ID) })
+	d.taken = slices.DeleteFunc(d.taken, func(t state.TakenCommand) bool { return hasHeard(run, t.ID) })
+}
+
+// resolve finds out what became of a save that failed. Nobody else writes the
+// record under this driver's epoch, so a record with a higher sequence is its
+// own.
+func (d *driver) resolve(ctx context.Context) error {
+	if !d.unsure {
+		return nil
+	}
+	rec, rev, err := d.e.state.Run(ctx, d.name)
+	if err != nil {
+		return err
+	}
+	if rec.Run.UID != d.rec.Run.UID || rec.Lease.Epoch != d.rec.Lease.Epoch {
+		return fmt.Errorf("run %s: %w: %s has it at epoch %d, this engine had it at %d", d.name, backend.ErrFenced, rec.Lease.Holder, rec.Lease.Epoch, d.rec.Lease.Epoch)
+	}
+	pages := record.FlightPages{Store: d.e.store, UID: rec.Run.UID, None: d.pages.None, Tries: d.pages.Tries}
+	if err = pages.Read(ctx, rec); state.IsNotFound(err) {
+		return fmt.Errorf("run %s was saved meanwhile: %w: %s", d.name, backend.ErrConflict, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	if err := rec.Check(d.plan); err != nil {
+		return err
+	}
+	d.unsure = false
+	if rec.Seq > d.rec.Seq {
+		d.pages = pages
+		record.Discard(ctx, d.e.store, d.tried[rec.Try].drops)
+		d.saved(rec, rev)
+	}
+	d.rev = rev
+	return nil
+}
+
+// letGo deletes the pages that this driver wrote and that whoever has the run
+// now does not know.
+func (d *driver) letGo(ctx context.Context) {
+	rec, _, err := d.e.state.Run(ctx, d.name)
+	switch {
+	case state.IsNotFound(err) || err == nil && rec.Run.UID != d.uid:
+		_ = d.pages.Sweep(ctx, d.epoch, nil)
+		if d.share.name != "" {
+			_ = d.e.state.LeaveCap(ctx, d.share.name, d.uid, d.epoch)
+		}
+	case err == nil && rec.Lease.Epoch > d.epoch:
+		_ = d.pages.Sweep(ctx, d.epoch, rec.Flights.Names())
+	}
+}
+
+// held reports whether the run is still this driver's, by the store.
+func (d *driver) held(ctx context.Context) (bool, error) {
+	rec, _, err := d.e.state.Run(ctx, d.name)
+	if state.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return rec.Run.UID == d.uid && rec.Lease.Epoch == d.epoch, nil
+}

@@ -1,0 +1,54 @@
+package runner
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/admission"
+	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+)
+
+// Options are what a [Runner] is made of. All but Conns, Authority and Windows are required.
+type Options struct {
+	Store     backend.Store
+	State     *state.State
+	Admission *admission.Admitter
+	Drifts    *driftwatch.Reporter
+	Updater   member.Updater
+	// Conns are those of the engine's own updater, nil with an Updater of the host's.
+	Conns     *member.Conns
+	Limiter   *member.Limiter
+	Authority approval.Authority
+	Windows   state.Windows
+	// Name is that of the engine.
+	Name                           string
+	Lease, Skew, CallTimeout, Poll time.Duration
+	Clock                          func() time.Time
+	Log                            *slog.Logger
+}
+
+// engine is what drivers work with.
+type engine struct {
+	cfg         Options
+	store       backend.Store
+	state       *state.State
+	admission   *admission.Admitter
+	drifts      *driftwatch.Reporter
+	updater     member.Updater
+	conns       *member.Conns
+	lanes       *member.Limiter
+	authorities *guard.Guard
+	log         *slog.Logger
+}
+
+func newEngine(o Options) *engine {
+	return &engine{
+		cfg: o, store: o.Store, state: o.State, admission: o.Admission, drifts: o.Drifts, updater: o.Updater, conns: o.Conns, lanes: o.Limiter,
+		authorities: guard.New(o.CallTimeout), log: o.Log,
+	}
+}

@@ -1,0 +1,187 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/internal/backoff"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// wait gathers what is new until there is something, or it is time to step.
+func (d *driver) wait(ctx context.Context, wake time.Time) error {
+	due := d.renewed.Add(d.e.cfg.Lease / 3)
+	if !wake.IsZero() && (d.failed > 0 || wake.Before(due)) {
+		due = wake
+	}
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	inbox := d.inbox
+	if d.failed > 0 {
+		inbox = nil
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case err := <-d.fenced:
+		return err
+	case o := <-inbox:
+		d.hear(o)
+		d.hearOn(ctx)
+	case <-d.poke:
+		if err := d.poked(ctx); err != nil {
+			return err
+		}
+	case fleet := <-d.fleet:
+		d.in.Gone = d.gone(ctx, fleet)
+	case c := <-d.calendars:
+		d.in.Calendar, d.in.NewCalendar = c, true
+		d.calendar++
+	case <-timer.C:
+	}
+	if d.failed == 0 {
+		d.drain()
+	}
+	d.renew = d.renew || time.Since(d.renewed) >= d.e.cfg.Lease/3
+	return nil
+}
+
+// poked looks at what somebody says has changed: the run was deleted, or is
+// asked something.
+func (d *driver) poked(ctx context.Context) error {
+	if d.deleted.Load() {
+		if held, err := d.held(ctx); err == nil && !held {
+			return fmt.Errorf("run %s was deleted: %w", d.name, backend.ErrNotFound)
+		}
+	}
+	if !d.asked.Swap(false) {
+		return nil
+	}
+	if err := d.listen(ctx); err != nil {
+		time.AfterFunc(retryStore, d.nudge)
+	}
+	return nil
+}
+
+// hear takes an observation.
+func (d *driver) hear(o word) {
+	d.in.Observations = append(d.in.Observations, o.Observation)
+	o.by.unheard.Add(-1)
+}
+
+// hearOn waits for what other clusters in flight have to tell, so that one save
+// takes in all of it: until a quarter of them was heard, and not for long beside
+// what a save takes. A store that is quick is not waited for.
+func (d *driver) hearOn(ctx context.Context) {
+	longest := min(savesWorth*slices.Min(d.saves[:]), hearLongest)
+	if longest < hearShortest {
+		return
+	}
+	late := time.NewTimer(longest)
+	defer late.Stop()
+	for len(d.in.Observations) < len(d.rec.Run.Flights)/4 {
+		select {
+		case o := <-d.inbox:
+			d.hear(o)
+		case <-late.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// What is heard waits for more at most as long as so many saves take, of the quickest
+// of the last ones: a store is not slow because the machine was busy once. Less than
+// hearShortest is not worth it, and hearLongest is the most.
+const (
+	savesWorth   = 4
+	hearShortest = 4 * time.Millisecond
+	hearLongest  = 100 * time.Millisecond
+)
+
+// drain takes every observation that has arrived.
+func (d *driver) drain() {
+	for range inboxSize {
+		select {
+		case o := <-d.inbox:
+			d.hear(o)
+		default:
+			return
+		}
+	}
+}
+
+// listen reads what operators ask of the run.
+func (d *driver) listen(ctx context.Context) error {
+	cs, taken, err := d.e.state.Commands(ctx, d.uid)
+	if err != nil {
+		return err
+	}
+	cs = slices.DeleteFunc(cs, func(c stages.Command) bool { return slices.Contains(d.rec.Run.Seen, c.ID) })
+	if len(cs) > commandsAtOnce {
+		cs = cs[:commandsAtOnce]
+		d.nudge()
+	}
+	d.in.Commands, d.taken = cs, taken
+	return nil
+}
+
+// commandsAtOnce bounds the commands that one step takes in, well under the
+// number that a run remembers.
+const commandsAtOnce = 16
+
+// nudge makes the driver read its commands and take another turn.
+func (d *driver) nudge() {
+	d.asked.Store(true)
+	backoff.Wake(d.poke)
+}
+
+// tellFleet hands the driver a changed inventory, in place of one that it has
+// not looked at yet.
+func (d *driver) tellFleet(fleet map[string]placement.Cluster) {
+	for {
+		select {
+		case d.fleet <- fleet:
+			return
+		default:
+		}
+		select {
+		case <-d.fleet:
+		default:
+		}
+	}
+}
+
+// gone names the clusters of the plan that the inventory no longer has, or has
+// as another cluster. What it was told may be older than the plan, so it looks
+// itself before it says so.
+func (d *driver) gone(ctx context.Context, fleet map[string]placement.Cluster) []string {
+	if len(d.missing(fleet)) == 0 {
+		return nil
+	}
+	brief, cancel := context.WithTimeout(ctx, d.e.cfg.Lease/5)
+	defer cancel()
+	now, err := d.e.state.Inventory(brief)
+	if err != nil {
+		time.AfterFunc(retryStore, func() { d.tellFleet(fleet) })
+		return nil
+	}
+	return d.missing(now)
+}
+
+func (d *driver) missing(fleet map[string]placement.Cluster) []string {
+	var out []string
+	for i := range d.plan.Clusters {
+		c := &d.plan.Clusters[i]
+		now, ok := fleet[c.Name]
+		if !ok || c.UID != "" && now.UID != "" && now.UID != c.UID {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,52 @@
+package runner
+
+import (
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+)
+
+// sight is what this process has seen of a run that another engine has.
+type sight struct {
+	revision backend.Revision
+	// since is when the revision was seen first; alive says that it came in
+	// place of another one.
+	since time.Time
+	alive bool
+}
+
+// sawLocked notes the revision that the record of a run has now.
+func (r *Runner) sawLocked(name string, rev backend.Revision) sight {
+	s, known := r.sights[name]
+	if s.revision != rev {
+		s = sight{revision: rev, since: time.Now(), alive: known}
+		r.sights[name] = s
+	}
+	return s
+}
+
+// until returns when the lease of another engine may be taken, by what was observed of it; the zero time is
+// at once.
+//
+// Clocks that disagree by more than skew must neither keep a run from being
+// taken over nor have it taken from an engine that is well. So a record that
+// stood still for a lease and skew is free, whatever time is in it: its holder
+// would have renewed it several times. And one that was seen to change is not
+// free within a lease of that, even where the holder's clock is far behind.
+func (s sight) until(l record.Lease, length, skew time.Duration) time.Time {
+	if l.Holder == "" || l.Until == 0 {
+		return time.Time{}
+	}
+	still := s.since.Add(length + skew)
+	ended := l.Until.Time().Add(skew + time.Millisecond)
+	if s.alive {
+		if lives := s.since.Add(length); ended.Before(lives) {
+			ended = lives
+		}
+	}
+	if still.Before(ended) {
+		return still
+	}
+	return ended
+}

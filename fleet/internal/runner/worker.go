@@ -1,0 +1,298 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/internal/backoff"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// healthyPause is how long a worker waits before it begins to watch a cluster
+// that was healthy when it was updated: mostly the run is done with it by then.
+const healthyPause = time.Second
+
+// worker works on one attempt at one cluster until the run no longer wants it.
+type worker struct {
+	d       *driver
+	a       member.Assignment
+	observe bool
+	cancel  context.CancelFunc
+	done    chan struct{}
+	// before is the worker of an earlier attempt, which has to be gone first.
+	before *worker
+	round  int
+	// ended reports whether the run no longer wants the worker.
+	ended bool
+	// sent reports whether the attempt may have reached the member.
+	sent bool
+	// delay is the wait before it begins, where the worker before it could not
+	// reach the cluster.
+	delay time.Duration
+	last  stages.Observation
+	// unheard counts the observations that the driver has not taken yet.
+	unheard atomic.Int32
+}
+
+// gone reports whether the worker's goroutine has ended.
+func (w *worker) gone() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// act makes what is being done what the run wants done: it starts workers,
+// leaves those that are still wanted alone and ends the others.
+func (d *driver) act(ctx context.Context, actions []stages.Action) {
+	d.round++
+	asked := map[string]bool{}
+	for i := range actions {
+		switch a := &actions[i]; a.Type {
+		case stages.Ask:
+			asked[d.ask(ctx, a.Request)] = true
+		default:
+			d.employ(ctx, a)
+		}
+	}
+	for pos, w := range d.workers {
+		if w.round != d.round {
+			w.cancel()
+			w.ended = true
+			if w.gone() {
+				delete(d.workers, pos)
+			}
+		}
+	}
+	for key, q := range d.asking {
+		if !asked[key] {
+			q.cancel()
+			delete(d.asking, key)
+		}
+	}
+}
+
+// employ sees to it that an action has its worker.
+func (d *driver) employ(ctx context.Context, a *stages.Action) {
+	w := d.workers[a.Pos]
+	same := w != nil && w.a.Attempt == a.Attempt && !w.ended
+	if same && (!w.gone() || w.unheard.Load() > 0) {
+		w.round = d.round // what it has told may be why it is gone
+		return
+	}
+	next := &worker{
+		d: d, a: d.assignment(a), observe: a.Type == stages.Observe, before: w, sent: a.Sent,
+		done: make(chan struct{}), round: d.round,
+	}
+	if same {
+		next.delay = min(max(2*w.delay, member.ReachFirst), member.ReachMost)
+	}
+	if w != nil {
+		w.cancel()
+	}
+	wctx, cancel := context.WithCancel(ctx)
+	next.cancel = cancel
+	d.workers[a.Pos] = next
+	go next.run(wctx)
+}
+
+func (d *driver) assignment(a *stages.Action) member.Assignment {
+	out := member.WithKey(member.Assignment{
+		Placement: d.rec.Run.Placement, Run: d.name, RunUID: d.rec.Run.UID,
+		Epoch: d.rec.Lease.Epoch, Attempt: a.Attempt,
+		Cluster:  placement.Cluster{Name: a.Cluster, UID: a.UID},
+		Revision: a.Revision, Final: d.rec.Final != "", Orphan: d.rec.Final == lifecycle.OrphanObjects, AllowCoOwnership: d.coOwnership,
+		Strategy: d.rec.Apply,
+	}, d.secretKey)
+	if a.Revision != "" {
+		out.Content = d.e.state.Content(out.Placement, a.Revision)
+	}
+	return out
+}
+
+// rest ends everything the driver has going and waits for it.
+func (d *driver) rest() {
+	for _, w := range d.workers {
+		w.cancel()
+	}
+	for _, q := range d.asking {
+		q.cancel()
+	}
+	for _, w := range d.workers {
+		<-w.done
+	}
+	d.asks.Wait()
+}
+
+func (w *worker) run(ctx context.Context) {
+	defer close(w.done)
+	defer w.cancel()
+	if w.before != nil {
+		<-w.before.done
+		w.before = nil
+	}
+	if w.delay > 0 && !backoff.Sleep(ctx, w.delay) {
+		return
+	}
+	if !w.observe && !w.update(ctx) {
+		return
+	}
+	if w.last.Healthy && !backoff.Sleep(ctx, healthyPause) {
+		return
+	}
+	w.watch(ctx)
+}
+
+// update carries the attempt out and reports whether to go on observing. It ends
+// when the cluster could not be reached and nothing was sent: the run may give
+// the cluster's slot to another one then, and starts it again later.
+func (w *worker) update(ctx context.Context) bool {
+	pause := backoff.New(member.ReachFirst, member.ReachMost)
+	for {
+		r, err := w.call(ctx, w.d.e.updater.Update)
+		r.Sent = w.sent
+		if ctx.Err() != nil {
+			return false
+		}
+		switch {
+		case err == nil:
+			w.send(ctx, w.observation(r))
+			return !r.Failed
+		case errors.Is(err, backend.ErrFenced) && w.fence(ctx, err):
+			return false
+		case errors.Is(err, backend.ErrPermanent):
+			w.send(ctx, w.failure(r, err))
+			return false
+		}
+		w.send(ctx, w.unreachable(r, err))
+		if !w.sent || !pause.Wait(ctx) {
+			return false
+		}
+	}
+}
+
+// watch observes the cluster whenever it may have changed.
+func (w *worker) watch(ctx context.Context) {
+	for _, err := range watchUpdates(ctx, w.d.e.updater, w.a, w.d.e.cfg.Poll) {
+		// Whatever the watch says, the cluster is looked at.
+		_ = err
+		if !w.look(ctx) {
+			return
+		}
+	}
+}
+
+// look observes the cluster until it answers, and carries the assignment out
+// again where the cluster has lost something of it. It reports whether to go on.
+func (w *worker) look(ctx context.Context) bool {
+	do := w.d.e.updater.Observe
+	pause := backoff.New(member.ReachFirst, member.ReachMost)
+	for {
+		r, err := w.call(ctx, do)
+		do = w.d.e.updater.Observe
+		switch {
+		case ctx.Err() != nil:
+			return false
+		case err == nil && (r.Current || r.Failed):
+			w.news(ctx, w.observation(r))
+			return true
+		case err == nil:
+			w.news(ctx, w.observation(r))
+			do = w.d.e.updater.Update
+		case errors.Is(err, backend.ErrFenced) && w.fence(ctx, err):
+			return false
+		case errors.Is(err, backend.ErrPermanent):
+			w.news(ctx, w.failure(r, err))
+		default:
+			w.news(ctx, w.unreachable(member.Report{Sent: true, Released: r.Released}, err))
+		}
+		if !pause.Wait(ctx) {
+			return false
+		}
+	}
+}
+
+// call does one thing to the cluster, in its turn.
+func (w *worker) call(ctx context.Context, do func(context.Context, member.Assignment) (member.Report, error)) (member.Report, error) {
+	leave, err := w.d.e.lanes.Enter(ctx, w.a.Cluster.Name)
+	if err != nil {
+		return member.Report{}, err
+	}
+	r, err := do(ctx, w.a)
+	if err == nil && member.Slow(&r) {
+		leave(context.DeadlineExceeded)
+	} else {
+		leave(err)
+	}
+	w.sent = w.sent || r.Sent
+	return r, err
+}
+
+// news sends an observation that differs from the last one.
+func (w *worker) news(ctx context.Context, o stages.Observation) {
+	if o != w.last {
+		w.send(ctx, o)
+	}
+}
+
+func (w *worker) send(ctx context.Context, o stages.Observation) {
+	w.last = o
+	w.unheard.Add(1)
+	select {
+	case w.d.inbox <- word{o, w}:
+	case <-ctx.Done():
+		w.unheard.Add(-1)
+	}
+}
+
+// fence decides what it means that a cluster knows a newer epoch. Mostly
+// another engine has the run by now, and this one lets it go. Where it has not,
+// the cluster's ledger is wrong, and that is the cluster's failure alone. It
+// reports whether the worker ends.
+func (w *worker) fence(ctx context.Context, err error) bool {
+	held, herr := w.d.held(ctx)
+	switch {
+	case herr != nil:
+		return false
+	case held:
+		w.send(ctx, w.failure(member.Report{}, fmt.Errorf("%w, although this engine has the run: "+
+			"where the engine's store was restored, delete ConfigMap %s/%s on the cluster", err, member.LedgerNamespace, w.a.Placement)))
+		return true
+	}
+	select {
+	case w.d.fenced <- err:
+	default:
+	}
+	return true
+}
+
+func (w *worker) observation(r member.Report) stages.Observation {
+	// What may have been changed is not skipped any more: it has to prove something.
+	late := r.Skipped && !r.Current && w.sent
+	return stages.Observation{
+		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Applied: r.Applied,
+		Unchanged: r.Unchanged, Revision: r.Revision, Current: r.Current, Healthy: r.Healthy,
+		Failed: r.Failed || late, Skipped: r.Skipped && !w.sent, Released: r.Released, Message: r.Message,
+	}
+}
+
+func (w *worker) failure(r member.Report, err error) stages.Observation {
+	o := w.observation(r)
+	o.Failed, o.Permanent, o.Message = true, true, err.Error()
+	return o
+}
+
+func (w *worker) unreachable(r member.Report, err error) stages.Observation {
+	return stages.Observation{
+		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Unreachable: true, Released: r.Released, Message: err.Error(),
+	}
+}

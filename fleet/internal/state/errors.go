@@ -1,0 +1,72 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// ErrDeleting is matched by the error of every operation that a placement refuses while it is being deleted.
+var ErrDeleting = errors.New("the placement is being deleted")
+
+// DeletingError says that a placement is being deleted. It matches [ErrDeleting]
+// and backend.ErrPermanent.
+type DeletingError struct {
+	Placement string
+	Since     time.Time
+}
+
+func (e *DeletingError) Error() string {
+	return fmt.Sprintf("placement %s is being deleted since %s: declare it again once it is gone, Deletion tells", e.Placement, e.Since.Format(time.RFC3339))
+}
+
+// Is makes the error ErrDeleting and backend.ErrPermanent.
+func (e *DeletingError) Is(target error) bool {
+	return target == ErrDeleting || target == backend.ErrPermanent
+}
+
+// NotFoundError says that a host named something that does not exist.
+type NotFoundError struct {
+	// Kind is placement, run, snapshot, decision, deletion, cluster, request or cap.
+	Kind string
+	Name string
+	// Hint says what would be right.
+	Hint string
+}
+
+func (e *NotFoundError) Error() string {
+	s := e.Kind + " " + e.Name + " does not exist"
+	if e.Hint != "" {
+		s += ": " + e.Hint
+	}
+	return s
+}
+
+// Is makes the error backend.ErrNotFound.
+func (e *NotFoundError) Is(target error) bool { return target == backend.ErrNotFound }
+
+// PermanentIfGone makes that a page is gone which a record names no reason to
+// believe that the run is.
+func PermanentIfGone(err error) error {
+	if !IsNotFound(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %s", backend.ErrPermanent, err.Error())
+}
+
+// ReasonOf returns the text of an error as a reason to record: without its kind, and clipped.
+func ReasonOf(err error) string {
+	text := strings.TrimSuffix(err.Error(), ": "+backend.ErrPermanent.Error())
+	return guard.Clip(text)
+}
+
+// IsLasting reports whether an error of a record will not go away by itself.
+func IsLasting(err error) bool {
+	newer := (*stages.FormatError)(nil)
+	return IsNotFound(err) || errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer)
+}

@@ -1,0 +1,192 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+)
+
+// garbage is what a collection deletes of a placement: what nothing refers to,
+// at the revisions at which it was seen.
+type garbage struct {
+	records []backend.Record
+	// plans are those that only retired or lost runs refer to, by digest.
+	plans map[string][]backend.Record
+	// lost are the intents of runs without a record that an earlier collection has marked.
+	lost []runIntent
+	// decisions are those of runs that are not admitted yet, which are kept.
+	decisions map[string]bool
+	// journal is the placement's, trimmed.
+	journal record.Journal
+}
+
+// isEmpty reports whether there is nothing to delete.
+func (g *garbage) isEmpty(rec *record.Placement) bool {
+	return len(g.records)+len(g.plans)+len(g.lost)+len(rec.Retired) == 0 && g.journal.IsAt(rec.Journal)
+}
+
+// garbage finds what nothing refers to. Where references cannot be read, what they may refer to is kept, and
+// the error says why.
+func (st *State) garbage(ctx context.Context, rec *record.Placement) (*garbage, error) {
+	g := &garbage{plans: map[string][]backend.Record{}, decisions: map[string]bool{}, journal: rec.Journal}
+	used, err := st.usedPlans(ctx, rec, g)
+	if err != nil {
+		return g, err
+	}
+	return g, errors.Join(
+		st.unusedPlans(ctx, rec, used, g),
+		st.unusedContents(ctx, rec, used, g),
+		st.unusedPages(ctx, rec, g),
+	)
+}
+
+// usedPlans returns the digests of the plans that runs refer to, each with whether the snapshot of the plan
+// may be kept. It marks the intents of lost runs, or collects those that were marked before.
+func (st *State) usedPlans(ctx context.Context, rec *record.Placement, g *garbage) (map[string]bool, error) {
+	used := map[string]bool{}
+	for _, r := range rec.Runs {
+		used[r.Plan] = used[r.Plan] || rec.Has(r.Index)
+	}
+	all, err := st.RunIntents(ctx, rec.Placement.Name)
+	for i := 0; i < len(all) && err == nil; i++ {
+		b := &all[i]
+		switch {
+		case rec.HasRun(b.UID):
+		case rec.IsRetired(b.UID):
+			err = st.markLost(ctx, b)
+		default:
+			err = st.collectIntent(ctx, b, used, g)
+		}
+	}
+	return used, err
+}
+
+// collectIntent collects the intent of a run that its placement does not have, if that run is lost and was marked
+// before. Until then its plan is in use: the run may not be admitted yet.
+func (st *State) collectIntent(ctx context.Context, b *runIntent, used map[string]bool, g *garbage) error {
+	lost, err := st.isLost(ctx, b)
+	if err != nil {
+		return err
+	}
+	if lost && b.Lost {
+		g.lost = append(g.lost, *b)
+		return nil
+	}
+	used[b.Plan] = true
+	if lost {
+		return st.markLost(ctx, b)
+	}
+	g.decisions[b.decision] = true
+	return nil
+}
+
+func (st *State) unusedPlans(ctx context.Context, rec *record.Placement, used map[string]bool, g *garbage) error {
+	elsewhere := map[string]bool{} // the plans that a record which is kept refers to
+	for _, r := range rec.Retired {
+		elsewhere[r.Plan] = true
+		if err := st.unusedPlan(ctx, r.Plan, used, g); err != nil {
+			return err
+		}
+	}
+	for i := range g.lost {
+		l := &g.lost[i]
+		if err := st.unusedPlan(ctx, l.Plan, used, g); err != nil {
+			return err
+		}
+		l.bare = len(l.pages) == 0 && (elsewhere[l.Plan] || len(g.plans[l.Plan]) == 0)
+		elsewhere[l.Plan] = elsewhere[l.Plan] || !l.bare
+	}
+	return nil
+}
+
+func (st *State) unusedPlan(ctx context.Context, digest string, used map[string]bool, g *garbage) error {
+	_, is := used[digest]
+	if is || digest == "" || len(g.plans[digest]) > 0 {
+		return nil
+	}
+	plan, err := st.Revisions(ctx, PlanKey(digest))
+	if len(plan) > 0 {
+		g.plans[digest] = plan
+	}
+	return err
+}
+
+func (st *State) unusedContents(ctx context.Context, rec *record.Placement, plans map[string]bool, g *garbage) error {
+	prefix := record.ContentPrefix(rec.Placement.Name)
+	contents, err := st.Revisions(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	used, err := st.referenced(ctx, rec, plans)
+	if err != nil {
+		return err
+	}
+	for _, r := range contents {
+		if !used[strings.TrimPrefix(r.Key, prefix)] {
+			g.records = append(g.records, r)
+		}
+	}
+	return nil
+}
+
+// unusedPages collects the pages of the placement that its record does not name. A writer that wrote them for
+// a commit cannot make that commit once the record has changed.
+func (st *State) unusedPages(ctx context.Context, rec *record.Placement, g *garbage) error {
+	name := rec.Placement.Name
+	pages, err := st.Revisions(ctx, record.BindingsPrefix(name))
+	if err != nil {
+		return err
+	}
+	for _, r := range pages {
+		if !rec.NamesBindings(r.Key) {
+			g.records = append(g.records, r)
+		}
+	}
+	if err := st.unusedDecisions(ctx, rec, g); err != nil {
+		return err
+	}
+	head, old, err := record.Trimmed(ctx, st.store, rec)
+	if err != nil {
+		return err
+	}
+	g.journal, g.records = head, append(g.records, old...)
+	return nil
+}
+
+func (st *State) unusedDecisions(ctx context.Context, rec *record.Placement, g *garbage) error {
+	prefix := record.DecisionPrefix(rec.Placement.Name)
+	if rec.Decision != nil {
+		g.decisions[rec.Decision.Digest] = true
+	}
+	pages, err := st.Revisions(ctx, prefix)
+	for _, r := range pages {
+		digest, _, _ := strings.Cut(strings.TrimPrefix(r.Key, prefix), "/")
+		if !g.decisions[digest] {
+			g.records = append(g.records, r)
+		}
+	}
+	return err
+}
+
+// remove deletes the garbage. An intent is deleted once nothing else of its run was found.
+func (st *State) remove(ctx context.Context, g *garbage) error {
+	all := g.records
+	for _, plan := range g.plans {
+		all = append(all, plan...)
+	}
+	for i := range g.lost {
+		all = append(all, g.lost[i].pages...)
+		if g.lost[i].bare {
+			all = append(all, g.lost[i].self)
+		}
+	}
+	for _, r := range all {
+		if err := st.store.Delete(ctx, r.Key, r.Revision); err != nil && !IsNotFound(err) && !errors.Is(err, backend.ErrConflict) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// runIntent is the intent to create a run, with what a collection finds of that run.
+type runIntent struct {
+	record.Intent
+	UID string
+	// self is the record, pages are what else is stored under the UID.
+	self  backend.Record
+	pages []backend.Record
+	// bare reports whether nothing but the intent is stored.
+	bare bool
+	// decision is the digest of the run's, where the run has a record.
+	decision string
+}
+
+// markLost records that the run of an intent is lost. A creator that is still alive writes the intent again
+// before the run counts.
+func (st *State) markLost(ctx context.Context, b *runIntent) error {
+	if b.Lost {
+		return nil
+	}
+	b.Lost = true
+	_, err := st.store.Put(ctx, b.self.Key, record.Encode(b.Intent), b.self.Revision)
+	if errors.Is(err, backend.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// RunIntents returns the intents to create runs of a placement. One that cannot be decoded is logged and left
+// out.
+func (st *State) RunIntents(ctx context.Context, placement string) (out []runIntent, err error) {
+	prefix := record.IntentPrefix(placement)
+	for r, err := range st.store.List(ctx, prefix) {
+		if err != nil {
+			return nil, err
+		}
+		b := runIntent{UID: strings.TrimPrefix(r.Key, prefix), self: backend.Record{Key: r.Key, Revision: r.Revision}}
+		if err := record.Decode(r, &b.Intent); err != nil {
+			st.log.Warn("what was begun for a run cannot be read, and stays", "error", err)
+			continue
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+// isRecorded reports whether the run of an intent has a record; a record that cannot be read counts.
+func (st *State) isRecorded(ctx context.Context, b *runIntent) (bool, error) {
+	rr, _, err := st.Run(ctx, b.Run)
+	switch {
+	case IsNotFound(err):
+		return false, nil
+	case IsLasting(err):
+		return true, nil
+	case err != nil:
+		return false, err
+	}
+	if rr.Decision != nil {
+		b.decision = rr.Decision.Digest
+	}
+	return rr.Run.UID == b.UID, nil
+}
+
+// isLost reports whether the run of an intent, which its placement does not have, has no record, and collects
+// the pages under its UID. The pages are listed first: a UID has a record only once, so pages that were there
+// before the record was found to be missing are garbage.
+func (st *State) isLost(ctx context.Context, b *runIntent) (lost bool, err error) {
+	for _, prefix := range record.OwnPrefixes(b.UID) {
+		pages, err := st.Revisions(ctx, prefix)
+		if err != nil {
+			return false, err
+		}
+		b.pages = append(b.pages, pages...)
+	}
+	recorded, err := st.isRecorded(ctx, b)
+	return !recorded && err == nil, err
+}
+
+// ErrIncomplete is matched by the error of a run that was recorded and never admitted, and of which a
+// collection has deleted something since. Its creator died before it stored that again, so CreateRun has
+// never returned the run.
+var ErrIncomplete = errors.New("the run was never admitted, and what was stored for it is gone")
+
+// Abandon drops a run that cannot be admitted, unless the engine that created it has admitted it meanwhile.
+// An engine that comes later finds that the run is retired.
+func (st *State) Abandon(ctx context.Context, rr *record.Run, cause error) error {
+	run := &rr.Run
+	_, out, err := st.Advance(ctx, run.Placement, &Transition{
+		Input: Always(lifecycle.RunAbandoned{Entry: lifecycle.Entry{UID: run.UID, Run: run.Name}, Plan: run.Plan}),
+	})
+	if _, known := out.State.Run(run.UID); err != nil || known {
+		return errors.Join(cause, err)
+	}
+	st.log.Warn("a run whose creation was cut short is forgotten", "run", run.Name, "error", cause)
+	return fmt.Errorf("run %s: %w: %w", run.Name, backend.ErrNotFound, cause)
+}

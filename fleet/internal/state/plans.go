@@ -1,0 +1,69 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// planCacheSize is how many plans an engine keeps in memory: they were read and
+// verified, or made here, and never change. BenchmarkClusterUpdate in
+// docs/performance.md needs them for its hub-requests/update: an engine carries out
+// the plan that it has just stored.
+const planCacheSize = 64
+
+// WritePlan stores a plan under its digest: what is to be there before it, then
+// the pages, then the header. What is there is written again, so that a deletion
+// that has seen it spares it.
+func (st *State) WritePlan(ctx context.Context, p *stages.Plan, before ...backend.Write) error {
+	header, pages := p.Encode()
+	writes := append(make([]backend.Write, 0, len(before)+len(pages)+1), before...)
+	for i, page := range pages {
+		writes = append(writes, backend.Write{Key: record.PageKey(PlanKey(p.Digest), i), Value: page})
+	}
+	return st.contents.PutAll(ctx, append(writes, backend.Write{Key: PlanKey(p.Digest), Value: header}))
+}
+
+func PlanKey(digest string) string { return "plan/" + digest }
+
+// ReadPlan reads a plan and verifies it against its digest.
+func (st *State) ReadPlan(ctx context.Context, digest string) (*stages.Plan, error) {
+	if p, ok := st.plans.Get(digest); ok {
+		return p, nil
+	}
+	header, err := st.store.Get(ctx, PlanKey(digest))
+	if err != nil {
+		return nil, err
+	}
+	var head struct {
+		Pages int `json:"pages"`
+	}
+	if err := json.Unmarshal(header.Value, &head); err != nil {
+		return nil, record.Damaged(header.Key, err)
+	}
+	var pages [][]byte
+	for i := range head.Pages {
+		rec, err := st.store.Get(ctx, record.PageKey(PlanKey(digest), i))
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, rec.Value)
+	}
+	p, err := stages.DecodePlan(header.Value, pages)
+	if err != nil {
+		return nil, fmt.Errorf("plan %s: %w", digest, guard.Permanent(err))
+	}
+	if p.Digest != digest {
+		return nil, fmt.Errorf("plan %s: the record holds another plan, %s: %w", digest, p.Digest, backend.ErrPermanent)
+	}
+	st.plans.Add(digest, p)
+	return p, nil
+}
+
+// CachePlan keeps a plan that was made here in memory.
+func (st *State) CachePlan(p *stages.Plan) { st.plans.Add(p.Digest, p) }

@@ -1,0 +1,117 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/fleet/internal/problems"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// RunStatus is a run as it was last saved, with its plan. It is what [Status] shows.
+type RunStatus struct {
+	Run          stages.Run
+	Plan         *stages.Plan
+	Owner, Title string
+	Decision     int
+	Apply        member.ApplyStrategy
+	Holder       string
+	Epoch        int64
+}
+
+func (st *State) NameFree(ctx context.Context, name string) error {
+	_, err := st.store.Get(ctx, record.RunKey(name))
+	if IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		err = backend.ErrConflict
+	}
+	return st.NameTaken(name, err)
+}
+
+func (st *State) NameTaken(name string, err error) error {
+	if errors.Is(err, backend.ErrConflict) {
+		return fmt.Errorf("run %s exists already: choose another name, or delete it first: %w", name, backend.ErrConflict)
+	}
+	return err
+}
+
+// Status returns a run as it was last saved.
+func (st *State) Status(ctx context.Context, name string) (RunStatus, error) {
+	rr, _, err := st.Run(ctx, name)
+	if err != nil {
+		return RunStatus{}, err
+	}
+	return st.StatusOf(ctx, rr)
+}
+
+// StatusOf returns the run of a record.
+func (st *State) StatusOf(ctx context.Context, rr *record.Run) (RunStatus, error) {
+	p, err := st.ReadPlan(ctx, rr.Run.Plan)
+	if err != nil {
+		return RunStatus{}, fmt.Errorf("run %s: its plan: %w", rr.Run.Name, err)
+	}
+	if rr, err = st.withFlights(ctx, rr); err == nil {
+		err = rr.Check(p)
+	}
+	if err != nil {
+		return RunStatus{}, err
+	}
+	decision := -1
+	if rr.Decision != nil {
+		decision = rr.Decision.Index
+	}
+	return RunStatus{
+		Run: rr.Run, Plan: p, Owner: rr.Owner, Title: rr.Title, Decision: decision, Apply: rr.Apply,
+		Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch,
+	}, nil
+}
+
+// withFlights reads the clusters in flight and the long lists of a run, or of its
+// newer record where a page is gone because that does not name it any more.
+func (st *State) withFlights(ctx context.Context, rr *record.Run) (*record.Run, error) {
+	pages := record.FlightPages{Store: st.store, UID: rr.Run.UID}
+	for {
+		err := pages.Read(ctx, rr)
+		if err == nil {
+			return rr, nil
+		}
+		if !IsNotFound(err) {
+			return nil, fmt.Errorf("run %s: %w", rr.Run.Name, err)
+		}
+		now, _, rerr := st.Run(ctx, rr.Run.Name)
+		if rerr != nil {
+			return nil, rerr
+		}
+		if now.Seq == rr.Seq {
+			return nil, record.Damaged(record.RunKey(rr.Run.Name), errors.New(err.Error()))
+		}
+		rr = now
+	}
+}
+
+// Run returns the record of a run and its revision, without the clusters in
+// flight. A record that cannot be read has a revision nevertheless.
+func (st *State) Run(ctx context.Context, name string) (*record.Run, backend.Revision, error) {
+	missing := &NotFoundError{Kind: "run", Name: name, Hint: "Runs lists those of a placement"}
+	if len(problems.Name(nil, name)) > 0 {
+		return nil, "", missing
+	}
+	rec, err := st.store.Get(ctx, record.RunKey(name))
+	if IsNotFound(err) {
+		return nil, "", missing
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	rr := new(record.Run)
+	if err = record.Decode(rec, rr); err == nil {
+		err = record.CheckName(rec.Key, name, rr.Run.Name)
+	}
+	return rr, rec.Revision, err
+}

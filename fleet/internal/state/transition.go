@@ -1,0 +1,320 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// Transition is an input to the state machine of a placement, with what only its caller can
+// find out. All functions are called again where the save met a conflict.
+type Transition struct {
+	// input makes the input of the record as it was read.
+	Input func(rec *record.Placement) (lifecycle.Input, error)
+	// store stores the contents and the plan of the run of the input again, for the GCGeneration of
+	// the record. The input is made again then.
+	Store func(ctx context.Context, rec *record.Placement) error
+	// plan reports why the run that takes back the run of the input cannot be planned.
+	Plan func(ctx context.Context, rec *record.Placement) error
+	// picked returns the clusters of the decision of the input.
+	Picked func(ctx context.Context) ([]string, error)
+	// deleted is the last record of the run of the input, where that was deleted.
+	deleted *record.Run
+	// also changes what is in the record beside the state.
+	Also func(rec *record.Placement)
+}
+
+// Always is an input that does not depend on the record.
+func Always(in lifecycle.Input) func(*record.Placement) (lifecycle.Input, error) {
+	return func(*record.Placement) (lifecycle.Input, error) { return in, nil }
+}
+
+// Advance takes a placement one input on, and does what that asks for. It returns the record as
+// it was written, or read where nothing changed.
+func (st *State) Advance(ctx context.Context, name string, t *Transition) (*record.Placement, lifecycle.Outcome, error) {
+	rec, out, err := st.Decide(ctx, name, t)
+	if err != nil {
+		return nil, out, err
+	}
+	return rec, out, st.CarryOut(ctx, rec, out.After)
+}
+
+// Decide takes a placement one input on: it reads what the decision needs, and writes the next
+// state with the events in one compare-and-swap. What is to be done after that is the caller's.
+//
+// It begins with the record that this engine saw last. That is safe where something is written, which
+// is refused if the record is old; where nothing is, it is decided again on the record as it is now.
+func (st *State) Decide(ctx context.Context, name string, t *Transition) (*record.Placement, lifecycle.Outcome, error) {
+	seen, known := st.seen.Get(name)
+	for {
+		rec, rev := seen.rec, seen.rev
+		if !known {
+			var err error
+			if rec, rev, err = st.Placement(ctx, name); err != nil {
+				return nil, lifecycle.Outcome{}, err
+			}
+		}
+		out, err := st.Outcome(ctx, rec, t)
+		switch {
+		case err == nil && out.Changed:
+			next := *rec
+			next.State = out.State
+			if t.Also != nil {
+				t.Also(&next)
+			}
+			err = st.commitOutcome(ctx, &next, rev, t, &out)
+			if err == nil {
+				return &next, out, nil
+			}
+			if !errors.Is(err, backend.ErrConflict) && !st.IsStale(ctx, name, rev, err) {
+				return nil, out, err
+			}
+		case known:
+		case err == nil:
+			return rec, out, nil
+		case !st.IsStale(ctx, name, rev, err):
+			return nil, out, err
+		}
+		known = false
+	}
+}
+
+// Outcome returns what an input comes to, with the facts that it needs.
+func (st *State) Outcome(ctx context.Context, rec *record.Placement, t *Transition) (lifecycle.Outcome, error) {
+	in, err := t.Input(rec)
+	if err != nil {
+		return lifecycle.Outcome{}, err
+	}
+	f := facts{engine: st, rec: rec, deleted: t.deleted, records: map[string]*record.Run{}, Facts: lifecycle.Facts{
+		Spec: rec.Spec(), Now: stages.At(st.Now()), ID: record.NewUID(), Runs: map[string]lifecycle.RunFact{},
+	}}
+	out, err := lifecycle.Advance(rec.State, in, f.Facts)
+	for err == nil && !out.Need.IsZero() {
+		switch {
+		case out.Need.Contents:
+			if err = t.Store(ctx, rec); err == nil {
+				in, err = t.Input(rec)
+			}
+		case out.Need.Rollback:
+			next := *rec
+			next.State, f.Planned = out.State, true
+			err = t.Plan(ctx, &next)
+		default:
+			err = f.read(ctx, &out.Need)
+		}
+		if err != nil {
+			return out, err
+		}
+		out, err = lifecycle.Advance(rec.State, in, f.Facts)
+	}
+	if errors.Is(err, lifecycle.ErrBindingsLost) {
+		err = f.lost
+	}
+	return out, HostError(err)
+}
+
+// commitOutcome writes the next state of a placement with all that it names.
+func (st *State) commitOutcome(ctx context.Context, rec *record.Placement, rev backend.Revision, t *Transition, out *lifecycle.Outcome) error {
+	var c record.Commit
+	for _, effect := range out.Before {
+		switch effect := effect.(type) {
+		case lifecycle.StoreBindings:
+			record.StoreBindings(&c, rec.Placement.Name, effect)
+		case lifecycle.StoreDecision:
+			clusters, err := t.Picked(ctx)
+			if err == nil {
+				err = st.WritePicked(ctx, rec.Placement.Name, &effect.Decision, clusters)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return st.CommitPlacement(ctx, &c, rec, rev, st.stamped(rec.Placement.Name, out.Events))
+}
+
+// CarryOut does what a state asks for once it is saved. It may be repeated.
+func (st *State) CarryOut(ctx context.Context, rec *record.Placement, effects []lifecycle.Effect) error {
+	collect := rec.Journal.Kept() > 2*rec.EventsKept()
+	for _, effect := range effects {
+		switch effect := effect.(type) {
+		case lifecycle.Supersede:
+			c := stages.Command{ID: OwnID + "supersede-" + effect.By.UID, Verb: stages.Supersede, At: st.Now(), Message: effect.By.Run}
+			if err := st.storeCommand(ctx, effect.Run.UID, c); err != nil && !errors.Is(err, backend.ErrConflict) {
+				return err
+			}
+		case lifecycle.DropBindings:
+			record.DropBindings(ctx, st.store, rec)
+		case lifecycle.Collect:
+			collect = true
+		}
+	}
+	if collect {
+		st.collect(ctx, rec.Placement.Name)
+	}
+	return nil
+}
+
+// facts reads what an input needs to be decided on a record.
+type facts struct {
+	lifecycle.Facts
+	engine  *State
+	rec     *record.Placement
+	deleted *record.Run
+	// records are those of the runs that were read, by UID.
+	records map[string]*record.Run
+	// lost is why the bindings can never be read.
+	lost error
+}
+
+func (f *facts) read(ctx context.Context, need *lifecycle.Need) error {
+	for _, r := range need.Runs {
+		if err := f.readRun(ctx, r); err != nil {
+			return err
+		}
+	}
+	for _, r := range need.Results {
+		if err := f.readResult(ctx, r); err != nil {
+			return err
+		}
+	}
+	if need.Bindings {
+		if err := f.readBindings(ctx); err != nil {
+			return err
+		}
+	}
+	if need.Inventory {
+		inventory, err := f.engine.Inventory(ctx)
+		f.NoInventory, f.Inventory = err != nil, names(inventory)
+	}
+	return nil
+}
+
+func names(inventory map[string]placement.Cluster) map[string]bool {
+	out := make(map[string]bool, len(inventory))
+	for name := range inventory {
+		out[name] = true
+	}
+	return out
+}
+
+func (f *facts) readBindings(ctx context.Context) (err error) {
+	f.Bindings, err = f.engine.BindingsOf(ctx, f.rec)
+	if errors.Is(err, backend.ErrPermanent) {
+		f.BindingsLost, f.lost = true, err
+		return nil
+	}
+	return err
+}
+
+// readRun reads the record of a run.
+func (f *facts) readRun(ctx context.Context, r lifecycle.Entry) error {
+	rr, _, err := f.engine.Run(ctx, r.Run)
+	fact := lifecycle.RunFact{Found: lifecycle.Present}
+	switch {
+	case IsNotFound(err) || err == nil && rr.Run.UID != r.UID:
+		fact.Found = lifecycle.Absent
+	case IsLasting(err):
+		fact.Found = lifecycle.Unreadable
+	case err != nil:
+		return err
+	default:
+		fact.Ended, fact.Attempt, fact.Epoch = rr.Run.IsEnded(), rr.Run.Attempt, rr.Lease.Epoch
+		f.records[r.UID] = rr
+	}
+	f.Runs[r.UID] = fact
+	return nil
+}
+
+// readResult reads what a run has come to: by its record, or by the last one that it had; otherwise by its
+// plan, as if it had begun with every cluster.
+func (f *facts) readResult(ctx context.Context, r lifecycle.Entry) error {
+	fact, rr := f.Runs[r.UID], f.records[r.UID]
+	if rr == nil && f.deleted != nil && f.deleted.Run.UID == r.UID {
+		rr = f.deleted
+	}
+	result, err := f.resultOf(ctx, r, rr)
+	switch {
+	case err == nil:
+		fact.Result = result
+	case IsLasting(err):
+		fact.Lost = true
+	default:
+		return err
+	}
+	f.Runs[r.UID] = fact
+	return nil
+}
+
+func (f *facts) resultOf(ctx context.Context, r lifecycle.Entry, rr *record.Run) (*lifecycle.Result, error) {
+	known, _ := f.rec.Run(r.UID)
+	digest := known.Plan
+	if rr != nil {
+		digest = rr.Run.Plan
+	}
+	p, err := f.engine.ReadPlan(ctx, digest)
+	if err != nil {
+		return nil, err
+	}
+	if rr == nil {
+		result := lifecycle.ResultOf(p, nil)
+		return &result, nil
+	}
+	whole, err := f.engine.withFlights(ctx, rr)
+	if err == nil {
+		err = whole.Check(p)
+	}
+	if rr == f.deleted && IsLasting(err) {
+		result := lifecycle.ResultOf(p, nil)
+		return &result, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.engine.ResultOf(whole, p), nil
+}
+
+// ResultOf is what a run has come to, of which all pages have been read.
+func (st *State) ResultOf(rr *record.Run, p *stages.Plan) *lifecycle.Result {
+	r := lifecycle.ResultOf(p, &rr.Run)
+	r.Whole, r.Final = rr.Whole, rr.Final != "" || member.ReportsOnly(&rr.Apply)
+	r.RollbackName = st.RollbackName(rr.Run.Name, rr.Title, 1)
+	return &r
+}
+
+// HostError gives an error of the state machine its kind of package backend.
+func HostError(err error) error {
+	if deleting := (*lifecycle.DeletingError)(nil); errors.As(err, &deleting) {
+		return &DeletingError{Placement: deleting.Placement, Since: deleting.Since.Time()}
+	}
+	for _, kind := range []struct{ is, means error }{
+		{lifecycle.ErrStale, backend.ErrConflict},
+		{lifecycle.ErrNotFound, backend.ErrNotFound},
+		{lifecycle.ErrFenced, backend.ErrFenced},
+		{lifecycle.ErrRefused, backend.ErrPermanent},
+		{lifecycle.ErrIncomplete, fmt.Errorf("%w: %w", ErrIncomplete, backend.ErrPermanent)},
+		{lifecycle.ErrDeleted, fmt.Errorf("%w: %w", ErrDeleting, backend.ErrPermanent)},
+	} {
+		if errors.Is(err, kind.is) {
+			return fmt.Errorf("%v: %w", err, kind.means)
+		}
+	}
+	return err
+}
+
+// BindingsOf returns the bindings of a placement.
+func (st *State) BindingsOf(ctx context.Context, rec *record.Placement) (lifecycle.Bindings, error) {
+	return st.Bindings(ctx, rec, rec.Bindings)
+}
+
+// Bindings returns the bindings that a placement had at a generation.
+func (st *State) Bindings(ctx context.Context, rec *record.Placement, at lifecycle.Generation) (lifecycle.Bindings, error) {
+	return record.ReadBindings(ctx, st.store, rec.Placement.Name, at)
+}
