@@ -6,8 +6,11 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
+	"github.com/slipway-dev/slipway/fleet/internal/planning"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // DriftOptions narrow a drift report. The zero value is about every cluster of
@@ -68,4 +71,28 @@ func GroupDrift(all []ClusterDrift) []DriftGroup {
 		return cmp.Or(cmp.Compare(len(b.Clusters), len(a.Clusters)), cmp.Compare(a.Clusters[0], b.Clusters[0]))
 	})
 	return out
+}
+
+// Drifted returns the recorded drift of a placement: the clusters that differed or could not be compared when
+// a run or the drift reconciler of [Engine.Run] last compared them, ascending by cluster. It reads the store
+// only; [Engine.Drift] compares the clusters themselves.
+//
+// Observed of a cluster is when the recorded drift last changed, or, in the engine that reconciles the
+// placement, when the cluster was last compared.
+func (e *Engine) Drifted(ctx context.Context, name string) ([]ClusterDrift, error) {
+	return e.drifts.Drifted(ctx, name)
+}
+
+// NoDriftGroup is the group in which the engine itself approves that the clusters of a stage have not
+// drifted. A gate whose policy asks for one approval of this group, alone or beside people, passes only when
+// they have not. What the engine says holds at a point in time only, see [approval.Decision]: it compares the
+// clusters last, once all others have approved and the waits beside the gate have ended. It is the owner's
+// alone.
+const NoDriftGroup = planning.NoDriftGroup
+
+// NoDrift is a gate that passes once no cluster of the stage or group differs from what its ledger says.
+// Until then the run waits, and they are compared again. A run with such a gate is refused where an Updater
+// of the host's does what runs do.
+func NoDrift() stages.Task {
+	return stages.Task{Type: stages.Approval, Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: planning.NoDriftGroup, Count: 1}}}}
 }

@@ -36,7 +36,7 @@ type History struct {
 // An after that is beyond the last event is an error matching
 // backend.ErrPermanent: it is the number of another run.
 func (e *Engine) History(ctx context.Context, run string, after int64) (History, error) {
-	return e.history(ctx, after, func() (string, eventStream, error) {
+	return history(ctx, e.store, after, func() (string, eventStream, error) {
 		rr, _, err := e.state.Run(ctx, run)
 		if err != nil {
 			return "", eventStream{}, err
@@ -67,7 +67,7 @@ func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status,
 		}
 		return rr.Run.UID, eventStream{rr.Run.UID, rr.Journal, record.RunKey(run)}, nil
 	}
-	h, err := e.history(ctx, after, read)
+	h, err := history(ctx, e.store, after, read)
 	return Status(status), h, err
 }
 
@@ -76,7 +76,7 @@ func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status,
 // are forgotten, as [Engine.Follow] says; of an after that is older, the error is
 // a *MissedError, and the history begins with the oldest one that is kept.
 func (e *Engine) PlacementHistory(ctx context.Context, placement string, after int64) (History, error) {
-	return e.history(ctx, after, func() (string, eventStream, error) {
+	return history(ctx, e.store, after, func() (string, eventStream, error) {
 		rec, _, err := e.state.Placement(ctx, placement)
 		if err != nil {
 			return "", eventStream{}, err
@@ -87,7 +87,7 @@ func (e *Engine) PlacementHistory(ctx context.Context, placement string, after i
 
 // history reads a journal from an event on, and again where it was trimmed or
 // deleted while it was read.
-func (e *Engine) history(ctx context.Context, after int64, find func() (uid string, s eventStream, err error)) (History, error) {
+func history(ctx context.Context, store backend.Store, after int64, find func() (uid string, s eventStream, err error)) (History, error) {
 	var last record.Journal
 	for again := false; ; again = true {
 		uid, s, err := find()
@@ -98,7 +98,7 @@ func (e *Engine) history(ctx context.Context, after int64, find func() (uid stri
 		if after < 0 || after > h.Next {
 			return History{}, fmt.Errorf("%s: there is no event %d, the next one is %d: begin with 0: %w", s.key, after, h.Next, backend.ErrPermanent)
 		}
-		h.Events, err = e.events(ctx, s, h.After)
+		h.Events, err = eventsOf(ctx, store, s, h.After)
 		switch {
 		case state.IsNotFound(err) && (!again || !s.head.IsAt(last)):
 			last = s.head
@@ -112,12 +112,12 @@ func (e *Engine) history(ctx context.Context, after int64, find func() (uid stri
 	}
 }
 
-// events reads the events of a stream from number n on.
-func (e *Engine) events(ctx context.Context, s eventStream, n int64) ([]stages.Event, error) {
+// eventsOf reads the events of a stream from number n on.
+func eventsOf(ctx context.Context, store backend.Store, s eventStream, n int64) ([]stages.Event, error) {
 	if n == s.head.Events {
 		return nil, nil
 	}
-	pages, err := record.ReadJournal(ctx, e.store, s.name, s.head, n)
+	pages, err := record.ReadJournal(ctx, store, s.name, s.head, n)
 	if err != nil {
 		return nil, err
 	}

@@ -36,11 +36,11 @@ type PlacedCluster struct {
 }
 
 // placed is [PlacementView.Placed] of the placement as its record is now.
-func (e *Engine) placed(ctx context.Context, placement string) iter.Seq2[PlacedCluster, error] {
+func placed(ctx context.Context, st *state.State, placement string) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {
 		var s *summary
-		err := e.state.WithPlacement(ctx, placement, func(rec *record.Placement) (err error) {
-			s, err = e.summarize(ctx, rec)
+		err := st.WithPlacement(ctx, placement, func(rec *record.Placement) (err error) {
+			s, err = summarize(ctx, st, rec)
 			return err
 		})
 		s.yield(err, yield)
@@ -70,8 +70,8 @@ func (s *summary) yield(err error, yield func(PlacedCluster, error) bool) {
 }
 
 // summarize reads what the clusters have.
-func (e *Engine) summarize(ctx context.Context, rec *record.Placement) (*summary, error) {
-	held, err := e.state.BindingsOf(ctx, rec)
+func summarize(ctx context.Context, st *state.State, rec *record.Placement) (*summary, error) {
+	held, err := st.BindingsOf(ctx, rec)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (e *Engine) summarize(ctx context.Context, rec *record.Placement) (*summary
 		if r.Ended != "" && r.Undoes == "" && len(s.unknown[r.Index]) == 0 {
 			continue
 		}
-		status, err := e.state.Status(ctx, r.Name)
+		status, err := st.Status(ctx, r.Name)
 		if state.IsNotFound(err) || err == nil && (status.Run.UID != r.UID || status.Run.Started == 0) {
 			continue // it was deleted meanwhile, or has not begun
 		}

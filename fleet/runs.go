@@ -2,9 +2,11 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
+	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -100,4 +102,53 @@ func (e *Engine) Requests(ctx context.Context, run string) ([]approval.Request, 
 		return nil, err
 	}
 	return stages.Requests(s.Plan, &s.Run), nil
+}
+
+// Preview returns the plan that CreateRun would record for spec, with the
+// digest that it would have. Nothing is written, not even a snapshot, and the
+// spec needs no name yet. The plan stays what it is; the next one may differ
+// when something has changed: name its digest in RunSpec.Plan to be sure.
+func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*stages.Plan, error) {
+	if err := problems.About("preview of a run", spec.problems()); err != nil {
+		return nil, err
+	}
+	d, _, err := e.planner.Plan(ctx, spec.request())
+	if err != nil {
+		return nil, err
+	}
+	return d.Plan, nil
+}
+
+// CatchUp creates a run that follows one that has ended: it takes the clusters
+// that failed or were skipped, and those that the placement picks and the run
+// did not know, to the same frozen target by the same strategy.
+//
+// It fails when the run has not ended, and when there is nothing to catch up.
+func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval.Identity) (Status, error) {
+	s, err := e.state.Status(ctx, run)
+	if err != nil {
+		return Status{}, err
+	}
+	if !s.Run.IsEnded() {
+		return Status{}, fmt.Errorf("run %s has not ended: it is %s; catch up when it has", run, s.Run.State)
+	}
+	spec := RunSpec{Name: name, Placement: s.Run.Placement, Index: &s.Plan.Index, Strategy: s.Plan.Strategy, Starter: starter}
+	if err := spec.validate(); err != nil {
+		return Status{}, err
+	}
+	created, err := e.admitter.CatchUp(ctx, spec.request(), &s)
+	return Status(created), err
+}
+
+// DeleteRun deletes a run, whatever its state, and gives its placement free. An engine that drives it is
+// fenced; what is in flight to clusters is left as it is, and the next run completes it. It cannot be undone.
+// A run whose record is damaged can be deleted, one that a newer version wrote cannot.
+//
+// After an error it may be called again, and ends what it had begun.
+func (e *Engine) DeleteRun(ctx context.Context, name string) error {
+	d, err := e.state.DeleteRecord(ctx, name)
+	if err != nil {
+		return err
+	}
+	return e.state.Deleted(ctx, d)
 }

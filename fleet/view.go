@@ -87,9 +87,9 @@ func (v *PlacementView) Overrides(ctx context.Context, index int) ([]placement.O
 // that brought what clusters have.
 func (v *PlacementView) Placed(ctx context.Context) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {
-		s, err := v.engine.summarize(ctx, v.rec)
+		s, err := summarize(ctx, v.engine.state, v.rec)
 		if v.isStale(ctx, err) {
-			v.engine.placed(ctx, v.name())(yield)
+			placed(ctx, v.engine.state, v.name())(yield)
 			return
 		}
 		s.yield(err, yield)

@@ -62,4 +62,3 @@ func New(o Options) *State {
 		plans: lru.New[string, *stages.Plan](planCacheSize, nil), seen: lru.New[string, SeenPlacement](seenSize, nil),
 	}
 }
-
