@@ -8,8 +8,8 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -44,12 +44,12 @@ func (a *attacked) sameID() {
 		return
 	}
 	c := a.spent[a.rnd.IntN(len(a.spent))].command
-	if strings.HasPrefix(c.ID, state.OwnID) {
+	if strings.HasPrefix(c.ID, record.OwnID) {
 		return // nobody else can give it
 	}
 	if c.Decision != nil && a.rnd.IntN(2) == 0 {
 		d := *c.Decision
-		d.At = state.Later(a.e.state.Now(), a.model.now)
+		d.At = commands.Later(a.e.state.Now(), a.model.now)
 		a.give(c.ID, d)
 		return
 	}
@@ -64,7 +64,7 @@ func (a *attacked) command() {
 	case 1:
 		by := a.id()
 		a.must(a.e.state.CarryOut(a.t.Context(), new(record.Placement), []lifecycle.Effect{lifecycle.Supersede{Run: lifecycle.Entry{UID: a.rec.Run.UID}, By: lifecycle.Entry{UID: by, Run: "next"}}}))
-		a.sent = append(a.sent, stages.Command{ID: state.OwnID + "supersede-" + by, Verb: stages.Supersede, At: a.e.state.Now(), Message: "next"})
+		a.sent = append(a.sent, stages.Command{ID: record.OwnID + "supersede-" + by, Verb: stages.Supersede, At: a.e.state.Now(), Message: "next"})
 
 	case 2, 3, 4:
 		a.steer(stages.Start)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -52,7 +52,7 @@ func (a *attacked) step() {
 	ctx := a.t.Context()
 	was := a.model
 	now := time.Now().Add([]time.Duration{0, 0, 0, 10 * time.Minute, -time.Hour, -3 * time.Hour}[a.rnd.IntN(6)])
-	cs, taken, err := a.e.state.Commands(ctx, a.rec.Run.UID)
+	cs, taken, err := a.e.commands.List(ctx, a.rec.Run.UID)
 	a.must(err)
 	if a.rnd.IntN(12) == 0 && len(cs) > 0 {
 		a.saw("lost save", 1)
@@ -96,7 +96,7 @@ func (a *attacked) carryOut(in stages.Input) (events []stages.Event) {
 
 // tidy deletes the commands that were carried out, unless the engine that saved the run dies before it comes
 // to that.
-func (a *attacked) tidy(taken []state.TakenCommand) {
+func (a *attacked) tidy(taken []commands.Stored) {
 	if len(taken) > 0 && a.rnd.IntN(8) == 0 {
 		a.saw("left commands", 1)
 		return
@@ -161,7 +161,7 @@ func (a *attacked) decision() approval.Decision {
 	names := []string{"ann", "ann", "bob", "cid", "dan", "sam", "sam", "ann ", "Ann", "an\u200bn", "\x1bann", ""}
 	groups := [][]string{{"sre"}, {"sre", "release"}, {"sre", "release"}, {"release"}, {"dev"}, nil}
 	d := approval.Decision{
-		Verdict: approval.Approve, At: state.Later(a.e.state.Now(), a.model.now), Binding: a.model.binding, Comment: fmt.Sprint("because ", a.drawn),
+		Verdict: approval.Approve, At: commands.Later(a.e.state.Now(), a.model.now), Binding: a.model.binding, Comment: fmt.Sprint("because ", a.drawn),
 		By: approval.Identity{Name: names[a.rnd.IntN(len(names))], Groups: groups[a.rnd.IntN(len(groups))]},
 	}
 	switch a.rnd.IntN(40) {
@@ -237,7 +237,7 @@ func (a *attacked) takes(request, id string, d *approval.Decision) (kind string,
 	case d.Binding == approval.Binding{}:
 		d.Binding = m.binding
 	}
-	if !m.allows(d, state.Later(a.e.state.Now(), m.now)) {
+	if !m.allows(d, commands.Later(a.e.state.Now(), m.now)) {
 		return "refused", false
 	}
 	i := slices.IndexFunc(a.sent, func(c stages.Command) bool { return c.ID == id })

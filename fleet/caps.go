@@ -6,8 +6,8 @@ import (
 	"fmt"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/caps"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -19,18 +19,18 @@ func (e *Engine) SetCap(ctx context.Context, name string, limit int) error {
 	if err := (stages.Cap{Name: name, Limit: limit}).Validate(); err != nil {
 		return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
 	}
-	_, err := e.state.UpdateCap(ctx, name, true, func(c stages.Cap) (stages.Cap, error) { return c.Resize(limit), nil })
+	_, err := e.caps.Update(ctx, name, true, func(c stages.Cap) (stages.Cap, error) { return c.Resize(limit), nil })
 	return err
 }
 
 // DeleteCap deletes a cap. It refuses while a run holds some of it or waits for
 // it; one that names it later waits until it is there again.
 func (e *Engine) DeleteCap(ctx context.Context, name string) error {
-	if err := e.state.SweepCap(ctx, name); err != nil {
+	if err := e.caps.Sweep(ctx, name); err != nil {
 		return err
 	}
 	for {
-		c, rev, err := e.state.CapAt(ctx, name)
+		c, rev, err := e.caps.Get(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (e *Engine) Caps(ctx context.Context) (out []stages.Cap, err error) {
 		if err != nil {
 			return nil, err
 		}
-		c, err := state.DecodeCap(rec)
+		c, err := caps.Decode(rec)
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -36,7 +37,7 @@ func (e *Engine) Command(ctx context.Context, run string, c stages.Command) erro
 		return err
 	}
 	c.Decision = nil
-	return e.state.Send(ctx, rr.Run.UID, c)
+	return e.commands.Send(ctx, rr.Run.UID, c)
 }
 
 func commandProblems(c stages.Command) field.ErrorList {
@@ -158,11 +159,11 @@ func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
 	if a.ID != "" && slices.Contains(s.Run.Seen, a.ID) {
 		return a.repeated(&open[i])
 	}
-	d, err := a.decision(&open[i], state.Later(e.state.Now(), s.Run.Now.Time()))
+	d, err := a.decision(&open[i], commands.Later(e.state.Now(), s.Run.Now.Time()))
 	if err != nil {
 		return err
 	}
-	return e.state.Send(ctx, s.Run.UID, stages.Command{ID: a.ID, Verb: stages.Decide, By: a.By, Decision: &d})
+	return e.commands.Send(ctx, s.Run.UID, stages.Command{ID: a.ID, Verb: stages.Decide, By: a.By, Decision: &d})
 }
 
 // repeated checks that an answer whose ID was used before is the one that counts
@@ -173,7 +174,7 @@ func (a *Answer) repeated(r *approval.Request) error {
 			return nil
 		}
 	}
-	return state.OtherCommand(a.ID)
+	return commands.OtherCommand(a.ID)
 }
 
 // decision returns what is answered to a request. The run's clock may be ahead of this engine's: an answer is

@@ -8,6 +8,8 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/admission"
+	"github.com/slipway-dev/slipway/fleet/internal/caps"
+	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
@@ -27,6 +29,8 @@ type Engine struct {
 	log      *slog.Logger
 	contents *content.Store
 	state    *state.State
+	caps     *caps.Caps
+	commands *commands.Inbox
 	planner  *planning.Planner
 	admitter *admission.Admitter
 	drifts   *driftwatch.Reporter
@@ -51,6 +55,8 @@ func New(cfg Config) (*Engine, error) {
 		Store: e.store, Contents: e.contents, Inventory: cfg.Inventory, Windows: cfg.Windows, RollbackName: cfg.RollbackName,
 		Name: cfg.Name, Lease: cfg.Lease, CallTimeout: cfg.CallTimeout, Poll: cfg.Poll, Clock: cfg.Clock, Log: cfg.Log,
 	})
+	e.caps = caps.New(e.store, e.state)
+	e.commands = commands.New(e.store, e.state, cfg.Log)
 	updates := guard.New(cfg.CallTimeout) // those of an updater, whether it updates or is asked before
 	if cfg.Updater != nil {
 		e.updater = member.Guarded(cfg.Updater, updates)
@@ -72,7 +78,7 @@ func New(cfg Config) (*Engine, error) {
 		Name: cfg.Name, Lease: cfg.Lease, Skew: cfg.Skew, CallTimeout: cfg.CallTimeout, Poll: cfg.Poll, Log: cfg.Log,
 	})
 	e.admitter = admission.New(admission.Options{
-		Store: e.store, State: e.state, Contents: e.contents, Planner: e.planner, Forget: e.forget, CallTimeout: cfg.CallTimeout,
+		Store: e.store, State: e.state, Caps: e.caps, Contents: e.contents, Planner: e.planner, Forget: e.forget, CallTimeout: cfg.CallTimeout,
 	})
 	return e, nil
 }
@@ -91,7 +97,7 @@ func (e *Engine) forget(ctx context.Context, placement string) {
 // called once at a time.
 func (e *Engine) Run(ctx context.Context) error {
 	return runner.New(runner.Options{
-		Store: e.store, State: e.state, Admission: e.admitter, Drifts: e.drifts, Updater: e.updater, Conns: e.conns, Limiter: e.lanes,
+		Store: e.store, State: e.state, Caps: e.caps, Commands: e.commands, Admission: e.admitter, Drifts: e.drifts, Updater: e.updater, Conns: e.conns, Limiter: e.lanes,
 		Authority: e.cfg.Authority, Windows: e.cfg.Windows, Name: e.cfg.Name, Lease: e.cfg.Lease, Skew: e.cfg.Skew,
 		CallTimeout: e.cfg.CallTimeout, Poll: e.cfg.Poll, Clock: e.cfg.Clock, Log: e.log,
 	}).Run(ctx)

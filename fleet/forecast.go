@@ -83,7 +83,7 @@ func (e *Engine) forecastWorld(ctx context.Context, p *stages.Plan, took map[str
 		w.Members[name] = simulate.Member{Take: d}
 	}
 	if name := p.Strategy.Cap; name != "" {
-		c, _, err := e.state.CapAt(ctx, name)
+		c, _, err := e.caps.Get(ctx, name)
 		if err != nil {
 			return w, err
 		}

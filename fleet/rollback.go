@@ -87,7 +87,7 @@ func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (s
 	if err := stages.Allowed(s.Plan, &s.Run, c); err != nil {
 		return "", fmt.Errorf("run %s: %w", run, err)
 	}
-	return name, e.state.Send(ctx, s.Run.UID, c)
+	return name, e.commands.Send(ctx, s.Run.UID, c)
 }
 
 func (o *RollbackOptions) problems() field.ErrorList {

@@ -90,7 +90,7 @@ func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Expla
 	if s.Run.Undo != nil {
 		x.Reason += e.undone(ctx, &s.Run)
 	}
-	return x, e.state.TellCaps(ctx, x.Waiting)
+	return x, e.caps.Explain(ctx, x.Waiting)
 }
 
 // Requests returns the approval requests of a run that are open, none once it
@@ -146,9 +146,5 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 //
 // After an error it may be called again, and ends what it had begun.
 func (e *Engine) DeleteRun(ctx context.Context, name string) error {
-	d, err := e.state.DeleteRecord(ctx, name)
-	if err != nil {
-		return err
-	}
-	return e.state.Deleted(ctx, d)
+	return e.admitter.DeleteRun(ctx, name)
 }

@@ -47,6 +47,21 @@ func (g *Group[T]) Do(ctx context.Context, key string, f func(context.Context) (
 	}
 }
 
+// DoAfter is Do for a call that must not get what an earlier one found: f is called, or was called for another
+// call, after DoAfter was.
+func (g *Group[T]) DoAfter(ctx context.Context, key string, f func(context.Context) (T, error)) (T, error) {
+	var own atomic.Bool
+	first := func(ctx context.Context) (T, error) {
+		own.Store(true)
+		return f(ctx)
+	}
+	value, err := g.Do(ctx, key, first)
+	if own.Load() || ctx.Err() != nil {
+		return value, err
+	}
+	return g.Do(ctx, key, f) // the call that was shared may have begun before; this one begins after its end
+}
+
 func isContextError(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }

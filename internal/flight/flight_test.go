@@ -3,6 +3,7 @@ package flight
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -92,4 +93,31 @@ func TestATimeoutOfFIsReturned(t *testing.T) {
 	if _, err := g.Do(gone, "key", f); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+}
+
+func TestDoAfterGetsNothingThatBeganBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g Group[time.Time]
+		var calls atomic.Int32
+		var all sync.WaitGroup
+		for i := range 100 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				asked := time.Now()
+				began, err := g.DoAfter(t.Context(), "key", func(context.Context) (time.Time, error) {
+					calls.Add(1)
+					began := time.Now()
+					time.Sleep(25 * time.Millisecond)
+					return began, nil
+				})
+				if err != nil || began.Before(asked) {
+					t.Errorf("asked at %v, found at %v: %v", asked, began, err)
+				}
+			})
+		}
+		all.Wait()
+		if calls.Load() > 10 {
+			t.Errorf("%d calls, want that they are shared", calls.Load())
+		}
+	})
 }

@@ -40,7 +40,7 @@ func (ad *Admitter) Withdraw(ctx context.Context, rr *record.Run, cause error) e
 			continue
 		}
 		if err == nil || state.IsNotFound(err) {
-			err = ad.state.Deleted(ctx, state.Gone(now))
+			err = ad.deleted(ctx, gone(now))
 		}
 		return errors.Join(cause, err)
 	}

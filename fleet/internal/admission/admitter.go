@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/caps"
 	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -18,6 +19,7 @@ import (
 type Options struct {
 	Store    backend.Store
 	State    *state.State
+	Caps     *caps.Caps
 	Contents *content.Store
 	Planner  *planning.Planner
 	// Forget drops what is known of the drift and the failures of a placement that is gone.
@@ -30,6 +32,7 @@ type Admitter struct {
 	cfg      Options
 	store    backend.Store
 	state    *state.State
+	caps     *caps.Caps
 	contents *content.Store
 	planner  *planning.Planner
 	forget   func(ctx context.Context, placement string)
@@ -37,5 +40,5 @@ type Admitter struct {
 
 // New returns an admitter.
 func New(o Options) *Admitter {
-	return &Admitter{cfg: o, store: o.Store, state: o.State, contents: o.Contents, planner: o.Planner, forget: o.Forget}
+	return &Admitter{cfg: o, store: o.Store, state: o.State, caps: o.Caps, contents: o.Contents, planner: o.Planner, forget: o.Forget}
 }

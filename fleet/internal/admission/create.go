@@ -47,7 +47,7 @@ func (ad *Admitter) CreateRun(ctx context.Context, spec planning.Request) (state
 		return state.RunStatus{}, err
 	}
 	if name := spec.Strategy.Cap; name != "" {
-		if _, _, err := ad.state.CapAt(ctx, name); err != nil {
+		if _, _, err := ad.caps.Get(ctx, name); err != nil {
 			return state.RunStatus{}, fmt.Errorf("run %s: %w", spec.Name, err)
 		}
 	}

@@ -314,3 +314,9 @@ func (c *Conns) Reopen() {
 	defer c.mu.Unlock()
 	c.closed = false
 }
+
+// The waits of a worker between tries of a cluster that cannot be reached.
+const (
+	ReachFirst = 200 * time.Millisecond
+	ReachMost  = 5 * time.Second
+)

@@ -8,12 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
-	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -142,13 +143,13 @@ func (q *inquiry) answered(by *party, version int, d *approval.Decision, clock t
 // answers are those that hold now, stamped in the time of the run.
 func (d *driver) answers() (out []stages.Answer) {
 	clock := d.e.cfg.Clock()
-	now := state.Later(clock, d.rec.Run.Now.Time())
+	now := commands.Later(clock, d.rec.Run.Now.Time())
 	for _, q := range d.asking {
 		q.mu.Lock()
 		for _, p := range q.parties {
 			if p.holds(clock) {
 				a := p.held.Answer
-				a.Decision.At = state.Later(now.Add(-p.held.age(clock)), q.request.Opened)
+				a.Decision.At = commands.Later(now.Add(-p.held.age(clock)), q.request.Opened)
 				out = append(out, a)
 			}
 		}
@@ -172,7 +173,7 @@ func (d *driver) consult(ctx context.Context, q *inquiry, p *party) {
 			err = fmt.Errorf("%s says that it is in group %s, which is the engine's own", answer.By.Name, planning.NoDriftGroup)
 			e.log.Warn("an answer is not heeded", "request", r.Name, "error", err)
 		}
-		answer.At, answer.Binding = state.Later(e.state.Now(), r.Opened), r.Binding
+		answer.At, answer.Binding = commands.Later(e.state.Now(), r.Opened), r.Binding
 		switch {
 		case err != nil || answer.Verdict == "":
 			q.answered(p, version, nil, e.cfg.Clock())
@@ -182,7 +183,7 @@ func (d *driver) consult(ctx context.Context, q *inquiry, p *party) {
 		default:
 			q.answered(p, version, nil, e.cfg.Clock())
 			c := stages.Command{ID: CommandID(&answer, &r), Verb: stages.Decide, By: answer.By, At: answer.At, Decision: &answer}
-			if err := e.state.PutCommand(ctx, r.RunUID, c); err != nil {
+			if err := e.commands.Put(ctx, r.RunUID, c); err != nil {
 				e.log.Warn("an answer was not stored", "request", r.Name, "error", err)
 			}
 		}
@@ -210,5 +211,5 @@ func CommandID(d *approval.Decision, r *approval.Request) string {
 	key := fmt.Sprintf("%q", slices.Concat([]string{
 		r.RunUID, where, string(r.When), strconv.Itoa(r.Attempt), d.By.Name, string(d.Verdict),
 	}, d.By.Groups))
-	return state.OwnID + "answer-" + snapshot.Digest([]byte(key))
+	return record.OwnID + "answer-" + snapshot.Digest([]byte(key))
 }

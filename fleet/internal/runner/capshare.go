@@ -55,7 +55,7 @@ func (d *driver) readCap(ctx context.Context) error {
 	if s.name == "" || !s.stale.Swap(false) {
 		return nil
 	}
-	c, _, err := d.e.state.CapAt(ctx, s.name)
+	c, _, err := d.e.caps.Get(ctx, s.name)
 	if err != nil && !state.IsLasting(err) {
 		s.stale.Store(true)
 		return err
@@ -92,14 +92,14 @@ func (d *driver) claimCap(ctx context.Context, wants int) error {
 		return d.seekRoom(ctx, k)
 	}
 	fenced := false
-	c, err := d.e.state.UpdateCap(ctx, s.name, false, func(c stages.Cap) (stages.Cap, error) {
+	c, err := d.e.caps.Update(ctx, s.name, false, func(c stages.Cap) (stages.Cap, error) {
 		next, ok := c.Claim(k)
 		if fenced = !ok; fenced {
 			return c, state.ErrUnchanged
 		}
 		return next, nil
 	})
-	if err != nil && d.e.state.LacksCap(ctx, s.name) {
+	if err != nil && d.e.caps.Lacks(ctx, s.name) {
 		return nil // the run waits: a change of the cap's key wakes its driver
 	}
 	if err != nil {
@@ -123,7 +123,7 @@ func (d *driver) seekRoom(ctx context.Context, k stages.Claim) error {
 		return nil
 	}
 	s.swept = time.Now()
-	return d.e.state.SweepCap(ctx, s.name)
+	return d.e.caps.Sweep(ctx, s.name)
 }
 
 // inFlight counts the clusters that a run has in flight.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
@@ -215,15 +216,15 @@ func (e *engine) needsDriver(ctx context.Context, rec *record.Run) bool {
 	if !rec.Run.IsEnded() || rec.Lease.Holder != "" {
 		return true
 	}
-	_, taken, err := e.state.Commands(ctx, rec.Run.UID)
+	_, taken, err := e.commands.List(ctx, rec.Run.UID)
 	return err != nil || len(e.heard(ctx, &rec.Run, taken)) > 0
 }
 
 // heard deletes the commands that a run has taken in already, and returns the
 // others. One that cannot be deleted does no harm.
-func (e *engine) heard(ctx context.Context, r *stages.Run, taken []state.TakenCommand) []state.TakenCommand {
+func (e *engine) heard(ctx context.Context, r *stages.Run, taken []commands.Stored) []commands.Stored {
 	var old []backend.Write
-	rest := slices.DeleteFunc(taken, func(t state.TakenCommand) bool {
+	rest := slices.DeleteFunc(taken, func(t commands.Stored) bool {
 		if hasHeard(r, t.ID) {
 			old = append(old, record.Delete(t.Key, t.Revision))
 		}

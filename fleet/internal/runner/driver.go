@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -60,7 +61,7 @@ type driver struct {
 	// in is what is new and not saved yet; taken are the records of its
 	// commands.
 	in    stages.Input
-	taken []state.TakenCommand
+	taken []commands.Stored
 	// tried are the attempts to save whose outcome is not known: one that failed
 	// may land late.
 	tried map[int]attempt
@@ -297,7 +298,7 @@ func (d *driver) consumed(took attempt) {
 	d.in.Observations = slices.Clone(d.in.Observations[took.observations:])
 	d.in.Unwatched, d.in.NewCalendar = false, d.in.NewCalendar && took.calendar != d.calendar
 	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return hasHeard(run, c.ID) })
-	d.taken = slices.DeleteFunc(d.taken, func(t state.TakenCommand) bool { return hasHeard(run, t.ID) })
+	d.taken = slices.DeleteFunc(d.taken, func(t commands.Stored) bool { return hasHeard(run, t.ID) })
 }
 
 // resolve finds out what became of a save that failed. Nobody else writes the
@@ -342,7 +343,7 @@ func (d *driver) letGo(ctx context.Context) {
 	case state.IsNotFound(err) || err == nil && rec.Run.UID != d.uid:
 		_ = d.pages.Sweep(ctx, d.epoch, nil)
 		if d.share.name != "" {
-			_ = d.e.state.LeaveCap(ctx, d.share.name, d.uid, d.epoch)
+			_ = d.e.caps.Leave(ctx, d.share.name, d.uid, d.epoch)
 		}
 	case err == nil && rec.Lease.Epoch > d.epoch:
 		_ = d.pages.Sweep(ctx, d.epoch, rec.Flights.Names())

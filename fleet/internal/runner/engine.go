@@ -7,6 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/admission"
+	"github.com/slipway-dev/slipway/fleet/internal/caps"
+	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
@@ -17,6 +19,8 @@ import (
 type Options struct {
 	Store     backend.Store
 	State     *state.State
+	Caps      *caps.Caps
+	Commands  *commands.Inbox
 	Admission *admission.Admitter
 	Drifts    *driftwatch.Reporter
 	Updater   member.Updater
@@ -37,6 +41,8 @@ type engine struct {
 	cfg         Options
 	store       backend.Store
 	state       *state.State
+	caps        *caps.Caps
+	commands    *commands.Inbox
 	admission   *admission.Admitter
 	drifts      *driftwatch.Reporter
 	updater     member.Updater
@@ -48,7 +54,7 @@ type engine struct {
 
 func newEngine(o Options) *engine {
 	return &engine{
-		cfg: o, store: o.Store, state: o.State, admission: o.Admission, drifts: o.Drifts, updater: o.Updater, conns: o.Conns, lanes: o.Limiter,
+		cfg: o, store: o.Store, state: o.State, caps: o.Caps, commands: o.Commands, admission: o.Admission, drifts: o.Drifts, updater: o.Updater, conns: o.Conns, lanes: o.Limiter,
 		authorities: guard.New(o.CallTimeout), log: o.Log,
 	}
 }

@@ -24,7 +24,7 @@ func (d *driver) finish(ctx context.Context) error {
 		return err // the placement was deleted: nothing is left to record
 	}
 	if d.share.name != "" {
-		if err := e.state.LeaveCap(ctx, d.share.name, d.uid, d.epoch); err != nil {
+		if err := e.caps.Leave(ctx, d.share.name, d.uid, d.epoch); err != nil {
 			return err
 		}
 	}

@@ -118,7 +118,7 @@ func (d *driver) drain() {
 
 // listen reads what operators ask of the run.
 func (d *driver) listen(ctx context.Context) error {
-	cs, taken, err := d.e.state.Commands(ctx, d.uid)
+	cs, taken, err := d.e.commands.List(ctx, d.uid)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -38,7 +39,7 @@ func (d *driver) queue(ctx context.Context) error {
 		return err
 	}
 	if by := turn.SupersededBy; by != "" {
-		d.in.Commands = append(d.in.Commands, stages.Command{ID: state.OwnID + "superseded", Verb: stages.Supersede, Message: by})
+		d.in.Commands = append(d.in.Commands, stages.Command{ID: record.OwnID + "superseded", Verb: stages.Supersede, Message: by})
 	}
 	return nil
 }

@@ -13,8 +13,6 @@ import (
 // then is collected the next time.
 const collectTries = 5
 
-func IsNotFound(err error) bool { return errors.Is(err, backend.ErrNotFound) }
-
 // DigestsOf adds the digest of everything that a set consists of to into.
 func (st *State) DigestsOf(ctx context.Context, placement, set string, into map[string]bool) error {
 	if into[set] {
@@ -34,6 +32,9 @@ func (st *State) DigestsOf(ctx context.Context, placement, set string, into map[
 	return nil
 }
 
+// collector deletes what nothing refers to any more.
+type collector struct{ *State }
+
 // collect deletes what is stored of retired runs, and of the placement what
 // nothing refers to.
 //
@@ -43,22 +44,22 @@ func (st *State) DigestsOf(ctx context.Context, placement, set string, into map[
 // GCGeneration was raised and stores it again. If the writer died and has recorded a run, the engine that
 // finds the run abandons it. Pages that were written for a commit of the older record cannot be committed any
 // more.
-func (st *State) collect(ctx context.Context, name string) {
+func (c collector) collect(ctx context.Context, name string) {
 	err := backend.ErrConflict
 	for try := 0; try < collectTries && errors.Is(err, backend.ErrConflict); try++ {
-		err = st.tryCollect(ctx, name)
+		err = c.tryCollect(ctx, name)
 	}
 	if err != nil && ctx.Err() == nil {
-		st.log.Warn("a placement was not cleaned up, which is tried again later", "placement", name, "error", err)
+		c.log.Warn("a placement was not cleaned up, which is tried again later", "placement", name, "error", err)
 	}
 }
 
-func (st *State) tryCollect(ctx context.Context, name string) error {
-	rec, rev, err := st.Placement(ctx, name)
+func (c collector) tryCollect(ctx context.Context, name string) error {
+	rec, rev, err := c.Placement(ctx, name)
 	if err != nil {
 		return err
 	}
-	g, unclear := st.garbage(ctx, rec)
+	g, unclear := c.garbage(ctx, rec)
 	if g.isEmpty(rec) {
 		return unclear
 	}
@@ -67,22 +68,22 @@ func (st *State) tryCollect(ctx context.Context, name string) error {
 		return err
 	}
 	rec.State, rec.Journal = step.State, g.journal
-	if _, err := st.store.Put(ctx, record.PlacementKey(name), record.Encode(rec), rev); err != nil {
+	if _, err := c.store.Put(ctx, record.PlacementKey(name), record.Encode(rec), rev); err != nil {
 		return err
 	}
-	if err := st.remove(ctx, g); err != nil {
+	if err := c.remove(ctx, g); err != nil {
 		return err
 	}
 	for _, r := range rec.Retired {
-		if err := st.Erase(ctx, r); err != nil {
+		if err := c.Erase(ctx, r); err != nil {
 			return err
 		}
 	}
-	return errors.Join(unclear, st.settle(ctx, name, rec.Retired))
+	return errors.Join(unclear, c.settle(ctx, name, rec.Retired))
 }
 
 // settle removes runs that were erased from the placement's record.
-func (st *State) settle(ctx context.Context, name string, erased []lifecycle.Run) error {
+func (c collector) settle(ctx context.Context, name string, erased []lifecycle.Run) error {
 	if len(erased) == 0 {
 		return nil
 	}
@@ -90,7 +91,7 @@ func (st *State) settle(ctx context.Context, name string, erased []lifecycle.Run
 	for _, r := range erased {
 		uids = append(uids, r.UID)
 	}
-	_, _, err := st.Decide(ctx, name, &Transition{Input: Always(lifecycle.Collected{UIDs: uids})})
+	_, _, err := c.Decide(ctx, name, &Transition{Input: Always(lifecycle.Collected{UIDs: uids})})
 	return err
 }
 
@@ -108,24 +109,24 @@ func (st *State) Revisions(ctx context.Context, prefix string) (out []backend.Re
 // referenced returns the digests of all contents that are in use: those of the snapshots that are kept, of
 // the revisions in the plans of runs of those snapshots, and of what clusters have, or had before a run that
 // may be rolled back.
-func (st *State) referenced(ctx context.Context, rec *record.Placement, plans map[string]bool) (map[string]bool, error) {
+func (c collector) referenced(ctx context.Context, rec *record.Placement, plans map[string]bool) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, s := range rec.Snapshots {
 		if s.Overrides != "" {
 			used[s.Overrides] = true
 		}
-		if err := st.DigestsOf(ctx, rec.Placement.Name, s.Set, used); err != nil {
+		if err := c.DigestsOf(ctx, rec.Placement.Name, s.Set, used); err != nil {
 			return nil, err
 		}
 	}
-	if err := st.bound(ctx, rec, used); err != nil {
+	if err := c.bound(ctx, rec, used); err != nil {
 		return nil, err
 	}
 	for digest, kept := range plans {
 		if !kept {
 			continue
 		}
-		p, err := st.ReadPlan(ctx, digest)
+		p, err := c.ReadPlan(ctx, digest)
 		if IsNotFound(err) || err == nil && !rec.Has(p.Index) {
 			continue
 		}
@@ -133,7 +134,7 @@ func (st *State) referenced(ctx context.Context, rec *record.Placement, plans ma
 			return nil, err
 		}
 		for _, set := range p.Revisions {
-			if err := st.DigestsOf(ctx, rec.Placement.Name, set, used); err != nil && !IsNotFound(err) {
+			if err := c.DigestsOf(ctx, rec.Placement.Name, set, used); err != nil && !IsNotFound(err) {
 				return nil, err
 			}
 		}
@@ -143,13 +144,13 @@ func (st *State) referenced(ctx context.Context, rec *record.Placement, plans ma
 
 // bound adds the digests of all that clusters have by the bindings, and of what they had before a run that
 // may be rolled back.
-func (st *State) bound(ctx context.Context, rec *record.Placement, into map[string]bool) error {
+func (c collector) bound(ctx context.Context, rec *record.Placement, into map[string]bool) error {
 	heads := []lifecycle.Generation{rec.Bindings}
 	if rec.Base != nil && rec.Base.Bindings != rec.Bindings {
 		heads = append(heads, rec.Base.Bindings)
 	}
 	for _, head := range heads {
-		r, err := record.ReadBindings(ctx, st.store, rec.Placement.Name, head)
+		r, err := record.ReadBindings(ctx, c.store, rec.Placement.Name, head)
 		if err != nil {
 			return err
 		}
@@ -157,10 +158,26 @@ func (st *State) bound(ctx context.Context, rec *record.Placement, into map[stri
 			if h.Revision == "" {
 				continue
 			}
-			if err := st.DigestsOf(ctx, rec.Placement.Name, h.Revision, into); err != nil && !IsNotFound(err) {
+			if err := c.DigestsOf(ctx, rec.Placement.Name, h.Revision, into); err != nil && !IsNotFound(err) {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// Erase deletes what is stored of a run besides its plan. The intent is left for the next collection, which
+// finds what a paused driver of the run has written meanwhile.
+func (st *State) Erase(ctx context.Context, r lifecycle.Run) error {
+	rr, rev, err := st.Run(ctx, r.Name)
+	if err == nil && rr.Run.UID == r.UID {
+		err = st.store.Delete(ctx, record.RunKey(r.Name), rev)
+	}
+	if err != nil && !IsNotFound(err) && !errors.Is(err, backend.ErrPermanent) {
+		return err
+	}
+	for _, prefix := range record.OwnPrefixes(r.UID) {
+		record.DiscardAll(ctx, st.store, prefix)
 	}
 	return nil
 }

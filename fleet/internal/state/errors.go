@@ -70,3 +70,6 @@ func IsLasting(err error) bool {
 	newer := (*stages.FormatError)(nil)
 	return IsNotFound(err) || errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer)
 }
+
+// IsNotFound reports whether an error says that a record does not exist.
+func IsNotFound(err error) bool { return errors.Is(err, backend.ErrNotFound) }

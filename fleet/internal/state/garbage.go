@@ -30,35 +30,35 @@ func (g *garbage) isEmpty(rec *record.Placement) bool {
 
 // garbage finds what nothing refers to. Where references cannot be read, what they may refer to is kept, and
 // the error says why.
-func (st *State) garbage(ctx context.Context, rec *record.Placement) (*garbage, error) {
+func (c collector) garbage(ctx context.Context, rec *record.Placement) (*garbage, error) {
 	g := &garbage{plans: map[string][]backend.Record{}, decisions: map[string]bool{}, journal: rec.Journal}
-	used, err := st.usedPlans(ctx, rec, g)
+	used, err := c.usedPlans(ctx, rec, g)
 	if err != nil {
 		return g, err
 	}
 	return g, errors.Join(
-		st.unusedPlans(ctx, rec, used, g),
-		st.unusedContents(ctx, rec, used, g),
-		st.unusedPages(ctx, rec, g),
+		c.unusedPlans(ctx, rec, used, g),
+		c.unusedContents(ctx, rec, used, g),
+		c.unusedPages(ctx, rec, g),
 	)
 }
 
 // usedPlans returns the digests of the plans that runs refer to, each with whether the snapshot of the plan
 // may be kept. It marks the intents of lost runs, or collects those that were marked before.
-func (st *State) usedPlans(ctx context.Context, rec *record.Placement, g *garbage) (map[string]bool, error) {
+func (c collector) usedPlans(ctx context.Context, rec *record.Placement, g *garbage) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, r := range rec.Runs {
 		used[r.Plan] = used[r.Plan] || rec.Has(r.Index)
 	}
-	all, err := st.RunIntents(ctx, rec.Placement.Name)
+	all, err := c.RunIntents(ctx, rec.Placement.Name)
 	for i := 0; i < len(all) && err == nil; i++ {
 		b := &all[i]
 		switch {
 		case rec.HasRun(b.UID):
 		case rec.IsRetired(b.UID):
-			err = st.markLost(ctx, b)
+			err = c.markLost(ctx, b)
 		default:
-			err = st.collectIntent(ctx, b, used, g)
+			err = c.collectIntent(ctx, b, used, g)
 		}
 	}
 	return used, err
@@ -66,8 +66,8 @@ func (st *State) usedPlans(ctx context.Context, rec *record.Placement, g *garbag
 
 // collectIntent collects the intent of a run that its placement does not have, if that run is lost and was marked
 // before. Until then its plan is in use: the run may not be admitted yet.
-func (st *State) collectIntent(ctx context.Context, b *runIntent, used map[string]bool, g *garbage) error {
-	lost, err := st.isLost(ctx, b)
+func (c collector) collectIntent(ctx context.Context, b *runIntent, used map[string]bool, g *garbage) error {
+	lost, err := c.isLost(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -77,23 +77,23 @@ func (st *State) collectIntent(ctx context.Context, b *runIntent, used map[strin
 	}
 	used[b.Plan] = true
 	if lost {
-		return st.markLost(ctx, b)
+		return c.markLost(ctx, b)
 	}
 	g.decisions[b.decision] = true
 	return nil
 }
 
-func (st *State) unusedPlans(ctx context.Context, rec *record.Placement, used map[string]bool, g *garbage) error {
+func (c collector) unusedPlans(ctx context.Context, rec *record.Placement, used map[string]bool, g *garbage) error {
 	elsewhere := map[string]bool{} // the plans that a record which is kept refers to
 	for _, r := range rec.Retired {
 		elsewhere[r.Plan] = true
-		if err := st.unusedPlan(ctx, r.Plan, used, g); err != nil {
+		if err := c.unusedPlan(ctx, r.Plan, used, g); err != nil {
 			return err
 		}
 	}
 	for i := range g.lost {
 		l := &g.lost[i]
-		if err := st.unusedPlan(ctx, l.Plan, used, g); err != nil {
+		if err := c.unusedPlan(ctx, l.Plan, used, g); err != nil {
 			return err
 		}
 		l.bare = len(l.pages) == 0 && (elsewhere[l.Plan] || len(g.plans[l.Plan]) == 0)
@@ -102,25 +102,25 @@ func (st *State) unusedPlans(ctx context.Context, rec *record.Placement, used ma
 	return nil
 }
 
-func (st *State) unusedPlan(ctx context.Context, digest string, used map[string]bool, g *garbage) error {
+func (c collector) unusedPlan(ctx context.Context, digest string, used map[string]bool, g *garbage) error {
 	_, is := used[digest]
 	if is || digest == "" || len(g.plans[digest]) > 0 {
 		return nil
 	}
-	plan, err := st.Revisions(ctx, PlanKey(digest))
+	plan, err := c.Revisions(ctx, PlanKey(digest))
 	if len(plan) > 0 {
 		g.plans[digest] = plan
 	}
 	return err
 }
 
-func (st *State) unusedContents(ctx context.Context, rec *record.Placement, plans map[string]bool, g *garbage) error {
+func (c collector) unusedContents(ctx context.Context, rec *record.Placement, plans map[string]bool, g *garbage) error {
 	prefix := record.ContentPrefix(rec.Placement.Name)
-	contents, err := st.Revisions(ctx, prefix)
+	contents, err := c.Revisions(ctx, prefix)
 	if err != nil {
 		return err
 	}
-	used, err := st.referenced(ctx, rec, plans)
+	used, err := c.referenced(ctx, rec, plans)
 	if err != nil {
 		return err
 	}
@@ -134,9 +134,9 @@ func (st *State) unusedContents(ctx context.Context, rec *record.Placement, plan
 
 // unusedPages collects the pages of the placement that its record does not name. A writer that wrote them for
 // a commit cannot make that commit once the record has changed.
-func (st *State) unusedPages(ctx context.Context, rec *record.Placement, g *garbage) error {
+func (c collector) unusedPages(ctx context.Context, rec *record.Placement, g *garbage) error {
 	name := rec.Placement.Name
-	pages, err := st.Revisions(ctx, record.BindingsPrefix(name))
+	pages, err := c.Revisions(ctx, record.BindingsPrefix(name))
 	if err != nil {
 		return err
 	}
@@ -145,10 +145,10 @@ func (st *State) unusedPages(ctx context.Context, rec *record.Placement, g *garb
 			g.records = append(g.records, r)
 		}
 	}
-	if err := st.unusedDecisions(ctx, rec, g); err != nil {
+	if err := c.unusedDecisions(ctx, rec, g); err != nil {
 		return err
 	}
-	head, old, err := record.Trimmed(ctx, st.store, rec)
+	head, old, err := record.Trimmed(ctx, c.store, rec)
 	if err != nil {
 		return err
 	}
@@ -156,12 +156,12 @@ func (st *State) unusedPages(ctx context.Context, rec *record.Placement, g *garb
 	return nil
 }
 
-func (st *State) unusedDecisions(ctx context.Context, rec *record.Placement, g *garbage) error {
+func (c collector) unusedDecisions(ctx context.Context, rec *record.Placement, g *garbage) error {
 	prefix := record.DecisionPrefix(rec.Placement.Name)
 	if rec.Decision != nil {
 		g.decisions[rec.Decision.Digest] = true
 	}
-	pages, err := st.Revisions(ctx, prefix)
+	pages, err := c.Revisions(ctx, prefix)
 	for _, r := range pages {
 		digest, _, _ := strings.Cut(strings.TrimPrefix(r.Key, prefix), "/")
 		if !g.decisions[digest] {
@@ -172,7 +172,7 @@ func (st *State) unusedDecisions(ctx context.Context, rec *record.Placement, g *
 }
 
 // remove deletes the garbage. An intent is deleted once nothing else of its run was found.
-func (st *State) remove(ctx context.Context, g *garbage) error {
+func (c collector) remove(ctx context.Context, g *garbage) error {
 	all := g.records
 	for _, plan := range g.plans {
 		all = append(all, plan...)
@@ -184,7 +184,7 @@ func (st *State) remove(ctx context.Context, g *garbage) error {
 		}
 	}
 	for _, r := range all {
-		if err := st.store.Delete(ctx, r.Key, r.Revision); err != nil && !IsNotFound(err) && !errors.Is(err, backend.ErrConflict) {
+		if err := c.store.Delete(ctx, r.Key, r.Revision); err != nil && !IsNotFound(err) && !errors.Is(err, backend.ErrConflict) {
 			return err
 		}
 	}

@@ -26,12 +26,12 @@ type runIntent struct {
 
 // markLost records that the run of an intent is lost. A creator that is still alive writes the intent again
 // before the run counts.
-func (st *State) markLost(ctx context.Context, b *runIntent) error {
+func (c collector) markLost(ctx context.Context, b *runIntent) error {
 	if b.Lost {
 		return nil
 	}
 	b.Lost = true
-	_, err := st.store.Put(ctx, b.self.Key, record.Encode(b.Intent), b.self.Revision)
+	_, err := c.store.Put(ctx, b.self.Key, record.Encode(b.Intent), b.self.Revision)
 	if errors.Is(err, backend.ErrConflict) {
 		return nil
 	}
@@ -57,8 +57,8 @@ func (st *State) RunIntents(ctx context.Context, placement string) (out []runInt
 }
 
 // isRecorded reports whether the run of an intent has a record; a record that cannot be read counts.
-func (st *State) isRecorded(ctx context.Context, b *runIntent) (bool, error) {
-	rr, _, err := st.Run(ctx, b.Run)
+func (c collector) isRecorded(ctx context.Context, b *runIntent) (bool, error) {
+	rr, _, err := c.Run(ctx, b.Run)
 	switch {
 	case IsNotFound(err):
 		return false, nil
@@ -76,15 +76,15 @@ func (st *State) isRecorded(ctx context.Context, b *runIntent) (bool, error) {
 // isLost reports whether the run of an intent, which its placement does not have, has no record, and collects
 // the pages under its UID. The pages are listed first: a UID has a record only once, so pages that were there
 // before the record was found to be missing are garbage.
-func (st *State) isLost(ctx context.Context, b *runIntent) (lost bool, err error) {
+func (c collector) isLost(ctx context.Context, b *runIntent) (lost bool, err error) {
 	for _, prefix := range record.OwnPrefixes(b.UID) {
-		pages, err := st.Revisions(ctx, prefix)
+		pages, err := c.Revisions(ctx, prefix)
 		if err != nil {
 			return false, err
 		}
 		b.pages = append(b.pages, pages...)
 	}
-	recorded, err := st.isRecorded(ctx, b)
+	recorded, err := c.isRecorded(ctx, b)
 	return !recorded && err == nil, err
 }
 

@@ -38,7 +38,7 @@ func (st *State) Acquire(ctx context.Context, rec *record.Run, rev backend.Revis
 			c.Abandon(ctx, st.store)
 		}
 		if written := c.Revisions[record.PlacementKey(name)]; written != "" {
-			st.seen.Add(name, SeenPlacement{&p, written})
+			st.seen.Add(name, seenPlacement{&p, written})
 		}
 		*rec = next
 		return got, &p, err

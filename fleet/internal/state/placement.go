@@ -80,7 +80,7 @@ func (st *State) CommitPlacement(ctx context.Context, c *record.Commit, rec *rec
 	written, err := c.Write(ctx, st.store)
 	switch {
 	case err == nil:
-		st.seen.Add(name, SeenPlacement{rec, written})
+		st.seen.Add(name, seenPlacement{rec, written})
 	case errors.Is(err, backend.ErrConflict):
 		c.Abandon(ctx, st.store)
 	}

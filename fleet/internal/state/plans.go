@@ -11,12 +11,6 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// planCacheSize is how many plans an engine keeps in memory: they were read and
-// verified, or made here, and never change. BenchmarkClusterUpdate in
-// docs/performance.md needs them for its hub-requests/update: an engine carries out
-// the plan that it has just stored.
-const planCacheSize = 64
-
 // WritePlan stores a plan under its digest: what is to be there before it, then
 // the pages, then the header. What is there is written again, so that a deletion
 // that has seen it spares it.

@@ -8,20 +8,6 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// seenSize is how many decoded records of placements an engine keeps in memory: those that it wrote or
-// read last. A reader reads the record from the store each time, so that every change of it is noticed,
-// and decodes it only where it is another revision; a write begins with the one that is kept, and is
-// refused where that is old. BenchmarkClusterUpdate in docs/performance.md needs this for its x-cpu: the
-// hub reads the record of a placement on every round of its loop; and TestStoreOperationsOfARun for the
-// reads that it saves.
-const seenSize = 64
-
-// SeenPlacement is a decoded record at a revision. It is shared.
-type SeenPlacement struct {
-	rec *record.Placement
-	rev backend.Revision
-}
-
 // SeenPlacement is placementAt for a caller that changes nothing of the record: it is shared.
 func (st *State) SeenPlacement(ctx context.Context, name string) (*record.Placement, backend.Revision, error) {
 	stored, err := st.storedPlacement(ctx, name)
@@ -35,7 +21,7 @@ func (st *State) SeenPlacement(ctx context.Context, name string) (*record.Placem
 	if err != nil {
 		return nil, "", err
 	}
-	st.seen.Add(name, SeenPlacement{rec, stored.Revision})
+	st.seen.Add(name, seenPlacement{rec, stored.Revision})
 	return rec, stored.Revision, nil
 }
 

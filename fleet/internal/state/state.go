@@ -14,6 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/flight"
 	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/calendar"
@@ -47,10 +49,10 @@ type State struct {
 	contents *content.Store
 	// inventories and windows guard the calls of one plug-in each, so that one that hangs holds up no other.
 	inventories, windows *guard.Guard
-	holders              asks
+	held                 flight.Group[struct{}]
 	log                  *slog.Logger
 	plans                *lru.Cache[string, *stages.Plan]
-	seen                 *lru.Cache[string, SeenPlacement]
+	seen                 *lru.Cache[string, seenPlacement]
 	// Driving are the runs that this process drives, by UID; Admitting those that it is creating, by name.
 	Driving, Admitting Busy
 }
@@ -59,6 +61,38 @@ type State struct {
 func New(o Options) *State {
 	return &State{
 		cfg: o, store: o.Store, contents: o.Contents, inventories: guard.New(o.CallTimeout), windows: guard.New(o.CallTimeout), log: o.Log,
-		plans: lru.New[string, *stages.Plan](planCacheSize, nil), seen: lru.New[string, SeenPlacement](seenSize, nil),
+		plans: lru.New[string, *stages.Plan](planCacheSize, nil), seen: lru.New[string, seenPlacement](seenSize, nil),
 	}
+}
+
+// seenSize is how many decoded records of placements an engine keeps in memory: those that it wrote or
+// read last. A reader reads the record from the store each time, so that every change of it is noticed,
+// and decodes it only where it is another revision; a write begins with the one that is kept, and is
+// refused where that is old. BenchmarkClusterUpdate in docs/performance.md needs this for its x-cpu: the
+// hub reads the record of a placement on every round of its loop; and TestStoreOperationsOfARun for the
+// reads that it saves.
+const seenSize = 64
+
+// seenPlacement is a decoded record at a revision. It is shared.
+type seenPlacement struct {
+	rec *record.Placement
+	rev backend.Revision
+}
+
+// planCacheSize is how many plans an engine keeps in memory: they were read and
+// verified, or made here, and never change. BenchmarkClusterUpdate in
+// docs/performance.md needs them for its hub-requests/update: an engine carries out
+// the plan that it has just stored.
+const planCacheSize = 64
+
+// Now is the engine's clock, in the precision that runs keep.
+func (st *State) Now() time.Time { return stages.At(st.cfg.Clock()).Time() }
+
+// Here is when the engine's clock shows t, unless it jumps, in the time that
+// timers go by.
+func (st *State) Here(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return time.Now().Add(t.Sub(st.cfg.Clock().Round(0)))
 }

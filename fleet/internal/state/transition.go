@@ -25,8 +25,8 @@ type Transition struct {
 	Plan func(ctx context.Context, rec *record.Placement) error
 	// picked returns the clusters of the decision of the input.
 	Picked func(ctx context.Context) ([]string, error)
-	// deleted is the last record of the run of the input, where that was deleted.
-	deleted *record.Run
+	// LastRecord is that of the run of the input, where that was deleted.
+	LastRecord *record.Run
 	// also changes what is in the record beside the state.
 	Also func(rec *record.Placement)
 }
@@ -92,7 +92,7 @@ func (st *State) Outcome(ctx context.Context, rec *record.Placement, t *Transiti
 	if err != nil {
 		return lifecycle.Outcome{}, err
 	}
-	f := facts{engine: st, rec: rec, deleted: t.deleted, records: map[string]*record.Run{}, Facts: lifecycle.Facts{
+	f := facts{state: st, rec: rec, lastRecord: t.LastRecord, records: map[string]*record.Run{}, Facts: lifecycle.Facts{
 		Spec: rec.Spec(), Now: stages.At(st.Now()), ID: record.NewUID(), Runs: map[string]lifecycle.RunFact{},
 	}}
 	out, err := lifecycle.Advance(rec.State, in, f.Facts)
@@ -146,8 +146,8 @@ func (st *State) CarryOut(ctx context.Context, rec *record.Placement, effects []
 	for _, effect := range effects {
 		switch effect := effect.(type) {
 		case lifecycle.Supersede:
-			c := stages.Command{ID: OwnID + "supersede-" + effect.By.UID, Verb: stages.Supersede, At: st.Now(), Message: effect.By.Run}
-			if err := st.storeCommand(ctx, effect.Run.UID, c); err != nil && !errors.Is(err, backend.ErrConflict) {
+			c := stages.Command{ID: record.OwnID + "supersede-" + effect.By.UID, Verb: stages.Supersede, At: st.Now(), Message: effect.By.Run}
+			if err := record.PutCommand(ctx, st.store, effect.Run.UID, c); err != nil && !errors.Is(err, backend.ErrConflict) {
 				return err
 			}
 		case lifecycle.DropBindings:
@@ -157,7 +157,7 @@ func (st *State) CarryOut(ctx context.Context, rec *record.Placement, effects []
 		}
 	}
 	if collect {
-		st.collect(ctx, rec.Placement.Name)
+		collector{st}.collect(ctx, rec.Placement.Name)
 	}
 	return nil
 }
@@ -165,9 +165,9 @@ func (st *State) CarryOut(ctx context.Context, rec *record.Placement, effects []
 // facts reads what an input needs to be decided on a record.
 type facts struct {
 	lifecycle.Facts
-	engine  *State
-	rec     *record.Placement
-	deleted *record.Run
+	state      *State
+	rec        *record.Placement
+	lastRecord *record.Run
 	// records are those of the runs that were read, by UID.
 	records map[string]*record.Run
 	// lost is why the bindings can never be read.
@@ -191,7 +191,7 @@ func (f *facts) read(ctx context.Context, need *lifecycle.Need) error {
 		}
 	}
 	if need.Inventory {
-		inventory, err := f.engine.Inventory(ctx)
+		inventory, err := f.state.Inventory(ctx)
 		f.NoInventory, f.Inventory = err != nil, names(inventory)
 	}
 	return nil
@@ -206,7 +206,7 @@ func names(inventory map[string]placement.Cluster) map[string]bool {
 }
 
 func (f *facts) readBindings(ctx context.Context) (err error) {
-	f.Bindings, err = f.engine.BindingsOf(ctx, f.rec)
+	f.Bindings, err = f.state.BindingsOf(ctx, f.rec)
 	if errors.Is(err, backend.ErrPermanent) {
 		f.BindingsLost, f.lost = true, err
 		return nil
@@ -216,7 +216,7 @@ func (f *facts) readBindings(ctx context.Context) (err error) {
 
 // readRun reads the record of a run.
 func (f *facts) readRun(ctx context.Context, r lifecycle.Entry) error {
-	rr, _, err := f.engine.Run(ctx, r.Run)
+	rr, _, err := f.state.Run(ctx, r.Run)
 	fact := lifecycle.RunFact{Found: lifecycle.Present}
 	switch {
 	case IsNotFound(err) || err == nil && rr.Run.UID != r.UID:
@@ -237,8 +237,8 @@ func (f *facts) readRun(ctx context.Context, r lifecycle.Entry) error {
 // plan, as if it had begun with every cluster.
 func (f *facts) readResult(ctx context.Context, r lifecycle.Entry) error {
 	fact, rr := f.Runs[r.UID], f.records[r.UID]
-	if rr == nil && f.deleted != nil && f.deleted.Run.UID == r.UID {
-		rr = f.deleted
+	if rr == nil && f.lastRecord != nil && f.lastRecord.Run.UID == r.UID {
+		rr = f.lastRecord
 	}
 	result, err := f.resultOf(ctx, r, rr)
 	switch {
@@ -259,7 +259,7 @@ func (f *facts) resultOf(ctx context.Context, r lifecycle.Entry, rr *record.Run)
 	if rr != nil {
 		digest = rr.Run.Plan
 	}
-	p, err := f.engine.ReadPlan(ctx, digest)
+	p, err := f.state.ReadPlan(ctx, digest)
 	if err != nil {
 		return nil, err
 	}
@@ -267,18 +267,18 @@ func (f *facts) resultOf(ctx context.Context, r lifecycle.Entry, rr *record.Run)
 		result := lifecycle.ResultOf(p, nil)
 		return &result, nil
 	}
-	whole, err := f.engine.withFlights(ctx, rr)
+	whole, err := f.state.withFlights(ctx, rr)
 	if err == nil {
 		err = whole.Check(p)
 	}
-	if rr == f.deleted && IsLasting(err) {
+	if rr == f.lastRecord && IsLasting(err) {
 		result := lifecycle.ResultOf(p, nil)
 		return &result, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return f.engine.ResultOf(whole, p), nil
+	return f.state.ResultOf(whole, p), nil
 }
 
 // ResultOf is what a run has come to, of which all pages have been read.

@@ -1,4 +1,4 @@
-package state
+package caps
 
 import (
 	"testing"
@@ -6,6 +6,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -13,7 +14,7 @@ import (
 // another one by now, or that has ended and nobody has.
 func TestSweepCap(t *testing.T) {
 	ctx, store := t.Context(), memory.NewStore()
-	st := New(Options{Store: store})
+	cs := New(store, state.New(state.Options{Store: store}))
 	put := func(name string, state stages.State, holder string) {
 		rr := &record.Run{Run: stages.Run{Placement: "web", Plan: "plan", Attempt: 1}}
 		rr.Run.Name, rr.Run.UID, rr.Run.State, rr.Lease.Holder = name, "uid-"+name, state, holder
@@ -28,7 +29,7 @@ func TestSweepCap(t *testing.T) {
 	if _, err := store.Put(ctx, record.RunKey("damaged"), []byte("{"), backend.Revision("")); err != nil {
 		t.Fatal(err)
 	}
-	_, err := st.UpdateCap(ctx, "x", true, func(c stages.Cap) (stages.Cap, error) {
+	_, err := cs.Update(ctx, "x", true, func(c stages.Cap) (stages.Cap, error) {
 		c = c.Resize(10)
 		for run, uid := range map[string]string{
 			"active": "uid-active", "ended": "uid-ended", "ending": "uid-ending", "replaced": "uid-before", "deleted": "uid-deleted", "damaged": "uid-damaged",
@@ -40,10 +41,10 @@ func TestSweepCap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := st.SweepCap(ctx, "x"); err != nil {
+	if err := cs.Sweep(ctx, "x"); err != nil {
 		t.Fatal(err)
 	}
-	c, _, err := st.CapAt(ctx, "x")
+	c, _, err := cs.Get(ctx, "x")
 	if err != nil {
 		t.Fatal(err)
 	}

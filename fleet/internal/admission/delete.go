@@ -1,0 +1,101 @@
+package admission
+
+import (
+	"context"
+	"errors"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// DeleteRun deletes a run, whatever its state, and gives its placement free.
+func (ad *Admitter) DeleteRun(ctx context.Context, name string) error {
+	d, err := ad.deleteRecord(ctx, name)
+	if err != nil {
+		return err
+	}
+	return ad.deleted(ctx, d)
+}
+
+// deleted removes a run whose record was deleted from its caps and its placement.
+func (ad *Admitter) deleted(ctx context.Context, d deletedRun) error {
+	if err := ad.caps.LeaveAll(ctx, d.UID); err != nil {
+		return err
+	}
+	_, _, err := ad.state.Advance(ctx, d.placement, &state.Transition{
+		Input:   state.Always(lifecycle.RunDeleted{Entry: lifecycle.Entry{UID: d.UID, Run: d.Name, Index: d.Index}, Plan: d.Plan, Started: d.started}),
+		LastRecord: d.record,
+	})
+	if state.IsNotFound(err) { // nothing refers to what is stored of it
+		return ad.state.Erase(ctx, d.Run)
+	}
+	return err
+}
+
+// deletedRun is what is known of a run whose record was deleted.
+type deletedRun struct {
+	lifecycle.Run
+	placement string
+	// record is the last one that it had, nil where that cannot be read.
+	record *record.Run
+	// started reports whether clusters may have what it brought.
+	started bool
+}
+
+// gone returns what the deleted record says of its run.
+func gone(rr *record.Run) deletedRun {
+	known := lifecycle.Run{Name: rr.Run.Name, UID: rr.Run.UID, Plan: rr.Run.Plan}
+	return deletedRun{known, rr.Run.Placement, rr, rr.Run.Started != 0}
+}
+
+// deleteRecord deletes the record of a run and returns what is known of it. A
+// run without a record that a placement still knows was half deleted.
+func (ad *Admitter) deleteRecord(ctx context.Context, name string) (deletedRun, error) {
+	for {
+		rr, rev, err := ad.state.Run(ctx, name)
+		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
+			return deletedRun{}, err
+		}
+		if state.IsNotFound(err) || errors.Is(err, backend.ErrPermanent) {
+			return ad.deleteUnreadable(ctx, name, rev, err)
+		}
+		if err != nil {
+			return deletedRun{}, err
+		}
+		err = ad.store.Delete(ctx, record.RunKey(name), rev)
+		if err == nil || state.IsNotFound(err) {
+			return gone(rr), nil
+		}
+		if !errors.Is(err, backend.ErrConflict) {
+			return deletedRun{}, err
+		}
+	}
+}
+
+// deleteUnreadable deletes the record of a run that cannot be read, if there is one, and searches the
+// placements for the one that has the run.
+func (ad *Admitter) deleteUnreadable(ctx context.Context, name string, rev backend.Revision, cause error) (deletedRun, error) {
+	if rev != "" {
+		if err := ad.store.Delete(ctx, record.RunKey(name), rev); err != nil && !state.IsNotFound(err) {
+			return deletedRun{}, err
+		}
+	}
+	for rec, err := range ad.store.List(ctx, "placement/") {
+		if err != nil {
+			return deletedRun{}, err
+		}
+		var p record.Placement
+		if record.Decode(rec, &p) != nil {
+			continue
+		}
+		for _, r := range p.Runs {
+			if r.Name == name {
+				return deletedRun{r, p.Placement.Name, nil, true}, nil
+			}
+		}
+	}
+	return deletedRun{}, cause
+}
