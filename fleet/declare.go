@@ -22,7 +22,7 @@ import (
 // Config.Restrictions, Config.Rules and Config.NamespaceRules forbid included, and declaring
 // it again as it is writes nothing.
 func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
-	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.planner.Forbidden(p.Namespace)
+	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.planner.Bans(p.Namespace)
 	errs = append(errs, placement.Forbidden(p.Overrides, e.cfg.Restrictions, overrides)...)
 	errs = append(errs, never.InSelectors(p.Selectors, field.NewPath("selectors"))...)
 	errs = append(errs, never.InOverrides(p.Overrides, overrides)...)

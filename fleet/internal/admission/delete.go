@@ -26,7 +26,7 @@ func (ad *Admitter) deleted(ctx context.Context, d deletedRun) error {
 		return err
 	}
 	_, _, err := ad.state.Advance(ctx, d.placement, &state.Transition{
-		Input:   state.Always(lifecycle.RunDeleted{Entry: lifecycle.Entry{UID: d.UID, Run: d.Name, Index: d.Index}, Plan: d.Plan, Started: d.started}),
+		Input:      state.Always(lifecycle.RunDeleted{Entry: lifecycle.Entry{UID: d.UID, Run: d.Name, Index: d.Index}, Plan: d.Plan, Started: d.started}),
 		LastRecord: d.record,
 	})
 	if state.IsNotFound(err) { // nothing refers to what is stored of it

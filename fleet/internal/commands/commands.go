@@ -76,6 +76,7 @@ func (in *Inbox) sameCommand(ctx context.Context, uid string, want record.Comman
 	return nil
 }
 
+// OtherCommand is the error of a command whose ID another one has.
 func OtherCommand(id string) error {
 	return fmt.Errorf("id %s: %w: it was given to another command before; give each its own, or none", id, backend.ErrConflict)
 }

@@ -1,3 +1,5 @@
+// Package content stores what snapshots consist of, each object under the digest of its form, and reads it
+// back verified. What was read is cached: it never changes.
 package content
 
 import (
@@ -50,6 +52,7 @@ type setIndex struct {
 
 func (i setIndex) cost() int { return len(i.items) + indexCost }
 
+// New returns the contents that are kept in a store.
 func New(s backend.Store) *Store {
 	return &Store{
 		store: s, revisions: lru.New[string, *member.Revision](RevisionsKept, nil), indexes: lru.New[string](indexedObjects, setIndex.cost),

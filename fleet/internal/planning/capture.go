@@ -69,7 +69,7 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 	if pl.cfg.Source == nil {
 		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
 	}
-	if err := problems.About("placement "+p.Name, pl.Forbidden(p.Namespace).InSelectors(p.Selectors, field.NewPath("selectors"))); err != nil {
+	if err := problems.About("placement "+p.Name, pl.Bans(p.Namespace).InSelectors(p.Selectors, field.NewPath("selectors"))); err != nil {
 		return frozen{}, err
 	}
 	set, err := guard.Call(ctx, pl.sources, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {

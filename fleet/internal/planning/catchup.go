@@ -30,7 +30,7 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 	if d.Frozen, err = pl.load(ctx, rec, s.Plan.Index); err != nil {
 		return nil, err
 	}
-	joined, err := d.joiners(s.Plan, inventory, pl.Forbidden(rec.Placement.Namespace))
+	joined, err := d.joiners(s.Plan, inventory, pl.Bans(rec.Placement.Namespace))
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func missed(s *state.RunStatus, d placement.Decision, inventory map[string]place
 
 // joiners are the clusters that are picked and that the plan does not update,
 // with what each gets of the plan's snapshot.
-func (d *Draft) joiners(p *stages.Plan, inventory map[string]placement.Cluster, never *forbidden) (map[string]string, error) {
+func (d *Draft) joiners(p *stages.Plan, inventory map[string]placement.Cluster, never *Bans) (map[string]string, error) {
 	out := map[string]string{}
 	var clusters []placement.Cluster
 	for _, name := range d.Decision.Clusters {

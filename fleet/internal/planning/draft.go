@@ -96,7 +96,7 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	}
 	target := d.target(rec)
 	target.Remove = unpicked(held, d.Decision, inventory)
-	if err := d.render(&target, clusters, pl.Forbidden(rec.Placement.Namespace)); err != nil {
+	if err := d.render(&target, clusters, pl.Bans(rec.Placement.Namespace)); err != nil {
 		return nil, err
 	}
 	if d.Plan, err = stages.NewPlan(spec.Strategy, target, clusters); err != nil {

@@ -15,6 +15,7 @@ const NoDriftGroup = "slipway:no-drift"
 // AsksForDrift reports whether a policy asks for the engine's own approval.
 func AsksForDrift(p *approval.Policy) bool { return slices.ContainsFunc(p.Quorums, IsNoDrift) }
 
+// IsNoDrift reports whether a quorum is that of the engine.
 func IsNoDrift(q approval.Quorum) bool { return q.Group == NoDriftGroup }
 
 // ClaimsDrift reports whether an answer claims to be the engine's.

@@ -16,9 +16,9 @@ import (
 
 var errUnreadable = errors.New("an object that no cluster can read")
 
-// forbidden is what the host does not have brought to any cluster by a placement.
+// Bans are what the host does not have brought to any cluster by a placement.
 // nil allows everything; it is used when comparing what is already deployed.
-type forbidden struct {
+type Bans struct {
 	restrictions []placement.Restriction
 	// rules hold for everything, authors for what the authors of a namespace bring.
 	rules, authors snapshot.Rules
@@ -26,12 +26,13 @@ type forbidden struct {
 	namespace string
 }
 
-func (pl *Planner) Forbidden(namespace string) *forbidden {
-	return &forbidden{pl.cfg.Restrictions, pl.cfg.Rules, pl.cfg.NamespaceRules, namespace}
+// Bans returns those for a placement of a namespace, "" for one of an administrator.
+func (pl *Planner) Bans(namespace string) *Bans {
+	return &Bans{pl.cfg.Restrictions, pl.cfg.Rules, pl.cfg.NamespaceRules, namespace}
 }
 
 // forPaths are the paths that no override may change.
-func (f *forbidden) forPaths() []placement.Restriction {
+func (f *Bans) forPaths() []placement.Restriction {
 	if f == nil {
 		return nil
 	}
@@ -40,7 +41,7 @@ func (f *forbidden) forPaths() []placement.Restriction {
 
 // refuse names the first thing in a snapshot that is not brought any more: the
 // host's rules may be younger than the snapshot.
-func (f *forbidden) refuse(s *frozen) error {
+func (f *Bans) refuse(s *frozen) error {
 	if f == nil {
 		return nil
 	}
@@ -55,7 +56,7 @@ func (f *forbidden) refuse(s *frozen) error {
 
 // inSnapshot says what a snapshot with these items has that is not brought, "" for
 // nothing.
-func (f *forbidden) inSnapshot(s *snapshot.Snapshot, items []snapshot.Item) string {
+func (f *Bans) inSnapshot(s *snapshot.Snapshot, items []snapshot.Item) string {
 	for _, item := range items {
 		switch {
 		case !f.rules.Allows(item.ID):
@@ -74,7 +75,7 @@ func (f *forbidden) inSnapshot(s *snapshot.Snapshot, items []snapshot.Item) stri
 
 // InSelectors returns what the selectors of a placement, which are at a path, pick
 // that its authors may not bring.
-func (f *forbidden) InSelectors(selectors []snapshot.Selector, at *field.Path) (errs field.ErrorList) {
+func (f *Bans) InSelectors(selectors []snapshot.Selector, at *field.Path) (errs field.ErrorList) {
 	if f.namespace == "" {
 		return nil
 	}
@@ -89,7 +90,7 @@ func (f *forbidden) InSelectors(selectors []snapshot.Selector, at *field.Path) (
 
 // InOverrides returns what overrides, which are at a path, select that the authors of
 // their namespace may not bring, and so may not change either.
-func (f *forbidden) InOverrides(overrides []placement.Override, at *field.Path) (errs field.ErrorList) {
+func (f *Bans) InOverrides(overrides []placement.Override, at *field.Path) (errs field.ErrorList) {
 	for i, o := range overrides {
 		if o.Namespace == "" {
 			continue
@@ -106,7 +107,7 @@ func (f *forbidden) InOverrides(overrides []placement.Override, at *field.Path) 
 
 // change is an error if overrides of a namespace have changed an object that they may
 // not change.
-func (f *forbidden) change(id snapshot.ID, overrides []placement.Override) error {
+func (f *Bans) change(id snapshot.ID, overrides []placement.Override) error {
 	for _, o := range overrides {
 		if o.Namespace != "" && !f.authors.Allows(id) && o.SelectsObject(id.Group, id.Version, id.Kind, id.Namespace, id.Name) {
 			return fmt.Errorf("Config.NamespaceRules do not let override %s change it", o)
@@ -117,7 +118,7 @@ func (f *forbidden) change(id snapshot.ID, overrides []placement.Override) error
 
 // judge is an error if overrides have made an object into one that is never placed, or
 // that no member can read.
-func (f *forbidden) judge(obj *unstructured.Unstructured) error {
+func (f *Bans) judge(obj *unstructured.Unstructured) error {
 	if f == nil {
 		return nil
 	}

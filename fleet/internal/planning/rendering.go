@@ -25,7 +25,7 @@ import (
 type variants struct {
 	base     snapshot.Set
 	renderer *placement.Renderer
-	never    *forbidden
+	never    *Bans
 	// clusters are the ones that get a set, by its digest.
 	clusters map[string]placement.Cluster
 	// items are those of the objects that were rendered, which the renderer keeps
@@ -35,7 +35,7 @@ type variants struct {
 
 // render works out what each cluster gets. Nothing of it that fails has begun, and
 // overrides and objects are frozen, so that trying again does not help.
-func (d *Draft) render(t *stages.Target, clusters []placement.Cluster, never *forbidden) error {
+func (d *Draft) render(t *stages.Target, clusters []placement.Cluster, never *Bans) error {
 	if err := never.refuse(&d.Frozen); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (d *Draft) render(t *stages.Target, clusters []placement.Cluster, never *fo
 	return guard.Permanent(renderProblems(failed))
 }
 
-func newVariants(f *frozen, never *forbidden) (*variants, error) {
+func newVariants(f *frozen, never *Bans) (*variants, error) {
 	objects, err := f.objects()
 	if err != nil {
 		return nil, err

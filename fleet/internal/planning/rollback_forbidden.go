@@ -40,7 +40,7 @@ func (pl *Planner) barForbidden(ctx context.Context, rec *record.Placement, p *s
 // forbiddenIn returns the first object of a revision that is not allowed now, and why; empty where all are.
 // The revision is what overrides made of the snapshot of index.
 func (pl *Planner) forbiddenIn(ctx context.Context, rec *record.Placement, index int, digest string) (why string, err error) {
-	name, forbidden := rec.Placement.Name, pl.Forbidden(rec.Placement.Namespace)
+	name, forbidden := rec.Placement.Name, pl.Bans(rec.Placement.Namespace)
 	items, _, err := pl.contents.Index(ctx, name, digest)
 	if err != nil {
 		return "", err

@@ -16,6 +16,7 @@ type Revisions struct {
 	variants map[string]*member.Revision
 }
 
+// Of returns the revision of a cluster.
 func (w *Revisions) Of(cluster string) *member.Revision { return cmp.Or(w.variants[cluster], w.most) }
 
 // Want renders a snapshot, the latest one without an index, for clusters.

@@ -1,3 +1,4 @@
+// Package problems has what the checks of documents of hosts share.
 package problems
 
 import (
@@ -53,6 +54,7 @@ func Name(at *field.Path, name string) (errs field.ErrorList) {
 	return errs
 }
 
+// About returns the problems of an object as one error, nil where there are none.
 func About(object string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil

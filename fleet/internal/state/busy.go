@@ -6,8 +6,8 @@ import (
 )
 
 // Busy are runs that something is being done with in this process, each with a channel
-// that is closed when it is done. A run that is driven here has not come to its end,
-// and nobody needs to look.
+// that is closed when it is done. A caller that waits for the end of a run need not read the
+// store before that.
 type Busy struct{ runs sync.Map }
 
 // Begin notes that something is being done with a run, until end is called.
@@ -20,6 +20,7 @@ func (b *Busy) Begin(run string) (end func()) {
 	}
 }
 
+// Has reports whether something is being done with a run.
 func (b *Busy) Has(run string) bool {
 	_, ok := b.runs.Load(run)
 	return ok

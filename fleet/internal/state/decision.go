@@ -32,6 +32,7 @@ func (st *State) Picked(ctx context.Context, name string, d *lifecycle.Decision)
 	return out, nil
 }
 
+// RecordOf is a decision as the placement records it.
 func RecordOf(d *placement.Decision) *lifecycle.Decision {
 	return &lifecycle.Decision{Index: d.Index, PolicyDigest: d.PolicyDigest, Digest: d.Digest, Clusters: len(d.Clusters), Pages: record.DecisionPages(len(d.Clusters))}
 }

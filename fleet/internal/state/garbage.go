@@ -16,7 +16,7 @@ type garbage struct {
 	// plans are those that only retired or lost runs refer to, by digest.
 	plans map[string][]backend.Record
 	// lost are the intents of runs without a record that an earlier collection has marked.
-	lost []runIntent
+	lost []RunIntent
 	// decisions are those of runs that are not admitted yet, which are kept.
 	decisions map[string]bool
 	// journal is the placement's, trimmed.
@@ -66,7 +66,7 @@ func (c collector) usedPlans(ctx context.Context, rec *record.Placement, g *garb
 
 // collectIntent collects the intent of a run that its placement does not have, if that run is lost and was marked
 // before. Until then its plan is in use: the run may not be admitted yet.
-func (c collector) collectIntent(ctx context.Context, b *runIntent, used map[string]bool, g *garbage) error {
+func (c collector) collectIntent(ctx context.Context, b *RunIntent, used map[string]bool, g *garbage) error {
 	lost, err := c.isLost(ctx, b)
 	if err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// runIntent is the intent to create a run, with what a collection finds of that run.
-type runIntent struct {
+// RunIntent is the intent to create a run, with what a collection finds of that run.
+type RunIntent struct {
 	record.Intent
 	UID string
 	// self is the record, pages are what else is stored under the UID.
@@ -26,7 +26,7 @@ type runIntent struct {
 
 // markLost records that the run of an intent is lost. A creator that is still alive writes the intent again
 // before the run counts.
-func (c collector) markLost(ctx context.Context, b *runIntent) error {
+func (c collector) markLost(ctx context.Context, b *RunIntent) error {
 	if b.Lost {
 		return nil
 	}
@@ -40,13 +40,13 @@ func (c collector) markLost(ctx context.Context, b *runIntent) error {
 
 // RunIntents returns the intents to create runs of a placement. One that cannot be decoded is logged and left
 // out.
-func (st *State) RunIntents(ctx context.Context, placement string) (out []runIntent, err error) {
+func (st *State) RunIntents(ctx context.Context, placement string) (out []RunIntent, err error) {
 	prefix := record.IntentPrefix(placement)
 	for r, err := range st.store.List(ctx, prefix) {
 		if err != nil {
 			return nil, err
 		}
-		b := runIntent{UID: strings.TrimPrefix(r.Key, prefix), self: backend.Record{Key: r.Key, Revision: r.Revision}}
+		b := RunIntent{UID: strings.TrimPrefix(r.Key, prefix), self: backend.Record{Key: r.Key, Revision: r.Revision}}
 		if err := record.Decode(r, &b.Intent); err != nil {
 			st.log.Warn("what was begun for a run cannot be read, and stays", "error", err)
 			continue
@@ -57,7 +57,7 @@ func (st *State) RunIntents(ctx context.Context, placement string) (out []runInt
 }
 
 // isRecorded reports whether the run of an intent has a record; a record that cannot be read counts.
-func (c collector) isRecorded(ctx context.Context, b *runIntent) (bool, error) {
+func (c collector) isRecorded(ctx context.Context, b *RunIntent) (bool, error) {
 	rr, _, err := c.Run(ctx, b.Run)
 	switch {
 	case IsNotFound(err):
@@ -76,7 +76,7 @@ func (c collector) isRecorded(ctx context.Context, b *runIntent) (bool, error) {
 // isLost reports whether the run of an intent, which its placement does not have, has no record, and collects
 // the pages under its UID. The pages are listed first: a UID has a record only once, so pages that were there
 // before the record was found to be missing are garbage.
-func (c collector) isLost(ctx context.Context, b *runIntent) (lost bool, err error) {
+func (c collector) isLost(ctx context.Context, b *RunIntent) (lost bool, err error) {
 	for _, prefix := range record.OwnPrefixes(b.UID) {
 		pages, err := c.Revisions(ctx, prefix)
 		if err != nil {

@@ -23,6 +23,7 @@ func (st *State) WritePlan(ctx context.Context, p *stages.Plan, before ...backen
 	return st.contents.PutAll(ctx, append(writes, backend.Write{Key: PlanKey(p.Digest), Value: header}))
 }
 
+// PlanKey is the key of the header of a plan, and begins those of its pages.
 func PlanKey(digest string) string { return "plan/" + digest }
 
 // ReadPlan reads a plan and verifies it against its digest.

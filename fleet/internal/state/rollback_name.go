@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
+// DefaultRollbackName is fleet.RollbackName.
 func DefaultRollbackName(run string, n int) string {
 	suffix := "-rollback"
 	if n > 1 {

@@ -23,6 +23,7 @@ type RunStatus struct {
 	Epoch        int64
 }
 
+// NameFree returns an error where there is a run of a name.
 func (st *State) NameFree(ctx context.Context, name string) error {
 	_, err := st.store.Get(ctx, record.RunKey(name))
 	if IsNotFound(err) {
@@ -34,6 +35,7 @@ func (st *State) NameFree(ctx context.Context, name string) error {
 	return st.NameTaken(name, err)
 }
 
+// NameTaken is the error of a write that creates a run: a conflict is that of the name.
 func (st *State) NameTaken(name string, err error) error {
 	if errors.Is(err, backend.ErrConflict) {
 		return fmt.Errorf("run %s exists already: choose another name, or delete it first: %w", name, backend.ErrConflict)
