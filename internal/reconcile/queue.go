@@ -1,0 +1,165 @@
+// Package reconcile has the work queue that everything which is brought up to date by key goes through: runs,
+// placements, clusters. It is client-go's work queue with one goroutine for each key that is due, one backoff, and
+// one place where a panic ends.
+//
+// A queue is level-triggered: it is told which key may need something, never what. What happens while a key is
+// reconciled has it reconciled once more afterwards.
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Options are what a [Queue] is made of.
+type Options[K comparable] struct {
+	// Reconcile brings a key up to date. It is called for one key by one goroutine at a time, and for different
+	// keys concurrently. Where after is positive it is called again then, for what nothing tells of. After an
+	// error, or a panic, it is called again after a wait that doubles with each error in a row.
+	//
+	// ctx is that of [Queue.Run]. A call that may hang is bounded by whoever makes it: nothing else of the key
+	// is done meanwhile.
+	Reconcile func(ctx context.Context, key K) (after time.Duration, err error)
+	// Failed is told of every error, a [PanicError] where Reconcile panicked; not of those that come of the end
+	// of ctx. It is called before the key is reconciled again.
+	Failed func(ctx context.Context, key K, err error)
+	// First is the wait after an error, Most the longest one.
+	First, Most time.Duration
+	// AtLeast, where it is not nil, is the shortest wait after an error, for those that do not go away soon.
+	AtLeast func(err error) time.Duration
+	// Workers is how many keys are reconciled at a time; 0 is all that are due.
+	Workers int
+}
+
+// PanicError is a panic of Reconcile.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
+
+// Queue has keys reconciled. Its methods may be called concurrently.
+type Queue[K comparable] struct {
+	o       Options[K]
+	keys    workqueue.TypedDelayingInterface[K]
+	backoff workqueue.TypedRateLimiter[K]
+
+	mu sync.Mutex
+	// until is when the wait after the last error of a key ends.
+	until map[K]time.Time
+}
+
+// New returns an empty queue.
+func New[K comparable](o Options[K]) *Queue[K] {
+	return &Queue[K]{
+		o: o, keys: workqueue.NewTypedDelayingQueue[K](), until: map[K]time.Time{},
+		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[K](o.First, o.Most),
+	}
+}
+
+// Add has a key reconciled soon, or, where it failed, when the wait after that is over: what changes about a key
+// that fails is mostly the doing of those who fail.
+func (q *Queue[K]) Add(key K) {
+	if wait := q.waits(key); wait > 0 {
+		q.keys.AddAfter(key, wait)
+		return
+	}
+	q.keys.Add(key)
+}
+
+// AddAfter has a key reconciled after a wait, or sooner.
+func (q *Queue[K]) AddAfter(key K, wait time.Duration) { q.keys.AddAfter(key, max(wait, q.waits(key))) }
+
+// AddNow has a key reconciled soon, as if it had never failed.
+func (q *Queue[K]) AddNow(key K) {
+	q.Forget(key)
+	q.keys.Add(key)
+}
+
+// Forget drops what is known of a key: how often it failed.
+func (q *Queue[K]) Forget(key K) {
+	q.backoff.Forget(key)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.until, key)
+}
+
+// waits returns how long the wait after the last error of a key still lasts.
+func (q *Queue[K]) waits(key K) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return time.Until(q.until[key])
+}
+
+// Run reconciles what is added, and what was added before, until ctx ends. It returns when no call of Reconcile is
+// running, and is called once.
+func (q *Queue[K]) Run(ctx context.Context) {
+	defer context.AfterFunc(ctx, q.keys.ShutDown)()
+	var slots chan struct{}
+	if q.o.Workers > 0 {
+		slots = make(chan struct{}, q.o.Workers)
+	}
+	var calls sync.WaitGroup
+	for {
+		key, over := q.keys.Get()
+		if over {
+			break
+		}
+		if slots != nil {
+			slots <- struct{}{}
+		}
+		calls.Go(func() {
+			defer q.keys.Done(key)
+			if slots != nil {
+				defer func() { <-slots }()
+			}
+			q.reconcile(ctx, key)
+		})
+	}
+	calls.Wait()
+}
+
+// reconcile reconciles a key once, and has it done again when it is due.
+func (q *Queue[K]) reconcile(ctx context.Context, key K) {
+	if ctx.Err() != nil {
+		return
+	}
+	if wait := q.waits(key); wait > 0 { // it was added before it failed
+		q.keys.AddAfter(key, wait)
+		return
+	}
+	after, err := q.call(ctx, key)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		wait := q.backoff.When(key)
+		if q.o.AtLeast != nil {
+			wait = max(wait, q.o.AtLeast(err))
+		}
+		q.mu.Lock()
+		q.until[key] = time.Now().Add(wait)
+		q.mu.Unlock()
+		q.o.Failed(ctx, key, err)
+		q.AddAfter(key, wait)
+	default:
+		q.Forget(key)
+		if after > 0 {
+			q.keys.AddAfter(key, after)
+		}
+	}
+}
+
+func (q *Queue[K]) call(ctx context.Context, key K) (after time.Duration, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	return q.o.Reconcile(ctx, key)
+}
