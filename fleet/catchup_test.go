@@ -131,7 +131,7 @@ func TestACatchUpHasTheDecisionOfItsClusters(t *testing.T) {
 		catchUp := func(run, name string) (fleet.Status, string) {
 			s := must(e.CatchUp(t.Context(), run, name, approval.Identity{}))(t)
 			endOf(t, e, name)
-			return s, must(e.Decision(t.Context(), ep))(t).Digest
+			return s, must(viewOf(t, e, ep).Decision(t.Context()))(t).Digest
 		}
 		if s, _ := catchUp("first", "missed"); s.Plan.Decision != first.Plan.Decision {
 			t.Errorf("nobody joined, and the decision is %s, not %s", s.Plan.Decision, first.Plan.Decision)

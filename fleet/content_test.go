@@ -1,8 +1,11 @@
 package fleet_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/slipway-dev/slipway/backend"
 )
 
 // Content has the objects of a snapshot as they were frozen, whatever the source has by now.
@@ -19,7 +22,7 @@ func TestTheContentOfASnapshotIsWhatWasFrozen(t *testing.T) {
 	if err := w.source.Put(configMap("test-cm", "later")); err != nil {
 		t.Fatal(err)
 	}
-	set, err := e.Content(ctx, "example-placement", taken.Index)
+	set, err := viewOf(t, e, ep).Content(ctx, taken.Index)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +34,7 @@ func TestTheContentOfASnapshotIsWhatWasFrozen(t *testing.T) {
 			t.Errorf("the source's value got in: %s", body)
 		}
 	}
-	if _, err := e.Content(ctx, "example-placement", 9); err == nil {
-		t.Error("an index that is not kept has a content")
+	if _, err := viewOf(t, e, ep).Content(ctx, 9); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("the content of an index that is not kept: %v", err)
 	}
 }

@@ -309,11 +309,7 @@ func (s crashScenario) play(t *testing.T, k int, mode string) (end ending) {
 	for _, run := range s.runs {
 		end.outcomes = append(end.outcomes, h.outcome(run))
 	}
-	snapshots, err := observer.Snapshots(t.Context(), s.placement)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, sn := range snapshots {
+	for _, sn := range viewOf(t, observer, s.placement).Snapshots() {
 		end.indexes = append(end.indexes, sn.Index)
 	}
 	end.members, end.writes = h.members(), h.plan.Writes()

@@ -25,14 +25,14 @@ func (w *world) decisions() (out []string) {
 	return out
 }
 
-// wantDecision checks what Resolve and Decision return.
+// wantDecision checks what Resolve returns, and that a view has it.
 func wantDecision(t *testing.T, e *fleet.Engine, index int, clusters ...string) placement.Decision {
 	t.Helper()
 	d := must(e.Resolve(t.Context(), ep))(t)
 	if d.Index != index || !slices.Equal(d.Clusters, clusters) {
 		t.Errorf("decided %d, %v; want %d, %v", d.Index, d.Clusters, index, clusters)
 	}
-	if diff := cmp.Diff(d.Decision, must(e.Decision(t.Context(), ep))(t)); diff != "" {
+	if diff := cmp.Diff(d.Decision, must(viewOf(t, e, ep).Decision(t.Context()))(t)); diff != "" {
 		t.Errorf("recorded (-decided +recorded):\n%s", diff)
 	}
 	return d.Decision
@@ -42,13 +42,17 @@ func wantDecision(t *testing.T, e *fleet.Engine, index int, clusters ...string) 
 // edited policy counts one further, and nothing is written where nothing changed.
 func TestADecisionNeedsNoRun(t *testing.T) {
 	w, e := declared(t, nil)
-	if _, err := e.Decision(t.Context(), ep); !errors.Is(err, backend.ErrNotFound) {
+	before := viewOf(t, e, ep)
+	if _, err := before.Decision(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("a decision before the first one: %v", err)
 	}
 	first := wantDecision(t, e, 0, "member1", "member2", "member3")
-	before := dump(t, w.store)
+	if d := cmp.Diff(first, must(before.Decision(t.Context()))(t)); d != "" {
+		t.Errorf("the first decision in a view from before it (-want +got):\n%s", d)
+	}
+	stored := dump(t, w.store)
 	wantDecision(t, e, 0, "member1", "member2", "member3")
-	if d := cmp.Diff(before, dump(t, w.store)); d != "" {
+	if d := cmp.Diff(stored, dump(t, w.store)); d != "" {
 		t.Errorf("the same decision was written:\n%s", d)
 	}
 	w.fleet.Add(placement.Cluster{Name: "member4"})
@@ -69,7 +73,7 @@ func TestARunRecordsItsDecision(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
 	must(e.CreateRun(t.Context(), specOf("r", 0)))(t)
-	d := must(e.Decision(t.Context(), ep))(t)
+	d := must(viewOf(t, e, ep).Decision(t.Context()))(t)
 	if !slices.Equal(d.Clusters, []string{"member1", "member2", "member3"}) {
 		t.Errorf("the run's decision: %+v", d)
 	}

@@ -63,7 +63,12 @@ func ExampleEngine_PlacementHistory() {
 		fmt.Println(event.Type)
 	}
 	fmt.Println(page.Next == int64(len(page.Events)), err)
-	last, err := engine.Decision(ctx, "web")
+	view, err := engine.View(ctx, "web")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	last, err := view.Decision(ctx)
 	fmt.Println(last.Clusters, err)
 	// Output:
 	// SnapshotTaken

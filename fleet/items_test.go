@@ -28,7 +28,7 @@ func TestItemsOfTwoSnapshotsCompare(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if items[i], err = e.Items(ctx, "example-placement", s.Index); err != nil {
+		if items[i], err = viewOf(t, e, ep).Items(ctx, s.Index); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestItemsOfTwoSnapshotsCompare(t *testing.T) {
 	if diff := cmp.Diff(want, snapshot.Compare(items[0], items[1])); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := e.Items(ctx, "example-placement", 7); !errors.Is(err, backend.ErrNotFound) {
+	if _, err := viewOf(t, e, ep).Items(ctx, 7); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("index 7: %v", err)
 	}
 	names, err := e.Placements(ctx)

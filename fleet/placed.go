@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -33,18 +32,6 @@ type PlacedCluster struct {
 	// what the cluster has come to in it; empty for none.
 	Run   string
 	State stages.State
-}
-
-// placed is [PlacementView.Placed] of the placement as its record is now.
-func placed(ctx context.Context, st *state.State, placement string) iter.Seq2[PlacedCluster, error] {
-	return func(yield func(PlacedCluster, error) bool) {
-		var s *summary
-		err := st.WithPlacement(ctx, placement, func(rec *record.Placement) (err error) {
-			s, err = summarize(ctx, st, rec)
-			return err
-		})
-		s.yield(err, yield)
-	}
 }
 
 // summary is what all clusters of a placement have.

@@ -29,14 +29,20 @@ func placedOn(t testing.TB, e *fleet.Engine, name string) iter.Seq2[fleet.Placed
 	}
 }
 
-// irreversible returns the indexes of the snapshots that are marked.
-func irreversible(t testing.TB, e *fleet.Engine, name string) []int {
+// viewOf returns a placement as it is now.
+func viewOf(t testing.TB, e *fleet.Engine, name string) *fleet.PlacementView {
 	t.Helper()
 	v, err := e.View(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return v.Irreversible()
+	return v
+}
+
+// irreversible returns the indexes of the snapshots that are marked.
+func irreversible(t testing.TB, e *fleet.Engine, name string) []int {
+	t.Helper()
+	return viewOf(t, e, name).Irreversible()
 }
 
 // wantPlaced checks what clusters have, but for times and what they got, of which

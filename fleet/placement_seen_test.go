@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// A placement's record is read each time that its snapshots are asked for, whether or not it was decoded
+// A placement's record is read each time that a view is asked for, whether or not it was decoded
 // before: what became of it is noticed. What was returned is the host's.
 func TestWhatIsKnownOfAPlacementIsReadAgain(t *testing.T) {
 	w, e := declared(t, nil)
@@ -19,22 +19,20 @@ func TestWhatIsKnownOfAPlacementIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask := func() (any, error) {
-		all, err := e.Snapshots(t.Context(), ep)
+		v, err := e.View(t.Context(), ep)
 		if err != nil {
 			return nil, err
 		}
-		marked := irreversible(t, e, ep)
-		items, err := e.Items(t.Context(), ep, 0)
-		return []any{all, marked, items}, err
+		items, err := v.Items(t.Context(), 0)
+		return []any{v.Snapshots(), v.Irreversible(), items}, err
 	}
 	want, err := ask()
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	all, _ := e.Snapshots(t.Context(), ep)
-	marked := irreversible(t, e, ep)
-	all[0].Index, marked[0] = 7, 7
+	v := viewOf(t, e, ep)
+	v.Snapshots()[0].Index, v.Irreversible()[0] = 7, 7
 	if got, err := ask(); err != nil || gocmp.Diff(want, got) != "" {
 		t.Errorf("after a host changed what it got: %v, %v", gocmp.Diff(want, got), err)
 	}
@@ -52,7 +50,7 @@ func TestWhatIsKnownOfAPlacementIsReadAgain(t *testing.T) {
 	}
 
 	w.capture(e, "b")
-	if all, err := e.Snapshots(t.Context(), ep); err != nil || len(all) != 2 {
-		t.Errorf("after another snapshot: %v, %v", all, err)
+	if all := viewOf(t, e, ep).Snapshots(); len(all) != 2 {
+		t.Errorf("after another snapshot: %v", all)
 	}
 }

@@ -134,7 +134,7 @@ func TestAKeptLedgerIsNeverTrusted(t *testing.T) {
 			ranTo(t, e, specOf("first", 0), stages.Completed)
 			time.Sleep(time.Minute)
 			meddle(w)
-			last := must(e.Snapshots(t.Context(), ep))(t)
+			last := viewOf(t, e, ep).Snapshots()
 			ranTo(t, e, specOf("last", last[len(last)-1].Index), stages.Completed)
 			cancel()
 			<-done

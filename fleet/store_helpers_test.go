@@ -130,11 +130,7 @@ func newerFormat(value string) string {
 // indexesOf returns the indexes of the snapshots that are kept.
 func indexesOf(t *testing.T, e *fleet.Engine, placement string) (out []int) {
 	t.Helper()
-	all, err := e.Snapshots(t.Context(), placement)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range all {
+	for _, s := range viewOf(t, e, placement).Snapshots() {
 		out = append(out, s.Index)
 	}
 	return out

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/keyed"
@@ -14,34 +15,44 @@ import (
 )
 
 // PlacementView is a placement as its record was at one moment: the record is read once, and all answers are
-// consistent with it. What the record refers to is read by the method that needs it; where that is gone
-// because the record was written since, the placement is read again. Its methods may be called concurrently,
-// and the caller owns what they return.
+// consistent with it. What the record refers to is read by the method that needs it; where that is not found
+// and the record was written since, the placement is read again, and the answer is that of the newer record.
+// Its methods may be called concurrently, and the caller owns what they return.
 type PlacementView struct {
-	engine *Engine
-	rec    *record.Placement // shared
-	rev    backend.Revision
+	state    *state.State
+	contents *content.Store
+	rec      *record.Placement // shared
+	rev      backend.Revision
 }
 
-// View reads the record of a placement.
+// View reads the record of a placement. The error matches backend.ErrNotFound where there is none of that
+// name.
 func (e *Engine) View(ctx context.Context, placement string) (*PlacementView, error) {
 	rec, rev, err := e.state.SeenPlacement(ctx, placement)
 	if err != nil {
 		return nil, err
 	}
-	return &PlacementView{e, rec, rev}, nil
+	return &PlacementView{e.state, e.contents, rec, rev}, nil
 }
 
-func (v *PlacementView) name() string { return v.rec.Placement.Name }
-
-// isStale reports whether something is missing because the view is out of date.
-func (v *PlacementView) isStale(ctx context.Context, err error) bool {
-	return v.engine.state.IsStale(ctx, v.name(), v.rev, err)
+// read calls do with the record of the view. Where do does not find something and the record was written
+// since, do is called again with the record as it is now.
+func (v *PlacementView) read(ctx context.Context, do func(*record.Placement) error) error {
+	name := v.rec.Placement.Name
+	err := do(v.rec)
+	if v.state.IsStale(ctx, name, v.rev, err) {
+		return v.state.WithPlacement(ctx, name, do)
+	}
+	return err
 }
 
 // Snapshots returns the snapshots that are kept, ascending by index; the last is
 // the latest.
 func (v *PlacementView) Snapshots() []snapshot.Snapshot { return slices.Clone(v.rec.Snapshots) }
+
+// Irreversible returns the indexes of the snapshots that [Engine.MarkIrreversible]
+// has marked, ascending.
+func (v *PlacementView) Irreversible() []int { return slices.Clone(v.rec.Irreversible) }
 
 // Tag returns what a digest of content of the placement is shown as where the content is
 // not, as that of Secrets is not: 64 hexadecimal digits, the same for the same digest as
@@ -49,35 +60,60 @@ func (v *PlacementView) Snapshots() []snapshot.Snapshot { return slices.Clone(v.
 // tested.
 func (v *PlacementView) Tag(digest string) string { return keyed.Tag(v.rec.Key, "shown", digest) }
 
-// Irreversible returns the indexes of the snapshots that [Engine.MarkIrreversible]
-// has marked, ascending.
-func (v *PlacementView) Irreversible() []int { return slices.Clone(v.rec.Irreversible) }
-
-// Items is [Engine.Items].
-func (v *PlacementView) Items(ctx context.Context, index int) ([]snapshot.Item, error) {
-	items, err := v.items(ctx, index)
-	if v.isStale(ctx, err) {
-		return v.engine.Items(ctx, v.name(), index)
-	}
-	return items, err
-}
-
-func (v *PlacementView) items(ctx context.Context, index int) ([]snapshot.Item, error) {
-	s, err := state.SnapshotAt(v.rec, index)
-	if err != nil {
-		return nil, err
-	}
-	items, _, err := v.engine.contents.Indexed(ctx, v.name(), s.Set)
+// Items returns what the snapshot of an index consists of, before overrides, in the
+// order of application. [snapshot.Compare] says what two of them differ in. The error
+// matches backend.ErrNotFound where the snapshot is not kept, and names those that are.
+func (v *PlacementView) Items(ctx context.Context, index int) (items []snapshot.Item, err error) {
+	err = v.read(ctx, func(rec *record.Placement) error {
+		s, err := state.SnapshotAt(rec, index)
+		if err != nil {
+			return err
+		}
+		items, _, err = v.contents.Indexed(ctx, rec.Placement.Name, s.Set)
+		return err
+	})
 	return slices.Clone(items), err
 }
 
-// Overrides is [Engine.Overrides].
-func (v *PlacementView) Overrides(ctx context.Context, index int) ([]placement.Override, error) {
-	overrides, err := v.engine.state.OverridesOf(ctx, v.rec, index)
-	if v.isStale(ctx, err) {
-		return v.engine.Overrides(ctx, v.name(), index)
-	}
+// Content returns what the snapshot of an index consists of with the objects
+// themselves, before overrides, verified by their digests. The error is that of
+// [PlacementView.Items].
+func (v *PlacementView) Content(ctx context.Context, index int) (set snapshot.Set, err error) {
+	err = v.read(ctx, func(rec *record.Placement) error {
+		s, err := state.SnapshotAt(rec, index)
+		if err != nil {
+			return err
+		}
+		set, err = v.contents.LoadSet(ctx, rec.Placement.Name, s.Set)
+		return err
+	})
+	return set, err
+}
+
+// Overrides returns the overrides as they were when the snapshot of that index was
+// taken, in the order in which they are applied; none where it has none. The error
+// is that of [PlacementView.Items].
+func (v *PlacementView) Overrides(ctx context.Context, index int) (overrides []placement.Override, err error) {
+	err = v.read(ctx, func(rec *record.Placement) (err error) {
+		overrides, err = v.state.OverridesOf(ctx, rec, index)
+		return err
+	})
 	return overrides, err
+}
+
+// Decision returns the last decision about the placement that [Engine.Resolve] or
+// a run recorded. The error matches backend.ErrNotFound where there is none yet.
+func (v *PlacementView) Decision(ctx context.Context) (d placement.Decision, err error) {
+	err = v.read(ctx, func(rec *record.Placement) (err error) {
+		name, have := rec.Placement.Name, rec.Decision
+		if have == nil {
+			return &state.NotFoundError{Kind: "decision", Name: name, Hint: "Resolve makes one, and so does a run"}
+		}
+		d = placement.Decision{Index: have.Index, PolicyDigest: have.PolicyDigest, Digest: have.Digest}
+		d.Clusters, err = v.state.Picked(ctx, name, have)
+		return err
+	})
+	return d, err
 }
 
 // Placed yields the clusters that have something of the placement or may, ascending
@@ -87,31 +123,11 @@ func (v *PlacementView) Overrides(ctx context.Context, index int) ([]placement.O
 // that brought what clusters have.
 func (v *PlacementView) Placed(ctx context.Context) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {
-		s, err := summarize(ctx, v.engine.state, v.rec)
-		if v.isStale(ctx, err) {
-			placed(ctx, v.engine.state, v.name())(yield)
-			return
-		}
+		var s *summary
+		err := v.read(ctx, func(rec *record.Placement) (err error) {
+			s, err = summarize(ctx, v.state, rec)
+			return err
+		})
 		s.yield(err, yield)
 	}
-}
-
-// Snapshots returns the snapshots of a placement that are kept, ascending by
-// index; the last is the latest.
-func (e *Engine) Snapshots(ctx context.Context, name string) ([]snapshot.Snapshot, error) {
-	v, err := e.View(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return v.Snapshots(), nil
-}
-
-// Items returns what a snapshot consists of, before overrides, in the order of
-// application. [snapshot.Compare] says what two of them differ in.
-func (e *Engine) Items(ctx context.Context, name string, index int) ([]snapshot.Item, error) {
-	v, err := e.View(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return v.items(ctx, index)
 }

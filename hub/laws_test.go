@@ -125,11 +125,12 @@ func (w *world) lawOfRun(e *fleet.Engine, run string) {
 func (w *world) lawOfSnapshots(e *fleet.Engine, n int) {
 	w.t.Helper()
 	var got []string
-	all, err := e.Snapshots(w.t.Context(), w.name)
+	view, err := e.View(w.t.Context(), w.name)
 	if err != nil {
 		w.t.Errorf("snapshots: %v", err)
+		return
 	}
-	for _, s := range all {
+	for _, s := range view.Snapshots() {
 		got = append(got, fmt.Sprintf("%s-%d-snapshot", w.name, s.Index))
 	}
 	var want []string

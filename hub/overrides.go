@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
 )
@@ -40,9 +41,8 @@ func overrideRecordKey(k key) string {
 	return "hub/override/" + kubefleet.EngineName(k.Namespace, k.Name)
 }
 
-// syncOverride shows the versions of an override: one for each time that it was
-// changed, the last ten and those that are part of a snapshot which may still be
-// rolled out. Those are also there when the override is not.
+// syncOverride shows the versions of an override: one for each time that it was changed, the last ten and those
+// that are part of a snapshot which may still be rolled out. Those are also there when the override is not.
 func (s *service) syncOverride(ctx context.Context, k key) (time.Duration, error) {
 	rec, rev, err := s.overrideRecordOf(ctx, k)
 	if err != nil {
@@ -89,8 +89,7 @@ func (s *service) overrideRecordOf(ctx context.Context, k key) (rec overrideReco
 	return rec, stored.Revision, nil
 }
 
-// saveOverrideRecord saves the record; that of an override which has left nothing
-// is deleted.
+// saveOverrideRecord saves the record; that of an override which has left nothing is deleted.
 func (s *service) saveOverrideRecord(ctx context.Context, k key, rec overrideRecord, rev backend.Revision) error {
 	if len(rec.Versions) == 0 {
 		return s.store.Delete(ctx, overrideRecordKey(k), rev)
@@ -127,9 +126,8 @@ func (s *service) latestVersion(k key, rec *overrideRecord) (int, *unstructured.
 	return now.Index, obj, nil
 }
 
-// trimVersions drops versions of which there are too many, and all where there is
-// no override any more, but none that a snapshot needs; it reports whether there is
-// such a one.
+// trimVersions drops versions of which there are too many, and all where there is no override any more, but none
+// that a snapshot needs; it reports whether there is such a one.
 func (s *service) trimVersions(ctx context.Context, rec *overrideRecord, latest int) (needed bool, err error) {
 	keep := overrideHistory
 	if latest < 0 {
@@ -153,20 +151,21 @@ func (s *service) trimVersions(ctx context.Context, rec *overrideRecord, latest 
 	return len(kept) > keep, nil
 }
 
-// frozenOverrides are the contents of the overrides in the snapshots that the
-// engine keeps: those that a run or a rollback may bring. What is remembered of
-// other snapshots is forgotten.
+// frozenOverrides are the contents of the overrides in the snapshots that the engine keeps: those that a run or
+// a rollback may bring. What is remembered of other snapshots is forgotten.
 func (s *service) frozenOverrides(ctx context.Context) (map[string]bool, error) {
 	uses, digests := map[string]bool{}, map[any]bool{}
 	for _, in := range []scope{clusterScope, namespaceScope} {
 		for _, obj := range s.all(in.gvr(placementKind)) {
-			name := kubefleet.EngineName(obj.GetNamespace(), obj.GetName())
-			all, err := s.engine.Snapshots(ctx, name)
-			if err != nil && !errors.Is(err, backend.ErrNotFound) {
+			view, err := s.engine.View(ctx, kubefleet.EngineName(obj.GetNamespace(), obj.GetName()))
+			if errors.Is(err, backend.ErrNotFound) {
+				continue
+			}
+			if err != nil {
 				return nil, err
 			}
-			for _, snap := range all {
-				if err := s.contentsOf(ctx, name, snap.Index, snap.Overrides, uses); err != nil {
+			for _, snap := range view.Snapshots() {
+				if err := s.contentsOf(ctx, view, snap.Index, snap.Overrides, uses); err != nil {
 					return nil, err
 				}
 				digests[snap.Overrides] = true
@@ -182,15 +181,14 @@ func (s *service) frozenOverrides(ctx context.Context) (map[string]bool, error) 
 	return uses, nil
 }
 
-// contentsOf adds the contents of the overrides that a snapshot has frozen under a
-// digest.
-func (s *service) contentsOf(ctx context.Context, name string, index int, digest string, into map[string]bool) error {
+// contentsOf adds the contents of the overrides that a snapshot has frozen under a digest.
+func (s *service) contentsOf(ctx context.Context, view *fleet.PlacementView, index int, digest string, into map[string]bool) error {
 	if digest == "" {
 		return nil
 	}
 	known, ok := s.overrideContents.Load(digest)
 	if !ok {
-		frozen, err := s.engine.Overrides(ctx, name, index)
+		frozen, err := view.Overrides(ctx, index)
 		if err != nil {
 			return err
 		}

@@ -173,9 +173,8 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 	if err != nil {
 		return 0, errors.Join(problem, err)
 	}
-	all := view.Snapshots()
-	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(all) > 0 {
-		problem = s.roll(ctx, k, obj, p, rollout, all[len(all)-1], decision.Decision)
+	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(view.Snapshots()) > 0 {
+		problem = s.roll(ctx, k, obj, p, rollout, view, decision.Decision)
 		if view, err = s.engine.View(ctx, p.Name); err != nil { // with the run that was begun
 			return 0, errors.Join(problem, err)
 		}
@@ -209,16 +208,19 @@ const captureAgain = 30 * time.Second
 // patience is how often a conflict is tried again before a status tells of it.
 const patience = 5
 
-// capture takes a snapshot where what is selected may have changed since the last
-// one.
+// capture takes a snapshot where what is selected may have changed since the last one.
 func (s *service) capture(ctx context.Context, k key, p fleet.Placement) error {
 	if !s.selected.take(k, p) {
 		return nil
 	}
 	var items []snapshot.Item
+	var view *fleet.PlacementView
 	taken, err := s.engine.Capture(ctx, p.Name)
 	if err == nil {
-		items, err = s.engine.Items(ctx, p.Name, taken.Index)
+		view, err = s.engine.View(ctx, p.Name)
+	}
+	if err == nil {
+		items, err = view.Items(ctx, taken.Index)
 	}
 	if err != nil {
 		s.selected.mark(k)

@@ -308,9 +308,13 @@ func TestOverridesOfSnapshotsThatAreGoneAreForgotten(t *testing.T) {
 	s.seen("crp", s.name)
 	s.override("one")
 	s.sync("crp", s.name, s.SyncPlacement)
-	all, err := s.engine.Snapshots(t.Context(), s.name)
-	if err != nil || len(all) == 0 || all[len(all)-1].Overrides == "" {
-		t.Fatalf("%+v (%v), want a snapshot with overrides", all, err)
+	view, err := s.engine.View(t.Context(), s.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := view.Snapshots()
+	if len(all) == 0 || all[len(all)-1].Overrides == "" {
+		t.Fatalf("%+v, want a snapshot with overrides", all)
 	}
 	for digest, want := range map[string]bool{all[len(all)-1].Overrides: true, "of a snapshot that is gone": false} {
 		if got, err := s.Remembers(t.Context(), digest); got != want || err != nil {

@@ -18,10 +18,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// roll starts the run of a placement with strategy RollingUpdate, where the one
-// that it started last was for another snapshot or for other clusters. A run
-// that is still under way is superseded.
-func (s *service) roll(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, latest snapshot.Snapshot, decision placement.Decision) error {
+// roll starts the run of the latest snapshot of a placement with strategy RollingUpdate, where the one that it
+// started last was for another snapshot or for other clusters. A run that is still under way is superseded.
+func (s *service) roll(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Decision) error {
+	all := view.Snapshots()
+	latest := all[len(all)-1]
 	number, err := s.lastRolling(ctx, p.Name)
 	if err != nil {
 		return err
@@ -39,7 +40,7 @@ func (s *service) roll(ctx context.Context, k key, obj *unstructured.Unstructure
 			}
 		}
 	}
-	items, err := s.engine.Items(ctx, p.Name, latest.Index)
+	items, err := view.Items(ctx, latest.Index)
 	if err != nil {
 		return err
 	}

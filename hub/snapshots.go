@@ -110,9 +110,8 @@ func (m *mirrors) of(gvr schema.GroupVersionResource, k key) map[string]*metav1.
 	return out
 }
 
-// projectSnapshots makes an object, or several, of each snapshot that the engine
-// keeps, and deletes those of the others. The parts of one come before it, and it
-// comes before the one before it ceases to be the latest.
+// projectSnapshots makes an object, or several, of each snapshot that the engine keeps, and deletes those of the
+// others. The parts of one come before it, and it comes before the one before it ceases to be the latest.
 func (s *service) projectSnapshots(ctx context.Context, k key, obj *unstructured.Unstructured, view *fleet.PlacementView) error {
 	gvr := scopeOf(k).gvr(snapshotKind)
 	have := s.mirrors.of(gvr, k)
@@ -120,11 +119,11 @@ func (s *service) projectSnapshots(ctx context.Context, k key, obj *unstructured
 	if err != nil {
 		return err
 	}
-	all, tag := view.Snapshots(), view.Tag
+	all := view.Snapshots()
 	kept := map[string]bool{}
 	for i, snap := range slices.Backward(all) {
 		kept[strconv.Itoa(snap.Index)] = true
-		if err := s.projectSnapshot(ctx, k, obj, have, shownSnapshot{snap, i == len(all)-1, slices.Contains(marked, snap.Index), tag}); err != nil {
+		if err := s.projectSnapshot(ctx, k, obj, have, shownSnapshot{snap, i == len(all)-1, slices.Contains(marked, snap.Index), view}); err != nil {
 			return err
 		}
 	}
@@ -143,13 +142,13 @@ func (s *service) projectSnapshots(ctx context.Context, k key, obj *unstructured
 type shownSnapshot struct {
 	snapshot.Snapshot
 	latest, irreversible bool
-	tag                  func(digest string) string
+	view                 *fleet.PlacementView
 }
 
 // projectSnapshot makes the objects of one snapshot, as far as they are not there.
 func (s *service) projectSnapshot(ctx context.Context, k key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
 	master := have[masterName(k.Name, snap.Index)]
-	if !shows(master, obj, snap.tag(snap.Digest)) || !isWhole(have, k, snap.Index, master) {
+	if !shows(master, obj, snap.view.Tag(snap.Digest)) || !isWhole(have, k, snap.Index, master) {
 		return s.makeSnapshot(ctx, k, obj, have, snap)
 	}
 	labels := snap.labelsMissing(master.Labels)
@@ -195,12 +194,12 @@ func ownedByUID(m *metav1.PartialObjectMetadata, obj *unstructured.Unstructured)
 
 // makeSnapshot creates the objects of a snapshot, the master last.
 func (s *service) makeSnapshot(ctx context.Context, k key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
-	set, err := s.engine.Content(ctx, snap.Placement, snap.Index)
+	set, err := snap.view.Content(ctx, snap.Index)
 	if err != nil {
 		return err
 	}
 	objects, err := resourceSnapshots(&snapshotFacts{
-		Placement: k.Name, Namespace: k.Namespace, UID: obj.GetUID(), Snapshot: snap.Snapshot, Latest: snap.latest, Irreversible: snap.irreversible, Tag: snap.tag, Bodies: set.Bodies,
+		Placement: k.Name, Namespace: k.Namespace, UID: obj.GetUID(), Snapshot: snap.Snapshot, Latest: snap.latest, Irreversible: snap.irreversible, Tag: snap.view.Tag, Bodies: set.Bodies,
 	})
 	if err != nil {
 		return err

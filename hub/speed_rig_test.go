@@ -167,9 +167,11 @@ func (s *speed) await(name string) fleet.Status {
 func (s *speed) snapshots(n int) {
 	s.b.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		all, err := s.hub.Engine().Snapshots(s.b.Context(), "web")
-		if err == nil && len(all) > 0 && all[len(all)-1].Index >= n-1 {
-			return
+		view, err := s.hub.Engine().View(s.b.Context(), "web")
+		if err == nil {
+			if all := view.Snapshots(); len(all) > 0 && all[len(all)-1].Index >= n-1 {
+				return
+			}
 		}
 		if time.Now().After(deadline) {
 			s.b.Fatalf("there is no snapshot %d: %v", n-1, err)

@@ -79,14 +79,14 @@ func (v *view) placementInfos(ctx context.Context) (all []placementInfo, err err
 	names, err := v.placements(ctx)
 	for _, name := range names {
 		info := placementInfo{Placement: name}
-		snapshots, err := v.engine.Snapshots(ctx, name)
+		placed, err := v.engine.View(ctx, name)
 		switch {
 		case err == nil:
 			runs, err := v.engine.Runs(ctx, name)
 			if err != nil {
 				return nil, err
 			}
-			info.Snapshots, info.Runs = snapshots, len(runs)
+			info.Snapshots, info.Runs = placed.Snapshots(), len(runs)
 		case isLasting(err):
 			info.Error = v.failed(err)
 		default:

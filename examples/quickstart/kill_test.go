@@ -264,11 +264,11 @@ func runsOf(t *testing.T, tut *tutorial) (out []string) {
 
 func snapshotsOf(t *testing.T, tut *tutorial) (out []string) {
 	t.Helper()
-	all, err := tut.engine.Snapshots(t.Context(), "example-placement")
+	view, err := tut.engine.View(t.Context(), "example-placement")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range all {
+	for _, s := range view.Snapshots() {
 		out = append(out, fmt.Sprintf("%d %s", s.Index, s.Digest))
 	}
 	return out

@@ -139,7 +139,11 @@ func (s *session) record(ctx context.Context, e *fleet.Engine, name string) (azu
 	if err != nil {
 		return azure.Record{}, err
 	}
-	set, err := e.Content(ctx, s.fleet(), status.Plan.Index)
+	view, err := e.View(ctx, s.fleet())
+	if err != nil {
+		return azure.Record{}, err
+	}
+	set, err := view.Content(ctx, status.Plan.Index)
 	if err != nil {
 		return azure.Record{}, err
 	}

@@ -78,9 +78,13 @@ func (s *scenario) create(placed string, back *int) step {
 	spec := fleet.RunSpec{Name: name, Placement: placed, Strategy: s.strategy(), Hold: s.rand.IntN(10) == 0, Starter: approval.Identity{Name: olga, Groups: []string{"ops"}}}
 	return willing("create "+name, func(ctx context.Context, w *world) error {
 		if back != nil {
-			known, err := w.engines[0].Snapshots(ctx, placed)
-			if err != nil || len(known) == 0 {
+			view, err := w.engines[0].View(ctx, placed)
+			if err != nil {
 				return err
+			}
+			known := view.Snapshots()
+			if len(known) == 0 {
+				return nil
 			}
 			spec.Index = &known[max(0, len(known)-1-*back)].Index
 		}

@@ -44,11 +44,11 @@ func (w *world) ending(ctx context.Context, placed string, runs ...string) (end 
 			return end, err
 		}
 	}
-	snapshots, err := w.eyes.Snapshots(ctx, placed)
+	view, err := w.eyes.View(ctx, placed)
 	if err != nil {
 		return end, err
 	}
-	for _, s := range snapshots {
+	for _, s := range view.Snapshots() {
 		end.Snapshots = append(end.Snapshots, fmt.Sprint(s.Index, " ", s.Digest))
 	}
 	audits, err := w.notes.audits(ctx)
