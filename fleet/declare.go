@@ -29,7 +29,7 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	if err := problems.About("placement "+p.Name, errs); err != nil {
 		return err
 	}
-	err := e.declare(ctx, p)
+	err := declare(ctx, e.store, e.state, p)
 	if !errors.Is(err, backend.ErrConflict) {
 		return err
 	}
@@ -46,22 +46,22 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	return err
 }
 
-// declare records a new placement. Where one of that name was deleted, its epochs
-// go on: what is kept of that one is read when there is no placement any more, and
-// deleted when there is one again.
-func (e *Engine) declare(ctx context.Context, p Placement) error {
-	_, err := e.store.Get(ctx, record.PlacementKey(p.Name))
+// declare records a new placement; the error matches backend.ErrConflict where there is one of that name.
+// Where one was deleted, its epochs go on: what is kept of that one is read when there is no placement any
+// more, and deleted when there is one again.
+func declare(ctx context.Context, store backend.Store, st *state.State, p Placement) error {
+	_, err := store.Get(ctx, record.PlacementKey(p.Name))
 	if !state.IsNotFound(err) {
 		return cmp.Or(err, backend.ErrConflict)
 	}
-	old, rev, err := e.state.DeletedAt(ctx, p.Name)
+	old, rev, err := st.DeletedAt(ctx, p.Name)
 	if err != nil {
 		return err
 	}
 	fresh := record.Placement{Format: record.Format, Placement: record.Declaration(p), Key: record.NewKey(), State: lifecycle.State{UID: record.NewUID(), Epoch: old.Epoch}}
-	_, err = e.store.Put(ctx, record.PlacementKey(p.Name), record.Encode(&fresh), "")
+	_, err = store.Put(ctx, record.PlacementKey(p.Name), record.Encode(&fresh), "")
 	if err == nil && rev != "" {
-		record.Discard(ctx, e.store, []backend.Write{record.Delete(record.DeletedKey(p.Name), rev)})
+		record.Discard(ctx, store, []backend.Write{record.Delete(record.DeletedKey(p.Name), rev)})
 	}
 	return err
 }

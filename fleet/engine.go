@@ -78,15 +78,13 @@ func New(cfg Config) (*Engine, error) {
 		Name: cfg.Name, Lease: cfg.Lease, Skew: cfg.Skew, CallTimeout: cfg.CallTimeout, Poll: cfg.Poll, Log: cfg.Log,
 	})
 	e.admitter = admission.New(admission.Options{
-		Store: e.store, State: e.state, Caps: e.caps, Contents: e.contents, Planner: e.planner, Forget: e.forget, CallTimeout: cfg.CallTimeout,
+		Store: e.store, State: e.state, Caps: e.caps, Contents: e.contents, Planner: e.planner, CallTimeout: cfg.CallTimeout,
+		Forget: func(ctx context.Context, placement string) {
+			e.drifts.ForgetSightings(ctx, placement, func(string) bool { return false })
+			e.failing.forget(placement)
+		},
 	})
 	return e, nil
-}
-
-// forget drops what is known of the drift and the failures of a placement that is gone.
-func (e *Engine) forget(ctx context.Context, placement string) {
-	e.drifts.ForgetSightings(ctx, placement, func(string) bool { return false })
-	e.failing.forget(placement)
 }
 
 // Run drives the runs in the store until ctx ends: those that nobody drives,

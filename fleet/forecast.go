@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet/internal/caps"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
@@ -56,11 +57,14 @@ func (e *Engine) Forecast(ctx context.Context, spec RunSpec, a Assumptions) (For
 	if err != nil {
 		return Forecast{}, err
 	}
-	took, err := e.durations(ctx, spec.Placement, p)
-	if err != nil {
-		return Forecast{}, fmt.Errorf("forecast of a run of placement %s: %w", spec.Placement, err)
+	var w simulate.World
+	took, err := durations(ctx, e.state, e.Progress, p)
+	if err == nil {
+		w, err = worldOf(ctx, e.state.Now, e.caps, p, took, a)
 	}
-	w, err := e.forecastWorld(ctx, p, took, a)
+	if err == nil && e.cfg.Windows != nil {
+		w.Calendar, err = calendarOf(ctx, e.state, p)
+	}
 	if err != nil {
 		return Forecast{}, fmt.Errorf("forecast of a run of placement %s: %w", spec.Placement, err)
 	}
@@ -69,11 +73,11 @@ func (e *Engine) Forecast(ctx context.Context, spec RunSpec, a Assumptions) (For
 	return f, f.run(ctx, w, a.Approve)
 }
 
-// forecastWorld is what a run would meet.
-func (e *Engine) forecastWorld(ctx context.Context, p *stages.Plan, took map[string]time.Duration, a Assumptions) (w simulate.World, err error) {
+// worldOf is what a run would meet, but for its windows.
+func worldOf(ctx context.Context, now func() time.Time, cs *caps.Caps, p *stages.Plan, took map[string]time.Duration, a Assumptions) (w simulate.World, err error) {
 	w.Start, w.Until, w.Members = a.Start, a.Until, make(map[string]simulate.Member, len(took))
 	if w.Start.IsZero() {
-		w.Start = e.state.Now()
+		w.Start = now()
 	}
 	w.Default.Take = cmp.Or(a.Take, time.Minute)
 	if len(took) > 0 {
@@ -83,7 +87,7 @@ func (e *Engine) forecastWorld(ctx context.Context, p *stages.Plan, took map[str
 		w.Members[name] = simulate.Member{Take: d}
 	}
 	if name := p.Strategy.Cap; name != "" {
-		c, _, err := e.caps.Get(ctx, name)
+		c, _, err := cs.Get(ctx, name)
 		if err != nil {
 			return w, err
 		}
@@ -91,15 +95,12 @@ func (e *Engine) forecastWorld(ctx context.Context, p *stages.Plan, took map[str
 			w.Slots = -1
 		}
 	}
-	if e.cfg.Windows != nil {
-		w.Calendar, err = e.calendarOf(ctx, p)
-	}
-	return w, err
+	return w, nil
 }
 
 // calendarOf asks for the windows of a plan.
-func (e *Engine) calendarOf(ctx context.Context, p *stages.Plan) (stages.Calendar, error) {
-	rules, err := e.state.RulesOf(ctx, p, "plan "+p.Digest)
+func calendarOf(ctx context.Context, st *state.State, p *stages.Plan) (stages.Calendar, error) {
+	rules, err := st.RulesOf(ctx, p, "plan "+p.Digest)
 	if err != nil {
 		return nil, err
 	}
@@ -163,10 +164,10 @@ func approvers(req *approval.Request) (out []approval.Identity) {
 	return out
 }
 
-// durations are how long clusters of a plan took in the latest run of the
-// placement that updated them, without the time that they had to stay healthy.
-func (e *Engine) durations(ctx context.Context, placement string, p *stages.Plan) (map[string]time.Duration, error) {
-	rec, _, err := e.state.Placement(ctx, placement)
+// durations are how long clusters of a plan took in the latest run of its placement
+// that updated them, without the time that they had to stay healthy.
+func durations(ctx context.Context, st *state.State, progress func(ctx context.Context, run string, after int64) (Status, History, error), p *stages.Plan) (map[string]time.Duration, error) {
+	rec, _, err := st.Placement(ctx, p.Placement)
 	if err != nil {
 		return nil, err
 	}
@@ -175,42 +176,35 @@ func (e *Engine) durations(ctx context.Context, placement string, p *stages.Plan
 		if read == forecastRuns || len(out) == len(p.Clusters) {
 			break
 		}
-		status, err := e.state.Status(ctx, r.Name)
-		if state.IsNotFound(err) || err == nil && status.Run.UID != r.UID {
+		status, h, err := progress(ctx, r.Name, 0)
+		if state.IsNotFound(err) || err == nil && (status.Run.UID != r.UID || h.UID != r.UID) {
 			continue // it was deleted meanwhile
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := e.durationsIn(ctx, &status, p, out); err != nil && !state.IsNotFound(err) {
-			return nil, err
-		}
+		addDurations(out, p, h.Events, status.Plan.Strategy.MinHealthy)
 		read++
 	}
 	return out, nil
 }
 
-// durationsIn adds the durations that a run has recorded for clusters of p which have none yet.
-func (e *Engine) durationsIn(ctx context.Context, s *state.RunStatus, p *stages.Plan, out map[string]time.Duration) error {
-	h, err := e.History(ctx, s.Run.Name, 0)
-	if err != nil {
-		return err
-	}
+// addDurations adds the durations that the events of a run have for clusters of p which have none yet.
+func addDurations(out map[string]time.Duration, p *stages.Plan, events []stages.Event, minHealthy time.Duration) {
 	began := map[string]time.Time{}
-	for i := range h.Events {
-		switch ev := &h.Events[i]; ev.Type {
+	for i := range events {
+		switch ev := &events[i]; ev.Type {
 		case stages.ClusterStarted:
 			began[ev.Cluster] = ev.Time
 		case stages.ClusterCompleted:
 			_, known := out[ev.Cluster]
 			_, wanted := p.Position(ev.Cluster)
 			if at := began[ev.Cluster]; !known && wanted && !ev.Unchanged && !at.IsZero() {
-				out[ev.Cluster] = max(0, ev.Time.Sub(at)-s.Plan.Strategy.MinHealthy)
+				out[ev.Cluster] = max(0, ev.Time.Sub(at)-minHealthy)
 			}
 		default:
 		}
 	}
-	return nil
 }
 
 // median returns the middle one of durations.

@@ -14,7 +14,6 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // RollbackOptions say how a run is rolled back.
@@ -81,7 +80,7 @@ func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (s
 		return "", err
 	}
 	if s.Run.Final(s.Plan) {
-		return e.rollBackEnded(ctx, &s, stages.Undo{Cause: stages.OnCommand, Run: name, By: o.By, Message: o.Reason})
+		return e.admitter.RequestRollback(ctx, &s, stages.Undo{Cause: stages.OnCommand, Run: name, By: o.By, Message: o.Reason})
 	}
 	c := stages.Command{Verb: stages.TakeBack, By: o.By, Message: o.Reason, Name: name}
 	if err := stages.Allowed(s.Plan, &s.Run, c); err != nil {
@@ -96,23 +95,6 @@ func (o *RollbackOptions) problems() field.ErrorList {
 		errs = append(errs, problems.Name(field.NewPath("name"), o.Name)...)
 	}
 	return errs
-}
-
-// rollBackEnded records the request to roll back a run that has ended.
-func (e *Engine) rollBackEnded(ctx context.Context, s *state.RunStatus, u stages.Undo) (name string, err error) {
-	run := &s.Run
-	_, out, err := e.state.Advance(ctx, run.Placement, &state.Transition{
-		Input: state.Always(lifecycle.RollbackRequested{
-			Entry: lifecycle.Entry{UID: run.UID, Run: run.Name, Index: s.Plan.Index}, Result: lifecycle.ResultOf(s.Plan, run), Undo: u,
-		}),
-		Plan: func(ctx context.Context, rec *record.Placement) error {
-			if _, err := e.planner.DraftRollback(ctx, rec, rec.Base, s); err != nil {
-				return fmt.Errorf("run %s cannot be taken back: %w", run.Name, err)
-			}
-			return nil
-		},
-	})
-	return out.State.TakenBackBy(run.UID), err
 }
 
 // PreviewRollback returns the plan that would roll back what a run brought up to
@@ -159,16 +141,14 @@ func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
 	return out, nil
 }
 
-// undone returns, for an explanation, which run rolls a run back, or why none does.
-func (e *Engine) undone(ctx context.Context, run *stages.Run) string {
-	b, err := e.RollbackOf(ctx, run.Name)
+// explain returns, for the end of an explanation, which run does the rollback, or why none does; empty where
+// that is not known.
+func (r *Rollback) explain() string {
 	switch {
-	case err != nil:
-		return ""
-	case b.Refused != "":
-		return "; it is not, because " + b.Refused
-	case b.By != "":
-		return "; run " + b.By + " does"
+	case r.Refused != "":
+		return "; it is not, because " + r.Refused
+	case r.By != "":
+		return "; run " + r.By + " does"
 	default:
 		return ""
 	}

@@ -88,7 +88,9 @@ func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Expla
 		return x, err
 	}
 	if s.Run.Undo != nil {
-		x.Reason += e.undone(ctx, &s.Run)
+		if r, err := e.RollbackOf(ctx, run); err == nil {
+			x.Reason += r.explain()
+		}
 	}
 	return x, e.caps.Explain(ctx, x.Waiting)
 }

@@ -26,20 +26,20 @@ func (e *Engine) Capture(ctx context.Context, name string) (snapshot.Snapshot, e
 // older one, or to nothing because it had nothing before: neither where a run is rolled back nor in a run of
 // an older index, which is an error then. by is recorded in the event. That it is marked already is no error.
 func (e *Engine) MarkIrreversible(ctx context.Context, placement string, index int, by string) error {
-	return e.markSnapshot(ctx, placement, index, by, true)
+	return markSnapshot(ctx, e.state, placement, index, by, true)
 }
 
 // UnmarkIrreversible takes the mark of [Engine.MarkIrreversible] away. That there is
 // none is no error.
 func (e *Engine) UnmarkIrreversible(ctx context.Context, placement string, index int, by string) error {
-	return e.markSnapshot(ctx, placement, index, by, false)
+	return markSnapshot(ctx, e.state, placement, index, by, false)
 }
 
-func (e *Engine) markSnapshot(ctx context.Context, name string, index int, by string, irreversible bool) error {
+func markSnapshot(ctx context.Context, st *state.State, name string, index int, by string, irreversible bool) error {
 	if len(by) > mostName {
 		return problems.About("mark of placement "+name, field.ErrorList{field.TooLong(field.NewPath("by"), "", mostName)})
 	}
-	_, _, err := e.state.Advance(ctx, name, &state.Transition{Input: func(rec *record.Placement) (lifecycle.Input, error) {
+	_, _, err := st.Advance(ctx, name, &state.Transition{Input: func(rec *record.Placement) (lifecycle.Input, error) {
 		in := lifecycle.IrreversibleMarked{Index: index, Reversible: !irreversible, By: by}
 		if !irreversible || rec.Deleting != nil || slices.Contains(rec.Irreversible, index) {
 			return in, nil

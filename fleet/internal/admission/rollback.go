@@ -13,6 +13,24 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
+// RequestRollback records the request to roll back a run that has ended, and returns the name of the run that
+// does so. It is refused where the rollback cannot be planned.
+func (ad *Admitter) RequestRollback(ctx context.Context, s *state.RunStatus, u stages.Undo) (name string, err error) {
+	run := &s.Run
+	_, out, err := ad.state.Advance(ctx, run.Placement, &state.Transition{
+		Input: state.Always(lifecycle.RollbackRequested{
+			Entry: lifecycle.Entry{UID: run.UID, Run: run.Name, Index: s.Plan.Index}, Result: lifecycle.ResultOf(s.Plan, run), Undo: u,
+		}),
+		Plan: func(ctx context.Context, rec *record.Placement) error {
+			if _, err := ad.planner.DraftRollback(ctx, rec, rec.Base, s); err != nil {
+				return fmt.Errorf("run %s cannot be taken back: %w", run.Name, err)
+			}
+			return nil
+		},
+	})
+	return out.State.TakenBackBy(run.UID), err
+}
+
 // continueRollback takes the planning of a rollback one step on. Any engine may call it at any time, and
 // several at once: the name and UID of the run are recorded already, so at most one run is created.
 func (ad *Admitter) continueRollback(ctx context.Context, rec *record.Placement) error {
