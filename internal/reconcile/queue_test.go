@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/reconcile"
 )
 
-var boom = errors.New("boom")
+var errBoom = errors.New("boom")
 
 // calls records when keys are reconciled.
 type calls struct {
@@ -63,7 +63,7 @@ func TestWaitsAfterErrorsDoubleAndNoEventCutsThemShort(t *testing.T) {
 		Reconcile: func(_ context.Context, key string) (time.Duration, error) {
 			c.add(key)
 			if fails.Add(-1) >= 0 {
-				return 0, boom
+				return 0, errBoom
 			}
 			return 0, nil
 		},
@@ -175,7 +175,7 @@ func TestWorkersBoundHowManyKeysAreReconciledAtATime(t *testing.T) {
 		now.Add(-1)
 		return 0, nil
 	}}, func(q *reconcile.Queue[string]) {
-		for _, k := range strings.Split("abcdefghijkl", "") {
+		for k := range strings.SplitSeq("abcdefghijkl", "") {
 			q.Add(k)
 		}
 		time.Sleep(5 * time.Second)

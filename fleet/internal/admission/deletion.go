@@ -44,7 +44,10 @@ func (ad *Admitter) Continue(ctx context.Context, name string) (done bool, err e
 	case !rr.Run.IsEnded() || rr.Lease.Holder != "":
 		return false, ad.supersedeAll(ctx, rec, rr)
 	}
-	return false, ad.conclude(ctx, rec, rev)
+	if err := ad.conclude(ctx, rec, rev); err != nil {
+		return false, err
+	}
+	return true, ad.purge(ctx, rec)
 }
 
 // clean records the run that cleans the clusters of a placement which is being deleted. It is no error where

@@ -138,7 +138,7 @@ func inFlight(r *stages.Run) (n int) {
 
 // capChanged wakes the drivers whose runs share a cap, which read it again.
 func (r *Runner) capChanged(_ context.Context, c backend.Change) {
-	r.tell(false, func(d *driver) bool {
+	r.wake(func(d *driver) bool {
 		if d.share.name == "" || record.CapKey(d.share.name) != c.Key {
 			return false
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
-	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -55,6 +54,13 @@ type driver struct {
 	admitted bool
 	// first is the placement's record that the run was taken with, until the first turn.
 	first *record.Placement
+	// wasEnded reports whether the run had ended when it was taken, ready that the driver can step it.
+	wasEnded, ready bool
+	// over tells callers that wait for the end of the run that it is not driven any more, stop ends what the driver
+	// has followed for it, and wake has it take another turn.
+	over  func()
+	stop  context.CancelFunc
+	wake  func()
 	pages record.FlightPages
 	share capShare
 
@@ -65,9 +71,6 @@ type driver struct {
 	// tried are the attempts to save whose outcome is not known: one that failed
 	// may land late.
 	tried map[int]attempt
-	// failed counts the turns that did not come to their end since one did: the
-	// next one is not before it is due, and what is observed waits till then.
-	failed int
 	// renew reports whether the lease has to be saved, unsure that the outcome of a
 	// save is not known.
 	renew, unsure bool
@@ -80,7 +83,6 @@ type driver struct {
 	// be commands which were not read yet.
 	deleted, asked atomic.Bool
 	inbox          chan word
-	poke           chan struct{}
 	fenced         chan error
 	workers        map[int]*worker
 	asking         map[string]*inquiry
@@ -106,10 +108,9 @@ func newDriver(e *engine, rec *record.Run, rev backend.Revision, plan *stages.Pl
 	d := &driver{
 		e: e, name: rec.Run.Name, placement: rec.Run.Placement, uid: rec.Run.UID, epoch: rec.Lease.Epoch, rec: rec, rev: rev, plan: plan,
 		pages:   record.FlightPages{Store: e.store, UID: rec.Run.UID},
-		renewed: time.Now(),
+		renewed: time.Now(), wasEnded: rec.Run.IsEnded(), over: func() {}, stop: func() {}, wake: func() {},
 		in:      stages.Input{Unwatched: true},
 		inbox:   make(chan word, inboxSize),
-		poke:    make(chan struct{}, 1),
 		fenced:  make(chan error, 1),
 		workers: map[int]*worker{},
 		asking:  map[string]*inquiry{},
@@ -123,28 +124,36 @@ func newDriver(e *engine, rec *record.Run, rev backend.Revision, plan *stages.Pl
 	return d
 }
 
-// run drives the run until it has ended, ctx ends or the lease is lost.
-func (d *driver) run(ctx context.Context) error {
-	defer d.rest()
-	if err := d.prepare(ctx); err != nil {
-		return err
+// reconcile takes in what is new, and steps the run. It returns when the next step is due, errDone once the run has
+// ended, and where isRetried says so an error after which it is called again.
+func (d *driver) reconcile(ctx context.Context) (after time.Duration, err error) {
+	if !d.ready {
+		if err := d.prepare(ctx); err != nil {
+			return 0, err
+		}
+		d.ready = true
+		ctx, d.stop = context.WithCancel(ctx)
+		d.openWindows(ctx)
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	d.openWindows(ctx)
-	backoff.Wake(d.poke)
-	for {
-		wake, err := d.turn(ctx)
-		if errors.Is(err, errDone) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if err := d.wait(ctx, wake); err != nil {
-			return err
-		}
+	if err := d.gather(ctx); err != nil {
+		return 0, err
 	}
+	wake, err := d.turn(ctx)
+	if err != nil {
+		return 0, err
+	}
+	due := d.renewed.Add(d.e.cfg.Lease / 3)
+	if !wake.IsZero() && wake.Before(due) {
+		due = wake
+	}
+	return max(time.Until(due), 1), nil
+}
+
+// end ends everything that the driver has started.
+func (d *driver) end() {
+	d.stop()
+	d.rest()
+	d.over()
 }
 
 // prepare reads the clusters in flight and puts the run into the line of its
@@ -180,16 +189,16 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// turn steps the run once: decide, save, act.
+// turn steps the run once: decide, save, act. It returns when the run asks for the next step.
 func (d *driver) turn(ctx context.Context) (time.Time, error) {
 	if err := d.resolve(ctx); err != nil {
-		return d.later(err)
+		return time.Time{}, err
 	}
 	if err := d.queue(ctx); err != nil {
-		return d.later(err)
+		return time.Time{}, err
 	}
 	if err := d.readCap(ctx); err != nil {
-		return d.later(err)
+		return time.Time{}, err
 	}
 	d.in.Now, d.in.Slots, d.in.Answers = d.e.cfg.Clock(), d.slots(), d.answers()
 	ready := stages.Step(d.plan, d.rec.Run, d.in)
@@ -197,36 +206,17 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 		return time.Time{}, record.Damaged(record.RunKey(d.name), ready.Err)
 	}
 	if err := d.save(ctx, &ready); err != nil {
-		return d.later(err)
+		return time.Time{}, err
 	}
-	d.failed = 0
 	d.act(ctx, ready.Actions)
 	if d.rec.Run.IsEnded() {
 		return time.Time{}, d.finish(ctx)
 	}
 	if err := d.claimCap(ctx, ready.Wants); err != nil {
-		return d.later(err)
+		return time.Time{}, err
 	}
 	return d.e.state.Here(ready.Wake), nil
 }
-
-// later decides what an error means for the driver: that it has lost the run,
-// or that it tries again soon.
-func (d *driver) later(err error) (time.Time, error) {
-	if errors.Is(err, backend.ErrFenced) || errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrPermanent) {
-		return time.Time{}, err
-	}
-	d.e.log.Warn("a step was not saved and is tried again", "run", d.name, "error", err)
-	wait := min(retryStore<<min(d.failed, 6), retryStoreMost)
-	d.failed++
-	return time.Now().Add(wait), nil
-}
-
-// The first wait after the store or the inventory failed, and the longest.
-const (
-	retryStore     = 100 * time.Millisecond
-	retryStoreMost = 5 * time.Second
-)
 
 // save commits the outcome of a step.
 func (d *driver) save(ctx context.Context, ready *stages.Ready) error {

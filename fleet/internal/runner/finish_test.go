@@ -11,6 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet/internal/caps"
+	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -19,39 +21,59 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// An engine that saw a run fail, and was paused before it recorded that with the placement, does not take the
-// run out of the queue when another engine has started it again meanwhile (T16).
-func TestT16ALateEndDoesNotEndARunThatWasStartedAgain(t *testing.T) {
-	ctx, store := t.Context(), memory.NewStore()
-	o := Options{Store: store, Clock: time.Now, Log: slog.New(slog.DiscardHandler), State: state.New(state.Options{
-		Store: store, Contents: content.New(store), Inventory: memory.NewFleet(), Clock: time.Now, Log: slog.New(slog.DiscardHandler), CallTimeout: time.Minute,
-	})}
+// options are those of a runner on a store, without an updater.
+func options(store backend.Store) Options {
+	log := slog.New(slog.DiscardHandler)
+	o := Options{Store: store, Clock: time.Now, Log: log, Name: "test", Lease: 15 * time.Second, Skew: time.Second, Poll: time.Second, CallTimeout: time.Minute}
+	o.State = state.New(state.Options{
+		Store: store, Contents: content.New(store), Inventory: memory.NewFleet(placement.Cluster{Name: "c"}), Clock: time.Now, Log: log,
+		Name: o.Name, Lease: o.Lease, Poll: o.Poll, CallTimeout: o.CallTimeout,
+	})
+	o.Caps, o.Commands = caps.New(store, o.State), commands.New(store, o.State, log)
+	return o
+}
+
+// started stores placement p with run r, which holder has at epoch 2, and returns the run, its plan and the revisions
+// of both records.
+func started(t *testing.T, store backend.Store, holder string) (rr *record.Run, plan *stages.Plan, run, placed backend.Revision) {
+	t.Helper()
+	ctx := t.Context()
 	plan, err := stages.NewPlan(stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}},
 		stages.Target{Placement: "p", Snapshot: "s", Decision: "d", Default: "content"}, []placement.Cluster{{Name: "c"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := stages.NewRun(plan, "r", "uid-r", approval.Identity{}, false, time.Now())
-	run.State = stages.Running
-	started := &record.Run{Run: run, Of: "uid-p", Lease: record.Lease{Holder: "new", Epoch: 2}}
-	rev, err := store.Put(ctx, record.RunKey("r"), started.Encode(), "")
-	if err != nil {
+	if err := state.New(state.Options{Store: store, Contents: content.New(store)}).WritePlan(ctx, plan); err != nil {
+		t.Fatal(err)
+	}
+	rr = &record.Run{Run: stages.NewRun(plan, "r", "uid-r", approval.Identity{}, false, time.Now()), Of: "uid-p", Lease: record.Lease{Holder: holder, Epoch: 2}}
+	if holder != "" {
+		rr.Run.State = stages.Running
+	}
+	if run, err = store.Put(ctx, record.RunKey("r"), rr.Encode(), ""); err != nil {
 		t.Fatal(err)
 	}
 	entry := lifecycle.Entry{UID: "uid-r", Run: "r"}
 	p := record.Placement{Format: record.Format, Placement: record.Declaration{Name: "p"}, Key: record.NewKey(), State: lifecycle.State{
 		UID: "uid-p", Epoch: 2, Queue: lifecycle.Queue{Active: &entry}, Runs: []lifecycle.Run{{Name: "r", UID: "uid-r", Plan: plan.Digest}},
 	}}
-	before, err := store.Put(ctx, record.PlacementKey("p"), record.Encode(&p), "")
-	if err != nil {
+	if placed, err = store.Put(ctx, record.PlacementKey("p"), record.Encode(&p), ""); err != nil {
 		t.Fatal(err)
 	}
-	paused := *started
+	return rr, plan, run, placed
+}
+
+// An engine that saw a run fail, and was paused before it recorded that with the placement, does not take the
+// run out of the queue when another engine has started it again meanwhile (T16).
+func TestT16ALateEndDoesNotEndARunThatWasStartedAgain(t *testing.T) {
+	store := memory.NewStore()
+	rr, plan, rev, before := started(t, store, "new")
+	paused := *rr
 	paused.Lease, paused.Run.State = record.Lease{Holder: "paused", Epoch: 1}, stages.Failed
-	if err := newDriver(newEngine(o), &paused, rev, plan).finish(ctx); !errors.Is(err, backend.ErrFenced) {
+	if err := newDriver(newEngine(options(store)), &paused, rev, plan).finish(t.Context()); !errors.Is(err, backend.ErrFenced) {
 		t.Errorf("the late end: %v, want that it is fenced", err)
 	}
-	if after, _ := store.Get(ctx, record.PlacementKey("p")); after.Revision != before {
+	if after, _ := store.Get(t.Context(), record.PlacementKey("p")); after.Revision != before {
 		t.Errorf("the placement was written: %s", after.Value)
 	}
 }

@@ -7,63 +7,47 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// wait gathers what is new until there is something, or it is time to step.
-func (d *driver) wait(ctx context.Context, wake time.Time) error {
-	due := d.renewed.Add(d.e.cfg.Lease / 3)
-	if !wake.IsZero() && (d.failed > 0 || wake.Before(due)) {
-		due = wake
-	}
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	inbox := d.inbox
-	if d.failed > 0 {
-		inbox = nil
-	}
+// gather takes in what is new since the last step. Observations that follow one another closely are taken in together.
+func (d *driver) gather(ctx context.Context) error {
 	select {
-	case <-ctx.Done():
-		return ctx.Err()
 	case err := <-d.fenced:
 		return err
-	case o := <-inbox:
-		d.hear(o)
-		d.hearOn(ctx)
-	case <-d.poke:
-		if err := d.poked(ctx); err != nil {
-			return err
-		}
-	case fleet := <-d.fleet:
-		d.in.Gone = d.gone(ctx, fleet)
-	case c := <-d.calendars:
-		d.in.Calendar, d.in.NewCalendar = c, true
-		d.calendar++
-	case <-timer.C:
+	default:
 	}
-	if d.failed == 0 {
-		d.drain()
-	}
-	d.renew = d.renew || time.Since(d.renewed) >= d.e.cfg.Lease/3
-	return nil
-}
-
-// poked looks at what somebody says has changed: the run was deleted, or is
-// asked something.
-func (d *driver) poked(ctx context.Context) error {
 	if d.deleted.Load() {
 		if held, err := d.held(ctx); err == nil && !held {
 			return fmt.Errorf("run %s was deleted: %w", d.name, backend.ErrNotFound)
 		}
 	}
-	if !d.asked.Swap(false) {
-		return nil
+	if d.asked.Swap(false) {
+		if err := d.listen(ctx); err != nil {
+			d.asked.Store(true)
+			return err
+		}
 	}
-	if err := d.listen(ctx); err != nil {
-		time.AfterFunc(retryStore, d.nudge)
+	select {
+	case fleet := <-d.fleet:
+		d.in.Gone = d.gone(ctx, fleet)
+	default:
 	}
+	select {
+	case c := <-d.calendars:
+		d.in.Calendar, d.in.NewCalendar = c, true
+		d.calendar++
+	default:
+	}
+	select {
+	case o := <-d.inbox:
+		d.hear(o)
+		d.hearOn(ctx)
+		d.drain()
+	default:
+	}
+	d.renew = d.renew || time.Since(d.renewed) >= d.e.cfg.Lease/3
 	return nil
 }
 
@@ -138,12 +122,17 @@ const commandsAtOnce = 16
 // nudge makes the driver read its commands and take another turn.
 func (d *driver) nudge() {
 	d.asked.Store(true)
-	backoff.Wake(d.poke)
+	d.wake()
 }
 
-// tellFleet hands the driver a changed inventory, in place of one that it has
-// not looked at yet.
+// tellFleet hands the driver a changed inventory, and has it take another turn.
 func (d *driver) tellFleet(fleet map[string]placement.Cluster) {
+	d.setFleet(fleet)
+	d.wake()
+}
+
+// setFleet hands the driver a changed inventory, in place of one that it has not taken in yet.
+func (d *driver) setFleet(fleet map[string]placement.Cluster) {
 	for {
 		select {
 		case d.fleet <- fleet:
@@ -168,7 +157,7 @@ func (d *driver) gone(ctx context.Context, fleet map[string]placement.Cluster) [
 	defer cancel()
 	now, err := d.e.state.Inventory(brief)
 	if err != nil {
-		time.AfterFunc(retryStore, func() { d.tellFleet(fleet) })
+		time.AfterFunc(retryFirst, func() { d.tellFleet(fleet) })
 		return nil
 	}
 	return d.missing(now)

@@ -7,23 +7,25 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// sight is what this process has seen of a run that another engine has.
-type sight struct {
+// observation is what this process knows of the lease of a run that another engine has.
+type observation struct {
 	revision backend.Revision
-	// since is when the revision was seen first; alive says that it came in
-	// place of another one.
+	// since is when the revision was read first; alive reports whether it replaced
+	// another one.
 	since time.Time
 	alive bool
+	// settled is before when the run is not read again, where this engine has just ended its driver.
+	settled time.Time
 }
 
-// sawLocked notes the revision that the record of a run has now.
-func (r *Runner) sawLocked(name string, rev backend.Revision) sight {
-	s, known := r.sights[name]
-	if s.revision != rev {
-		s = sight{revision: rev, since: time.Now(), alive: known}
-		r.sights[name] = s
+// observeLocked takes down the revision that the record of a run has now.
+func (r *Runner) observeLocked(name string, rev backend.Revision) observation {
+	o, known := r.observed[name]
+	if o.revision != rev {
+		o = observation{revision: rev, since: time.Now(), alive: known, settled: o.settled}
+		r.observed[name] = o
 	}
-	return s
+	return o
 }
 
 // until returns when the lease of another engine may be taken, by what was observed of it; the zero time is
@@ -34,7 +36,7 @@ func (r *Runner) sawLocked(name string, rev backend.Revision) sight {
 // stood still for a lease and skew is free, whatever time is in it: its holder
 // would have renewed it several times. And one that was seen to change is not
 // free within a lease of that, even where the holder's clock is far behind.
-func (s sight) until(l record.Lease, length, skew time.Duration) time.Time {
+func (s observation) until(l record.Lease, length, skew time.Duration) time.Time {
 	if l.Holder == "" || l.Until == 0 {
 		return time.Time{}
 	}

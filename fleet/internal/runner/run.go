@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"strings"
 	"sync"
@@ -12,46 +13,65 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/backoff"
+	"github.com/slipway-dev/slipway/internal/reconcile"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
 )
 
-// Runner shares the runs of a store out.
+// Runner shares the runs of a store out: it takes those that need an engine and whose lease is free, and drives
+// them. What goes on is in two queues, one of runs and one of placements.
 type Runner struct {
-	e       *engine
-	driving sync.WaitGroup
-	kick    chan struct{}
+	e                *engine
+	runs, placements *reconcile.Queue[string]
+	keeper           *driftwatch.Reconciler
 
 	mu      sync.Mutex
 	drivers map[string]*driver
-	// due says when a run is to be looked at, failed how often in a row it was
-	// not taken or was let go; rests are those that are left alone for a while.
-	due    map[string]time.Time
-	failed map[string]int
-	rests  map[string]rest
-	// sights are the runs that other engines have.
-	sights    map[string]sight
-	fleet     map[string]placement.Cluster
-	keeper    *driftwatch.Reconciler
-	deletions *deletions
+	// observed are the leases of the runs that this engine does not drive.
+	observed map[string]observation
+	fleet    map[string]placement.Cluster
 }
+
+// The waits after an error: the first, the longest, and the shortest of one that does not go away by itself.
+const (
+	retryFirst   = 100 * time.Millisecond
+	retryMost    = 5 * time.Second
+	retryLasting = 5 * time.Minute
+)
 
 // New returns a runner.
 func New(o Options) *Runner {
-	e := newEngine(o)
-	return &Runner{
-		e: e, kick: make(chan struct{}, 1), drivers: map[string]*driver{},
-		due: map[string]time.Time{}, failed: map[string]int{}, rests: map[string]rest{},
-		sights: map[string]sight{}, keeper: driftwatch.NewReconciler(o.Drifts), deletions: newDeletions(e),
-	}
+	r := &Runner{e: newEngine(o), drivers: map[string]*driver{}, observed: map[string]observation{}, keeper: driftwatch.NewReconciler(o.Drifts)}
+	r.runs = reconcile.New(reconcile.Options[string]{
+		Reconcile: r.reconcileRun, Failed: r.runFailed, First: retryFirst, Most: retryMost, AtLeast: atLeast,
+	})
+	r.placements = reconcile.New(reconcile.Options[string]{
+		Reconcile: r.reconcilePlacement, First: o.Poll, Most: 10 * o.Poll,
+		Failed: func(_ context.Context, name string, err error) {
+			r.e.log.Warn("what a placement has under way is tried again", "placement", name, "error", err)
+		},
+	})
+	return r
 }
 
-// Run drives the runs in the store until ctx ends.
+// atLeast is the shortest wait after an error of a run.
+func atLeast(err error) time.Duration {
+	if newer := (*stages.FormatError)(nil); errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer) {
+		return retryLasting
+	}
+	return 0
+}
+
+// Run drives the runs in the store until ctx ends. It is called once.
 func (r *Runner) Run(ctx context.Context) error {
 	if r.e.conns != nil {
 		r.e.conns.Reopen()
 	}
 	var wg sync.WaitGroup
+	wg.Go(func() { r.runs.Run(ctx) })
+	wg.Go(func() { r.placements.Run(ctx) })
 	wg.Go(func() { r.follow(ctx, "run/", r.runChanged) })
 	wg.Go(func() { r.follow(ctx, "command/", r.commandGiven) })
 	wg.Go(func() { r.follow(ctx, "placement/", r.placementChanged) })
@@ -60,15 +80,29 @@ func (r *Runner) Run(ctx context.Context) error {
 	if r.e.conns != nil {
 		wg.Go(func() { r.e.conns.CloseIdle(ctx) })
 	}
-	r.claim(ctx)
 	wg.Wait()
-	r.driving.Wait()
+	for _, d := range r.drivers {
+		wg.Go(func() {
+			d.end()
+			d.giveBack(context.WithoutCancel(ctx))
+		})
+	}
+	wg.Wait()
 	r.keeper.All.Wait()
-	r.deletions.all.Wait()
 	if r.e.conns != nil {
 		r.e.conns.Close()
 	}
 	return ctx.Err()
+}
+
+// reconcilePlacement takes what a placement has under way that no run does one step on: its deletion, and the
+// planning of a run that takes another one back. Of several engines all do: whichever comes first takes the step.
+func (r *Runner) reconcilePlacement(ctx context.Context, name string) (time.Duration, error) {
+	done, err := r.e.admission.Continue(ctx, name)
+	if done || err != nil {
+		return 0, err
+	}
+	return r.e.cfg.Poll, nil
 }
 
 // follow calls changed for every key under prefix that is there or is written.
@@ -88,6 +122,7 @@ func (r *Runner) follow(ctx context.Context, prefix string, changed func(context
 	}
 }
 
+// runChanged has a run reconciled that changed. Of a run that another engine drives, which saves often, not each time.
 func (r *Runner) runChanged(_ context.Context, c backend.Change) {
 	name := strings.TrimPrefix(c.Key, "run/")
 	r.mu.Lock()
@@ -95,22 +130,20 @@ func (r *Runner) runChanged(_ context.Context, c backend.Change) {
 	switch d := r.drivers[name]; {
 	case d != nil && c.Deleted:
 		d.deleted.Store(true)
-		d.nudge()
+		d.wake()
+	case d != nil:
 	case c.Deleted:
-		r.forgetLocked(name)
-	case d == nil:
-		r.sawLocked(name, c.Revision)
-		r.lookLocked(name, r.whenLocked(name))
+		delete(r.observed, name)
+		r.runs.Forget(name)
+	default:
+		old, known := r.observed[name]
+		switch now := r.observeLocked(name, c.Revision); {
+		case !known:
+			r.runs.Add(name)
+		case now != old:
+			r.runs.AddAfter(name, r.e.cfg.Poll)
+		}
 	}
-}
-
-// whenLocked is when a run is looked at whose record has changed.
-func (r *Runner) whenLocked(name string) time.Time {
-	if _, known := r.due[name]; known {
-		// Somebody else has it and saves often, or has just let it go.
-		return time.Now().Add(r.e.cfg.Poll)
-	}
-	return time.Time{}
 }
 
 // commandGiven wakes the driver of the run that a command is for.
@@ -119,54 +152,56 @@ func (r *Runner) commandGiven(ctx context.Context, c backend.Change) {
 		return
 	}
 	uid, _, _ := strings.Cut(strings.TrimPrefix(c.Key, "command/"), "/")
-	if r.tell(true, func(d *driver) bool { return d.uid == uid }) {
-		return
-	}
-	pause := backoff.Poll(r.e.cfg.Poll)
-	for r.lookForUID(ctx, uid) != nil && pause.Wait(ctx) {
-	}
-}
-
-// tell has the drivers that match take another turn, and reports whether there were
-// any. Those that may have been asked something read their commands first.
-func (r *Runner) tell(asked bool, match func(*driver) bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	found := false
-	for _, d := range r.drivers {
-		if match(d) {
-			if asked {
-				d.asked.Store(true)
-			}
-			backoff.Wake(d.poke)
+	r.wake(func(d *driver) bool {
+		if d.uid == uid {
+			d.asked.Store(true)
 			found = true
 		}
+		return d.uid == uid
+	})
+	pause := backoff.Poll(r.e.cfg.Poll)
+	for !found && r.addByUID(ctx, uid) != nil && pause.Wait(ctx) {
 	}
-	return found
 }
 
-// lookForUID has the run of a UID looked at: it may have ended, and be started
-// again.
-func (r *Runner) lookForUID(ctx context.Context, uid string) error {
+// wake has the drivers that match take another turn.
+func (r *Runner) wake(match func(*driver) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range r.drivers {
+		if match(d) {
+			d.wake()
+		}
+	}
+}
+
+// addByUID has the run of a UID reconciled that has no driver: it may have ended, and be started again.
+func (r *Runner) addByUID(ctx context.Context, uid string) error {
 	for rec, err := range r.e.store.List(ctx, "run/") {
 		if err != nil {
 			return err
 		}
 		var rr record.Run
 		if record.Decode(rec, &rr) == nil && rr.Run.UID == uid {
-			r.forgive(rr.Run.Name)
-			r.look(rr.Run.Name, time.Time{})
+			r.mu.Lock()
+			delete(r.observed, rr.Run.Name)
+			r.mu.Unlock()
+			r.runs.AddNow(rr.Run.Name)
 			return nil
 		}
 	}
 	return nil
 }
 
+// placementChanged has all that goes on with a placement reconciled.
 func (r *Runner) placementChanged(ctx context.Context, c backend.Change) {
 	name := strings.TrimPrefix(c.Key, "placement/")
-	r.tell(false, func(d *driver) bool { return d.placement == name })
+	r.wake(func(d *driver) bool { return d.placement == name })
 	read := r.e.state.AtRevision(ctx, name, c.Revision)
-	r.deletions.changed(ctx, name, read)
+	if rec, err := read(); err == nil && rec.IsUnderway() || err != nil && !state.IsNotFound(err) {
+		r.placements.Add(name)
+	}
 	if r.e.conns != nil {
 		r.keeper.Changed(ctx, name, read)
 	}
@@ -201,23 +236,6 @@ func (r *Runner) fleetChanged(fleet map[string]placement.Cluster) {
 	r.fleet = fleet
 	for _, d := range r.drivers {
 		d.tellFleet(fleet)
-	}
-}
-
-// look has a run looked at, at a time or at once.
-func (r *Runner) look(name string, at time.Time) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.lookLocked(name, at)
-}
-
-func (r *Runner) lookLocked(name string, at time.Time) {
-	if old, ok := r.due[name]; !ok || at.Before(old) {
-		r.due[name] = at
-	}
-	select {
-	case r.kick <- struct{}{}:
-	default:
 	}
 }
 

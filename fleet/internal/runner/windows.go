@@ -98,4 +98,5 @@ func (d *driver) tellWindows(c stages.Calendar) {
 	default:
 	}
 	d.calendars <- c
+	d.wake()
 }

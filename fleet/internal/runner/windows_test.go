@@ -16,7 +16,7 @@ func TestACalendarThatComesWhileASaveIsUnsureStaysNew(t *testing.T) {
 	d.in.Calendar, d.in.NewCalendar = closed{"not known"}, true
 	began := attempt{calendar: d.calendar}
 	d.calendars <- closed{"another one"}
-	if err := d.wait(t.Context(), time.Time{}); err != nil {
+	if err := d.gather(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	d.consumed(began)

@@ -249,6 +249,7 @@ func (w *worker) send(ctx context.Context, o stages.Observation) {
 	w.unheard.Add(1)
 	select {
 	case w.d.inbox <- word{o, w}:
+		w.d.wake()
 	case <-ctx.Done():
 		w.unheard.Add(-1)
 	}
@@ -270,6 +271,7 @@ func (w *worker) fence(ctx context.Context, err error) bool {
 	}
 	select {
 	case w.d.fenced <- err:
+		w.d.wake()
 	default:
 	}
 	return true
