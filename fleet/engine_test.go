@@ -53,6 +53,13 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// crowd adds so many clusters that the bindings of a placement are not in its record any more.
+func (w *world) crowd() {
+	for i := range 20 {
+		w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("z%02d", i)})
+	}
+}
+
 func (w *world) engine(store backend.Store, name string) *fleet.Engine {
 	w.t.Helper()
 	e, err := fleet.New(fleet.Config{Store: store, Inventory: w.fleet, Dialer: w.fleet, Source: w.source, Name: name})

@@ -162,6 +162,7 @@ func TestWhatClustersHaveIsKept(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit, p.RunHistory = 1, 1 })
 			defer running(t, e)()
+			w.crowd()
 			w.capture(e, "v0")
 			w.fleet.Hang("member2", true)
 			create(t, e, specOf("partial", 0))

@@ -88,6 +88,7 @@ func TestAViewOfWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 1 })
 		defer running(t, e)()
+		w.crowd()
 		w.capture(e, "v0")
 		ranTo(t, e, specOf("first", 0), stages.Completed)
 		v := must(e.View(t.Context(), ep))(t)

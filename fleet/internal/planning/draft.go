@@ -129,11 +129,7 @@ func (pl *Planner) freeze(ctx context.Context, rec *record.Placement, index *int
 	if index != nil {
 		return pl.load(ctx, rec, *index)
 	}
-	f, err := pl.captureNow(ctx, rec)
-	if err != nil || f.Fresh {
-		return f, err
-	}
-	return pl.load(ctx, rec, f.Index)
+	return pl.captureNow(ctx, rec) // where it is the latest snapshot, by its digest, that need not be read
 }
 
 // strangeNames is a warning of entries of the inventory that cannot be clusters.

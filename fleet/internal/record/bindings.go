@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,11 +42,28 @@ func newBindingsPage(b lifecycle.Bindings, clusters []string) bindingsPage {
 	return page
 }
 
-// ReadBindings reads a generation of the bindings of a placement.
-func ReadBindings(ctx context.Context, s backend.Store, name string, g lifecycle.Generation) (lifecycle.Bindings, error) {
-	out := lifecycle.Bindings{}
+// bindingsInline is how many clusters the bindings have at most that are kept in the record of their placement: that
+// saves a write, and a read each time.
+const bindingsInline = 16
+
+// addTo adds the bindings of a page.
+func (p *bindingsPage) addTo(b lifecycle.Bindings) {
+	for _, group := range p.Groups {
+		for _, cluster := range group.Clusters {
+			b[cluster] = group.Binding
+		}
+	}
+}
+
+// ReadBindings reads a generation of the bindings to which the record of a placement refers.
+func ReadBindings(ctx context.Context, s backend.Store, rec *Placement, g lifecycle.Generation) (lifecycle.Bindings, error) {
+	name, out := rec.Placement.Name, lifecycle.Bindings{}
 	if g.Pages < 0 {
 		return nil, Damaged(PlacementKey(name), fmt.Errorf("its bindings have %d pages", g.Pages))
+	}
+	if page, ok := rec.Inline[generationName(g)]; ok {
+		page.addTo(out)
+		return out, nil
 	}
 	for i := range g.Pages {
 		r, err := s.Get(ctx, generationPrefix(name, g)+strconv.Itoa(i))
@@ -56,20 +74,35 @@ func ReadBindings(ctx context.Context, s backend.Store, name string, g lifecycle
 		if err := Decode(r, &page); err != nil {
 			return nil, err
 		}
-		for _, group := range page.Groups {
-			for _, cluster := range group.Clusters {
-				out[cluster] = group.Binding
-			}
-		}
+		page.addTo(out)
 	}
 	return out, nil
 }
 
-// StoreBindings adds the pages of a new generation to the commit that names it.
-func StoreBindings(c *Commit, name string, s lifecycle.StoreBindings) {
-	for i, clusters := range s.Bindings.Pages() {
-		c.page(generationPrefix(name, s.Generation)+strconv.Itoa(i), Encode(newBindingsPage(s.Bindings, clusters)))
+// StoreBindings adds a new generation to the record that names it, or its pages to the commit of that.
+func StoreBindings(c *Commit, rec *Placement, s lifecycle.StoreBindings) {
+	pages := s.Bindings.Pages()
+	if len(pages) == 1 && len(s.Bindings) <= bindingsInline {
+		inline := maps.Clone(rec.Inline)
+		if inline == nil {
+			inline = map[string]bindingsPage{}
+		}
+		inline[generationName(s.Generation)] = newBindingsPage(s.Bindings, pages[0])
+		rec.Inline = inline
+		return
 	}
+	for i, clusters := range pages {
+		c.page(generationPrefix(rec.Placement.Name, s.Generation)+strconv.Itoa(i), Encode(newBindingsPage(s.Bindings, clusters)))
+	}
+}
+
+// DropInline drops the inline bindings that the record does not refer to any more.
+func (rec *Placement) DropInline() {
+	kept := maps.Clone(rec.Inline)
+	maps.DeleteFunc(kept, func(g string, _ bindingsPage) bool {
+		return g != generationName(rec.Bindings) && (rec.Base == nil || g != generationName(rec.Base.Bindings))
+	})
+	rec.Inline = kept
 }
 
 // DropBindings deletes the generations up to the current one that the record does not refer to, also those

@@ -95,6 +95,7 @@ func goldenPlacement() *Placement {
 	set := snapshot.Digest([]byte("set"))
 	return &Placement{
 		Format: 1, Key: []byte("0123456789abcdef0123456789abcdef"),
+		Inline: map[string]bindingsPage{"3-id": {Format: 1, Groups: []bindingsGroup{{lifecycle.Binding{Applied: 4, Attempted: 5, Revision: "rev"}, []string{"member1"}}}}},
 		Placement: Declaration{
 			Name: "web", Owner: "owner-uid", Namespace: "test-namespace",
 			Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web", Scope: snapshot.NamespaceWithResources}},

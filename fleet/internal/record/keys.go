@@ -55,9 +55,12 @@ func JournalPrefix(stream string) string { return "journal/" + stream + "/" }
 // BindingsPrefix begins the keys of the bindings of a placement.
 func BindingsPrefix(name string) string { return "bindings/" + name + "/" }
 
+// generationName distinguishes a generation of the bindings of a placement from all others.
+func generationName(g lifecycle.Generation) string { return fmt.Sprintf("%d-%s", g.Generation, g.ID) }
+
 // generationPrefix is that of the keys of a generation of the bindings of a placement.
 func generationPrefix(name string, g lifecycle.Generation) string {
-	return fmt.Sprintf("%s%d-%s-", BindingsPrefix(name), g.Generation, g.ID)
+	return BindingsPrefix(name) + generationName(g) + "-"
 }
 
 // WatchKey is that of the lease to watch the clusters of a placement.

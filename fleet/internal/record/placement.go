@@ -21,6 +21,8 @@ type Placement struct {
 	Key []byte `json:"key"`
 	lifecycle.State
 	Journal Journal `json:"journal,omitzero"`
+	// Inline are the bindings of few clusters that the record refers to, by their generation, which have no pages.
+	Inline map[string]bindingsPage `json:"inlineBindings,omitempty"`
 }
 
 // HasRun reports whether the run of a UID was admitted and is not forgotten.

@@ -44,7 +44,11 @@ func (r *Runner) reconcileRun(ctx context.Context, name string) (after time.Dura
 	case errors.Is(err, errDone) && d.wasEnded:
 		return r.release(d, settleAsked), nil
 	case errors.Is(err, errDone):
-		return r.release(d, settle), nil
+		after = r.release(d, settle)
+		if r.isIdle(name) {
+			return 0, nil
+		}
+		return after, nil
 	case errors.Is(err, errRetake):
 		return r.release(d, 1), nil
 	}
@@ -84,32 +88,54 @@ func (r *Runner) release(d *driver, while time.Duration) time.Duration {
 	delete(r.drivers, d.name)
 	o := r.observeLocked(d.name, d.rev)
 	o.settled = time.Now().Add(while)
+	// A command that comes from now on has a watch tell of it. Where some came before, one that could not be deleted
+	// may be left.
+	o.idle = d.rec.Run.IsEnded() && d.rec.Lease.Holder == "" && !d.asked.Load() && !d.commanded
 	r.observed[d.name] = o
 	return while
+}
+
+// isIdle reports whether a run needs no engine, as far as is known.
+func (r *Runner) isIdle(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.observed[name].idle
+}
+
+// forget drops what is known of a run.
+func (r *Runner) forget(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.observed, name)
 }
 
 // take takes the lease of a run that needs an engine, if it is free, and returns its driver. Without a driver, after
 // is when to try again.
 func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.Duration, err error) {
 	r.mu.Lock()
-	wait := time.Until(r.observed[name].settled)
+	known := r.observed[name]
 	r.mu.Unlock()
-	if wait > 0 {
-		return nil, wait, nil
+	if wait := time.Until(known.settled); known.idle || wait > 0 {
+		return nil, max(0, wait), nil
 	}
 	// A run that is being admitted in this process is taken then: both write the placement's record.
 	if !r.e.state.Admitting.Wait(ctx, name) {
 		return nil, 0, nil
 	}
 	rec, rev, err := r.e.state.Run(ctx, name)
-	if state.IsNotFound(err) || err == nil && !r.e.needsDriver(ctx, rec) {
+	switch {
+	case state.IsNotFound(err):
+		r.forget(name)
+		return nil, 0, nil
+	case err != nil:
+		return nil, 0, err
+	case !r.e.needsDriver(ctx, rec):
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		delete(r.observed, name)
+		o := r.observeLocked(name, rev)
+		o.idle = true
+		r.observed[name] = o
 		return nil, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
 	}
 	if wait := time.Until(r.heldUntil(rec, rev)); wait > 0 {
 		return nil, wait, nil

@@ -54,6 +54,8 @@ type driver struct {
 	admitted bool
 	// first is the placement's record that the run was taken with, until the first turn.
 	first *record.Placement
+	// commanded reports whether the run was asked anything since it was taken.
+	commanded bool
 	// wasEnded reports whether the run had ended when it was taken, ready that the driver can step it.
 	wasEnded, ready bool
 	// over tells callers that wait for the end of the run that it is not driven any more, stop ends what the driver

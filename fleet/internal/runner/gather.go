@@ -111,7 +111,7 @@ func (d *driver) listen(ctx context.Context) error {
 		cs = cs[:commandsAtOnce]
 		d.nudge()
 	}
-	d.in.Commands, d.taken = cs, taken
+	d.in.Commands, d.taken, d.commanded = cs, taken, d.commanded || len(taken) > 0
 	return nil
 }
 

@@ -14,8 +14,10 @@ type observation struct {
 	// another one.
 	since time.Time
 	alive bool
-	// settled is before when the run is not read again, where this engine has just ended its driver.
+	// settled is before when the run is not read again, where this engine has just ended its driver; idle reports
+	// whether it needs no engine at this revision, unless a command comes.
 	settled time.Time
+	idle    bool
 }
 
 // observeLocked takes down the revision that the record of a run has now.

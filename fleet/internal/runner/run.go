@@ -184,9 +184,7 @@ func (r *Runner) addByUID(ctx context.Context, uid string) error {
 		}
 		var rr record.Run
 		if record.Decode(rec, &rr) == nil && rr.Run.UID == uid {
-			r.mu.Lock()
-			delete(r.observed, rr.Run.Name)
-			r.mu.Unlock()
+			r.forget(rr.Run.Name)
 			r.runs.AddNow(rr.Run.Name)
 			return nil
 		}

@@ -150,7 +150,7 @@ func (c collector) bound(ctx context.Context, rec *record.Placement, into map[st
 		heads = append(heads, rec.Base.Bindings)
 	}
 	for _, head := range heads {
-		r, err := record.ReadBindings(ctx, c.store, rec.Placement.Name, head)
+		r, err := c.Bindings(ctx, rec, head)
 		if err != nil {
 			return err
 		}

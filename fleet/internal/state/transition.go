@@ -126,7 +126,7 @@ func (st *State) commitOutcome(ctx context.Context, rec *record.Placement, rev b
 	for _, effect := range out.Before {
 		switch effect := effect.(type) {
 		case lifecycle.StoreBindings:
-			record.StoreBindings(&c, rec.Placement.Name, effect)
+			record.StoreBindings(&c, rec, effect)
 		case lifecycle.StoreDecision:
 			clusters, err := t.Picked(ctx)
 			if err == nil {
@@ -137,6 +137,7 @@ func (st *State) commitOutcome(ctx context.Context, rec *record.Placement, rev b
 			}
 		}
 	}
+	rec.DropInline()
 	return st.CommitPlacement(ctx, &c, rec, rev, st.stamped(rec.Placement.Name, out.Events))
 }
 
@@ -316,5 +317,5 @@ func (st *State) BindingsOf(ctx context.Context, rec *record.Placement) (lifecyc
 
 // Bindings returns the bindings that a placement had at a generation.
 func (st *State) Bindings(ctx context.Context, rec *record.Placement, at lifecycle.Generation) (lifecycle.Bindings, error) {
-	return record.ReadBindings(ctx, st.store, rec.Placement.Name, at)
+	return record.ReadBindings(ctx, st.store, rec, at)
 }
