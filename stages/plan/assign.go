@@ -224,7 +224,10 @@ func (b *planner) orderPart(st *openStage, part *part) {
 		b.warn("clusters of %s without the label %s come last: %s", where, part.sortKey, someOf(b.names(part.without)))
 	}
 	slices.SortFunc(part.entries, func(a, b entry) int {
-		return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.cluster, b.cluster))
+		if a.key != b.key {
+			return cmp.Compare(a.key, b.key)
+		}
+		return cmp.Compare(a.cluster, b.cluster)
 	})
 	for _, i := range part.without {
 		part.entries = append(part.entries, entry{cluster: i})

@@ -51,7 +51,7 @@ func (b *planner) checkTarget(at *field.Path) {
 func (b *planner) checkRevisions(at *field.Path) {
 	own := 0
 	var without []string
-	ids := map[string]int{}
+	ids := map[string]int32{}
 	for i := range b.clusters {
 		c := &b.clusters[i]
 		digest, named := b.target.Revision[c.Name]
@@ -64,7 +64,7 @@ func (b *planner) checkRevisions(at *field.Path) {
 		}
 		id, known := ids[digest]
 		if !known {
-			id = len(b.revisions)
+			id = int32(len(b.revisions))
 			ids[digest] = id
 			b.revisions = append(b.revisions, digest)
 		}

@@ -56,7 +56,7 @@ func New(s Strategy, t Target, clusters []placement.Cluster) (*Plan, error) {
 	if err := problemsOf(what, b.errs); err != nil {
 		return nil, err
 	}
-	b.plan.index()
+	b.index()
 	b.plan.indexDomains()
 	return b.plan, b.plan.seal()
 }

@@ -31,7 +31,9 @@ type candidate struct {
 	Name, UID string
 	Labels    map[string]string
 	// revision is an index into the planner's revisions.
-	revision int
+	revision int32
+	// position is the cluster's place in the plan, -1 where it has none.
+	position int32
 }
 
 // sortByName returns the clusters in the order of their names.
@@ -39,7 +41,7 @@ func sortByName(clusters []placement.Cluster) []candidate {
 	out := make([]candidate, len(clusters))
 	for i, at := range nameOrder(len(clusters), func(i int) string { return clusters[i].Name }) {
 		c := &clusters[at]
-		out[i] = candidate{Name: c.Name, UID: c.UID, Labels: c.Labels}
+		out[i] = candidate{Name: c.Name, UID: c.UID, Labels: c.Labels, position: -1}
 	}
 	return out
 }

@@ -91,7 +91,8 @@ func (b *planner) checkSize(at *field.Path, v *intstr.IntOrString, st *PlannedSt
 func (b *planner) place(part *part) {
 	for _, e := range part.entries {
 		c := &b.clusters[e.cluster]
-		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: c.revision})
+		c.position = int32(len(b.plan.Clusters))
+		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: c.Name, UID: c.UID, Revision: int(c.revision)})
 	}
 }
 
@@ -160,6 +161,27 @@ func (b *planner) removal() {
 	for _, name := range names {
 		b.plan.Clusters = append(b.plan.Clusters, PlannedCluster{Name: name, UID: b.target.Remove[name], Revision: -1})
 	}
+}
+
+// index gives the plan the positions of its clusters by name. The clusters of the planner are in that order already,
+// and so are those to be removed, which have the last positions.
+func (b *planner) index() {
+	byName := make([]int32, 0, len(b.plan.Clusters))
+	end := int32(len(b.plan.Clusters))
+	removed := end - int32(len(b.target.Remove))
+	for i := range b.clusters {
+		c := &b.clusters[i]
+		for ; removed < end && b.plan.Clusters[removed].Name < c.Name; removed++ {
+			byName = append(byName, removed)
+		}
+		if c.position >= 0 {
+			byName = append(byName, c.position)
+		}
+	}
+	for ; removed < end; removed++ {
+		byName = append(byName, removed)
+	}
+	b.plan.byName = byName
 }
 
 func gatesOf(before, after []Task) []PlannedGate {
