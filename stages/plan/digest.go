@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"bufio"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -11,6 +10,9 @@ import (
 
 // digestDomain keeps the digest of a plan apart from that of anything else.
 const digestDomain = "slipway plan 1\n"
+
+// digestChunk is about how many bytes of a plan are hashed at a time: one cluster is too few to be quick.
+const digestChunk = 4 << 10
 
 // Verify computes the digest of the plan again, and returns an error when it
 // is not p.Digest: the plan was changed after it was made.
@@ -34,39 +36,34 @@ func (p *Plan) sum() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.New()
-	w := digestWriter{bufio.NewWriter(sum)}
-	_, _ = w.out.WriteString(digestDomain)
-	w.text(string(b))
-	w.number(len(p.Revisions))
+	b = appendText([]byte(digestDomain), string(b))
+	b = binary.AppendVarint(b, int64(len(p.Revisions)))
 	for _, digest := range p.Revisions {
-		w.text(digest)
+		b = appendText(b, digest)
 	}
-	w.number(len(p.Clusters))
+	b = binary.AppendVarint(b, int64(len(p.Clusters)))
+	sum := sha256.New()
 	divided := p.hasDomains()
 	for i := range p.Clusters {
+		if len(b) > digestChunk {
+			_, _ = sum.Write(b) // a hash takes everything
+			b = b[:0]
+		}
 		c := &p.Clusters[i]
-		w.text(c.Name)
-		w.text(c.UID)
-		w.number(c.Revision)
+		b = appendText(b, c.Name)
+		b = appendText(b, c.UID)
+		b = binary.AppendVarint(b, int64(c.Revision))
 		if divided {
-			w.number(c.Cell)
+			b = binary.AppendVarint(b, int64(c.Cell))
 		}
 	}
-	_ = w.out.Flush() // a hash takes everything
+	_, _ = sum.Write(b)
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// digestWriter writes parts into a hash, each with its length before it.
-type digestWriter struct{ out *bufio.Writer }
-
-func (w digestWriter) text(s string) {
-	w.number(len(s))
-	_, _ = w.out.WriteString(s)
-}
-
-func (w digestWriter) number(n int) {
-	_, _ = w.out.Write(binary.AppendVarint(w.out.AvailableBuffer(), int64(n)))
+// appendText appends a part of a digest, with its length before it.
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendVarint(b, int64(len(s))), s...)
 }
 
 func hexSum(b []byte) string {
