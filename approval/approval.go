@@ -1,12 +1,11 @@
-// Package approval answers WHO: who may let a run go on, and who did.
+// Package approval decides whether a run may pass a gate: by which approvers, and how many of them.
 //
-// A run that reaches a gate makes a [Request]; an [Authority] answers it with
-// a [Decision]; a [Policy] says how many decisions of whom it takes.
-// [Evaluate] is the rule, a pure function. Identity is what the host
-// authenticated; this package never takes it from a document.
+// A run that reaches a gate makes a [Request]; an [Authority] answers it with a [Decision]; a [Policy] says
+// how many approvals of which groups are required. [Evaluate] is the rule, a pure function. Identity is what
+// the host authenticated; this package never takes it from a document.
 //
-// Neighbours: package stages opens the gates and keeps the decisions in the
-// run; package fleet asks authorities and records what came of it.
+// Neighbours: package stages opens the gates and keeps the decisions in the run; package fleet calls
+// authorities and records their decisions.
 package approval
 
 import (
@@ -16,43 +15,38 @@ import (
 
 // Identity is a person or a service as the host authenticated it.
 type Identity struct {
-	// Name is compared as it is, so the host has to spell one person one way.
-	// An empty name is nobody and decides nothing; neither does one of more
-	// than 512 bytes, with a space at an end, or with a character that cannot
-	// be seen.
+	// Name is compared byte by byte, so the host has to spell one identity one way. An empty name decides
+	// nothing; neither does one of more than 512 bytes, with a space at an end, or with an invisible
+	// character.
 	Name string `json:"name"`
 	// Groups are the groups the host vouches for.
 	Groups []string `json:"groups,omitempty"`
 }
 
-// Quorum asks for a number of approvals from the members of a group.
+// Quorum requires a number of approvals from the members of a group.
 type Quorum struct {
-	// Group is a name in Identity.Groups; empty means anybody.
+	// Group is a name in Identity.Groups; empty means any identity.
 	Group string `json:"group,omitempty"`
-	// Count is how many different people it takes, at least 1.
+	// Count is how many different identities have to approve, at least 1.
 	Count int `json:"count"`
 }
 
-// Policy says what it takes to pass a gate. The zero value takes one approval
-// by anybody the host lets through, who may be the one who started the run,
-// and never expires.
+// Policy says which approvals pass a gate. The zero value requires one approval by any identity that the host
+// accepts, the starter of the run included, and never expires.
 type Policy struct {
-	// Quorums must all be met. The same person counts once in each quorum
-	// whose group they are in. None means one approval by anybody. Those who
-	// are in no group that is asked for can neither approve nor reject.
+	// Quorums must all be met. An identity counts once in each quorum whose group it is in. None means one
+	// approval by any identity. An identity in none of the groups can neither approve nor reject.
 	Quorums []Quorum `json:"quorums,omitempty"`
-	// ForbidStarter refuses decisions by the identity that started the run,
-	// and all decisions where that is not known.
+	// ForbidStarter refuses decisions by the identity that started the run, and all decisions where that is
+	// unknown.
 	ForbidStarter bool `json:"forbidStarter,omitempty"`
-	// Expires is how long a request may be answered, at most 365 days; 0 means
-	// for ever. An expired request is asked again as the next attempt, without
-	// the approvals it had gathered.
+	// Expires is how long a request may be answered, at most 365 days; 0 means for ever. An expired request
+	// is made again as the next attempt, without the approvals that it had.
 	Expires time.Duration `json:"expires,omitempty"`
-	// RequireBinding refuses the answers of people who do not say which request
-	// they were shown, by its Binding. Without it an answer by name is about
-	// whatever has that name when it arrives, which may be a request of another
-	// attempt, or of a run of the same name made again. It is for those who take
-	// answers in; an Authority is always shown the request.
+	// RequireBinding refuses answers without the Binding of the request that the approver was shown. Without
+	// it an answer by name applies to the request that has that name when it arrives, which may be a request
+	// of another attempt, or of a run of the same name made again. It is for hosts that receive answers; an
+	// Authority is always given the request.
 	RequireBinding bool `json:"requireBinding,omitempty"`
 }
 
@@ -82,8 +76,8 @@ type Binding struct {
 	Plan string `json:"plan"`
 }
 
-// Request asks for decisions at a gate. The engine makes it when the gate is
-// reached and not before.
+// Request is an open gate that requires decisions. The engine makes it when the gate is reached and not
+// before.
 type Request struct {
 	// Name is <run>-<stage> after a stage, <run>-before-<stage> before one, and
 	// where the gate is that of a group has -<group> behind it.
@@ -117,26 +111,23 @@ const (
 type Decision struct {
 	Verdict Verdict  `json:"verdict"`
 	By      Identity `json:"by"`
-	// At is stamped by the engine that took the decision in; of an approval that holds
-	// at a point in time only it is when that was given.
+	// At is set by the engine that received the decision; for an approval with PointInTime it is the time at
+	// which it was given.
 	At time.Time `json:"at"`
-	// PointInTime says that an approval holds only at the moment at which it is given,
-	// as a measurement does: the error rate is low, nothing has drifted. It counts
-	// only where it is the last that was missing, and at most [PointInTimeAge] old.
-	// Given before, it is asked for again. A rejection is final either way.
+	// PointInTime says that an approval holds only at the moment at which it is given, as a measurement does:
+	// the error rate is low, nothing has drifted. It counts only where it is the last that was missing, and
+	// is at most [PointInTimeAge] old; an earlier one has to be given again. A rejection is final either way.
 	PointInTime bool `json:"pointInTime,omitempty"`
 	// Comment is at most 1024 bytes.
 	Comment string  `json:"comment,omitempty"`
 	Binding Binding `json:"binding"`
 }
 
-// PointInTimeAge is how old an approval that holds at a point in time only may be
-// when it counts: it is the time that such an answer may take on its way, and in
-// which several authorities of one request have to agree.
+// PointInTimeAge is how old an approval with PointInTime may be when it counts: it allows for the delivery of
+// the answer, and several authorities of one request have to agree within it.
 const PointInTimeAge = time.Minute
 
-// Authority answers requests: people behind a queue, a webhook, a metric
-// query, a change calendar.
+// Authority answers requests: people by way of a queue, a webhook, a metric query, a change calendar.
 //
 // Decide is called when a request opens and again until the gate is decided:
 // at intervals that grow, and at once when something has changed that the answer
@@ -147,18 +138,14 @@ const PointInTimeAge = time.Minute
 // authorities as hold now, so that [Missing] says what the gate lacks besides the
 // answer.
 //
-// It returns a decision without a verdict to say "not yet". It is called with
-// a deadline, may be called again after a crash with the same request, and
-// may block until the deadline. A panic counts as an error; an error is
-// recorded and asked again later. The engine overwrites the decision's Binding
-// and At.
+// It returns a decision without a verdict to say "not yet". It is called with a deadline, may be called again
+// after a crash with the same request, and may block until the deadline. A panic counts as an error; an error
+// is recorded, and the authority is called again later. The engine overwrites the decision's Binding and At.
 //
-// An approval stands once it was recorded, however long others take, and the
-// authority is not heard again. One that is to hold for the moment at which the gate
-// opens sets [Decision].PointInTime: what was good before the last of the others
-// approved is asked again then, and only the last answer counts. After the gate has
-// opened it is not asked again: what is held by other things then, as by a
-// maintenance window or a cap, starts later on that answer.
+// A recorded approval stands, however long other approvers take, and the authority is not called again. An
+// approval that has to hold when the gate opens sets [Decision].PointInTime: the authority is called again
+// after the last of the others approved, and only the last answer counts. It is not called after the gate has
+// opened: clusters that a maintenance window or a cap delays further start on that answer.
 type Authority interface {
 	Decide(ctx context.Context, r Request) (Decision, error)
 }

@@ -5,40 +5,34 @@ import (
 	"time"
 )
 
-// Outcome is what has become of a request.
+// Outcome is the state of a request.
 type Outcome string
 
 // The outcomes of a request.
 const (
-	// Pending: more approvals are needed; [Missing] says whose.
+	// Pending: more approvals are needed; [Missing] returns which.
 	Pending Outcome = "Pending"
 	// Accepted: every quorum is met. It cannot be revoked.
 	Accepted Outcome = "Accepted"
-	// Rejected: somebody entitled to decide said no. It cannot be revoked.
+	// Rejected: an entitled identity rejected it. It cannot be revoked.
 	Rejected Outcome = "Rejected"
 )
 
-// Evaluate takes one more decision on an open request and returns the request
-// with it, and what has become of the request. Neither argument is changed.
-// Of the groups of who decided it keeps those that the policy asks for.
+// Evaluate adds a decision to an open request and returns the new request and its outcome. Neither argument
+// is changed. Of the decider's groups it keeps those that the policy names.
 //
-// One rejection ends a request; approvals end it when they meet every quorum.
-// An approval that holds at a point in time only counts for [PointInTimeAge], and
-// until a decision that stands is taken after it: it is left out of the request
-// then, and has to be given again. So what it meets it meets last.
+// One rejection ends a request; approvals end it when they meet every quorum. An approval with PointInTime
+// counts for [PointInTimeAge], and until a lasting decision is recorded after it: then it is dropped from the
+// request and has to be given again. So it can only be the last approval.
 //
-// A decision that does not count is refused with a [*RefusedError], and the
-// request is returned as it was with the outcome it had: when the request is
-// decided already, the verdict is unknown, the identity names nobody, the
-// binding is another one, the decision was stamped before the request opened
-// or comes when it has expired, who decided started the run and the policy
-// forbids that, has decided before or is in none of the groups, or when it
-// approves what needs no more approvals of theirs. One that holds at a point in
-// time only is also refused where that is too long ago or yet to come, or a wait
-// beside the request has not ended.
+// A decision that does not count is refused with a [*RefusedError], and the request is returned unchanged
+// with the outcome it had. That is so when the request is already decided, the verdict is unknown, the
+// identity is empty or invalid, the binding differs, or the decision is from before the request opened or
+// after it expired; when the identity started the run and the policy forbids that, has decided before, or is
+// in none of the groups; and when the quorums of its groups are already met. An approval with PointInTime is
+// also refused when it is too old or in the future, or when a wait beside the request has not ended.
 //
-// The caller passes a time that never goes back, so that a clock that is set
-// back does not open an expired request again.
+// now must never go back, so that a clock that is set back does not reopen an expired request.
 func Evaluate(r Request, d Decision, now time.Time) (Request, Outcome, error) {
 	next := r
 	next.Decisions = holding(r.Decisions, &d, now)
@@ -49,16 +43,15 @@ func Evaluate(r Request, d Decision, now time.Time) (Request, Outcome, error) {
 	if reason != "" {
 		return r, outcome(&r), &RefusedError{Request: r.Name, By: d.By.Name, Reason: reason}
 	}
-	d.By.Groups = asked(r.Policy, d.By)
+	d.By.Groups = groupsIn(r.Policy, d.By)
 	next.Decisions = append(next.Decisions, d)
 	return next, outcome(&next), nil
 }
 
-// IsMomentary reports whether the decision is an approval that holds at a point in
-// time only.
+// IsMomentary reports whether the decision is an approval with PointInTime.
 func (d *Decision) IsMomentary() bool { return d.PointInTime && d.Verdict == Approve }
 
-// holding returns the decisions that count beside a new one.
+// holding returns the recorded decisions that still count beside a new one.
 func holding(all []Decision, d *Decision, now time.Time) []Decision {
 	return slices.DeleteFunc(slices.Clone(all), func(e Decision) bool {
 		return e.IsMomentary() && (!d.IsMomentary() || e.By.Name == d.By.Name || now.Sub(e.At) > PointInTimeAge)
@@ -107,8 +100,8 @@ func outcome(r *Request) Outcome {
 	}
 }
 
-// quorums returns what the policy asks for, never nothing and never of nobody:
-// a policy that was not validated must not let a run through.
+// quorums returns the quorums of the policy, at least one and each of at least one approval: a policy that
+// was not validated must not let a run pass.
 func quorums(p Policy) []Quorum {
 	if len(p.Quorums) == 0 {
 		return []Quorum{{Count: 1}}
@@ -120,7 +113,7 @@ func quorums(p Policy) []Quorum {
 	return out
 }
 
-// approvals counts the different people of a group who approved this request.
+// approvals counts the different identities of a group that approved the request.
 func approvals(r *Request, group string) int {
 	people := map[string]bool{}
 	for _, d := range r.Decisions {
@@ -135,8 +128,8 @@ func (i Identity) in(group string) bool {
 	return i.Name != "" && (group == "" || slices.Contains(i.Groups, group))
 }
 
-// asked returns the groups of an identity that the policy asks for.
-func asked(p Policy, i Identity) []string {
+// groupsIn returns the groups of an identity that the policy names.
+func groupsIn(p Policy, i Identity) []string {
 	var out []string
 	for _, q := range p.Quorums {
 		if q.Group != "" && i.in(q.Group) && !slices.Contains(out, q.Group) {

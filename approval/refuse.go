@@ -17,13 +17,13 @@ var ErrRefused = errors.New("approval: refused")
 type RefusedError struct {
 	// Request is the name of the request.
 	Request string
-	// By is the name of who decided.
+	// By is the name of the identity that decided.
 	By string
 	// Reason says what is wrong with the decision.
 	Reason string
 }
 
-// Error names the request, who decided and the reason.
+// Error names the request, the identity and the reason.
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("approval: request %.256q: the decision of %.256q is refused: %s", e.Request, e.By, e.Reason)
 }
@@ -36,7 +36,7 @@ const (
 	longestComment = 1024
 )
 
-// decided returns that nothing more is to be decided, or nothing.
+// decided returns that the request is already decided, or "".
 func decided(r *Request) string {
 	if o := outcome(r); o != Pending {
 		return "the request was decided already: " + string(o)
@@ -44,8 +44,8 @@ func decided(r *Request) string {
 	return ""
 }
 
-// refusal returns why the decision does not count, or nothing. What the
-// decision says comes first, then who may say it.
+// refusal returns why the decision does not count, or "". The content of the decision is checked before the
+// right of its identity to decide.
 func refusal(r *Request, d *Decision, now time.Time) string {
 	if d.Verdict != Approve && d.Verdict != Reject {
 		return fmt.Sprintf("verdict %.64q is neither %s nor %s", d.Verdict, Approve, Reject)
@@ -62,8 +62,8 @@ func refusal(r *Request, d *Decision, now time.Time) string {
 	return unentitled(r, d)
 }
 
-// unclear returns what is wrong with the texts of a decision. They are stored
-// and shown, so they are bounded and stay what they are in JSON.
+// unclear returns what is wrong with the texts of a decision, or "". They are stored and shown, so they are
+// bounded and must survive JSON unchanged.
 func unclear(d *Decision) string {
 	if d.By.Name == "" {
 		return "the identity has no name"
@@ -80,7 +80,7 @@ func unclear(d *Decision) string {
 	return ""
 }
 
-// unreadable returns why two different names could look the same to a reader.
+// unreadable returns why a name could be displayed like a different one, or "".
 func unreadable(name string) string {
 	switch {
 	case len(name) > longestName:
@@ -95,7 +95,7 @@ func unreadable(name string) string {
 	return ""
 }
 
-// unbound returns in which fields a binding differs from the wanted one.
+// unbound returns the fields in which a binding differs from the wanted one, or "".
 func unbound(got, want Binding) string {
 	var fields []string
 	differ := func(field string, got, want any) {
@@ -115,8 +115,8 @@ func unbound(got, want Binding) string {
 	return "it is about something else: " + strings.Join(fields, "; ")
 }
 
-// untimely returns whether a decision came before or after its time. The later
-// of the two clocks counts against expiry.
+// untimely returns whether a decision came before the request opened or after it expired, or "". The later of
+// the two clocks counts for expiry.
 func untimely(r *Request, d *Decision, now time.Time) string {
 	if d.At.Before(r.Opened) {
 		return "it is stamped " + stamp(d.At) + ", before the request opened at " + stamp(r.Opened)
@@ -133,8 +133,7 @@ func untimely(r *Request, d *Decision, now time.Time) string {
 	return ""
 }
 
-// mistimed returns whether an approval that holds at a point in time only is judged
-// at another one.
+// mistimed returns why an approval with PointInTime does not hold now, or "".
 func mistimed(r *Request, d *Decision, now time.Time) string {
 	switch {
 	case now.Sub(d.At) > PointInTimeAge:
@@ -149,8 +148,7 @@ func mistimed(r *Request, d *Decision, now time.Time) string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// unentitled returns why it is not for this identity to decide, or to decide
-// this now.
+// unentitled returns why this identity may not decide, or may not decide this now, or "".
 func unentitled(r *Request, d *Decision) string {
 	if r.Policy.ForbidStarter && r.Starter.Name == "" {
 		return "the policy forbids the one who started the run, and who that was is not known"

@@ -18,8 +18,7 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// Problems returns everything that is wrong with the policy, for a document
-// that has it at the given path; nil is the root.
+// Problems returns everything that is wrong with the policy, with field paths below at; nil is the root.
 func (p Policy) Problems(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p.Expires < 0 || p.Expires > longestExpiry {

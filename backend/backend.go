@@ -40,15 +40,14 @@ type Record struct {
 // Store keeps records. It is linearizable for each key and promises nothing
 // across keys. A write that was acknowledged is not lost.
 //
-// Keys are slash separated, not empty, at most 512 bytes of lower-case
-// letters, digits, '-', '.', '_' and '/'. Values are at most 1 MiB. Any other
-// key or value is ErrPermanent; [ValidateKey] and [ValidateValue] tell.
-// All methods may be called concurrently. A write that returns an error other
-// than ErrConflict, ErrNotFound or ErrPermanent may or may not have happened;
-// a write whose ctx ends leaves the old value or the new one.
+// Keys are slash separated, not empty, at most 512 bytes of lower-case letters, digits, '-', '.', '_' and
+// '/'. Values are at most 1 MiB. Any other key or value is ErrPermanent; [ValidateKey] and [ValidateValue]
+// check them. All methods may be called concurrently. A write that returns an error other than ErrConflict,
+// ErrNotFound or ErrPermanent may or may not have happened; a write whose ctx ends leaves the old value or
+// the new one.
 //
-// The engine takes what Get and List return for what was written: a store whose medium can
-// damage a value checks it, and returns ErrPermanent instead.
+// The engine trusts that Get and List return what was written: a store whose medium can damage a value
+// verifies it, and returns ErrPermanent if it is damaged.
 type Store interface {
 	// Get returns the record of key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Record, error)
@@ -135,15 +134,15 @@ type Precondition struct {
 type ApplyOptions struct {
 	// Manager owns the fields that are applied: slipway/<placement>.
 	Manager string
-	// Brief reports whether of the object that is returned only its ID, its uid and its
-	// resourceVersion are read: the rest of it may be missing.
+	// Brief reports whether the caller reads only the ID, the uid and the resourceVersion of the returned
+	// object: the rest may be missing.
 	Brief bool
 	Precondition
 	// Fence is demanded besides, by a [ConnFencer].
 	Fence Fence
 }
 
-// DeleteOptions say how an object is given up.
+// DeleteOptions say how an object is deleted or released.
 type DeleteOptions struct {
 	// Manager is whose fields are given up by Release.
 	Manager string
@@ -173,9 +172,9 @@ type Conn interface {
 	// namespace that does not exist, ErrNotFound; a kind the member does not
 	// know or an object it refuses, ErrPermanent.
 	Apply(ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error)
-	// Delete removes the object, or releases it. An object that does not exist
-	// is ErrNotFound, a precondition that does not hold ErrConflict. Deletion
-	// may go on after the call returned: Get tells when it is done.
+	// Delete removes the object, or releases it. An object that does not exist is ErrNotFound, a precondition
+	// that does not hold ErrConflict. Deletion may go on after the call returned: it is done when Get returns
+	// ErrNotFound.
 	Delete(ctx context.Context, id snapshot.ID, o DeleteOptions) error
 	// Close ends the connection; calls in flight may fail.
 	Close() error
@@ -189,18 +188,16 @@ type ConnWatcher interface {
 	Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{}, error]
 }
 
-// ConnDryRunner is a [Conn] that can say what an apply would come to. See
-// [DryRun].
+// ConnDryRunner is a [Conn] that can compute the result of an apply. See [DryRun].
 type ConnDryRunner interface {
 	Conn
-	// DryRun returns what Apply would return, and writes nothing. Its errors are
-	// those of Apply, and one matching errors.ErrUnsupported where the member
-	// cannot tell.
+	// DryRun returns what Apply would return, and writes nothing. Its errors are those of Apply, and one
+	// matching errors.ErrUnsupported where the member does not support it.
 	DryRun(ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error)
 }
 
-// DryRun returns what an apply would come to, as [ConnDryRunner] says. The error
-// of a connection that is none matches errors.ErrUnsupported.
+// DryRun returns the result that an apply would have, as [ConnDryRunner] says. A connection that is none
+// returns an error matching errors.ErrUnsupported.
 func DryRun(ctx context.Context, c Conn, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error) {
 	if d, ok := c.(ConnDryRunner); ok {
 		return d.DryRun(ctx, obj, o)

@@ -2,10 +2,10 @@ package backend
 
 import "context"
 
-// Write is one write of several: [Store.Put] of Value, or [Store.Delete].
+// Write is one write of a batch: [Store.Put] of Value, or [Store.Delete].
 type Write struct {
 	Key string
-	// Value is what is put; nothing with Delete.
+	// Value is the new value; ignored with Delete.
 	Value []byte
 	// Prev is the revision that the key must have, as for Put and Delete.
 	Prev Revision

@@ -7,17 +7,16 @@ import "errors"
 var (
 	// ErrNotFound: there is no such key, object or cluster.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: somebody else wrote first. Reload and decide again.
+	// ErrConflict: another writer was first. Reload and decide again.
 	ErrConflict = errors.New("conflict")
 	// ErrFenced: a newer epoch exists. Stop acting.
 	ErrFenced = errors.New("fenced by a newer epoch")
-	// ErrPermanent: trying again will not help until somebody changes
-	// something: forbidden, invalid, no such kind.
+	// ErrPermanent: trying again does not help until something changes: forbidden, invalid, no such kind.
 	ErrPermanent = errors.New("permanent error")
 )
 
-// Error says what a backend was doing to what when it failed. Implementations
-// wrap one of the kinds above, or the transient cause, in Err.
+// Error is a failed operation of a backend and the object of it. Implementations wrap one of the kinds above,
+// or the transient cause, in Err.
 type Error struct {
 	// Op is the method in lower case: get, put, delete, list, dial, apply.
 	Op string

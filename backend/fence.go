@@ -2,53 +2,51 @@ package backend
 
 import "github.com/slipway-dev/slipway/snapshot"
 
-// Fence guards a write on a member by another object there: the ledger, which
-// says who may write for a placement. It is what a write needs beside its
-// [Precondition] because the creation of an object has nothing else that a newer
-// leader could have changed. The zero value demands nothing.
+// Fence is the fencing token of a write on a member: the version of the ledger under which the write was
+// decided. The ledger is the object there that names the writer of a placement. A fence is needed beside a
+// [Precondition] because the creation of an object depends on nothing else that a newer leader could have
+// changed. The zero value demands nothing.
 //
-// A connection that does not know fences ignores them; see [Fencing].
+// A connection that does not support fences ignores them; see [Fencing].
 type Fence struct {
 	// Ledger names the object that has to exist with exactly this UID and this
 	// ResourceVersion. Neither is empty in a fence that demands something.
 	Ledger          snapshot.ID
 	UID             string
 	ResourceVersion string
-	// Annotation and Mark say the same for a member that compares by a policy of
-	// its own and so sees only what is written: the key and the value of an
-	// annotation, which has the writer's epoch. See package backend/kube.
+	// Annotation and Mark are the key and the value of an annotation with the writer's epoch, for a member
+	// that compares it by an admission policy and so sees only the object that is written. See package
+	// backend/kube.
 	Annotation, Mark string
 }
 
 // Demands reports whether the fence demands anything.
 func (f Fence) Demands() bool { return f.UID != "" }
 
-// Fencing is how a connection heeds a [Fence].
+// Fencing is how strictly a connection checks a [Fence].
 type Fencing int
 
 const (
-	// FencingNone ignores fences. Then the create of a leader that was paused
-	// right before it may come late, one of each cluster.
+	// FencingNone ignores fences: a leader that was paused right before a create can still make that one late
+	// create on each cluster.
 	FencingNone Fencing = iota
-	// FencingEventual refuses creations under a fence whose epoch is older than the
-	// ledger's, from the moment when the member has noticed what the ledger says,
-	// which may be a little later than it was written.
+	// FencingEventual refuses creations under a fence whose epoch is older than the ledger's, once the member
+	// has observed the ledger, which may be a little after the ledger was written.
 	FencingEventual
-	// FencingAtomic compares the fence in the same step as every write is made.
-	// None is accepted once the ledger is another.
+	// FencingAtomic compares the fence atomically with every write: none is accepted once the ledger has
+	// changed.
 	FencingAtomic
 )
 
-// ConnFencer is a [Conn] that heeds fences, or may. A fence that does not hold is
-// ErrConflict, or ErrFenced from a member that knows of a newer epoch; nothing is
-// written then, whatever else would have come of the call.
+// ConnFencer is a [Conn] that may check fences. A fence that does not hold is ErrConflict, or ErrFenced from
+// a member that knows of a newer epoch; nothing is written then, whatever else the call would have returned.
 type ConnFencer interface {
 	Conn
-	// Fencing says how. It is the same for as long as the connection lasts.
+	// Fencing returns how fences are checked. It is the same for the lifetime of the connection.
 	Fencing() Fencing
 }
 
-// FencingOf says how a connection heeds fences: as it says, or not at all.
+// FencingOf returns how a connection checks fences; FencingNone if it is no [ConnFencer].
 func FencingOf(c Conn) Fencing {
 	if f, ok := c.(ConnFencer); ok {
 		return f.Fencing()

@@ -11,9 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Watch yields what changes under prefix, as [Watcher.Watch] says. A store
-// that is no Watcher is listed every poll and compared with what was there
-// before; while nothing changes, the interval grows up to ten times poll. A
+// Watch yields what changes under prefix, as [Watcher.Watch] says. A store that is no Watcher is listed every
+// poll and compared with the previous list; while nothing changes, the interval grows up to ten times poll. A
 // poll that is not positive means one second.
 //
 // Polling keeps the key and the revision of every record under prefix, does
@@ -41,7 +40,7 @@ func Watch(ctx context.Context, s Store, prefix string, poll time.Duration) iter
 	}
 }
 
-// storePoll compares a store with what it was.
+// storePoll compares a store with its previous list.
 type storePoll struct {
 	store  Store
 	prefix string
@@ -84,8 +83,8 @@ func (p *storePoll) round(ctx context.Context, yield func(Change, error) bool) (
 	return true, changed, nil
 }
 
-// recheck looks at a key that was not listed: a list may miss one that is
-// written meanwhile. It returns no Change for a record that is what it was.
+// recheck reads a key that was not listed, because a list may miss a key that is written meanwhile. It
+// returns no Change for an unchanged record.
 func (p *storePoll) recheck(ctx context.Context, key string) (Change, error) {
 	r, err := p.store.Get(ctx, key)
 	if errors.Is(err, ErrNotFound) {
@@ -99,10 +98,9 @@ func (p *storePoll) recheck(ctx context.Context, key string) (Change, error) {
 	return Change{Key: key, Revision: r.Revision}, nil
 }
 
-// WatchConn reports that objects in ids may have changed, as [ConnWatcher] says.
-// For a connection that is no ConnWatcher it yields at the beginning and then
-// after poll, with a growing interval up to ten times poll; the caller looks
-// for itself. A poll that is not positive means one second.
+// WatchConn reports that objects in ids may have changed, as [ConnWatcher] says. For a connection that is no
+// ConnWatcher it yields at the beginning and then after poll, with a growing interval up to ten times poll;
+// the caller compares the objects. A poll that is not positive means one second.
 func WatchConn(ctx context.Context, c Conn, ids []snapshot.ID, poll time.Duration) iter.Seq2[struct{}, error] {
 	if w, ok := c.(ConnWatcher); ok {
 		return w.Watch(ctx, ids)
@@ -162,7 +160,7 @@ func clusters(ctx context.Context, inv Inventory) (map[string]placement.Cluster,
 	return out, nil
 }
 
-// ended returns the error a watch ends with: that of ctx where it ended.
+// ended returns the error that ends a watch: that of ctx if ctx ended.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

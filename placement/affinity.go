@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Term asks for labels and properties. A cluster matches that has all of them;
-// an empty term matches every cluster. In JSON it is a label selector that may
-// have a list of properties besides.
+// Term is a requirement on the labels and properties of a cluster; all of them must match. An empty term
+// matches every cluster. Its JSON is that of a label selector with an optional list of properties.
 type Term struct {
 	// LabelSelector matches every cluster when empty.
 	metav1.LabelSelector

@@ -28,11 +28,10 @@ const (
 // ValidName reports whether a cluster may have the name: it is a DNS label (RFC 1123).
 func ValidName(name string) bool { return isLabel(name) }
 
-// Bounded returns the cluster within the limits of this package, which is c itself where
-// it keeps them. Where it does not, labels, properties and taints that are too long or
-// too many are left out, the first by name staying, and the cluster is [Cluster.Unhealthy]
-// by that: it takes nothing new, and no other cluster is concerned. A UID that is none is
-// replaced by its SHA-256, so that it remains another one than every other.
+// Bounded returns the cluster within the limits of this package, which is c itself where it keeps them. Where
+// it does not, labels, properties and taints beyond the limits are dropped, the first by name staying, and
+// [Cluster.Unhealthy] says so: nothing new is placed on the cluster, and other clusters are not affected. An
+// invalid UID is replaced by its SHA-256, so that it stays distinct.
 func (c Cluster) Bounded() Cluster {
 	var why []string
 	note := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }

@@ -32,8 +32,8 @@ func sameTaints(a, b []Taint) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(b, func(t Taint) bool { return count[t] != 0 })
 }
 
-// SameButProperties reports whether c and o differ at most in their properties,
-// which may be measured all the time.
+// SameButProperties reports whether c and o differ at most in their properties, which an inventory may
+// measure continuously.
 func (c Cluster) SameButProperties(o Cluster) bool {
 	c.Properties = o.Properties
 	return c.Equal(o)

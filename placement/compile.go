@@ -125,8 +125,8 @@ func compileSelector(s *ClusterSelector) (func(*Cluster) bool, error) {
 	return func(c *Cluster) bool { return names[c.Name] || match(c) }, nil
 }
 
-// render returns the JSON of an object after the rule, nil for one that it leaves
-// out. What restrictions say of each operation is noted in seen.
+// render returns the JSON of an object after the rule, nil for one that it leaves out. seen records the
+// verdict of the restrictions on each operation.
 func (r *compiledRule) render(s *selectedObject, body []byte, c *Cluster, seen *verdict) ([]byte, error) {
 	if err := s.guard.selected(); err != nil || r.delete {
 		return nil, err

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Previous is what a placement has already. The zero value has nothing.
+// Previous is the last decision of a placement. The zero value is that of a new placement.
 type Previous struct {
 	// PolicyDigest is that of the decision by which the clusters were picked.
 	PolicyDigest string
-	// Clusters has the names of the clusters that are placed. The value tells
-	// whether the cluster was ever updated.
+	// Clusters are the names of the clusters that are placed; the value reports whether the cluster was ever
+	// updated.
 	Clusters map[string]bool
 }
 
@@ -43,11 +43,10 @@ type Score struct {
 // types of policies, and with a verdict for every cluster of the inventory, by
 // name.
 //
-// A cluster that is placed stays, though it has got a taint or is unhealthy,
-// unless it is leaving, or does not match the policy. Whether it matches is
-// looked at again by each decision of a PickAll or PickFixed policy; by one of
-// a PickN policy only after the policy was edited in more than the number.
-// Taints and health do not keep a PickFixed policy from what it names.
+// A placed cluster stays despite new taints or bad health, unless it is leaving or no longer matches the
+// policy. A PickAll or PickFixed policy matches placed clusters anew with each decision, a PickN policy only
+// after it was edited in more than its number. A PickFixed policy picks what it names despite taints and
+// health.
 //
 // A PickN policy keeps the clusters that stay and picks one more at a time,
 // each with the best [Score], until it has enough. Where there are too many it
@@ -76,7 +75,7 @@ func Decide(p Policy, clusters []Cluster, previous Previous) (Decision, []Verdic
 	return newDecision(digest, names), verdicts, nil
 }
 
-// candidate is a cluster with what is decided about it.
+// candidate is a cluster with the decision about it.
 type candidate struct {
 	*Cluster
 	score Score
@@ -91,8 +90,8 @@ type candidate struct {
 	reason  string
 }
 
-// candidates looks at every cluster by itself. A PickAll or PickFixed policy is
-// decided then; a PickN policy has picked nothing yet.
+// candidates evaluates every cluster by itself. That decides a PickAll or PickFixed policy; a PickN policy
+// has picked nothing yet.
 func (p Policy) candidates(sorted []*Cluster, previous Previous, edited bool) ([]*candidate, error) {
 	match, err := p.terms()
 	if err != nil {
@@ -102,7 +101,7 @@ func (p Policy) candidates(sorted []*Cluster, previous Previous, edited bool) ([
 	if err != nil {
 		return nil, fmt.Errorf("placement policy: %w", err)
 	}
-	x := examination{Policy: p, names: slices.Sorted(slices.Values(p.ClusterNames)), match: match, edited: edited}
+	x := matcher{Policy: p, names: slices.Sorted(slices.Values(p.ClusterNames)), match: match, edited: edited}
 	out := make([]*candidate, len(sorted))
 	for i, cluster := range sorted {
 		out[i] = x.candidate(cluster, previous)
@@ -111,8 +110,8 @@ func (p Policy) candidates(sorted []*Cluster, previous Previous, edited bool) ([
 	return out, nil
 }
 
-// examination is what decides about a cluster by itself.
-type examination struct {
+// matcher decides about a cluster by itself, without regard to the others.
+type matcher struct {
 	Policy
 	// names are those of a PickFixed policy, ascending.
 	names  []string
@@ -120,7 +119,7 @@ type examination struct {
 	edited bool
 }
 
-func (x *examination) candidate(cluster *Cluster, previous Previous) *candidate {
+func (x *matcher) candidate(cluster *Cluster, previous Previous) *candidate {
 	updated, placed := previous.Clusters[cluster.Name]
 	expelled := x.expels(cluster)
 	c := &candidate{Cluster: cluster, updated: updated, stays: placed && expelled == ""}
@@ -142,7 +141,7 @@ func (x *examination) candidate(cluster *Cluster, previous Previous) *candidate 
 }
 
 // expels says why a cluster may not even stay, if it may not.
-func (x *examination) expels(c *Cluster) string {
+func (x *matcher) expels(c *Cluster) string {
 	switch {
 	case c.Leaving:
 		return "it is leaving the fleet"
@@ -159,7 +158,7 @@ func (x *examination) expels(c *Cluster) string {
 const noMatch = "it matches none of the required terms"
 
 // hinders says why a cluster is not picked again, if it is not.
-func (x *examination) hinders(c *Cluster) string {
+func (x *matcher) hinders(c *Cluster) string {
 	if x.Type == PickFixed {
 		return ""
 	}

@@ -12,23 +12,23 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// guard is what restrictions say of one object; nil says nothing.
+// guard is what restrictions forbid of one object; nil forbids nothing.
 type guard struct {
-	// whole is why no override may select the object, or nil.
+	// whole is the error of an override that selects the object, nil if overrides may select it.
 	whole error
 	paths []guardedPath
 }
 
-// guardedPath leads to what is to stay as it is.
+// guardedPath is a path whose values overrides must not change.
 type guardedPath struct {
 	pattern []string
-	// was is what is there, by the way to it.
+	// was has the original values, by their path in the object.
 	was map[string]any
-	// refusal is the error where it is not that any more.
+	// refusal is the error when a value differs from the original.
 	refusal error
 }
 
-// newGuard returns what restrictions say of an object of a kind.
+// newGuard returns the guard of an object of a kind.
 func newGuard(restrictions []Restriction, group, kind string, body []byte) (*guard, error) {
 	var g guard
 	for _, r := range restrictions {
@@ -53,7 +53,7 @@ func newGuard(restrictions []Restriction, group, kind string, body []byte) (*gua
 	return &g, nil
 }
 
-// selected is the error where no override may select the object.
+// selected returns the error of an override that selects the object.
 func (g *guard) selected() error {
 	if g == nil {
 		return nil
@@ -61,7 +61,7 @@ func (g *guard) selected() error {
 	return g.whole
 }
 
-// check is the error where an object is not what it has to be.
+// check returns an error if a guarded value of the object has changed.
 func (g *guard) check(obj *unstructured.Unstructured) error {
 	if g == nil {
 		return nil
@@ -74,17 +74,16 @@ func (g *guard) check(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// verdict is what a guard says of an object on its way through overrides.
+// verdict is the state of a guard while overrides are applied to an object.
 type verdict struct {
 	guard *guard
 	// rule is the override and the rule that are being applied.
 	rule string
-	// refusal is what the guard says now, or nil; told names the operation after
-	// which it began to say so.
+	// refusal is the error of the guard now, or nil; told is the same with the operation that caused it.
 	refusal, told error
 }
 
-// after takes in what an operation has made of the object.
+// after checks the object that an operation returned.
 func (v *verdict) after(body []byte, located func(error) error) error {
 	if v.guard == nil {
 		return nil
@@ -100,8 +99,7 @@ func (v *verdict) after(body []byte, located func(error) error) error {
 	return nil
 }
 
-// final is the error where the object is not what it has to be, and names the
-// operation that made it so.
+// final returns the error of the guard for the finished object, with the operation that caused it.
 func (v *verdict) final() error {
 	if v.refusal == nil {
 		return nil

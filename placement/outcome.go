@@ -40,15 +40,14 @@ func (o *compiledOverride) activeFor(c *Cluster) activeRules {
 	return a
 }
 
-// outcome names what becomes of an object: the index of the object and what is
-// active of the overrides that select it.
+// outcome identifies the result of rendering an object: the index of the object and the active rules of the
+// overrides that select it.
 type outcome struct {
 	object int
 	active string
 }
 
-// outcome returns what becomes of the object at an index, and whether other
-// clusters can have the same.
+// outcome returns the outcome for the object at an index, and whether other clusters can share it.
 func (s *selectedObject) outcome(object int, active []activeRules) (outcome, bool) {
 	all := make([]string, len(s.overrides))
 	for n, j := range s.overrides {
@@ -60,14 +59,14 @@ func (s *selectedObject) outcome(object int, active []activeRules) (outcome, boo
 	return outcome{object, strings.Join(all, "|")}, true
 }
 
-// shared are the objects that came of outcomes, nil for one that is left out.
+// shared caches rendered objects by outcome; the object is nil where it is left out.
 type shared struct {
 	mu   sync.Mutex
 	objs map[outcome]*unstructured.Unstructured
 }
 
-// get returns what came of an outcome, which is made where it is missing. Who
-// asks for the same one at the same time may make it too; the first one counts.
+// get returns the object of an outcome, rendering it on the first call. Concurrent first calls may each
+// render it; all return the one that was stored first.
 func (s *shared) get(o outcome, render func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	obj, ok := s.objs[o]

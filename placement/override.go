@@ -117,10 +117,9 @@ type Patch struct {
 	// Path is a JSON pointer (RFC 6901). It cannot lead to kind, apiVersion,
 	// status, or metadata other than labels and annotations.
 	Path string `json:"path"`
-	// Value is JSON, and absent for remove. In its strings, the names of fields
-	// included, ${MEMBER-CLUSTER-NAME} stands for the cluster's name and
-	// ${MEMBER-CLUSTER-LABEL-KEY-<key>} for the value of one of its labels; a
-	// cluster without the label is an error. What is put in is not looked at
-	// again, and a variable cannot stand in another one.
+	// Value is JSON, and absent for remove. In its strings, the names of fields included,
+	// ${MEMBER-CLUSTER-NAME} stands for the cluster's name and ${MEMBER-CLUSTER-LABEL-KEY-<key>} for the
+	// value of one of its labels; a cluster without the label is an error. Substituted text is not expanded
+	// again, and variables do not nest.
 	Value json.RawMessage `json:"value,omitempty"`
 }

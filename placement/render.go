@@ -22,12 +22,10 @@ import (
 // the outcome of the one before, until one leaves the object out. A Namespace
 // that a cluster-wide override selects stands for itself and every object in it.
 //
-// It never changes its arguments; objects that no rule touches are returned as
-// they are, by pointer. What is returned may share parts, and must not be
-// changed. A patch that does not apply is an error that names the
-// override, the rule, the operation, the cluster and the object; so is one that
-// does what a restriction forbids. Both are a [*RenderError]. To render for many
-// clusters, use a [Renderer].
+// It never changes its arguments; objects that no rule touches are returned as they are, by pointer. What is
+// returned may share parts, and must not be changed. A patch that does not apply is an error that names the
+// override, the rule, the operation, the cluster and the object; so is one that does what a restriction
+// forbids. Both are a [*RenderError]. To render for many clusters, use a [Renderer].
 func Render(objs []*unstructured.Unstructured, overrides []Override, c Cluster, restrictions ...Restriction) ([]*unstructured.Unstructured, error) {
 	r, err := NewRenderer(objs, overrides, restrictions...)
 	if err != nil {
@@ -59,11 +57,9 @@ type selectedObject struct {
 	guard     *guard
 }
 
-// NewRenderer validates and compiles overrides for objects. The error tells
-// everything that is wrong with the overrides and the restrictions; an object
-// that is nil is an error too. The limits of [Override.Validate] are not
-// checked, nor what [Forbidden] tells: what restrictions forbid fails where it
-// would be done.
+// NewRenderer validates and compiles overrides for objects. The error lists everything that is wrong with the
+// overrides and the restrictions; a nil object is an error too. The limits of [Override.Validate] and
+// [Forbidden] are not checked: an operation that a restriction forbids fails when it is rendered.
 func NewRenderer(objs []*unstructured.Unstructured, overrides []Override, restrictions ...Restriction) (*Renderer, error) {
 	if err := errors.Join(validateFrozen(overrides), ValidateRestrictions(restrictions, nil).ToAggregate()); err != nil {
 		return nil, err

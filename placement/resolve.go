@@ -17,9 +17,8 @@ import (
 // The decision does not depend on the order of clusters, nor on the order of
 // what a policy lists; its Index is 0, for package fleet to set.
 //
-// A policy that is not valid is an error that tells everything that is wrong
-// with it, and so is an inventory. Names of a PickFixed policy that are not in
-// the inventory are an error that lists all of them.
+// The error of an invalid policy or inventory lists everything that is wrong with it. Names of a PickFixed
+// policy that are not in the inventory are an error that lists all of them.
 //
 // Resolve does not know what is placed already. So it passes over taints and
 // health, which only keep new clusters away, and refuses a PickN policy; see
@@ -81,7 +80,7 @@ func (p Policy) pick(sorted []*Cluster) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("placement policy: %w", err)
 	}
-	x := examination{Policy: p, names: slices.Sorted(slices.Values(p.ClusterNames)), match: match}
+	x := matcher{Policy: p, names: slices.Sorted(slices.Values(p.ClusterNames)), match: match}
 	names := make([]string, 0, len(sorted))
 	for _, c := range sorted {
 		if x.expels(c) == "" {
@@ -91,8 +90,8 @@ func (p Policy) pick(sorted []*Cluster) ([]string, error) {
 	return names, nil
 }
 
-// missing is an error that lists the clusters that the policy names and the
-// inventory does not have, each once, if there are such.
+// missing returns an error that lists, each once, the clusters that the policy names and the inventory does
+// not have; nil if there are none.
 func (p Policy) missing(sorted []*Cluster) error {
 	var missing []string
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(p.ClusterNames))) {
@@ -124,7 +123,7 @@ func matchAny(selectors []metav1.LabelSelector) (func(*Cluster) bool, error) {
 	}, nil
 }
 
-// decisionDigest hashes one name a line; a name has no line break.
+// decisionDigest hashes the names, one per line; a name has no line break.
 func decisionDigest(policy string, names []string) string {
 	h := sha256.New()
 	_, _ = io.WriteString(h, policy+"\n") // a hash never fails to take bytes

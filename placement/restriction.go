@@ -63,9 +63,9 @@ func ValidateRestrictions(restrictions []Restriction, path *field.Path) field.Er
 	return errs
 }
 
-// Forbidden returns what restrictions forbid of overrides, which are at path, as
-// far as that can be told without the objects: [Renderer] tells the rest. A nil
-// path is "overrides". The restrictions are taken to be valid.
+// Forbidden returns what restrictions forbid of overrides, which are at path, as far as the overrides alone
+// decide it; [Renderer] checks the rest against the objects. A nil path is "overrides". The restrictions must
+// be valid.
 func Forbidden(overrides []Override, restrictions []Restriction, path *field.Path) field.ErrorList {
 	if path == nil {
 		path = field.NewPath("overrides")
@@ -79,10 +79,9 @@ func Forbidden(overrides []Override, restrictions []Restriction, path *field.Pat
 	return errs
 }
 
-// ForbiddenChange returns the first thing that restrictions forbid of what
-// overrides have made of an object, nil if there is none: for what was rendered
-// when other restrictions held. A nil after is one that they left out. The
-// restrictions are taken to be valid, and before and after are not changed.
+// ForbiddenChange returns the first violation of restrictions in what overrides made of an object, nil if
+// there is none. It checks objects that were rendered under other restrictions. A nil after is an object that
+// the overrides left out. The restrictions must be valid; before and after are not changed.
 func ForbiddenChange(before, after *unstructured.Unstructured, restrictions []Restriction) error {
 	body, err := json.Marshal(before.Object)
 	if err != nil {
@@ -135,7 +134,7 @@ func (r Restriction) covers(group, kind string) bool {
 func (r Restriction) at(pointer string) string {
 	tokens, detail := parsePointer(pointer)
 	if detail != "" {
-		return "" // told as a problem of the pointer
+		return "" // reported as a problem of the pointer
 	}
 	for _, p := range r.Paths {
 		if pattern, _ := parsePointer(p); len(pattern) <= len(tokens) && matches(pattern, tokens[:len(pattern)]) {

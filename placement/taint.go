@@ -30,8 +30,7 @@ type Toleration struct {
 	Effect TaintEffect `json:"effect,omitempty"`
 }
 
-// TolerationOperator says how a toleration looks at a taint's value. The words
-// are Kubernetes'.
+// TolerationOperator says how a toleration compares a taint's value. The words are Kubernetes'.
 type TolerationOperator string
 
 // The operators of a [Toleration].
@@ -58,7 +57,7 @@ func (t Toleration) tolerates(taint Taint) bool {
 	return t.Operator == Exists || t.Value == taint.Value
 }
 
-// repels returns the first taint of a cluster that keeps the policy away.
+// repels returns the first taint of a cluster that the policy does not tolerate.
 func (p Policy) repels(c *Cluster) (Taint, bool) {
 	i := slices.IndexFunc(c.Taints, func(taint Taint) bool {
 		tolerated := slices.ContainsFunc(p.Tolerations, func(t Toleration) bool { return t.tolerates(taint) })

@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateClusters returns everything that is wrong with an inventory, or nil:
-// names that are not DNS labels, and names that stand in it more than once.
-// Each name is told once, whatever the order of the clusters.
+// ValidateClusters returns everything that is wrong with an inventory, or nil: names that are not DNS labels,
+// and names that stand in it more than once. Each name is reported once, whatever the order of the clusters.
 func ValidateClusters(clusters []Cluster) error {
 	return checkNames(byName(clusters)).ToAggregate()
 }

@@ -32,7 +32,7 @@ func (o Override) Validate() error {
 	return append(o.problems(), o.excess()...).ToAggregate()
 }
 
-// problems are those that leave open what the override does.
+// problems returns the errors that make the effect of the override ambiguous or impossible.
 func (o Override) problems() field.ErrorList {
 	errs := validateName(o.Name, field.NewPath("name"))
 	if o.Namespace != "" {
@@ -49,7 +49,7 @@ func (o Override) problems() field.ErrorList {
 	return errs
 }
 
-// excess is what the override has too many of.
+// excess returns the errors of the limits that the override exceeds.
 func (o Override) excess() field.ErrorList {
 	rules := field.NewPath("overrideRules")
 	errs := atMost(field.NewPath("resourceSelectors"), len(o.Selectors), maxSelectors)

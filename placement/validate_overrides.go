@@ -23,8 +23,8 @@ func ValidateOverrides(overrides []Override, path *field.Path) field.ErrorList {
 	return append(errs, collisions(overrides, path)...)
 }
 
-// validateFrozen checks overrides that may have been frozen before there were
-// limits: that it is clear what they do. Their fields begin with their names.
+// validateFrozen checks overrides of a snapshot, which may be older than the limits: only that their effect
+// is unambiguous. The fields of errors begin with the override's name.
 func validateFrozen(overrides []Override) error {
 	sorted := sortOverrides(overrides)
 	at := func(i int) *field.Path { return field.NewPath("overrides").Key(clip(sorted[i].String())) }
@@ -35,7 +35,7 @@ func validateFrozen(overrides []Override) error {
 	return errs.ToAggregate()
 }
 
-// sameNames tells of overrides that have the name of an earlier one.
+// sameNames reports overrides that have the name of an earlier one.
 func sameNames(overrides []Override, at func(int) *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := map[string]bool{}
@@ -48,7 +48,7 @@ func sameNames(overrides []Override, at func(int) *field.Path) field.ErrorList {
 	return errs
 }
 
-// collisions tells of selectors that an override of the same rank has too.
+// collisions reports selectors that an override of the same rank has too.
 func collisions(overrides []Override, path *field.Path) field.ErrorList {
 	type claim struct {
 		ObjectSelector

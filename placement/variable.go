@@ -26,12 +26,11 @@ type value struct {
 	uses variables
 }
 
-// variables are those that something asks for.
+// variables are the variables that a value uses.
 type variables struct {
-	// name reports whether it is the cluster's name, so that it is another one for
-	// every cluster.
+	// name reports whether the cluster's name is used, so that the value differs for every cluster.
 	name bool
-	// labels are the keys of labels, in no order, and may be there twice.
+	// labels are the label keys that are used, unordered and with duplicates.
 	labels []string
 }
 
@@ -66,8 +65,8 @@ func compileValue(raw json.RawMessage) (value, error) {
 	return v, err
 }
 
-// render returns the value for a cluster. What is put in for a variable is not
-// looked at again, so a label cannot bring in variables of its own.
+// render returns the value for a cluster. Substituted text is not expanded again, so a label cannot introduce
+// variables.
 func (v value) render(c *Cluster) (json.RawMessage, error) {
 	if v.tree == nil {
 		return v.raw, nil
@@ -130,8 +129,7 @@ func mapFields(t map[string]any, f func(string) (string, error)) (any, error) {
 	return out, nil
 }
 
-// substitute replaces the variables of s in one pass. A variable is told to f
-// without its prefix.
+// substitute replaces the variables of s in one pass. f gets a variable without its prefix.
 func substitute(s string, f func(variable string) (string, error)) (string, error) {
 	var out strings.Builder
 	for {
@@ -153,7 +151,7 @@ func substitute(s string, f func(variable string) (string, error)) (string, erro
 	}
 }
 
-// checkVariable checks that a variable is one that exists.
+// checkVariable returns an error for an unknown variable.
 func checkVariable(variable string) error {
 	if variable == nameVariable {
 		return nil
@@ -169,7 +167,7 @@ func checkVariable(variable string) error {
 	return nil
 }
 
-// lookup returns what a variable that passed checkVariable stands for.
+// lookup returns the value of a variable that checkVariable accepts.
 func lookup(variable string, c *Cluster) (string, error) {
 	if variable == nameVariable {
 		return c.Name, nil

@@ -11,15 +11,14 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// What a walk takes on. Where there is more, json-patch, which decodes an object
-// once for all of it, is at least as quick, or has a limit of its own.
+// Limits of a walk. Beyond them json-patch, which decodes an object once for all operations, is at least as
+// fast, or has a limit of its own.
 const (
 	maxSteps = 64
 	maxDepth = 5000
 )
 
-// step is an operation on decoded JSON. What json-patch makes of its JSON form is
-// what it has to do, and [FuzzWalk] compares the two.
+// step is an operation on decoded JSON. Its result must be that of json-patch; [FuzzWalk] compares the two.
 type step struct {
 	op    PatchOp
 	path  []string
@@ -126,7 +125,7 @@ type activeRule struct {
 	state stepsState
 }
 
-// stepsState says what is known of the steps of a rule on a cluster.
+// stepsState says whether the steps of a rule on a cluster were computed.
 type stepsState int
 
 const (
@@ -183,8 +182,8 @@ func (v value) decoded(doc any, c *Cluster) (any, bool) {
 type document struct {
 	value any
 	depth int
-	// plain reports whether it is no more to json-patch than what it decodes to: no
-	// object has a field twice, and no blanks are before it.
+	// plain reports whether json-patch treats the text exactly as its decoded value: no object repeats a
+	// field, and no blanks precede it.
 	plain bool
 }
 
@@ -197,8 +196,8 @@ func decodeDocument(raw []byte) document {
 	return d
 }
 
-// distinct says how deep the next value of a decoder is, and whether its objects
-// have every field once.
+// distinct returns the depth of the next value of a decoder; ok reports whether no object in it repeats a
+// field.
 func distinct(d *json.Decoder) (depth int, ok bool) {
 	t, err := d.Token()
 	if t != json.Delim('{') && t != json.Delim('[') {

@@ -46,9 +46,8 @@ func Clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: out}
 }
 
-// cleanManifest is [Clean] for an object that a person wrote and no server has
-// read yet: what a server would have chosen, such as a node port, is what the
-// person wants.
+// cleanManifest is [Clean] for an object from a manifest that no server has read: values that a server would
+// have chosen, such as a node port, are intended there and stay.
 func cleanManifest(obj map[string]any) *unstructured.Unstructured {
 	out := maps.Clone(obj)
 	delete(out, "status")

@@ -15,9 +15,8 @@ func (c Changes) Empty() bool {
 	return len(c.Added)+len(c.Removed)+len(c.Changed) == 0
 }
 
-// Compare returns what became different from the items of one set to those of
-// another. Both are in the order of a [Set]; it takes time in proportion to
-// their lengths.
+// Compare returns the changes from the items of one set to those of another, both in the order of a [Set]. It
+// takes time linear in their lengths.
 func Compare(a, b []Item) Changes {
 	var c Changes
 	for len(a) > 0 && len(b) > 0 {

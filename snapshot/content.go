@@ -11,14 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateContent returns what is wrong with an object that an API server cannot read,
-// whatever is allowed there: in data of a Secret and binaryData of a ConfigMap values
-// that are not base64, in stringData of the one and data of the other values that are
-// not strings. A server answers such an object with an error of its own, 500, as if it
-// could get better. The problems name fields and keys, never values.
+// ValidateContent returns the values of an object that no API server can decode: values that are not base64
+// in data of a Secret and binaryData of a ConfigMap, and values that are not strings in stringData of a
+// Secret and data of a ConfigMap. A server answers such an object with status 500, which looks transient. The
+// problems name fields and keys, never values.
 //
-// [Capture] refuses such objects. A caller that changes objects afterwards, as overrides
-// do, asks again.
+// [Capture] refuses such objects. A caller that changes objects afterwards, as overrides do, validates them
+// again.
 func ValidateContent(obj *unstructured.Unstructured) field.ErrorList {
 	if obj == nil {
 		return nil
@@ -57,7 +56,7 @@ func validateValues(obj map[string]any, name string, check func(string) string) 
 
 func isAny(string) string { return "" }
 
-// isBase64 says what is wrong with base64 as a server reads it, without quoting it.
+// isBase64 returns what is wrong with base64 as a server decodes it, without quoting it; "" if it is valid.
 func isBase64(s string) string {
 	if _, err := base64.StdEncoding.DecodeString(s); err != nil {
 		return "must be base64, of the standard alphabet and with its padding; text as it is goes into stringData of a Secret, data of a ConfigMap"

@@ -44,8 +44,8 @@ func decodeMap(body []byte) (map[string]any, error) {
 	return decodeSlow(body)
 }
 
-// decodeFast decodes what nothing is wrong with, at a fraction of the cost of
-// decodeSlow. It cannot say what is wrong.
+// decodeFast decodes valid objects at a fraction of the cost of decodeSlow. It does not say what is wrong
+// with others.
 func decodeFast(body []byte) (map[string]any, bool) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -105,7 +105,7 @@ func countMembers(body []byte) int {
 	return n
 }
 
-// decodeSlow decodes token by token, sees every key, and names what is wrong.
+// decodeSlow decodes token by token, checks every key, and names what is wrong.
 func decodeSlow(body []byte) (map[string]any, error) {
 	d := decoder{json.NewDecoder(bytes.NewReader(body))}
 	d.UseNumber()

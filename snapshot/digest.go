@@ -12,8 +12,7 @@ func Digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// DigestError says that something is not what its digest promises: it was
-// changed, cut short or mixed up on the way.
+// DigestError says that content does not match its digest: it was changed, truncated or exchanged.
 type DigestError struct {
 	// Want is the digest that was asked for, Got that of what came.
 	Want, Got string
@@ -24,9 +23,8 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("snapshot: content has the digest %s, want %s", e.Got, e.Want)
 }
 
-// Verify returns a [*DigestError] unless digest is the digest of body. Whoever
-// reads a body, a page or a root from a store calls it before using what was
-// read, and again before every apply.
+// Verify returns a [*DigestError] unless digest is the digest of body. A reader of a body, a page or a root
+// calls it before using what a store returned, and again before every apply.
 func Verify(body []byte, digest string) error {
 	if got := Digest(body); got != digest {
 		return &DigestError{Want: digest, Got: got}

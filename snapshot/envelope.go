@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// envelopeGroup has the envelopes and all that a fleet keeps about placements.
+// envelopeGroup is the API group of envelopes and of all other fleet objects about placements.
 const envelopeGroup = "placement.kubernetes-fleet.io"
 
 // MaxEnveloped is how many objects an envelope carries at most, and
@@ -21,14 +21,13 @@ const (
 	MaxEnvelopedKinds = 100
 )
 
-// isEnvelope tells of objects that stand for those in them.
+// isEnvelope reports whether the object is an envelope, which stands for the objects in it.
 func isEnvelope(id ID) bool {
 	return id.Group == envelopeGroup && (id.Kind == "ResourceEnvelope" || id.Kind == "ClusterResourceEnvelope")
 }
 
-// unpack cleans objects, and replaces the envelopes among them, which it counts, by
-// what is in them. What ResourceEnvelopes bring, of the kinds that it returns, obeys
-// authors, too.
+// unpack cleans objects and replaces the envelopes among them, which it counts, by their contents. Objects
+// from ResourceEnvelopes, whose kinds it returns, must also be allowed by authors.
 func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules) (objects []*unstructured.Unstructured, opened int, kinds []GroupKind, err error) {
 	u := unpacking{rules: r, authors: authors, from: map[ID]string{}, kinds: map[GroupKind]bool{}}
 	var envelopes []*unstructured.Unstructured
@@ -54,14 +53,14 @@ func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules) (objects
 	return u.objects, len(envelopes), slices.SortedFunc(maps.Keys(u.kinds), GroupKind.compare), errors.Join(errs...)
 }
 
-// unpacking is what was taken out of envelopes so far.
+// unpacking collects the objects that were taken out of envelopes.
 type unpacking struct {
 	rules Rules
 	// authors are the rules for what ResourceEnvelopes bring, kinds what they do.
 	authors Rules
 	kinds   map[GroupKind]bool
 	objects []*unstructured.Unstructured
-	// from says of each object, without its version, where it came from.
+	// from is the origin of each object, by its ID without version.
 	from map[ID]string
 }
 
@@ -116,8 +115,8 @@ func (u *unpacking) take(envelope ID, entry any, path *field.Path) field.ErrorLi
 	return errs
 }
 
-// placeInEnvelope reports an object whose namespace the envelope may not carry:
-// whoever may write envelopes in a namespace reaches no further than that.
+// placeInEnvelope reports an object whose namespace the envelope may not carry: the right to write envelopes
+// in a namespace reaches no further than that namespace.
 func placeInEnvelope(envelope, id ID, path *field.Path) field.ErrorList {
 	at, scope := path.Child("metadata", "namespace"), scopeOf(id.Group, id.Kind)
 	if envelope.Kind == "ClusterResourceEnvelope" {
@@ -137,7 +136,7 @@ func placeInEnvelope(envelope, id ID, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// clip bounds a text that somebody else wrote and that an error quotes.
+// clip bounds text from another author that an error quotes.
 func clip(s string) string {
 	const most = 253
 	if len(s) <= most {

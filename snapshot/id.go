@@ -47,7 +47,7 @@ Ingress.networking.k8s.io
 APIService.apiregistration.k8s.io
 `
 
-// admissionOrder lists the kinds that come after those nobody has ranked.
+// admissionOrder lists the kinds that come after all unranked kinds.
 const admissionOrder = `
 MutatingWebhookConfiguration.admissionregistration.k8s.io
 ValidatingWebhookConfiguration.admissionregistration.k8s.io

@@ -198,8 +198,8 @@ func DecodeRoot(body []byte) (Root, error) {
 	return r, sameBytes("root", r.Encode(), body)
 }
 
-// decodeStrict reads a document of a known format. The format is looked at
-// first: a newer one may have fields that this version does not know.
+// decodeStrict reads a document of a known format. It checks the format first, because a newer one may have
+// unknown fields.
 func decodeStrict(document string, body []byte, into any) error {
 	var version struct {
 		Format int `json:"format"`

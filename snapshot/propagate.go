@@ -15,11 +15,11 @@ import (
 //     the type kubernetes.io/service-account-token;
 //   - ReplicaSets, ControllerRevisions and Jobs that have an owner;
 //   - EndpointSlices that a controller manages;
-//   - Pods, Nodes, Events, Leases and metrics, which tell of this cluster's moment;
+//   - Pods, Nodes, Events, Leases and metrics, which are the state of this cluster;
 //   - fleet objects other than envelopes, and the ServiceImports,
 //     TrafficManagerProfiles and TrafficManagerBackends of fleet networking.
 //
-// It does not tell of Endpoints, which depend on other objects: see [Select].
+// It allows all Endpoints, since those depend on other objects: see [Select].
 func Propagates(obj *unstructured.Unstructured) bool {
 	return obj != nil && propagates(IDOf(obj), obj.Object)
 }
@@ -29,7 +29,7 @@ func propagates(id ID, obj map[string]any) bool {
 	return meta["deletionTimestamp"] == nil && !neverPlaced(id.Group, id.Kind) && !reserved(id) && !generated(id, obj, meta)
 }
 
-// neverPlaced tells of kinds of which no object is placed.
+// neverPlaced reports whether no object of the kind is placed.
 func neverPlaced(group, kind string) bool {
 	switch group {
 	case "":

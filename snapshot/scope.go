@@ -37,7 +37,7 @@ func coreScope(kind string) reach {
 	return unknownReach
 }
 
-// mixedScope is for groups that have kinds of both.
+// mixedScope returns the scope of kinds in groups that have both namespaced and cluster-scoped kinds.
 func mixedScope(group, kind string) reach {
 	switch group + "/" + kind {
 	case "rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/RoleBinding",
@@ -54,10 +54,9 @@ func mixedScope(group, kind string) reach {
 	return unknownReach
 }
 
-// Reaches reports whether selectors may pick an object in a namespace, as far as
-// that can be told without looking: Namespaces that are picked by labels may be
-// any, and so may be the namespace of a kind that is named without one, unless the
-// kind is known to be in none. What is wrong with selectors does not matter.
+// Reaches reports whether selectors may pick an object in a namespace, as far as the selectors alone decide
+// it: Namespaces that are picked by labels may be any, and so may be the namespace of a kind that is named
+// without one, unless the kind is known to be cluster-scoped. The selectors need not be valid.
 func Reaches(selectors []Selector, namespace string) bool {
 	within := ""
 	for _, s := range selectors {

@@ -48,7 +48,7 @@ func (r Rules) Select(ctx context.Context, src Source, selectors []Selector) ([]
 	return s.objects, nil
 }
 
-// selection is what was found so far.
+// selection collects the objects of a [Select].
 type selection struct {
 	src   Source
 	rules Rules
@@ -93,8 +93,8 @@ func (s *selection) pick(ctx context.Context, sel Selector) error {
 	return nil
 }
 
-// query is what a selector asks for. Of kinds that are known to be in namespaces
-// nothing is read from others than the one that counts.
+// query returns the query of a selector. Namespaced kinds are read only from the namespace that the selection
+// is confined to.
 func (s *selection) query(sel Selector) Query {
 	q := Query{Group: sel.Group, Version: sel.Version, Kind: sel.Kind, Namespace: sel.Namespace, Name: sel.Name}
 	if q.Namespace == "" && scopeOf(q.Group, q.Kind) == inNamespaces {

@@ -7,17 +7,14 @@
 // [Snapshot] names such a set under a placement and an index. Sets are content
 // addressed: two snapshots that share an object share its bytes.
 //
-// A set is stored as its bodies, its pages of items and one root that names the
-// pages. Where a page ends depends on the names in it alone, so one changed
-// object in ten thousand costs one body, one page and one root. Whoever reads
-// any of them back checks it with [Verify] first: the digest of the root is
-// [Set].Digest, the root names the digests of the pages, a page those of the
-// bodies, and [Snapshot].Digest covers the first of them.
+// A set is stored as its bodies, its pages of items and one root that names the pages. Where a page ends
+// depends on the names in it alone, so one changed object in ten thousand costs one body, one page and one
+// root. A reader checks each of them with [Verify] first: the digest of the root is [Set].Digest, the root
+// names the digests of the pages, a page those of the bodies, and [Snapshot].Digest covers the first of them.
 //
-// [Source] and what [ReadItems] reads from are the host's. Everything else is a pure
-// function, safe for concurrent use as long as nobody changes the arguments.
-// Neighbours: package placement says where the objects go; package fleet stores
-// snapshots and hands out their indexes.
+// [Source] and what [ReadItems] reads from are the host's. Everything else is a pure function, safe for
+// concurrent use while its arguments are not changed. Neighbours: package placement says where the objects
+// go; package fleet stores snapshots and hands out their indexes.
 package snapshot
 
 import (
@@ -86,9 +83,8 @@ type GroupKind struct {
 	Kind  string `json:"kind,omitempty"`
 }
 
-// Query is what [Select] asks a [Source] for. An empty Kind with a Namespace
-// asks for every namespaced object in that namespace; an empty Name for every
-// object of the kind; an empty Namespace does not restrict.
+// Query is what [Select] reads from a [Source]. An empty Kind with a Namespace matches every namespaced
+// object in that namespace, an empty Name every object of the kind; an empty Namespace does not restrict.
 type Query struct {
 	Group, Version, Kind string
 	Namespace, Name      string
@@ -113,8 +109,8 @@ func (f SourceFunc) Objects(ctx context.Context, q Query) iter.Seq2[*unstructure
 	return f(ctx, q)
 }
 
-// ID names an object in a cluster. Group, Kind, Namespace and Name tell objects
-// apart; Version only says how the object is written.
+// ID names an object in a cluster. Group, Kind, Namespace and Name identify the object; Version only says how
+// it is written.
 type ID struct {
 	Group     string `json:"group,omitempty"`
 	Version   string `json:"version"`

@@ -59,11 +59,9 @@ func (s Snapshot) Verify() error {
 // otherwise.
 const DefaultLimit = 10
 
-// Retain returns the indexes of the snapshots of one placement that need not be
-// kept, ascending. Kept are the latest, the newest limit of them, the latest
-// included, and every one that is needed, because a run, a cluster or a rollback
-// refers to it, however old. A limit of 0 or less is [DefaultLimit]. The history
-// may be in any order.
+// Retain returns, ascending, the indexes of the snapshots of one placement that can be deleted. It keeps the
+// newest limit of them, and every one in needed, which a run, a cluster or a rollback refers to, however old.
+// A limit of 0 or less is [DefaultLimit]. The history may be in any order.
 func Retain(history []Snapshot, limit int, needed map[int]bool) (drop []int) {
 	if limit <= 0 {
 		limit = DefaultLimit

@@ -14,15 +14,14 @@ type batcher struct{ store }
 // watchBatcher is one that can watch.
 type watchBatcher struct{ watcher }
 
-// BatchStore returns s with the plan's faults as a [backend.Batcher], which is a
-// [backend.Watcher] too if s is one. Each write of a batch counts, and is put to
-// the rules, as a put or a delete before any of them is made. The batch ends at
-// the first that has a fault: those before it take effect, and it does too where
-// the fault is After; where it is Late, it and all that follow come later.
+// BatchStore returns s with the plan's faults as a [backend.Batcher], which is a [backend.Watcher] too if s
+// is one. Each write of a batch counts as a put or a delete, and the rules decide on all of them before any
+// is made. The batch ends at the first that has a fault: those before it take effect, and it does too where
+// the fault is After; where it is Late, it and all that follow take effect later.
 //
-// The caller sees the error alone and no revision, as from a store that was cut
-// off before it could answer; only an error that is ErrConflict, ErrNotFound or
-// ErrPermanent comes with the revisions of what was made.
+// The caller gets the error and no revision, as from a store that was cut off before it could answer; only an
+// error that is ErrConflict, ErrNotFound or ErrPermanent comes with the revisions of the writes that were
+// made.
 func (p *Plan) BatchStore(s backend.Store) backend.Batcher {
 	if w, ok := s.(backend.Watcher); ok {
 		return &watchBatcher{watcher{store{p, s}, w}}
@@ -57,8 +56,7 @@ func (s *store) writeAll(ctx context.Context, writes []backend.Write) ([]backend
 	return made, err
 }
 
-// cut makes the first writes of a batch and fails it. Where one of them fails by
-// itself the batch has ended there.
+// cut makes the first writes of a batch and fails the batch. It ends early if one of them fails by itself.
 func (s *store) cut(ctx context.Context, first []backend.Write, fail func(error) error) ([]backend.Revision, error) {
 	made, err := backend.WriteAll(context.WithoutCancel(ctx), s.inner, first)
 	if err != nil && !s.plan.Crashed() {
@@ -70,7 +68,7 @@ func (s *store) cut(ctx context.Context, first []backend.Write, fail func(error)
 	return made, err
 }
 
-// postponeAll has the writes come later.
+// postponeAll delays the effect of the writes.
 func (s *store) postponeAll(ctx context.Context, f Fault, writes []backend.Write) error {
 	late := slices.Clone(writes)
 	for i := range late {
@@ -86,7 +84,7 @@ func op(w backend.Write) string {
 	return "put"
 }
 
-// isDefinite reports whether an error says what was made and what was not.
+// isDefinite reports whether an error determines which writes were made.
 func isDefinite(err error) bool {
 	return errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrPermanent)
 }

@@ -25,9 +25,8 @@ type connWatcher struct {
 	inner backend.ConnWatcher
 }
 
-// Conn returns c with the plan's faults; name is the cluster in the keys of
-// the calls. It is a [backend.ConnWatcher] if c is, and a [backend.ConnFencer]
-// that heeds fences as c does.
+// Conn returns c with the plan's faults; name is the cluster in the keys of the calls. It is a
+// [backend.ConnWatcher] if c is, and a [backend.ConnFencer] that checks fences as c does.
 func (p *Plan) Conn(c backend.Conn, name string) backend.Conn {
 	if w, ok := c.(backend.ConnWatcher); ok {
 		return &connWatcher{conn{p, name, c}, w}
@@ -49,7 +48,7 @@ func (p *Plan) Dialer(d backend.Dialer) backend.Dialer {
 			return p.Conn(inner, c.Name), nil
 		}
 		if err == nil {
-			_ = inner.Close() // nobody else can
+			_ = inner.Close() // no caller has it
 		}
 		return nil, failed
 	})
@@ -100,7 +99,7 @@ func (c *conn) object(ctx context.Context, op string, id snapshot.ID, call func(
 	return obj, nil
 }
 
-// Fencing says how the connection inside heeds fences.
+// Fencing returns how the wrapped connection checks fences.
 func (c *conn) Fencing() backend.Fencing { return backend.FencingOf(c.inner) }
 
 // Close always closes the connection, whatever the plan says.

@@ -1,13 +1,11 @@
 // Package faulty breaks a backend on purpose.
 //
-// A [Plan] stands for one process: every store and connection that is wrapped
-// with it counts its calls there and asks it what happens to them. A call can
-// fail before it has an effect, fail after it (the write happened, the caller
-// sees an error), fail and have its effect only later (the write was still on
-// its way when the caller looked), be delayed, or hang until its context ends;
-// and the process can crash: from the nth write on every call fails with [ErrCrashed]. To try
-// a crash around every write of a scenario, run it with n = 1, 2, ... until
-// [Plan.Crashed] says that it came to its end:
+// A [Plan] stands for one process: it counts the calls of every store and connection that is wrapped with it
+// and decides their faults. A call can fail before it has an effect, fail after it (the write happened, the
+// caller sees an error), fail and have its effect only later (the write was still on its way when the caller
+// read), be delayed, or hang until its context ends; and the process can crash: from the nth write on every
+// call fails with [ErrCrashed]. To try a crash around every write of a scenario, run it with n = 1, 2, ...
+// until [Plan.Crashed] reports that it ran to its end:
 //
 //	for n := 1; ; n++ {
 //		plan := faulty.NewPlan(faulty.CrashAfter(n))

@@ -7,14 +7,13 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// lateWrite is an effect that comes right before a call.
+// lateWrite is a delayed effect that takes place right before a later call.
 type lateWrite struct {
 	before int
 	effect func()
 }
 
-// postpone has the effect of a late write come later, and returns what the call
-// returns now.
+// postpone delays the effect of a write, and returns what the call returns now.
 func (p *Plan) postpone(ctx context.Context, f Fault, op, key string, effect func(context.Context)) error {
 	ctx = context.WithoutCancel(ctx)
 	if f.LateDelay > 0 {
@@ -27,7 +26,7 @@ func (p *Plan) postpone(ctx context.Context, f Fault, op, key string, effect fun
 	return &backend.Error{Op: op, Object: key, Err: f.Late}
 }
 
-// land lets the effects come that come before the nth call.
+// land carries out the effects that are due before the nth call.
 func (p *Plan) land(n int) {
 	p.mu.Lock()
 	var due, rest []lateWrite

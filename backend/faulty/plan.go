@@ -45,12 +45,10 @@ type Fault struct {
 	// that fails by itself returns its own error. For a list or a watch it
 	// ends the sequence after the first element.
 	After error
-	// Late fails a call that may change something now, and its effect is still
-	// to come: after LateDelay, or if that is 0 right before the plan's
-	// LateCalls-th further call, the next one at least. What the call demands of
-	// the state, as a revision, it demands then: the effect may never come. Nobody
-	// is told. The end of the context does not hold it back, and a crash only
-	// one that waits for calls. A call that changes nothing just fails.
+	// Late fails a call that may change something now, and its effect is still to come: after LateDelay, or
+	// if that is 0 right before the plan's LateCalls-th further call, the next one at least. Preconditions
+	// such as a revision are checked then, so the effect may silently never happen. The end of the context
+	// does not prevent it, and a crash only one that waits for calls. A call that changes nothing just fails.
 	Late      error
 	LateDelay time.Duration
 	LateCalls int
@@ -133,15 +131,14 @@ func NewPlan(rules ...Rule) *Plan {
 	return &Plan{rules: rules, cut: map[*context.CancelCauseFunc]struct{}{}}
 }
 
-// Calls returns how many calls there were before a crash.
+// Calls returns the number of calls before a crash.
 func (p *Plan) Calls() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls
 }
 
-// Writes returns how many calls there were before a crash that may change
-// something, the one it crashed at included.
+// Writes returns the number of calls before a crash that may change something, the one that crashed included.
 func (p *Plan) Writes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,8 +188,7 @@ func (p *Plan) fault(c Call) Fault {
 	return Fault{}
 }
 
-// enter lets a call in, or returns the error that it fails with. The fault is
-// for leave.
+// enter admits a call, or returns the error that it fails with. The fault is for leave.
 func (p *Plan) enter(ctx context.Context, op, key string) (Fault, error) {
 	c, err := p.count(op, key)
 	if err != nil {
@@ -210,7 +206,7 @@ func (p *Plan) enter(ctx context.Context, op, key string) (Fault, error) {
 	return f, nil
 }
 
-// suffer carries out what happens before the effect.
+// suffer carries out the part of a fault that is before the effect.
 func (p *Plan) suffer(ctx context.Context, f Fault) error {
 	if f.Delay > 0 || f.Hang {
 		if err := p.block(ctx, f); err != nil {
