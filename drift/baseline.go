@@ -37,7 +37,7 @@ const (
 // be shared by goroutines. The zero value and nil explain nothing.
 type Baseline struct {
 	digests []baselineDigest
-	// sum tells baselines apart.
+	// sum identifies the baseline.
 	sum digest
 }
 

@@ -21,15 +21,13 @@ const (
 	maxCachedTypes = 1024
 )
 
-// Cache remembers what comparisons came to, so that an object of a member is not
-// compared, nor even decoded, again while nothing has changed: neither it, as its
-// uid and resourceVersion tell, nor the hub's object, the options, the schema or
-// the baseline. An object without either is never remembered, and errors are not.
+// Cache holds the reports of comparisons, so that an object of a member is neither decoded nor compared again
+// while it (by its uid and resourceVersion), the hub's object, the options, the schema and the baseline are
+// unchanged. Objects without uid or resourceVersion, and errors, are not cached.
 //
-// An entry of an object without differences takes less than 64 bytes. Those that
-// were not asked for longest are forgotten when there are Entries of them, or more
-// than 64 MiB of reports.
-// The zero value is ready. A Cache may be used by any number of goroutines.
+// An entry of an object without differences takes less than 64 bytes. The least recently used are evicted
+// when there are Entries of them, or more than 64 MiB of reports. The zero value is ready. A Cache may be
+// used concurrently.
 //
 // Reports that come from a Cache share what they point to. They must not be
 // changed.
@@ -46,13 +44,11 @@ type Cache struct {
 	types  map[*schema.Type]digest
 }
 
-// verdictKey is all that a verdict depends on, as two hashes under seeds that
-// nobody outside of the cache knows: no member can make up a resourceVersion that
-// has the key of another verdict.
+// verdictKey is a hash of everything that a verdict depends on, under two seeds that are secret to the cache,
+// so that no member can forge a resourceVersion with the key of another verdict.
 type verdictKey [2]uint64
 
-// digest is the beginning of a SHA-256, long enough that nobody finds another
-// text with the same one.
+// digest is a prefix of a SHA-256, long enough to resist collisions.
 type digest [16]byte
 
 // Compare is m.Compare(member, b), or what that came to before. The name of the
@@ -75,9 +71,8 @@ func (c *Cache) Compare(cluster string, m *Manifest, member *unstructured.Unstru
 	return r, err
 }
 
-// Lookup returns what is remembered of the object of a cluster with this uid and
-// resourceVersion. It does not look at the object, so that what has not changed
-// needs neither be read nor decoded. False is nothing.
+// Lookup returns the cached report of the object of a cluster with this uid and resourceVersion, and false if
+// there is none. It does not need the object, so an unchanged one is neither read nor decoded.
 func (c *Cache) Lookup(cluster string, m *Manifest, uid, resourceVersion string, b *Baseline) (Report, bool) {
 	if uid == "" || resourceVersion == "" {
 		return Report{}, false

@@ -115,7 +115,7 @@ type Difference struct {
 	Member json.RawMessage `json:"valueInMember,omitempty"`
 	// Note says more, for example "immutable", "pruned" or "whitespace only".
 	Note string `json:"note,omitempty"`
-	// Owner is who wrote what the member has, where its managedFields tell.
+	// Owner is the manager that wrote the member's value, nil if its managedFields do not say.
 	Owner *Owner `json:"owner,omitempty"`
 }
 

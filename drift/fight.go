@@ -8,8 +8,8 @@ import (
 const (
 	// FightHalfLife is how long it takes until a return counts half.
 	FightHalfLife = time.Hour
-	// FightScore is the score from which on somebody else is at work: six
-	// returns in a quarter of an hour each, or five within minutes.
+	// FightScore is the score from which on another writer is assumed: six returns in a quarter of an hour
+	// each, or five within minutes.
 	FightScore = 4
 )
 

@@ -104,8 +104,8 @@ func (i *ignore) allowsClass(c Class) bool {
 	return len(i.rule.Classes) == 0 || slices.Contains(i.rule.Classes, c)
 }
 
-// drops reports whether the rule leaves out a difference that the trail leads to.
-// owner finds who wrote it and is called only where that matters.
+// drops reports whether the rule drops the difference at a trail. owner returns the manager of the field and
+// is called only if the rule names managers.
 func (i *ignore) drops(c Class, t fieldpath.Trail, owner func() string) bool {
 	return i.allowsClass(c) &&
 		(len(i.patterns) == 0 || slices.ContainsFunc(i.patterns, t.Within)) &&

@@ -23,8 +23,7 @@ type Manifest struct {
 	tree       *compare.Tree
 	out        *output
 
-	// What follows is for a Cache, which tells manifests apart by what they say.
-	// It reads the hub's object only when it is asked to.
+	// The fields below identify the manifest by its content, for a Cache. They are computed on first use.
 	options    digest
 	identified sync.Once
 	identity   digest

@@ -109,7 +109,7 @@ type pass struct {
 	m      *Manifest
 	live   any
 	owners *ownership.Lookup
-	// room is for the trail that is looked at.
+	// room is the buffer of the trail that is being processed.
 	room fieldpath.Trail
 }
 
@@ -173,7 +173,7 @@ func (p *pass) ignored(f *compare.Finding, t fieldpath.Trail) bool {
 	return !hub || !member
 }
 
-// manager returns who wrote last what the member has.
+// manager returns the manager that last wrote the member's value at a trail.
 func (p *pass) manager(t fieldpath.Trail) string {
 	e, _ := p.owner(t)
 	return e.Manager

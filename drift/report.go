@@ -63,7 +63,7 @@ func (p *pass) difference(f *compare.Finding) Difference {
 	return d
 }
 
-// shownOwner returns who wrote what the member has, nil where that is not known.
+// shownOwner returns the manager that wrote the member's value, nil if it is unknown.
 func (p *pass) shownOwner(t fieldpath.Trail) *Owner {
 	e, ok := p.owner(t)
 	if !ok {

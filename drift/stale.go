@@ -23,9 +23,9 @@ const (
 	maxLastApplied = 1 << 20
 )
 
-// stale returns the fields that were applied, that the hub's object has no longer,
-// and that the member still has. Where there is an entry of the manager in
-// managedFields, that tells; otherwise kubectl's annotation does.
+// stale returns the fields that were applied, that the hub's object no longer has, and that the member still
+// has. Applied fields are those of the manager's entry in managedFields or, without one, of kubectl's
+// annotation.
 func (o *output) stale(m *Manifest, member map[string]any) []*compare.Finding {
 	meta := metadataOf(member)
 	managed, _ := meta["managedFields"].([]any)

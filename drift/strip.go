@@ -23,7 +23,8 @@ import (
 //   - left out where another manager owns it on the live object,
 //   - as on the live object where manager alone owns it, since leaving it out
 //     would delete it there; also where obj has it no longer,
-//   - left out where nobody owns it, and as on the live object where there are no
+//   - left out where it has no owner, and as on the live object where there are no
+//     managedFields.
 //     managedFields to tell.
 //
 // Of the classes, a rule needs Changed to take a field away, and Stale to keep one
@@ -266,8 +267,8 @@ func identified(v, item any, t *schema.Type) any {
 	return m
 }
 
-// atomic is for a list that has one owner: it is left to somebody else as a
-// whole, or a part of it is as it is on the live object.
+// atomic strips a list that has one owner: it is left to another manager as a whole, or a part of it is as it
+// is on the live object.
 func (s *stripping) atomic(l, live []any, p strand) (any, bool) {
 	if p.reached() || len(l) != len(live) {
 		return s.leaf(l, live, p)

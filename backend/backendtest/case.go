@@ -23,8 +23,7 @@ type Case[T any] struct {
 	Name string
 	// Sentence is what does not hold when Run returns an error.
 	Sentence string
-	// Run uses a T that is used by nobody else and is as it was opened. It
-	// returns an error that says what it saw instead.
+	// Run uses a T that is newly opened and used by no other case. Its error says what it observed instead.
 	Run func(ctx context.Context, t T) error
 }
 
@@ -69,7 +68,7 @@ func testAll[T any](t *testing.T, cases []Case[T], open func(t *testing.T) T) {
 	}
 }
 
-// kinds are the errors a caller tells apart.
+// kinds are the kinds of error that a caller distinguishes.
 func kinds() []error {
 	return []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrFenced, backend.ErrPermanent}
 }

@@ -184,8 +184,8 @@ func (s subject) watch(ctx context.Context) *glance {
 	return g
 }
 
-// after runs f and waits for the watch to tell about it. Changes before may
-// still be on their way, so it waits for silence first, but not for long.
+// after runs f and waits for the watch to signal it. Earlier changes may still be on their way, so it first
+// waits a short time for silence.
 func (g *glance) after(ctx context.Context, what string, f func() error) error {
 	before := g.n.Load()
 	for range 5 {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// dryRun compares what a dry run says with what comes of the apply. A member that
-// cannot tell has nothing to prove.
+// dryRun compares the result of a dry run with that of the apply. It passes for a member that does not
+// support dry runs.
 func dryRun(ctx context.Context, s subject) error {
 	if _, err := s.applied(ctx, one, "a", "1"); err != nil {
 		return err

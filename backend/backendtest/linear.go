@@ -149,9 +149,8 @@ func keyModel() porcupine.Model {
 	}
 }
 
-// nameWrites checks that every revision stands for one value and every value for
-// one revision, and gives the writes whose outcome is unknown the revision that
-// their value was read with, or one that nobody knows.
+// nameWrites checks that every revision stands for one value and every value for one revision. It gives the
+// writes with unknown outcome the revision that their value was read with, or a new one if it was never read.
 func nameWrites(calls []*keyCall) error {
 	values, revisions := map[backend.Revision]string{}, map[string]backend.Revision{}
 	for _, c := range calls {

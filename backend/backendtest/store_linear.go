@@ -212,7 +212,7 @@ func (r *keyRacer) call(ctx context.Context, writes []backend.Write) ([]backend.
 	return []backend.Revision{rev}, nil
 }
 
-// note records a call, and the revision that it tells.
+// note records a call with its result, and the revision that it returned.
 func (r *keyRacer) note(c *keyCall) {
 	r.pair.calls[r.client] = append(r.pair.calls[r.client], c)
 	for i, key := range r.pair.keys {

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	racers = 8  // who write at once
+	racers = 8  // concurrent writers
 	rounds = 20 // how often each of them does
 )
 

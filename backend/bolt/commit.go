@@ -11,20 +11,19 @@ import (
 )
 
 const (
-	// maxRequests wait in line; more wait to get into it.
+	// maxRequests is the length of the queue; callers block while it is full.
 	maxRequests = 1024
 	// A commit takes in at most maxRequests, and no more once it has
 	// commitBytes.
 	commitBytes = 8 << 20
-	// lingerShare is the part of the time of the last commit for which the next
-	// one waits for as many requests as that one had: those whom it woke are
-	// about to write again, and a sync costs as much for one as for all. It waits
-	// for lingerMost at most.
+	// lingerShare is the part of the last commit's duration for which the next one waits for as many requests
+	// as that one had: the callers that it answered are about to write again, and a sync costs as much for
+	// one as for all. It waits for lingerMost at most.
 	lingerShare = 1
 	lingerMost  = 2 * time.Millisecond
 )
 
-// serve commits what is asked for, until the store is closed.
+// serve commits the queued requests until the store is closed.
 func (s *Store) serve() {
 	defer close(s.done)
 	for {
@@ -40,9 +39,8 @@ func (s *Store) serve() {
 	}
 }
 
-// gather returns the requests that share the next commit: those that are there,
-// and while it is worth while those that come. One who writes alone waits for
-// nobody.
+// gather returns the requests that share the next commit: those in the queue, and those that arrive while
+// waiting is worth it. A single writer never waits.
 func (s *Store) gather(first *request) []*request {
 	batch, size := []*request{first}, first.size()
 	timer := time.NewTimer(min(s.lastTook/lingerShare, lingerMost))
@@ -73,8 +71,7 @@ func (r *request) size() (n int) {
 	return n
 }
 
-// answer does what is asked for and answers. Jobs come after the writes that
-// arrived with them.
+// answer carries out the requests and answers them. Jobs come after the writes that arrived with them.
 func (s *Store) answer(batch []*request) {
 	var writes, jobs []*request
 	for _, r := range batch {
@@ -95,7 +92,7 @@ func (s *Store) answer(batch []*request) {
 	}
 }
 
-// job runs what nothing else may run beside.
+// job runs f exclusively.
 func (s *Store) job(f func() error) error {
 	if err := s.broken(); err != nil {
 		return err
@@ -123,8 +120,8 @@ func (s *Store) commit(batch []*request) {
 	}
 }
 
-// write is a transaction: what is written is on the disk when it returns nil,
-// and in doubt when it returns an error.
+// write is one transaction: its writes are durable when it returns nil, and in doubt when it returns an
+// error.
 func (s *Store) write(batch []*request) error {
 	t := &transaction{head: s.head, before: past{}}
 	err := guarded(func() error {
@@ -153,14 +150,14 @@ func (s *Store) write(batch []*request) error {
 	return nil
 }
 
-// committing has readers see what was there before.
+// committing makes readers see the records before the commit.
 func (s *Store) committing(before past) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before = before
 }
 
-// committed has readers see what is there now.
+// committed makes readers see the records of the commit.
 func (s *Store) committed(t *transaction) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +167,7 @@ func (s *Store) committed(t *transaction) {
 	}
 }
 
-// hold lets a test look on.
+// hold calls the hook of a test.
 func (s *Store) hold() {
 	if s.slow != nil {
 		s.slow()
@@ -187,7 +184,7 @@ func (s *Store) count() {
 	}
 }
 
-// fail decides what a failed commit means.
+// fail decides the consequence of a failed commit.
 func (s *Store) fail(err error) error {
 	s.committing(nil)
 	if notWritten(err) {
@@ -234,8 +231,8 @@ func (t *transaction) fill(batch []*request) error {
 	return t.tx.Bucket([]byte(headBucket)).Put([]byte(headKey), t.head.encode())
 }
 
-// make makes the writes of one request, up to the first that is refused. It
-// returns what fails the whole transaction.
+// make makes the writes of one request, up to the first that is refused. It returns an error that fails the
+// whole transaction.
 func (t *transaction) make(r *request) error {
 	r.made = make([]backend.Revision, 0, len(r.writes))
 	for i := range r.writes {

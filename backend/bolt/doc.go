@@ -10,16 +10,14 @@
 // time share a commit, so that many concurrent runs pay for few syncs; the
 // writes of one [Store.WriteAll] share one too.
 //
-// A file is in use by one process at a time; others get [ErrInUse]. It can be
-// opened read-only by several while nobody has it open for writing.
+// A file is in use by one process at a time; others get [ErrInUse]. It can be opened read-only by several
+// while none has it open for writing.
 //
-// A file that is damaged is refused, before anything of it is believed: Open
-// reads all of it, holds every page against what bbolt relies on, every record
-// against its checksum, and all of them together against a digest that each
-// commit carries. [ErrDamaged] says what is wrong; a file of a newer version is
-// [ErrNewer]. Nothing in a file makes the process panic. Where somebody else
-// truncates a file that is open, that is an error too, but calls that meet it at
-// the same time may not return.
+// A damaged file is refused before any of it is used: Open reads all of it and checks every page against the
+// invariants of bbolt, every record against its checksum, and all of them together against a digest that each
+// commit carries. [ErrDamaged] says what is wrong; a file of a newer version is [ErrNewer]. Nothing in a file
+// makes the process panic. Truncation of an open file by another process is an error too, but calls that meet
+// it at the same time may not return.
 //
 // # Which files are taken
 //
@@ -45,11 +43,9 @@
 //
 // # Failures
 //
-// When the disk is full the writes of a commit fail; the file is checked and
-// opened again, and the store goes on with what it had. After any other failure of
-// a commit, a sync that failed above all, nobody knows what the disk has: the
-// store answers every later call with [ErrBroken] until it is closed and opened
-// again.
+// When the disk is full the writes of a commit fail; the file is checked and opened again, and the store goes
+// on with what it had. After any other failure of a commit, above all a failed sync, the state of the disk is
+// unknown: the store answers every later call with [ErrBroken] until it is closed and opened again.
 //
 // # The file
 //

@@ -26,9 +26,8 @@ var (
 	// ErrNewer: a newer version of this package wrote the file. It is also
 	// ErrPermanent.
 	ErrNewer = fmt.Errorf("a newer version wrote the file: %w", backend.ErrPermanent)
-	// ErrBroken: nobody knows what is on the disk, because a sync failed or the
-	// file was changed by somebody else while it was open. The store answers
-	// nothing until it is closed and opened again.
+	// ErrBroken: the state of the disk is unknown, because a sync failed or the file was changed by another
+	// process while it was open. Every call fails until the store is closed and opened again.
 	ErrBroken = errors.New("it is not known what is on the disk, the store has to be closed and opened again")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
@@ -36,13 +35,13 @@ var (
 	ErrReadOnly = fmt.Errorf("the store is open for reading only: %w", backend.ErrPermanent)
 )
 
-// failed says what a call was doing.
+// failed wraps err with the operation and its object.
 func failed(op, object string, err error) error {
 	return &backend.Error{Op: op, Object: object, Err: err}
 }
 
-// errGaveUp reports whether bbolt panicked, or met a fault in the mapped file, as
-// when somebody else truncates it. It may hold locks of its own then.
+// errGaveUp reports whether bbolt panicked, or met a fault in the mapped file, as when another process
+// truncates it. It may hold locks of its own then.
 var errGaveUp = fmt.Errorf("%w: bbolt gave up", ErrDamaged)
 
 // guarded calls f and makes an error of a panic, also of one by a fault in the
@@ -65,7 +64,7 @@ func notWritten(err error) bool {
 		(errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG))
 }
 
-// asInUse says in our words that a file is locked.
+// asInUse returns ErrInUse for bbolt's error about a locked file.
 func asInUse(path string, err error) error {
 	if errors.Is(err, berrors.ErrTimeout) {
 		return fmt.Errorf("%w: another process has %s open", ErrInUse, path)

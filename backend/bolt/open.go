@@ -64,12 +64,11 @@ func syncDirectory(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// open checks the file and opens the database in it. The lock is held, or
-// nobody else has the store yet.
+// open checks the file and opens the database in it. The lock is held, or the store is not shared yet.
 func (s *Store) open() error {
 	var h head
 	db, err := openDatabase(s.path, s.options, 0, func(f *os.File) (err error) {
-		if h, err = examine(f); err == nil && !s.options.ReadOnly {
+		if h, err = verify(f); err == nil && !s.options.ReadOnly {
 			err = makePrivate(f)
 		}
 		return err
@@ -89,8 +88,8 @@ func (s *Store) open() error {
 	return nil
 }
 
-// examine reads all of a file and returns the head of the store in it.
-func examine(f *os.File) (head, error) {
+// verify reads and checks all of a file and returns the head of the store in it.
+func verify(f *os.File) (head, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return head{}, err
@@ -98,7 +97,7 @@ func examine(f *os.File) (head, error) {
 	if info.Size() == 0 {
 		return head{}, fmt.Errorf("%w: it is empty, which a store never is: put a backup in its place, or remove it for a new store", ErrDamaged)
 	}
-	c := &census{}
+	c := &totals{}
 	if err := survey(f, info.Size(), c.visit); err != nil {
 		return head{}, err
 	}
@@ -205,10 +204,9 @@ func named(f *os.File, name string) error {
 	return nil
 }
 
-// Close waits for the writes and backups that were begun and gives the file
-// free, unless that was damaged while it was open: then it may stay locked until
-// the process ends. Calls after it, and those that wait in line, fail with
-// [ErrClosed], and so do watches. Closing again does nothing.
+// Close waits for the writes and backups that were begun and gives the file free, unless that was damaged
+// while it was open: then it may stay locked until the process ends. Later calls, queued calls and watches
+// fail with [ErrClosed]. Closing again does nothing.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		close(s.closing)

@@ -124,13 +124,13 @@ func decodeHead(b []byte) (head, error) {
 	}, nil
 }
 
-// census holds the records of a file against its head.
-type census struct {
+// totals sums up the records of a file, to compare them with its head.
+type totals struct {
 	found head
 	head  *head
 }
 
-func (c *census) visit(bucket, key, value []byte) (err error) {
+func (c *totals) visit(bucket, key, value []byte) (err error) {
 	switch string(bucket) {
 	case recordsBucket:
 		_, rev, s, err := unsealed(key, value)
@@ -152,8 +152,8 @@ func (c *census) visit(bucket, key, value []byte) (err error) {
 	return fmt.Errorf("%w: it has a bucket %.80q, so it is the file of something else", ErrDamaged, bucket)
 }
 
-// check returns the head if the records are those that it sums up.
-func (c *census) check() (head, error) {
+// check returns the head if it matches the records.
+func (c *totals) check() (head, error) {
 	switch {
 	case c.head == nil:
 		return head{}, fmt.Errorf("%w: it has no head", ErrDamaged)

@@ -96,7 +96,7 @@ func (s *Store) view(join func(), f func(b *bbolt.Bucket, before past) error) er
 	}))
 }
 
-// giveUp has the store answer nothing any more once bbolt gave up.
+// giveUp makes every later call fail if err is that bbolt gave up.
 func (s *Store) giveUp(err error) error {
 	if !errors.Is(err, errGaveUp) {
 		return err
@@ -238,7 +238,7 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Chan
 	})
 }
 
-// admit checks what a call brings before anything else happens.
+// admit validates the arguments of a call before any effect.
 func admit(ctx context.Context, key string, value []byte) error {
 	if err := backend.ValidateKey(key); err != nil {
 		return err

@@ -34,7 +34,7 @@ func survey(r io.ReaderAt, size int64, visit func(bucket, key, value []byte) err
 	return nil
 }
 
-// surveyor is a survey under way.
+// surveyor is the state of a survey.
 type surveyor struct {
 	r     io.ReaderAt
 	meta  surveyMeta
@@ -45,8 +45,8 @@ type surveyor struct {
 	buffers [][]byte
 }
 
-// surveyDamage says what is wrong. It never holds bytes of the file: they can be
-// anything, and they can be secret.
+// surveyDamage returns an error that is ErrDamaged. It never contains bytes of the file, which can be
+// anything, and can be secret.
 func surveyDamage(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
@@ -55,8 +55,8 @@ func surveyPageDamage(id uint64, format string, args ...any) error {
 	return surveyDamage("page %d: %s", id, fmt.Sprintf(format, args...))
 }
 
-// surveyRead fills b. That the file ends earlier is not damage here: its size
-// was known, so somebody truncates it now.
+// surveyRead fills b. An early end of the file is not damage here: its size was known, so it is being
+// truncated now.
 func surveyRead(r io.ReaderAt, b []byte, at int64) error {
 	n, err := r.ReadAt(b, at)
 	if n == len(b) {
@@ -68,7 +68,7 @@ func surveyRead(r io.ReaderAt, b []byte, at int64) error {
 	return fmt.Errorf("read %d bytes at %d: %w", len(b), at, err)
 }
 
-// claim notes that something refers to n pages from id on.
+// claim records a reference to n pages from id on.
 func (s *surveyor) claim(id, n uint64) error {
 	if id >= s.meta.pages || n > s.meta.pages-id {
 		return surveyPageDamage(id, "with what follows it has %d pages, but the file's end at %d", n, s.meta.pages)

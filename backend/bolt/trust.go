@@ -6,10 +6,9 @@ import (
 	"os"
 )
 
-// openTrusted opens the file at name, or makes it where flag has newFile, unless
-// it may be under the control of another user. What counts is asked of the open
-// file; what has the name is only asked because opening a FIFO may wait, and
-// opening a device may do something.
+// openTrusted opens the file at name, or makes it where flag has newFile, unless it may be under the control
+// of another user. The checks that count are of the open file; the name is checked first only because opening
+// a FIFO may block, and opening a device may have effects.
 func openTrusted(name string, flag int) (*os.File, error) {
 	isNew := flag&newFile == newFile
 	if !isNew {
@@ -45,7 +44,7 @@ func openTrusted(name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// regular refuses what is no file that bytes can be kept in.
+// regular refuses everything but a regular file.
 func regular(info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode&fs.ModeSymlink != 0:

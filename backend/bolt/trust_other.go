@@ -10,8 +10,7 @@ import (
 // openFlags are none where the system has none.
 const openFlags = 0
 
-// private takes every file: who may write to it is for the system's own lists to
-// say.
+// private accepts every file: write access is governed by the system's own access control lists.
 func private(fs.FileInfo) error { return nil }
 
 func makePrivate(*os.File) error { return nil }

@@ -40,7 +40,7 @@ func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend
 	return s.ask(ctx, prepared(writes))
 }
 
-// ask puts a request in line and waits for the answer.
+// ask enqueues a request and waits for the answer.
 func (s *Store) ask(ctx context.Context, r *request) ([]backend.Revision, error) {
 	if err := s.enqueue(ctx, r); err != nil {
 		r.left = true
@@ -65,7 +65,7 @@ func (s *Store) enqueue(ctx context.Context, r *request) error {
 	}
 }
 
-// names returns how errors call a write.
+// names returns the operation and the key of a write for errors.
 func names(w backend.Write) (op, key string) {
 	if w.Delete {
 		return "delete", w.Key
@@ -73,18 +73,17 @@ func names(w backend.Write) (op, key string) {
 	return "put", w.Key
 }
 
-// request is what a caller asks the committer for.
+// request is a batch of writes, or a job, for the committer.
 type request struct {
 	writes []backend.Write
 	// stored are copies of the values, each behind the place for its seal: a
 	// caller that did not wait for the answer may use its own again.
 	stored [][]byte
-	// job is done instead of writes, with nothing else going on.
+	// job runs instead of writes, exclusively.
 	job func() error
-	// taken is set by whoever comes first: the committer, or a caller who no
-	// longer wants it.
+	// taken is set by the first of the two: the committer, or a caller that cancels.
 	taken atomic.Bool
-	// left reports whether the caller came first.
+	// left reports whether the caller cancelled.
 	left bool
 	// made and err are the answer, once done is closed.
 	made []backend.Revision
@@ -103,8 +102,8 @@ func prepared(writes []backend.Write) *request {
 	return r
 }
 
-// wait waits for the answer. A caller whose context ends takes the request back,
-// or where it is too late for that does not learn what became of it.
+// wait waits for the answer. If the context ends first it cancels the request or, if the committer has taken
+// it, returns without learning its outcome.
 func (r *request) wait(ctx context.Context, s *Store) ([]backend.Revision, error) {
 	select {
 	case <-r.done:
@@ -117,7 +116,7 @@ func (r *request) wait(ctx context.Context, s *Store) ([]backend.Revision, error
 	}
 }
 
-// answered is the answer, if there is one, and otherwise the error.
+// answered returns the answer if there is one, and err otherwise.
 func (r *request) answered(err error) ([]backend.Revision, error) {
 	select {
 	case <-r.done:
@@ -127,7 +126,7 @@ func (r *request) answered(err error) ([]backend.Revision, error) {
 	}
 }
 
-// failed says of the first write of the request why all of them failed.
+// failed wraps the reason why all writes failed as an error of the first one.
 func (r *request) failed(err error) error {
 	if len(r.writes) == 0 {
 		return err

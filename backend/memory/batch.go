@@ -8,8 +8,7 @@ import (
 
 var _ backend.Batcher = (*Store)(nil)
 
-// WriteAll makes the writes. See [backend.Batcher]. Nobody sees some of them
-// without the others.
+// WriteAll makes the writes in one step: a reader sees all of them or none. See [backend.Batcher].
 func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
 	made := make([]backend.Revision, 0, len(writes))
 	s.mu.Lock()

@@ -35,7 +35,7 @@ func (c *Cluster) dryRun(ctx context.Context, obj *unstructured.Unstructured, op
 	return c.server.materialise(o.as(by), version), nil
 }
 
-// as returns what the object would be if somebody applied something.
+// as returns the object as it would be after an apply by the given owner.
 func (o *object) as(by owner) *object {
 	next := *o
 	before, _ := o.find(by.manager)

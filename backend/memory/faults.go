@@ -16,7 +16,7 @@ import (
 // errDown is what a member that is cut off answers: a transient error.
 var errDown = errors.New("the cluster cannot be reached")
 
-// faults are what is wrong with a member.
+// faults is the fault state of a member.
 type faults struct {
 	mu    sync.Mutex
 	delay func() time.Duration
@@ -44,9 +44,8 @@ func (f *Fleet) SetDown(name string, down bool) {
 	})
 }
 
-// Hang makes Dial and every call block until their context ends, or ends that
-// for later calls. Watches stay silent while the member hangs, and tell about
-// what they missed afterwards.
+// Hang makes Dial and every call block until their context ends, or ends that for later calls. Watches stay
+// silent while the member hangs, and deliver the missed changes afterwards.
 func (f *Fleet) Hang(name string, hang bool) {
 	f.change(name, func(x *faults) {
 		switch {
@@ -69,8 +68,7 @@ func (f *Fleet) change(name string, set func(*faults)) {
 	set(&m.faults)
 }
 
-// pass waits for as long as the member makes a call wait, and returns nil if
-// the call may go on.
+// pass waits as the faults of the member demand, and returns nil if the call may go on.
 func (x *faults) pass(ctx context.Context) error {
 	x.mu.Lock()
 	delay, down, hangs := x.delay, x.down, x.hang != nil

@@ -197,7 +197,7 @@ func (f *Fleet) unfollow(signal chan struct{}) {
 	delete(f.watches, signal)
 }
 
-// announce tells the watches that the inventory changed. The lock is held.
+// announce signals the watches that the inventory changed. The lock is held.
 func (f *Fleet) announce() {
 	for w := range f.watches {
 		wake(w)

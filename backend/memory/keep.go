@@ -18,15 +18,12 @@ const reserved = 1024
 // nothing, it is given what the cluster holds. From then on every write to the
 // cluster is in s before it is acknowledged.
 //
-// A process that ends at any moment, started again with the same clusters and
-// the same store, finds each object as the last acknowledged write left it,
-// with its owners, uid, resourceVersion and generation; a write that was not
-// acknowledged happened wholly or not at all, and a deletion of a namespace
-// that was begun is finished. No uid and no resourceVersion comes back, but
-// some are skipped. The labels of the clusters, their clocks, faults, controllers and
-// logs are the business of whoever makes the fleet. A cluster that was made
-// again after its name was kept by this fleet does not get the objects of the
-// earlier one: Keep deletes those.
+// A process that ends at any moment, started again with the same clusters and the same store, finds each
+// object as the last acknowledged write left it, with its owners, uid, resourceVersion and generation; a
+// write that was not acknowledged happened wholly or not at all, and a deletion of a namespace that had begun
+// is finished. No uid and no resourceVersion is used again, but some are skipped. The labels of the clusters,
+// their clocks, faults, controllers and logs are not stored. A cluster that was made again after its name was
+// kept by this fleet does not get the objects of the earlier one: Keep deletes those.
 //
 // A write that s fails, fails with that error; it may or may not have happened,
 // and the next call reads from s what is true, or fails as well. A write that

@@ -194,7 +194,7 @@ func splitVersion(apiVersion string) (group, version string) {
 
 func timestamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
-// managedFields returns who owns what, in the words of FieldsV1.
+// managedFields returns the owners of the fields, in the form of FieldsV1.
 func (o *object) managedFields() []any {
 	owners := o.owners()
 	entries := make([]any, 0, len(owners))
@@ -236,7 +236,7 @@ func invalid(message string) error {
 // an editor.
 const Editor = "editor"
 
-// edited returns who owns what after Editor made live the object.
+// edited returns the owners after Editor made live the object.
 func (o *object) edited(live tree) []owner {
 	changed := difference(o.live, live)
 	owners, found := o.owners(), false
@@ -252,7 +252,7 @@ func (o *object) edited(live tree) []owner {
 	return owners
 }
 
-// appliedBy returns who owns what after by was applied.
+// appliedBy returns the owners after by was applied.
 func (o *object) appliedBy(by owner) []owner {
 	owners, found := o.owners(), false
 	for i := range owners {

@@ -53,7 +53,7 @@ type Write struct {
 	// may create) or status.
 	Op string
 	ID snapshot.ID
-	// Manager is who applied or released, empty for other writes.
+	// Manager is the field manager of an apply or a release, empty for other writes.
 	Manager string
 	// ResourceVersion is the object's after the write; after a delete it is
 	// the cluster's.

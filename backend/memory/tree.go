@@ -172,8 +172,8 @@ func pruneBelow(out *edit, k string, live, before tree, now any, kept bool, othe
 	}
 }
 
-// surrender returns owned without the leaves that applied sets to another value
-// than live has: whoever forces a value takes the field.
+// surrender returns owned without the leaves that applied sets to another value than live has: a forced apply
+// takes the field from its owners.
 func surrender(owned, live, applied tree) tree {
 	out := edit{from: owned}
 	for k, v := range owned {
@@ -195,8 +195,8 @@ func surrender(owned, live, applied tree) tree {
 	return out.result()
 }
 
-// intersect returns owned without the leaves that are missing or different in
-// live: whoever else wrote them took them.
+// intersect returns owned without the leaves that are missing or different in live, which other writers have
+// taken.
 func intersect(owned, live tree) tree {
 	out := edit{from: owned}
 	for k, v := range owned {

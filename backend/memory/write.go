@@ -32,11 +32,10 @@ func (c *Cluster) Log() []Write {
 	return slices.Clone(c.server.log)
 }
 
-// Update makes obj the whole object, as a person does who edits it: [Editor]
-// takes over the fields that differ, other managers lose those. It creates an
-// object that does not exist. A uid and a resourceVersion in its metadata are
-// preconditions; status is ignored, see [Cluster.SetStatus]. obj is copied. The
-// errors are those of Apply.
+// Update replaces the whole object by obj, as an edit by hand does: [Editor] takes over the fields that
+// differ, other managers lose those. It creates an object that does not exist. A uid and a resourceVersion in
+// its metadata are preconditions; status is ignored, see [Cluster.SetStatus]. obj is copied. The errors are
+// those of Apply.
 func (c *Cluster) Update(obj *unstructured.Unstructured) error {
 	k, err := identify(obj)
 	if err != nil {

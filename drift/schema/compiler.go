@@ -123,7 +123,7 @@ func (c *compiler) kindOf(s object, at *field.Path) Kind {
 	return Unknown
 }
 
-// objectKind tells a map from a struct, which has fields or none at all.
+// objectKind returns whether the object is a map, or a struct with known fields.
 func objectKind(s object) Kind {
 	if more := s["additionalProperties"]; s["properties"] == nil && more != nil && more != false {
 		return Map

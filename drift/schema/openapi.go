@@ -33,15 +33,13 @@ type component struct {
 	known *Type
 }
 
-// FromOpenAPI returns what the OpenAPI v3 document of a server says of its kinds,
-// as /openapi/v3/apis/apps/v1 serves it. For kinds that [Builtin] has, the
-// document says which fields there are and how lists are merged, and the built-in
-// table what no document says: who owns a field, which order has a meaning, what
+// FromOpenAPI returns what the OpenAPI v3 document of a server says of its kinds, as /openapi/v3/apis/apps/v1
+// serves it. For kinds that [Builtin] has, the document says which fields exist and how lists are merged, and
+// the built-in table has what no document says: which component owns a field, which order has a meaning, what
 // depends on other fields.
 //
-// A kind is compiled when it is first asked for, and kept. What a schema says that
-// makes no sense is unknown, and so are schemas that are nested deeper than 128
-// levels, and those beyond the first 200,000.
+// A kind is compiled on first use, and cached. Invalid parts of a schema are treated as unknown, and so are
+// schemas that are nested deeper than 128 levels, and those beyond the first 200,000.
 func FromOpenAPI(document []byte) (Source, error) {
 	var doc struct {
 		Swagger    string `json:"swagger"`

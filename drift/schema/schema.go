@@ -66,7 +66,7 @@ const (
 	Boolean
 	// Quantity is a resource.Quantity: 1000m is 1, as text or number.
 	Quantity
-	// IntOrString tells 80 from "80".
+	// IntOrString is an integer or a string; 80 and "80" differ.
 	IntOrString
 	// Duration is a metav1.Duration: 60m is 1h0m0s.
 	Duration
@@ -95,7 +95,7 @@ const (
 	Keyed
 )
 
-// Key is a field that tells the items of a keyed list apart.
+// Key is a field that identifies the items of a keyed list.
 type Key struct {
 	Name string
 	// Default is the value of an item that lacks the field, nil for none.
@@ -148,8 +148,8 @@ type Field struct {
 	Derive Rule
 	// Presence marks a field for which {} or [] is not the same as absent.
 	Presence bool
-	// Unset marks a plain value whose zero, 0, false or "", is the same as absent:
-	// the server's type cannot tell them apart, and does not store it.
+	// Unset marks a plain value whose zero, 0, false or "", is the same as absent: the server's type does not
+	// distinguish them, and does not store it.
 	Unset bool
 	// ServerOwned marks a field that a server or controller fills in, such as
 	// clusterIP or nodeName: what only the member has is not a difference.

@@ -1,5 +1,5 @@
-// Package feed tells watchers of a store which keys changed. Stores that are in
-// the process of their watchers share it.
+// Package feed distributes the changes of keys to watchers of a store. Stores in the same process as their
+// watchers share it.
 package feed
 
 import (
@@ -37,8 +37,7 @@ type consumer struct {
 	signal  chan struct{}
 }
 
-// Announce tells the consumers of a change. Changes of a key are announced in
-// the order in which they were made.
+// Announce sends a change to the consumers. Changes of a key must be announced in the order of its writes.
 func (f *Feed) Announce(c backend.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +128,7 @@ func (f *Feed) take(w *consumer) ([]backend.Change, error) {
 func yieldAll(ctx context.Context, changes []backend.Change, yield func(backend.Change, error) bool) bool {
 	for _, c := range changes {
 		if ctx.Err() != nil {
-			return true // the next wait tells
+			return true // the next wait returns the error
 		}
 		if !yield(c, nil) {
 			return false

@@ -1,8 +1,7 @@
-// Package keyed keeps short texts, such as digests, from those who read a record but do
-// not have its key: they can neither learn the text nor test a guess of it. It encrypts
-// with AES-256-GCM, and makes the nonce from the text, so that the same text under the
-// same key and label is always sealed as the same: a record that says the same as before
-// does not change.
+// Package keyed seals short texts, such as digests, in records: without the key a reader can neither learn
+// the text nor test a guess of it. It encrypts with AES-256-GCM and derives the nonce from the text, so that
+// the same text under the same key and label always has the same sealed form and an unchanged record stays
+// unchanged.
 //
 // Everything is a pure function, safe for concurrent use. A key should be 32 random
 // bytes; an empty one seals nothing.

@@ -28,7 +28,7 @@ type authority struct {
 // pair is a certificate and its key, both as PEM.
 type pair struct{ cert, key []byte }
 
-// newAuthority makes an authority that nobody else has.
+// newAuthority makes a new certificate authority with a key of its own.
 func newAuthority(name string) (*authority, error) {
 	key, err := newKey()
 	if err != nil {

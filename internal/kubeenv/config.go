@@ -11,12 +11,12 @@ import (
 // URL returns where the server is, without a slash at the end. It stays over restarts.
 func (s *Server) URL() string { return "https://" + address(s.port) }
 
-// Config returns a client configuration of an administrator, who may do everything. Each call returns
-// a new one. There is no limit of requests a second.
+// Config returns a new client configuration of an administrator, which may do everything. Its requests are
+// not rate limited.
 func (s *Server) Config() *rest.Config { return s.config(s.admin) }
 
-// ConfigFor returns a client configuration of a user in groups, who may do what RBAC says. The server
-// takes any name and any groups, and adds the group system:authenticated.
+// ConfigFor returns a client configuration of a user in groups, with the rights that RBAC gives them. The
+// server takes any name and any groups, and adds the group system:authenticated.
 func (s *Server) ConfigFor(user string, groups ...string) *rest.Config {
 	return s.config(s.user(user, groups))
 }
@@ -68,7 +68,7 @@ users:
 `, s.name, user, s.URL(), data(s.ca.pem), data(p.cert), data(p.key))
 }
 
-// client returns an administrator's client that shares connections with nobody.
+// client returns an administrator's client with connections of its own.
 func (s *Server) client() (*http.Client, error) {
 	tls, err := rest.TLSConfigFor(s.Config())
 	if err != nil {

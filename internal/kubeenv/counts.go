@@ -100,7 +100,7 @@ type tripper func(*http.Request) (*http.Response, error)
 
 func (t tripper) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-// closing is a body that tells when it is closed, once.
+// closing is a response body that calls back once when it is closed.
 type closing struct {
 	io.ReadCloser
 	once   sync.Once

@@ -29,8 +29,8 @@ func newDirectory(in string) (dir string, lock *os.File, err error) {
 	return dir, lock, nil
 }
 
-// lockDirectory gives the file its name when it is locked already: who finds it unlocked knows that the
-// process is gone.
+// lockDirectory locks the file before it gives it its name: a process that finds it unlocked knows that the
+// owner is gone.
 func lockDirectory(dir string) (*os.File, error) {
 	file := filepath.Join(dir, inUse)
 	lock, err := os.OpenFile(file+".new", os.O_CREATE|os.O_RDWR, 0o600)

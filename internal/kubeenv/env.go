@@ -80,8 +80,8 @@ func (e *Env) startEtcd(ctx context.Context) error {
 	})
 }
 
-// onFreePort starts a program on a port, and on another where somebody took the port before the
-// program could.
+// onFreePort starts a program on a free port, and tries another if the port was taken before the program
+// listened.
 func (e *Env) onFreePort(what string, start func(port int) (*process, error)) error {
 	var taken error
 	for range portTries {

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Conflict answers 409: somebody else changed the object in between.
+// Conflict answers 409: another writer changed the object in between.
 func Conflict() Fault { return Answer(http.StatusConflict, metav1.StatusReasonConflict) }
 
 // Gone answers 410: the resource version is too old, to a watch before its first event and to a list

@@ -84,7 +84,7 @@ func (s *Shared) Run(m interface{ Run() int }) int {
 		return 1
 	}
 	code := m.Run()
-	// Whoever asks from now on gets no environment that nobody would end.
+	// A later call must not start an environment that is never stopped.
 	s.once.Do(func() { s.err = errors.New("kubeenv: the tests are over") })
 	if s.env == nil {
 		return code
@@ -100,7 +100,7 @@ func (s *Shared) Run(m interface{ Run() int }) int {
 // servers more than they compute, so that it is more than most machines have processors.
 const atOnce = "5"
 
-// widen sets -parallel where nobody did.
+// widen sets -parallel if it was not set.
 func widen() error {
 	flag.Parse()
 	asked := false

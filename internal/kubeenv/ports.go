@@ -20,7 +20,7 @@ const (
 // portTries is how many ports are tried until one is free, and how often a program is given another.
 const portTries = 20
 
-// freePort returns a port that nobody listens on at this moment.
+// freePort returns a port that is not in use at this moment.
 func freePort() (int, error) {
 	var problem error
 	for range portTries {

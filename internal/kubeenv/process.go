@@ -167,7 +167,7 @@ func (p *process) wrote() ([]byte, error) {
 	return b[min(p.from, int64(len(b))):], err
 }
 
-// addressTaken reports whether the child ended because somebody else had its port.
+// addressTaken reports whether the child ended because its port was in use.
 func (p *process) addressTaken() bool {
 	b, err := p.wrote()
 	return p.ended() && err == nil && bytes.Contains(b, []byte("address already in use"))

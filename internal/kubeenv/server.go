@@ -36,7 +36,7 @@ type Server struct {
 	controllers *process // nil where none were asked for
 }
 
-// opening is a server that is started once, whoever asks for it first.
+// opening is a server that is started once, by the first caller.
 type opening struct {
 	once   sync.Once
 	server *Server
@@ -57,7 +57,7 @@ func (e *Env) StartServer(ctx context.Context, name string, o ServerOptions) (*S
 	return op.open(ctx, e, name, o)
 }
 
-// opening returns what is known about a server, and whether nobody asked before.
+// opening returns the entry of a server; fresh reports whether this call made it.
 func (e *Env) opening(name string) (op *opening, fresh bool, err error) {
 	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
 		return nil, false, fmt.Errorf("kubeenv: the name of a server %q is no DNS label: %s", name, problems[0])

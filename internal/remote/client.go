@@ -30,8 +30,8 @@ var (
 	_ backend.Dialer           = (*Client)(nil)
 )
 
-// NewClient returns a client of the server that listens on a unix socket. name
-// is who the server takes it for: two clients must not have the same.
+// NewClient returns a client of the server that listens on a unix socket. name identifies the client to the
+// server; two clients must not have the same.
 func NewClient(socket, name string) *Client {
 	return NewClientOver(func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)

@@ -2,11 +2,9 @@
 // tests of engines that are paused or killed: the store and the members live in
 // the process of the test, and the engines in processes of their own.
 //
-// A [Server] offers any store, inventory and dialer over HTTP, on a unix socket
-// as a rule. A [Client] is all three of them in another process. The server
-// tells every write that it was asked for, in the order in which they were made,
-// and can make a request wait before it carries it out.
+// A [Server] offers any store, inventory and dialer over HTTP, on a unix socket as a rule. A [Client] is all
+// three of them in another process. The server reports every write request in the order in which they were
+// made, and can make a request wait before it carries it out.
 //
-// There is no authentication and no encryption: whoever can open the socket may
-// do everything.
+// There is no authentication and no encryption: any process that can open the socket may do everything.
 package remote

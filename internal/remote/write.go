@@ -16,7 +16,7 @@ import (
 // Write is a write that a client asked for: of a record, which has a Key, or of
 // an object, which has a Cluster and an ID.
 type Write struct {
-	// Client is who asked.
+	// Client is the name of the client that made the request.
 	Client string
 	// Op is put, delete, apply or release.
 	Op string
@@ -38,7 +38,7 @@ type Write struct {
 	Err error
 }
 
-// String tells the write in one line.
+// String formats the write as one line.
 func (w Write) String() string {
 	what := w.Key + " at " + string(w.Prev)
 	if w.Cluster != "" {

@@ -96,8 +96,7 @@ type flags uint8
 const (
 	// optional nodes mean the same as their absence.
 	optional flags = 1 << iota
-	// virtual nodes are not in the hub's object; they are there so that what the
-	// member has is looked at key by key.
+	// virtual nodes are not in the hub's object; they make the walk compare the member's value key by key.
 	virtual
 	// wholly marks maps where any key that only the member has is a difference.
 	wholly

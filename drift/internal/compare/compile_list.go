@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// alignment is what tells the items of a keyed list or of a set apart.
+// alignment is what identifies the items of a keyed list or of a set.
 type alignment struct {
 	// tuples are the keys of the items, in their order, as appendKeys writes them.
 	tuples []string

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// root fills the node of the object itself. Of its metadata only what people set
-// is there, and that always, so that it is looked at key by key.
+// root fills the node of the object itself. Of its metadata it has only what authors set, and always has it,
+// so that it is compared key by key.
 func (c *compiler) root() {
 	c.reserve(1)
 	root := maps.Clone(c.tree.Hub)

@@ -199,7 +199,7 @@ func (w *walker) equal(at uint32, item int32, v any) bool {
 	return same
 }
 
-// extras looks at what only the member's map has.
+// extras compares the keys that only the member's map has.
 func (w *walker) extras(at uint32, member map[string]any) {
 	n := &w.tree.nodes[at]
 	children := w.tree.nodes[n.first : n.first+n.count]

@@ -222,7 +222,7 @@ func (w *walker) place(a *alignment, hub []int32, item any, t *schema.Type) int3
 	return i
 }
 
-// extraItem looks at an item that only the member has: place is not one.
+// extraItem compares an item that only the member has; place is no item of the hub's list.
 func (w *walker) extraItem(n *node, j int, item any, place int32) {
 	if place >= 0 || place == noPlace && !w.strict() || w.serverItem(n, item) {
 		return
@@ -246,7 +246,7 @@ func (w *walker) serverItem(n *node, item any) bool {
 	return w.tree.Rules.Has(kinds.Tokens) && w.depth == 1 && kinds.IsTokenOf(w.tree.name, item)
 }
 
-// warn tells of duplicate keys in the list where the walk is.
+// warn records duplicate keys in the current list.
 func (w *walker) warn() {
 	if !w.probing {
 		w.warnings = append(w.warnings, duplicateKey("member", w.path()))

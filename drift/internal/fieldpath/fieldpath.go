@@ -16,8 +16,8 @@ type Step struct {
 	Item bool
 	// Hub and member are the indexes of an item, -1 on the side that lacks it.
 	Hub, Member int
-	// Keys tell an item of a keyed list apart, in the order of the schema; of a
-	// set, one key without a name. Nil is an item by its index.
+	// Keys identify an item of a keyed list, in the order of the schema; an item of a set has one key without
+	// a name. Nil is an item by its index.
 	Keys []value.KeyValue
 }
 

@@ -9,10 +9,9 @@ import (
 	"strconv"
 )
 
-// Lookup finds out who wrote a value as [Fields] do, but reads no more of the
-// managedFields than lies on the way to it. So what makes no sense elsewhere is
-// not noticed. The managedFields must not change meanwhile. It may be used by one
-// goroutine at a time.
+// Lookup returns the owner of a value as [Fields] do, but reads only the part of managedFields on the way to
+// it, so invalid parts elsewhere are not detected. The managedFields must not change meanwhile. It must not
+// be used concurrently.
 type Lookup struct {
 	entries []looked
 	lists   map[uintptr]list

@@ -1,5 +1,5 @@
-// Package ownership reads the managedFields of Kubernetes objects: who wrote
-// which field last, and which fields a manager applied.
+// Package ownership reads the managedFields of Kubernetes objects: which manager wrote a field last, and
+// which fields a manager applied.
 //
 // It is the one package that knows structured-merge-diff. Keys are decoded here
 // and not by that library, so that items of which some keys are absent are
@@ -119,7 +119,7 @@ type Step struct {
 	Item  bool
 	Index int
 	Value any
-	// Keys are how managedFields name an item; they are not looked at.
+	// Keys are how managedFields name an item; they are not evaluated.
 	Keys []Key
 }
 
@@ -142,8 +142,8 @@ func (f *Fields) Owner(path []Step) (Entry, bool) {
 	return f.entries[best], true
 }
 
-// Owners returns who owns a path or something below or around it: manager
-// reports whether an apply of this manager does, others whether anybody else.
+// Owners returns the ownership of a path or something below or around it: own reports whether an apply of
+// manager owns it, others whether any other manager does.
 func (f *Fields) Owners(path []Step, manager string) (own, others bool) {
 	for i := range f.entries {
 		e := &f.entries[i]
@@ -159,8 +159,8 @@ func (f *Fields) Owners(path []Step, manager string) (own, others bool) {
 	return own, others
 }
 
-// ListKeys returns the names of the keys that tell the items of a list apart, or
-// that it is a set, as far as an entry says so.
+// ListKeys returns the names of the keys that identify the items of a list, or that it is a set, as far as an
+// entry says so.
 func (f *Fields) ListKeys(path []Step) (names []string, set bool) {
 	for i := range f.entries {
 		at, ok := f.descend(f.entries[i].set, path)

@@ -104,9 +104,9 @@ type Key struct {
 	Value any
 }
 
-// Stale returns the paths of what was dropped and is still in a live object,
-// where nobody but the manager owns it. A map or item is one path where it can
-// go as a whole, unless split says that its fields are to be told apart.
+// Stale returns the paths of dropped fields that are still in a live object and that only the manager owns. A
+// map or item is one path where it can be removed as a whole, unless split reports that its fields are
+// separate.
 func (f *Fields) Stale(d Dropped, manager string, live map[string]any, split func(path []Step) bool) [][]Step {
 	w := staleWalk{split: split}
 	w.walk(d.set, f.others(manager), live, nil)
@@ -169,7 +169,7 @@ type placedShape struct {
 	items map[string]int
 }
 
-// placesIn prepares a look at an object or list, so that it takes linear time.
+// placesIn indexes an object or list, so that lookups in it take linear time together.
 func placesIn(v any, set *fieldpath.Set, partial bool) *places {
 	p := &places{partial: partial}
 	p.fields, _ = v.(map[string]any)

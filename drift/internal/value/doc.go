@@ -1,5 +1,4 @@
-// Package value knows what values of JSON mean: which are the same number,
-// quantity, time or text, what a server takes for absent, what tells the items of
-// a list apart, and how a value is written in a report. What depends on a type is
-// asked with one of package schema; nil is a type that is not known.
+// Package value defines the meaning of JSON values: which are the same number, quantity, time or text, what a
+// server treats as absent, what identifies the items of a list, and how a value is written in a report. What
+// depends on a type takes a field of package schema; nil is an unknown type.
 package value

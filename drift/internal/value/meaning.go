@@ -119,7 +119,7 @@ func HasPresence(f *schema.Field) bool { return f != nil && f.Presence }
 // IsMap reports whether a type is that of a map without known fields.
 func IsMap(t *schema.Type) bool { return t != nil && t.Kind == schema.Map }
 
-// IsUnset reports whether a value is one that a server does not tell from none.
+// IsUnset reports whether a server treats a value the same as an absent one.
 func IsUnset(v any, f *schema.Field) bool {
 	return f != nil && f.Unset && (v == "" || v == false || v == int64(0))
 }

@@ -38,8 +38,8 @@ func Printable(s string, limit int) string {
 // MaxNameText is how many bytes of a name or key a key path shows in full.
 const MaxNameText = 512
 
-// Shorten keeps a name of unreasonable length out of reports: its beginning
-// and a digest tell it apart.
+// Shorten bounds the length of a name in reports: a long one becomes its beginning and a digest, so that it
+// stays unique.
 func Shorten(s string) string {
 	if len(s) <= MaxNameText {
 		return s

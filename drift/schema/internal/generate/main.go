@@ -4,8 +4,8 @@
 //
 //	go run ./drift/schema/internal/generate
 //
-// known.txt says what public schemas leave out (defaults, who owns a field, which
-// order has a meaning); extra.txt describes kinds of other modules.
+// known.txt has what public schemas leave out (defaults, the owner of a field, which order has a meaning);
+// extra.txt describes kinds of other modules.
 package main
 
 import (
