@@ -161,7 +161,7 @@ func (c commands) unskippable(cmd *Command) string {
 // skippable reports whether the cluster at pos has not ended, or has failed and may
 // be tried again.
 func (c commands) skippable(pos int) bool {
-	return c.flight(pos) != nil || c.yielded(pos) >= 0 || c.r.PassedAt(c.p, pos) != nil || c.forgivable(pos) || c.ahead(pos)
+	return c.flight(pos) != nil || c.yielded(pos) >= 0 || c.r.PassedAt(c.p, pos) != nil || c.retryable(pos) || c.ahead(pos)
 }
 
 // undecidable returns why there is nothing to be decided by cmd, or "".

@@ -29,7 +29,7 @@ func (s skipping) cluster(pos int) {
 		e = skippedYielded(&d.r.Waiting[i], s.reason)
 		d.unyield(i)
 	case d.undefer(pos):
-	case d.forgivable(pos):
+	case d.retryable(pos):
 		e.Attempts, e.Sent = runstate.ExceptionAt(d.r.Exceptions, pos).Attempts, true
 		d.removeException(pos)
 		_, g := d.groupOf(pos)
@@ -146,9 +146,9 @@ func (s skipping) gone(name string) {
 	}
 }
 
-// forgivable reports whether the cluster at pos has failed, and that the run may try
+// retryable reports whether the cluster at pos has failed, and that the run may try
 // it again: it may be skipped instead.
-func (d *draft) forgivable(pos int) bool {
+func (d *draft) retryable(pos int) bool {
 	e := runstate.ExceptionAt(d.r.Exceptions, pos)
 	stage, _ := d.p.StageOf(pos)
 	again := d.r.Closing == nil && (d.p.Strategy.Profile == ClusterUpdate || d.p.Strategy.Suspends())

@@ -19,7 +19,7 @@ func TestConn(t *testing.T, open func(t *testing.T) backend.Conn) {
 // cluster, since each case uses objects of its own: ConfigMaps and a
 // Deployment in the namespace default whose names begin with slipway-test-.
 // They are deleted before and after. No controller needs to run. For a
-// [backend.ConnFencer] that heeds fences there are ledgers besides, ConfigMaps
+// [backend.ConnFencer] that checks fences there are ledgers besides, ConfigMaps
 // with such names in the namespace slipway-system, which stays.
 func CheckConn(ctx context.Context, open func() (backend.Conn, error)) error {
 	return checkAll(ctx, ConnCases(), open)

@@ -165,14 +165,14 @@ func connContext(ctx context.Context, s subject) error {
 	return errors.Join(wantTransient("get", getErr), wantTransient("apply", applyErr), wantTransient("delete", deleteErr))
 }
 
-// glance follows a watch and counts what it yields.
-type glance struct {
+// watchProbe follows a watch and counts what it yields.
+type watchProbe struct {
 	n    atomic.Int64
 	done chan error
 }
 
-func (s subject) watch(ctx context.Context) *glance {
-	g := &glance{done: make(chan error, 1)}
+func (s subject) watch(ctx context.Context) *watchProbe {
+	g := &watchProbe{done: make(chan error, 1)}
 	go func() {
 		var last error
 		for _, err := range backend.WatchConn(ctx, s.conn, []snapshot.ID{s.id}, poll) {
@@ -186,7 +186,7 @@ func (s subject) watch(ctx context.Context) *glance {
 
 // after runs f and waits for the watch to signal it. Earlier changes may still be on their way, so it first
 // waits a short time for silence.
-func (g *glance) after(ctx context.Context, what string, f func() error) error {
+func (g *watchProbe) after(ctx context.Context, what string, f func() error) error {
 	before := g.n.Load()
 	for range 5 {
 		pause := time.NewTimer(2 * poll)

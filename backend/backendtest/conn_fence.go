@@ -11,15 +11,15 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// fenceCases are for connections that say that they heed fences. What holds for
+// fenceCases are for connections that say that they check fences. What holds for
 // those that do so atomically only is not asked of others.
 func fenceCases() []ConnCase {
 	return []ConnCase{
-		{"fence-create", "the creation of an object under a fence that does not hold is refused", heeding(backend.FencingEventual, "create", fenceCreate)},
-		{"fence-other", "a fence is about the ledger that it names", heeding(backend.FencingEventual, "other", fenceOther)},
-		{"fence-write", "no write is accepted once the ledger is another", heeding(backend.FencingAtomic, "write", fenceWrite)},
-		{"fence-gone", "no write is accepted once the ledger is gone, or was made again", heeding(backend.FencingAtomic, "gone", fenceGone)},
-		{"fence-race", "the fence is compared in the same step as the write is made", heeding(backend.FencingAtomic, "race", fenceRace)},
+		{"fence-create", "the creation of an object under a fence that does not hold is refused", fencing(backend.FencingEventual, "create", fenceCreate)},
+		{"fence-other", "a fence is about the ledger that it names", fencing(backend.FencingEventual, "other", fenceOther)},
+		{"fence-write", "no write is accepted once the ledger is another", fencing(backend.FencingAtomic, "write", fenceWrite)},
+		{"fence-gone", "no write is accepted once the ledger is gone, or was made again", fencing(backend.FencingAtomic, "gone", fenceGone)},
+		{"fence-race", "the fence is compared in the same step as the write is made", fencing(backend.FencingAtomic, "race", fenceRace)},
 	}
 }
 
@@ -30,8 +30,8 @@ type fenced struct {
 	touch     int
 }
 
-// heeding runs a case for connections that heed fences at least like that.
-func heeding(least backend.Fencing, name string, run func(ctx context.Context, f *fenced) error) func(context.Context, backend.Conn) error {
+// fencing runs a case for connections that check fences at least like that.
+func fencing(least backend.Fencing, name string, run func(ctx context.Context, f *fenced) error) func(context.Context, backend.Conn) error {
 	return func(ctx context.Context, c backend.Conn) error {
 		if backend.FencingOf(c) < least {
 			return nil

@@ -98,7 +98,7 @@ func verify(f *os.File) (head, error) {
 		return head{}, fmt.Errorf("%w: it is empty, which a store never is: put a backup in its place, or remove it for a new store", ErrDamaged)
 	}
 	c := &totals{}
-	if err := survey(f, info.Size(), c.visit); err != nil {
+	if err := fsck(f, info.Size(), c.visit); err != nil {
 		return head{}, err
 	}
 	return c.check()

@@ -36,7 +36,7 @@ type Cluster struct {
 	mu     sync.Mutex
 	refuse func(*unstructured.Unstructured) error
 	server server
-	kept   *keeping // nil where only memory holds the cluster
+	kept   *persistence // nil where only memory holds the cluster
 }
 
 // NewCluster returns a cluster with two namespaces, default and kube-system.

@@ -65,9 +65,9 @@ func (f *Fleet) keep(ctx context.Context, s backend.Store, m *member, nth int) e
 	return nil
 }
 
-// keeping is what a cluster that is kept has besides.
-type keeping struct {
-	shelf
+// persistence is what a cluster that is kept has besides.
+type persistence struct {
+	prefixStore
 	incarnation int
 	// uids and versions are up to where these are reserved.
 	uids, versions uint64
@@ -91,7 +91,7 @@ func (c *Cluster) keep(ctx context.Context, s backend.Store, nth int, replaces b
 	if err := backend.ValidateKey(prefix + "head"); err != nil {
 		return 0, err
 	}
-	k := &keeping{shelf: newShelf(s, prefix), incarnation: nth}
+	k := &persistence{prefixStore: newPrefixStore(s, prefix), incarnation: nth}
 	if err := c.adopt(ctx, k, replaces); err != nil {
 		c.setKept(nil)
 		return 0, err
@@ -100,12 +100,12 @@ func (c *Cluster) keep(ctx context.Context, s backend.Store, nth int, replaces b
 }
 
 // setKept makes the server collect what writes touch as long as the cluster is kept.
-func (c *Cluster) setKept(k *keeping) {
+func (c *Cluster) setKept(k *persistence) {
 	c.kept, c.server.tracking, c.server.touched = k, k != nil, nil
 }
 
 // adopt takes what is stored, or stores what there is.
-func (c *Cluster) adopt(ctx context.Context, k *keeping, replaces bool) error {
+func (c *Cluster) adopt(ctx context.Context, k *persistence, replaces bool) error {
 	bodies, err := k.load(ctx)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (c *Cluster) adopt(ctx context.Context, k *keeping, replaces bool) error {
 }
 
 // take makes the cluster what is stored, and sweeps what another one left.
-func (c *Cluster) take(ctx context.Context, k *keeping, head headRecord, bodies map[string][]byte) error {
+func (c *Cluster) take(ctx context.Context, k *persistence, head headRecord, bodies map[string][]byte) error {
 	k.incarnation = head.Incarnation
 	if err := k.write(ctx, k.others(nil)); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (c *Cluster) take(ctx context.Context, k *keeping, head headRecord, bodies 
 
 // give stores what the cluster holds. Its head comes after the objects: without
 // it they do not count.
-func (c *Cluster) give(ctx context.Context, k *keeping) error {
+func (c *Cluster) give(ctx context.Context, k *persistence) error {
 	var changes []change
 	for at, o := range c.server.objects {
 		if c.server.isPristine(at, o) {
@@ -170,15 +170,15 @@ func (c *Cluster) give(ctx context.Context, k *keeping) error {
 	return nil
 }
 
-func (k *keeping) objectKey(at key) string { return k.objectPrefix() + recordName(at) }
+func (k *persistence) objectKey(at key) string { return k.objectPrefix() + recordName(at) }
 
-func (k *keeping) objectPrefix() string { return fmt.Sprintf("%s%d/", k.prefix, k.incarnation) }
+func (k *persistence) objectPrefix() string { return fmt.Sprintf("%s%d/", k.prefix, k.incarnation) }
 
-func (k *keeping) headKey() string { return k.prefix + "head" }
+func (k *persistence) headKey() string { return k.prefix + "head" }
 
 // others returns the deletion of what is stored and is not among the changes,
 // or where those are nil, of what no object of this cluster has.
-func (k *keeping) others(changes []change) []change {
+func (k *persistence) others(changes []change) []change {
 	mine := map[string]bool{k.headKey(): true}
 	for _, c := range changes {
 		mine[c.key] = true
@@ -193,7 +193,7 @@ func (k *keeping) others(changes []change) []change {
 }
 
 // head returns the head among the bodies, and takes it out.
-func (k *keeping) head(bodies map[string][]byte) (h headRecord, found bool, err error) {
+func (k *persistence) head(bodies map[string][]byte) (h headRecord, found bool, err error) {
 	at := k.headKey()
 	body, found := bodies[at]
 	if !found {
@@ -204,7 +204,7 @@ func (k *keeping) head(bodies map[string][]byte) (h headRecord, found bool, err 
 }
 
 // reserve returns the change of the head that reserves more numbers.
-func (k *keeping) reserve(c *Cluster) (change, error) {
+func (k *persistence) reserve(c *Cluster) (change, error) {
 	k.uids, k.versions = c.server.lastUID+reserved, c.server.lastVersion+reserved
 	value, err := seal(headRecord{header{Format: keptFormat}, k.incarnation, k.uids, k.versions})
 	return change{k.headKey(), value}, err

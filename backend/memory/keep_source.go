@@ -28,21 +28,21 @@ func (s *Source) Keep(ctx context.Context, st backend.Store) error {
 	if s.invalid != nil {
 		return failed("keep", "source", s.invalid)
 	}
-	shelf := newShelf(st, sourcePrefix)
-	found, err := s.load(ctx, &shelf)
+	prefixStore := newPrefixStore(st, sourcePrefix)
+	found, err := s.load(ctx, &prefixStore)
 	if err == nil && !found {
-		err = s.give(ctx, &shelf)
+		err = s.give(ctx, &prefixStore)
 	}
 	if err != nil {
 		return failed("keep", "source", err)
 	}
-	s.kept = &shelf
+	s.kept = &prefixStore
 	return nil
 }
 
 // load takes what is stored, if a source was kept. The lock is held, here and
 // below.
-func (s *Source) load(ctx context.Context, from *shelf) (found bool, err error) {
+func (s *Source) load(ctx context.Context, from *prefixStore) (found bool, err error) {
 	bodies, err := from.load(ctx)
 	if err != nil {
 		return false, err
@@ -68,7 +68,7 @@ func (s *Source) load(ctx context.Context, from *shelf) (found bool, err error) 
 }
 
 // give stores what the source holds, and then that it is kept.
-func (s *Source) give(ctx context.Context, to *shelf) error {
+func (s *Source) give(ctx context.Context, to *prefixStore) error {
 	var changes []change
 	mine := map[string]bool{}
 	for k, obj := range s.objects {

@@ -18,8 +18,8 @@ import (
 type Source struct {
 	mu      sync.Mutex
 	objects map[key]*unstructured.Unstructured
-	invalid error  // what NewSource could not take
-	kept    *shelf // nil where only memory holds the source
+	invalid error        // what NewSource could not take
+	kept    *prefixStore // nil where only memory holds the source
 }
 
 var _ snapshot.Source = (*Source)(nil)

@@ -30,7 +30,7 @@ var (
 )
 
 // Dial returns a connection to a member, which is a [backend.ConnWatcher] and a
-// [backend.ConnFencer] that heeds fences as the server's does. See
+// [backend.ConnFencer] that checks fences as the server's does. See
 // [backend.Dialer].
 func (c *Client) Dial(ctx context.Context, cluster placement.Cluster) (backend.Conn, error) {
 	p, err := c.ask(ctx, request{Op: opDial, Cluster: cluster})

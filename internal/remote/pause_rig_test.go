@@ -198,7 +198,7 @@ func (e *event) happen() {
 	}
 }
 
-// newRig returns a rig whose members heed fences or know none.
+// newRig returns a rig whose members check fences or know none.
 func newRig(t *testing.T, name string, seed uint64, fenced bool) *rig {
 	r := &rig{
 		t: t, name: name, ground: newGround(t), calm: newGround(t), fences: newFences(fenced), asked: map[string]question{},

@@ -64,7 +64,7 @@ func substance(obj *unstructured.Unstructured) map[string]any {
 // fences knows which epoch the records and the members have seen, and notes
 // what was accepted of an older one.
 type fences struct {
-	// fenced reports whether the members heed fences: then an older leader creates
+	// fenced reports whether the members check fences: then an older leader creates
 	// nothing either.
 	fenced bool
 	// leads is the last epoch under which a client took a run.
@@ -188,7 +188,7 @@ func (f *fences) problem(w remote.Write, format string, args ...any) {
 	f.problems = append(f.problems, fmt.Sprintf(format, args...)+": "+w.String())
 }
 
-// dialer returns a dialer to members that heed fences, as d's do, or know none.
+// dialer returns a dialer to members that check fences, as d's do, or know none.
 func dialer(d backend.Dialer, fenced bool) backend.Dialer {
 	if fenced {
 		return d

@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// survey checks the bbolt file in r, which has size bytes, and calls visit for
+// fsck checks the bbolt file in r, which has size bytes, and calls visit for
 // every key of every top-level bucket, ascending by bucket and key. What visit
-// gets is valid during the call only, and means nothing if survey fails later.
+// gets is valid during the call only, and means nothing if fsck fails later.
 //
 // bbolt maps the file and believes what it finds there: on a damaged one it
 // panics, in goroutines of its own too, or quietly loses rows, at once or with a
@@ -17,15 +17,15 @@ import (
 // may be anything: free pages, the rest of a page, what is behind the high water
 // mark. So may the bytes of keys and values, as long as the keys ascend.
 //
-// The error matches [ErrDamaged], or is that of r or of visit. survey holds no
+// The error matches [ErrDamaged], or is that of r or of visit. fsck holds no
 // more than some pages and a bit for each page, takes time that grows with size,
 // and does not panic, whatever the bytes are.
-func survey(r io.ReaderAt, size int64, visit func(bucket, key, value []byte) error) error {
-	m, err := surveyMetas(r, size)
+func fsck(r io.ReaderAt, size int64, visit func(bucket, key, value []byte) error) error {
+	m, err := fsckMetas(r, size)
 	if err != nil {
 		return err
 	}
-	s := &surveyor{r: r, meta: m, visit: visit}
+	s := &fsckState{r: r, meta: m, visit: visit}
 	for _, check := range []func() error{s.metas, s.freelist, s.buckets, s.complete} {
 		if err := check(); err != nil {
 			return err
@@ -34,30 +34,30 @@ func survey(r io.ReaderAt, size int64, visit func(bucket, key, value []byte) err
 	return nil
 }
 
-// surveyor is the state of a survey.
-type surveyor struct {
+// fsckState is the state of a fsck.
+type fsckState struct {
 	r     io.ReaderAt
-	meta  surveyMeta
+	meta  fsckMeta
 	visit func(bucket, key, value []byte) error
 	// seen are the pages that something refers to.
-	seen surveySet
+	seen fsckSet
 	// buffers hold the pages on the way down, by their depth.
 	buffers [][]byte
 }
 
-// surveyDamage returns an error that is ErrDamaged. It never contains bytes of the file, which can be
+// fsckDamage returns an error that is ErrDamaged. It never contains bytes of the file, which can be
 // anything, and can be secret.
-func surveyDamage(format string, args ...any) error {
+func fsckDamage(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
 
-func surveyPageDamage(id uint64, format string, args ...any) error {
-	return surveyDamage("page %d: %s", id, fmt.Sprintf(format, args...))
+func fsckPageDamage(id uint64, format string, args ...any) error {
+	return fsckDamage("page %d: %s", id, fmt.Sprintf(format, args...))
 }
 
-// surveyRead fills b. An early end of the file is not damage here: its size was known, so it is being
+// fsckRead fills b. An early end of the file is not damage here: its size was known, so it is being
 // truncated now.
-func surveyRead(r io.ReaderAt, b []byte, at int64) error {
+func fsckRead(r io.ReaderAt, b []byte, at int64) error {
 	n, err := r.ReadAt(b, at)
 	if n == len(b) {
 		return nil
@@ -69,22 +69,22 @@ func surveyRead(r io.ReaderAt, b []byte, at int64) error {
 }
 
 // claim records a reference to n pages from id on.
-func (s *surveyor) claim(id, n uint64) error {
+func (s *fsckState) claim(id, n uint64) error {
 	if id >= s.meta.pages || n > s.meta.pages-id {
-		return surveyPageDamage(id, "with what follows it has %d pages, but the file's end at %d", n, s.meta.pages)
+		return fsckPageDamage(id, "with what follows it has %d pages, but the file's end at %d", n, s.meta.pages)
 	}
 	for ; n > 0; id, n = id+1, n-1 {
 		if !s.seen.add(id) {
-			return surveyPageDamage(id, "it is referred to twice, or is in use and free")
+			return fsckPageDamage(id, "it is referred to twice, or is in use and free")
 		}
 	}
 	return nil
 }
 
-func (s *surveyor) metas() error { return s.claim(0, 2) }
+func (s *fsckState) metas() error { return s.claim(0, 2) }
 
 // complete checks that no page is lost.
-func (s *surveyor) complete() error {
+func (s *fsckState) complete() error {
 	if s.seen.len == s.meta.pages {
 		return nil
 	}
@@ -92,30 +92,30 @@ func (s *surveyor) complete() error {
 	for s.seen.has(id) {
 		id++
 	}
-	return surveyPageDamage(id, "it is neither in use nor free")
+	return fsckPageDamage(id, "it is neither in use nor free")
 }
 
-// surveySet is a set of pages. The zero value is empty. It takes memory for what
+// fsckSet is a set of pages. The zero value is empty. It takes memory for what
 // is in it, not for what a file claims to have.
-type surveySet struct {
-	blocks map[uint64]*surveyBlock
+type fsckSet struct {
+	blocks map[uint64]*fsckBlock
 	len    uint64
 }
 
-// surveyBlock has a bit for each of so many successive pages.
-type surveyBlock [64]uint64
+// fsckBlock has a bit for each of so many successive pages.
+type fsckBlock [64]uint64
 
-func surveyBit(id uint64) (block, word, bit uint64) { return id >> 12, id >> 6 & 63, 1 << (id & 63) }
+func fsckBit(id uint64) (block, word, bit uint64) { return id >> 12, id >> 6 & 63, 1 << (id & 63) }
 
 // add puts id into the set; false says that it is there already.
-func (s *surveySet) add(id uint64) bool {
-	block, word, bit := surveyBit(id)
+func (s *fsckSet) add(id uint64) bool {
+	block, word, bit := fsckBit(id)
 	b := s.blocks[block]
 	if b == nil {
 		if s.blocks == nil {
-			s.blocks = map[uint64]*surveyBlock{}
+			s.blocks = map[uint64]*fsckBlock{}
 		}
-		b = &surveyBlock{}
+		b = &fsckBlock{}
 		s.blocks[block] = b
 	}
 	if b[word]&bit != 0 {
@@ -126,8 +126,8 @@ func (s *surveySet) add(id uint64) bool {
 	return true
 }
 
-func (s *surveySet) has(id uint64) bool {
-	block, word, bit := surveyBit(id)
+func (s *fsckSet) has(id uint64) bool {
+	block, word, bit := fsckBit(id)
 	b := s.blocks[block]
 	return b != nil && b[word]&bit != 0
 }

@@ -3,38 +3,38 @@ package bolt
 import "encoding/binary"
 
 const (
-	// surveyMaxDepth is more than the levels of a tree can be where every page
+	// fsckMaxDepth is more than the levels of a tree can be where every page
 	// but the leaves has two children at least.
-	surveyMaxDepth = 48
-	// surveyBucketLen is the length of the value of a bucket: its root page, or
+	fsckMaxDepth = 48
+	// fsckBucketLen is the length of the value of a bucket: its root page, or
 	// 0 if the page follows, and a counter that our buckets do not use.
-	surveyBucketLen    = 16
-	surveyBucketFlag   = 0x01
-	surveyInlineBucket = "the bucket inside: "
+	fsckBucketLen    = 16
+	fsckBucketFlag   = 0x01
+	fsckInlineBucket = "the bucket inside: "
 )
 
-// surveyTree is a tree under way.
-type surveyTree struct {
+// fsckTree is a tree under way.
+type fsckTree struct {
 	// top is the depth of its root, below those of the tree that it is in.
 	top int
 	// leaves is the depth of the first leaf, and so of all; 0 before it.
 	leaves int
 	// entry takes an entry of a leaf.
-	entry func(t *surveyTree, p *surveyPage, e surveyElement, key, value []byte) error
+	entry func(t *fsckTree, p *fsckPage, e fsckElement, key, value []byte) error
 	// bucket is the name of the bucket that the tree is, in the tree of buckets
 	// nil.
 	bucket []byte
 }
 
 // buckets goes through the buckets of the file.
-func (s *surveyor) buckets() error {
-	return s.tree(&surveyTree{entry: s.bucket}, s.meta.root, 0, surveyRange{})
+func (s *fsckState) buckets() error {
+	return s.tree(&fsckTree{entry: s.bucket}, s.meta.root, 0, fsckRange{})
 }
 
 // tree goes through what is below page id, whose keys are in a range.
-func (s *surveyor) tree(t *surveyTree, id uint64, depth int, in surveyRange) error {
-	if depth-t.top >= surveyMaxDepth {
-		return surveyPageDamage(id, "it is more than %d levels below its root", surveyMaxDepth)
+func (s *fsckState) tree(t *fsckTree, id uint64, depth int, in fsckRange) error {
+	if depth-t.top >= fsckMaxDepth {
+		return fsckPageDamage(id, "it is more than %d levels below its root", fsckMaxDepth)
 	}
 	p, err := s.page(id, depth)
 	if err != nil {
@@ -50,14 +50,14 @@ func (s *surveyor) tree(t *surveyTree, id uint64, depth int, in surveyRange) err
 }
 
 // branch goes through the children of a branch.
-func (s *surveyor) branch(t *surveyTree, p *surveyPage, depth int, in surveyRange) error {
+func (s *fsckState) branch(t *fsckTree, p *fsckPage, depth int, in fsckRange) error {
 	if p.count < 2 {
 		return p.damage("a branch of the tree has %d entries, at least 2 are needed", p.count)
 	}
 	e := p.element(0)
 	key, _ := p.entry(0, e)
 	for i := range p.len() {
-		child, below := surveyRange{first: key, below: in.below}, e.child
+		child, below := fsckRange{first: key, below: in.below}, e.child
 		if i+1 < p.len() {
 			e = p.element(i + 1)
 			key, _ = p.entry(i+1, e)
@@ -72,7 +72,7 @@ func (s *surveyor) branch(t *surveyTree, p *surveyPage, depth int, in surveyRang
 
 // leaf goes through the entries of a leaf. bbolt merges neighbours as of one
 // kind, so all leaves have to be equally deep.
-func (s *surveyor) leaf(t *surveyTree, p *surveyPage, depth int, in surveyRange) error {
+func (s *fsckState) leaf(t *fsckTree, p *fsckPage, depth int, in fsckRange) error {
 	switch {
 	case p.count == 0 && in.first != nil:
 		return p.damage("a leaf without entries that is not the root")
@@ -84,7 +84,7 @@ func (s *surveyor) leaf(t *surveyTree, p *surveyPage, depth int, in surveyRange)
 	return s.entries(t, p)
 }
 
-func (s *surveyor) entries(t *surveyTree, p *surveyPage) error {
+func (s *fsckState) entries(t *fsckTree, p *fsckPage) error {
 	for i := range p.len() {
 		e := p.element(i)
 		key, value := p.entry(i, e)
@@ -96,7 +96,7 @@ func (s *surveyor) entries(t *surveyTree, p *surveyPage) error {
 }
 
 // record takes an entry of a bucket.
-func (s *surveyor) record(t *surveyTree, p *surveyPage, e surveyElement, key, value []byte) error {
+func (s *fsckState) record(t *fsckTree, p *fsckPage, e fsckElement, key, value []byte) error {
 	if e.flags != 0 {
 		return p.damage("an entry of a bucket has the flags %#x instead of 0; a bucket in a bucket is not ours", e.flags)
 	}
@@ -104,38 +104,38 @@ func (s *surveyor) record(t *surveyTree, p *surveyPage, e surveyElement, key, va
 }
 
 // bucket takes an entry of the tree of buckets.
-func (s *surveyor) bucket(t *surveyTree, p *surveyPage, e surveyElement, name, value []byte) error {
-	if e.flags != surveyBucketFlag {
-		return p.damage("an entry has the flags %#x instead of %#x, which tells a bucket", e.flags, surveyBucketFlag)
+func (s *fsckState) bucket(t *fsckTree, p *fsckPage, e fsckElement, name, value []byte) error {
+	if e.flags != fsckBucketFlag {
+		return p.damage("an entry has the flags %#x instead of %#x, which tells a bucket", e.flags, fsckBucketFlag)
 	}
-	if len(value) < surveyBucketLen {
-		return p.damage("a bucket has %d bytes, at least %d are needed", len(value), surveyBucketLen)
+	if len(value) < fsckBucketLen {
+		return p.damage("a bucket has %d bytes, at least %d are needed", len(value), fsckBucketLen)
 	}
 	root, counter := binary.NativeEndian.Uint64(value), binary.NativeEndian.Uint64(value[8:])
 	if counter != 0 {
 		return p.damage("a bucket has counted to %d; ours do not count", counter)
 	}
-	inside := &surveyTree{top: t.leaves, entry: s.record, bucket: name}
+	inside := &fsckTree{top: t.leaves, entry: s.record, bucket: name}
 	if root == 0 {
-		return s.inline(inside, p, value[surveyBucketLen:])
+		return s.inline(inside, p, value[fsckBucketLen:])
 	}
-	if len(value) != surveyBucketLen {
-		return p.damage("a bucket with pages of its own has %d bytes, %d are needed", len(value), surveyBucketLen)
+	if len(value) != fsckBucketLen {
+		return p.damage("a bucket with pages of its own has %d bytes, %d are needed", len(value), fsckBucketLen)
 	}
-	return s.tree(inside, root, inside.top, surveyRange{})
+	return s.tree(inside, root, inside.top, fsckRange{})
 }
 
 // inline goes through a bucket whose only page is in the value that names it.
-func (s *surveyor) inline(t *surveyTree, in *surveyPage, data []byte) error {
-	p := &surveyPage{name: in.name, inside: surveyInlineBucket, data: data}
-	if len(data) < surveyHeaderLen {
-		return p.damage("it has %d bytes, at least %d are needed", len(data), surveyHeaderLen)
+func (s *fsckState) inline(t *fsckTree, in *fsckPage, data []byte) error {
+	p := &fsckPage{name: in.name, inside: fsckInlineBucket, data: data}
+	if len(data) < fsckHeaderLen {
+		return p.damage("it has %d bytes, at least %d are needed", len(data), fsckHeaderLen)
 	}
-	p.surveyHeader = surveyHeaderOf(data)
-	if p.id != 0 || p.flags != surveyLeaf || p.overflow != 0 {
-		return p.damage("it says that it is page %d with the flags %#x and %d pages more, instead of 0, %#x and 0", p.id, p.flags, p.overflow, surveyLeaf)
+	p.fsckHeader = fsckHeaderOf(data)
+	if p.id != 0 || p.flags != fsckLeaf || p.overflow != 0 {
+		return p.damage("it says that it is page %d with the flags %#x and %d pages more, instead of 0, %#x and 0", p.id, p.flags, p.overflow, fsckLeaf)
 	}
-	if err := p.check(surveyRange{}, 1); err != nil {
+	if err := p.check(fsckRange{}, 1); err != nil {
 		return err
 	}
 	return s.entries(t, p)

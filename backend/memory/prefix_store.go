@@ -7,11 +7,11 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// shelf is the part of a store that one owner writes, under a prefix. It
+// prefixStore is the part of a store that one owner writes, under a prefix. It
 // remembers the revision of each key and writes only over that. After a write
 // that failed it is stale: what the owner has in memory may not be what is
 // stored, until it is loaded again.
-type shelf struct {
+type prefixStore struct {
 	store     backend.Store
 	prefix    string
 	revisions map[string]backend.Revision
@@ -23,8 +23,8 @@ type shelf struct {
 	stale   bool
 }
 
-func newShelf(s backend.Store, prefix string) shelf {
-	return shelf{
+func newPrefixStore(s backend.Store, prefix string) prefixStore {
+	return prefixStore{
 		store: s, prefix: prefix, revisions: map[string]backend.Revision{},
 		unsure: map[string]struct{}{}, guarded: map[string]struct{}{},
 	}
@@ -37,7 +37,7 @@ type change struct {
 }
 
 // write makes the changes in order, each of another key.
-func (s *shelf) write(ctx context.Context, changes []change) error {
+func (s *prefixStore) write(ctx context.Context, changes []change) error {
 	writes := s.prepare(changes)
 	if len(writes) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func (s *shelf) write(ctx context.Context, changes []change) error {
 }
 
 // prepare returns the writes that make the changes.
-func (s *shelf) prepare(changes []change) []backend.Write {
+func (s *prefixStore) prepare(changes []change) []backend.Write {
 	writes := make([]backend.Write, 0, len(changes))
 	for _, c := range changes {
 		w := backend.Write{Key: c.key, Value: c.value, Prev: s.revisions[c.key]}
@@ -78,7 +78,7 @@ func (s *shelf) prepare(changes []change) []backend.Write {
 	return writes
 }
 
-func (s *shelf) remember(w backend.Write, revision backend.Revision) {
+func (s *prefixStore) remember(w backend.Write, revision backend.Revision) {
 	if w.Delete {
 		delete(s.revisions, w.Key)
 		return
@@ -94,7 +94,7 @@ func definite(err error) bool {
 
 // load returns the bodies of what is stored, and remembers the revisions. No
 // write that failed before can take effect any more.
-func (s *shelf) load(ctx context.Context) (map[string][]byte, error) {
+func (s *prefixStore) load(ctx context.Context) (map[string][]byte, error) {
 	for key := range s.unsure {
 		if err := s.settle(ctx, key); err != nil {
 			return nil, err
@@ -123,7 +123,7 @@ func (s *shelf) load(ctx context.Context) (map[string][]byte, error) {
 
 // settle writes what a key holds once more, so that a write which is still
 // under way finds another revision than the one it needs.
-func (s *shelf) settle(ctx context.Context, key string) error {
+func (s *prefixStore) settle(ctx context.Context, key string) error {
 	for {
 		r, err := s.store.Get(ctx, key)
 		if errors.Is(err, backend.ErrNotFound) {

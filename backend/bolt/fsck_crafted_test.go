@@ -24,10 +24,10 @@ type craftedPage struct {
 func (p craftedPage) bytes(id uint64) []byte {
 	order, b := binary.NativeEndian, make([]byte, 1024)
 	order.PutUint64(b, id)
-	order.PutUint16(b[8:], surveyLeaf)
+	order.PutUint16(b[8:], fsckLeaf)
 	order.PutUint16(b[10:], uint16(len(p.keys)))
 	if p.children != nil {
-		order.PutUint16(b[8:], surveyBranch)
+		order.PutUint16(b[8:], fsckBranch)
 	}
 	end := 16 + 16*len(p.keys)
 	for i, key := range p.keys {
@@ -45,28 +45,28 @@ func (p craftedPage) bytes(id uint64) []byte {
 	return b
 }
 
-// surveyCrafted is a file with the bucket "a" whose tree is made by hand; the
+// fsckCrafted is a file with the bucket "a" whose tree is made by hand; the
 // first page is its root and has the number 4.
-func surveyCrafted(t testing.TB, pages ...craftedPage) *surveyFile {
+func fsckCrafted(t testing.TB, pages ...craftedPage) *fsckFile {
 	t.Helper()
-	f := &surveyFile{surveyImage: surveyImage{page: 1024, bytes: make([]byte, 4*1024)}}
+	f := &fsckFile{fsckImage: fsckImage{page: 1024, bytes: make([]byte, 4*1024)}}
 	for page := range uint64(2) {
 		f.put64(page, 0, page)
-		f.put16(page, 8, surveyMetaFlag)
-		f.put32(page, 16, surveyMagic)
-		f.put32(page, surveyAtVersion, surveyVersion)
-		f.put32(page, surveyAtPageSize, 1024)
-		f.put64(page, surveyAtRoot, 3)
-		f.put64(page, surveyAtFreelist, 2)
-		f.put64(page, surveyAtPages, uint64(len(pages)+4))
+		f.put16(page, 8, fsckMetaFlag)
+		f.put32(page, 16, fsckMagic)
+		f.put32(page, fsckAtVersion, fsckVersion)
+		f.put32(page, fsckAtPageSize, 1024)
+		f.put64(page, fsckAtRoot, 3)
+		f.put64(page, fsckAtFreelist, 2)
+		f.put64(page, fsckAtPages, uint64(len(pages)+4))
 	}
 	f.put64(2, 0, 2)
-	f.put16(2, 8, surveyFreelist)
+	f.put16(2, 8, fsckFreelist)
 	top := craftedPage{keys: []string{"a\x04" + strings.Repeat("\x00", 15)}}.bytes(3)
 	binary.NativeEndian.PutUint64(top[33:], 4)
-	binary.NativeEndian.PutUint32(top[16:], surveyBucketFlag)
+	binary.NativeEndian.PutUint32(top[16:], fsckBucketFlag)
 	binary.NativeEndian.PutUint32(top[24:], 1)
-	binary.NativeEndian.PutUint32(top[28:], surveyBucketLen)
+	binary.NativeEndian.PutUint32(top[28:], fsckBucketLen)
 	copy(f.at(3), top)
 	for i, p := range pages {
 		f.bytes = append(f.bytes, p.bytes(uint64(4+i))...)
@@ -75,7 +75,7 @@ func surveyCrafted(t testing.TB, pages ...craftedPage) *surveyFile {
 	return f
 }
 
-func TestSurveyFindsATreeThatBoltWouldMergeWrongly(t *testing.T) {
+func TestFsckFindsATreeThatBoltWouldMergeWrongly(t *testing.T) {
 	leaf := func(keys ...string) craftedPage { return craftedPage{keys: keys} }
 	branch := func(first string, child uint64, second string, other uint64) craftedPage {
 		return craftedPage{[]string{first, second}, []uint64{child, other}}
@@ -108,13 +108,13 @@ func TestSurveyFindsATreeThatBoltWouldMergeWrongly(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			f := surveyCrafted(t, c.pages...)
-			got, err := surveyedImage(f.bytes)
+			f := fsckCrafted(t, c.pages...)
+			got, err := fsckImage(f.bytes)
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
 			case c.want == "":
-				surveySafe(t, f.bytes, got)
+				fsckSafe(t, f.bytes, got)
 			case !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), c.want):
 				t.Errorf("got %v, want damage with %q in it", err, c.want)
 			}
@@ -122,16 +122,16 @@ func TestSurveyFindsATreeThatBoltWouldMergeWrongly(t *testing.T) {
 	}
 }
 
-func TestSurveyOfATruncatedFileFailsOrMissesNothing(t *testing.T) {
-	f := surveyDamageable(t)
-	end := int(f.get64(0, surveyAtPages)) * 1024
+func TestFsckOfATruncatedFileFailsOrMissesNothing(t *testing.T) {
+	f := fsckDamageable(t)
+	end := int(f.get64(0, fsckAtPages)) * 1024
 	image := append(slices.Clone(f.bytes[:end]), make([]byte, 2000)...)
 	step := 7
-	if surveySoak() {
+	if fsckSoak() {
 		step = 1
 	}
 	for n := 0; n < len(image); n += step {
-		got, err := surveyedImage(image[:n])
+		got, err := fsckImage(image[:n])
 		switch {
 		case n < end && !errors.Is(err, ErrDamaged):
 			t.Fatalf("%d of %d bytes: %v", n, end, err)
@@ -141,7 +141,7 @@ func TestSurveyOfATruncatedFileFailsOrMissesNothing(t *testing.T) {
 	}
 }
 
-func TestSurveyRefusesWhatIsNotBolts(t *testing.T) {
+func TestFsckRefusesWhatIsNotBolts(t *testing.T) {
 	for name, image := range map[string][]byte{
 		"empty":   {},
 		"text":    []byte(strings.Repeat("some text\n", 1000)),
@@ -150,7 +150,7 @@ func TestSurveyRefusesWhatIsNotBolts(t *testing.T) {
 		"ff":      []byte(strings.Repeat("\xff", 1<<16)),
 		"a magic": append(make([]byte, 16), 0xED, 0xDA, 0x0C, 0xED),
 	} {
-		if _, err := surveyedImage(image); !errors.Is(err, ErrDamaged) {
+		if _, err := fsckImage(image); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v, want %v", name, err, ErrDamaged)
 		}
 	}
@@ -167,26 +167,26 @@ func (s sparse) ReadAt(b []byte, at int64) (int, error) {
 	return len(b), nil
 }
 
-func TestSurveyOfAHugeSparseFileIsQuick(t *testing.T) {
-	f := surveyDamageable(t)
-	got, err := surveyed(sparse(f.bytes), 1<<62)
+func TestFsckOfAHugeSparseFileIsQuick(t *testing.T) {
+	f := fsckDamageable(t)
+	got, err := checked(sparse(f.bytes), 1<<62)
 	if err != nil || !slices.Equal(got, f.records) {
 		t.Errorf("%d records, %v", len(got), err)
 	}
-	f.meta(surveyAtPages, 1<<50)
-	if _, err := surveyed(sparse(f.bytes), 1<<62); !errors.Is(err, ErrDamaged) {
+	f.meta(fsckAtPages, 1<<50)
+	if _, err := checked(sparse(f.bytes), 1<<62); !errors.Is(err, ErrDamaged) {
 		t.Errorf("with a huge high water mark: %v, want %v", err, ErrDamaged)
 	}
 	g := f.clone()
 	g.put64(g.free, 16+8*(int(g.get16(g.free, 10))-1), 1<<49)
-	if _, err := surveyed(sparse(g.bytes), 1<<62); !errors.Is(err, ErrDamaged) {
+	if _, err := checked(sparse(g.bytes), 1<<62); !errors.Is(err, ErrDamaged) {
 		t.Errorf("with a huge free page: %v, want %v", err, ErrDamaged)
 	}
 	g = f.clone()
 	g.put16(g.free, 10, 0xFFFF)
 	g.put64(g.free, 16, 1<<49)
 	g.put32(g.free, 12, 1<<32-1)
-	if _, err := surveyed(sparse(g.bytes), 1<<62); !errors.Is(err, ErrDamaged) {
+	if _, err := checked(sparse(g.bytes), 1<<62); !errors.Is(err, ErrDamaged) {
 		t.Errorf("with a huge list of free pages: %v, want %v", err, ErrDamaged)
 	}
 }
@@ -205,36 +205,36 @@ func (f failing) ReadAt(b []byte, at int64) (int, error) {
 	return f.ReaderAt.ReadAt(b, at)
 }
 
-func TestSurveyReturnsTheErrorsOfReaderAndVisitor(t *testing.T) {
-	f := surveyDamageable(t)
-	for from := int64(0); from < int64(f.get64(0, surveyAtPages))*1024; from += 512 {
-		_, err := surveyed(failing{sparse(f.bytes), from, iotest.ErrTimeout}, int64(len(f.bytes)))
+func TestFsckReturnsTheErrorsOfReaderAndVisitor(t *testing.T) {
+	f := fsckDamageable(t)
+	for from := int64(0); from < int64(f.get64(0, fsckAtPages))*1024; from += 512 {
+		_, err := checked(failing{sparse(f.bytes), from, iotest.ErrTimeout}, int64(len(f.bytes)))
 		if errors.Is(err, ErrDamaged) || err != nil && !errors.Is(err, iotest.ErrTimeout) {
 			t.Errorf("a read at %d that fails: %v", from, err)
 		}
 	}
-	if _, err := surveyed(failing{sparse(f.bytes), 5 << 10, io.EOF}, int64(len(f.bytes))); err == nil {
+	if _, err := checked(failing{sparse(f.bytes), 5 << 10, io.EOF}, int64(len(f.bytes))); err == nil {
 		t.Error("a file that becomes shorter passes")
 	}
 	stop := fmt.Errorf("stop: %w", os.ErrExist)
-	if err := survey(sparse(f.bytes), int64(len(f.bytes)), func(_, _, _ []byte) error { return stop }); !errors.Is(err, stop) {
+	if err := fsck(sparse(f.bytes), int64(len(f.bytes)), func(_, _, _ []byte) error { return stop }); !errors.Is(err, stop) {
 		t.Errorf("got %v, want the visitor's %v", err, stop)
 	}
 }
 
-func TestSurveyVisitsTheTransactionBeforeIfTheLastMetaPageIsTorn(t *testing.T) {
+func TestFsckVisitsTheTransactionBeforeIfTheLastMetaPageIsTorn(t *testing.T) {
 	for _, page := range []int{1024, 4096, 65536} {
 		for commits := range 2 {
-			changes := []func(*bbolt.Tx) error{surveyPut("a", 200, 50), surveyPut("b", 3, 50)}
-			img := surveyMade(t, "torn", page, changes[:2-commits]...)
-			f := &surveyFile{surveyImage: img}
+			changes := []func(*bbolt.Tx) error{fsckPut("a", 200, 50), fsckPut("b", 3, 50)}
+			img := fsckMade(t, "torn", page, changes[:2-commits]...)
+			f := &fsckFile{fsckImage: img}
 			last, _ := f.current()
-			f.at(last)[surveyAtTxid+3]++
-			got, err := surveyedImage(f.bytes)
+			f.at(last)[fsckAtTxid+3]++
+			got, err := fsckImage(f.bytes)
 			if err != nil || !slices.Equal(got, img.old) {
 				t.Fatalf("meta page %d of pages of %d bytes: %d records of %d, %v", last, page, len(got), len(img.old), err)
 			}
-			surveySafe(t, f.bytes, got)
+			fsckSafe(t, f.bytes, got)
 		}
 	}
 }

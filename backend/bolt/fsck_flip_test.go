@@ -13,38 +13,38 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// surveySafe checks what survey promises of an image that it passed: bbolt reads
+// fsckSafe checks what fsck promises of an image that it passed: bbolt reads
 // the same of it, and after writing more has lost nothing.
-func surveySafe(t testing.TB, image []byte, records []surveyRecord) {
+func fsckSafe(t testing.TB, image []byte, records []fsckRecord) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "copy.db")
 	if err := os.WriteFile(path, image, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db := surveyOpen(t, path, 0)
-	if got := surveyByBolt(t, db); !slices.Equal(got, records) {
+	db := fsckOpen(t, path, 0)
+	if got := fsckByBolt(t, db); !slices.Equal(got, records) {
 		t.Fatalf("bbolt reads %d records, other ones than the %d that were visited", len(got), len(records))
 	}
-	model := surveyModel{}
+	model := fsckModel{}
 	for _, r := range records {
-		model[surveyRecord{Bucket: r.Bucket, Key: r.Key}] = r.Value
+		model[fsckRecord{Bucket: r.Bucket, Key: r.Key}] = r.Value
 	}
-	surveyCommit(t, db, surveyMore(model))
-	surveyCommit(t, db, surveyFewer(model, 3))
-	surveyCommit(t, db, surveyFewer(model, 2))
-	surveyClose(t, db)
-	db = surveyOpen(t, path, 0)
-	if got := surveyByBolt(t, db); !slices.Equal(got, model.records()) {
+	fsckCommit(t, db, fsckMore(model))
+	fsckCommit(t, db, fsckFewer(model, 3))
+	fsckCommit(t, db, fsckFewer(model, 2))
+	fsckClose(t, db)
+	db = fsckOpen(t, path, 0)
+	if got := fsckByBolt(t, db); !slices.Equal(got, model.records()) {
 		t.Fatalf("bbolt has %d records after writing, other ones than the %d expected", len(got), len(model))
 	}
-	surveyClose(t, db)
-	if got, err := surveyedFile(t, path); err != nil || !slices.Equal(got, model.records()) {
+	fsckClose(t, db)
+	if got, err := fsckFile(t, path); err != nil || !slices.Equal(got, model.records()) {
 		t.Fatalf("after writing: %d records of %d, %v", len(got), len(model), err)
 	}
 }
 
-// surveyMore puts 50 records into each bucket, and into a new one.
-func surveyMore(model surveyModel) func(tx *bbolt.Tx) error {
+// fsckMore puts 50 records into each bucket, and into a new one.
+func fsckMore(model fsckModel) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) error {
 		if _, err := tx.CreateBucketIfNotExists([]byte("more")); err != nil {
 			return err
@@ -52,7 +52,7 @@ func surveyMore(model surveyModel) func(tx *bbolt.Tx) error {
 		return tx.ForEach(func(name []byte, b *bbolt.Bucket) (err error) {
 			for i := range 50 {
 				key, value := fmt.Sprintf("%ckey-%d", 'a'+i%26, i), strings.Repeat("x", 37*i)
-				model[surveyRecord{Bucket: string(name), Key: key}] = value
+				model[fsckRecord{Bucket: string(name), Key: key}] = value
 				err = errors.Join(err, b.Put([]byte(key), []byte(value)))
 			}
 			return err
@@ -60,12 +60,12 @@ func surveyMore(model surveyModel) func(tx *bbolt.Tx) error {
 	}
 }
 
-// surveyFewer deletes every n-th record.
-func surveyFewer(model surveyModel, n int) func(tx *bbolt.Tx) error {
+// fsckFewer deletes every n-th record.
+func fsckFewer(model fsckModel, n int) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) (err error) {
 		for i, r := range model.records() {
 			if i%n == 0 {
-				delete(model, surveyRecord{Bucket: r.Bucket, Key: r.Key})
+				delete(model, fsckRecord{Bucket: r.Bucket, Key: r.Key})
 				err = errors.Join(err, tx.Bucket([]byte(r.Bucket)).Delete([]byte(r.Key)))
 			}
 		}
@@ -73,10 +73,10 @@ func surveyFewer(model surveyModel, n int) func(tx *bbolt.Tx) error {
 	}
 }
 
-// surveyHarmless reports whether got is what the store's checksums find or accept:
+// fsckHarmless reports whether got is what the store's checksums find or accept:
 // all records, those of the transaction before, or one record with other bytes,
 // or one bucket with another name.
-func surveyHarmless(img surveyImage, got []surveyRecord) bool {
+func fsckHarmless(img fsckImage, got []fsckRecord) bool {
 	if slices.Equal(got, img.records) || slices.Equal(got, img.old) {
 		return true
 	}
@@ -107,40 +107,40 @@ func surveyHarmless(img surveyImage, got []surveyRecord) bool {
 	return true
 }
 
-// surveyFlip flips a bit and holds what survey says against what is true. With
+// fsckFlip flips a bit and holds what fsck says against what is true. With
 // safe, bbolt has to cope with what passes.
-func surveyFlip(t testing.TB, img surveyImage, bit int, safe bool) (passed bool) {
+func fsckFlip(t testing.TB, img fsckImage, bit int, safe bool) (passed bool) {
 	t.Helper()
 	img.bytes[bit/8] ^= 1 << (bit % 8)
 	defer func() { img.bytes[bit/8] ^= 1 << (bit % 8) }()
-	got, err := surveyedImage(img.bytes)
+	got, err := fsckImage(img.bytes)
 	if err != nil {
 		if !errors.Is(err, ErrDamaged) {
 			t.Fatalf("%s, bit %d of byte %d: %v", img.name, bit%8, bit/8, err)
 		}
 		return false
 	}
-	if !surveyHarmless(img, got) {
+	if !fsckHarmless(img, got) {
 		t.Fatalf("%s, bit %d of byte %d: it passes with %d records, of %d", img.name, bit%8, bit/8, len(got), len(img.records))
 	}
 	if safe {
-		surveySafe(t, img.bytes, got)
+		fsckSafe(t, img.bytes, got)
 	}
 	return true
 }
 
 func TestAnyFlippedBitIsFoundOrHarmless(t *testing.T) {
-	img := surveyMade(t, "small", 1024, surveyPut("a", 30, 40), surveyPut("b", 2, 10), surveyPut("c", 1, 3000),
-		surveyDelete("a", 30, 2), surveyPut("a", 9, 60))
+	img := fsckMade(t, "small", 1024, fsckPut("a", 30, 40), fsckPut("b", 2, 10), fsckPut("c", 1, 3000),
+		fsckDelete("a", 30, 2), fsckPut("a", 9, 60))
 	// The steps share no divisor with 8, so that all bits of a byte have their turn.
 	step, safe := 5, 400
-	if surveySoak() {
+	if fsckSoak() {
 		step, safe = 1, 20
 	}
 	passed, flipped := 0, 0
 	for bit := 0; bit < len(img.bytes)*8; bit += step {
 		flipped++
-		if surveyFlip(t, img, bit, passed%safe == 0) {
+		if fsckFlip(t, img, bit, passed%safe == 0) {
 			passed++
 		}
 	}
@@ -150,20 +150,20 @@ func TestAnyFlippedBitIsFoundOrHarmless(t *testing.T) {
 }
 
 func TestFlippedBitsOfLargerFilesAreFoundOrHarmless(t *testing.T) {
-	images, flips, safe := surveySmallImages(t), 500, 50
-	if surveySoak() {
+	images, flips, safe := fsckSmallImages(t), 500, 50
+	if fsckSoak() {
 		flips, safe = 20000, 3
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for i := range flips {
 		img := images[i%len(images)]
-		surveyFlip(t, img, surveyAnyBit(rnd, img), i%safe == 0)
+		fsckFlip(t, img, fsckAnyBit(rnd, img), i%safe == 0)
 	}
 }
 
-// surveyAnyBit is a bit anywhere, or as often one near the beginning of a page,
+// fsckAnyBit is a bit anywhere, or as often one near the beginning of a page,
 // where most of the structure is.
-func surveyAnyBit(rnd *rand.Rand, img surveyImage) int {
+func fsckAnyBit(rnd *rand.Rand, img fsckImage) int {
 	bit := rnd.IntN(len(img.bytes) * 8)
 	if page := img.page * 8; rnd.IntN(2) == 0 {
 		return bit/page*page + rnd.IntN(512)

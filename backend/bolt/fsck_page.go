@@ -7,19 +7,19 @@ import (
 )
 
 const (
-	surveyElementLen = 16
-	// surveyMaxKey is the length of the longest key that bbolt takes.
-	surveyMaxKey = 1 << 15
+	fsckElementLen = 16
+	// fsckMaxKey is the length of the longest key that bbolt takes.
+	fsckMaxKey = 1 << 15
 	// bbolt splits what is longer than a page until at most four entries are
 	// left, so that the longest pages are those of four long keys, or of four
 	// of our largest values.
-	surveyMaxBranch = surveyMaxPage + 6*surveyMaxKey
-	surveyMaxLeaf   = 16 << 20
+	fsckMaxBranch = fsckMaxPage + 6*fsckMaxKey
+	fsckMaxLeaf   = 16 << 20
 )
 
-// surveyPage is a page of a tree, with what it overflows into.
-type surveyPage struct {
-	surveyHeader
+// fsckPage is a page of a tree, with what it overflows into.
+type fsckPage struct {
+	fsckHeader
 	// name is how errors call it: its number, or for one inside a value that of
 	// the page that the value is in.
 	name uint64
@@ -28,25 +28,25 @@ type surveyPage struct {
 	data   []byte
 }
 
-func (p *surveyPage) leaf() bool { return p.flags == surveyLeaf }
+func (p *fsckPage) leaf() bool { return p.flags == fsckLeaf }
 
-func (p *surveyPage) len() int { return int(p.count) }
+func (p *fsckPage) len() int { return int(p.count) }
 
-func (p *surveyPage) damage(format string, args ...any) error {
-	return surveyPageDamage(p.name, "%s%s", p.inside, fmt.Sprintf(format, args...))
+func (p *fsckPage) damage(format string, args ...any) error {
+	return fsckPageDamage(p.name, "%s%s", p.inside, fmt.Sprintf(format, args...))
 }
 
 // page reads the page id of a tree and claims it. The page is valid until
 // another one is read at the same depth.
-func (s *surveyor) page(id uint64, depth int) (*surveyPage, error) {
+func (s *fsckState) page(id uint64, depth int) (*fsckPage, error) {
 	if id < 2 || id >= s.meta.pages {
-		return nil, surveyPageDamage(id, "a tree refers to it, but the file's pages end at %d", s.meta.pages)
+		return nil, fsckPageDamage(id, "a tree refers to it, but the file's pages end at %d", s.meta.pages)
 	}
 	data, err := s.read(id, depth, nil, 1)
 	if err != nil {
 		return nil, err
 	}
-	p := &surveyPage{surveyHeader: surveyHeaderOf(data), name: id, data: data}
+	p := &fsckPage{fsckHeader: fsckHeaderOf(data), name: id, data: data}
 	if err := s.checkHeader(p); err != nil {
 		return nil, err
 	}
@@ -57,14 +57,14 @@ func (s *surveyor) page(id uint64, depth int) (*surveyPage, error) {
 	return p, err
 }
 
-func (s *surveyor) checkHeader(p *surveyPage) error {
-	longest := uint64(surveyMaxLeaf)
+func (s *fsckState) checkHeader(p *fsckPage) error {
+	longest := uint64(fsckMaxLeaf)
 	switch p.flags {
-	case surveyLeaf:
-	case surveyBranch:
-		longest = surveyMaxBranch
+	case fsckLeaf:
+	case fsckBranch:
+		longest = fsckMaxBranch
 	default:
-		return p.damage("its flags are %#x, those of a tree's page %#x or %#x", p.flags, surveyBranch, surveyLeaf)
+		return p.damage("its flags are %#x, those of a tree's page %#x or %#x", p.flags, fsckBranch, fsckLeaf)
 	}
 	switch {
 	case p.id != p.name:
@@ -77,7 +77,7 @@ func (s *surveyor) checkHeader(p *surveyPage) error {
 
 // read completes data, which holds the beginning of page id or nothing, to n
 // pages.
-func (s *surveyor) read(id uint64, depth int, data []byte, n uint64) ([]byte, error) {
+func (s *fsckState) read(id uint64, depth int, data []byte, n uint64) ([]byte, error) {
 	have, want := len(data), int(n*s.meta.pageSize)
 	for len(s.buffers) <= depth {
 		s.buffers = append(s.buffers, nil)
@@ -92,37 +92,37 @@ func (s *surveyor) read(id uint64, depth int, data []byte, n uint64) ([]byte, er
 	if have == want {
 		return b, nil
 	}
-	return b, surveyRead(s.r, b[have:], int64(id*s.meta.pageSize)+int64(have))
+	return b, fsckRead(s.r, b[have:], int64(id*s.meta.pageSize)+int64(have))
 }
 
-// surveyElement is an entry of a page. A branch has a child, a leaf the others.
-type surveyElement struct {
+// fsckElement is an entry of a page. A branch has a child, a leaf the others.
+type fsckElement struct {
 	pos, key, value uint32
 	flags           uint32
 	child           uint64
 }
 
-func (p *surveyPage) element(i int) surveyElement {
-	b, order := p.data[surveyHeaderLen+i*surveyElementLen:], binary.NativeEndian
+func (p *fsckPage) element(i int) fsckElement {
+	b, order := p.data[fsckHeaderLen+i*fsckElementLen:], binary.NativeEndian
 	if p.leaf() {
-		return surveyElement{flags: order.Uint32(b), pos: order.Uint32(b[4:]), key: order.Uint32(b[8:]), value: order.Uint32(b[12:])}
+		return fsckElement{flags: order.Uint32(b), pos: order.Uint32(b[4:]), key: order.Uint32(b[8:]), value: order.Uint32(b[12:])}
 	}
-	return surveyElement{pos: order.Uint32(b), key: order.Uint32(b[4:]), child: order.Uint64(b[8:])}
+	return fsckElement{pos: order.Uint32(b), key: order.Uint32(b[4:]), child: order.Uint64(b[8:])}
 }
 
 // entry returns the key and the value of an element of a page that was checked.
-func (p *surveyPage) entry(i int, e surveyElement) (key, value []byte) {
-	b := p.data[surveyHeaderLen+i*surveyElementLen+int(e.pos):]
+func (p *fsckPage) entry(i int, e fsckElement) (key, value []byte) {
+	b := p.data[fsckHeaderLen+i*fsckElementLen+int(e.pos):]
 	return b[:e.key:e.key], b[e.key : e.key+e.value : e.key+e.value]
 }
 
-// surveyRange is what a page's parent says about its keys. In a root both are
+// fsckRange is what a page's parent says about its keys. In a root both are
 // nil.
-type surveyRange struct{ first, below []byte }
+type fsckRange struct{ first, below []byte }
 
 // check checks the entries of a page, which are to take size bytes, rounded up
 // to the length of the page as far as that goes.
-func (p *surveyPage) check(in surveyRange, round uint64) error {
+func (p *fsckPage) check(in fsckRange, round uint64) error {
 	used, err := p.checkLayout()
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (p *surveyPage) check(in surveyRange, round uint64) error {
 	}
 	// A page is zeros where nothing was written, so that one whose count was
 	// lost does not pass for an empty one.
-	if p.count == 0 && len(bytes.Trim(p.data[surveyHeaderLen:], "\x00")) > 0 {
+	if p.count == 0 && len(bytes.Trim(p.data[fsckHeaderLen:], "\x00")) > 0 {
 		return p.damage("it has no entries, but something is written there")
 	}
 	return p.checkKeys(in)
@@ -140,19 +140,19 @@ func (p *surveyPage) check(in surveyRange, round uint64) error {
 
 // checkLayout checks that the entries follow each other without a gap, and
 // returns where they end.
-func (p *surveyPage) checkLayout() (end uint64, err error) {
-	end = surveyHeaderLen + uint64(p.count)*surveyElementLen
+func (p *fsckPage) checkLayout() (end uint64, err error) {
+	end = fsckHeaderLen + uint64(p.count)*fsckElementLen
 	if end > uint64(len(p.data)) {
 		return 0, p.damage("%d entries do not fit", p.count)
 	}
 	for i := range p.len() {
 		e := p.element(i)
-		at := surveyHeaderLen + uint64(i)*surveyElementLen + uint64(e.pos)
+		at := fsckHeaderLen + uint64(i)*fsckElementLen + uint64(e.pos)
 		if at != end {
 			return 0, p.damage("entry %d begins at %d, the one before it ends at %d", i, at, end)
 		}
-		if e.key == 0 || e.key > surveyMaxKey {
-			return 0, p.damage("entry %d has a key of %d bytes, 1 to %d are possible", i, e.key, surveyMaxKey)
+		if e.key == 0 || e.key > fsckMaxKey {
+			return 0, p.damage("entry %d has a key of %d bytes, 1 to %d are possible", i, e.key, fsckMaxKey)
 		}
 		end += uint64(e.key) + uint64(e.value)
 		if end > uint64(len(p.data)) {
@@ -164,7 +164,7 @@ func (p *surveyPage) checkLayout() (end uint64, err error) {
 
 // checkKeys checks that the keys ascend and are where the parent has them. bbolt
 // finds a page in its parent by its first key, so that one is the same in both.
-func (p *surveyPage) checkKeys(in surveyRange) error {
+func (p *fsckPage) checkKeys(in fsckRange) error {
 	var last []byte
 	for i := range p.len() {
 		key, _ := p.entry(i, p.element(i))
