@@ -34,7 +34,7 @@ func fsck(r io.ReaderAt, size int64, visit func(bucket, key, value []byte) error
 	return nil
 }
 
-// fsckState is the state of a fsck.
+// fsckState is the state of an fsck.
 type fsckState struct {
 	r     io.ReaderAt
 	meta  fsckMeta

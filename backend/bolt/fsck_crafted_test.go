@@ -109,7 +109,7 @@ func TestFsckFindsATreeThatBoltWouldMergeWrongly(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			f := fsckCrafted(t, c.pages...)
-			got, err := fsckImage(f.bytes)
+			got, err := checkedImage(f.bytes)
 			switch {
 			case c.want == "" && err != nil:
 				t.Error(err)
@@ -131,7 +131,7 @@ func TestFsckOfATruncatedFileFailsOrMissesNothing(t *testing.T) {
 		step = 1
 	}
 	for n := 0; n < len(image); n += step {
-		got, err := fsckImage(image[:n])
+		got, err := checkedImage(image[:n])
 		switch {
 		case n < end && !errors.Is(err, ErrDamaged):
 			t.Fatalf("%d of %d bytes: %v", n, end, err)
@@ -150,7 +150,7 @@ func TestFsckRefusesWhatIsNotBolts(t *testing.T) {
 		"ff":      []byte(strings.Repeat("\xff", 1<<16)),
 		"a magic": append(make([]byte, 16), 0xED, 0xDA, 0x0C, 0xED),
 	} {
-		if _, err := fsckImage(image); !errors.Is(err, ErrDamaged) {
+		if _, err := checkedImage(image); !errors.Is(err, ErrDamaged) {
 			t.Errorf("%s: %v, want %v", name, err, ErrDamaged)
 		}
 	}
@@ -230,7 +230,7 @@ func TestFsckVisitsTheTransactionBeforeIfTheLastMetaPageIsTorn(t *testing.T) {
 			f := &fsckFile{fsckImage: img}
 			last, _ := f.current()
 			f.at(last)[fsckAtTxid+3]++
-			got, err := fsckImage(f.bytes)
+			got, err := checkedImage(f.bytes)
 			if err != nil || !slices.Equal(got, img.old) {
 				t.Fatalf("meta page %d of pages of %d bytes: %d records of %d, %v", last, page, len(got), len(img.old), err)
 			}

@@ -238,7 +238,7 @@ func TestFsckFindsEveryKindOfDamage(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := whole.clone()
 			c.damage(f)
-			_, err := fsckImage(f.bytes)
+			_, err := checkedImage(f.bytes)
 			if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want damage with %q in it", err, c.want)
 			}

@@ -38,7 +38,7 @@ func fsckSafe(t testing.TB, image []byte, records []fsckRecord) {
 		t.Fatalf("bbolt has %d records after writing, other ones than the %d expected", len(got), len(model))
 	}
 	fsckClose(t, db)
-	if got, err := fsckFile(t, path); err != nil || !slices.Equal(got, model.records()) {
+	if got, err := checkedFile(t, path); err != nil || !slices.Equal(got, model.records()) {
 		t.Fatalf("after writing: %d records of %d, %v", len(got), len(model), err)
 	}
 }
@@ -113,7 +113,7 @@ func fsckFlip(t testing.TB, img fsckImage, bit int, safe bool) (passed bool) {
 	t.Helper()
 	img.bytes[bit/8] ^= 1 << (bit % 8)
 	defer func() { img.bytes[bit/8] ^= 1 << (bit % 8) }()
-	got, err := fsckImage(img.bytes)
+	got, err := checkedImage(img.bytes)
 	if err != nil {
 		if !errors.Is(err, ErrDamaged) {
 			t.Fatalf("%s, bit %d of byte %d: %v", img.name, bit%8, bit/8, err)

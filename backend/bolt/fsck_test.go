@@ -37,7 +37,7 @@ func checked(r io.ReaderAt, size int64) (got []fsckRecord, err error) {
 	return got, err
 }
 
-func fsckImage(image []byte) ([]fsckRecord, error) {
+func checkedImage(image []byte) ([]fsckRecord, error) {
 	return checked(bytes.NewReader(image), int64(len(image)))
 }
 
@@ -172,7 +172,7 @@ func fsckSmallImages(t testing.TB) []fsckImage {
 func TestFsckVisitsExactlyWhatBoltReads(t *testing.T) {
 	for _, img := range fsckImages(t) {
 		t.Run(img.name, func(t *testing.T) {
-			got, err := fsckImage(img.bytes)
+			got, err := checkedImage(img.bytes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,7 +234,7 @@ func TestFsckPassesAfterEveryTransactionOfBolt(t *testing.T) {
 				db = fsckOpen(t, path, page)
 			}
 			fsckBesideReader(t, rnd, db, func() { fsckCommit(t, db, fsckRandom(rnd, model)) })
-			got, err := fsckFile(t, path)
+			got, err := checkedFile(t, path)
 			if err != nil {
 				t.Fatalf("seed %d, after transaction %d: %v", seed, i, err)
 			}
@@ -262,7 +262,7 @@ func fsckBesideReader(t testing.TB, rnd *rand.Rand, db *bbolt.DB, change func())
 	}
 }
 
-func fsckFile(t testing.TB, path string) ([]fsckRecord, error) {
+func checkedFile(t testing.TB, path string) ([]fsckRecord, error) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
@@ -286,7 +286,7 @@ func TestFsckPassesWhateverTheNumberOfFreePages(t *testing.T) {
 	fsckCommit(t, db, fsckPut("a", 700, 300))
 	for i := range 700 {
 		fsckCommit(t, db, func(tx *bbolt.Tx) error { return tx.Bucket([]byte("a")).Delete(fmt.Appendf(nil, "key-%07d", i)) })
-		if got, err := fsckFile(t, path); err != nil || len(got) != 699-i {
+		if got, err := checkedFile(t, path); err != nil || len(got) != 699-i {
 			t.Fatalf("after %d deletions: %d records, %v", i+1, len(got), err)
 		}
 		if fsckListIsLong(t, path) {
