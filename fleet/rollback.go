@@ -49,7 +49,7 @@ type Rollback struct {
 // stay as they are, and the plan names them with the object and the reason. The run
 // that rolls back supersedes those that wait for the placement.
 //
-// A run that has not ended is ended first, by a [stages.TakeBack] command, and is not rolled back where it is
+// A run that has not ended is ended first, by a [stages.RequestRollback] command, and is not rolled back where it is
 // superseded or aborted before. Of those that have ended it is the last one that changed clusters which can
 // be rolled back; where that did not go to its end for every cluster, it can be done once more for the
 // others. While another run has the placement it is an error that names it.
@@ -65,7 +65,7 @@ func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (s
 	if err != nil {
 		return "", err
 	}
-	if u := s.Run.Undo; u != nil {
+	if u := s.Run.RollbackRequest; u != nil {
 		if by, err := e.RollbackOf(ctx, run); err != nil || by.Pending || by.By == "" && by.Refused == "" {
 			return cmp.Or(by.By, u.Run, e.state.RollbackName(run, s.Title, 1)), err
 		}
@@ -80,9 +80,9 @@ func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (s
 		return "", err
 	}
 	if s.Run.Final(s.Plan) {
-		return e.admitter.RequestRollback(ctx, &s, stages.Undo{Cause: stages.OnCommand, Run: name, By: o.By, Message: o.Reason})
+		return e.admitter.RequestRollback(ctx, &s, stages.RollbackRequest{Cause: stages.OnCommand, Run: name, By: o.By, Message: o.Reason})
 	}
-	c := stages.Command{Verb: stages.TakeBack, By: o.By, Message: o.Reason, Name: name}
+	c := stages.Command{Verb: stages.RequestRollback, By: o.By, Message: o.Reason, Name: name}
 	if err := stages.Allowed(s.Plan, &s.Run, c); err != nil {
 		return "", fmt.Errorf("run %s: %w", run, err)
 	}

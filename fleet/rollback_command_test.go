@@ -133,8 +133,8 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 					t.Errorf("the preview has %+v", p.Clusters)
 				}
 				must(e.Rollback(t.Context(), "r1", fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}}))(t)
-				if s := endOf(t, e, "r1"); s.Run.State != stages.Failed || s.Run.Undo.Cause != stages.OnCommand {
-					t.Errorf("r1 is %s, %+v", s.Run.State, s.Run.Undo)
+				if s := endOf(t, e, "r1"); s.Run.State != stages.Failed || s.Run.RollbackRequest.Cause != stages.OnCommand {
+					t.Errorf("r1 is %s, %+v", s.Run.State, s.Run.RollbackRequest)
 				}
 				time.Sleep(time.Minute)
 				if s := endOf(t, e, "waits"); s.Run.State != stages.Superseded {
@@ -174,8 +174,8 @@ func TestFailureDuringARollback(t *testing.T) {
 		w.failsAt("s2a", "v0")
 		w.holds("v1")
 		create(t, e, inAll("r1"))
-		if back := endOfRollback(t, e, "r1"); back.Run.State != stages.Failed || back.Run.Undo != nil {
-			t.Fatalf("it is %s, %+v", back.Run.State, back.Run.Undo)
+		if back := endOfRollback(t, e, "r1"); back.Run.State != stages.Failed || back.Run.RollbackRequest != nil {
+			t.Fatalf("it is %s, %+v", back.Run.State, back.Run.RollbackRequest)
 		}
 		time.Sleep(time.Hour)
 		want := everywhere("v0")

@@ -20,8 +20,8 @@ func TestARefusedRollbackIsTold(t *testing.T) {
 		w.capture(e, "v1")
 		must(0, e.MarkIrreversible(t.Context(), ep, 1, "ann"))(t)
 		create(t, e, inAll("r1"))
-		if s := endOf(t, e, "r1"); s.Run.State != stages.Failed || s.Run.Undo == nil {
-			t.Fatalf("r1 is %s, %+v", s.Run.State, s.Run.Undo)
+		if s := endOf(t, e, "r1"); s.Run.State != stages.Failed || s.Run.RollbackRequest == nil {
+			t.Fatalf("r1 is %s, %+v", s.Run.State, s.Run.RollbackRequest)
 		}
 		time.Sleep(time.Minute)
 		const why = "4 stay as they are: snapshot 1 is irreversible"

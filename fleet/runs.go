@@ -87,7 +87,7 @@ func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Expla
 	if err != nil {
 		return x, err
 	}
-	if s.Run.Undo != nil {
+	if s.Run.RollbackRequest != nil {
 		if r, err := e.RollbackOf(ctx, run); err == nil {
 			x.Reason += r.explain()
 		}

@@ -14,7 +14,7 @@ type sight struct {
 	pos       int
 	state     stages.State
 	flight    *stages.Flight
-	waiting   *stages.Yielded
+	waiting   *stages.Retrying
 	exception *stages.Exception
 }
 

@@ -48,7 +48,7 @@ func (b *rollbackFacts) refusedBefore(generation int64) bool {
 
 // isUnderway reports whether the engine is about to take the run back.
 func (b *rollbackFacts) isUnderway(run *stages.Run) bool {
-	return b.Engine.Pending || run.Undo != nil && b.Engine.By == "" && b.Engine.Refused == ""
+	return b.Engine.Pending || run.RollbackRequest != nil && b.Engine.By == "" && b.Engine.Refused == ""
 }
 
 // asks reports whether the engine has to be asked to take a run back: once for each

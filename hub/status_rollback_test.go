@@ -113,7 +113,7 @@ func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
 	} {
 		r := takenBackRig(t)
 		if !c.undo {
-			r.run.Undo = nil
+			r.run.RollbackRequest = nil
 		}
 		if got := c.facts.asks(c.state, 1, &fleet.Status{Run: r.run, Plan: r.plan}); got != c.want {
 			t.Errorf("%s: asked is %t, want %t", what, got, c.want)

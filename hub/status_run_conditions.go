@@ -235,7 +235,7 @@ func (p *projection) ended() []metav1.Condition {
 
 // takenBack reports that what the run brought is taken back.
 func (p *projection) takenBack() string {
-	u := p.Run.Undo
+	u := p.Run.RollbackRequest
 	if u == nil {
 		return ""
 	}

@@ -2,7 +2,7 @@ package stages
 
 import "github.com/slipway-dev/slipway/approval"
 
-// course takes a run through its stages.
+// course moves a run through its stages.
 type course struct {
 	control
 	start *starter
@@ -51,8 +51,8 @@ func (c course) begin() bool {
 	return true
 }
 
-// runStage does what the current stage allows: it opens the gates before it, starts
-// clusters, and leaves it once those have ended and the gates after it have passed.
+// runStage opens the gates before the current stage, starts clusters, and leaves the stage once they have
+// ended and the gates after it have passed.
 func (c course) runStage() bool {
 	st, run, ok := c.stage()
 	if !ok {
@@ -138,7 +138,7 @@ func (c course) leaveStage(st *PlannedStage, run *StageRun) bool {
 	return true
 }
 
-// leaveSkipped goes on from a stage in which nothing was updated, without its gates.
+// leaveSkipped goes on from a stage without updates, skipping its gates.
 func (c course) leaveSkipped(run *StageRun) bool {
 	c.closeGates()
 	run.Ended, run.Deadline = c.now, 0
@@ -150,9 +150,8 @@ func (c course) leaveSkipped(run *StageRun) bool {
 	return true
 }
 
-// countEnded records when the last cluster of the stage ended while the run is
-// stopped, or has failed and may be started again: what waits for that is not to
-// begin with the resume.
+// countEnded records when the last cluster of the stage ended while the run is stopped, or has failed and may
+// be resumed: waits after the stage count from then, not from the resume.
 func (c course) countEnded() {
 	st, run, ok := c.stage()
 	if !ok || run.Started == 0 || run.Done != 0 {

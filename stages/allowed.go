@@ -10,7 +10,7 @@ import (
 // RefusedError says that a command does not fit the state of a run. Carrying
 // it out would change nothing but for an event of type [CommandRefused].
 type RefusedError struct {
-	// Verb is what was asked.
+	// Verb is the refused command.
 	Verb Verb
 	// State is that of the run as [Derive] shows it.
 	State State
@@ -23,18 +23,15 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("command %s is refused, the run is %s: %s", e.Verb, e.State, e.Reason)
 }
 
-// Allowed returns a [*RefusedError] where [Step] would refuse the command
-// because of the state of the run, or because nothing is there that it names;
-// nil otherwise. Of a run that is not one of the plan the error is that of [Check]. It
-// does not know what else an [Input] has: a run that waits for
-// another one, a decision that its policy does not let count, or a time that
-// has passed, Step may still refuse.
+// Allowed returns a [*RefusedError] where [Step] would refuse the command because of the state of the run, or
+// because nothing is there that it names; nil otherwise. Of a run that is not one of the plan the error is
+// that of [Check]. It does not know the rest of an [Input]: Step may still refuse the command because the run
+// waits for another one, because a policy does not accept the decision, or because of the time.
 //
-// In profile ClusterUpdate a command is refused that asks for what is so
-// already, as to start a run that is Running or to stop one that is Stopped, and
-// so is everything but an abort and what is decided at gates while a run is
-// Stopping. In the other profiles such a command changes nothing, and in all of
-// them neither does a Supersede of a run that has ended.
+// In profile ClusterUpdate a command without an effect is refused, such as a Start of a run that is Running
+// or a Stop of one that is Stopped, and so is everything but an abort and the decisions at gates while a run
+// is Stopping. In the other profiles such a command changes nothing, and in all of them neither does a
+// Supersede of a run that has ended.
 func Allowed(p *Plan, r *Run, c Command) error {
 	if err := Check(p, r); err != nil {
 		return err
@@ -45,14 +42,13 @@ func Allowed(p *Plan, r *Run, c Command) error {
 	return nil
 }
 
-// refusal returns why cmd does not fit the state of the run, or "". It changes
-// nothing.
+// refusal returns why cmd does not fit the state of the run, or "". It has no side effects.
 func (c commands) refusal(cmd *Command) string {
 	if c.r.Final(c.p) {
 		why := "the run has ended: it is " + string(c.r.State)
 		switch cmd.Verb {
 		case Supersede:
-			return "" // it is out of the way, which the other run did not know when it asked
+			return "" // already superseded, which the other run did not know when it sent the command
 		case Retry:
 			why += "; CatchUp plans a run for the clusters that it has not updated"
 		default:
@@ -72,8 +68,8 @@ func (c commands) refusal(cmd *Command) string {
 		return c.uncompletable(cmd.Name)
 	case Retry:
 		return c.unretriable(cmd.Only)
-	case TakeBack:
-		return c.untakeable()
+	case RequestRollback:
+		return c.rollbackRefusal()
 	case Abort, Supersede, BypassWindows:
 		return ""
 	default:
@@ -81,7 +77,7 @@ func (c commands) refusal(cmd *Command) string {
 	}
 }
 
-// strictly reports whether a command is refused that asks for what is so already.
+// strictly reports whether commands without an effect are refused.
 func (c commands) strictly() bool { return c.p.Strategy.Profile == ClusterUpdate }
 
 func (c commands) unstartable() string {
@@ -121,7 +117,7 @@ func (c commands) unstoppable() string {
 	return ""
 }
 
-// unskippable returns why there is nothing that cmd may skip.
+// unskippable returns why cmd has nothing to skip, or "".
 func (c commands) unskippable(cmd *Command) string {
 	if c.r.State == Stopping && c.strictly() {
 		return "clusters are in flight; skip when it is Stopped or Failed"
@@ -158,13 +154,12 @@ func (c commands) unskippable(cmd *Command) string {
 	return ""
 }
 
-// skippable reports whether the cluster at pos has not ended, or has failed and may
-// be tried again.
+// skippable reports whether the cluster at pos has not ended, or has failed and may be retried.
 func (c commands) skippable(pos int) bool {
-	return c.flight(pos) != nil || c.yielded(pos) >= 0 || c.r.PassedAt(c.p, pos) != nil || c.retryable(pos) || c.ahead(pos)
+	return c.flight(pos) != nil || c.retrying(pos) >= 0 || c.r.DeferredAt(c.p, pos) != nil || c.retryable(pos) || c.ahead(pos)
 }
 
-// undecidable returns why there is nothing to be decided by cmd, or "".
+// undecidable returns why cmd has no gate to decide, or "".
 func (c commands) undecidable(cmd *Command) string {
 	switch {
 	case cmd.Decision == nil:
@@ -185,7 +180,7 @@ func (c commands) undecidable(cmd *Command) string {
 	return ""
 }
 
-// uncompletable returns why no scheduled start of that name is to be ended.
+// uncompletable returns why there is no scheduled start of that name to end, or "".
 func (c commands) uncompletable(name string) string {
 	if c.r.State == Failed || c.r.State == Stopping && c.r.Ending != Stopped {
 		return "the run is ending"
@@ -201,14 +196,14 @@ func (c commands) uncompletable(name string) string {
 	return ""
 }
 
-// untakeable returns why the run cannot be rolled back now, or "".
-func (c commands) untakeable() string {
+// rollbackRefusal returns why the run cannot be rolled back now, or "".
+func (c commands) rollbackRefusal() string {
 	switch {
 	case c.p.Strategy.Rollback == nil:
 		return noRollback
 	case c.r.Started == 0:
 		return "the run has not changed anything yet: abort it"
-	case c.r.Undo != nil:
+	case c.r.RollbackRequest != nil:
 		return "it is being taken back already"
 	case c.r.State == Stopping && c.r.Ending == Superseded:
 		return "the run is ending: it will be " + string(c.r.Ending)

@@ -2,9 +2,8 @@ package stages
 
 import "slices"
 
-// runAlways makes a run that has failed or was aborted, and of which nothing is in
-// flight, go on with what runs always; false where there is nothing of that, or
-// the run is at it already.
+// runAlways makes a run that has failed or was aborted, with nothing in flight, continue with what runs
+// always. It returns false if there is none of that, or the run has already begun it.
 func (c control) runAlways(state State, reason string) bool {
 	if c.r.Closing != nil || c.r.Started == 0 || !c.alwaysLeft() {
 		return false

@@ -46,9 +46,8 @@ func (c control) requestFor(b approval.Binding) (gates, *Gate) {
 	return gates{}, nil
 }
 
-// decide lets the approval policy judge a decision on a request. One that was taken
-// in before the request opened is not about it, however late it is read. It returns why
-// the decision does not count, or "".
+// decide applies the approval policy to a decision on a request and returns why the decision does not count,
+// or "". A decision that was received before the request opened does not count, however late it is read.
 func (c control) decide(gs gates, g *Gate, decision approval.Decision) string {
 	req := gs.request(g)
 	if !decision.At.IsZero() && At(decision.At) < g.Opened {
@@ -68,7 +67,7 @@ func (c control) decide(gs gates, g *Gate, decision approval.Decision) string {
 		gs.end(g, Failed)
 		gs.emitDecision(ApprovalRejected, &req, &decision)
 		reason := "request " + req.Name + " was rejected by " + decision.By.Name
-		c.requestRollback(Undo{Cause: GateRejected, Message: reason})
+		c.requestRollback(RollbackRequest{Cause: GateRejected, Message: reason})
 		c.fail(reason)
 	default:
 		gs.emitDecision(ApprovalGiven, &req, &decision)
@@ -89,8 +88,8 @@ func (c control) answers(all []Answer) {
 	}
 }
 
-// answersTo applies the answers to one request. Those that hold at a point in time only count together, and
-// are recorded with the gate that they open.
+// answersTo applies the answers to one request. Approvals with PointInTime count together, and are recorded
+// with the gate that they open.
 func (c control) answersTo(gs gates, g *Gate, all []Answer) {
 	req := gs.request(g)
 	now, outcome := req, approval.Pending

@@ -2,8 +2,7 @@ package stages
 
 import "fmt"
 
-// giveUp takes a cluster out of flight that has failed, and ends the run where that is
-// one too many.
+// giveUp takes a failed cluster out of flight, and ends the run if that exceeds the budget.
 func (c control) giveUp(f *Flight, reason string) {
 	drain := f.Drain
 	c.leave(f, Failed, reason)
@@ -12,9 +11,8 @@ func (c control) giveUp(f *Flight, reason string) {
 	}
 }
 
-// checkBudget ends the run when more clusters have failed than it may. A stop
-// that is under way does not hide it, unless the run tries the clusters again
-// when it is resumed.
+// checkBudget ends the run when more clusters have failed than the budget allows. A stop under way does not
+// prevent it, unless the run retries the clusters when it is resumed.
 func (c control) checkBudget() {
 	stopping := c.r.State == Stopping && c.r.Ending == Stopped && !c.p.Strategy.Suspends()
 	if c.r.State != Running && !stopping {
@@ -27,8 +25,8 @@ func (c control) checkBudget() {
 	}
 }
 
-// checkUsedUp ends the run when a strict budget is used up: no cluster that is
-// left may ever start. It reports whether it did.
+// checkUsedUp ends the run when a strict budget is used up, so that no remaining cluster may ever start, and
+// reports whether it did.
 func (c control) checkUsedUp(st *PlannedStage, run *StageRun) bool {
 	const format = "%d clusters of %s have failed, which is all that may: no other can be started, and not all have been"
 	c.passAllSkipped(st, run)
@@ -47,7 +45,7 @@ func (c control) checkUsedUp(st *PlannedStage, run *StageRun) bool {
 	return false
 }
 
-// overBudget says which budget of a stage is exceeded, or "".
+// overBudget returns which budget of a stage is exceeded, or "".
 func overBudget(st *PlannedStage, run *StageRun) string {
 	const format = "%d clusters of %s have failed, and %d may"
 	if _, failed := run.Counts(); st.MaxFailures >= 0 && failed > st.MaxFailures {
@@ -65,7 +63,7 @@ func overBudget(st *PlannedStage, run *StageRun) string {
 // exceeded: a workflow that suspends is stopped, all else fails.
 func (c control) exceeded(reason string) {
 	if c.r.Closing == nil {
-		undone := c.requestRollback(Undo{Cause: BudgetExceeded, Message: reason})
+		undone := c.requestRollback(RollbackRequest{Cause: BudgetExceeded, Message: reason})
 		if c.p.Strategy.Suspends() && !undone {
 			c.r.StopAt = c.now.Add(c.grace())
 			c.windDown(Stopped, reason, "")

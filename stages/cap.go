@@ -14,16 +14,14 @@ import (
 // MaxCapLimit is the largest limit of a cap.
 const MaxCapLimit = 1_000_000
 
-// Cap bounds how many clusters are in flight of all runs whose strategies name it,
-// together. It is a value: its methods return another one and change nothing. A
-// host keeps one for each name, writes it with a compare-and-swap, and lets a run
-// have as many clusters in flight as the Cap that was written says, see
-// [Input].Slots; so a run saves first that it uses less and gives back then, and
-// is given more first and uses it then.
+// Cap bounds how many clusters are in flight of all runs whose strategies name it, together. It is a value:
+// its methods return another one and change nothing. A host stores one for each name, writes it with a
+// compare-and-swap, and lets a run have as many clusters in flight as the Cap that was written says, see
+// [Input].Slots; so a run saves first that it uses less and gives back then, and is given more first and uses
+// it then.
 //
-// It is fair: a run that holds nothing gets the next slot that becomes free, before
-// all others and in the order in which such runs came; beyond that, slots are shared
-// out so that no run has two more than another that could use them.
+// It is fair: runs that hold nothing get the next free slots first, in the order in which they came; beyond
+// that, slots are divided so that no run has two more than another that could use them.
 type Cap struct {
 	// Name is a DNS subdomain.
 	Name string `json:"name"`
@@ -37,7 +35,7 @@ type Cap struct {
 	Turns int64 `json:"turns,omitempty"`
 }
 
-// Share is what a run has of a [Cap].
+// Share is the part of a [Cap] that a run holds.
 type Share struct {
 	// UID identifies the run, Run is its name.
 	UID string `json:"uid"`
@@ -51,7 +49,7 @@ type Share struct {
 	Turn int64 `json:"turn"`
 }
 
-// Claim is what a run asks of a [Cap].
+// Claim is the demand of a run on a [Cap].
 type Claim struct {
 	UID   string
 	Run   string
@@ -61,7 +59,7 @@ type Claim struct {
 	Uses, Wants int
 }
 
-// Share returns what a run has of the cap, and false where that is nothing.
+// Share returns the share of a run, and false if it has none.
 func (c Cap) Share(uid string) (Share, bool) {
 	i := slices.IndexFunc(c.Shares, func(s Share) bool { return s.UID == uid })
 	if i < 0 {
@@ -70,12 +68,12 @@ func (c Cap) Share(uid string) (Share, bool) {
 	return c.Shares[i], true
 }
 
-// Claim gives a run what it may have, and back what it does not use and others
-// wait for. It is idempotent. It is false, and the cap unchanged, where a newer
-// epoch has made a claim for the run.
+// Claim returns the cap after a demand: the run gets what it may have, and gives back what it does not use
+// and others wait for. It is idempotent. It returns false and the unchanged cap if a newer epoch has made a
+// claim for the run.
 //
-// A run that uses more than it holds, as when the cap is younger than the run,
-// holds what it uses: the limit may be exceeded by that until it gives back.
+// A run that uses more than it holds, as when the cap is younger than the run, holds what it uses; the limit
+// may be exceeded by that until the run gives it back.
 func (c Cap) Claim(k Claim) (Cap, bool) {
 	c.Shares = slices.Clone(c.Shares)
 	i := slices.IndexFunc(c.Shares, func(s Share) bool { return s.UID == k.UID })
@@ -98,8 +96,7 @@ func (c Cap) Claim(k Claim) (Cap, bool) {
 	return c.settled(), true
 }
 
-// Leave takes a run out of the cap: it has ended or was deleted. One that is not
-// in it changes nothing.
+// Leave removes a run that has ended or was deleted. It has no effect on a cap without the run.
 func (c Cap) Leave(uid string) Cap {
 	c.Shares = slices.DeleteFunc(slices.Clone(c.Shares), func(s Share) bool { return s.UID == uid })
 	return c.settled()
@@ -113,9 +110,8 @@ func (c Cap) Resize(limit int) Cap {
 	return c.settled()
 }
 
-// settled gives out the slots that are free: each to the run that holds least, and
-// among those to the one whose turn is next. It drops the shares of runs that hold
-// and want nothing.
+// settled distributes the free slots, each to the run that holds least, and among those by turn. It drops the
+// shares of runs that hold and want nothing.
 func (c Cap) settled() Cap {
 	c.Shares = slices.DeleteFunc(c.Shares, func(s Share) bool { return s.Holds == 0 && s.Wants == 0 })
 	for free := c.Limit - c.Held(); free > 0; free-- {
@@ -138,7 +134,7 @@ func (s *Share) precedes(other *Share) bool {
 	return cmp.Or(cmp.Compare(s.Holds, other.Holds), cmp.Compare(s.Turn, other.Turn)) < 0
 }
 
-// Held is how many slots are held by all runs.
+// Held returns how many slots are held by all runs.
 func (c Cap) Held() (n int) {
 	for i := range c.Shares {
 		n += c.Shares[i].Holds
@@ -175,9 +171,8 @@ func (c Cap) Slots(uid string) int {
 	return own.Holds
 }
 
-// fair is how many slots each run would have if all of them were given out again:
-// as many for each as for any other that could use them. What cannot be divided
-// stays with those that have more, and else goes by turn.
+// fair returns how many slots each run would have if all were distributed anew: equally many for each run
+// that can use them. An indivisible rest stays with the runs that hold more, and else goes by turn.
 func (c Cap) fair() []int {
 	out, left := make([]int, len(c.Shares)), c.Limit
 	wants := func(i int) bool { return out[i] < c.Shares[i].Wants }

@@ -7,8 +7,8 @@ import (
 
 // Bounds that a strategy does not set.
 const (
-	// maxYieldedMessage bounds the messages of clusters that wait, in bytes.
-	maxYieldedMessage = 80
+	// maxRetryMessage bounds the messages of clusters that wait, in bytes.
+	maxRetryMessage = 80
 	// removalDeadline is the default of Removal.Deadline.
 	removalDeadline = 5 * time.Minute
 )
@@ -42,7 +42,7 @@ func (d *draft) inFlight() (n int) {
 	return n
 }
 
-// take puts a cluster into the first free slot.
+// take puts a cluster in flight into the first free slot.
 func (d *draft) take(f Flight) {
 	d.changed = true
 	d.domains.count(d.p.Clusters[f.Pos].Cell, 1)
@@ -67,8 +67,8 @@ func (d *draft) free(f *Flight) {
 	d.r.Flights = d.r.Flights[:n]
 }
 
-// doubt keeps a cluster of which nothing is known from being done by time alone. Its
-// soak goes on once it is proven healthy again.
+// doubt interrupts the soak of a cluster whose state is unknown: time alone must not complete it. The soak
+// continues once the cluster is proven healthy again.
 func (d *draft) doubt(f *Flight) {
 	if f.Phase == Soaking {
 		f.Phase = Settling
@@ -76,7 +76,7 @@ func (d *draft) doubt(f *Flight) {
 	}
 }
 
-// reached ends a series of tries to reach a cluster.
+// reached ends a series of attempts to reach a cluster.
 func (d *draft) reached(f *Flight) {
 	if f.Tries > 0 {
 		f.Tries, f.Since = 0, 0
@@ -84,7 +84,7 @@ func (d *draft) reached(f *Flight) {
 	}
 }
 
-// complete takes a cluster out of flight that is proven.
+// complete takes a proven cluster out of flight.
 func (d *draft) complete(f *Flight, unchanged bool) {
 	pos, attempt := f.Pos, f.Attempt
 	d.free(f)
@@ -97,9 +97,8 @@ func (d *draft) complete(f *Flight, unchanged bool) {
 	d.emitCluster(pos, e)
 }
 
-// leave takes a cluster out of flight for good, as Skipped or Failed. One that was to
-// be skipped does not fail. Whether a failure is one too many is decided by
-// [control.giveUp].
+// leave takes a cluster out of flight for good, as Skipped or Failed. A cluster with a pending skip does not
+// fail. [control.giveUp] decides whether a failure exceeds the budget.
 func (d *draft) leave(f *Flight, state State, reason string) {
 	pos, attempt, sent, drain := f.Pos, f.Attempt, f.Sent, f.Drain
 	d.free(f)
@@ -143,9 +142,9 @@ func (d *draft) skipAhead(e Exception) {
 	d.emit(ev)
 }
 
-// yield takes a cluster out of flight, to be started again from notYet on; where that
-// is news, an event says so. One that is not to be started again is skipped.
-func (d *draft) yield(f *Flight, notYet Instant, news bool) {
+// retryLater takes a cluster out of flight, to be started again from notYet on, and emits an event if news is
+// true. A cluster that must not be started again is skipped.
+func (d *draft) retryLater(f *Flight, notYet Instant, news bool) {
 	switch {
 	case f.Drain:
 		d.leave(f, Skipped, "skipped")
@@ -157,9 +156,9 @@ func (d *draft) yield(f *Flight, notYet Instant, news bool) {
 	if f.Since == 0 {
 		f.Since = d.now
 	}
-	y := Yielded{
+	y := Retrying{
 		Pos: f.Pos, Attempt: f.Attempt, Sent: f.Sent, Tries: f.Tries, Since: f.Since, NotYet: notYet,
-		Started: f.Started, Spent: int64(d.now - f.Started), Message: cutAt(f.Message, maxYieldedMessage),
+		Started: f.Started, Spent: int64(d.now - f.Started), Message: cutAt(f.Message, maxRetryMessage),
 	}
 	if news {
 		d.emitCluster(f.Pos, Event{Type: ClusterPending, Attempt: f.Attempt, Message: f.Message, Until: y.NotYet.Time()})
@@ -168,20 +167,20 @@ func (d *draft) yield(f *Flight, notYet Instant, news bool) {
 	d.r.Waiting = append(d.r.Waiting, y)
 }
 
-// yielded returns the index in Waiting of the cluster at pos, or -1.
-func (d *draft) yielded(pos int) int {
-	return slices.IndexFunc(d.r.Waiting, func(y Yielded) bool { return y.Pos == pos })
+// retrying returns the index in Waiting of the cluster at pos, or -1.
+func (d *draft) retrying(pos int) int {
+	return slices.IndexFunc(d.r.Waiting, func(y Retrying) bool { return y.Pos == pos })
 }
 
-// unyield takes the cluster at index i out of Waiting.
-func (d *draft) unyield(i int) {
+// dropRetry removes the cluster at index i from Waiting.
+func (d *draft) dropRetry(i int) {
 	d.r.Waiting = slices.Delete(d.r.Waiting, i, i+1)
 	d.changed = true
 }
 
-// skippedYielded is the exception of a cluster that yielded its slot. It was in flight
-// with its next attempt where it could not be reached then.
-func skippedYielded(y *Yielded, reason string) Exception {
+// skippedRetry is the exception of a cluster in Waiting. Its next attempt has begun if it could not be
+// reached in it.
+func skippedRetry(y *Retrying, reason string) Exception {
 	e := skipped(y.Pos, reason)
 	e.Attempts, e.Sent = y.Attempt-1, y.Sent
 	if y.Tries > 0 {
@@ -190,33 +189,32 @@ func skippedYielded(y *Yielded, reason string) Exception {
 	return e
 }
 
-// dropWaiting gives up the clusters that yielded their slot.
+// dropWaiting skips the clusters in Waiting.
 func (d *draft) dropWaiting(reason string) {
 	waiting := d.r.Waiting
 	d.r.Waiting = nil
 	for _, y := range waiting {
-		d.recordSkipped(skippedYielded(&y, reason))
+		d.recordSkipped(skippedRetry(&y, reason))
 	}
 }
 
-// undefer takes the cluster at pos out of those that let others go first, and
-// reports whether it was one.
+// undefer removes the cluster at pos from the deferred ones, and reports whether it was one.
 func (d *draft) undefer(pos int) bool {
-	found := d.r.PassedAt(d.p, pos)
+	found := d.r.DeferredAt(d.p, pos)
 	if found == nil {
 		return false
 	}
 	r := *found
 	_, gr := d.groupOf(pos)
-	i := slices.Index(gr.Passed, r)
-	var rest []Passed
+	i := slices.Index(gr.Deferred, r)
+	var rest []Deferred
 	if r.First < pos {
 		rest = append(rest, r.Spanning(r.First, pos-1))
 	}
 	if pos < r.Last {
 		rest = append(rest, r.Spanning(pos+1, r.Last))
 	}
-	gr.Passed = slices.Replace(gr.Passed, i, i+1, rest...)
+	gr.Deferred = slices.Replace(gr.Deferred, i, i+1, rest...)
 	d.changed = true
 	return true
 }
@@ -224,7 +222,7 @@ func (d *draft) undefer(pos int) bool {
 // clustersEnded reports whether every cluster of the current stage has ended.
 func (d *draft) clustersEnded(st *PlannedStage, run *StageRun) bool {
 	for i := range st.Groups {
-		if run.Groups[i].Next < st.Groups[i].Len || len(run.Groups[i].Passed) > 0 {
+		if run.Groups[i].Next < st.Groups[i].Len || len(run.Groups[i].Deferred) > 0 {
 			return false
 		}
 	}
@@ -233,8 +231,8 @@ func (d *draft) clustersEnded(st *PlannedStage, run *StageRun) bool {
 
 // membersEnded reports whether every cluster of the group has ended.
 func (d *draft) membersEnded(g *PlannedGroup, gr *GroupRun) bool {
-	return gr.Next >= g.Len && len(gr.Passed) == 0 && !d.flying(g) &&
-		!slices.ContainsFunc(d.r.Waiting, func(y Yielded) bool { return g.Has(y.Pos) })
+	return gr.Next >= g.Len && len(gr.Deferred) == 0 && !d.flying(g) &&
+		!slices.ContainsFunc(d.r.Waiting, func(y Retrying) bool { return g.Has(y.Pos) })
 }
 
 // flying reports whether a cluster of the group is in flight.
@@ -242,7 +240,7 @@ func (d *draft) flying(g *PlannedGroup) bool {
 	return slices.ContainsFunc(d.r.Flights, func(f Flight) bool { return f.Attempt != 0 && g.Has(f.Pos) })
 }
 
-// deadline is how long a cluster of the current stage may take; 0 for ever.
+// deadline is the time limit of a cluster of the current stage; 0 is none.
 func (d *draft) deadline() time.Duration {
 	if st, _, ok := d.stage(); ok && st.Remove {
 		if limit := d.p.Strategy.Removal.Deadline; limit > 0 {

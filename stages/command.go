@@ -8,7 +8,7 @@ import (
 // maxSeen is how many command ids a run remembers.
 const maxSeen = 64
 
-// commands carries out what operators ask of a run.
+// commands carries out the commands of operators.
 type commands struct {
 	control
 	// blocked names the run that has the placement while that is another one.
@@ -35,8 +35,7 @@ func (c commands) command(cmd Command) {
 	}
 }
 
-// obey carries out cmd, which fits the state of the run, and returns why it does not,
-// or "".
+// obey carries out cmd, which fits the state of the run, and returns why it still cannot, or "".
 func (c commands) obey(cmd Command) string {
 	switch cmd.Verb {
 	case Start:
@@ -61,8 +60,8 @@ func (c commands) obey(cmd Command) string {
 		gs.end(g, Completed)
 		g.By = cmd.By.Name
 		gs.emit(g.EndEvent(cmd.By.Name))
-	case TakeBack:
-		c.takeBack(cmd)
+	case RequestRollback:
+		c.rollBack(cmd)
 	default:
 	}
 	return ""
@@ -82,8 +81,8 @@ func (c commands) start(cmd Command) {
 	}
 }
 
-// resume lets a stopped, stopping or failed run go on with what is
-// unprocessed, and reports whether it had begun.
+// resume continues a stopped, stopping or failed run with its unprocessed clusters, and reports whether the
+// run had begun.
 func (c commands) resume(cmd Command) bool {
 	if c.r.State == Failed {
 		c.r.Attempt++
@@ -144,9 +143,8 @@ func (c commands) abort(cmd Command) {
 	c.end(Event{Type: RunAborted, By: cmd.By.Name, Message: c.r.Reason})
 }
 
-// supersede makes way for another run: an apply in flight may end, everything
-// else is given up at once. A run that has ended, or makes way already, is asked
-// for what is so.
+// supersede ends the run in favour of another one: an apply in flight may end, everything else is given up at
+// once. It has no effect on a run that has ended or is being superseded.
 func (c commands) supersede(cmd Command) {
 	if c.r.Ending == Superseded || c.r.Final(c.p) {
 		return
@@ -182,9 +180,9 @@ func (c commands) skip(cmd Command) {
 	}
 }
 
-// takeBack ends the run and requests its rollback.
-func (c commands) takeBack(cmd Command) {
-	u := Undo{Cause: OnCommand, Run: cmd.Name, By: cmd.By, Message: reasonBy("taken back", cmd)}
+// rollBack ends the run and requests its rollback.
+func (c commands) rollBack(cmd Command) {
+	u := RollbackRequest{Cause: OnCommand, Run: cmd.Name, By: cmd.By, Message: reasonBy("taken back", cmd)}
 	c.requestRollback(u)
 	if c.r.State == Failed { // a run that might have been started again is at its end now
 		c.dropWaiting(u.Message)
@@ -217,9 +215,8 @@ func (c commands) bypass(cmd Command) string {
 	return ""
 }
 
-// scheduled returns the scheduled start, or the wait of a pause, that is open at
-// the current stage, or the group of it, of that name; nil when there is none. A name
-// that a stage has is never that of a group alone.
+// scheduled returns the open scheduled start, or wait of a pause, of that name at the current stage or the
+// group of it; nil if there is none. A name of a stage is never that of a group alone.
 func (c commands) scheduled(name string) (gates, *Gate) {
 	for gs, g := range c.eachOpen {
 		stage := c.p.Stages[c.r.Stage].Name
@@ -234,7 +231,7 @@ func (c commands) scheduled(name string) (gates, *Gate) {
 	return gates{}, nil
 }
 
-// reasonBy returns what was done, the author of the command and its message as a reason.
+// reasonBy returns a reason: the act, the author of the command and its message.
 func reasonBy(what string, cmd Command) string {
 	if cmd.By.Name != "" {
 		what += " by " + cmd.By.Name

@@ -5,7 +5,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
-// ahead reports whether the run has neither reached the cluster at pos nor is to skip it.
+// ahead reports whether the cluster at pos is not yet reached and not to be skipped.
 func (d *draft) ahead(pos int) bool {
 	return runstate.ExceptionAt(d.r.Exceptions, pos) == nil && d.beyond(pos)
 }
@@ -65,8 +65,8 @@ func (d *draft) passAllSkipped(st *PlannedStage, run *StageRun) {
 	}
 }
 
-// takeNext moves the cursor over the cluster that comes next of those whose domains have
-// room, and returns its position; -1 where there is none.
+// takeNext moves the cursor over the next cluster whose domains have room, and returns its position; -1 if
+// there is none.
 func (c *cursor) takeNext() int {
 	pos, cell := c.head()
 	if pos < 0 {
@@ -98,10 +98,9 @@ func (c *cursor) head() (first, cell int) {
 	return first, cell
 }
 
-// startable returns the first cluster of a range of deferred ones whose domains have
-// room; -1 where there is none. Of a range that is to stay whole only its first cluster
-// may start.
-func (c *cursor) startable(r Passed, whole bool) int {
+// startable returns the first cluster of a deferred range whose domains have room; -1 if there is none. With
+// whole set, only the first cluster of the range may start.
+func (c *cursor) startable(r Deferred, whole bool) int {
 	switch {
 	case c.cells == nil:
 		return r.First

@@ -71,7 +71,7 @@ func TestAFreezeOfEverybodyIsOneRange(t *testing.T) {
 		return w
 	})
 	ready := begun(p, c)
-	if g := ready.Run.Stages[0].Groups[0]; len(g.Passed) != 1 || g.Next != n || g.Passed[0].Reason != "the end of the quarter" {
+	if g := ready.Run.Stages[0].Groups[0]; len(g.Deferred) != 1 || g.Next != n || g.Deferred[0].Reason != "the end of the quarter" {
 		t.Errorf("%+v", g)
 	}
 	last := ready.Events[len(ready.Events)-1]
@@ -119,8 +119,8 @@ func TestBeyondTheBoundNobodyIsPassedOver(t *testing.T) {
 	c := calendarOf(func(pos int, _ time.Time) Window { return Window{Limited: pos%2 == 0, Open: pos%2 == 1} })
 	ready, _ := completes(t, p, begun(p, c), c)
 	g := ready.Run.Stages[0].Groups[0]
-	if len(g.Passed) != maxDeferred || g.Completed != maxDeferred-1 || len(Waiting(p, &ready.Run)) != 1 {
-		t.Errorf("%d ranges, %d completed, waits for %v", len(g.Passed), g.Completed, Waiting(p, &ready.Run))
+	if len(g.Deferred) != maxDeferred || g.Completed != maxDeferred-1 || len(Waiting(p, &ready.Run)) != 1 {
+		t.Errorf("%d ranges, %d completed, waits for %v", len(g.Deferred), g.Completed, Waiting(p, &ready.Run))
 	}
 	in := Input{Now: scriptEpoch, Calendar: c, Commands: []Command{{ID: "1", Verb: Skip, Scope: SkipCluster, Name: p.Clusters[0].Name}}}
 	if ready = Step(p, ready.Run, in); len(ready.Actions) != 1 || ready.Actions[0].Pos != 2*maxDeferred-1 {
@@ -157,8 +157,8 @@ func TestRetryOfSkippedClustersIsSmall(t *testing.T) {
 	// Cluster 5000 has the slot of the first, so the cursor is behind it.
 	retry := []Command{{ID: "retry", Verb: Retry, Only: OnlySkipped}}
 	ready = Step(p, ready.Run, Input{Now: scriptEpoch, Commands: retry})
-	if r := &ready.Run; len(r.Exceptions) != 0 || len(r.Waiting) != 1 || len(r.Stages[0].Groups[0].Passed) > 2 {
-		t.Errorf("%d exceptions, %d wait, %d ranges", len(r.Exceptions), len(r.Waiting), len(r.Stages[0].Groups[0].Passed))
+	if r := &ready.Run; len(r.Exceptions) != 0 || len(r.Waiting) != 1 || len(r.Stages[0].Groups[0].Deferred) > 2 {
+		t.Errorf("%d exceptions, %d wait, %d ranges", len(r.Exceptions), len(r.Waiting), len(r.Stages[0].Groups[0].Deferred))
 	}
 	if e := ready.Events[0]; e.Type != RunRetried || e.Count != 9900 {
 		t.Errorf("%+v", e)

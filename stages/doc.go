@@ -73,14 +73,12 @@
 //
 // # Windows
 //
-// Input.Calendar says when clusters may be started. It is asked about a cluster
-// when it would start, and again when its window was to change or the calendar
-// has changed, not with every step. A cluster outside its window is Pending and
-// takes no slot: the next one goes. Windows keep clusters from starting, also
-// from being tried again after they lost their slot or were lined up again; what
-// is in flight goes on, over all its attempts, and the time before it started
-// does not count for its deadline. Stages and gates wait as ever: a stage is not
-// done before its last cluster.
+// Input.Calendar says when clusters may be started. Step reads it for a cluster when that would start, and
+// again when its window was to change or the calendar has changed, not with every step. A cluster outside its
+// window is Pending and takes no slot: the next one goes. Windows keep clusters from starting, also from a
+// retry after they lost their slot or were queued again; what is in flight goes on, over all its attempts,
+// and the time before it started does not count for its deadline. Stages and gates wait as ever: a stage is
+// not done before its last cluster.
 //
 // In profile ClusterUpdate those whose windows are open go first and those
 // without windows after them; in the other profiles all go in the order of the

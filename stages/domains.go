@@ -1,7 +1,7 @@
 package stages
 
-// domainLoad counts the clusters in flight of each failure domain of a stage. A nil one
-// is of a stage without domains: nothing is counted, and every cell has room.
+// domainLoad counts the clusters in flight of each failure domain of a stage. A nil one is that of a stage
+// without domains: every cell has room.
 type domainLoad struct {
 	st       *PlannedStage
 	inFlight []int
@@ -35,8 +35,7 @@ func (l *domainLoad) count(cell, n int) {
 	}
 }
 
-// full returns the first domain of a cell that has as many clusters in flight as it
-// may; nil where none has.
+// full returns the first exhausted domain of a cell; nil if every domain has room.
 func (l *domainLoad) full(cell int) *PlannedDomain {
 	if l == nil {
 		return nil

@@ -23,11 +23,11 @@ type draft struct {
 	// saved.
 	events  []Event
 	changed bool
-	// domains are those of the current stage, nil until they are asked for.
+	// domains are those of the current stage, nil until first used.
 	domains *domainLoad
 }
 
-// newDraft copies of a run what a step may change: its lists, and its current stage.
+// newDraft copies the parts of a run that a step may change: its lists, and its current stage.
 func newDraft(p *Plan, r Run, now time.Time) *draft {
 	// An instant of 0 is none, so a run's time is at least 1.
 	d := &draft{p: p, r: r, now: max(min(At(now), runstate.LastNow), r.Now, 1)}
@@ -41,7 +41,7 @@ func newDraft(p *Plan, r Run, now time.Time) *draft {
 	return d
 }
 
-// reading is a draft that is only asked: it shares everything with the run.
+// reading returns a draft for queries: it shares everything with the run and must not be changed.
 func reading(p *Plan, r *Run) *draft { return &draft{p: p, r: *r, now: r.Now} }
 
 // copyStage copies what the current stage shares with the run that was passed in.
@@ -54,7 +54,7 @@ func (d *draft) copyStage() {
 	st.Gates = slices.Clone(st.Gates)
 	for i := range st.Groups {
 		g := &st.Groups[i]
-		g.Gates, g.Passed, g.Cells = slices.Clone(g.Gates), slices.Clone(g.Passed), slices.Clone(g.Cells)
+		g.Gates, g.Deferred, g.Cells = slices.Clone(g.Gates), slices.Clone(g.Deferred), slices.Clone(g.Cells)
 	}
 }
 
@@ -129,21 +129,20 @@ func (d *draft) namesAt(pos int) (stage, group string) {
 	return d.p.Stages[i].Name, d.p.Stages[i].Groups[j].Name
 }
 
-// tidy leaves lists nil that are empty, so that a run which was stored equals the
-// one that came out of the step.
+// tidy sets empty lists to nil, so that a stored run equals the one that came out of the step.
 func (d *draft) tidy() {
 	r := &d.r
 	r.Flights, r.Waiting, r.Exceptions, r.Seen = orNil(r.Flights), orNil(r.Waiting), orNil(r.Exceptions), orNil(r.Seen)
 	d.tidyStage()
 }
 
-// tidyStage does so for the current stage.
+// tidyStage does the same for the current stage.
 func (d *draft) tidyStage() {
 	if _, run, ok := d.stage(); ok {
 		run.Gates = orNil(run.Gates)
 		for i := range run.Groups {
 			g := &run.Groups[i]
-			g.Gates, g.Passed = orNil(g.Gates), orNil(g.Passed)
+			g.Gates, g.Deferred = orNil(g.Gates), orNil(g.Deferred)
 		}
 	}
 }
@@ -170,8 +169,7 @@ func cutAt(m string, limit int) string {
 	return m[:end] + "…"
 }
 
-// clean returns a text as it is after it was stored: JSON has no bytes that are
-// not UTF-8.
+// clean returns a text as JSON stores it: invalid UTF-8 is replaced.
 func clean(s string) string {
 	if utf8.ValidString(s) {
 		return s

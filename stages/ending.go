@@ -15,7 +15,7 @@ const (
 // rollback that its strategy asks for, and what runs always.
 type control struct{ *draft }
 
-// windDown lets what is in flight finish and starts nothing more.
+// windDown lets clusters in flight finish and starts none.
 func (c control) windDown(ending State, reason, by string) {
 	parked := c.r.State != Running && c.r.State != Stopping
 	c.haltClocks()
@@ -29,13 +29,13 @@ func (c control) windDown(ending State, reason, by string) {
 	})
 }
 
-// ground takes a cluster that is between attempts out of flight.
+// ground takes a cluster between attempts out of flight.
 func (c control) ground(f *Flight) {
 	switch {
 	case f.Drain, c.r.Ending == Stopped, c.r.Ending == Superseded:
 		f.Attempt++
 		c.reached(f)
-		c.yield(f, 0, true)
+		c.retryLater(f, 0, true)
 	default:
 		c.leave(f, Failed, "not tried again, because the run ends: "+f.Message)
 	}
@@ -48,9 +48,8 @@ func (c control) grace() time.Duration {
 	return stopGrace
 }
 
-// fail ends the run as failed once nothing is in flight. A stop that is under
-// way is not given more time. Where something fails that runs always, what is left of
-// its stage is skipped, and the run goes on with the next.
+// fail ends the run as failed once nothing is in flight. It does not extend a stop under way. If a part that
+// runs always fails, the rest of its stage is skipped, and the run goes on with the next.
 func (c control) fail(reason string) {
 	if c.r.Closing != nil {
 		skipping{c.draft, "not run: " + reason}.stage(c.r.Stage)
@@ -95,8 +94,8 @@ func (c control) endStopping() {
 	}
 }
 
-// finish ends a run whose last stage is done: as completed or, where it had failed or
-// was aborted and has done what runs always, as that.
+// finish ends a run whose last stage is done: as completed or, if it had failed or was aborted before what
+// runs always, as that.
 func (c control) finish() {
 	if closing := c.r.Closing; closing != nil {
 		c.set(closing.State, closing.Reason)

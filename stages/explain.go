@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
-// Await is a kind of thing that a run waits for.
+// Await is a kind of cause for which a run waits.
 type Await string
 
 // What a run may wait for.
@@ -24,7 +24,7 @@ const (
 	AwaitObservation Await = "Observation" // what a cluster in flight turns out to be
 )
 
-// Awaited is something that a run waits for.
+// Awaited is a cause for which a run waits.
 type Awaited struct {
 	Kind Await `json:"kind"`
 	// Name is the run, the stage, the group as <stage>/<group>, the request, the cap
@@ -39,8 +39,8 @@ type Awaited struct {
 // follows.
 const waitsFor = "waits for run "
 
-// Waiting names everything that a run waits for. It is empty only for a run
-// that has ended, and for one that is not of the plan, by [Check].
+// Waiting returns everything that a run waits for. It is empty only for a run that has ended, and for one
+// that is not of the plan, by [Check].
 func Waiting(p *Plan, r *Run) []Awaited {
 	if Check(p, r) != nil {
 		return nil
@@ -69,7 +69,7 @@ func waitingNow(p *Plan, r *Run) []Awaited {
 	}
 	out = append(out, windowsAwaited(p, r)...)
 	for i := range r.Waiting {
-		out = append(out, awaitsYielded(p, &r.Waiting[i]))
+		out = append(out, awaitsRetry(p, &r.Waiting[i]))
 	}
 	if r.Capped {
 		out = append(out, Awaited{Kind: AwaitCap, Name: p.Strategy.Cap, Message: "what runs may have in flight together is used up, or it is the turn of another one"})
@@ -77,7 +77,7 @@ func waitingNow(p *Plan, r *Run) []Awaited {
 	return out
 }
 
-// awaited is what an open gate waits for.
+// awaited returns what an open gate waits for.
 func (gs *gates) awaited(g *Gate) Awaited {
 	if g.Type == Approval {
 		req := gs.request(g)
@@ -117,7 +117,7 @@ func windowsAwaited(p *Plan, r *Run) []Awaited {
 	var out []Awaited
 	for i := range r.Stages[r.Stage].Groups {
 		n, first := 0, alarm{now: r.Now}
-		for _, c := range r.Stages[r.Stage].Groups[i].Passed {
+		for _, c := range r.Stages[r.Stage].Groups[i].Deferred {
 			if c.Closed {
 				n += c.Last - c.First + 1
 				first.at(c.NotYet)
@@ -135,7 +135,7 @@ func windowsAwaited(p *Plan, r *Run) []Awaited {
 	return out
 }
 
-func awaitsYielded(p *Plan, y *Yielded) Awaited {
+func awaitsRetry(p *Plan, y *Retrying) Awaited {
 	a := Awaited{Kind: AwaitTime, Name: p.Clusters[y.Pos].Name, Until: y.NotYet.Time(), Message: y.Message}
 	if y.Closed {
 		a.Kind = AwaitWindow
@@ -201,14 +201,14 @@ func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 			e.Reason = "the reason is in the run's journal, in the event of the cluster"
 		}
 		if r.IsTouched(pos, e.State) {
-			e.Reason += r.Undo.Sentence()
+			e.Reason += r.RollbackRequest.Sentence()
 		}
 	case Completed:
 		e.Reason = "the cluster has been proven to be at the plan's revision"
 		if p.Stages[stage].Remove {
 			e.Reason = "the cluster has been proven to be clean"
 		}
-		e.Reason += p.Rollback.AsBefore() + r.Undo.Sentence()
+		e.Reason += p.Rollback.AsBefore() + r.RollbackRequest.Sentence()
 	case Running:
 		f := book.Flight(pos)
 		e.Attempt, e.Waiting = f.Attempt, []Awaited{awaitsFlight(p, f)}
@@ -217,16 +217,16 @@ func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 			e.Reason, e.Waiting = "in flight when the run was stopped", Waiting(p, r)
 		}
 	case Pending:
-		if out := r.PassedAt(p, pos); out != nil {
+		if out := r.DeferredAt(p, pos); out != nil {
 			e.Reason = cmp.Or(out.Reason, "outside its maintenance window")
 			next := alarm{now: r.Now}
 			next.at(out.NotYet)
 			e.Waiting = []Awaited{{Kind: AwaitWindow, Name: cluster, Until: next.first.Time(), Message: e.Reason}}
 			break
 		}
-		y := book.Yielded(pos)
+		y := book.Retrying(pos)
 		e.Attempt, e.Reason = y.Attempt, "to be started again: "+y.Message
-		e.Waiting = []Awaited{awaitsYielded(p, y)}
+		e.Waiting = []Awaited{awaitsRetry(p, y)}
 	default:
 		e.Reason, e.Waiting = notStarted(p, r, pos), Waiting(p, r)
 	}

@@ -109,7 +109,7 @@ func (gs *gates) open(pg *PlannedGate) *Gate {
 	return g
 }
 
-// ask requests approval, as the next attempt of the gate.
+// ask opens an approval request, as the next attempt of the gate.
 func (gs *gates) ask(pg *PlannedGate, g *Gate) {
 	g.Attempt++
 	g.State, g.Decisions, g.Until, g.Ended, g.Answered = Pending, nil, 0, 0, nil
@@ -169,7 +169,7 @@ func (gs *gates) emit(e Event) {
 	gs.d.emitStage(e)
 }
 
-// request returns what a gate asks for.
+// request returns the approval request of a gate.
 func (gs *gates) request(g *Gate) approval.Request {
 	p, r := gs.d.p, &gs.d.r
 	stage := p.Stages[r.Stage].Name

@@ -103,7 +103,7 @@ func (c *checker) inTurn(pos int) {
 // there are more than are Pending for their windows.
 func (c *checker) aside(stage int, pg PlannedGroup, g *GroupRun) (n int) {
 	in := map[int]bool{}
-	for _, r := range g.Passed {
+	for _, r := range g.Deferred {
 		for pos := r.First; pos <= r.Last; pos++ {
 			in[pos] = true
 			m := &c.members[pos]

@@ -89,7 +89,7 @@ func forget(r Ready) Ready {
 }
 
 func goOnAnyway(r Ready) Ready {
-	if r.Run.Undo != nil && r.Run.State == Failed {
+	if r.Run.RollbackRequest != nil && r.Run.State == Failed {
 		r.Run.State = Completed
 	}
 	return r
@@ -178,7 +178,7 @@ func playFlow(t *testing.T, data []byte, step machine) []violation {
 	for i := 0; i < 150 && !d.out() && len(s.found) == 0; i++ {
 		in := s.chaos()
 		if p.Strategy.Rollback != nil && i > 10 && d.one(40) {
-			in.Commands = append(in.Commands, Command{ID: "back" + strconv.Itoa(i), Verb: TakeBack, By: approval.Identity{Name: "ann"}})
+			in.Commands = append(in.Commands, Command{ID: "back" + strconv.Itoa(i), Verb: RequestRollback, By: approval.Identity{Name: "ann"}})
 		}
 		s.turn(in)
 	}
@@ -248,7 +248,7 @@ func (s *flowSim) look(was *Run, ready *Ready, in Input) {
 // undoes checks that a run is taken back for what its strategy says, and fails then:
 // it is not done, not stopped, and does not go on with what does not run always.
 func (s *flowSim) undoes(was, r *Run) {
-	u := r.Undo
+	u := r.RollbackRequest
 	if u == nil {
 		return
 	}
@@ -260,8 +260,8 @@ func (s *flowSim) undoes(was, r *Run) {
 		s.check.fail("undo", "it is taken back because of %s", u.Cause)
 	case !ending:
 		s.check.fail("undo", "it is taken back, and is %s", r.State)
-	case was.Undo != nil && dump(*was.Undo) != dump(*u):
-		s.check.fail("undo", "it was taken back because %+v, and now because %+v", was.Undo, u)
+	case was.RollbackRequest != nil && dump(*was.RollbackRequest) != dump(*u):
+		s.check.fail("undo", "it was taken back because %+v, and now because %+v", was.RollbackRequest, u)
 	}
 }
 

@@ -170,7 +170,7 @@ func countMutants() []mutant {
 		onOutput("says of each try that it starts", "counts", func(p *Plan, r Run, _ Input, out *Ready) {
 			for i := range out.Run.Flights {
 				f := &out.Run.Flights[i]
-				if f.Tries > 0 && (&draft{r: r}).yielded(f.Pos) >= 0 {
+				if f.Tries > 0 && (&draft{r: r}).retrying(f.Pos) >= 0 {
 					out.Events = append(out.Events, Event{Type: ClusterStarted, Run: r.Name, Stage: p.Stages[r.Stage].Name, Cluster: p.Clusters[f.Pos].Name, Attempt: f.Attempt})
 				}
 			}

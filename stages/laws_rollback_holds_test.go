@@ -61,7 +61,7 @@ func (b *backCase) everyCluster(out *Plan) {
 func (b *backCase) sent(pos int) bool {
 	is := func(at int, sent bool) bool { return at == pos && sent }
 	return slices.ContainsFunc(b.r.Flights, func(f Flight) bool { return f.Attempt != 0 && is(f.Pos, f.Sent) }) ||
-		slices.ContainsFunc(b.r.Waiting, func(y Yielded) bool { return is(y.Pos, y.Sent) }) ||
+		slices.ContainsFunc(b.r.Waiting, func(y Retrying) bool { return is(y.Pos, y.Sent) }) ||
 		slices.ContainsFunc(b.r.Exceptions, func(x Exception) bool { return x.First <= pos && pos <= x.Last && x.Sent })
 }
 

@@ -132,7 +132,7 @@ func (b *backCase) advance(d *dice) {
 			in.Now = s.clock
 		}
 		if i > 10 && d.one(30) {
-			in.Commands = append(in.Commands, Command{ID: "back" + strconv.Itoa(i), Verb: TakeBack, By: approval.Identity{Name: "bob"}})
+			in.Commands = append(in.Commands, Command{ID: "back" + strconv.Itoa(i), Verb: RequestRollback, By: approval.Identity{Name: "bob"}})
 		}
 		in.Slots = s.slots
 		ready := Step(b.p, s.run, in)

@@ -136,15 +136,15 @@ func timedMutants() []mutant {
 			}
 		}),
 		onRun("forgets that windows are bypassed", "6", func(_ *Plan, r *Run) { r.Bypass = nil }),
-		onRun("forgets who let others go first", "counts", passed(func(g *GroupRun) { g.Passed = nil })),
+		onRun("forgets who let others go first", "counts", passed(func(g *GroupRun) { g.Deferred = nil })),
 		onRun("forgets who is outside its window", "counts", passed(func(g *GroupRun) {
-			for i := range g.Passed {
-				g.Passed[i].Closed = false
+			for i := range g.Deferred {
+				g.Deferred[i].Closed = false
 			}
 		})),
 		onRun("looks at windows too late", "6", passed(func(g *GroupRun) {
-			for i := range g.Passed {
-				g.Passed[i].NotYet += 1000
+			for i := range g.Deferred {
+				g.Deferred[i].NotYet += 1000
 			}
 		})),
 		onPlan("does not know the order of profile ClusterUpdate", "7", func(p *Plan) {

@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// maxYielded is how many clusters may wait because they could not be
-// reached. Beyond that they keep their slots, so that an outage does not
-// put the whole fleet into the run's record.
-const maxYielded = 256
+// maxUnreached bounds the clusters that wait because they could not be reached. Beyond it they keep their
+// slots, so that an outage does not put the whole fleet into the run's record.
+const maxUnreached = 256
 
-// observer moves clusters in flight on, by what is seen of them and by time.
+// observer moves clusters in flight on, by observations and by time.
 type observer struct {
 	control
 	start *starter
@@ -52,7 +51,7 @@ func (ob observer) observe(o *Observation) {
 	}
 }
 
-// note keeps what a cluster in flight says, where that is new.
+// note records a new message of a cluster in flight.
 func (ob observer) note(f *Flight, message string) {
 	if m := cut(message); f.Message != m {
 		f.Message = m
@@ -60,9 +59,8 @@ func (ob observer) note(f *Flight, message string) {
 	}
 }
 
-// unreachable gives the slot of a cluster that was never reached to the next one,
-// unless its time is up. When enough wait for a slot for that reason already,
-// only one of those may take it.
+// unreachable passes the slot of a cluster that was never reached to the next one, unless its time is up.
+// While maxUnreached wait, only one of those may take the slot.
 func (ob observer) unreachable(f *Flight, o *Observation) {
 	unreached := 0
 	for i := range ob.r.Waiting {
@@ -70,7 +68,7 @@ func (ob observer) unreachable(f *Flight, o *Observation) {
 			unreached++
 		}
 	}
-	next, full := -1, ob.r.State == Running && unreached >= maxYielded
+	next, full := -1, ob.r.State == Running && unreached >= maxUnreached
 	if full {
 		next = ob.start.dueUnreached(f.Pos)
 	}
@@ -78,16 +76,16 @@ func (ob observer) unreachable(f *Flight, o *Observation) {
 		ob.note(f, o.Message)
 		return
 	}
-	news := f.Tries == 0 || cutAt(f.Message, maxYieldedMessage) != cutAt(o.Message, maxYieldedMessage)
+	news := f.Tries == 0 || cutAt(f.Message, maxRetryMessage) != cutAt(o.Message, maxRetryMessage)
 	f.Message = cut(o.Message)
 	f.Tries++
-	ob.yield(f, ob.now.Add(backoff(&ob.p.Strategy, f.Tries)), news)
+	ob.retryLater(f, ob.now.Add(backoff(&ob.p.Strategy, f.Tries)), news)
 	if next >= 0 {
 		ob.start.startAgain(next)
 	}
 }
 
-// attemptFailed decides whether a cluster is tried again.
+// attemptFailed decides whether a cluster is retried.
 func (ob observer) attemptFailed(f *Flight, o *Observation) {
 	f.Message = cut(o.Message)
 	most := attempts(&ob.p.Strategy)
@@ -108,7 +106,7 @@ func (ob observer) attemptFailed(f *Flight, o *Observation) {
 	}
 }
 
-// attempts is how often a cluster is tried; 0 is without end.
+// attempts is the number of attempts at a cluster; 0 is unlimited.
 func attempts(s *Strategy) int {
 	switch {
 	case s.Attempts > 0:
@@ -143,7 +141,7 @@ func maxBackoff(s *Strategy) time.Duration {
 	return max(time.Minute, s.Backoff)
 }
 
-// progress moves a cluster on by what it proves.
+// progress moves a cluster on by its observed state.
 func (ob observer) progress(f *Flight, o *Observation) {
 	// What an earlier attempt, or this one before a crash, has carried out is
 	// not what the cluster had before the run.
@@ -182,7 +180,7 @@ func (ob observer) progress(f *Flight, o *Observation) {
 	}
 }
 
-// clocks applies what time alone changes for clusters in flight.
+// clocks applies the changes of clusters in flight that depend on time alone.
 func (ob observer) clocks() {
 	if ob.r.State != Running && ob.r.State != Stopping {
 		return
@@ -214,7 +212,7 @@ func (ob observer) late(f *Flight, deadline time.Duration) bool {
 	return deadline > 0 && ob.now >= f.Started.Add(deadline)
 }
 
-// overdue gives a cluster up that has passed its deadline.
+// overdue gives up a cluster that has passed its deadline.
 func (ob observer) overdue(f *Flight, deadline time.Duration) {
 	reason := "not done within " + deadline.String()
 	if f.Message != "" {
@@ -227,15 +225,15 @@ func (ob observer) overdue(f *Flight, deadline time.Duration) {
 	ob.giveUp(f, reason)
 }
 
-// expireWaiting gives clusters up that could not be reached to be cleaned.
+// expireWaiting gives up clusters that could not be reached to be cleaned.
 func (ob observer) expireWaiting(deadline time.Duration) {
 	if st, _, ok := ob.stage(); !ok || !st.Remove {
 		return
 	}
 	for i, y := range slices.Backward(ob.r.Waiting) {
 		if ob.now >= y.Started.Add(deadline) {
-			ob.unyield(i)
-			ob.recordSkipped(skippedYielded(&y, "not cleaned within "+deadline.String()+": "+y.Message))
+			ob.dropRetry(i)
+			ob.recordSkipped(skippedRetry(&y, "not cleaned within "+deadline.String()+": "+y.Message))
 		}
 	}
 }

@@ -15,8 +15,8 @@ const (
 	maxDeferredReasons, maxReasonsOfAll = 64, 256
 )
 
-// picker picks the cluster of a group that starts next, by what the calendar
-// says. Those that may not start now are deferred: they let others go first.
+// picker picks the cluster of a group that starts next, by the calendar. Clusters that may not start now are
+// deferred: others go first.
 type picker struct {
 	*starter
 	cursor
@@ -44,7 +44,7 @@ func (s *starter) pick(c cursor) int {
 	}
 	crowded := pk.crowded()
 	head, _ := c.head()
-	for _, r := range c.gr.Passed {
+	for _, r := range c.gr.Deferred {
 		if pos := c.startable(r, crowded); pos >= 0 && (head < 0 || pos < head) {
 			s.undefer(pos)
 			return pos
@@ -79,19 +79,19 @@ func (k *picker) next() int {
 // deferred ranges that are due.
 func (k *picker) nextDue(before int) int {
 	now, found := k.now, -1
-	ranges, crowded := k.gr.Passed, k.crowded()
-	if !slices.ContainsFunc(ranges, func(r Passed) bool { return r.IsDue(now) && k.startableBefore(r, before, crowded) >= 0 }) {
+	ranges, crowded := k.gr.Deferred, k.crowded()
+	if !slices.ContainsFunc(ranges, func(r Deferred) bool { return r.IsDue(now) && k.startableBefore(r, before, crowded) >= 0 }) {
 		return -1
 	}
-	k.gr.Passed = make([]Passed, 0, len(ranges)+1)
+	k.gr.Deferred = make([]Deferred, 0, len(ranges)+1)
 	for _, r := range ranges {
 		if found >= 0 || !r.IsDue(now) {
 			k.deferRange(r)
 			continue
 		}
-		// The first of the range that may start is found, the others are filed. Those whose
-		// domains are full stay as they are, and the calendar is not asked about them.
-		// Where there are too many ranges, none is divided.
+		// Find the first of the range that may start, and record the windows of the others. Those whose
+		// domains are full stay as they are, and the calendar is not read for them. If there are too many
+		// ranges, none is divided.
 		pos := r.First
 		for found < 0 && pos <= r.Last {
 			next := k.startableBefore(r.Spanning(pos, r.Last), before, crowded || k.crowded())
@@ -115,7 +115,7 @@ func (k *picker) nextDue(before int) int {
 }
 
 // startableBefore is startable, for clusters before a position.
-func (k *picker) startableBefore(r Passed, before int, whole bool) int {
+func (k *picker) startableBefore(r Deferred, before int, whole bool) int {
 	pos := k.startable(r, whole)
 	if pos >= before {
 		return -1
@@ -123,10 +123,9 @@ func (k *picker) startableBefore(r Passed, before int, whole bool) int {
 	return pos
 }
 
-// nextNew takes the first cluster from the cursor on that may start now. Those
-// before it are deferred, as long as those are not too many. With failure domains one
-// that does not start may stand behind such that are due: retry is true where those are
-// to be asked about first.
+// nextNew takes the first cluster from the cursor on that may start now. Those before it are deferred, as
+// long as those are not too many. With failure domains a cluster that does not start may be behind deferred
+// ones that are due: retry is true if those have to be checked first.
 func (k *picker) nextNew() (pos int, retry bool) {
 	for k.passSkipped(); !k.crowded(); k.passSkipped() {
 		pos := k.takeNext()
@@ -144,8 +143,8 @@ func (k *picker) nextNew() (pos int, retry bool) {
 // where it has got one since.
 func (k *picker) nextUnwindowed() (pos int, retry bool) {
 	crowded := k.crowded()
-	for i := range k.gr.Passed {
-		r := &k.gr.Passed[i]
+	for i := range k.gr.Deferred {
+		r := &k.gr.Deferred[i]
 		if r.Closed || r.NotYet != 0 {
 			continue
 		}
@@ -163,17 +162,17 @@ func (k *picker) nextUnwindowed() (pos int, retry bool) {
 	return -1, false
 }
 
-// admits reports whether the cluster at pos starts next; where it does not, it is
-// deferred. was says that it was outside its window before.
+// admits reports whether the cluster at pos starts next; otherwise it is deferred. was says that it was
+// outside its window before.
 func (k *picker) admits(pos int, was bool) bool {
 	w := k.window(pos)
 	switch {
 	case w.Open && (w.Limited || k.p.Strategy.Profile != ClusterUpdate):
 		return true
 	case w.Open:
-		k.deferRange(Passed{First: pos, Last: pos})
+		k.deferRange(Deferred{First: pos, Last: pos})
 	default:
-		r := Passed{First: pos, Last: pos, Closed: true, NotYet: w.Changes(k.now), Reason: windowReason(&w)}
+		r := Deferred{First: pos, Last: pos, Closed: true, NotYet: w.Changes(k.now), Reason: windowReason(&w)}
 		if !was {
 			k.notePending(pendingCluster{pos, r.NotYet, r.Reason})
 		}
@@ -182,17 +181,17 @@ func (k *picker) admits(pos int, was bool) bool {
 	return false
 }
 
-// crowded reports whether as many ranges of the group are deferred as may be.
+// crowded reports whether the group has the maximum of deferred ranges.
 func (k *picker) crowded() bool {
-	return len(k.gr.Passed) >= min(maxDeferred, max(1, maxDeferredOfAll/k.groups()))
+	return len(k.gr.Deferred) >= min(maxDeferred, max(1, maxDeferredOfAll/k.groups()))
 }
 
-// groups is how many groups share what there is room for.
+// groups is the number of groups that share the limits.
 func (k *picker) groups() int { return len(k.p.Stages[k.r.Stage].Groups) }
 
 // deferRange adds a range to those that are deferred, mostly behind them.
-func (k *picker) deferRange(r Passed) {
-	all := k.gr.Passed
+func (k *picker) deferRange(r Deferred) {
+	all := k.gr.Deferred
 	i := len(all)
 	for i > 0 && all[i-1].First > r.First {
 		i--
@@ -203,7 +202,7 @@ func (k *picker) deferRange(r Passed) {
 	if len(all) >= min(maxDeferredReasons, maxReasonsOfAll/k.groups()) {
 		r.Reason = ""
 	}
-	k.gr.Passed = slices.Insert(all, i, r)
+	k.gr.Deferred = slices.Insert(all, i, r)
 }
 
 // notePending records that a cluster is Pending for its window from now on.
@@ -217,7 +216,7 @@ func (k *picker) notePending(c pendingCluster) {
 	}
 }
 
-// emitPending emits what happened to those that wait.
+// emitPending emits the events of clusters that wait for their windows.
 func (k *picker) emitPending() {
 	if k.n <= maxSingleEvents {
 		for _, c := range k.pending {

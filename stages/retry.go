@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// retry lines what has failed or was skipped in the current stage up again, and
-// lets a run go on that has stopped or failed.
+// retry queues the failed or skipped clusters of the current stage again, and continues a run that has
+// stopped or failed.
 func (c commands) retry(cmd Command) {
 	if c.r.State == Stopped || c.r.State == Failed {
 		c.resume(cmd)
@@ -15,7 +15,7 @@ func (c commands) retry(cmd Command) {
 	c.emit(Event{Type: RunRetried, By: cmd.By.Name, Count: n, Message: cmd.Only.Words()})
 }
 
-// unretriable says why there is nothing to retry, or "".
+// unretriable returns why there is nothing to retry, or "".
 func (c commands) unretriable(only Only) string {
 	st, run, ok := c.stage()
 	switch {
@@ -43,9 +43,9 @@ func (c commands) unretriable(only Only) string {
 	return ""
 }
 
-// retriable divides the exceptions into those of the current stage that only is
-// about, each in one group, and the others. Those that have left are among them
-// where they have failed: they are not tried again, and do not count any more.
+// retriable divides the exceptions into those of the current stage that only selects, each in one group, and
+// the others. The former include failed clusters that have left the inventory: they are not retried, and no
+// longer count.
 func (c commands) retriable(only Only) (again, rest []Exception) {
 	st := &c.p.Stages[c.r.Stage]
 	first, last := st.Groups[0].First, st.End()-1
@@ -70,8 +70,8 @@ func (c commands) retriable(only Only) (again, rest []Exception) {
 	return again, rest
 }
 
-// requeue lines the failed or skipped clusters of the current stage up again, as
-// only says, and returns how many those are.
+// requeue queues the failed or skipped clusters of the current stage that only selects, and returns their
+// number.
 func (c commands) requeue(only Only) (n int) {
 	_, run, ok := c.stage()
 	if !ok {
@@ -110,7 +110,7 @@ func (c commands) requeue(only Only) (n int) {
 	return n
 }
 
-// requeueRange makes clusters that have ended ones that are to be started.
+// requeueRange makes ended clusters pending again.
 func (c commands) requeueRange(gr *GroupRun, e Exception) {
 	n := e.Last - e.First + 1
 	if e.State == Failed {
@@ -119,15 +119,15 @@ func (c commands) requeueRange(gr *GroupRun, e Exception) {
 		gr.Skipped -= n
 	}
 	if e.State == Skipped && e.Attempts == 0 {
-		r := Passed{First: e.First, Last: e.Last, NotYet: c.now}
-		i, _ := slices.BinarySearchFunc(gr.Passed, r.First, func(p Passed, pos int) int { return cmp.Compare(p.First, pos) })
-		if i == 0 || !gr.Passed[i-1].Join(r, c.now) {
-			gr.Passed = slices.Insert(gr.Passed, i, r)
+		r := Deferred{First: e.First, Last: e.Last, NotYet: c.now}
+		i, _ := slices.BinarySearchFunc(gr.Deferred, r.First, func(p Deferred, pos int) int { return cmp.Compare(p.First, pos) })
+		if i == 0 || !gr.Deferred[i-1].Join(r, c.now) {
+			gr.Deferred = slices.Insert(gr.Deferred, i, r)
 		}
 		return
 	}
 	// Which of those that failed were changed is not kept, so each may have been.
-	y := Yielded{Attempt: e.Attempts + 1, Sent: e.Sent || e.State == Failed}
+	y := Retrying{Attempt: e.Attempts + 1, Sent: e.Sent || e.State == Failed}
 	if st, _, _ := c.stage(); st.Remove {
 		y.Started = c.now
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
-// Previous is what a cluster had of a placement before a run.
+// Previous is the state of a cluster in a placement before a run.
 type Previous struct {
 	// Index and Snapshot are the index and the digest of the snapshot which the
 	// cluster was proven to have, Revision is the digest of what it got of that,
@@ -15,7 +15,7 @@ type Previous struct {
 	Index    int
 	Snapshot string
 	Revision string
-	// Keep, where not empty, is why the cluster stays as it is.
+	// Keep, if not empty, is the reason why the cluster is not rolled back.
 	Keep string
 	// Back reports whether the cluster has it again.
 	Back bool
@@ -48,7 +48,7 @@ func rollBack(p *Plan, r *Run, previous map[string]Previous) (*Plan, error) {
 	return p.Reverse(reversalOf(p, r, previous))
 }
 
-// Touched counts the clusters that a run may have changed.
+// Touched returns the number of clusters that a run may have changed.
 func Touched(p *Plan, r *Run) (n int) {
 	for pos, state := range States(p, r) {
 		if r.IsTouched(pos, state) {
@@ -58,7 +58,7 @@ func Touched(p *Plan, r *Run) (n int) {
 	return n
 }
 
-// reversalOf decides what each cluster that the run may have changed goes back to.
+// reversalOf returns the target of each cluster that the run may have changed.
 func reversalOf(p *Plan, r *Run, previous map[string]Previous) plan.Reversal {
 	out := plan.Reversal{Run: r.Name, UID: r.UID, To: map[int]plan.Earlier{}, Kept: map[string][]string{}}
 	clusters := runstate.NewLookup(p, r)

@@ -45,10 +45,10 @@ func TestOutageIsBounded(t *testing.T) {
 		t.Errorf("the record has %d bytes", size)
 	}
 	r := &ready.Run
-	if n := len(r.Waiting); n != maxYielded {
+	if n := len(r.Waiting); n != maxUnreached {
 		t.Errorf("%d clusters wait", n)
 	}
-	if n := r.Stages[0].Groups[0].Next; n != maxYielded+100 {
+	if n := r.Stages[0].Groups[0].Next; n != maxUnreached+100 {
 		t.Errorf("the run has come to %d clusters", n)
 	}
 	for _, y := range r.Waiting {

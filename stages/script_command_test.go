@@ -68,7 +68,7 @@ func (w *scriptEnv) command(name string, a scriptArgs) string {
 	case "resume":
 		c.Verb = Start
 	case "takeback":
-		c.Verb, c.Name = TakeBack, a.get("as", "")
+		c.Verb, c.Name = RequestRollback, a.get("as", "")
 	case "stop":
 		c.Verb = Stop
 	case "abort":

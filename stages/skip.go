@@ -6,13 +6,13 @@ import "github.com/slipway-dev/slipway/stages/runstate"
 // at once get an event each.
 const maxSingleEvents = 8
 
-// skipping skips what has not ended of a run, for a reason.
+// skipping skips the unfinished parts of a run, for a reason.
 type skipping struct {
 	d      *draft
 	reason string
 }
 
-// cluster skips a cluster; one that has ended it leaves alone.
+// cluster skips a cluster that has not ended.
 func (s skipping) cluster(pos int) {
 	d := s.d
 	if f := d.flight(pos); f != nil {
@@ -24,10 +24,10 @@ func (s skipping) cluster(pos int) {
 		return
 	}
 	e := skipped(pos, s.reason)
-	switch i := d.yielded(pos); {
+	switch i := d.retrying(pos); {
 	case i >= 0:
-		e = skippedYielded(&d.r.Waiting[i], s.reason)
-		d.unyield(i)
+		e = skippedRetry(&d.r.Waiting[i], s.reason)
+		d.dropRetry(i)
 	case d.undefer(pos):
 	case d.retryable(pos):
 		e.Attempts, e.Sent = runstate.ExceptionAt(d.r.Exceptions, pos).Attempts, true
@@ -43,7 +43,7 @@ func (s skipping) cluster(pos int) {
 	d.recordSkipped(e)
 }
 
-// group skips what has not ended of a group, and its gates.
+// group skips the unfinished clusters of a group, and its gates.
 func (s skipping) group(stage, group int) {
 	d := s.d
 	g := &d.p.Stages[stage].Groups[group]
@@ -59,7 +59,7 @@ func (s skipping) group(stage, group int) {
 	d.changed = true
 }
 
-// stage skips what has not ended of a stage, and its gates.
+// stage skips the unfinished clusters of a stage, and its gates.
 func (s skipping) stage(i int) {
 	for _, g := range s.d.p.Stages[i].Groups {
 		s.members(g.First, g.Len)
@@ -71,8 +71,7 @@ func (s skipping) stage(i int) {
 	s.d.changed = true
 }
 
-// members skips what has not ended of a group, and what has failed in it and
-// might be tried again.
+// members skips the clusters of a group that have not ended, or have failed and might be retried.
 func (s skipping) members(first, n int) {
 	if n == 0 {
 		return
@@ -96,14 +95,14 @@ func (s skipping) members(first, n int) {
 // are many.
 func (s skipping) unstarted(g *PlannedGroup, gr *GroupRun) {
 	d, n := s.d, g.Len-gr.Next
-	for _, r := range gr.Passed {
+	for _, r := range gr.Deferred {
 		n += r.Last - r.First + 1
 	}
 	if n <= maxSingleEvents {
 		return
 	}
-	deferred, e := gr.Passed, skipped(g.First, s.reason)
-	gr.Passed, n = nil, 0
+	deferred, e := gr.Deferred, skipped(g.First, s.reason)
+	gr.Deferred, n = nil, 0
 	eachRun(g.First, g.First+g.Len-1, d.beyond, func(first, last int) { n += d.addException(e.Spanning(first, last)) })
 	for _, r := range deferred {
 		k := d.addException(e.Spanning(r.First, r.Last))
@@ -124,13 +123,13 @@ func (s skipping) gone(name string) {
 	}
 	e := skipped(pos, s.reason)
 	e.Gone = true
-	f, i := d.flight(pos), d.yielded(pos)
+	f, i := d.flight(pos), d.retrying(pos)
 	switch {
 	case f != nil:
 		d.free(f)
 		d.recordSkipped(e)
 	case i >= 0:
-		d.unyield(i)
+		d.dropRetry(i)
 		d.recordSkipped(e)
 	case d.undefer(pos):
 		d.recordSkipped(e)
@@ -146,8 +145,8 @@ func (s skipping) gone(name string) {
 	}
 }
 
-// retryable reports whether the cluster at pos has failed, and that the run may try
-// it again: it may be skipped instead.
+// retryable reports whether the cluster at pos has failed and the run may retry it, so that it may be skipped
+// instead.
 func (d *draft) retryable(pos int) bool {
 	e := runstate.ExceptionAt(d.r.Exceptions, pos)
 	stage, _ := d.p.StageOf(pos)

@@ -68,9 +68,8 @@ func (s *starter) room(st *PlannedStage, run *StageRun) (int, []int) {
 	return room, own
 }
 
-// startNext starts a cluster of a group: one that is to be tried again, the
-// next one, or one that could not be reached and is due. Those come last, so
-// that however many cannot be reached, the others get their turn.
+// startNext starts a cluster of a group: a retry that is due, the next one, or one that could not be reached
+// and is due. Unreached ones come last, so that however many there are, the others get their turn.
 func (s *starter) startNext(c cursor) bool {
 	if i := s.due(c.g, false); i >= 0 {
 		s.startAgain(i)
@@ -112,11 +111,11 @@ func (s *starter) dueUnreached(pos int) int {
 	return s.due(g, true)
 }
 
-// startAgain starts the cluster at index i of Waiting. The time that it was
-// Pending counts only in a removal, whose deadline begins with the first try.
+// startAgain starts the cluster at index i of Waiting. The time that it was Pending counts only in a removal,
+// whose deadline begins with the first attempt.
 func (s *starter) startAgain(i int) {
 	y := s.r.Waiting[i]
-	s.unyield(i)
+	s.dropRetry(i)
 	f := Flight{
 		Pos: y.Pos, Attempt: y.Attempt, Sent: y.Sent, Tries: y.Tries, Since: y.Since,
 		Started: s.now - Instant(y.Spent), Message: y.Message,
@@ -127,7 +126,7 @@ func (s *starter) startAgain(i int) {
 	s.launch(f)
 }
 
-// launch puts a cluster into flight. Another try to reach it is no start.
+// launch puts a cluster into flight. A repeated attempt to reach it emits no start event.
 func (s *starter) launch(f Flight) {
 	f.Phase = Applying
 	s.take(f)
@@ -136,7 +135,7 @@ func (s *starter) launch(f Flight) {
 	}
 }
 
-// spare is how many more clusters the cap of the strategy lets start.
+// spare returns how many more clusters the cap of the strategy lets start.
 func (s *starter) spare() int {
 	if s.p.Strategy.Cap == "" {
 		return math.MaxInt
@@ -144,8 +143,8 @@ func (s *starter) spare() int {
 	return s.slots - s.inFlight()
 }
 
-// wants is how many clusters would be in flight if it were not for the cap. It records whether that is what
-// holds clusters back; where it is only windows, it records which.
+// wants returns how many clusters would be in flight without the cap. It records whether the cap holds
+// clusters back, and if only windows do, which.
 func (s *starter) wants() int {
 	if s.p.Strategy.Cap == "" {
 		return 0
@@ -165,8 +164,8 @@ func (s *starter) wants() int {
 	return n
 }
 
-// uncapped is what the run would be without the cap where there is none of it left;
-// nil where that changes nothing.
+// uncapped returns the run as it would be without the cap, when the cap is exhausted; nil if that changes
+// nothing.
 func (s *starter) uncapped() *draft {
 	_, run, ok := s.stage()
 	if s.spare() > 0 || s.r.State != Running || !ok || run.Started == 0 || run.Done != 0 {
@@ -178,9 +177,8 @@ func (s *starter) uncapped() *draft {
 	return free.draft
 }
 
-// nextClosing is when the first window closes, or is heeded again, of those clusters
-// that only the cap keeps from starting: they wait for that window then. flights are
-// those of the run without the cap.
+// nextClosing returns when the first window closes, or is checked again, of the clusters that only the cap
+// keeps from starting: they wait for that window then. flights are those of the run without the cap.
 func (s *starter) nextClosing(flights []Flight) Instant {
 	first := alarm{now: s.now}
 	for i := range flights {

@@ -11,7 +11,7 @@ import (
 // The types below are those of packages runstate and event, which document them whole. They
 // have names here because they are what [Step] takes and returns.
 
-// Action is something to be done now.
+// Action is a request to the driver, to be carried out once the run is saved.
 type Action = runstate.Action
 
 // ActionType says what an Action does.
@@ -25,7 +25,7 @@ const (
 	Ask     = runstate.Ask
 )
 
-// Answer is what an authority answers to a request as it was then.
+// Answer is the answer of an authority to a request as it was then.
 type Answer = runstate.Answer
 
 // Bypass is a permission to start clusters outside their windows.
@@ -37,10 +37,10 @@ type Calendar = runstate.Calendar
 // Clock is the timeout of a stage or a group that has begun.
 type Clock = runstate.Clock
 
-// Closing is of a run that has failed or was aborted and goes on only with what runs always.
+// Closing is the state of a run that has failed or was aborted and continues only with what runs always.
 type Closing = runstate.Closing
 
-// Command is what an operator asks of a run.
+// Command is a request of an operator to a run.
 type Command = runstate.Command
 
 // Event is something that happened, as a value.
@@ -128,7 +128,7 @@ type Instant = runstate.Instant
 // Observation is the state of a cluster as it was read during an attempt.
 type Observation = runstate.Observation
 
-// Only says what a Retry is about.
+// Only restricts a Retry to some clusters.
 type Only = runstate.Only
 
 // What a Retry can be about; empty means both.
@@ -140,8 +140,8 @@ const (
 // Outline is the state of a run, as people see it.
 type Outline = runstate.Outline
 
-// Passed is a range of clusters that have not started while others behind them have.
-type Passed = runstate.Passed
+// Deferred is a range of clusters that have not started while others behind them have.
+type Deferred = runstate.Deferred
 
 // Phase is the phase of a cluster in flight.
 type Phase = runstate.Phase
@@ -164,7 +164,7 @@ type Run = runstate.Run
 // RunError says why a run is not one of a plan.
 type RunError = runstate.RunError
 
-// Scope is what a Skip command is about.
+// Scope is the extent of a Skip command.
 type Scope = runstate.Scope
 
 // The scopes of a skip.
@@ -198,31 +198,31 @@ const (
 	Superseded = runstate.Superseded
 )
 
-// Undo is the request to roll a run back.
-type Undo = runstate.Undo
+// RollbackRequest is the request to roll a run back.
+type RollbackRequest = runstate.RollbackRequest
 
-// Verb is what a Command asks for.
+// Verb is the kind of a Command.
 type Verb = runstate.Verb
 
 // The verbs.
 const (
-	Start         = runstate.Start
-	Stop          = runstate.Stop
-	Abort         = runstate.Abort
-	Skip          = runstate.Skip
-	Decide        = runstate.Decide
-	Supersede     = runstate.Supersede
-	Retry         = runstate.Retry
-	TakeBack      = runstate.TakeBack
-	CompleteGate  = runstate.CompleteGate
-	BypassWindows = runstate.BypassWindows
+	Start           = runstate.Start
+	Stop            = runstate.Stop
+	Abort           = runstate.Abort
+	Skip            = runstate.Skip
+	Decide          = runstate.Decide
+	Supersede       = runstate.Supersede
+	Retry           = runstate.Retry
+	RequestRollback = runstate.RequestRollback
+	CompleteGate    = runstate.CompleteGate
+	BypassWindows   = runstate.BypassWindows
 )
 
 // Window is a time in which a cluster may be started, or one in which it may not.
 type Window = runstate.Window
 
-// Yielded is a cluster without a slot that is to be started later.
-type Yielded = runstate.Yielded
+// Retrying is a cluster without a slot that is started again later.
+type Retrying = runstate.Retrying
 
 // At returns t as an Instant, rounded down.
 func At(t time.Time) Instant { return runstate.At(t) }

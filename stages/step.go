@@ -90,8 +90,7 @@ func step(p *Plan, r Run, in Input) Ready {
 	}
 }
 
-// actions are what is to be done for the clusters in flight, and the requests that are
-// open.
+// actions returns the actions for the clusters in flight, and the open requests.
 func actions(d *draft) []Action {
 	if d.r.State != Running && d.r.State != Stopping {
 		return nil
@@ -123,8 +122,8 @@ func actions(d *draft) []Action {
 	return out
 }
 
-// wake returns the earliest moment at which time alone changes the run. capEnds is when
-// a window closes that the cap lets no cluster start in.
+// wake returns the earliest moment at which time alone changes the run. capEnds is when a window closes in
+// which the cap lets no cluster start.
 func wake(d *draft, capEnds Instant) Instant {
 	if d.r.State != Running && d.r.State != Stopping {
 		return 0
@@ -156,8 +155,8 @@ func wake(d *draft, capEnds Instant) Instant {
 	for i := range run.Groups {
 		gr := &run.Groups[i]
 		w.at(gr.Deadline)
-		for j := range gr.Passed {
-			w.at(gr.Passed[j].NotYet)
+		for j := range gr.Deferred {
+			w.at(gr.Deferred[j].NotYet)
 		}
 	}
 	for _, g := range d.eachOpen {

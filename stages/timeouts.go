@@ -2,7 +2,7 @@ package stages
 
 import "time"
 
-// startClock lets a timeout begin once what it is of may start.
+// startClock starts a timeout once its stage or group may start.
 func (c control) startClock(f *Flow, clock *Clock) {
 	if f.Timeout > 0 && clock.Deadline == 0 && c.r.State == Running {
 		clock.Deadline, clock.TimedOut = c.now.Add(f.Timeout), false
@@ -10,14 +10,14 @@ func (c control) startClock(f *Flow, clock *Clock) {
 	}
 }
 
-// haltClocks remembers since when timeouts stand still, where there may be any.
+// haltClocks records the time at which timeouts are suspended.
 func (c control) haltClocks() {
 	if c.r.Halted == 0 && c.p.Strategy.HasFlow() {
 		c.r.Halted = c.now
 	}
 }
 
-// resumeClocks lets the timeouts go on that stood still.
+// resumeClocks resumes the suspended timeouts.
 func (c control) resumeClocks() {
 	if c.r.Halted == 0 {
 		return
@@ -32,7 +32,7 @@ func (c control) resumeClocks() {
 	}
 }
 
-// timeouts fails what has not ended in time.
+// timeouts fails stages and groups that have not ended in time.
 func (c control) timeouts() {
 	st, run, ok := c.stage()
 	if !ok || c.r.State != Running {
@@ -48,8 +48,7 @@ func (c control) timeouts() {
 	}
 }
 
-// timeOut fails what is in flight of a group, or of all where that is nil, and the
-// run with it.
+// timeOut fails the clusters in flight of a group, or all if g is nil, and the run with them.
 func (c control) timeOut(clock *Clock, what string, after time.Duration, g *PlannedGroup) {
 	clock.Deadline, clock.TimedOut = 0, true
 	reason := what + " was not done within " + after.String()

@@ -1,6 +1,6 @@
 package stages
 
-// window returns the window of a cluster, open where it is not limited.
+// window returns the window of a cluster; without a limit it is always open.
 func (s *starter) window(pos int) Window {
 	if s.anytime() {
 		return Window{Open: true}
@@ -10,12 +10,12 @@ func (s *starter) window(pos int) Window {
 	return w
 }
 
-// anytime reports whether windows play no part now.
+// anytime reports whether windows have no effect now.
 func (s *starter) anytime() bool { return s.calendar == nil || s.r.IsBypassed() }
 
-// mayStart reports whether a cluster that yielded its slot may have one again. One
-// that only its window keeps from that is Pending for its window.
-func (s *starter) mayStart(y *Yielded) bool {
+// mayStart reports whether a cluster in Waiting may have a slot. One that only its window keeps from it is
+// Pending for its window.
+func (s *starter) mayStart(y *Retrying) bool {
 	never := y.Closed && y.NotYet == 0
 	if y.Closed && s.anytime() {
 		return true
@@ -36,23 +36,23 @@ func (s *starter) mayStart(y *Yielded) bool {
 	return false
 }
 
-// windowReason says why a cluster with that window waits.
+// windowReason returns why a cluster with that window waits.
 func windowReason(w *Window) string {
 	if w.Reason == "" {
 		return "outside its maintenance window"
 	}
-	return cutAt(w.Reason, maxYieldedMessage)
+	return cutAt(w.Reason, maxRetryMessage)
 }
 
-// recheck has the calendar asked again about every cluster that waits for its window.
+// recheck makes every cluster that waits for its window due to be checked against the calendar.
 func (s *starter) recheck() {
 	_, run, ok := s.stage()
 	if !ok || s.r.Final(s.p) {
 		return
 	}
 	for i := range run.Groups {
-		for j := range run.Groups[i].Passed {
-			run.Groups[i].Passed[j].NotYet = s.now
+		for j := range run.Groups[i].Deferred {
+			run.Groups[i].Deferred[j].NotYet = s.now
 			s.changed = true
 		}
 	}

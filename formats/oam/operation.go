@@ -117,7 +117,7 @@ func (rec Record) Restart(step string, nth int) (Release, Operation, error) {
 	}
 	status := newWalk(rec).status()
 	switch at, ok := status.find(step); {
-	case rec.Run.Undo != nil:
+	case rec.Run.RollbackRequest != nil:
 		return Release{}, Operation{}, ErrTakenBack
 	case !ok:
 		return Release{}, Operation{}, fmt.Errorf("failed step %s not found", step)

@@ -314,7 +314,7 @@ func (w *world) restart(step string) string {
 // rollback reports that the workflow is taken back, and by which stages, where all
 // clusters had something before.
 func (w *world) rollback() string {
-	if w.rec.Run.Undo == nil {
+	if w.rec.Run.RollbackRequest == nil {
 		return "nothing is taken back\n"
 	}
 	previous := map[string]stages.Previous{}

@@ -33,7 +33,7 @@ func (w *walk) status() *WorkflowStatus {
 		AppRevision: r.Name, Mode: w.mode(), Phase: w.workflowPhase(), Message: r.Reason,
 		Suspend: w.suspended(), Terminated: w.terminated(), Finished: r.IsEnded(), StartTime: moment(r.Started), EndTime: moment(r.Ended),
 	}
-	if r.Undo != nil {
+	if r.RollbackRequest != nil {
 		out.Message += "; what it brought is taken back"
 	}
 	if r.Started == 0 {

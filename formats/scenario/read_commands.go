@@ -129,7 +129,7 @@ func (c *command) command(start time.Time) stages.Command {
 	case "abort":
 		out.Verb = stages.Abort
 	case "rollback":
-		out.Verb = stages.TakeBack
+		out.Verb = stages.RequestRollback
 	case "complete-gate":
 		out.Verb, out.Name = stages.CompleteGate, c.gate()
 	default:

@@ -47,7 +47,7 @@ func TestRollback(t *testing.T) {
 	if d := cmp.Diff(forth, s.World.Members); d != "" {
 		t.Errorf("members (-want +got):\n%s", d)
 	}
-	if c := s.World.Orders[0].Command; c.Verb != stages.TakeBack || c.By.Name != "ann" || c.Message != "slow" {
+	if c := s.World.Orders[0].Command; c.Verb != stages.RequestRollback || c.By.Name != "ann" || c.Message != "slow" {
 		t.Errorf("%+v", c)
 	}
 	end, err := simulate.Run(s.Plan, s.World, nil)

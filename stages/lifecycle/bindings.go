@@ -203,15 +203,15 @@ type Result struct {
 	// rolled back itself.
 	TakesBack  string
 	NoRollback bool
-	// Undo is set where the run is to be rolled back.
-	Undo *stages.Undo
+	// RollbackRequest is set where the run is to be rolled back.
+	RollbackRequest *stages.RollbackRequest
 
 	// Whole reports whether the run covers every cluster of its decision: a catch-up run does not.
 	Whole bool
 	// Final reports whether what the run did can never be rolled back: it only reported, or cleaned the clusters of a
 	// placement that is deleted.
 	Final bool
-	// RollbackName is the name of the run that rolls this one back, where Undo has none.
+	// RollbackName is the name of the run that rolls this one back, where RollbackRequest has none.
 	RollbackName string
 }
 
@@ -233,7 +233,7 @@ func ResultOf(p *stages.Plan, r *stages.Run) Result {
 		out.Changed, out.Started = len(p.Clusters), true
 		return out
 	}
-	out.State, out.Attempt, out.Started, out.Undo = r.State, r.Attempt, r.Started != 0, r.Undo
+	out.State, out.Attempt, out.Started, out.RollbackRequest = r.State, r.Attempt, r.Started != 0, r.RollbackRequest
 	for pos, state := range stages.States(p, r) {
 		switch state {
 		case stages.NotStarted:

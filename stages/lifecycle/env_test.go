@@ -33,7 +33,7 @@ type record struct {
 	of       string
 	undoes   string
 	back     string // the name of the run that it takes back
-	undo     *stages.Undo
+	undo     *stages.RollbackRequest
 	stored   int64 // the generation of collections when its contents were stored
 	// acting reports whether it may change clusters now, closed that its end was recorded by its engine.
 	acting, closed bool
@@ -61,7 +61,7 @@ func (r *record) ended() bool {
 func (r *record) result() Result {
 	out := Result{
 		State: r.state, Attempt: r.attempt, Index: r.Index, Clusters: slices.Clone(r.clusters), Started: r.started, Complete: r.state == stages.Completed,
-		TakesBack: r.back, NoRollback: r.noBack, Undo: r.undo, Whole: !r.catchUp && r.back == "", Final: r.Run == deletionRun, RollbackName: r.Run + "-rollback",
+		TakesBack: r.back, NoRollback: r.noBack, RollbackRequest: r.undo, Whole: !r.catchUp && r.back == "", Final: r.Run == deletionRun, RollbackName: r.Run + "-rollback",
 	}
 	for _, c := range r.clusters {
 		if c.Got == Applied || c.Got == Attempted {
@@ -354,6 +354,6 @@ func (w *env) clustersBack(s *State, of *record) (out []Reached) {
 }
 
 // undoOf is what a run is taken back for.
-func undoOf(name string) stages.Undo {
-	return stages.Undo{Cause: stages.OnCommand, Run: name, By: approval.Identity{Name: "ann"}, Message: "it is slow"}
+func undoOf(name string) stages.RollbackRequest {
+	return stages.RollbackRequest{Cause: stages.OnCommand, Run: name, By: approval.Identity{Name: "ann"}, Message: "it is slow"}
 }

@@ -15,8 +15,8 @@ type RollbackRequested struct {
 	Entry
 	// Result is what the run has come to.
 	Result Result
-	// Undo has the name of the run that is to roll it back.
-	Undo stages.Undo
+	// RollbackRequest has the name of the run that is to roll it back.
+	RollbackRequest stages.RollbackRequest
 }
 
 func (in RollbackRequested) advance(m *machine) error {
@@ -26,15 +26,15 @@ func (in RollbackRequested) advance(m *machine) error {
 	if err := m.clearWay(); err != nil {
 		return err
 	}
-	if why := cmp.Or(m.untakeable(in.UID, &in.Result), m.busy()); why != "" {
+	if why := cmp.Or(m.rollbackRefusal(in.UID, &in.Result), m.busy()); why != "" {
 		return refuse(in.Run, why)
 	}
 	if !m.facts.Planned {
 		m.out.Need.Rollback = true
 		return errNeed
 	}
-	m.emit(stages.Event{Type: stages.RollbackRequested, Run: in.Run, By: in.Undo.By.Name, Message: in.Undo.Message})
-	return m.reserve(in.UID, in.Run, in.Undo.Run, in.Undo)
+	m.emit(stages.Event{Type: stages.RollbackRequested, Run: in.Run, By: in.RollbackRequest.By.Name, Message: in.RollbackRequest.Message})
+	return m.reserve(in.UID, in.Run, in.RollbackRequest.Run, in.RollbackRequest)
 }
 
 // RollbackRenamed gives the run that rolls another one back, and is not admitted yet, another name: From is taken.
@@ -106,19 +106,19 @@ func (s *State) reserves(uid string) bool {
 
 // reserve records that a run is to be rolled back, and puts the run that does so into the queue, in the place of all
 // others.
-func (m *machine) reserve(uid, run, name string, u stages.Undo) error {
+func (m *machine) reserve(uid, run, name string, u stages.RollbackRequest) error {
 	entry := Entry{UID: m.facts.ID, Run: name}
 	queue, _, err := m.Queue.Enter(entry, SupersedeActive)
 	if err != nil {
 		return err
 	}
 	m.Queue = queue
-	m.Rollback = &Rollback{Of: uid, OfRun: run, Run: name, UID: entry.UID, Undo: u, Since: m.facts.Now}
+	m.Rollback = &Rollback{Of: uid, OfRun: run, Run: name, UID: entry.UID, RollbackRequest: u, Since: m.facts.Now}
 	return nil
 }
 
-// untakeable says why a run that has ended cannot be rolled back, or "".
-func (s *State) untakeable(uid string, r *Result) string {
+// rollbackRefusal says why a run that has ended cannot be rolled back, or "".
+func (s *State) rollbackRefusal(uid string, r *Result) string {
 	switch {
 	case r.TakesBack != "":
 		return "it takes back run " + r.TakesBack + " itself: take that back once more, or roll out the snapshot that is to be there"
@@ -150,7 +150,7 @@ func (m *machine) busy() string {
 // undoes reports whether a run is to be rolled back, and that was not recorded.
 func (s *State) undoes(uid string, r *Result) bool {
 	known := s.entry(uid)
-	return r.Undo != nil && r.State == stages.Failed && known != nil && known.Undone+known.Kept == "" &&
+	return r.RollbackRequest != nil && r.State == stages.Failed && known != nil && known.Undone+known.Kept == "" &&
 		(s.Rollback == nil || s.Rollback.Of != uid)
 }
 
@@ -160,13 +160,13 @@ func (m *machine) undo(uid, name string, r *Result, by string) {
 	if !m.undoes(uid, r) {
 		return
 	}
-	why := m.untakeable(uid, r)
+	why := m.rollbackRefusal(uid, r)
 	if by != "" {
 		why = "run " + by + " takes its place"
 	}
 	why = cmp.Or(why, m.busy())
 	if why == "" {
-		err := m.reserve(uid, name, cmp.Or(r.Undo.Run, r.RollbackName), *r.Undo)
+		err := m.reserve(uid, name, cmp.Or(r.RollbackRequest.Run, r.RollbackName), *r.RollbackRequest)
 		if err == nil {
 			return
 		}

@@ -94,12 +94,12 @@ type Base struct {
 // and its UID already, so that there is one run, whichever engine records it.
 type Rollback struct {
 	// Of is the UID of the run that is rolled back, OfRun its name.
-	Of    string         `json:"of"`
-	OfRun string         `json:"ofRun"`
-	Run   string         `json:"run"`
-	UID   string         `json:"uid"`
-	Undo  stages.Undo    `json:"undo"`
-	Since stages.Instant `json:"since"`
+	Of              string                 `json:"of"`
+	OfRun           string                 `json:"ofRun"`
+	Run             string                 `json:"run"`
+	UID             string                 `json:"uid"`
+	RollbackRequest stages.RollbackRequest `json:"undo"`
+	Since           stages.Instant         `json:"since"`
 }
 
 // End says what a deletion does with the objects of the placement.

@@ -20,7 +20,7 @@ func TestTheStoredFormOfAState(t *testing.T) {
 		Bindings: Generation{1, "id", 1}, Queue: Queue{Waiting: []Entry{{UID: "u", Run: "a", Index: 1}}},
 		Runs: []Run{{"a", "u", 1, "plan", stages.Failed, 2, 1, "x", "b", "why"}}, Ended: 1, Retired: []Run{{Name: "r", UID: "v"}},
 		Deleting: &Deletion{"ann", 1, 5, &limit, DeleteObjects, "deletion"}, GCGeneration: 4, Base: &Base{"u", "a", Generation{1, "id", 1}, []int{1}},
-		Rollback: &Rollback{"u", "a", "b", "w", stages.Undo{Cause: stages.OnCommand}, 7}, Irreversible: []int{1},
+		Rollback: &Rollback{"u", "a", "b", "w", stages.RollbackRequest{Cause: stages.OnCommand}, 7}, Irreversible: []int{1},
 	}
 	const want = `{"uid":"p","epoch":2,"nextIndex":3,"decision":{"index":0,"policyDigest":"policy","digest":"digest","clusters":2,"pages":1},` +
 		`"inUse":[1],"whole":1,"previous":1,"bindings":{"generation":1,"id":"id","pages":1},"queue":{"waiting":[{"uid":"u","run":"a","index":1}]},` +

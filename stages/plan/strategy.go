@@ -258,7 +258,7 @@ const (
 // back is a run of its own, of the plan that [RollBack] makes.
 type Rollback struct {
 	// Causes are what makes a run roll back what it brought, besides the command
-	// [TakeBack], which always may; none means BudgetExceeded and GateRejected.
+	// [RequestRollback], which always may; none means BudgetExceeded and GateRejected.
 	Causes []RollbackCause `json:"causes,omitempty"`
 	// New says what becomes of clusters that had nothing of the placement before;
 	// RemoveNew when empty.

@@ -206,7 +206,7 @@ func (c *runCheck) group(stage, group int) {
 	switch {
 	case g.Next < 0 || g.Next > planned.Len:
 		c.wrong(at(".next"), "it is %d, and must be from 0 to %d", g.Next, planned.Len)
-	case stage < c.r.Stage && (g.Next < planned.Len || len(g.Passed) > 0):
+	case stage < c.r.Stage && (g.Next < planned.Len || len(g.Deferred) > 0):
 		c.wrong(at(""), "clusters have not ended, and the run is in stage %d", c.r.Stage)
 	}
 	if !areMoments(g.Reached, g.Done, g.Ended, g.Deadline) {
@@ -217,8 +217,8 @@ func (c *runCheck) group(stage, group int) {
 	if len(g.Cells) > 0 {
 		end = planned.First + planned.Len
 	}
-	for i := range g.Passed {
-		p := &g.Passed[i]
+	for i := range g.Deferred {
+		p := &g.Deferred[i]
 		switch {
 		case p.First < next || p.First > p.Last || p.Last >= end:
 			c.wrong(at(".passed"), "positions %d to %d are not among those from %d to %d", p.First, p.Last, next, end-1)
@@ -458,7 +458,7 @@ func (c *runCheck) misplaced(pos int) (group int, wrong string) {
 		return group, "was not started"
 	case ExceptionAt(c.r.Exceptions, pos) != nil:
 		return group, "has ended"
-	case len(run.Groups[group].Passed) > 0 && c.r.PassedAt(c.p, pos) != nil:
+	case len(run.Groups[group].Deferred) > 0 && c.r.DeferredAt(c.p, pos) != nil:
 		return group, "lets others go first"
 	}
 	return group, ""
@@ -481,7 +481,7 @@ func (c *runCheck) balance(stage int, in []int) {
 	for j := range c.r.Stages[stage].Groups {
 		g := &c.r.Stages[stage].Groups[j]
 		n := g.Completed + g.Failed + g.Skipped
-		for _, p := range g.Passed {
+		for _, p := range g.Deferred {
 			n += p.Last - p.First + 1
 		}
 		if stage == c.r.Stage {

@@ -31,15 +31,14 @@ func (e Exception) Spanning(first, last int) Exception {
 	return e
 }
 
-// PassedAt returns the range of those that let others go first which the cluster
-// at pos is in, or nil.
-func (r *Run) PassedAt(p *plan.Plan, pos int) *Passed {
+// DeferredAt returns the range of deferred clusters that has the cluster at pos, or nil.
+func (r *Run) DeferredAt(p *plan.Plan, pos int) *Deferred {
 	stage, group := p.StageOf(pos)
 	if stage != r.Stage || len(r.Stages[stage].Groups) == 0 {
 		return nil
 	}
-	ranges := r.Stages[stage].Groups[group].Passed
-	i, ok := slices.BinarySearchFunc(ranges, pos, func(r Passed, pos int) int {
+	ranges := r.Stages[stage].Groups[group].Deferred
+	i, ok := slices.BinarySearchFunc(ranges, pos, func(r Deferred, pos int) int {
 		switch {
 		case pos < r.First:
 			return 1
@@ -56,16 +55,16 @@ func (r *Run) PassedAt(p *plan.Plan, pos int) *Passed {
 }
 
 // Spanning returns the range with other bounds.
-func (r Passed) Spanning(first, last int) Passed {
+func (r Deferred) Spanning(first, last int) Deferred {
 	r.First, r.Last = first, last
 	return r
 }
 
-// IsDue reports whether the calendar is to be asked about the range again.
-func (r *Passed) IsDue(now Instant) bool { return r.NotYet != 0 && r.NotYet <= now }
+// IsDue reports whether the calendar has to be read again for the range.
+func (r *Deferred) IsDue(now Instant) bool { return r.NotYet != 0 && r.NotYet <= now }
 
-// Join takes a range in that follows, and reports whether both can be one.
-func (r *Passed) Join(next Passed, now Instant) bool {
+// Join extends the range by the one that follows, if both have the same state, and reports whether it did.
+func (r *Deferred) Join(next Deferred, now Instant) bool {
 	if r.Last+1 != next.First || r.Closed != next.Closed {
 		return false
 	}
@@ -82,8 +81,8 @@ func (r *Passed) Join(next Passed, now Instant) bool {
 	return true
 }
 
-// HasComeTo reports whether the run has reached the cluster at pos: it has ended, is in flight, waits, or let
-// others go first.
+// HasComeTo reports whether the run has reached the cluster at pos: it has ended, is in flight, waits, or is
+// deferred.
 func (r *Run) HasComeTo(p *plan.Plan, pos int) bool {
 	stage, group := p.StageOf(pos)
 	if stage < 0 || stage >= len(r.Stages) || len(r.Stages[stage].Groups) == 0 {
@@ -138,8 +137,8 @@ func NewLookup(p *plan.Plan, r *Run) Lookup {
 // Flight returns the flight of the cluster at pos, which is in flight.
 func (l Lookup) Flight(pos int) *Flight { return &l.r.Flights[l.flights[pos]] }
 
-// Yielded returns what is kept of the cluster at pos, which waits to be started again.
-func (l Lookup) Yielded(pos int) *Yielded { return &l.r.Waiting[l.waiting[pos]] }
+// Retrying returns the state of the cluster at pos, which waits to be started again.
+func (l Lookup) Retrying(pos int) *Retrying { return &l.r.Waiting[l.waiting[pos]] }
 
 // State returns the state of the cluster at pos.
 func (l Lookup) State(pos int) State {
@@ -152,7 +151,7 @@ func (l Lookup) State(pos int) State {
 	if _, ok := l.waiting[pos]; ok {
 		return Pending
 	}
-	if p := l.r.PassedAt(l.p, pos); p != nil {
+	if p := l.r.DeferredAt(l.p, pos); p != nil {
 		if p.Closed && !l.r.IsEnded() && !l.r.IsBypassed() {
 			return Pending
 		}
@@ -178,7 +177,7 @@ func (r *Run) IsTouched(pos int, state State) bool {
 	case Running:
 		return slices.ContainsFunc(r.Flights, func(f Flight) bool { return f.Attempt != 0 && f.Pos == pos && f.Sent })
 	case Pending:
-		return slices.ContainsFunc(r.Waiting, func(y Yielded) bool { return y.Pos == pos && y.Sent })
+		return slices.ContainsFunc(r.Waiting, func(y Retrying) bool { return y.Pos == pos && y.Sent })
 	default:
 		return false
 	}

@@ -112,10 +112,10 @@ const (
 	// Retry takes a run that is Running, Pending, Stopped or Failed on, and lines
 	// up again what has failed or was skipped in its current stage, as Only says.
 	Retry Verb = "Retry"
-	// TakeBack ends a run that has started as Failed, and has what it brought taken
+	// RequestRollback ends a run that has started as Failed, and has what it brought taken
 	// back: its strategy's Rollback says how. Name is that of the run which does, or
 	// empty.
-	TakeBack Verb = "TakeBack"
+	RequestRollback Verb = "TakeBack"
 	// CompleteGate ends a ScheduledStart, or the TimedWait of a pause, early: that of
 	// the stage or of the group that Name names. A group that several stages have, or that is called like a
 	// stage, is named <stage>/<group>.

@@ -102,15 +102,14 @@ type Run struct {
 	// Flights are the clusters in flight. A slot keeps its place while its
 	// cluster is in flight; a free slot has Attempt 0.
 	Flights []Flight `json:"flights,omitempty"`
-	// Waiting are the clusters that yielded their slot: unreachable before
-	// anything was sent, at most 256 of them, or to be tried again after a
-	// restart.
-	Waiting []Yielded `json:"waiting,omitempty"`
+	// Waiting are the clusters without a slot: unreachable before anything was sent, at most 256 of them, or
+	// to be retried after a restart.
+	Waiting []Retrying `json:"waiting,omitempty"`
 	// Exceptions are the clusters that did not simply complete, by position.
 	// The first 256 keep their reason.
 	Exceptions []Exception `json:"exceptions,omitempty"`
-	// Undo is set where the run is to be rolled back.
-	Undo *Undo `json:"undo,omitempty"`
+	// RollbackRequest is set if the run is to be rolled back.
+	RollbackRequest *RollbackRequest `json:"undo,omitempty"`
 	// Capped reports whether clusters could start if it were not for the Cap of the
 	// strategy.
 	Capped bool `json:"capped,omitempty"`
@@ -152,10 +151,10 @@ type GroupRun struct {
 	Failed    int   `json:"failed,omitempty"`
 	Skipped   int   `json:"skipped,omitempty"`
 	Cells     []int `json:"cells,omitempty"`
-	// Passed are the clusters before Next that have not started, ascending: those behind them went first,
-	// because their windows were open. When there are 1024 ranges in a group, or its share of the 2048 in a
-	// stage, no further cluster lets others go first.
-	Passed []Passed `json:"passed,omitempty"`
+	// Deferred are the clusters before Next that have not started, ascending: clusters behind them went
+	// first, because their windows were open. When there are 1024 ranges in a group, or its share of the 2048
+	// in a stage, no further cluster is deferred.
+	Deferred []Deferred `json:"passed,omitempty"`
 	// Reached is when the run came to the group's gates, which is when the stage
 	// started, Done when its last cluster ended, Ended when its gates had passed
 	// too; all 0 in a group without gates, of a stage in which none
@@ -169,9 +168,8 @@ type GroupRun struct {
 	Clock
 }
 
-// Passed is a range of clusters that have not started while others behind them
-// have.
-type Passed struct {
+// Deferred is a range of clusters that are passed over: they have not started while others behind them have.
+type Deferred struct {
 	// First and Last are positions, both included.
 	First int `json:"p"`
 	Last  int `json:"q"`
@@ -257,8 +255,8 @@ type Flight struct {
 	Since Instant `json:"y,omitempty"`
 }
 
-// Yielded is a cluster without a slot that is to be started later.
-type Yielded struct {
+// Retrying is a cluster without a slot that is started again later.
+type Retrying struct {
 	Pos int `json:"p"`
 	// Attempt is the one to be made next.
 	Attempt int `json:"a"`
@@ -350,22 +348,22 @@ func (r *Run) Flows() bool {
 // IsBroken reports whether the run broke off in the stage.
 func (r *StageRun) IsBroken() bool { return r.State == Failed || r.State == Aborted }
 
-// Undo is the request to roll a run back. Such a run ends as Failed, in every profile, and is never started
-// again; its driver then plans a run by stages.RollBack. A run that is superseded or aborted before that is
-// not rolled back.
-type Undo struct {
+// RollbackRequest is the request to roll a run back. Such a run ends as Failed, in every profile, and is
+// never started again; its driver then plans a run by stages.RollBack. A run that is superseded or aborted
+// before that is not rolled back.
+type RollbackRequest struct {
 	Cause plan.RollbackCause `json:"cause"`
-	// Run is the name that was asked for of the run which does the rollback; empty means that the planner of
-	// that run chooses one.
+	// Run is the requested name of the run that does the rollback; empty lets the planner of that run choose
+	// one.
 	Run string `json:"run,omitempty"`
-	// By is the identity that asked; of a cause other than OnCommand, the one that started the run.
+	// By is the identity that requested it; for a cause other than OnCommand, the one that started the run.
 	By approval.Identity `json:"by,omitzero"`
 	// Message says what happened, at most 256 bytes.
 	Message string `json:"message,omitempty"`
 }
 
 // Sentence ends the sentence about a cluster that the run may have changed.
-func (u *Undo) Sentence() string {
+func (u *RollbackRequest) Sentence() string {
 	if u == nil {
 		return ""
 	}
@@ -383,7 +381,7 @@ func (r *Run) Final(p *plan.Plan) bool {
 	case Completed, Aborted, Superseded:
 		return true
 	case Failed:
-		return p.Strategy.Profile != plan.ClusterUpdate || r.Undo != nil
+		return p.Strategy.Profile != plan.ClusterUpdate || r.RollbackRequest != nil
 	default:
 		return false
 	}

@@ -45,11 +45,11 @@ func (s *simulation) undone() bool {
 // does, and reports whether the next order is one.
 func (s *simulation) asked() (bool, error) {
 	c := s.orders[0].Command
-	if c.Verb != stages.TakeBack || s.back != nil || !s.run.Final(s.p) || s.p.Strategy.Rollback == nil || s.run.Started == 0 {
+	if c.Verb != stages.RequestRollback || s.back != nil || !s.run.Final(s.p) || s.p.Strategy.Rollback == nil || s.run.Started == 0 {
 		return false, nil
 	}
 	c = s.order()
-	s.undo = &stages.Undo{Cause: stages.OnCommand, By: c.By, Message: c.Message}
+	s.undo = &stages.RollbackRequest{Cause: stages.OnCommand, By: c.By, Message: c.Message}
 	return true, s.report([]stages.Event{s.event(stages.RollbackRequested, c.By.Name, c.Message)})
 }
 
@@ -57,9 +57,9 @@ func (s *simulation) event(t stages.EventType, by, message string) stages.Event 
 	return stages.Event{Type: t, Time: s.w.Start.Add(s.now), By: by, Message: message}
 }
 
-// takeBack plans the run that rolls this one back and carries it out, from now on and with the orders and the
+// rollBack plans the run that rolls this one back and carries it out, from now on and with the orders and the
 // churn that are left.
-func (s *simulation) takeBack() error {
+func (s *simulation) rollBack() error {
 	undo := s.undo
 	s.undo = nil
 	plan, err := s.inverse()

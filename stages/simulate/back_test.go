@@ -37,7 +37,7 @@ func TestARunThatFailsIsTakenBack(t *testing.T) {
 	s := backStrategy(func(s *stages.Strategy) { s.Rollback.Approval = &approval.Policy{} })
 	w := backWorld("c2")
 	w.Return.Members = map[string]simulate.Member{"c2": {Take: 2 * minute}}
-	w.Orders = []simulate.Order{decide(5*minute, approval.Approve, "s2"), order(6*minute, stages.TakeBack)}
+	w.Orders = []simulate.Order{decide(5*minute, approval.Approve, "s2"), order(6*minute, stages.RequestRollback)}
 	end := script(t, plan(t, s, fleet(1, 1, 1)), w, `
 		0s RunStarted
 		0s StageStarted s1
@@ -79,16 +79,16 @@ func TestARunThatFailsIsTakenBack(t *testing.T) {
 // way back stops that, and nothing takes it back.
 func TestARunIsTakenBackByAnOrder(t *testing.T) {
 	for name, orders := range map[string][]simulate.Order{
-		"under way": {order(5*minute/2, stages.TakeBack)},
-		"stopped":   {order(5*minute/2, stages.Stop), order(10*minute, stages.TakeBack)},
-		"ended":     {order(10*minute, stages.TakeBack)},
+		"under way": {order(5*minute/2, stages.RequestRollback)},
+		"stopped":   {order(5*minute/2, stages.Stop), order(10*minute, stages.RequestRollback)},
+		"ended":     {order(10*minute, stages.RequestRollback)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := backWorld("nobody")
 			w.Orders = orders
 			w.Return.Members = map[string]simulate.Member{"c1": {Fail: simulate.Always}}
 			got, end := play(t, plan(t, backStrategy(nil), fleet(1, 1, 1)), w)
-			if end.Back == nil || end.Back.End.State != stages.Failed || end.Back.End.Run.Undo != nil {
+			if end.Back == nil || end.Back.End.State != stages.Failed || end.Back.End.Run.RollbackRequest != nil {
 				t.Fatalf("%+v\n%s", end.Back, got)
 			}
 			if strings.Count(got, "RollbackRequested") != 1 {

@@ -58,7 +58,7 @@ func Run(p *stages.Plan, w World, tell func(Event) error) (End, error) {
 	for {
 		why, err := s.play()
 		if err == nil && s.undone() {
-			if err = s.takeBack(); err == nil && s.back.Plan == nil && len(s.orders) > 0 {
+			if err = s.rollBack(); err == nil && s.back.Plan == nil && len(s.orders) > 0 {
 				continue // with the orders that are left
 			}
 		}
@@ -90,7 +90,7 @@ type simulation struct {
 	peaks  peaks
 	// undo is why the run is to be rolled back, back what became of that. of is the plan
 	// of a run that rolls back itself.
-	undo *stages.Undo
+	undo *stages.RollbackRequest
 	back *Back
 	of   *stages.Plan
 }
@@ -156,7 +156,7 @@ func (s *simulation) moment() error {
 	in := stages.Input{Observations: s.crew.work(s.now)}
 	first := !s.begun
 	for len(s.orders) > 0 && s.orders[0].At <= s.now && (!first || s.orders[0].Command.Verb == stages.Skip) {
-		if v := s.orders[0].Command.Verb; v == stages.Decide || v == stages.TakeBack {
+		if v := s.orders[0].Command.Verb; v == stages.Decide || v == stages.RequestRollback {
 			break
 		}
 		in.Commands = append(in.Commands, s.order())
@@ -218,7 +218,7 @@ func (s *simulation) step(in stages.Input, left bool) error {
 		return ready.Err
 	}
 	s.run, s.wake = ready.Run, -1
-	if s.undo = s.run.Undo; s.back != nil {
+	if s.undo = s.run.RollbackRequest; s.back != nil {
 		s.undo = nil // it was refused
 	}
 	if !ready.Wake.IsZero() {

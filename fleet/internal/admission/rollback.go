@@ -15,11 +15,11 @@ import (
 
 // RequestRollback records the request to roll back a run that has ended, and returns the name of the run that
 // does so. It is refused where the rollback cannot be planned.
-func (ad *Admitter) RequestRollback(ctx context.Context, s *state.RunStatus, u stages.Undo) (name string, err error) {
+func (ad *Admitter) RequestRollback(ctx context.Context, s *state.RunStatus, u stages.RollbackRequest) (name string, err error) {
 	run := &s.Run
 	_, out, err := ad.state.Advance(ctx, run.Placement, &state.Transition{
 		Input: state.Always(lifecycle.RollbackRequested{
-			Entry: lifecycle.Entry{UID: run.UID, Run: run.Name, Index: s.Plan.Index}, Result: lifecycle.ResultOf(s.Plan, run), Undo: u,
+			Entry: lifecycle.Entry{UID: run.UID, Run: run.Name, Index: s.Plan.Index}, Result: lifecycle.ResultOf(s.Plan, run), RollbackRequest: u,
 		}),
 		Plan: func(ctx context.Context, rec *record.Placement) error {
 			if _, err := ad.planner.DraftRollback(ctx, rec, rec.Base, s); err != nil {
@@ -65,7 +65,7 @@ func (ad *Admitter) continueRollback(ctx context.Context, rec *record.Placement)
 func (ad *Admitter) recordRollback(ctx context.Context, rec *record.Placement, of *state.RunStatus, d *planning.Draft) error {
 	b := rec.Rollback
 	rr := &record.Run{
-		Run: stages.NewRun(d.Plan, b.Run, b.UID, b.Undo.By, false, ad.state.Now()), Owner: of.Owner, Title: of.Title, Of: rec.UID,
+		Run: stages.NewRun(d.Plan, b.Run, b.UID, b.RollbackRequest.By, false, ad.state.Now()), Owner: of.Owner, Title: of.Title, Of: rec.UID,
 		Undoes: b.Of, Apply: of.Apply, GCGeneration: d.Sweeps,
 	}
 	if err := ad.storeDraft(ctx, rr, d); err != nil {

@@ -51,7 +51,7 @@ type FlightPages struct {
 	revisions []backend.Revision
 	// exceptions and waiting are the pages of those lists.
 	exceptions listPages[stages.Exception]
-	waiting    listPages[stages.Yielded]
+	waiting    listPages[stages.Retrying]
 	// Tries counts the attempts to save, so that what one of unknown outcome
 	// wrote is not written over.
 	Tries int

@@ -38,7 +38,7 @@ func goldenRecords() map[string]any {
 		"run-paged":  goldenPagedRun(),
 		"flight":     &flightPage{Format: 1, Flights: []stages.Flight{goldenFlight}},
 		"exceptions": &listPage[stages.Exception]{Format: 1, List: goldenRun().Run.Exceptions},
-		"waiting":    &listPage[stages.Yielded]{Format: 1, List: goldenRun().Run.Waiting},
+		"waiting":    &listPage[stages.Retrying]{Format: 1, List: goldenRun().Run.Waiting},
 		"journal": &JournalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
 			Encode(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
 		}},
@@ -71,7 +71,7 @@ func goldenRecords() map[string]any {
 	groupBinding := goldenBinding
 	groupBinding.Group = "eu"
 	for name, c := range map[string]stages.Command{
-		"takeback":     {Verb: stages.TakeBack, Name: "run-1-rollback"},
+		"takeback":     {Verb: stages.RequestRollback, Name: "run-1-rollback"},
 		"retry":        {Verb: stages.Retry, Only: stages.OnlyFailed},
 		"completegate": {Verb: stages.CompleteGate, Name: "canary/eu"},
 		"bypass":       {Verb: stages.BypassWindows, Until: goldenTime.Add(time.Hour)},
@@ -131,7 +131,7 @@ func goldenPlacement() *Placement {
 			GCGeneration: 3,
 			Deleting:     &lifecycle.Deletion{By: "ann", Since: 1700000000000, Deadline: time.Minute, MaxConcurrency: new(intstr.FromInt32(50)), End: lifecycle.OrphanObjects, Run: "deletion-uid"},
 			Base:         &lifecycle.Base{UID: "uid-1", Run: "run-1", Bindings: lifecycle.Generation{Generation: 1, ID: "base-id", Pages: 1}, InUse: []int{3}},
-			Rollback:     &lifecycle.Rollback{Of: "uid-1", OfRun: "run-1", Run: "run-1-rollback", UID: "uid-9", Undo: goldenUndo(), Since: 1700000000000},
+			Rollback:     &lifecycle.Rollback{Of: "uid-1", OfRun: "run-1", Run: "run-1-rollback", UID: "uid-9", RollbackRequest: goldenUndo(), Since: 1700000000000},
 			Irreversible: []int{2, 5},
 		},
 	}
@@ -181,17 +181,17 @@ func goldenRun() *Run {
 			Name: "run-1", UID: "uid-1", Placement: "web", Plan: "plan", Starter: approval.Identity{Name: "ann", Groups: []string{"sre"}},
 			State: stages.Stopping, Reason: "stopped by bob", Hold: true, Ending: stages.Stopped, Attempt: 2,
 			Now: 5, Created: 1, Started: 2, Ended: 4, StopAt: 6, Stage: 1,
-			Closing: &stages.Closing{State: stages.Failed, Reason: "2 clusters have failed"}, Halted: 7, Capped: true, Undo: &undo,
+			Closing: &stages.Closing{State: stages.Failed, Reason: "2 clusters have failed"}, Halted: 7, Capped: true, RollbackRequest: &undo,
 			Bypass: &stages.Bypass{Until: 9, By: "ann", Reason: "security fix"},
 			Stages: []stages.StageRun{{
 				State: stages.Running, Reached: 1, Started: 2, Done: 3, Ended: 4, Clock: stages.Clock{Deadline: 8, TimedOut: true},
 				Groups: []stages.GroupRun{{
 					Next: 4, Completed: 1, Failed: 2, Skipped: 1, Reached: 1, Done: 3, Ended: 4, Gates: gates, SkipGates: true, Cells: []int{3, 1},
-					Passed: []stages.Passed{{First: 1, Last: 1, Closed: true, NotYet: 9, Reason: "freeze"}}, Clock: stages.Clock{Deadline: 9, TimedOut: true},
+					Deferred: []stages.Deferred{{First: 1, Last: 1, Closed: true, NotYet: 9, Reason: "freeze"}}, Clock: stages.Clock{Deadline: 9, TimedOut: true},
 				}},
 				Gates: gates, SkipGates: true, SkipWait: true,
 			}},
-			Waiting:    []stages.Yielded{{Pos: 1, Attempt: 2, Sent: true, Tries: 3, Since: 3, NotYet: 4, Started: 2, Spent: 7, Message: "unreachable", Closed: true}},
+			Waiting:    []stages.Retrying{{Pos: 1, Attempt: 2, Sent: true, Tries: 3, Since: 3, NotYet: 4, Started: 2, Spent: 7, Message: "unreachable", Closed: true}},
 			Exceptions: []stages.Exception{{First: 2, Last: 3, State: stages.Skipped, Gone: true, Attempts: 2, Reason: "removed", Sent: true}},
 			Seen:       []string{"id-1"},
 		},
@@ -211,8 +211,8 @@ func goldenPickN() placement.Policy {
 	}
 }
 
-func goldenUndo() stages.Undo {
-	return stages.Undo{Cause: stages.OnCommand, Run: "run-1-rollback", By: approval.Identity{Name: "ann", Groups: []string{"sre"}}, Message: "taken back by ann"}
+func goldenUndo() stages.RollbackRequest {
+	return stages.RollbackRequest{Cause: stages.OnCommand, Run: "run-1-rollback", By: approval.Identity{Name: "ann", Groups: []string{"sre"}}, Message: "taken back by ann"}
 }
 
 // goldenPagedRun is a run of which what went wrong is in pages.

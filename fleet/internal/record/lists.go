@@ -110,11 +110,11 @@ func byPosition(list []stages.Exception) (pages [][]stages.Exception) {
 // byPlace divides clusters that wait by their place, which they keep while others
 // leave the list, so that one that leaves changes one page. before are the places
 // that are saved. It returns nothing where they are few.
-func byPlace(before, list []stages.Yielded) [][]stages.Yielded {
+func byPlace(before, list []stages.Retrying) [][]stages.Retrying {
 	if len(list) <= ListHere {
 		return nil
 	}
-	places, rest := make([]stages.Yielded, len(before), len(before)+len(list)), list
+	places, rest := make([]stages.Retrying, len(before), len(before)+len(list)), list
 	for i, y := range before {
 		if len(rest) > 0 && !isHole(y) && y.Pos == rest[0].Pos {
 			places[i], rest = rest[0], rest[1:]
@@ -125,7 +125,7 @@ func byPlace(before, list []stages.Yielded) [][]stages.Yielded {
 	}
 	pages := slices.Collect(slices.Chunk(places, listPerPage))
 	for i, page := range pages {
-		if !slices.ContainsFunc(page, func(y stages.Yielded) bool { return !isHole(y) }) {
+		if !slices.ContainsFunc(page, func(y stages.Retrying) bool { return !isHole(y) }) {
 			pages[i] = nil
 		}
 	}
@@ -133,8 +133,8 @@ func byPlace(before, list []stages.Yielded) [][]stages.Yielded {
 }
 
 // places returns the places that are saved in pages.
-func places(pages [][]stages.Yielded) []stages.Yielded {
-	out := make([]stages.Yielded, len(pages)*listPerPage)
+func places(pages [][]stages.Retrying) []stages.Retrying {
+	out := make([]stages.Retrying, len(pages)*listPerPage)
 	for i, page := range pages {
 		copy(out[i*listPerPage:(i+1)*listPerPage], page)
 	}
@@ -142,7 +142,7 @@ func places(pages [][]stages.Yielded) []stages.Yielded {
 }
 
 // withoutTail removes the places at the end that no cluster has any more.
-func withoutTail(places []stages.Yielded) []stages.Yielded {
+func withoutTail(places []stages.Retrying) []stages.Retrying {
 	for len(places) > 0 && isHole(places[len(places)-1]) {
 		places = places[:len(places)-1]
 	}
@@ -150,7 +150,7 @@ func withoutTail(places []stages.Yielded) []stages.Yielded {
 }
 
 // isHole reports whether no cluster has the place any more.
-func isHole(y stages.Yielded) bool { return y.Attempt == 0 }
+func isHole(y stages.Retrying) bool { return y.Attempt == 0 }
 
 // checkPaged checks that a record has each list once.
 func (r *Run) checkPaged() error {

@@ -95,9 +95,9 @@ func everyOther(n int) (out []stages.Exception) {
 }
 
 // waitingAgain returns those clusters lined up again.
-func waitingAgain(xs []stages.Exception) (out []stages.Yielded) {
+func waitingAgain(xs []stages.Exception) (out []stages.Retrying) {
 	for i, x := range xs {
-		y := stages.Yielded{Pos: x.First, Attempt: 4, Sent: true}
+		y := stages.Retrying{Pos: x.First, Attempt: 4, Sent: true}
 		if i < 256 {
 			y.Tries, y.Since, y.NotYet, y.Started, y.Spent = 9, 1700000000000, 1700000000001, 1700000000002, 99999999
 			y.Message = strings.Repeat("\x00", 80)
@@ -153,9 +153,9 @@ func TestARunComesBackFromPagesAsItWas(t *testing.T) {
 		for range 60 {
 			run.Waiting = slices.Clone(run.Waiting)
 			drop := r.Float64()
-			run.Waiting = slices.DeleteFunc(run.Waiting, func(stages.Yielded) bool { return r.Float64() < drop*drop })
+			run.Waiting = slices.DeleteFunc(run.Waiting, func(stages.Retrying) bool { return r.Float64() < drop*drop })
 			for range r.IntN(min(200, len(free))) {
-				run.Waiting = append(run.Waiting, stages.Yielded{Pos: free[0], Attempt: 1 + r.IntN(3)})
+				run.Waiting = append(run.Waiting, stages.Retrying{Pos: free[0], Attempt: 1 + r.IntN(3)})
 				free = free[1:]
 			}
 			run.Exceptions = slices.DeleteFunc(everyOther(2*r.IntN(400)), func(stages.Exception) bool { return r.IntN(5) == 0 })
@@ -187,7 +187,7 @@ func TestARunComesBackFromPagesAsItWas(t *testing.T) {
 func TestARunHasAListOnce(t *testing.T) {
 	for name, r := range map[string]*Run{
 		"exceptions": {Run: stages.Run{Exceptions: everyOther(2)}, Flights: Flights{Exceptions: []string{"1-1-1-x0"}}},
-		"waiting":    {Run: stages.Run{Waiting: []stages.Yielded{{Pos: 1, Attempt: 1}}}, Flights: Flights{Waiting: []string{"1-1-1-w0"}}},
+		"waiting":    {Run: stages.Run{Waiting: []stages.Retrying{{Pos: 1, Attempt: 1}}}, Flights: Flights{Waiting: []string{"1-1-1-w0"}}},
 	} {
 		s := newSavedRun(t)
 		if err := s.pages.Read(t.Context(), r); !errors.Is(err, backend.ErrPermanent) {
