@@ -25,7 +25,7 @@ import (
 //     would delete it there; also where obj has it no longer,
 //   - left out where it has no owner, and as on the live object where there are no
 //     managedFields.
-//     managedFields to tell.
+//     managedFields.
 //
 // Of the classes, a rule needs Changed to take a field away, and Stale to keep one
 // that obj lacks; a rule without classes does both. What identifies the object and
