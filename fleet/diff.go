@@ -19,10 +19,14 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/lru"
+	"github.com/slipway-dev/slipway/internal/parallel"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
+
+// comparedAtOnce is how many clusters a difference is read of at the same time.
+const comparedAtOnce = 32
 
 // Diff is what a run would do to the clusters of its plan. It belongs to the plan
 // and does not change; what is compared with it is what the clusters have when
@@ -106,7 +110,7 @@ func (d *Diff) Clusters(ctx context.Context, only ...string) iter.Seq2[ClusterDi
 			yield(ClusterDiff{}, err)
 			return
 		}
-		for c := range driftwatch.Surveyed(ctx, positions, d.look) {
+		for c := range parallel.Map(ctx, comparedAtOnce, positions, d.compareAt) {
 			if !yield(c, nil) {
 				return
 			}
@@ -145,8 +149,8 @@ func (d *Diff) revisionAt(pos int) string {
 	return ""
 }
 
-// look looks at one cluster, in its turn.
-func (d *Diff) look(ctx context.Context, pos int) ClusterDiff {
+// compareAt compares the cluster at a position of the plan, within the limits of concurrency.
+func (d *Diff) compareAt(ctx context.Context, pos int) ClusterDiff {
 	c := &d.Plan.Clusters[pos]
 	out := ClusterDiff{ClusterDrift: ClusterDrift{
 		Placement: d.Plan.Placement, Cluster: c.Name, State: Compared, Revision: d.revisionAt(pos), Observed: d.e.state.Now(),

@@ -65,7 +65,7 @@ var areas = []area{
 	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
 	{path: "backend/bolt", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/kube", uses: with(ground, "stages", "backend", "internal/kubehttp"), testUses: with(tried, "fleet"), cluster: true},
-	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
+	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel"), testUses: tried},
 	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
 	{path: "fleet/internal/guard", uses: with(ground, "backend", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/problems", uses: []string{"stages"}},
@@ -76,7 +76,7 @@ var areas = []area{
 	{path: "fleet/internal/commands", uses: []string{"stages", "backend", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
 	{path: "fleet/internal/planning", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state"), testUses: tried},
 	{path: "fleet/internal/admission", uses: with(with(ground, timing...), "backend", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/planning"), testUses: tried},
-	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/reconcile"), testUses: tried},
+	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/reconcile"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
 	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "fleet/internal/guard", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
@@ -95,6 +95,7 @@ var areas = []area{
 	{path: "internal/keyed"},
 	{path: "internal/kubehttp", cluster: true},
 	{path: "internal/lru"},
+	{path: "internal/parallel"},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
 	{path: "internal/soak", uses: with(engine, "backend/memory", "backend/bolt", "backend/faulty", "internal/keyed"), program: true},
 }

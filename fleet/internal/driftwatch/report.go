@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/parallel"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -71,6 +72,9 @@ func (r *Reporter) driftOf(ctx context.Context, name string, o Query, strict boo
 		}
 	}
 }
+
+// comparedAtOnce is how many clusters a report compares at the same time.
+const comparedAtOnce = 32
 
 // survey compares the clusters of a placement.
 type survey struct {
@@ -145,7 +149,7 @@ func (s *survey) missing(asked []string) error {
 
 // all compares every cluster.
 func (s *survey) all(ctx context.Context) iter.Seq[member.ClusterDrift] {
-	return Surveyed(ctx, s.clusters, s.look)
+	return parallel.Map(ctx, comparedAtOnce, s.clusters, s.look)
 }
 
 // look compares one cluster, within the limits of concurrency.
