@@ -65,7 +65,7 @@ func New(cfg Config) (*Engine, error) {
 		e.applier = member.NewApplier(e.conns, e.contents.Load, cfg.Prober, member.Options{
 			Timeout: cfg.CallTimeout, Poll: cfg.Poll, Recheck: min(2*time.Second, cfg.Lease/2),
 			Now: e.state.Now, Held: e.state.Held, Failing: e.failing.note, Rules: cfg.Rules,
-			Saw: func(ctx context.Context, found ClusterDrift) error { return e.drifts.Saw(ctx, found) },
+			Saw: func(ctx context.Context, found ClusterDrift) error { return e.drifts.RecordDrift(ctx, found) },
 		})
 		e.updater = e.applier
 	}
@@ -80,7 +80,7 @@ func New(cfg Config) (*Engine, error) {
 	e.admitter = admission.New(admission.Options{
 		Store: e.store, State: e.state, Caps: e.caps, Contents: e.contents, Planner: e.planner, CallTimeout: cfg.CallTimeout,
 		Forget: func(ctx context.Context, placement string) {
-			e.drifts.ForgetSightings(ctx, placement, func(string) bool { return false })
+			e.drifts.ForgetDrift(ctx, placement, func(string) bool { return false })
 			e.failing.forget(placement)
 		},
 	})

@@ -30,17 +30,17 @@ type Options struct {
 
 // Reporter compares clusters. Its methods may be called concurrently.
 type Reporter struct {
-	cfg       Options
-	store     backend.Store
-	state     *state.State
-	planner   *planning.Planner
-	snapshots *member.Applier
-	lanes     *member.Limiter
-	glances   Glances
-	log       *slog.Logger
+	cfg     Options
+	store   backend.Store
+	state   *state.State
+	planner *planning.Planner
+	applier *member.Applier
+	limiter *member.Limiter
+	checked lastChecked
+	log     *slog.Logger
 }
 
 // New returns a reporter.
 func New(o Options) *Reporter {
-	return &Reporter{cfg: o, store: o.Store, state: o.State, planner: o.Planner, snapshots: o.Applier, lanes: o.Limiter, log: o.Log}
+	return &Reporter{cfg: o, store: o.Store, state: o.State, planner: o.Planner, applier: o.Applier, limiter: o.Limiter, log: o.Log}
 }

@@ -25,7 +25,7 @@ import (
 type Runner struct {
 	e                *engine
 	runs, placements *reconcile.Queue[string]
-	keeper           *driftwatch.Reconciler
+	drift            *driftwatch.Reconciler
 
 	mu      sync.Mutex
 	drivers map[string]*driver
@@ -43,7 +43,7 @@ const (
 
 // New returns a runner.
 func New(o Options) *Runner {
-	r := &Runner{e: newEngine(o), drivers: map[string]*driver{}, observed: map[string]observation{}, keeper: driftwatch.NewReconciler(o.Drifts)}
+	r := &Runner{e: newEngine(o), drivers: map[string]*driver{}, observed: map[string]observation{}, drift: driftwatch.NewReconciler(o.Drifts)}
 	r.runs = reconcile.New(reconcile.Options[string]{
 		Reconcile: r.reconcileRun, Failed: r.runFailed, First: retryFirst, Most: retryMost, AtLeast: atLeast,
 	})
@@ -77,6 +77,7 @@ func (r *Runner) Run(ctx context.Context) error {
 	wg.Go(func() { r.follow(ctx, "placement/", r.placementChanged) })
 	wg.Go(func() { r.follow(ctx, record.CapKey(""), r.capChanged) })
 	wg.Go(func() { r.followFleet(ctx) })
+	wg.Go(func() { r.drift.Run(ctx) })
 	if r.e.conns != nil {
 		wg.Go(func() { r.e.conns.CloseIdle(ctx) })
 	}
@@ -88,7 +89,6 @@ func (r *Runner) Run(ctx context.Context) error {
 		})
 	}
 	wg.Wait()
-	r.keeper.All.Wait()
 	if r.e.conns != nil {
 		r.e.conns.Close()
 	}
@@ -201,7 +201,7 @@ func (r *Runner) placementChanged(ctx context.Context, c backend.Change) {
 		r.placements.Add(name)
 	}
 	if r.e.conns != nil {
-		r.keeper.Changed(ctx, name, read)
+		r.drift.Changed(ctx, name, read)
 	}
 }
 
@@ -228,7 +228,7 @@ func (r *Runner) followFleet(ctx context.Context) {
 }
 
 func (r *Runner) fleetChanged(fleet map[string]placement.Cluster) {
-	r.keeper.FleetChanged()
+	r.drift.FleetChanged()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fleet = fleet

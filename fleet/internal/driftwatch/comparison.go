@@ -28,17 +28,17 @@ type Query struct {
 	Comparison drift.Comparison
 }
 
-// Drift compares the clusters of a placement, and keeps when a difference was observed first.
+// Drift compares the clusters of a placement, and takes from the recorded drift when a difference was observed first.
 func (r *Reporter) Drift(ctx context.Context, name string, o Query) iter.Seq2[member.ClusterDrift, error] {
 	return func(yield func(member.ClusterDrift, error) bool) {
-		seen, err := r.Drifted(ctx, name)
-		if err != nil && !state.IsLasting(err) { // what cannot be read of the past keeps no report back
+		recorded, err := r.Drifted(ctx, name)
+		if err != nil && !state.IsLasting(err) { // a record that cannot be decoded keeps no report back
 			yield(member.ClusterDrift{Placement: name}, err)
 			return
 		}
-		before := make(map[string]*member.ClusterDrift, len(seen))
-		for i := range seen {
-			before[seen[i].Cluster] = &seen[i]
+		before := make(map[string]*member.ClusterDrift, len(recorded))
+		for i := range recorded {
+			before[recorded[i].Cluster] = &recorded[i]
 		}
 		for c, err := range r.driftOf(ctx, name, o, true) {
 			if old := before[c.Cluster]; old != nil {
@@ -54,15 +54,15 @@ func (r *Reporter) Drift(ctx context.Context, name string, o Query) iter.Seq2[me
 // driftOf is Drift; strict reports whether clusters of o that are not compared are an error.
 func (r *Reporter) driftOf(ctx context.Context, name string, o Query, strict bool) iter.Seq2[member.ClusterDrift, error] {
 	return func(yield func(member.ClusterDrift, error) bool) {
-		s, err := r.survey(ctx, name, o)
+		x, err := r.comparison(ctx, name, o)
 		if err == nil && strict {
-			err = s.missing(o.Clusters)
+			err = x.missing(o.Clusters)
 		}
 		if err != nil {
 			yield(member.ClusterDrift{Placement: name}, err)
 			return
 		}
-		for c := range s.all(ctx) {
+		for c := range x.all(ctx) {
 			if !yield(c, nil) {
 				return
 			}
@@ -76,9 +76,9 @@ func (r *Reporter) driftOf(ctx context.Context, name string, o Query, strict boo
 // comparedAtOnce is how many clusters a report compares at the same time.
 const comparedAtOnce = 32
 
-// survey compares the clusters of a placement.
-type survey struct {
-	e        *Reporter
+// comparison is which clusters of a placement are compared, and with what.
+type comparison struct {
+	reporter *Reporter
 	rec      *record.Placement
 	strategy member.ApplyStrategy
 	clusters []placement.Cluster
@@ -86,33 +86,33 @@ type survey struct {
 	wanted *planning.Revisions
 }
 
-// survey plans a comparison of the clusters of a placement.
-func (r *Reporter) survey(ctx context.Context, name string, o Query) (s *survey, err error) {
-	if r.snapshots == nil {
+// comparison plans a comparison of the clusters of a placement.
+func (r *Reporter) comparison(ctx context.Context, name string, o Query) (x *comparison, err error) {
+	if r.applier == nil {
 		return nil, fmt.Errorf("placement %s: drift cannot be told with an Updater of the host's: it is about objects that the engine applies", name)
 	}
 	if err := errors.Join(problems.About("drift of placement "+name, o.problems())); err != nil {
 		return nil, err
 	}
 	err = r.state.WithPlacement(ctx, name, func(rec *record.Placement) error {
-		s = &survey{e: r, rec: rec, strategy: rec.Placement.ApplyStrategy}
-		s.strategy.ComparisonOption = cmp.Or(o.Comparison, s.strategy.ComparisonOption)
-		return s.plan(ctx, o)
+		x = &comparison{reporter: r, rec: rec, strategy: rec.Placement.ApplyStrategy}
+		x.strategy.ComparisonOption = cmp.Or(o.Comparison, x.strategy.ComparisonOption)
+		return x.plan(ctx, o)
 	})
-	return s, err
+	return x, err
 }
 
 // plan works out which clusters are compared, and with what.
-func (s *survey) plan(ctx context.Context, o Query) error {
-	inventory, err := s.e.state.Inventory(ctx)
+func (x *comparison) plan(ctx context.Context, o Query) error {
+	inventory, err := x.reporter.state.Inventory(ctx)
 	if err != nil {
 		return err
 	}
-	decision, err := s.e.planner.Resolve(ctx, s.rec, inventory)
+	decision, err := x.reporter.planner.Resolve(ctx, x.rec, inventory)
 	if err != nil {
 		return err
 	}
-	bindings, err := s.e.state.BindingsOf(ctx, s.rec)
+	bindings, err := x.reporter.state.BindingsOf(ctx, x.rec)
 	if err != nil {
 		return err
 	}
@@ -122,24 +122,24 @@ func (s *survey) plan(ctx context.Context, o Query) error {
 	for _, n := range slices.Compact(names) {
 		c, known := inventory[n]
 		if _, asked := slices.BinarySearch(only, n); known && (asked || len(only) == 0) {
-			s.clusters = append(s.clusters, c)
+			x.clusters = append(x.clusters, c)
 		}
 	}
-	if o.Index == nil && !member.ReportsOnly(&s.strategy) {
+	if o.Index == nil && !member.ReportsOnly(&x.strategy) {
 		return nil
 	}
-	s.wanted, err = s.e.planner.Want(ctx, s.rec, o.Index, s.clusters)
+	x.wanted, err = x.reporter.planner.Want(ctx, x.rec, o.Index, x.clusters)
 	return err
 }
 
 // missing returns an error that names the clusters of asked that are not compared.
-func (s *survey) missing(asked []string) error {
+func (x *comparison) missing(asked []string) error {
 	var errs []error
 	for _, name := range asked {
-		_, ok := slices.BinarySearchFunc(s.clusters, name, func(c placement.Cluster, n string) int { return cmp.Compare(c.Name, n) })
+		_, ok := slices.BinarySearchFunc(x.clusters, name, func(c placement.Cluster, n string) int { return cmp.Compare(c.Name, n) })
 		if !ok {
 			errs = append(errs, &state.NotFoundError{
-				Kind: "cluster", Name: name + " of placement " + s.rec.Placement.Name,
+				Kind: "cluster", Name: name + " of placement " + x.rec.Placement.Name,
 				Hint: "the placement must pick it or have been to it, and the inventory must have it",
 			})
 		}
@@ -148,38 +148,38 @@ func (s *survey) missing(asked []string) error {
 }
 
 // all compares every cluster.
-func (s *survey) all(ctx context.Context) iter.Seq[member.ClusterDrift] {
-	return parallel.Map(ctx, comparedAtOnce, s.clusters, s.look)
+func (x *comparison) all(ctx context.Context) iter.Seq[member.ClusterDrift] {
+	return parallel.Map(ctx, comparedAtOnce, x.clusters, x.compare)
 }
 
-// look compares one cluster, within the limits of concurrency.
-func (s *survey) look(ctx context.Context, c placement.Cluster) member.ClusterDrift {
-	x := s.comparison(c)
-	leave, err := s.e.lanes.Enter(ctx, c.Name)
+// compare compares one cluster, within the limits of concurrency.
+func (x *comparison) compare(ctx context.Context, c placement.Cluster) member.ClusterDrift {
+	one := x.of(c)
+	leave, err := x.reporter.limiter.Enter(ctx, c.Name)
 	if err != nil {
-		return x.Failed(err)
+		return one.Failed(err)
 	}
-	found, err := s.e.snapshots.Compare(ctx, x)
+	found, err := x.reporter.applier.Compare(ctx, one)
 	if errors.Is(err, member.ErrRevisionGone) {
-		s.e.planner.RenderAgain(ctx, s.rec, c)
-		found, err = s.e.snapshots.Compare(ctx, x)
+		x.reporter.planner.RenderAgain(ctx, x.rec, c)
+		found, err = x.reporter.applier.Compare(ctx, one)
 	}
 	leave(err)
 	if err != nil {
-		return x.Failed(err)
+		return one.Failed(err)
 	}
 	return found
 }
 
-// comparison is that of one cluster.
-func (s *survey) comparison(c placement.Cluster) member.Comparison {
-	x := member.Comparison{
-		Placement: s.rec.Placement.Name, Strategy: s.strategy, Key: s.rec.Key, Cluster: c, Now: s.e.state.Now(),
+// of is the comparison of one cluster.
+func (x *comparison) of(c placement.Cluster) member.Comparison {
+	one := member.Comparison{
+		Placement: x.rec.Placement.Name, Strategy: x.strategy, Key: x.rec.Key, Cluster: c, Now: x.reporter.state.Now(),
 	}
-	if s.wanted != nil {
-		x.Revision = s.wanted.Of(c.Name)
+	if x.wanted != nil {
+		one.Revision = x.wanted.Of(c.Name)
 	}
-	return x
+	return one
 }
 
 // problems are those of the options.

@@ -30,38 +30,38 @@ func (r *Reporter) Drifted(ctx context.Context, name string) ([]member.ClusterDr
 		if err := record.Decode(rec, &s); err != nil {
 			return nil, err
 		}
-		r.glances.refresh(rec.Key, &s.ClusterDrift)
+		r.checked.apply(rec.Key, &s.ClusterDrift)
 		out = append(out, s.ClusterDrift)
 	}
 	return out, nil
 }
 
-// Saw records the observed drift of a cluster, whatever is recorded. It retries on a conflict.
-func (r *Reporter) Saw(ctx context.Context, seen member.ClusterDrift) error {
+// RecordDrift records the observed drift of a cluster, whatever is recorded. It retries on a conflict.
+func (r *Reporter) RecordDrift(ctx context.Context, found member.ClusterDrift) error {
 	for {
-		old, err := r.sightingOf(ctx, seen.Placement, seen.Cluster)
+		old, err := r.loadDrift(ctx, found.Placement, found.Cluster)
 		if err != nil {
 			return err
 		}
-		if _, err := r.sight(ctx, old, seen); !errors.Is(err, backend.ErrConflict) {
+		if _, err := r.storeDrift(ctx, old, found); !errors.Is(err, backend.ErrConflict) {
 			return err
 		}
 	}
 }
 
-// sighting is the recorded drift of a cluster; without a revision there is none.
-type sighting struct {
+// recorded is the recorded drift of a cluster; without a revision there is none.
+type recorded struct {
 	member.ClusterDrift
 	key string
 	rev backend.Revision
 }
 
-// sight stores the observed drift of a cluster if it changed since old, and reports whether it differs from
+// storeDrift stores the observed drift of a cluster if it changed since old, and reports whether it differs from
 // old in its fingerprint. An object that differed before keeps its FirstObserved. The error is
 // backend.ErrConflict where the record was written since old was read.
-func (r *Reporter) sight(ctx context.Context, old sighting, seen member.ClusterDrift) (fresh bool, err error) {
-	now := mergeDrift(&seen, &old.ClusterDrift)
-	r.glances.note(old.key, &now)
+func (r *Reporter) storeDrift(ctx context.Context, old recorded, found member.ClusterDrift) (changed bool, err error) {
+	now := mergeDrift(&found, &old.ClusterDrift)
+	r.checked.update(old.key, &now)
 	switch {
 	case isClean(&now) && old.rev == "", !isClean(&now) && old.rev != "" && sameDrift(&now, &old.ClusterDrift):
 		return false, nil
@@ -77,10 +77,10 @@ func (r *Reporter) sight(ctx context.Context, old sighting, seen member.ClusterD
 	return f != "" && f != old.Fingerprint(), err
 }
 
-// sightingOf returns the recorded drift of a cluster. A record that cannot be decoded counts as none, and is
+// loadDrift returns the recorded drift of a cluster. A record that cannot be decoded counts as none, and is
 // overwritten; one of a newer format is an error.
-func (r *Reporter) sightingOf(ctx context.Context, placement, cluster string) (sighting, error) {
-	old := sighting{key: record.DriftKey(placement, cluster)}
+func (r *Reporter) loadDrift(ctx context.Context, placement, cluster string) (recorded, error) {
+	old := recorded{key: record.DriftKey(placement, cluster)}
 	rec, err := r.store.Get(ctx, old.key)
 	if state.IsNotFound(err) {
 		return old, nil
@@ -118,22 +118,22 @@ func isClean(c *member.ClusterDrift) bool { return c.Total+len(c.Problems) == 0 
 // Bounds of a drift record: objects, problems, and bytes of objects. The record of a cluster that cannot be
 // read is renewed at most every unknownRenewed, since the error text may differ each time.
 const (
-	sightedObjects  = 100
-	sightedProblems = 20
-	sightedBytes    = 256 << 10
-	unknownRenewed  = 10 * time.Minute
+	recordedObjects  = 100
+	recordedProblems = 20
+	recordedBytes    = 256 << 10
+	unknownRenewed   = 10 * time.Minute
 )
 
-// BoundDrift truncates c to those bounds. An object whose differences are too large is kept without them.
+// BoundDrift truncates c to those bounds. An object whose differences are too large is stored without them.
 func BoundDrift(c *member.ClusterDrift) {
-	if more := len(c.Problems) - sightedProblems; more > 0 {
-		c.Problems = append(slices.Clone(c.Problems[:sightedProblems]), fmt.Sprintf("and %d more", more))
+	if more := len(c.Problems) - recordedProblems; more > 0 {
+		c.Problems = append(slices.Clone(c.Problems[:recordedProblems]), fmt.Sprintf("and %d more", more))
 	}
-	c.Objects = c.Objects[:min(len(c.Objects), sightedObjects)]
+	c.Objects = c.Objects[:min(len(c.Objects), recordedObjects)]
 	size := 0
 	for i := range c.Objects {
 		o := &c.Objects[i]
-		if n := len(record.Encode(o)); size+n <= sightedBytes {
+		if n := len(record.Encode(o)); size+n <= recordedBytes {
 			size += n
 		} else {
 			o.Differences, o.Warnings, o.Truncated = []drift.Difference{}, nil, true
@@ -163,10 +163,10 @@ func sameDrift(c, old *member.ClusterDrift) bool {
 		slices.Equal(c.Problems, old.Problems)
 }
 
-// ForgetSightings deletes the recorded drift of the clusters of a placement for which keep is false.
-func (r *Reporter) ForgetSightings(ctx context.Context, placement string, keep func(cluster string) bool) {
+// ForgetDrift deletes the recorded drift of the clusters of a placement for which keep is false.
+func (r *Reporter) ForgetDrift(ctx context.Context, placement string, keep func(cluster string) bool) {
 	prefix := record.DriftKey(placement, "")
 	unwanted := func(key string) bool { return !keep(strings.TrimPrefix(key, prefix)) }
-	r.glances.forget(prefix, unwanted)
+	r.checked.forget(prefix, unwanted)
 	record.DiscardIf(ctx, r.store, prefix, unwanted)
 }

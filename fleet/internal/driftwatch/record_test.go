@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// What is kept of a cluster is bounded, and still says that it differs.
-func TestASightingIsBounded(t *testing.T) {
+// A stored drift is bounded, and still says that it differs.
+func TestARecordIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 300<<10)
 	c := member.ClusterDrift{State: member.Compared, Total: 300, Problems: slices.Repeat([]string{"p"}, 5000)}
 	for range 300 {
@@ -19,11 +19,11 @@ func TestASightingIsBounded(t *testing.T) {
 			Name: "o", Total: 1, Fingerprint: "f", Differences: []drift.Difference{{Path: "/" + long}},
 		}})
 	}
-	kept := mergeDrift(&c, &member.ClusterDrift{})
-	if n := len(record.Encode(record.Drift{Format: record.Format, ClusterDrift: kept})); n > 512<<10 || len(kept.Objects) != sightedObjects || len(kept.Problems) != sightedProblems+1 {
-		t.Errorf("%d bytes, %d objects, %d problems", n, len(kept.Objects), len(kept.Problems))
+	stored := mergeDrift(&c, &member.ClusterDrift{})
+	if n := len(record.Encode(record.Drift{Format: record.Format, ClusterDrift: stored})); n > 512<<10 || len(stored.Objects) != recordedObjects || len(stored.Problems) != recordedProblems+1 {
+		t.Errorf("%d bytes, %d objects, %d problems", n, len(stored.Objects), len(stored.Problems))
 	}
-	if o := kept.Objects[0]; !o.Truncated || o.Fingerprint != "f" || kept.Fingerprint() == "" || c.Objects[0].Truncated {
+	if o := stored.Objects[0]; !o.Truncated || o.Fingerprint != "f" || stored.Fingerprint() == "" || c.Objects[0].Truncated {
 		t.Errorf("%+v", o.Truncated)
 	}
 }

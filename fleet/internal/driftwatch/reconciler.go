@@ -1,0 +1,313 @@
+package driftwatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/parallel"
+	"github.com/slipway-dev/slipway/internal/reconcile"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// Reconciler watches the clusters of the placements whose strategy asks for it: it records what differs, and
+// between runs puts back what the strategy says. Of several engines, the one that has the lease of a placement
+// does it.
+//
+// Two that do it at once do no harm: what they put back is written under the ledger's compare-and-swap, and only
+// while the ledger says what it said when the cluster was compared.
+//
+// There are three queues, each level-triggered. That of the placements decides which clusters are watched; that
+// of the clusters compares one and puts back what differs; that of the events writes them, a batch for each
+// placement. What a queue's reconcile of a key changes belongs to that key alone, so it needs no lock; what other
+// queues read of it is behind one.
+type Reconciler struct {
+	reporter   *Reporter
+	placements *reconcile.Queue[string]
+	clusters   *reconcile.Queue[clusterKey]
+	events     *reconcile.Queue[string]
+
+	mu sync.Mutex
+	// watches are those of the placements that ask for it, or may.
+	watches map[string]*placementWatch
+	// inventory counts the changes of the inventory.
+	inventory int
+}
+
+// clusterKey names a cluster of a placement.
+type clusterKey struct{ placement, cluster string }
+
+// endedAtOnce is how many placements are left at the same time when the reconciler ends.
+const endedAtOnce = 32
+
+// NewReconciler returns a reconciler that watches nothing yet.
+func NewReconciler(reporter *Reporter) *Reconciler {
+	r := &Reconciler{reporter: reporter, watches: map[string]*placementWatch{}}
+	r.placements = reconcile.New(reconcile.Options[string]{
+		Reconcile: r.reconcilePlacement,
+		Failed: func(_ context.Context, name string, err error) {
+			reporter.log.Warn("the clusters of a placement are not watched as they should be", "placement", name, "error", err)
+		},
+		First: member.ReachFirst, Most: reporter.cfg.Lease / 3,
+	})
+	r.clusters = reconcile.New(reconcile.Options[clusterKey]{
+		Reconcile: r.reconcileCluster, Failed: r.clusterFailed,
+		First: member.ReachFirst, Most: member.ReachMost, AtLeast: refusalWait,
+	})
+	r.events = reconcile.New(reconcile.Options[string]{
+		Reconcile: r.writeEvents,
+		Failed: func(_ context.Context, name string, err error) {
+			reporter.log.Error("events about drift were not written", "placement", name, "error", err)
+		},
+		First: eventsWait, Most: member.ReachMost,
+	})
+	return r
+}
+
+// Run reconciles until ctx ends. It returns when everything that it started has ended and the leases are given
+// back, and is called once.
+func (r *Reconciler) Run(ctx context.Context) {
+	var queues sync.WaitGroup
+	queues.Go(func() { r.placements.Run(ctx) })
+	queues.Go(func() { r.clusters.Run(ctx) })
+	queues.Go(func() { r.events.Run(ctx) })
+	queues.Wait()
+	end := func(ctx context.Context, w *placementWatch) *placementWatch {
+		w.stopAll()
+		w.events.writeAll(ctx, r.reporter)
+		w.giveBack(ctx)
+		return w
+	}
+	for w := range parallel.Map(context.WithoutCancel(ctx), endedAtOnce, r.all(), end) {
+		r.forget(w)
+	}
+}
+
+// Changed has a placement reconciled that is new or has changed; read reads its record. It may be called before
+// Run and while it runs.
+func (r *Reconciler) Changed(ctx context.Context, name string, read func() (*record.Placement, error)) {
+	if !r.watched(name) {
+		if asks, err := asksForWatch(read()); ctx.Err() != nil || err == nil && !asks {
+			return // where it is not known, it is reconciled to find out
+		}
+	}
+	r.placements.Add(name)
+}
+
+// asksForWatch reports whether a placement asks for a watch. One that is being deleted does not.
+func asksForWatch(rec *record.Placement, err error) (bool, error) {
+	if state.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && rec.Deleting == nil && member.Watches(&rec.Placement.ApplyStrategy), err
+}
+
+// FleetChanged has every placement that is watched reconciled, because the inventory has changed. It may be
+// called before Run and while it runs.
+func (r *Reconciler) FleetChanged() {
+	r.mu.Lock()
+	r.inventory++
+	r.mu.Unlock()
+	for _, w := range r.all() {
+		r.placements.Add(w.name)
+	}
+}
+
+func (r *Reconciler) inventoryVersion() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.inventory
+}
+
+func (r *Reconciler) watched(name string) bool { return r.watch(name) != nil }
+
+// watch returns the watch of a placement, nil where there is none.
+func (r *Reconciler) watch(name string) *placementWatch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.watches[name]
+}
+
+// watchOrNew returns the watch of a placement, a new one where there is none.
+func (r *Reconciler) watchOrNew(name string) *placementWatch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.watches[name]
+	if w == nil {
+		w = &placementWatch{r: r, name: name, clusters: map[string]*clusterWatch{}, events: eventBatch{placement: name}}
+		r.watches[name] = w
+	}
+	return w
+}
+
+// forget drops the watch of a placement, which has ended.
+func (r *Reconciler) forget(w *placementWatch) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.watches, w.name)
+}
+
+// all are the watches, in no order.
+func (r *Reconciler) all() []*placementWatch {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]*placementWatch, 0, len(r.watches))
+	for _, w := range r.watches {
+		out = append(out, w)
+	}
+	return out
+}
+
+// placementWatch is what is known of a placement that is watched. Its fields belong to the reconcile of the
+// placement, except clusters, which mu guards, and events.
+type placementWatch struct {
+	r      *Reconciler
+	name   string
+	events eventBatch
+
+	mu       sync.Mutex
+	clusters map[string]*clusterWatch
+
+	// concern and inventory are what the clusters were last compared for.
+	concern   string
+	inventory int
+
+	lease watchLease
+}
+
+// reconcilePlacement watches the clusters of a placement where it asks for it and this engine has the lease, and
+// renews that.
+func (r *Reconciler) reconcilePlacement(ctx context.Context, name string) (time.Duration, error) {
+	// The watch is there before the record is read: Changed enqueues the placement for what is written later.
+	w := r.watchOrNew(name)
+	asks, err := asksForWatch(r.reporter.state.LastSeen(ctx, name)())
+	switch {
+	case err != nil:
+		return 0, err
+	case !asks:
+		w.end(ctx)
+		return 0, nil
+	}
+	held, err := w.hold(ctx)
+	if held || err != nil && time.Now().Before(w.lease.until) { // an error does not end a lease that still lasts
+		err = errors.Join(err, w.watchClusters(ctx))
+	} else {
+		w.stopAll()
+		w.concern = ""
+	}
+	return r.reporter.cfg.Lease / 3, err
+}
+
+// end ends the watch of a placement that no longer asks for it.
+func (w *placementWatch) end(ctx context.Context) {
+	w.stopAll()
+	w.events.writeAll(ctx, w.r.reporter)
+	if ctx.Err() == nil {
+		w.r.reporter.ForgetDrift(ctx, w.name, func(string) bool { return false })
+	}
+	w.giveBack(ctx)
+	w.r.forget(w)
+}
+
+// watchClusters begins the watch of each cluster that the placement has, and ends that of others. Where the
+// placement or the inventory has changed, those that are watched get what is to be compared now.
+func (w *placementWatch) watchClusters(ctx context.Context) error {
+	reporter := w.r.reporter
+	rec, _, err := reporter.state.Placement(ctx, w.name)
+	if err != nil {
+		return err
+	}
+	concern, inventory := concernOf(rec), w.r.inventoryVersion()
+	if concern == w.concern && inventory == w.inventory {
+		return nil
+	}
+	x, err := reporter.comparison(ctx, w.name, Query{})
+	if err != nil {
+		return err
+	}
+	w.concern, w.inventory = concern, inventory
+	wanted := map[string]bool{}
+	for _, c := range x.clusters {
+		wanted[c.Name] = true
+		have := w.cluster(c.Name)
+		if have != nil && have.cluster.UID == c.UID {
+			have.update(x)
+			continue
+		}
+		if have != nil {
+			w.stop(have)
+		}
+		w.begin(ctx, x, c)
+	}
+	for _, c := range w.all() {
+		if !wanted[c.cluster.Name] {
+			w.stop(c)
+		}
+	}
+	reporter.ForgetDrift(ctx, w.name, func(cluster string) bool { return wanted[cluster] })
+	return nil
+}
+
+// concernOf is all of a placement's record that comparisons depend on.
+func concernOf(rec *record.Placement) string {
+	last, _ := rec.Latest()
+	return string(record.Encode(struct {
+		Policy   placement.Policy
+		Decision *lifecycle.Decision
+		Strategy member.ApplyStrategy
+		Share    bool
+		Roster   lifecycle.Generation
+		Snapshot string
+		Active   *lifecycle.Entry
+	}{rec.Placement.Policy, rec.Decision, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership, rec.Bindings, last.Digest, rec.Queue.Active}))
+}
+
+// cluster returns the watch of a cluster, nil where there is none.
+func (w *placementWatch) cluster(name string) *clusterWatch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.clusters[name]
+}
+
+// all are the watches of the clusters, in no order.
+func (w *placementWatch) all() []*clusterWatch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := make([]*clusterWatch, 0, len(w.clusters))
+	for _, c := range w.clusters {
+		out = append(out, c)
+	}
+	return out
+}
+
+// begin begins the watch of a cluster.
+func (w *placementWatch) begin(ctx context.Context, x *comparison, cl placement.Cluster) {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &clusterWatch{w: w, reporter: w.r.reporter, cluster: cl, cancel: cancel, x: x, refusals: newRefusals()}
+	w.mu.Lock()
+	w.clusters[cl.Name] = c
+	w.mu.Unlock()
+	c.running.Go(func() { c.follow(ctx) })
+}
+
+// stop ends the watches of clusters. It returns when nothing is being done for them.
+func (w *placementWatch) stop(clusters ...*clusterWatch) {
+	for _, c := range clusters {
+		c.stop()
+	}
+	for _, c := range clusters {
+		c.running.Wait()
+		w.r.clusters.Forget(c.key())
+		w.mu.Lock()
+		delete(w.clusters, c.cluster.Name)
+		w.mu.Unlock()
+	}
+}
+
+// stopAll ends the watch of every cluster.
+func (w *placementWatch) stopAll() { w.stop(w.all()...) }
