@@ -153,6 +153,47 @@ func TestAnEditOnManyClustersIsToldTogether(t *testing.T) {
 	})
 }
 
+// An event that waits for its batch when the engine ends is written before Run returns.
+func TestNoEventOfDriftIsLostWhenAnEngineEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
+		time.Sleep(time.Second)
+		w.edit("member1", set("key", "theirs"))
+		time.Sleep(100 * time.Millisecond)
+		w.edit("member2", set("key", "theirs"))
+		time.Sleep(50 * time.Millisecond)
+		if n := len(w.notes(e, stages.DriftFound)); n != 1 {
+			t.Errorf("%d events are written while the batch is open", n)
+		}
+		stop()
+		if n := len(w.notes(e, stages.DriftFound)); n != 2 {
+			t.Errorf("%d events are written", n)
+		}
+	})
+}
+
+// A placement that no longer asks for a watch and asks for it again at once has it.
+func TestAWatchThatEndsCanBeginAgainAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		defer stop()
+		p := tutorialPlacement()
+		for range 5 {
+			for _, when := range []fleet.WhenToApply{"", fleet.Always} {
+				p.ApplyStrategy.WhenToApply = when
+				must(0, e.PutPlacement(t.Context(), p))(t)
+			}
+			time.Sleep(time.Millisecond)
+			w.edit("member2", set("key", "theirs"))
+			time.Sleep(2 * time.Second)
+			if got := w.value("member2"); got != "value1" {
+				t.Errorf("member2 has %s", got)
+			}
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
 // A cluster that cannot be looked at is written once, not with each error, and
 // what was known of it stays with the time it was last seen.
 func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {

@@ -52,14 +52,19 @@ type clusterWatch struct {
 
 func (c *clusterWatch) key() clusterKey { return clusterKey{c.w.name, c.cluster.Name} }
 
-// update sets the view of the placement, and has the cluster compared at once: what failed may succeed now. While
-// a run has the placement there is no need: nothing is put back, and what the run changes is watched.
-func (c *clusterWatch) update(x *comparison) {
+// update sets the view of the placement, and has the cluster compared. Where the placement has changed that is done
+// at once: what failed may succeed now. While a run has the placement there is no need: nothing is put back, and what
+// the run changes is watched.
+func (c *clusterWatch) update(x *comparison, changed bool) {
 	c.mu.Lock()
 	c.x = x
 	c.mu.Unlock()
-	if x.rec.Queue.Active == nil || member.ReportsOnly(&x.strategy) {
+	switch {
+	case x.rec.Queue.Active != nil && !member.ReportsOnly(&x.strategy):
+	case changed:
 		c.w.r.clusters.AddNow(c.key())
+	default:
+		c.w.r.clusters.Add(c.key())
 	}
 }
 

@@ -230,13 +230,14 @@ func (w *placementWatch) watchClusters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	changed := concern != w.concern
 	w.concern, w.inventory = concern, inventory
 	wanted := map[string]bool{}
 	for _, c := range x.clusters {
 		wanted[c.Name] = true
 		have := w.cluster(c.Name)
 		if have != nil && have.cluster.UID == c.UID {
-			have.update(x)
+			have.update(x, changed)
 			continue
 		}
 		if have != nil {
