@@ -102,8 +102,10 @@ func (c *clusterWatch) enter(cancel context.CancelFunc) bool {
 func (c *clusterWatch) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		watching, cancel := context.WithCancel(ctx)
-		for range guard.Rewatch(watching, func() iter.Seq2[struct{}, error] { return c.watch(watching, cancel) }, c.reporter.cfg.Poll) {
-			c.w.r.clusters.Add(c.key()) // whatever the watch says, the cluster is compared
+		watch := func() iter.Seq2[struct{}, error] { return c.watch(watching, cancel) }
+		for _, err := range guard.Rewatch(watching, watch, c.reporter.cfg.Poll) {
+			_ = err // a watch that fails says nothing of the cluster, which is compared all the same
+			c.w.r.clusters.Add(c.key())
 		}
 		cancel()
 	}
