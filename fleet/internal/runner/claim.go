@@ -122,6 +122,11 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	if !r.e.state.Admitting.Wait(ctx, name) {
 		return nil, 0, nil
 	}
+	leave, err := r.taking.enter(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer leave()
 	rec, rev, err := r.e.state.Run(ctx, name)
 	switch {
 	case state.IsNotFound(err):

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/caps"
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/content"
+	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/placement"
@@ -30,6 +31,7 @@ func options(store backend.Store) Options {
 		Name: o.Name, Lease: o.Lease, Poll: o.Poll, CallTimeout: o.CallTimeout,
 	})
 	o.Caps, o.Commands = caps.New(store, o.State), commands.New(store, o.State, log)
+	o.Drifts = driftwatch.New(driftwatch.Options{Store: store, State: o.State, Name: o.Name, Lease: o.Lease, Skew: o.Skew, Poll: o.Poll, CallTimeout: o.CallTimeout, Log: log})
 	return o
 }
 

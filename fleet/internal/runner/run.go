@@ -27,6 +27,9 @@ type Runner struct {
 	runs, placements *reconcile.Queue[string]
 	drift            *driftwatch.Reconciler
 
+	// taking has the runs taken one after the other.
+	taking turns
+
 	mu      sync.Mutex
 	drivers map[string]*driver
 	// observed are the leases of the runs that this engine does not drive.
