@@ -43,7 +43,7 @@ type Config struct {
 	// They are checked when Rules are. nil is snapshot.NamespaceRules(), which is what the
 	// built-in role edit may create; a pointer to the zero value allows everything.
 	NamespaceRules *snapshot.Rules
-	// Authority is asked at approval gates, beside the people who call
+	// Authority is asked at approval gates, beside the people that call
 	// Engine.Decide. When it is asked is in the documentation of the package.
 	Authority approval.Authority
 	// Updater brings a cluster to a revision. Default: applying the snapshot.
@@ -77,8 +77,8 @@ type Config struct {
 	// CallTimeout bounds every call to a plug-in and every read and write of a
 	// record; default 10 s, at most two thirds of Lease.
 	CallTimeout time.Duration
-	// Poll is how often a backend that cannot be watched is looked at, at
-	// first; it grows while nothing changes. Default 1 s.
+	// Poll is how often a backend that cannot be watched is read, at
+	// first; the interval grows while nothing changes. Default 1 s.
 	Poll time.Duration
 	// MaxUpdates is how many clusters are worked on at the same time, over all
 	// runs; default 1024.

@@ -30,7 +30,7 @@ const comparedAtOnce = 32
 
 // Diff is what a run would do to the clusters of its plan. It belongs to the plan
 // and does not change; what is compared with it is what the clusters have when
-// they are looked at. It may be used concurrently.
+// they are read. It may be used concurrently.
 type Diff struct {
 	// Plan is the one that [Engine.Preview] returns. Its digest covers what every
 	// cluster would get: a run that names it in RunSpec.Plan brings that or
@@ -93,16 +93,16 @@ func (d *Diff) Content(ctx context.Context, cluster string) (snapshot.Set, error
 	return d.e.planner.ContentOf(ctx, d.draft, d.Plan, digest)
 }
 
-// Clusters looks at the clusters of the plan and yields each once, as soon as it has
-// been looked at; a few are looked at at the same time. It only reads. Clusters
+// Clusters compares the clusters of the plan and yields each once, as soon as it has
+// been compared; a few are compared at the same time. It only reads. Clusters
 // that are named are the only ones, and an error where the plan does not have one;
 // nothing is yielded beside an error.
 //
-// A cluster that cannot be looked at is yielded with its problems; so are objects
+// A cluster that cannot be read is yielded with its problems; so are objects
 // that the run could not apply, or would leave because the placement's strategy
-// says so. The first 100 objects of a cluster are told, 256 KiB of them; Total
-// counts all. What is secret is not shown. A field that the hub dropped is told
-// where the member keeps track of who wrote it, as API servers do.
+// says so. The first 100 objects of a cluster are listed, 256 KiB of them; Total
+// counts all. What is secret is not shown. A field that the hub dropped is listed
+// where the member records the manager that wrote it, as API servers do.
 func (d *Diff) Clusters(ctx context.Context, only ...string) iter.Seq2[ClusterDiff, error] {
 	return func(yield func(ClusterDiff, error) bool) {
 		positions, err := d.positions(only)

@@ -6,7 +6,7 @@
 // declares a [Placement], starts runs of it with [Engine.CreateRun], and lets
 // [Engine.Run] drive them. Several engines may share a store: each run is
 // driven by one of them at a time, by a lease, and every write carries the
-// epoch of whoever makes it, so that an engine that was paused and wakes up
+// epoch of the engine that makes it, so that an engine that was paused and wakes up
 // late is refused by the store and by the clusters.
 //
 // On a cluster the ledger of the placement refuses it. A leader that takes over
@@ -31,7 +31,7 @@
 // On a cluster objects are applied after what they may need, by the phases of
 // [snapshot.Phase], and removed before it. An object of a kind that comes with its
 // definition waits until that is established. An object that was deleted and is
-// not gone, because somebody's finalizer holds it, keeps back what earlier phases
+// not gone, because the finalizer of another controller holds it, keeps back what earlier phases
 // have: that may be what takes the finalizer away. Either way the update is not
 // finished then; its message says what it waits for, and it is tried again.
 //
@@ -68,9 +68,9 @@
 //
 // A run whose strategy has a [stages.Rollback] is taken back when a budget is
 // exceeded or a gate rejected, or by [Engine.Rollback]. With its end the placement's
-// record gets the name, the UID and the place in the line of the run that does, so
-// there is one whoever dies meanwhile, and nobody changes a cluster in between. What
-// each cluster had is the roster as it was until the run ended; its pages, and the
+// record gets the name, the UID and the place in the queue of the run that does, so
+// there is one even if every engine stops meanwhile, and no run changes a cluster in between. What
+// each cluster had is the bindings as they were until the run ended; its pages, and the
 // contents that they name, are kept for as long as the run can be taken back, which
 // is until another one has changed clusters. A cluster that another one under the
 // same name has replaced since is taken for it. Maintenance windows and freezes hold
@@ -138,11 +138,11 @@
 // # Caps that runs share
 //
 // [Engine.SetCap] bounds how many clusters are in flight of all runs whose strategies
-// name the cap. Who holds how much of it is a record of the store: a run takes slots
+// name the cap. How much of it each run holds is a record of the store: a run takes slots
 // before it saves what uses them and gives them back when it has saved that nothing
-// does, so a crash between two writes never exceeds the limit, and whoever drives
-// the run next gives back what is too much. A run that has ended or was deleted
-// gives all back; where nobody was left to do that, those who wait do. One that is
+// does, so a crash between two writes never exceeds the limit, and the next
+// driver of the run gives back what is too much. A run that has ended or was deleted
+// gives all back; where its engine stopped before, the runs that wait do it. One that is
 // stopped keeps the slots of the clusters that are still in flight.
 //
 // # Updates of another kind

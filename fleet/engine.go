@@ -87,10 +87,10 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Run drives the runs in the store until ctx ends: those that nobody drives,
-// those of engines that have not been heard of for a lease, and those that it
-// had before under the same name. Of several engines that share a store, a run is
-// taken by whichever comes first, and stays with it. Run returns ctx's error,
+// Run drives the runs in the store until ctx ends: those that no engine drives,
+// those of engines that have not renewed their lease, and those that it
+// had before under the same name. Of several engines that share a store, the first
+// that tries takes a run, and keeps it. Run returns ctx's error,
 // after everything it started has ended and its leases are given back. It is
 // called once at a time.
 func (e *Engine) Run(ctx context.Context) error {

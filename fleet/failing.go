@@ -37,7 +37,7 @@ type FailingCluster struct {
 
 // Failing returns the clusters of a placement that were last seen without something that
 // an update brings, with what that is, by name. It is the engine's memory of its own updates,
-// for show: it does not outlast the process, begins again with the next look at a cluster,
+// for show: it does not outlast the process, begins again with the next comparison of a cluster,
 // and of a cluster that is not updated any more it is what the last update left.
 func (e *Engine) Failing(placement string) map[string]FailingCluster { return e.failing.of(placement) }
 
@@ -52,8 +52,8 @@ type failures struct {
 	total int
 }
 
-// note takes down what a look at a cluster or an update of it came to. One that proves nothing
-// and names no object says nothing.
+// note records the outcome of an observation or an update of a cluster. One that proves nothing
+// and names no object changes nothing.
 func (f *failures) note(a *Assignment, proven bool, objects []FailingObject) {
 	if len(objects) == 0 && !proven {
 		return

@@ -90,7 +90,7 @@ func (s RunSpec) problems() field.ErrorList {
 	return errs
 }
 
-// forbidsStarter names the first gate whose approval is refused to whoever
+// forbidsStarter names the first gate that refuses the approval of the identity that
 // starts the run, or "".
 func forbidsStarter(s stages.Strategy) string {
 	forbids := func(t stages.Task) bool {

@@ -64,7 +64,7 @@ func (w *waiter) watch(ctx context.Context) (ended *record.Run, err error) {
 		if ended, read, err = w.ended(ctx); ended != nil || err != nil {
 			return ended, err
 		}
-		pause := min(time.Since(began)/4, lookAgain)
+		pause := min(time.Since(began)/4, readAgain)
 		if !backoff.Sleep(ctx, pause) { // what changes meanwhile is yielded once
 			return nil, ctx.Err()
 		}
@@ -72,9 +72,8 @@ func (w *waiter) watch(ctx context.Context) (ended *record.Run, err error) {
 	return nil, nil
 }
 
-// lookAgain is how long a busy run is left alone at most by those who wait for
-// its end.
-const lookAgain = 100 * time.Millisecond
+// readAgain is the longest pause between two reads of a run whose end is waited for.
+const readAgain = 100 * time.Millisecond
 
 // ended reads the run, and returns its record if it has ended. The revision is
 // that of the record in any case.

@@ -17,12 +17,12 @@
 // and so is one that a Consistent image does not exist for. Otherwise it is the
 // control plane's turn, where that is not there, and then that of the node pools:
 // each is one [Change], which the provider is told again, under the same ID, for as
-// long as nobody knows that it has begun. What Latest means for a cluster is decided
+// long as it is not known to have begun. What Latest means for a cluster is decided
 // when the first change of a run begins there, and stays with the change, so that an
 // image that is published later is taken by clusters that start later. The cluster is
 // done when it is described as being there, and as healthy.
 //
-// While an operation of somebody else is under way on a cluster, or its region is not
+// While another operator's operation is under way on a cluster, or its region is not
 // available, or does not offer yet what the target says, nothing is sent and the
 // cluster is Pending: others go first.
 //

@@ -13,7 +13,7 @@ import (
 // Name and UID are set, and nothing else is to be relied on.
 //
 // An error is backend.ErrNotFound where there is no such cluster, backend.ErrPermanent
-// where trying again does not help until somebody changes something, and otherwise
+// where trying again does not help until something is changed, and otherwise
 // transient, for example because a region is not available. Errors are shown to people.
 type Provider interface {
 	// Describe says how a cluster is now. What it returns is the caller's. Where it calls
@@ -54,7 +54,7 @@ type Cluster struct {
 	// Operation is the last change that Begin has begun on the cluster, and what became of
 	// it, whatever others have done since; nil for none.
 	Operation *Operation `json:"operation,omitempty"`
-	// Busy says what somebody else is doing to the cluster now, so that no change can
+	// Busy is what another operator is doing to the cluster now, so that no change can
 	// begin; empty for nothing.
 	Busy string `json:"busy,omitempty"`
 	// Healthy reports whether the control plane and all nodes work; Message says what does

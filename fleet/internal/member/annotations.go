@@ -176,7 +176,7 @@ func isTerminating(obj *unstructured.Unstructured) bool {
 
 // covers reports whether live has every field of want with an equal value: maps
 // by key, lists element by element, numbers by value. What live has besides is
-// not looked at; null and empty maps in want ask for nothing.
+// not compared; null and empty maps in want ask for nothing.
 func covers(live, want any) bool {
 	switch want := want.(type) {
 	case nil:

@@ -13,7 +13,7 @@ type DriftState string
 
 // The states of a report.
 const (
-	// Compared: every object was looked at.
+	// Compared: every object was compared.
 	Compared DriftState = "Compared"
 	// NotPlaced: the cluster never got the placement, or gave it up. That is no
 	// drift.
@@ -22,7 +22,7 @@ const (
 	// anything between what they were and what they are to be. They are compared
 	// only where they are being put back.
 	Updating DriftState = "Updating"
-	// Unknown: the cluster could not be looked at; Problems say why.
+	// Unknown: the cluster could not be read; Problems say why.
 	Unknown DriftState = "Unknown"
 )
 

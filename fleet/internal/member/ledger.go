@@ -151,7 +151,7 @@ func (l *ledger) limit(n int) error {
 }
 
 // decodeLedger reads a ledger, with the placement's key. It comes from a member and is not trusted. A
-// newer format is refused before anything else is looked at.
+// newer format is refused before anything else is read.
 func decodeLedger(placement, text string, key []byte) (*ledger, error) {
 	if len(text) > 1<<20 {
 		return nil, fmt.Errorf("it has %d bytes, at most %d are allowed", len(text), 1<<20)

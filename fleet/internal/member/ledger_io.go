@@ -113,7 +113,7 @@ func ledgerObjectOf(placement, text, baseline string) *unstructured.Unstructured
 	return obj
 }
 
-// makeLedgerNamespace makes the namespace of the ledgers. Somebody else may
+// makeLedgerNamespace makes the namespace of the ledgers. Another engine may
 // have made it meanwhile.
 func makeLedgerNamespace(ctx context.Context, m *memberConn) error {
 	ns := onlyName(snapshot.ID{Version: "v1", Kind: "Namespace", Name: LedgerNamespace})
@@ -126,7 +126,7 @@ func makeLedgerNamespace(ctx context.Context, m *memberConn) error {
 
 // confirm makes sure that the ledger is still the one that l is. Every decision
 // that is taken while an intent is open is taken before a confirm: a leader
-// that comes later finds the intent and changes what was looked at.
+// that comes later finds the intent and changes what was read.
 func (l *ledgerAt) confirm(ctx context.Context, m *memberConn, epoch int64) error {
 	now, err := readLedger(ctx, m, l.Placement, l.key)
 	switch {

@@ -194,7 +194,7 @@ func (r *Runner) heldUntil(rec *record.Run, rev backend.Revision) time.Time {
 }
 
 // needsDriver reports whether a run has anything to do: it has not ended, its end
-// has not been seen to, or somebody asks something of it.
+// has not been recorded with its placement, or a command for it is stored.
 func (e *engine) needsDriver(ctx context.Context, rec *record.Run) bool {
 	if !rec.Run.IsEnded() || rec.Lease.Holder != "" {
 		return true

@@ -293,7 +293,7 @@ func (d *driver) consumed(took attempt) {
 	d.taken = slices.DeleteFunc(d.taken, func(t commands.Stored) bool { return hasHeard(run, t.ID) })
 }
 
-// resolve finds out what became of a save that failed. Nobody else writes the
+// resolve finds out what became of a save that failed. No other engine writes the
 // record under this driver's epoch, so a record with a higher sequence is its
 // own.
 func (d *driver) resolve(ctx context.Context) error {
@@ -327,7 +327,7 @@ func (d *driver) resolve(ctx context.Context) error {
 	return nil
 }
 
-// letGo deletes the pages that this driver wrote and that whoever has the run
+// letGo deletes the pages that this driver wrote and that the engine which has the run
 // now does not know.
 func (d *driver) letGo(ctx context.Context) {
 	rec, _, err := d.e.state.Run(ctx, d.name)

@@ -183,7 +183,7 @@ func (w *worker) update(ctx context.Context) bool {
 // watch observes the cluster whenever it may have changed.
 func (w *worker) watch(ctx context.Context) {
 	for _, err := range watchUpdates(ctx, w.d.e.updater, w.a, w.d.e.cfg.Poll) {
-		// Whatever the watch says, the cluster is looked at.
+		// Whatever the watch says, the cluster is observed.
 		_ = err
 		if !w.look(ctx) {
 			return

@@ -62,7 +62,7 @@ func (st *State) Clusters(ctx context.Context) (clusters map[string]placement.Cl
 // longestName is how much of a name that is none a warning repeats.
 const longestName = 64
 
-// RulesOf asks for the windows of a plan; who says who asks.
+// RulesOf calls for the windows of a plan; who names the caller in errors.
 func (st *State) RulesOf(ctx context.Context, p *stages.Plan, who string) (calendar.Rules, error) {
 	return guard.Call(ctx, st.windows, "windows", who, func(ctx context.Context) (calendar.Rules, error) {
 		return st.cfg.Windows.Rules(ctx, p)

@@ -65,7 +65,7 @@ func (b *beginning) run(ctx context.Context, c placement.Cluster) (err error) {
 	return fmt.Errorf("%v, %d times: %w", err, rounds, backend.ErrConflict)
 }
 
-// once looks at what is there and writes what is missing.
+// once reads what is there and writes what is missing.
 func (b *beginning) once(ctx context.Context, s *seen) error {
 	record, err := s.record()
 	if err != nil {

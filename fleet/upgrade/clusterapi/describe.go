@@ -81,7 +81,7 @@ func (s *seen) find(name string) *nodes {
 }
 
 // operation says what is done to the cluster. The change that was begun last is
-// what its objects say as long as they want what it wants; otherwise somebody wrote
+// what its objects say as long as they want what it wants; otherwise another manager wrote
 // to them since, or it never came to them.
 func (s *seen) operation(record upgrade.Change) *upgrade.Operation {
 	if record.ID != "" && s.has(record) {

@@ -14,7 +14,7 @@
 // # What is written
 //
 // All writes are server-side applies by the manager slipway-upgrade, forced, which carry
-// the uid and the resourceVersion of what was read. So whoever declares the same fields
+// the uid and the resourceVersion of what was read. So a manager that declares the same fields
 // elsewhere, for example in a repository that is applied again and again, has to leave
 // these out. The last change is kept as JSON in the annotation slipway.dev/upgrade, and
 // it is what fences: a change of the same placement with a lower epoch is refused.
@@ -32,7 +32,7 @@
 // So an upgrade of the control plane only leaves the annotations, and Cluster API says of
 // the topology that it is not reconciled. It refuses every other version then, until the
 // pools have followed: upgrade them (Full, to the same version) first. A pool that an
-// annotation of somebody else holds back is refused. While our annotation is there, the
+// annotation of another manager holds back is refused. While our annotation is there, the
 // item of its pool belongs to us too, and is not removed with the declaration of others.
 //
 // A cluster without a topology is changed at the objects that make its machines:
@@ -64,15 +64,15 @@
 // and none is reported as not up to date; and with a topology, when the condition
 // TopologyReconciled is true for the current generation, or is false only because of
 // pools that are held back. Before that it is running. It has failed when it is not done
-// and Cluster API gave up a Machine that nobody is replacing: one that has failed, is not
+// and Cluster API gave up a Machine that no controller is replacing: one that has failed, is not
 // being deleted and has no condition OwnerRemediated that waits.
 //
 // A cluster is healthy when every control plane and pool has the replicas it wants, all
 // ready and available, and each Machine a node.
 //
-// Whatever is not done although no change of ours is, is an operation of somebody else:
+// Whatever is not done although no change of ours is, is an operation of another manager:
 // another version or template, machines that are replaced, a paused cluster, and what
-// somebody wrote over a change of ours. Nothing is begun meanwhile. Nothing is begun on
+// another manager wrote over a change of ours. Nothing is begun meanwhile. Nothing is begun on
 // node pools while the control plane is not healthy.
 //
 // What a management cluster returns is not trusted: fields of other types count as

@@ -73,7 +73,7 @@ func branch(t tree, path ...string) tree {
 	return m
 }
 
-// branches returns the maps of a list, at most so many as are looked at.
+// branches returns the maps of a list, at most so many as are read.
 func branches(t tree, most int, path ...string) []tree {
 	v, _, _ := unstructured.NestedFieldNoCopy(t, path...)
 	list, _ := v.([]any)
@@ -95,7 +95,7 @@ func sameVersion(a, b string) bool {
 }
 
 // sameRelease is sameVersion for what a kubelet reports, which may carry the mark
-// of whoever built it.
+// of its builder.
 func sameRelease(a, b string) bool {
 	va, errA := version.ParseSemantic(a)
 	vb, errB := version.ParseSemantic(b)

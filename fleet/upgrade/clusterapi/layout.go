@@ -92,7 +92,7 @@ func (l layout) tally(obj tree) tally {
 	return t
 }
 
-// maxConditions bounds how many conditions are looked at.
+// maxConditions bounds how many conditions are read.
 const maxConditions = 64
 
 // condition returns a condition of an object, nil where there is none. In v1beta1

@@ -11,7 +11,7 @@ import (
 
 // writeAll changes a cluster without a topology: first the record on the Cluster,
 // which fences others, then all objects that make machines. Those that the change
-// leaves get the record only, so that whoever read them before cannot write them any
+// leaves get the record only, so that an engine that read them before cannot write them any
 // more; they come first, so that what is concerned is complete when all is.
 func (b *beginning) writeAll(ctx context.Context, s *seen) error {
 	if err := b.apply(ctx, b.skeleton(s.cluster), s.cluster); err != nil {

@@ -67,7 +67,7 @@ func (n *nodes) ailing(l layout) string {
 	return ""
 }
 
-// failed says which machine Cluster API gave up and nobody replaces, empty for none.
+// failed says which machine Cluster API gave up and no controller replaces, empty for none.
 func (n *nodes) failed() string {
 	for _, m := range n.machines {
 		if m.failure != "" && !m.leaving && !m.remedied {

@@ -6,5 +6,5 @@
 // so that a program that ends can keep it and go on where it was.
 //
 // Nothing runs in the background: whatever happens with time, has happened by the clock
-// when somebody looks. Under testing/synctest, time.Now is that clock.
+// when it is read. Under testing/synctest, time.Now is that clock.
 package embedded

@@ -43,7 +43,7 @@ func (p *Provider) World() World {
 	return p.world.clone()
 }
 
-// Edit calls f, which changes what there is. Meanwhile nobody else looks; f calls no
+// Edit calls f, which changes what there is. No other call reads it meanwhile; f calls no
 // method of the provider and keeps nothing that it was given.
 func (p *Provider) Edit(f func(*World)) {
 	p.mu.Lock()
@@ -65,7 +65,7 @@ func (p *Provider) Cluster(name string) (Cluster, bool) {
 	return *c.clone(), true
 }
 
-// Occupy has somebody else work on a cluster for d, or with 0 until Edit ends it. It is
+// Occupy has another operator work on a cluster for d, or with 0 until Edit ends it. It is
 // ErrNotFound where there is no such cluster, and ErrConflict where something else is
 // under way.
 func (p *Provider) Occupy(name, message string, d time.Duration) error {
@@ -240,7 +240,7 @@ func (p *Provider) wait(ctx context.Context, changed <-chan struct{}, at time.Ti
 	return nil
 }
 
-// tell wakes those who watch. The caller holds the lock.
+// tell wakes the watches. The caller holds the lock.
 func (p *Provider) tell() {
 	close(p.changed)
 	p.changed = make(chan struct{})

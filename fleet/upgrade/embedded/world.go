@@ -58,7 +58,7 @@ type Cluster struct {
 	UnhealthyUntil time.Time `json:"unhealthyUntil,omitzero"`
 	// Operation is the last change that was begun; nil for none.
 	Operation *Operation `json:"operation,omitempty"`
-	// Busy is what somebody else does to the cluster, until BusyUntil or, where that is
+	// Busy is what another operator does to the cluster, until BusyUntil or, where that is
 	// zero, for ever; empty for nothing.
 	Busy      string    `json:"busy,omitempty"`
 	BusyUntil time.Time `json:"busyUntil,omitzero"`
