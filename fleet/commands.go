@@ -69,7 +69,7 @@ func commandProblems(c stages.Command) field.ErrorList {
 }
 
 func skipProblems(c stages.Command) (errs field.ErrorList) {
-	scopes := []stages.Scope{stages.SkipCluster, stages.SkipGroup, stages.SkipStage, stages.SkipAfterWait}
+	scopes := []stages.SkipScope{stages.SkipCluster, stages.SkipGroup, stages.SkipStage, stages.SkipAfterWait}
 	if !slices.Contains(scopes, c.Scope) {
 		errs = append(errs, field.NotSupported(field.NewPath("scope"), c.Scope, scopes))
 	}

@@ -14,7 +14,7 @@ import (
 type Resolution struct {
 	placement.Decision
 	// Verdicts explain the decision for each cluster of the inventory, by name.
-	Verdicts []placement.Verdict
+	Evaluations []placement.Evaluation
 	// Shortfall says why a PickN policy picks fewer clusters than it wants; empty
 	// where it picks as many.
 	Shortfall string

@@ -207,7 +207,7 @@ func (s *decisionScript) tell(r *fleet.Resolution, err error) error {
 		return err
 	}
 	s.decided(r.Decision)
-	for _, v := range r.Verdicts {
+	for _, v := range r.Evaluations {
 		s.say("  %s %s", v.Cluster, v.Reason)
 	}
 	if r.Shortfall != "" {

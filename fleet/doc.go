@@ -66,7 +66,7 @@
 //
 // # Rollback
 //
-// A run whose strategy has a [stages.Rollback] is taken back when a budget is
+// A run whose strategy has a [stages.RollbackPolicy] is taken back when a budget is
 // exceeded or a gate rejected, or by [Engine.Rollback]. With its end the placement's
 // record gets the name, the UID and the place in the queue of the run that does, so
 // there is one even if every engine stops meanwhile, and no run changes a cluster in between. What

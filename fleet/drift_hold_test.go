@@ -304,12 +304,12 @@ func TestADriftGateThatCannotPassIsRefused(t *testing.T) {
 // idle is an Updater of a host's.
 type idle struct{}
 
-func (idle) Update(context.Context, fleet.Assignment) (fleet.Report, error) {
-	return fleet.Report{}, backend.ErrPermanent
+func (idle) Update(context.Context, fleet.Assignment) (fleet.Proof, error) {
+	return fleet.Proof{}, backend.ErrPermanent
 }
 
-func (idle) Observe(context.Context, fleet.Assignment) (fleet.Report, error) {
-	return fleet.Report{}, backend.ErrPermanent
+func (idle) Observe(context.Context, fleet.Assignment) (fleet.Proof, error) {
+	return fleet.Proof{}, backend.ErrPermanent
 }
 
 // A run that only reports ends in every profile, also one that gives a cluster

@@ -39,7 +39,7 @@ func roll(ctx context.Context, engine *fleet.Engine, source *memory.Source, valu
 		return err
 	}
 	_, err := engine.CreateRun(ctx, fleet.RunSpec{Name: value, Placement: "web", Strategy: stages.Strategy{
-		Rollback: &stages.Rollback{}, Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}},
+		Rollback: &stages.RollbackPolicy{}, Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}},
 	}})
 	if err != nil {
 		return err

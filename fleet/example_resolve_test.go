@@ -43,7 +43,7 @@ func ExampleEngine_PreviewDecision() {
 	}
 	then, err := engine.PreviewDecision(ctx, "web", &more)
 	fmt.Println(then.Clusters, err)
-	for _, v := range then.Verdicts {
+	for _, v := range then.Evaluations {
 		fmt.Println(v.Cluster, v.Reason)
 	}
 	fmt.Println(then.Shortfall)

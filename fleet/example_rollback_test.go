@@ -35,7 +35,7 @@ func ExampleEngine_RollbackOf() {
 		return nil
 	})
 	strategy := stages.Strategy{
-		Attempts: 1, Rollback: &stages.Rollback{},
+		Attempts: 1, Rollback: &stages.RollbackPolicy{},
 		Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}},
 	}
 	err = engine.PutPlacement(ctx, fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}}})

@@ -125,12 +125,12 @@ var setting = snapshot.ID{Group: "example.com", Version: "v1", Kind: "Setting", 
 // deaf is an updater that ignores that its time is over.
 type deaf struct{ release chan struct{} }
 
-func (u deaf) Update(context.Context, fleet.Assignment) (fleet.Report, error) {
+func (u deaf) Update(context.Context, fleet.Assignment) (fleet.Proof, error) {
 	<-u.release
-	return fleet.Report{}, errors.New("too late")
+	return fleet.Proof{}, errors.New("too late")
 }
 
-func (u deaf) Observe(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (u deaf) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	return u.Update(ctx, a)
 }
 

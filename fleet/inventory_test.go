@@ -59,9 +59,9 @@ func TestAnInventoryThatSaysTooMuchOfAClusterConcernsNoOther(t *testing.T) {
 	}
 	r := must(e.PreviewDecision(t.Context(), ep, nil))(t)
 	for name, reason := range map[string]string{"many": "too much is said of it: 20001 labels", "uid": "a UID of 1048576 bytes", "value": "2 labels, 1 too long"} {
-		i := slices.IndexFunc(r.Verdicts, func(v placement.Verdict) bool { return v.Cluster == name })
-		if i < 0 || r.Verdicts[i].Picked || !strings.Contains(r.Verdicts[i].Reason, reason) {
-			t.Errorf("%s: %+v, want it not picked since %s", name, r.Verdicts, reason)
+		i := slices.IndexFunc(r.Evaluations, func(v placement.Evaluation) bool { return v.Cluster == name })
+		if i < 0 || r.Evaluations[i].Picked || !strings.Contains(r.Evaluations[i].Reason, reason) {
+			t.Errorf("%s: %+v, want it not picked since %s", name, r.Evaluations, reason)
 		}
 	}
 }

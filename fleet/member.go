@@ -22,7 +22,7 @@ import "github.com/slipway-dev/slipway/fleet/internal/member"
 // remembering under the digest.
 type Assignment = member.Assignment
 
-// Report is what a cluster proves. Its fields are
+// Proof is what a cluster proves. Its fields are
 //
 //	Sent             bool    the cluster may have been changed for this run
 //	Applied          bool    everything has been carried out
@@ -40,12 +40,12 @@ type Assignment = member.Assignment
 // A run skips a cluster that reports Skipped, unless it may have been changed for the run before: then it
 // completes by the rest of the report, or fails where that proves nothing. Message may quote the status of an
 // object, never another part of it.
-type Report = member.Report
+type Proof = member.Proof
 
 // Updater brings a cluster to a revision:
 //
-//	Update(ctx context.Context, a Assignment) (Report, error)
-//	Observe(ctx context.Context, a Assignment) (Report, error)
+//	Update(ctx context.Context, a Assignment) (Proof, error)
+//	Observe(ctx context.Context, a Assignment) (Proof, error)
 //
 // The default applies the objects of a snapshot; a host may bring its own, for what a run does to a cluster
 // instead. Update carries the assignment out. It looks first and does only what is needed, so it may be

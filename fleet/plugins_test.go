@@ -53,14 +53,14 @@ func (i fickleInventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, 
 
 type fickleUpdater struct{ f *fickle }
 
-func (u fickleUpdater) Update(_ context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (u fickleUpdater) Update(_ context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	if a.Cluster.Name == "c00" {
 		u.f.maybe()
 	}
-	return fleet.Report{Sent: true, Applied: true, Current: true, Healthy: true, Revision: a.Revision}, nil
+	return fleet.Proof{Sent: true, Applied: true, Current: true, Healthy: true, Revision: a.Revision}, nil
 }
 
-func (u fickleUpdater) Observe(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (u fickleUpdater) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	return u.Update(ctx, a)
 }
 

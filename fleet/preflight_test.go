@@ -28,7 +28,7 @@ type choosy struct {
 	asked   [][]fleet.Intent
 	answer  func() error
 	brought map[string]string // value by cluster
-	report  func(fleet.Assignment) fleet.Report
+	report  func(fleet.Assignment) fleet.Proof
 }
 
 func (u *choosy) Preflight(_ context.Context, intents []fleet.Intent) error {
@@ -41,14 +41,14 @@ func (u *choosy) Preflight(_ context.Context, intents []fleet.Intent) error {
 	return u.answer()
 }
 
-func (u *choosy) Update(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (u *choosy) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	r, err := instant{}.Update(ctx, a)
 	if a.Revision == "" || err != nil {
 		return r, err
 	}
 	set, err := a.Content(ctx)
 	if err != nil {
-		return fleet.Report{}, err
+		return fleet.Proof{}, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -62,7 +62,7 @@ func (u *choosy) Update(ctx context.Context, a fleet.Assignment) (fleet.Report, 
 	return r, nil
 }
 
-func (u *choosy) Observe(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (u *choosy) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	return u.Update(ctx, a)
 }
 
@@ -148,11 +148,11 @@ func TestAnUpdaterIsAskedBeforeAPlanIsRecorded(t *testing.T) {
 
 func TestAnUpdaterIsAskedAboutWhatCatchesUp(t *testing.T) {
 	failing := true
-	u := &choosy{report: func(a fleet.Assignment) fleet.Report {
+	u := &choosy{report: func(a fleet.Assignment) fleet.Proof {
 		if failing && a.Cluster.Name == "c01" {
-			return fleet.Report{Failed: true, Message: "no"}
+			return fleet.Proof{Failed: true, Message: "no"}
 		}
-		return fleet.Report{Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true}
+		return fleet.Proof{Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true}
 	}}
 	asking(t, u, func(t *testing.T, w *world, e *fleet.Engine) {
 		s := allAtOnce(3)
@@ -241,18 +241,18 @@ func TestAPlanThatIsRefusedIsNotRecorded(t *testing.T) {
 
 func TestAClusterThatIsSkippedByItsUpdater(t *testing.T) {
 	sent := map[string]bool{}
-	u := &choosy{report: func(a fleet.Assignment) fleet.Report {
-		there := fleet.Report{Applied: true, Unchanged: true, Revision: a.Revision, Current: true, Healthy: true, Skipped: true, Message: "already there"}
+	u := &choosy{report: func(a fleet.Assignment) fleet.Proof {
+		there := fleet.Proof{Applied: true, Unchanged: true, Revision: a.Revision, Current: true, Healthy: true, Skipped: true, Message: "already there"}
 		switch was := sent[a.Cluster.Name]; {
 		case a.Cluster.Name == "c00":
 			return there
 		case !was:
 			sent[a.Cluster.Name] = true
-			return fleet.Report{Sent: true, Message: "under way"}
+			return fleet.Proof{Sent: true, Message: "under way"}
 		case a.Cluster.Name == "c01":
 			return there
 		}
-		return fleet.Report{Skipped: true, Message: "there is no image"}
+		return fleet.Proof{Skipped: true, Message: "there is no image"}
 	}}
 	asking(t, u, func(t *testing.T, w *world, e *fleet.Engine) {
 		s := allAtOnce(3)

@@ -41,9 +41,9 @@ type refusing struct {
 	refuse bool
 }
 
-func (u refusing) Update(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (u refusing) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	if u.refuse && strings.Contains("036", a.Cluster.UID[len(a.Cluster.UID)-1:]) {
-		return fleet.Report{}, fmt.Errorf("%s: %s: %w", a.Cluster.UID, strings.Repeat("no ", 200), backend.ErrPermanent)
+		return fleet.Proof{}, fmt.Errorf("%s: %s: %w", a.Cluster.UID, strings.Repeat("no ", 200), backend.ErrPermanent)
 	}
 	return u.instant.Update(ctx, a)
 }

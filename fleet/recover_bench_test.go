@@ -141,18 +141,18 @@ type countdown struct {
 	done chan struct{}
 }
 
-func (c *countdown) Update(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (c *countdown) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	switch left := c.left.Add(-1); {
 	case left == 0:
 		close(c.done)
 	case left < 0:
-		return fleet.Report{Sent: true}, nil
+		return fleet.Proof{Sent: true}, nil
 	}
 	return c.instant.Update(ctx, a)
 }
 
-func (c *countdown) Observe(context.Context, fleet.Assignment) (fleet.Report, error) {
-	return fleet.Report{Sent: true}, nil
+func (c *countdown) Observe(context.Context, fleet.Assignment) (fleet.Proof, error) {
+	return fleet.Proof{Sent: true}, nil
 }
 
 func (c *countdown) store(s *bolt.Store) waited {

@@ -17,7 +17,7 @@ import (
 
 // inAll is a run of fourStages in all stages that may be rolled back.
 func inAll(name string) fleet.RunSpec {
-	return fleet.RunSpec{Name: name, Placement: ep, Strategy: inStages(&stages.Rollback{}, 1, 2, 3, 4)}
+	return fleet.RunSpec{Name: name, Placement: ep, Strategy: inStages(&stages.RollbackPolicy{}, 1, 2, 3, 4)}
 }
 
 // everywhere are the values of fourStages where all clusters have the same.
@@ -205,7 +205,7 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 		ctx := t.Context()
 		ranTo(t, e, inAll("r0"), stages.Completed)
 		w.holds("v1")
-		ranTo(t, e, fleet.RunSpec{Name: "r1", Placement: ep, Strategy: inStages(&stages.Rollback{}, 1)}, stages.Completed)
+		ranTo(t, e, fleet.RunSpec{Name: "r1", Placement: ep, Strategy: inStages(&stages.RollbackPolicy{}, 1)}, stages.Completed)
 		for range 2 {
 			must(0, e.MarkIrreversible(ctx, ep, 1, "ann"))(t)
 		}

@@ -30,7 +30,7 @@ var rollbackStory = crashScenario{
 		h.feed.end("one")
 		h.addTo(3, "new")
 		h.put("v2")
-		b := &stages.Rollback{Approval: &approval.Policy{}}
+		b := &stages.RollbackPolicy{Approval: &approval.Policy{}}
 		h.create(fleet.RunSpec{Name: "forth", Placement: ep, Strategy: inStages(b, 1, 2, 3, 4)})
 		request := h.feed.of("forth-rollback", stages.ApprovalRequested).Request
 		h.command("forth-rollback", stages.Command{ID: "stop-it", Verb: stages.Stop})

@@ -36,7 +36,7 @@ func (w *world) addTo(stage int, name string) {
 }
 
 // inStages updates stages of fourStages, and rolls back what it brought.
-func inStages(b *stages.Rollback, numbers ...int) stages.Strategy {
+func inStages(b *stages.RollbackPolicy, numbers ...int) stages.Strategy {
 	s := stages.Strategy{Attempts: 1, Unassigned: stages.UnassignedExclude, Rollback: b}
 	for _, n := range numbers {
 		s.Stages = append(s.Stages, stages.Stage{
@@ -124,7 +124,7 @@ func TestRollbackOfAFailureInTheThirdStage(t *testing.T) {
 		w.failsAt("s3a", "v2")
 		w.holds("v2")
 		before := w.members()
-		spec := fleet.RunSpec{Name: "r2", Placement: ep, Strategy: inStages(&stages.Rollback{}, 1, 2, 3, 4), Starter: approval.Identity{Name: "ann"}}
+		spec := fleet.RunSpec{Name: "r2", Placement: ep, Strategy: inStages(&stages.RollbackPolicy{}, 1, 2, 3, 4), Starter: approval.Identity{Name: "ann"}}
 		must(e.CreateRun(t.Context(), spec))(t)
 		back := endOfRollback(t, e, "r2")
 		if s := endOf(t, e, "r2"); s.Run.State != stages.Failed || back.Run.State != stages.Completed {

@@ -56,18 +56,18 @@ func (u *modelled) attempt(a fleet.Assignment, change func(simulate.Attempt) sim
 	return now
 }
 
-func (u *modelled) Update(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (u *modelled) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	at := u.at()
 	done, o := u.attempt(a, func(a simulate.Attempt) simulate.Attempt { return a.Reach(at) }).Update(at)
 	select {
 	case <-time.After(done - at):
 	case <-ctx.Done():
-		return fleet.Report{Sent: o.Sent}, ctx.Err()
+		return fleet.Proof{Sent: o.Sent}, ctx.Err()
 	}
 	return reported(o)
 }
 
-func (u *modelled) Observe(_ context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (u *modelled) Observe(_ context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	return reported(u.attempt(a, same).Observe(u.at()))
 }
 
@@ -91,11 +91,11 @@ func (u *modelled) Watch(ctx context.Context, a fleet.Assignment) iter.Seq2[stru
 
 func same(a simulate.Attempt) simulate.Attempt { return a }
 
-func reported(o stages.Observation) (fleet.Report, error) {
+func reported(o stages.Observation) (fleet.Proof, error) {
 	if o.Unreachable {
-		return fleet.Report{Sent: o.Sent}, errors.New(o.Message)
+		return fleet.Proof{Sent: o.Sent}, errors.New(o.Message)
 	}
-	return fleet.Report{
+	return fleet.Proof{
 		Sent: o.Sent, Applied: o.Applied, Unchanged: o.Unchanged, Revision: o.Revision,
 		Current: o.Current, Healthy: o.Healthy, Failed: o.Failed, Message: o.Message,
 	}, nil

@@ -21,11 +21,11 @@ import (
 // instant is an updater that is done at once, without a cluster.
 type instant struct{}
 
-func (instant) Update(_ context.Context, a fleet.Assignment) (fleet.Report, error) {
-	return fleet.Report{Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true}, nil
+func (instant) Update(_ context.Context, a fleet.Assignment) (fleet.Proof, error) {
+	return fleet.Proof{Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true}, nil
 }
 
-func (u instant) Observe(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (u instant) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	return u.Update(ctx, a)
 }
 

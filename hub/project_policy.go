@@ -117,7 +117,7 @@ func (f *policyFacts) status() *policyStatus {
 	} else {
 		s.Conditions = []metav1.Condition{t.yes(conditionScheduled, reasonFulfilled, scheduledMessage(len(d.Clusters)), at)}
 	}
-	if total := max(len(d.Verdicts), len(d.Clusters)); total > len(s.Targets) {
+	if total := max(len(d.Evaluations), len(d.Clusters)); total > len(s.Targets) {
 		s.Listing = &clusterListing{
 			Listed: len(s.Targets), Total: total, Message: "Clusters that were picked are listed before those that were not; Engine.PreviewDecision tells of all",
 		}

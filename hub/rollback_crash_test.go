@@ -98,7 +98,7 @@ func newTakingBack(t *testing.T) *stale {
 func takenBackBy() stages.Strategy {
 	return stages.Strategy{
 		Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}},
-		Rollback: &stages.Rollback{Approval: &approvals.Policy{}},
+		Rollback: &stages.RollbackPolicy{Approval: &approvals.Policy{}},
 	}
 }
 

@@ -171,7 +171,7 @@ func (p *placing) missing() []placedStatus {
 	}
 	want := min(*p.Placement.Policy.NumberOfClusters-len(p.Picked), cmp.Or(p.Listed, defaultListed))
 	var out []placedStatus
-	for _, v := range p.Decision.Verdicts {
+	for _, v := range p.Decision.Evaluations {
 		if len(out) < want && !v.Picked {
 			message := fmt.Sprintf("%s is not selected: %s", v.Cluster, reasonOf(v, false))
 			out = append(out, placedStatus{Conditions: []metav1.Condition{p.no(conditionScheduled, reasonScheduleFailed, message, stages.At(p.Decided))}})

@@ -18,7 +18,7 @@ import (
 // takenBackRig is the tutorial's run, rejected, by a strategy with a rollback.
 func takenBackRig(t *testing.T) *rig {
 	s, clusters := tutorial()
-	s.Rollback = &stages.Rollback{Approval: &approval.Policy{}}
+	s.Rollback = &stages.RollbackPolicy{Approval: &approval.Policy{}}
 	r := newRig(t, "21:28:08", s, false, clusters...)
 	r.step("", stages.Input{})
 	r.finish("21:28:23", "member2")
@@ -247,7 +247,7 @@ func TestARollbackThatIsNearIsLookedAtAgain(t *testing.T) {
 func TestTheStrategyOfARunIsShownWithItsRollback(t *testing.T) {
 	s, _ := tutorial()
 	s.ProgressDeadline, s.Stages[0].After[0].Wait = 90*time.Minute, 500*time.Millisecond
-	s.Rollback = &stages.Rollback{Causes: []stages.RollbackCause{stages.GateRejected}, New: stages.LeaveNew, Approval: &approval.Policy{}}
+	s.Rollback = &stages.RollbackPolicy{Causes: []stages.RollbackCause{stages.GateRejected}, New: stages.LeaveNew, Approval: &approval.Policy{}}
 	s.Stages[1].MaxFailures = new(intstr.FromString("10%"))
 	got := jsonOf(t, updateStrategyOf(&s))
 	want := map[string]any{

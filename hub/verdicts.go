@@ -23,8 +23,8 @@ const stayed = "picked: it is already placed"
 
 // lasting are verdicts as they are shown: a cluster that stays keeps the score
 // and the reason with which it was picked, as far as before has them.
-func lasting(before, now []placement.Verdict) []placement.Verdict {
-	was := make(map[string]placement.Verdict, len(before))
+func lasting(before, now []placement.Evaluation) []placement.Evaluation {
+	was := make(map[string]placement.Evaluation, len(before))
 	for _, v := range before {
 		was[v.Cluster] = v
 	}
@@ -48,20 +48,20 @@ func (s *service) settle(k key, p placement.Policy, now fleet.Resolution) resolu
 		return resolution{now, p.Type}
 	}
 	if before, ok := s.verdicts.Load(k); ok {
-		now.Verdicts = lasting(before.([]placement.Verdict), now.Verdicts)
+		now.Evaluations = lasting(before.([]placement.Evaluation), now.Evaluations)
 	}
-	picked := slices.DeleteFunc(slices.Clone(now.Verdicts), func(v placement.Verdict) bool { return !v.Picked })
+	picked := slices.DeleteFunc(slices.Clone(now.Evaluations), func(v placement.Evaluation) bool { return !v.Picked })
 	s.verdicts.Store(k, picked[:min(len(picked), shownTargets)])
 	return resolution{now, p.Type}
 }
 
 // verdictOf is the verdict on a cluster, the zero value where there is none.
-func (r *resolution) verdictOf(cluster string) placement.Verdict {
-	i, ok := slices.BinarySearchFunc(r.Verdicts, cluster, func(v placement.Verdict, name string) int { return strings.Compare(v.Cluster, name) })
+func (r *resolution) verdictOf(cluster string) placement.Evaluation {
+	i, ok := slices.BinarySearchFunc(r.Evaluations, cluster, func(v placement.Evaluation, name string) int { return strings.Compare(v.Cluster, name) })
 	if !ok {
-		return placement.Verdict{Cluster: cluster}
+		return placement.Evaluation{Cluster: cluster}
 	}
-	return r.Verdicts[i]
+	return r.Evaluations[i]
 }
 
 // targets are the clusters that are shown of a decision: those that were picked,
@@ -71,7 +71,7 @@ func (r *resolution) targets(most int) []targetCluster {
 	for _, name := range r.Clusters[:min(len(r.Clusters), most)] {
 		out = append(out, r.target(r.verdictOf(name), true))
 	}
-	for _, v := range r.Verdicts {
+	for _, v := range r.Evaluations {
 		if len(out) < most && !v.Picked {
 			out = append(out, r.target(v, false))
 		}
@@ -79,7 +79,7 @@ func (r *resolution) targets(most int) []targetCluster {
 	return out
 }
 
-func (r *resolution) target(v placement.Verdict, picked bool) targetCluster {
+func (r *resolution) target(v placement.Evaluation, picked bool) targetCluster {
 	t := targetCluster{Name: v.Cluster, Selected: picked, Reason: reasonOf(v, picked)}
 	if r.Type == placement.PickN {
 		t.Score = &clusterScore{Affinity: v.Score.Affinity, Spread: v.Score.Spread}
@@ -89,7 +89,7 @@ func (r *resolution) target(v placement.Verdict, picked bool) targetCluster {
 
 // reasonOf is why a cluster was picked or not, in KubeFleet's words and then in
 // the decision's.
-func reasonOf(v placement.Verdict, picked bool) string {
+func reasonOf(v placement.Evaluation, picked bool) string {
 	if !picked {
 		return strings.TrimPrefix(v.Reason, "not picked: ")
 	}

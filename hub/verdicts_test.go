@@ -24,7 +24,7 @@ func decided(t *testing.T, n int, previous placement.Previous, clusters ...place
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &resolution{fleet.Resolution{Decision: d, Verdicts: verdicts, Shortfall: placement.Shortfall(p, verdicts)}, p.Type}, p
+	return &resolution{fleet.Resolution{Decision: d, Evaluations: verdicts, Shortfall: placement.Shortfall(p, verdicts)}, p.Type}, p
 }
 
 func TestAPolicySnapshotSaysWhyClustersWerePickedAndWhyNot(t *testing.T) {
@@ -96,17 +96,17 @@ func TestWhatAClusterWasPickedForStaysWhileItDoes(t *testing.T) {
 	if first.digest() == second.digest() {
 		t.Fatal("the test shows nothing: both say the same")
 	}
-	second.Verdicts = lasting(first.Verdicts, second.Verdicts)
+	second.Evaluations = lasting(first.Evaluations, second.Evaluations)
 	if first.digest() != second.digest() {
-		t.Errorf("shown anew although nothing changed: %v and %v", first.Verdicts, second.Verdicts)
+		t.Errorf("shown anew although nothing changed: %v and %v", first.Evaluations, second.Evaluations)
 	}
 	clusters[2].Unhealthy = "no heartbeat"
 	third, _ := decided(t, 2, placed, clusters...)
-	third.Verdicts = lasting(second.Verdicts, third.Verdicts)
+	third.Evaluations = lasting(second.Evaluations, third.Evaluations)
 	if v := third.verdictOf("c"); !strings.Contains(v.Reason, "no heartbeat") {
 		t.Errorf("of c it says %q, want that it is not healthy", v.Reason)
 	}
-	third.Verdicts[0].Score.Affinity++
+	third.Evaluations[0].Score.Affinity++
 	if before := third.digest(); before != third.digest() || third.Digest != second.Digest {
 		t.Error("a score alone makes another decision")
 	}

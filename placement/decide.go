@@ -15,8 +15,8 @@ type Previous struct {
 	Clusters map[string]bool
 }
 
-// Verdict explains a decision for one cluster.
-type Verdict struct {
+// Evaluation explains a decision for one cluster.
+type Evaluation struct {
 	// Cluster is the name.
 	Cluster string `json:"cluster"`
 	// Picked reports whether the decision has the cluster.
@@ -52,7 +52,7 @@ type Score struct {
 // each with the best [Score], until it has enough. Where there are too many it
 // drops one at a time, those that were never updated first, then by the
 // lowest score, and then by name.
-func Decide(p Policy, clusters []Cluster, previous Previous) (Decision, []Verdict, error) {
+func Decide(p Policy, clusters []Cluster, previous Previous) (Decision, []Evaluation, error) {
 	sorted, digest, err := p.check(clusters)
 	if err != nil {
 		return Decision{}, nil, err
@@ -65,9 +65,9 @@ func Decide(p Policy, clusters []Cluster, previous Previous) (Decision, []Verdic
 		p.pickN(candidates)
 	}
 	names := make([]string, 0, len(candidates))
-	verdicts := make([]Verdict, len(candidates))
+	verdicts := make([]Evaluation, len(candidates))
 	for i, c := range candidates {
-		verdicts[i] = Verdict{Cluster: c.Name, Picked: c.picked, Score: c.score, Reason: c.reason}
+		verdicts[i] = Evaluation{Cluster: c.Name, Picked: c.picked, Score: c.score, Reason: c.reason}
 		if c.picked {
 			names = append(names, c.Name)
 		}

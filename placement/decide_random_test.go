@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-func decide(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev placement.Previous) (placement.Decision, []placement.Verdict) {
+func decide(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev placement.Previous) (placement.Decision, []placement.Evaluation) {
 	t.Helper()
 	d, verdicts, err := placement.Decide(p, clusters, prev)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestDecideIsTheModel(t *testing.T) {
 
 // scores are the verdicts without their sentences, of which each tells the
 // first of several obstacles.
-func scores(verdicts []placement.Verdict) []placement.Verdict {
+func scores(verdicts []placement.Evaluation) []placement.Evaluation {
 	out := slices.Clone(verdicts)
 	for i := range out {
 		out[i].Reason = ""

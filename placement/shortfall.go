@@ -14,7 +14,7 @@ const mostReasons = 5
 // Shortfall says in a sentence that a PickN policy picks fewer clusters than it
 // wants, and why the others are not picked, the most frequent reasons first. It
 // is empty where there are as many as wanted, and for other policies.
-func Shortfall(p Policy, verdicts []Verdict) string {
+func Shortfall(p Policy, verdicts []Evaluation) string {
 	if p.Type != PickN || p.NumberOfClusters == nil {
 		return ""
 	}

@@ -3,12 +3,11 @@ package snapshot
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
+
+	"github.com/slipway-dev/slipway/internal/versioned"
 )
 
 const (
@@ -40,18 +39,11 @@ type Root struct {
 }
 
 // FormatError says that a document was written by a newer version of this
-// package. It was not read; use at least that version.
-type FormatError struct {
-	// Document is "page" or "root".
-	Document string
-	// Got is the format of the document, Known the newest that can be read.
-	Got, Known int
-}
-
-// Error says which format was found and which is known.
-func (e *FormatError) Error() string {
-	return fmt.Sprintf("snapshot: the %s has format %d, this version reads up to %d", e.Document, e.Got, e.Known)
-}
+// package. It was not read; use at least that version. Its fields are
+//
+//	Record      string  "snapshot page" or "snapshot root"
+//	Have, Want  int     the format of the document, and the newest that can be read
+type FormatError = versioned.FormatError
 
 // Pages cuts the items into pages. A page ends after an item whose name hashes
 // to a multiple of 64, or after 256 items. So an item that changes, comes or
@@ -198,30 +190,9 @@ func DecodeRoot(body []byte) (Root, error) {
 	return r, sameBytes("root", r.Encode(), body)
 }
 
-// decodeStrict reads a document of a known format. It checks the format first, because a newer one may have
-// unknown fields.
+// decodeStrict reads a document of a known format.
 func decodeStrict(document string, body []byte, into any) error {
-	var version struct {
-		Format int `json:"format"`
-	}
-	if err := json.Unmarshal(body, &version); err != nil {
-		return fmt.Errorf("snapshot: %s: %w", document, err)
-	}
-	if version.Format > Format {
-		return &FormatError{Document: document, Got: version.Format, Known: Format}
-	}
-	if version.Format < 1 {
-		return fmt.Errorf("snapshot: %s: format: %d is not a format, want 1 to %d", document, version.Format, Format)
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("snapshot: %s: %w", document, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("snapshot: %s: there is more after the document", document)
-	}
-	return nil
+	return versioned.Decode("snapshot "+document, Format, body, into)
 }
 
 // sameBytes refuses a document that is not in the form this package writes.

@@ -145,7 +145,7 @@ func TestDecodePageErrors(t *testing.T) {
 	}
 	tests := []struct{ name, body, want string }{
 		{"not JSON", `x`, "invalid character"},
-		{"format 0", `{"items":[]}`, "0 is not a format"},
+		{"format 0", `{"items":[]}`, "has no format"},
 		{"unknown field", `{"format":1,"items":[],"more":1}`, `unknown field "more"`},
 		{"unknown field of an item", page(`{"x":1}`), `unknown field "x"`},
 		{"no items", page(), "there are 0"},
@@ -155,7 +155,7 @@ func TestDecodePageErrors(t *testing.T) {
 		{"no name", page(item("")), "metadata.name is missing"},
 		{"no digest", page(`{"version":"v1","kind":"ConfigMap","name":"a","digest":"AA"}`), "digest must be"},
 		{"capital digest", strings.ReplaceAll(page(item("a")), "aaaa", "AAAA"), "digest must be"},
-		{"more", page(item("a")) + `{}`, "invalid character"},
+		{"more", page(item("a")) + `{}`, "behind its end"},
 		{"white space", " " + page(item("a")), "not in the form"},
 		{"capital letters", strings.Replace(page(item("a")), "items", "Items", 1), "not in the form"},
 		{"repeated field", strings.Replace(page(item("a")), `"format":1`, `"format":1,"format":1`, 1), "not in the form"},
@@ -198,7 +198,7 @@ func TestNewerFormat(t *testing.T) {
 	_, rootErr := snapshot.DecodeRoot(body)
 	for document, err := range map[string]error{"page": pageErr, "root": rootErr} {
 		var format *snapshot.FormatError
-		if !errors.As(err, &format) || *format != (snapshot.FormatError{Document: document, Got: 2, Known: 1}) {
+		if !errors.As(err, &format) || *format != (snapshot.FormatError{Record: "snapshot " + document, Have: 2, Want: 1}) {
 			t.Errorf("%s: error %v, want a FormatError for format 2", document, err)
 		}
 	}

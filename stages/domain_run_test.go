@@ -48,7 +48,7 @@ func TestDividedRunsStaySmall(t *testing.T) {
 
 // A plan that takes back has the domains of the one that it takes back.
 func TestRollBackKeepsDomains(t *testing.T) {
-	p := divided(t, &Rollback{})
+	p := divided(t, &RollbackPolicy{})
 	r := Step(p, NewRun(p, "r", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch), Input{Now: scriptEpoch, Slots: 100}).Run
 	previous := map[string]Previous{}
 	for i := range r.Flights {

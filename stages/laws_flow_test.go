@@ -64,7 +64,7 @@ func TestWorkflowLawsFindMutants(t *testing.T) {
 		"a clock is not stored":    func(p *Plan, r Run, in Input) Ready { return forget(Step(p, r, in)) },
 		"takes back what nobody asks for": func(p *Plan, r Run, in Input) Ready {
 			broken := *p
-			broken.Strategy.Rollback = &Rollback{}
+			broken.Strategy.Rollback = &RollbackPolicy{}
 			return step(&broken, r, in)
 		},
 		"is taken back, and goes on":    func(p *Plan, r Run, in Input) Ready { return goOnAnyway(Step(p, r, in)) },

@@ -89,8 +89,8 @@ func playBack(t *testing.T, data []byte, kind backKind, do inverse) []violation 
 	return b.found
 }
 
-func (d *dice) rollback() *Rollback {
-	b := &Rollback{
+func (d *dice) rollback() *RollbackPolicy {
+	b := &RollbackPolicy{
 		New:    []NewClusters{"", RemoveNew, LeaveNew}[d.n(3)],
 		Causes: [][]RollbackCause{nil, {BudgetExceeded}, {GateRejected}, {OnCommand}}[d.n(4)],
 	}

@@ -85,8 +85,8 @@ const (
 // Removal is how clusters that left the placement are cleaned: after all stages, by name.
 type Removal = plan.Removal
 
-// Rollback says when a run is rolled back, and how.
-type Rollback = plan.Rollback
+// RollbackPolicy says when a run is rolled back, and how.
+type RollbackPolicy = plan.RollbackPolicy
 
 // RollbackCause is why a run is rolled back.
 type RollbackCause = plan.RollbackCause

@@ -31,7 +31,7 @@ func percent(s string) *intstr.IntOrString {
 }
 
 // divided is a plan of 30 clusters whose stage is divided by region and zone.
-func divided(t *testing.T, back *Rollback) *Plan {
+func divided(t *testing.T, back *RollbackPolicy) *Plan {
 	t.Helper()
 	var clusters []placement.Cluster
 	for i := range 30 {

@@ -86,7 +86,7 @@ func (w *scriptEnv) command(name string, a scriptArgs) string {
 		}
 	case "skip":
 		c.Verb, c.Name = Skip, a.word(1)
-		c.Scope = map[string]Scope{"cluster": SkipCluster, "group": SkipGroup, "stage": SkipStage, "wait": SkipAfterWait}[a.word(0)]
+		c.Scope = map[string]SkipScope{"cluster": SkipCluster, "group": SkipGroup, "stage": SkipStage, "wait": SkipAfterWait}[a.word(0)]
 	}
 	return w.step(Input{Commands: []Command{c}, Blocked: a.get("blocked", "")})
 }

@@ -143,8 +143,8 @@ type Outline = runstate.Outline
 // Deferred is a range of clusters that have not started while others behind them have.
 type Deferred = runstate.Deferred
 
-// Phase is the phase of a cluster in flight.
-type Phase = runstate.Phase
+// FlightPhase is the phase of a cluster in flight.
+type FlightPhase = runstate.FlightPhase
 
 // The phases of a cluster in flight.
 const (
@@ -164,8 +164,8 @@ type Run = runstate.Run
 // RunError says why a run is not one of a plan.
 type RunError = runstate.RunError
 
-// Scope is the extent of a Skip command.
-type Scope = runstate.Scope
+// SkipScope is the extent of a Skip command.
+type SkipScope = runstate.SkipScope
 
 // The scopes of a skip.
 const (

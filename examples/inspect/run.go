@@ -152,7 +152,7 @@ func decisionsOf(r *stages.StageRun) (all []approval.Decision) {
 	return all
 }
 
-func phaseName(p stages.Phase) string {
+func phaseName(p stages.FlightPhase) string {
 	switch p {
 	case stages.Applying:
 		return "Applying"

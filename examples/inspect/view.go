@@ -42,12 +42,12 @@ type idle struct{}
 
 var errReads = fmt.Errorf("inspect only reads: %w", backend.ErrPermanent)
 
-func (idle) Update(context.Context, fleet.Assignment) (fleet.Report, error) {
-	return fleet.Report{}, errReads
+func (idle) Update(context.Context, fleet.Assignment) (fleet.Proof, error) {
+	return fleet.Proof{}, errReads
 }
 
-func (idle) Observe(context.Context, fleet.Assignment) (fleet.Report, error) {
-	return fleet.Report{}, errReads
+func (idle) Observe(context.Context, fleet.Assignment) (fleet.Proof, error) {
+	return fleet.Proof{}, errReads
 }
 
 // trouble is what is wrong although everything was shown that could be.

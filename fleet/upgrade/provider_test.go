@@ -78,7 +78,7 @@ func assigned(t *testing.T, target upgrade.Target) fleet.Assignment {
 	}
 }
 
-func (h *hand) update() fleet.Report {
+func (h *hand) update() fleet.Proof {
 	h.t.Helper()
 	r, err := h.u.Update(h.t.Context(), h.a)
 	if err != nil {
@@ -87,7 +87,7 @@ func (h *hand) update() fleet.Report {
 	return r
 }
 
-func (h *hand) observe() fleet.Report {
+func (h *hand) observe() fleet.Proof {
 	h.t.Helper()
 	r, err := h.u.Observe(h.t.Context(), h.a)
 	if err != nil {
@@ -97,7 +97,7 @@ func (h *hand) observe() fleet.Report {
 }
 
 // refused updates and returns the error that is to come, and the report with it.
-func (h *hand) refused() (fleet.Report, error) {
+func (h *hand) refused() (fleet.Proof, error) {
 	h.t.Helper()
 	r, err := h.u.Update(h.t.Context(), h.a)
 	if err == nil {
@@ -107,7 +107,7 @@ func (h *hand) refused() (fleet.Report, error) {
 }
 
 // finish updates until nothing is missing, and returns the last report.
-func (h *hand) finish() fleet.Report {
+func (h *hand) finish() fleet.Proof {
 	h.t.Helper()
 	for range 4 {
 		if r := h.update(); r.Applied || r.Failed {
@@ -116,7 +116,7 @@ func (h *hand) finish() fleet.Report {
 		time.Sleep(takes)
 	}
 	h.t.Fatal("the cluster does not get there")
-	return fleet.Report{}
+	return fleet.Proof{}
 }
 
 func (h *hand) cluster() embedded.Cluster { return clusterOf(h.t, h.p, "w1") }

@@ -53,13 +53,13 @@ func (u *watchingUpdater) Watch(ctx context.Context, a fleet.Assignment) iter.Se
 }
 
 // Update looks, and begins the next change that is needed.
-func (u *updater) Update(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (u *updater) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	if a.Revision == "" {
 		return nothing(), nil
 	}
 	v, err := u.look(ctx, a)
 	if err != nil {
-		return fleet.Report{}, err
+		return fleet.Proof{}, err
 	}
 	r, done := v.settled()
 	other := v.other()
@@ -67,50 +67,50 @@ func (u *updater) Update(ctx context.Context, a fleet.Assignment) (fleet.Report,
 	case done && (v.ours || other == ""):
 		return r, nil
 	case other != "":
-		return fleet.Report{Sent: v.ours}, v.errorf("it waits for somebody else: %s", other)
+		return fleet.Proof{Sent: v.ours}, v.errorf("it waits for somebody else: %s", other)
 	case v.aim.without != "":
-		return fleet.Report{Skipped: true, Unchanged: true, Message: clip(v.aim.without)}, nil
+		return fleet.Proof{Skipped: true, Unchanged: true, Message: clip(v.aim.without)}, nil
 	}
 	if err := v.refusal(); err != nil {
-		return fleet.Report{}, err
+		return fleet.Proof{}, err
 	}
 	return u.begin(ctx, v)
 }
 
 // Observe looks.
-func (u *updater) Observe(ctx context.Context, a fleet.Assignment) (fleet.Report, error) {
+func (u *updater) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	if a.Revision == "" {
 		return nothing(), nil
 	}
 	v, err := u.look(ctx, a)
 	if err != nil {
-		return fleet.Report{}, err
+		return fleet.Proof{}, err
 	}
 	if r, done := v.settled(); done {
 		return r, nil
 	}
-	return fleet.Report{Sent: v.ours, Message: v.pending()}, nil
+	return fleet.Proof{Sent: v.ours, Message: v.pending()}, nil
 }
 
 // nothing is the report where nothing is wanted.
-func nothing() fleet.Report {
-	return fleet.Report{Applied: true, Unchanged: true, Current: true, Healthy: true}
+func nothing() fleet.Proof {
+	return fleet.Proof{Applied: true, Unchanged: true, Current: true, Healthy: true}
 }
 
 // begin begins the first change that is missing.
-func (u *updater) begin(ctx context.Context, v *view) (fleet.Report, error) {
+func (u *updater) begin(ctx context.Context, v *view) (fleet.Proof, error) {
 	change := Change{
 		ID: v.id(v.missing[0]), Placement: v.a.Placement, Epoch: v.a.Epoch, Part: v.missing[0], Goal: v.aim.Goal,
 	}
 	err := u.provider.Begin(ctx, v.a.Cluster, change)
 	switch {
 	case err == nil:
-		return fleet.Report{Sent: true, Message: v.pending()}, nil
+		return fleet.Proof{Sent: true, Message: v.pending()}, nil
 	case errors.Is(err, backend.ErrFenced), errors.Is(err, backend.ErrConflict),
 		errors.Is(err, backend.ErrPermanent), errors.Is(err, backend.ErrNotFound):
-		return fleet.Report{Sent: v.ours}, v.errorf("%w", permanently(err))
+		return fleet.Proof{Sent: v.ours}, v.errorf("%w", permanently(err))
 	}
-	return fleet.Report{Sent: true}, v.errorf("%w", err)
+	return fleet.Proof{Sent: true}, v.errorf("%w", err)
 }
 
 // look describes the cluster of an assignment and resolves the target for it.

@@ -168,7 +168,7 @@ func TestAFailureIsTheProvidersAndTheNextAttemptGoesOn(t *testing.T) {
 		h.p.Edit(func(w *embedded.World) { w.Regions["west"].Images[""] = []string{"i4", "i3"} })
 		time.Sleep(takes)
 		for range 2 {
-			for _, r := range []fleet.Report{h.update(), h.observe()} {
+			for _, r := range []fleet.Proof{h.update(), h.observe()} {
 				if !r.Failed || !r.Sent || r.Current || r.Message != "the upgrade failed: quota exceeded" {
 					t.Errorf("%+v", r)
 				}
@@ -223,8 +223,8 @@ func TestACleanedClusterIsLeftAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := byHand(t, world("w1"), full(upgrade.Latest))
 		h.a.Revision, h.a.Content, h.a.Cluster.Name = "", nil, "gone"
-		want := fleet.Report{Applied: true, Unchanged: true, Current: true, Healthy: true}
-		for _, r := range []fleet.Report{h.update(), h.observe()} {
+		want := fleet.Proof{Applied: true, Unchanged: true, Current: true, Healthy: true}
+		for _, r := range []fleet.Proof{h.update(), h.observe()} {
 			if r != want {
 				t.Errorf("%+v", r)
 			}

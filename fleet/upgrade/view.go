@@ -51,20 +51,20 @@ func (v *view) other() string {
 
 // settled reports on a cluster that nothing is to be begun on, because it is there, is
 // on its way, or has failed; done is false for others.
-func (v *view) settled() (r fleet.Report, done bool) {
+func (v *view) settled() (r fleet.Proof, done bool) {
 	switch {
 	case v.state() == Running:
-		return fleet.Report{Sent: true, Message: v.pending()}, true
+		return fleet.Proof{Sent: true, Message: v.pending()}, true
 	case v.state() == Failed && v.ended():
-		return fleet.Report{Sent: true, Failed: true, Message: v.failure()}, true
+		return fleet.Proof{Sent: true, Failed: true, Message: v.failure()}, true
 	case v.aim.without != "" || len(v.aim.problems) > 0:
-		return fleet.Report{}, false
+		return fleet.Proof{}, false
 	case len(v.missing) == 0:
 		return v.there(), true
 	case v.ours && v.ended() && v.c.Operation.Change.Part == v.missing[0]:
-		return fleet.Report{Sent: true, Failed: true, Message: clip("the upgrade ended, and still " + v.gap())}, true
+		return fleet.Proof{Sent: true, Failed: true, Message: clip("the upgrade ended, and still " + v.gap())}, true
 	}
-	return fleet.Report{}, false
+	return fleet.Proof{}, false
 }
 
 // ended reports whether the last operation is one of this attempt, where it has ended.
@@ -74,8 +74,8 @@ func (v *view) ended() bool {
 }
 
 // there reports on a cluster that is where it is to be.
-func (v *view) there() fleet.Report {
-	r := fleet.Report{
+func (v *view) there() fleet.Proof {
+	r := fleet.Proof{
 		Sent: v.ours, Applied: true, Unchanged: !v.ours, Revision: v.a.Revision, Current: true,
 		Healthy: v.c.Healthy, Message: v.where(),
 	}

@@ -26,7 +26,7 @@
 // one gate of each type. Names of stages are not "unassigned" or "remove".
 //
 // Azure's runs take nothing back. Beside stages, the property slipwayRollback asks
-// for that, see [stages.Rollback]:
+// for that, see [stages.RollbackPolicy]:
 //
 //	"slipwayRollback": {"causes": ["BudgetExceeded"], "newClusters": "Remove",
 //	  "approval": {"quorums": [{"group": "sre", "count": 2}], "expires": "24h"}}

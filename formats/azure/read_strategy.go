@@ -54,7 +54,7 @@ func strategyIn(d *yamldoc.Doc) (stages.Strategy, error) {
 		return stages.Strategy{}, asError(d)
 	}
 	b := &builder{groups: map[string]int{}}
-	var back *stages.Rollback
+	var back *stages.RollbackPolicy
 	d.Root().Object(fields{
 		"stages":      b.list,
 		rollbackField: func(v value) { back = rollback.Read(v) },

@@ -20,7 +20,7 @@ func rolledBack(more string) string {
 // The property slipwayRollback is read as a strategy's Rollback, and written as the
 // same.
 func TestSlipwayRollback(t *testing.T) {
-	for more, want := range map[string]*stages.Rollback{
+	for more, want := range map[string]*stages.RollbackPolicy{
 		"":                            nil,
 		", \"slipwayRollback\": null": nil,
 		", \"slipwayRollback\": {}":   {},
@@ -59,7 +59,7 @@ func TestCheckUpgrade(t *testing.T) {
 	if err := azure.CheckUpgrade(&s); err != nil {
 		t.Error(err)
 	}
-	s.Rollback = &stages.Rollback{}
+	s.Rollback = &stages.RollbackPolicy{}
 	if err := azure.CheckUpgrade(&s); err == nil || !strings.Contains(err.Error(), "slipwayRollback: a cluster that was upgraded does not go back to a lower version") {
 		t.Error(err)
 	}

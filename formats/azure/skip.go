@@ -13,7 +13,7 @@ import (
 // to the caller.
 func SkipOf(target string) (stages.Command, error) {
 	kind, name, ok := strings.Cut(target, ":")
-	scope := stages.Scope(kind)
+	scope := stages.SkipScope(kind)
 	switch scope {
 	case stages.SkipCluster, stages.SkipGroup, stages.SkipStage, stages.SkipAfterWait:
 		if ok && name != "" {

@@ -23,7 +23,7 @@ type Strategy struct {
 }
 
 // Rollback says when a run takes back what it brought, in the words of
-// [stages.Rollback].
+// [stages.RollbackPolicy].
 type Rollback = rollback.Form
 
 // Stage is a stage in Azure's form.

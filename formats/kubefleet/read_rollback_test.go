@@ -28,16 +28,16 @@ spec: {stages: [{name: a, labelSelector: {}}]` + more + `}
 func TestAStrategySaysWhenItIsTakenBack(t *testing.T) {
 	for _, c := range []struct {
 		text string
-		want *stages.Rollback
+		want *stages.RollbackPolicy
 		err  string
 	}{
 		{text: ""},
 		{text: ", rollback: null"},
-		{text: ", rollback: {}", want: &stages.Rollback{}},
-		{text: ", rollback: {causes: [GateRejected, BudgetExceeded, Command], newClusters: Remove, approval: {}}", want: &stages.Rollback{
+		{text: ", rollback: {}", want: &stages.RollbackPolicy{}},
+		{text: ", rollback: {causes: [GateRejected, BudgetExceeded, Command], newClusters: Remove, approval: {}}", want: &stages.RollbackPolicy{
 			Causes: []stages.RollbackCause{stages.GateRejected, stages.BudgetExceeded, stages.OnCommand}, New: stages.RemoveNew, Approval: &approval.Policy{},
 		}},
-		{text: ", rollback: {causes: [Command], newClusters: Leave, approval: {quorums: [{count: 2}, {group: sre, count: 1}], forbidStarter: true, expires: 24h, requireBinding: true}}", want: &stages.Rollback{
+		{text: ", rollback: {causes: [Command], newClusters: Leave, approval: {quorums: [{count: 2}, {group: sre, count: 1}], forbidStarter: true, expires: 24h, requireBinding: true}}", want: &stages.RollbackPolicy{
 			Causes: []stages.RollbackCause{stages.OnCommand}, New: stages.LeaveNew, Approval: &approval.Policy{
 				Quorums: []approval.Quorum{{Count: 2}, {Group: "sre", Count: 1}}, ForbidStarter: true, Expires: 24 * time.Hour, RequireBinding: true,
 			},

@@ -162,7 +162,7 @@ func (w *writer) strategy(s stages.Strategy) {
 }
 
 // rollbackTree is a rollback without what is empty.
-func rollbackTree(b *stages.Rollback) any {
+func rollbackTree(b *stages.RollbackPolicy) any {
 	form := rollback.FormOf(b)
 	if form.Approval != nil && b.Approval.Expires != 0 {
 		form.Approval.Expires = waitTime(b.Approval.Expires)

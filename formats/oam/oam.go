@@ -32,7 +32,7 @@
 // Restarting makes another run, by one write.
 //
 // KubeVela takes nothing back by itself. The annotation slipway.dev/rollback of an
-// Application asks for that, in YAML as [stages.Rollback] has it:
+// Application asks for that, in YAML as [stages.RollbackPolicy] has it:
 //
 //	slipway.dev/rollback: "{}"
 //	slipway.dev/rollback: "{causes: [BudgetExceeded], newClusters: Leave, approval: {}}"
@@ -82,7 +82,7 @@ type Application struct {
 	// every change of the application rolls out.
 	PublishVersion string
 	// Rollback is what [RollbackAnnotation] says; nil where it is absent.
-	Rollback   *stages.Rollback
+	Rollback   *stages.RollbackPolicy
 	Components []Component
 	// Policies are those that stand in the application. One of them goes before a
 	// Policy object of the same name.

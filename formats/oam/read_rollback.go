@@ -9,7 +9,7 @@ import (
 
 // takenBack reads the annotation that asks for one, nil where there is none. Problems
 // in it are told at its line.
-func takenBack(v value) *stages.Rollback {
+func takenBack(v value) *stages.RollbackPolicy {
 	annotations, _ := v.Get("annotations")
 	at, ok := annotations.Get(RollbackAnnotation)
 	if !ok || !at.IsString() {

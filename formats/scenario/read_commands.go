@@ -121,7 +121,7 @@ func (c *command) command(start time.Time) stages.Command {
 		out.Verb = stages.Stop
 	case "skip":
 		scope, name, _ := strings.Cut(c.target, ":")
-		out.Verb, out.Scope, out.Name = stages.Skip, stages.Scope(scope), name
+		out.Verb, out.Scope, out.Name = stages.Skip, stages.SkipScope(scope), name
 	case "approve", "reject":
 		out.Verb, out.Decision = stages.Decide, c.decision(out.By)
 	case "retry":

@@ -31,7 +31,7 @@ type extras struct {
 	strict                                    bool
 	domains                                   []stages.Domain
 	unassigned                                stages.Unassigned
-	rollback                                  *stages.Rollback
+	rollback                                  *stages.RollbackPolicy
 }
 
 // format is whose strategy it is.

@@ -28,7 +28,7 @@ commands: [{at: 1m, do: rollback, by: ann, reason: slow}]
 // What a scenario says of a rollback is in the strategy and in the world.
 func TestRollback(t *testing.T) {
 	s := read(t, takenBack)
-	want := &stages.Rollback{
+	want := &stages.RollbackPolicy{
 		Causes: []stages.RollbackCause{stages.OnCommand}, New: stages.LeaveNew,
 		Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}}, Expires: time.Hour},
 	}

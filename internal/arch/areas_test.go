@@ -43,7 +43,7 @@ var (
 // contains is a violation.
 var areas = []area{
 	{path: "placement", core: true, third: with(apimachinery, "github.com/evanphx/json-patch/v5")},
-	{path: "snapshot", core: true, third: apimachinery},
+	{path: "snapshot", core: true, third: apimachinery, uses: []string{"internal/versioned"}},
 	{path: "drift/schema/internal/generate", program: true},
 	{path: "drift/internal/kinds", core: true},
 	{path: "drift/internal/value", core: true, third: apimachinery, uses: []string{"drift/schema"}},

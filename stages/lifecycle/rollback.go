@@ -113,7 +113,7 @@ func (m *machine) reserve(uid, run, name string, u stages.RollbackRequest) error
 		return err
 	}
 	m.Queue = queue
-	m.Rollback = &Rollback{Of: uid, OfRun: run, Run: name, UID: entry.UID, RollbackRequest: u, Since: m.facts.Now}
+	m.Rollback = &PendingRollback{Of: uid, OfRun: run, Run: name, UID: entry.UID, RollbackRequest: u, Since: m.facts.Now}
 	return nil
 }
 

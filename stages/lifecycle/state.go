@@ -46,7 +46,7 @@ type State struct {
 	// Base is what the clusters had before the last run that changed any, where that can be rolled back.
 	Base *Base `json:"base,omitempty"`
 	// Rollback is set from when a run is to be rolled back until the run that does so is admitted.
-	Rollback *Rollback `json:"rollback,omitempty"`
+	Rollback *PendingRollback `json:"rollback,omitempty"`
 	// Irreversible are the indexes that no cluster is rolled back past, ascending.
 	Irreversible []int `json:"irreversible,omitempty"`
 }
@@ -90,9 +90,9 @@ type Base struct {
 	InUse    []int      `json:"inUse,omitempty"`
 }
 
-// Rollback is a run that is to roll another one back and is not admitted yet. It has its place in the queue
+// PendingRollback is a run that is to roll another one back and is not admitted yet. It has its place in the queue
 // and its UID already, so that there is one run, whichever engine records it.
-type Rollback struct {
+type PendingRollback struct {
 	// Of is the UID of the run that is rolled back, OfRun its name.
 	Of              string                 `json:"of"`
 	OfRun           string                 `json:"ofRun"`

@@ -20,7 +20,7 @@ func TestTheStoredFormOfAState(t *testing.T) {
 		Bindings: Generation{1, "id", 1}, Queue: Queue{Waiting: []Entry{{UID: "u", Run: "a", Index: 1}}},
 		Runs: []Run{{"a", "u", 1, "plan", stages.Failed, 2, 1, "x", "b", "why"}}, Ended: 1, Retired: []Run{{Name: "r", UID: "v"}},
 		Deleting: &Deletion{"ann", 1, 5, &limit, DeleteObjects, "deletion"}, GCGeneration: 4, Base: &Base{"u", "a", Generation{1, "id", 1}, []int{1}},
-		Rollback: &Rollback{"u", "a", "b", "w", stages.RollbackRequest{Cause: stages.OnCommand}, 7}, Irreversible: []int{1},
+		Rollback: &PendingRollback{"u", "a", "b", "w", stages.RollbackRequest{Cause: stages.OnCommand}, 7}, Irreversible: []int{1},
 	}
 	const want = `{"uid":"p","epoch":2,"nextIndex":3,"decision":{"index":0,"policyDigest":"policy","digest":"digest","clusters":2,"pages":1},` +
 		`"inUse":[1],"whole":1,"previous":1,"bindings":{"generation":1,"id":"id","pages":1},"queue":{"waiting":[{"uid":"u","run":"a","index":1}]},` +
@@ -54,9 +54,9 @@ func TestValidateFindsWhatAdvanceCannotMake(t *testing.T) {
 		"a generation without an ID":    {Bindings: Generation{Generation: 1}},
 		"a base of an unknown run":      {Base: &Base{UID: "u"}},
 		"a base of later bindings":      {Runs: []Run{run}, Base: &Base{UID: "u", Bindings: Generation{Generation: 2, ID: "x"}}},
-		"a rollback without its place":  {Rollback: &Rollback{Of: "v", UID: "u", Run: "a"}},
-		"a rollback of nothing":         {Queue: active, Rollback: &Rollback{UID: "u", Run: "a"}},
-		"a rollback that is admitted":   {Queue: active, Runs: []Run{run}, Rollback: &Rollback{Of: "v", UID: "u", Run: "a"}},
+		"a rollback without its place":  {Rollback: &PendingRollback{Of: "v", UID: "u", Run: "a"}},
+		"a rollback of nothing":         {Queue: active, Rollback: &PendingRollback{UID: "u", Run: "a"}},
+		"a rollback that is admitted":   {Queue: active, Runs: []Run{run}, Rollback: &PendingRollback{Of: "v", UID: "u", Run: "a"}},
 		"a deletion that no run begins": {Deleting: &Deletion{}},
 	} {
 		if s.Validate() == nil {

@@ -18,7 +18,7 @@ func (p *Plan) IndexAt(pos int) int {
 }
 
 // Includes reports whether a cause makes a run of the strategy roll back what it brought.
-func (b *Rollback) Includes(c RollbackCause) bool {
+func (b *RollbackPolicy) Includes(c RollbackCause) bool {
 	switch {
 	case b == nil:
 		return false

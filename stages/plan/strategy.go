@@ -84,7 +84,7 @@ type Strategy struct {
 	// already does not wait.
 	MinHealthy time.Duration `json:"minHealthy,omitempty"`
 	// Rollback rolls back what a run brought; nil means that nothing does.
-	Rollback *Rollback `json:"rollback,omitempty"`
+	Rollback *RollbackPolicy `json:"rollback,omitempty"`
 	// OnFailure is what a run of profile Workflow does past a budget or a timeout;
 	// SuspendRun when empty. Other profiles have none.
 	OnFailure OnFailure `json:"onFailure,omitempty"`
@@ -254,9 +254,9 @@ const (
 	EndRun OnFailure = "End"
 )
 
-// Rollback says when a run rolls back what it brought, and how. What takes it
+// RollbackPolicy says when a run rolls back what it brought, and how. What takes it
 // back is a run of its own, of the plan that [RollBack] makes.
-type Rollback struct {
+type RollbackPolicy struct {
 	// Causes are what makes a run roll back what it brought, besides the command
 	// [RequestRollback], which always may; none means BudgetExceeded and GateRejected.
 	Causes []RollbackCause `json:"causes,omitempty"`
@@ -276,7 +276,7 @@ const (
 	BudgetExceeded RollbackCause = "BudgetExceeded"
 	// GateRejected: a request of the run was rejected.
 	GateRejected RollbackCause = "GateRejected"
-	// OnCommand: a command asked for it. As the only one in [Rollback].Causes it means
+	// OnCommand: a command asked for it. As the only one in [RollbackPolicy].Causes it means
 	// that nothing is rolled back otherwise.
 	OnCommand RollbackCause = "Command"
 )

@@ -208,7 +208,7 @@ func ValidateCapName(at *field.Path, name string) (errs field.ErrorList) {
 	return errs
 }
 
-func (b *Rollback) problems(at *field.Path) (errs field.ErrorList) {
+func (b *RollbackPolicy) problems(at *field.Path) (errs field.ErrorList) {
 	if b == nil {
 		return nil
 	}

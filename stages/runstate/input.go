@@ -134,15 +134,15 @@ const (
 	OnlySkipped Only = "Skipped"
 )
 
-// Scope is what a Skip command is about.
-type Scope string
+// SkipScope is what a Skip command is about.
+type SkipScope string
 
 // The scopes of a skip.
 const (
-	SkipCluster   Scope = "Member"
-	SkipGroup     Scope = "Group"
-	SkipStage     Scope = "Stage"
-	SkipAfterWait Scope = "AfterStageWait"
+	SkipCluster   SkipScope = "Member"
+	SkipGroup     SkipScope = "Group"
+	SkipStage     SkipScope = "Stage"
+	SkipAfterWait SkipScope = "AfterStageWait"
 )
 
 // Command is what an operator asks of a run.
@@ -155,8 +155,8 @@ type Command struct {
 	Message string            `json:"message,omitempty"`
 	// Scope and Name are the target of a Skip. A group that several stages
 	// have is named <stage>/<group>.
-	Scope Scope  `json:"scope,omitempty"`
-	Name  string `json:"name,omitempty"`
+	Scope SkipScope `json:"scope,omitempty"`
+	Name  string    `json:"name,omitempty"`
 	// Decision is that of a Decide.
 	Decision *approval.Decision `json:"decision,omitempty"`
 	// Only is that of a Retry.

@@ -212,13 +212,13 @@ type Gate struct {
 	By string `json:"by,omitempty"`
 }
 
-// Phase is the phase of a cluster in flight.
-type Phase uint8
+// FlightPhase is the phase of a cluster in flight.
+type FlightPhase uint8
 
 // The phases of a cluster in flight.
 const (
 	// Applying: the update is to be carried out.
-	Applying Phase = iota + 1
+	Applying FlightPhase = iota + 1
 	// Settling: it was carried out; health is awaited.
 	Settling
 	// Soaking: healthy, and observed to stay so.
@@ -232,8 +232,8 @@ type Flight struct {
 	// Pos is the cluster's position in the plan.
 	Pos int `json:"p"`
 	// Attempt counts from 1; 0 marks a free slot.
-	Attempt int   `json:"a"`
-	Phase   Phase `json:"f"`
+	Attempt int         `json:"a"`
+	Phase   FlightPhase `json:"f"`
 	// Sent reports whether the member may have been changed, by this attempt or by
 	// one before it.
 	Sent bool `json:"x,omitempty"`

@@ -23,7 +23,7 @@ func backWorld(fails string) simulate.World {
 
 func backStrategy(edit func(*stages.Strategy)) stages.Strategy {
 	return strategy(3, func(s *stages.Strategy) {
-		s.Attempts, s.Rollback = 1, &stages.Rollback{}
+		s.Attempts, s.Rollback = 1, &stages.RollbackPolicy{}
 		if edit != nil {
 			edit(s)
 		}

@@ -58,7 +58,7 @@ var plainData = map[string][]any{
 		stages.PlannedStage{},
 		stages.Previous{},
 		stages.Removal{},
-		stages.Rollback{},
+		stages.RollbackPolicy{},
 		stages.Run{},
 		stages.Schedule{},
 		stages.Share{},

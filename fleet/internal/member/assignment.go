@@ -48,8 +48,8 @@ func WithKey(a Assignment, key []byte) Assignment {
 	return a
 }
 
-// Report is what a cluster proves.
-type Report struct {
+// Proof is what a cluster proves.
+type Proof struct {
 	// Sent reports that the member may have been changed for this run.
 	Sent bool
 	// Applied reports that everything has been carried out.
@@ -82,7 +82,7 @@ type Report struct {
 }
 
 // Slow reports whether a call about one object timed out, although the others went on: see [Limiter].
-func Slow(r *Report) bool { return r.slow }
+func Slow(r *Proof) bool { return r.slow }
 
 // Updater brings a cluster to a revision. The default applies the objects of a
 // snapshot; a host may bring its own, for what a run does to a cluster instead.
@@ -95,9 +95,9 @@ type Updater interface {
 	// Update carries the assignment out. It looks first and does only what is
 	// needed, so it may be called again at any time, also after an error and
 	// by another process.
-	Update(ctx context.Context, a Assignment) (Report, error)
+	Update(ctx context.Context, a Assignment) (Proof, error)
 	// Observe looks without changing anything.
-	Observe(ctx context.Context, a Assignment) (Report, error)
+	Observe(ctx context.Context, a Assignment) (Proof, error)
 }
 
 // Watcher is an [Updater] that can tell when to observe.
@@ -148,15 +148,15 @@ type updaterBehindGuard struct {
 }
 
 // Update calls the host's.
-func (u updaterBehindGuard) Update(ctx context.Context, a Assignment) (Report, error) {
-	return guard.Call(ctx, u.guard, "Updater", a.Cluster.Name, func(ctx context.Context) (Report, error) {
+func (u updaterBehindGuard) Update(ctx context.Context, a Assignment) (Proof, error) {
+	return guard.Call(ctx, u.guard, "Updater", a.Cluster.Name, func(ctx context.Context) (Proof, error) {
 		return u.Updater.Update(ctx, a)
 	})
 }
 
 // Observe calls the host's.
-func (u updaterBehindGuard) Observe(ctx context.Context, a Assignment) (Report, error) {
-	return guard.Call(ctx, u.guard, "Updater", a.Cluster.Name, func(ctx context.Context) (Report, error) {
+func (u updaterBehindGuard) Observe(ctx context.Context, a Assignment) (Proof, error) {
+	return guard.Call(ctx, u.guard, "Updater", a.Cluster.Name, func(ctx context.Context) (Proof, error) {
 		return u.Updater.Observe(ctx, a)
 	})
 }

@@ -148,23 +148,23 @@ func idsOf(placement string, rev *Revision, l *ledger) []snapshot.ID {
 // reportDiff compares a cluster with the revision of an assignment whose strategy
 // only reports. The cluster is as it should be as soon as that has been done:
 // nothing is written to it, not even a ledger.
-func (u *Applier) reportDiff(ctx context.Context, a Assignment) (Report, error) {
-	r := Report{Applied: true, Unchanged: true, Revision: a.Revision, Current: true, Healthy: true}
+func (u *Applier) reportDiff(ctx context.Context, a Assignment) (Proof, error) {
+	r := Proof{Applied: true, Unchanged: true, Revision: a.Revision, Current: true, Healthy: true}
 	if a.Revision == "" {
 		return u.nothingLeft(ctx, a, r)
 	}
 	rev, err := u.load(ctx, a.Placement, a.Revision)
 	if err != nil {
-		return Report{}, fmt.Errorf("cluster %s: %w", a.Cluster.Name, err)
+		return Proof{}, fmt.Errorf("cluster %s: %w", a.Cluster.Name, err)
 	}
 	found, err := u.Compare(ctx, Comparison{
 		Placement: a.Placement, Strategy: a.Strategy, Key: a.secretKey, Cluster: a.Cluster, Revision: rev, Now: u.now(),
 	})
 	if err != nil {
-		return Report{}, err
+		return Proof{}, err
 	}
 	if err := u.saw(ctx, found); err != nil {
-		return Report{}, err
+		return Proof{}, err
 	}
 	switch {
 	case len(found.Problems) > 0:
@@ -177,10 +177,10 @@ func (u *Applier) reportDiff(ctx context.Context, a Assignment) (Report, error) 
 
 // nothingLeft looks whether a cluster that is to be cleaned holds anything of the
 // placement, from before it only reported.
-func (u *Applier) nothingLeft(ctx context.Context, a Assignment, r Report) (Report, error) {
+func (u *Applier) nothingLeft(ctx context.Context, a Assignment, r Proof) (Proof, error) {
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
-		return Report{}, err
+		return Proof{}, err
 	}
 	l, err := readLedger(ctx, m, a.Placement, a.secretKey)
 	if err == nil && len(l.Objects) > 0 {
@@ -188,7 +188,7 @@ func (u *Applier) nothingLeft(ctx context.Context, a Assignment, r Report) (Repo
 			m.name, len(l.Objects), a.Placement, backend.ErrPermanent)
 	}
 	if err != nil {
-		return Report{}, err
+		return Proof{}, err
 	}
 	return r, nil
 }

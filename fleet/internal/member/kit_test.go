@@ -103,7 +103,7 @@ func (k *kit) want(rev string, epoch int64, run string) Assignment {
 }
 
 // must carries an assignment out.
-func (k *kit) must(u *Applier, a Assignment) Report {
+func (k *kit) must(u *Applier, a Assignment) Proof {
 	k.t.Helper()
 	r, err := u.Update(k.t.Context(), a)
 	if err != nil {
@@ -113,7 +113,7 @@ func (k *kit) must(u *Applier, a Assignment) Report {
 }
 
 // place brings the member to a revision.
-func (k *kit) place(rev string, epoch int64, run string) Report {
+func (k *kit) place(rev string, epoch int64, run string) Proof {
 	k.t.Helper()
 	return k.must(k.leader(nil), k.want(rev, epoch, run))
 }

@@ -91,7 +91,7 @@ func (s *failingKit) has(name string) bool {
 }
 
 // update carries a revision out for an attempt.
-func (s *failingKit) update(rev, run string, attempt int) (Report, error) {
+func (s *failingKit) update(rev, run string, attempt int) (Proof, error) {
 	a := s.want(rev, 1, run)
 	a.Attempt = attempt
 	return s.u.Update(s.t.Context(), a)

@@ -8,8 +8,8 @@ import (
 )
 
 // report says what the ledger and the objects prove after an update or a look.
-func (w *work) report(ctx context.Context) (Report, error) {
-	r := Report{Sent: w.sent || w.before, Revision: w.ledger.Revision}
+func (w *work) report(ctx context.Context) (Proof, error) {
+	r := Proof{Sent: w.sent || w.before, Revision: w.ledger.Revision}
 	if w.waiting != "" {
 		w.note(false, false)
 		r.Message = w.waiting
@@ -31,7 +31,7 @@ func (w *work) report(ctx context.Context) (Report, error) {
 		}
 		h, err := w.u.probes.probe(ctx, w.m.name, t.live)
 		if err != nil {
-			return Report{Sent: r.Sent}, fmt.Errorf("cluster %s: %s: %w", w.m.name, t.id, err)
+			return Proof{Sent: r.Sent}, fmt.Errorf("cluster %s: %s: %w", w.m.name, t.id, err)
 		}
 		r.take(t, h)
 	}
@@ -41,7 +41,7 @@ func (w *work) report(ctx context.Context) (Report, error) {
 
 // take adds the health of an object. A failure counts for more than what is
 // only not ready, and the first of each is reported.
-func (r *Report) take(t *target, h Health) {
+func (r *Proof) take(t *target, h Health) {
 	if !h.Failed && h.Healthy {
 		return
 	}

@@ -14,23 +14,23 @@ import (
 
 // Update saves the intent to the member's ledger, acts, and records what came
 // of it. See [Updater].
-func (u *Applier) Update(ctx context.Context, a Assignment) (Report, error) {
+func (u *Applier) Update(ctx context.Context, a Assignment) (Proof, error) {
 	if a.Epoch < 1 || a.Placement == "" {
-		return Report{}, fmt.Errorf("cluster %s: an assignment must have a placement and an epoch of at least 1: %w", a.Cluster.Name, backend.ErrPermanent)
+		return Proof{}, fmt.Errorf("cluster %s: an assignment must have a placement and an epoch of at least 1: %w", a.Cluster.Name, backend.ErrPermanent)
 	}
 	if ReportsOnly(&a.Strategy) {
 		return u.reportDiff(ctx, a)
 	}
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
-		return Report{}, err
+		return Proof{}, err
 	}
 	w, sent, err := u.carryOut(ctx, m, a)
 	if err != nil {
 		if errors.Is(err, backend.ErrPermanent) {
 			w.note(false, false)
 		}
-		return Report{Sent: sent, Released: w.released()}, err
+		return Proof{Sent: sent, Released: w.released()}, err
 	}
 	r, err := w.report(ctx)
 	r.Released = w.released()
@@ -39,26 +39,26 @@ func (u *Applier) Update(ctx context.Context, a Assignment) (Report, error) {
 }
 
 // Observe reads the ledger and the objects, and writes nothing. See [Updater].
-func (u *Applier) Observe(ctx context.Context, a Assignment) (Report, error) {
+func (u *Applier) Observe(ctx context.Context, a Assignment) (Proof, error) {
 	if ReportsOnly(&a.Strategy) {
 		return u.reportDiff(ctx, a)
 	}
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
-		return Report{}, err
+		return Proof{}, err
 	}
 	w := u.newWork(m, a)
 	if err := w.read(ctx); err != nil {
-		return Report{}, err
+		return Proof{}, err
 	}
 	if w.ledger.open() || w.ledger.Revision != a.Revision {
-		return Report{Sent: w.before, Revision: w.ledger.Revision, Message: w.notThere()}, nil
+		return Proof{Sent: w.before, Revision: w.ledger.Revision, Message: w.notThere()}, nil
 	}
 	if err := w.prepare(ctx); err != nil {
-		return Report{Sent: w.before}, err
+		return Proof{Sent: w.before}, err
 	}
 	if err := unread(w.targets); err != nil {
-		return Report{Sent: w.before}, err
+		return Proof{Sent: w.before}, err
 	}
 	return w.report(ctx)
 }

@@ -22,7 +22,7 @@ func wantObjects(t *testing.T, k *kit, want map[string]string) {
 func TestUpdateProves(t *testing.T) {
 	k := newKit(t)
 	r := k.place("A", 1, "r1")
-	want := Report{Sent: true, Applied: true, Revision: k.revs["A"], Current: true, Healthy: true}
+	want := Proof{Sent: true, Applied: true, Revision: k.revs["A"], Current: true, Healthy: true}
 	if r != want {
 		t.Errorf("first update: %+v, want %+v", r, want)
 	}
@@ -116,7 +116,7 @@ func TestPruneDeletesTheCreatedAndReleasesTheAdopted(t *testing.T) {
 		t.Errorf("a released object keeps marks: %v %v", x.GetLabels(), x.GetAnnotations())
 	}
 	r := k.place("", 1, "r5")
-	if want := (Report{Sent: true, Applied: true, Current: true, Healthy: true}); r != want {
+	if want := (Proof{Sent: true, Applied: true, Current: true, Healthy: true}); r != want {
 		t.Errorf("removal: %+v, want %+v", r, want)
 	}
 	wantObjects(t, k, k.expected("", true))

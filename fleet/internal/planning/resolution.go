@@ -16,8 +16,8 @@ import (
 // Resolution is a decision with what led to it. It is what [Resolution] shows.
 type Resolution struct {
 	placement.Decision
-	Verdicts  []placement.Verdict
-	Shortfall string
+	Evaluations []placement.Evaluation
+	Shortfall   string
 }
 
 // Resolve decides which clusters a placement picks now.

@@ -131,7 +131,7 @@ func goldenPlacement() *Placement {
 			GCGeneration: 3,
 			Deleting:     &lifecycle.Deletion{By: "ann", Since: 1700000000000, Deadline: time.Minute, MaxConcurrency: new(intstr.FromInt32(50)), End: lifecycle.OrphanObjects, Run: "deletion-uid"},
 			Base:         &lifecycle.Base{UID: "uid-1", Run: "run-1", Bindings: lifecycle.Generation{Generation: 1, ID: "base-id", Pages: 1}, InUse: []int{3}},
-			Rollback:     &lifecycle.Rollback{Of: "uid-1", OfRun: "run-1", Run: "run-1-rollback", UID: "uid-9", RollbackRequest: goldenUndo(), Since: 1700000000000},
+			Rollback:     &lifecycle.PendingRollback{Of: "uid-1", OfRun: "run-1", Run: "run-1-rollback", UID: "uid-9", RollbackRequest: goldenUndo(), Since: 1700000000000},
 			Irreversible: []int{2, 5},
 		},
 	}

@@ -19,11 +19,11 @@ import (
 // prompt is an updater whose clusters have what they are to have at once.
 type prompt struct{}
 
-func (prompt) Update(_ context.Context, a member.Assignment) (member.Report, error) {
-	return member.Report{Sent: true, Applied: true, Current: true, Healthy: true, Revision: a.Revision}, nil
+func (prompt) Update(_ context.Context, a member.Assignment) (member.Proof, error) {
+	return member.Proof{Sent: true, Applied: true, Current: true, Healthy: true, Revision: a.Revision}, nil
 }
 
-func (p prompt) Observe(ctx context.Context, a member.Assignment) (member.Report, error) {
+func (p prompt) Observe(ctx context.Context, a member.Assignment) (member.Proof, error) {
 	return p.Update(ctx, a)
 }
 

@@ -213,7 +213,7 @@ func (w *worker) look(ctx context.Context) bool {
 		case errors.Is(err, backend.ErrPermanent):
 			w.news(ctx, w.failure(r, err))
 		default:
-			w.news(ctx, w.unreachable(member.Report{Sent: true, Released: r.Released}, err))
+			w.news(ctx, w.unreachable(member.Proof{Sent: true, Released: r.Released}, err))
 		}
 		if !pause.Wait(ctx) {
 			return false
@@ -222,10 +222,10 @@ func (w *worker) look(ctx context.Context) bool {
 }
 
 // call does one thing to the cluster, in its turn.
-func (w *worker) call(ctx context.Context, do func(context.Context, member.Assignment) (member.Report, error)) (member.Report, error) {
+func (w *worker) call(ctx context.Context, do func(context.Context, member.Assignment) (member.Proof, error)) (member.Proof, error) {
 	leave, err := w.d.e.lanes.Enter(ctx, w.a.Cluster.Name)
 	if err != nil {
-		return member.Report{}, err
+		return member.Proof{}, err
 	}
 	r, err := do(ctx, w.a)
 	if err == nil && member.Slow(&r) {
@@ -265,7 +265,7 @@ func (w *worker) fence(ctx context.Context, err error) bool {
 	case herr != nil:
 		return false
 	case held:
-		w.send(ctx, w.failure(member.Report{}, fmt.Errorf("%w, although this engine has the run: "+
+		w.send(ctx, w.failure(member.Proof{}, fmt.Errorf("%w, although this engine has the run: "+
 			"where the engine's store was restored, delete ConfigMap %s/%s on the cluster", err, member.LedgerNamespace, w.a.Placement)))
 		return true
 	}
@@ -277,7 +277,7 @@ func (w *worker) fence(ctx context.Context, err error) bool {
 	return true
 }
 
-func (w *worker) observation(r member.Report) stages.Observation {
+func (w *worker) observation(r member.Proof) stages.Observation {
 	// What may have been changed is not skipped any more: it has to prove something.
 	late := r.Skipped && !r.Current && w.sent
 	return stages.Observation{
@@ -287,13 +287,13 @@ func (w *worker) observation(r member.Report) stages.Observation {
 	}
 }
 
-func (w *worker) failure(r member.Report, err error) stages.Observation {
+func (w *worker) failure(r member.Proof, err error) stages.Observation {
 	o := w.observation(r)
 	o.Failed, o.Permanent, o.Message = true, true, err.Error()
 	return o
 }
 
-func (w *worker) unreachable(r member.Report, err error) stages.Observation {
+func (w *worker) unreachable(r member.Proof, err error) stages.Observation {
 	return stages.Observation{
 		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Unreachable: true, Released: r.Released, Message: err.Error(),
 	}

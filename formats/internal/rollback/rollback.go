@@ -34,7 +34,7 @@ type Approval struct {
 }
 
 // FormOf returns the form of a rollback, nil for nil.
-func FormOf(b *stages.Rollback) *Form {
+func FormOf(b *stages.RollbackPolicy) *Form {
 	if b == nil {
 		return nil
 	}
@@ -55,8 +55,8 @@ type (
 
 // Read reads a rollback. What a strategy checks by itself is left to it: causes that
 // stand there twice. The required fields are those of each quorum.
-func Read(v yamldoc.Value, required ...string) *stages.Rollback {
-	var b stages.Rollback
+func Read(v yamldoc.Value, required ...string) *stages.RollbackPolicy {
+	var b stages.RollbackPolicy
 	v.Object(fields{
 		"causes":      func(v value) { b.Causes = causes(v) },
 		"newClusters": func(v value) { b.New = yamldoc.OneOf(v, stages.RemoveNew, stages.LeaveNew) },
@@ -99,7 +99,7 @@ func quorum(v value, required []string) approval.Quorum {
 
 // Check returns what a strategy finds wrong with a rollback, for those who have no
 // strategy yet. Paths begin with rollback.
-func Check(b *stages.Rollback) error {
+func Check(b *stages.RollbackPolicy) error {
 	s := stages.Strategy{Stages: []stages.Stage{{Name: "x"}}, Rollback: b}
 	return s.Validate()
 }

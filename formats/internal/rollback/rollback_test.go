@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-func read(t *testing.T, text string) (*stages.Rollback, []string) {
+func read(t *testing.T, text string) (*stages.RollbackPolicy, []string) {
 	t.Helper()
 	docs, err := yamldoc.Read(strings.NewReader(text), "f")
 	if err != nil {
@@ -31,7 +31,7 @@ func read(t *testing.T, text string) (*stages.Rollback, []string) {
 
 // What is read is written as the same, and read again.
 func TestReadAndForm(t *testing.T) {
-	for text, want := range map[string]*stages.Rollback{
+	for text, want := range map[string]*stages.RollbackPolicy{
 		"{}": {},
 		"{causes: [GateRejected, Command], newClusters: Leave, approval: {}}": {
 			Causes: []stages.RollbackCause{stages.GateRejected, stages.OnCommand}, New: stages.LeaveNew, Approval: &approval.Policy{},
