@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// SeenPlacement is placementAt for a caller that changes nothing of the record: it is shared.
+// SeenPlacement is Placement for a caller that changes nothing of the record: it is shared.
 func (st *State) SeenPlacement(ctx context.Context, name string) (*record.Placement, backend.Revision, error) {
 	stored, err := st.storedPlacement(ctx, name)
 	if err != nil {
