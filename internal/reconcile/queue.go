@@ -22,8 +22,8 @@ type Options[K comparable] struct {
 	// keys concurrently. Where after is positive it is called again then, for what nothing tells of. After an
 	// error, or a panic, it is called again after a wait that doubles with each error in a row.
 	//
-	// ctx is that of [Queue.Run]. A call that may hang is bounded by whoever makes it: nothing else of the key
-	// is done meanwhile.
+	// ctx is that of [Queue.Run]. Reconcile bounds its calls that may hang: nothing else of the key is done
+	// meanwhile.
 	Reconcile func(ctx context.Context, key K) (after time.Duration, err error)
 	// Failed is told of every error, a [PanicError] where Reconcile panicked; not of those that come of the end
 	// of ctx. It is called before the key is reconciled again.
@@ -64,17 +64,11 @@ func New[K comparable](o Options[K]) *Queue[K] {
 }
 
 // Add has a key reconciled soon, or, where it failed, when the wait after that is over: what changes about a key
-// that fails is mostly the doing of those who fail.
-func (q *Queue[K]) Add(key K) {
-	if wait := q.waits(key); wait > 0 {
-		q.keys.AddAfter(key, wait)
-		return
-	}
-	q.keys.Add(key)
-}
+// that fails is mostly the doing of the engines that fail.
+func (q *Queue[K]) Add(key K) { q.keys.Add(key) }
 
 // AddAfter has a key reconciled after a wait, or sooner.
-func (q *Queue[K]) AddAfter(key K, wait time.Duration) { q.keys.AddAfter(key, max(wait, q.waits(key))) }
+func (q *Queue[K]) AddAfter(key K, wait time.Duration) { q.keys.AddAfter(key, wait) }
 
 // AddNow has a key reconciled soon, as if it had never failed.
 func (q *Queue[K]) AddNow(key K) {
@@ -130,7 +124,7 @@ func (q *Queue[K]) reconcile(ctx context.Context, key K) {
 	if ctx.Err() != nil {
 		return
 	}
-	if wait := q.waits(key); wait > 0 { // it was added before it failed
+	if wait := q.waits(key); wait > 0 { // no event cuts it short
 		q.keys.AddAfter(key, wait)
 		return
 	}

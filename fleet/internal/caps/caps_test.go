@@ -11,7 +11,7 @@ import (
 )
 
 // What a crash left of runs that are over is found by the runs that wait: of a run that was deleted, that is
-// another one by now, or that has ended and nobody has.
+// another one by now, or that has ended and no engine has.
 func TestSweepCap(t *testing.T) {
 	ctx, store := t.Context(), memory.NewStore()
 	cs := New(store, state.New(state.Options{Store: store}))

@@ -90,9 +90,16 @@ func (r *Runner) release(d *driver, while time.Duration) time.Duration {
 	o.settled = time.Now().Add(while)
 	// A command that comes from now on has a watch tell of it. Where some came before, one that could not be deleted
 	// may be left.
-	o.idle = d.rec.Run.IsEnded() && d.rec.Lease.Holder == "" && !d.asked.Load() && !d.commanded
+	o.idle = d.rec.Run.IsEnded() && d.rec.Lease.Holder == "" && !d.asked.Load() && !d.commanded && d.wroteLast()
 	r.observed[d.name] = o
 	return while
+}
+
+// wroteLast reports whether the last change of the run of which a watch told is the driver's own: otherwise another
+// engine may have it.
+func (d *driver) wroteLast() bool {
+	last, told := d.told.Load().(backend.Revision)
+	return !told || slices.Contains(d.wrote[:], last)
 }
 
 // isIdle reports whether a run needs no engine, as far as is known.
@@ -138,7 +145,7 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		o := r.observeLocked(name, rev)
-		o.idle = true
+		o.idle = o.news == known.news // otherwise it is read once more
 		r.observed[name] = o
 		return nil, 0, nil
 	}

@@ -84,12 +84,15 @@ type driver struct {
 	// deleted reports whether the run's record was seen to be gone, asked that there may
 	// be commands which were not read yet.
 	deleted, asked atomic.Bool
-	inbox          chan word
-	fenced         chan error
-	workers        map[int]*worker
-	asking         map[string]*inquiry
-	asks           sync.WaitGroup
-	round          int
+	// told is the revision of the run of which a watch told last, wrote are those that the driver wrote last.
+	told    atomic.Value
+	wrote   [8]backend.Revision
+	inbox   chan word
+	fenced  chan error
+	workers map[int]*worker
+	asking  map[string]*inquiry
+	asks    sync.WaitGroup
+	round   int
 	// fleet is the inventory, where it has changed; nil where not.
 	fleet chan map[string]placement.Cluster
 	// calendars are the windows of the clusters, where they have changed.
@@ -123,6 +126,7 @@ func newDriver(e *engine, rec *record.Run, rev backend.Revision, plan *stages.Pl
 		d.pages.None = len(plan.Clusters) <= min(record.FlightsHere, record.ListHere)
 	}
 	d.share.stale.Store(true)
+	d.wrote[rec.Seq%int64(len(d.wrote))] = rev
 	return d
 }
 
@@ -265,6 +269,7 @@ func (d *driver) compose(ready *stages.Ready) (next *record.Run, c *record.Commi
 // saved takes in that a record was committed.
 func (d *driver) saved(next *record.Run, rev backend.Revision) {
 	d.rec, d.rev = next, rev
+	d.wrote[next.Seq%int64(len(d.wrote))] = rev
 	d.renew, d.renewed = false, time.Now()
 	took := d.tried[next.Try]
 	d.tried = nil

@@ -52,5 +52,6 @@ func (d *driver) release(ctx context.Context) error {
 		return err
 	}
 	d.rec, d.rev = &next, rev
+	d.wrote[next.Seq%int64(len(d.wrote))] = rev
 	return nil
 }

@@ -18,13 +18,15 @@ type observation struct {
 	// whether it needs no engine at this revision, unless a command comes.
 	settled time.Time
 	idle    bool
+	// news counts the changes and commands of which a watch told: what was read before the last of them is old.
+	news int
 }
 
 // observeLocked takes down the revision that the record of a run has now.
 func (r *Runner) observeLocked(name string, rev backend.Revision) observation {
 	o, known := r.observed[name]
 	if o.revision != rev {
-		o = observation{revision: rev, since: time.Now(), alive: known, settled: o.settled}
+		o = observation{revision: rev, since: time.Now(), alive: known && o.revision != "", settled: o.settled, news: o.news}
 		r.observed[name] = o
 	}
 	return o

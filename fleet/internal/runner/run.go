@@ -135,16 +135,22 @@ func (r *Runner) runChanged(_ context.Context, c backend.Change) {
 		d.deleted.Store(true)
 		d.wake()
 	case d != nil:
+		d.told.Store(c.Revision)
 	case c.Deleted:
 		delete(r.observed, name)
 		r.runs.Forget(name)
 	default:
 		old, known := r.observed[name]
-		switch now := r.observeLocked(name, c.Revision); {
-		case !known:
-			r.runs.Add(name)
-		case now != old:
+		if known && old.revision == c.Revision {
+			return
+		}
+		now := r.observeLocked(name, c.Revision)
+		now.news++
+		r.observed[name] = now
+		if known {
 			r.runs.AddAfter(name, r.e.cfg.Poll)
+		} else {
+			r.runs.Add(name)
 		}
 	}
 }
@@ -187,7 +193,11 @@ func (r *Runner) addByUID(ctx context.Context, uid string) error {
 		}
 		var rr record.Run
 		if record.Decode(rec, &rr) == nil && rr.Run.UID == uid {
-			r.forget(rr.Run.Name)
+			r.mu.Lock()
+			o := r.observed[rr.Run.Name]
+			o.news, o.idle, o.settled = o.news+1, false, time.Time{}
+			r.observed[rr.Run.Name] = o
+			r.mu.Unlock()
 			r.runs.AddNow(rr.Run.Name)
 			return nil
 		}
