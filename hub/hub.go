@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -81,6 +82,8 @@ type Hub struct {
 	notes  *notes
 	meters *meters
 	log    *slog.Logger
+	// web reaches the hub cluster.
+	web *http.Client
 
 	// leading and ready are for the handlers of health.
 	leading, ready atomic.Bool
@@ -183,17 +186,17 @@ func (h *Hub) connect() error {
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
 	}
-	web, err := kubehttp.ClientFor(config)
-	if err != nil {
+	var err error
+	if h.web, err = kubehttp.ClientFor(config); err != nil {
 		return fmt.Errorf("hub: Config.Rest: %w", err)
 	}
-	if h.client, err = dynamic.NewForConfigAndClient(config, web); err != nil {
+	if h.client, err = dynamic.NewForConfigAndClient(config, h.web); err != nil {
 		return fmt.Errorf("hub: Config.Rest: %w", err)
 	}
-	if h.meta, err = metadata.NewForConfigAndClient(config, web); err != nil {
+	if h.meta, err = metadata.NewForConfigAndClient(config, h.web); err != nil {
 		return fmt.Errorf("hub: Config.Rest: %w", err)
 	}
-	if h.kube, err = kubernetes.NewForConfigAndClient(config, web); err != nil {
+	if h.kube, err = kubernetes.NewForConfigAndClient(config, h.web); err != nil {
 		return fmt.Errorf("hub: Config.Rest: %w", err)
 	}
 	return h.connectSeams(config)
@@ -205,9 +208,11 @@ const requestsPerSecond = 200
 
 func (h *Hub) connectSeams(config *rest.Config) (err error) {
 	if h.store == nil {
-		if h.store, err = kube.NewStore(config, kube.StoreOptions{Namespace: h.cfg.Namespace}); err != nil {
+		store, err := kube.NewStore(config, kube.StoreOptions{Namespace: h.cfg.Namespace})
+		if err != nil {
 			return err
 		}
+		h.store, h.ends = store, append(h.ends, store)
 	}
 	if h.cfg.Inventory == nil {
 		members, err := kube.NewMemberClusters(config, kube.InventoryOptions{})
@@ -222,11 +227,13 @@ func (h *Hub) connectSeams(config *rest.Config) (err error) {
 	return err
 }
 
-// close ends what the hub watches.
+// close ends what the hub watches, and the connections to the hub cluster that nothing uses any more: they would stay
+// for the 90 seconds after which a transport closes them.
 func (h *Hub) close() {
 	for _, c := range h.ends {
 		if err := c.Close(); err != nil {
 			h.log.Warn("closing", "error", err)
 		}
 	}
+	h.web.CloseIdleConnections()
 }

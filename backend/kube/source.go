@@ -75,9 +75,10 @@ func NewSource(cfg *rest.Config, o SourceOptions) (*Source, error) {
 	}, nil
 }
 
-// Close ends all watches, and waits for that.
+// Close ends all watches, waits for that, and closes connections that nothing uses.
 func (s *Source) Close() error {
 	s.feeds.close()
+	s.clients.web.CloseIdleConnections()
 	return nil
 }
 

@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
@@ -17,22 +18,23 @@ type hubClients struct {
 	objects  dynamic.Interface
 	metadata metadata.Interface
 	kinds    discovery.DiscoveryInterface
+	web      *http.Client
 }
 
 func newHubClients(cfg *rest.Config) (*hubClients, error) {
 	cfg = hubConfig(cfg)
-	http, err := kubehttp.ClientFor(cfg)
+	web, err := kubehttp.ClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)
 	}
-	c := &hubClients{}
-	if c.objects, err = dynamic.NewForConfigAndClient(cfg, http); err != nil {
+	c := &hubClients{web: web}
+	if c.objects, err = dynamic.NewForConfigAndClient(cfg, web); err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)
 	}
-	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), http); err != nil {
+	if c.metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), web); err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)
 	}
-	asking := *http // what it is asked has no context
+	asking := *web // what it is asked has no context
 	asking.Timeout = answerTimeout
 	if c.kinds, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, &asking); err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)

@@ -54,6 +54,12 @@ func NewStore(cfg *rest.Config, o StoreOptions) (*Store, error) {
 	return &Store{api: api, namespace: o.Namespace, timeout: o.Timeout}, nil
 }
 
+// Close closes connections that nothing uses. A store that is used again opens others. It always returns nil.
+func (s *Store) Close() error {
+	s.api.web.CloseIdleConnections()
+	return nil
+}
+
 // EnsureNamespace creates the namespace of the records if it does not exist. A
 // store does so itself when it needs it; a host can find out at its start whether
 // that is allowed.

@@ -3,6 +3,7 @@ package kube
 import (
 	"cmp"
 	"context"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 // secrets reads and writes the Secrets of one namespace. What a write or a watch
 // returns is metadata only: values travel once.
 type secrets struct {
+	web       *http.Client
 	rest      *rest.RESTClient
 	params    runtime.ParameterCodec
 	namespace string
@@ -47,7 +49,7 @@ func newSecrets(cfg *rest.Config, namespace string) (*secrets, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &secrets{rest: client, params: runtime.NewParameterCodec(scheme), namespace: namespace}, nil
+	return &secrets{web: web, rest: client, params: runtime.NewParameterCodec(scheme), namespace: namespace}, nil
 }
 
 // storeConfig returns a copy of cfg for the Secrets of an API server.

@@ -8,31 +8,50 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 )
 
 // ClientFor is [rest.HTTPClientFor] with a client that watches over HTTP/2, where
 // all watches share a connection, and sends everything else over HTTP/1.1, where a
 // request costs both sides less. A configuration with a transport or protocols of
 // its own keeps them. Clients of the same configuration share connections.
+// CloseIdleConnections of the client closes them, whatever wrappers the configuration has.
 func ClientFor(cfg *rest.Config) (*http.Client, error) {
 	if cfg.Transport != nil || len(cfg.NextProtos) > 0 {
 		return rest.HTTPClientFor(cfg)
 	}
-	watches, err := rest.TransportFor(cfg)
+	watches, err := transportFor(cfg)
 	if err != nil {
 		return nil, err
 	}
-	cfg = rest.CopyConfig(cfg)
-	cfg.NextProtos = []string{"http/1.1"}
-	requests, err := rest.TransportFor(cfg)
+	requests, err := transportFor(cfg, "http/1.1")
 	if err != nil {
 		return nil, err
 	}
 	return &http.Client{Transport: apart{watches, requests}, Timeout: cfg.Timeout}, nil
 }
 
+// wrapped is the transport of a configuration with its wrappers, and without them.
+type wrapped struct {
+	http.RoundTripper
+
+	base http.RoundTripper
+}
+
+func transportFor(cfg *rest.Config, protocols ...string) (out wrapped, err error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.NextProtos = protocols
+	innermost := func(rt http.RoundTripper) http.RoundTripper {
+		out.base = rt
+		return rt
+	}
+	cfg.WrapTransport = transport.Wrappers(innermost, cfg.WrapTransport)
+	out.RoundTripper, err = rest.TransportFor(cfg)
+	return out, err
+}
+
 // apart sends watches over one transport and all other requests over another.
-type apart struct{ watches, requests http.RoundTripper }
+type apart struct{ watches, requests wrapped }
 
 // RoundTrip implements [http.RoundTripper].
 func (a apart) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -44,8 +63,8 @@ func (a apart) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // CloseIdleConnections is what [http.Client.CloseIdleConnections] calls.
 func (a apart) CloseIdleConnections() {
-	net.CloseIdleConnectionsFor(a.watches)
-	net.CloseIdleConnectionsFor(a.requests)
+	net.CloseIdleConnectionsFor(a.watches.base)
+	net.CloseIdleConnectionsFor(a.requests.base)
 }
 
 func isWatch(query string) bool {
