@@ -11,24 +11,18 @@ BENCHPACKAGES ?= ./stages/... ./placement/... ./snapshot/... ./drift/... ./backe
 FUZZTIME ?= 10s
 SOAK ?= 24h
 
-# Trials make thousands of small worlds one after the other: they take two thirds of the time where
-# the heap may grow to five times what lives.
-TRIALS_GOGC = 400
-
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 kube: ## etcd, the Kubernetes servers and kubectl that tests run, into bin; six minutes the first time
 	@.ci/kube
 
-test: ## vet, then all tests with the race detector (needs a C compiler)
+test: ## all tests with the race detector (needs a C compiler)
 	@.ci/need
 	@.ci/kube
 	@.ci/part "all tests, with the race detector" .ci/test
 	@echo "all of the trials of which the race detector had a sample: random runs, crashes, kills, paused and stopped leaders, attacks, decisions, flipped bits, images of a disk"
-	@.ci/part "trials" env GOGC=$(TRIALS_GOGC) go test -vet=off -timeout 30m -skip TestCrashInALongRun ./fleet ./fleet/internal/member ./stages ./stages/lifecycle ./snapshot ./placement ./backend/bolt ./internal/remote ./internal/soak
-	@.ci/part "crashes of a program" go test -vet=off -timeout 30m -run TestAWalkGoesOnAfterACrashAtAnyWrite ./examples/canary
-	@.ci/part "crashes in a long run" env GOGC=$(TRIALS_GOGC) SLIPWAY_SOAK=1 go test -timeout 30m -run TestCrashInALongRun ./fleet
+	@.ci/part "trials" .ci/trials
 
 lint: ## golangci-lint; its first build takes minutes
 	@.ci/lint

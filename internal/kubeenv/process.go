@@ -35,8 +35,8 @@ func launch(name, log, program string, args ...string) (*process, error) {
 	}
 	p := &process{name: name, log: log, cmd: exec.Command(program, args...), from: from, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	// A server of a test has little in its memory and is busy: to collect half as often costs nothing.
-	p.cmd.Env = append(os.Environ(), "GOGC=200")
+	// A server of a test has little in its memory and is busy: to collect a quarter as often costs nothing.
+	p.cmd.Env = append(os.Environ(), "GOGC=400")
 	tieToParent(p.cmd)
 	if err := p.start(); err != nil {
 		return nil, fmt.Errorf("kubeenv: start %s: %w", name, errors.Join(err, out.Close()))

@@ -35,6 +35,8 @@ func TestLaws(t *testing.T) {
 		n *= 20
 	case testing.Short():
 		n /= 20
+	case underRace:
+		n /= 5
 	}
 	for seed := range n {
 		for _, v := range live(lawBytes(seed), Advance) {
