@@ -80,7 +80,7 @@ func (a *attacked) carryOut(in stages.Input) (events []stages.Event) {
 		next.Run = ready.Run
 		a.rec, events = &next, append(events, ready.Events...)
 		in.Commands, in.Observations = nil, nil
-		for _, f := range ready.Run.Flights {
+		for _, f := range ready.Run.InFlight {
 			if f.Attempt != 0 {
 				in.Observations = append(in.Observations, stages.Observation{
 					Cluster: a.plan.Clusters[f.Pos].Name, Attempt: f.Attempt, Revision: "revision",

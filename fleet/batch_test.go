@@ -81,7 +81,7 @@ func TestASaveIsOneBatch(t *testing.T) {
 				record = slices.IndexFunc(batch, func(w backend.Write) bool { return strings.HasPrefix(w.Key, "placement/") })
 			}
 			for i, w := range batch {
-				page := strings.HasPrefix(w.Key, "flight/") || strings.HasPrefix(w.Key, "journal/")
+				page := strings.HasPrefix(w.Key, "inflight/") || strings.HasPrefix(w.Key, "journal/")
 				if page && record < 0 && !w.Delete || record >= 0 && w.Delete != (i > record) {
 					t.Errorf("write %d of a batch of %d is out of place, its record is %d: %+v", i, len(batch), record, w)
 				}

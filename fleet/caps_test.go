@@ -106,7 +106,7 @@ func (g *capGuard) look() {
 			continue
 		}
 		n := 0
-		for _, f := range s.Run.Flights {
+		for _, f := range s.Run.InFlight {
 			if f.Attempt != 0 {
 				n++
 			}

@@ -101,8 +101,8 @@ func runAttacks() []corruption {
 		bad("waiting nowhere", `"stage":0`, `"stage":0,"waiting":[{"p":-1,"a":1}]`),
 		bad("waiting in another stage", `"stage":0`, `"stage":0,"waiting":[{"p":41,"a":1}]`),
 		bad("waiting twice", `"stage":0`, `"stage":0,"waiting":[{"p":1,"a":1},{"p":1,"a":1}]`),
-		bad("exceptions beyond the plan", `"stage":0`, `"stage":0,"exceptions":[{"p":0,"q":9000000000,"s":"Failed"}]`),
-		bad("exceptions out of order", `"stage":0`, `"stage":0,"exceptions":[{"p":41,"q":11,"s":"Skipped"},{"p":40,"q":40,"s":"Skipped"}]`),
+		bad("unsuccessful clusters beyond the plan", `"stage":0`, `"stage":0,"unsuccessful":[{"p":0,"q":9000000000,"s":"Failed"}]`),
+		bad("unsuccessful clusters out of order", `"stage":0`, `"stage":0,"unsuccessful":[{"p":41,"q":11,"s":"Skipped"},{"p":40,"q":40,"s":"Skipped"}]`),
 		bad("a gate that is not planned", `"groups":`, `"gates":[{"when":"Before","type":"Approval","state":"Pending","opened":1}],"groups":`),
 		bad("another run", `"name":"a"`, `"name":"b"`), bad("no plan", `"plan":"[^"]*"`, `"plan":"x"`), bad("no name", `"name":"a"`, `"name":""`),
 		bad("another placement", `"placement":"web"`, `"placement":"other"`), bad("a hostile uid", `"uid":"[^"]*"`, `"uid":"../x"`),
@@ -123,10 +123,10 @@ func attacks() map[string][]corruption {
 			borne("huge indexes", `"(nextIndex)":\d+`, mostOf), borne("negative indexes", `"index":\d+`, `"index":-1`),
 			bad("another placement", `"name":"web"`, `"name":"other"`), bad("many events", `"(events)":\d+`, mostOf), bad("fewer events", `"events":\d+`, `"events":1`),
 		},
-		"flight": {
+		"inflight": {
 			bad("beyond the plan", `"p":(1|8|16|24|32),`, `"p":4000,`), bad("negative", `"p":(1|8|16|24|32),`, `"p":-1,`), bad("of another stage", `"p":(1|8|16|24|32),`, `"p":40,`),
 			bad("no phase", `"f":[1-9]`, `"f":200`),
-			bad("negative attempt", `"a":1`, `"a":-1`), bad("a cluster lost", `"flights":\[.*\]`, `"flights":[]`),
+			bad("negative attempt", `"a":1`, `"a":-1`), bad("a cluster lost", `"inFlight":\[.*\]`, `"inFlight":[]`),
 			bad("a cluster twice", `(\{"p":(?:1|8|16|24|32),[^}]*\})`, `$1,$1`),
 			// Which clusters have completed is not kept, so this is not found out.
 			borne("of one that is done", `"p":(1|8|16|24|32),`, `"p":0,`),

@@ -155,7 +155,7 @@ func (w *corruptEnv) victims(kind string) []string {
 		"plan page": func() []string { return w.keys("plan/" + w.plan + "/") },
 		"content":   func() []string { return w.keys("content/web/") },
 		"bindings":  func() []string { return w.keys("bindings/web/") },
-		"flight":    func() []string { return w.keys("flight/" + w.uid + "/") },
+		"inflight":  func() []string { return w.keys("inflight/" + w.uid + "/") },
 		"journal":   func() []string { return w.keys("journal/" + w.uid + "/") },
 		"command":   func() []string { return w.keys("command/" + w.uid + "/") },
 	}[kind]()
@@ -275,7 +275,7 @@ func honest(t *testing.T) (out map[string]map[string]string) {
 // test, and fewer than one that spins.
 const mostCalls = 5000
 
-var recordKinds = []string{"placement", "content", "bindings", "plan", "plan page", "run", "flight", "journal", "command"}
+var recordKinds = []string{"placement", "content", "bindings", "plan", "plan page", "run", "inflight", "journal", "command"}
 
 // A record that was damaged, deleted, replaced by one of a newer format or by
 // one that reads well and means ill, hurts its own run or placement and

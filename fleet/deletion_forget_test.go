@@ -105,7 +105,7 @@ func TestADeletionErasesWhatIsWrittenMeanwhile(t *testing.T) {
 		w, e := declared(t, nil)
 		w.capture(e, "v0")
 		listed, marked := make(chan struct{}), make(chan struct{})
-		drives := w.engine(&hookedStore{w.store, inTurn(step{"list keep/", func() {
+		drives := w.engine(&hookedStore{w.store, inTurn(step{"list watch/", func() {
 			close(listed)
 			<-marked
 		}})}, "drives")
@@ -116,7 +116,7 @@ func TestADeletionErasesWhatIsWrittenMeanwhile(t *testing.T) {
 				t.Cleanup(running(t, drives))
 				<-listed
 			}},
-			step{"put begun/", func() {}},
+			step{"put intent/", func() {}},
 			step{"put placement/", func() {
 				close(marked)
 				endOfDeletion(t, e)

@@ -292,7 +292,7 @@ func TestTheWatchFollowsTheStrategy(t *testing.T) {
 		if got := driftedPaths(t, e, "member2"); got != "" {
 			t.Errorf("of a placement that is not watched any more: %q", got)
 		}
-		if _, err := w.store.Get(t.Context(), "keep/example-placement"); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := w.store.Get(t.Context(), "watch/example-placement"); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("the lease is still there: %v", err)
 		}
 	})

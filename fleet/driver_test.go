@@ -109,7 +109,7 @@ func TestDamagedRunIsRarelyTried(t *testing.T) {
 		stop := running(t, w.newEngine(fleet.Config{Name: "one"}))
 		time.Sleep(time.Second)
 		stop()
-		pages := w.keys("flight/")
+		pages := w.keys("inflight/")
 		for _, k := range pages {
 			edit(t, w.store, k, damage)
 		}

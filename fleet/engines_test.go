@@ -203,7 +203,7 @@ func (f fencedTrial) check(w *world, rec *recorder, p *pause, events []stages.Ev
 	}
 	result.nothingLeft = result.paused && writes == 0
 	ownPages := func(op string) bool { // of a commit that was refused: their keys are unique, and no record names them
-		return slices.ContainsFunc([]string{"delete flight/", "delete journal/", "delete bindings/"}, func(prefix string) bool { return strings.HasPrefix(op, prefix) })
+		return slices.ContainsFunc([]string{"delete inflight/", "delete journal/", "delete bindings/"}, func(prefix string) bool { return strings.HasPrefix(op, prefix) })
 	}
 	for _, late := range p.late {
 		if result.paused && !ownPages(late) {

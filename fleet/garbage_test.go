@@ -40,10 +40,10 @@ func (w *world) orphans(e *fleet.Engine) (out []string) {
 		s := must(e.Status(w.t.Context(), run))(w.t)
 		used[run], used[s.Run.UID], used[s.Run.Plan] = true, true, true
 	}
-	for _, prefix := range []string{"plan/", "run/", "flight/", "command/", "journal/", "begun/"} {
+	for _, prefix := range []string{"plan/", "run/", "inflight/", "command/", "journal/", "intent/"} {
 		for _, key := range w.keys(prefix) {
 			owner := strings.Split(key, "/")[1]
-			if prefix == "begun/" {
+			if prefix == "intent/" {
 				owner = strings.Split(key, "/")[2]
 			}
 			if !used[owner] && owner != "placement."+ep {
@@ -51,7 +51,7 @@ func (w *world) orphans(e *fleet.Engine) (out []string) {
 			}
 		}
 	}
-	return slices.DeleteFunc(out, func(key string) bool { return strings.HasPrefix(key, "begun/") && w.begunByCleanUp(key) })
+	return slices.DeleteFunc(out, func(key string) bool { return strings.HasPrefix(key, "intent/") && w.begunByCleanUp(key) })
 }
 
 // begunByCleanUp reports whether the collections themselves left a record.
@@ -194,7 +194,7 @@ func TestALatePageOfADeletedRunIsCollected(t *testing.T) {
 	if err := e.DeleteRun(t.Context(), "held"); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"flight/" + uid + "/1-2-3-0", "journal/" + uid + "/0-late", "command/" + uid + "/late"} {
+	for _, key := range []string{"inflight/" + uid + "/1-2-3-0", "journal/" + uid + "/0-late", "command/" + uid + "/late"} {
 		must(w.store.Put(t.Context(), key, []byte("late"), ""))(t)
 	}
 	w.cleanUp(e)

@@ -10,7 +10,7 @@ import (
 func RecordKeys(name, id string) map[string]string {
 	return map[string]string{
 		"placement": record.PlacementKey(name), "run": record.RunKey(name), "command": record.CommandKey(name, id),
-		"journal": record.JournalPrefix(name) + id, "begun": record.IntentPrefix(name) + id, "bindings": record.BindingsPrefix(name) + id, "content": record.ContentPrefix(name) + id,
-		"flight": (&record.FlightPages{UID: name}).Key(id), "plan": state.PlanKey(name), "plan page": record.PageKey(state.PlanKey(name), len(id)),
+		"journal": record.JournalPrefix(name) + id, "intent": record.IntentPrefix(name) + id, "bindings": record.BindingsPrefix(name) + id, "content": record.ContentPrefix(name) + id,
+		"inflight": (&record.InFlightPages{UID: name}).Key(id), "plan": state.PlanKey(name), "plan page": record.PageKey(state.PlanKey(name), len(id)),
 	}
 }

@@ -56,7 +56,7 @@ func TestRecordsOfALargeFleetAreSmall(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &sizedStore{Store: memory.NewStore(), most: map[string]int{}}
 			runOnLargeFleet(t, s, u)
-			for _, kind := range []string{"placement", "content", "bindings", "plan", "begun", "run", "flight", "journal"} {
+			for _, kind := range []string{"placement", "content", "bindings", "plan", "intent", "run", "inflight", "journal"} {
 				n := s.most[kind]
 				t.Logf("%s: %d bytes", kind, n)
 				if n == 0 || n > recordMost {

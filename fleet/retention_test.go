@@ -31,7 +31,7 @@ func endOf(t *testing.T, e *fleet.Engine, run string) fleet.Status {
 	s, err := e.Wait(ctx, run)
 	if err != nil {
 		now, _ := e.Status(t.Context(), run)
-		t.Fatalf("run %s has not ended: %v: it is %s, %+v", run, err, now.Run.State, now.Run.Flights)
+		t.Fatalf("run %s has not ended: %v: it is %s, %+v", run, err, now.Run.State, now.Run.InFlight)
 	}
 	return s
 }

@@ -283,7 +283,7 @@ func (w *world) keys(prefix string) []string {
 // needed.
 func (w *world) tidy() {
 	w.t.Helper()
-	for _, prefix := range []string{"flight/", "command/"} {
+	for _, prefix := range []string{"inflight/", "command/"} {
 		if keys := w.keys(prefix); len(keys) > 0 {
 			w.t.Errorf("left in the store: %v", keys)
 		}

@@ -122,8 +122,8 @@ func (s *service) picked(ctx context.Context, name string, view *fleet.Placement
 }
 
 // inFlight are the clusters in flight of the run that has the placement.
-func (s *service) inFlight(ctx context.Context, run string) (map[string]stages.Flight, error) {
-	out := map[string]stages.Flight{}
+func (s *service) inFlight(ctx context.Context, run string) (map[string]stages.InFlight, error) {
+	out := map[string]stages.InFlight{}
 	if run == "" {
 		return out, nil
 	}
@@ -134,7 +134,7 @@ func (s *service) inFlight(ctx context.Context, run string) (map[string]stages.F
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range status.Run.Flights {
+	for _, f := range status.Run.InFlight {
 		if f.Attempt > 0 {
 			out[status.Plan.Clusters[f.Pos].Name] = f
 		}

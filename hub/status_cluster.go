@@ -13,9 +13,9 @@ import (
 type sight struct {
 	pos       int
 	state     stages.State
-	flight    *stages.Flight
+	flight    *stages.InFlight
 	waiting   *stages.Retrying
-	exception *stages.Exception
+	exception *stages.Unsuccessful
 }
 
 // count fills counts.
@@ -35,8 +35,8 @@ func (p *projection) count() {
 	}
 	now := &p.counts[p.Run.Stage]
 	now.Waiting = len(p.Run.Waiting)
-	for i := range p.Run.Flights {
-		if p.Run.Flights[i].Attempt != 0 {
+	for i := range p.Run.InFlight {
+		if p.Run.InFlight[i].Attempt != 0 {
 			now.InFlight++
 		}
 	}
@@ -46,7 +46,7 @@ func (p *projection) count() {
 // of the plan, and one may reach over stages.
 func (p *projection) countExceptions() {
 	first, i := 0, 0
-	for _, e := range p.Run.Exceptions {
+	for _, e := range p.Run.Unsuccessful {
 		for pos := e.First; pos <= e.Last; {
 			for pos >= first+p.counts[i].Total {
 				first += p.counts[i].Total
@@ -71,14 +71,14 @@ func (p *projection) see() {
 		p.seeAll()
 		return
 	}
-	p.seeExceptions(func(e *stages.Exception) bool { return e.State == stages.Failed })
-	p.seeFlights(func(f *stages.Flight) bool { return f.Message != "" })
+	p.seeExceptions(func(e *stages.Unsuccessful) bool { return e.State == stages.Failed })
+	p.seeFlights(func(f *stages.InFlight) bool { return f.Message != "" })
 	for i := range p.Run.Waiting {
 		y := &p.Run.Waiting[i]
 		p.list(sight{pos: y.Pos, state: stages.Pending, waiting: y})
 	}
-	p.seeFlights(func(f *stages.Flight) bool { return f.Message == "" })
-	p.seeExceptions(func(e *stages.Exception) bool { return e.State != stages.Failed && e.Reason != "" })
+	p.seeFlights(func(f *stages.InFlight) bool { return f.Message == "" })
+	p.seeExceptions(func(e *stages.Unsuccessful) bool { return e.State != stages.Failed && e.Reason != "" })
 }
 
 func (p *projection) full() bool { return p.listed >= p.Listed }
@@ -91,18 +91,18 @@ func (p *projection) list(s sight) {
 	}
 }
 
-func (p *projection) seeExceptions(wanted func(*stages.Exception) bool) {
-	for i := range p.Run.Exceptions {
-		e := &p.Run.Exceptions[i]
+func (p *projection) seeExceptions(wanted func(*stages.Unsuccessful) bool) {
+	for i := range p.Run.Unsuccessful {
+		e := &p.Run.Unsuccessful[i]
 		for pos := e.First; pos <= e.Last && !p.full() && wanted(e); pos++ {
 			p.list(sight{pos: pos, state: e.State, exception: e})
 		}
 	}
 }
 
-func (p *projection) seeFlights(wanted func(*stages.Flight) bool) {
-	for i := range p.Run.Flights {
-		if f := &p.Run.Flights[i]; f.Attempt != 0 && !p.full() && wanted(f) {
+func (p *projection) seeFlights(wanted func(*stages.InFlight) bool) {
+	for i := range p.Run.InFlight {
+		if f := &p.Run.InFlight[i]; f.Attempt != 0 && !p.full() && wanted(f) {
 			p.list(sight{pos: f.Pos, state: stages.Running, flight: f})
 		}
 	}
@@ -113,17 +113,17 @@ func (p *projection) seeAll() {
 	for pos, state := range stages.States(p.Plan, p.Run) {
 		all[pos] = sight{pos: pos, state: state}
 	}
-	for i := range p.Run.Flights {
-		if f := &p.Run.Flights[i]; f.Attempt != 0 {
+	for i := range p.Run.InFlight {
+		if f := &p.Run.InFlight[i]; f.Attempt != 0 {
 			all[f.Pos].flight = f
 		}
 	}
 	for i := range p.Run.Waiting {
 		all[p.Run.Waiting[i].Pos].waiting = &p.Run.Waiting[i]
 	}
-	for i := range p.Run.Exceptions {
-		for pos := p.Run.Exceptions[i].First; pos <= p.Run.Exceptions[i].Last; pos++ {
-			all[pos].exception = &p.Run.Exceptions[i]
+	for i := range p.Run.Unsuccessful {
+		for pos := p.Run.Unsuccessful[i].First; pos <= p.Run.Unsuccessful[i].Last; pos++ {
+			all[pos].exception = &p.Run.Unsuccessful[i]
 		}
 	}
 	for _, s := range all {

@@ -127,7 +127,7 @@ func bigRig(t *testing.T, n int) *rig {
 	r.step("", stages.Input{})
 	hostile := strings.Repeat("\x00<", 4096)
 	var seen []stages.Observation
-	for i, f := range r.run.Flights {
+	for i, f := range r.run.InFlight {
 		o := stages.Observation{Cluster: r.plan.Clusters[f.Pos].Name, Attempt: 1, Revision: r.plan.Revisions[0], Message: hostile}
 		switch i % 8 {
 		case 0:
@@ -236,7 +236,7 @@ func TestClustersOfTwoStagesThatWereSkippedAlikeAreCountedInTheirOwn(t *testing.
 	for _, stage := range []string{"a", "b"} {
 		r.command("10:00:01", stages.Command{Verb: stages.Skip, Scope: stages.SkipStage, Name: stage})
 	}
-	if n := len(r.run.Exceptions); n != 1 {
+	if n := len(r.run.Unsuccessful); n != 1 {
 		t.Fatalf("%d exceptions, and not one over both stages", n)
 	}
 	checkCounts(t, r, r.status())

@@ -101,7 +101,7 @@ func (r *rig) finish(at string, clusters ...string) {
 func (r *rig) observation(name string) stages.Observation {
 	r.t.Helper()
 	pos, _ := r.plan.Position(name)
-	for _, f := range r.run.Flights {
+	for _, f := range r.run.InFlight {
 		if f.Attempt != 0 && f.Pos == pos {
 			o := stages.Observation{Cluster: name, Attempt: f.Attempt}
 			if rev := r.plan.Clusters[pos].Revision; rev >= 0 {

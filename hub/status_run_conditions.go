@@ -144,8 +144,8 @@ func (p *projection) some(positions []int) string {
 // eachBegun calls do for each cluster that has begun and not ended, with since
 // when. One that is healthy and observed to stay so takes as long as it is to.
 func (p *projection) eachBegun(do func(pos int, since stages.Instant)) {
-	for i := range p.Run.Flights {
-		if f := &p.Run.Flights[i]; f.Attempt != 0 && f.Phase != stages.Soaking {
+	for i := range p.Run.InFlight {
+		if f := &p.Run.InFlight[i]; f.Attempt != 0 && f.Phase != stages.Soaking {
 			do(f.Pos, f.Started)
 		}
 	}

@@ -110,7 +110,7 @@ func (c course) allSkipped(st *PlannedStage, run *StageRun) bool {
 	}
 	first := st.Groups[0].First
 	last := first + left - 1
-	for _, e := range c.r.Exceptions {
+	for _, e := range c.r.Unsuccessful {
 		if n := min(e.Last, last) - max(e.First, first) + 1; n > 0 {
 			left -= n
 		}

@@ -156,7 +156,7 @@ func (c commands) unskippable(cmd *Command) string {
 
 // skippable reports whether the cluster at pos has not ended, or has failed and may be retried.
 func (c commands) skippable(pos int) bool {
-	return c.flight(pos) != nil || c.retrying(pos) >= 0 || c.r.DeferredAt(c.p, pos) != nil || c.retryable(pos) || c.ahead(pos)
+	return c.inFlightAt(pos) != nil || c.retrying(pos) >= 0 || c.r.DeferredAt(c.p, pos) != nil || c.retryable(pos) || c.ahead(pos)
 }
 
 // undecidable returns why cmd has no gate to decide, or "".

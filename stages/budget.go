@@ -3,7 +3,7 @@ package stages
 import "fmt"
 
 // giveUp takes a failed cluster out of flight, and ends the run if that exceeds the budget.
-func (c control) giveUp(f *Flight, reason string) {
+func (c control) giveUp(f *InFlight, reason string) {
 	drain := f.Drain
 	c.leave(f, Failed, reason)
 	if !drain {

@@ -83,7 +83,7 @@ func (f *failing) spent() (failed, all int, own []int) {
 		failed += run.Groups[i].Failed
 	}
 	all = failed
-	for _, fl := range f.ready.Run.Flights {
+	for _, fl := range f.ready.Run.InFlight {
 		if fl.Attempt != 0 {
 			_, g := f.p.StageOf(fl.Pos)
 			own[g]++

@@ -37,7 +37,7 @@ stages:
 	w.decide(approval.Approve, parseArgs("first by=ann when=Before"))
 	w.observe(parseArgs("a failed"))
 	r := reloaded(w.cur.r)
-	if len(r.Flights) != 1 || len(r.Exceptions) != 1 || len(r.Stages[0].Gates) != 1 || r.Stages[0].Gates[0].State != Completed {
+	if len(r.InFlight) != 1 || len(r.Unsuccessful) != 1 || len(r.Stages[0].Gates) != 1 || r.Stages[0].Gates[0].State != Completed {
 		t.Fatalf("%+v", r)
 	}
 	return w.plan, r
@@ -68,18 +68,18 @@ func TestStepLeavesARunAloneThatIsNotOfItsPlan(t *testing.T) {
 		"a stage too few":                       {p, func(r *Run) { r.Stages = r.Stages[:1] }, "stages"},
 		"a group too many":                      {p, func(r *Run) { r.Stages[0].Groups = make([]GroupRun, 2) }, "stages[0].groups"},
 		"a group past its clusters":             {p, func(r *Run) { r.Stages[0].Groups[0].Next = 4 }, "stages[0].groups[0].next"},
-		"a flight of no cluster":                {p, func(r *Run) { r.Flights[0].Pos = 4 }, "flights"},
-		"a flight before all clusters":          {p, func(r *Run) { r.Flights[0].Pos = -1 }, "flights"},
-		"a flight of another stage":             {p, func(r *Run) { r.Flights[0].Pos = 3 }, "flights"},
-		"a flight of a cluster that has failed": {p, func(r *Run) { r.Flights[0].Pos = 0 }, "flights"},
-		"a flight of one that was not started":  {p, func(r *Run) { r.Flights[0].Pos = 2 }, "flights"},
-		"a cluster in flight twice":             {p, func(r *Run) { r.Flights = append(r.Flights, r.Flights[0]) }, "flights"},
-		"more in flight than the cap":           {p, overCap, "flights"},
-		"more slots than clusters":              {p, func(r *Run) { r.Flights = slices.Concat(make([]Flight, 4), r.Flights) }, "flights"},
-		"a free slot at the end":                {p, func(r *Run) { r.Flights = append(r.Flights, Flight{}) }, "flights"},
-		"a phase that does not exist":           {p, func(r *Run) { r.Flights[0].Phase = 9 }, "flights"},
-		"what is in flight was lost":            {p, func(r *Run) { r.Flights = nil }, "stages[0].groups[0]"},
-		"what failed was lost":                  {p, func(r *Run) { r.Exceptions = nil }, "stages[0].groups[0].failed"},
+		"a slot of no cluster":                  {p, func(r *Run) { r.InFlight[0].Pos = 4 }, "inFlight"},
+		"a slot before all clusters":            {p, func(r *Run) { r.InFlight[0].Pos = -1 }, "inFlight"},
+		"a slot of another stage":               {p, func(r *Run) { r.InFlight[0].Pos = 3 }, "inFlight"},
+		"a slot of a cluster that has failed":   {p, func(r *Run) { r.InFlight[0].Pos = 0 }, "inFlight"},
+		"a slot of one that was not started":    {p, func(r *Run) { r.InFlight[0].Pos = 2 }, "inFlight"},
+		"a cluster in flight twice":             {p, func(r *Run) { r.InFlight = append(r.InFlight, r.InFlight[0]) }, "inFlight"},
+		"more in flight than the cap":           {p, overCap, "inFlight"},
+		"more slots than clusters":              {p, func(r *Run) { r.InFlight = slices.Concat(make([]InFlight, 4), r.InFlight) }, "inFlight"},
+		"a free slot at the end":                {p, func(r *Run) { r.InFlight = append(r.InFlight, InFlight{}) }, "inFlight"},
+		"a phase that does not exist":           {p, func(r *Run) { r.InFlight[0].Phase = 9 }, "inFlight"},
+		"what is in flight was lost":            {p, func(r *Run) { r.InFlight = nil }, "stages[0].groups[0]"},
+		"what failed was lost":                  {p, func(r *Run) { r.Unsuccessful = nil }, "stages[0].groups[0].failed"},
 		"failures that the groups do not count": {p, func(r *Run) { r.Stages[0].Groups[0].Failed, r.Stages[0].Groups[0].Completed = 0, 1 }, "stages[0].groups[0].failed"},
 		"a gate of the plan in no state of one": {p, func(r *Run) { r.Stages[0].Gates[0].State = "Open" }, "stages[0].gates[0].state"},
 		"an approval of a moment that was kept": {p, func(r *Run) {
@@ -121,9 +121,9 @@ func TestStepLeavesARunAloneThatIsNotOfItsPlan(t *testing.T) {
 // overCap has two clusters in flight where one may be.
 func overCap(r *Run) {
 	r.Stages[0].Groups[0].Next = 3
-	f := r.Flights[0]
+	f := r.InFlight[0]
 	f.Pos = 2
-	r.Flights = append(r.Flights, f)
+	r.InFlight = append(r.InFlight, f)
 }
 
 // checkAnswers checks that nothing is said of a run that is not one of the plan.
@@ -152,7 +152,7 @@ func FuzzRunOfAnyBytes(f *testing.F) {
 			f.Fatal(err)
 		}
 		f.Add(b)
-		for _, swap := range [][2]string{{`"stage":0`, `"stage":1`}, {`"p":1`, `"p":2`}, {`"flights":[`, `"flights":[{"p":2,"a":1,"f":1,"s":1},`}, {`"next":2`, `"next":3`}, {`"Running"`, `"Stopped"`}} {
+		for _, swap := range [][2]string{{`"stage":0`, `"stage":1`}, {`"p":1`, `"p":2`}, {`"inFlight":[`, `"inFlight":[{"p":2,"a":1,"f":1,"s":1},`}, {`"next":2`, `"next":3`}, {`"Running"`, `"Stopped"`}} {
 			f.Add([]byte(strings.ReplaceAll(string(b), swap[0], swap[1])))
 		}
 		in := Input{Now: scriptEpoch.Add(1 << (30 + i))}
@@ -202,7 +202,7 @@ func within(t *testing.T, p *Plan, ready *Ready) {
 		if most := p.Stages[stage].MaxConcurrency; most > 0 && len(seen) > most {
 			t.Fatalf("%d clusters of stage %d are in flight", len(seen), stage)
 		}
-		if x := runstate.ExceptionAt(ready.Run.Exceptions, a.Pos); x != nil {
+		if x := runstate.UnsuccessfulAt(ready.Run.Unsuccessful, a.Pos); x != nil {
 			t.Fatalf("cluster %s is %s and in flight", a.Cluster, x.State)
 		}
 	}

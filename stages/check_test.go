@@ -188,7 +188,7 @@ func TestARunThatStepMadeIsNotRefused(t *testing.T) {
 			waiting += len(run.Waiting)
 			again += max(0, run.Attempt-1)
 			if run.Stage < len(s.plan.Stages) && s.plan.Stages[run.Stage].Remove {
-				removing += len(run.Flights)
+				removing += len(run.InFlight)
 			}
 			s.ready.Run = *run
 		}
@@ -356,7 +356,7 @@ func TestTheCheckOfARunDoesNotGrowWithTheFleet(t *testing.T) {
 			t.Fatal(err)
 		}
 		run := Step(p, NewRun(p, "r", "uid", approval.Identity{}, false, scriptEpoch), Input{Now: scriptEpoch}).Run
-		if n := len(run.Flights); n != 50 {
+		if n := len(run.InFlight); n != 50 {
 			t.Fatalf("%d are in flight", n)
 		}
 		return testing.AllocsPerRun(20, func() {
@@ -395,11 +395,11 @@ func TestAClusterInFlightElsewhereIsRefused(t *testing.T) {
 	if err := Check(p, &run); err != nil {
 		t.Fatal(err)
 	}
-	run.Flights[0].Pos, _ = p.Position("c")
+	run.InFlight[0].Pos, _ = p.Position("c")
 	if err := Check(p, &run); err == nil || !strings.Contains(err.Error(), "cluster c") {
 		t.Errorf("a cluster of another stage: %v", err)
 	}
-	run.Flights[0].Pos, run.State, run.Stage = 0, Completed, len(p.Stages)
+	run.InFlight[0].Pos, run.State, run.Stage = 0, Completed, len(p.Stages)
 	if err := Check(p, &run); err == nil {
 		t.Error("a run that is completed has a cluster in flight, and is not refused")
 	}

@@ -13,20 +13,20 @@ const (
 	removalDeadline = 5 * time.Minute
 )
 
-// flight returns the slot of the cluster at pos, or nil.
-func (d *draft) flight(pos int) *Flight {
-	for i := range d.r.Flights {
-		if f := &d.r.Flights[i]; f.Pos == pos && f.Attempt != 0 {
+// inFlightAt returns the slot of the cluster at pos, or nil.
+func (d *draft) inFlightAt(pos int) *InFlight {
+	for i := range d.r.InFlight {
+		if f := &d.r.InFlight[i]; f.Pos == pos && f.Attempt != 0 {
 			return f
 		}
 	}
 	return nil
 }
 
-// eachFlight calls do for every cluster in flight; do may end the flight.
-func (d *draft) eachFlight(do func(*Flight)) {
-	for i := 0; i < len(d.r.Flights); i++ {
-		if f := &d.r.Flights[i]; f.Attempt != 0 {
+// eachInFlight calls do for every cluster in flight; do may end the flight.
+func (d *draft) eachInFlight(do func(*InFlight)) {
+	for i := 0; i < len(d.r.InFlight); i++ {
+		if f := &d.r.InFlight[i]; f.Attempt != 0 {
 			do(f)
 		}
 	}
@@ -34,8 +34,8 @@ func (d *draft) eachFlight(do func(*Flight)) {
 
 // inFlight counts the slots in use.
 func (d *draft) inFlight() (n int) {
-	for i := range d.r.Flights {
-		if d.r.Flights[i].Attempt != 0 {
+	for i := range d.r.InFlight {
+		if d.r.InFlight[i].Attempt != 0 {
 			n++
 		}
 	}
@@ -43,33 +43,33 @@ func (d *draft) inFlight() (n int) {
 }
 
 // take puts a cluster in flight into the first free slot.
-func (d *draft) take(f Flight) {
+func (d *draft) take(f InFlight) {
 	d.changed = true
 	d.domains.count(d.p.Clusters[f.Pos].Cell, 1)
-	for i := range d.r.Flights {
-		if d.r.Flights[i].Attempt == 0 {
-			d.r.Flights[i] = f
+	for i := range d.r.InFlight {
+		if d.r.InFlight[i].Attempt == 0 {
+			d.r.InFlight[i] = f
 			return
 		}
 	}
-	d.r.Flights = append(d.r.Flights, f)
+	d.r.InFlight = append(d.r.InFlight, f)
 }
 
 // free releases the slot of f and drops free slots at the end.
-func (d *draft) free(f *Flight) {
+func (d *draft) free(f *InFlight) {
 	d.domains.count(d.p.Clusters[f.Pos].Cell, -1)
-	*f = Flight{}
+	*f = InFlight{}
 	d.changed = true
-	n := len(d.r.Flights)
-	for n > 0 && d.r.Flights[n-1].Attempt == 0 {
+	n := len(d.r.InFlight)
+	for n > 0 && d.r.InFlight[n-1].Attempt == 0 {
 		n--
 	}
-	d.r.Flights = d.r.Flights[:n]
+	d.r.InFlight = d.r.InFlight[:n]
 }
 
 // doubt interrupts the soak of a cluster whose state is unknown: time alone must not complete it. The soak
 // continues once the cluster is proven healthy again.
-func (d *draft) doubt(f *Flight) {
+func (d *draft) doubt(f *InFlight) {
 	if f.Phase == Soaking {
 		f.Phase = Settling
 		d.changed = true
@@ -77,7 +77,7 @@ func (d *draft) doubt(f *Flight) {
 }
 
 // reached ends a series of attempts to reach a cluster.
-func (d *draft) reached(f *Flight) {
+func (d *draft) reached(f *InFlight) {
 	if f.Tries > 0 {
 		f.Tries, f.Since = 0, 0
 		d.changed = true
@@ -85,7 +85,7 @@ func (d *draft) reached(f *Flight) {
 }
 
 // complete takes a proven cluster out of flight.
-func (d *draft) complete(f *Flight, unchanged bool) {
+func (d *draft) complete(f *InFlight, unchanged bool) {
 	pos, attempt := f.Pos, f.Attempt
 	d.free(f)
 	_, g := d.groupOf(pos)
@@ -99,13 +99,13 @@ func (d *draft) complete(f *Flight, unchanged bool) {
 
 // leave takes a cluster out of flight for good, as Skipped or Failed. A cluster with a pending skip does not
 // fail. [control.giveUp] decides whether a failure exceeds the budget.
-func (d *draft) leave(f *Flight, state State, reason string) {
+func (d *draft) leave(f *InFlight, state State, reason string) {
 	pos, attempt, sent, drain := f.Pos, f.Attempt, f.Sent, f.Drain
 	d.free(f)
 	if state == Failed && !drain {
 		_, g := d.groupOf(pos)
 		g.Failed++
-		d.addException(Exception{First: pos, Last: pos, State: Failed, Attempts: attempt, Reason: reason})
+		d.addUnsuccessful(Unsuccessful{First: pos, Last: pos, State: Failed, Attempts: attempt, Reason: reason})
 		d.emitCluster(pos, Event{Type: ClusterFailed, Attempt: attempt, Message: cut(reason)})
 		return
 	}
@@ -115,20 +115,20 @@ func (d *draft) leave(f *Flight, state State, reason string) {
 }
 
 // recordSkipped counts a cluster that the run has reached as skipped.
-func (d *draft) recordSkipped(e Exception) {
+func (d *draft) recordSkipped(e Unsuccessful) {
 	_, g := d.groupOf(e.First)
 	g.Skipped++
-	d.addException(e)
+	d.addUnsuccessful(e)
 	d.emitCluster(e.First, Event{Type: ClusterSkipped, Message: cut(e.Reason)})
 }
 
-func skipped(pos int, reason string) Exception {
-	return Exception{First: pos, Last: pos, State: Skipped, Reason: reason}
+func skipped(pos int, reason string) Unsuccessful {
+	return Unsuccessful{First: pos, Last: pos, State: Skipped, Reason: reason}
 }
 
 // skipAhead records that clusters which the run has not reached are skipped.
-func (d *draft) skipAhead(e Exception) {
-	n := d.addException(e)
+func (d *draft) skipAhead(e Unsuccessful) {
+	n := d.addUnsuccessful(e)
 	if n == 0 {
 		return
 	}
@@ -144,7 +144,7 @@ func (d *draft) skipAhead(e Exception) {
 
 // retryLater takes a cluster out of flight, to be started again from notYet on, and emits an event if news is
 // true. A cluster that must not be started again is skipped.
-func (d *draft) retryLater(f *Flight, notYet Instant, news bool) {
+func (d *draft) retryLater(f *InFlight, notYet Instant, news bool) {
 	switch {
 	case f.Drain:
 		d.leave(f, Skipped, "skipped")
@@ -178,9 +178,9 @@ func (d *draft) dropRetry(i int) {
 	d.changed = true
 }
 
-// skippedRetry is the exception of a cluster in Waiting. Its next attempt has begun if it could not be
+// skippedRetry is the range of a cluster in Waiting. Its next attempt has begun if it could not be
 // reached in it.
-func skippedRetry(y *Retrying, reason string) Exception {
+func skippedRetry(y *Retrying, reason string) Unsuccessful {
 	e := skipped(y.Pos, reason)
 	e.Attempts, e.Sent = y.Attempt-1, y.Sent
 	if y.Tries > 0 {
@@ -226,7 +226,7 @@ func (d *draft) clustersEnded(st *PlannedStage, run *StageRun) bool {
 			return false
 		}
 	}
-	return len(d.r.Waiting) == 0 && len(d.r.Flights) == 0
+	return len(d.r.Waiting) == 0 && len(d.r.InFlight) == 0
 }
 
 // membersEnded reports whether every cluster of the group has ended.
@@ -237,7 +237,7 @@ func (d *draft) membersEnded(g *PlannedGroup, gr *GroupRun) bool {
 
 // flying reports whether a cluster of the group is in flight.
 func (d *draft) flying(g *PlannedGroup) bool {
-	return slices.ContainsFunc(d.r.Flights, func(f Flight) bool { return f.Attempt != 0 && g.Has(f.Pos) })
+	return slices.ContainsFunc(d.r.InFlight, func(f InFlight) bool { return f.Attempt != 0 && g.Has(f.Pos) })
 }
 
 // deadline is the time limit of a cluster of the current stage; 0 is none.

@@ -95,7 +95,7 @@ func (c commands) resume(cmd Command) bool {
 		return false
 	}
 	parked := c.r.State == Stopped
-	c.eachFlight(func(f *Flight) {
+	c.eachInFlight(func(f *InFlight) {
 		f.Started = c.now
 		if parked {
 			c.doubt(f)
@@ -132,7 +132,7 @@ func (c commands) stop(cmd Command) {
 func (c commands) abort(cmd Command) {
 	c.cancelRollback()
 	c.set(Aborted, reasonBy("aborted", cmd))
-	c.eachFlight(func(f *Flight) {
+	c.eachInFlight(func(f *InFlight) {
 		c.leave(f, Failed, "the run was aborted while the cluster was in flight")
 	})
 	c.dropWaiting("the run was aborted")
@@ -153,7 +153,7 @@ func (c commands) supersede(cmd Command) {
 	reason := "superseded by run " + cmd.Message
 	c.r.StopAt = c.now.Add(drainGrace)
 	c.windDown(Superseded, reason, cmd.By.Name)
-	c.eachFlight(func(f *Flight) {
+	c.eachInFlight(func(f *InFlight) {
 		if f.Phase != Applying {
 			c.leave(f, Skipped, reason+" before the cluster was proven healthy")
 		}

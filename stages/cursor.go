@@ -7,7 +7,7 @@ import (
 
 // ahead reports whether the cluster at pos is not yet reached and not to be skipped.
 func (d *draft) ahead(pos int) bool {
-	return runstate.ExceptionAt(d.r.Exceptions, pos) == nil && d.beyond(pos)
+	return runstate.UnsuccessfulAt(d.r.Unsuccessful, pos) == nil && d.beyond(pos)
 }
 
 // beyond reports whether pos is after the position that the run has reached in its group.
@@ -37,7 +37,7 @@ func (c *cursor) passSkipped() {
 	d, g, gr := c.d, c.g, c.gr
 	for i := range c.cells {
 		all := c.cells[i].Positions
-		for gr.Cells[i] < len(all) && runstate.ExceptionAt(d.r.Exceptions, int(all[gr.Cells[i]])) != nil {
+		for gr.Cells[i] < len(all) && runstate.UnsuccessfulAt(d.r.Unsuccessful, int(all[gr.Cells[i]])) != nil {
 			gr.Cells[i]++
 			gr.Next++
 			gr.Skipped++
@@ -45,7 +45,7 @@ func (c *cursor) passSkipped() {
 		}
 	}
 	for c.cells == nil && gr.Next < g.Len {
-		e := runstate.ExceptionAt(d.r.Exceptions, g.First+gr.Next)
+		e := runstate.UnsuccessfulAt(d.r.Unsuccessful, g.First+gr.Next)
 		if e == nil {
 			return
 		}

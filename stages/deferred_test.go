@@ -157,8 +157,8 @@ func TestRetryOfSkippedClustersIsSmall(t *testing.T) {
 	// Cluster 5000 has the slot of the first, so the cursor is behind it.
 	retry := []Command{{ID: "retry", Verb: Retry, Only: OnlySkipped}}
 	ready = Step(p, ready.Run, Input{Now: scriptEpoch, Commands: retry})
-	if r := &ready.Run; len(r.Exceptions) != 0 || len(r.Waiting) != 1 || len(r.Stages[0].Groups[0].Deferred) > 2 {
-		t.Errorf("%d exceptions, %d wait, %d ranges", len(r.Exceptions), len(r.Waiting), len(r.Stages[0].Groups[0].Deferred))
+	if r := &ready.Run; len(r.Unsuccessful) != 0 || len(r.Waiting) != 1 || len(r.Stages[0].Groups[0].Deferred) > 2 {
+		t.Errorf("%d unsuccessful ranges, %d wait, %d ranges", len(r.Unsuccessful), len(r.Waiting), len(r.Stages[0].Groups[0].Deferred))
 	}
 	if e := ready.Events[0]; e.Type != RunRetried || e.Count != 9900 {
 		t.Errorf("%+v", e)

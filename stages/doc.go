@@ -119,10 +119,10 @@
 // In a stage with failure domains a run keeps a number for each combination of
 // domains in each group, at most 4096.
 //
-// What is stored of a run grows with what is in flight and with the exceptions,
+// What is stored of a run grows with what is in flight and with the unsuccessful ones,
 // and both are bounded in what they say. At most 256 clusters wait because they
 // could not be reached; when more cannot, the others keep their slots, and the
-// clusters that wait take turns with those. At most 256 exceptions keep their
+// clusters that wait take turns with those. At most 256 unsuccessful ranges keep their
 // reason; the others are merged into ranges where they can be, and the events
 // have the reasons. Clusters that are outside their windows are ranges, at most
 // 1024 in a group, and 2048 in all groups of a stage, which share those evenly:

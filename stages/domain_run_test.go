@@ -51,9 +51,9 @@ func TestRollBackKeepsDomains(t *testing.T) {
 	p := divided(t, &RollbackPolicy{})
 	r := Step(p, NewRun(p, "r", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch), Input{Now: scriptEpoch, Slots: 100}).Run
 	previous := map[string]Previous{}
-	for i := range r.Flights {
-		r.Flights[i].Sent = true
-		previous[p.Clusters[r.Flights[i].Pos].Name] = Previous{Index: 1, Snapshot: "old", Revision: "old-rev"}
+	for i := range r.InFlight {
+		r.InFlight[i].Sent = true
+		previous[p.Clusters[r.InFlight[i].Pos].Name] = Previous{Index: 1, Snapshot: "old", Revision: "old-rev"}
 	}
 	back, err := RollBack(p, &r, previous)
 	if err != nil {

@@ -32,9 +32,9 @@ func newDraft(p *Plan, r Run, now time.Time) *draft {
 	// An instant of 0 is none, so a run's time is at least 1.
 	d := &draft{p: p, r: r, now: max(min(At(now), runstate.LastNow), r.Now, 1)}
 	d.r.Now = d.now
-	d.r.Flights = slices.Clone(r.Flights)
+	d.r.InFlight = slices.Clone(r.InFlight)
 	d.r.Waiting = slices.Clone(r.Waiting)
-	d.r.Exceptions = slices.Clone(r.Exceptions)
+	d.r.Unsuccessful = slices.Clone(r.Unsuccessful)
 	d.r.Seen = slices.Clone(r.Seen)
 	d.r.Stages = slices.Clone(r.Stages)
 	d.copyStage()
@@ -132,7 +132,7 @@ func (d *draft) namesAt(pos int) (stage, group string) {
 // tidy sets empty lists to nil, so that a stored run equals the one that came out of the step.
 func (d *draft) tidy() {
 	r := &d.r
-	r.Flights, r.Waiting, r.Exceptions, r.Seen = orNil(r.Flights), orNil(r.Waiting), orNil(r.Exceptions), orNil(r.Seen)
+	r.InFlight, r.Waiting, r.Unsuccessful, r.Seen = orNil(r.InFlight), orNil(r.Waiting), orNil(r.Unsuccessful), orNil(r.Seen)
 	d.tidyStage()
 }
 

@@ -22,7 +22,7 @@ func (c control) windDown(ending State, reason, by string) {
 	c.r.Ending = ending
 	c.set(Stopping, reason)
 	c.emit(Event{Type: RunStopping, By: by, Message: c.r.Reason})
-	c.eachFlight(func(f *Flight) {
+	c.eachInFlight(func(f *InFlight) {
 		if parked || f.Phase == BackingOff {
 			c.ground(f)
 		}
@@ -30,7 +30,7 @@ func (c control) windDown(ending State, reason, by string) {
 }
 
 // ground takes a cluster between attempts out of flight.
-func (c control) ground(f *Flight) {
+func (c control) ground(f *InFlight) {
 	switch {
 	case f.Drain, c.r.Ending == Stopped, c.r.Ending == Superseded:
 		f.Attempt++
@@ -71,7 +71,7 @@ func (c control) endStopping() {
 	reason := c.r.Reason
 	switch c.r.Ending {
 	case Failed:
-		c.eachFlight(func(f *Flight) { c.leave(f, Failed, "still in flight when the run failed") })
+		c.eachInFlight(func(f *InFlight) { c.leave(f, Failed, "still in flight when the run failed") })
 		if c.runAlways(Failed, reason) {
 			return
 		}
@@ -82,7 +82,7 @@ func (c control) endStopping() {
 		}
 		c.end(Event{Type: RunFailed, Message: reason})
 	case Superseded:
-		c.eachFlight(func(f *Flight) { c.leave(f, Skipped, reason) })
+		c.eachInFlight(func(f *InFlight) { c.leave(f, Skipped, reason) })
 		c.dropWaiting(reason)
 		c.closeGates()
 		c.set(Superseded, reason)

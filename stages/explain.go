@@ -62,9 +62,9 @@ func waitingNow(p *Plan, r *Run) []Awaited {
 	for gs, g := range reading(p, r).eachOpen {
 		out = append(out, gs.awaited(g))
 	}
-	for i := range r.Flights {
-		if f := &r.Flights[i]; f.Attempt != 0 {
-			out = append(out, awaitsFlight(p, f))
+	for i := range r.InFlight {
+		if f := &r.InFlight[i]; f.Attempt != 0 {
+			out = append(out, awaitsInFlight(p, f))
 		}
 	}
 	out = append(out, windowsAwaited(p, r)...)
@@ -143,7 +143,7 @@ func awaitsRetry(p *Plan, y *Retrying) Awaited {
 	return a
 }
 
-func awaitsFlight(p *Plan, f *Flight) Awaited {
+func awaitsInFlight(p *Plan, f *InFlight) Awaited {
 	a := Awaited{Kind: AwaitObservation, Name: p.Clusters[f.Pos].Name, Message: f.Message}
 	switch f.Phase {
 	case Soaking, BackingOff:
@@ -193,7 +193,7 @@ func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 	e.State = book.State(pos)
 	switch e.State {
 	case Skipped, Failed:
-		x := runstate.ExceptionAt(r.Exceptions, pos)
+		x := runstate.UnsuccessfulAt(r.Unsuccessful, pos)
 		if e.Reason = x.Reason; e.State == Failed {
 			e.Attempt = x.Attempts
 		}
@@ -210,8 +210,8 @@ func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 		}
 		e.Reason += p.Rollback.AsBefore() + r.RollbackRequest.Sentence()
 	case Running:
-		f := book.Flight(pos)
-		e.Attempt, e.Waiting = f.Attempt, []Awaited{awaitsFlight(p, f)}
+		f := book.InFlight(pos)
+		e.Attempt, e.Waiting = f.Attempt, []Awaited{awaitsInFlight(p, f)}
 		e.Reason = "in flight"
 		if r.State == Stopped {
 			e.Reason, e.Waiting = "in flight when the run was stopped", Waiting(p, r)

@@ -20,7 +20,7 @@ func (c *checker) after(was *Run, ready *Ready) {
 	}
 	c.silently(r)
 	c.budgets()
-	c.flights(r)
+	c.inFlight(r)
 	c.actions(ready)
 	c.groups(r)
 	c.gatesAre(r)
@@ -39,8 +39,8 @@ func (c *checker) silently(r *Run) {
 		}
 		m.silent = false
 	}
-	for i := range r.Flights {
-		f := &r.Flights[i]
+	for i := range r.InFlight {
+		f := &r.InFlight[i]
 		m := &c.members[f.Pos]
 		if f.Attempt != m.attempt || m.state != Pending || m.tries == 0 {
 			continue
@@ -86,11 +86,11 @@ func (c *checker) wait(tries int) time.Duration {
 	return min(most, d<<min(tries-1, 20))
 }
 
-// flights compares the slots with the clusters in flight.
-func (c *checker) flights(r *Run) {
+// inFlight compares the slots with the clusters in flight.
+func (c *checker) inFlight(r *Run) {
 	at := map[int]bool{}
-	for i := range r.Flights {
-		f := &r.Flights[i]
+	for i := range r.InFlight {
+		f := &r.InFlight[i]
 		if f.Attempt == 0 {
 			continue
 		}
@@ -99,7 +99,7 @@ func (c *checker) flights(r *Run) {
 			continue
 		}
 		at[f.Pos] = true
-		c.flight(f)
+		c.slot(f)
 	}
 	for pos := range c.members {
 		if c.members[pos].state == Running && !at[pos] {
@@ -117,8 +117,8 @@ func (c *checker) flights(r *Run) {
 	}
 }
 
-// flight follows a flight into its next attempt.
-func (c *checker) flight(f *Flight) {
+// slot follows a cluster in flight into its next attempt.
+func (c *checker) slot(f *InFlight) {
 	m := &c.members[f.Pos]
 	stage, group := c.p.StageOf(f.Pos)
 	if f.Phase != BackingOff && m.backing && f.Attempt == m.attempt+1 {

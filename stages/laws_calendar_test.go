@@ -275,7 +275,7 @@ func (c *checker) left(r *Run) {
 		if !ok {
 			continue
 		}
-		if x := runstate.ExceptionAt(r.Exceptions, pos); x != nil && x.Gone {
+		if x := runstate.UnsuccessfulAt(r.Unsuccessful, pos); x != nil && x.Gone {
 			c.members[pos].gone = true
 		}
 	}

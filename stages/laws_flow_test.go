@@ -306,9 +306,9 @@ func (s *flowSim) goesOn(r *Run) {
 		}
 	}
 	flying := make([]int, len(st.Groups))
-	for i := range r.Flights {
-		if r.Flights[i].Attempt != 0 {
-			_, group := s.p.StageOf(r.Flights[i].Pos)
+	for i := range r.InFlight {
+		if r.InFlight[i].Attempt != 0 {
+			_, group := s.p.StageOf(r.InFlight[i].Pos)
 			flying[group]++
 		}
 	}
@@ -341,8 +341,8 @@ func (s *flowSim) inTime(r *Run, f *Flow, c *Clock, busy bool, name string) {
 }
 
 func inFlight(r *Run) (n int) {
-	for i := range r.Flights {
-		if r.Flights[i].Attempt != 0 {
+	for i := range r.InFlight {
+		if r.InFlight[i].Attempt != 0 {
 			n++
 		}
 	}

@@ -134,7 +134,7 @@ func actionMutants() []mutant {
 		onOutput("sleeps for ever", "6", func(_ *Plan, _ Run, _ Input, out *Ready) { out.Wake = Instant(0).Time() }),
 		onOutput("returns an action once", "6", func(_ *Plan, r Run, _ Input, out *Ready) {
 			out.Actions = slices.DeleteFunc(out.Actions, func(a Action) bool {
-				return a.Type != Ask && (&draft{r: r}).flight(a.Pos) != nil
+				return a.Type != Ask && (&draft{r: r}).inFlightAt(a.Pos) != nil
 			})
 		}),
 		onOutput("asks nobody", "6", func(_ *Plan, _ Run, _ Input, out *Ready) {
@@ -168,8 +168,8 @@ func countMutants() []mutant {
 			}
 		}),
 		onOutput("says of each try that it starts", "counts", func(p *Plan, r Run, _ Input, out *Ready) {
-			for i := range out.Run.Flights {
-				f := &out.Run.Flights[i]
+			for i := range out.Run.InFlight {
+				f := &out.Run.InFlight[i]
 				if f.Tries > 0 && (&draft{r: r}).retrying(f.Pos) >= 0 {
 					out.Events = append(out.Events, Event{Type: ClusterStarted, Run: r.Name, Stage: p.Stages[r.Stage].Name, Cluster: p.Clusters[f.Pos].Name, Attempt: f.Attempt})
 				}
@@ -183,8 +183,8 @@ func countMutants() []mutant {
 			}
 		}),
 		onOutput("loses a slot", "counts", func(_ *Plan, _ Run, _ Input, out *Ready) {
-			if n := len(out.Run.Flights); n > 1 {
-				out.Run.Flights = out.Run.Flights[:n-1]
+			if n := len(out.Run.InFlight); n > 1 {
+				out.Run.InFlight = out.Run.InFlight[:n-1]
 			}
 		}),
 		onOutput("loses a cluster that waits", "counts", func(_ *Plan, _ Run, _ Input, out *Ready) { out.Run.Waiting = nil }),

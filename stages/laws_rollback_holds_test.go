@@ -60,9 +60,9 @@ func (b *backCase) everyCluster(out *Plan) {
 // sent reports whether something may have been sent to a cluster which has not ended.
 func (b *backCase) sent(pos int) bool {
 	is := func(at int, sent bool) bool { return at == pos && sent }
-	return slices.ContainsFunc(b.r.Flights, func(f Flight) bool { return f.Attempt != 0 && is(f.Pos, f.Sent) }) ||
+	return slices.ContainsFunc(b.r.InFlight, func(f InFlight) bool { return f.Attempt != 0 && is(f.Pos, f.Sent) }) ||
 		slices.ContainsFunc(b.r.Waiting, func(y Retrying) bool { return is(y.Pos, y.Sent) }) ||
-		slices.ContainsFunc(b.r.Exceptions, func(x Exception) bool { return x.First <= pos && pos <= x.Last && x.Sent })
+		slices.ContainsFunc(b.r.Unsuccessful, func(x Unsuccessful) bool { return x.First <= pos && pos <= x.Last && x.Sent })
 }
 
 // goes checks where a cluster goes.

@@ -54,7 +54,7 @@ func onRun(name, law string, change func(*Plan, *Run)) backMutant {
 			q, run := *p, *r
 			b := *p.Strategy.Rollback
 			q.Strategy.Rollback = &b
-			run.Exceptions = slices.Clone(r.Exceptions)
+			run.Unsuccessful = slices.Clone(r.Unsuccessful)
 			change(&q, &run)
 			return rollBack(&q, &run, previous)
 		}
@@ -97,7 +97,7 @@ func backInputMutants() []backMutant {
 		onRun("cleans what is to be left", "goes", func(p *Plan, _ *Run) { p.Strategy.Rollback.New = RemoveNew }),
 		onRun("asks nobody", "gates", func(p *Plan, _ *Run) { p.Strategy.Rollback.Approval = nil }),
 		onRun("asks though nobody wants it", "gates", func(p *Plan, _ *Run) { p.Strategy.Rollback.Approval = &approval.Policy{} }),
-		onRun("forgets what is in flight", "touched", func(_ *Plan, r *Run) { r.Flights = nil }),
+		onRun("forgets what is in flight", "touched", func(_ *Plan, r *Run) { r.InFlight = nil }),
 		onRun("forgets what waits to be tried again", "touched", func(_ *Plan, r *Run) {
 			r.Waiting = slices.Clone(r.Waiting)
 			for i := range r.Waiting {
@@ -105,17 +105,17 @@ func backInputMutants() []backMutant {
 			}
 		}),
 		onRun("forgets what was skipped in flight", "touched", func(_ *Plan, r *Run) {
-			for i := range r.Exceptions {
-				r.Exceptions[i].Sent = false
+			for i := range r.Unsuccessful {
+				r.Unsuccessful[i].Sent = false
 			}
 		}),
 		onRun("takes back what was skipped before it began", "untouched", func(_ *Plan, r *Run) {
-			for i := range r.Exceptions {
-				r.Exceptions[i].Sent = true
+			for i := range r.Unsuccessful {
+				r.Unsuccessful[i].Sent = true
 			}
 		}),
 		onRun("takes all for done", "untouched", func(p *Plan, r *Run) {
-			r.Stage, r.Flights, r.Waiting, r.Exceptions = len(p.Stages), nil, nil, nil
+			r.Stage, r.InFlight, r.Waiting, r.Unsuccessful = len(p.Stages), nil, nil, nil
 		}),
 		onRun("takes back another run", "valid", func(_ *Plan, r *Run) { r.UID = "uid-other" }),
 	}

@@ -33,7 +33,7 @@ func proofMutants() []mutant {
 		onInput("completes before the apply", "3", eachReport(func(_ *Plan, _ *Run, o *Observation) { o.Applied = true })),
 		onInput("takes a report of another attempt", "3", eachReport(func(p *Plan, r *Run, o *Observation) {
 			pos, _ := p.Position(o.Cluster)
-			if f := (&draft{r: *r}).flight(pos); f != nil {
+			if f := (&draft{r: *r}).inFlightAt(pos); f != nil {
 				o.Attempt = f.Attempt
 			}
 		})),
@@ -56,7 +56,7 @@ func runMutants() []mutant {
 		}}
 	}
 	return []mutant{
-		onRun("forgets the clusters that were skipped", "5", func(_ *Plan, r *Run) { r.Exceptions = nil }),
+		onRun("forgets the clusters that were skipped", "5", func(_ *Plan, r *Run) { r.Unsuccessful = nil }),
 		onRun("forgets the failures", "5", func(_ *Plan, r *Run) {
 			if r.Stage < len(r.Stages) {
 				for i := range r.Stages[r.Stage].Groups {
@@ -65,8 +65,8 @@ func runMutants() []mutant {
 			}
 		}),
 		onRun("forgets that clusters may have been changed", "counts", func(_ *Plan, r *Run) {
-			for i := range r.Flights {
-				r.Flights[i].Sent = false
+			for i := range r.InFlight {
+				r.InFlight[i].Sent = false
 			}
 		}),
 		onRun("forgets it of clusters that were parked", "counts", func(_ *Plan, r *Run) {
@@ -135,8 +135,8 @@ func memoryMutants() []mutant {
 		{name: "changes its argument", law: "1", make: func() machine {
 			return func(p *Plan, r Run, in Input) Ready {
 				out := step(p, r, in)
-				for i := range r.Flights {
-					r.Flights[i].Sent = true
+				for i := range r.InFlight {
+					r.InFlight[i].Sent = true
 				}
 				return out
 			}

@@ -159,13 +159,13 @@ func timedMutants() []mutant {
 			}
 		})),
 		onRun("counts attempts from the start again", "counts", func(_ *Plan, r *Run) {
-			for i := range r.Exceptions {
-				r.Exceptions[i].Attempts = min(r.Exceptions[i].Attempts, 1)
+			for i := range r.Unsuccessful {
+				r.Unsuccessful[i].Attempts = min(r.Unsuccessful[i].Attempts, 1)
 			}
 		}),
 		onRun("forgets what was sent to clusters that were skipped", "counts", func(_ *Plan, r *Run) {
-			for i := range r.Exceptions {
-				r.Exceptions[i].Sent = false
+			for i := range r.Unsuccessful {
+				r.Unsuccessful[i].Sent = false
 			}
 		}),
 		onInput("skips what was changed", "5", func(_ *Plan, r Run, in *Input) {

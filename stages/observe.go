@@ -21,7 +21,7 @@ func (ob observer) observe(o *Observation) {
 	if !ok || ob.r.IsEnded() || ob.r.State == Stopped {
 		return
 	}
-	f := ob.flight(pos)
+	f := ob.inFlightAt(pos)
 	if f == nil || f.Attempt != o.Attempt || f.Phase == BackingOff {
 		return
 	}
@@ -52,7 +52,7 @@ func (ob observer) observe(o *Observation) {
 }
 
 // note records a new message of a cluster in flight.
-func (ob observer) note(f *Flight, message string) {
+func (ob observer) note(f *InFlight, message string) {
 	if m := cut(message); f.Message != m {
 		f.Message = m
 		ob.changed = true
@@ -61,7 +61,7 @@ func (ob observer) note(f *Flight, message string) {
 
 // unreachable passes the slot of a cluster that was never reached to the next one, unless its time is up.
 // While maxUnreached wait, only one of those may take the slot.
-func (ob observer) unreachable(f *Flight, o *Observation) {
+func (ob observer) unreachable(f *InFlight, o *Observation) {
 	unreached := 0
 	for i := range ob.r.Waiting {
 		if ob.r.Waiting[i].Tries > 0 {
@@ -86,7 +86,7 @@ func (ob observer) unreachable(f *Flight, o *Observation) {
 }
 
 // attemptFailed decides whether a cluster is retried.
-func (ob observer) attemptFailed(f *Flight, o *Observation) {
+func (ob observer) attemptFailed(f *InFlight, o *Observation) {
 	f.Message = cut(o.Message)
 	most := attempts(&ob.p.Strategy)
 	switch {
@@ -142,7 +142,7 @@ func maxBackoff(s *Strategy) time.Duration {
 }
 
 // progress moves a cluster on by its observed state.
-func (ob observer) progress(f *Flight, o *Observation) {
+func (ob observer) progress(f *InFlight, o *Observation) {
 	// What an earlier attempt, or this one before a crash, has carried out is
 	// not what the cluster had before the run.
 	unchanged := o.Unchanged && f.Attempt == 1 && !f.Sent
@@ -186,7 +186,7 @@ func (ob observer) clocks() {
 		return
 	}
 	deadline := ob.deadline()
-	ob.eachFlight(func(f *Flight) {
+	ob.eachInFlight(func(f *InFlight) {
 		switch {
 		case ob.late(f, deadline):
 			ob.overdue(f, deadline)
@@ -198,7 +198,7 @@ func (ob observer) clocks() {
 	if ob.r.State != Running { // a deadline that has just passed may have ended the run
 		return
 	}
-	ob.eachFlight(func(f *Flight) {
+	ob.eachInFlight(func(f *InFlight) {
 		if f.Phase == BackingOff && ob.now >= f.Until {
 			f.Attempt, f.Phase, f.Until = f.Attempt+1, Applying, 0
 			ob.changed = true
@@ -208,12 +208,12 @@ func (ob observer) clocks() {
 }
 
 // late reports whether the deadline of a cluster has passed.
-func (ob observer) late(f *Flight, deadline time.Duration) bool {
+func (ob observer) late(f *InFlight, deadline time.Duration) bool {
 	return deadline > 0 && ob.now >= f.Started.Add(deadline)
 }
 
 // overdue gives up a cluster that has passed its deadline.
-func (ob observer) overdue(f *Flight, deadline time.Duration) {
+func (ob observer) overdue(f *InFlight, deadline time.Duration) {
 	reason := "not done within " + deadline.String()
 	if f.Message != "" {
 		reason += ": " + f.Message

@@ -34,7 +34,7 @@ func (c commands) unretriable(only Only) string {
 	case run.SkipGates:
 		return "stage " + st.Name + " was skipped as a whole: a catch-up run takes its clusters"
 	}
-	if again, _ := c.retriable(only); !slices.ContainsFunc(again, func(e Exception) bool { return !e.Gone }) {
+	if again, _ := c.retriable(only); !slices.ContainsFunc(again, func(e Unsuccessful) bool { return !e.Gone }) {
 		return "stage " + st.Name + " has no " + only.Words() + " to be tried again: a catch-up run takes those of other stages"
 	}
 	if over := overBudget(st, run); over != "" && only == OnlySkipped {
@@ -43,13 +43,13 @@ func (c commands) unretriable(only Only) string {
 	return ""
 }
 
-// retriable divides the exceptions into those of the current stage that only selects, each in one group, and
+// retriable divides the unsuccessful clusters into those of the current stage that only selects, each in one group, and
 // the others. The former include failed clusters that have left the inventory: they are not retried, and no
 // longer count.
-func (c commands) retriable(only Only) (again, rest []Exception) {
+func (c commands) retriable(only Only) (again, rest []Unsuccessful) {
 	st := &c.p.Stages[c.r.Stage]
 	first, last := st.Groups[0].First, st.End()-1
-	for _, e := range c.r.Exceptions {
+	for _, e := range c.r.Unsuccessful {
 		if e.Last < first || e.First > last || e.Gone && e.State == Skipped || only != "" && string(only) != string(e.State) {
 			rest = append(rest, e)
 			continue
@@ -81,7 +81,7 @@ func (c commands) requeue(only Only) (n int) {
 	if len(again) == 0 {
 		return 0
 	}
-	c.r.Exceptions = rest
+	c.r.Unsuccessful = rest
 	c.changed = true
 	for _, e := range again {
 		if e.Gone {
@@ -91,7 +91,7 @@ func (c commands) requeue(only Only) (n int) {
 			gr.Failed -= gone
 			gr.Skipped += gone
 			e.State, e.Sent, e.Reason = Skipped, true, hasLeft
-			c.addException(e)
+			c.addUnsuccessful(e)
 			for pos := e.First; pos <= e.Last; pos++ {
 				c.emitCluster(pos, Event{Type: ClusterSkipped, Message: hasLeft})
 			}
@@ -111,7 +111,7 @@ func (c commands) requeue(only Only) (n int) {
 }
 
 // requeueRange makes ended clusters pending again.
-func (c commands) requeueRange(gr *GroupRun, e Exception) {
+func (c commands) requeueRange(gr *GroupRun, e Unsuccessful) {
 	n := e.Last - e.First + 1
 	if e.State == Failed {
 		gr.Failed -= n

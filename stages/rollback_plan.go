@@ -68,7 +68,7 @@ func reversalOf(p *Plan, r *Run, previous map[string]Previous) plan.Reversal {
 		if !r.IsTouched(pos, state) || before.Back {
 			continue
 		}
-		x, why := runstate.ExceptionAt(r.Exceptions, pos), ""
+		x, why := runstate.UnsuccessfulAt(r.Unsuccessful, pos), ""
 		switch {
 		case x != nil && x.Gone:
 			why = hasLeft

@@ -56,7 +56,7 @@ func TestOutageIsBounded(t *testing.T) {
 			t.Fatalf("%q", y.Message)
 		}
 	}
-	e, err := Explain(p, r, p.Clusters[r.Flights[0].Pos].Name)
+	e, err := Explain(p, r, p.Clusters[r.InFlight[0].Pos].Name)
 	if err != nil || !strings.HasPrefix(e.Waiting[0].Message, "dial cluster-") {
 		t.Errorf("%v, %v", e, err)
 	}
@@ -68,8 +68,8 @@ func TestRunGoesOnAfterAnOutage(t *testing.T) {
 	p := benchPlan(t, 1000, 10)
 	ready, _ := outage(t, p, 600)
 	held := map[int]bool{}
-	for i := range ready.Run.Flights {
-		held[ready.Run.Flights[i].Pos] = true
+	for i := range ready.Run.InFlight {
+		held[ready.Run.InFlight[i].Pos] = true
 	}
 	now := ready.Run.Now.Time()
 	for range 2000 {

@@ -15,7 +15,7 @@ type skipping struct {
 // cluster skips a cluster that has not ended.
 func (s skipping) cluster(pos int) {
 	d := s.d
-	if f := d.flight(pos); f != nil {
+	if f := d.inFlightAt(pos); f != nil {
 		f.Drain = true
 		d.changed = true
 		if f.Phase == BackingOff {
@@ -30,8 +30,8 @@ func (s skipping) cluster(pos int) {
 		d.dropRetry(i)
 	case d.undefer(pos):
 	case d.retryable(pos):
-		e.Attempts, e.Sent = runstate.ExceptionAt(d.r.Exceptions, pos).Attempts, true
-		d.removeException(pos)
+		e.Attempts, e.Sent = runstate.UnsuccessfulAt(d.r.Unsuccessful, pos).Attempts, true
+		d.removeUnsuccessful(pos)
 		_, g := d.groupOf(pos)
 		g.Failed--
 	case d.ahead(pos):
@@ -103,9 +103,9 @@ func (s skipping) unstarted(g *PlannedGroup, gr *GroupRun) {
 	}
 	deferred, e := gr.Deferred, skipped(g.First, s.reason)
 	gr.Deferred, n = nil, 0
-	eachRun(g.First, g.First+g.Len-1, d.beyond, func(first, last int) { n += d.addException(e.Spanning(first, last)) })
+	eachRun(g.First, g.First+g.Len-1, d.beyond, func(first, last int) { n += d.addUnsuccessful(e.Spanning(first, last)) })
 	for _, r := range deferred {
-		k := d.addException(e.Spanning(r.First, r.Last))
+		k := d.addUnsuccessful(e.Spanning(r.First, r.Last))
 		gr.Skipped += k
 		n += k
 	}
@@ -123,7 +123,7 @@ func (s skipping) gone(name string) {
 	}
 	e := skipped(pos, s.reason)
 	e.Gone = true
-	f, i := d.flight(pos), d.retrying(pos)
+	f, i := d.inFlightAt(pos), d.retrying(pos)
 	switch {
 	case f != nil:
 		d.free(f)
@@ -136,11 +136,11 @@ func (s skipping) gone(name string) {
 	case d.ahead(pos):
 		d.skipAhead(e)
 	default:
-		if x := runstate.ExceptionAt(d.r.Exceptions, pos); x != nil && !x.Gone {
+		if x := runstate.UnsuccessfulAt(d.r.Unsuccessful, pos); x != nil && !x.Gone {
 			e = x.Spanning(pos, pos)
 			e.Gone = true
-			d.removeException(pos)
-			d.r.Exceptions = mergeExceptions(append(d.r.Exceptions, e))
+			d.removeUnsuccessful(pos)
+			d.r.Unsuccessful = mergeUnsuccessful(append(d.r.Unsuccessful, e))
 		}
 	}
 }
@@ -148,7 +148,7 @@ func (s skipping) gone(name string) {
 // retryable reports whether the cluster at pos has failed and the run may retry it, so that it may be skipped
 // instead.
 func (d *draft) retryable(pos int) bool {
-	e := runstate.ExceptionAt(d.r.Exceptions, pos)
+	e := runstate.UnsuccessfulAt(d.r.Unsuccessful, pos)
 	stage, _ := d.p.StageOf(pos)
 	again := d.r.Closing == nil && (d.p.Strategy.Profile == ClusterUpdate || d.p.Strategy.Suspends())
 	return e != nil && e.State == Failed && again && stage == d.r.Stage

@@ -54,8 +54,8 @@ func (s *starter) room(st *PlannedStage, run *StageRun) (int, []int) {
 		own[i] = admitted(g.MaxConcurrency, g.MaxFailures, run.Groups[i].Failed, g.Strict)
 	}
 	group := 0
-	for i := range s.r.Flights {
-		f := &s.r.Flights[i]
+	for i := range s.r.InFlight {
+		f := &s.r.InFlight[i]
 		if f.Attempt == 0 {
 			continue
 		}
@@ -76,7 +76,7 @@ func (s *starter) startNext(c cursor) bool {
 		return true
 	}
 	if pos := s.pick(c); pos >= 0 {
-		s.launch(Flight{Pos: pos, Attempt: 1, Started: s.now})
+		s.launch(InFlight{Pos: pos, Attempt: 1, Started: s.now})
 		return true
 	}
 	if i := s.due(c.g, true); i >= 0 {
@@ -116,7 +116,7 @@ func (s *starter) dueUnreached(pos int) int {
 func (s *starter) startAgain(i int) {
 	y := s.r.Waiting[i]
 	s.dropRetry(i)
-	f := Flight{
+	f := InFlight{
 		Pos: y.Pos, Attempt: y.Attempt, Sent: y.Sent, Tries: y.Tries, Since: y.Since,
 		Started: s.now - Instant(y.Spent), Message: y.Message,
 	}
@@ -127,7 +127,7 @@ func (s *starter) startAgain(i int) {
 }
 
 // launch puts a cluster into flight. A repeated attempt to reach it emits no start event.
-func (s *starter) launch(f Flight) {
+func (s *starter) launch(f InFlight) {
 	f.Phase = Applying
 	s.take(f)
 	if f.Tries == 0 {
@@ -152,7 +152,7 @@ func (s *starter) wants() int {
 	have := s.inFlight()
 	n := have
 	if free := s.uncapped(); free != nil {
-		s.capEnds = s.nextClosing(free.r.Flights)
+		s.capEnds = s.nextClosing(free.r.InFlight)
 		if n = free.inFlight(); n == have {
 			s.r, s.events, s.changed = free.r, append(s.events, free.events...), s.changed || free.changed
 		}
@@ -178,17 +178,17 @@ func (s *starter) uncapped() *draft {
 }
 
 // nextClosing returns when the first window closes, or is checked again, of the clusters that only the cap
-// keeps from starting: they wait for that window then. flights are those of the run without the cap.
-func (s *starter) nextClosing(flights []Flight) Instant {
+// keeps from starting: they wait for that window then. inFlight are those of the run without the cap.
+func (s *starter) nextClosing(inFlight []InFlight) Instant {
 	first := alarm{now: s.now}
-	for i := range flights {
-		before := i < len(s.r.Flights) && s.r.Flights[i].Attempt != 0
+	for i := range inFlight {
+		before := i < len(s.r.InFlight) && s.r.InFlight[i].Attempt != 0
 		switch {
-		case before || flights[i].Attempt == 0 || s.calendar == nil:
+		case before || inFlight[i].Attempt == 0 || s.calendar == nil:
 		case s.r.IsBypassed():
 			first.at(s.r.Bypass.Until)
 		default:
-			w := s.window(flights[i].Pos)
+			w := s.window(inFlight[i].Pos)
 			first.at(w.Changes(s.now))
 		}
 	}

@@ -100,11 +100,11 @@ const (
 	CommandRefused       = event.CommandRefused
 )
 
-// Exception is a range of clusters that were skipped or failed.
-type Exception = runstate.Exception
+// Unsuccessful is a range of clusters that were skipped or failed.
+type Unsuccessful = runstate.Unsuccessful
 
-// Flight is a cluster in flight.
-type Flight = runstate.Flight
+// InFlight is a cluster in flight.
+type InFlight = runstate.InFlight
 
 // Gate is a task of a stage or a group that the run has reached.
 type Gate = runstate.Gate
@@ -143,8 +143,8 @@ type Outline = runstate.Outline
 // Deferred is a range of clusters that have not started while others behind them have.
 type Deferred = runstate.Deferred
 
-// FlightPhase is the phase of a cluster in flight.
-type FlightPhase = runstate.FlightPhase
+// ClusterPhase is the phase of a cluster in flight.
+type ClusterPhase = runstate.ClusterPhase
 
 // The phases of a cluster in flight.
 const (

@@ -32,7 +32,7 @@ func NewRun(p *Plan, name, uid string, starter approval.Identity, hold bool, now
 // was, with Err and nothing else, so no action, no event and no time to wake. A run of
 // which something was lost on its way through a store is such a run.
 //
-// Its cost grows with the clusters in flight and the exceptions, not with the
+// Its cost grows with the clusters in flight and the unsuccessful ones, not with the
 // fleet.
 func Step(p *Plan, r Run, in Input) Ready {
 	if err := Check(p, &r); err != nil {
@@ -45,7 +45,7 @@ func Step(p *Plan, r Run, in Input) Ready {
 // those before it have changed. Of the parts, each uses only those above it:
 //
 //	draft     the run as it becomes, its events, and the account of its clusters:
-//	          draft.go, clusters.go, exceptions.go, cursor.go, domains.go
+//	          draft.go, clusters.go, unsuccessful.go, cursor.go, domains.go
 //	gates     when the tasks of a stage or a group open and let the run pass
 //	skipping  what becomes of clusters, groups and stages that are skipped
 //	starter   which clusters start, by caps, windows and turn: starter.go, windows.go,
@@ -64,7 +64,7 @@ func step(p *Plan, r Run, in Input) Ready {
 	clusters := observer{control: run, start: start}
 	stages := course{control: run, start: start, blocked: in.Blocked}
 	if in.Unwatched {
-		d.eachFlight(d.doubt)
+		d.eachInFlight(d.doubt)
 	}
 	if in.NewCalendar {
 		start.recheck()
@@ -95,9 +95,9 @@ func actions(d *draft) []Action {
 	if d.r.State != Running && d.r.State != Stopping {
 		return nil
 	}
-	out, n := make([]Action, len(d.r.Flights)), 0
-	for i := range d.r.Flights {
-		f := &d.r.Flights[i]
+	out, n := make([]Action, len(d.r.InFlight)), 0
+	for i := range d.r.InFlight {
+		f := &d.r.InFlight[i]
 		if f.Attempt == 0 || f.Phase == BackingOff {
 			continue
 		}
@@ -131,8 +131,8 @@ func wake(d *draft, capEnds Instant) Instant {
 	w := alarm{now: d.now}
 	w.at(d.r.StopAt)
 	deadline := d.deadline()
-	for i := range d.r.Flights {
-		if f := &d.r.Flights[i]; f.Attempt != 0 {
+	for i := range d.r.InFlight {
+		if f := &d.r.InFlight[i]; f.Attempt != 0 {
 			w.at(f.Until)
 			if deadline > 0 {
 				w.at(f.Started.Add(deadline))

@@ -62,7 +62,7 @@ func TestRunKeepsBoundedTexts(t *testing.T) {
 	ready = Step(p, ready.Run, Input{Now: scriptEpoch, Observations: []Observation{{
 		Cluster: ready.Actions[0].Cluster, Attempt: 1, Sent: true, Failed: true, Message: long,
 	}}})
-	m := ready.Run.Flights[0].Message
+	m := ready.Run.InFlight[0].Message
 	if len(m) > 256 || !utf8.ValidString(m) || !strings.HasSuffix(m, "…") {
 		t.Errorf("%d bytes: %q", len(m), m)
 	}

@@ -53,7 +53,7 @@ func (c control) timeOut(clock *Clock, what string, after time.Duration, g *Plan
 	clock.Deadline, clock.TimedOut = 0, true
 	reason := what + " was not done within " + after.String()
 	c.exceeded(reason)
-	c.eachFlight(func(f *Flight) {
+	c.eachInFlight(func(f *InFlight) {
 		if g == nil || g.Has(f.Pos) {
 			c.giveUp(f, reason)
 		}

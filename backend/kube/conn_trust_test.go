@@ -84,7 +84,7 @@ func (r *rollout) attempt(name string) fleet.Status {
 // reasons is all that a run says of its clusters.
 func reasons(s fleet.Status) string {
 	var all []string
-	for _, x := range s.Run.Exceptions {
+	for _, x := range s.Run.Unsuccessful {
 		all = append(all, x.Reason)
 	}
 	return strings.Join(all, "\n")

@@ -72,11 +72,11 @@ func (v *view) belongs(ctx context.Context) (func(key string) bool, error) {
 	for _, r := range runs {
 		of["run/"+r.Run] = true
 		if r.UID != "" {
-			of["plan/"+r.Plan], of["flight/"+r.UID], of["journal/"+r.UID], of["command/"+r.UID] = true, true, true, true
+			of["plan/"+r.Plan], of["inflight/"+r.UID], of["journal/"+r.UID], of["command/"+r.UID] = true, true, true, true
 		}
 	}
 	if p := v.placement; p != "" && v.run == "" {
-		of["placement/"+p], of["content/"+p], of["bindings/"+p], of["begun/"+p], of["journal/placement."+p] = true, true, true, true, true
+		of["placement/"+p], of["content/"+p], of["bindings/"+p], of["intent/"+p], of["journal/placement."+p] = true, true, true, true, true
 	}
 	return func(key string) bool { return of[firstTwo(key)] }, nil
 }

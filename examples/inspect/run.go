@@ -16,12 +16,12 @@ type runDetail struct {
 	runInfo
 
 	Stages []stageInfo `json:"stages"`
-	// Flights are the clusters in flight, Exceptions those that failed or were
+	// ClustersInFlight are the clusters that are being updated, Unsuccessful those that failed or were
 	// skipped.
-	Flights    []flightInfo       `json:"flights,omitempty"`
-	Exceptions []exceptionInfo    `json:"exceptions,omitempty"`
-	Waiting    []stages.Awaited   `json:"waiting,omitempty"`
-	Requests   []approval.Request `json:"requests,omitempty"`
+	ClustersInFlight []inFlightInfo     `json:"clustersInFlight,omitempty"`
+	Unsuccessful     []unsuccessfulInfo `json:"unsuccessful,omitempty"`
+	Waiting          []stages.Awaited   `json:"waiting,omitempty"`
+	Requests         []approval.Request `json:"requests,omitempty"`
 	// Approvals are the decisions that the run keeps. Those of a request that
 	// expired are in the events only.
 	Approvals []approval.Decision `json:"approvals,omitempty"`
@@ -51,7 +51,7 @@ type gateInfo struct {
 	Attempt int       `json:"attempt,omitempty"`
 }
 
-type flightInfo struct {
+type inFlightInfo struct {
 	Cluster string    `json:"cluster"`
 	Attempt int       `json:"attempt"`
 	Phase   string    `json:"phase"`
@@ -60,7 +60,7 @@ type flightInfo struct {
 	Message string    `json:"message,omitempty"`
 }
 
-type exceptionInfo struct {
+type unsuccessfulInfo struct {
 	// First and Last are the first and the last cluster, in the plan's order,
 	// of which this is true.
 	First    string       `json:"first"`
@@ -121,13 +121,13 @@ func detailOf(s fleet.Status, l fleet.Lease) runDetail {
 		}
 		d.Stages = append(d.Stages, st)
 	}
-	for _, f := range r.Flights {
+	for _, f := range r.InFlight {
 		if f.Attempt > 0 {
-			d.Flights = append(d.Flights, flightInfo{p.Clusters[f.Pos].Name, f.Attempt, phaseName(f.Phase), f.Started.Time(), f.Until.Time(), f.Message})
+			d.ClustersInFlight = append(d.ClustersInFlight, inFlightInfo{p.Clusters[f.Pos].Name, f.Attempt, phaseName(f.Phase), f.Started.Time(), f.Until.Time(), f.Message})
 		}
 	}
-	for _, x := range r.Exceptions {
-		d.Exceptions = append(d.Exceptions, exceptionInfo{
+	for _, x := range r.Unsuccessful {
+		d.Unsuccessful = append(d.Unsuccessful, unsuccessfulInfo{
 			p.Clusters[x.First].Name, p.Clusters[x.Last].Name, x.Last - x.First + 1, x.State, x.Attempts, x.Gone, x.Reason,
 		})
 	}
@@ -152,7 +152,7 @@ func decisionsOf(r *stages.StageRun) (all []approval.Decision) {
 	return all
 }
 
-func phaseName(p stages.FlightPhase) string {
+func phaseName(p stages.ClusterPhase) string {
 	switch p {
 	case stages.Applying:
 		return "Applying"
@@ -222,25 +222,25 @@ func (g gateInfo) text() string {
 }
 
 func (d *runDetail) printClusters(p *page) {
-	if len(d.Flights) > 0 {
+	if len(d.ClustersInFlight) > 0 {
 		p.head("In flight")
 	}
-	for _, f := range d.Flights {
+	for _, f := range d.ClustersInFlight {
 		text := fmt.Sprintf("  %s: %s, attempt %d, since %s", f.Cluster, f.Phase, f.Attempt, moment(f.Started))
 		if !f.Until.IsZero() {
 			text += ", until " + moment(f.Until)
 		}
 		p.para(2, joined(": ", text, f.Message))
 	}
-	if len(d.Exceptions) > 0 {
+	if len(d.Unsuccessful) > 0 {
 		p.head("Failed or skipped")
 	}
-	for _, x := range d.Exceptions {
+	for _, x := range d.Unsuccessful {
 		p.para(2, x.text())
 	}
 }
 
-func (x exceptionInfo) text() string {
+func (x unsuccessfulInfo) text() string {
 	text := "  " + x.First
 	if x.Clusters > 1 {
 		text += fmt.Sprintf(" to %s, %d clusters", x.Last, x.Clusters)

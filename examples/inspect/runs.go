@@ -125,7 +125,7 @@ func infoOf(s fleet.Status, l fleet.Lease) runInfo {
 			info.Skipped++
 		}
 	}
-	for _, f := range r.Flights {
+	for _, f := range r.InFlight {
 		if f.Attempt > 0 {
 			info.InFlight++
 		}

@@ -38,7 +38,7 @@ spec:
 }
 
 func (w *world) attempt() int {
-	for _, f := range w.rec.Run.Flights {
+	for _, f := range w.rec.Run.InFlight {
 		if f.Attempt != 0 {
 			return f.Attempt
 		}
@@ -53,9 +53,9 @@ func TestDefect10AttemptsAndBackoffOutliveTheProcessAndASuspension(t *testing.T)
 	w.do("a fails")
 	w.do("step 1s")
 	w.do("a fails")
-	until := w.rec.Run.Flights[0].Until
+	until := w.rec.Run.InFlight[0].Until
 	w.reload()
-	if got := w.rec.Run.Flights[0]; got.Attempt != 2 || got.Phase != stages.BackingOff || got.Until != until {
+	if got := w.rec.Run.InFlight[0]; got.Attempt != 2 || got.Phase != stages.BackingOff || got.Until != until {
 		t.Errorf("after a restart: attempt %d in phase %d until %d, want attempt 2 waiting until %d", got.Attempt, got.Phase, got.Until, until)
 	}
 	w.do("suspend")

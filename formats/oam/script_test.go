@@ -241,7 +241,7 @@ func (w *world) observe(words []string) string {
 	var in stages.Input
 	for i := 0; i+1 < len(words); i += 2 {
 		o := stages.Observation{Cluster: words[i], Sent: true}
-		for _, f := range w.rec.Run.Flights {
+		for _, f := range w.rec.Run.InFlight {
 			if f.Attempt != 0 && w.rec.Plan.Clusters[f.Pos].Name == words[i] {
 				o.Attempt = f.Attempt
 			}

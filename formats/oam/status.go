@@ -205,8 +205,8 @@ func (rec Record) suspended() bool {
 	case r.State != stages.Running || len(rec.gates()) == 0:
 		return false
 	}
-	for i := range r.Flights {
-		if r.Flights[i].Attempt != 0 {
+	for i := range r.InFlight {
+		if r.InFlight[i].Attempt != 0 {
 			return false
 		}
 	}
@@ -227,10 +227,10 @@ func (rec Record) terminated() bool {
 
 // services are the components on the clusters that the run has come to.
 func (rec Record) services() []Service {
-	flights := map[int]*stages.Flight{}
-	for i := range rec.Run.Flights {
-		if f := &rec.Run.Flights[i]; f.Attempt != 0 {
-			flights[f.Pos] = f
+	slots := map[int]*stages.InFlight{}
+	for i := range rec.Run.InFlight {
+		if f := &rec.Run.InFlight[i]; f.Attempt != 0 {
+			slots[f.Pos] = f
 		}
 	}
 	var sick, well []Service
@@ -239,7 +239,7 @@ func (rec Record) services() []Service {
 			break
 		}
 		healthy, message := true, ""
-		switch f := flights[pos]; {
+		switch f := slots[pos]; {
 		case f != nil:
 			healthy, message = f.Phase == stages.Soaking, f.Message
 		case state == stages.Failed:

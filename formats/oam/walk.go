@@ -277,8 +277,8 @@ func (w *walk) isAborted() bool {
 // is to be tried again is failed for as long.
 func (w *walk) running(u *unit) (phase, reason, message string) {
 	phase = PhaseRunning
-	for i := range w.Run.Flights {
-		f := &w.Run.Flights[i]
+	for i := range w.Run.InFlight {
+		f := &w.Run.InFlight[i]
 		if f.Attempt == 0 {
 			continue
 		}

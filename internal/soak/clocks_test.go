@@ -56,13 +56,13 @@ func TestWhatIsLeftOfRunsIsAViolation(t *testing.T) {
 		t.Errorf("one record too many: %v", err)
 	}
 	var f footprint
-	for _, key := range []string{"placement/p", "journal/placement.p/1-x", "content/p/d", "begun/p/u", "bindings/p/1-x-0"} {
+	for _, key := range []string{"placement/p", "journal/placement.p/1-x", "content/p/d", "intent/p/u", "bindings/p/1-x-0"} {
 		f.take(key)
 	}
 	if len(f.strays) > 0 {
 		t.Errorf("strays: %v", f.strays)
 	}
-	for _, key := range []string{"run/r", "plan/d", "plan/d/0", "flight/u/1-2-3-4", "journal/u/0-x", "command/u/c"} {
+	for _, key := range []string{"run/r", "plan/d", "plan/d/0", "inflight/u/1-2-3-4", "journal/u/0-x", "command/u/c"} {
 		h := health{}
 		h.files.take(key)
 		if err := h.against(&health{}); err == nil || !strings.Contains(err.Error(), key) {

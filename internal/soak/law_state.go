@@ -26,7 +26,7 @@ func stateProblems(p *stages.Plan, before, now *stages.Run) (out []string) {
 // capProblems counts the clusters in flight.
 func capProblems(p *stages.Plan, r *stages.Run) (out []string) {
 	inStage, inGroup := map[int]int{}, map[[2]int]int{}
-	for _, f := range r.Flights {
+	for _, f := range r.InFlight {
 		if f.Attempt == 0 {
 			continue
 		}

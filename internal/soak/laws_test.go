@@ -122,8 +122,8 @@ func TestABrokenStateIsAViolation(t *testing.T) {
 	p := newTestPlan(t)
 	now := time.Unix(1000, 0)
 	good := stages.Step(p, stages.NewRun(p, "r", "uid", approval.Identity{Name: olga}, false, now), stages.Input{Now: now}).Run
-	if out := stateProblems(p, &good, &good); len(out) > 0 || len(good.Flights) != 3 {
-		t.Fatal(out, good.Flights)
+	if out := stateProblems(p, &good, &good); len(out) > 0 || len(good.InFlight) != 3 {
+		t.Fatal(out, good.InFlight)
 	}
 	decision := func(by string) approval.Decision {
 		return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: by}, Binding: approval.Binding{RunUID: "uid", Stage: "s1", When: approval.After, Attempt: 1, Plan: p.Digest}}
@@ -136,8 +136,8 @@ func TestABrokenStateIsAViolation(t *testing.T) {
 	other := decision(bob)
 	other.Binding.Plan = "another"
 	for name, broken := range map[string]func(*stages.Run){
-		"4 clusters of stage s1 are in flight": func(r *stages.Run) { r.Flights = append(r.Flights, stages.Flight{Pos: 3, Attempt: 1}) },
-		"while the run is in stage 0":          func(r *stages.Run) { r.Flights[0].Pos = 12 },
+		"4 clusters of stage s1 are in flight": func(r *stages.Run) { r.InFlight = append(r.InFlight, stages.InFlight{Pos: 3, Attempt: 1}) },
+		"while the run is in stage 0":          func(r *stages.Run) { r.InFlight[0].Pos = 12 },
 		"let pass by 1 approvals":              gate(decision(ann)),
 		"decided twice":                        gate(decision(ann), decision(ann)),
 		"is bound to":                          gate(decision(ann), other),
@@ -146,7 +146,7 @@ func TestABrokenStateIsAViolation(t *testing.T) {
 		"went on past its TimedWait After":     func(r *stages.Run) { r.Stages[0].Ended = r.Now },
 	} {
 		bad := good
-		bad.Flights, bad.Stages = slices.Clone(good.Flights), slices.Clone(good.Stages)
+		bad.InFlight, bad.Stages = slices.Clone(good.InFlight), slices.Clone(good.Stages)
 		broken(&bad)
 		if out := strings.Join(stateProblems(p, &good, &bad), "\n"); !strings.Contains(out, name) {
 			t.Errorf("want a violation with %q, have %q", name, out)

@@ -19,7 +19,7 @@ const remainsMost = 2 * (1 + 5*4 + 16 + 2 + 5)
 
 // strays are the prefixes of keys that only runs have.
 func strays() []string {
-	return []string{"run/", "plan/", "flight/", "command/", "journal/"}
+	return []string{"run/", "plan/", "inflight/", "command/", "journal/"}
 }
 
 // isStray reports whether a record must not be there when all runs are deleted.

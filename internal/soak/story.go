@@ -246,7 +246,7 @@ func tidyStep() step {
 
 // leftovers returns the keys of what only runs that have not ended need.
 func (w *world) leftovers(ctx context.Context) (out []string, err error) {
-	for _, prefix := range []string{"flight/", "command/"} {
+	for _, prefix := range []string{"inflight/", "command/"} {
 		for r, err := range w.engineFile.List(ctx, prefix) {
 			if err != nil {
 				return nil, err

@@ -247,7 +247,7 @@ func ResultOf(p *stages.Plan, r *stages.Run) Result {
 		}
 	}
 	out.Complete = r.State == stages.Completed
-	for _, x := range r.Exceptions {
+	for _, x := range r.Unsuccessful {
 		out.Complete = out.Complete && x.Gone
 		for pos := x.First; x.Gone && pos <= x.Last && pos < len(p.Clusters); pos++ {
 			out.Clusters[pos].Got = Gone

@@ -32,8 +32,8 @@ func heldRun(p *stages.Plan) *stages.Run {
 			{State: stages.Running, Reached: 1, Started: 1, Groups: []stages.GroupRun{{Next: 4, Completed: 1, Failed: 1, Skipped: 1}}},
 			{State: stages.NotStarted},
 		},
-		Flights: []stages.Flight{{Pos: 2, Attempt: 1, Phase: stages.Applying}},
-		Exceptions: []stages.Exception{
+		InFlight: []stages.InFlight{{Pos: 2, Attempt: 1, Phase: stages.Applying}},
+		Unsuccessful: []stages.Unsuccessful{
 			{First: 1, Last: 1, State: stages.Failed},
 			{First: 3, Last: 3, State: stages.Skipped, Gone: true},
 		},
@@ -49,8 +49,8 @@ func cleanedRun(p *stages.Plan) *stages.Run {
 	}
 	return &stages.Run{
 		UID: "uid", Placement: p.Placement, Plan: p.Digest, State: stages.Completed, Stage: 2, Started: 1,
-		Stages:     []stages.StageRun{ended(5, 0), ended(1, 1)},
-		Exceptions: []stages.Exception{{First: 6, Last: 6, State: stages.Failed}},
+		Stages:       []stages.StageRun{ended(5, 0), ended(1, 1)},
+		Unsuccessful: []stages.Unsuccessful{{First: 6, Last: 6, State: stages.Failed}},
 	}
 }
 
@@ -113,7 +113,7 @@ func TestWhatClustersMayHave(t *testing.T) {
 	}
 	r := Bindings{"done": {7, 7, "rev"}}
 	quiet := heldRun(plan)
-	quiet.Exceptions, quiet.Flights = nil, nil
+	quiet.Unsuccessful, quiet.InFlight = nil, nil
 	quiet.Stages[0].Groups[0] = stages.GroupRun{Next: 1, Completed: 1}
 	if r.take(result(plan, quiet)) || len(r) != 1 {
 		t.Errorf("a run that brought what there was changes the bindings: %v", r)

@@ -54,7 +54,7 @@ func Check(p *plan.Plan, r *Run) error {
 		c.stage(i)
 	}
 	if c.err == nil {
-		c.exceptions()
+		c.unsuccessful()
 	}
 	if c.err == nil {
 		c.clusters()
@@ -275,19 +275,19 @@ func (c *runCheck) gates(gates []Gate, planned []plan.PlannedGate, at func() str
 
 func isMomentary(d approval.Decision) bool { return d.IsMomentary() }
 
-// exceptions checks that those are clusters of the plan, in order, and that the
+// unsuccessful checks that those are clusters of the plan, in order, and that the
 // groups count them.
-func (c *runCheck) exceptions() {
-	es, next := c.r.Exceptions, 0
+func (c *runCheck) unsuccessful() {
+	es, next := c.r.Unsuccessful, 0
 	for i := range es {
 		switch x := &es[i]; {
 		case x.First < next || x.First > x.Last || x.Last >= len(c.p.Clusters):
-			c.wrong("exceptions", "positions %d to %d are not among those from %d to %d", x.First, x.Last, next, len(c.p.Clusters)-1)
+			c.wrong("unsuccessful", "positions %d to %d are not among those from %d to %d", x.First, x.Last, next, len(c.p.Clusters)-1)
 			return
 		case x.State != Skipped && x.State != Failed:
-			c.wrong("exceptions", "cluster %s is %.80q, and an exception is Skipped or Failed", c.p.Clusters[x.First].Name, x.State)
+			c.wrong("unsuccessful", "cluster %s is %.80q, and must be Skipped or Failed", c.p.Clusters[x.First].Name, x.State)
 		case x.Attempts < 0 || x.Attempts > math.MaxInt32:
-			c.within("exceptions: attempts", x.Attempts, 0, math.MaxInt32)
+			c.within("unsuccessful: attempts", x.Attempts, 0, math.MaxInt32)
 		}
 		next = es[i].Last + 1
 	}
@@ -312,7 +312,7 @@ func (c *runCheck) exceptions() {
 	}
 }
 
-// counts checks what a group counts against the exceptions in it.
+// counts checks what a group counts against the unsuccessful clusters in it.
 func (c *runCheck) counts(stage, group, failed, skipped int) {
 	var gr GroupRun
 	if groups := c.r.Stages[stage].Groups; len(groups) > 0 {
@@ -330,25 +330,25 @@ func (c *runCheck) counts(stage, group, failed, skipped int) {
 // stage, there once, that was started and has not ended, and of the clusters
 // that were started each has ended, is in flight, or waits.
 func (c *runCheck) clusters() {
-	flights, waiting := c.r.Flights, c.r.Waiting
-	if n := len(c.p.Clusters); len(flights) > n || len(waiting) > n {
-		c.wrong("flights or waiting", "there are %d and %d, and the plan has %d clusters", len(flights), len(waiting), n)
+	inFlight, waiting := c.r.InFlight, c.r.Waiting
+	if n := len(c.p.Clusters); len(inFlight) > n || len(waiting) > n {
+		c.wrong("inFlight or waiting", "there are %d and %d, and the plan has %d clusters", len(inFlight), len(waiting), n)
 		return
 	}
 	var in []int
 	if c.r.Stage < len(c.p.Stages) {
 		in = make([]int, len(c.p.Stages[c.r.Stage].Groups))
 	}
-	placed := make([]int, 0, len(flights)+len(waiting))
-	for i := range flights {
-		f := &flights[i]
+	placed := make([]int, 0, len(inFlight)+len(waiting))
+	for i := range inFlight {
+		f := &inFlight[i]
 		switch {
-		case f.Attempt == 0 && *f == Flight{} && i < len(flights)-1:
+		case f.Attempt == 0 && *f == InFlight{} && i < len(inFlight)-1:
 			continue
 		case f.Attempt < 1 || f.Attempt > math.MaxInt32 || f.Phase < Applying || f.Phase > BackingOff || f.Tries < 0:
-			c.wrong("flights", "slot %d: attempt %d, phase %d or %d tries is impossible", i, f.Attempt, f.Phase, f.Tries)
+			c.wrong("inFlight", "slot %d: attempt %d, phase %d or %d tries is impossible", i, f.Attempt, f.Phase, f.Tries)
 		case !areMoments(f.Started, f.Until, f.Since):
-			c.moments("flights", f.Started, f.Until, f.Since)
+			c.moments("inFlight", f.Started, f.Until, f.Since)
 		}
 		placed = c.place(placed, in, f.Pos)
 	}
@@ -364,7 +364,7 @@ func (c *runCheck) clusters() {
 		placed = c.place(placed, in, y.Pos)
 	}
 	if pos := twice(placed); pos >= 0 {
-		c.wrong("flights or waiting", "cluster %s is there twice", c.p.Clusters[pos].Name)
+		c.wrong("inFlight or waiting", "cluster %s is there twice", c.p.Clusters[pos].Name)
 	}
 	for i := 0; c.err == nil && i < len(c.p.Stages); i++ {
 		c.balance(i, in)
@@ -401,11 +401,11 @@ func (c *runCheck) caps(in, flying []int) {
 	}
 	st := &c.p.Stages[c.r.Stage]
 	if n := Limit(st.MaxConcurrency); len(flying) > n {
-		c.wrong("flights", "%d clusters of stage %s are in flight, and %d may be", len(flying), st.Name, n)
+		c.wrong("inFlight", "%d clusters of stage %s are in flight, and %d may be", len(flying), st.Name, n)
 	}
 	for i, n := range in {
 		if n > Limit(st.Groups[i].MaxConcurrency) {
-			c.wrong("flights", "%d clusters of group %s of stage %s are in flight, and %d may be", n, st.Groups[i].Name, st.Name, st.Groups[i].MaxConcurrency)
+			c.wrong("inFlight", "%d clusters of group %s of stage %s are in flight, and %d may be", n, st.Groups[i].Name, st.Name, st.Groups[i].MaxConcurrency)
 		}
 	}
 	if len(st.Cells) == 0 {
@@ -415,7 +415,7 @@ func (c *runCheck) caps(in, flying []int) {
 	for _, pos := range flying {
 		for _, d := range st.Cells[c.p.Clusters[pos].Cell] {
 			if domains[d]++; domains[d] > st.Domains[d].MaxConcurrency {
-				c.wrong("flights", "more clusters of %s %s are in flight than the %d that may be", st.Domains[d].Key, st.Domains[d].Value, st.Domains[d].MaxConcurrency)
+				c.wrong("inFlight", "more clusters of %s %s are in flight than the %d that may be", st.Domains[d].Key, st.Domains[d].Value, st.Domains[d].MaxConcurrency)
 			}
 		}
 	}
@@ -427,12 +427,12 @@ func (c *runCheck) place(placed, in []int, pos int) []int {
 		return placed
 	}
 	if pos < 0 || pos >= len(c.p.Clusters) {
-		c.wrong("flights or waiting", "position %d must be from 0 to %d", pos, len(c.p.Clusters)-1)
+		c.wrong("inFlight or waiting", "position %d must be from 0 to %d", pos, len(c.p.Clusters)-1)
 		return placed
 	}
 	group, wrong := c.misplaced(pos)
 	if wrong != "" {
-		c.wrong("flights or waiting", "cluster %s %s", c.p.Clusters[pos].Name, wrong)
+		c.wrong("inFlight or waiting", "cluster %s %s", c.p.Clusters[pos].Name, wrong)
 		return placed
 	}
 	in[group]++
@@ -456,7 +456,7 @@ func (c *runCheck) misplaced(pos int) (group int, wrong string) {
 	switch {
 	case len(run.Groups) == 0 || !c.started(group, pos):
 		return group, "was not started"
-	case ExceptionAt(c.r.Exceptions, pos) != nil:
+	case UnsuccessfulAt(c.r.Unsuccessful, pos) != nil:
 		return group, "has ended"
 	case len(run.Groups[group].Deferred) > 0 && c.r.DeferredAt(c.p, pos) != nil:
 		return group, "lets others go first"

@@ -7,9 +7,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/plan"
 )
 
-// ExceptionAt returns the exception that covers pos, or nil.
-func ExceptionAt(es []Exception, pos int) *Exception {
-	i, found := slices.BinarySearchFunc(es, pos, func(e Exception, pos int) int {
+// UnsuccessfulAt returns the range that covers pos, or nil.
+func UnsuccessfulAt(es []Unsuccessful, pos int) *Unsuccessful {
+	i, found := slices.BinarySearchFunc(es, pos, func(e Unsuccessful, pos int) int {
 		switch {
 		case pos < e.First:
 			return 1
@@ -25,8 +25,8 @@ func ExceptionAt(es []Exception, pos int) *Exception {
 	return &es[i]
 }
 
-// Spanning returns the exception for another range of positions.
-func (e Exception) Spanning(first, last int) Exception {
+// Spanning returns the range with other bounds.
+func (e Unsuccessful) Spanning(first, last int) Unsuccessful {
 	e.First, e.Last = first, last
 	return e
 }
@@ -115,17 +115,17 @@ func States(p *plan.Plan, r *Run) iter.Seq2[int, State] {
 
 // Lookup finds clusters of a run by position.
 type Lookup struct {
-	p                *plan.Plan
-	r                *Run
-	flights, waiting map[int]int
+	p                 *plan.Plan
+	r                 *Run
+	inFlight, waiting map[int]int
 }
 
 // NewLookup returns a lookup of the clusters of a run, which must not change while it is used.
 func NewLookup(p *plan.Plan, r *Run) Lookup {
-	l := Lookup{p: p, r: r, flights: map[int]int{}, waiting: map[int]int{}}
-	for i := range r.Flights {
-		if r.Flights[i].Attempt != 0 {
-			l.flights[r.Flights[i].Pos] = i
+	l := Lookup{p: p, r: r, inFlight: map[int]int{}, waiting: map[int]int{}}
+	for i := range r.InFlight {
+		if r.InFlight[i].Attempt != 0 {
+			l.inFlight[r.InFlight[i].Pos] = i
 		}
 	}
 	for i := range r.Waiting {
@@ -134,18 +134,18 @@ func NewLookup(p *plan.Plan, r *Run) Lookup {
 	return l
 }
 
-// Flight returns the flight of the cluster at pos, which is in flight.
-func (l Lookup) Flight(pos int) *Flight { return &l.r.Flights[l.flights[pos]] }
+// InFlight returns the flight of the cluster at pos, which is in flight.
+func (l Lookup) InFlight(pos int) *InFlight { return &l.r.InFlight[l.inFlight[pos]] }
 
 // Retrying returns the state of the cluster at pos, which waits to be started again.
 func (l Lookup) Retrying(pos int) *Retrying { return &l.r.Waiting[l.waiting[pos]] }
 
 // State returns the state of the cluster at pos.
 func (l Lookup) State(pos int) State {
-	if e := ExceptionAt(l.r.Exceptions, pos); e != nil {
+	if e := UnsuccessfulAt(l.r.Unsuccessful, pos); e != nil {
 		return e.State
 	}
-	if _, ok := l.flights[pos]; ok {
+	if _, ok := l.inFlight[pos]; ok {
 		return Running
 	}
 	if _, ok := l.waiting[pos]; ok {
@@ -173,9 +173,9 @@ func (r *Run) IsTouched(pos int, state State) bool {
 	case Completed, Failed:
 		return true
 	case Skipped:
-		return ExceptionAt(r.Exceptions, pos).Sent
+		return UnsuccessfulAt(r.Unsuccessful, pos).Sent
 	case Running:
-		return slices.ContainsFunc(r.Flights, func(f Flight) bool { return f.Attempt != 0 && f.Pos == pos && f.Sent })
+		return slices.ContainsFunc(r.InFlight, func(f InFlight) bool { return f.Attempt != 0 && f.Pos == pos && f.Sent })
 	case Pending:
 		return slices.ContainsFunc(r.Waiting, func(y Retrying) bool { return y.Pos == pos && y.Sent })
 	default:

@@ -117,7 +117,7 @@ type deriver struct {
 	r *Run
 	// flying has the clusters in flight of each group of the current stage.
 	flying []int
-	// next is the first exception that is not before the group at hand: stages
+	// next is the first unsuccessful range that is not before the group at hand: stages
 	// and groups are gone through in order.
 	next int
 }
@@ -127,8 +127,8 @@ func newDeriver(p *plan.Plan, r *Run) *deriver {
 	if r.Stage < len(p.Stages) {
 		d.flying = make([]int, len(p.Stages[r.Stage].Groups))
 	}
-	for i := range r.Flights {
-		if f := &r.Flights[i]; f.Attempt != 0 {
+	for i := range r.InFlight {
+		if f := &r.InFlight[i]; f.Attempt != 0 {
 			if stage, group := p.StageOf(f.Pos); stage == r.Stage {
 				d.flying[group]++
 			}
@@ -205,15 +205,15 @@ func (d *deriver) group(stage, group int) GroupOutline {
 	if stage == d.r.Stage {
 		out.InFlight = d.flying[group]
 	}
-	d.exceptions(g, &out)
+	d.unsuccessful(g, &out)
 	out.State = d.groupState(stage, g, gr, &out)
 	out.Gates = gateOutlines(g.Gates, gr.Gates, out.State == Skipped, false)
 	return out
 }
 
-// exceptions counts the clusters of a group that have failed or are skipped.
-func (d *deriver) exceptions(g *plan.PlannedGroup, out *GroupOutline) {
-	es, last := d.r.Exceptions, g.First+g.Len-1
+// unsuccessful counts the clusters of a group that have failed or are skipped.
+func (d *deriver) unsuccessful(g *plan.PlannedGroup, out *GroupOutline) {
+	es, last := d.r.Unsuccessful, g.First+g.Len-1
 	for d.next < len(es) && es[d.next].Last < g.First {
 		d.next++
 	}

@@ -57,7 +57,7 @@ func (i Instant) Add(d time.Duration) Instant {
 }
 
 // Run is the whole state of a run besides its plan: small, plain data, stored as it is. Its JSON is whole and
-// comes back equal. Its size grows with the clusters in flight and the exceptions, not with the fleet: where
+// comes back equal. Its size grows with the clusters in flight and the unsuccessful ones, not with the fleet: where
 // thousands of clusters fail or cannot be reached, it keeps what stages.Step needs of them, and the events
 // have the rest.
 type Run struct {
@@ -99,15 +99,15 @@ type Run struct {
 	// Stage is the stage the run is in; len(Plan.Stages) when all are done.
 	Stage  int        `json:"stage"`
 	Stages []StageRun `json:"stages"`
-	// Flights are the clusters in flight. A slot keeps its place while its
+	// InFlight are the clusters in flight. A slot keeps its place while its
 	// cluster is in flight; a free slot has Attempt 0.
-	Flights []Flight `json:"flights,omitempty"`
+	InFlight []InFlight `json:"inFlight,omitempty"`
 	// Waiting are the clusters without a slot: unreachable before anything was sent, at most 256 of them, or
 	// to be retried after a restart.
 	Waiting []Retrying `json:"waiting,omitempty"`
-	// Exceptions are the clusters that did not simply complete, by position.
+	// Unsuccessful are the clusters that were skipped or have failed, by position.
 	// The first 256 keep their reason.
-	Exceptions []Exception `json:"exceptions,omitempty"`
+	Unsuccessful []Unsuccessful `json:"unsuccessful,omitempty"`
 	// RollbackRequest is set if the run is to be rolled back.
 	RollbackRequest *RollbackRequest `json:"undo,omitempty"`
 	// Capped reports whether clusters could start if it were not for the Cap of the
@@ -212,13 +212,13 @@ type Gate struct {
 	By string `json:"by,omitempty"`
 }
 
-// FlightPhase is the phase of a cluster in flight.
-type FlightPhase uint8
+// ClusterPhase is the phase of a cluster in flight.
+type ClusterPhase uint8
 
 // The phases of a cluster in flight.
 const (
 	// Applying: the update is to be carried out.
-	Applying FlightPhase = iota + 1
+	Applying ClusterPhase = iota + 1
 	// Settling: it was carried out; health is awaited.
 	Settling
 	// Soaking: healthy, and observed to stay so.
@@ -227,13 +227,13 @@ const (
 	BackingOff
 )
 
-// Flight is a cluster in flight.
-type Flight struct {
+// InFlight is a cluster in flight.
+type InFlight struct {
 	// Pos is the cluster's position in the plan.
 	Pos int `json:"p"`
 	// Attempt counts from 1; 0 marks a free slot.
-	Attempt int         `json:"a"`
-	Phase   FlightPhase `json:"f"`
+	Attempt int          `json:"a"`
+	Phase   ClusterPhase `json:"f"`
 	// Sent reports whether the member may have been changed, by this attempt or by
 	// one before it.
 	Sent bool `json:"x,omitempty"`
@@ -260,7 +260,7 @@ type Retrying struct {
 	Pos int `json:"p"`
 	// Attempt is the one to be made next.
 	Attempt int `json:"a"`
-	// Sent is that of its [Flight], and so is Tries: 0 where it did not yield
+	// Sent is that of its [InFlight], and so is Tries: 0 where it did not yield
 	// because it could not be reached.
 	Sent  bool `json:"x,omitempty"`
 	Tries int  `json:"t,omitempty"`
@@ -271,7 +271,7 @@ type Retrying struct {
 	// Closed reports whether it is outside its window, until NotYet; where that is 0,
 	// until the calendar changes.
 	Closed bool `json:"c,omitempty"`
-	// Started is that of its [Flight], Spent the milliseconds from then until
+	// Started is that of its [InFlight], Spent the milliseconds from then until
 	// it yielded: a deadline goes on from there.
 	Started Instant `json:"s,omitempty"`
 	Spent   int64   `json:"e,omitempty"`
@@ -279,8 +279,8 @@ type Retrying struct {
 	Message string `json:"m,omitempty"`
 }
 
-// Exception is a range of clusters that were skipped or failed.
-type Exception struct {
+// Unsuccessful is a range of clusters that were skipped or have failed.
+type Unsuccessful struct {
 	// First and Last are positions, both included.
 	First int   `json:"p"`
 	Last  int   `json:"q"`
@@ -291,7 +291,7 @@ type Exception struct {
 	// changed by an attempt; a failed one always may.
 	Attempts int  `json:"a,omitempty"`
 	Sent     bool `json:"x,omitempty"`
-	// Reason is at most 256 bytes. It is empty in exceptions after the first
+	// Reason is at most 256 bytes. It is empty in ranges after the first
 	// 256: the event of the cluster has it.
 	Reason string `json:"r,omitempty"`
 }

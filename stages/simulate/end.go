@@ -192,8 +192,8 @@ func (k *peaks) count(p *stages.Plan, r *stages.Run) {
 	groups := k.groups[r.Stage]
 	k.now = append(k.now[:0], make([]int, len(groups))...)
 	all := 0
-	for i := range r.Flights {
-		if f := &r.Flights[i]; f.Attempt != 0 {
+	for i := range r.InFlight {
+		if f := &r.InFlight[i]; f.Attempt != 0 {
 			_, g := p.StageOf(f.Pos)
 			k.now[g]++
 			all++

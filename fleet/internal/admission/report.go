@@ -56,7 +56,7 @@ func (ad *Admitter) Report(ctx context.Context, rec *record.Placement) (*record.
 
 // leftReason says why a run did not clean a cluster.
 func leftReason(s *state.RunStatus, pos int) string {
-	for _, x := range s.Run.Exceptions {
+	for _, x := range s.Run.Unsuccessful {
 		if x.First <= pos && pos <= x.Last && x.Reason != "" {
 			return x.Reason
 		}

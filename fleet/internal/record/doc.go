@@ -6,6 +6,6 @@
 // bytes are those which were written is the store's to check; what is under its own digest is checked where it is used.
 //
 // A page has a key that one writer uses once, and counts from when a record names it: a journal ([Journal]), the
-// clusters in flight and the long lists of a run ([FlightPages]), the bindings of a placement ([StoreBindings]). Of a
+// clusters in flight and the long lists of a run ([InFlightPages]), the bindings of a placement ([StoreBindings]). Of a
 // commit that was refused or cut short it is garbage, see [Commit.Abandon] and the collection of package fleet.
 package record

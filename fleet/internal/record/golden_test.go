@@ -33,12 +33,12 @@ var updateGolden = flag.Bool("update-golden", false, "write the golden files of 
 // goldenRecords are records with every field set, by the name of their file.
 func goldenRecords() map[string]any {
 	out := map[string]any{
-		"placement":  goldenPlacement(),
-		"run":        goldenRun(),
-		"run-paged":  goldenPagedRun(),
-		"flight":     &flightPage{Format: 1, Flights: []stages.Flight{goldenFlight}},
-		"exceptions": &listPage[stages.Exception]{Format: 1, List: goldenRun().Run.Exceptions},
-		"waiting":    &listPage[stages.Retrying]{Format: 1, List: goldenRun().Run.Waiting},
+		"placement":    goldenPlacement(),
+		"run":          goldenRun(),
+		"run-paged":    goldenPagedRun(),
+		"inflight":     &inFlightPage{Format: 1, InFlight: []stages.InFlight{goldenInFlight}},
+		"unsuccessful": &listPage[stages.Unsuccessful]{Format: 1, List: goldenRun().Run.Unsuccessful},
+		"waiting":      &listPage[stages.Retrying]{Format: 1, List: goldenRun().Run.Waiting},
 		"journal": &JournalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
 			Encode(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
 		}},
@@ -50,12 +50,12 @@ func goldenRecords() map[string]any {
 				Clusters: 3, Done: 2, Left: []LeftCluster{{"member2", "not reached"}}, Skipped: 1,
 			},
 		},
-		"begun": &Intent{Format: 1, Run: "run-1", Plan: "plan", Lost: true},
+		"intent": &Intent{Format: 1, Run: "run-1", Plan: "plan", Lost: true},
 		"cap": &Cap{Format: 1, Cap: stages.Cap{
 			Name: "database", Limit: 5, Turns: 3, Shares: []stages.Share{{UID: "uid", Run: "run-1", Epoch: 4, Holds: 2, Wants: 3, Turn: 1}},
 		}},
-		"keep":     &WatchLease{Format: 1, Holder: "engine-a", Until: 1700000000000},
-		"sighting": &Drift{Format: 1, ClusterDrift: goldenDrift()},
+		"watch":    &WatchLease{Format: 1, Holder: "engine-a", Until: 1700000000000},
+		"drift":    &Drift{Format: 1, ClusterDrift: goldenDrift()},
 		"bindings": &bindingsPage{Format: 1, Groups: []bindingsGroup{{lifecycle.Binding{Applied: 4, Attempted: 5, Revision: "rev"}, []string{"member1", "member2"}}}},
 	}
 	by := approval.Identity{Name: "ann", Groups: []string{"sre"}}
@@ -85,10 +85,10 @@ func goldenRecords() map[string]any {
 }
 
 var (
-	goldenTime    = time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
-	goldenBinding = approval.Binding{RunUID: "uid", Stage: "canary", When: approval.After, Attempt: 1, Plan: "plan"}
-	goldenFlight  = stages.Flight{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, Until: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000}
-	goldenEntry   = lifecycle.Entry{UID: "uid-1", Run: "run-1", Index: 4}
+	goldenTime     = time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
+	goldenBinding  = approval.Binding{RunUID: "uid", Stage: "canary", When: approval.After, Attempt: 1, Plan: "plan"}
+	goldenInFlight = stages.InFlight{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, Until: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000}
+	goldenEntry    = lifecycle.Entry{UID: "uid-1", Run: "run-1", Index: 4}
 )
 
 func goldenPlacement() *Placement {
@@ -173,7 +173,7 @@ func goldenRun() *Run {
 		Decisions: []approval.Decision{{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding, PointInTime: true}},
 	}}
 	return &Run{
-		Title: "a-namespace/a-name", Undoes: "uid-0", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), GCGeneration: 3, Seq: 42, Try: 40, Flights: Flights{Here: []stages.Flight{goldenFlight}, Pages: []string{"9-41-0", ""}},
+		Title: "a-namespace/a-name", Undoes: "uid-0", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), GCGeneration: 3, Seq: 42, Try: 40, InFlight: InFlight{Here: []stages.InFlight{goldenInFlight}, Pages: []string{"9-41-0", ""}},
 		Decision: &lifecycle.Decision{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
 		Lease:    Lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
 		Journal:  Journal{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
@@ -191,9 +191,9 @@ func goldenRun() *Run {
 				}},
 				Gates: gates, SkipGates: true, SkipWait: true,
 			}},
-			Waiting:    []stages.Retrying{{Pos: 1, Attempt: 2, Sent: true, Tries: 3, Since: 3, NotYet: 4, Started: 2, Spent: 7, Message: "unreachable", Closed: true}},
-			Exceptions: []stages.Exception{{First: 2, Last: 3, State: stages.Skipped, Gone: true, Attempts: 2, Reason: "removed", Sent: true}},
-			Seen:       []string{"id-1"},
+			Waiting:      []stages.Retrying{{Pos: 1, Attempt: 2, Sent: true, Tries: 3, Since: 3, NotYet: 4, Started: 2, Spent: 7, Message: "unreachable", Closed: true}},
+			Unsuccessful: []stages.Unsuccessful{{First: 2, Last: 3, State: stages.Skipped, Gone: true, Attempts: 2, Reason: "removed", Sent: true}},
+			Seen:         []string{"id-1"},
 		},
 	}
 }
@@ -218,8 +218,8 @@ func goldenUndo() stages.RollbackRequest {
 // goldenPagedRun is a run of which what went wrong is in pages.
 func goldenPagedRun() *Run {
 	r := goldenRun()
-	r.Run.Exceptions, r.Run.Waiting = nil, nil
-	r.Flights.Exceptions, r.Flights.Waiting = []string{"9-41-40-x0", ""}, []string{"9-41-40-w0"}
+	r.Run.Unsuccessful, r.Run.Waiting = nil, nil
+	r.InFlight.Unsuccessful, r.InFlight.Waiting = []string{"9-41-40-x0", ""}, []string{"9-41-40-w0"}
 	return r
 }
 
@@ -296,8 +296,8 @@ func unset(v reflect.Value, at string, excused map[string]bool) string {
 // record or another element of a list.
 func excused(name string) map[string]bool {
 	return map[string]bool{
-		"flightHead.Exceptions": name != "run-paged", "flightHead.Waiting": name != "run-paged",
-		"Run.Exceptions": name == "run-paged", "Run.Waiting": name == "run-paged", "Run.Flights": true,
+		"InFlight.Unsuccessful": name != "run-paged", "InFlight.Waiting": name != "run-paged",
+		"Run.Unsuccessful": name == "run-paged", "Run.Waiting": name == "run-paged", "Run.InFlight": true,
 		"Selector.LabelSelector": true, "Policy.ClusterNames": true, "ObjectSelector.Group": true, "Identity.Groups": true, "Binding.Group": true,
 	}
 }
@@ -343,7 +343,7 @@ func TestRecordsThatAreRefused(t *testing.T) {
 			"null":             []byte("null"),
 			"a list":           []byte("[]"),
 			"twice":            append(append([]byte{}, good...), good...),
-			"another type":     bytes.Replace(good, is, []byte(`{"format":1,"run":[7],"placement":[7],"flights":7,"events":7,"clusters":7,"command":7,`), 1),
+			"another type":     bytes.Replace(good, is, []byte(`{"format":1,"run":[7],"placement":[7],"inFlight":7,"events":7,"clusters":7,"command":7,`), 1),
 		} {
 			err := Decode(backend.Record{Key: "k/" + name, Value: value}, into())
 			if !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "k/"+name) {
@@ -358,15 +358,15 @@ func TestRecordsThatAreRefused(t *testing.T) {
 func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
 	rec := goldenRun()
 	want, plain := rec.Encode(), Encode(rec)
-	rec.Run.Flights = []stages.Flight{{Pos: 1, Attempt: 1, Phase: stages.Applying, Started: 1}}
+	rec.Run.InFlight = []stages.InFlight{{Pos: 1, Attempt: 1, Phase: stages.Applying, Started: 1}}
 	if !bytes.Equal(rec.Encode(), want) || !bytes.Equal(Encode(rec), plain) {
 		t.Errorf("the record has clusters in flight in its run: %s", rec.Encode())
 	}
-	if len(rec.Run.Flights) != 1 {
+	if len(rec.Run.InFlight) != 1 {
 		t.Error("encoding the record took them out of the run")
 	}
 	for name, value := range map[string][]byte{
-		"in flight in the run": bytes.Replace(want, []byte(`"run":{`), []byte(`"run":{"flights":[{"p":1,"a":1,"f":1,"s":1}],`), 1),
+		"in flight in the run": bytes.Replace(want, []byte(`"run":{`), []byte(`"run":{"inFlight":[{"p":1,"a":1,"f":1,"s":1}],`), 1),
 		"no run":               []byte(`{"format":1,"run":null}`),
 	} {
 		if err := Decode(backend.Record{Key: "run/r", Value: value}, new(Run)); !errors.Is(err, backend.ErrPermanent) {
@@ -378,7 +378,7 @@ func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
 // What decodes encodes to a record that decodes to the same.
 func FuzzDecodeRecord(f *testing.F) {
 	kinds := []func() any{
-		func() any { return new(Placement) }, func() any { return new(Run) }, func() any { return new(flightPage) },
+		func() any { return new(Placement) }, func() any { return new(Run) }, func() any { return new(inFlightPage) },
 		func() any { return new(JournalPage) }, func() any { return new(bindingsPage) }, func() any { return new(Command) },
 		func() any { return new(Intent) },
 	}

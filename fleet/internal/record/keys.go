@@ -36,11 +36,11 @@ func PagesPrefix(placement string, d *lifecycle.Decision) string {
 }
 
 // IntentPrefix begins the keys of the intents to create runs of a placement.
-func IntentPrefix(placement string) string { return "begun/" + placement + "/" }
+func IntentPrefix(placement string) string { return "intent/" + placement + "/" }
 
 // OwnPrefixes are those of the keys that belong to the run of a UID.
 func OwnPrefixes(uid string) []string {
-	return []string{"flight/" + uid + "/", JournalPrefix(uid), CommandKey(uid, "")}
+	return []string{"inflight/" + uid + "/", JournalPrefix(uid), CommandKey(uid, "")}
 }
 
 // DeletedKey is that of what is kept of a placement that was deleted.
@@ -64,7 +64,7 @@ func generationPrefix(name string, g lifecycle.Generation) string {
 }
 
 // WatchKey is that of the lease to watch the clusters of a placement.
-func WatchKey(placement string) string { return "keep/" + placement }
+func WatchKey(placement string) string { return "watch/" + placement }
 
 // DriftKey is that of what differs on a cluster.
 func DriftKey(placement, cluster string) string { return "drift/" + placement + "/" + cluster }

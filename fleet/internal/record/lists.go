@@ -20,7 +20,7 @@ const (
 )
 
 // listPages keeps a list of a run, which grows with what goes wrong, in pages, as
-// FlightPages does with the clusters in flight. A page without anything has no
+// InFlightPages does with the clusters in flight. A page without anything has no
 // name. Where the list is in the record there are none.
 type listPages[T comparable] struct {
 	// saved is the list as the named pages hold it, next as the last write would
@@ -93,13 +93,13 @@ func (l *listPages[T]) read(ctx context.Context, s backend.Store, root string, n
 	return nil
 }
 
-// byPosition divides exceptions by the position of their first cluster, so that
+// byPosition divides unsuccessful clusters by the position of their first cluster, so that
 // one that is added changes one page. It returns nothing where they are few.
-func byPosition(list []stages.Exception) (pages [][]stages.Exception) {
+func byPosition(list []stages.Unsuccessful) (pages [][]stages.Unsuccessful) {
 	if len(list) <= ListHere {
 		return nil
 	}
-	pages = make([][]stages.Exception, list[len(list)-1].First/listPerPage+1)
+	pages = make([][]stages.Unsuccessful, list[len(list)-1].First/listPerPage+1)
 	for _, x := range list {
 		i := x.First / listPerPage
 		pages[i] = append(pages[i], x)
@@ -154,8 +154,8 @@ func isHole(y stages.Retrying) bool { return y.Attempt == 0 }
 
 // checkPaged checks that a record has each list once.
 func (r *Run) checkPaged() error {
-	h := &r.Flights
-	if len(h.Exceptions) > 0 && len(r.Run.Exceptions) > 0 || len(h.Waiting) > 0 && len(r.Run.Waiting) > 0 {
+	h := &r.InFlight
+	if len(h.Unsuccessful) > 0 && len(r.Run.Unsuccessful) > 0 || len(h.Waiting) > 0 && len(r.Run.Waiting) > 0 {
 		return Damaged(RunKey(r.Run.Name), errors.New("a list is in the record and in pages"))
 	}
 	return nil

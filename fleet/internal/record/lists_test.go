@@ -22,7 +22,7 @@ type savedRun struct {
 	store *memory.Store
 	rec   *Run
 	rev   backend.Revision
-	pages FlightPages
+	pages InFlightPages
 	// pagesWritten are those of the last save, largest is the largest record of all.
 	pagesWritten, largest int
 }
@@ -30,7 +30,7 @@ type savedRun struct {
 func newSavedRun(t *testing.T) *savedRun {
 	s := memory.NewStore()
 	rec := &Run{Run: stages.Run{Name: "run", UID: "uid"}}
-	return &savedRun{t: t, store: s, rec: rec, pages: FlightPages{Store: s, UID: "uid"}}
+	return &savedRun{t: t, store: s, rec: rec, pages: InFlightPages{Store: s, UID: "uid"}}
 }
 
 func (s *savedRun) save(run stages.Run) {
@@ -38,13 +38,13 @@ func (s *savedRun) save(run stages.Run) {
 	next, c := *s.rec, new(Commit)
 	next.Run = run
 	next.Seq++
-	next.Flights = s.pages.Write(c, 1, next.Seq, &run)
+	next.InFlight = s.pages.Write(c, 1, next.Seq, &run)
 	c.Record = backend.Write{Key: RunKey("run"), Value: next.Encode(), Prev: s.rev}
 	rev, err := c.Write(s.t.Context(), s.store)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.pages.Commit(c, next.Flights, run.Flights)
+	s.pages.Commit(c, next.InFlight, run.InFlight)
 	s.rec, s.rev, s.pagesWritten = &next, rev, len(c.Pages)
 	for _, w := range append(c.Pages, c.Record) {
 		s.largest = max(s.largest, len(w.Value))
@@ -62,7 +62,7 @@ func (s *savedRun) read() stages.Run {
 	if err := Decode(rec, got); err != nil {
 		s.t.Fatal(err)
 	}
-	s.pages = FlightPages{Store: s.store, UID: "uid"}
+	s.pages = InFlightPages{Store: s.store, UID: "uid"}
 	if err := s.pages.Read(s.t.Context(), got); err != nil {
 		s.t.Fatal(err)
 	}
@@ -72,20 +72,20 @@ func (s *savedRun) read() stages.Run {
 
 // keys returns the pages that the store has.
 func (s *savedRun) keys() (out []string) {
-	for rec, err := range s.store.List(s.t.Context(), "flight/") {
+	for rec, err := range s.store.List(s.t.Context(), "inflight/") {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		out = append(out, strings.TrimPrefix(rec.Key, "flight/uid/"))
+		out = append(out, strings.TrimPrefix(rec.Key, "inflight/uid/"))
 	}
 	return out
 }
 
-// everyOther returns exceptions of every other of n clusters, each of which says
+// everyOther returns unsuccessful ranges of every other of n clusters, each of which says
 // something else.
-func everyOther(n int) (out []stages.Exception) {
+func everyOther(n int) (out []stages.Unsuccessful) {
 	for pos := 0; pos < n; pos += 2 {
-		x := stages.Exception{First: pos, Last: pos, State: stages.Failed, Attempts: 3}
+		x := stages.Unsuccessful{First: pos, Last: pos, State: stages.Failed, Attempts: 3}
 		if len(out) < 256 {
 			x.Reason = strings.Repeat("\x00", 256)
 		}
@@ -95,7 +95,7 @@ func everyOther(n int) (out []stages.Exception) {
 }
 
 // waitingAgain returns those clusters lined up again.
-func waitingAgain(xs []stages.Exception) (out []stages.Retrying) {
+func waitingAgain(xs []stages.Unsuccessful) (out []stages.Retrying) {
 	for i, x := range xs {
 		y := stages.Retrying{Pos: x.First, Attempt: 4, Sent: true}
 		if i < 256 {
@@ -114,16 +114,16 @@ func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
 	failed := everyOther(100_000)
 	run := stages.Run{Name: "run", UID: "uid"}
 	for _, n := range []int{ListHere, ListHere + 1, 300, len(failed) - 1, len(failed)} {
-		run.Exceptions = failed[:n]
+		run.Unsuccessful = failed[:n]
 		s.save(run)
 	}
 	if s.pagesWritten != 1 {
-		t.Errorf("one more exception wrote %d pages, want 1", s.pagesWritten)
+		t.Errorf("one more range wrote %d pages, want 1", s.pagesWritten)
 	}
 	if d := cmp.Diff(run, s.read()); d != "" {
 		t.Error(d)
 	}
-	run.Exceptions, run.Waiting = nil, waitingAgain(failed)
+	run.Unsuccessful, run.Waiting = nil, waitingAgain(failed)
 	s.save(run)
 	run.Waiting = run.Waiting[1:]
 	s.save(run)
@@ -158,15 +158,15 @@ func TestARunComesBackFromPagesAsItWas(t *testing.T) {
 				run.Waiting = append(run.Waiting, stages.Retrying{Pos: free[0], Attempt: 1 + r.IntN(3)})
 				free = free[1:]
 			}
-			run.Exceptions = slices.DeleteFunc(everyOther(2*r.IntN(400)), func(stages.Exception) bool { return r.IntN(5) == 0 })
-			if len(run.Exceptions) == 0 {
-				run.Exceptions = nil
+			run.Unsuccessful = slices.DeleteFunc(everyOther(2*r.IntN(400)), func(stages.Unsuccessful) bool { return r.IntN(5) == 0 })
+			if len(run.Unsuccessful) == 0 {
+				run.Unsuccessful = nil
 			}
 			if len(run.Waiting) == 0 {
 				run.Waiting = nil
 			}
 			s.save(run)
-			named := slices.DeleteFunc(s.rec.Flights.Names(), func(name string) bool { return name == "" })
+			named := slices.DeleteFunc(s.rec.InFlight.Names(), func(name string) bool { return name == "" })
 			if slices.Sort(named); !slices.Equal(named, s.keys()) {
 				t.Fatalf("seed %d: the record names %v, and the store has %v", seed, named, s.keys())
 			}
@@ -186,8 +186,8 @@ func TestARunComesBackFromPagesAsItWas(t *testing.T) {
 // TestARunHasAListOnce is that a list in the record and in pages is refused.
 func TestARunHasAListOnce(t *testing.T) {
 	for name, r := range map[string]*Run{
-		"exceptions": {Run: stages.Run{Exceptions: everyOther(2)}, Flights: Flights{Exceptions: []string{"1-1-1-x0"}}},
-		"waiting":    {Run: stages.Run{Waiting: []stages.Retrying{{Pos: 1, Attempt: 1}}}, Flights: Flights{Waiting: []string{"1-1-1-w0"}}},
+		"unsuccessful": {Run: stages.Run{Unsuccessful: everyOther(2)}, InFlight: InFlight{Unsuccessful: []string{"1-1-1-x0"}}},
+		"waiting":      {Run: stages.Run{Waiting: []stages.Retrying{{Pos: 1, Attempt: 1}}}, InFlight: InFlight{Waiting: []string{"1-1-1-w0"}}},
 	} {
 		s := newSavedRun(t)
 		if err := s.pages.Read(t.Context(), r); !errors.Is(err, backend.ErrPermanent) {
@@ -206,11 +206,11 @@ func (l lostPage) Get(ctx context.Context, key string) (backend.Record, error) {
 	return l.Store.Get(ctx, key)
 }
 
-func TestALostPageOfExceptionsIsNoShorterList(t *testing.T) {
+func TestALostPageOfUnsuccessfulClustersIsNoShorterList(t *testing.T) {
 	s := newSavedRun(t)
-	s.save(stages.Run{Name: "run", UID: "uid", Exceptions: everyOther(1000)})
-	s.rec.Run.Exceptions = nil
-	pages := FlightPages{Store: lostPage{s.store}, UID: "uid"}
+	s.save(stages.Run{Name: "run", UID: "uid", Unsuccessful: everyOther(1000)})
+	s.rec.Run.Unsuccessful = nil
+	pages := InFlightPages{Store: lostPage{s.store}, UID: "uid"}
 	if err := pages.Read(t.Context(), s.rec); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("the error is %v, want that a page is not found", err)
 	}

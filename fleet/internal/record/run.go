@@ -38,10 +38,10 @@ type Run struct {
 	Lease        Lease `json:"lease,omitzero"`
 	// Seq counts the saves of the run, Try the attempts to save of the engine
 	// that wrote it.
-	Seq     int64   `json:"seq"`
-	Try     int     `json:"try,omitempty"`
-	Flights Flights `json:"flights,omitzero"`
-	Journal Journal `json:"journal,omitzero"`
+	Seq      int64    `json:"seq"`
+	Try      int      `json:"try,omitempty"`
+	InFlight InFlight `json:"inFlight,omitzero"`
+	Journal  Journal  `json:"journal,omitzero"`
 }
 
 // runForm is how a run's record is stored: with the fields of the run as they are,
@@ -61,7 +61,7 @@ type (
 // form returns what the record is stored as.
 func (r *Run) form() *runForm {
 	run := runFields(r.Run)
-	run.Flights = nil
+	run.InFlight = nil
 	return &runForm{Format: Format, Run: &run, recordFields: (*recordFields)(r)}
 }
 
@@ -70,8 +70,8 @@ func (r *Run) read(f *runForm) error {
 	switch {
 	case f.Run == nil:
 		return errors.New("it has no run")
-	case len(f.Run.Flights) > 0:
-		return errors.New("clusters in flight are in its run, and must be in its flights or in pages")
+	case len(f.Run.InFlight) > 0:
+		return errors.New("clusters in flight are in its run, and must be in its inFlight or in pages")
 	}
 	r.Run = stages.Run(*f.Run)
 	return nil
@@ -90,10 +90,10 @@ func (r *Run) Check(p *stages.Plan) error {
 // without what is in pages.
 func (r *Run) Encode() []byte {
 	head := *r
-	if len(r.Flights.Exceptions) > 0 {
-		head.Run.Exceptions = nil
+	if len(r.InFlight.Unsuccessful) > 0 {
+		head.Run.Unsuccessful = nil
 	}
-	if len(r.Flights.Waiting) > 0 {
+	if len(r.InFlight.Waiting) > 0 {
 		head.Run.Waiting = nil
 	}
 	if len(r.Journal.Last) == 0 {

@@ -128,8 +128,8 @@ func (d *driver) seekRoom(ctx context.Context, k stages.Claim) error {
 
 // inFlight counts the clusters that a run has in flight.
 func inFlight(r *stages.Run) (n int) {
-	for i := range r.Flights {
-		if r.Flights[i].Attempt != 0 {
+	for i := range r.InFlight {
+		if r.InFlight[i].Attempt != 0 {
 			n++
 		}
 	}

@@ -63,7 +63,7 @@ type driver struct {
 	over  func()
 	stop  context.CancelFunc
 	wake  func()
-	pages record.FlightPages
+	pages record.InFlightPages
 	share capShare
 
 	// in is what is new and not saved yet; taken are the records of its
@@ -112,7 +112,7 @@ type attempt struct {
 func newDriver(e *engine, rec *record.Run, rev backend.Revision, plan *stages.Plan) *driver {
 	d := &driver{
 		e: e, name: rec.Run.Name, placement: rec.Run.Placement, uid: rec.Run.UID, epoch: rec.Lease.Epoch, rec: rec, rev: rev, plan: plan,
-		pages:   record.FlightPages{Store: e.store, UID: rec.Run.UID},
+		pages:   record.InFlightPages{Store: e.store, UID: rec.Run.UID},
 		renewed: time.Now(), wasEnded: rec.Run.IsEnded(), over: func() {}, stop: func() {}, wake: func() {},
 		in:      stages.Input{Unwatched: true},
 		inbox:   make(chan word, inboxSize),
@@ -123,7 +123,7 @@ func newDriver(e *engine, rec *record.Run, rev backend.Revision, plan *stages.Pl
 	}
 	if plan != nil {
 		d.share.name = plan.Strategy.Cap
-		d.pages.None = len(plan.Clusters) <= min(record.FlightsHere, record.ListHere)
+		d.pages.None = len(plan.Clusters) <= min(record.InFlightHere, record.ListHere)
 	}
 	d.share.stale.Store(true)
 	d.wrote[rec.Seq%int64(len(d.wrote))] = rev
@@ -175,7 +175,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if d.rec.Run.Started != 0 { // otherwise nothing was in flight
-		if err := d.pages.Sweep(ctx, d.rec.Lease.Epoch-1, d.rec.Flights.Names()); err != nil {
+		if err := d.pages.Sweep(ctx, d.rec.Lease.Epoch-1, d.rec.InFlight.Names()); err != nil {
 			return err
 		}
 	}
@@ -240,7 +240,7 @@ func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
 		d.unsure = true
 		return fmt.Errorf("run %s: %w", d.name, err)
 	}
-	d.pages.Commit(c, next.Flights, next.Run.Flights)
+	d.pages.Commit(c, next.InFlight, next.Run.InFlight)
 	d.saved(next, rev)
 	return nil
 }
@@ -254,7 +254,7 @@ func (d *driver) compose(ready *stages.Ready) (next *record.Run, c *record.Commi
 	next.Run = ready.Run
 	next.Seq++
 	next.Lease.Until = stages.At(d.e.cfg.Clock()).Add(d.e.cfg.Lease)
-	next.Flights = d.pages.Write(c, next.Lease.Epoch, next.Seq, &ready.Run)
+	next.InFlight = d.pages.Write(c, next.Lease.Epoch, next.Seq, &ready.Run)
 	next.Try = d.pages.Tries
 	next.Journal = d.rec.Journal.Append(c, d.uid, ready.Events)
 	c.Record = backend.Write{Key: record.RunKey(d.name), Value: next.Encode(), Prev: d.rev}
@@ -312,7 +312,7 @@ func (d *driver) resolve(ctx context.Context) error {
 	if rec.Run.UID != d.rec.Run.UID || rec.Lease.Epoch != d.rec.Lease.Epoch {
 		return fmt.Errorf("run %s: %w: %s has it at epoch %d, this engine had it at %d", d.name, backend.ErrFenced, rec.Lease.Holder, rec.Lease.Epoch, d.rec.Lease.Epoch)
 	}
-	pages := record.FlightPages{Store: d.e.store, UID: rec.Run.UID, None: d.pages.None, Tries: d.pages.Tries}
+	pages := record.InFlightPages{Store: d.e.store, UID: rec.Run.UID, None: d.pages.None, Tries: d.pages.Tries}
 	if err = pages.Read(ctx, rec); state.IsNotFound(err) {
 		return fmt.Errorf("run %s was saved meanwhile: %w: %s", d.name, backend.ErrConflict, err.Error())
 	}
@@ -343,7 +343,7 @@ func (d *driver) letGo(ctx context.Context) {
 			_ = d.e.caps.Leave(ctx, d.share.name, d.uid, d.epoch)
 		}
 	case err == nil && rec.Lease.Epoch > d.epoch:
-		_ = d.pages.Sweep(ctx, d.epoch, rec.Flights.Names())
+		_ = d.pages.Sweep(ctx, d.epoch, rec.InFlight.Names())
 	}
 }
 

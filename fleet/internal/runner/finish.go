@@ -28,7 +28,7 @@ func (d *driver) finish(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := d.pages.Sweep(ctx, d.rec.Lease.Epoch, d.rec.Flights.Names()); err != nil {
+	if err := d.pages.Sweep(ctx, d.rec.Lease.Epoch, d.rec.InFlight.Names()); err != nil {
 		return err
 	}
 	if err := d.release(ctx); err != nil {

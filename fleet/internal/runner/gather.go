@@ -67,7 +67,7 @@ func (d *driver) hearOn(ctx context.Context) {
 	}
 	late := time.NewTimer(longest)
 	defer late.Stop()
-	for len(d.in.Observations) < len(d.rec.Run.Flights)/4 {
+	for len(d.in.Observations) < len(d.rec.Run.InFlight)/4 {
 		select {
 		case o := <-d.inbox:
 			d.hear(o)

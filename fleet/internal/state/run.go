@@ -58,7 +58,7 @@ func (st *State) StatusOf(ctx context.Context, rr *record.Run) (RunStatus, error
 	if err != nil {
 		return RunStatus{}, fmt.Errorf("run %s: its plan: %w", rr.Run.Name, err)
 	}
-	if rr, err = st.withFlights(ctx, rr); err == nil {
+	if rr, err = st.withInFlight(ctx, rr); err == nil {
 		err = rr.Check(p)
 	}
 	if err != nil {
@@ -74,10 +74,10 @@ func (st *State) StatusOf(ctx context.Context, rr *record.Run) (RunStatus, error
 	}, nil
 }
 
-// withFlights reads the clusters in flight and the long lists of a run, or of its
+// withInFlight reads the clusters in flight and the long lists of a run, or of its
 // newer record where a page is gone because that does not name it any more.
-func (st *State) withFlights(ctx context.Context, rr *record.Run) (*record.Run, error) {
-	pages := record.FlightPages{Store: st.store, UID: rr.Run.UID}
+func (st *State) withInFlight(ctx context.Context, rr *record.Run) (*record.Run, error) {
+	pages := record.InFlightPages{Store: st.store, UID: rr.Run.UID}
 	for {
 		err := pages.Read(ctx, rr)
 		if err == nil {

@@ -268,7 +268,7 @@ func (f *facts) resultOf(ctx context.Context, r lifecycle.Entry, rr *record.Run)
 		result := lifecycle.ResultOf(p, nil)
 		return &result, nil
 	}
-	whole, err := f.state.withFlights(ctx, rr)
+	whole, err := f.state.withInFlight(ctx, rr)
 	if err == nil {
 		err = whole.Check(p)
 	}

@@ -12,86 +12,86 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// flightsPerPage is how many slots share a page: few enough that a cluster
+// inFlightPerPage is how many slots share a page: few enough that a cluster
 // that moves on rewrites little, however many are in flight.
-const flightsPerPage = 8
+const inFlightPerPage = 8
 
-// FlightsHere is how many slots are in the run's record itself: another record
+// InFlightHere is how many slots are in the run's record itself: another record
 // costs more than what they add to it.
-const FlightsHere = 32
+const InFlightHere = 32
 
-// Flights is the part of a run's record that says where its clusters in flight are stored.
-type Flights struct {
+// InFlight is the part of a run's record that says where its clusters in flight are stored.
+type InFlight struct {
 	// Here are the slots themselves, where they are few.
-	Here []stages.Flight `json:"here,omitempty"`
+	Here []stages.InFlight `json:"here,omitempty"`
 	// Pages name the pages, without their common prefix; "" is a page without
 	// any cluster.
 	Pages []string `json:"pages,omitempty"`
-	// Exceptions and Waiting name the pages of those lists of the run, where they
+	// Unsuccessful and Waiting name the pages of those lists of the run, where they
 	// would not be short: see listPages.
-	Exceptions []string `json:"exceptions,omitempty"`
-	Waiting    []string `json:"waiting,omitempty"`
+	Unsuccessful []string `json:"unsuccessful,omitempty"`
+	Waiting      []string `json:"waiting,omitempty"`
 }
 
 // Names returns the names of all pages.
-func (h *Flights) Names() []string { return slices.Concat(h.Pages, h.Exceptions, h.Waiting) }
+func (h *InFlight) Names() []string { return slices.Concat(h.Pages, h.Unsuccessful, h.Waiting) }
 
-// FlightPages keeps the clusters in flight of a run in pages, of which a save
+// InFlightPages keeps the clusters in flight of a run in pages, of which a save
 // writes those that changed. A page is written under a new key and never
 // changed; the run's record names the pages that count.
-type FlightPages struct {
+type InFlightPages struct {
 	Store backend.Store
 	UID   string
 	// None reports whether the run has so few clusters that it never has a page.
 	None bool
 	// saved are the slots as the named pages hold them; names and revisions are
 	// those of the pages.
-	saved     []stages.Flight
+	saved     []stages.InFlight
 	names     []string
 	revisions []backend.Revision
-	// exceptions and waiting are the pages of those lists.
-	exceptions listPages[stages.Exception]
-	waiting    listPages[stages.Retrying]
+	// unsuccessful and waiting are the pages of those lists.
+	unsuccessful listPages[stages.Unsuccessful]
+	waiting      listPages[stages.Retrying]
 	// Tries counts the attempts to save, so that what one of unknown outcome
 	// wrote is not written over.
 	Tries int
 }
 
-// flightPage is a part of the clusters in flight.
-type flightPage struct {
-	Format  int             `json:"format"`
-	Flights []stages.Flight `json:"flights"`
+// inFlightPage is a part of the clusters in flight.
+type inFlightPage struct {
+	Format   int               `json:"format"`
+	InFlight []stages.InFlight `json:"inFlight"`
 }
 
 // Key is that of the page of a name.
-func (p *FlightPages) Key(name string) string { return "flight/" + p.UID + "/" + name }
+func (p *InFlightPages) Key(name string) string { return "inflight/" + p.UID + "/" + name }
 
 // Write returns where the clusters in flight, and the lists of a run that are
 // long, will be. It adds the pages that differ from what is saved to a commit, and
 // the deletions of those that no longer count.
-func (p *FlightPages) Write(c *Commit, epoch, seq int64, run *stages.Run) Flights {
+func (p *InFlightPages) Write(c *Commit, epoch, seq int64, run *stages.Run) InFlight {
 	p.Tries++
-	h := p.writeFlights(c, epoch, seq, run.Flights)
+	h := p.writeInFlight(c, epoch, seq, run.InFlight)
 	prefix := p.Key(fmt.Sprintf("%d-%d-%d-", epoch, seq, p.Tries))
-	h.Exceptions = p.exceptions.write(c, p.Key(""), prefix+"x", byPosition(run.Exceptions))
+	h.Unsuccessful = p.unsuccessful.write(c, p.Key(""), prefix+"x", byPosition(run.Unsuccessful))
 	h.Waiting = p.waiting.write(c, p.Key(""), prefix+"w", byPlace(places(p.waiting.saved), run.Waiting))
 	return h
 }
 
-func (p *FlightPages) writeFlights(c *Commit, epoch, seq int64, flights []stages.Flight) (h Flights) {
-	if len(flights) <= FlightsHere {
-		h.Here = flights
+func (p *InFlightPages) writeInFlight(c *Commit, epoch, seq int64, all []stages.InFlight) (h InFlight) {
+	if len(all) <= InFlightHere {
+		h.Here = all
 	} else {
-		h.Pages = make([]string, (len(flights)+flightsPerPage-1)/flightsPerPage)
+		h.Pages = make([]string, (len(all)+inFlightPerPage-1)/inFlightPerPage)
 	}
 	names := h.Pages
 	for i := range names {
-		slots := page(flights, i)
+		slots := page(all, i)
 		if i < len(p.names) && slices.Equal(slots, page(p.saved, i)) {
 			names[i] = p.names[i]
-		} else if slices.ContainsFunc(slots, func(f stages.Flight) bool { return f.Attempt != 0 }) {
+		} else if slices.ContainsFunc(slots, func(f stages.InFlight) bool { return f.Attempt != 0 }) {
 			names[i] = fmt.Sprintf("%d-%d-%d-%d", epoch, seq, p.Tries, i)
-			c.page(p.Key(names[i]), Encode(flightPage{Format: Format, Flights: slots}))
+			c.page(p.Key(names[i]), Encode(inFlightPage{Format: Format, InFlight: slots}))
 		}
 	}
 	for i, name := range p.names {
@@ -103,9 +103,9 @@ func (p *FlightPages) writeFlights(c *Commit, epoch, seq int64, flights []stages
 }
 
 // Commit records that a commit was written: the named pages are the saved ones now.
-func (p *FlightPages) Commit(c *Commit, h Flights, flights []stages.Flight) {
+func (p *InFlightPages) Commit(c *Commit, h InFlight, slots []stages.InFlight) {
 	names := h.Pages
-	p.exceptions.commit(c, p.Key(""), h.Exceptions)
+	p.unsuccessful.commit(c, p.Key(""), h.Unsuccessful)
 	p.waiting.commit(c, p.Key(""), h.Waiting)
 	revisions := make([]backend.Revision, len(names))
 	for i, name := range names {
@@ -115,12 +115,12 @@ func (p *FlightPages) Commit(c *Commit, h Flights, flights []stages.Flight) {
 			revisions[i] = c.Revisions[p.Key(name)]
 		}
 	}
-	p.names, p.revisions, p.saved = names, revisions, slices.Clone(flights)
+	p.names, p.revisions, p.saved = names, revisions, slices.Clone(slots)
 }
 
 // Sweep deletes the pages of epochs up to last, but for those that are kept: what a crash, a save that failed
 // or a leader that was fenced left. Those of newer epochs belong to the engine that took the run over.
-func (p *FlightPages) Sweep(ctx context.Context, last int64, kept []string) error {
+func (p *InFlightPages) Sweep(ctx context.Context, last int64, kept []string) error {
 	if p.None {
 		return nil
 	}
@@ -150,22 +150,22 @@ func epochOf(name string) int64 {
 
 // Read completes the run of a record with the clusters in flight and the lists that are in pages, and
 // remembers those pages as saved.
-func (p *FlightPages) Read(ctx context.Context, rec *Run) (err error) {
+func (p *InFlightPages) Read(ctx context.Context, rec *Run) (err error) {
 	if err := rec.checkPaged(); err != nil {
 		return err
 	}
 	run := &rec.Run
-	if run.Flights, err = p.readFlights(ctx, rec.Flights); err != nil {
+	if run.InFlight, err = p.readInFlight(ctx, rec.InFlight); err != nil {
 		return err
 	}
-	if len(rec.Flights.Exceptions) > 0 {
-		if err := p.exceptions.read(ctx, p.Store, p.Key(""), rec.Flights.Exceptions); err != nil {
-			return fmt.Errorf("the exceptions: %w", err)
+	if len(rec.InFlight.Unsuccessful) > 0 {
+		if err := p.unsuccessful.read(ctx, p.Store, p.Key(""), rec.InFlight.Unsuccessful); err != nil {
+			return fmt.Errorf("the unsuccessful clusters: %w", err)
 		}
-		run.Exceptions = slices.Concat(p.exceptions.saved...)
+		run.Unsuccessful = slices.Concat(p.unsuccessful.saved...)
 	}
-	if len(rec.Flights.Waiting) > 0 {
-		if err := p.waiting.read(ctx, p.Store, p.Key(""), rec.Flights.Waiting); err != nil {
+	if len(rec.InFlight.Waiting) > 0 {
+		if err := p.waiting.read(ctx, p.Store, p.Key(""), rec.InFlight.Waiting); err != nil {
 			return fmt.Errorf("those that wait: %w", err)
 		}
 		run.Waiting = slices.DeleteFunc(slices.Concat(p.waiting.saved...), isHole)
@@ -173,13 +173,13 @@ func (p *FlightPages) Read(ctx context.Context, rec *Run) (err error) {
 	return nil
 }
 
-func (p *FlightPages) readFlights(ctx context.Context, h Flights) ([]stages.Flight, error) {
+func (p *InFlightPages) readInFlight(ctx context.Context, h InFlight) ([]stages.InFlight, error) {
 	names := h.Pages
 	if len(names) == 0 {
 		p.names, p.revisions, p.saved = nil, nil, slices.Clone(h.Here)
 		return h.Here, nil
 	}
-	out := make([]stages.Flight, len(names)*flightsPerPage)
+	out := make([]stages.InFlight, len(names)*inFlightPerPage)
 	revisions := make([]backend.Revision, len(names))
 	for i, name := range names {
 		if name == "" {
@@ -189,12 +189,12 @@ func (p *FlightPages) readFlights(ctx context.Context, h Flights) ([]stages.Flig
 		if err != nil {
 			return nil, fmt.Errorf("page %d of the clusters in flight: %w", i, err)
 		}
-		var fp flightPage
+		var fp inFlightPage
 		if err := Decode(rec, &fp); err != nil {
 			return nil, err
 		}
 		revisions[i] = rec.Revision
-		copy(out[i*flightsPerPage:(i+1)*flightsPerPage], fp.Flights)
+		copy(out[i*inFlightPerPage:(i+1)*inFlightPerPage], fp.InFlight)
 	}
 	for len(out) > 0 && out[len(out)-1].Attempt == 0 {
 		out = out[:len(out)-1]
@@ -204,7 +204,7 @@ func (p *FlightPages) readFlights(ctx context.Context, h Flights) ([]stages.Flig
 }
 
 // page returns the slots of page i, of which the last may be short.
-func page(flights []stages.Flight, i int) []stages.Flight {
-	lo := min(i*flightsPerPage, len(flights))
-	return flights[lo:min(lo+flightsPerPage, len(flights))]
+func page(slots []stages.InFlight, i int) []stages.InFlight {
+	lo := min(i*inFlightPerPage, len(slots))
+	return slots[lo:min(lo+inFlightPerPage, len(slots))]
 }

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// maxReasons is how many exceptions keep their reason.
+// maxReasons is how many unsuccessful ranges keep their reason.
 const maxReasons = 256
 
-// addException records an exception for the positions of e that have none yet, and
+// addUnsuccessful records as unsuccessful the positions of e that have none yet, and
 // returns how many those are.
-func (d *draft) addException(e Exception) (n int) {
+func (d *draft) addUnsuccessful(e Unsuccessful) (n int) {
 	e.Reason = cut(e.Reason)
-	var add []Exception
+	var add []Unsuccessful
 	next, room := e.First, maxReasons
-	for _, old := range d.r.Exceptions {
+	for _, old := range d.r.Unsuccessful {
 		if old.Reason != "" {
 			room--
 		}
@@ -39,14 +39,14 @@ func (d *draft) addException(e Exception) (n int) {
 		}
 	}
 	d.changed = true
-	d.r.Exceptions = mergeExceptions(append(d.r.Exceptions, add...))
+	d.r.Unsuccessful = mergeUnsuccessful(append(d.r.Unsuccessful, add...))
 	return n
 }
 
-// removeException takes the cluster at pos out of its exception.
-func (d *draft) removeException(pos int) {
-	var out []Exception
-	for _, e := range d.r.Exceptions {
+// removeUnsuccessful takes the cluster at pos out of its range.
+func (d *draft) removeUnsuccessful(pos int) {
+	var out []Unsuccessful
+	for _, e := range d.r.Unsuccessful {
 		if pos < e.First || pos > e.Last {
 			out = append(out, e)
 			continue
@@ -58,13 +58,13 @@ func (d *draft) removeException(pos int) {
 			out = append(out, e.Spanning(pos+1, e.Last))
 		}
 	}
-	d.r.Exceptions = out
+	d.r.Unsuccessful = out
 	d.changed = true
 }
 
-// mergeExceptions sorts and joins neighbours that say the same.
-func mergeExceptions(es []Exception) []Exception {
-	slices.SortFunc(es, func(a, b Exception) int { return cmp.Compare(a.First, b.First) })
+// mergeUnsuccessful sorts and joins neighbours that say the same.
+func mergeUnsuccessful(es []Unsuccessful) []Unsuccessful {
+	slices.SortFunc(es, func(a, b Unsuccessful) int { return cmp.Compare(a.First, b.First) })
 	out := es[:0]
 	for _, e := range es {
 		if n := len(out); n > 0 && out[n-1].Last+1 == e.First && out[n-1].Spanning(0, 0) == e.Spanning(0, 0) {
