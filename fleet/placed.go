@@ -68,7 +68,7 @@ func summarize(ctx context.Context, st *state.State, rec *record.Placement) (*su
 		s.miss(name, h.Applied)
 	}
 	for _, r := range slices.Backward(rec.Runs) {
-		if r.Ended != "" && r.Undoes == "" && len(s.unknown[r.Index]) == 0 {
+		if r.Ended != "" && r.RollbackOf == "" && len(s.unknown[r.Index]) == 0 {
 			continue
 		}
 		status, err := st.Status(ctx, r.Name)

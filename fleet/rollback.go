@@ -133,7 +133,7 @@ func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
 	}
 	out := Rollback{Run: run}
 	if r, known := rec.Run(rr.Run.UID); known {
-		out.By, out.Refused = r.Undone, r.Kept
+		out.By, out.Refused = r.RolledBackBy, r.RollbackRefused
 	}
 	if b := rec.Rollback; b != nil && b.Of == rr.Run.UID {
 		out = Rollback{Run: run, By: b.Run, Pending: true, Since: b.Since.Time()}

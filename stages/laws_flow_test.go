@@ -241,13 +241,13 @@ func (s *flowSim) look(was *Run, ready *Ready, in Input) {
 	if r.State == Running || r.State == Stopping {
 		s.goesOn(r)
 	}
-	s.undoes(was, r)
+	s.rollbackRequested(was, r)
 	s.ends(was, r, in)
 }
 
-// undoes checks that a run is taken back for what its strategy says, and fails then:
+// rollbackRequested checks that a run is taken back for what its strategy says, and fails then:
 // it is not done, not stopped, and does not go on with what does not run always.
-func (s *flowSim) undoes(was, r *Run) {
+func (s *flowSim) rollbackRequested(was, r *Run) {
 	u := r.RollbackRequest
 	if u == nil {
 		return
@@ -257,11 +257,11 @@ func (s *flowSim) undoes(was, r *Run) {
 	ending := r.State == Failed || r.State == Stopping && r.Ending == Failed || r.Closing != nil && r.Closing.State == Failed
 	switch {
 	case !asked:
-		s.check.fail("undo", "it is taken back because of %s", u.Cause)
+		s.check.fail("rollback", "it is taken back because of %s", u.Cause)
 	case !ending:
-		s.check.fail("undo", "it is taken back, and is %s", r.State)
+		s.check.fail("rollback", "it is taken back, and is %s", r.State)
 	case was.RollbackRequest != nil && dump(*was.RollbackRequest) != dump(*u):
-		s.check.fail("undo", "it was taken back because %+v, and now because %+v", was.RollbackRequest, u)
+		s.check.fail("rollback", "it was taken back because %+v, and now because %+v", was.RollbackRequest, u)
 	}
 }
 

@@ -19,22 +19,22 @@ type advancer func(State, Input, Facts) (Outcome, error)
 // record is the stored record of a run, with its plan.
 type record struct {
 	Entry
-	plan     string
-	clusters []Reached
-	state    stages.State
-	attempt  int
-	epoch    int64
-	started  bool
-	hold     bool
-	catchUp  bool
-	noBack   bool
-	noPages  bool // its plan or pages cannot be read
-	broken   bool // its record cannot be read
-	of       string
-	undoes   string
-	back     string // the name of the run that it takes back
-	undo     *stages.RollbackRequest
-	stored   int64 // the generation of collections when its contents were stored
+	plan       string
+	clusters   []Reached
+	state      stages.State
+	attempt    int
+	epoch      int64
+	started    bool
+	hold       bool
+	catchUp    bool
+	noBack     bool
+	noPages    bool // its plan or pages cannot be read
+	broken     bool // its record cannot be read
+	of         string
+	rollbackOf string
+	back       string // the name of the run that it takes back
+	request    *stages.RollbackRequest
+	stored     int64 // the generation of collections when its contents were stored
 	// acting reports whether it may change clusters now, closed that its end was recorded by its engine.
 	acting, closed bool
 	// before is what its clusters had when it first began.
@@ -61,7 +61,7 @@ func (r *record) ended() bool {
 func (r *record) result() Result {
 	out := Result{
 		State: r.state, Attempt: r.attempt, Index: r.Index, Clusters: slices.Clone(r.clusters), Started: r.started, Complete: r.state == stages.Completed,
-		TakesBack: r.back, NoRollback: r.noBack, RollbackRequest: r.undo, Whole: !r.catchUp && r.back == "", Final: r.Run == deletionRun, RollbackName: r.Run + "-rollback",
+		TakesBack: r.back, NoRollback: r.noBack, RollbackRequest: r.request, Whole: !r.catchUp && r.back == "", Final: r.Run == deletionRun, RollbackName: r.Run + "-rollback",
 	}
 	for _, c := range r.clusters {
 		if c.Got == Applied || c.Got == Attempted {
@@ -292,7 +292,7 @@ func (w *env) create(r *record) {
 // admit admits a run that is recorded.
 func (w *env) admit(r *record) (Outcome, error) {
 	in := RunAdmitted{
-		Entry: r.Entry, Plan: r.plan, Count: len(r.clusters), Of: r.of, By: "ann", Hold: r.hold, Undoes: r.undoes, GCGeneration: r.stored, Recovered: true,
+		Entry: r.Entry, Plan: r.plan, Count: len(r.clusters), Of: r.of, By: "ann", Hold: r.hold, RollbackOf: r.rollbackOf, GCGeneration: r.stored, Recovered: true,
 	}
 	for _, c := range r.clusters {
 		if c.Index != None {
@@ -322,7 +322,7 @@ func (w *env) planBack() (*record, error) {
 	case s.Base == nil || s.Base.UID != b.Of:
 		return nil, fmt.Errorf("what the clusters had before run %s is not known", b.OfRun)
 	}
-	out := &record{Entry: Entry{UID: b.UID, Run: b.Run}, undoes: b.Of, back: b.OfRun, clusters: w.clustersBack(&s, of)}
+	out := &record{Entry: Entry{UID: b.UID, Run: b.Run}, rollbackOf: b.Of, back: b.OfRun, clusters: w.clustersBack(&s, of)}
 	if len(out.clusters) == 0 {
 		return nil, errNothingBack
 	}
@@ -344,7 +344,7 @@ func (w *env) clustersBack(s *State, of *record) (out []Reached) {
 		had := s.Earlier(before.Of(c.Cluster), c.Index)
 		back := false
 		for _, r := range w.runs {
-			back = back || r.undoes == of.UID && slices.ContainsFunc(r.clusters, func(b Reached) bool { return b.Cluster == c.Cluster && b.Got == Applied })
+			back = back || r.rollbackOf == of.UID && slices.ContainsFunc(r.clusters, func(b Reached) bool { return b.Cluster == c.Cluster && b.Got == Applied })
 		}
 		if c.Index != None && c.Got != Untouched && c.Got != Gone && had.Keep == "" && !back {
 			out = append(out, Reached{Cluster: c.Cluster, Index: had.Index, Revision: had.Revision})

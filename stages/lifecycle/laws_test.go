@@ -381,7 +381,7 @@ func (c *checker) checkRollback(before, s *State, in Input) {
 		return
 	}
 	for _, r := range s.Runs {
-		if r.Undoes == b.Of && r.Ended == "" {
+		if r.RollbackOf == b.Of && r.Ended == "" {
 			c.broken("9", "%T: run %s is taken back by %s and by %s", in, b.OfRun, r.Name, b.Run)
 		}
 	}

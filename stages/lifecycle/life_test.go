@@ -71,13 +71,13 @@ func (l *life) act() {
 	case 7:
 		l.changeFleet()
 	case 8:
-		if r := l.some(func(r *record) bool { return r.state == stages.Failed && r.undo == nil && r.started && r.closed }); r != nil {
+		if r := l.some(func(r *record) bool { return r.state == stages.Failed && r.request == nil && r.started && r.closed }); r != nil {
 			r.retrying = true
 		}
 	case 9:
 		s := l.state()
 		if r := l.some(func(r *record) bool {
-			return r.ended() && r.undo == nil && (d.one(3) || s.Base != nil && s.Base.UID == r.UID)
+			return r.ended() && r.request == nil && (d.one(3) || s.Base != nil && s.Base.UID == r.UID)
 		}); r != nil {
 			_, _ = l.put(RollbackRequested{r.Entry, r.result(), undoOf(l.name("back"))})
 		}
@@ -416,7 +416,7 @@ func (l *life) step(r *record) {
 	case !l.calm && l.dice.one(8) && r.Run != deletionRun:
 		if !r.noBack && r.back == "" && l.dice.one(2) {
 			u := undoOf("")
-			r.undo = &u
+			r.request = &u
 		}
 		l.end(r, stages.Failed)
 	case !l.calm && l.dice.one(30):

@@ -276,7 +276,7 @@ func rollbackMutants() []mutant {
 			if _, asked := in.(RollbackAbandoned); asked && out.Changed {
 				out.State.Rollback, out.State.Queue = s.Rollback, s.Queue
 				for i := range out.State.Runs {
-					out.State.Runs[i].Kept += "."
+					out.State.Runs[i].RollbackRefused += "."
 				}
 			}
 		}),

@@ -13,16 +13,16 @@ import (
 // the error is a [*RejectedError] where it would be rejected.
 type RunRequested struct {
 	Entry
-	// Hold and Undoes are those of the [RunAdmitted] to come.
-	Hold   bool
-	Undoes string
+	// Hold and RollbackOf are those of the [RunAdmitted] to come.
+	Hold       bool
+	RollbackOf string
 }
 
 func (in RunRequested) advance(m *machine) error {
 	if err := m.dequeue(); err != nil {
 		return err
 	}
-	err := m.enqueue(in.Entry, in.Hold, in.Undoes != "")
+	err := m.enqueue(in.Entry, in.Hold, in.RollbackOf != "")
 	m.out.Turn = Turn{}
 	return orUnchanged(err)
 }
@@ -40,8 +40,8 @@ type RunAdmitted struct {
 	// By is the identity that started the run. Hold keeps it out of the queue until it is started.
 	By   string
 	Hold bool
-	// Undoes is the UID of the run that this one rolls back.
-	Undoes string
+	// RollbackOf is the UID of the run that this one rolls back.
+	RollbackOf string
 	// GCGeneration is the placement's when the contents and the plan of the run were stored.
 	GCGeneration int64
 	// Recovered reports whether the run was recorded by a process that did not live to see it admitted, so that
@@ -83,7 +83,7 @@ func (in RunAdmitted) advance(m *machine) error {
 	if err := m.clearWay(); err != nil {
 		return err
 	}
-	if err := m.enqueue(in.Entry, in.Hold, in.Undoes != ""); err != nil {
+	if err := m.enqueue(in.Entry, in.Hold, in.RollbackOf != ""); err != nil {
 		return err
 	}
 	bindings, err := m.bound()
@@ -93,7 +93,7 @@ func (in RunAdmitted) advance(m *machine) error {
 	if bindings.add(in.Clusters) {
 		m.rebind()
 	}
-	m.Runs = append(m.Runs, Run{Name: in.Run, UID: in.UID, Index: in.Index, Plan: in.Plan, Undoes: in.Undoes})
+	m.Runs = append(m.Runs, Run{Name: in.Run, UID: in.UID, Index: in.Index, Plan: in.Plan, RollbackOf: in.RollbackOf})
 	if in.Decision != nil {
 		m.decide(*in.Decision)
 	}
@@ -122,7 +122,7 @@ func (m *machine) accepts(in *RunAdmitted) error {
 		return nil
 	case m.Deleting != nil:
 		return m.open()
-	case in.Undoes != "" && (m.Rollback == nil || m.Rollback.UID != in.UID):
+	case in.RollbackOf != "" && (m.Rollback == nil || m.Rollback.UID != in.UID):
 		return fmt.Errorf("run %s: its rollback is not asked for any more: %w", in.Run, ErrIncomplete)
 	default:
 		return nil

@@ -91,7 +91,7 @@ func (s *State) TakenBackBy(uid string) string {
 		return s.Rollback.Run
 	}
 	for i := range s.Runs {
-		if r := &s.Runs[i]; r.Undoes == uid && r.Ended == "" {
+		if r := &s.Runs[i]; r.RollbackOf == uid && r.Ended == "" {
 			return r.Name
 		}
 	}
@@ -147,17 +147,17 @@ func (m *machine) busy() string {
 	return "run " + m.Queue.Active.Run + " has placement " + m.facts.Spec.Name + ": take that back, or wait until it has ended"
 }
 
-// undoes reports whether a run is to be rolled back, and that was not recorded.
-func (s *State) undoes(uid string, r *Result) bool {
+// owesRollback reports whether a run is to be rolled back, and that was not recorded.
+func (s *State) owesRollback(uid string, r *Result) bool {
 	known := s.entry(uid)
-	return r.RollbackRequest != nil && r.State == stages.Failed && known != nil && known.Undone+known.Kept == "" &&
+	return r.RollbackRequest != nil && r.State == stages.Failed && known != nil && known.RolledBackBy+known.RollbackRefused == "" &&
 		(s.Rollback == nil || s.Rollback.Of != uid)
 }
 
-// undo records that a run which has ended is to be rolled back, or why it is not. by is the run that takes its place
+// recordRollback records that a run which has ended is to be rolled back, or why it is not. by is the run that takes its place
 // in the queue, if any does.
-func (m *machine) undo(uid, name string, r *Result, by string) {
-	if !m.undoes(uid, r) {
+func (m *machine) recordRollback(uid, name string, r *Result, by string) {
+	if !m.owesRollback(uid, r) {
 		return
 	}
 	why := m.rollbackRefusal(uid, r)
@@ -179,7 +179,7 @@ func (m *machine) undo(uid, name string, r *Result, by string) {
 // note records which run rolls back the one of a UID, or why none does.
 func (m *machine) note(uid, by, kept string) {
 	if r := m.entry(uid); r != nil {
-		r.Undone, r.Kept = by, kept
+		r.RolledBackBy, r.RollbackRefused = by, kept
 	}
 }
 

@@ -27,7 +27,7 @@ func (in RunEnded) advance(m *machine) error {
 		return fmt.Errorf("run %s has ended at epoch %d, and another engine has it by now: %w", in.Run, in.Epoch, ErrFenced)
 	}
 	r := m.entry(in.UID)
-	if r == nil || r.Ended == in.Result.State && !m.undoes(in.UID, &in.Result) {
+	if r == nil || r.Ended == in.Result.State && !m.owesRollback(in.UID, &in.Result) {
 		return errUnchanged
 	}
 	if err := m.takeIn(in.UID, in.Run, &in.Result); err != nil {
@@ -53,7 +53,7 @@ func (m *machine) takeIn(uid, name string, result *Result) error {
 	r.Ended = result.State
 	m.number(r)
 	m.Queue = m.Queue.Leave(uid)
-	m.undo(uid, name, result, by)
+	m.recordRollback(uid, name, result, by)
 	m.settleBase()
 	return nil
 }

@@ -240,7 +240,7 @@ func (w *env) runDirective(name string, r *record, a args) (Outcome, error) {
 		r.state = stages.State(a.words[1])
 		if a.has("takeback") {
 			u := undoOf("")
-			r.undo = &u
+			r.request = &u
 		}
 		if a.has("unrecorded") {
 			return Outcome{}, nil
@@ -431,11 +431,11 @@ func runText(r *Run) string {
 	if r.Restart != 0 {
 		out += fmt.Sprintf(" restart=%d", r.Restart)
 	}
-	if r.Undone != "" {
-		out += " undone by " + r.Undone
+	if r.RolledBackBy != "" {
+		out += " undone by " + r.RolledBackBy
 	}
-	if r.Kept != "" {
-		out += fmt.Sprintf(" kept: %q", r.Kept)
+	if r.RollbackRefused != "" {
+		out += fmt.Sprintf(" kept: %q", r.RollbackRefused)
 	}
 	return strings.TrimSpace(out) + "\n"
 }

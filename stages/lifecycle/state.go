@@ -74,11 +74,11 @@ type Run struct {
 	Restart int `json:"restart,omitempty"`
 	// Nth is the place of the run among those that have ended, from 1; 0 for others.
 	Nth int64 `json:"nth,omitempty"`
-	// Undoes is the UID of the run that this one rolls back. Undone is the name of the run that rolls this
-	// one back, Kept why none does.
-	Undoes string `json:"undoes,omitempty"`
-	Undone string `json:"undone,omitempty"`
-	Kept   string `json:"kept,omitempty"`
+	// RollbackOf is the UID of the run that this one rolls back. RolledBackBy is the name of the run that rolls this
+	// one back, RollbackRefused why none does.
+	RollbackOf      string `json:"rollbackOf,omitempty"`
+	RolledBackBy    string `json:"rolledBackBy,omitempty"`
+	RollbackRefused string `json:"rollbackRefused,omitempty"`
 }
 
 // Base is what the clusters had before a run: the bindings as they were when its end was taken in. No other
@@ -98,7 +98,7 @@ type PendingRollback struct {
 	OfRun           string                 `json:"ofRun"`
 	Run             string                 `json:"run"`
 	UID             string                 `json:"uid"`
-	RollbackRequest stages.RollbackRequest `json:"undo"`
+	RollbackRequest stages.RollbackRequest `json:"request"`
 	Since           stages.Instant         `json:"since"`
 }
 

@@ -24,11 +24,11 @@ func TestTheStoredFormOfAState(t *testing.T) {
 	}
 	const want = `{"uid":"p","epoch":2,"nextIndex":3,"decision":{"index":0,"policyDigest":"policy","digest":"digest","clusters":2,"pages":1},` +
 		`"inUse":[1],"whole":1,"previous":1,"bindings":{"generation":1,"id":"id","pages":1},"queue":{"waiting":[{"uid":"u","run":"a","index":1}]},` +
-		`"runs":[{"name":"a","uid":"u","index":1,"plan":"plan","ended":"Failed","restart":2,"nth":1,"undoes":"x","undone":"b","kept":"why"}],` +
+		`"runs":[{"name":"a","uid":"u","index":1,"plan":"plan","ended":"Failed","restart":2,"nth":1,"rollbackOf":"x","rolledBackBy":"b","rollbackRefused":"why"}],` +
 		`"ended":1,"retired":[{"name":"r","uid":"v","index":0,"plan":""}],` +
 		`"deleting":{"by":"ann","since":1,"deadline":5,"maxConcurrency":50,"end":"Delete","run":"deletion"},"gcGeneration":4,` +
 		`"base":{"uid":"u","run":"a","bindings":{"generation":1,"id":"id","pages":1},"inUse":[1]},` +
-		`"rollback":{"of":"u","ofRun":"a","run":"b","uid":"w","undo":{"cause":"Command"},"since":7},"irreversible":[1]}`
+		`"rollback":{"of":"u","ofRun":"a","run":"b","uid":"w","request":{"cause":"Command"},"since":7},"irreversible":[1]}`
 	got, err := json.Marshal(s)
 	if err != nil || string(got) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)

@@ -109,7 +109,7 @@ type Run struct {
 	// The first 256 keep their reason.
 	Unsuccessful []Unsuccessful `json:"unsuccessful,omitempty"`
 	// RollbackRequest is set if the run is to be rolled back.
-	RollbackRequest *RollbackRequest `json:"undo,omitempty"`
+	RollbackRequest *RollbackRequest `json:"rollback,omitempty"`
 	// Capped reports whether clusters could start if it were not for the Cap of the
 	// strategy.
 	Capped bool `json:"capped,omitempty"`
@@ -154,7 +154,7 @@ type GroupRun struct {
 	// Deferred are the clusters before Next that have not started, ascending: clusters behind them went
 	// first, because their windows were open. When there are 1024 ranges in a group, or its share of the 2048
 	// in a stage, no further cluster is deferred.
-	Deferred []Deferred `json:"passed,omitempty"`
+	Deferred []Deferred `json:"deferred,omitempty"`
 	// Reached is when the run came to the group's gates, which is when the stage
 	// started, Done when its last cluster ended, Ended when its gates had passed
 	// too; all 0 in a group without gates, of a stage in which none

@@ -36,9 +36,9 @@ type Back struct {
 	End End
 }
 
-// undone reports whether the run has ended and is to be rolled back now.
-func (s *simulation) undone() bool {
-	return s.begun && s.undo != nil && s.run.Final(s.p)
+// rollsBack reports whether the run has ended and is to be rolled back now.
+func (s *simulation) rollsBack() bool {
+	return s.begun && s.rollbackRequest != nil && s.run.Final(s.p)
 }
 
 // asked takes in an order that rolls back a run which has ended, as an engine
@@ -49,7 +49,7 @@ func (s *simulation) asked() (bool, error) {
 		return false, nil
 	}
 	c = s.order()
-	s.undo = &stages.RollbackRequest{Cause: stages.OnCommand, By: c.By, Message: c.Message}
+	s.rollbackRequest = &stages.RollbackRequest{Cause: stages.OnCommand, By: c.By, Message: c.Message}
 	return true, s.report([]stages.Event{s.event(stages.RollbackRequested, c.By.Name, c.Message)})
 }
 
@@ -60,8 +60,8 @@ func (s *simulation) event(t stages.EventType, by, message string) stages.Event 
 // rollBack plans the run that rolls this one back and carries it out, from now on and with the orders and the
 // churn that are left.
 func (s *simulation) rollBack() error {
-	undo := s.undo
-	s.undo = nil
+	request := s.rollbackRequest
+	s.rollbackRequest = nil
 	plan, err := s.inverse()
 	if err == nil && len(plan.Clusters) == 0 {
 		err = fmt.Errorf("every cluster stays as it is%s", reasons(plan.Rollback))
@@ -77,7 +77,7 @@ func (s *simulation) rollBack() error {
 		}
 	}
 	b := newSimulation(plan, &w, s.tell)
-	b.run = stages.NewRun(plan, BackName, "simulated-back", undo.By, false, w.Start.Add(s.now))
+	b.run = stages.NewRun(plan, BackName, "simulated-back", request.By, false, w.Start.Add(s.now))
 	b.of, b.now, b.last, b.steps, b.taken = plan, s.now, s.now, s.steps, s.taken
 	b.orders, b.churn, b.away = s.orders, s.churn, s.away
 	s.orders, s.churn = nil, nil

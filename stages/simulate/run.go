@@ -57,7 +57,7 @@ func Run(p *stages.Plan, w World, tell func(Event) error) (End, error) {
 	s := newSimulation(p, &w, tell)
 	for {
 		why, err := s.play()
-		if err == nil && s.undone() {
+		if err == nil && s.rollsBack() {
 			if err = s.rollBack(); err == nil && s.back.Plan == nil && len(s.orders) > 0 {
 				continue // with the orders that are left
 			}
@@ -88,11 +88,11 @@ type simulation struct {
 	taken  int
 	away   leavers
 	peaks  peaks
-	// undo is why the run is to be rolled back, back what became of that. of is the plan
+	// rollbackRequest is why the run is to be rolled back, back what became of that. of is the plan
 	// of a run that rolls back itself.
-	undo *stages.RollbackRequest
-	back *Back
-	of   *stages.Plan
+	rollbackRequest *stages.RollbackRequest
+	back            *Back
+	of              *stages.Plan
 }
 
 func newSimulation(p *stages.Plan, w *World, tell func(Event) error) *simulation {
@@ -110,7 +110,7 @@ func newSimulation(p *stages.Plan, w *World, tell func(Event) error) *simulation
 func (s *simulation) play() (Reason, error) {
 	for next, ok := s.now, true; ; next, ok = s.next() {
 		switch {
-		case s.undone():
+		case s.rollsBack():
 			return Ended, nil
 		case s.begun && s.run.IsEnded() && len(s.orders) == 0:
 			return Ended, nil
@@ -166,7 +166,7 @@ func (s *simulation) moment() error {
 			return err
 		}
 	}
-	for len(s.orders) > 0 && s.orders[0].At <= s.now && !s.undone() {
+	for len(s.orders) > 0 && s.orders[0].At <= s.now && !s.rollsBack() {
 		if asked, err := s.asked(); asked || err != nil {
 			return err
 		}
@@ -218,8 +218,8 @@ func (s *simulation) step(in stages.Input, left bool) error {
 		return ready.Err
 	}
 	s.run, s.wake = ready.Run, -1
-	if s.undo = s.run.RollbackRequest; s.back != nil {
-		s.undo = nil // it was refused
+	if s.rollbackRequest = s.run.RollbackRequest; s.back != nil {
+		s.rollbackRequest = nil // it was refused
 	}
 	if !ready.Wake.IsZero() {
 		s.wake = ready.Wake.Sub(s.w.Start)

@@ -58,7 +58,7 @@ func (ad *Admitter) Admit(ctx context.Context, rr *record.Run, d *planning.Draft
 	run := &rr.Run
 	admitted := lifecycle.RunAdmitted{
 		Entry: d.Entry(run), Plan: d.Plan.Digest, Clusters: state.Updated(d.Plan), Count: len(d.Plan.Clusters),
-		Of: rr.Of, By: run.Starter.Name, Hold: run.Hold, Undoes: rr.Undoes, Recovered: d.Partial,
+		Of: rr.Of, By: run.Starter.Name, Hold: run.Hold, RollbackOf: rr.RollbackOf, Recovered: d.Partial,
 	}
 	if rr.Decision != nil && (rr.Decision.Pages > 0 || rr.Decision.Clusters == len(d.Picked(rr))) {
 		// A decision whose clusters are not known is not recorded: the next one could not say what is placed already.

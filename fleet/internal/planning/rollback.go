@@ -38,7 +38,7 @@ func (pl *Planner) DraftRollback(ctx context.Context, rec *record.Placement, bas
 	}
 	if len(d.Plan.Clusters) == 0 {
 		known, _ := rec.Run(s.Run.UID)
-		return nil, nothingToTakeBack(d.Plan.Rollback, known.Undone)
+		return nil, nothingToTakeBack(d.Plan.Rollback, known.RolledBackBy)
 	}
 	return d, pl.preflightRollback(ctx, d)
 }
@@ -101,7 +101,7 @@ func (pl *Planner) hadBefore(ctx context.Context, rec *record.Placement, base *l
 func (pl *Planner) wentBack(ctx context.Context, rec *record.Placement, uid string) (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, r := range rec.Runs {
-		if r.Undoes != uid {
+		if r.RollbackOf != uid {
 			continue
 		}
 		s, err := pl.state.Status(ctx, r.Name)

@@ -125,9 +125,9 @@ func goldenPlacement() *Placement {
 				Active: &goldenEntry, Waiting: []lifecycle.Entry{{UID: "uid-2", Run: "run-2", Index: 5}},
 				Superseded: []lifecycle.Superseder{{Entry: goldenEntry, By: "run-2"}},
 			},
-			Runs:         []lifecycle.Run{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Restart: 2, Nth: 1, Undoes: "uid-0", Undone: "run-2", Kept: "because"}},
+			Runs:         []lifecycle.Run{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Restart: 2, Nth: 1, RollbackOf: "uid-0", RolledBackBy: "run-2", RollbackRefused: "because"}},
 			Ended:        1,
-			Retired:      []lifecycle.Run{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Restart: 2, Nth: 7, Undoes: "uid-0", Undone: "run-2", Kept: "because"}},
+			Retired:      []lifecycle.Run{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Restart: 2, Nth: 7, RollbackOf: "uid-0", RolledBackBy: "run-2", RollbackRefused: "because"}},
 			GCGeneration: 3,
 			Deleting:     &lifecycle.Deletion{By: "ann", Since: 1700000000000, Deadline: time.Minute, MaxConcurrency: new(intstr.FromInt32(50)), End: lifecycle.OrphanObjects, Run: "deletion-uid"},
 			Base:         &lifecycle.Base{UID: "uid-1", Run: "run-1", Bindings: lifecycle.Generation{Generation: 1, ID: "base-id", Pages: 1}, InUse: []int{3}},
@@ -173,7 +173,7 @@ func goldenRun() *Run {
 		Decisions: []approval.Decision{{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding, PointInTime: true}},
 	}}
 	return &Run{
-		Title: "a-namespace/a-name", Undoes: "uid-0", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), GCGeneration: 3, Seq: 42, Try: 40, InFlight: InFlight{Here: []stages.InFlight{goldenInFlight}, Pages: []string{"9-41-0", ""}},
+		Title: "a-namespace/a-name", RollbackOf: "uid-0", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), GCGeneration: 3, Seq: 42, Try: 40, InFlight: InFlight{Here: []stages.InFlight{goldenInFlight}, Pages: []string{"9-41-0", ""}},
 		Decision: &lifecycle.Decision{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
 		Lease:    Lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
 		Journal:  Journal{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},

@@ -29,8 +29,8 @@ type Run struct {
 	// Final is set for the run that cleans the clusters of a placement which is being deleted, and says what
 	// becomes of the objects.
 	Final lifecycle.End `json:"final,omitempty"`
-	// Undoes is the UID of the run that this one rolls back; empty for none.
-	Undoes string `json:"undoes,omitempty"`
+	// RollbackOf is the UID of the run that this one rolls back; empty for none.
+	RollbackOf string `json:"rollbackOf,omitempty"`
 	// Apply is the placement's strategy when the run was created.
 	Apply member.ApplyStrategy `json:"apply,omitzero"`
 	// GCGeneration is the placement's when the contents of the run were stored.
