@@ -79,7 +79,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"no verdict":       {edit: func(_ *approval.Request, d *approval.Decision) { d.Verdict = "" }, want: `verdict "" is neither Approve nor Reject`},
 		"unknown verdict":  {edit: func(_ *approval.Request, d *approval.Decision) { d.Verdict = "approve" }, want: "neither Approve nor Reject"},
-		"nobody":           {edit: func(_ *approval.Request, d *approval.Decision) { d.By.Name = "" }, want: "has no name"},
+		"no name":          {edit: func(_ *approval.Request, d *approval.Decision) { d.By.Name = "" }, want: "has no name"},
 		"leading space":    {edit: func(_ *approval.Request, d *approval.Decision) { d.By.Name = " ann" }, want: "begins or ends with a space"},
 		"trailing space":   {edit: func(_ *approval.Request, d *approval.Decision) { d.By.Name = "ann\u00a0" }, want: "begins or ends with a space"},
 		"control":          {edit: func(_ *approval.Request, d *approval.Decision) { d.By.Name = "an\x1b[2Kn" }, want: "cannot be seen"},
@@ -179,7 +179,7 @@ func TestEvaluateChangesNeitherArgument(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatWasNotValidatedLetsNobodyThroughUnasked(t *testing.T) {
+func TestAPolicyThatWasNotValidatedLetsNothingThroughUnasked(t *testing.T) {
 	r := request(approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: -4}}})
 	refuse(t, r, approve(r, "ann"), opened.Add(time.Hour), "none of the groups")
 	take(t, r, approve(r, "bob", "sre"), approval.Accepted)
@@ -270,7 +270,7 @@ func TestT4TheSamePersonDecidesOnce(t *testing.T) {
 	}
 }
 
-// Whatever the policy and whoever decides in whatever order, a request is
+// Whatever the policy, and whichever identities decide in whatever order, a request is
 // accepted at the first moment when enough different people of each group have
 // approved, and never before.
 func TestT4NOfMCountsDifferentPeople(t *testing.T) {

@@ -117,7 +117,7 @@ func TestRejectedRunLeavesNothing(t *testing.T) {
 		create(t, e, held) // is not in the line
 		w.fleet.Hang("member1", false)
 		endOf(t, e, "a")
-		create(t, e, specOf("b", 2)) // at once: whoever waited finds the placement free
+		create(t, e, specOf("b", 2)) // at once: the client that waited finds the placement free
 		if s := endOf(t, e, "b"); s.Run.State != stages.Completed {
 			t.Errorf("b is %s", s.Run.State)
 		}
@@ -241,7 +241,7 @@ func TestHeldRunWaitsForItsStart(t *testing.T) {
 		time.Sleep(time.Hour)
 		is(t, e, "held", stages.NotStarted)
 		w.fleet.Hang("member1", true)
-		create(t, e, specOf("active", 2)) // at once: nobody is in its way
+		create(t, e, specOf("active", 2)) // at once: no run is in its way
 		is(t, e, "active", stages.Running)
 		later := specOf("later", 2)
 		later.Hold = true

@@ -65,7 +65,7 @@ func TestT6ApprovedIsApplied(t *testing.T) {
 		if request.Digest != plan.Digest {
 			t.Errorf("approval is asked for %s, previewed was %s", request.Digest, plan.Digest)
 		}
-		stop() // nobody acts on the approval before everything has changed
+		stop() // nothing acts on the approval before everything has changed
 		approve(t, e, "r", request.Request)
 		for i := range 4 {
 			w.fleet.Relabel(fmt.Sprintf("c%02d", i), map[string]string{"n": fmt.Sprint(9 - i)})

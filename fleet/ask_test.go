@@ -268,7 +268,7 @@ func crashWhileMeasuring(t *testing.T, k int, after bool) bool {
 	}()
 	s.create()
 	for i, stage := range []string{"a", "a", "b"} {
-		time.Sleep(2 * time.Minute) // it is good, and nobody has approved
+		time.Sleep(2 * time.Minute) // it is good, and was not approved
 		g.set(abstains)
 		time.Sleep(time.Minute)
 		before := s.passed()

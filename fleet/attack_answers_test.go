@@ -60,7 +60,7 @@ func TestTheIDOfAnAnswerOfAnAuthorityCoversWhatMayMakeItCount(t *testing.T) {
 
 // An answer that was refused because of the groups of who gave it counts when
 // they are in the group that is asked for.
-func TestAnAuthorityIsHeardAgainWhenSomebodyHasJoinedAGroup(t *testing.T) {
+func TestAnAuthorityIsHeardAgainWhenAnotherClientHasJoinedAGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newApprovalEnv(t, approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}}})

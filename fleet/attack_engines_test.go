@@ -238,8 +238,8 @@ func (s *randomAttack) steer(verb stages.Verb) {
 	s.must(s.host.Command(s.t.Context(), "r", stages.Command{Verb: verb}))
 }
 
-// somebody draws and records the decision of a random person.
-func (s *randomAttack) somebody(b approval.Binding) approval.Decision {
+// person draws and records the decision of a random person.
+func (s *randomAttack) person(b approval.Binding) approval.Decision {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.draw(s.rnd, []string{"ann", "ann", "bob", "cid", "dan", "sam", "an\u200bn"})
@@ -259,7 +259,7 @@ func (s *randomAttack) speak() {
 	if s.rnd.IntN(3) == 0 {
 		b = approval.Binding{}
 	}
-	d := s.somebody(b)
+	d := s.person(b)
 	err := s.host.Decide(s.t.Context(), "r", Answer{Request: open[0].Name, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: b})
 	if err == nil {
 		s.journalChecker.expect(d)
@@ -293,7 +293,7 @@ func (s *randomAttack) forge() {
 	case 4:
 		b.RunUID = "other"
 	}
-	d := s.somebody(b)
+	d := s.person(b)
 	if s.rnd.IntN(4) == 0 {
 		d.At = d.At.Add(-time.Hour)
 	}

@@ -148,7 +148,7 @@ func (r *journalChecker) decided(ev stages.Event) {
 	d, known := r.said[ev.Message]
 	switch {
 	case !known || d.By.Name != ev.By:
-		r.wrong(ev, "nobody said so")
+		r.wrong(ev, "no answer said so")
 	case r.counted[ev.Message]:
 		r.wrong(ev, "it counts twice")
 	}

@@ -45,7 +45,7 @@ func (a *attacked) sameID() {
 	}
 	c := a.spent[a.rnd.IntN(len(a.spent))].command
 	if strings.HasPrefix(c.ID, record.OwnID) {
-		return // nobody else can give it
+		return // no other one can give it
 	}
 	if c.Decision != nil && a.rnd.IntN(2) == 0 {
 		d := *c.Decision

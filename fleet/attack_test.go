@@ -156,7 +156,7 @@ func (a *attacked) planOf(p approval.Policy, index int) *stages.Plan {
 	if a.plans[key] == nil {
 		plan, err := stages.NewPlan(
 			attackStrategy(p),
-			stages.Target{Placement: "p", Index: index, Snapshot: fmt.Sprint("snapshot", index), Decision: "decision", Default: "revision"},
+			stages.Target{Placement: "p", Index: index, Snapshot: fmt.Sprint("snapshot", index), Selection: "decision", Default: "revision"},
 			[]placement.Cluster{{Name: "a", Labels: map[string]string{"stage": "a"}}, {Name: "b", Labels: map[string]string{"stage": "b"}}},
 		)
 		a.must(err)

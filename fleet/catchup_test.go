@@ -62,7 +62,7 @@ func TestCatchUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, try := range map[string]func() error{
-			"run nobody does not exist":      func() error { _, err := e.CatchUp(ctx, "nobody", "c", approval.Identity{}); return err },
+			"run missing does not exist":     func() error { _, err := e.CatchUp(ctx, "missing", "c", approval.Identity{}); return err },
 			"run first exists already":       func() error { _, err := e.CatchUp(ctx, "first", "first", approval.Identity{}); return err },
 			"a lowercase RFC 1123 subdomain": func() error { _, err := e.CatchUp(ctx, "first", "No Name", approval.Identity{}); return err },
 		} {
@@ -131,15 +131,15 @@ func TestACatchUpHasTheDecisionOfItsClusters(t *testing.T) {
 		catchUp := func(run, name string) (fleet.Status, string) {
 			s := must(e.CatchUp(t.Context(), run, name, approval.Identity{}))(t)
 			endOf(t, e, name)
-			return s, must(viewOf(t, e, ep).Decision(t.Context()))(t).Digest
+			return s, must(viewOf(t, e, ep).Selection(t.Context()))(t).Digest
 		}
-		if s, _ := catchUp("first", "missed"); s.Plan.Decision != first.Plan.Decision {
-			t.Errorf("nobody joined, and the decision is %s, not %s", s.Plan.Decision, first.Plan.Decision)
+		if s, _ := catchUp("first", "missed"); s.Plan.Selection != first.Plan.Selection {
+			t.Errorf("no cluster joined, and the selection is %s, not %s", s.Plan.Selection, first.Plan.Selection)
 		}
 		w.fleet.Add(placement.Cluster{Name: "member4"})
 		s, newest := catchUp("first", "joined")
-		if s.Plan.Decision == first.Plan.Decision || s.Plan.Decision != newest {
-			t.Errorf("member4 joined, and the decision is %s; the newest is %s, that of the run before %s", s.Plan.Decision, newest, first.Plan.Decision)
+		if s.Plan.Selection == first.Plan.Selection || s.Plan.Selection != newest {
+			t.Errorf("member4 joined, and the decision is %s; the newest is %s, that of the run before %s", s.Plan.Selection, newest, first.Plan.Selection)
 		}
 	})
 }

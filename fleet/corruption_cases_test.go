@@ -81,7 +81,7 @@ func bad(name string, pairs ...string) corruption {
 	return corruption{name: name, change: replacing(pairs...), told: true}
 }
 
-// borne is one that may be taken for what it says, as long as nobody suffers.
+// borne is one that may be taken for what it says, as long as no other run suffers.
 func borne(name string, pairs ...string) corruption {
 	return corruption{name: name, change: replacing(pairs...)}
 }
@@ -108,7 +108,7 @@ func runAttacks() []corruption {
 		bad("another placement", `"placement":"web"`, `"placement":"other"`), bad("a hostile uid", `"uid":"[^"]*"`, `"uid":"../x"`),
 		bad("a page that is not there", `"pages":\["[^"]*"`, `"pages":["x"`), bad("a hostile page", `"pages":\["[^"]*"`, `"pages":["../../run/b"`),
 		bad("a journal that is not there", `"tail":"[^"]*"`, `"tail":"0-x"`), bad("fewer events", `"events":\d+`, `"events":1`),
-		borne("the lease of another", `"lease":\{[^}]*\}`, `"lease":{"holder":"nobody","epoch":9223372036854775807,"until":9223372036854775807}`),
+		borne("the lease of another", `"lease":\{[^}]*\}`, `"lease":{"holder":"engine-x","epoch":9223372036854775807,"until":9223372036854775807}`),
 		borne("huge numbers", `"(seq|try)":\d+`, mostOf),
 	}
 }
@@ -137,7 +137,7 @@ func attacks() map[string][]corruption {
 		},
 		"bindings": {
 			borne("a cluster twice", `"c00"`, `"c00","c00"`), borne("negative indexes", `"(applied|attempted)":\d+`, `"$1":-3`),
-			borne("hostile names", `"c00"`, `"../../x\u0000"`), borne("clusters of others", `"c00"`, `"c00","c99"`), borne("nobody", `"groups":\[.*\]`, `"groups":[]`),
+			borne("hostile names", `"c00"`, `"../../x\u0000"`), borne("clusters of others", `"c00"`, `"c00","c99"`), borne("no groups", `"groups":\[.*\]`, `"groups":[]`),
 		},
 		"command": {
 			borne("no verb", `"verb":"\w+"`, `"verb":"Explode"`), borne("a decision of nothing", `"verb":"\w+"`, `"verb":"Decide"`),

@@ -27,7 +27,7 @@ import (
 
 // corruptEnv is a world of two placements, web and other. Run a of web stands in
 // the middle of the first of its two stages, c01 to c39 in flight and a command
-// on its way; run b of other is in flight on c01 too. Nobody drives them.
+// on its way; run b of other is in flight on c01 too. No engine drives them.
 type corruptEnv struct {
 	*world
 	uid, plan string
@@ -208,7 +208,7 @@ func (w *corruptEnv) ask(e *fleet.Engine) {
 	}
 }
 
-// harmless checks that the clusters have what they have in a world where nobody
+// harmless checks that the clusters have what they have in an environment where nothing
 // was corrupted, of the placement with the corrupt record that or what they had before, and of
 // the stage behind the approval what they had before.
 func (w *corruptEnv) harmless(honest map[string]map[string]string) {
@@ -280,7 +280,7 @@ var recordKinds = []string{"placement", "content", "bindings", "plan", "plan pag
 // A record that was damaged, deleted, replaced by one of a newer format or by
 // one that reads well and means ill, hurts its own run or placement and
 // nothing else: the others come to their ends, clusters have what they had
-// before or what an honest run brings, somebody who asks is told which record or
+// before or what an honest run brings, a caller is told which record or
 // run it is, and nothing hangs, panics or spins. With the race detector every fifth
 // is tried.
 func TestT19ACorruptRecordHurtsOnlyItsRun(t *testing.T) {
@@ -320,7 +320,7 @@ func (p corruption) strike(t *testing.T, kind string, n int, honest map[string]m
 	w.goesOn()
 	w.harmless(honest)
 	if p.told && !w.tells(key) {
-		t.Errorf("nobody is told of %s in %.3000s", key, w.log.b.String())
+		t.Errorf("no log tells of %s in %.3000s", key, w.log.b.String())
 	}
 	if calls := w.calls.Calls(); calls > mostCalls {
 		t.Errorf("%d calls of the store", calls)

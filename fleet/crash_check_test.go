@@ -82,7 +82,7 @@ func (s crashScenario) checkChanges(h *host) {
 			seen[key] = c
 		case "touch":
 			if !crashed && !s.touches(c) {
-				h.t.Errorf("nobody took over: %s", c)
+				h.t.Errorf("no engine took over: %s", c)
 			}
 		}
 	}

@@ -68,7 +68,7 @@ type LeftCluster struct {
 // that is recorded, and cannot be undone; any engine in [Engine.Run] carries it out, and [Engine.Deletion]
 // reports the progress. Called again it changes nothing, whatever the options.
 //
-// From now on the placement takes no run, no snapshot, no decision and no change:
+// From now on the placement takes no run, no snapshot, no selection and no change:
 // a [DeletingError]. Its runs are superseded; what is on its way to clusters may
 // arrive. Then every cluster that may hold something is cleaned as one that left
 // the placement is: what was created is deleted, namespaces too, what was there

@@ -144,7 +144,7 @@ func pausedThroughADeletion(t *testing.T, n int) (late int, held bool) {
 	stopFirst()
 	for key := range dump(t, w.store) {
 		if kind, _, _ := strings.Cut(key, "/"); kind != "deleted" && kind != "bindings" && kind != "journal" && kind != "flight" {
-			t.Errorf("left in the store: %s", key) // pages are nobody's, and land late
+			t.Errorf("left in the store: %s", key) // pages belong to no record, and land late
 		}
 	}
 	for c := range w.fleet.Clusters(t.Context()) {

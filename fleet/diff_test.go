@@ -255,12 +255,12 @@ func TestADifferenceOfAClusterThatCannotBeReached(t *testing.T) {
 		if d := cmp.Diff(map[string]string{"member1": "Compared 2 0", "member2": "Unknown 0 1", "member3": "Compared 2 0"}, states); d != "" {
 			t.Error(d)
 		}
-		for _, err := range d.Clusters(t.Context(), "nobody", "member1") {
-			if !errors.Is(err, backend.ErrNotFound) || !strings.Contains(err.Error(), "nobody") {
+		for _, err := range d.Clusters(t.Context(), "missing", "member1") {
+			if !errors.Is(err, backend.ErrNotFound) || !strings.Contains(err.Error(), "missing") {
 				t.Errorf("error %v", err)
 			}
 		}
-		if _, err := d.Content(t.Context(), "nobody"); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := d.Content(t.Context(), "missing"); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("error %v", err)
 		}
 	})
@@ -295,7 +295,7 @@ func TestADifferenceIsBoundedAndTellsNoSecret(t *testing.T) {
 		}
 	}
 	for range d.Clusters(t.Context()) {
-		break // whoever has seen enough leaves nothing behind
+		break // the client that has seen enough leaves nothing behind
 	}
 }
 

@@ -16,10 +16,10 @@
 // marked: every write names the ledger under which it was decided, as a
 // [backend.Fence], and a member that compares it accepts nothing of an older leader
 // from then on, creations included. Where a member cannot, which
-// [backend.FencingOf] tells, one object of each cluster that the older leader is
+// [backend.FencingOf] reports, one object of each cluster that the older leader is
 // about to create may come late, and those whose creation was never answered; the
-// newer leader takes them over where it wants them, and otherwise removes them when it
-// looks again.
+// newer leader takes them over where it wants them, and otherwise removes them at its
+// next read.
 //
 // The loop is the same for every run: load, observe, [stages.Step], save by
 // compare-and-swap, then act. What happened is told as [stages.Event] values,

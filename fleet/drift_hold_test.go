@@ -175,7 +175,7 @@ func TestADriftReportOfAnotherClusterIsAnError(t *testing.T) {
 	})
 }
 
-// Whoever stops listening to a report leaves nothing behind.
+// A client that stops listening to a report leaves nothing behind.
 func TestADriftReportThatIsBrokenOffEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e, stop := placed(t, fleet.ApplyStrategy{})
@@ -229,7 +229,7 @@ func TestTheEngineAnswersAGateLast(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if got := w.value("member1"); got != "value1" {
-			t.Fatalf("nobody approved, and member1 has %s", got)
+			t.Fatalf("it was not approved, and member1 has %s", got)
 		}
 		w.edit("member2", set("key", "theirs"))
 		if err := e.Decide(t.Context(), "two", fleet.Answer{Request: "two-before-all", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}); err != nil {

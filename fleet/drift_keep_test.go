@@ -58,7 +58,7 @@ func (w *world) notes(e *fleet.Engine, what stages.EventType) (out []stages.Even
 	return out
 }
 
-// What somebody added to an object is not explained by a later apply, which
+// What another client added to an object is not explained by a later apply, which
 // leaves it alone: neither by one that puts something else back, nor by that of
 // another version, nor by one that is about another object.
 func TestAnApplyDoesNotExplainWhatWasThereBefore(t *testing.T) {
@@ -194,7 +194,7 @@ func TestAWatchThatEndsCanBeginAgainAtOnce(t *testing.T) {
 	})
 }
 
-// A cluster that cannot be looked at is written once, not with each error, and
+// A cluster that cannot be observed is written once, not with each error, and
 // what was known of it stays with the time it was last seen.
 func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

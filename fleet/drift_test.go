@@ -55,7 +55,7 @@ func runTo(t *testing.T, e *fleet.Engine, name string, s stages.Strategy) fleet.
 	return got
 }
 
-// edit changes the ConfigMap of a member like somebody with kubectl.
+// edit changes the ConfigMap of a member like a user of kubectl.
 func (w *world) edit(cluster string, change func(data map[string]any)) {
 	w.t.Helper()
 	c := w.fleet.Cluster(cluster)

@@ -69,7 +69,7 @@ func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 	})
 }
 
-// What somebody keeps changing is put back at longer and longer intervals, and
+// What another client keeps changing is put back at longer and longer intervals, and
 // each time is an event.
 func TestAFightOverAFieldSlowsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestNothingIsPutBackWhileARunHasThePlacement(t *testing.T) {
 }
 
 // A gate of the engine's own holds a stage back while one of its clusters has
-// drifted, and nobody can pass it in the engine's name.
+// drifted, and no person can pass it in the engine's name.
 func TestAStageWaitsWhileItsClustersHaveDrifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, fleet.ApplyStrategy{})
@@ -158,7 +158,7 @@ func TestAStageWaitsWhileItsClustersHaveDrifted(t *testing.T) {
 	})
 }
 
-// What is ignored is neither reported nor put back, and stays what somebody else
+// What is ignored is neither reported nor put back, and stays what another client
 // made it when another version is applied.
 func TestWhatIsIgnoredIsLeftToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

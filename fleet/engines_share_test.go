@@ -179,7 +179,7 @@ func TestAnEndIsSeenToByAnotherEngine(t *testing.T) {
 		s.join("B", 0)
 		time.Sleep(20 * time.Second)
 		if l, there := s.leases()["ending"]; there {
-			t.Errorf("nobody has seen to the end: %+v", l)
+			t.Errorf("no engine has seen to the end: %+v", l)
 		}
 		s.stop()
 		s.tidy()

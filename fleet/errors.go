@@ -8,7 +8,7 @@ import (
 // NotFoundError says that a host named something that does not exist. It matches backend.ErrNotFound. Its
 // fields are
 //
-//	Kind  string  placement, run, snapshot, decision, deletion, cluster, request or cap
+//	Kind  string  placement, run, snapshot, selection, deletion, cluster, request or cap
 //	Name  string
 //	Hint  string  what would be right
 type NotFoundError = state.NotFoundError

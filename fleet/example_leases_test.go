@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Who has which run is told by the store, whichever engine is asked. Nobody has
+// Who has which run is told by the store, whichever engine is asked. Nothing has
 // this one yet.
 func ExampleEngine_Leases() {
 	ctx, members := context.Background(), memory.NewFleet(placement.Cluster{Name: "member1"})

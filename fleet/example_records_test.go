@@ -68,11 +68,11 @@ func ExampleEngine_PlacementHistory() {
 		fmt.Println(err)
 		return
 	}
-	last, err := view.Decision(ctx)
+	last, err := view.Selection(ctx)
 	fmt.Println(last.Clusters, err)
 	// Output:
 	// SnapshotTaken
-	// DecisionTaken
+	// SelectionChanged
 	// RunCreated
 	// true <nil>
 	// [oslo rome] <nil>

@@ -11,7 +11,7 @@ import (
 )
 
 // Which clusters does a placement pick, and which would it if it wanted more?
-func ExampleEngine_PreviewDecision() {
+func ExampleEngine_PreviewSelection() {
 	members := memory.NewFleet(
 		placement.Cluster{Name: "oslo", Labels: map[string]string{"region": "north"}},
 		placement.Cluster{Name: "rome", Labels: map[string]string{"region": "south"}},
@@ -41,7 +41,7 @@ func ExampleEngine_PreviewDecision() {
 		Type: placement.PickN, NumberOfClusters: new(3),
 		Spread: []placement.SpreadConstraint{{TopologyKey: "region"}},
 	}
-	then, err := engine.PreviewDecision(ctx, "web", &more)
+	then, err := engine.PreviewSelection(ctx, "web", &more)
 	fmt.Println(then.Clusters, err)
 	for _, v := range then.Evaluations {
 		fmt.Println(v.Cluster, v.Reason)

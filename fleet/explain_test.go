@@ -87,7 +87,7 @@ func TestExplainEveryState(t *testing.T) {
 		if _, err := e.Explain(ctx, "r", "member9"); err == nil || !strings.Contains(err.Error(), "member9 is not in the plan") {
 			t.Errorf("a cluster that is not there: %v", err)
 		}
-		if _, err := e.Explain(ctx, "nobody", "member1"); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := e.Explain(ctx, "missing", "member1"); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a run that is not there: %v", err)
 		}
 	})

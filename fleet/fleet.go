@@ -9,7 +9,7 @@ import (
 )
 
 // Placement says what is placed where. It is what a host declares; snapshots
-// and decisions are made from it.
+// and selections are made from it.
 type Placement struct {
 	// Name is a DNS subdomain of at most 63 characters, unique in the store.
 	Name string `json:"name"`

@@ -52,7 +52,7 @@ type cursor struct {
 // placement; "" begins with the oldest event that is kept.
 //
 // The events of a run are kept for as long as the run. Of those of a placement itself, about its snapshots,
-// its decisions and which runs it had, the last ones are kept: at least four for each snapshot and each run
+// its selections and which runs it had, the last ones are kept: at least four for each snapshot and each run
 // that it may keep, and at least 64. A follower that comes back after events of a placement were dropped
 // yields a [MissedError], and goes on with the oldest event that is kept.
 func (e *Engine) Follow(placement, after string) (*Follower, error) {
@@ -125,7 +125,7 @@ func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 				yield(stages.Event{}, ctx.Err())
 				return
 			}
-			f.e.log.Debug("events are looked for again", "error", err)
+			f.e.log.Debug("events are read again", "error", err)
 		}
 	}
 }
@@ -324,7 +324,7 @@ func (f *Follower) lost(ctx context.Context, s eventStream, err error) error {
 		return gerr
 	}
 	if now, derr := f.streamOf(rec); derr != nil || now.name != s.name || !now.head.IsAt(s.head) {
-		return nil //nolint:nilerr // what was read was old; the next round reads it anew
+		return nil //nolint:nilerr // what was read was old; the next round reads it again
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func endedRun(t *testing.T) (*Engine, func(func(*record.Run))) {
 			t.Fatal(err)
 		}
 	}
-	change(func(rr *record.Run) { rr.Run.State, rr.Lease.Holder = stages.Aborted, "somebody" })
+	change(func(rr *record.Run) { rr.Run.State, rr.Lease.Holder = stages.Aborted, "another" })
 	return e, change
 }
 

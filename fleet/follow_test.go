@@ -113,7 +113,7 @@ func perRun(all []string) map[string][]string {
 	for _, l := range all {
 		f := strings.Fields(l)
 		key := f[2]
-		if f[1] == "RunCreated" || f[1] == "SnapshotTaken" || f[1] == "DecisionTaken" {
+		if f[1] == "RunCreated" || f[1] == "SnapshotTaken" || f[1] == "SelectionChanged" {
 			key = "of " + f[len(f)-1]
 		}
 		out[key] = append(out[key], l)

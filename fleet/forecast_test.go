@@ -70,7 +70,7 @@ func TestAForecastTellsWhenARunEnds(t *testing.T) {
 }
 
 // A forecast ends, whatever the run would wait for: approvals that come after its
-// end, that expire, or that the policy lets nobody give who is known.
+// end, that expire, or that the policy lets no known person give.
 func TestAForecastDoesNotWaitForApprovalsThatNeverCount(t *testing.T) {
 	starter := approval.Identity{Name: "ann"}
 	for name, c := range map[string]struct {

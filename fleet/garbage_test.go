@@ -205,7 +205,7 @@ func TestALatePageOfADeletedRunIsCollected(t *testing.T) {
 
 // Pages of the placement that no record names are collected; those of a commit
 // that is just being made are refused with it, and made again.
-func TestPagesOfThePlacementThatNobodyNamesAreCollected(t *testing.T) {
+func TestPagesOfThePlacementThatNothingNamesAreCollected(t *testing.T) {
 	w, e := overridden(t)
 	for i := range 30 {
 		w.capture(e, fmt.Sprint("v", i))

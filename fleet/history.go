@@ -72,7 +72,7 @@ func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status,
 }
 
 // PlacementHistory is [Engine.History] of what happened to a placement itself:
-// its snapshots, its decisions, and which runs it had. The oldest of these events
+// its snapshots, its selections, and which runs it had. The oldest of these events
 // are forgotten, as [Engine.Follow] says; of an after that is older, the error is
 // a *MissedError, and the history begins with the oldest one that is kept.
 func (e *Engine) PlacementHistory(ctx context.Context, placement string, after int64) (History, error) {

@@ -95,7 +95,7 @@ func TestFollowFromBeforeWhatIsForgotten(t *testing.T) {
 
 func decisionsIn(all []string) (n int) {
 	for _, l := range all {
-		if strings.Contains(l, " DecisionTaken ") {
+		if strings.Contains(l, " SelectionChanged ") {
 			n++
 		}
 	}

@@ -70,7 +70,7 @@ func TestT20HostileClustersAreNotPlanned(t *testing.T) {
 // placement.
 func TestT20HostileNamesAreNotPlanned(t *testing.T) {
 	for _, name := range hostileNames() {
-		good := stages.Target{Placement: "web", Snapshot: "s", Decision: "d", Default: "rev"}
+		good := stages.Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"}
 		named, left, clusters := good, good, []placement.Cluster{{Name: "c00"}}
 		named.Placement, left.Remove = name, map[string]string{name: ""}
 		for what, plan := range map[string]func() (*stages.Plan, error){
@@ -226,7 +226,7 @@ func TestNamesAreShort(t *testing.T) {
 		p.Name = name
 		refused(t, w.store, "a placement", func() error { return e.PutPlacement(t.Context(), p) }, "name: ")
 		refused(t, w.store, "a run", func() error { return second1(e.CreateRun(t.Context(), specOf(name, 0))) }, "name: ")
-		target := stages.Target{Placement: name, Snapshot: "s", Decision: "d", Default: "rev"}
+		target := stages.Target{Placement: name, Snapshot: "s", Selection: "d", Default: "rev"}
 		if _, err := stages.NewPlan(oneStage(), target, nil); err == nil {
 			t.Errorf("a plan of placement %q is made", name)
 		}

@@ -62,10 +62,10 @@ func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
 			t.Errorf("%s is %s of index %d by %s", name, back.Run.State, back.Plan.Index, back.Run.Starter.Name)
 		}
 		wantValues(t, w, everywhere("v1"))
-		for what, run := range map[string]string{"takes back run r2 itself": "r2-rollback", "does not exist": "nobody"} {
+		for what, run := range map[string]string{"takes back run r2 itself": "r2-rollback", "does not exist": "missing"} {
 			refused(t, w.store, what, func() error { _, err := e.Rollback(t.Context(), run, ann); return err }, what)
 		}
-		refused(t, w.store, "a name of somebody else", func() error {
+		refused(t, w.store, "a name of another object", func() error {
 			_, err := e.Rollback(t.Context(), "r2-rollback", fleet.RollbackOptions{Name: "No Name"})
 			return err
 		}, "a lowercase RFC 1123 subdomain")
@@ -99,7 +99,7 @@ func TestRollbackIsRefused(t *testing.T) {
 		w.fleet.Hang("s1a", true)
 		w.holds("v3")
 		create(t, e, inAll("r3"))
-		time.Sleep(time.Minute + time.Second) // nobody renews a lease just then
+		time.Sleep(time.Minute + time.Second) // nothing renews a lease just then
 		wants("r2", "run r3 has placement example-placement")
 		w.fleet.Hang("s1a", false)
 		endOf(t, e, "r3")

@@ -59,7 +59,7 @@ func TestARunThatTakesBackBringsNothingForbidden(t *testing.T) {
 			map[string]string{"s1a": "v1", "s1b": "v1", "s2a": "v0", "s3a": "v0", "s4a": "v0"},
 			"what overrides made of ConfigMap.v1 test-namespace/test-cm in snapshot 0: the host forbids overrides to change /data/* of ConfigMap", 3,
 		},
-		"an object nobody may select": {
+		"an object that may not be selected": {
 			fleet.Config{Restrictions: []placement.Restriction{{Kind: "ConfigMap"}}},
 			map[string]string{"s1a": "v1", "s1b": "v1", "s2a": "v0", "s3a": "v0", "s4a": "v0"},
 			"what overrides made of ConfigMap.v1 test-namespace/test-cm in snapshot 0: the host forbids overrides to select ConfigMap", 3,

@@ -60,7 +60,7 @@ func TestTheHostNamesARollback(t *testing.T) {
 				w, e := rollingNamed(t, func(run, title string, n int) string { return fmt.Sprintf("%s.back-from-%s.%d", run, title, n) })
 				ranTo(t, e, inAll("r0"), "Completed")
 				w.holds("v1")
-				held := inAll("r1.back-from-friday.1") // somebody has the name
+				held := inAll("r1.back-from-friday.1") // another client has the name
 				held.Hold = true
 				spec := inAll("r1")
 				spec.Title = "friday"

@@ -80,7 +80,7 @@ func TestRandomRollbacks(t *testing.T) {
 			reasons := takenBack(t, w, e, broken)
 			for c, now := range w.values() {
 				if now != before[c] && !slices.Contains(reasons, c) && !slices.Contains(reasons, "all") {
-					t.Errorf("seed %d: %s has %s, before the run it had %s, and nobody says why", seed, c, now, before[c])
+					t.Errorf("seed %d: %s has %s, before the run it had %s, and nothing says why", seed, c, now, before[c])
 				}
 			}
 		})

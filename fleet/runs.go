@@ -18,9 +18,9 @@ type Status struct {
 	// Owner and Title are what the host gave with the run, or with the one that it
 	// takes back.
 	Owner, Title string
-	// Decision is the index of the decision that picked the clusters, -1 where that
+	// Selection is the index of the selection that picked the clusters, -1 where that
 	// is not known.
-	Decision int
+	Selection int
 	// Apply is the placement's strategy when the run was created, which it keeps.
 	Apply ApplyStrategy
 	// Holder is the engine that drives the run, "" for none.

@@ -314,7 +314,7 @@ func (s *staged) carriedOut(t *testing.T) (lines []string, end stages.Outline, s
 	stop()
 	for _, ev := range w.past(10_000) {
 		switch ev.Type {
-		case stages.SnapshotTaken, stages.DecisionTaken, stages.RunCreated, stages.RunTaken:
+		case stages.SnapshotTaken, stages.SelectionChanged, stages.RunCreated, stages.RunTaken:
 		default:
 			if at := ev.Time.Sub(s.world.Start); ev.Run != "" && at <= expected.At {
 				lines = append(lines, eventLine(at, s.world.Start, &ev))

@@ -115,9 +115,9 @@ func TestWhatDoesNotExist(t *testing.T) {
 		"a placement to capture": {func() error { return second1(e.Capture(ctx, "nowhere")) }, []string{"placement nowhere does not exist"}},
 		"a name that cannot be":  {func() error { return second1(e.Placement(ctx, "../run/taken")) }, []string{"placement ../run/taken does not exist"}},
 		"runs of it":             {func() error { return second1(e.Runs(ctx, "nowhere")) }, []string{"nowhere"}},
-		"a run":                  {func() error { return second1(e.Status(ctx, "nobody")) }, []string{"run nobody does not exist"}},
-		"a run to delete":        {func() error { return e.DeleteRun(ctx, "Nobody!") }, []string{"run Nobody! does not exist"}},
-		"a run to stop":          {func() error { return e.Command(ctx, "nobody", stages.Command{Verb: stages.Stop}) }, []string{"run nobody does not exist"}},
+		"a run":                  {func() error { return second1(e.Status(ctx, "missing")) }, []string{"run missing does not exist"}},
+		"a run to delete":        {func() error { return e.DeleteRun(ctx, "Missing!") }, []string{"run Missing! does not exist"}},
+		"a run to stop":          {func() error { return e.Command(ctx, "missing", stages.Command{Verb: stages.Stop}) }, []string{"run missing does not exist"}},
 		"a request": {func() error {
 			return e.Decide(ctx, "taken", fleet.Answer{Request: "taken-all", Verdict: approval.Approve})
 		}, []string{"request taken-all does not exist", "run taken has no open request"}},

@@ -101,15 +101,15 @@ func (v *PlacementView) Overrides(ctx context.Context, index int) (overrides []p
 	return overrides, err
 }
 
-// Decision returns the last decision about the placement that [Engine.Resolve] or
+// Selection returns the last selection about the placement that [Engine.Resolve] or
 // a run recorded. The error matches backend.ErrNotFound where there is none yet.
-func (v *PlacementView) Decision(ctx context.Context) (d placement.Decision, err error) {
+func (v *PlacementView) Selection(ctx context.Context) (d placement.Selection, err error) {
 	err = v.read(ctx, func(rec *record.Placement) (err error) {
-		name, have := rec.Placement.Name, rec.Decision
+		name, have := rec.Placement.Name, rec.Selection
 		if have == nil {
-			return &state.NotFoundError{Kind: "decision", Name: name, Hint: "Resolve makes one, and so does a run"}
+			return &state.NotFoundError{Kind: "selection", Name: name, Hint: "Resolve makes one, and so does a run"}
 		}
-		d = placement.Decision{Index: have.Index, PolicyDigest: have.PolicyDigest, Digest: have.Digest}
+		d = placement.Selection{Index: have.Index, PolicyDigest: have.PolicyDigest, Digest: have.Digest}
 		d.Clusters, err = v.state.Picked(ctx, name, have)
 		return err
 	})

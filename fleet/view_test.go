@@ -24,7 +24,7 @@ type viewed struct {
 	Items        int
 	Objects      int
 	Overrides    []string
-	Decision     placement.Decision
+	Selection    placement.Selection
 	Placed       []fleet.PlacedCluster
 }
 
@@ -32,7 +32,7 @@ func look(t *testing.T, v *fleet.PlacementView, index int) viewed {
 	t.Helper()
 	out := viewed{
 		Irreversible: v.Irreversible(), Items: len(must(v.Items(t.Context(), index))(t)),
-		Objects: len(must(v.Content(t.Context(), index))(t).Bodies), Decision: must(v.Decision(t.Context()))(t),
+		Objects: len(must(v.Content(t.Context(), index))(t).Bodies), Selection: must(v.Selection(t.Context()))(t),
 	}
 	for _, s := range v.Snapshots() {
 		out.Snapshots = append(out.Snapshots, s.Index)
@@ -65,7 +65,7 @@ func TestAViewIsOneMoment(t *testing.T) {
 		if d := cmp.Diff(look(t, viewOf(t, e, ep), 0), got); d != "" {
 			t.Errorf("the view of one engine (-), of another (+):\n%s", d)
 		}
-		if len(got.Snapshots) != 1 || got.Items == 0 || got.Objects != got.Items || len(got.Overrides) != 1 || len(got.Decision.Clusters) != 3 || len(got.Placed) != 3 {
+		if len(got.Snapshots) != 1 || got.Items == 0 || got.Objects != got.Items || len(got.Overrides) != 1 || len(got.Selection.Clusters) != 3 || len(got.Placed) != 3 {
 			t.Errorf("%+v, want one snapshot with an override on three clusters", got)
 		}
 
@@ -118,7 +118,7 @@ func TestAViewOfWhatIsGone(t *testing.T) {
 				t.Errorf("a damaged roster: %v", err)
 			}
 		}
-		if _, err := e.View(t.Context(), "nobody"); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := e.View(t.Context(), "missing"); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a view of no placement: %v", err)
 		}
 	})

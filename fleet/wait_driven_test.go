@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Whoever waits for a run that the same engine drives reads it at the beginning and
+// A client that waits for a run that the same engine drives reads it at the beginning and
 // at the end, however often it is saved.
 func TestWaitingForARunThatIsDrivenHereReadsNothing(t *testing.T) {
 	reads := func(wait bool) (n int) {
@@ -42,6 +42,6 @@ func TestWaitingForARunThatIsDrivenHereReadsNothing(t *testing.T) {
 	}
 	with, without := reads(true), reads(false)
 	if with > without+10 {
-		t.Errorf("%d reads, %d where nobody waits", with, without)
+		t.Errorf("%d reads, %d where nothing waits", with, without)
 	}
 }

@@ -18,7 +18,7 @@ func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		w.capture(e, "v0")
-		if _, err := e.Wait(t.Context(), "nobody"); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := e.Wait(t.Context(), "missing"); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a run that does not exist: %v", err)
 		}
 		for _, again := range []bool{false, true} {

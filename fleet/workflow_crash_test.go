@@ -67,7 +67,7 @@ var workflowStory = crashScenario{
 		h.command("second", stages.Command{ID: "go-on", Verb: stages.Start})
 		h.feed.end("second")
 	},
-	// Whoever tries again takes over what the failed attempts left open.
+	// A client that tries again takes over what the failed attempts left open.
 	touches: func(c change) bool { return strings.HasPrefix(c.Cluster, "s3") },
 	again:   map[string]bool{"s3a": true},
 	partial: true,

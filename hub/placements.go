@@ -174,7 +174,7 @@ func (s *service) serve(ctx context.Context, k key, obj *unstructured.Unstructur
 		return 0, errors.Join(problem, err)
 	}
 	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(view.Snapshots()) > 0 {
-		problem = s.roll(ctx, k, obj, p, rollout, view, decision.Decision)
+		problem = s.roll(ctx, k, obj, p, rollout, view, decision.Selection)
 		if view, err = s.engine.View(ctx, p.Name); err != nil { // with the run that was begun
 			return 0, errors.Join(problem, err)
 		}

@@ -20,7 +20,7 @@ import (
 
 // roll starts the run of the latest snapshot of a placement with strategy RollingUpdate, where the one that it
 // started last was for another snapshot or for other clusters. A run that is still under way is superseded.
-func (s *service) roll(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Decision) error {
+func (s *service) roll(ctx context.Context, k key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection) error {
 	all := view.Snapshots()
 	latest := all[len(all)-1]
 	number, err := s.lastRolling(ctx, p.Name)
@@ -34,7 +34,7 @@ func (s *service) roll(ctx context.Context, k key, obj *unstructured.Unstructure
 		case errors.Is(err, backend.ErrNotFound):
 		case err != nil:
 			return err
-		case last.Plan.Index == latest.Index && last.Plan.Decision == decision.Digest:
+		case last.Plan.Index == latest.Index && last.Plan.Selection == decision.Digest:
 			if same, err := s.sameClusters(ctx, last.Plan, decision); same || err != nil {
 				return err
 			}
@@ -58,7 +58,7 @@ func (s *service) roll(ctx context.Context, k key, obj *unstructured.Unstructure
 
 // sameClusters reports whether the clusters of a decision are those of a plan, and not others that were
 // registered under their names since.
-func (s *service) sameClusters(ctx context.Context, p *stages.Plan, d placement.Decision) (bool, error) {
+func (s *service) sameClusters(ctx context.Context, p *stages.Plan, d placement.Selection) (bool, error) {
 	planned := make(map[string]string, len(p.Clusters))
 	for i := range p.Clusters {
 		planned[p.Clusters[i].Name] = p.Clusters[i].UID

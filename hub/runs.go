@@ -348,7 +348,7 @@ func (s *service) writeRun(ctx context.Context, k key, obj *unstructured.Unstruc
 func (s *service) factsOf(k key, obj *unstructured.Unstructured, status *fleet.Status, back rollbackFacts) *runFacts {
 	return &runFacts{
 		Name: k.Name, Namespace: k.Namespace, Generation: obj.GetGeneration(), State: stateOf(obj),
-		Run: &status.Run, Plan: status.Plan, Policy: status.Decision, Placement: &fleet.Placement{ApplyStrategy: status.Apply},
+		Run: &status.Run, Plan: status.Plan, Policy: status.Selection, Placement: &fleet.Placement{ApplyStrategy: status.Apply},
 		Rollback: back, Listed: s.cfg.Listed, Now: time.Now(),
 	}
 }

@@ -55,7 +55,7 @@ func newRig(t *testing.T, at string, s stages.Strategy, hold bool, clusters ...p
 // gone have left the placement.
 func planOf(t testing.TB, s stages.Strategy, clusters []placement.Cluster) *stages.Plan {
 	t.Helper()
-	target := stages.Target{Placement: "example-placement", Index: 1, Snapshot: "s", Decision: "d", Default: "r", Remove: map[string]string{}}
+	target := stages.Target{Placement: "example-placement", Index: 1, Snapshot: "s", Selection: "d", Default: "r", Remove: map[string]string{}}
 	var picked []placement.Cluster
 	for _, c := range clusters {
 		if c.Labels["gone"] != "" {

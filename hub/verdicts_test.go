@@ -24,7 +24,7 @@ func decided(t *testing.T, n int, previous placement.Previous, clusters ...place
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &resolution{fleet.Resolution{Decision: d, Evaluations: verdicts, Shortfall: placement.Shortfall(p, verdicts)}, p.Type}, p
+	return &resolution{fleet.Resolution{Selection: d, Evaluations: verdicts, Shortfall: placement.Shortfall(p, verdicts)}, p.Type}, p
 }
 
 func TestAPolicySnapshotSaysWhyClustersWerePickedAndWhyNot(t *testing.T) {

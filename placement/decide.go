@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Previous is the last decision of a placement. The zero value is that of a new placement.
+// Previous is the last selection of a placement. The zero value is that of a new placement.
 type Previous struct {
-	// PolicyDigest is that of the decision by which the clusters were picked.
+	// PolicyDigest is that of the selection by which the clusters were picked.
 	PolicyDigest string
 	// Clusters are the names of the clusters that are placed; the value reports whether the cluster was ever
 	// updated.
 	Clusters map[string]bool
 }
 
-// Evaluation explains a decision for one cluster.
+// Evaluation explains a selection for one cluster.
 type Evaluation struct {
 	// Cluster is the name.
 	Cluster string `json:"cluster"`
-	// Picked reports whether the decision has the cluster.
+	// Picked reports whether the selection has the cluster.
 	Picked bool `json:"picked"`
 	// Score is what clusters of a PickN policy are chosen by.
 	Score Score `json:"score"`
@@ -44,7 +44,7 @@ type Score struct {
 // name.
 //
 // A placed cluster stays despite new taints or bad health, unless it is leaving or no longer matches the
-// policy. A PickAll or PickFixed policy matches placed clusters anew with each decision, a PickN policy only
+// policy. A PickAll or PickFixed policy matches placed clusters again with each selection, a PickN policy only
 // after it was edited in more than its number. A PickFixed policy picks what it names despite taints and
 // health.
 //
@@ -52,14 +52,14 @@ type Score struct {
 // each with the best [Score], until it has enough. Where there are too many it
 // drops one at a time, those that were never updated first, then by the
 // lowest score, and then by name.
-func Decide(p Policy, clusters []Cluster, previous Previous) (Decision, []Evaluation, error) {
+func Decide(p Policy, clusters []Cluster, previous Previous) (Selection, []Evaluation, error) {
 	sorted, digest, err := p.check(clusters)
 	if err != nil {
-		return Decision{}, nil, err
+		return Selection{}, nil, err
 	}
 	candidates, err := p.candidates(sorted, previous, previous.PolicyDigest != digest)
 	if err != nil {
-		return Decision{}, nil, err
+		return Selection{}, nil, err
 	}
 	if p.Type == PickN {
 		p.pickN(candidates)
@@ -72,10 +72,10 @@ func Decide(p Policy, clusters []Cluster, previous Previous) (Decision, []Evalua
 			names = append(names, c.Name)
 		}
 	}
-	return newDecision(digest, names), verdicts, nil
+	return newSelection(digest, names), verdicts, nil
 }
 
-// candidate is a cluster with the decision about it.
+// candidate is a cluster with the selection about it.
 type candidate struct {
 	*Cluster
 	score Score

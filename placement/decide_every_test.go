@@ -33,7 +33,7 @@ func everyState(zones []string, conditions ...placement.Cluster) (out []state) {
 	return out
 }
 
-// counts reports whether a state differs from all the others for a decision: a
+// counts reports whether a state differs from all the others for a selection: a
 // cluster that is leaving is the same as another one that was not placed, and so
 // is one that is unhealthy and was not placed. One of them stands for all.
 func (s state) counts() bool {
@@ -128,7 +128,7 @@ func TestDecideOfThreeClustersIsTheModel(t *testing.T) {
 			}
 		})
 	})
-	t.Logf("%d decisions about %d clusters in %d states", decided, len(names), len(states))
+	t.Logf("%d selections about %d clusters in %d states", decided, len(names), len(states))
 }
 
 // mirrored tells of a fleet that another one with other names of zones stands for.
@@ -151,7 +151,7 @@ func tainted() (out []placement.Cluster) {
 }
 
 // A PickAll policy has what may stay and what may be picked, in every fleet of two
-// clusters that differ in what counts for it. It looks again at what is placed,
+// clusters that differ in what counts for it. It checks again what is placed,
 // whether it was edited or not.
 func TestDecideOfEveryPickAllIsTheModel(t *testing.T) {
 	states := everyState([]string{"x"}, tainted()...)

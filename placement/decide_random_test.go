@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-func decide(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev placement.Previous) (placement.Decision, []placement.Evaluation) {
+func decide(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev placement.Previous) (placement.Selection, []placement.Evaluation) {
 	t.Helper()
 	d, verdicts, err := placement.Decide(p, clusters, prev)
 	if err != nil {
@@ -27,7 +27,7 @@ func digestOf(t *testing.T, p placement.Policy) string {
 	return d.PolicyDigest
 }
 
-func compareWithModel(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev placement.Previous) placement.Decision {
+func compareWithModel(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev placement.Previous) placement.Selection {
 	t.Helper()
 	got, verdicts := decide(t, p, clusters, prev)
 	m := &model{policy: p, clusters: clusters, previous: prev, edited: prev.PolicyDigest != got.PolicyDigest}
@@ -65,14 +65,14 @@ func TestDecideIsTheModel(t *testing.T) {
 		r.Shuffle(len(clusters), func(i, j int) { clusters[i], clusters[j] = clusters[j], clusters[i] })
 		got, again := decide(t, p, clusters, prev)
 		if diff := cmp.Diff(want, got) + cmp.Diff(reasons, again); diff != "" {
-			t.Fatalf("the order of the inventory changed the decision:\n%s", diff)
+			t.Fatalf("the order of the inventory changed the selection:\n%s", diff)
 		}
 		slices.Reverse(p.Required)
 		slices.Reverse(p.Preferred)
 		slices.Reverse(p.Spread)
 		got, again = decide(t, p, clusters, prev)
 		if diff := cmp.Diff(want, got) + cmp.Diff(scores(reasons), scores(again)); diff != "" {
-			t.Fatalf("the order of the policy changed the decision:\n%s", diff)
+			t.Fatalf("the order of the policy changed the selection:\n%s", diff)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func scores(verdicts []placement.Evaluation) []placement.Evaluation {
 	return out
 }
 
-// A decision that is made again of the same is the same, and one after a
+// A selection that is made again of the same is the same, and one after a
 // cluster has left replaces this cluster at most.
 func TestDecideMovesLittle(t *testing.T) {
 	r := random{rand.New(rand.NewPCG(8, 2))}
@@ -97,7 +97,7 @@ func TestDecideMovesLittle(t *testing.T) {
 		prev := placedBy(first)
 		again, verdicts := decide(t, p, clusters, prev)
 		if diff := cmp.Diff(first, again); diff != "" {
-			t.Fatalf("the decision changed though nothing else did:\n%s\n%+v", diff, verdicts)
+			t.Fatalf("the selection changed though nothing else did:\n%s\n%+v", diff, verdicts)
 		}
 		if len(first.Clusters) == 0 {
 			continue
@@ -116,7 +116,7 @@ func TestDecideMovesLittle(t *testing.T) {
 	}
 }
 
-func placedBy(d placement.Decision) placement.Previous {
+func placedBy(d placement.Selection) placement.Previous {
 	prev := placement.Previous{PolicyDigest: d.PolicyDigest, Clusters: map[string]bool{}}
 	for _, name := range d.Clusters {
 		prev.Clusters[name] = true

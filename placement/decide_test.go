@@ -92,7 +92,7 @@ func expect(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev
 		}
 	}
 	if diff := cmp.Diff(picked, d.Clusters); diff != "" && len(d.Clusters) > 0 {
-		t.Errorf("the verdicts (-) and the decision (+) differ:\n%s", diff)
+		t.Errorf("the verdicts (-) and the selection (+) differ:\n%s", diff)
 	}
 }
 
@@ -128,15 +128,15 @@ func TestDecidePreferences(t *testing.T) {
 		prefer []placement.Preference
 		want   []string
 	}{
-		"ties go to the later name":   {nil, []string{"-a 0 0: wants 2", "-b 0 0: wants 2", "+c 0 0: number 2", "+d 0 0: number 1"}},
-		"labels":                      {[]placement.Preference{{Weight: 7, LabelSelector: west}}, []string{"-a 0 0", "+b 0 7: number 2", "-c 0 0", "+d 0 7: number 1 of 2, with a score of 0 for the spread and 7 for affinity"}},
-		"a negative weight":           {[]placement.Preference{{Weight: -7, LabelSelector: west}}, []string{"+a 0 0", "-b 0 -7", "+c 0 0", "-d 0 -7"}},
-		"the greatest first":          {[]placement.Preference{{Weight: 50, Sorter: sorter(placement.Descending)}}, []string{"-a 0 0", "+b 0 15", "+c 0 50", "-d 0 0"}},
-		"the least first":             {[]placement.Preference{{Weight: 50, Sorter: sorter(placement.Ascending)}}, []string{"+a 0 50", "+b 0 35", "-c 0 0", "-d 0 0"}},
-		"halves are rounded away":     {[]placement.Preference{{Weight: -5, Sorter: sorter(placement.Descending)}}, []string{"+a 0 0", "-b 0 -2", "-c 0 -5", "+d 0 0"}},
-		"labels and a sorter":         {[]placement.Preference{{Weight: 100, LabelSelector: west, Sorter: sorter(placement.Descending)}}, []string{"-a 0 0", "+b 0 30", "-c 0 0", "+d 0 0"}},
-		"preferences add up":          {[]placement.Preference{{Weight: 5, LabelSelector: west}, {Weight: 10, Sorter: sorter(placement.Descending)}}, []string{"-a 0 0", "+b 0 8", "+c 0 10", "-d 0 5"}},
-		"nobody reports the property": {[]placement.Preference{{Weight: 5, Sorter: &placement.PropertySorter{Name: "gpu", Order: placement.Ascending}}}, []string{"-a 0 0", "-b 0 0", "+c 0 0", "+d 0 0"}},
+		"ties go to the later name":       {nil, []string{"-a 0 0: wants 2", "-b 0 0: wants 2", "+c 0 0: number 2", "+d 0 0: number 1"}},
+		"labels":                          {[]placement.Preference{{Weight: 7, LabelSelector: west}}, []string{"-a 0 0", "+b 0 7: number 2", "-c 0 0", "+d 0 7: number 1 of 2, with a score of 0 for the spread and 7 for affinity"}},
+		"a negative weight":               {[]placement.Preference{{Weight: -7, LabelSelector: west}}, []string{"+a 0 0", "-b 0 -7", "+c 0 0", "-d 0 -7"}},
+		"the greatest first":              {[]placement.Preference{{Weight: 50, Sorter: sorter(placement.Descending)}}, []string{"-a 0 0", "+b 0 15", "+c 0 50", "-d 0 0"}},
+		"the least first":                 {[]placement.Preference{{Weight: 50, Sorter: sorter(placement.Ascending)}}, []string{"+a 0 50", "+b 0 35", "-c 0 0", "-d 0 0"}},
+		"halves are rounded away":         {[]placement.Preference{{Weight: -5, Sorter: sorter(placement.Descending)}}, []string{"+a 0 0", "-b 0 -2", "-c 0 -5", "+d 0 0"}},
+		"labels and a sorter":             {[]placement.Preference{{Weight: 100, LabelSelector: west, Sorter: sorter(placement.Descending)}}, []string{"-a 0 0", "+b 0 30", "-c 0 0", "+d 0 0"}},
+		"preferences add up":              {[]placement.Preference{{Weight: 5, LabelSelector: west}, {Weight: 10, Sorter: sorter(placement.Descending)}}, []string{"-a 0 0", "+b 0 8", "+c 0 10", "-d 0 5"}},
+		"no cluster reports the property": {[]placement.Preference{{Weight: 5, Sorter: &placement.PropertySorter{Name: "gpu", Order: placement.Ascending}}}, []string{"-a 0 0", "-b 0 0", "+c 0 0", "+d 0 0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			expect(t, preferring(pickN(2), tc.prefer...), clusters, placement.Previous{}, tc.want...)

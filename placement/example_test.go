@@ -18,8 +18,8 @@ func ExampleResolve() {
 		{Name: "member1", Labels: map[string]string{"environment": "canary"}},
 	}
 	canaries := placement.Policy{Required: []placement.Term{{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"environment": "canary"}}}}}
-	decision, err := placement.Resolve(canaries, clusters)
-	fmt.Println(decision.Clusters, err)
+	selection, err := placement.Resolve(canaries, clusters)
+	fmt.Println(selection.Clusters, err)
 
 	named := placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1", "member9", "member8"}}
 	_, err = placement.Resolve(named, clusters)
@@ -41,8 +41,8 @@ func ExampleDecide() {
 		Preferred: []placement.Preference{{Weight: 100, Sorter: &placement.PropertySorter{Name: "nodes", Order: placement.Descending}}},
 		Spread:    []placement.SpreadConstraint{{TopologyKey: "region"}},
 	}
-	decision, verdicts, err := placement.Decide(policy, clusters, placement.Previous{})
-	fmt.Println(decision.Clusters, err)
+	selection, verdicts, err := placement.Decide(policy, clusters, placement.Previous{})
+	fmt.Println(selection.Clusters, err)
 	for _, v := range verdicts {
 		fmt.Println(v.Cluster, v.Reason)
 	}

@@ -1,14 +1,14 @@
 // Package placement answers WHERE: which clusters a workload is placed on, and
 // what differs on each of them.
 //
-// A [Policy] is resolved against the [Cluster] inventory into a [Decision], by
+// A [Policy] is resolved against the [Cluster] inventory into a [Selection], by
 // [Resolve], or by [Decide] with what is placed already; an [Override] changes
 // the objects for the clusters it selects, as far as no [Restriction] of the host
 // forbids it: see [Render]. Everything here is a pure function
 // of its arguments: no I/O, no clock, no randomness.
 //
 // Neighbours: package snapshot says what is placed, package stages in which
-// order, package fleet records decisions and carries them out.
+// order, package fleet records selections and carries them out.
 package placement
 
 import (
@@ -76,8 +76,8 @@ type Policy struct {
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
 
-// Decision is what a policy came to for one inventory.
-type Decision struct {
+// Selection is what a policy came to for one inventory.
+type Selection struct {
 	// Index counts the policies of a placement, from 0. It belongs to the
 	// policy, not to the clusters: a cluster that joins changes Digest, an
 	// edited policy changes Index too.

@@ -103,7 +103,7 @@ func TestResolve(t *testing.T) {
 				t.Errorf("clusters (-want +got):\n%s", diff)
 			}
 			if d.Index != 0 || len(d.Digest) != 64 || len(d.PolicyDigest) != 64 {
-				t.Errorf("decision = %+v, want index 0 and two sha256 in hex", d)
+				t.Errorf("selection = %+v, want index 0 and two sha256 in hex", d)
 			}
 		})
 	}
@@ -118,10 +118,10 @@ func TestResolveErrors(t *testing.T) {
 	fragments(t, err, []string{"cluster inventory", "clusters[member1].name: Duplicate"})
 }
 
-// A decision belongs to what the policy says and the clusters that were
+// A selection belongs to what the policy says and the clusters that were
 // picked, not to the order or the form in which they were told.
 func TestResolveDigests(t *testing.T) {
-	resolve := func(p placement.Policy, c []placement.Cluster) placement.Decision {
+	resolve := func(p placement.Policy, c []placement.Cluster) placement.Selection {
 		t.Helper()
 		d, err := placement.Resolve(p, c)
 		if err != nil {
@@ -143,7 +143,7 @@ func TestResolveDigests(t *testing.T) {
 	}
 	const golden = "8cc57dee59684ff88766e26936c8fb125f4bde234a2beb5c54aded4569db0d5a"
 	if all.PolicyDigest != golden {
-		t.Errorf("policy digest = %s, want %s: stored decisions would count as edited", all.PolicyDigest, golden)
+		t.Errorf("policy digest = %s, want %s: stored selections would count as edited", all.PolicyDigest, golden)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestResolveIgnoresOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("the order changed the decision:\n%s", diff)
+			t.Fatalf("the order changed the selection:\n%s", diff)
 		}
 		if diff := cmp.Diff(before, clusters); diff != "" {
 			t.Fatalf("Resolve changed its argument:\n%s", diff)
@@ -198,7 +198,7 @@ func BenchmarkResolve100000(b *testing.B) {
 
 // What is wrong with a policy, with the inventory and with the two together is told
 // at once.
-func TestEveryProblemOfADecisionIsTold(t *testing.T) {
+func TestEveryProblemOfASelectionIsTold(t *testing.T) {
 	p := placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"a", "a", "gone", "gone"}, NumberOfClusters: new(1)}
 	_, _, err := placement.Decide(p, []placement.Cluster{{Name: "a"}, {Name: "b"}, {Name: "b"}}, placement.Previous{})
 	fragments(t, err, []string{"clusterNames[1]: Duplicate", "numberOfClusters", "cluster inventory: ", `"b"`, "not in the inventory: gone;"})

@@ -136,8 +136,8 @@ func TestPolicyDigest(t *testing.T) {
 	}
 }
 
-// Digests of decisions that are stored never change.
-func TestDigestsOfStoredDecisions(t *testing.T) {
+// Digests of selections that are stored never change.
+func TestDigestsOfStoredSelections(t *testing.T) {
 	clusters := []placement.Cluster{{Name: "b", Labels: map[string]string{"region": "x"}}, {Name: "a"}}
 	selectors := []placement.Term{
 		{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"environment": "canary", "a": "b"}}},

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Nobody reads or compares what would take hours: a cluster reports its properties
+// Nothing reads or compares what would take hours: a cluster reports its properties
 // itself.
 func TestParseQuantity(t *testing.T) {
 	for s, want := range map[string]string{

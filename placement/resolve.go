@@ -14,7 +14,7 @@ import (
 )
 
 // Resolve picks clusters from the inventory by a PickAll or PickFixed policy.
-// The decision does not depend on the order of clusters, nor on the order of
+// The selection does not depend on the order of clusters, nor on the order of
 // what a policy lists; its Index is 0, for package fleet to set.
 //
 // The error of an invalid policy or inventory lists everything that is wrong with it. Names of a PickFixed
@@ -23,19 +23,19 @@ import (
 // Resolve does not know what is placed already. So it passes over taints and
 // health, which only keep new clusters away, and refuses a PickN policy; see
 // [Decide].
-func Resolve(p Policy, clusters []Cluster) (Decision, error) {
+func Resolve(p Policy, clusters []Cluster) (Selection, error) {
 	sorted, digest, err := p.check(clusters)
 	if err != nil {
-		return Decision{}, err
+		return Selection{}, err
 	}
 	if p.Type == PickN {
-		return Decision{}, errors.New("placement policy: placementType: a PickN policy depends on what is placed already, which Resolve does not know")
+		return Selection{}, errors.New("placement policy: placementType: a PickN policy depends on what is placed already, which Resolve does not know")
 	}
 	picked, err := p.pick(sorted)
 	if err != nil {
-		return Decision{}, err
+		return Selection{}, err
 	}
-	return newDecision(digest, picked), nil
+	return newSelection(digest, picked), nil
 }
 
 // check validates a policy and an inventory, and returns the clusters by name
@@ -59,8 +59,8 @@ func (p Policy) check(clusters []Cluster) (sorted []*Cluster, digest string, err
 	return sorted, digest, err
 }
 
-func newDecision(policy string, picked []string) Decision {
-	return Decision{PolicyDigest: policy, Clusters: picked, Digest: decisionDigest(policy, picked)}
+func newSelection(policy string, picked []string) Selection {
+	return Selection{PolicyDigest: policy, Clusters: picked, Digest: selectionDigest(policy, picked)}
 }
 
 // byName returns the clusters by name, without moving them.
@@ -123,8 +123,8 @@ func matchAny(selectors []metav1.LabelSelector) (func(*Cluster) bool, error) {
 	}, nil
 }
 
-// decisionDigest hashes the names, one per line; a name has no line break.
-func decisionDigest(policy string, names []string) string {
+// selectionDigest hashes the names, one per line; a name has no line break.
+func selectionDigest(policy string, names []string) string {
 	h := sha256.New()
 	_, _ = io.WriteString(h, policy+"\n") // a hash never fails to take bytes
 	buf := make([]byte, 0, 64)

@@ -99,7 +99,7 @@ func TestReaches(t *testing.T) {
 		"namespaces by labels":         {[]snapshot.Selector{byLabel(namespaces(""), "team", "goods")}, true, true},
 		"what is in no namespace":      {[]snapshot.Selector{clusterRoles}, false, false},
 		"a kind of namespaces":         {[]snapshot.Selector{configMaps}, true, true},
-		"a kind that nobody knows":     {[]snapshot.Selector{widgets}, true, true},
+		"a kind that is not known":     {[]snapshot.Selector{widgets}, true, true},
 		"a kind of one namespace":      {[]snapshot.Selector{inShop}, true, false},
 		"what selectors pick in one":   {[]snapshot.Selector{configMaps, shops}, true, false},
 		"a namespace and another kind": {[]snapshot.Selector{namespaces("shop"), clusterRoles}, true, false},
@@ -113,7 +113,7 @@ func TestReaches(t *testing.T) {
 }
 
 // With NamespaceWithResourceSelectors, built-in kinds are read from the one
-// namespace alone: whoever reads the hub need not be allowed to read more.
+// namespace alone: a reader of the hub need not be allowed to read more.
 func TestSelectReadsOneNamespace(t *testing.T) {
 	var asked []string
 	src := snapshot.SourceFunc(func(ctx context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {

@@ -67,7 +67,7 @@ func benchPlan(tb testing.TB, clusters, flying int) *Plan {
 	for i := range fleet {
 		fleet[i] = placement.Cluster{Name: fmt.Sprintf("cluster-%06d", i), UID: fmt.Sprintf("8f14e45f-ceea-467f-9d3b-%012d", i)}
 	}
-	p, err := NewPlan(s, Target{Placement: "web", Index: 1, Snapshot: "s1", Decision: "d1", Default: "r1"}, fleet)
+	p, err := NewPlan(s, Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "r1"}, fleet)
 	if err != nil {
 		tb.Fatal(err)
 	}

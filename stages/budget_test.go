@@ -47,7 +47,7 @@ func newFailing(t *testing.T, r *rand.Rand, n, concurrency int) *failing {
 	s := Strategy{
 		Profile: []Profile{Staged, Workflow}[r.IntN(2)], Attempts: 1 + r.IntN(3), Backoff: time.Second, Stages: []Stage{st},
 	}
-	p, err := NewPlan(s, Target{Placement: "web", Index: 1, Snapshot: "s1", Decision: "d1", Default: "r1"}, fleet)
+	p, err := NewPlan(s, Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "r1"}, fleet)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -171,7 +171,7 @@ func (c Cap) Slots(uid string) int {
 	return own.Holds
 }
 
-// fair returns how many slots each run would have if all were distributed anew: equally many for each run
+// fair returns how many slots each run would have if all were distributed again: equally many for each run
 // that can use them. An indivisible rest stays with the runs that hold more, and else goes by turn.
 func (c Cap) fair() []int {
 	out, left := make([]int, len(c.Shares)), c.Limit

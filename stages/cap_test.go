@@ -46,7 +46,7 @@ func TestCapShares(t *testing.T) {
 		claims []string
 		want   string
 	}{
-		"nobody":                                      {5, nil, ""},
+		"no run":                                      {5, nil, ""},
 		"one run has all that it wants":               {5, []string{"a 0/3"}, "a 3/3"},
 		"and no more than there is":                   {5, []string{"a 0/9"}, "a 5/5"},
 		"the second has what is left":                 {5, []string{"a 0/3", "b 0/4"}, "a 3/3 b 2/2"},
@@ -83,7 +83,7 @@ func TestCapShares(t *testing.T) {
 	}
 }
 
-// Whoever has an older epoch changes nothing, and no method changes its receiver.
+// A client that has an older epoch changes nothing, and no method changes its receiver.
 func TestCapClaimsHaveAnEpoch(t *testing.T) {
 	c := claimed(t, 5, "a 0/3", "b 0/1")
 	c, _ = c.Claim(Claim{UID: "uid-a", Run: "a", Epoch: 2, Uses: 3, Wants: 3})
@@ -121,7 +121,7 @@ func (r *capRun) wants() int { return min(r.flying+r.left, r.width) }
 
 // Runs that come and go, crash between saving and claiming, and have clusters that
 // take any time, never have more in flight than the cap, and everyone has a turn:
-// nobody waits with nothing while others are given slots more often than there are
+// no run waits with nothing while others are given slots more often than there are
 // runs.
 func TestCapIsFairAndKept(t *testing.T) {
 	for seed := range uint64(300) {
@@ -139,7 +139,7 @@ func TestCapIsFairAndKept(t *testing.T) {
 			if round > 5000 {
 				t.Fatalf("seed %d: runs never end: %+v", seed, c)
 			}
-			if r.IntN(4) == 0 { // somebody who waits looks for runs that are over
+			if r.IntN(4) == 0 { // a run that waits checks for runs that are over
 				for _, s := range c.Shares {
 					if !slices.ContainsFunc(live, func(r *capRun) bool { return r.uid == s.UID }) {
 						c = c.Leave(s.UID)

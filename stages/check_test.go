@@ -78,7 +78,7 @@ func (s *tossed) strategy() (Strategy, Target, []placement.Cluster) {
 	picks := func(key string, i int) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{key: strconv.Itoa(i)}}
 	}
-	target := Target{Placement: "web", Index: 1, Snapshot: "s", Decision: "d", Default: "rev", Remove: map[string]string{}}
+	target := Target{Placement: "web", Index: 1, Snapshot: "s", Selection: "d", Default: "rev", Remove: map[string]string{}}
 	var clusters []placement.Cluster
 	for i := range 1 + s.r.IntN(3) {
 		most := intstr.FromInt32(1 + s.r.Int32N(3))
@@ -351,7 +351,7 @@ func TestTheCheckOfARunDoesNotGrowWithTheFleet(t *testing.T) {
 			fleet = append(fleet, placement.Cluster{Name: fmt.Sprintf("m%d", i)})
 		}
 		all := Stage{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: new(intstr.FromInt32(50))}
-		p, err := NewPlan(Strategy{Stages: []Stage{all}}, Target{Placement: "web", Snapshot: "s", Decision: "d", Default: "rev"}, fleet)
+		p, err := NewPlan(Strategy{Stages: []Stage{all}}, Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"}, fleet)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -382,7 +382,7 @@ func TestAClusterInFlightElsewhereIsRefused(t *testing.T) {
 	}
 	p, err := NewPlan(
 		Strategy{Stages: []Stage{env("first"), env("second", "g0", "g1")}},
-		Target{Placement: "web", Snapshot: "s", Decision: "d", Default: "rev"},
+		Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"},
 		[]placement.Cluster{
 			{Name: "a", Labels: map[string]string{"env": "first"}},
 			{Name: "b", Labels: map[string]string{"env": "second", "group": "g0"}},

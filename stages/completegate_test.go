@@ -17,7 +17,7 @@ func TestCompleteGateOfAStageIsNotThatOfAGroup(t *testing.T) {
 			Name: "eu", Selector: matchLabel("s", "prod"), Before: []Task{{Type: ScheduledStart, Schedule: &Schedule{Time: "12:00"}}},
 		}}},
 	}}
-	p, err := NewPlan(s, Target{Placement: "web", Snapshot: "s1", Decision: "d1", Default: "r1"}, []placement.Cluster{
+	p, err := NewPlan(s, Target{Placement: "web", Snapshot: "s1", Selection: "d1", Default: "r1"}, []placement.Cluster{
 		{Name: "a", Labels: map[string]string{"s": "eu"}}, {Name: "b", Labels: map[string]string{"s": "prod"}},
 	})
 	if err != nil {

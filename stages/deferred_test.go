@@ -113,8 +113,8 @@ func TestAlternatingWindowsAreBounded(t *testing.T) {
 	}
 }
 
-// Beyond 1024 ranges nobody else lets others go first.
-func TestBeyondTheBoundNobodyIsPassedOver(t *testing.T) {
+// Beyond 1024 ranges no other one lets others go first.
+func TestBeyondTheBoundNothingIsPassedOver(t *testing.T) {
 	p := benchPlan(t, 4000, 1)
 	c := calendarOf(func(pos int, _ time.Time) Window { return Window{Limited: pos%2 == 0, Open: pos%2 == 1} })
 	ready, _ := completes(t, p, begun(p, c), c)
@@ -128,7 +128,7 @@ func TestBeyondTheBoundNobodyIsPassedOver(t *testing.T) {
 	}
 }
 
-// Skipping a stage of which nobody could start is one event.
+// Skipping a stage of which no cluster could start is one event.
 func TestSkippingAStageThatWaitsForWindowsIsOneEvent(t *testing.T) {
 	p := benchPlan(t, 10000, 100)
 	c := calendarOf(func(pos int, _ time.Time) Window { return Window{Limited: true, Open: pos == 17} })

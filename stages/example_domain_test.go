@@ -26,7 +26,7 @@ func ExampleDomain() {
 			Name: fmt.Sprintf("member%d", i+1), Labels: map[string]string{"topology.kubernetes.io/region": region},
 		})
 	}
-	target := stages.Target{Placement: "web", Index: 1, Snapshot: "9f86d081", Decision: "60303ae2", Default: "fd61a03a"}
+	target := stages.Target{Placement: "web", Index: 1, Snapshot: "9f86d081", Selection: "60303ae2", Default: "fd61a03a"}
 	plan, err := stages.NewPlan(strategy, target, clusters)
 	if err != nil {
 		fmt.Println(err)

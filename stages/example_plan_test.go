@@ -26,7 +26,7 @@ func ExampleNewPlan() {
 		}},
 	}
 	target := stages.Target{
-		Placement: "web", Index: 4, Snapshot: "9f86d081", Decision: "60303ae2", Default: "fd61a03a",
+		Placement: "web", Index: 4, Snapshot: "9f86d081", Selection: "60303ae2", Default: "fd61a03a",
 		Revision: map[string]string{"paris": "a4e624d6"}, // an override changes what paris gets
 		Remove:   map[string]string{"lisbon": ""},
 	}

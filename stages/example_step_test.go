@@ -14,7 +14,7 @@ import (
 )
 
 // twoStages is a plan of a cluster to try a change on and two to follow, once
-// somebody approves.
+// an operator approves.
 func twoStages() (*stages.Plan, error) {
 	env := func(value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"environment": value}}
@@ -23,7 +23,7 @@ func twoStages() (*stages.Plan, error) {
 		{Name: "canary", Selector: env("canary"), After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}}},
 		{Name: "production", Selector: env("production"), Before: []stages.Task{{Type: stages.Approval}}},
 	}}
-	target := stages.Target{Placement: "web", Index: 1, Snapshot: "9f86d081", Decision: "60303ae2", Default: "fd61a03a"}
+	target := stages.Target{Placement: "web", Index: 1, Snapshot: "9f86d081", Selection: "60303ae2", Default: "fd61a03a"}
 	return stages.NewPlan(strategy, target, []placement.Cluster{
 		{Name: "test", Labels: map[string]string{"environment": "canary"}},
 		{Name: "berlin", Labels: map[string]string{"environment": "production"}},
@@ -33,7 +33,7 @@ func twoStages() (*stages.Plan, error) {
 
 // A host that owns its loop: it loads the run, steps it, saves it and then acts.
 // Here the store is a variable that holds bytes, clusters do what they are told
-// at once, somebody approves everything, and time goes by as fast as the run
+// at once, everything is approved, and time goes by as fast as the run
 // lets it.
 func ExampleStep() {
 	plan, err := twoStages()

@@ -18,7 +18,7 @@ func (c *checker) window(pos int) Window {
 	return w
 }
 
-// bypassed takes in that windows are bypassed: somebody asked for just that,
+// bypassed takes in that windows are bypassed: a command asked for just that,
 // with a reason, and not for too long.
 func (c *checker) bypassed(e *Event) {
 	found := false
@@ -28,7 +28,7 @@ func (c *checker) bypassed(e *Event) {
 			At(e.Until) == until && until <= c.now.Add(7*24*time.Hour)
 	}
 	if !found {
-		c.fail("7", "windows are bypassed until %s, and nobody asked for that", since(e.Until))
+		c.fail("7", "windows are bypassed until %s, and no command asked for that", since(e.Until))
 	}
 	c.bypass = At(e.Until)
 }
@@ -119,7 +119,7 @@ func (c *checker) aside(stage int, pg PlannedGroup, g *GroupRun) (n int) {
 		if m := &c.members[pos]; m.fresh {
 			n--
 			if !in[pos] {
-				c.fail("counts", "cluster %d of stage %d is outside its window, and nobody keeps it", pos, stage)
+				c.fail("counts", "cluster %d of stage %d is outside its window, and is not deferred", pos, stage)
 			}
 		}
 	}
@@ -208,7 +208,7 @@ func (c *checker) windowAlarms(due func(string, Instant)) {
 // retried lets clusters of the current stage be tried again.
 func (c *checker) retried(e *Event) {
 	if !c.asked(Retry) {
-		c.fail("4", "clusters are tried again and nobody asked for that")
+		c.fail("4", "clusters are tried again and no command asked for that")
 	}
 	stage, n := c.current(), 0
 	for pos := range c.members {
@@ -261,7 +261,7 @@ func (c *checker) drain(cmd *Command) {
 }
 
 // skips reports whether a cluster in flight may be skipped: there is nothing to be
-// done for it, somebody asked for that, it left, or the run makes way.
+// done for it, a command asked for that, it left, or the run makes way.
 func (c *checker) skips(pos int) bool {
 	stage, _ := c.p.StageOf(pos)
 	return c.members[pos].pointless || c.drained[pos] || c.state == Stopping || c.p.Stages[stage].Remove ||

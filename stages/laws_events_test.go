@@ -58,7 +58,7 @@ func (c *checker) runEvent(e *Event) {
 // tries them again.
 func (c *checker) resumed(was State) {
 	if !c.asked(Start) && !c.asked(Retry) {
-		c.fail("4", "the run was resumed and nobody asked for that")
+		c.fail("4", "the run was resumed and no command asked for that")
 	}
 	stage := c.current()
 	for pos := range c.members {

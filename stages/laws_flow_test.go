@@ -62,7 +62,7 @@ func TestWorkflowLawsFindMutants(t *testing.T) {
 		"pauses are passed":        change(func(st *PlannedStage, g *PlannedGroup) { st.Pause, g.Pause = false, false }),
 		"a pause has no gates":     change(func(st *PlannedStage, _ *PlannedGroup) { st.Gates = nil }),
 		"a clock is not stored":    func(p *Plan, r Run, in Input) Ready { return forget(Step(p, r, in)) },
-		"takes back what nobody asks for": func(p *Plan, r Run, in Input) Ready {
+		"takes back without a request": func(p *Plan, r Run, in Input) Ready {
 			broken := *p
 			broken.Strategy.Rollback = &RollbackPolicy{}
 			return step(&broken, r, in)
@@ -143,7 +143,7 @@ func (d *dice) flowPlan() (*Plan, error) {
 		}
 		s.Stages = append(s.Stages, st)
 	}
-	t := Target{Placement: "web", Index: 1, Snapshot: "s1", Decision: "d1", Default: "rev-a"}
+	t := Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "rev-a"}
 	return NewPlan(s, t, fleet)
 }
 
@@ -191,7 +191,7 @@ func playFlow(t *testing.T, data []byte, step machine) []violation {
 func (s *flowSim) turn(in Input) {
 	before := s.run
 	ready := s.check.function(before, in, s.step)
-	s.look(&before, &ready, in)
+	s.checkStep(&before, &ready, in)
 	s.check.again(&ready, in, s.step)
 	if s.d.one(10) {
 		return
@@ -218,8 +218,8 @@ func (s *flowSim) end() {
 	}
 }
 
-// look holds a step to the laws.
-func (s *flowSim) look(was *Run, ready *Ready, in Input) {
+// checkStep holds a step to the laws.
+func (s *flowSim) checkStep(was *Run, ready *Ready, in Input) {
 	r, c := &ready.Run, s.check
 	closing := was.Closing != nil
 	for i := range ready.Events {

@@ -96,7 +96,7 @@ func inputMutants() []mutant {
 		}
 	}
 	return []mutant{
-		onInput("soaks through what nobody watched", "3", func(_ *Plan, _ Run, in *Input) { in.Unwatched = false }),
+		onInput("soaks through unwatched time", "3", func(_ *Plan, _ Run, in *Input) { in.Unwatched = false }),
 		onInput("does not stop", "4", without(Stop)),
 		onInput("resumes by itself", "4", func(_ *Plan, r Run, in *Input) {
 			if r.State == Stopped {
@@ -137,7 +137,7 @@ func actionMutants() []mutant {
 				return a.Type != Ask && (&draft{r: r}).inFlightAt(a.Pos) != nil
 			})
 		}),
-		onOutput("asks nobody", "6", func(_ *Plan, _ Run, _ Input, out *Ready) {
+		onOutput("requests no approval", "6", func(_ *Plan, _ Run, _ Input, out *Ready) {
 			out.Actions = slices.DeleteFunc(out.Actions, func(a Action) bool { return a.Type == Ask })
 		}),
 		onOutput("applies what is completed again", "5", func(p *Plan, _ Run, _ Input, out *Ready) {
@@ -159,7 +159,7 @@ func actionMutants() []mutant {
 
 func countMutants() []mutant {
 	return []mutant{
-		onOutput("does not tell that it changed", "1", func(_ *Plan, _ Run, _ Input, out *Ready) { out.Changed = false }),
+		onOutput("does not report that it changed", "1", func(_ *Plan, _ Run, _ Input, out *Ready) { out.Changed = false }),
 		onOutput("counts clusters as skipped that were before", "counts", func(_ *Plan, _ Run, _ Input, out *Ready) {
 			for i := range out.Events {
 				if out.Events[i].Count > 0 && out.Events[i].Type == ClusterSkipped {

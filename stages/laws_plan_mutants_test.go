@@ -109,7 +109,7 @@ func groupMutants() []mutant {
 				g.Schedule = &Schedule{Day: g.Schedule.Day, Time: "03:33"}
 			}
 		})),
-		onInput("ends a scheduled start for nobody", "6", func(p *Plan, r Run, in *Input) {
+		onInput("ends a scheduled start without a command", "6", func(p *Plan, r Run, in *Input) {
 			s := &draft{p: p, r: r}
 			for h := range s.eachGates {
 				name := p.Stages[r.Stage].Name
@@ -121,7 +121,7 @@ func groupMutants() []mutant {
 				}
 			}
 		}),
-		onOutput("waits for a schedule anew at every step", "time", func(_ *Plan, _ Run, _ Input, out *Ready) {
+		onOutput("waits for a schedule again at every step", "time", func(_ *Plan, _ Run, _ Input, out *Ready) {
 			for i := range out.Run.Stages {
 				for j := range out.Run.Stages[i].Gates {
 					if g := &out.Run.Stages[i].Gates[j]; g.Type == ScheduledStart && g.State == Pending {

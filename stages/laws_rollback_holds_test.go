@@ -21,7 +21,7 @@ func (b *backCase) holds(out *Plan) {
 }
 
 // everyCluster checks that each cluster that the run may have changed is in the plan
-// once, or is named with a reason, or has what it had; and nobody else.
+// once, or is named with a reason, or has what it had; and no other one.
 func (b *backCase) everyCluster(out *Plan) {
 	times, kept := map[string]int{}, map[string]int{}
 	for i := range out.Clusters {

@@ -95,8 +95,8 @@ func backInputMutants() []backMutant {
 		}),
 		onHistory("tells an older index", "goes", func(_ *Plan, _ *PlannedCluster, had *Previous) { had.Index = 0 }),
 		onRun("cleans what is to be left", "goes", func(p *Plan, _ *Run) { p.Strategy.Rollback.New = RemoveNew }),
-		onRun("asks nobody", "gates", func(p *Plan, _ *Run) { p.Strategy.Rollback.Approval = nil }),
-		onRun("asks though nobody wants it", "gates", func(p *Plan, _ *Run) { p.Strategy.Rollback.Approval = &approval.Policy{} }),
+		onRun("requests no approval", "gates", func(p *Plan, _ *Run) { p.Strategy.Rollback.Approval = nil }),
+		onRun("requests an approval that the policy does not want", "gates", func(p *Plan, _ *Run) { p.Strategy.Rollback.Approval = &approval.Policy{} }),
 		onRun("forgets what is in flight", "touched", func(_ *Plan, r *Run) { r.InFlight = nil }),
 		onRun("forgets what waits to be tried again", "touched", func(_ *Plan, r *Run) {
 			r.Waiting = slices.Clone(r.Waiting)
@@ -156,13 +156,13 @@ func backOutputMutants() []backMutant {
 				out.Stages[i].Gates = out.Stages[0].Gates
 			}
 		}),
-		onInverse("names nobody who stays", "touched", func(_, out *Plan) { out.Rollback.Kept = nil }),
-		onInverse("names who stays without a reason", "touched", func(_, out *Plan) {
+		onInverse("names no cluster that stays", "touched", func(_, out *Plan) { out.Rollback.Kept = nil }),
+		onInverse("names what stays without a reason", "touched", func(_, out *Plan) {
 			for i := range out.Rollback.Kept {
 				out.Rollback.Kept[i].Reason = ""
 			}
 		}),
-		onInverse("names who stays and takes them back", "touched", func(_, out *Plan) {
+		onInverse("names what stays and takes them back", "touched", func(_, out *Plan) {
 			if len(out.Clusters) > 0 {
 				out.Rollback.Kept = []KeptClusters{{Reason: "for now", Count: 1, Clusters: []string{out.Clusters[0].Name}}}
 			}
@@ -213,7 +213,7 @@ func backOrderMutants() []backMutant {
 			})
 			relay(out, func(group []PlannedCluster) {})
 		}),
-		onInverse("waits for nobody", "dependencies", func(_, out *Plan) {
+		onInverse("waits for nothing", "dependencies", func(_, out *Plan) {
 			for i := range out.Stages {
 				for j := range out.Stages[i].Groups {
 					out.Stages[i].Groups[j].After = nil

@@ -89,7 +89,7 @@ func (d *dice) plan() (*Plan, error) {
 		ProgressDeadline: d.duration(0, 0, 2*time.Minute),
 		MinHealthy:       d.duration(0, 0, time.Minute),
 	}
-	t := Target{Placement: "web", Index: 1, Snapshot: "s1", Decision: "d1", Default: "rev-a", Revision: map[string]string{}, Remove: map[string]string{}, Part: true}
+	t := Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "rev-a", Revision: map[string]string{}, Remove: map[string]string{}, Part: true}
 	var fleet []placement.Cluster
 	for i := range 1 + d.n(3) {
 		st := d.stage(i)

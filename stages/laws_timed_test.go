@@ -142,7 +142,7 @@ func timedMutants() []mutant {
 				g.Deferred[i].Closed = false
 			}
 		})),
-		onRun("looks at windows too late", "6", passed(func(g *GroupRun) {
+		onRun("reads windows too late", "6", passed(func(g *GroupRun) {
 			for i := range g.Deferred {
 				g.Deferred[i].NotYet += 1000
 			}
@@ -179,7 +179,7 @@ func timedMutants() []mutant {
 				o.Sent = o.Sent && !o.Skipped
 			}
 		}),
-		onInput("retries what nobody asked for", "4", func(_ *Plan, _ Run, in *Input) {
+		onInput("retries without a command", "4", func(_ *Plan, _ Run, in *Input) {
 			for i := range in.Commands {
 				if in.Commands[i].Verb == Skip {
 					in.Commands[i] = Command{ID: in.Commands[i].ID, Verb: Retry}

@@ -49,7 +49,7 @@ func divided(t *testing.T, back *RollbackPolicy) *Plan {
 
 func newPlan(t testing.TB, s Strategy, clusters []placement.Cluster) *Plan {
 	t.Helper()
-	p, err := NewPlan(s, Target{Placement: "web", Index: 3, Snapshot: "snap", Decision: "dec", Default: "rev"}, clusters)
+	p, err := NewPlan(s, Target{Placement: "web", Index: 3, Snapshot: "snap", Selection: "dec", Default: "rev"}, clusters)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func planOver(st Stage, n int) (*Plan, error) {
 		fleet[i] = placement.Cluster{Name: fmt.Sprintf("m%d", i), Labels: map[string]string{"g": "a"}}
 	}
 	s := Strategy{Profile: ClusterUpdate, Stages: []Stage{st}}
-	return NewPlan(s, Target{Placement: "web", Index: 1, Snapshot: "s1", Decision: "d1", Default: "r1"}, fleet)
+	return NewPlan(s, Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "r1"}, fleet)
 }
 
 // Profile ClusterUpdate refuses, as Azure does, a group's number that is greater

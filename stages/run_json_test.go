@@ -28,7 +28,7 @@ func oneAtATime(t testing.TB) *stages.Plan {
 	one := intstr.FromInt32(1)
 	p, err := stages.NewPlan(
 		stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: &one}}},
-		stages.Target{Placement: "web", Index: 1, Snapshot: "s1", Decision: "d1", Default: "rev"}, fleet)
+		stages.Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "rev"}, fleet)
 	if err != nil {
 		t.Fatal(err)
 	}

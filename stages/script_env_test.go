@@ -27,7 +27,7 @@ type scriptEnv struct {
 	// calendar is that of every run; newCalendar says that no step has seen it.
 	calendar    *scriptCalendar
 	newCalendar bool
-	// sent is told every command that is put in; nil where nobody asks.
+	// sent is told every command that is put in; nil where nothing asks.
 	sent func(Command)
 }
 
@@ -158,7 +158,7 @@ func withDurations(doc any) any {
 func (w *scriptEnv) makePlan(a scriptArgs) string {
 	index, _ := strconv.Atoi(a.get("index", "0"))
 	rev := a.get("default", fmt.Sprintf("r%d", index))
-	t := Target{Placement: "web", Index: index, Snapshot: rev, Decision: "d0", Default: rev, Revision: map[string]string{}, Remove: map[string]string{}}
+	t := Target{Placement: "web", Index: index, Snapshot: rev, Selection: "d0", Default: rev, Revision: map[string]string{}, Remove: map[string]string{}}
 	for _, c := range w.clusters {
 		if own, ok := a.named[c.Name]; ok {
 			t.Revision[c.Name] = own

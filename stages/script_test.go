@@ -27,7 +27,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-var update = flag.Bool("update", false, "write the expected output of the scripts anew")
+var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
 func runScript(t *testing.T, file string) {
 	text, err := os.ReadFile(file)

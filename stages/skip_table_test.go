@@ -96,7 +96,7 @@ func skipGroupCells() []skipCell {
 			"skip group a by=ann", "ClusterSkipped one a count=2",
 			[]string{"a Skipped Before:Approval=Skipped", "a1=Skipped a2=Skipped"},
 			[]string{"resume", "auto", skipEnd},
-			"WaitStarted one", // and nobody is asked about a
+			"WaitStarted one", // and no approval is requested about a
 		},
 		{
 			"Group", Pending,

@@ -52,7 +52,7 @@ type EventType = event.Type
 // The types of event.
 const (
 	SnapshotTaken        = event.SnapshotTaken
-	DecisionTaken        = event.DecisionTaken
+	SelectionChanged     = event.SelectionChanged
 	RunCreated           = event.RunCreated
 	RunQueued            = event.RunQueued
 	RunDeleted           = event.RunDeleted

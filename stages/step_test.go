@@ -114,13 +114,13 @@ func TestUnreachableClustersDoNotStarveOthers(t *testing.T) {
 	}
 }
 
-// Reports that fit nothing, and of clusters nobody knows, change nothing.
+// Reports that fit nothing, and of unknown clusters, change nothing.
 func TestStrayReportsChangeNothing(t *testing.T) {
 	p := benchPlan(t, 3, 1)
 	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), Input{Now: scriptEpoch})
-	in := Input{Now: scriptEpoch, Gone: []string{"", "nobody"}, Observations: []Observation{
+	in := Input{Now: scriptEpoch, Gone: []string{"", "missing"}, Observations: []Observation{
 		{},
-		{Cluster: "nobody", Attempt: 1, Healthy: true},
+		{Cluster: "missing", Attempt: 1, Healthy: true},
 		{Cluster: p.Clusters[0].Name},
 		{Cluster: p.Clusters[0].Name, Attempt: -1, Failed: true},
 		{Cluster: p.Clusters[2].Name, Attempt: 1, Applied: true, Revision: "r1", Current: true, Healthy: true},

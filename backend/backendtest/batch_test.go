@@ -54,7 +54,7 @@ func (s *batching) WriteAll(ctx context.Context, writes []backend.Write) ([]back
 	}
 	made, err := s.Store.WriteAll(ctx, writes)
 	s.hidden = append(s.hidden, made...)
-	if err != nil && s.flaw == "tells what was not" {
+	if err != nil && s.flaw == "reports what was not" {
 		for _, w := range writes[len(made):] {
 			s.made = append(s.made, w.Key)
 		}
@@ -100,7 +100,7 @@ func (s *batching) Watch(ctx context.Context, prefix string) iter.Seq2[backend.C
 	return func(yield func(backend.Change, error) bool) {
 		for c, err := range s.Store.Watch(ctx, prefix) {
 			s.mu.Lock()
-			hide := s.flaw == "tells nobody" && slices.Contains(s.hidden, c.Revision)
+			hide := s.flaw == "reports nothing" && slices.Contains(s.hidden, c.Revision)
 			also := s.made
 			s.made = nil
 			s.mu.Unlock()

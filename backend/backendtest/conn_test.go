@@ -121,7 +121,7 @@ func (f *flawed) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOpt
 	case f.flaw == "keeps marks":
 		o.Marks = nil
 	case f.flaw == "keeps ownership" && o.Release:
-		o.Manager = "nobody"
+		o.Manager = "stranger"
 	case f.flaw == "does not delete" && o.UID != "":
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // loose is a store that breaks its word once in a while, in ways that a caller
-// who is alone, or who only looks at the end, hardly sees.
+// who is alone, or only reads at the end, hardly sees.
 type loose struct {
 	*tiny
 	flaw  string

@@ -116,7 +116,7 @@ func ambiguous(ctx context.Context, s backend.Store) error {
 }
 
 // appendOnce appends a name that is not there yet. Whatever error it gets, it
-// looks again.
+// reads again.
 func appendOnce(ctx context.Context, s backend.Store, name string) error {
 	for ctx.Err() == nil {
 		r, err := s.Get(ctx, "names")

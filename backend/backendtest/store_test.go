@@ -329,16 +329,16 @@ func TestSuiteCatchesBrokenWatches(t *testing.T) {
 
 func TestSuiteCatchesBrokenBatches(t *testing.T) {
 	for flaw, name := range map[string]string{
-		"backwards":           "batch-order",
-		"no revisions":        "batch-revisions",
-		"goes on":             "batch-conflict",
-		"all or nothing":      "batch-conflict",
-		"as it was before":    "batch-same-key",
-		"refuses none":        "batch-empty",
-		"tells nobody":        "batch-watch",
-		"tells what was not":  "batch-watch",
-		"forgets preceding":   "batch-invalid",
-		"done after its time": "batch-context",
+		"backwards":            "batch-order",
+		"no revisions":         "batch-revisions",
+		"goes on":              "batch-conflict",
+		"all or nothing":       "batch-conflict",
+		"as it was before":     "batch-same-key",
+		"refuses none":         "batch-empty",
+		"reports nothing":      "batch-watch",
+		"reports what was not": "batch-watch",
+		"forgets preceding":    "batch-invalid",
+		"done after its time":  "batch-context",
 	} {
 		t.Run(flaw, func(t *testing.T) {
 			got := violations(t, func(ctx context.Context) error {

@@ -119,7 +119,7 @@ func TestAfterASyncThatFailedTheStoreAnswersNothingUntilItIsOpenedAgain(t *testi
 	}
 }
 
-// Somebody empties the file of a store that has it open.
+// Another client empties the file of a store that has it open.
 func TestAFileThatIsTruncatedWhileItIsOpenIsAnErrorAndNoPanic(t *testing.T) {
 	for name, use := range map[string]func(s *bolt.Store) error{
 		"get": func(s *bolt.Store) error { _, err := s.Get(t.Context(), "key-000"); return err },
@@ -157,9 +157,9 @@ func TestAFileThatIsTruncatedWhileItIsOpenIsAnErrorAndNoPanic(t *testing.T) {
 	}
 }
 
-// A commit that a slow disk holds up keeps nobody from reading, and nobody
+// A commit that a slow disk holds up keeps no reader waiting, and no writer
 // waiting beyond their context; what it writes is not seen before it is done.
-func TestASlowDiskHoldsUpNobodyButWriters(t *testing.T) {
+func TestASlowDiskHoldsUpNothingButWriters(t *testing.T) {
 	s := open(t)
 	begun, go_ := make(chan struct{}), make(chan struct{})
 	slow := false

@@ -6,7 +6,7 @@ import (
 )
 
 // Slow has f called in each commit before anything is written, and again once
-// all is written and nobody has been told. It must be set before the first write.
+// all is written and no caller has been told. It must be set before the first write.
 func (s *Store) Slow(f func()) { s.slow = f }
 
 // CreateWithoutLinks makes the file at path, if there is none, as on a file

@@ -37,7 +37,7 @@ func FuzzFsck(f *testing.F) {
 			image[int(binary.BigEndian.Uint16(edits))%len(image)] += edits[2]
 		}
 		if sum {
-			// Without this nothing behind a changed meta page is ever looked at.
+			// Without this nothing behind a changed meta page is ever read.
 			(&fsckFile{fsckImage: fsckImage{page: 1024, bytes: image}}).sum()
 		}
 		fsckPassedIsSafe(t, image)

@@ -22,7 +22,7 @@ const (
 	fsckVersion = 2
 )
 
-// What this package allows. bbolt takes the page size of the system, and looks
+// What this package allows. bbolt takes the page size of the system, and searches
 // for the second meta page at powers of two from 1 KiB on.
 const (
 	fsckMinFile = 4096
@@ -171,7 +171,7 @@ func (m fsckMeta) check(id uint64, size int64) error {
 	case m.pages > uint64(size)/m.pageSize:
 		return fsckPageDamage(id, "it says that the file has %d pages, but there are %d", m.pages, uint64(size)/m.pageSize)
 	case m.txid >= 1<<63:
-		return fsckPageDamage(id, "it has the transaction number %d, which nobody counts to", m.txid)
+		return fsckPageDamage(id, "it has the transaction number %d, which no store reaches", m.txid)
 	}
 	return nil
 }

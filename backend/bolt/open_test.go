@@ -143,7 +143,7 @@ func TestOpenWaitsForAFileInUse(t *testing.T) {
 	})
 }
 
-// Of many that make the same file at the same time one has it, and nobody
+// Of many that make the same file at the same time one has it, and no other
 // empties it again.
 func TestOneOfManyMakesTheFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestAFileThatIsNotAStoreIsRefusedAndLeftAlone(t *testing.T) {
 		db, err := bbolt.Open(path, 0o600, nil)
 		if err == nil {
 			err = db.Update(func(tx *bbolt.Tx) error {
-				_, err := tx.CreateBucket([]byte("somebody"))
+				_, err := tx.CreateBucket([]byte("other"))
 				return err
 			})
 		}

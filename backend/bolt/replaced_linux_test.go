@@ -114,7 +114,7 @@ func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // While a backup waits for its writer the store goes on, and when it is closed
 // says so at once.
-func TestASlowBackupHoldsUpNobody(t *testing.T) {
+func TestASlowBackupHoldsUpNothing(t *testing.T) {
 	s := open(t)
 	put(t, s, "a", "one")
 	begun, goOn := make(chan struct{}), make(chan struct{})

@@ -20,7 +20,7 @@ import (
 // hub is where applications are declared.
 type hub interface {
 	snapshot.Source
-	// SetStatus makes status that of an application as it was read, SetFinalizers its finalizers. Whoever was
+	// SetStatus makes status that of an application as it was read, SetFinalizers its finalizers. A writer that was
 	// not first is refused with a conflict.
 	SetStatus(ctx context.Context, app *unstructured.Unstructured, status map[string]any) error
 	SetFinalizers(ctx context.Context, app *unstructured.Unstructured, finalizers []string) error
@@ -43,9 +43,9 @@ type controller struct {
 // finalizer holds an application that is being deleted until what it delivered is gone.
 const finalizer = "slipway.dev/canary"
 
-// look sees to every application once, and reports whether something moves by itself. What is wrong with one
+// reconcile sees to every application once, and reports whether something moves by itself. What is wrong with one
 // does not keep it from the others.
-func (c *controller) look(ctx context.Context) (moving bool, err error) {
+func (c *controller) reconcile(ctx context.Context) (moving bool, err error) {
 	apps, err := collect(ctx, c.hub, applications.query("", ""))
 	if err != nil {
 		return false, err
@@ -54,7 +54,7 @@ func (c *controller) look(ctx context.Context) (moving bool, err error) {
 	for _, obj := range apps {
 		moves, err := c.seeTo(ctx, obj)
 		if isConflict(err) {
-			moves, err = true, nil // somebody was quicker: it is looked at again
+			moves, err = true, nil // another writer was quicker: it is read again
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("application %s/%s: %w", obj.GetNamespace(), obj.GetName(), err))

@@ -196,14 +196,14 @@ func (d *directory) settle(ctx context.Context, most time.Duration) error {
 	return err
 }
 
-// moment is how often a world in motion is looked at.
+// moment is how often members in motion are observed.
 const moment = 20 * time.Millisecond
 
 func (d *directory) untilStill(ctx context.Context) error {
 	ticker := time.NewTicker(moment)
 	defer ticker.Stop()
 	for {
-		moving, err := d.look(ctx)
+		moving, err := d.reconcile(ctx)
 		if err != nil || !moving {
 			return err
 		}

@@ -46,7 +46,7 @@ func (l *line) flags(out io.Writer) *flag.FlagSet {
 	f.StringVar(&l.namespace, "n", "default", "`NAMESPACE` of what the command is about")
 	f.StringVar(&l.namespace, "namespace", "default", "the same")
 	f.StringVar(&l.file, "f", "", "`FILE` to apply, - for the input")
-	f.StringVar(&l.cluster, "m", "", "`CLUSTER` to look at, instead of the hub")
+	f.StringVar(&l.cluster, "m", "", "`CLUSTER` to show, instead of the hub")
 	f.StringVar(&l.step, "step", "", "`STEP` from which on a workflow is restarted, or that is resumed alone")
 	return f
 }

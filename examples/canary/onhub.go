@@ -29,7 +29,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// onHub serves a hub of real clusters, or carries out a command beside whoever does.
+// onHub serves a hub of real clusters, or carries out a command beside the process that does.
 func onHub(ctx context.Context, l line, std stdio, log *slog.Logger) error {
 	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig)
 	if err != nil {
@@ -187,7 +187,7 @@ type follower struct {
 	problems map[string]string
 }
 
-// again is how long after a failure, or at the latest, everything is looked at again.
+// again is how long after a failure, or at the latest, everything is read again.
 const (
 	again   = 2 * time.Second
 	resync  = 30 * time.Second
@@ -209,7 +209,7 @@ func (f *follower) run(ctx context.Context) error {
 	group.Go(func() { f.followRuns(ctx, ring) })
 	for {
 		next := resync
-		if _, err := f.look(ctx); err != nil && ctx.Err() == nil {
+		if _, err := f.reconcile(ctx); err != nil && ctx.Err() == nil {
 			f.log.Warn("an application cannot be seen to, and is tried again", "error", err)
 			next = again
 		}

@@ -26,14 +26,14 @@ type registrar struct {
 	dir      string
 	out      io.Writer
 	log      *slog.Logger
-	// joined are those that there were, so that one which somebody deletes is not
+	// joined are those that there were, so that one which a user deletes is not
 	// made again while the program runs; with whether it could be reached.
 	joined map[string]bool
 }
 
-// How often the directory and the members are looked at, and how long a member may take to answer.
+// How often the directory and the members are read, and how long a member may take to answer.
 const (
-	lookEvery = 5 * time.Second
+	pollEvery = 5 * time.Second
 	answering = 3 * time.Second
 )
 
@@ -43,7 +43,7 @@ func (r *registrar) run(ctx context.Context) error {
 	if err := r.look(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -57,7 +57,7 @@ func (r *registrar) run(ctx context.Context) error {
 	}
 }
 
-// look sees to every member of which the directory has a kubeconfig.
+// reconcile sees to every member of which the directory has a kubeconfig.
 func (r *registrar) look(ctx context.Context) error {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
@@ -111,7 +111,7 @@ func (r *registrar) reach(ctx context.Context, name string) bool {
 	return errors.Join(err, conn.Close()) == nil
 }
 
-// report writes down whether a member can be reached. One that was deleted, or that somebody changes at the
+// report writes down whether a member can be reached. One that was deleted, or that is changed at the
 // same moment, is left alone until that changes.
 func (r *registrar) report(ctx context.Context, name string, reached bool) error {
 	obj, err := r.clusters.Get(ctx, name, metav1.GetOptions{})
@@ -120,7 +120,7 @@ func (r *registrar) report(ctx context.Context, name string, reached bool) error
 		_, err = r.clusters.UpdateStatus(ctx, obj, metav1.UpdateOptions{})
 	}
 	if apierrors.IsConflict(err) {
-		delete(r.joined, name) // it is looked at again
+		delete(r.joined, name) // it is read again
 	}
 	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 }

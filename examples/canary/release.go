@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// starter is who starts runs: whoever changed the application is not known here.
+// starter is the identity that starts runs: the author of a change of the application is not known here.
 const starter = "canary"
 
 // record is what was published last of an application. It is stored before the run that it tells of is
@@ -69,7 +69,7 @@ func (c *controller) forget(ctx context.Context, r record) error {
 	return c.records.Delete(ctx, r.key, r.revision)
 }
 
-// problem keeps a workflow from beginning until somebody changes something; any other error is one of a store
+// problem keeps a workflow from beginning until something is changed; any other error is one of a store
 // or a connection, and tells nothing of the application.
 type problem struct{ error }
 

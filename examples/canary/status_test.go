@@ -63,7 +63,7 @@ func TestAStoreThatFailsIsNoProblemOfAnApplication(t *testing.T) {
 				t.Errorf("%s: %s has a problem: %v", name, app, problem)
 			}
 		}
-		_, _ = d.look(ctx) // it may fail or not
+		_, _ = d.reconcile(ctx) // it may fail or not
 		if after := phaseOf(t, d); after != before || before != "workflowSuspending" {
 			t.Errorf("%s: the phase was %q and is %q", name, before, after)
 		}

@@ -104,13 +104,13 @@ func covered(v, fields any) (n int) {
 	return n
 }
 
-// maxLooks is how many pairs of an item and its keys are looked at in a list. What
+// maxCompared is how many pairs of an item and its keys are compared in a list. What
 // is longer is not counted.
-const maxLooks = 1_000_000
+const maxCompared = 1_000_000
 
 // coveredItems is covered for the items of a list, by their keys or values.
 func coveredItems(l []any, set map[string]any) (n int) {
-	if len(l) > maxLooks/len(set) {
+	if len(l) > maxCompared/len(set) {
 		return 0
 	}
 	for name, below := range set {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What was applied and dropped is stale, also where nobody says who applied it:
-// that is whoever applied most of what the hub's object says.
+// What was applied and dropped is stale, also where no manager is recorded:
+// that is the manager that applied most of what the hub's object says.
 func TestTheManagerIsFound(t *testing.T) {
 	const hub = "apiVersion: v1\nkind: Service\nmetadata: {name: a, namespace: b}\nspec: {selector: {app: a}, ports: [{port: 80, targetPort: 8080}]}\n"
 	member := func(managers ...string) string {
@@ -32,7 +32,7 @@ func TestTheManagerIsFound(t *testing.T) {
 		"one that applied a field or two":  {[]string{entry("engine", "Apply", little)}, false},
 		"another still wants it":           {[]string{entry("engine", "Apply", most), entry("other", "Apply", little)}, false},
 		"one that applied far more":        {[]string{entry("engine", "Apply", most+`, "f:other": {`+others.String()+`}`)}, false},
-		"nobody":                           {nil, false},
+		"no manager":                       {nil, false},
 		"a set of fields that makes sense": {[]string{entry("engine", "Apply", `"f:spec": {"f:ports": {"k:{": {}, "v:": {}, "i:0": {}}}`)}, false},
 	} {
 		live := strings.Replace(member(c.managers...), "spec: {", "spec: {sessionAffinity: ClientIP, ", 1)

@@ -6,7 +6,7 @@
 //
 // The files hold YAML or JSON documents, several of each, and lists. Objects are
 // matched by group, kind, namespace and name, where no namespace is default too;
-// those that only the member's file has are not looked at, and where it has none
+// those that only the member's file has are not compared, and where it has none
 // at all, all of the hub's are missing. A member's object of another version than the hub's is
 // compared all the same, with a warning: what differs may be the version alone.
 //

@@ -118,7 +118,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// Somebody replaced the owner of a Namespace on the member.
+// Another client replaced the owner of a Namespace on the member.
 func TestAReplacedOwnerIsOneDifference(t *testing.T) {
 	ns := "apiVersion: v1\nkind: Namespace\nmetadata: {name: web, labels: {app: web, owner: OWNER}}\n"
 	got := compared(t, strings.ReplaceAll(ns, "OWNER", "simon"), strings.ReplaceAll(ns, "OWNER", "chen"))

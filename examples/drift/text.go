@@ -175,7 +175,7 @@ func summary(found results) string {
 	}
 	text := fmt.Sprintf("%s: %d with differences, %d missing, %d without.", objects(len(found.all)), differ, missing, same)
 	if found.unmatched > 0 {
-		text += fmt.Sprintf(" Only the member's file has %s more, not looked at.", strconv.Itoa(found.unmatched))
+		text += fmt.Sprintf(" Only the member's file has %s more, not compared.", strconv.Itoa(found.unmatched))
 	}
 	return text
 }

@@ -42,7 +42,7 @@ func (f *fencer) run(ctx context.Context) error {
 // fence installs the policies on a member. What keeps it from that is told once, and it is tried again.
 func (f *fencer) fence(ctx context.Context, name string, policies []*unstructured.Unstructured) {
 	told := ""
-	err := wait.PollUntilContextCancel(ctx, lookEvery, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextCancel(ctx, pollEvery, true, func(ctx context.Context) (bool, error) {
 		err := f.install(ctx, name, policies)
 		if err != nil && ctx.Err() == nil && err.Error() != told {
 			told = err.Error()

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// lookEvery is how often the directory is looked at.
-const lookEvery = 5 * time.Second
+// pollEvery is how often the directory is read.
+const pollEvery = 5 * time.Second
 
 // eachMember does something once with each member of which dir has a kubeconfig, with those that come
 // too, until ctx ends or there is an error.
 func eachMember(ctx context.Context, dir string, do func(ctx context.Context, name string) error) error {
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for done := map[string]bool{}; ; {
 		if err := lookAt(ctx, dir, done, do); err != nil && ctx.Err() == nil {

@@ -29,7 +29,7 @@ func newRegistrar(config *rest.Config, dir string, out io.Writer) (*registrar, e
 	return &registrar{client: client.Resource(members), dir: dir, out: out}, nil
 }
 
-// run registers what is there, and what comes, until ctx ends. A member that somebody
+// run registers what is there, and what comes, until ctx ends. A member that a user
 // deletes is not made again while the hub runs.
 func (r *registrar) run(ctx context.Context) error { return eachMember(ctx, r.dir, r.register) }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// serve installs what the hub cluster needs, where that is asked for, and serves kubectl and whoever asks
+// serve installs what the hub cluster needs, where that is asked for, and serves kubectl and others that ask
 // for the hub's health until ctx ends. Members are registered meanwhile, and fenced where that is asked for.
 func serve(ctx context.Context, l line, out io.Writer, log *slog.Logger) error {
 	config, err := clientcmd.BuildConfigFromFlags("", l.kubeconfig)

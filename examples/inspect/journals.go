@@ -14,7 +14,7 @@ import (
 type journalInfo struct {
 	// Stream is its name in the keys of its pages.
 	Stream string `json:"stream"`
-	// Run or Placement is whose it is; both are empty where nobody reads it, or
+	// Run or Placement is whose it is; both are empty where nothing reads it, or
 	// where the record of whose it is cannot be read.
 	Run       string `json:"run,omitempty"`
 	Placement string `json:"placement,omitempty"`
@@ -111,7 +111,7 @@ func (v *view) wants(j journalInfo) bool {
 }
 
 // inOrder puts the journals of placements first, then those of runs in their
-// order, then what belongs to nobody.
+// order, then what belongs to none.
 func inOrder(all []journalInfo, runs []runInfo) (out []journalInfo) {
 	pick := func(want func(journalInfo) bool) {
 		for _, j := range all {
@@ -132,7 +132,7 @@ func inOrder(all []journalInfo, runs []runInfo) (out []journalInfo) {
 // placement, also that a run was created or deleted, is in that of the placement.
 func streamOf(e stages.Event, runs []runInfo) string {
 	switch e.Type {
-	case stages.SnapshotTaken, stages.DecisionTaken, stages.RunCreated, stages.RunDeleted:
+	case stages.SnapshotTaken, stages.SelectionChanged, stages.RunCreated, stages.RunDeleted:
 		return "placement." + e.Placement
 	}
 	for _, r := range runs {
@@ -152,7 +152,7 @@ func (t told) with(e stages.Event) told {
 }
 
 func (j journalInfo) row() row {
-	whose := "nobody: " + j.Stream
+	whose := "no run: " + j.Stream
 	switch {
 	case j.Run != "":
 		whose = "run " + j.Run

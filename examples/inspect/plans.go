@@ -212,7 +212,7 @@ func (d planDetail) print(p *page) {
 	p.field("plan", d.Digest)
 	p.field("placement", fmt.Sprintf("%s, snapshot %d", d.Placement, d.Index))
 	p.field("snapshot", d.Snapshot)
-	p.field("decision", d.Decision)
+	p.field("selection", d.Selection)
 	p.field("strategy", d.Strategy.Name)
 	p.field("runs", strings.Join(d.Runs, ", "))
 	for _, w := range d.Warnings {

@@ -61,7 +61,7 @@ func bytesOf(all []stored) (n int64) {
 	return n
 }
 
-// belongs tells of a key whether it is asked for. The keys are documented in
+// belongs returns a function that reports whether a key is asked for. The keys are documented in
 // package fleet.
 func (v *view) belongs(ctx context.Context) (func(key string) bool, error) {
 	runs, err := v.runs(ctx)

@@ -223,7 +223,7 @@ func TestWhatDoesNotExist(t *testing.T) {
 	write(t, records)
 	for args, want := range map[string]string{
 		"run shop-9":           "there is no run shop-9: the file has shop-1, shop-2, shop-3",
-		"plan shop-9":          "there is no run or plan shop-9: the file has shop-1, shop-2, shop-3, 4575ceb63af1, bbc7e0c54f5f",
+		"plan shop-9":          "there is no run or plan shop-9: the file has shop-1, shop-2, shop-3, 0b2bbf5519a4, 54c5347872f9",
 		"runs -run shop-9":     "there is no run shop-9",
 		"events -run shop-9":   "there is no run shop-9",
 		"leases -placement zz": "there is no placement zz: the file has shop",

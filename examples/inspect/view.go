@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// view is a file that is looked at.
+// view is a file that is inspected.
 type view struct {
 	line
 	page

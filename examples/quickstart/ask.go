@@ -18,11 +18,11 @@ import (
 // answerer answers an approval request.
 type answerer func(ctx context.Context, request string) (fleet.Answer, error)
 
-// thinking is how long the program takes at most to approve, so that somebody
+// thinking is how long the program takes at most to approve, so that a reader
 // who looks on sees what it approves.
 const thinking = time.Second
 
-// newAnswerer returns who approves: the program itself, or whoever sits at in.
+// newAnswerer returns what approves: the program itself, or the user at in.
 func newAnswerer(opt options, in io.Reader, p prompter) answerer {
 	if opt.approve == "auto" {
 		return approveAfter(min(thinking, cmp.Or(opt.wait, thinking)))

@@ -30,7 +30,7 @@ import (
 // longPlay is the tutorial on one directory, over all the processes it takes.
 type longPlay struct {
 	args  []string
-	types string // what somebody types; nobody does where it is empty
+	types string // what is typed; empty for nothing
 	kills int
 	// lines are how often each event was printed; members are what was said
 	// of them, each once.
@@ -68,7 +68,7 @@ func (l *longPlay) process(t *testing.T, at signalAt) played {
 		t.Fatal(err)
 	} else if _, err := io.WriteString(stdin, l.types); err != nil {
 		t.Fatal(err)
-	} // it is closed by Wait: nobody types more
+	} // it is closed by Wait: nothing more is typed
 	stdout, err := cmd.StdoutPipe()
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
@@ -306,7 +306,7 @@ func TestAKillAtAnyMomentChangesNothing(t *testing.T) {
 		want[name] = l.ending(t)
 	}
 	if diff := cmp.Diff(slices.DeleteFunc(slices.Clone(wholeStory), isMember), want[""].Story); diff != "" {
-		t.Errorf("nobody was killed, and the story (-want +got):\n%s", diff)
+		t.Errorf("no process was killed, and the story (-want +got):\n%s", diff)
 	}
 	var kills atomic.Int64
 	for batch := 0; kills.Load() < least && !t.Failed(); batch++ {

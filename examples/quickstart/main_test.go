@@ -108,7 +108,7 @@ func documentedTypes(t *testing.T) map[string]bool {
 }
 
 // asides are events that only say how the engine goes about it.
-const asides = "RunTaken DecisionTaken RunStopping"
+const asides = "RunTaken SelectionChanged RunStopping"
 
 // story are the objects as words, without the asides.
 func story(all []told) []string {
@@ -256,7 +256,7 @@ func TestRejectingEndsTheRun(t *testing.T) {
 	}
 }
 
-func TestAskingNobodyIsAnError(t *testing.T) {
+func TestAskingNothingIsAnError(t *testing.T) {
 	t.Parallel()
 	p := playWith(t, "n\n", "-o", "json", "-approve=ask")
 	p.want(t, exitFailed, "quickstart: approval example-run-canary: "+errNobody.Error()+"\n")
@@ -302,7 +302,7 @@ func TestInterruptSaysWhatIsLeft(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var errOut bytes.Buffer
-			stdin, keep := io.Pipe() // nobody types
+			stdin, keep := io.Pipe() // nothing types
 			code := run(ctx, []string{"-o=json", "-wait=200ms", "-latency=0", "-approve=ask"}, stdio{stdin, &lineCanceler{text: text, cancel: cancel}, &errOut})
 			played{code, "", errOut.String()}.want(t, exitInterrupted, "quickstart: interrupted: "+want)
 			keep.Close()

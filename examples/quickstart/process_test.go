@@ -135,7 +135,7 @@ func TestADirectoryInUse(t *testing.T) {
 
 // TestAWaitGoesOnWhileNobodyIsThere kills the program at the beginning of a
 // wait and starts it again when it is over.
-func TestAWaitGoesOnWhileNobodyIsThere(t *testing.T) {
+func TestAWaitGoesOnWhileNothingIsThere(t *testing.T) {
 	t.Parallel()
 	const wait = 3 * time.Second
 	l := newLongPlay(t, "-wait", wait.String())

@@ -93,7 +93,7 @@ func (s *screen) plan(run string, p *stages.Plan) error {
 	return s.err
 }
 
-// again draws the run as if it had been looked at from the beginning.
+// again draws the run as if it had been shown from the beginning.
 func (s *screen) again(st fleet.Status) error {
 	if err := s.plan(st.Run.Name, st.Plan); err != nil || isOver(st) {
 		return err

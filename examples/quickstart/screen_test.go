@@ -155,7 +155,7 @@ func TestScreenThatIsTooSmallIsNotGarbled(t *testing.T) {
 	golden(t, "screen-small.txt", g.String())
 }
 
-// typist is somebody who answers on the same terminal, while drawing goes on.
+// typist is a user that answers on the same terminal, while drawing goes on.
 type typist struct {
 	*screen
 	t     *testing.T

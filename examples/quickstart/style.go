@@ -51,7 +51,7 @@ type palette struct {
 	more  rune
 }
 
-// newPalette looks at what the environment says about the terminal.
+// newPalette reads what the environment says about the terminal.
 func newPalette(getenv func(string) string) palette {
 	p := palette{color: getenv("NO_COLOR") == "", signs: []rune(".>?+-x"), more: '>'}
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))

@@ -103,13 +103,13 @@ func (t *tutorial) run(ctx context.Context) error {
 	cancel(nil)
 	select {
 	case <-stopped:
-	case <-time.After(500 * time.Millisecond): // somebody who presses Ctrl-C does not want to wait
+	case <-time.After(500 * time.Millisecond): // Ctrl-C is not to wait
 	}
 	return err
 }
 
 // play is the tutorial: declare, take snapshots, roll out, roll back. Every
-// step looks at what there is and does what is missing, so that a process that
+// step reads what there is and does what is missing, so that a process that
 // was killed is followed by one that plays from the beginning.
 func (t *tutorial) play(ctx context.Context) error {
 	for _, p := range t.docs.Placements {
@@ -172,7 +172,7 @@ func (t *tutorial) edit(ctx context.Context, key, value string) error {
 }
 
 // rollOut plays one run: create it unless it is there, follow it to its end,
-// and look at what the members hold then, unless a later run is there already.
+// and show what the members hold then, unless a later run is there already.
 func (t *tutorial) rollOut(ctx context.Context, name string, later []kubefleet.Run) error {
 	found, err := t.ensure(ctx, name)
 	if err != nil {
@@ -335,7 +335,7 @@ func (t *tutorial) decide(ctx context.Context, run string) error {
 		if err != nil {
 			return err
 		}
-		answer.ID, answer.Binding = id, r.Binding // what was looked at is what is approved
+		answer.ID, answer.Binding = id, r.Binding // what was shown is what is approved
 		err = t.engine.Decide(ctx, run, answer)
 		if errors.Is(err, backend.ErrNotFound) {
 			err = t.show.note("request " + r.Name + " was answered before")

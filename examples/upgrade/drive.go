@@ -44,7 +44,7 @@ func (s *session) newDrive(ctx context.Context, e *fleet.Engine, run string) (*d
 	return d, nil
 }
 
-// watchful is how often somebody looks whether anything is left.
+// watchful is how often the driver checks whether anything is left.
 const watchful = 100 * time.Millisecond
 
 func (d *drive) do(ctx context.Context) error {

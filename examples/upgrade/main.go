@@ -43,11 +43,11 @@
 // nothing but people, which it says. Interrupted or killed, start goes on where it was.
 // One process at a time drives; the others reach the file through it, by a socket beside
 // the file, and so may stop and skip; one that starts a run meanwhile says what becomes
-// of it, and goes on if the one that drives is gone. With --no-wait start only asks, and whoever drives
+// of it, and goes on if the one that drives is gone. With --no-wait start only asks, and the process that drives
 // carries it out, now or later. A start does not only drive its own run: all runs of the
 // fleet that were started go on, one after the other.
 //
-// stop, skip, retry and gate update are carried out by whoever drives. Where nobody
+// stop, skip, retry and gate update are carried out by the process that drives. Where none
 // does, they are where nothing starts by that, and by the next start otherwise. retry
 // lines up what has failed, or with --only Skipped what was skipped, in the stage that
 // the run is in, and drives it as start does.

@@ -145,7 +145,7 @@ func (s *store) member(ctx context.Context, name string) (member, backend.Revisi
 	var m member
 	rev, err := s.read(ctx, memberKeys+name, &m)
 	if errors.Is(err, backend.ErrNotFound) {
-		err = fmt.Errorf("there is no member %s: member list tells which there are", name)
+		err = fmt.Errorf("there is no member %s: member list shows which there are", name)
 	}
 	return m, rev, err
 }

@@ -96,7 +96,7 @@ func concerned(strategy stages.Strategy, members []member) ([]placement.Cluster,
 	for i := range members {
 		all = append(all, members[i].cluster())
 	}
-	p, err := stages.NewPlan(strategy, stages.Target{Placement: "any", Snapshot: "any", Decision: "any", Default: "any"}, all)
+	p, err := stages.NewPlan(strategy, stages.Target{Placement: "any", Snapshot: "any", Selection: "any", Default: "any"}, all)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func refused(err error) error {
 func (s *session) record(ctx context.Context, e *fleet.Engine, name string) (azure.Record, error) {
 	status, history, err := e.Progress(ctx, name, 0)
 	if errors.Is(err, backend.ErrNotFound) {
-		err = fmt.Errorf("there is no update run %s: updaterun list tells which there are", name)
+		err = fmt.Errorf("there is no update run %s: updaterun list shows which there are", name)
 	}
 	if err != nil {
 		return azure.Record{}, err

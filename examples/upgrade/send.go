@@ -93,29 +93,29 @@ func (s *session) carryOut(ctx context.Context, d *drive, idle bool, v stages.Ve
 		d.until = s.heard
 		return d.do(ctx)
 	}
-	s.warn([]string{"nobody drives the run: updaterun start carries it out, and goes on"})
+	s.warn([]string{"no process drives the run: updaterun start carries it out, and goes on"})
 	return nil
 }
 
-// wait waits until whoever drives has taken all commands in.
+// wait waits until the driver has taken all commands in.
 func (s *session) wait(ctx context.Context) error {
 	for began := time.Now(); time.Since(began) < patience && ctx.Err() == nil; pause(ctx, moment) {
 		heard, err := s.heard(ctx)
 		if err != nil && !s.store.ours {
-			err = s.store.again(ctx) // whoever drove is gone
+			err = s.store.again(ctx) // the driver is gone
 		}
 		if heard || err != nil {
 			return err
 		}
 	}
-	s.warn([]string{"it is asked for, and whoever drives has not taken it in yet"})
+	s.warn([]string{"it is asked for, and the driver has not taken it in yet"})
 	return ctx.Err()
 }
 
 // asked ends a command that does not wait.
 func (s *session) asked(ctx context.Context, e *fleet.Engine) error {
 	if s.store.ours {
-		s.warn([]string{"nobody drives: the next updaterun start carries it out"})
+		s.warn([]string{"no process drives: the next updaterun start carries it out"})
 	} else if err := s.wait(ctx); err != nil {
 		return err
 	}
@@ -193,7 +193,7 @@ func updateGate(ctx context.Context, s *session) error {
 	name := s.one("gate-name")
 	i := slices.IndexFunc(gates, func(g gateView) bool { return g.Name == name && g.State == string(stages.Pending) })
 	if i < 0 {
-		return fmt.Errorf("update run %s has no gate %s that is Pending: gate list tells which there are", s.name(), name)
+		return fmt.Errorf("update run %s has no gate %s that is Pending: gate list shows which there are", s.name(), name)
 	}
 	if gates[i].Type == string(stages.ScheduledStart) {
 		return s.send(ctx, stages.Command{Verb: stages.CompleteGate, Name: name, By: by()})
@@ -206,7 +206,7 @@ func (s *session) approve(ctx context.Context, e *fleet.Engine, request string) 
 		return err
 	}
 	if s.store.ours {
-		s.warn([]string{"nobody drives the run: updaterun start carries it out, and goes on"})
+		s.warn([]string{"no process drives the run: updaterun start carries it out, and goes on"})
 	} else if err := s.wait(ctx); err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func reach(ctx context.Context, path string) (*store, error) {
 	}
 }
 
-// again opens the file once more, after whoever had it open is gone.
+// again opens the file once more, after the process that had it open is gone.
 func (s *store) again(ctx context.Context) error {
 	if err := s.close(); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (s *store) close() error {
 }
 
 // serve lets other processes use the file until the store is closed. What a process
-// that was killed has left behind is in the way; nobody who lives listens there, since
+// that was killed has left behind is in the way; no living process listens there, since
 // the file is open here.
 func (s *store) serve() error {
 	path := socketOf(s.path)

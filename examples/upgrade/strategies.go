@@ -67,7 +67,7 @@ func (s *store) strategy(ctx context.Context, name string) (strategy, error) {
 	var st strategy
 	_, err := s.read(ctx, stagesKeys+name, &st)
 	if errors.Is(err, backend.ErrNotFound) {
-		err = fmt.Errorf("there is no update strategy %s: updatestrategy list tells which there are", name)
+		err = fmt.Errorf("there is no update strategy %s: updatestrategy list shows which there are", name)
 	}
 	return st, err
 }

@@ -93,8 +93,8 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 	s.golden("files")
 }
 
-// inUse asks for a file that this process has open: nobody answers at the socket, or
-// somebody who has no store.
+// inUse asks for a file that this process has open: nothing answers at the socket, or
+// a process that has no store.
 func (s *scene) inUse(t *testing.T) {
 	t.Helper()
 	const command = "member list $AT"

@@ -121,9 +121,9 @@ func TestOthersCommandWhileOneDrives(t *testing.T) {
 	s.golden("commands")
 }
 
-// TestAStartWithoutWaitingIsForWhoeverDrives asks for a second run while somebody
+// TestAStartWithoutWaitingIsForTheDriver asks for a second run while another process
 // drives the first one, who carries out both.
-func TestAStartWithoutWaitingIsForWhoeverDrives(t *testing.T) {
+func TestAStartWithoutWaitingIsForTheDriver(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.members("--takes 400ms")
@@ -194,9 +194,9 @@ func TestAnUpgradeThatCannotBeIsRefusedBeforeAnythingStarts(t *testing.T) {
 	s.golden("refused")
 }
 
-// TestWhoeverWaitsGoesOnWhenTheDriverIsGone kills the process that drives; the one that
+// TestAWaiterGoesOnWhenTheDriverIsGone kills the process that drives; the one that
 // only waited for its run carries out what is left.
-func TestWhoeverWaitsGoesOnWhenTheDriverIsGone(t *testing.T) {
+func TestAWaiterGoesOnWhenTheDriverIsGone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.quietly(0, "member create $AT -n m1 --member-cluster-id /aks/m1 --takes 5s")

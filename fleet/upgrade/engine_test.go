@@ -270,7 +270,7 @@ func TestAStopLetsWhatIsInFlightFinishAndAStartGoesOn(t *testing.T) {
 	})
 }
 
-func TestAClusterThatSomebodyElseWorksOnLetsOthersGoFirst(t *testing.T) {
+func TestAClusterThatAnotherClientWorksOnLetsOthersGoFirst(t *testing.T) {
 	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		if err := r.p.Occupy("w1", "scaling", time.Hour); err != nil {
 			t.Fatal(err)

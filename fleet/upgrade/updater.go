@@ -57,7 +57,7 @@ func (u *updater) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, 
 	if a.Revision == "" {
 		return nothing(), nil
 	}
-	v, err := u.look(ctx, a)
+	v, err := u.describe(ctx, a)
 	if err != nil {
 		return fleet.Proof{}, err
 	}
@@ -67,7 +67,7 @@ func (u *updater) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, 
 	case done && (v.ours || other == ""):
 		return r, nil
 	case other != "":
-		return fleet.Proof{Sent: v.ours}, v.errorf("it waits for somebody else: %s", other)
+		return fleet.Proof{Sent: v.ours}, v.errorf("it waits for another client: %s", other)
 	case v.aim.without != "":
 		return fleet.Proof{Skipped: true, Unchanged: true, Message: clip(v.aim.without)}, nil
 	}
@@ -82,7 +82,7 @@ func (u *updater) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof,
 	if a.Revision == "" {
 		return nothing(), nil
 	}
-	v, err := u.look(ctx, a)
+	v, err := u.describe(ctx, a)
 	if err != nil {
 		return fleet.Proof{}, err
 	}
@@ -113,8 +113,8 @@ func (u *updater) begin(ctx context.Context, v *view) (fleet.Proof, error) {
 	return fleet.Proof{Sent: true}, v.errorf("%w", err)
 }
 
-// look describes the cluster of an assignment and resolves the target for it.
-func (u *updater) look(ctx context.Context, a fleet.Assignment) (*view, error) {
+// describe describes the cluster of an assignment and resolves the target for it.
+func (u *updater) describe(ctx context.Context, a fleet.Assignment) (*view, error) {
 	v := &view{a: a}
 	t, err := u.target(ctx, a)
 	if err != nil {

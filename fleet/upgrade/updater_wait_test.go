@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-func TestAnOperationOfSomebodyElseIsWaitedFor(t *testing.T) {
+func TestAnOperationOfAnotherClientIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := byHand(t, world("w1"), full(upgrade.Latest))
 		if err := h.p.Occupy("w1", "scaling", time.Hour); err != nil {
@@ -31,7 +31,7 @@ func TestAnOperationOfSomebodyElseIsWaitedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r := h.observe(); !r.Applied || !r.Current || r.Healthy || r.Skipped || !strings.Contains(r.Message, "scaling") {
-			t.Errorf("while somebody else works on a cluster that is there: %+v", r)
+			t.Errorf("while another client works on a cluster that is there: %+v", r)
 		}
 		if r := h.update(); r.Healthy || !r.Current || r.Skipped {
 			t.Errorf("updated again meanwhile: %+v", r)
@@ -43,7 +43,7 @@ func TestAnOperationOfSomebodyElseIsWaitedFor(t *testing.T) {
 	})
 }
 
-// busyProvider has somebody else be faster than every change.
+// busyProvider has another client be faster than every change.
 type busyProvider struct{ *embedded.Provider }
 
 func (b busyProvider) Begin(ctx context.Context, c placement.Cluster, change upgrade.Change) error {
@@ -53,7 +53,7 @@ func (b busyProvider) Begin(ctx context.Context, c placement.Cluster, change upg
 	return b.Provider.Begin(ctx, c, change)
 }
 
-func TestSomebodyWhoIsFasterIsWaitedFor(t *testing.T) {
+func TestAnotherClientWhoIsFasterIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := byHand(t, world("w1"), full(upgrade.Latest))
 		h.u = upgrade.NewUpdater(busyProvider{h.p})

@@ -81,7 +81,7 @@ func (v *view) there() fleet.Proof {
 	}
 	switch other := v.other(); {
 	case other != "":
-		r.Healthy, r.Message = false, clip("somebody else works on it: "+other)
+		r.Healthy, r.Message = false, clip("another client works on it: "+other)
 	case !v.ours:
 		r.Skipped, r.Message = true, clip("already there: "+v.where())
 	case !v.c.Healthy:

@@ -109,7 +109,7 @@ func TestProblemsOfGroups(t *testing.T) {
 }
 
 // TestAllProblemsAreToldAtOnce: names, duplicates inside a stage and across stages,
-// a group that may do more than its stage, a stage that selects nobody.
+// a group that may do more than its stage, a stage that selects no cluster.
 func TestAllProblemsAreToldAtOnce(t *testing.T) {
 	problems(t, `{
   "stages": [

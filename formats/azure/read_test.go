@@ -174,7 +174,7 @@ func TestAPartOfAYAMLDocumentIsRead(t *testing.T) {
 }
 
 // TestTheReadStrategyPlansAsAzureDoes: members are in the stage of their group, the
-// selector of a stage filters before its groups, and whoever is in no group is left
+// selector of a stage filters before its groups, and a cluster that is in no group is left
 // out with a warning.
 func TestTheReadStrategyPlansAsAzureDoes(t *testing.T) {
 	s, err := azure.Read(strings.NewReader(`{"stages": [
@@ -191,7 +191,7 @@ func TestTheReadStrategyPlansAsAzureDoes(t *testing.T) {
 		return placement.Cluster{Name: name, UID: name, Labels: set.MatchLabels}
 	}
 	const group = azure.UpdateGroupLabel
-	p, err := stages.NewPlan(s, stages.Target{Placement: "fleet", Snapshot: "s", Decision: "d", Default: "r"}, []placement.Cluster{
+	p, err := stages.NewPlan(s, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, []placement.Cluster{
 		member("a", "env=test,"+group+"=eu"), member("b", "env=prod,region=eu,"+group+"=eu"), member("c", "env=test,size=s"),
 		member("d", "env=prod,size=s,"+group+"=us"), member("e", "env=test"),
 	})
@@ -216,7 +216,7 @@ func TestTheReadStrategyPlansAsAzureDoes(t *testing.T) {
 
 func TestOneByOneIsAllMembersOneAfterTheOther(t *testing.T) {
 	s := azure.OneByOne()
-	p, err := stages.NewPlan(s, stages.Target{Placement: "fleet", Snapshot: "s", Decision: "d", Default: "r"}, []placement.Cluster{{Name: "b"}, {Name: "a"}})
+	p, err := stages.NewPlan(s, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, []placement.Cluster{{Name: "b"}, {Name: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}

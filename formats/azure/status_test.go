@@ -48,7 +48,7 @@ func play(t *testing.T) *played {
 	for _, name := range []string{"a1", "a2", "b1", "c1"} {
 		members = append(members, placement.Cluster{Name: name, UID: name, Labels: map[string]string{azure.UpdateGroupLabel: name[:1]}})
 	}
-	p, err := stages.NewPlan(s, stages.Target{Placement: "fleet", Snapshot: "s", Decision: "d", Default: "r"}, members)
+	p, err := stages.NewPlan(s, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, members)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func (g *played) do(c stages.Command) *played {
 
 func (g *played) start() *played { return g.do(stages.Command{Verb: stages.Start}) }
 
-// approve completes the gates that wait for somebody.
+// approve completes the gates that wait for a user.
 func (g *played) approve() *played {
 	for _, r := range stages.Requests(g.plan, &g.run) {
 		d := approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, At: g.now, Binding: r.Binding}
@@ -172,7 +172,7 @@ func TestARunShowsWhatItWasMadeFrom(t *testing.T) {
 	}
 	g := play(t)
 	one := azure.OneByOne()
-	p, err := stages.NewPlan(one, stages.Target{Placement: "fleet", Snapshot: "s", Decision: "d", Default: "r"}, []placement.Cluster{{Name: "a1"}})
+	p, err := stages.NewPlan(one, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, []placement.Cluster{{Name: "a1"}})
 	if err != nil {
 		t.Fatal(err)
 	}

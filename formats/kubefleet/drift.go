@@ -47,7 +47,7 @@ type DiffedPlacement struct {
 	TargetClusterObservedGeneration int64         `json:"targetClusterObservedGeneration"`
 }
 
-// DriftedPlacement is an object of the placement's that somebody changed on the
+// DriftedPlacement is an object of the placement's that was changed on the
 // cluster.
 type DriftedPlacement struct {
 	ObjectReference

@@ -28,7 +28,7 @@ func webNamespace(owner string) *unstructured.Unstructured {
 }
 
 // The documents and the answer of Azure's page on drift: a placement that only
-// reports, a label that somebody replaced on member-2, and the JSON of its status.
+// reports, a label that another client replaced on member-2, and the JSON of its status.
 func TestTheStatusOfAPlacementThatOnlyReportsIsThatOfTheSeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text, err := os.Open("testdata/crp-reportdiff-sample.yaml")

@@ -19,7 +19,7 @@
 //
 // It is strict: a field that it does not know, and one that asks for something
 // Slipway does not do yet, is an error with its line, never ignored. Ignored
-// are only status, which is not what somebody asks for, but for the properties
+// are only status, which is not a request, but for the properties
 // that a MemberCluster reports in it, and metadata that the nouns have no place
 // for: labels and annotations (but those of a
 // MemberCluster's labels), and what a server sets.

@@ -45,8 +45,8 @@ func capacities() map[string]string {
 	}
 }
 
-// properties reads what a member reports of itself in its status. Nobody asks
-// for it, so what is no quantity is passed over.
+// properties reads what a member reports of itself in its status. They are no
+// request, so what is no quantity is passed over.
 func properties(v value) map[string]resource.Quantity {
 	all := map[string]resource.Quantity{}
 	take := func(name string, v value) {

@@ -62,7 +62,7 @@ func ExamplePublish() {
 	// true false
 }
 
-// The seed's application on an engine: production has nothing before somebody
+// The seed's application on an engine: production has nothing before a user
 // resumes the workflow, and what an engine is told is what an operation says.
 func ExampleRecord_Resume() {
 	if err := tutorial(context.Background()); err != nil {

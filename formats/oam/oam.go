@@ -21,9 +21,9 @@
 // It differs from KubeVela in this: a cluster is in one step of a workflow, since a run
 // updates it once. Which clusters a topology picks is decided when the release is
 // made, not when the step begins. Steps that depend on a step which is skipped by
-// somebody while the run goes on are not skipped. Conditions are "always" and
+// a user while the run goes on are not skipped. Conditions are "always" and
 // "false": expressions are not evaluated. The time in which a step is suspended does
-// not count for its timeout; that of a suspend step is how long it waits for somebody.
+// not count for its timeout; that of a suspend step is how long it waits to be resumed.
 // Attempts and waits are in the run's record, so a restart of the controller loses
 // none; what waited for its next attempt when the workflow was suspended is tried at
 // once when it goes on, as one attempt more. Parallelism counts components on clusters, and a cluster
@@ -213,7 +213,7 @@ type Step struct {
 	If   Condition
 	// Timeout is how long the step may take from its first cluster on; 0 means for
 	// ever. The time in which the step is suspended does not count, but for one of
-	// type suspend: that fails when nobody has resumed it in time.
+	// type suspend: that fails when it was not resumed in time.
 	Timeout   time.Duration
 	DependsOn []string
 	// Deploy is that of a deploy, Suspend that of a suspend, Steps those of a
@@ -239,7 +239,7 @@ type Deploy struct {
 	Parallelism int
 }
 
-// Suspend waits for somebody to resume the workflow, or for Duration where that
+// Suspend waits for a user to resume the workflow, or for Duration where that
 // is not 0.
 type Suspend struct {
 	// Message is for people.

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Operation is what somebody who operates a workflow comes to for the engine: the
+// Operation is what an operation on a workflow is for the engine: the
 // commands for its run, in order, and then the answers to its requests. Message is
 // what the command line prints.
 type Operation struct {
@@ -48,9 +48,9 @@ func (rec Record) Suspend(by approval.Identity) (Operation, error) {
 	return op, nil
 }
 
-// Resume lets a workflow go on that was suspended, by somebody, by a step of type
+// Resume lets a workflow go on that was suspended by a user, by a step of type
 // suspend or by one with auto: false. With the name of a step it resumes that one
-// alone, and a workflow that somebody suspended all the same.
+// alone, and a workflow that a user suspended all the same.
 func (rec Record) Resume(step string, by approval.Identity) (Operation, error) {
 	switch {
 	case rec.Run == nil || rec.Plan == nil:

@@ -40,7 +40,7 @@ func DefaultKinds() []schema.GroupVersionKind {
 
 // Release is what an application comes to for the engine at one publishVersion: what
 // KubeVela keeps as an ApplicationRevision. It is a value that JSON keeps, and to be
-// kept by whoever creates its run: policies and workflows may be edited meanwhile.
+// kept by the creator of its run: policies and workflows may be edited meanwhile.
 type Release struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`

@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-var update = flag.Bool("update", false, "write the expected output of the scripts anew")
+var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
 // TestScripts runs the files under testdata/scripts: blocks of a directive, lines of
 // input, a line of dashes and the output that is expected. With -update they are
@@ -179,7 +179,7 @@ func (w *world) begin(rel oam.Release) string {
 	if rel.Run.Index != nil {
 		index = *rel.Run.Index
 	}
-	target := stages.Target{Placement: rel.Placement.Name, Index: index, Snapshot: "s", Decision: "d", Default: "r"}
+	target := stages.Target{Placement: rel.Placement.Name, Index: index, Snapshot: "s", Selection: "d", Default: "r"}
 	plan, err := stages.NewPlan(rel.Run.Strategy, target, picked)
 	if err != nil {
 		return err.Error() + "\n"

@@ -195,7 +195,7 @@ func (rec Record) appPhase() string {
 	}
 }
 
-// suspended reports whether the workflow waits for somebody, or for a suspend step, and
+// suspended reports whether the workflow waits to be resumed, or for a suspend step, and
 // for nothing else.
 func (rec Record) suspended() bool {
 	r := rec.Run

@@ -17,7 +17,7 @@ const rootModule = "github.com/slipway-dev/slipway"
 const assets = "KUBEBUILDER_ASSETS"
 
 // Binary returns the path of a program: etcd, kube-apiserver, kube-controller-manager or kubectl. It is
-// looked for in the directory that KUBEBUILDER_ASSETS names, then in bin of this module, which is found
+// searched in the directory that KUBEBUILDER_ASSETS names, then in bin of this module, which is found
 // from the working directory upwards. An error says how to get it.
 func Binary(name string) (string, error) {
 	dirs, err := binaryDirs()
@@ -41,7 +41,7 @@ func isProgram(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// binaryDirs returns where to look, in that order.
+// binaryDirs returns the directories to search, in that order.
 func binaryDirs() ([]string, error) {
 	var dirs []string
 	if dir := os.Getenv(assets); dir != "" {

@@ -261,7 +261,7 @@ func TestAProgramThatDoesNotStopInTimeIsKilled(t *testing.T) {
 	}
 }
 
-func TestASharedEnvironmentThatNobodyEndsFailsTheTest(t *testing.T) {
+func TestASharedEnvironmentThatNothingEndsFailsTheTest(t *testing.T) {
 	t.Parallel()
 	var s Shared
 	failed := &failing{TB: t}

@@ -121,7 +121,7 @@ func (s *Shared) Env(t testing.TB) *Env {
 	runs := s.runs
 	s.mu.Unlock()
 	if !runs {
-		t.Fatal("kubeenv: nobody would end the shared environment: call its Run in TestMain")
+		t.Fatal("kubeenv: nothing would end the shared environment: call its Run in TestMain")
 	}
 	s.once.Do(func() { s.env, s.err = Start(context.WithoutCancel(t.Context()), Options{}) })
 	if s.err != nil {

@@ -112,7 +112,7 @@ func (p *process) await(ctx context.Context, probe func(context.Context) error) 
 	for {
 		err := probe(probing)
 		if err == nil && p.ended() {
-			err = errors.New("somebody else answers on its port")
+			err = errors.New("another process answers on its port")
 		}
 		if err == nil {
 			return nil

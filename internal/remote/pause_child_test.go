@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 // widen sets -parallel to what all pairs of processes need at the same time, where
-// nobody set it: they wait for leases more than they compute.
+// it is not set: they wait for leases more than they compute.
 func widen() error {
 	flag.Parse()
 	asked := false

@@ -172,7 +172,7 @@ type trial struct {
 	heldKey string // the writeKey
 	met     bool   // that is how it came
 	// slow makes the store wait with the writes of the victim once it was
-	// stopped, so that nobody but the members tells it that it was followed.
+	// stopped, so that only the members tell it that it was followed.
 	slow   bool
 	after  time.Duration
 	wakeAt int // the write of the other one at which the victim wakes up

@@ -226,7 +226,7 @@ func (r *rig) bury(dead bool) bool {
 	return false
 }
 
-// check compares the members with those of an undisturbed run, and looks for
+// check compares the members with those of an undisturbed run, and searches for
 // anything that was accepted and should not have been.
 func (r *rig) check() {
 	r.t.Helper()

@@ -135,7 +135,7 @@ func (f *fences) raise(w remote.Write, at string, epoch int64) {
 }
 
 // led checks that who writes the record of the placement asks for an epoch to
-// take a run under, or has a run that nobody took since.
+// take a run under, or has a run that no engine took since.
 func (f *fences) led(w remote.Write, asked int64) {
 	if w.Epoch() == f.seen[w.Key] && !slices.Contains(slices.Collect(maps.Values(f.taken)), asked) {
 		f.problem(w, "asked for under epoch %d, and the runs are those of epochs %v", asked, f.taken)

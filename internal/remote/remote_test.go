@@ -137,7 +137,7 @@ func TestEveryWriteIsTold(t *testing.T) {
 	}
 }
 
-// A write that waits in the server ends with whoever asked for it.
+// A write that waits in the server ends with the client that asked for it.
 func TestAWriteEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)

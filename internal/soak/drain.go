@@ -121,7 +121,7 @@ func retireStep(scenario, placed string) step {
 
 // cleanStep checks that nothing is left on the members.
 func cleanStep(placements []string) step {
-	return step{"look at what is left", func(ctx context.Context, w *world) (bool, error) {
+	return step{"check what is left", func(ctx context.Context, w *world) (bool, error) {
 		for c, err := range w.members.Clusters(ctx) {
 			if err != nil {
 				return false, err

@@ -24,7 +24,7 @@ type ending struct {
 	Audit map[string]int
 }
 
-// ending reads what became of a world, and looks at all of it.
+// ending reads what became of a world, and checks all of it.
 func (w *world) ending(ctx context.Context, placed string, runs ...string) (end ending, err error) {
 	end = ending{Members: map[string][]string{}, Runs: map[string][]string{}, Audit: map[string]int{}}
 	for c, err := range w.members.Clusters(ctx) {
@@ -79,7 +79,7 @@ func (w *world) addRun(ctx context.Context, end *ending, run string) error {
 	return nil
 }
 
-// contentOf is an object with what does not depend on how often somebody took
+// contentOf is an object with what does not depend on how often a run took
 // the work over.
 func contentOf(ctx context.Context, w *world, cluster, placed string, obj *unstructured.Unstructured) (string, error) {
 	if obj.GetNamespace() == ledgerNamespace {

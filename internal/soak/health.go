@@ -47,7 +47,7 @@ const (
 	spread    = 4
 )
 
-// measure looks at this process. What has just been ended may take a moment to
+// measure reads the state of this process. What has just been ended may take a moment to
 // go.
 func measure(files footprint) health {
 	h := health{files: files}

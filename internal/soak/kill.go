@@ -157,7 +157,7 @@ func (k *killer) inspect(ctx context.Context, more func(*world) error) (err erro
 	if err := w.settle(ctx, l.script().clusters); err != nil {
 		return err
 	}
-	if err := w.look(ctx); err != nil {
+	if err := w.check(ctx); err != nil {
 		return err
 	}
 	if err := w.twice(ctx); err != nil {

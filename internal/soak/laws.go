@@ -21,7 +21,7 @@ type laws struct {
 	histories map[string]*history
 	states    map[string]*stages.Run
 	follower  *fleet.Follower
-	// checks counts how often something was looked at.
+	// checks counts the comparisons.
 	checks int64
 }
 
@@ -55,7 +55,7 @@ func (l *laws) err() error {
 	return err
 }
 
-// watch looks at everything again and again until ctx ends.
+// watch checks everything repeatedly until ctx ends.
 func (w *world) watch(ctx context.Context) {
 	t := time.NewTicker(25 * time.Millisecond)
 	defer t.Stop()
@@ -65,14 +65,14 @@ func (w *world) watch(ctx context.Context) {
 			return
 		case <-t.C:
 		}
-		if err := w.look(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+		if err := w.check(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
 			w.laws.violated("the engines' records cannot be read: %v", err)
 		}
 	}
 }
 
-// look holds the states of all runs, their events, and the members to the laws.
-func (w *world) look(ctx context.Context) error {
+// check holds the states of all runs, their events, and the members to the laws.
+func (w *world) check(ctx context.Context) error {
 	w.laws.checks++
 	if err := w.lookAtRuns(ctx); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (w *world) compareMember(ctx context.Context, cluster, placed string, statu
 	return nil
 }
 
-// confirm looks again at what a member records, with the run as it is now.
+// confirm reads again what a member records, with the run as it is now.
 func (w *world) confirm(ctx context.Context, cluster string, l ledger) {
 	s, err := w.eyes.Status(ctx, l.Run)
 	if err != nil || s.Run.UID != l.RunUID {

@@ -35,7 +35,7 @@ func newTestPlan(t *testing.T) *stages.Plan {
 	for _, r := range storyClusters() {
 		clusters = append(clusters, placement.Cluster{Name: r.Name, Labels: r.Labels})
 	}
-	p, err := stages.NewPlan(threeStages(), stages.Target{Placement: "web", Snapshot: "s", Decision: "d", Default: "rev"}, clusters)
+	p, err := stages.NewPlan(threeStages(), stages.Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"}, clusters)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-// Command soak looks for what only time finds: it plays random scenarios on one
+// Command soak searches for what only time finds: it plays random scenarios on one
 // directory, one after the other, and holds everything that happens to the laws
 // of the engine.
 //
@@ -16,7 +16,7 @@
 // In every other scenario the clocks of the engines jump as well, in both kinds of
 // process: forward and back, each for itself, by less than Config.Skew allows or
 // by weeks. A clock that jumps forward ends waits, as package stages says, so how
-// long one lasts by a right clock is not looked at here; package fleet tests that.
+// long one lasts by a right clock is not checked here; package fleet tests that.
 // All the other laws hold whatever clocks show: what was applied, caps, gates,
 // approvals, order, epochs, and that the time of a run never goes back.
 //

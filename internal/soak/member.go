@@ -20,7 +20,7 @@ import (
 // ledgerNamespace is where members keep what they know of a placement.
 const ledgerNamespace = "slipway-system"
 
-// ledger is what a member records of a placement, as far as it is looked at
+// ledger is what a member records of a placement, as far as it is checked
 // here.
 type ledger struct {
 	Run      string `json:"run"`
@@ -89,7 +89,7 @@ func (i inventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error]
 }
 
 // dialer opens connections that say for whom they change a member, and that
-// look whether they may.
+// check whether they may.
 func (w *world) dialer() backend.Dialer {
 	return backend.DialerFunc(func(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
 		inner, err := w.members.Dial(ctx, c)

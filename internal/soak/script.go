@@ -30,7 +30,7 @@ type script struct {
 	// heals is the number of the first step at which nothing refuses or fails
 	// any more.
 	heals int
-	// aside is done all the time by somebody else, nil for nobody.
+	// aside is done all the time beside the steps; nil for nothing.
 	aside func(ctx context.Context, w *world)
 	// patience is how long a step may take; 0 is a minute.
 	patience time.Duration

@@ -29,7 +29,7 @@ type soaking struct {
 // tally is what was done so far.
 type tally struct {
 	scenarios, runs, kills, pauses int
-	writes, looks                  int64
+	writes, checks                 int64
 	health                         health
 }
 
@@ -67,11 +67,11 @@ func (s *soaking) run(ctx context.Context) (err error) {
 
 func (s *soaking) line(after time.Duration) {
 	t := &s.tally
-	_, _ = fmt.Fprintf(s.out, "%v: %d scenarios, %d runs, %d kills, %d pauses, %d writes here, %d looks; %v\n",
-		after.Round(time.Second), t.scenarios, t.runs, t.kills, t.pauses, t.writes, t.looks, &t.health)
+	_, _ = fmt.Fprintf(s.out, "%v: %d scenarios, %d runs, %d kills, %d pauses, %d writes here, %d checks; %v\n",
+		after.Round(time.Second), t.scenarios, t.runs, t.kills, t.pauses, t.writes, t.checks, &t.health)
 }
 
-// scenario plays the next scenario, and looks whether everything is where it
+// scenario plays the next scenario, and checks that everything is where it
 // was before.
 func (s *soaking) scenario(ctx context.Context) error {
 	r := rand.New(rand.NewPCG(s.seed, uint64(s.number)^1<<40))
@@ -116,7 +116,7 @@ func (s *soaking) here(ctx context.Context, _ *rand.Rand) error {
 	}
 	err := drawn.script().play(ctx, w, func() {})
 	s.tally.writes += meter.writes.Load()
-	s.tally.looks += w.laws.checks
+	s.tally.checks += w.laws.checks
 	return errors.Join(err, w.close())
 }
 

@@ -138,7 +138,7 @@ func exists(err error) bool {
 	return errors.Is(err, backend.ErrConflict) && strings.Contains(err.Error(), "exists already")
 }
 
-// endStep waits for the end of a run and for nobody to have it any more.
+// endStep waits for the end of a run, and until no engine has it any more.
 func endStep(run string, want stages.State) step {
 	return step{"end of " + run, func(ctx context.Context, w *world) (bool, error) {
 		s, err := w.eyes.Status(ctx, run)
@@ -191,7 +191,7 @@ func commandStep(run string, v stages.Verb, want stages.State) step {
 	}}
 }
 
-// approveStep lets somebody approve, and waits until that is in the run.
+// approveStep approves as a random identity, and waits until that is in the run.
 func approveStep(run, stage, by string) step {
 	request := approval.RequestName(run, stage, approval.After)
 	return step{by + " approves " + request, func(ctx context.Context, w *world) (bool, error) {

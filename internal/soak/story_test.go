@@ -60,7 +60,7 @@ func endOf(t *testing.T, k *killer) (end ending) {
 		if left, _ := w.leftovers(t.Context()); len(left) > 0 {
 			t.Errorf("left in the store: %v", left)
 		}
-		// A crash leaves pages that nobody reads, of what it came between: at most
+		// A crash leaves pages that nothing reads, of what it came between: at most
 		// those of one commit of the run and one of its placement.
 		if n := w.engineFile.Stats(); n.Records > 60+4*int64(k.kills) || n.FileBytes > 4<<20 {
 			t.Errorf("after %d kills there are %d records in %d bytes", k.kills, n.Records, n.FileBytes)

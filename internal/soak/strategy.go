@@ -89,7 +89,7 @@ func (s *scenario) tasks() (out []stages.Task) {
 	return out
 }
 
-// answerAll lets somebody answer every request that is open.
+// answerAll answers every request that is open.
 func answerAll(ctx context.Context, w *world, r *rand.Rand) {
 	placements, _ := w.eyes.Placements(ctx)
 	for _, p := range placements {

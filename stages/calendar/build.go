@@ -231,7 +231,7 @@ func together(levels []named) *schedule {
 		}
 		s.deny = append(s.deny, l.freezes...)
 	}
-	s.look()
+	s.setHorizon()
 	return s
 }
 

@@ -16,7 +16,7 @@ import (
 // last days of November.
 func ExampleRules_For() {
 	strategy := stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "prod", Selector: &metav1.LabelSelector{}}}}
-	target := stages.Target{Placement: "web", Snapshot: "9f86d081", Decision: "60303ae2", Default: "fd61a03a"}
+	target := stages.Target{Placement: "web", Snapshot: "9f86d081", Selection: "60303ae2", Default: "fd61a03a"}
 	plan, err := stages.NewPlan(strategy, target, []placement.Cluster{{Name: "berlin"}, {Name: "mumbai"}})
 	if err != nil {
 		fmt.Println(err)

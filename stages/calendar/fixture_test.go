@@ -34,7 +34,7 @@ func planOf(t testing.TB, groups map[string]string) *stages.Plan {
 		}
 		clusters = append(clusters, c)
 	}
-	plan, err := stages.NewPlan(strategy, stages.Target{Placement: "p", Snapshot: "s", Decision: "d", Default: "r"}, clusters)
+	plan, err := stages.NewPlan(strategy, stages.Target{Placement: "p", Snapshot: "s", Selection: "d", Default: "r"}, clusters)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func FuzzRules(f *testing.F) {
 	})
 }
 
-func checkAnswer(t *testing.T, c stages.Calendar, at time.Time, anew func() stages.Calendar) {
+func checkAnswer(t *testing.T, c stages.Calendar, at time.Time, fresh func() stages.Calendar) {
 	t.Helper()
 	begin := time.Now()
 	w := c.Window(0, at)
@@ -69,7 +69,7 @@ func checkAnswer(t *testing.T, c stages.Calendar, at time.Time, anew func() stag
 	if got := c.Window(0, w.Until); got.Open == w.Open {
 		t.Fatalf("at %v: %+v, but then: %+v", at, w, got)
 	}
-	if got, want := c.Window(0, w.Until), anew().Window(0, w.Until); got != want {
-		t.Fatalf("at %v: %+v, but anew: %+v", w.Until, got, want)
+	if got, want := c.Window(0, w.Until), fresh().Window(0, w.Until); got != want {
+		t.Fatalf("at %v: %+v, but again: %+v", w.Until, got, want)
 	}
 }

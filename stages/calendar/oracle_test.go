@@ -30,7 +30,7 @@ func (o times) freeze() calendar.Freeze {
 }
 
 // minutes returns for each minute from one time to another whether it is in one
-// of the times: it looks at a clock, minute by minute.
+// of the times: it reads a clock, minute by minute.
 func (o times) minutes(t *testing.T, zone string, from, to time.Time) []bool {
 	t.Helper()
 	if o.zone != "" {
@@ -146,7 +146,7 @@ func oracleCases() map[string]oracleCase {
 	}
 }
 
-// around are the times that are looked at: some days before and after all
+// around are the times that are compared: some days before and after all
 // changes of the clocks in 2026, or with SLIPWAY_SOAK three years.
 func around(t *testing.T, zone string) [][2]time.Time {
 	t.Helper()

@@ -49,8 +49,8 @@ type answer struct {
 	holds time.Time
 }
 
-// look sets how far ahead to compute, when all parts are there.
-func (s *schedule) look() {
+// setHorizon sets how far ahead to compute, when all parts are there.
+func (s *schedule) setHorizon() {
 	n := 0
 	for _, a := range s.allow {
 		for _, src := range a.sources {

@@ -10,8 +10,8 @@ type Type string
 const (
 	// SnapshotTaken (fleet): a placement has a new snapshot. Index, Digest.
 	SnapshotTaken Type = "SnapshotTaken"
-	// DecisionTaken (fleet): the picked clusters changed. Index, Digest, Count.
-	DecisionTaken Type = "DecisionTaken"
+	// SelectionChanged (fleet): the selected clusters changed. Index, Digest, Count.
+	SelectionChanged Type = "SelectionChanged"
 	// RunCreated (fleet): a run and its plan were recorded. Index, Digest of
 	// the plan, Count of its clusters, By; of one that rolls back what a run brought,
 	// Message.
@@ -120,7 +120,7 @@ type Event struct {
 	Stage     string    `json:"stage,omitempty"`
 	Group     string    `json:"group,omitempty"`
 	Cluster   string    `json:"cluster,omitempty"`
-	// Index is that of a snapshot or a decision.
+	// Index is that of a snapshot or a selection.
 	Index   *int   `json:"index,omitempty"`
 	Digest  string `json:"digest,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`

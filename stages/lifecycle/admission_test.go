@@ -72,14 +72,14 @@ func TestQueueEnter(t *testing.T) {
 			Turn{WaitsFor: "a"},
 		},
 		{
-			"behind those that wait, when nobody is active",
+			"behind those that wait, when no run is active",
 			Queue{Waiting: []Entry{b}},
 			c, QueueRun,
 			Queue{Waiting: []Entry{b, c}},
 			Turn{WaitsFor: "b"},
 		},
 		{
-			"the next starts when nobody is active",
+			"the next starts when no run is active",
 			Queue{Waiting: []Entry{b, c}},
 			b, QueueRun,
 			Queue{Active: &b, Waiting: []Entry{c}},
@@ -100,7 +100,7 @@ func TestQueueEnter(t *testing.T) {
 			Turn{WaitsFor: "a"},
 		},
 		{
-			"one that waits already supersedes nobody",
+			"one that waits already supersedes no run",
 			Queue{Active: &a, Waiting: []Entry{b, c}},
 			c, SupersedeActive,
 			Queue{Active: &a, Waiting: []Entry{b, c}},
@@ -124,7 +124,7 @@ func TestQueueEnterSupersedes(t *testing.T) {
 			Turn{WaitsFor: "a", Supersedes: []Entry{a, b}},
 		},
 		{
-			"supersede one that waits, when nobody is active",
+			"supersede one that waits, when no run is active",
 			Queue{Waiting: []Entry{b}},
 			c, SupersedeActive,
 			Queue{Active: &c, Superseded: []Superseder{{b, "c"}}},
@@ -227,14 +227,14 @@ func TestQueueLeave(t *testing.T) {
 	a, b, c := queueEntry("a", 1), queueEntry("b", 2), queueEntry("c", 3)
 	q := queueOf(t, a, b, c)
 	if _, ok := q.Next(); ok {
-		t.Error("somebody is next while one is active")
+		t.Error("a run is next while one is active")
 	}
-	if got := q.Leave("nobody"); queueJSON(got) != queueJSON(q) {
+	if got := q.Leave("missing"); queueJSON(got) != queueJSON(q) {
 		t.Errorf("one that is not in the queue changed it to %s", queueJSON(got))
 	}
 	free := q.Leave(a.UID)
 	if free.Active != nil {
-		t.Error("leaving made somebody active")
+		t.Error("leaving made a run active")
 	}
 	if next, ok := free.Next(); !ok || next != b {
 		t.Errorf("next is %+v", next)

@@ -109,9 +109,9 @@ type StoreBindings struct {
 	Bindings   Bindings
 }
 
-// StoreDecision stores the names of the clusters that the decision of the input picks, before the state that
+// StoreSelection stores the names of the clusters that the selection of the input picks, before the state that
 // names it is saved. What is stored already is stored again, so that a collection which has seen it spares it.
-type StoreDecision struct{ Decision Decision }
+type StoreSelection struct{ Selection Selection }
 
 // Supersede stores a Supersede command for Run, whose place the run By takes. The ID of the command is made of
 // the UID of By, so that there is one.
@@ -124,11 +124,11 @@ type DropBindings struct{}
 // Collect deletes what nothing refers to any more, in a collection of its own: [CollectionBegun], [Collected].
 type Collect struct{}
 
-func (StoreBindings) effect() {}
-func (StoreDecision) effect() {}
-func (Supersede) effect()     {}
-func (DropBindings) effect()  {}
-func (Collect) effect()       {}
+func (StoreBindings) effect()  {}
+func (StoreSelection) effect() {}
+func (Supersede) effect()      {}
+func (DropBindings) effect()   {}
+func (Collect) effect()        {}
 
 // Outcome is the result of an input.
 type Outcome struct {
@@ -300,39 +300,39 @@ func (in RunTaken) advance(m *machine) error {
 	return nil
 }
 
-// DecisionTaken is the input for a decision on the clusters of the placement: the policy of PolicyDigest
+// SelectionChanged is the input for a selection on the clusters of the placement: the policy of PolicyDigest
 // picks so many, which are stored in Pages.
-type DecisionTaken struct {
+type SelectionChanged struct {
 	PolicyDigest, Digest string
 	Clusters, Pages      int
 }
 
-func (in DecisionTaken) advance(m *machine) error {
+func (in SelectionChanged) advance(m *machine) error {
 	if err := m.open(); err != nil {
 		return err
 	}
-	m.decide(in)
+	m.recordSelection(in)
 	return nil
 }
 
-// decide records a decision where it is new, or its clusters were not stored.
-func (m *machine) decide(in DecisionTaken) {
-	old := m.Decision
+// recordSelection records a selection where it is new, or its clusters were not stored.
+func (m *machine) recordSelection(in SelectionChanged) {
+	old := m.Selection
 	same := old != nil && old.Digest == in.Digest
 	if same && (old.Pages > 0 || in.Clusters == 0) {
 		return
 	}
-	m.Decision = &Decision{m.DecisionIndex(in.PolicyDigest), in.PolicyDigest, in.Digest, in.Clusters, in.Pages}
-	m.out.Before = append(m.out.Before, StoreDecision{*m.Decision})
+	m.Selection = &Selection{m.SelectionIndex(in.PolicyDigest), in.PolicyDigest, in.Digest, in.Clusters, in.Pages}
+	m.out.Before = append(m.out.Before, StoreSelection{*m.Selection})
 	if !same {
-		index := m.Decision.Index
-		m.emit(stages.Event{Type: stages.DecisionTaken, Index: &index, Digest: in.Digest, Count: in.Clusters})
+		index := m.Selection.Index
+		m.emit(stages.Event{Type: stages.SelectionChanged, Index: &index, Digest: in.Digest, Count: in.Clusters})
 	}
 }
 
-// DecisionIndex is the index of a decision by the policy of a digest, were it the next one.
-func (s *State) DecisionIndex(policy string) int {
-	switch d := s.Decision; {
+// SelectionIndex is the index of a selection by the policy of a digest, were it the next one.
+func (s *State) SelectionIndex(policy string) int {
+	switch d := s.Selection; {
 	case d == nil:
 		return 0
 	case d.PolicyDigest != policy:

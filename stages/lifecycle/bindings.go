@@ -206,7 +206,7 @@ type Result struct {
 	// RollbackRequest is set where the run is to be rolled back.
 	RollbackRequest *stages.RollbackRequest
 
-	// Whole reports whether the run covers every cluster of its decision: a catch-up run does not.
+	// Whole reports whether the run covers every cluster of its selection: a catch-up run does not.
 	Whole bool
 	// Final reports whether what the run did can never be rolled back: it only reported, or cleaned the clusters of a
 	// placement that is deleted.

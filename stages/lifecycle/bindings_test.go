@@ -15,7 +15,7 @@ func heldPlan(t *testing.T) *stages.Plan {
 	t.Helper()
 	p, err := stages.NewPlan(
 		stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}},
-		stages.Target{Placement: "p", Index: 7, Snapshot: "snapshot", Decision: "decision", Default: "rev", Remove: map[string]string{"leaver": "", "stuck": ""}},
+		stages.Target{Placement: "p", Index: 7, Snapshot: "snapshot", Selection: "selection", Default: "rev", Remove: map[string]string{"leaver": "", "stuck": ""}},
 		[]placement.Cluster{{Name: "done"}, {Name: "failed"}, {Name: "flying"}, {Name: "gone"}, {Name: "unreached"}},
 	)
 	if err != nil {

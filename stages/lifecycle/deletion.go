@@ -60,7 +60,7 @@ func (in Emptied) advance(m *machine) error {
 
 // IsEmpty reports whether the state refers to nothing that is stored but for retired runs.
 func (s *State) IsEmpty() bool {
-	return len(s.Runs)+len(s.Snapshots) == 0 && s.Decision == nil && s.Bindings == Generation{} && s.Base == nil && s.Rollback == nil
+	return len(s.Runs)+len(s.Snapshots) == 0 && s.Selection == nil && s.Bindings == Generation{} && s.Base == nil && s.Rollback == nil
 }
 
 // cleans reports whether a run of that name is the one that cleans the clusters of a placement which is being deleted.

@@ -35,7 +35,7 @@
 //
 //	runs         RunRequested  RunAdmitted  TurnAsked  RetryAsked  RunTaken  RunEnded  RunDeleted  RunAbandoned
 //	rollbacks    RollbackRequested  RollbackRenamed  RollbackAbandoned  IrreversibleMarked
-//	retention    SnapshotTaken  DecisionTaken  CollectionBegun  Collected
+//	retention    SnapshotTaken  SelectionChanged  CollectionBegun  Collected
 //	deletion     DeleteRequested  DeletionContinued  Emptied
 //
 // How a run that has ended came out is also recorded with the inputs that need the placement to be free,

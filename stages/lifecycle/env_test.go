@@ -262,7 +262,7 @@ func (w *env) carryOut(s State, effects []Effect) {
 					delete(w.pages, g)
 				}
 			}
-		case StoreDecision, Collect:
+		case StoreSelection, Collect:
 		}
 	}
 }

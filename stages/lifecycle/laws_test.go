@@ -369,7 +369,7 @@ func (c *checker) checkDeletion(before, s *State, in Input) {
 	switch {
 	case s.Deleting == nil || !reflect.DeepEqual(*s.Deleting, *before.Deleting):
 		c.broken("8", "%T: the deletion has changed", in)
-	case s.NextIndex != before.NextIndex, before.Rollback == nil && s.Rollback != nil, before.Decision == nil && s.Decision != nil:
+	case s.NextIndex != before.NextIndex, before.Rollback == nil && s.Rollback != nil, before.Selection == nil && s.Selection != nil:
 		c.broken("8", "%T: the placement takes something new while it is being deleted", in)
 	}
 }

@@ -103,7 +103,7 @@ func (l *life) act() {
 			_, _ = l.tell(in)
 		}
 	case 16:
-		_, _ = l.put(DecisionTaken{PolicyDigest: "p" + strconv.Itoa(d.n(2)), Digest: "d" + strconv.Itoa(d.n(3)), Clusters: d.n(3), Pages: 1})
+		_, _ = l.put(SelectionChanged{PolicyDigest: "p" + strconv.Itoa(d.n(2)), Digest: "d" + strconv.Itoa(d.n(3)), Clusters: d.n(3), Pages: 1})
 	default:
 		l.driveDeletion()
 		s := l.state()

@@ -306,6 +306,6 @@ func deletionMutants() []mutant {
 			}
 		}),
 		onState("begins the deletion again", "5", open(func(in Input) bool { _, is := in.(DeleteRequested); return is }), nil),
-		onState("lets other runs go first when it is deleted", "8", open(func(in Input) bool { _, is := in.(DecisionTaken); return is }), again),
+		onState("lets other runs go first when it is deleted", "8", open(func(in Input) bool { _, is := in.(SelectionChanged); return is }), again),
 	}
 }

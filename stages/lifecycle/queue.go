@@ -47,8 +47,8 @@ type RunAdmitted struct {
 	// Recovered reports whether the run was recorded by a process that did not live to see it admitted, so that
 	// nothing of it can be made again.
 	Recovered bool
-	// Decision is the one that picked the clusters; nil where there is none, or its clusters are not known.
-	Decision *DecisionTaken
+	// Selection is the one that picked the clusters; nil where there is none, or its clusters are not known.
+	Selection *SelectionChanged
 }
 
 func (in RunAdmitted) advance(m *machine) error {
@@ -94,8 +94,8 @@ func (in RunAdmitted) advance(m *machine) error {
 		m.rebind()
 	}
 	m.Runs = append(m.Runs, Run{Name: in.Run, UID: in.UID, Index: in.Index, Plan: in.Plan, RollbackOf: in.RollbackOf})
-	if in.Decision != nil {
-		m.decide(*in.Decision)
+	if in.Selection != nil {
+		m.recordSelection(*in.Selection)
 	}
 	message := ""
 	if b := m.Rollback; b != nil && b.UID == in.UID {

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-var update = flag.Bool("update", false, "write the expected output of the scripts anew")
+var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
 // TestScripts runs the files under testdata: blocks of a directive with its arguments, a line of dashes and the
 // output that is expected, up to a blank line. Run it with -update to write the output again, and review the difference.
@@ -145,7 +145,7 @@ func (w *env) directive(name string, a args) (Outcome, error) {
 	case "snapshot":
 		return Outcome{}, w.snapshot()
 	case "decide":
-		return w.tell(DecisionTaken{PolicyDigest: a.words[0], Digest: a.words[1], Clusters: a.number("clusters"), Pages: 1})
+		return w.tell(SelectionChanged{PolicyDigest: a.words[0], Digest: a.words[1], Clusters: a.number("clusters"), Pages: 1})
 	case "inventory":
 		for _, c := range a.list("gone") {
 			delete(w.inventory, c)
@@ -347,8 +347,8 @@ func effectText(e Effect) string {
 	switch e := e.(type) {
 	case StoreBindings:
 		return fmt.Sprintf("store bindings %d:%s\n", e.Generation.Generation, bindingsText(e.Bindings))
-	case StoreDecision:
-		return fmt.Sprintf("store decision %d of %d clusters\n", e.Decision.Index, e.Decision.Clusters)
+	case StoreSelection:
+		return fmt.Sprintf("store selection %d of %d clusters\n", e.Selection.Index, e.Selection.Clusters)
 	case Supersede:
 		return fmt.Sprintf("supersede %s for %s\n", e.Run.Run, e.By.Run)
 	case DropBindings:

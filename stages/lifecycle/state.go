@@ -22,7 +22,7 @@ type State struct {
 	NextIndex int `json:"nextIndex"`
 	// Snapshots are those that are kept, ascending by index; the last is the latest.
 	Snapshots []snapshot.Snapshot `json:"snapshots,omitempty"`
-	Decision  *Decision           `json:"decision,omitempty"`
+	Selection *Selection          `json:"selection,omitempty"`
 	// InUse are the indexes that a cluster may hold by the bindings, ascending. Whole is the one that
 	// every cluster last came to, Previous the one before it.
 	InUse    []int `json:"inUse,omitempty"`
@@ -51,8 +51,8 @@ type State struct {
 	Irreversible []int `json:"irreversible,omitempty"`
 }
 
-// Decision is the last decision about the clusters of the placement. Their names are stored apart.
-type Decision struct {
+// Selection is the last selection about the clusters of the placement. Their names are stored apart.
+type Selection struct {
 	Index        int    `json:"index"`
 	PolicyDigest string `json:"policyDigest"`
 	Digest       string `json:"digest"`

@@ -16,13 +16,13 @@ import (
 func TestTheStoredFormOfAState(t *testing.T) {
 	index, limit := 1, intstr.FromInt32(50)
 	s := State{
-		UID: "p", Epoch: 2, NextIndex: 3, Decision: &Decision{0, "policy", "digest", 2, 1}, InUse: []int{1}, Whole: &index, Previous: &index,
+		UID: "p", Epoch: 2, NextIndex: 3, Selection: &Selection{0, "policy", "digest", 2, 1}, InUse: []int{1}, Whole: &index, Previous: &index,
 		Bindings: Generation{1, "id", 1}, Queue: Queue{Waiting: []Entry{{UID: "u", Run: "a", Index: 1}}},
 		Runs: []Run{{"a", "u", 1, "plan", stages.Failed, 2, 1, "x", "b", "why"}}, Ended: 1, Retired: []Run{{Name: "r", UID: "v"}},
 		Deleting: &Deletion{"ann", 1, 5, &limit, DeleteObjects, "deletion"}, GCGeneration: 4, Base: &Base{"u", "a", Generation{1, "id", 1}, []int{1}},
 		Rollback: &PendingRollback{"u", "a", "b", "w", stages.RollbackRequest{Cause: stages.OnCommand}, 7}, Irreversible: []int{1},
 	}
-	const want = `{"uid":"p","epoch":2,"nextIndex":3,"decision":{"index":0,"policyDigest":"policy","digest":"digest","clusters":2,"pages":1},` +
+	const want = `{"uid":"p","epoch":2,"nextIndex":3,"selection":{"index":0,"policyDigest":"policy","digest":"digest","clusters":2,"pages":1},` +
 		`"inUse":[1],"whole":1,"previous":1,"bindings":{"generation":1,"id":"id","pages":1},"queue":{"waiting":[{"uid":"u","run":"a","index":1}]},` +
 		`"runs":[{"name":"a","uid":"u","index":1,"plan":"plan","ended":"Failed","restart":2,"nth":1,"rollbackOf":"x","rolledBackBy":"b","rollbackRefused":"why"}],` +
 		`"ended":1,"retired":[{"name":"r","uid":"v","index":0,"plan":""}],` +
@@ -72,7 +72,7 @@ func TestValidateFindsWhatAdvanceCannotMake(t *testing.T) {
 func TestResultOf(t *testing.T) {
 	strategy := stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
 	target := stages.Target{
-		Placement: "web", Index: 3, Snapshot: "s3", Decision: "d1", Default: "rev-3", Revision: map[string]string{}, Remove: map[string]string{"old": ""}, Part: true,
+		Placement: "web", Index: 3, Snapshot: "s3", Selection: "d1", Default: "rev-3", Revision: map[string]string{}, Remove: map[string]string{"old": ""}, Part: true,
 	}
 	p, err := stages.NewPlan(strategy, target, []placement.Cluster{{Name: "m1", UID: "u1"}, {Name: "m2", UID: "u2"}})
 	if err != nil {

@@ -15,14 +15,14 @@ import (
 // been picked again belongs into joined. The follow-up plan is
 // New(p.Strategy, target, clusters), with exactly the clusters that
 // target.Revision names; they may stand elsewhere in it when their labels have
-// changed. Set target.Decision when a newer decision picked the clusters that
+// changed. Set target.Selection when a newer selection picked the clusters that
 // joined.
 //
 // The error names every cluster in missed that p does not have, and every one
 // in joined that p updates.
 func CatchUp(p *Plan, missed []string, joined map[string]string) (Target, error) {
 	t := Target{
-		Placement: p.Placement, Index: p.Index, Snapshot: p.Snapshot, Decision: p.Decision,
+		Placement: p.Placement, Index: p.Index, Snapshot: p.Snapshot, Selection: p.Selection,
 		Revision: make(map[string]string, len(missed)+len(joined)), Remove: map[string]string{}, Part: true,
 	}
 	if p.Rollback != nil {

@@ -20,7 +20,7 @@ func TestCatchUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Target{
-		Placement: "web", Index: 3, Snapshot: "snap", Decision: "dec",
+		Placement: "web", Index: 3, Snapshot: "snap", Selection: "dec",
 		Revision: map[string]string{"b": "rev-b", "c": "rev", "new": "rev-new", "back": "rev-back"},
 		Remove:   map[string]string{"left": "uid-left"}, Part: true,
 	}

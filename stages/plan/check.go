@@ -22,8 +22,8 @@ func (p *Plan) check() error {
 		return fmt.Errorf("placement %q is not a DNS subdomain of at most %d characters", p.Placement, MaxPlacementName)
 	case p.Index < 0:
 		return fmt.Errorf("index %d is less than 0", p.Index)
-	case !isID(p.Snapshot) || !isID(p.Decision):
-		return fmt.Errorf("snapshot %q or decision %q is not a digest", p.Snapshot, p.Decision)
+	case !isID(p.Snapshot) || !isID(p.Selection):
+		return fmt.Errorf("snapshot %q or selection %q is not a digest", p.Snapshot, p.Selection)
 	}
 	if err := p.checkRevisions(); err != nil {
 		return err

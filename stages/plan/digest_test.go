@@ -22,7 +22,7 @@ func TestPlanPositions(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := p.Position("nobody"); ok {
+	if _, ok := p.Position("missing"); ok {
 		t.Error("a cluster that is not in the plan has a position")
 	}
 	for _, pos := range []int{-1, p.Len()} {
@@ -49,7 +49,7 @@ func TestDigestCoversEverythingButWarnings(t *testing.T) {
 		"placement":       func(p *Plan) { p.Placement += "x" },
 		"index":           func(p *Plan) { p.Index++ },
 		"snapshot":        func(p *Plan) { p.Snapshot += "x" },
-		"decision":        func(p *Plan) { p.Decision += "x" },
+		"selection":       func(p *Plan) { p.Selection += "x" },
 		"stage":           func(p *Plan) { p.Stages[0].MaxConcurrency++ },
 		"group":           func(p *Plan) { p.Stages[1].Groups[0].MaxFailures++ },
 		"gate":            func(p *Plan) { p.Stages[1].Gates[0].Policy.ForbidStarter = true },

@@ -22,7 +22,7 @@ func divided() Strategy {
 				{Key: "region", MaxConcurrency: percent("25%")}, {Key: "order"},
 			}},
 			{Name: "canary", Selector: matchLabel("env", "canary"), Domains: []Domain{{Key: "region", MaxConcurrency: number(3)}}},
-			{Name: "nobody", Selector: matchLabel("env", "none"), Domains: []Domain{{Key: "region"}}},
+			{Name: "missing", Selector: matchLabel("env", "none"), Domains: []Domain{{Key: "region"}}},
 		},
 	}
 }
@@ -67,7 +67,7 @@ func TestDomainsAreFrozen(t *testing.T) {
 		t.Error("the digest does not cover the domain of a cluster")
 	}
 	if p.Domains(-1) != nil || p.Domains(8) != nil || p.CellSizes(0, 0) == nil {
-		t.Error("domains of nobody, or no sizes")
+		t.Error("domains of no cluster, or no sizes")
 	}
 }
 

@@ -23,7 +23,7 @@ func TestWithExcludeAStageTakesWhatItsGroupsSelect(t *testing.T) {
 	clusters := []placement.Cluster{
 		{Name: "a1", Labels: map[string]string{"group": "a"}}, {Name: "b1", Labels: map[string]string{"group": "b"}}, {Name: "stray"},
 	}
-	target := plan.Target{Placement: "p", Snapshot: "s", Decision: "d", Default: "r"}
+	target := plan.Target{Placement: "p", Snapshot: "s", Selection: "d", Default: "r"}
 	p, err := plan.New(s, target, clusters)
 	if err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func clusters(n int, labels ...string) []placement.Cluster {
 }
 
 func testTarget() Target {
-	return Target{Placement: "web", Index: 3, Snapshot: "snap", Decision: "dec", Default: "rev"}
+	return Target{Placement: "web", Index: 3, Snapshot: "snap", Selection: "dec", Default: "rev"}
 }
 
 func everything(name string) Stage { return Stage{Name: name, Selector: &metav1.LabelSelector{}} }

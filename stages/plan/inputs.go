@@ -42,7 +42,7 @@ func (b *planner) checkTarget(at *field.Path) {
 		b.errs = append(b.errs, field.Invalid(at.Child("index"), t.Index, "must be at least 0"))
 	}
 	b.errs = append(b.errs, checkDigest(at.Child("snapshot"), t.Snapshot)...)
-	b.errs = append(b.errs, checkDigest(at.Child("decision"), t.Decision)...)
+	b.errs = append(b.errs, checkDigest(at.Child("selection"), t.Selection)...)
 	b.checkRevisions(at)
 	b.checkRemove(at.Child("remove"))
 }

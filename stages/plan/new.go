@@ -11,7 +11,7 @@ import (
 )
 
 // New resolves a strategy and a target against the clusters that the
-// target's decision picked, into a plan with a digest.
+// target's selection picked, into a plan with a digest.
 //
 // Every cluster stands in exactly one stage and, where that has groups, in
 // exactly one of them. Clusters stand in the order of the stage's sort key,
@@ -44,7 +44,7 @@ func New(s Strategy, t Target, clusters []placement.Cluster) (*Plan, error) {
 	}
 	b.plan = &Plan{
 		Strategy: s, Placement: t.Placement,
-		Index: t.Index, Snapshot: t.Snapshot, Decision: t.Decision,
+		Index: t.Index, Snapshot: t.Snapshot, Selection: t.Selection,
 	}
 	b.assign()
 	b.order()

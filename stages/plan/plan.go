@@ -21,8 +21,8 @@ type Target struct {
 	// snapshot.
 	Index    int
 	Snapshot string
-	// Decision is the digest of the placement decision.
-	Decision string
+	// Selection is the digest of the [placement.Selection].
+	Selection string
 	// Revision is the digest of what a cluster gets after overrides, by the
 	// cluster's name; Default is that of every cluster it does not name, and
 	// may be empty when it names all.
@@ -44,9 +44,9 @@ type Plan struct {
 
 	Placement string `json:"placement"`
 	// Index and Snapshot are those of the newest snapshot that a cluster gets.
-	Index    int    `json:"index"`
-	Snapshot string `json:"snapshot"`
-	Decision string `json:"decision"`
+	Index     int    `json:"index"`
+	Snapshot  string `json:"snapshot"`
+	Selection string `json:"selection"`
 
 	// Rollback is set in a plan that rolls back what a run brought.
 	Rollback *PlannedRollback `json:"rollback,omitempty"`

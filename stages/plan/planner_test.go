@@ -171,7 +171,7 @@ func TestNewPlanChecksItsArguments(t *testing.T) {
 		`clusters.name: Invalid value: ["","Not_DNS","xxx`, `clusters.uid: Invalid value: ["odd"]`,
 		`clusters.name: Invalid value: ["b"]: a cluster must be given once`,
 		`target.placement: Invalid value: "Web"`, "target.index: Invalid value: -1",
-		"target.snapshot: Required", "target.decision: Required",
+		"target.snapshot: Required", "target.selection: Required",
 		`target.revision: Invalid value: ["a"]`, `target.revision: Invalid value: ["gone","lost"]: is not among the clusters`,
 		"target.default: Required value: there are clusters without a revision of their own",
 		`target.remove: Invalid value: ["No"]`, `target.remove: Invalid value: ["left"]`,

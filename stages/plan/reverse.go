@@ -55,7 +55,7 @@ type Earlier struct {
 func (p *Plan) Reverse(r Reversal) (*Plan, error) {
 	b := &inverter{from: p, Reversal: r}
 	b.plan = &Plan{
-		Strategy: inverseStrategy(p.Strategy), Placement: p.Placement, Index: p.Index, Snapshot: p.Snapshot, Decision: p.Decision,
+		Strategy: inverseStrategy(p.Strategy), Placement: p.Placement, Index: p.Index, Snapshot: p.Snapshot, Selection: p.Selection,
 		Rollback: &PlannedRollback{Run: r.Run, UID: r.UID, Plan: p.Digest},
 	}
 	b.invert()

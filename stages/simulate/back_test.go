@@ -84,7 +84,7 @@ func TestARunIsTakenBackByAnOrder(t *testing.T) {
 		"ended":     {order(10*minute, stages.RequestRollback)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := backWorld("nobody")
+			w := backWorld("missing")
 			w.Orders = orders
 			w.Return.Members = map[string]simulate.Member{"c1": {Fail: simulate.Always}}
 			got, end := play(t, plan(t, backStrategy(nil), fleet(1, 1, 1)), w)

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// Two clusters, one after the other, of which one fails at first; nobody is asked
+// Two clusters, one after the other, of which one fails at first; no approval is asked
 // and nothing is real.
 func ExampleRun() {
 	strategy := stages.Strategy{

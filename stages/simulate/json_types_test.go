@@ -128,7 +128,7 @@ func fill(t *testing.T, v reflect.Value, deep int, at string) {
 	case **stages.Plan:
 		p, err := stages.NewPlan(
 			stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}},
-			stages.Target{Placement: "web", Snapshot: "s", Decision: "d", Default: "rev"}, []placement.Cluster{{Name: "m", UID: "uid"}})
+			stages.Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"}, []placement.Cluster{{Name: "m", UID: "uid"}})
 		if err != nil {
 			t.Fatal(err)
 		}

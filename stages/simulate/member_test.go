@@ -15,7 +15,7 @@ func begun(m simulate.Member) simulate.Attempt {
 	return simulate.Attempt{Member: m, Number: 2, Revision: "r1"}.Reach(second)
 }
 
-func TestAnAttemptIsDoneAfterTakeWhoeverAsksWhen(t *testing.T) {
+func TestAnAttemptIsDoneAfterTakeWheneverAsked(t *testing.T) {
 	healthy := stages.Observation{Attempt: 2, Sent: true, Applied: true, Revision: "r1", Current: true, Healthy: true}
 	a := begun(simulate.Member{Take: 10 * second}).Reach(5 * second)
 	for at, want := range map[time.Duration]time.Duration{second: 11 * second, 5 * second: 11 * second, 20 * second: 20 * second} {

@@ -32,7 +32,7 @@ const RunName = "run"
 // nothing is rolled out. Errors are those of [stages.NewPlan].
 func NewPlan(s stages.Strategy, clusters []placement.Cluster) (*stages.Plan, error) {
 	const digest = "simulated"
-	t := stages.Target{Placement: "scenario", Snapshot: digest, Decision: digest, Default: digest}
+	t := stages.Target{Placement: "scenario", Snapshot: digest, Selection: digest, Default: digest}
 	return stages.NewPlan(s, t, clusters)
 }
 

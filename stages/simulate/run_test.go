@@ -296,7 +296,7 @@ func TestAClusterThatLeavesIsSkippedWhereverTheRunIs(t *testing.T) {
 			{At: 5 * second, Cluster: "c1"},
 			{At: 6 * second, Cluster: "c1", Back: true},
 			{At: minute, Cluster: "c4"},
-			{At: minute, Cluster: "nobody"},
+			{At: minute, Cluster: "missing"},
 			{At: 70 * second, Cluster: "c4", Back: true},
 		},
 		Orders: []simulate.Order{order(2*minute, stages.Start)},

@@ -60,10 +60,10 @@ func (ad *Admitter) Admit(ctx context.Context, rr *record.Run, d *planning.Draft
 		Entry: d.Entry(run), Plan: d.Plan.Digest, Clusters: state.Updated(d.Plan), Count: len(d.Plan.Clusters),
 		Of: rr.Of, By: run.Starter.Name, Hold: run.Hold, RollbackOf: rr.RollbackOf, Recovered: d.Partial,
 	}
-	if rr.Decision != nil && (rr.Decision.Pages > 0 || rr.Decision.Clusters == len(d.Picked(rr))) {
-		// A decision whose clusters are not known is not recorded: the next one could not say what is placed already.
-		admitted.Decision = &lifecycle.DecisionTaken{
-			PolicyDigest: rr.Decision.PolicyDigest, Digest: rr.Decision.Digest, Clusters: rr.Decision.Clusters, Pages: record.DecisionPages(rr.Decision.Clusters),
+	if rr.Selection != nil && (rr.Selection.Pages > 0 || rr.Selection.Clusters == len(d.Picked(rr))) {
+		// A selection whose clusters are not known is not recorded: the next one could not say what is placed already.
+		admitted.Selection = &lifecycle.SelectionChanged{
+			PolicyDigest: rr.Selection.PolicyDigest, Digest: rr.Selection.Digest, Clusters: rr.Selection.Clusters, Pages: record.SelectionPages(rr.Selection.Clusters),
 		}
 	}
 	_, _, err := ad.state.Advance(ctx, run.Placement, &state.Transition{
@@ -73,8 +73,8 @@ func (ad *Admitter) Admit(ctx context.Context, rr *record.Run, d *planning.Draft
 		},
 		Store: func(ctx context.Context, rec *record.Placement) error { return ad.storeOnceMore(ctx, rec, rr, d) },
 		Picked: func(ctx context.Context) ([]string, error) {
-			if d.Partial && rr.Decision.Pages > 0 {
-				return ad.state.Picked(ctx, run.Placement, rr.Decision)
+			if d.Partial && rr.Selection.Pages > 0 {
+				return ad.state.Picked(ctx, run.Placement, rr.Selection)
 			}
 			return d.Picked(rr), nil
 		},
@@ -112,15 +112,15 @@ func (ad *Admitter) storeAgain(ctx context.Context, rr *record.Run, d *planning.
 			return err
 		}
 	}
-	if rr.Decision != nil && rr.Decision.Pages > 0 {
-		clusters, err := ad.state.Picked(ctx, name, rr.Decision)
+	if rr.Selection != nil && rr.Selection.Pages > 0 {
+		clusters, err := ad.state.Picked(ctx, name, rr.Selection)
 		if state.IsNotFound(err) {
 			return fmt.Errorf("%w: %w: %v", backend.ErrPermanent, state.ErrIncomplete, err)
 		}
 		if err != nil {
 			return err
 		}
-		if err := ad.state.WritePicked(ctx, name, rr.Decision, clusters); err != nil {
+		if err := ad.state.WritePicked(ctx, name, rr.Selection, clusters); err != nil {
 			return err
 		}
 	}

@@ -65,7 +65,7 @@ func (ad *Admitter) record(ctx context.Context, rec *record.Placement, spec plan
 		return state.RunStatus{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.Plan.Digest}
 	}
 	run := stages.NewRun(d.Plan, spec.Name, record.NewUID(), spec.Starter, spec.Hold, ad.state.Now())
-	rr := &record.Run{Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.Whole, Decision: d.Decided(), Apply: rec.Placement.ApplyStrategy, GCGeneration: d.Sweeps}
+	rr := &record.Run{Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.Whole, Selection: d.Selected(), Apply: rec.Placement.ApplyStrategy, GCGeneration: d.Sweeps}
 	asks := lifecycle.RunRequested{Entry: d.Entry(&run), Hold: spec.Hold}
 	if _, err := ad.state.Outcome(ctx, rec, &state.Transition{Input: state.Always(asks)}); err != nil {
 		return state.RunStatus{}, err
@@ -122,8 +122,8 @@ func (ad *Admitter) storeDraft(ctx context.Context, rr *record.Run, d *planning.
 	if err := d.Variants.Save(ctx, ad.contents, rr.Run.Placement); err != nil {
 		return err
 	}
-	if rr.Decision != nil && rr.Decision.Pages > 0 {
-		if err := ad.state.WritePicked(ctx, rr.Run.Placement, rr.Decision, d.Decision.Clusters); err != nil {
+	if rr.Selection != nil && rr.Selection.Pages > 0 {
+		if err := ad.state.WritePicked(ctx, rr.Run.Placement, rr.Selection, d.Selection.Clusters); err != nil {
 			return err
 		}
 	}

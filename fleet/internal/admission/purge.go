@@ -76,7 +76,7 @@ func (ad *Admitter) eraseUnder(ctx context.Context, name string, prefixes []stri
 	}
 	if prefixes == nil {
 		prefixes = []string{
-			record.ContentPrefix(name), record.BindingsPrefix(name), record.DecisionPrefix(name), record.IntentPrefix(name), record.DriftKey(name, ""),
+			record.ContentPrefix(name), record.BindingsPrefix(name), record.SelectionPrefix(name), record.IntentPrefix(name), record.DriftKey(name, ""),
 			record.JournalPrefix(record.PlacementStream(name)), record.WatchKey(name),
 		}
 	}

@@ -259,13 +259,13 @@ func concernOf(rec *record.Placement) string {
 	last, _ := rec.Latest()
 	return string(record.Encode(struct {
 		Policy   placement.Policy
-		Decision *lifecycle.Decision
+		Decision *lifecycle.Selection
 		Strategy member.ApplyStrategy
 		Share    bool
 		Roster   lifecycle.Generation
 		Snapshot string
 		Active   *lifecycle.Entry
-	}{rec.Placement.Policy, rec.Decision, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership, rec.Bindings, last.Digest, rec.Queue.Active}))
+	}{rec.Placement.Policy, rec.Selection, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership, rec.Bindings, last.Digest, rec.Queue.Active}))
 }
 
 // cluster returns the watch of a cluster, nil where there is none.

@@ -268,12 +268,12 @@ func equalIntFloat(i int64, f float64) bool {
 // One is to create an object that was missing: there is nothing to mark, and
 // the demand that it does not exist holds. A leader has one call at a time on its
 // way to a cluster. Once Options.Recheck has passed since it read the
-// ledger, as it has for one that was paused past its lease, it looks again before
+// ledger, as it has for one that was paused past its lease, it reads again before
 // every object that it creates, so it is one object of each cluster, and those whose
 // creation was not answered before, see session.ofOne; one that
 // lost its lease and was not paused creates for that long at most. The newer
 // leader finds the object where it wants it itself, and makes it what it is to
-// be; where it does not, it has it in doubt, and removes it when it looks again:
+// be; where it does not, it has it in doubt, and removes it at its next read:
 // see ledger.Doubtful.
 //
 // The other is the mark of a leader that was replaced before it wrote the ledger,

@@ -182,7 +182,7 @@ func TestDeadConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// Whoever waits for somebody else's dial does not fail with it giving up.
+// A client that waits for the dial of another caller does not fail with it giving up.
 func TestDialGivenUpByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &countingDialer{member: memory.NewCluster("c1"), wait: make(chan struct{})}

@@ -225,7 +225,7 @@ func (w *work) lookAgain(ctx context.Context, t *target) error {
 		// another writer's, whatever the intent says.
 		t.entry, t.listed = ledgerObject{ID: t.id}, true
 	}
-	if err := w.look(ctx, t); err != nil {
+	if err := w.readTarget(ctx, t); err != nil {
 		return err
 	}
 	if err := w.confirm(ctx); err != nil {

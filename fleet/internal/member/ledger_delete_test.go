@@ -79,7 +79,7 @@ func lateForADeletion(t *testing.T, from string, n int) bool {
 	return true
 }
 
-// A ledger whose writing was reported as failed is not taken for one that somebody
+// A ledger whose writing was reported as failed is not taken for one that another client
 // was sure of.
 func TestALedgerOfUnknownOriginIsAskedAbout(t *testing.T) {
 	k := newKit(t)
@@ -112,7 +112,7 @@ func TestTheLedgerGoesWithThePlacement(t *testing.T) {
 		}
 		r, err := k.leader(nil).Observe(t.Context(), k.end(2))
 		if err != nil || !r.Current {
-			t.Errorf("looked at: %+v, %v", r, err)
+			t.Errorf("observed: %+v, %v", r, err)
 		}
 	}
 }

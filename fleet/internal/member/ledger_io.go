@@ -13,7 +13,7 @@ import (
 
 // errLedgerMoved is that another writer replaced the ledger: everything that was read
 // since then has to be read again.
-var errLedgerMoved = fmt.Errorf("the ledger was written by somebody else meanwhile: %w", backend.ErrConflict)
+var errLedgerMoved = fmt.Errorf("the ledger was written by another client meanwhile: %w", backend.ErrConflict)
 
 // ledgerAt is a ledger as it is on a member, and what its next write demands.
 type ledgerAt struct {

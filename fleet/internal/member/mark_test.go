@@ -97,7 +97,7 @@ func (k *kit) marks() map[string]mark {
 	return out
 }
 
-// A mark is enough to stop an older leader, also where whoever left it died
+// A mark is enough to stop an older leader, also where the engine that left it died
 // before it wrote the ledger. The next leader is not held up by it.
 func TestMarkOfALeaderThatDied(t *testing.T) {
 	k := markedBy(t, 3)

@@ -17,7 +17,7 @@ func (k *kit) calls(into *[]string) *Applier {
 	return k.leader(hook(func(op string, id snapshot.ID) { *into = append(*into, op+" "+id.Name) }))
 }
 
-// What is applied in another version needs no look at the member, what is to stay
+// What is applied in another version needs no read of the member, what is to stay
 // as it is does.
 func TestAnObjectThatIsKeptIsNotLookedAtBeforeItIsApplied(t *testing.T) {
 	k := newKit(t)
@@ -37,7 +37,7 @@ func TestAnObjectThatIsKeptIsNotLookedAtBeforeItIsApplied(t *testing.T) {
 	}
 }
 
-// An object that somebody wrote since it was kept is looked at when its apply is
+// An object that another client wrote since it was kept is read when its apply is
 // refused, and dealt with as it is then.
 func TestAnObjectThatIsNotAsItIsKeptIsLookedAt(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -60,7 +60,7 @@ func (k *kit) valueOf(name string) string {
 	return v
 }
 
-// driftedKit has revision A by run r1, and app/a changed by somebody.
+// driftedKit has revision A by run r1, and app/a changed by another client.
 func driftedKit(t *testing.T) *kit {
 	t.Helper()
 	k := newKit(t)
@@ -140,7 +140,7 @@ func TestNothingIsPutBackAfterTheLedgerHasMoved(t *testing.T) {
 }
 
 // What an object was right after it was applied is kept beside the ledger, so
-// that what the member adds then is no drift, and what somebody adds later is.
+// that what the member adds then is no drift, and what another client adds later is.
 func TestWhatAMemberAddsAtOnceIsNoDrift(t *testing.T) {
 	k := newKit(t)
 	admission := k.leader(func(c backend.Conn) backend.Conn { return adding{c.(backend.ConnWatcher), k} })
@@ -250,7 +250,7 @@ func TestWhoIsHeldUpWhilePuttingBackChangesNothingLater(t *testing.T) {
 	}
 }
 
-// An object that somebody made while it was about to be created is not taken over
+// An object that another client made while it was about to be created is not taken over
 // where the strategy forbids it.
 func TestWhatAppearsWhileItIsCreatedIsNotTakenOver(t *testing.T) {
 	k := newKit(t)

@@ -149,8 +149,8 @@ func (s *session) ofOne(ctx context.Context, err error) error {
 	return ledger
 }
 
-// look reads an object from the member and decides what it is to us.
-func (s *session) look(ctx context.Context, t *target) error {
+// readTarget reads an object from the member and decides what it is to us.
+func (s *session) readTarget(ctx context.Context, t *target) error {
 	live, err := s.m.get(ctx, t.id)
 	if err != nil && (!errors.Is(err, backend.ErrPermanent) || t.want == nil || t.listed) {
 		return err
@@ -164,7 +164,7 @@ func (s *session) look(ctx context.Context, t *target) error {
 func (s *session) found(t *target, live *unstructured.Unstructured) error {
 	t.live = live
 	t.adopted = s.adopts(t)
-	return s.heed(t)
+	return s.checkFence(t)
 }
 
 // remembered is the object of a target as it is kept, where it is to be applied in
@@ -196,9 +196,9 @@ func (s *session) adopts(t *target) bool {
 	return !t.listed || t.entry.Adopted
 }
 
-// heed looks for the mark of a newer leader, which is about to write the ledger
+// checkFence reads the mark of a newer leader, which is about to write the ledger
 // or has died before it did.
-func (s *session) heed(t *target) error {
+func (s *session) checkFence(t *target) error {
 	if t.live == nil {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (s *session) heed(t *target) error {
 		return fmt.Errorf("cluster %s: %s is marked with epoch %d in annotation %s, this is epoch %d: %w",
 			s.m.name, t.id, m.epoch, epochMark+s.a.Placement, s.a.Epoch, backend.ErrFenced)
 	case m.touch <= s.touch || m.touch > s.ledger.Touch+1:
-		return nil // ours, or nobody's: a takeover counts one further
+		return nil // ours, or without an owner: a takeover counts one further
 	case s.sent:
 		return errLedgerMoved
 	}

@@ -84,7 +84,7 @@ func (w *work) mark(ctx context.Context, t *target) error {
 		if !errors.Is(err, backend.ErrConflict) && !errors.Is(err, backend.ErrNotFound) {
 			return err
 		}
-		if err := w.look(ctx, t); err != nil {
+		if err := w.readTarget(ctx, t); err != nil {
 			return err
 		}
 		if err := w.confirm(ctx); err != nil {

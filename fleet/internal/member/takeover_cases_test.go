@@ -22,8 +22,8 @@ func newKitG(t *testing.T) *kit {
 	return k
 }
 
-// Somebody creates the object first, and the leader dies anywhere after that:
-// the object is theirs, whoever finds it.
+// Another client creates the object first, and the leader dies anywhere after that:
+// the object is theirs, whichever engine finds it.
 func TestAdoptionIsRecordedBeforeTheApply(t *testing.T) {
 	for n := 1; ; n++ {
 		k := newKitG(t)
@@ -39,7 +39,7 @@ func TestAdoptionIsRecordedBeforeTheApply(t *testing.T) {
 		_, _ = u.Update(t.Context(), k.want("G", 1, "r1"))
 		k.place("", 2, "r2")
 		if _, there := k.objects()["ConfigMap/default/g"]; done && !there {
-			t.Fatalf("crash at call %d: what somebody else created was deleted", n)
+			t.Fatalf("crash at call %d: what another client created was deleted", n)
 		}
 		if !plan.Crashed() {
 			return
@@ -124,7 +124,7 @@ func TestTerminatingObjectIsWaitedFor(t *testing.T) {
 }
 
 // Releasing in a takeover changes the resourceVersion and no value, also of an
-// object from which somebody took our marks.
+// object from which another client took our marks.
 func TestTakeoverReleaseKeepsValues(t *testing.T) {
 	k := newKit(t)
 	k.place("C", 1, "r0")
@@ -141,7 +141,7 @@ func TestTakeoverReleaseKeepsValues(t *testing.T) {
 		t.Errorf("the released value is %q", v)
 	}
 	if x.GetResourceVersion() == before {
-		t.Error("the old leader's apply would still find what it looked at")
+		t.Error("the old leader's apply would still find what it read")
 	}
 	if carries(x, kitPlacement) || annotation(x, epochMark+kitPlacement) != "" {
 		t.Errorf("marks: %v", x.GetAnnotations())

@@ -193,9 +193,9 @@ func (p pausedTrial) compare(t *testing.T, k *kit, before map[string]*unstructur
 
 // end checks that exactly the new leader's revision is there.
 func (p pausedTrial) end(t *testing.T, k *kit) {
-	xTaken := k.objects()["ConfigMap/default/x"] == "ours" // released by whoever has adopted it
+	xTaken := k.objects()["ConfigMap/default/x"] == "ours" // released by the engine that has adopted it
 	if xTaken && !p.Touched && p.Before != "C" && p.Old != "C" {
-		t.Errorf("default/x was changed although nobody wanted it")
+		t.Errorf("default/x was changed although nothing wanted it")
 	}
 	wantObjects(t, k, k.expected(p.New, xTaken))
 	adoptedStay(t, k)
@@ -394,7 +394,7 @@ func tries(ctx context.Context, u *Applier, a Assignment) (err error) {
 	return err
 }
 
-// A leader that was paused for long looks at the ledger before it creates
+// A leader that was paused for long reads the ledger before it creates
 // something: where the member knows no fences at most the one object whose
 // creation it was about to send comes late, and otherwise none.
 func TestT16LongPauseCreatesAtMostOne(t *testing.T) {

@@ -176,7 +176,7 @@ func (t *target) stale(placement string) string {
 	case t.live == nil:
 		return fmt.Sprintf("%s is missing", t.id)
 	case digestOn(t.live, placement) != t.want.Digest:
-		return fmt.Sprintf("%s was changed by somebody else", t.id)
+		return fmt.Sprintf("%s was changed by another client", t.id)
 	}
 	return ""
 }

@@ -142,7 +142,7 @@ func (u *Applier) carryOut(ctx context.Context, m *memberConn, a Assignment) (w 
 			break
 		}
 	}
-	if w.looked && (err == nil || errors.Is(err, backend.ErrPermanent)) {
+	if w.allRead && (err == nil || errors.Is(err, backend.ErrPermanent)) {
 		err = errors.Join(err, w.reportDrift(ctx))
 	}
 	return w, sent, err
@@ -177,7 +177,7 @@ func (w *work) bring(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.looked = true
+	w.allRead = true
 	w.hold(ctx)
 	if w.done() {
 		if err := w.settle(ctx); err != nil {

@@ -152,7 +152,7 @@ func TestDriftIsPutBack(t *testing.T) {
 	wantObjects(t, k, k.expected("", false))
 }
 
-// Somebody replaced what we created by something of theirs.
+// Another client replaced what we created by something of theirs.
 func TestReplacedObjectIsAdopted(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r1")
@@ -169,7 +169,7 @@ func TestReplacedObjectIsAdopted(t *testing.T) {
 	}
 }
 
-func TestSomebodyCreatesFirst(t *testing.T) {
+func TestAnotherClientCreatesFirst(t *testing.T) {
 	k := newKit(t)
 	done := false
 	u := k.leader(hook(func(op string, id snapshot.ID) {
@@ -187,7 +187,7 @@ func TestSomebodyCreatesFirst(t *testing.T) {
 	}
 	k.place("B", 1, "r2")
 	if got, ok := k.objects()["ConfigMap/app/b"]; !ok || got != "1" {
-		t.Errorf("what somebody else created is %q, it must be released", got)
+		t.Errorf("what another client created is %q, it must be released", got)
 	}
 }
 

@@ -15,8 +15,8 @@ type work struct {
 
 	rev     *Revision
 	targets []*target
-	// looked reports that all targets were read.
-	looked bool
+	// allRead reports whether all targets were read.
+	allRead bool
 	// holds reports that the strategy forbids to apply one of the targets.
 	holds bool
 	// compiled are the objects of rev, once something is compared.
@@ -42,7 +42,7 @@ func (w *work) lookAll(ctx context.Context, targets []*target) error {
 		if live := w.remembered(t); live != nil {
 			err = w.found(t, live)
 		} else {
-			err = w.look(ctx, t)
+			err = w.readTarget(ctx, t)
 		}
 		switch {
 		case errors.Is(err, backend.ErrPermanent):

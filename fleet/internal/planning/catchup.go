@@ -26,7 +26,7 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 	if err != nil {
 		return nil, err
 	}
-	d.Decision = r.Decision
+	d.Selection = r.Selection
 	if d.Frozen, err = pl.load(ctx, rec, s.Plan.Index); err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 	if err != nil {
 		return nil, err
 	}
-	target, err := stages.CatchUp(s.Plan, missed(s, d.Decision, inventory), joined)
+	target, err := stages.CatchUp(s.Plan, missed(s, d.Selection, inventory), joined)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 		return nil, errors.New("no cluster failed, was skipped or joined")
 	}
 	if len(joined) > 0 {
-		target.Decision = d.Decision.Digest
+		target.Selection = d.Selection.Digest
 	}
 	var clusters []placement.Cluster
 	for name := range target.Revision {
@@ -57,7 +57,7 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 
 // missed names the clusters that a run did not bring to its revision and that
 // are still picked, or are still to be cleaned.
-func missed(s *state.RunStatus, d placement.Decision, inventory map[string]placement.Cluster) []string {
+func missed(s *state.RunStatus, d placement.Selection, inventory map[string]placement.Cluster) []string {
 	var out []string
 	for pos, state := range stages.States(s.Plan, &s.Run) {
 		c := &s.Plan.Clusters[pos]
@@ -75,7 +75,7 @@ func missed(s *state.RunStatus, d placement.Decision, inventory map[string]place
 func (d *Draft) joiners(p *stages.Plan, inventory map[string]placement.Cluster, never *Bans) (map[string]string, error) {
 	out := map[string]string{}
 	var clusters []placement.Cluster
-	for _, name := range d.Decision.Clusters {
+	for _, name := range d.Selection.Clusters {
 		if pos, ok := p.Position(name); !ok || p.Clusters[pos].Revision < 0 {
 			clusters = append(clusters, inventory[name])
 			out[name] = d.Frozen.Set

@@ -25,7 +25,7 @@ func (pl *Planner) DraftDeletion(ctx context.Context, rec *record.Placement) (*D
 		return nil, err
 	}
 	target := stages.Target{
-		Placement: rec.Placement.Name, Snapshot: rec.UID, Decision: rec.UID, Revision: map[string]string{},
+		Placement: rec.Placement.Name, Snapshot: rec.UID, Selection: rec.UID, Revision: map[string]string{},
 	}
 	if last, ok := rec.Latest(); ok {
 		target.Index, target.Snapshot = last.Index, last.Digest
@@ -34,7 +34,7 @@ func (pl *Planner) DraftDeletion(ctx context.Context, rec *record.Placement) (*D
 	if err != nil {
 		return nil, err
 	}
-	target.Remove = unpicked(held, d.Decision, inventory)
+	target.Remove = unpicked(held, d.Selection, inventory)
 	d.Plan, err = stages.NewPlan(Cleaning(rec.Deleting), target, nil)
 	return d, err
 }

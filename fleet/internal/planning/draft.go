@@ -17,22 +17,22 @@ func (d *Draft) Entry(run *stages.Run) lifecycle.Entry {
 	return lifecycle.Entry{UID: run.UID, Run: run.Name, Index: d.Plan.Index}
 }
 
-// Picked are the clusters of the decision that a draft was made of, as far as the draft has them.
+// Picked are the clusters of the selection that a draft was made of, as far as the draft has them.
 func (d *Draft) Picked(rr *record.Run) []string {
-	if d.Partial && rr.Decision.Pages == 0 {
+	if d.Partial && rr.Selection.Pages == 0 {
 		return state.Updated(d.Plan)
 	}
-	return d.Decision.Clusters
+	return d.Selection.Clusters
 }
 
-// Decided is the decision of a draft as it is recorded with the run. Its clusters are stored apart where the
+// Selected is the selection of a draft as it is recorded with the run. Its clusters are stored apart where the
 // plan does not list all of them: a run that catches up has only some, and others may be left out.
-func (d *Draft) Decided() *lifecycle.Decision {
-	if d.Decision.Digest == "" {
+func (d *Draft) Selected() *lifecycle.Selection {
+	if d.Selection.Digest == "" {
 		return nil
 	}
-	rec := state.RecordOf(&d.Decision)
-	if d.Whole && len(state.Updated(d.Plan)) == len(d.Decision.Clusters) {
+	rec := state.RecordOf(&d.Selection)
+	if d.Whole && len(state.Updated(d.Plan)) == len(d.Selection.Clusters) {
 		rec.Pages = 0
 	}
 	return rec
@@ -40,9 +40,9 @@ func (d *Draft) Decided() *lifecycle.Decision {
 
 // Draft is a plan that is not recorded yet, with what it needs.
 type Draft struct {
-	Plan     *stages.Plan
-	Frozen   frozen
-	Decision placement.Decision
+	Plan      *stages.Plan
+	Frozen    frozen
+	Selection placement.Selection
 	// variants is what overrides make of the snapshot.
 	Variants *variants
 	Whole    bool
@@ -86,16 +86,16 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	if err != nil {
 		return nil, err
 	}
-	d.Decision = r.Decision
-	clusters := make([]placement.Cluster, len(d.Decision.Clusters))
-	for i, name := range d.Decision.Clusters {
+	d.Selection = r.Selection
+	clusters := make([]placement.Cluster, len(d.Selection.Clusters))
+	for i, name := range d.Selection.Clusters {
 		clusters[i] = inventory[name]
 	}
 	if err := checkReversal(rec, held, d.Frozen.Index, clusters); err != nil {
 		return nil, err
 	}
 	target := d.target(rec)
-	target.Remove = unpicked(held, d.Decision, inventory)
+	target.Remove = unpicked(held, d.Selection, inventory)
 	if err := d.render(&target, clusters, pl.Bans(rec.Placement.Namespace)); err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (d *Draft) warn(message string) {
 func (d *Draft) target(rec *record.Placement) stages.Target {
 	return stages.Target{
 		Placement: rec.Placement.Name, Index: d.Frozen.Index, Snapshot: d.Frozen.Digest,
-		Decision: d.Decision.Digest, Default: d.Frozen.Set, Revision: map[string]string{},
+		Selection: d.Selection.Digest, Default: d.Frozen.Set, Revision: map[string]string{},
 	}
 }
 
@@ -144,7 +144,7 @@ func strangeNames(names []string) string {
 
 // unpicked are the clusters that may have something and are no longer picked,
 // as far as the inventory knows them.
-func unpicked(b lifecycle.Bindings, d placement.Decision, inventory map[string]placement.Cluster) map[string]string {
+func unpicked(b lifecycle.Bindings, d placement.Selection, inventory map[string]placement.Cluster) map[string]string {
 	out := map[string]string{}
 	for name := range b {
 		c, known := inventory[name]

@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// Resolution is a decision with what led to it. It is what [Resolution] shows.
+// Resolution is a selection with what led to it. It is what [Resolution] shows.
 type Resolution struct {
-	placement.Decision
+	placement.Selection
 	Evaluations []placement.Evaluation
 	Shortfall   string
 }
@@ -40,16 +40,16 @@ func (pl *Planner) resolveOver(ctx context.Context, rec *record.Placement, inven
 	if err != nil {
 		return Resolution{}, fmt.Errorf("placement %s: %w", rec.Placement.Name, err)
 	}
-	d.Index = rec.DecisionIndex(d.PolicyDigest)
+	d.Index = rec.SelectionIndex(d.PolicyDigest)
 	return Resolution{d, verdicts, placement.Shortfall(policy, verdicts)}, nil
 }
 
-// previous returns the clusters that a placement has already: those that the last decision picked or, where
+// previous returns the clusters that a placement has already: those that the last selection picked or, where
 // that is not known, those of the bindings.
 func (pl *Planner) previous(ctx context.Context, rec *record.Placement, held lifecycle.Bindings) (_ placement.Previous, err error) {
 	out := placement.Previous{Clusters: map[string]bool{}}
 	names := slices.Collect(maps.Keys(held))
-	if d := rec.Decision; d != nil {
+	if d := rec.Selection; d != nil {
 		out.PolicyDigest = d.PolicyDigest
 		if d.Pages > 0 || d.Clusters == 0 {
 			names, err = pl.state.Picked(ctx, rec.Placement.Name, d)

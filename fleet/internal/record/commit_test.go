@@ -44,7 +44,7 @@ func keysOf(t *testing.T, s backend.Store) (out []string) {
 	return out
 }
 
-// A commit that ends in the middle has written pages that nobody reads, or the
+// A commit that ends in the middle has written pages that nothing reads, or the
 // record and everything that it names; with the record written it succeeds. It
 // makes no difference whether the store makes the writes one by one.
 func TestACommitThatEndsInTheMiddle(t *testing.T) {
@@ -174,7 +174,7 @@ func TestJournalPagesAreEncodedAsRecords(t *testing.T) {
 
 // The events of a journal are in order and whole, wherever they are divided into
 // pages; only full pages are written, each once, and what no record commits is
-// in nobody's way.
+// in the way of no other.
 func TestAJournalIsWhatWasCommittedOfIt(t *testing.T) {
 	s, rng := memory.NewStore(), rand.New(rand.NewPCG(1, 1))
 	var head Journal

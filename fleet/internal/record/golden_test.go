@@ -28,7 +28,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-var updateGolden = flag.Bool("update-golden", false, "write the golden files of stored records anew")
+var updateGolden = flag.Bool("update-golden", false, "rewrite the golden files of stored records")
 
 // goldenRecords are records with every field set, by the name of their file.
 func goldenRecords() map[string]any {
@@ -42,7 +42,7 @@ func goldenRecords() map[string]any {
 		"journal": &JournalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
 			Encode(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
 		}},
-		"decision": &DecisionPage{Format: 1, Clusters: []string{"member1", "member2"}},
+		"selection": &SelectionPage{Format: 1, Clusters: []string{"member1", "member2"}},
 		"deleted": &Deleted{
 			Format: 1, UID: "placement-uid", Epoch: 9, Journal: Journal{Events: 1, First: 1, Tail: "tail", Last: []json.RawMessage{[]byte(`{"type":"PlacementDeleted"}`)}},
 			Report: &DeletionReport{
@@ -118,8 +118,8 @@ func goldenPlacement() *Placement {
 				Placement: "web", Index: 5, Set: set, Overrides: snapshot.Digest(nil), Digest: set, Objects: 2, TakenAt: goldenTime,
 				Envelopes: 2, Enveloped: []snapshot.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "example.com", Kind: "Widget"}},
 			}},
-			Decision: &lifecycle.Decision{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
-			InUse:    []int{4, 5}, Whole: new(5), Previous: new(4),
+			Selection: &lifecycle.Selection{Index: 1, PolicyDigest: "policy", Digest: "selection", Clusters: 3, Pages: 1},
+			InUse:     []int{4, 5}, Whole: new(5), Previous: new(4),
 			Bindings: lifecycle.Generation{Generation: 2, ID: "roster-id", Pages: 1},
 			Queue: lifecycle.Queue{
 				Active: &goldenEntry, Waiting: []lifecycle.Entry{{UID: "uid-2", Run: "run-2", Index: 5}},
@@ -174,9 +174,9 @@ func goldenRun() *Run {
 	}}
 	return &Run{
 		Title: "a-namespace/a-name", RollbackOf: "uid-0", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), GCGeneration: 3, Seq: 42, Try: 40, InFlight: InFlight{Here: []stages.InFlight{goldenInFlight}, Pages: []string{"9-41-0", ""}},
-		Decision: &lifecycle.Decision{Index: 1, PolicyDigest: "policy", Digest: "decision", Clusters: 3, Pages: 1},
-		Lease:    Lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
-		Journal:  Journal{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
+		Selection: &lifecycle.Selection{Index: 1, PolicyDigest: "policy", Digest: "selection", Clusters: 3, Pages: 1},
+		Lease:     Lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
+		Journal:   Journal{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		Run: stages.Run{
 			Name: "run-1", UID: "uid-1", Placement: "web", Plan: "plan", Starter: approval.Identity{Name: "ann", Groups: []string{"sre"}},
 			State: stages.Stopping, Reason: "stopped by bob", Hold: true, Ending: stages.Stopped, Attempt: 2,

@@ -27,12 +27,12 @@ func CapKey(name string) string { return "cap/" + name }
 // ContentPrefix begins the keys of the contents of a placement.
 func ContentPrefix(placement string) string { return "content/" + placement + "/" }
 
-// DecisionPrefix begins the keys of the decisions of a placement.
-func DecisionPrefix(placement string) string { return "decision/" + placement + "/" }
+// SelectionPrefix begins the keys of the selections of a placement.
+func SelectionPrefix(placement string) string { return "selection/" + placement + "/" }
 
-// PagesPrefix is that of the keys of a decision's pages.
-func PagesPrefix(placement string, d *lifecycle.Decision) string {
-	return DecisionPrefix(placement) + d.Digest
+// SelectionPagesPrefix is that of the keys of a selection's pages.
+func SelectionPagesPrefix(placement string, d *lifecycle.Selection) string {
+	return SelectionPrefix(placement) + d.Digest
 }
 
 // IntentPrefix begins the keys of the intents to create runs of a placement.

@@ -21,11 +21,11 @@ type Run struct {
 	// Of is the UID of the placement, which distinguishes it from one that is declared later under the same
 	// name.
 	Of string `json:"of,omitempty"`
-	// Whole reports whether the run covers every cluster of its decision; a
+	// Whole reports whether the run covers every cluster of its selection; a
 	// catch-up run does not.
 	Whole bool `json:"whole,omitempty"`
-	// Decision is the one that picked the clusters.
-	Decision *lifecycle.Decision `json:"decision,omitempty"`
+	// Selection is the one that picked the clusters.
+	Selection *lifecycle.Selection `json:"selection,omitempty"`
 	// Final is set for the run that cleans the clusters of a placement which is being deleted, and says what
 	// becomes of the objects.
 	Final lifecycle.End `json:"final,omitempty"`

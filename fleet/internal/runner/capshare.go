@@ -106,7 +106,7 @@ func (d *driver) claimCap(ctx context.Context, wants int) error {
 		return err
 	}
 	if fenced {
-		return fmt.Errorf("run %s: %w: somebody else has claimed of cap %s for it", d.name, backend.ErrFenced, s.name)
+		return fmt.Errorf("run %s: %w: another engine has claimed of cap %s for it", d.name, backend.ErrFenced, s.name)
 	}
 	s.cap, s.claimed = c, true
 	if s.holds(d.uid) > k.Uses {

@@ -17,13 +17,13 @@ func TestNothingIsUsedOfACapBeforeAClaim(t *testing.T) {
 		state stages.State
 		want  int
 	}{
-		"no cap":          {&capShare{cap: c, claimed: true}, stages.Running, 0},
-		"no claim":        {&capShare{name: "x", cap: c}, stages.Running, 0},
-		"not even given":  {&capShare{name: "x", cap: c, given: true}, stages.Running, 0},
-		"the run is over": {&capShare{name: "x", cap: c, claimed: true}, stages.Failed, 0},
-		"a claim":         {&capShare{name: "x", cap: c, claimed: true}, stages.Running, 4},
-		"somebody waits":  {&capShare{name: "x", cap: starving, claimed: true}, stages.Running, 0},
-		"just given":      {&capShare{name: "x", cap: starving, claimed: true, given: true}, stages.Running, 4},
+		"no cap":            {&capShare{cap: c, claimed: true}, stages.Running, 0},
+		"no claim":          {&capShare{name: "x", cap: c}, stages.Running, 0},
+		"not even given":    {&capShare{name: "x", cap: c, given: true}, stages.Running, 0},
+		"the run is over":   {&capShare{name: "x", cap: c, claimed: true}, stages.Failed, 0},
+		"a claim":           {&capShare{name: "x", cap: c, claimed: true}, stages.Running, 4},
+		"another run waits": {&capShare{name: "x", cap: starving, claimed: true}, stages.Running, 0},
+		"just given":        {&capShare{name: "x", cap: starving, claimed: true, given: true}, stages.Running, 4},
 	} {
 		d := &driver{uid: "uid", rec: &record.Run{Run: stages.Run{State: tt.state}}}
 		d.share.name, d.share.cap, d.share.claimed, d.share.given = tt.share.name, tt.share.cap, tt.share.claimed, tt.share.given

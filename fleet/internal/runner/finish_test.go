@@ -41,7 +41,7 @@ func started(t *testing.T, store backend.Store, holder string) (rr *record.Run, 
 	t.Helper()
 	ctx := t.Context()
 	plan, err := stages.NewPlan(stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}},
-		stages.Target{Placement: "p", Snapshot: "s", Decision: "d", Default: "content"}, []placement.Cluster{{Name: "c"}})
+		stages.Target{Placement: "p", Snapshot: "s", Selection: "d", Default: "content"}, []placement.Cluster{{Name: "c"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A calendar that comes between a save whose outcome is not known and the look at
+// A calendar that comes between a save whose outcome is not known and the read of
 // what became of it is still new after that: the step that was saved did not have
 // it.
 func TestACalendarThatComesWhileASaveIsUnsureStaysNew(t *testing.T) {
@@ -21,7 +21,7 @@ func TestACalendarThatComesWhileASaveIsUnsureStaysNew(t *testing.T) {
 	}
 	d.consumed(began)
 	if !d.in.NewCalendar || d.in.Calendar != (closed{"another one"}) {
-		t.Errorf("the calendar is %v, new: %v, want the other one, which nobody has seen", d.in.Calendar, d.in.NewCalendar)
+		t.Errorf("the calendar is %v, new: %v, want the other one, which no step has used", d.in.Calendar, d.in.NewCalendar)
 	}
 	d.consumed(attempt{calendar: d.calendar})
 	if d.in.NewCalendar {

@@ -185,15 +185,15 @@ func (w *worker) watch(ctx context.Context) {
 	for _, err := range watchUpdates(ctx, w.d.e.updater, w.a, w.d.e.cfg.Poll) {
 		// Whatever the watch says, the cluster is observed.
 		_ = err
-		if !w.look(ctx) {
+		if !w.awaitAnswer(ctx) {
 			return
 		}
 	}
 }
 
-// look observes the cluster until it answers, and carries the assignment out
+// awaitAnswer observes the cluster until it answers, and carries the assignment out
 // again where the cluster has lost something of it. It reports whether to go on.
-func (w *worker) look(ctx context.Context) bool {
+func (w *worker) awaitAnswer(ctx context.Context) bool {
 	do := w.d.e.updater.Observe
 	pause := backoff.New(member.ReachFirst, member.ReachMost)
 	for {

@@ -32,7 +32,7 @@ func (e *DeletingError) Is(target error) bool {
 
 // NotFoundError says that a host named something that does not exist.
 type NotFoundError struct {
-	// Kind is placement, run, snapshot, decision, deletion, cluster, request or cap.
+	// Kind is placement, run, snapshot, selection, deletion, cluster, request or cap.
 	Kind string
 	Name string
 	// Hint says what would be right.

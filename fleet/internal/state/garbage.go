@@ -17,8 +17,8 @@ type garbage struct {
 	plans map[string][]backend.Record
 	// lost are the intents of runs without a record that an earlier collection has marked.
 	lost []RunIntent
-	// decisions are those of runs that are not admitted yet, which are kept.
-	decisions map[string]bool
+	// selections are those of runs that are not admitted yet, which are kept.
+	selections map[string]bool
 	// journal is the placement's, trimmed.
 	journal record.Journal
 }
@@ -31,7 +31,7 @@ func (g *garbage) isEmpty(rec *record.Placement) bool {
 // garbage finds what nothing refers to. Where references cannot be read, what they may refer to is kept, and
 // the error says why.
 func (c collector) garbage(ctx context.Context, rec *record.Placement) (*garbage, error) {
-	g := &garbage{plans: map[string][]backend.Record{}, decisions: map[string]bool{}, journal: rec.Journal}
+	g := &garbage{plans: map[string][]backend.Record{}, selections: map[string]bool{}, journal: rec.Journal}
 	used, err := c.usedPlans(ctx, rec, g)
 	if err != nil {
 		return g, err
@@ -79,7 +79,7 @@ func (c collector) collectIntent(ctx context.Context, b *RunIntent, used map[str
 	if lost {
 		return c.markLost(ctx, b)
 	}
-	g.decisions[b.decision] = true
+	g.selections[b.selection] = true
 	return nil
 }
 
@@ -145,7 +145,7 @@ func (c collector) unusedPages(ctx context.Context, rec *record.Placement, g *ga
 			g.records = append(g.records, r)
 		}
 	}
-	if err := c.unusedDecisions(ctx, rec, g); err != nil {
+	if err := c.unusedSelections(ctx, rec, g); err != nil {
 		return err
 	}
 	head, old, err := record.Trimmed(ctx, c.store, rec)
@@ -156,15 +156,15 @@ func (c collector) unusedPages(ctx context.Context, rec *record.Placement, g *ga
 	return nil
 }
 
-func (c collector) unusedDecisions(ctx context.Context, rec *record.Placement, g *garbage) error {
-	prefix := record.DecisionPrefix(rec.Placement.Name)
-	if rec.Decision != nil {
-		g.decisions[rec.Decision.Digest] = true
+func (c collector) unusedSelections(ctx context.Context, rec *record.Placement, g *garbage) error {
+	prefix := record.SelectionPrefix(rec.Placement.Name)
+	if rec.Selection != nil {
+		g.selections[rec.Selection.Digest] = true
 	}
 	pages, err := c.Revisions(ctx, prefix)
 	for _, r := range pages {
 		digest, _, _ := strings.Cut(strings.TrimPrefix(r.Key, prefix), "/")
-		if !g.decisions[digest] {
+		if !g.selections[digest] {
 			g.records = append(g.records, r)
 		}
 	}

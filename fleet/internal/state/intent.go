@@ -20,8 +20,8 @@ type RunIntent struct {
 	pages []backend.Record
 	// bare reports whether nothing but the intent is stored.
 	bare bool
-	// decision is the digest of the run's, where the run has a record.
-	decision string
+	// selection is the digest of the run's, where the run has a record.
+	selection string
 }
 
 // markLost records that the run of an intent is lost. A creator that is still alive writes the intent again
@@ -67,8 +67,8 @@ func (c collector) isRecorded(ctx context.Context, b *RunIntent) (bool, error) {
 	case err != nil:
 		return false, err
 	}
-	if rr.Decision != nil {
-		b.decision = rr.Decision.Digest
+	if rr.Selection != nil {
+		b.selection = rr.Selection.Digest
 	}
 	return rr.Run.UID == b.UID, nil
 }

@@ -17,7 +17,7 @@ type RunStatus struct {
 	Run          stages.Run
 	Plan         *stages.Plan
 	Owner, Title string
-	Decision     int
+	Selection    int
 	Apply        member.ApplyStrategy
 	Holder       string
 	Epoch        int64
@@ -64,12 +64,12 @@ func (st *State) StatusOf(ctx context.Context, rr *record.Run) (RunStatus, error
 	if err != nil {
 		return RunStatus{}, err
 	}
-	decision := -1
-	if rr.Decision != nil {
-		decision = rr.Decision.Index
+	selection := -1
+	if rr.Selection != nil {
+		selection = rr.Selection.Index
 	}
 	return RunStatus{
-		Run: rr.Run, Plan: p, Owner: rr.Owner, Title: rr.Title, Decision: decision, Apply: rr.Apply,
+		Run: rr.Run, Plan: p, Owner: rr.Owner, Title: rr.Title, Selection: selection, Apply: rr.Apply,
 		Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch,
 	}, nil
 }

@@ -127,10 +127,10 @@ func (st *State) commitOutcome(ctx context.Context, rec *record.Placement, rev b
 		switch effect := effect.(type) {
 		case lifecycle.StoreBindings:
 			record.StoreBindings(&c, rec, effect)
-		case lifecycle.StoreDecision:
+		case lifecycle.StoreSelection:
 			clusters, err := t.Picked(ctx)
 			if err == nil {
-				err = st.WritePicked(ctx, rec.Placement.Name, &effect.Decision, clusters)
+				err = st.WritePicked(ctx, rec.Placement.Name, &effect.Selection, clusters)
 			}
 			if err != nil {
 				return err

@@ -19,7 +19,7 @@ import (
 const rounds = 8
 
 // errMoved reports whether an object was written since it was read.
-var errMoved = errors.New("somebody changed it meanwhile")
+var errMoved = errors.New("it was changed meanwhile")
 
 // Begin writes what the change wants to the Cluster, or to the objects that make its
 // machines. See [upgrade.Provider] and the text of this package.

@@ -172,7 +172,7 @@ func (c *capi) rest(name string) {
 	c.complete(name)
 }
 
-func TestATemplateOfSomebodyElseIsNotTaken(t *testing.T) {
+func TestATemplateOfAnotherClientIsNotTaken(t *testing.T) {
 	t.Parallel()
 	c := newCAPI(t, "v1beta2")
 	c.cluster("a", false, "md-0")

@@ -20,7 +20,7 @@ func images() *clusterapi.Images {
 	return &clusterapi.Images{Path: "spec.template.spec.image", TemplateVersion: "v1alpha7", Variable: "boxImage"}
 }
 
-// spy is a connection that somebody interferes with.
+// spy is a connection that another client interferes with.
 type spy struct {
 	backend.Conn
 	// before is called before each apply, with what is applied; its error is the apply's.

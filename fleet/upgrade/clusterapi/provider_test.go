@@ -150,7 +150,7 @@ func TestAnOlderEpochThatHadLookedBeforeIsFenced(t *testing.T) {
 	}
 }
 
-func TestAWriteOfSomebodyElseInBetweenIsLookedAt(t *testing.T) {
+func TestAWriteOfAnotherClientInBetweenIsLookedAt(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []bool{true, false} {
 		c := newCAPI(t, "v1beta2")
@@ -176,7 +176,7 @@ func TestAWriteOfSomebodyElseInBetweenIsLookedAt(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesUpgradeIsWaitedFor(t *testing.T) {
+func TestAnotherClientsUpgradeIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []bool{true, false} {
 		c := newCAPI(t, "v1beta2")
@@ -317,7 +317,7 @@ func TestAMachineIsBelievedBeforeTheCounts(t *testing.T) {
 
 // TestWhatSomebodyWroteOverAChangeIsTheirs: the change was begun, whatever became of it,
 // and is not begun again.
-func TestWhatSomebodyWroteOverAChangeIsTheirs(t *testing.T) {
+func TestWhatAnotherClientWroteOverAChangeIsTheirs(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []bool{true, false} {
 		c := newCAPI(t, "v1beta2")

@@ -16,7 +16,7 @@ import (
 )
 
 // What is read of a cluster is bounded: how many MachineDeployments and Machines it
-// has, and how many objects a namespace has in which they are looked for.
+// has, and how many objects a namespace has in which they are searched.
 const (
 	maxPools    = 500
 	maxMachines = 20_000

@@ -58,7 +58,7 @@ func TestWhatCanNeverBeIsRefusedWithAllReasons(t *testing.T) {
 	}
 }
 
-func TestAPoolThatSomebodyElseHoldsBackKeepsItsAnnotation(t *testing.T) {
+func TestAPoolThatAnotherClientHoldsBackKeepsItsAnnotation(t *testing.T) {
 	t.Parallel()
 	c := newCAPI(t, "v1beta2")
 	c.cluster("a", true, "md-0")
@@ -81,10 +81,10 @@ func TestAClusterThatIsNotThereIsNotFound(t *testing.T) {
 	t.Parallel()
 	c := newCAPI(t, "v1beta2")
 	p := c.provider(c.conn, nil)
-	if _, err := p.Describe(t.Context(), member("nobody")); !errors.Is(err, backend.ErrNotFound) {
+	if _, err := p.Describe(t.Context(), member("missing")); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("describe: %v", err)
 	}
-	if err := p.Begin(t.Context(), member("nobody"), change(upgrade.ControlPlane, 1)); !errors.Is(err, backend.ErrNotFound) {
+	if err := p.Begin(t.Context(), member("missing"), change(upgrade.ControlPlane, 1)); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("begin: %v", err)
 	}
 	c.create("Cluster", "young", tree{"controlPlaneRef": c.ref("controlplane.cluster.x-k8s.io", c.version, "KubeadmControlPlane", "young-cp")}, nil)

@@ -15,7 +15,7 @@ func (n *nodes) rolling(l layout) string {
 	case n.leaving():
 		return n.says("is being deleted")
 	case !n.observed():
-		return n.says("has a change that was not looked at yet")
+		return n.says("has a change that was not observed yet")
 	}
 	if t := l.tally(n.object); t.upToDate != t.all {
 		return n.says("has %d of %d machines up to date", t.upToDate, t.all)
@@ -47,7 +47,7 @@ func (m machine) rolling(want string) string {
 // ailing says why the machines do not work, empty when they do.
 func (n *nodes) ailing(l layout) string {
 	if n.object == nil || !n.observed() {
-		return n.says("was not looked at yet")
+		return n.says("was not observed yet")
 	}
 	for _, m := range n.machines {
 		switch {
@@ -173,7 +173,7 @@ func (s *seen) unreconciled() string {
 	c := s.layout.condition(s.cluster, "TopologyReconciled")
 	switch reason := text(c, "reason"); {
 	case c == nil || !fresh(c, s.cluster):
-		return "Cluster API has not looked at the topology yet"
+		return "Cluster API has not observed the topology yet"
 	case text(c, "status") == "True":
 		return ""
 	case held && (reason == "MachineDeploymentsUpgradeDeferred" || reason == "MachineDeploymentsUpgradePending"):

@@ -157,7 +157,7 @@ func (c *Cluster) free() error {
 	case c.changing():
 		return fmt.Errorf("change %s is under way: %w", c.Operation.Change.ID, backend.ErrConflict)
 	case c.Busy != "":
-		return fmt.Errorf("somebody else works on it: %s: %w", c.Busy, backend.ErrConflict)
+		return fmt.Errorf("another client works on it: %s: %w", c.Busy, backend.ErrConflict)
 	}
 	return nil
 }

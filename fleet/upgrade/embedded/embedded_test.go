@@ -109,7 +109,7 @@ func TestBeginAnswersAsItsDocumentationSays(t *testing.T) {
 			"another placement":     {a(), elsewhere, backend.ErrConflict},
 			"no ID":                 {a(), nameless, backend.ErrPermanent},
 			"an unknown cluster":    {placement.Cluster{Name: "x"}, other, backend.ErrNotFound},
-			"a cluster made anew":   {placement.Cluster{Name: "a", UID: "other"}, other, backend.ErrNotFound},
+			"a cluster made again":  {placement.Cluster{Name: "a", UID: "other"}, other, backend.ErrNotFound},
 			"without a UID":         {placement.Cluster{Name: "a"}, newer, nil},
 			"a cluster without one": {placement.Cluster{Name: "b", UID: "any"}, newer, nil},
 		} {
@@ -196,7 +196,7 @@ func TestAClusterIsUnhealthyForAWhileAfterAChange(t *testing.T) {
 	})
 }
 
-func TestSomebodyElsesOperation(t *testing.T) {
+func TestAnotherClientsOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := embedded.New(world(), nil)
 		if err := p.Occupy("x", "", 0); !errors.Is(err, backend.ErrNotFound) {

@@ -4,7 +4,7 @@
 //
 //	causes: [BudgetExceeded, GateRejected]   # or Command alone; these two where absent
 //	newClusters: Remove                      # or Leave
-//	approval:                                # without it nobody is asked
+//	approval:                                # without it no approval is requested
 //	  quorums: [{group: sre, count: 2}]      # without them anybody, once
 //	  forbidStarter: true
 //	  expires: 24h

@@ -17,7 +17,7 @@ import (
 // that YAML parsers do not agree what it is, which is reported.
 func (v Value) Scalar() (any, bool) {
 	if v.Node.Kind != yaml.ScalarNode {
-		return nil, true // of no type; whoever wants one says what it is
+		return nil, true // of no type; the reader that wants one says what it is
 	}
 	switch v.Node.ShortTag() {
 	case "!!str", "!!timestamp":

@@ -22,13 +22,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-var updateDecisions = flag.Bool("update-decisions", false, "write the expected output of the scripts of decisions anew")
+var updateSelections = flag.Bool("update-selections", false, "rewrite the expected output of the scripts of selections")
 
-// The scripts of decisions: a line that is not indented is a directive, the
-// indented lines after it are what comes of it. Run it with -update-decisions to
+// The scripts of selections: a line that is not indented is a directive, the
+// indented lines after it are what comes of it. Run it with -update-selections to
 // write these again, and review the difference.
-func TestDecisionScripts(t *testing.T) {
-	files, err := filepath.Glob("testdata/decisions/*.txt")
+func TestSelectionScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/selections/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatal("no scripts", err)
 	}
@@ -39,8 +39,8 @@ func TestDecisionScripts(t *testing.T) {
 				t.Fatal(err)
 			}
 			var got string
-			synctest.Test(t, func(t *testing.T) { got = playDecisions(t, string(text)) })
-			if *updateDecisions {
+			synctest.Test(t, func(t *testing.T) { got = playSelections(t, string(text)) })
+			if *updateSelections {
 				err = os.WriteFile(file, []byte(got), 0o644)
 			} else if d := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); d != "" {
 				t.Errorf("%s (-want +got):\n%s", file, d)
@@ -52,11 +52,11 @@ func TestDecisionScripts(t *testing.T) {
 	}
 }
 
-// playDecisions returns a script with what really comes of it.
-func playDecisions(t *testing.T, text string) string {
+// playSelections returns a script with what really comes of it.
+func playSelections(t *testing.T, text string) string {
 	w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "value"))
-	s := &decisionScript{world: w, t: t}
+	s := &selectionScript{world: w, t: t}
 	s.restart()
 	defer func() { s.stop() }()
 	var out strings.Builder
@@ -76,23 +76,23 @@ func playDecisions(t *testing.T, text string) string {
 	return out.String()
 }
 
-type decisionScript struct {
+type selectionScript struct {
 	*world
 	t    *testing.T
 	e    *fleet.Engine
 	stop func()
 	out  strings.Builder
-	last placement.Decision
+	last placement.Selection
 }
 
-func (s *decisionScript) say(format string, args ...any) {
+func (s *selectionScript) say(format string, args ...any) {
 	for line := range strings.Lines(fmt.Sprintf(format, args...)) {
 		s.out.WriteString("  " + strings.TrimSuffix(line, "\n") + "\n")
 	}
 }
 
 // restart goes on with a new engine on the same store.
-func (s *decisionScript) restart() {
+func (s *selectionScript) restart() {
 	if s.stop != nil {
 		s.stop()
 	}
@@ -100,7 +100,7 @@ func (s *decisionScript) restart() {
 	s.stop = running(s.t, s.e)
 }
 
-func (s *decisionScript) do(directive string, args []string) error {
+func (s *selectionScript) do(directive string, args []string) error {
 	ctx := s.t.Context()
 	switch directive {
 	case "restart":
@@ -124,7 +124,7 @@ func (s *decisionScript) do(directive string, args []string) error {
 		if len(args) > 0 {
 			policy = new(policyOf(args))
 		}
-		r, err := s.e.PreviewDecision(ctx, "web", policy)
+		r, err := s.e.PreviewSelection(ctx, "web", policy)
 		return s.tell(&r, err)
 	case "run", "begin", "hold":
 		return s.run(directive, args[0])
@@ -148,7 +148,7 @@ func (s *decisionScript) do(directive string, args []string) error {
 }
 
 // report adds a cluster, or changes what the inventory says of it.
-func (s *decisionScript) report(name string, words []string) {
+func (s *selectionScript) report(name string, words []string) {
 	if s.fleet.Cluster(name) == nil {
 		s.fleet.Add(placement.Cluster{Name: name})
 	}
@@ -202,11 +202,11 @@ func policyOf(words []string) (p placement.Policy) {
 	return p
 }
 
-func (s *decisionScript) tell(r *fleet.Resolution, err error) error {
+func (s *selectionScript) tell(r *fleet.Resolution, err error) error {
 	if err != nil {
 		return err
 	}
-	s.decided(r.Decision)
+	s.decided(r.Selection)
 	for _, v := range r.Evaluations {
 		s.say("  %s %s", v.Cluster, v.Reason)
 	}
@@ -216,11 +216,11 @@ func (s *decisionScript) tell(r *fleet.Resolution, err error) error {
 	return nil
 }
 
-// decided says what a decision is, and whether it is another one.
-func (s *decisionScript) decided(d placement.Decision) {
-	same := "another decision"
+// decided says what a selection is, and whether it is another one.
+func (s *selectionScript) decided(d placement.Selection) {
+	same := "another selection"
 	if d.Digest == s.last.Digest {
-		same = "the same decision"
+		same = "the same selection"
 	}
 	s.say("%s, index %d: %s", same, d.Index, strings.Join(d.Clusters, " "))
 	s.last = d
@@ -228,7 +228,7 @@ func (s *decisionScript) decided(d placement.Decision) {
 
 // run creates a run of one cluster after the other. It waits for its end, unless
 // that is only to begin or even held.
-func (s *decisionScript) run(directive, name string) error {
+func (s *selectionScript) run(directive, name string) error {
 	if _, err := s.e.Capture(s.t.Context(), "web"); err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func (s *decisionScript) run(directive, name string) error {
 }
 
 // came says what a run came to, once it has ended.
-func (s *decisionScript) came(name string, err error) error {
+func (s *selectionScript) came(name string, err error) error {
 	if err == nil {
 		_, err = s.e.Wait(s.t.Context(), name)
 	}
@@ -255,12 +255,12 @@ func (s *decisionScript) came(name string, err error) error {
 }
 
 // planned prints the plan of a run and its state.
-func (s *decisionScript) planned(name string) error {
+func (s *selectionScript) planned(name string) error {
 	now, err := s.e.Status(s.t.Context(), name)
 	if err != nil {
 		return err
 	}
-	s.say("%s, decision %d", now.Run.State, now.Decision)
+	s.say("%s, selection %d", now.Run.State, now.Selection)
 	var lines []string
 	for pos, state := range stages.States(now.Plan, &now.Run) {
 		stage, _ := now.Plan.StageOf(pos)

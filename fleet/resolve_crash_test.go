@@ -87,8 +87,8 @@ func TestPickNSurvivesACrash(t *testing.T) {
 					t.Errorf("crash after write %d: %v was picked, and then %v", n, first, second)
 				}
 			}
-			if d := must(viewOf(t, e, "web").Decision(ctx))(t); len(first) != 2 || !slices.Equal(d.Clusters, second) {
-				t.Errorf("crash after write %d: %v, %v, and the decision is %v", n, first, second, d.Clusters)
+			if d := must(viewOf(t, e, "web").Selection(ctx))(t); len(first) != 2 || !slices.Equal(d.Clusters, second) {
+				t.Errorf("crash after write %d: %v, %v, and the selection is %v", n, first, second, d.Clusters)
 			}
 		})
 	}

@@ -15,76 +15,76 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// decisions are the DecisionTaken events of the tutorial's placement.
-func (w *world) decisions() (out []string) {
+// selections are the SelectionChanged events of the tutorial's placement.
+func (w *world) selections() (out []string) {
 	for _, ev := range w.past(1000) {
-		if ev.Type == stages.DecisionTaken {
+		if ev.Type == stages.SelectionChanged {
 			out = append(out, fmt.Sprint(*ev.Index, " ", ev.Count, " ", ev.Digest))
 		}
 	}
 	return out
 }
 
-// wantDecision checks what Resolve returns, and that a view has it.
-func wantDecision(t *testing.T, e *fleet.Engine, index int, clusters ...string) placement.Decision {
+// wantSelection checks what Resolve returns, and that a view has it.
+func wantSelection(t *testing.T, e *fleet.Engine, index int, clusters ...string) placement.Selection {
 	t.Helper()
 	d := must(e.Resolve(t.Context(), ep))(t)
 	if d.Index != index || !slices.Equal(d.Clusters, clusters) {
 		t.Errorf("decided %d, %v; want %d, %v", d.Index, d.Clusters, index, clusters)
 	}
-	if diff := cmp.Diff(d.Decision, must(viewOf(t, e, ep).Decision(t.Context()))(t)); diff != "" {
+	if diff := cmp.Diff(d.Selection, must(viewOf(t, e, ep).Selection(t.Context()))(t)); diff != "" {
 		t.Errorf("recorded (-decided +recorded):\n%s", diff)
 	}
-	return d.Decision
+	return d.Selection
 }
 
 // A placement is decided without a run. What changes the clusters is told, an
 // edited policy counts one further, and nothing is written where nothing changed.
-func TestADecisionNeedsNoRun(t *testing.T) {
+func TestASelectionNeedsNoRun(t *testing.T) {
 	w, e := declared(t, nil)
 	before := viewOf(t, e, ep)
-	if _, err := before.Decision(t.Context()); !errors.Is(err, backend.ErrNotFound) {
-		t.Errorf("a decision before the first one: %v", err)
+	if _, err := before.Selection(t.Context()); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("a selection before the first one: %v", err)
 	}
-	first := wantDecision(t, e, 0, "member1", "member2", "member3")
-	if d := cmp.Diff(first, must(before.Decision(t.Context()))(t)); d != "" {
-		t.Errorf("the first decision in a view from before it (-want +got):\n%s", d)
+	first := wantSelection(t, e, 0, "member1", "member2", "member3")
+	if d := cmp.Diff(first, must(before.Selection(t.Context()))(t)); d != "" {
+		t.Errorf("the first selection in a view from before it (-want +got):\n%s", d)
 	}
 	stored := dump(t, w.store)
-	wantDecision(t, e, 0, "member1", "member2", "member3")
+	wantSelection(t, e, 0, "member1", "member2", "member3")
 	if d := cmp.Diff(stored, dump(t, w.store)); d != "" {
-		t.Errorf("the same decision was written:\n%s", d)
+		t.Errorf("the same selection was written:\n%s", d)
 	}
 	w.fleet.Add(placement.Cluster{Name: "member4"})
-	second := wantDecision(t, e, 0, "member1", "member2", "member3", "member4")
+	second := wantSelection(t, e, 0, "member1", "member2", "member3", "member4")
 	p := tutorialPlacement()
 	p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member2"}}
 	w.declare(e, p)
-	third := wantDecision(t, e, 1, "member2")
+	third := wantSelection(t, e, 1, "member2")
 	want := []string{"0 3 " + first.Digest, "0 4 " + second.Digest, "1 1 " + third.Digest}
-	if d := cmp.Diff(want, w.decisions()); d != "" {
+	if d := cmp.Diff(want, w.selections()); d != "" {
 		t.Errorf("events (-want +got):\n%s", d)
 	}
 }
 
-// The decision that a run is made of is recorded with its clusters; one that was
+// The selection that a run is made of is recorded with its clusters; one that was
 // recorded before is not told again.
-func TestARunRecordsItsDecision(t *testing.T) {
+func TestARunRecordsItsSelection(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
 	must(e.CreateRun(t.Context(), specOf("r", 0)))(t)
-	d := must(viewOf(t, e, ep).Decision(t.Context()))(t)
+	d := must(viewOf(t, e, ep).Selection(t.Context()))(t)
 	if !slices.Equal(d.Clusters, []string{"member1", "member2", "member3"}) {
-		t.Errorf("the run's decision: %+v", d)
+		t.Errorf("the run's selection: %+v", d)
 	}
-	wantDecision(t, e, 0, d.Clusters...)
-	if got := w.decisions(); len(got) != 1 {
+	wantSelection(t, e, 0, d.Clusters...)
+	if got := w.selections(); len(got) != 1 {
 		t.Errorf("events %v", got)
 	}
 }
 
-// A decision of many clusters is paged, and what is not the last one is garbage.
-func TestADecisionIsPaged(t *testing.T) {
+// A selection of many clusters is paged, and what is not the last one is garbage.
+func TestASelectionIsPaged(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
 	for i := range 6100 {
@@ -93,29 +93,29 @@ func TestADecisionIsPaged(t *testing.T) {
 	if d := must(e.Resolve(t.Context(), ep))(t); len(d.Clusters) != 6103 {
 		t.Errorf("%d clusters", len(d.Clusters))
 	}
-	if got := w.keys("decision/"); len(got) != 3 {
+	if got := w.keys("selection/"); len(got) != 3 {
 		t.Errorf("pages %v", got)
 	}
 	p := tutorialPlacement()
 	p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member2"}}
 	w.declare(e, p)
-	wantDecision(t, e, 1, "member2")
+	wantSelection(t, e, 1, "member2")
 	w.cleanUp(e)
-	if got := w.keys("decision/"); len(got) != 1 {
+	if got := w.keys("selection/"); len(got) != 1 {
 		t.Errorf("pages after a collection %v", got)
 	}
-	wantDecision(t, e, 1, "member2")
+	wantSelection(t, e, 1, "member2")
 }
 
-// A crash at any write leaves the decision before or the new one, whole; it is
+// A crash at any write leaves the selection before or the new one, whole; it is
 // made and told once.
-func TestADecisionSurvivesACrash(t *testing.T) {
+func TestASelectionSurvivesACrash(t *testing.T) {
 	for n := 1; ; n++ {
 		w, e := declared(t, nil)
 		plan := faulty.NewPlan(faulty.CrashAfter(n))
 		_, _ = w.engine(plan.Store(w.store), "dies").Resolve(t.Context(), ep)
-		wantDecision(t, e, 0, "member1", "member2", "member3")
-		if got := w.decisions(); len(got) != 1 {
+		wantSelection(t, e, 0, "member1", "member2", "member3")
+		if got := w.selections(); len(got) != 1 {
 			t.Errorf("crash after write %d: events %v", n, got)
 		}
 		if !plan.Crashed() {
@@ -124,15 +124,15 @@ func TestADecisionSurvivesACrash(t *testing.T) {
 	}
 }
 
-// A collection that runs at any moment of a decision leaves the pages of it.
-func TestADecisionIsNoGarbage(t *testing.T) {
+// A collection that runs at any moment of a selection leaves the pages of it.
+func TestASelectionIsNoGarbage(t *testing.T) {
 	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
 		w, e := declared(t, nil)
 		w.capture(e, "v0")
-		wantDecision(t, e, 0, "member1", "member2", "member3")
+		wantSelection(t, e, 0, "member1", "member2", "member3")
 		w.fleet.Add(placement.Cluster{Name: "member4"})
 		do := func(s backend.Store) { must(w.engine(s, "other").Resolve(t.Context(), ep))(t) }
-		check := func() { wantDecision(t, e, 0, "member1", "member2", "member3", "member4") }
+		check := func() { wantSelection(t, e, 0, "member1", "member2", "member3", "member4") }
 		return do, w.store, func() { w.cleanUp(e) }, check
 	})
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// Resolution is a decision with what led to it.
+// Resolution is a selection with what led to it.
 type Resolution struct {
-	placement.Decision
-	// Verdicts explain the decision for each cluster of the inventory, by name.
+	placement.Selection
+	// Verdicts explain the selection for each cluster of the inventory, by name.
 	Evaluations []placement.Evaluation
 	// Shortfall says why a PickN policy picks fewer clusters than it wants; empty
 	// where it picks as many.
@@ -21,12 +21,12 @@ type Resolution struct {
 }
 
 // Resolve decides which clusters a placement picks now, without a run. Where that differs from the last
-// decision, by the policy or by the inventory, it is recorded with a DecisionTaken event; otherwise nothing
+// selection, by the policy or by the inventory, it is recorded with a SelectionChanged event; otherwise nothing
 // is written. A run that is created decides again.
 //
-// What is placed already is what the last decision that was recorded picks, by
+// What is placed already is what the last selection that was recorded picks, by
 // Resolve or by a run, and updated is what a run has begun to bring something, as
-// [placement.Decide] has it. So a decision stays across restarts.
+// [placement.Decide] has it. So a selection stays across restarts.
 func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
 	inventory, err := e.state.Inventory(ctx)
 	if err != nil {
@@ -36,8 +36,8 @@ func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
 	_, _, err = e.state.Advance(ctx, name, &state.Transition{
 		Input: func(rec *record.Placement) (lifecycle.Input, error) {
 			r, err = e.planner.Resolve(ctx, rec, inventory)
-			return lifecycle.DecisionTaken{
-				PolicyDigest: r.PolicyDigest, Digest: r.Digest, Clusters: len(r.Clusters), Pages: record.DecisionPages(len(r.Clusters)),
+			return lifecycle.SelectionChanged{
+				PolicyDigest: r.PolicyDigest, Digest: r.Digest, Clusters: len(r.Clusters), Pages: record.SelectionPages(len(r.Clusters)),
 			}, err
 		},
 		Picked: func(context.Context) ([]string, error) { return r.Clusters, nil },
@@ -45,10 +45,10 @@ func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
 	return Resolution(r), err
 }
 
-// PreviewDecision returns what [Engine.Resolve] would, and writes nothing. With a
+// PreviewSelection returns what [Engine.Resolve] would, and writes nothing. With a
 // policy it is what that would pick, were it the placement's, which it may be
 // declared for afterwards.
-func (e *Engine) PreviewDecision(ctx context.Context, name string, policy *placement.Policy) (Resolution, error) {
+func (e *Engine) PreviewSelection(ctx context.Context, name string, policy *placement.Policy) (Resolution, error) {
 	inventory, err := e.state.Inventory(ctx)
 	if err != nil {
 		return Resolution{}, err

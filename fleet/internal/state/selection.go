@@ -1,0 +1,61 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// Picked reads the clusters of a selection.
+func (st *State) Picked(ctx context.Context, name string, d *lifecycle.Selection) ([]string, error) {
+	var out []string
+	for i := range d.Pages {
+		r, err := st.store.Get(ctx, record.PageKey(record.SelectionPagesPrefix(name, d), i))
+		if err != nil {
+			return nil, fmt.Errorf("placement %s: page %d of %d of its selection: %w", name, i, d.Pages, err)
+		}
+		var page record.SelectionPage
+		if err := record.Decode(r, &page); err != nil {
+			return nil, err
+		}
+		out = append(out, page.Clusters...)
+	}
+	if d.Pages > 0 && len(out) != d.Clusters {
+		return nil, record.Damaged(record.SelectionPagesPrefix(name, d), fmt.Errorf("it has %d clusters, the placement says %d", len(out), d.Clusters))
+	}
+	return out, nil
+}
+
+// RecordOf is a selection as the placement records it.
+func RecordOf(d *placement.Selection) *lifecycle.Selection {
+	return &lifecycle.Selection{Index: d.Index, PolicyDigest: d.PolicyDigest, Digest: d.Digest, Clusters: len(d.Clusters), Pages: record.SelectionPages(len(d.Clusters))}
+}
+
+// Updated are the clusters that a plan brings something, ascending.
+func Updated(p *stages.Plan) []string {
+	var out []string
+	for i := range p.Clusters {
+		if c := &p.Clusters[i]; c.Revision >= 0 {
+			out = append(out, c.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// WritePicked stores the clusters of a selection. What is there is written again,
+// so that a deletion that has seen it spares it.
+func (st *State) WritePicked(ctx context.Context, name string, d *lifecycle.Selection, clusters []string) error {
+	var writes []backend.Write
+	for names := range slices.Chunk(clusters, record.SelectionPerPage) {
+		value := record.Encode(record.SelectionPage{Format: record.Format, Clusters: names})
+		writes = append(writes, backend.Write{Key: record.PageKey(record.SelectionPagesPrefix(name, d), len(writes)), Value: value})
+	}
+	return st.contents.PutAll(ctx, writes)
+}
