@@ -19,7 +19,7 @@ import (
 )
 
 // admitting runs a scenario with three snapshots in an engine that drives runs.
-func admitting(t *testing.T, admission lifecycle.Admission, scenario func(*testing.T, *world, *fleet.Engine)) {
+func admitting(t *testing.T, admission lifecycle.Admission, scenario func(*testing.T, *engineEnv, *fleet.Engine)) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Admission = admission })
 		for i := range 3 {
@@ -58,7 +58,7 @@ func command(t *testing.T, e *fleet.Engine, run string, verb stages.Verb) {
 // A run that is queued says for which one it waits, and starts when its turn
 // has come; one that is deleted or aborted while it waits is not waited for.
 func TestQueuedRunsTakeTurns(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *world, e *fleet.Engine) {
+	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		for i, run := range []string{"a", "b", "c", "d", "e"} {
 			create(t, e, specOf(run, min(i, 2)))
@@ -97,7 +97,7 @@ func TestQueuedRunsTakeTurns(t *testing.T) {
 // A placement that rejects refuses a second run with an error that names the
 // first, and nothing of it is left in the store.
 func TestRejectedRunLeavesNothing(t *testing.T) {
-	admitting(t, lifecycle.RejectRun, func(t *testing.T, w *world, e *fleet.Engine) {
+	admitting(t, lifecycle.RejectRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("a", 1))
 		is(t, e, "a", stages.Running)
@@ -144,7 +144,7 @@ func TestRejectionIsDecidedOnce(t *testing.T) {
 
 // A run that supersedes drains the active one and those that wait.
 func TestSupersedingRunTakesThePlace(t *testing.T) {
-	admitting(t, lifecycle.SupersedeActive, func(t *testing.T, w *world, e *fleet.Engine) {
+	admitting(t, lifecycle.SupersedeActive, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		for i, run := range []string{"a", "b", "c"} {
 			create(t, e, specOf(run, i))
@@ -166,8 +166,8 @@ func TestSupersedingRunTakesThePlace(t *testing.T) {
 // Going back is never blocked: a rollback takes the place of a run that is stuck, at a cluster that never
 // becomes healthy or at one that hangs, without any command.
 func TestRollbackSupersedesAStuckRun(t *testing.T) {
-	for name, stick := range map[string]func(*world, bool){
-		"refuses": func(w *world, on bool) {
+	for name, stick := range map[string]func(*engineEnv, bool){
+		"refuses": func(w *engineEnv, on bool) {
 			w.fleet.Cluster("member1").Refuse(func(o *unstructured.Unstructured) error {
 				if v, _, _ := unstructured.NestedString(o.Object, "data", "key"); on && v == "v2" {
 					return errStoreDown
@@ -175,11 +175,11 @@ func TestRollbackSupersedesAStuckRun(t *testing.T) {
 				return nil
 			})
 		},
-		"hangs": func(w *world, on bool) { w.fleet.Hang("member1", on) },
-		"down":  func(w *world, on bool) { w.fleet.SetDown("member1", on) },
+		"hangs": func(w *engineEnv, on bool) { w.fleet.Hang("member1", on) },
+		"down":  func(w *engineEnv, on bool) { w.fleet.SetDown("member1", on) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			admitting(t, lifecycle.QueueRun, func(t *testing.T, w *world, e *fleet.Engine) {
+			admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 				ranTo(t, e, specOf("good", 1), stages.Completed)
 				bad := specOf("bad", 2)
 				bad.Strategy.Stages[0].MaxConcurrency = percent("100%")
@@ -212,7 +212,7 @@ func TestRollbackSupersedesAStuckRun(t *testing.T) {
 
 // Deleting a run that is stuck gives its placement free.
 func TestDeletedRunReleasesItsPlacement(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *world, e *fleet.Engine) {
+	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("stuck", 1))
 		synctest.Wait()
@@ -234,7 +234,7 @@ func TestDeletedRunReleasesItsPlacement(t *testing.T) {
 // A run that is held is planned and frozen; it does not hold up other runs until it is started, and then
 // waits for its turn.
 func TestHeldRunWaitsForItsStart(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *world, e *fleet.Engine) {
+	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		held := specOf("held", 2)
 		held.Hold = true
 		create(t, e, held)
@@ -259,7 +259,7 @@ func TestHeldRunWaitsForItsStart(t *testing.T) {
 
 // A run that is stopped keeps its placement; it goes on when it is started.
 func TestStoppedRunHoldsTheLine(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *world, e *fleet.Engine) {
+	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("a", 1))
 		synctest.Wait()
@@ -283,7 +283,7 @@ func TestStoppedRunHoldsTheLine(t *testing.T) {
 // A failed run of profile ClusterUpdate gives its placement free, and can be started again when no other run
 // has it.
 func TestFailedRunStartsAgain(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *world, e *fleet.Engine) {
+	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		spec := specOf("a", 1)
 		spec.Strategy.Profile = stages.ClusterUpdate
 		w.fleet.Cluster("member2").Refuse(func(*unstructured.Unstructured) error { return errStoreDown })

@@ -31,7 +31,7 @@ func frozenOverride(value string) []placement.Override {
 	}}
 }
 
-func (w *world) setting(cluster string) string {
+func (w *engineEnv) setting(cluster string) string {
 	obj, err := w.fleet.Cluster(cluster).Get(setting)
 	if err != nil {
 		return err.Error()
@@ -45,7 +45,7 @@ func (w *world) setting(cluster string) string {
 func TestT6ApprovedIsApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 4)
+		w := newSmallEnv(t, 4)
 		feed := w.follow(true)
 		defer feed.stop()
 		e := w.newEngine(fleet.Config{Name: "one"})
@@ -102,7 +102,7 @@ func approve(t *testing.T, e *fleet.Engine, run, request string) {
 func TestT22RollbackNeedsItsOwnApproval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 1)
+		w := newSmallEnv(t, 1)
 		feed := w.follow(true)
 		defer feed.stop()
 		e := w.newEngine(fleet.Config{Name: "one"})
@@ -153,7 +153,7 @@ func TestT22RollbackNeedsItsOwnApproval(t *testing.T) {
 }
 
 // smuggle writes a decision into the store, past the engine.
-func (w *world) smuggle(run string, binding approval.Binding) {
+func (w *engineEnv) smuggle(run string, binding approval.Binding) {
 	w.t.Helper()
 	eve := approval.Identity{Name: "eve"}
 	err := fleet.SmuggleCommand(w.t.Context(), w.store, run, stages.Command{

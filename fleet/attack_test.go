@@ -54,7 +54,7 @@ func TestApprovalsUnderAttack(t *testing.T) {
 	}
 }
 
-// attackFrom tries n sequences in one world.
+// attackFrom tries n sequences in one environment.
 func attackFrom(t *testing.T, first, n uint64) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAttacked(t)

@@ -59,7 +59,7 @@ func (s *batchLog) WriteAll(ctx context.Context, writes []backend.Write) ([]back
 // superfluous.
 func TestASaveIsOneBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		log := &batchLog{Store: w.store}
 		e := w.newEngine(fleet.Config{Name: "one", Store: log})
 		stop := running(t, e)

@@ -64,7 +64,7 @@ func benchmarkRun(b *testing.B, clusters int) {
 	var written, peak float64
 	for b.Loop() {
 		b.StopTimer()
-		w := benchWorld(b, clusters)
+		w := newBenchEnv(b, clusters)
 		stop := heapPeak()
 		_, before := w.store.Stats()
 		b.StartTimer()
@@ -86,7 +86,7 @@ type bench struct {
 	close  func()
 }
 
-func benchWorld(b *testing.B, clusters int) *bench {
+func newBenchEnv(b *testing.B, clusters int) *bench {
 	b.Helper()
 	fl := memory.NewFleet()
 	for i := range clusters {

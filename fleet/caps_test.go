@@ -23,10 +23,10 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// capWorld has clusters for three placements, a, b and c, each of which a run
+// newCapEnv has clusters for three placements, a, b and c, each of which a run
 // updates that has a share of cap "database".
-func capWorld(t *testing.T, clusters int) *world {
-	w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
+func newCapEnv(t *testing.T, clusters int) *engineEnv {
+	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "value1"))
 	for _, of := range []string{"a", "b", "c"} {
 		for i := range clusters {
@@ -161,7 +161,7 @@ func completes(t *testing.T, e *fleet.Engine, runs ...string) {
 // exceeded, it is used up, and each run has a part of it at all times.
 func TestRunsShareACap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := capWorld(t, 6)
+		w := newCapEnv(t, 6)
 		g := newCapGuard(t, w.store, 4)
 		one, two := w.newEngine(fleet.Config{Name: "one", Store: g}), w.newEngine(fleet.Config{Name: "two", Store: g})
 		declareCaps(t, one, 4)
@@ -205,7 +205,7 @@ func TestRunsShareACap(t *testing.T) {
 // holds what it has and no more, and a limit of 0 stops all starts.
 func TestRunsTakeTurnsAtACap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := capWorld(t, 3)
+		w := newCapEnv(t, 3)
 		g := newCapGuard(t, w.store, 1)
 		e := w.newEngine(fleet.Config{Store: g})
 		declareCaps(t, e, 0)
@@ -248,7 +248,7 @@ func TestRunsGiveTheirCapBack(t *testing.T) {
 	for name, leave := range away {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := capWorld(t, 4)
+				w := newCapEnv(t, 4)
 				g := newCapGuard(t, w.store, 2)
 				crash := faulty.NewPlan(func(faulty.Call) faulty.Fault { return faulty.Fault{} })
 				one, two := w.newEngine(fleet.Config{Name: "one", Store: crash.Store(g)}), w.newEngine(fleet.Config{Name: "two", Store: g})
@@ -299,7 +299,7 @@ func TestCapSurvivesACrashAtEveryWrite(t *testing.T) {
 // returns how many writes there were.
 func playCap(t *testing.T, k int, mode string) (writes int) {
 	synctest.Test(t, func(t *testing.T) {
-		w := capWorld(t, 3)
+		w := newCapEnv(t, 3)
 		g := newCapGuard(t, w.store, 2)
 		s := crashScenario{}
 		h := s.newCapHost(w, g, k, mode)
@@ -316,10 +316,10 @@ func playCap(t *testing.T, k int, mode string) (writes int) {
 }
 
 // newCapHost is newHost for engines whose writes are watched.
-func (s crashScenario) newCapHost(w *world, g *capGuard, k int, mode string) *host {
+func (s crashScenario) newCapHost(w *engineEnv, g *capGuard, k int, mode string) *host {
 	store := w.store
 	h := s.newHost(w, k, mode)
-	h.world.store = store
+	h.engineEnv.store = store
 	h.one = w.newEngine(fleet.Config{Name: "one", Store: h.plan.Store(g), Dialer: h.plan.Dialer(h.rec.dialer("one"))})
 	h.two = w.newEngine(fleet.Config{Name: "two", Store: g, Dialer: h.rec.dialer("two")})
 	return h
@@ -329,7 +329,7 @@ func (s crashScenario) newCapHost(w *world, g *capGuard, k int, mode string) *ho
 // deleted.
 func TestDeleteRunBesideDamagedCaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := capWorld(t, 1)
+		w := newCapEnv(t, 1)
 		e := w.newEngine(fleet.Config{})
 		declareCaps(t, e, 1)
 		for name, value := range map[string]string{"broken": "{", "newer": `{"format":99}`} {
@@ -352,7 +352,7 @@ func TestDeleteRunBesideDamagedCaps(t *testing.T) {
 // up as any other.
 func TestARunEndsBesideADamagedCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := capWorld(t, 1)
+		w := newCapEnv(t, 1)
 		e := w.newEngine(fleet.Config{Name: "one"})
 		defer running(t, e)()
 		declareCaps(t, e, 1)
@@ -379,7 +379,7 @@ func TestARunEndsBesideADamagedCap(t *testing.T) {
 // What a run left in a cap that is over does not prevent the deletion of the cap.
 func TestDeleteCapAfterACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := capWorld(t, 1)
+		w := newCapEnv(t, 1)
 		e := w.newEngine(fleet.Config{Name: "one"})
 		stop := running(t, e)
 		declareCaps(t, e, 1)

@@ -26,10 +26,10 @@ const ep = "example-placement"
 
 func everything() *metav1.LabelSelector { return &metav1.LabelSelector{} }
 
-// declared returns a world with the tutorial's placement, changed.
-func declared(t *testing.T, change func(*fleet.Placement)) (*world, *fleet.Engine) {
+// declared returns an environment with the tutorial's placement, changed.
+func declared(t *testing.T, change func(*fleet.Placement)) (*engineEnv, *fleet.Engine) {
 	t.Helper()
-	w := newWorld(t)
+	w := newEngineEnv(t)
 	e := w.engine(w.store, "one")
 	p := tutorialPlacement()
 	if change != nil {
@@ -42,7 +42,7 @@ func declared(t *testing.T, change func(*fleet.Placement)) (*world, *fleet.Engin
 }
 
 // holds makes the source hold a value.
-func (w *world) holds(value string) {
+func (w *engineEnv) holds(value string) {
 	w.t.Helper()
 	if err := w.source.Put(configMap("test-cm", value)); err != nil {
 		w.t.Fatal(err)
@@ -50,7 +50,7 @@ func (w *world) holds(value string) {
 }
 
 // capture takes a snapshot of a value.
-func (w *world) capture(e *fleet.Engine, value string) snapshot.Snapshot {
+func (w *engineEnv) capture(e *fleet.Engine, value string) snapshot.Snapshot {
 	w.t.Helper()
 	w.holds(value)
 	return must(e.Capture(w.t.Context(), ep))(w.t)
@@ -188,7 +188,7 @@ func TestOneChangedObjectOfTenThousand(t *testing.T) {
 // What keeps a snapshot from being taken is told with the placement and the
 // selector, and nothing is written.
 func TestCaptureTellsWhatIsWrong(t *testing.T) {
-	w := newWorld(t)
+	w := newEngineEnv(t)
 	broken := errors.New("connection refused")
 	source := snapshot.SourceFunc(func(_ context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
 		return func(yield func(*unstructured.Unstructured, error) bool) {

@@ -40,7 +40,7 @@ func TestAWaitWhileTheClockJumps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := smallWorld(t, 2)
+				w := newSmallEnv(t, 2)
 				feed := w.follow(true)
 				defer feed.stop()
 				clock := &jumpy{}
@@ -81,7 +81,7 @@ func TestEnginesWhoseClocksJump(t *testing.T) {
 }
 
 func jumpAround(t *testing.T, r *rand.Rand) {
-	w := smallWorld(t, 6)
+	w := newSmallEnv(t, 6)
 	for i := range 6 {
 		w.fleet.SetDelay(fmt.Sprintf("c%02d", i), func() time.Duration { return 300 * time.Millisecond })
 	}
@@ -139,7 +139,7 @@ func TestALeaseIsJudgedByTheEnginesClock(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {
 		synctest.Test(t, func(t *testing.T) {
-			w := smallWorld(t, 2)
+			w := newSmallEnv(t, 2)
 			feed := w.follow(true)
 			defer feed.stop()
 			clock := &jumpy{}

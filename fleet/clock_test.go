@@ -13,7 +13,7 @@ import (
 )
 
 // skew writes the lease of a run as if the clock of its holder were wrong.
-func (w *world) skew(run string, until time.Time) {
+func (w *engineEnv) skew(run string, until time.Time) {
 	w.t.Helper()
 	for {
 		err := fleet.SkewLease(w.t.Context(), w.store, run, until)
@@ -32,7 +32,7 @@ func TestT15LeaseInThePast(t *testing.T) {
 	t.Parallel()
 	for at := range 8 {
 		synctest.Test(t, func(t *testing.T) {
-			w := smallWorld(t, 6)
+			w := newSmallEnv(t, 6)
 			for i := range 6 {
 				w.fleet.SetDelay(fmt.Sprintf("c%02d", i), func() time.Duration { return 100 * time.Millisecond })
 			}
@@ -81,7 +81,7 @@ func TestT15LeaseInTheFuture(t *testing.T) {
 		t.Run(again, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := smallWorld(t, 2)
+				w := newSmallEnv(t, 2)
 				c := newCrowd(t, w)
 				defer c.feed.stop()
 				host := w.newEngine(fleet.Config{})
@@ -113,7 +113,7 @@ func TestT15WaitSurvivesRestart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := smallWorld(t, 2)
+				w := newSmallEnv(t, 2)
 				c := newCrowd(t, w)
 				defer c.feed.stop()
 				host := w.newEngine(fleet.Config{})
@@ -141,7 +141,7 @@ func TestT15WaitSurvivesRestart(t *testing.T) {
 func TestUnobservedSoakStartsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 1)
+		w := newSmallEnv(t, 1)
 		feed := w.follow(true)
 		defer feed.stop()
 		one := w.newEngine(fleet.Config{Name: "one", Prober: probed})

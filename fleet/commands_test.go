@@ -18,7 +18,7 @@ import (
 // has ended is not taken for it again and again.
 func TestNewerCommandDoesNotKeepARunBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 1)
+		w := newSmallEnv(t, 1)
 		e := w.newEngine(fleet.Config{Name: "one"})
 		w.declare(e, smallPlacement("web"))
 		w.create(e, fleet.RunSpec{Name: "r", Placement: "web", Strategy: allAtOnce(1)})
@@ -48,7 +48,7 @@ func TestNewerCommandDoesNotKeepARunBusy(t *testing.T) {
 // A command to a run that has ended is not lost although the store fails while runs are listed.
 func TestStartSurvivesAFailedList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 1)
+		w := newSmallEnv(t, 1)
 		w.refusing("c00", true)
 		var fail atomic.Int32
 		plan := faulty.NewPlan(faulty.On(func(c faulty.Call) bool {
@@ -78,7 +78,7 @@ func TestStartSurvivesAFailedList(t *testing.T) {
 // ones from being heard nor the engine busy.
 func TestUndeletableCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 1)
+		w := newSmallEnv(t, 1)
 		var lists atomic.Int64
 		command := func(c faulty.Call) bool { return strings.HasPrefix(c.Key, "command/") }
 		plan := faulty.NewPlan(

@@ -28,7 +28,7 @@ func (c *openConn) Close() error {
 // clusters that a run waits for stay, and others are opened again when needed.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 50)
+		w := newSmallEnv(t, 50)
 		var open, dials atomic.Int32
 		d := backend.DialerFunc(func(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
 			conn, err := w.fleet.Dial(ctx, c)

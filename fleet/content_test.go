@@ -10,7 +10,7 @@ import (
 
 // Content has the objects of a snapshot as they were frozen, whatever the source has by now.
 func TestTheContentOfASnapshotIsWhatWasFrozen(t *testing.T) {
-	w := newWorld(t)
+	w := newEngineEnv(t)
 	e, ctx := w.engine(w.store, "one"), t.Context()
 	if err := e.PutPlacement(ctx, tutorialPlacement()); err != nil {
 		t.Fatal(err)

@@ -25,11 +25,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// corruptEnv is a world of two placements, web and other. Run a of web stands in
+// corruptEnv is an environment of two placements, web and other. Run a of web stands in
 // the middle of the first of its two stages, c01 to c39 in flight and a command
 // on its way; run b of other is in flight on c01 too. No engine drives them.
 type corruptEnv struct {
-	*world
+	*engineEnv
 	uid, plan string
 	calls     *faulty.Plan
 	// before is what the clusters had before run a.
@@ -82,7 +82,7 @@ func twoStages() stages.Strategy {
 }
 
 func newCorruptEnv(t *testing.T) *corruptEnv {
-	w := &corruptEnv{world: smallWorld(t, 0), calls: faulty.NewPlan()}
+	w := &corruptEnv{engineEnv: newSmallEnv(t, 0), calls: faulty.NewPlan()}
 	w.source = memory.NewSource(settingOf("web", "v1"), settingOf("other", "v1"))
 	for i := range corruptClusters {
 		stage := map[bool]string{true: "first", false: "rest"}[i < corruptClusters-2]
@@ -223,7 +223,7 @@ func (w *corruptEnv) harmless(honest map[string]map[string]string) {
 			case web && behind && v == old:
 			case !web && v == want[what]:
 			default:
-				w.t.Errorf("%s of %s is %s, was %s, and is %s in an honest world", what, cluster, v, old, want[what])
+				w.t.Errorf("%s of %s is %s, was %s, and is %s in an honest environment", what, cluster, v, old, want[what])
 			}
 		}
 		for what := range want {
@@ -245,7 +245,7 @@ func between(now, old, next string) bool {
 	return (l.Run == o.Run || l.Run == n.Run) && (l.Revision == o.Revision || l.Revision == n.Revision) && (l.Target == o.Target || l.Target == n.Target)
 }
 
-// honest returns what clusters have in a world where no record is corrupt.
+// honest returns what clusters have in an environment where no record is corrupt.
 func honest(t *testing.T) (out map[string]map[string]string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCorruptEnv(t)

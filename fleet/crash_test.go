@@ -32,7 +32,7 @@ import (
 type crashScenario struct {
 	placement string
 	runs      []string
-	build     func(t *testing.T) *world
+	build     func(t *testing.T) *engineEnv
 	tell      func(h *host)
 	// touches reports whether a member may be touched although no engine took over.
 	touches func(c change) bool
@@ -61,7 +61,7 @@ var crashModes = []string{crashBefore, crashAfter, ambiguous, late}
 // host is the process around engine one until that crashes, and around engine
 // two from then on.
 type host struct {
-	*world
+	*engineEnv
 	feed     *feed
 	rec      *recorder
 	plan     *faulty.Plan
@@ -69,8 +69,8 @@ type host struct {
 	crashed  chan struct{}
 }
 
-func (s crashScenario) newHost(w *world, k int, mode string) *host {
-	h := &host{world: w, rec: newRecorder(w.fleet), crashed: make(chan struct{})}
+func (s crashScenario) newHost(w *engineEnv, k int, mode string) *host {
+	h := &host{engineEnv: w, rec: newRecorder(w.fleet), crashed: make(chan struct{})}
 	var once sync.Once
 	h.plan = faulty.NewPlan(func(c faulty.Call) faulty.Fault {
 		switch {
@@ -183,7 +183,7 @@ func (h *host) command(run string, c stages.Command) {
 var tutorialStory = crashScenario{
 	placement: "example-placement",
 	runs:      []string{"example-run", "example-run-2"},
-	build:     newWorld,
+	build:     newEngineEnv,
 	tell: func(h *host) {
 		h.declare(tutorialPlacement())
 		h.capture("example-placement", 0)
@@ -199,17 +199,17 @@ var tutorialStory = crashScenario{
 	touches: func(change) bool { return false },
 }
 
-func (w *world) put(value string) {
+func (w *engineEnv) put(value string) {
 	w.t.Helper()
 	if err := w.source.Put(configMap("test-cm", value)); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// longWorld has three stages of ten clusters, of which one in each refuses the
+// newLongEnv has three stages of ten clusters, of which one in each refuses the
 // first attempt at value2, and s1-05 every attempt.
-func longWorld(t *testing.T) *world {
-	w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
+func newLongEnv(t *testing.T) *engineEnv {
+	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "value1"))
 	for s := 1; s <= 3; s++ {
 		for i := range 10 {
@@ -262,7 +262,7 @@ func web() fleet.Placement {
 var longStory = crashScenario{
 	placement: "web",
 	runs:      []string{"forth", "back"},
-	build:     longWorld,
+	build:     newLongEnv,
 	tell: func(h *host) {
 		h.declare(web())
 		h.capture("web", 0)

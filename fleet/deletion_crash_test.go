@@ -20,8 +20,8 @@ import (
 // that is under way; one cluster has a namespace of its own.
 var deletionStory = crashScenario{
 	placement: ep,
-	build: func(t *testing.T) *world {
-		w := newWorld(t)
+	build: func(t *testing.T) *engineEnv {
+		w := newEngineEnv(t)
 		if err := w.fleet.Cluster("member1").Update(namespace("test-namespace")); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestAProcessThatWakesAfterADeletionPlacesNothing(t *testing.T) {
 // gone, and returns how many objects it created late, and whether it came to that
 // call.
 func pausedThroughADeletion(t *testing.T, n int) (late int, held bool) {
-	w := newWorld(t)
+	w := newEngineEnv(t)
 	p := newPause(n)
 	first := w.newEngine(fleet.Config{Name: "first", Store: &pausedStore{w.store, p}, Dialer: p.dialer(w.fleet)})
 	next := w.newEngine(fleet.Config{Name: "next"})

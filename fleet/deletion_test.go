@@ -20,8 +20,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// rolledOut is a world whose clusters have the tutorial's placement.
-func rolledOut(t *testing.T, change func(*fleet.Placement)) (*world, *fleet.Engine, func()) {
+// rolledOut is an environment whose clusters have the tutorial's placement.
+func rolledOut(t *testing.T, change func(*fleet.Placement)) (*engineEnv, *fleet.Engine, func()) {
 	t.Helper()
 	w, e := declared(t, change)
 	w.capture(e, "v0")
@@ -54,7 +54,7 @@ func endOfDeletion(t *testing.T, e *fleet.Engine) (d fleet.Deletion) {
 
 // wantErased checks that nothing is stored of the tutorial's placement but how
 // its deletion ended.
-func (w *world) wantErased() {
+func (w *engineEnv) wantErased() {
 	w.t.Helper()
 	synctest.Wait()
 	for key := range dump(w.t, w.store) {
@@ -66,7 +66,7 @@ func (w *world) wantErased() {
 
 // wantClean checks that a cluster has nothing that it had not before, neither a
 // ledger.
-func (w *world) wantClean(clusters ...string) {
+func (w *engineEnv) wantClean(clusters ...string) {
 	w.t.Helper()
 	for _, name := range clusters {
 		for _, obj := range w.fleet.Cluster(name).List("") {
@@ -230,7 +230,7 @@ func TestADeletionLeavesWhatItCannotReach(t *testing.T) {
 }
 
 // wantDeleted checks that it was told once that the placement is gone.
-func (w *world) wantDeleted(message string) {
+func (w *engineEnv) wantDeleted(message string) {
 	w.t.Helper()
 	n := 0
 	for _, ev := range w.past(1) {
@@ -246,7 +246,7 @@ func (w *world) wantDeleted(message string) {
 	}
 }
 
-func (w *world) declareAgain(e *fleet.Engine) {
+func (w *engineEnv) declareAgain(e *fleet.Engine) {
 	w.t.Helper()
 	w.declare(e, tutorialPlacement())
 	if _, err := e.Deletion(w.t.Context(), ep); !errors.Is(err, backend.ErrNotFound) {

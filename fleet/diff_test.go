@@ -33,7 +33,7 @@ func newRun() fleet.RunSpec { return fleet.RunSpec{Placement: ep, Strategy: inOn
 
 // differs collects what a run would do, as one line for each difference, and
 // checks that looking wrote nothing.
-func differs(t *testing.T, w *world, e *fleet.Engine, only ...string) []string {
+func differs(t *testing.T, w *engineEnv, e *fleet.Engine, only ...string) []string {
 	t.Helper()
 	before, members := dump(t, w.store), w.members()
 	d := must(e.Diff(t.Context(), newRun()))(t)

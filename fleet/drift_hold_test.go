@@ -21,11 +21,11 @@ import (
 // beside is an object beside the one that is held.
 var beside = snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "beside"}
 
-// heldOn returns a world in which member2 has a foreign test-cm, which is never taken over, and run "one" has
+// heldOn returns an environment in which member2 has a foreign test-cm, which is never taken over, and run "one" has
 // failed because of it.
-func heldOn(t *testing.T) (*world, *fleet.Engine, func()) {
+func heldOn(t *testing.T) (*engineEnv, *fleet.Engine, func()) {
 	t.Helper()
-	w := newWorld(t)
+	w := newEngineEnv(t)
 	if err := w.source.Put(configMap("beside", "value1")); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +279,7 @@ func TestADriftGateDoesNotWaitForARunThatFailed(t *testing.T) {
 
 // A gate that could never pass is refused with the run.
 func TestADriftGateThatCannotPassIsRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newEngineEnv(t)
 	twice := fleet.NoDrift()
 	twice.Approval.Quorums[0].Count = 2
 	for want, c := range map[string]struct {
@@ -317,7 +317,7 @@ func (idle) Observe(context.Context, fleet.Assignment) (fleet.Proof, error) {
 func TestARunThatOnlyReportsEndsInEveryProfile(t *testing.T) {
 	for _, profile := range []stages.Profile{stages.Staged, stages.ClusterUpdate, stages.Workflow} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
+			w := newEngineEnv(t)
 			e := w.engine(w.store, "a")
 			p := tutorialPlacement()
 			p.ApplyStrategy.Type = fleet.ReportDiff

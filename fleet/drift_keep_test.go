@@ -41,7 +41,7 @@ func driftedPaths(t *testing.T, e *fleet.Engine, cluster string) string {
 	return strings.Join(out, " ")
 }
 
-func (w *world) notes(e *fleet.Engine, what stages.EventType) (out []stages.Event) {
+func (w *engineEnv) notes(e *fleet.Engine, what stages.EventType) (out []stages.Event) {
 	w.t.Helper()
 	f, err := e.Follow("example-placement", "")
 	if err != nil {
@@ -117,7 +117,7 @@ func TestWhatAClusterRefusesIsPutBackLessAndLessOften(t *testing.T) {
 func TestAnEditOnManyClustersIsToldTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clusters = 200
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		for i := range clusters {
 			w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("many-%03d", i)})
 		}
@@ -198,7 +198,7 @@ func TestAWatchThatEndsCanBeginAgainAtOnce(t *testing.T) {
 // what was known of it stays with the time it was last seen.
 func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		var puts, calls atomic.Int64
 		var down atomic.Bool
 		plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
@@ -247,7 +247,7 @@ func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
 // begin at once begins later.
 func TestTheWatchFollowsTheStrategy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		var fail atomic.Bool
 		fail.Store(true)
 		plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
@@ -375,7 +375,7 @@ func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
 // when the run that brought it is forgotten.
 func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		e := w.engine(w.store, "a")
 		p := tutorialPlacement()
 		p.Overrides = []placement.Override{replaceFor("canary", "ours")}

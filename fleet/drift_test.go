@@ -25,11 +25,11 @@ func inOneStage(before ...stages.Task) stages.Strategy {
 	return stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, Before: before}}}
 }
 
-// placed returns a world whose members have value1 of a placement with this
+// placed returns an environment whose members have value1 of a placement with this
 // strategy, put there by run "one", and an engine that runs.
-func placed(t *testing.T, s fleet.ApplyStrategy) (*world, *fleet.Engine, func()) {
+func placed(t *testing.T, s fleet.ApplyStrategy) (*engineEnv, *fleet.Engine, func()) {
 	t.Helper()
-	w := newWorld(t)
+	w := newEngineEnv(t)
 	e := w.engine(w.store, "a")
 	p := tutorialPlacement()
 	p.ApplyStrategy = s
@@ -56,7 +56,7 @@ func runTo(t *testing.T, e *fleet.Engine, name string, s stages.Strategy) fleet.
 }
 
 // edit changes the ConfigMap of a member like a user of kubectl.
-func (w *world) edit(cluster string, change func(data map[string]any)) {
+func (w *engineEnv) edit(cluster string, change func(data map[string]any)) {
 	w.t.Helper()
 	c := w.fleet.Cluster(cluster)
 	obj, err := c.Get(testCM)
@@ -261,7 +261,7 @@ func TestTheTableOfWhenToTakeOver(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s differs=%v", c.when, c.differs), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newEngineEnv(t)
 				e := w.engine(w.store, "a")
 				p := tutorialPlacement()
 				p.ApplyStrategy = fleet.ApplyStrategy{WhenToApply: fleet.Always, WhenToTakeOver: c.when}
@@ -313,7 +313,7 @@ func TestARunThatOnlyReportsWritesNothing(t *testing.T) {
 	for _, take := range []fleet.WhenToTakeOver{fleet.TakeOverAlways, fleet.Never, fleet.IfNoDiff} {
 		t.Run(string(take), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newEngineEnv(t)
 				for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("test-cm", "theirs")} {
 					if err := w.fleet.Cluster("member2").Update(obj); err != nil {
 						t.Fatal(err)

@@ -23,7 +23,7 @@ import (
 func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
-		sighting := func() fleet.ClusterDrift {
+		recorded := func() fleet.ClusterDrift {
 			t.Helper()
 			time.Sleep(time.Second)
 			seen, err := e.Drifted(t.Context(), "example-placement")
@@ -34,7 +34,7 @@ func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 		}
 		w.edit("member2", set("key", "theirs"))
 		began := time.Now()
-		first := sighting()
+		first := recorded()
 		rec, err := w.store.Get(t.Context(), "drift/example-placement/member2")
 		if err != nil {
 			t.Fatal(err)
@@ -44,7 +44,7 @@ func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 		e = w.engine(w.store, "b")
 		defer running(t, e)()
 		w.edit("member2", set("unmanaged", "1"))
-		second := sighting()
+		second := recorded()
 		if now, _ := w.store.Get(t.Context(), rec.Key); now.Revision != rec.Revision {
 			t.Error("the record was written again although nothing changed")
 		}
@@ -63,7 +63,7 @@ func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 			t.Errorf("%+v, %v", seen, err)
 		}
 		w.edit("member2", set("key", "theirs"))
-		if third := sighting(); third.Objects[0].FirstObserved.Sub(began) < time.Hour {
+		if third := recorded(); third.Objects[0].FirstObserved.Sub(began) < time.Hour {
 			t.Errorf("first observed at %v", third.Objects[0].FirstObserved)
 		}
 	})
@@ -188,10 +188,10 @@ func TestWhatIsIgnoredIsLeftToOthers(t *testing.T) {
 	})
 }
 
-// Nothing of a Secret is in a report, a sighting, an event or an error.
+// Nothing of a Secret is in a report, a drift status, an event or an error.
 func TestNothingSecretLeavesTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		secret := func(value string) *unstructured.Unstructured {
 			return &unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "s", "namespace": "test-namespace"},
@@ -255,7 +255,7 @@ func TestAnApplyStrategyIsCheckedWhole(t *testing.T) {
 // seen, does not take away what the run has seen meanwhile.
 func TestALookDoesNotTakeAwayWhatARunSaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("test-cm", "theirs")} {
 			must(0, w.fleet.Cluster("member2").Update(obj))(t)
 		}

@@ -25,7 +25,7 @@ func TestSaveThatLandsLate(t *testing.T) {
 		for calls := 1 + n%apart(3); calls < 9; calls += apart(3) {
 			synctest.Test(t, func(t *testing.T) {
 				defer logCase(t, "save %d lands before call %d after it", n, calls)
-				w := smallWorld(t, 4)
+				w := newSmallEnv(t, 4)
 				for i := range 4 {
 					w.fleet.SetDelay(fmt.Sprintf("c%02d", i), func() time.Duration { return time.Duration(5+7*i) * time.Millisecond })
 				}
@@ -58,7 +58,7 @@ func TestSaveThatLandsLate(t *testing.T) {
 // on while another one has the slot.
 func TestNoWorkWithoutASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 2)
+		w := newSmallEnv(t, 2)
 		plan := faulty.NewPlan(
 			faulty.On(func(c faulty.Call) bool { return c.Op == "put" && c.Key == "run/a" }, faulty.Fault{Delay: 400 * time.Millisecond}))
 		rec, dials := newRecorder(w.fleet), 0
@@ -96,7 +96,7 @@ func TestNoWorkWithoutASlot(t *testing.T) {
 func TestDamagedRunIsRarelyTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clusters = 33 // more than the run's record holds in flight
-		w := smallWorld(t, clusters)
+		w := newSmallEnv(t, clusters)
 		hang := func(hang bool) {
 			for i := range clusters {
 				w.fleet.Hang(fmt.Sprintf("c%02d", i), hang)
@@ -141,7 +141,7 @@ func TestSlowSavesTakeInMoreClusters(t *testing.T) {
 	const clusters = 40
 	saves := func(took time.Duration) (n int, end time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
-			w := smallWorld(t, clusters)
+			w := newSmallEnv(t, clusters)
 			for i := range clusters {
 				w.fleet.SetDelay(fmt.Sprintf("c%02d", i), func() time.Duration { return time.Duration(10+i) * time.Millisecond })
 			}

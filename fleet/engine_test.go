@@ -20,8 +20,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// world is the tutorial's hub and members, embedded.
-type world struct {
+// engineEnv is the tutorial's hub and members, embedded.
+type engineEnv struct {
 	t      *testing.T
 	store  *memory.Store
 	fleet  *memory.Fleet
@@ -44,8 +44,8 @@ func configMap(name, value string) *unstructured.Unstructured {
 	}}
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
+func newEngineEnv(t *testing.T) *engineEnv {
+	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "value1"))
 	w.fleet.Add(placement.Cluster{Name: "member1", Labels: map[string]string{"environment": "canary", "order": "2"}})
 	w.fleet.Add(placement.Cluster{Name: "member2", Labels: map[string]string{"environment": "staging"}})
@@ -54,13 +54,13 @@ func newWorld(t *testing.T) *world {
 }
 
 // crowd adds so many clusters that the bindings of a placement are not in its record any more.
-func (w *world) crowd() {
+func (w *engineEnv) crowd() {
 	for i := range 20 {
 		w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("z%02d", i)})
 	}
 }
 
-func (w *world) engine(store backend.Store, name string) *fleet.Engine {
+func (w *engineEnv) engine(store backend.Store, name string) *fleet.Engine {
 	w.t.Helper()
 	e, err := fleet.New(fleet.Config{Store: store, Inventory: w.fleet, Dialer: w.fleet, Source: w.source, Name: name})
 	if err != nil {
@@ -88,7 +88,7 @@ func tutorialStrategy() stages.Strategy {
 }
 
 // value is what a member really holds.
-func (w *world) value(cluster string) string {
+func (w *engineEnv) value(cluster string) string {
 	obj, err := w.fleet.Cluster(cluster).Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "test-cm"})
 	if err != nil {
 		return err.Error()
@@ -133,7 +133,7 @@ func drive(ctx context.Context, t *testing.T, e *fleet.Engine, placement, run st
 
 func TestTutorial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		e := w.engine(w.store, "one")
 		ctx := t.Context()
 		if err := e.PutPlacement(ctx, tutorialPlacement()); err != nil {

@@ -23,7 +23,7 @@ type sharing struct {
 }
 
 func newSharing(t *testing.T, clusters int) *sharing {
-	w := smallWorld(t, clusters)
+	w := newSmallEnv(t, clusters)
 	return &sharing{newCrowd(t, w), newRecorder(w.fleet)}
 }
 

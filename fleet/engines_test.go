@@ -23,9 +23,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// smallWorld has n clusters and one object for each.
-func smallWorld(t *testing.T, n int) *world {
-	w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
+// newSmallEnv has n clusters and one object for each.
+func newSmallEnv(t *testing.T, n int) *engineEnv {
+	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(plain("v1"))
 	for i := range n {
 		w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("c%02d", i), Labels: map[string]string{"n": fmt.Sprint(i)}})
@@ -51,14 +51,14 @@ func allAtOnce(n int, after ...stages.Task) stages.Strategy {
 	return stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: &most, After: after}}}
 }
 
-func (w *world) create(e *fleet.Engine, spec fleet.RunSpec) {
+func (w *engineEnv) create(e *fleet.Engine, spec fleet.RunSpec) {
 	w.t.Helper()
 	if _, err := e.CreateRun(w.t.Context(), spec); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) declare(e *fleet.Engine, p fleet.Placement) {
+func (w *engineEnv) declare(e *fleet.Engine, p fleet.Placement) {
 	w.t.Helper()
 	if err := e.PutPlacement(w.t.Context(), p); err != nil {
 		w.t.Fatal(err)
@@ -66,7 +66,7 @@ func (w *world) declare(e *fleet.Engine, p fleet.Placement) {
 }
 
 // wait waits for the end of a run.
-func (w *world) wait(run string) {
+func (w *engineEnv) wait(run string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
@@ -140,7 +140,7 @@ func count(b bool) int {
 }
 
 func (f fencedTrial) run(t *testing.T) (result fencedResult) {
-	w := smallWorld(t, 3)
+	w := newSmallEnv(t, 3)
 	if f.Slow {
 		for i := range 3 {
 			w.fleet.SetDelay(fmt.Sprintf("c%02d", i), func() time.Duration { return 100 * time.Millisecond })
@@ -179,7 +179,7 @@ func (f fencedTrial) run(t *testing.T) (result fencedResult) {
 }
 
 // check finds anything that A did after B had taken over.
-func (f fencedTrial) check(w *world, rec *recorder, p *pause, events []stages.Event, result *fencedResult) {
+func (f fencedTrial) check(w *engineEnv, rec *recorder, p *pause, events []stages.Event, result *fencedResult) {
 	t := w.t
 	epochs := map[string]int64{}
 	for _, ev := range events {
@@ -223,14 +223,14 @@ func (f fencedTrial) check(w *world, rec *recorder, p *pause, events []stages.Ev
 
 // crowd is several engines on one store, each with its own plan of faults.
 type crowd struct {
-	*world
+	*engineEnv
 	feed  *feed
 	plans map[string]*faulty.Plan
 	stops map[string]func()
 }
 
-func newCrowd(t *testing.T, w *world) *crowd {
-	return &crowd{world: w, feed: w.follow(true), plans: map[string]*faulty.Plan{}, stops: map[string]func(){}}
+func newCrowd(t *testing.T, w *engineEnv) *crowd {
+	return &crowd{engineEnv: w, feed: w.follow(true), plans: map[string]*faulty.Plan{}, stops: map[string]func(){}}
 }
 
 // start runs an engine whose every call takes a millisecond.
@@ -284,7 +284,7 @@ func (c *crowd) movedBy(runs []string, from string, since time.Time, limit time.
 func TestSeveralEnginesShareRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 4)
+		w := newSmallEnv(t, 4)
 		c := newCrowd(t, w)
 		defer c.feed.stop()
 		host := w.newEngine(fleet.Config{Name: "host"})

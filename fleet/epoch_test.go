@@ -11,7 +11,7 @@ import (
 // A run that was taken early and starts late, after other runs of its placement
 // had newer epochs, is not refused by the clusters as an old leader.
 func TestRunThatStartsLateIsNotFenced(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *world, e *fleet.Engine) {
+	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		held := specOf("held", 2)
 		held.Hold = true
 		create(t, e, held)

@@ -32,7 +32,7 @@ func failingOn(e *fleet.Engine, cluster string) string {
 // as it should be; the other objects and clusters are not.
 func TestFailingNamesTheObjectsThatAreNotAsTheyShouldBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		deployment := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "app", "namespace": "test-namespace", "generation": int64(1)},
 			"spec": map[string]any{"replicas": int64(1)},

@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// history is a world in which two placements had runs.
-func history(t *testing.T) (*world, *fleet.Engine) {
+// history is an environment in which two placements had runs.
+func history(t *testing.T) (*engineEnv, *fleet.Engine) {
 	w, e := declared(t, func(p *fleet.Placement) { p.AllowCoOwnership = true })
 	other := tutorialPlacement()
 	other.Name, other.AllowCoOwnership = ep+"-2", true

@@ -57,10 +57,10 @@ func (e *Engine) Forecast(ctx context.Context, spec RunSpec, a Assumptions) (For
 	if err != nil {
 		return Forecast{}, err
 	}
-	var w simulate.World
+	var w simulate.Environment
 	took, err := durations(ctx, e.state, e.Progress, p)
 	if err == nil {
-		w, err = worldOf(ctx, e.state.Now, e.caps, p, took, a)
+		w, err = environmentOf(ctx, e.state.Now, e.caps, p, took, a)
 	}
 	if err == nil && e.cfg.Windows != nil {
 		w.Calendar, err = calendarOf(ctx, e.state, p)
@@ -73,8 +73,8 @@ func (e *Engine) Forecast(ctx context.Context, spec RunSpec, a Assumptions) (For
 	return f, f.run(ctx, w, a.Approve)
 }
 
-// worldOf is what a run would meet, but for its windows.
-func worldOf(ctx context.Context, now func() time.Time, cs *caps.Caps, p *stages.Plan, took map[string]time.Duration, a Assumptions) (w simulate.World, err error) {
+// environmentOf is what a run would meet, but for its windows.
+func environmentOf(ctx context.Context, now func() time.Time, cs *caps.Caps, p *stages.Plan, took map[string]time.Duration, a Assumptions) (w simulate.Environment, err error) {
 	w.Start, w.Until, w.Members = a.Start, a.Until, make(map[string]simulate.Member, len(took))
 	if w.Start.IsZero() {
 		w.Start = now()
@@ -110,7 +110,7 @@ func calendarOf(ctx context.Context, st *state.State, p *stages.Plan) (stages.Ca
 // run simulates the run, once more from the beginning for each approval that it asks for, since the time of
 // the request is known only then. That is answered after approve, once: what expires before is not asked for
 // again, and what the policy refuses or what comes after the end of the forecast stays open.
-func (f *Forecast) run(ctx context.Context, w simulate.World, approve time.Duration) (err error) {
+func (f *Forecast) run(ctx context.Context, w simulate.Environment, approve time.Duration) (err error) {
 	answered := map[string]bool{}
 	for {
 		f.Events = f.Events[:0]

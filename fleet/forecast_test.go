@@ -19,8 +19,8 @@ import (
 // which nothing is known to need what most do, and people as long as it is told.
 func TestAForecastTellsWhenARunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 3)
-		u := &modelled{begun: time.Now(), attempts: map[string]simulate.Attempt{}, world: &simulate.World{Members: map[string]simulate.Member{
+		w := newSmallEnv(t, 3)
+		u := &modelled{begun: time.Now(), attempts: map[string]simulate.Attempt{}, environment: &simulate.Environment{Members: map[string]simulate.Member{
 			"c00": {Take: time.Minute}, "c01": {Take: 3 * time.Minute}, "c02": {Take: 2 * time.Minute},
 		}}}
 		rules := calendar.Rules{}
@@ -86,7 +86,7 @@ func TestAForecastDoesNotWaitForApprovalsThatNeverCount(t *testing.T) {
 		"the starter not known": {policy: approval.Policy{ForbidStarter: true}, want: simulate.Stuck},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := smallWorld(t, 1)
+			w := newSmallEnv(t, 1)
 			e := w.newEngine(fleet.Config{})
 			w.declare(e, smallPlacement("p"))
 			spec := fleet.RunSpec{Name: "r", Placement: "p", Starter: c.starter, Strategy: allAtOnce(1, stages.Task{Type: stages.Approval, Approval: &c.policy})}

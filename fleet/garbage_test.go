@@ -20,7 +20,7 @@ import (
 
 // cleanUp has the placement collected four times: what a run left is marked,
 // deleted, and then what tells of it; the last time is for what is shared.
-func (w *world) cleanUp(e *fleet.Engine) {
+func (w *engineEnv) cleanUp(e *fleet.Engine) {
 	w.t.Helper()
 	for i := range 4 {
 		spec := fleet.RunSpec{Name: fmt.Sprint("clean-up-", i), Placement: ep, Strategy: oneStage(), Hold: true}
@@ -33,7 +33,7 @@ func (w *world) cleanUp(e *fleet.Engine) {
 
 // orphans are the keys of what belongs to no run that the placement has: plans,
 // records and pages of runs, but for what says that the last ones were begun.
-func (w *world) orphans(e *fleet.Engine) (out []string) {
+func (w *engineEnv) orphans(e *fleet.Engine) (out []string) {
 	w.t.Helper()
 	used := map[string]bool{}
 	for _, run := range must(e.Runs(w.t.Context(), ep))(w.t) {
@@ -55,13 +55,13 @@ func (w *world) orphans(e *fleet.Engine) (out []string) {
 }
 
 // begunByCleanUp reports whether the collections themselves left a record.
-func (w *world) begunByCleanUp(key string) bool {
+func (w *engineEnv) begunByCleanUp(key string) bool {
 	return strings.Contains(dump(w.t, w.store)[key], `"run":"clean-up-`)
 }
 
 // overridden is a placement with a snapshot and an override, so that a run brings
 // contents of its own.
-func overridden(t *testing.T) (*world, *fleet.Engine) {
+func overridden(t *testing.T) (*engineEnv, *fleet.Engine) {
 	w, e := declared(t, func(p *fleet.Placement) {
 		p.HistoryLimit, p.RunHistory = 1, 2
 		p.Overrides = []placement.Override{replaceFor("canary", "canary")}
@@ -177,7 +177,7 @@ func TestARecordedRunKeepsWhatItNeeds(t *testing.T) {
 }
 
 // dyingAtAdmission is an engine that dies when it admits a run.
-func (w *world) dyingAtAdmission() *fleet.Engine {
+func (w *engineEnv) dyingAtAdmission() *fleet.Engine {
 	plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
 		return faulty.Fault{Crash: c.Op == "put" && c.Key == "placement/"+ep}
 	})

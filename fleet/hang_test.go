@@ -70,7 +70,7 @@ func completions(events []stages.Event, run string) map[string]time.Duration {
 // until everything else is done and it is skipped.
 func hundred(t *testing.T, hung string) (done map[string]time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 100)
+		w := newSmallEnv(t, 100)
 		for i := range 100 {
 			w.fleet.SetDelay(fmt.Sprintf("c%02d", i), func() time.Duration { return time.Duration(50+i) * time.Millisecond })
 		}
@@ -137,7 +137,7 @@ func (u deaf) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof, err
 // A cluster that hangs does not block calls of other plug-ins for a placement that has the cluster's name.
 func TestClusterNamedAsAPlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet(), source: memory.NewSource(plain("v1"))}
+		w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet(), source: memory.NewSource(plain("v1"))}
 		for _, name := range []string{"web", "watch", "inventory", "a"} {
 			w.fleet.Add(placement.Cluster{Name: name})
 		}
@@ -178,7 +178,7 @@ func (i hungInventory) WatchClusters(context.Context) iter.Seq2[struct{}, error]
 // hangs, and carries its runs out meanwhile.
 func TestHangingWatchDoesNotKeepTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 2)
+		w := newSmallEnv(t, 2)
 		inventory := hungInventory{w.fleet, make(chan struct{})}
 		e := w.newEngine(fleet.Config{Name: "one", Inventory: inventory})
 		w.declare(e, smallPlacement("web"))

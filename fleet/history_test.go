@@ -17,7 +17,7 @@ import (
 )
 
 // ranBig carries a run of many clusters out, whose events fill many pages.
-func ranBig(t *testing.T) *world {
+func ranBig(t *testing.T) *engineEnv {
 	w, e := declared(t, nil)
 	for i := range 100 {
 		w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("c%03d", i)})

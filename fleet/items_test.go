@@ -14,7 +14,7 @@ import (
 // What two snapshots of a placement differ in can be told from their items, and
 // an index that is not kept is an error that names those that are.
 func TestItemsOfTwoSnapshotsCompare(t *testing.T) {
-	w := newWorld(t)
+	w := newEngineEnv(t)
 	e, ctx := w.engine(w.store, "one"), t.Context()
 	if err := e.PutPlacement(ctx, tutorialPlacement()); err != nil {
 		t.Fatal(err)

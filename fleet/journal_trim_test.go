@@ -14,7 +14,7 @@ import (
 )
 
 // trimming is a placement of which the events are trimmed again and again.
-func trimming(t *testing.T, runs int) (*world, *fleet.Engine) {
+func trimming(t *testing.T, runs int) (*engineEnv, *fleet.Engine) {
 	w, e := overridden(t)
 	for i := range runs {
 		w.captureAndForget(e, i)
@@ -22,7 +22,7 @@ func trimming(t *testing.T, runs int) (*world, *fleet.Engine) {
 	return w, e
 }
 
-func (w *world) captureAndForget(e *fleet.Engine, i int) {
+func (w *engineEnv) captureAndForget(e *fleet.Engine, i int) {
 	w.t.Helper()
 	w.capture(e, fmt.Sprint("v", i+1))
 	spec := fleet.RunSpec{Name: fmt.Sprint("r", i), Placement: ep, Strategy: oneStage(), Hold: true}
@@ -172,8 +172,8 @@ func TestACrashWhileAJournalIsTrimmed(t *testing.T) {
 	}
 }
 
-// clone returns a world with the same records.
-func (w *world) clone() *world {
+// clone returns an environment with the same records.
+func (w *engineEnv) clone() *engineEnv {
 	out := *w
 	s := memory.NewStore()
 	for key, value := range dump(w.t, w.store) {

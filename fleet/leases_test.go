@@ -20,7 +20,7 @@ import (
 )
 
 // leases returns the result of Leases, by run.
-func (w *world) leases() map[string]fleet.Lease {
+func (w *engineEnv) leases() map[string]fleet.Lease {
 	w.t.Helper()
 	all, err := w.newEngine(fleet.Config{Name: "observer"}).Leases(w.t.Context())
 	if err != nil {
@@ -34,7 +34,7 @@ func (w *world) leases() map[string]fleet.Lease {
 }
 
 // waitFor is a run of a placement of its own that waits before it ends.
-func (w *world) waitFor(name string, wait time.Duration) {
+func (w *engineEnv) waitFor(name string, wait time.Duration) {
 	w.t.Helper()
 	host := w.newEngine(fleet.Config{Name: "host"})
 	w.declare(host, smallPlacement(name))
@@ -46,7 +46,7 @@ func (w *world) waitFor(name string, wait time.Duration) {
 func TestLeasesTellWhoHoldsWhat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 2)
+		w := newSmallEnv(t, 2)
 		c := newCrowd(t, w)
 		defer c.feed.stop()
 		w.waitFor("broken", time.Hour)

@@ -17,10 +17,10 @@ import (
 
 // churn runs four clusters one after the other, each of which is ready a minute
 // after it was applied, and calls meanwhile while c00 is not ready.
-func churn(t *testing.T, meanwhile func(w *world), then func(w *world, e *fleet.Engine, feed *feed)) {
+func churn(t *testing.T, meanwhile func(w *engineEnv), then func(w *engineEnv, e *fleet.Engine, feed *feed)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 4)
+		w := newSmallEnv(t, 4)
 		e := w.newEngine(fleet.Config{Name: "one", Prober: probed})
 		w.declare(e, smallPlacement("p"))
 		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(1)})
@@ -39,7 +39,7 @@ func churn(t *testing.T, meanwhile func(w *world), then func(w *world, e *fleet.
 }
 
 // controllers make everything ready within a minute.
-func (w *world) controllers(ctx context.Context) {
+func (w *engineEnv) controllers(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {
@@ -54,7 +54,7 @@ func (w *world) controllers(ctx context.Context) {
 	}
 }
 
-func (w *world) wantStates(run string, want ...stages.State) {
+func (w *engineEnv) wantStates(run string, want ...stages.State) {
 	w.t.Helper()
 	got := w.outcome(run)["clusters"].(map[string]stages.State)
 	for i, state := range want {
@@ -67,7 +67,7 @@ func (w *world) wantStates(run string, want ...stages.State) {
 func TestClusterRemovedDuringARun(t *testing.T) {
 	for _, name := range []string{"c00", "c02"} {
 		t.Run(name, func(t *testing.T) {
-			churn(t, func(w *world) { w.fleet.Remove(name) }, func(w *world, _ *fleet.Engine, _ *feed) {
+			churn(t, func(w *engineEnv) { w.fleet.Remove(name) }, func(w *engineEnv, _ *fleet.Engine, _ *feed) {
 				want := []stages.State{stages.Completed, stages.Completed, stages.Completed, stages.Completed}
 				want[name[2]-'0'] = stages.Skipped
 				w.wantStates("r", want...)
@@ -77,9 +77,9 @@ func TestClusterRemovedDuringARun(t *testing.T) {
 }
 
 func TestClusterThatJoinsIsCaughtUp(t *testing.T) {
-	churn(t, func(w *world) {
+	churn(t, func(w *engineEnv) {
 		w.fleet.Add(placement.Cluster{Name: "c04"})
-	}, func(w *world, e *fleet.Engine, feed *feed) {
+	}, func(w *engineEnv, e *fleet.Engine, feed *feed) {
 		if _, known := w.outcome("r")["clusters"].(map[string]stages.State)["c04"]; known {
 			w.t.Error("the run knows a cluster that came after it")
 		}
@@ -101,7 +101,7 @@ func TestClusterThatJoinsIsCaughtUp(t *testing.T) {
 }
 
 func TestRelabelledClusterStays(t *testing.T) {
-	churn(t, func(w *world) { w.fleet.Relabel("c03", map[string]string{"n": "0"}) }, func(w *world, _ *fleet.Engine, _ *feed) {
+	churn(t, func(w *engineEnv) { w.fleet.Relabel("c03", map[string]string{"n": "0"}) }, func(w *engineEnv, _ *fleet.Engine, _ *feed) {
 		w.wantStates("r", stages.Completed, stages.Completed, stages.Completed, stages.Completed)
 	})
 }

@@ -136,7 +136,7 @@ func longName(first string) string {
 }
 
 // dotted declares a placement of another name, with a run of the same name.
-func (w *world) dotted(e *fleet.Engine, name string) {
+func (w *engineEnv) dotted(e *fleet.Engine, name string) {
 	w.t.Helper()
 	p := tutorialPlacement()
 	p.Name, p.AllowCoOwnership = name, true
@@ -149,7 +149,7 @@ func (w *world) dotted(e *fleet.Engine, name string) {
 // streams; and none is taken for another one of which it is the beginning.
 func TestNamesMayHaveDots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		e := w.engine(w.store, "one")
 		names := []string{"n", "n.team-a", "n.team-a.web", longName("n")}
 		for _, name := range names {
@@ -176,7 +176,7 @@ func TestNamesMayHaveDots(t *testing.T) {
 	})
 }
 
-func (w *world) approveDotted(e *fleet.Engine, name string) {
+func (w *engineEnv) approveDotted(e *fleet.Engine, name string) {
 	w.t.Helper()
 	f := must(e.Follow(name, ""))(w.t)
 	for ev, err := range f.Events(w.t.Context()) {
@@ -198,7 +198,7 @@ func (w *world) approveDotted(e *fleet.Engine, name string) {
 }
 
 // wantDotted checks what a placement left on a member and in the store.
-func (w *world) wantDotted(e *fleet.Engine, name string) {
+func (w *engineEnv) wantDotted(e *fleet.Engine, name string) {
 	w.t.Helper()
 	if l := ledgerOf(w.fleet.Cluster("member1"), name); l.Run != name || l.Phase != "Applied" {
 		w.t.Errorf("the ledger of %s: %+v", name, l)

@@ -34,7 +34,7 @@ var envelopesOfNamespace = snapshot.Selector{Group: "placement.kubernetes-fleet.
 // in another namespace is refused where its authors may not create it; a placement of
 // an administrator brings what exists, but not what is in an envelope.
 func TestANamespacedPlacementMayNotCarryRoles(t *testing.T) {
-	w := newWorld(t)
+	w := newEngineEnv(t)
 	e := w.engine(w.store, "one")
 	refused(t, w.store, "a role that is selected", func() error {
 		return e.PutPlacement(t.Context(), ofNamespace(
@@ -68,7 +68,7 @@ func TestANamespacedPlacementMayNotCarryRoles(t *testing.T) {
 // leaves it out; one of an administrator does.
 func TestAnOverrideOfANamespaceMayNotChangeRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		e := w.engine(w.store, "one")
 		w.puts(roleBinding("admins"))
 		p := tutorialPlacement()

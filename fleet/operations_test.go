@@ -95,7 +95,7 @@ func TestStoreOperationsOfARun(t *testing.T) {
 
 func operationsOfARun(t *testing.T) (calls []string) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		s := &operationStore{Store: w.store}
 		e := w.newEngine(fleet.Config{Store: s, Name: "e"})
 		must(0, e.PutPlacement(t.Context(), tutorialPlacement()))(t)

@@ -23,7 +23,7 @@ import (
 // flaky runs a few clusters while calls to the store fail for a time.
 func flaky(t *testing.T, from, to time.Duration, match func(faulty.Call) bool) (members map[string][]string, took time.Duration, calls int) {
 	synctest.Test(t, func(t *testing.T) {
-		w, start := smallWorld(t, 6), time.Now()
+		w, start := newSmallEnv(t, 6), time.Now()
 		n := atomic.Int32{}
 		plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
 			if at := time.Since(start); at < from || at >= to || !match(c) {
@@ -95,7 +95,7 @@ func TestFailingStoreOnlyDelays(t *testing.T) {
 // twenty minutes cost little, and everything is fine afterwards.
 func TestStoreAndClustersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 300)
+		w := newSmallEnv(t, 300)
 		var down atomic.Bool
 		var puts, dials atomic.Int64
 		plan := faulty.NewPlan(faulty.On(func(c faulty.Call) bool {
@@ -130,10 +130,10 @@ func TestStoreAndClustersAreDown(t *testing.T) {
 }
 
 func TestUnreachableClusterYieldsItsSlot(t *testing.T) {
-	churn(t, func(w *world) {
+	churn(t, func(w *engineEnv) {
 		w.fleet.SetDown("c01", true)
 		time.AfterFunc(20*time.Minute, func() { w.fleet.SetDown("c01", false) })
-	}, func(w *world, _ *fleet.Engine, feed *feed) {
+	}, func(w *engineEnv, _ *fleet.Engine, feed *feed) {
 		w.wantStates("r", stages.Completed, stages.Completed, stages.Completed, stages.Completed)
 		done := completions(feed.events, "r")
 		if done["c03"] > 10*time.Minute || done["c01"] < 20*time.Minute || done["c01"] > 23*time.Minute {

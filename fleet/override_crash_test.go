@@ -32,8 +32,8 @@ func versioned(version string) fleet.Placement {
 var overrideStory = crashScenario{
 	placement: ep,
 	runs:      []string{"first", "second", "back"},
-	build: func(t *testing.T) *world {
-		w := newWorld(t)
+	build: func(t *testing.T) *engineEnv {
+		w := newEngineEnv(t)
 		w.puts(secretOf("s", "eA=="))
 		return w
 	},

@@ -48,7 +48,7 @@ func irreversible(t testing.TB, e *fleet.Engine, name string) []int {
 // wantPlaced checks what clusters have, but for times and what they got, of which
 // it checks that they are there where the cluster has anything that a run brought
 // which is kept.
-func (w *world) wantPlaced(known bool, want ...fleet.PlacedCluster) {
+func (w *engineEnv) wantPlaced(known bool, want ...fleet.PlacedCluster) {
 	w.t.Helper()
 	var got []fleet.PlacedCluster
 	for c, err := range placedOn(w.t, w.newEngine(fleet.Config{Name: "observer"}), ep) {

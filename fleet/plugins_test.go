@@ -65,22 +65,22 @@ func (u fickleUpdater) Observe(ctx context.Context, a fleet.Assignment) (fleet.P
 }
 
 // plugs are the ways for a plug-in to panic. run is the run that needs it.
-var plugs = map[string]func(w *world, f *fickle, cfg *fleet.Config){
-	"inventory": func(w *world, f *fickle, cfg *fleet.Config) { cfg.Inventory = fickleInventory{w.fleet, f} },
-	"source": func(w *world, f *fickle, cfg *fleet.Config) {
+var plugs = map[string]func(w *engineEnv, f *fickle, cfg *fleet.Config){
+	"inventory": func(w *engineEnv, f *fickle, cfg *fleet.Config) { cfg.Inventory = fickleInventory{w.fleet, f} },
+	"source": func(w *engineEnv, f *fickle, cfg *fleet.Config) {
 		cfg.Source = snapshot.SourceFunc(func(ctx context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
 			f.maybe()
 			return w.source.Objects(ctx, q)
 		})
 	},
-	"authority": func(_ *world, f *fickle, cfg *fleet.Config) {
+	"authority": func(_ *engineEnv, f *fickle, cfg *fleet.Config) {
 		cfg.Authority = approval.Func(func(_ context.Context, r approval.Request) (approval.Decision, error) {
 			f.maybe()
 			return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "bot"}, Binding: r.Binding}, nil
 		})
 	},
-	"updater": func(_ *world, f *fickle, cfg *fleet.Config) { cfg.Updater = fickleUpdater{f} },
-	"prober": func(_ *world, f *fickle, cfg *fleet.Config) {
+	"updater": func(_ *engineEnv, f *fickle, cfg *fleet.Config) { cfg.Updater = fickleUpdater{f} },
+	"prober": func(_ *engineEnv, f *fickle, cfg *fleet.Config) {
 		cfg.Prober = fleet.ProberFunc(func(_ context.Context, obj *unstructured.Unstructured) (fleet.Health, error) {
 			if value, _, _ := unstructured.NestedString(obj.Object, "spec", "value"); value == "v1" {
 				f.maybe()
@@ -96,7 +96,7 @@ func TestT23PanickingPluginsOfAnEngine(t *testing.T) {
 	for role, plug := range plugs {
 		t.Run(role, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, f := smallWorld(t, 3), new(fickle)
+				w, f := newSmallEnv(t, 3), new(fickle)
 				cfg := fleet.Config{Name: "one", Store: w.store, Inventory: w.fleet, Dialer: w.fleet, Source: w.source}
 				plug(w, f, &cfg)
 				e := must(fleet.New(cfg))(t)
@@ -135,7 +135,7 @@ func TestT23PanickingPluginsOfAnEngine(t *testing.T) {
 
 // ask calls what asks a plug-in that panics: the error says so, and nothing of
 // what it panicked with.
-func (f *fickle) ask(w *world, e *fleet.Engine, role string) {
+func (f *fickle) ask(w *engineEnv, e *fleet.Engine, role string) {
 	if role != "inventory" && role != "source" {
 		return
 	}

@@ -113,9 +113,9 @@ func overriding() fleet.Placement {
 }
 
 // asking runs a scenario in which u is asked about three clusters.
-func asking(t *testing.T, u *choosy, scenario func(*testing.T, *world, *fleet.Engine)) {
+func asking(t *testing.T, u *choosy, scenario func(*testing.T, *engineEnv, *fleet.Engine)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 3)
+		w := newSmallEnv(t, 3)
 		e := w.newEngine(fleet.Config{Name: "one", Updater: u})
 		w.declare(e, overriding())
 		stop := running(t, e)
@@ -126,7 +126,7 @@ func asking(t *testing.T, u *choosy, scenario func(*testing.T, *world, *fleet.En
 
 func TestAnUpdaterIsAskedBeforeAPlanIsRecorded(t *testing.T) {
 	u := &choosy{}
-	asking(t, u, func(t *testing.T, w *world, e *fleet.Engine) {
+	asking(t, u, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		spec := fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(3)}
 		want := map[string]string{"c00 n=0": "p v1", "c01 n=1": "p other", "c02 n=2": "p v1"}
 		if _, err := e.Preview(t.Context(), spec); err != nil {
@@ -154,7 +154,7 @@ func TestAnUpdaterIsAskedAboutWhatCatchesUp(t *testing.T) {
 		}
 		return fleet.Proof{Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true}
 	}}
-	asking(t, u, func(t *testing.T, w *world, e *fleet.Engine) {
+	asking(t, u, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		s := allAtOnce(3)
 		s.Attempts = 1
 		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: s})
@@ -172,7 +172,7 @@ func TestAnUpdaterIsAskedAboutWhatCatchesUp(t *testing.T) {
 
 func TestClustersThatAreCleanedAreNotAskedAbout(t *testing.T) {
 	u := &choosy{}
-	asking(t, u, func(t *testing.T, w *world, e *fleet.Engine) {
+	asking(t, u, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.create(e, fleet.RunSpec{Name: "r1", Placement: "p", Strategy: allAtOnce(3)})
 		is(t, e, "r1", stages.Completed)
 		u.take()
@@ -208,7 +208,7 @@ func TestAPlanThatIsRefusedIsNotRecorded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := &choosy{}
-			asking(t, u, func(t *testing.T, w *world, e *fleet.Engine) {
+			asking(t, u, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 				release = make(chan struct{})
 				defer close(release)
 				w.create(e, fleet.RunSpec{Name: "r1", Placement: "p", Strategy: allAtOnce(3)})
@@ -254,7 +254,7 @@ func TestAClusterThatIsSkippedByItsUpdater(t *testing.T) {
 		}
 		return fleet.Proof{Skipped: true, Message: "there is no image"}
 	}}
-	asking(t, u, func(t *testing.T, w *world, e *fleet.Engine) {
+	asking(t, u, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		s := allAtOnce(3)
 		s.Attempts = 1
 		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: s})

@@ -104,7 +104,7 @@ func TestRestartAndNewRunDoNotOverlap(t *testing.T) {
 	for slow := 1; slow <= 4; slow++ {
 		synctest.Test(t, func(t *testing.T) {
 			defer logCase(t, "save %d is slow", slow)
-			w := smallWorld(t, 2)
+			w := newSmallEnv(t, 2)
 			h := w.newEngine(fleet.Config{Name: "host"})
 			w.declare(h, smallPlacement("web"))
 			w.refusing("c00", true)
@@ -156,7 +156,7 @@ func TestRejectedRunDoesNotStartLater(t *testing.T) {
 	for k := 1; k < 12; k++ {
 		synctest.Test(t, func(t *testing.T) {
 			defer logCase(t, "crash at write %d", k)
-			w := smallWorld(t, 1)
+			w := newSmallEnv(t, 1)
 			h := w.newEngine(fleet.Config{Name: "host"})
 			p := smallPlacement("web")
 			p.Admission = lifecycle.RejectRun

@@ -102,8 +102,8 @@ func TestAnUpdateMakesTwoRequestsMore(t *testing.T) {
 // of it is never what counts.
 func TestAKeptLedgerIsNeverTrusted(t *testing.T) {
 	ledger := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "slipway-system", Name: ep}
-	for what, meddle := range map[string]func(w *world){
-		"another engine had the cluster": func(w *world) {
+	for what, meddle := range map[string]func(w *engineEnv){
+		"another engine had the cluster": func(w *engineEnv) {
 			two := w.engine(w.store, "two")
 			w.capture(two, "of two")
 			stop := running(w.t, two)
@@ -112,13 +112,13 @@ func TestAKeptLedgerIsNeverTrusted(t *testing.T) {
 			w.holds("v0")
 			must(two.Capture(w.t.Context(), ep))(w.t)
 		},
-		"the ledger was deleted": func(w *world) {
+		"the ledger was deleted": func(w *engineEnv) {
 			if err := w.fleet.Cluster("member1").Delete(ledger); err != nil {
 				w.t.Fatal(err)
 			}
 			w.capture(w.engine(w.store, "two"), "new")
 		},
-		"the ledger was deleted, and nothing is to be done": func(w *world) {
+		"the ledger was deleted, and nothing is to be done": func(w *engineEnv) {
 			if err := w.fleet.Cluster("member1").Delete(ledger); err != nil {
 				w.t.Fatal(err)
 			}

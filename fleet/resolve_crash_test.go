@@ -17,9 +17,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// ranked is a world of clusters a to e, of which the first has the most nodes.
-func ranked(t *testing.T) *world {
-	w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
+// ranked is an environment of clusters a to e, of which the first has the most nodes.
+func ranked(t *testing.T) *engineEnv {
+	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "value"))
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		w.fleet.Add(placement.Cluster{Name: name})
@@ -29,7 +29,7 @@ func ranked(t *testing.T) *world {
 }
 
 // rank gives the clusters nodes, the first the most.
-func (w *world) rank(names ...string) {
+func (w *engineEnv) rank(names ...string) {
 	for i, name := range names {
 		w.fleet.Report(name, func(c *placement.Cluster) {
 			c.Properties = map[string]resource.Quantity{"nodes": *resource.NewQuantity(int64(100-i), resource.DecimalSI)}

@@ -54,9 +54,9 @@ func TestSelectionScripts(t *testing.T) {
 
 // playSelections returns a script with what really comes of it.
 func playSelections(t *testing.T, text string) string {
-	w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
+	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "value"))
-	s := &selectionScript{world: w, t: t}
+	s := &selectionScript{engineEnv: w, t: t}
 	s.restart()
 	defer func() { s.stop() }()
 	var out strings.Builder
@@ -77,7 +77,7 @@ func playSelections(t *testing.T, text string) string {
 }
 
 type selectionScript struct {
-	*world
+	*engineEnv
 	t    *testing.T
 	e    *fleet.Engine
 	stop func()

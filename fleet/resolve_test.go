@@ -16,7 +16,7 @@ import (
 )
 
 // selections are the SelectionChanged events of the tutorial's placement.
-func (w *world) selections() (out []string) {
+func (w *engineEnv) selections() (out []string) {
 	for _, ev := range w.past(1000) {
 		if ev.Type == stages.SelectionChanged {
 			out = append(out, fmt.Sprint(*ev.Index, " ", ev.Count, " ", ev.Digest))

@@ -17,7 +17,7 @@ import (
 
 // refuseSettings has the members named refuse what is applied, all others take
 // it.
-func (w *world) refuseSettings(refusing ...string) {
+func (w *engineEnv) refuseSettings(refusing ...string) {
 	for _, name := range []string{"c00", "c01"} {
 		w.fleet.Cluster(name).Refuse(func(o *unstructured.Unstructured) error {
 			if o.GetKind() == "Setting" && slices.Contains(refusing, name) {
@@ -29,7 +29,7 @@ func (w *world) refuseSettings(refusing ...string) {
 }
 
 // rollOut rolls the next change out, with one cluster that may fail.
-func (w *world) rollOut(e *fleet.Engine, n int) {
+func (w *engineEnv) rollOut(e *fleet.Engine, n int) {
 	w.t.Helper()
 	one := intstr.FromInt32(1)
 	st := allAtOnce(2)
@@ -47,27 +47,27 @@ func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
 	// last is the last run while one cluster fails.
 	last := sampled(40) + 1
 	for what, c := range map[string]struct {
-		recover func(*world, *fleet.Engine)
+		recover func(*engineEnv, *fleet.Engine)
 		want    []int
 		// later is what is kept after one more run that reaches all.
 		later []int
 	}{
-		"it is caught up with": {func(w *world, e *fleet.Engine) {
+		"it is caught up with": {func(w *engineEnv, e *fleet.Engine) {
 			w.refuseSettings()
 			if _, err := e.CatchUp(w.t.Context(), fmt.Sprint("r", last), "again", approval.Identity{Name: "ann"}); err != nil {
 				w.t.Fatal(err)
 			}
 			endOf(w.t, e, "again")
 		}, []int{0, last - 2, last - 1, last}, []int{last - 1, last, last + 1}},
-		"the next run reaches it": {func(w *world, e *fleet.Engine) {
+		"the next run reaches it": {func(w *engineEnv, e *fleet.Engine) {
 			w.refuseSettings()
 			w.rollOut(e, last+1)
 		}, []int{0, last - 1, last, last + 1}, []int{last, last + 1, last + 2}},
-		"it leaves": {func(w *world, e *fleet.Engine) {
+		"it leaves": {func(w *engineEnv, e *fleet.Engine) {
 			w.fleet.Remove("c00")
 			w.rollOut(e, last+1)
 		}, []int{0, last - 1, last, last + 1}, []int{last, last + 1, last + 2}},
-		"it leaves during a run": {func(w *world, e *fleet.Engine) {
+		"it leaves during a run": {func(w *engineEnv, e *fleet.Engine) {
 			w.fleet.Hang("c00", true)
 			w.source.Put(plain(fmt.Sprint("v", last+1)))
 			st := allAtOnce(2)
@@ -76,11 +76,11 @@ func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
 			w.fleet.Remove("c00")
 			endOf(w.t, e, fmt.Sprint("r", last+1))
 		}, []int{0, last - 1, last, last + 1}, []int{last, last + 1, last + 2}},
-		"nothing": {func(*world, *fleet.Engine) {}, []int{0, 1, last - 2, last - 1, last}, []int{0, last - 1, last, last + 1}},
+		"nothing": {func(*engineEnv, *fleet.Engine) {}, []int{0, 1, last - 2, last - 1, last}, []int{0, last - 1, last, last + 1}},
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := smallWorld(t, 2)
+				w := newSmallEnv(t, 2)
 				h := w.newEngine(fleet.Config{Name: "host"})
 				p := smallPlacement("web")
 				p.HistoryLimit, p.RunHistory = 3, 3

@@ -123,24 +123,24 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 // What a run brought to some clusters stays, whatever became of the run: until
 // a later one has reached them all.
 func TestWhatClustersHaveIsKept(t *testing.T) {
-	remove := func(t *testing.T, _ *world, e *fleet.Engine) {
+	remove := func(t *testing.T, _ *engineEnv, e *fleet.Engine) {
 		if err := e.DeleteRun(t.Context(), "partial"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for what, end := range map[string]func(*testing.T, *world, *fleet.Engine){
-		"aborted": func(t *testing.T, _ *world, e *fleet.Engine) {
+	for what, end := range map[string]func(*testing.T, *engineEnv, *fleet.Engine){
+		"aborted": func(t *testing.T, _ *engineEnv, e *fleet.Engine) {
 			command(t, e, "partial", stages.Abort)
 			endOf(t, e, "partial")
 		},
 		"deleted": remove,
-		"deleted with a damaged plan": func(t *testing.T, w *world, e *fleet.Engine) {
+		"deleted with a damaged plan": func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 			for _, key := range w.keys("plan/") {
 				edit(t, w.store, key, damage)
 			}
 			remove(t, w, w.engine(w.store, "fresh"))
 		},
-		"gone when the next run comes": func(t *testing.T, w *world, e *fleet.Engine) {
+		"gone when the next run comes": func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 			rec := must(w.store.Get(t.Context(), "run/partial"))(t)
 			if err := w.store.Delete(t.Context(), rec.Key, rec.Revision); err != nil {
 				t.Fatal(err)
@@ -152,7 +152,7 @@ func TestWhatClustersHaveIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		"deleted with a damaged roster": func(t *testing.T, w *world, e *fleet.Engine) {
+		"deleted with a damaged roster": func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 			key := w.keys("bindings/")[0]
 			edit(t, w.store, key, damage)
 			remove(t, w, e)
@@ -267,7 +267,7 @@ func TestForgottenRunsAreCleanedUpAfter(t *testing.T) {
 
 // interleaved is a placement with two snapshots, of which the first is dropped
 // by the next capture, and an override.
-func interleaved(t *testing.T) (*world, *fleet.Engine) {
+func interleaved(t *testing.T) (*engineEnv, *fleet.Engine) {
 	w, e := declared(t, func(p *fleet.Placement) {
 		p.HistoryLimit = 1
 		p.Overrides = []placement.Override{replaceFor("canary", "canary")}
@@ -281,15 +281,15 @@ func interleaved(t *testing.T) (*world, *fleet.Engine) {
 // needed is there afterwards: the capture that goes back to a content which is
 // being dropped, and the run that shares it.
 func TestCollectionSparesWhatIsNeeded(t *testing.T) {
-	for name, other := range map[string]func(*world, *fleet.Engine){
-		"capture of old content": func(w *world, e *fleet.Engine) { w.capture(e, "old") },
-		"two captures":           func(w *world, e *fleet.Engine) { w.capture(e, "old"); w.capture(e, "newer") },
-		"three captures":         func(w *world, e *fleet.Engine) { w.capture(e, "a"); w.capture(e, "old"); w.capture(e, "new") },
-		"run of old content": func(w *world, e *fleet.Engine) {
+	for name, other := range map[string]func(*engineEnv, *fleet.Engine){
+		"capture of old content": func(w *engineEnv, e *fleet.Engine) { w.capture(e, "old") },
+		"two captures":           func(w *engineEnv, e *fleet.Engine) { w.capture(e, "old"); w.capture(e, "newer") },
+		"three captures":         func(w *engineEnv, e *fleet.Engine) { w.capture(e, "a"); w.capture(e, "old"); w.capture(e, "new") },
+		"run of old content": func(w *engineEnv, e *fleet.Engine) {
 			w.holds("old")
 			must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "other", Placement: ep, Strategy: oneStage()}))(w.t)
 		},
-		"run that is deleted": func(w *world, e *fleet.Engine) {
+		"run that is deleted": func(w *engineEnv, e *fleet.Engine) {
 			w.holds("old")
 			must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "other", Placement: ep, Strategy: oneStage()}))(w.t)
 			if err := e.DeleteRun(t.Context(), "other"); err != nil {
@@ -314,26 +314,26 @@ func TestCollectionSparesWhatIsNeeded(t *testing.T) {
 
 // The other way round: a writer of contents is paused while others collect.
 func TestWhatIsStoredIsNotCollected(t *testing.T) {
-	creations := map[string]func(*world, *fleet.Engine) error{
-		"capture": func(w *world, e *fleet.Engine) error {
+	creations := map[string]func(*engineEnv, *fleet.Engine) error{
+		"capture": func(w *engineEnv, e *fleet.Engine) error {
 			w.holds("old")
 			_, err := e.Capture(w.t.Context(), ep)
 			return err
 		},
-		"run of an index": func(w *world, e *fleet.Engine) error {
+		"run of an index": func(w *engineEnv, e *fleet.Engine) error {
 			_, err := e.CreateRun(w.t.Context(), specOf("mine", 1))
 			return err
 		},
-		"run of what there is": func(w *world, e *fleet.Engine) error {
+		"run of what there is": func(w *engineEnv, e *fleet.Engine) error {
 			w.holds("old")
 			_, err := e.CreateRun(w.t.Context(), fleet.RunSpec{Name: "mine", Placement: ep, Strategy: oneStage()})
 			return err
 		},
 	}
-	others := map[string]func(*world, *fleet.Engine){
-		"one capture": func(w *world, e *fleet.Engine) { w.capture(e, "third") },
-		"captures":    func(w *world, e *fleet.Engine) { w.capture(e, "third"); w.capture(e, "old"); w.capture(e, "fifth") },
-		"the same plan, deleted": func(w *world, e *fleet.Engine) {
+	others := map[string]func(*engineEnv, *fleet.Engine){
+		"one capture": func(w *engineEnv, e *fleet.Engine) { w.capture(e, "third") },
+		"captures":    func(w *engineEnv, e *fleet.Engine) { w.capture(e, "third"); w.capture(e, "old"); w.capture(e, "fifth") },
+		"the same plan, deleted": func(w *engineEnv, e *fleet.Engine) {
 			if _, err := e.CreateRun(w.t.Context(), specOf("other", 1)); err != nil && !errors.Is(err, backend.ErrNotFound) {
 				w.t.Error(err)
 			}
@@ -365,7 +365,7 @@ func TestWhatIsStoredIsNotCollected(t *testing.T) {
 
 // wantAll checks that every snapshot is whole and that every run there is can
 // be carried out.
-func (w *world) wantAll(e *fleet.Engine) {
+func (w *engineEnv) wantAll(e *fleet.Engine) {
 	w.t.Helper()
 	wantWhole(w.t, e, ep)
 	runs := must(e.Runs(w.t.Context(), ep))(w.t)

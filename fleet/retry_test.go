@@ -13,7 +13,7 @@ import (
 )
 
 // command asks something of a run.
-func (w *world) command(e *fleet.Engine, run string, c stages.Command) {
+func (w *engineEnv) command(e *fleet.Engine, run string, c stages.Command) {
 	w.t.Helper()
 	if err := e.Command(w.t.Context(), run, c); err != nil {
 		w.t.Fatal(err)
@@ -22,7 +22,7 @@ func (w *world) command(e *fleet.Engine, run string, c stages.Command) {
 }
 
 // stateIs checks what a run has come to.
-func (w *world) stateIs(e *fleet.Engine, run string, want stages.State) {
+func (w *engineEnv) stateIs(e *fleet.Engine, run string, want stages.State) {
 	w.t.Helper()
 	if s := must(e.Status(w.t.Context(), run))(w.t); s.Run.State != want {
 		w.t.Errorf("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, want)
@@ -33,7 +33,7 @@ func (w *world) stateIs(e *fleet.Engine, run string, want stages.State) {
 // does: it is refused while another run has it, and keeps others from it.
 func TestARunThatHasFailedIsRetriedOnlyWithThePlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 2)
+		w := newSmallEnv(t, 2)
 		e := w.newEngine(fleet.Config{})
 		w.declare(e, smallPlacement("web"))
 		w.refusing("c00", true)
@@ -67,7 +67,7 @@ func TestARunThatHasFailedIsRetriedOnlyWithThePlacement(t *testing.T) {
 // A retry that has nothing to do leaves the placement to others.
 func TestARetryOfNothingTakesNoPlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 2)
+		w := newSmallEnv(t, 2)
 		e := w.newEngine(fleet.Config{})
 		w.declare(e, smallPlacement("web"))
 		w.refusing("c00", true)
@@ -91,7 +91,7 @@ func TestARetryOfNothingTakesNoPlacement(t *testing.T) {
 // have again what they had before another run.
 func TestARetryOfNothingTakesNothingIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 2)
+		w := newSmallEnv(t, 2)
 		e := w.newEngine(fleet.Config{})
 		w.declare(e, smallPlacement("web"))
 		w.refusing("c00", true)
@@ -117,7 +117,7 @@ func TestARetryOfNothingTakesNothingIn(t *testing.T) {
 // A run that was stopped before its turn waits for it after a retry too.
 func TestARunThatWasStoppedInTheLineIsRetriedIntoIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 2)
+		w := newSmallEnv(t, 2)
 		e := w.newEngine(fleet.Config{})
 		w.declare(e, smallPlacement("web"))
 		w.create(e, fleet.RunSpec{Name: "a", Placement: "web", Strategy: allAtOnce(1, stages.Task{Type: stages.Approval})})
@@ -139,7 +139,7 @@ func TestARunThatWasStoppedInTheLineIsRetriedIntoIt(t *testing.T) {
 // what they have.
 func TestARunStartedAgainTakesInWhatItBrought(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 2)
+		w := newSmallEnv(t, 2)
 		h := w.newEngine(fleet.Config{Name: "host"})
 		w.declare(h, smallPlacement("web"))
 		w.refusing("c01", true)

@@ -29,7 +29,7 @@ func everywhere(value string) map[string]string {
 	return out
 }
 
-func wantValues(t *testing.T, w *world, want map[string]string) {
+func wantValues(t *testing.T, w *engineEnv, want map[string]string) {
 	t.Helper()
 	if d := cmp.Diff(want, w.values()); d != "" {
 		t.Errorf("values (-want +got):\n%s", d)

@@ -16,7 +16,7 @@ import (
 var rollbackStory = crashScenario{
 	placement: ep,
 	runs:      []string{"forth", "forth-rollback"},
-	build: func(t *testing.T) *world {
+	build: func(t *testing.T) *engineEnv {
 		w := fourStages(t)
 		w.failsAt("s3a", "v2")
 		return w

@@ -17,7 +17,7 @@ import (
 // onceAllowed is a fleet where snapshot 0 has a Secret, an own value for the
 // clusters b and an own token for the second of them, snapshot 1 is in the first
 // stage and snapshot 2 everywhere; all of it was allowed then.
-func onceAllowed(t *testing.T) *world {
+func onceAllowed(t *testing.T) *engineEnv {
 	w := fourStages(t)
 	login := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "login", "namespace": "test-namespace"},

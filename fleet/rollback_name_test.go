@@ -41,7 +41,7 @@ func TestRollbackName(t *testing.T) {
 }
 
 // rollingNamed is rolling with names of the host's for runs that roll back.
-func rollingNamed(t *testing.T, names func(run, title string, n int) string) (*world, *fleet.Engine) {
+func rollingNamed(t *testing.T, names func(run, title string, n int) string) (*engineEnv, *fleet.Engine) {
 	t.Helper()
 	w := fourStages(t)
 	e := w.newEngine(fleet.Config{Store: w.store, Name: "one", RollbackName: names})

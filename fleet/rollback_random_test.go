@@ -16,7 +16,7 @@ import (
 
 // past brings clusters to what they have, in runs of some stages each, with
 // overrides that come and go.
-func past(t *testing.T, w *world, e *fleet.Engine, r *rand.Rand) {
+func past(t *testing.T, w *engineEnv, e *fleet.Engine, r *rand.Rand) {
 	for i := range 1 + r.IntN(3) {
 		p := tutorialPlacement()
 		if r.IntN(2) == 0 {
@@ -36,7 +36,7 @@ func someStages(r *rand.Rand) []int {
 }
 
 // randomRun is a run that goes wrong by a cluster, by a rejection, or not at all.
-func randomRun(w *world, r *rand.Rand) fleet.RunSpec {
+func randomRun(w *engineEnv, r *rand.Rand) fleet.RunSpec {
 	spec := inAll("forth")
 	s := &spec.Strategy
 	s.Profile = []stages.Profile{stages.Staged, stages.ClusterUpdate, stages.Workflow}[r.IntN(3)]
@@ -89,7 +89,7 @@ func TestRandomRollbacks(t *testing.T) {
 
 // takenBack takes the run back until nothing is left, mends a cluster after the
 // first time, and returns the names of those that stay as they are.
-func takenBack(t *testing.T, w *world, e *fleet.Engine, broken string) (kept []string) {
+func takenBack(t *testing.T, w *engineEnv, e *fleet.Engine, broken string) (kept []string) {
 	for try := range 4 {
 		time.Sleep(time.Hour)
 		b := must(e.RollbackOf(t.Context(), "forth"))(t)

@@ -20,8 +20,8 @@ import (
 )
 
 // fourStages has two clusters in each of four stages.
-func fourStages(t *testing.T) *world {
-	w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
+func fourStages(t *testing.T) *engineEnv {
+	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "v0"))
 	for stage := 1; stage <= 4; stage++ {
 		for _, c := range []string{"a", "b"} {
@@ -31,7 +31,7 @@ func fourStages(t *testing.T) *world {
 	return w
 }
 
-func (w *world) addTo(stage int, name string) {
+func (w *engineEnv) addTo(stage int, name string) {
 	w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("s%d%s", stage, name), Labels: map[string]string{"stage": fmt.Sprint(stage), "environment": "e" + name}})
 }
 
@@ -47,7 +47,7 @@ func inStages(b *stages.RollbackPolicy, numbers ...int) stages.Strategy {
 }
 
 // rolling is a placement of fourStages and an engine that drives its runs.
-func rolling(t *testing.T, change func(*fleet.Placement)) (*world, *fleet.Engine) {
+func rolling(t *testing.T, change func(*fleet.Placement)) (*engineEnv, *fleet.Engine) {
 	t.Helper()
 	w := fourStages(t)
 	e := w.engine(w.store, "one")
@@ -60,7 +60,7 @@ func rolling(t *testing.T, change func(*fleet.Placement)) (*world, *fleet.Engine
 	return w, e
 }
 
-func (w *world) values() map[string]string {
+func (w *engineEnv) values() map[string]string {
 	out := map[string]string{}
 	for c := range w.fleet.Clusters(w.t.Context()) {
 		out[c.Name] = w.value(c.Name)
@@ -72,7 +72,7 @@ func (w *world) values() map[string]string {
 }
 
 // failsAt makes a cluster refuse a value.
-func (w *world) failsAt(cluster, value string) {
+func (w *engineEnv) failsAt(cluster, value string) {
 	w.fleet.Cluster(cluster).Refuse(func(obj *unstructured.Unstructured) error {
 		if v, _, _ := unstructured.NestedString(obj.Object, "data", "key"); v == value {
 			return errors.New("not admitted")

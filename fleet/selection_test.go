@@ -35,7 +35,7 @@ func budget(available string) *unstructured.Unstructured {
 }
 
 // held lists what a member has in the namespace.
-func (w *world) held(cluster string) (out []string) {
+func (w *engineEnv) held(cluster string) (out []string) {
 	for _, obj := range w.fleet.Cluster(cluster).List("test-namespace") {
 		name := snapshot.IDOf(obj).String()
 		if n, ok, _ := unstructured.NestedString(obj.Object, "spec", "minAvailable"); ok {
@@ -94,7 +94,7 @@ func TestEnvelopesAreRolledOut(t *testing.T) {
 }
 
 // puts puts objects into the source.
-func (w *world) puts(objs ...*unstructured.Unstructured) {
+func (w *engineEnv) puts(objs ...*unstructured.Unstructured) {
 	w.t.Helper()
 	for _, obj := range objs {
 		if err := w.source.Put(obj); err != nil {
@@ -117,7 +117,7 @@ func TestAnEnvelopeThatIsWrongMakesNoSnapshot(t *testing.T) {
 // What a host never places cannot be declared, and is left out of what selectors
 // pick.
 func TestConfigRules(t *testing.T) {
-	w := newWorld(t)
+	w := newEngineEnv(t)
 	cfg := fleet.Config{Rules: snapshot.Rules{Reserved: []string{"default"}, Never: []snapshot.GroupKind{{Kind: "Secret"}}}}
 	e := w.newEngine(cfg)
 	p := tutorialPlacement()
@@ -146,7 +146,7 @@ func TestConfigRules(t *testing.T) {
 // was written and read.
 func TestSelectionScopesAreKept(t *testing.T) {
 	for scope, want := range map[snapshot.Scope]int{"": 3, snapshot.NamespaceWithResources: 3, snapshot.NamespaceOnly: 1, snapshot.NamespaceWithResourceSelectors: 2} {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		w.puts(configMap("other", "x"))
 		p := tutorialPlacement()
 		p.Selectors[0].Scope = scope

@@ -29,8 +29,8 @@ import (
 
 // modelled is an updater whose clusters behave as the members of a simulation do.
 type modelled struct {
-	world *simulate.World
-	begun time.Time
+	environment *simulate.Environment
+	begun       time.Time
 
 	mu       sync.Mutex
 	attempts map[string]simulate.Attempt
@@ -45,9 +45,9 @@ func (u *modelled) attempt(a fleet.Assignment, change func(simulate.Attempt) sim
 	key := a.Cluster.Name + "#" + strconv.Itoa(a.Attempt)
 	now, ok := u.attempts[key]
 	if !ok {
-		member, own := u.world.Members[a.Cluster.Name]
+		member, own := u.environment.Members[a.Cluster.Name]
 		if !own {
-			member = u.world.Default
+			member = u.environment.Default
 		}
 		now = simulate.Attempt{Member: member, Number: a.Attempt, Revision: a.Revision}
 	}
@@ -104,12 +104,12 @@ func reported(o stages.Observation) (fleet.Proof, error) {
 // staged is a random run and all that happens to it. No two things happen at
 // the same moment, but for what follows from one another.
 type staged struct {
-	r        *rand.Rand
-	strategy stages.Strategy
-	clusters []placement.Cluster
-	world    simulate.World
-	rules    calendar.Rules
-	taken    map[time.Duration]bool
+	r           *rand.Rand
+	strategy    stages.Strategy
+	clusters    []placement.Cluster
+	environment simulate.Environment
+	rules       calendar.Rules
+	taken       map[time.Duration]bool
 	// outage reports whether a cluster cannot be reached for a while.
 	outage bool
 }
@@ -142,9 +142,9 @@ func stageIt(seed uint64) *staged {
 	for i := range 1 + s.r.IntN(3) {
 		s.stage(i)
 	}
-	s.world = simulate.World{Until: time.Hour, Members: map[string]simulate.Member{}}
+	s.environment = simulate.Environment{Until: time.Hour, Members: map[string]simulate.Member{}}
 	for i := range s.clusters {
-		s.world.Members[s.clusters[i].Name] = s.member()
+		s.environment.Members[s.clusters[i].Name] = s.member()
 	}
 	s.windows()
 	s.commands()
@@ -238,7 +238,7 @@ func (s *staged) commands() {
 		case 5:
 			c.Verb, c.Only = stages.Retry, []stages.Only{"", stages.OnlyFailed, stages.OnlySkipped}[s.r.IntN(3)]
 		default:
-			s.world.Churn = append(s.world.Churn, simulate.Change{At: s.moment(3 * time.Minute), Cluster: some()})
+			s.environment.Churn = append(s.environment.Churn, simulate.Change{At: s.moment(3 * time.Minute), Cluster: some()})
 			continue
 		}
 		s.order(c, 4*time.Minute)
@@ -246,7 +246,7 @@ func (s *staged) commands() {
 }
 
 func (s *staged) order(c stages.Command, most time.Duration) {
-	s.world.Orders = append(s.world.Orders, simulate.Order{At: s.moment(most), Command: c})
+	s.environment.Orders = append(s.environment.Orders, simulate.Order{At: s.moment(most), Command: c})
 }
 
 // simulated carries the run out in virtual time. What it asks is approved a
@@ -255,8 +255,8 @@ func (s *staged) simulated(t *testing.T, p *stages.Plan) ([]string, simulate.End
 	for {
 		var lines []string
 		asked := map[string]time.Duration{}
-		end, err := simulate.Run(p, s.world, func(ev simulate.Event) error {
-			lines = append(lines, eventLine(ev.At, s.world.Start, &ev.Event))
+		end, err := simulate.Run(p, s.environment, func(ev simulate.Event) error {
+			lines = append(lines, eventLine(ev.At, s.environment.Start, &ev.Event))
 			if ev.Type == stages.ApprovalRequested {
 				asked[ev.Request] = ev.At
 			}
@@ -266,14 +266,14 @@ func (s *staged) simulated(t *testing.T, p *stages.Plan) ([]string, simulate.End
 			t.Fatal(err)
 		}
 		open := stages.Requests(p, &end.Run)
-		if len(open) == 0 || len(s.world.Orders) > 30 {
+		if len(open) == 0 || len(s.environment.Orders) > 30 {
 			return lines, end
 		}
 		req, by := open[0], approval.Identity{Name: "bob"}
 		d := approval.Decision{Verdict: approval.Approve, By: by, Binding: approval.Binding{Stage: req.Stage, Group: req.Group, When: req.When}}
-		at := min(asked[req.Name]+s.moment(time.Minute), s.world.Until)
-		s.world.Orders = append(s.world.Orders, simulate.Order{At: at, Command: stages.Command{Verb: stages.Decide, By: by, Decision: &d}})
-		if at == s.world.Until {
+		at := min(asked[req.Name]+s.moment(time.Minute), s.environment.Until)
+		s.environment.Orders = append(s.environment.Orders, simulate.Order{At: at, Command: stages.Command{Verb: stages.Decide, By: by, Decision: &d}})
+		if at == s.environment.Until {
 			return lines, end
 		}
 	}
@@ -289,9 +289,9 @@ func eventLine(at time.Duration, start time.Time, e *stages.Event) string {
 
 // carriedOut carries the run out with an engine, and returns its events.
 func (s *staged) carriedOut(t *testing.T) (lines []string, end stages.Outline, simulated func() ([]string, simulate.End)) {
-	w := &world{t: t, store: memory.NewStore(), fleet: memory.NewFleet(s.clusters...)}
+	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet(s.clusters...)}
 	w.source = memory.NewSource(plain("v1"))
-	u := &modelled{world: &s.world, attempts: map[string]simulate.Attempt{}}
+	u := &modelled{environment: &s.environment, attempts: map[string]simulate.Attempt{}}
 	e := w.newEngine(fleet.Config{
 		Name: "one", Updater: u, CallTimeout: 2 * time.Hour, Lease: 6 * time.Hour,
 		Windows: fleet.WindowsFunc(func(context.Context, *stages.Plan) (calendar.Rules, error) { return s.rules, nil }),
@@ -305,8 +305,8 @@ func (s *staged) carriedOut(t *testing.T) (lines []string, end stages.Outline, s
 	stop := running(t, e)
 	time.Sleep(time.Second)
 	u.begun = time.Now()
-	s.world.Start = u.begun
-	if s.world.Calendar, err = s.rules.For(status.Plan); err != nil {
+	s.environment.Start = u.begun
+	if s.environment.Calendar, err = s.rules.For(status.Plan); err != nil {
 		t.Fatal(err)
 	}
 	want, expected := s.simulated(t, status.Plan)
@@ -316,8 +316,8 @@ func (s *staged) carriedOut(t *testing.T) (lines []string, end stages.Outline, s
 		switch ev.Type {
 		case stages.SnapshotTaken, stages.SelectionChanged, stages.RunCreated, stages.RunTaken:
 		default:
-			if at := ev.Time.Sub(s.world.Start); ev.Run != "" && at <= expected.At {
-				lines = append(lines, eventLine(at, s.world.Start, &ev))
+			if at := ev.Time.Sub(s.environment.Start); ev.Run != "" && at <= expected.At {
+				lines = append(lines, eventLine(at, s.environment.Start, &ev))
 			}
 		}
 	}
@@ -328,24 +328,24 @@ func (s *staged) carriedOut(t *testing.T) (lines []string, end stages.Outline, s
 }
 
 // play does what operators do and what happens to the fleet, until the end.
-func (s *staged) play(t *testing.T, e *fleet.Engine, w *world, end time.Duration) {
+func (s *staged) play(t *testing.T, e *fleet.Engine, w *engineEnv, end time.Duration) {
 	type step struct {
 		at time.Duration
 		do func()
 	}
 	steps := []step{{0, func() { s.must(t, e.Command(t.Context(), simulate.RunName, stages.Command{Verb: stages.Start})) }}}
-	for _, o := range s.world.Orders {
+	for _, o := range s.environment.Orders {
 		steps = append(steps, step{o.At, func() { s.give(t, e, o.Command) }})
 	}
-	for _, c := range s.world.Churn {
+	for _, c := range s.environment.Churn {
 		steps = append(steps, step{c.At, func() { w.fleet.Remove(c.Cluster) }})
 	}
 	slices.SortStableFunc(steps, func(a, b step) int { return int(a.at - b.at) })
 	for _, st := range steps {
-		time.Sleep(time.Until(s.world.Start.Add(st.at)))
+		time.Sleep(time.Until(s.environment.Start.Add(st.at)))
 		st.do()
 	}
-	time.Sleep(time.Until(s.world.Start.Add(end)) + time.Millisecond)
+	time.Sleep(time.Until(s.environment.Start.Add(end)) + time.Millisecond)
 }
 
 func (s *staged) must(t *testing.T, err error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// tamperedWorld is one in which a run with overrides is about to begin.
-func tamperedWorld(t *testing.T) *world {
+// newTamperedEnv is one in which a run with overrides is about to begin.
+func newTamperedEnv(t *testing.T) *engineEnv {
 	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
 	w.capture(e, "approved")
 	w.create(e, fleet.RunSpec{Name: "r", Placement: ep, Index: new(0), Strategy: allAtOnce(9)})
@@ -24,14 +24,14 @@ func tamperedWorld(t *testing.T) *world {
 }
 
 // drivenFor drives runs for a while.
-func (w *world) drivenFor(d time.Duration) {
+func (w *engineEnv) drivenFor(d time.Duration) {
 	stop := running(w.t, w.newEngine(fleet.Config{Name: "two"}))
 	time.Sleep(d)
 	stop()
 }
 
 // objects are what members have besides the ledgers.
-func (w *world) objects() map[string][]string {
+func (w *engineEnv) objects() map[string][]string {
 	out := w.members()
 	for cluster, has := range out {
 		out[cluster] = slices.DeleteFunc(has, func(obj string) bool { return strings.HasPrefix(obj, `{"run":`) })
@@ -50,7 +50,7 @@ func TestT5TamperedContentReachesNoMember(t *testing.T) {
 	}
 	var want map[string][]string
 	synctest.Test(t, func(t *testing.T) {
-		w := tamperedWorld(t)
+		w := newTamperedEnv(t)
 		w.drivenFor(time.Minute)
 		w.within(time.Second, "r", stages.Completed)
 		want = w.objects()
@@ -58,7 +58,7 @@ func TestT5TamperedContentReachesNoMember(t *testing.T) {
 	held := 0
 	for range n {
 		synctest.Test(t, func(t *testing.T) {
-			w := tamperedWorld(t)
+			w := newTamperedEnv(t)
 			keys := w.keys("content/")
 			key, bit := keys[r.IntN(len(keys))], -1
 			defer func() { logCase(t, "bit %d of %s", bit, key) }()

@@ -16,7 +16,7 @@ import (
 func TestWaitingForARunThatIsDrivenHereReadsNothing(t *testing.T) {
 	reads := func(wait bool) (n int) {
 		synctest.Test(t, func(t *testing.T) {
-			w := smallWorld(t, 20)
+			w := newSmallEnv(t, 20)
 			for i := range 20 {
 				w.fleet.SetDelay(fmt.Sprintf("c%02d", i), func() time.Duration { return time.Duration(100+20*i) * time.Millisecond })
 			}

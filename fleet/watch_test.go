@@ -17,7 +17,7 @@ import (
 )
 
 // blind hides what a backend can watch.
-func blind(cfg *fleet.Config, w *world) {
+func blind(cfg *fleet.Config, w *engineEnv) {
 	cfg.Store = struct{ backend.Store }{w.store}
 	cfg.Inventory = struct{ backend.Inventory }{w.fleet}
 	cfg.Dialer = backend.DialerFunc(func(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
@@ -30,7 +30,7 @@ func blind(cfg *fleet.Config, w *world) {
 // the next was started, and what happened.
 func reactions(t *testing.T, watch bool) (delays []time.Duration, what []string) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 5)
+		w := newSmallEnv(t, 5)
 		cfg := fleet.Config{Name: "one", Prober: probed, Poll: 10 * time.Second}
 		if !watch {
 			blind(&cfg, w)

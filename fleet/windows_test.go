@@ -52,7 +52,7 @@ func frozenUntil(t time.Time) calendar.Rules {
 }
 
 // started are the moments at which clusters of a run started, since when.
-func (w *world) started(run string, since time.Time) map[string]time.Duration {
+func (w *engineEnv) started(run string, since time.Time) map[string]time.Duration {
 	out := map[string]time.Duration{}
 	for _, ev := range w.past(1000) {
 		if ev.Run == run && ev.Type == stages.ClusterStarted {
@@ -62,10 +62,10 @@ func (w *world) started(run string, since time.Time) map[string]time.Duration {
 	return out
 }
 
-// scheduled is a world of three clusters with windows, and a run of one after the
+// scheduled is an environment of three clusters with windows, and a run of one after the
 // other.
-func scheduled(t *testing.T, windows *timetable, adjust ...func(*stages.Strategy)) (*world, *fleet.Engine) {
-	w := smallWorld(t, 3)
+func scheduled(t *testing.T, windows *timetable, adjust ...func(*stages.Strategy)) (*engineEnv, *fleet.Engine) {
+	w := newSmallEnv(t, 3)
 	e := w.newEngine(fleet.Config{Windows: windows})
 	w.declare(e, smallPlacement("p"))
 	s := allAtOnce(1)
@@ -211,7 +211,7 @@ func TestADeletionDoesNotWaitForWindows(t *testing.T) {
 
 func TestARetryTakesUpWhatFailedWithTheSamePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := smallWorld(t, 3)
+		w := newSmallEnv(t, 3)
 		e := w.newEngine(fleet.Config{})
 		w.declare(e, smallPlacement("p"))
 		w.refusing("c01", true)

@@ -46,7 +46,7 @@ func (s *slowSight) Get(ctx context.Context, key string) (backend.Record, error)
 // withdrawn: it stays.
 func TestARunThatAnEngineHasTakenIsNotWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newEngineEnv(t)
 		e := w.engine(w.store, "a")
 		if err := e.PutPlacement(t.Context(), tutorialPlacement()); err != nil {
 			t.Fatal(err)

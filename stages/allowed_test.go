@@ -18,11 +18,11 @@ func (w *scriptEnv) play(directives ...string) (out string) {
 	return out
 }
 
-// azureWorld has two groups that wait at gates, a wait after their stage and a
+// azureEnv has two groups that wait at gates, a wait after their stage and a
 // stage behind it. Cluster a3 is skipped before anything else happens.
-func azureWorld(t *testing.T) *scriptEnv {
+func azureEnv(t *testing.T) *scriptEnv {
 	t.Helper()
-	w := newWorld()
+	w := newScriptEnv()
 	w.setClusters("a1 g=a\na2 g=a\na3 g=a\nb1 g=b\nb2 g=b\nc1 g=c\n")
 	said := w.setStrategy(`
 profile: ClusterUpdate
@@ -147,7 +147,7 @@ func TestTheAzureStateTable(t *testing.T) {
 				t.Errorf("the table does not say what becomes of %s when it is %s", state, command)
 			}
 			t.Run(string(state)+"/"+command, func(t *testing.T) {
-				w := azureWorld(t)
+				w := azureEnv(t)
 				w.play(way...)
 				w.play("reload")
 				if got := Derive(w.cur.plan, &w.cur.r).Run; got != state {
@@ -184,7 +184,7 @@ func checkCell(t *testing.T, w *scriptEnv, directive string, state State, want s
 }
 
 func TestARefusalNamesTheCommandTheStateAndTheReason(t *testing.T) {
-	w := azureWorld(t)
+	w := azureEnv(t)
 	err := Allowed(w.cur.plan, &w.cur.r, Command{Verb: Stop})
 	if diff := cmp.Diff("command Stop is refused, the run is NotStarted: the run has not started", err.Error()); diff != "" {
 		t.Error(diff)
@@ -222,7 +222,7 @@ func TestASupersedeOfARunThatHasEndedChangesNothing(t *testing.T) {
 	} {
 		for _, profile := range []Profile{Staged, ClusterUpdate, Workflow} {
 			t.Run(name+"/"+string(profile), func(t *testing.T) {
-				w := azureWorld(t)
+				w := azureEnv(t)
 				w.strategy.Profile = profile
 				w.play("plan", "start hold")
 				w.play(end...)
@@ -245,7 +245,7 @@ func TestASupersedeOfARunThatHasEndedChangesNothing(t *testing.T) {
 // as it ever did.
 func TestOnlyClusterUpdateRefusesWhatIsSoAlready(t *testing.T) {
 	for _, profile := range []Profile{Staged, Workflow} {
-		w := azureWorld(t)
+		w := azureEnv(t)
 		w.strategy.Profile = profile
 		w.play("plan", "start", "approve one group=b when=Before")
 		for _, directive := range []string{"resume", "stop", "stop", "skip cluster b2", "resume", "stop", "observe b1 healthy", "stop", "resume"} {

@@ -158,7 +158,7 @@ func strictly(t *testing.T, f *failing, rate float64) State {
 
 // A strict budget that is used up says so.
 func TestAStrictBudgetThatIsUsedUpEndsTheRun(t *testing.T) {
-	w := newWorld()
+	w := newScriptEnv()
 	w.setClusters("m1\nm2\nm3\nm4\n")
 	w.setStrategy("stages: [{name: all, labelSelector: {}, maxConcurrency: 4, maxFailures: 50%, strictFailures: true}]\nattempts: 1")
 	w.say("plan")
@@ -177,7 +177,7 @@ func TestAStrictBudgetThatIsUsedUpEndsTheRun(t *testing.T) {
 
 // When as many have failed as may and no cluster is left, the stage completes.
 func TestAStrictBudgetThatJustSufficesCompletes(t *testing.T) {
-	w := newWorld()
+	w := newScriptEnv()
 	w.setClusters("m1\nm2\nm3\n")
 	w.setStrategy("stages: [{name: all, labelSelector: {}, maxConcurrency: 3, maxFailures: 2, strictFailures: true}]\nattempts: 1")
 	w.say("plan")
@@ -191,7 +191,7 @@ func TestAStrictBudgetThatJustSufficesCompletes(t *testing.T) {
 // Azure's examples: 25% of 5 clusters is 2, and a group of 4 that may all fail
 // completes when all have.
 func TestAzureBudgets(t *testing.T) {
-	w := newWorld()
+	w := newScriptEnv()
 	w.setClusters("m1\nm2\nm3\nm4\nm5\n")
 	w.setStrategy("stages: [{name: all, labelSelector: {}, maxConcurrency: 25%, maxFailures: 25%}]\nprofile: ClusterUpdate")
 	if got := w.say("plan"); !strings.HasPrefix(got, "all concurrency=1 failures=2\n") {
@@ -205,7 +205,7 @@ func TestAzureBudgets(t *testing.T) {
 	if got := w.say("observe m3 failed"); !strings.HasSuffix(got, `Failed "3 clusters of stage all have failed, and 2 may"`+"\n") {
 		t.Error(got)
 	}
-	w = newWorld()
+	w = newScriptEnv()
 	w.setClusters("m1\nm2\nm3\nm4\n")
 	w.setStrategy("stages: [{name: all, labelSelector: {}, maxConcurrency: 4, maxFailures: 4}]\nprofile: ClusterUpdate")
 	if got := w.say("plan"); !strings.Contains(got, "warning: stage all never fails: maxFailures allows 4 and it has 4 clusters") {

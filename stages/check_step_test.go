@@ -16,7 +16,7 @@ import (
 // one that was not started, and a gate that was passed.
 func afoot(t testing.TB) (*Plan, Run) {
 	t.Helper()
-	w := newWorld()
+	w := newScriptEnv()
 	w.setClusters("a env=x\nb env=x\nc env=x\nd env=z\n")
 	w.setStrategy(`
 profile: Staged

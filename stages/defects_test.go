@@ -13,7 +13,7 @@ import (
 
 // defect is an environment with four clusters and a strategy of one stage, and a run.
 func defect(stage string, rest ...string) *scriptEnv {
-	w := newWorld()
+	w := newScriptEnv()
 	w.setClusters("m1 tier=a\nm2 tier=a\nm3 tier=b\nm4 tier=b\n")
 	w.setStrategy("stages: [{name: all, labelSelector: {}, " + stage + "}]\n" + strings.Join(rest, "\n"))
 	w.say("plan", "start")

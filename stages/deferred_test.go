@@ -220,7 +220,7 @@ func TestWindowsAreRoundedUp(t *testing.T) {
 // Of clusters that wait side by side each starts when its own window opens, and
 // that nothing has changed is not saved.
 func TestClustersThatWaitTogetherStartEachInItsWindow(t *testing.T) {
-	w := newWorld()
+	w := newScriptEnv()
 	w.setClusters("m1\nm2\nm3\n")
 	w.setStrategy("stages: [{name: all, labelSelector: {}, maxConcurrency: 3}]")
 	w.setCalendar("m1 3h-9h\nm2 1h-9h\nm3 2h-9h\n")
@@ -229,7 +229,7 @@ func TestClustersThatWaitTogetherStartEachInItsWindow(t *testing.T) {
 	w.says(t, "Running: apply m2#1 wake 2h0m0s", "step t=1h")
 	w.says(t, "Running: apply m2#1 apply m3#1 wake 3h0m0s", "step t=1h")
 	w.says(t, "Running: apply m2#1 apply m3#1 apply m1#1", "step t=1h")
-	w = newWorld()
+	w = newScriptEnv()
 	w.setClusters("m1\n")
 	w.setStrategy("stages: [{name: all, labelSelector: {}}]\nbackoff: 1s")
 	w.setCalendar("m1 0s-1s\n")

@@ -60,7 +60,7 @@ func TestWhatWasSentIsNotSkipped(t *testing.T) {
 
 // Retry in a removal begins the deadline of a cluster again.
 func TestRetryOfARemoval(t *testing.T) {
-	w := newWorld()
+	w := newScriptEnv()
 	w.setStrategy("stages: [{name: all, labelSelector: {}}]\nremoval: {deadline: 10m}")
 	w.say("plan remove=old1,old2", "start", "observe old1 sent")
 	w.says(t, "Running: remove old2#1 wake 20m0s", "step t=10m")

@@ -150,7 +150,7 @@ func TestProfileClusterUpdateRefusesConcurrencyThatCannotBe(t *testing.T) {
 // A strict budget lets as many start as may fail: StackSets would start one more.
 // One of 0 is refused: nothing could start.
 func TestAStrictBudgetBoundsHowManyStart(t *testing.T) {
-	w := newWorld()
+	w := newScriptEnv()
 	w.setClusters("m1\nm2\nm3\nm4\nm5\n")
 	w.setStrategy("stages: [{name: all, labelSelector: {}, maxConcurrency: 5, maxFailures: 2, strictFailures: true}]")
 	w.say("plan")

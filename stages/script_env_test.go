@@ -41,7 +41,7 @@ type scriptRun struct {
 // scriptEpoch is the instant at which every script begins.
 var scriptEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-func newWorld() *scriptEnv { return &scriptEnv{runs: map[string]*scriptRun{}, now: scriptEpoch} }
+func newScriptEnv() *scriptEnv { return &scriptEnv{runs: map[string]*scriptRun{}, now: scriptEpoch} }
 
 // do carries a block out and returns its output.
 func (w *scriptEnv) do(b scriptBlock) string {

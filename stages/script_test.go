@@ -35,7 +35,7 @@ func runScript(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	w := newWorld()
+	w := newScriptEnv()
 	for _, b := range scriptBlocks(string(text)) {
 		out.WriteString(b.before)
 		if b.directive == "" {

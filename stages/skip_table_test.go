@@ -232,9 +232,9 @@ func skipWaitCells() []skipCell {
 	}
 }
 
-func skipWorld(t *testing.T) *scriptEnv {
+func skipEnv(t *testing.T) *scriptEnv {
 	t.Helper()
-	w := newWorld()
+	w := newScriptEnv()
 	w.setClusters("a1 g=a\na2 g=a\nb1 g=b\nb2 g=b\nc1 g=c\nd1 g=d\n")
 	said := w.setStrategy(`
 profile: ClusterUpdate
@@ -258,7 +258,7 @@ func TestTheSkipTable(t *testing.T) {
 	for _, cells := range [][]skipCell{skipMemberCells(), skipGroupCells(), skipStageCells(), skipWaitCells()} {
 		for _, c := range cells {
 			t.Run(c.target+"/"+string(c.state), func(t *testing.T) {
-				w := skipWorld(t)
+				w := skipEnv(t)
 				w.play(c.way...)
 				if out := w.play(c.skip); !strings.Contains(out, c.says) {
 					t.Errorf("%s says, without %q:\n%s", c.skip, c.says, out)
@@ -285,7 +285,7 @@ func TestAGateCannotBeSkippedAlone(t *testing.T) {
 		NotStarted: {skipHeld}, Pending: {"start"}, Running: {"start", skipOpen}, Failed: skipFailed, Completed: skipDone,
 	} {
 		t.Run(string(state), func(t *testing.T) {
-			w := skipWorld(t)
+			w := skipEnv(t)
 			w.play(way...)
 			before := w.play("state")
 			c := Command{ID: "gate", Verb: Skip, Scope: "Gate", Name: "a", By: approval.Identity{Name: "ann"}}

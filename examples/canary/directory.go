@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// directory is a world of simulated clusters: a hub and its members, and the records of the engine. It is
+// directory is a fleet of simulated clusters: a hub and its members, and the records of the engine. It is
 // in memory, or in the files of a directory.
 type directory struct {
 	*controller
@@ -48,10 +48,10 @@ const (
 	prodCluster = "managedcluster-prod"
 )
 
-// stores are where a world is kept.
+// stores are where a fleet is kept.
 type stores struct{ engine, hub, members backend.Store }
 
-// openDirectory opens the world in a directory, which is made if it is missing, or one in memory.
+// openDirectory opens the fleet in a directory, which is made if it is missing, or one in memory.
 func openDirectory(ctx context.Context, dir string) (d *directory, err error) {
 	if dir == "" {
 		return newDirectory(ctx, stores{memory.NewStore(), memory.NewStore(), memory.NewStore()})
@@ -93,7 +93,7 @@ func closeAll(closes []func() error) error {
 	return errors.Join(errs...)
 }
 
-// newDirectory makes a world, or finds it as it was left.
+// newDirectory makes a fleet, or finds it as it was left.
 func newDirectory(ctx context.Context, kept stores) (*directory, error) {
 	d := &directory{kept: kept.members, members: memory.NewFleet()}
 	if err := d.makeHub(ctx, kept.hub); err != nil {
@@ -215,7 +215,7 @@ func (d *directory) untilStill(ctx context.Context) error {
 	}
 }
 
-// inDirectory carries out a command on the world in the directory.
+// inDirectory carries out a command on the fleet in the directory.
 func inDirectory(ctx context.Context, l line, std stdio) (err error) {
 	d, err := openDirectory(ctx, l.data)
 	if err != nil {

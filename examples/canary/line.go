@@ -12,7 +12,7 @@ import (
 
 // line is what the command line says.
 type line struct {
-	// How the world is reached.
+	// How the fleet is reached.
 	data, kubeconfig, members, records string
 	install, installOnly               bool
 	wait                               time.Duration
@@ -79,15 +79,15 @@ func parse(args []string) (line, error) {
 	}
 	given := map[string]bool{}
 	f.Visit(func(f *flag.Flag) { given[strings.TrimSuffix(f.Name, "amespace")] = true })
-	problems := append(l.worldProblems(given), l.commandProblems(given)...)
+	problems := append(l.fleetProblems(given), l.commandProblems(given)...)
 	if len(problems) > 0 {
 		return l, errors.New(strings.Join(problems, "\n  "))
 	}
 	return l, nil
 }
 
-// worldProblems says what is wrong with how the world is to be reached.
-func (l *line) worldProblems(given map[string]bool) (problems []string) {
+// fleetProblems says what is wrong with how the fleet is to be reached.
+func (l *line) fleetProblems(given map[string]bool) (problems []string) {
 	if l.kubeconfig == "" {
 		for _, name := range []string{"members", "install", "install-only", "records"} {
 			if given[name] {

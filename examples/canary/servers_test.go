@@ -25,7 +25,7 @@ import (
 // program does in the place of kubectl amc prints the same, with the tutorial's own files. While the workflow
 // waits, the program ends, and another one goes on.
 func TestTheTutorialOnAPIServers(t *testing.T) {
-	w := newWorld(t, testCluster, prodCluster)
+	w := newHubEnv(t, testCluster, prodCluster)
 	stop := w.serve("-install")
 	script, err := readTutorial("walk.txt")
 	if err != nil {
@@ -41,8 +41,8 @@ func TestTheTutorialOnAPIServers(t *testing.T) {
 	}
 }
 
-// world is a hub cluster with members, and the program that serves it.
-type world struct {
+// hubEnv is a hub cluster with members, and the program that serves it.
+type hubEnv struct {
 	t       *testing.T
 	kubectl string
 	// files has the kubeconfigs hub.kubeconfig and members/NAME.kubeconfig, and the tutorial's files.
@@ -50,13 +50,13 @@ type world struct {
 	servers map[string]*kubeenv.Server
 }
 
-func newWorld(t *testing.T, members ...string) *world {
+func newHubEnv(t *testing.T, members ...string) *hubEnv {
 	t.Helper()
 	kubectl, err := kubeenv.Binary("kubectl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, kubectl: kubectl, files: t.TempDir(), servers: map[string]*kubeenv.Server{}}
+	w := &hubEnv{t: t, kubectl: kubectl, files: t.TempDir(), servers: map[string]*kubeenv.Server{}}
 	names := append([]string{"hub"}, members...)
 	problems := make([]error, len(names))
 	var controllers sync.WaitGroup
@@ -80,7 +80,7 @@ func newWorld(t *testing.T, members ...string) *world {
 	return w
 }
 
-func (w *world) write(path string, text []byte) {
+func (w *hubEnv) write(path string, text []byte) {
 	w.t.Helper()
 	path = filepath.Join(w.files, path)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, text, 0o600)); err != nil {
@@ -88,7 +88,7 @@ func (w *world) write(path string, text []byte) {
 	}
 }
 
-func (w *world) copyTutorial() {
+func (w *hubEnv) copyTutorial() {
 	w.t.Helper()
 	entries, err := tutorial.ReadDir("tutorial")
 	if err != nil {
@@ -104,7 +104,7 @@ func (w *world) copyTutorial() {
 }
 
 // runPods stands for the nodes of a member, until the test ends: every Pod is ready as soon as it is there.
-func (w *world) runPods(member string) {
+func (w *hubEnv) runPods(member string) {
 	w.t.Helper()
 	client, err := kubernetes.NewForConfig(w.servers[member].Config())
 	if err != nil {
@@ -141,14 +141,14 @@ func runPod(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod) e
 	return err
 }
 
-// flags returns those that reach the world.
-func (w *world) flags() []string {
+// flags returns those that reach the servers.
+func (w *hubEnv) flags() []string {
 	return []string{"-kubeconfig", filepath.Join(w.files, "hub.kubeconfig"), "-members", filepath.Join(w.files, "members")}
 }
 
 // serve runs the program until it is stopped, at the latest by the end of the test, and waits for its members
 // to be there.
-func (w *world) serve(args ...string) (stop func()) {
+func (w *hubEnv) serve(args ...string) (stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var out bytes.Buffer
@@ -177,7 +177,7 @@ func (w *world) serve(args ...string) (stop func()) {
 }
 
 // run runs a command: those of kubectl amc are the program's.
-func (w *world) run(command string) (out string, code int) {
+func (w *hubEnv) run(command string) (out string, code int) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	args := strings.Fields(command)[1:]
@@ -200,7 +200,7 @@ func (w *world) run(command string) (out string, code int) {
 const patience = 3 * time.Minute
 
 // eventually tries until there is no error, for as long as anything may take here.
-func (w *world) eventually(what string, try func() error) {
+func (w *hubEnv) eventually(what string, try func() error) {
 	w.t.Helper()
 	err := try()
 	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); err = try() {
@@ -213,7 +213,7 @@ func (w *world) eventually(what string, try func() error) {
 }
 
 // play gives a command of the tutorial. What only reads is tried until it prints what it should.
-func (w *world) play(s step, want string) {
+func (w *hubEnv) play(s step, want string) {
 	w.t.Helper()
 	try := func() error {
 		got, code := w.run(s.command)

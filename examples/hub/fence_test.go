@@ -18,7 +18,7 @@ import (
 // With -fence members get the policies of the fence, and what the hub creates there has the mark that they
 // check.
 func TestMembersAreFenced(t *testing.T) {
-	w := newWorld(t, "member1")
+	w := newHubEnv(t, "member1")
 	w.start("-install", "-lease", "3s", "-fence")
 	w.play("testdata/fence", "script.txt")
 }

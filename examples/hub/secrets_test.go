@@ -15,7 +15,7 @@ func TestSecretsArePlacedWhereAskedFor(t *testing.T) {
 		secrets bool
 	}{{nil, false}, {[]string{"-secrets", "-aggregate"}, true}} {
 		t.Run(strings.Join(c.flags, " "), func(t *testing.T) {
-			w := newWorld(t, "member1")
+			w := newHubEnv(t, "member1")
 			w.start(append([]string{"-install", "-lease", "3s"}, c.flags...)...)
 			for _, args := range [][]string{
 				{"create", "namespace", "web"},
@@ -43,7 +43,7 @@ func TestSecretsArePlacedWhereAskedFor(t *testing.T) {
 }
 
 // may waits until a user may, or may not, do something in the namespace web.
-func (w *world) may(user, verb, resource string, want bool) {
+func (w *hubEnv) may(user, verb, resource string, want bool) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("%s to be allowed to %s %s: %t", user, verb, resource, want), func() error {
 		out, _ := w.run("hub", ".", "auth", "can-i", verb, resource, "-n", "web", "--as", user)

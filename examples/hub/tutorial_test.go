@@ -23,13 +23,13 @@ import (
 // The tutorial works as it is printed: every command, every table, and every field of the statuses
 // that it shows, on a hub and three members.
 func TestTheTutorialByKubectl(t *testing.T) {
-	w := newWorld(t, "member1", "member2", "member3")
+	w := newHubEnv(t, "member1", "member2", "member3")
 	w.start("-install", "-lease", "3s")
 	w.play("testdata/tutorial", "script.txt")
 }
 
-// world is a hub cluster with members, and the program that serves it.
-type world struct {
+// hubEnv is a hub cluster with members, and the program that serves it.
+type hubEnv struct {
 	t       *testing.T
 	kubectl string
 	// files has the kubeconfigs: hub.kubeconfig, and members/NAME.kubeconfig.
@@ -37,13 +37,13 @@ type world struct {
 	servers map[string]*kubeenv.Server
 }
 
-func newWorld(t *testing.T, members ...string) *world {
+func newHubEnv(t *testing.T, members ...string) *hubEnv {
 	t.Helper()
 	kubectl, err := kubeenv.Binary("kubectl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, kubectl: kubectl, files: t.TempDir(), servers: map[string]*kubeenv.Server{}}
+	w := &hubEnv{t: t, kubectl: kubectl, files: t.TempDir(), servers: map[string]*kubeenv.Server{}}
 	names := append([]string{"hub"}, members...)
 	problems := make([]error, len(names))
 	var controllers sync.WaitGroup
@@ -59,7 +59,7 @@ func newWorld(t *testing.T, members ...string) *world {
 	return w
 }
 
-func (w *world) kubeconfig(cluster string) string {
+func (w *hubEnv) kubeconfig(cluster string) string {
 	if cluster == "hub" {
 		return filepath.Join(w.files, "hub.kubeconfig")
 	}
@@ -77,7 +77,7 @@ func write(t *testing.T, path string, text []byte) {
 }
 
 // start runs the program until the test ends, and waits for its members to be registered.
-func (w *world) start(args ...string) {
+func (w *hubEnv) start(args ...string) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	var out output
@@ -123,7 +123,7 @@ func (o *output) String() string {
 }
 
 // run runs kubectl against a cluster, in a directory.
-func (w *world) run(cluster, dir string, args ...string) (string, error) {
+func (w *hubEnv) run(cluster, dir string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.kubectl, args...)
@@ -140,7 +140,7 @@ func (w *world) run(cluster, dir string, args ...string) (string, error) {
 const patience = 3 * time.Minute
 
 // eventually tries until there is no error, for as long as anything may take here.
-func (w *world) eventually(what string, try func() error) {
+func (w *hubEnv) eventually(what string, try func() error) {
 	w.t.Helper()
 	err := try()
 	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); err = try() {
@@ -193,7 +193,7 @@ func readScript(t *testing.T, path string) (steps []step) {
 }
 
 // play plays a script. What only reads is tried until it prints what it should.
-func (w *world) play(dir, name string) {
+func (w *hubEnv) play(dir, name string) {
 	w.t.Helper()
 	for _, s := range readScript(w.t, filepath.Join(dir, name)) {
 		what := fmt.Sprintf("%s:%d: kubectl %s", name, s.line, strings.Join(s.args, " "))

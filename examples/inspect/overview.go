@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// summary is a whole file at a glance.
+// summary is a whole file in short.
 type summary struct {
 	File string `json:"file"`
 	// FileBytes is the size of the file, RecordBytes that of the values in it.
@@ -36,7 +36,7 @@ type placementInfo struct {
 	Error string `json:"error,omitempty"`
 }
 
-// overview shows the file at a glance.
+// overview shows the file in short.
 func overview(ctx context.Context, v *view) error {
 	records, err := v.stored(ctx, "")
 	if err != nil {

@@ -52,7 +52,7 @@ func newTutorial(ctx context.Context, docs documents, kept *data, show view, ans
 	}
 	t.config = snapshot.IDOf(docs.Objects[i])
 	slices.SortFunc(t.docs.Clusters, func(a, b placement.Cluster) int { return cmp.Compare(a.Name, b.Name) })
-	if err := t.world(ctx); err != nil {
+	if err := t.createMembers(ctx); err != nil {
 		return nil, err
 	}
 	var err error
@@ -70,8 +70,8 @@ func newTutorial(ctx context.Context, docs documents, kept *data, show view, ans
 	return t, err
 }
 
-// world makes the hub and the members, or finds them as they were.
-func (t *tutorial) world(ctx context.Context) error {
+// createMembers makes the hub and the members, or finds them as they were.
+func (t *tutorial) createMembers(ctx context.Context) error {
 	t.members = memory.NewFleet(t.docs.Clusters...)
 	t.source = memory.NewSource(t.docs.Objects...)
 	if err := t.members.Keep(ctx, t.kept.outside); err != nil {

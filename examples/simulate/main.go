@@ -152,9 +152,9 @@ func play(format, file string, in io.Reader, out, errOut io.Writer) error {
 	buffer := bufio.NewWriter(out)
 	var v view = &text{out: buffer}
 	if format == "json" {
-		v = newJSONLines(buffer, s.World.Start)
+		v = newJSONLines(buffer, s.Environment.Start)
 	}
-	end, err := simulate.Run(s.Plan, s.World, v.event)
+	end, err := simulate.Run(s.Plan, s.Environment, v.event)
 	if err == nil {
 		err = v.end(&end)
 	}

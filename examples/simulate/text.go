@@ -96,7 +96,7 @@ func (t *text) end(e *simulate.End) error {
 		t.line("")
 		t.print("", 0, "It is not taken back: "+e.Back.Refused)
 	default:
-		t.outcome(&e.Back.End, simulate.BackName, e.Back.Begun)
+		t.outcome(&e.Back.End, simulate.BackName, e.Back.Started)
 	}
 	return t.err
 }

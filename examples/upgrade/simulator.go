@@ -27,10 +27,10 @@ type simulator struct {
 
 var _ upgrade.Watcher = (*simulator)(nil)
 
-// keptWorld is the record of what is simulated.
-type keptWorld struct {
+// keptState is the record of what is simulated.
+type keptState struct {
 	Format int            `json:"format"`
-	World  embedded.World `json:"world"`
+	World  embedded.State `json:"world"`
 }
 
 // family is the kind of all nodes.
@@ -38,7 +38,7 @@ const family = "AKSUbuntu-2204gen2containerd"
 
 // newSimulator reads what is simulated.
 func newSimulator(ctx context.Context, s *store) (*simulator, error) {
-	var kept keptWorld
+	var kept keptState
 	rev, err := s.read(ctx, worldKey, &kept)
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return nil, err
@@ -74,7 +74,7 @@ func (s *simulator) ensure(ctx context.Context, c placement.Cluster) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", backend.ErrNotFound, err)
 	}
-	s.Edit(func(w *embedded.World) {
+	s.Edit(func(w *embedded.State) {
 		if w.Regions == nil {
 			w.Regions = map[string]*embedded.Region{}
 		}
@@ -123,7 +123,7 @@ func (s *simulator) Watch(ctx context.Context, c placement.Cluster) iter.Seq2[st
 func (s *simulator) save(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	value, err := json.Marshal(keptWorld{Format: keptVersion, World: s.World()})
+	value, err := json.Marshal(keptState{Format: keptVersion, World: s.State()})
 	if err != nil {
 		return err
 	}

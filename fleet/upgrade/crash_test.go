@@ -44,7 +44,7 @@ func TestACrashAtAnyWriteBeginsNothingTwice(t *testing.T) {
 // reports whether the first did die.
 func dies(t *testing.T, crash faulty.Rule) (died bool) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newEnv(t, world("w1", "w2"), full(upgrade.Latest))
+		r := newEnv(t, testState("w1", "w2"), full(upgrade.Latest))
 		plan := faulty.NewPlan(crash)
 		first := r.engine("one", plan.Store(r.store))
 		stop := r.running(first)
@@ -58,7 +58,7 @@ func dies(t *testing.T, crash faulty.Rule) (died bool) {
 		}
 		stop()
 		died = plan.Crashed()
-		r.p.Edit(func(w *embedded.World) { w.Regions["west"].Images[""] = []string{"i4", "i3"} })
+		r.p.Edit(func(w *embedded.State) { w.Regions["west"].Images[""] = []string{"i4", "i3"} })
 		defer r.running(r.e)()
 		if _, gone := r.e.Status(t.Context(), "run-1"); err != nil && gone != nil {
 			r.create("run-1", oneByOne(0))
@@ -96,7 +96,7 @@ func (p *pausedProvider) Begin(ctx context.Context, c placement.Cluster, change 
 
 func TestAnEngineThatWasPausedBeginsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newEnv(t, world("w1", "w2"), full(upgrade.Latest))
+		r := newEnv(t, testState("w1", "w2"), full(upgrade.Latest))
 		paused := &pausedProvider{r.p, make(chan struct{}), make(chan error, 10)}
 		first, err := fleet.New(fleet.Config{Name: "paused", Store: r.store, Inventory: r.members, Source: r.source, Updater: upgrade.NewUpdater(paused)})
 		if err != nil {

@@ -44,7 +44,7 @@ func staged() stages.Strategy {
 
 func TestTheSeedsStagedUpgrade(t *testing.T) {
 	groups := map[string]string{"w1": "1a", "e2": "1a", "w3": "1b", "e4": "1c", "w5": "2a", "e6": "2a", "w7": "2b", "e8": "2c"}
-	upgrading(t, world(slices.Collect(maps.Keys(groups))...), full(upgrade.Latest), func(t *testing.T, r *env) {
+	upgrading(t, testState(slices.Collect(maps.Keys(groups))...), full(upgrade.Latest), func(t *testing.T, r *env) {
 		for name, g := range groups {
 			r.join(name, "group-"+g)
 		}
@@ -72,10 +72,10 @@ func TestTheSeedsStagedUpgrade(t *testing.T) {
 }
 
 func TestAnImageThatAppearsDuringARunIsForLaterClusters(t *testing.T) {
-	upgrading(t, world("w1", "w2"), imagesOnly(upgrade.Latest), func(t *testing.T, r *env) {
+	upgrading(t, testState("w1", "w2"), imagesOnly(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		time.Sleep(takes / 2)
-		r.p.Edit(func(w *embedded.World) { w.Regions["west"].Images[""] = []string{"i4", "i3"} })
+		r.p.Edit(func(w *embedded.State) { w.Regions["west"].Images[""] = []string{"i4", "i3"} })
 		r.until("run-1", stages.Completed)
 		r.wantHas("w1", []string{"1.29.4", "1.29.4 i3", "1.29.4 i3"})
 		r.wantHas("w2", []string{"1.29.4", "1.29.4 i4", "1.29.4 i4"})
@@ -83,7 +83,7 @@ func TestAnImageThatAppearsDuringARunIsForLaterClusters(t *testing.T) {
 }
 
 func TestAConsistentImageIsFrozenForARunAndTheOneThatCatchesUp(t *testing.T) {
-	w := world("w1", "e2")
+	w := testState("w1", "e2")
 	p := embedded.New(w, nil)
 	target, err := upgrade.Resolve(t.Context(), p, []placement.Cluster{{Name: "w1"}, {Name: "e2"}}, full(upgrade.Consistent))
 	if err != nil {
@@ -92,12 +92,12 @@ func TestAConsistentImageIsFrozenForARunAndTheOneThatCatchesUp(t *testing.T) {
 	upgrading(t, w, target, func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		time.Sleep(takes / 2)
-		r.p.Edit(func(w *embedded.World) {
+		r.p.Edit(func(w *embedded.State) {
 			for _, region := range w.Regions {
 				region.Images[""] = slices.Insert(region.Images[""], 0, "i5")
 			}
-			w.Clusters["w3"] = world("w3").Clusters["w3"]
-			w.Clusters["n4"] = world("n4").Clusters["n4"]
+			w.Clusters["w3"] = testState("w3").Clusters["w3"]
+			w.Clusters["n4"] = testState("n4").Clusters["n4"]
 			w.Clusters["n4"].Region = "north"
 			w.Regions["north"] = &embedded.Region{Images: map[string][]string{"": {"i5"}}}
 		})
@@ -121,7 +121,7 @@ func TestAConsistentImageIsFrozenForARunAndTheOneThatCatchesUp(t *testing.T) {
 }
 
 func TestARefusedUpgradeLeavesNothing(t *testing.T) {
-	w := world("w1", "e2", "w3")
+	w := testState("w1", "e2", "w3")
 	w.Clusters["e2"].ControlPlane, w.Clusters["w3"].ControlPlane = "1.28.0", "1.31.0"
 	synctest.Test(t, func(t *testing.T) {
 		r := newEnv(t, w, full(upgrade.Latest))
@@ -142,11 +142,11 @@ func TestARefusedUpgradeLeavesNothing(t *testing.T) {
 }
 
 func TestARefusedCatchUpLeavesNothing(t *testing.T) {
-	upgrading(t, world("w1"), full(upgrade.Latest), func(t *testing.T, r *env) {
+	upgrading(t, testState("w1"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		r.until("run-1", stages.Completed)
-		r.p.Edit(func(w *embedded.World) {
-			w.Clusters["w2"] = world("w2").Clusters["w2"]
+		r.p.Edit(func(w *embedded.State) {
+			w.Clusters["w2"] = testState("w2").Clusters["w2"]
 			w.Clusters["w2"].ControlPlane = "1.28.0"
 		})
 		r.join("w2", "")
@@ -161,14 +161,14 @@ func TestARefusedCatchUpLeavesNothing(t *testing.T) {
 }
 
 func TestAClusterThatCannotBeAskedBeforehandIsCheckedWhenItStarts(t *testing.T) {
-	w := world("w1", "e2")
+	w := testState("w1", "e2")
 	w.Clusters["e2"].ControlPlane = "1.28.0"
 	w.Regions["east"].Unavailable = true
 	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		time.Sleep(10 * time.Minute)
 		r.wantHas("w1", upgraded("i3")) // e2 gave its turn to the next
-		r.p.Edit(func(w *embedded.World) { w.Regions["east"].Unavailable = false })
+		r.p.Edit(func(w *embedded.State) { w.Regions["east"].Unavailable = false })
 		s := r.until("run-1", stages.Failed)
 		if d := cmp.Diff(map[string]stages.State{"e2": stages.Failed, "w1": stages.Completed}, ended(s)); d != "" {
 			t.Errorf("(-want +got):\n%s", d)
@@ -180,10 +180,10 @@ func TestAClusterThatCannotBeAskedBeforehandIsCheckedWhenItStarts(t *testing.T) 
 }
 
 func TestAClusterThatIsThereIsSkippedByItsRun(t *testing.T) {
-	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
+	upgrading(t, testState("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		r.until("run-1", stages.Completed)
-		r.p.Edit(func(w *embedded.World) { w.Clusters["w2"].Pools[1].Image = "i1" })
+		r.p.Edit(func(w *embedded.State) { w.Clusters["w2"].Pools[1].Image = "i1" })
 		r.create("run-2", oneByOne(0))
 		s := r.until("run-2", stages.Completed)
 		if d := cmp.Diff(map[string]stages.State{"w1": stages.Skipped, "w2": stages.Completed}, ended(s)); d != "" {
@@ -200,7 +200,7 @@ func TestAClusterThatIsThereIsSkippedByItsRun(t *testing.T) {
 
 func TestAFailingClusterIsHeldToTheBudget(t *testing.T) {
 	for budget, want := range map[int]stages.State{0: stages.Failed, 1: stages.Completed} {
-		w := world("w1", "w2", "w3")
+		w := testState("w1", "w2", "w3")
 		w.Clusters["w1"].Fail, w.Clusters["w1"].Failure = -1, "quota exceeded"
 		upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
 			r.create("run-1", oneByOne(budget))
@@ -217,7 +217,7 @@ func TestAFailingClusterIsHeldToTheBudget(t *testing.T) {
 }
 
 func TestAFailedRunGoesOnWithTheClusterThatFailed(t *testing.T) {
-	w := world("w1", "w2")
+	w := testState("w1", "w2")
 	w.Clusters["w1"].Fail = 1
 	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
@@ -235,7 +235,7 @@ func TestAFailedRunGoesOnWithTheClusterThatFailed(t *testing.T) {
 }
 
 func TestARetryTakesWhatFailed(t *testing.T) {
-	w := world("w1", "w2", "w3")
+	w := testState("w1", "w2", "w3")
 	w.Clusters["w1"].Fail = 1
 	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(1))
@@ -252,7 +252,7 @@ func TestARetryTakesWhatFailed(t *testing.T) {
 }
 
 func TestAStopLetsWhatIsInFlightFinishAndAStartGoesOn(t *testing.T) {
-	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
+	upgrading(t, testState("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		time.Sleep(takes / 2)
 		r.command("run-1", stages.Command{Verb: stages.Stop})
@@ -271,7 +271,7 @@ func TestAStopLetsWhatIsInFlightFinishAndAStartGoesOn(t *testing.T) {
 }
 
 func TestAClusterThatAnotherClientWorksOnLetsOthersGoFirst(t *testing.T) {
-	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
+	upgrading(t, testState("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		if err := r.p.Occupy("w1", "scaling", time.Hour); err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +293,7 @@ func TestAClusterThatAnotherClientWorksOnLetsOthersGoFirst(t *testing.T) {
 }
 
 func TestARunIsDoneWhenItsClustersAreHealthy(t *testing.T) {
-	w := world("w1", "w2")
+	w := testState("w1", "w2")
 	w.Clusters["w1"].Unhealthy = time.Hour
 	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
@@ -306,7 +306,7 @@ func TestARunIsDoneWhenItsClustersAreHealthy(t *testing.T) {
 }
 
 func TestAPlacementOfUpgradesIsDeletedWithoutTouchingClusters(t *testing.T) {
-	upgrading(t, world("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
+	upgrading(t, testState("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		r.until("run-1", stages.Completed)
 		if err := r.e.DeletePlacement(t.Context(), "prod", fleet.DeleteOptions{}); err != nil {

@@ -34,7 +34,7 @@ type env struct {
 }
 
 // upgrading tells a story in which an engine drives runs to a target.
-func upgrading(t *testing.T, w embedded.World, target upgrade.Target, story func(*testing.T, *env)) {
+func upgrading(t *testing.T, w embedded.State, target upgrade.Target, story func(*testing.T, *env)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEnv(t, w, target)
 		stop := r.running(r.e)
@@ -43,7 +43,7 @@ func upgrading(t *testing.T, w embedded.World, target upgrade.Target, story func
 	})
 }
 
-func newEnv(t *testing.T, w embedded.World, target upgrade.Target) *env {
+func newEnv(t *testing.T, w embedded.State, target upgrade.Target) *env {
 	t.Helper()
 	r := &env{t: t, p: embedded.New(w, nil), store: memory.NewStore(), members: memory.NewFleet(), source: memory.NewSource()}
 	for name := range w.Clusters {

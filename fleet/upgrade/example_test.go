@@ -23,7 +23,7 @@ func cloud() *embedded.Provider {
 		pool := upgrade.Pool{Name: "nodes", Version: version, Image: image}
 		return &embedded.Cluster{Region: region, ControlPlane: version, Pools: []upgrade.Pool{pool}}
 	}
-	return embedded.New(embedded.World{
+	return embedded.New(embedded.State{
 		Regions: map[string]*embedded.Region{
 			"eu": {Images: map[string][]string{"": {"2026.03", "2026.02", "2026.01"}}},
 			"us": {Images: map[string][]string{"": {"2026.02", "2026.01"}}},

@@ -19,10 +19,10 @@ func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 // takes is how long a change of a part takes.
 const takes = time.Minute
 
-// world has clusters at 1.29.4 with two node pools each, whose images are behind, in
+// testState has clusters at 1.29.4 with two node pools each, whose images are behind, in
 // region west if their name begins with w and otherwise in east.
-func world(names ...string) embedded.World {
-	w := embedded.World{
+func testState(names ...string) embedded.State {
+	w := embedded.State{
 		Regions: map[string]*embedded.Region{
 			"west": {Images: map[string][]string{"": {"i3", "i2", "i1"}}},
 			"east": {Images: map[string][]string{"": {"i2", "i1"}}},
@@ -59,7 +59,7 @@ type hand struct {
 }
 
 // byHand assigns a target to cluster w1.
-func byHand(t *testing.T, w embedded.World, target upgrade.Target) *hand {
+func byHand(t *testing.T, w embedded.State, target upgrade.Target) *hand {
 	t.Helper()
 	p := embedded.New(w, nil)
 	return &hand{t, p, upgrade.NewUpdater(p), assigned(t, target)}
@@ -132,7 +132,7 @@ func clusterOf(t *testing.T, p *embedded.Provider, name string) embedded.Cluster
 
 // edit changes cluster w1.
 func (h *hand) edit(f func(*embedded.Cluster)) {
-	h.p.Edit(func(w *embedded.World) { f(w.Clusters["w1"]) })
+	h.p.Edit(func(w *embedded.State) { f(w.Clusters["w1"]) })
 }
 
 // begun names the changes that were begun on a cluster.

@@ -52,7 +52,7 @@ func (c *chaos) upgrade(t *testing.T) {
 	for i := range 2 + c.IntN(8) {
 		c.names = append(c.names, fmt.Sprintf("%c%d", "we"[c.IntN(2)], i))
 	}
-	w := world(c.names...)
+	w := testState(c.names...)
 	for _, cl := range w.Clusters {
 		cl.Takes = time.Duration(c.IntN(300)) * time.Second
 		cl.Unhealthy = time.Duration(c.IntN(3)) * time.Minute
@@ -102,18 +102,18 @@ func (c *chaos) happen() {
 	switch c.IntN(9) {
 	case 0:
 		c.images++
-		c.r.p.Edit(func(w *embedded.World) {
+		c.r.p.Edit(func(w *embedded.State) {
 			r := w.Regions[[]string{"west", "east"}[c.IntN(2)]]
 			r.Images[""] = slices.Insert(r.Images[""], 0, fmt.Sprint("i", c.images))
 		})
 	case 1:
 		_ = c.r.p.Occupy(name, "scaling", time.Duration(1+c.IntN(600))*time.Second)
 	case 2:
-		c.r.p.Edit(func(w *embedded.World) { w.Regions["west"].Unavailable = !w.Regions["west"].Unavailable })
+		c.r.p.Edit(func(w *embedded.State) { w.Regions["west"].Unavailable = !w.Regions["west"].Unavailable })
 	case 3:
-		c.r.p.Edit(func(w *embedded.World) { w.Clusters[name].Fail = 1 })
+		c.r.p.Edit(func(w *embedded.State) { w.Clusters[name].Fail = 1 })
 	case 4:
-		c.r.p.Edit(func(w *embedded.World) { w.Clusters[name].Unavailable = !w.Clusters[name].Unavailable })
+		c.r.p.Edit(func(w *embedded.State) { w.Clusters[name].Unavailable = !w.Clusters[name].Unavailable })
 	case 5:
 		c.plan.Crash()
 		c.stop()
@@ -130,7 +130,7 @@ func (c *chaos) happen() {
 
 // end lets everything come to its end.
 func (c *chaos) end() fleet.Status {
-	c.r.p.Edit(func(w *embedded.World) {
+	c.r.p.Edit(func(w *embedded.State) {
 		w.Regions["west"].Unavailable = false
 		for _, cl := range w.Clusters {
 			cl.Unavailable = false

@@ -61,7 +61,7 @@ func TestEachTypeUpgradesItsParts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := byHand(t, world("w1"), tc.target)
+				h := byHand(t, testState("w1"), tc.target)
 				r := h.finish()
 				if !r.Sent || r.Unchanged || r.Skipped || r.Revision != h.a.Revision || !r.Current || !r.Healthy || r.Failed {
 					t.Errorf("%+v", r)
@@ -74,7 +74,7 @@ func TestEachTypeUpgradesItsParts(t *testing.T) {
 
 func TestNothingIsProvenBeforeItIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world("w1")
+		w := testState("w1")
 		w.Clusters["w1"].Unhealthy = time.Hour
 		h := byHand(t, w, full(upgrade.Latest))
 		for _, want := range []string{"control plane has 1.29.4", "node pool system has 1.29.4 i1"} {
@@ -100,7 +100,7 @@ func TestNothingIsProvenBeforeItIsThere(t *testing.T) {
 }
 
 func TestAClusterThatIsThereIsSkipped(t *testing.T) {
-	there := func(w embedded.World, image string) embedded.World {
+	there := func(w embedded.State, image string) embedded.State {
 		c := w.Clusters["w1"]
 		c.ControlPlane = "v1.30.2"
 		for i := range c.Pools {
@@ -115,7 +115,7 @@ func TestAClusterThatIsThereIsSkipped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := byHand(t, there(world("w1"), "i3"), target)
+				h := byHand(t, there(testState("w1"), "i3"), target)
 				r := h.update()
 				if !r.Skipped || !r.Unchanged || r.Sent || !r.Applied || r.Revision != h.a.Revision || !strings.Contains(r.Message, "already there") {
 					t.Errorf("%+v", r)
@@ -129,7 +129,7 @@ func TestAClusterThatIsThereIsSkipped(t *testing.T) {
 func TestAClusterWithoutAConsistentImageIsSkipped(t *testing.T) {
 	for _, target := range []upgrade.Target{full(upgrade.Consistent, "i9"), imagesOnly(upgrade.Consistent, "i9")} {
 		synctest.Test(t, func(t *testing.T) {
-			h := byHand(t, world("w1"), target)
+			h := byHand(t, testState("w1"), target)
 			r := h.update()
 			if !r.Skipped || r.Sent || r.Current || r.Revision != "" || !strings.Contains(r.Message, "i9") || !strings.Contains(r.Message, "west") {
 				t.Errorf("%+v", r)
@@ -144,9 +144,9 @@ func TestAClusterWithoutAConsistentImageIsSkipped(t *testing.T) {
 
 func TestLatestStaysWhatItWasWhenTheClusterStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.update()
-		h.p.Edit(func(w *embedded.World) { w.Regions["west"].Images[""] = []string{"i4", "i3", "i2"} })
+		h.p.Edit(func(w *embedded.State) { w.Regions["west"].Images[""] = []string{"i4", "i3", "i2"} })
 		time.Sleep(takes)
 		h.u = upgrade.NewUpdater(h.p) // another engine
 		h.finish()
@@ -161,11 +161,11 @@ func TestLatestStaysWhatItWasWhenTheClusterStarted(t *testing.T) {
 
 func TestAFailureIsTheProvidersAndTheNextAttemptGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world("w1")
+		w := testState("w1")
 		w.Clusters["w1"].Fail, w.Clusters["w1"].Failure = 1, "quota exceeded"
 		h := byHand(t, w, full(upgrade.Latest))
 		h.update()
-		h.p.Edit(func(w *embedded.World) { w.Regions["west"].Images[""] = []string{"i4", "i3"} })
+		h.p.Edit(func(w *embedded.State) { w.Regions["west"].Images[""] = []string{"i4", "i3"} })
 		time.Sleep(takes)
 		for range 2 {
 			for _, r := range []fleet.Proof{h.update(), h.observe()} {
@@ -184,7 +184,7 @@ func TestAFailureIsTheProvidersAndTheNextAttemptGoesOn(t *testing.T) {
 
 func TestALongFailureIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world("w1")
+		w := testState("w1")
 		w.Clusters["w1"].Fail, w.Clusters["w1"].Failure = -1, "x"+strings.Repeat("ü", 5000)
 		h := byHand(t, w, full(upgrade.Latest))
 		if r := h.finish(); !r.Failed || len(r.Message) > 1024 || !utf8.ValidString(r.Message) {
@@ -195,7 +195,7 @@ func TestALongFailureIsCut(t *testing.T) {
 
 func TestAnUpgradeThatEndsElsewhereHasFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.update()
 		time.Sleep(takes)
 		h.edit(func(c *embedded.Cluster) { c.ControlPlane = "1.30.1" })
@@ -208,7 +208,7 @@ func TestAnUpgradeThatEndsElsewhereHasFailed(t *testing.T) {
 
 func TestAnEarlierAttemptIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.update()
 		h.a.Attempt = 2
 		if r := h.update(); !r.Sent || r.Failed {
@@ -221,7 +221,7 @@ func TestAnEarlierAttemptIsWaitedFor(t *testing.T) {
 
 func TestACleanedClusterIsLeftAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.a.Revision, h.a.Content, h.a.Cluster.Name = "", nil, "gone"
 		want := fleet.Proof{Applied: true, Unchanged: true, Current: true, Healthy: true}
 		for _, r := range []fleet.Proof{h.update(), h.observe()} {
@@ -234,7 +234,7 @@ func TestACleanedClusterIsLeftAsItIs(t *testing.T) {
 
 func TestATargetIsReadOnceAndAgainWhereThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		read, content := 0, h.a.Content
 		h.a.Content = func(ctx context.Context) (snapshot.Set, error) {
 			if read++; read == 1 {
@@ -254,7 +254,7 @@ func TestATargetIsReadOnceAndAgainWhereThatFailed(t *testing.T) {
 
 func TestWhatIsNoUpgradeIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		set, err := snapshot.NewSet(nil)
 		if err != nil {
 			t.Fatal(err)
@@ -275,7 +275,7 @@ func TestAnUpdaterWatchesWhereItsProviderDoes(t *testing.T) {
 		t.Error("a provider that cannot watch is watched")
 	}
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.update()
 		start, looks := time.Now(), 0
 		for _, err := range h.u.(fleet.Watcher).Watch(t.Context(), h.a) {

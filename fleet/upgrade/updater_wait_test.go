@@ -16,7 +16,7 @@ import (
 
 func TestAnOperationOfAnotherClientIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		if err := h.p.Occupy("w1", "scaling", time.Hour); err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func (b busyProvider) Begin(ctx context.Context, c placement.Cluster, change upg
 
 func TestAnotherClientWhoIsFasterIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.u = upgrade.NewUpdater(busyProvider{h.p})
 		if r, err := h.refused(); r.Sent || !errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrPermanent) {
 			t.Errorf("%+v, %v", r, err)
@@ -65,25 +65,25 @@ func TestAnotherClientWhoIsFasterIsWaitedFor(t *testing.T) {
 
 func TestAClusterThatCannotBeReachedIsNotChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
-		h.p.Edit(func(w *embedded.World) { w.Regions["west"].Unavailable = true })
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
+		h.p.Edit(func(w *embedded.State) { w.Regions["west"].Unavailable = true })
 		if r, err := h.refused(); r.Sent || errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "west") {
 			t.Errorf("%+v, %v", r, err)
 		}
-		h.p.Edit(func(w *embedded.World) { w.Regions["west"].Unavailable = false })
+		h.p.Edit(func(w *embedded.State) { w.Regions["west"].Unavailable = false })
 		h.finish()
 	})
 }
 
 func TestWhatIsNotOfferedYetIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world("w1")
+		w := testState("w1")
 		w.Versions = []string{"1.30.1"}
 		h := byHand(t, w, full(upgrade.Latest))
 		if r, err := h.refused(); r.Sent || errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "is not offered") {
 			t.Errorf("a version: %+v, %v", r, err)
 		}
-		h.p.Edit(func(w *embedded.World) { w.Versions = append(w.Versions, "1.30.2") })
+		h.p.Edit(func(w *embedded.State) { w.Versions = append(w.Versions, "1.30.2") })
 		h.finish()
 		h.a = assigned(t, imagesOnly(upgrade.Custom, "i5"))
 		h.a.RunUID = "uid2"
@@ -95,7 +95,7 @@ func TestWhatIsNotOfferedYetIsWaitedFor(t *testing.T) {
 
 func TestAnUpgradeThatIsNotAllowedBeginsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.edit(func(c *embedded.Cluster) { c.ControlPlane = "1.31.0" })
 		r, err := h.refused()
 		if _, ok := errors.AsType[*upgrade.RefusedError](err); !ok || r.Sent || !errors.Is(err, backend.ErrPermanent) {
@@ -107,7 +107,7 @@ func TestAnUpgradeThatIsNotAllowedBeginsNothing(t *testing.T) {
 
 func TestWhatAProviderRefusesIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.edit(func(c *embedded.Cluster) { c.Refuse = "the subscription is suspended" })
 		if r, err := h.refused(); r.Sent || !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "suspended") {
 			t.Errorf("%+v, %v", r, err)
@@ -128,7 +128,7 @@ func (l lostProvider) Begin(ctx context.Context, c placement.Cluster, change upg
 
 func TestAChangeThatMayHaveBegunIsNotBegunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1"), full(upgrade.Latest))
+		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		good := h.u
 		h.u = upgrade.NewUpdater(lostProvider{h.p})
 		if r, err := h.refused(); !r.Sent || errors.Is(err, backend.ErrPermanent) {
@@ -142,7 +142,7 @@ func TestAChangeThatMayHaveBegunIsNotBegunAgain(t *testing.T) {
 
 func TestAnOlderEpochBeginsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := byHand(t, world("w1", "w2"), full(upgrade.Latest))
+		h := byHand(t, testState("w1", "w2"), full(upgrade.Latest))
 		newer := *h
 		newer.a.Epoch, newer.a.Cluster.Name = 3, "w2"
 		newer.update()

@@ -13,9 +13,9 @@ import (
 )
 
 // begun is the run of an application with two steps, a timeout of ten minutes each.
-func begun(t *testing.T) *world {
+func begun(t *testing.T) *workflowEnv {
 	t.Helper()
-	w := &world{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	w := &workflowEnv{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	w.clusters = []placement.Cluster{{Name: "a"}, {Name: "b"}}
 	got := w.apply(`apiVersion: core.oam.dev/v1beta1
 kind: Application
@@ -37,7 +37,7 @@ spec:
 	return w
 }
 
-func (w *world) attempt() int {
+func (w *workflowEnv) attempt() int {
 	for _, f := range w.rec.Run.InFlight {
 		if f.Attempt != 0 {
 			return f.Attempt

@@ -39,7 +39,7 @@ func runScript(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	var out strings.Builder
-	w := &world{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	w := &workflowEnv{now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	for _, block := range strings.SplitAfter(string(text), "\n====\n") {
 		head, want, found := strings.Cut(block, "\n----\n")
 		if !found {
@@ -59,9 +59,9 @@ func runScript(t *testing.T, file string) {
 	}
 }
 
-// world is an application with the run of its newest release, driven by
+// workflowEnv is an application with the run of its newest release, driven by
 // [stages.Step] alone.
-type world struct {
+type workflowEnv struct {
 	docs     oam.Documents
 	clusters []placement.Cluster
 	now      time.Time
@@ -72,7 +72,7 @@ type world struct {
 }
 
 // do carries out a block: comments, a directive with its arguments, and its input.
-func (w *world) do(block string) string {
+func (w *workflowEnv) do(block string) string {
 	lines := strings.Split(block, "\n")
 	for len(lines) > 1 && (strings.HasPrefix(lines[0], "#") || lines[0] == "") {
 		lines = lines[1:]
@@ -115,7 +115,7 @@ func (w *world) do(block string) string {
 	}
 }
 
-func (w *world) setClusters(input string) string {
+func (w *workflowEnv) setClusters(input string) string {
 	w.clusters = nil
 	for line := range strings.Lines(input) {
 		words := strings.Fields(line)
@@ -130,7 +130,7 @@ func (w *world) setClusters(input string) string {
 }
 
 // apply takes documents, and begins a run where the application is due.
-func (w *world) apply(input string) string {
+func (w *workflowEnv) apply(input string) string {
 	docs, err := oam.Read(strings.NewReader(input), "app.yaml")
 	if err != nil {
 		return err.Error() + "\n"
@@ -154,7 +154,7 @@ func (w *world) apply(input string) string {
 }
 
 // begin makes a run of a release, in place of one that is under way.
-func (w *world) begin(rel oam.Release) string {
+func (w *workflowEnv) begin(rel oam.Release) string {
 	out := ""
 	if w.rec.Run != nil && !w.rec.Run.IsEnded() {
 		out = w.step(stages.Input{Commands: []stages.Command{w.command(stages.Command{Verb: stages.Supersede, Message: rel.Run.Name})}})
@@ -190,14 +190,14 @@ func (w *world) begin(rel oam.Release) string {
 	return out + "run " + run.Name + "\n" + w.step(stages.Input{})
 }
 
-func (w *world) command(c stages.Command) stages.Command {
+func (w *workflowEnv) command(c stages.Command) stages.Command {
 	w.commands++
 	c.ID, c.At = fmt.Sprintf("c%d", w.commands), w.now
 	return c
 }
 
 // step steps the run and says what is in flight and what was refused.
-func (w *world) step(in stages.Input) string {
+func (w *workflowEnv) step(in stages.Input) string {
 	in.Now = w.now
 	ready := stages.Step(w.rec.Plan, *w.rec.Run, in)
 	w.rec.Run = &ready.Run
@@ -223,7 +223,7 @@ func (w *world) step(in stages.Input) string {
 }
 
 // reload stores the run and reads it, as a controller that starts again does.
-func (w *world) reload() string {
+func (w *workflowEnv) reload() string {
 	b, err := json.Marshal(w.rec.Run)
 	var run stages.Run
 	if err == nil {
@@ -237,7 +237,7 @@ func (w *world) reload() string {
 }
 
 // observe takes pairs of a cluster and what it is.
-func (w *world) observe(words []string) string {
+func (w *workflowEnv) observe(words []string) string {
 	var in stages.Input
 	for i := 0; i+1 < len(words); i += 2 {
 		o := stages.Observation{Cluster: words[i], Sent: true}
@@ -261,7 +261,7 @@ func (w *world) observe(words []string) string {
 	return w.step(in)
 }
 
-func (w *world) operate(verb, step string) string {
+func (w *workflowEnv) operate(verb, step string) string {
 	by := approval.Identity{Name: "ann"}
 	var op oam.Operation
 	var err error
@@ -279,7 +279,7 @@ func (w *world) operate(verb, step string) string {
 	return op.Message + "\n" + w.carryOut(op)
 }
 
-func (w *world) carryOut(op oam.Operation) (out string) {
+func (w *workflowEnv) carryOut(op oam.Operation) (out string) {
 	var in stages.Input
 	for _, c := range op.Commands {
 		in.Commands = append(in.Commands, w.command(c))
@@ -292,7 +292,7 @@ func (w *world) carryOut(op oam.Operation) (out string) {
 }
 
 // reject turns down what the workflow asks for.
-func (w *world) reject() string {
+func (w *workflowEnv) reject() string {
 	op, err := w.rec.Resume("", approval.Identity{Name: "bob"})
 	if err != nil {
 		return "Error: " + err.Error() + "\n"
@@ -303,7 +303,7 @@ func (w *world) reject() string {
 	return w.carryOut(op)
 }
 
-func (w *world) restart(step string) string {
+func (w *workflowEnv) restart(step string) string {
 	rel, op, err := w.rec.Restart(step, w.runs+1)
 	if err != nil {
 		return "Error: " + err.Error() + "\n"
@@ -313,7 +313,7 @@ func (w *world) restart(step string) string {
 
 // rollback reports that the workflow is taken back, and by which stages, where all
 // clusters had something before.
-func (w *world) rollback() string {
+func (w *workflowEnv) rollback() string {
 	if w.rec.Run.RollbackRequest == nil {
 		return "nothing is taken back\n"
 	}
@@ -339,7 +339,7 @@ func (w *world) rollback() string {
 }
 
 // statusText is what people see: the application, its services and its steps.
-func (w *world) statusText(withTimes bool) string {
+func (w *workflowEnv) statusText(withTimes bool) string {
 	s := oam.NewStatus(w.rec)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: workflow %s", s.Phase, s.Workflow.Phase)

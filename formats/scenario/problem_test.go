@@ -255,8 +255,8 @@ func FuzzRead(f *testing.F) {
 		s, err := scenario.Read(strings.NewReader(string(data)), "f.yaml")
 		var problems scenario.Problems
 		if err == nil {
-			if s.Plan == nil || s.World.Validate() != nil {
-				t.Errorf("a scenario without a problem cannot be played: %v", s.World.Validate())
+			if s.Plan == nil || s.Environment.Validate() != nil {
+				t.Errorf("a scenario without a problem cannot be played: %v", s.Environment.Validate())
 			}
 			return
 		}

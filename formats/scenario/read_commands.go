@@ -69,7 +69,7 @@ func (r *reader) command(v value) {
 		return
 	}
 	c.check(v)
-	r.out.World.Orders = append(r.out.World.Orders, simulate.Order{At: c.at, Command: c.command(r.start())})
+	r.out.Environment.Orders = append(r.out.Environment.Orders, simulate.Order{At: c.at, Command: c.command(r.start())})
 }
 
 // check reports fields that the command does not have, and those that it needs.

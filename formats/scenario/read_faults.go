@@ -102,13 +102,13 @@ func (r *reader) checkFaults() {
 		}
 		if said[f.name] == nil {
 			said[f.name] = map[string]int{}
-			members[f.name] = r.out.World.Default
+			members[f.name] = r.out.Environment.Default
 		}
 		r.once(f, said[f.name])
 		members[f.name] = f.over(members[f.name])
 	}
 	if len(members) > 0 {
-		r.out.World.Members = members
+		r.out.Environment.Members = members
 	}
 	r.returning()
 }
@@ -206,7 +206,7 @@ func (r *reader) checkChurn() {
 			c.named.Fail("there is no cluster %s at %s", yamldoc.Clip(c.name), c.at)
 		case c.verb != "relabel":
 			there[c.name] = c.verb == "add"
-			r.out.World.Churn = append(r.out.World.Churn, simulate.Change{At: c.at, Cluster: c.name, Back: c.verb == "add"})
+			r.out.Environment.Churn = append(r.out.Environment.Churn, simulate.Change{At: c.at, Cluster: c.name, Back: c.verb == "add"})
 		}
 	}
 }

@@ -21,11 +21,11 @@ func (r *reader) previous() {
 		}
 		return
 	}
-	r.out.World.Return.Previous = map[string]stages.Previous{}
+	r.out.Environment.Return.Previous = map[string]stages.Previous{}
 	for i := range r.out.Clusters {
 		name := r.out.Clusters[i].Name
 		if had := r.had[name]; had != "" {
-			r.out.World.Return.Previous[name] = stages.Previous{Snapshot: had, Revision: had}
+			r.out.Environment.Return.Previous[name] = stages.Previous{Snapshot: had, Revision: had}
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (r *reader) returning() {
 		if !f.back || f.name == "" || !r.knows(f) {
 			continue
 		}
-		of := r.out.World.Return.Members
+		of := r.out.Environment.Return.Members
 		m, known := of[f.name]
 		if !known {
 			m = r.forth(f.name)
@@ -89,7 +89,7 @@ func (r *reader) returning() {
 		r.once(f, said[f.name])
 		if of == nil {
 			of = map[string]simulate.Member{}
-			r.out.World.Return.Members = of
+			r.out.Environment.Return.Members = of
 		}
 		of[f.name] = f.over(m)
 	}
@@ -97,9 +97,9 @@ func (r *reader) returning() {
 
 // forth is how a cluster behaves before it goes back, but that nothing fails.
 func (r *reader) forth(name string) simulate.Member {
-	m, known := r.out.World.Members[name]
+	m, known := r.out.Environment.Members[name]
 	if !known {
-		m = r.out.World.Default
+		m = r.out.Environment.Default
 	}
 	m.Fail = 0
 	return m

@@ -65,7 +65,7 @@ func (r *reader) strategy() {
 		again.Fail("is in the strategy already; leave one of the two")
 	}
 	r.extras.complete(&r.out.Strategy, f)
-	if r.out.World.Slots > 0 {
+	if r.out.Environment.Slots > 0 {
 		r.out.Strategy.Cap = sharedCap
 	}
 	r.root.Check(r.out.Strategy.Validate(), r.place)

@@ -114,27 +114,27 @@ func TestEveryFieldIsRead(t *testing.T) {
 				Freezes:  []calendar.Freeze{{From: "2026-01-05T00:00", Until: "2026-01-07T00:00", Reason: "holidays"}},
 			}},
 		},
-		World: everyWorld(time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)),
+		Environment: everyEnvironment(time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)),
 	}
-	if got.Plan == nil || got.World.Calendar == nil || len(got.Plan.Clusters) != 4 {
-		t.Fatalf("plan %v, calendar %v", got.Plan, got.World.Calendar)
+	if got.Plan == nil || got.Environment.Calendar == nil || len(got.Plan.Clusters) != 4 {
+		t.Fatalf("plan %v, calendar %v", got.Plan, got.Environment.Calendar)
 	}
-	if w := got.World.Calendar.Window(1, got.World.Start); !w.Limited {
+	if w := got.Environment.Calendar.Window(1, got.Environment.Start); !w.Limited {
 		t.Errorf("the windows of the run are not those of c2: %+v", w)
 	}
-	got.Plan, got.World.Calendar, got.World.Start = nil, nil, got.World.Start.UTC()
+	got.Plan, got.Environment.Calendar, got.Environment.Start = nil, nil, got.Environment.Start.UTC()
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("scenario (-want +got):\n%s", diff)
 	}
 }
 
-// everyWorld is what everyField says of the world.
-func everyWorld(start time.Time) simulate.World {
+// everyEnvironment is what everyField says of the environment.
+func everyEnvironment(start time.Time) simulate.Environment {
 	const minute = time.Minute
 	ann, bob := approval.Identity{Name: "ann"}, approval.Identity{Name: "bob"}
 	sre := approval.Identity{Name: "ann", Groups: []string{"sre"}}
 	order := func(at time.Duration, c stages.Command) simulate.Order { return simulate.Order{At: at, Command: c} }
-	return simulate.World{
+	return simulate.Environment{
 		Start: start, Starter: approval.Identity{Name: "zoe"}, Slots: 7, Until: 24 * time.Hour,
 		Default: simulate.Member{Take: 10 * time.Second},
 		Members: map[string]simulate.Member{
@@ -221,7 +221,7 @@ func TestACountMayBeAList(t *testing.T) {
 func TestAClusterMayComeBack(t *testing.T) {
 	s := read(t, "clusters: [{name: c1}]\nprofile: ClusterUpdate\nchurn: [{at: 2m, add: c1}, {at: 1m, remove: c1}, {at: 3m, remove: c1}]")
 	want := []simulate.Change{{At: time.Minute, Cluster: "c1"}, {At: 2 * time.Minute, Cluster: "c1", Back: true}, {At: 3 * time.Minute, Cluster: "c1"}}
-	if diff := cmp.Diff(want, s.World.Churn); diff != "" {
+	if diff := cmp.Diff(want, s.Environment.Churn); diff != "" {
 		t.Errorf("churn (-want +got):\n%s", diff)
 	}
 }

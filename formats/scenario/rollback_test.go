@@ -25,7 +25,7 @@ faults:
 commands: [{at: 1m, do: rollback, by: ann, reason: slow}]
 `
 
-// What a scenario says of a rollback is in the strategy and in the world.
+// What a scenario says of a rollback is in the strategy and in the environment.
 func TestRollback(t *testing.T) {
 	s := read(t, takenBack)
 	want := &stages.RollbackPolicy{
@@ -40,17 +40,17 @@ func TestRollback(t *testing.T) {
 		Previous: map[string]stages.Previous{"c1": {Snapshot: "v3", Revision: "v3"}, "d1": {Snapshot: "v4", Revision: "v4"}, "d2": {Snapshot: "v4", Revision: "v4"}},
 		Members:  map[string]simulate.Member{"c1": {Take: time.Minute, Unreachable: away}, "d2": {Take: 10 * time.Second, Fail: 1}},
 	}
-	if d := cmp.Diff(back, s.World.Return); d != "" {
+	if d := cmp.Diff(back, s.Environment.Return); d != "" {
 		t.Errorf("the way back (-want +got):\n%s", d)
 	}
 	forth := map[string]simulate.Member{"c1": {Take: 10 * time.Second, Fail: simulate.Always, Unreachable: away}}
-	if d := cmp.Diff(forth, s.World.Members); d != "" {
+	if d := cmp.Diff(forth, s.Environment.Members); d != "" {
 		t.Errorf("members (-want +got):\n%s", d)
 	}
-	if c := s.World.Orders[0].Command; c.Verb != stages.RequestRollback || c.By.Name != "ann" || c.Message != "slow" {
+	if c := s.Environment.Orders[0].Command; c.Verb != stages.RequestRollback || c.By.Name != "ann" || c.Message != "slow" {
 		t.Errorf("%+v", c)
 	}
-	end, err := simulate.Run(s.Plan, s.World, nil)
+	end, err := simulate.Run(s.Plan, s.Environment, nil)
 	if err != nil || end.Back == nil {
 		t.Errorf("%v %+v", err, end.Back)
 	}
@@ -66,10 +66,10 @@ faults: [{cluster: c1, fail: always}]
 take: 3h
 attempts: 1
 `)
-	if s.World.Return.Previous["c1"].Revision != "before" || s.World.Return.Calendar == nil {
-		t.Fatalf("%+v", s.World.Return)
+	if s.Environment.Return.Previous["c1"].Revision != "before" || s.Environment.Return.Calendar == nil {
+		t.Fatalf("%+v", s.Environment.Return)
 	}
-	end, err := simulate.Run(s.Plan, s.World, nil)
+	end, err := simulate.Run(s.Plan, s.Environment, nil)
 	if err != nil || end.State != stages.Failed || end.Back.End.State != stages.Completed || end.Back.End.Stages[0].Ended != 29*time.Hour {
 		t.Errorf("%v %+v", err, end.Back)
 	}

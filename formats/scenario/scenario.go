@@ -26,8 +26,8 @@ type Scenario struct {
 	// Rules are the windows and freezes.
 	Rules calendar.Rules
 	// Plan is the strategy resolved for the clusters, by [simulate.NewPlan].
-	Plan  *stages.Plan
-	World simulate.World
+	Plan        *stages.Plan
+	Environment simulate.Environment
 }
 
 // Read reads a scenario. The name stands for the input in errors.
@@ -105,13 +105,13 @@ func (r *reader) reads() fields {
 		"clusters": func(v value) { v.Each(r.cluster) },
 		"count":    r.count,
 		"strategy": func(value) {}, // read last, when the profile is known
-		"start":    func(v value) { r.out.World.Start = moment(v) },
-		"take":     func(v value) { r.out.World.Default.Take = v.Duration() },
+		"start":    func(v value) { r.out.Environment.Start = moment(v) },
+		"take":     func(v value) { r.out.Environment.Default.Take = v.Duration() },
 		"faults":   func(v value) { v.Each(r.fault) },
 		"churn":    func(v value) { v.Each(r.change) },
 		"commands": func(v value) { v.Each(r.command) },
-		"until":    func(v value) { r.out.World.Until = v.Period() },
-		"starter":  func(v value) { r.out.World.Starter = approval.Identity{Name: v.NonEmpty()} },
+		"until":    func(v value) { r.out.Environment.Until = v.Period() },
+		"starter":  func(v value) { r.out.Environment.Starter = approval.Identity{Name: v.NonEmpty()} },
 
 		"timeZone": func(v value) { r.out.Rules.TimeZone = v.NonEmpty() },
 		"windows":  func(v value) { r.out.Rules.Run.Windows = windows(v) },
@@ -127,7 +127,7 @@ func (r *reader) reads() fields {
 		"unassigned":       func(v value) { r.extras.unassigned = unassigned(v) },
 		"domains":          func(v value) { v.Each(r.domain) },
 		"rollback":         func(v value) { r.extras.rollback = rollback.Read(v) },
-		"cap":              func(v value) { r.out.World.Slots = v.Integer(1, stages.MaxCapLimit) },
+		"cap":              func(v value) { r.out.Environment.Slots = v.Integer(1, stages.MaxCapLimit) },
 	}
 }
 
@@ -168,9 +168,9 @@ func (r *reader) resolve() {
 		return
 	}
 	if r.out.Strategy.Rollback != nil {
-		r.out.World.Return.Calendar = r.out.Rules.For
+		r.out.Environment.Return.Calendar = r.out.Rules.For
 	}
-	if r.out.World.Calendar, err = r.out.Rules.For(p); err != nil {
+	if r.out.Environment.Calendar, err = r.out.Rules.For(p); err != nil {
 		r.root.Check(err, r.place)
 	}
 }

@@ -20,7 +20,7 @@ var exceptions = []exception{
 	{"backend/kube", lines, 6207, seams},
 	{"backend/kube", files, 40, seams},
 	{"backend/kube", cycle, 15, seams},
-	{"internal/soak", cycle, 14, "a program that nothing imports: its worlds, faults and checks know one another"},
+	{"internal/soak", cycle, 14, "a program that nothing imports: its environments, faults and checks know one another"},
 }
 
 // The reasons that several exceptions share: what has not been taken apart.

@@ -2,7 +2,7 @@
 // loopback addresses that share it, and where a test wants them, the controllers of a controller
 // manager. There is no kubelet and no scheduler, so that Pods are stored and never run.
 //
-// A test that needs a world of its own, because it kills or pauses servers, says
+// A test that needs an environment of its own, because it kills or pauses servers, says
 //
 //	env := kubeenv.ForTest(t)
 //	server := env.Server(t, "one") // or several at once: env.Servers(t, "one", "two")

@@ -44,9 +44,9 @@ func (s *scenario) act(n int) step {
 
 // willing takes a step until it succeeds or has failed so often that its
 // failure is its outcome: what is drawn need not make sense.
-func willing(name string, do func(ctx context.Context, w *world) error) step {
+func willing(name string, do func(ctx context.Context, w *environment) error) step {
 	tries := 0
-	return step{name, func(ctx context.Context, w *world) (bool, error) {
+	return step{name, func(ctx context.Context, w *environment) (bool, error) {
 		tries++
 		return do(ctx, w) == nil || tries >= 30, nil
 	}}
@@ -56,7 +56,7 @@ func (s *scenario) declare(name string) step {
 	p := placementOf(name)
 	p.HistoryLimit, p.RunHistory = 1+s.rand.IntN(3), 2+s.rand.IntN(4)
 	p.Admission = []lifecycle.Admission{lifecycle.QueueRun, lifecycle.QueueRun, lifecycle.SupersedeActive, lifecycle.RejectRun}[s.rand.IntN(4)]
-	return step{"declare " + name, func(ctx context.Context, w *world) (bool, error) {
+	return step{"declare " + name, func(ctx context.Context, w *environment) (bool, error) {
 		err := w.engines[0].PutPlacement(ctx, p)
 		return err == nil, err
 	}}
@@ -65,7 +65,7 @@ func (s *scenario) declare(name string) step {
 func (s *scenario) edit(placed string) step {
 	s.values++
 	value := fmt.Sprintf("%s-v%d", s.name, s.values)
-	return step{"edit " + value, func(_ context.Context, w *world) (bool, error) {
+	return step{"edit " + value, func(_ context.Context, w *environment) (bool, error) {
 		err := w.edit(placed, value)
 		return err == nil, err
 	}}
@@ -76,7 +76,7 @@ func (s *scenario) create(placed string, back *int) step {
 	name := fmt.Sprintf("%s-r%d", s.name, len(s.runs))
 	s.runs = append(s.runs, name)
 	spec := fleet.RunSpec{Name: name, Placement: placed, Strategy: s.strategy(), Hold: s.rand.IntN(10) == 0, Starter: approval.Identity{Name: olga, Groups: []string{"ops"}}}
-	return willing("create "+name, func(ctx context.Context, w *world) error {
+	return willing("create "+name, func(ctx context.Context, w *environment) error {
 		if back != nil {
 			view, err := w.engines[0].View(ctx, placed)
 			if err != nil {
@@ -99,7 +99,7 @@ func (s *scenario) create(placed string, back *int) step {
 func (s *scenario) catchUp() step {
 	of, name := s.anyRun(), fmt.Sprintf("%s-r%d", s.name, len(s.runs))
 	s.runs = append(s.runs, name)
-	return willing("catch up with "+of, func(ctx context.Context, w *world) error {
+	return willing("catch up with "+of, func(ctx context.Context, w *environment) error {
 		_, err := w.engines[0].CatchUp(ctx, of, name, approval.Identity{Name: olga})
 		if exists(err) {
 			return nil
@@ -114,7 +114,7 @@ func (s *scenario) anyCluster() string { return s.clusters[s.rand.IntN(len(s.clu
 
 func (s *scenario) remove() step {
 	run := s.anyRun()
-	return willing("delete "+run, func(ctx context.Context, w *world) error {
+	return willing("delete "+run, func(ctx context.Context, w *environment) error {
 		err := w.engines[0].DeleteRun(ctx, run)
 		if errors.Is(err, backend.ErrNotFound) {
 			return nil
@@ -141,12 +141,12 @@ func (s *scenario) command(n int) step {
 	default:
 		c.Verb, c.Scope, c.Name = stages.Skip, stages.SkipAfterWait, fmt.Sprint("s", 1+s.rand.IntN(5))
 	}
-	return willing(fmt.Sprint(c.Verb, " ", c.Name, " ", run), func(ctx context.Context, w *world) error { return w.engines[0].Command(ctx, run, c) })
+	return willing(fmt.Sprint(c.Verb, " ", c.Name, " ", run), func(ctx context.Context, w *environment) error { return w.engines[0].Command(ctx, run, c) })
 }
 
 func (s *scenario) relabel() step {
 	name, labels := s.anyCluster(), s.labels()
-	return willing("relabel "+name, func(ctx context.Context, w *world) error {
+	return willing("relabel "+name, func(ctx context.Context, w *environment) error {
 		return w.change(ctx, name, func(r *resident) { r.Labels = labels })
 	})
 }
@@ -154,7 +154,7 @@ func (s *scenario) relabel() step {
 // leave lets a cluster leave, or come back.
 func (s *scenario) leave() step {
 	name, absent := s.anyCluster(), s.rand.IntN(3) > 0
-	return willing("leave "+name, func(ctx context.Context, w *world) error {
+	return willing("leave "+name, func(ctx context.Context, w *environment) error {
 		return w.change(ctx, name, func(r *resident) { r.Absent = absent })
 	})
 }
@@ -162,7 +162,7 @@ func (s *scenario) leave() step {
 // makeAgain replaces a cluster by an empty one of the same name.
 func (s *scenario) makeAgain() step {
 	name := s.anyCluster()
-	return step{"make " + name + " again", func(ctx context.Context, w *world) (bool, error) {
+	return step{"make " + name + " again", func(ctx context.Context, w *environment) (bool, error) {
 		var all []resident
 		if _, err := w.read(ctx, "soak/fleet", &all); err != nil {
 			return false, err
@@ -180,7 +180,7 @@ func (s *scenario) makeAgain() step {
 
 func pauseStep(d time.Duration) step {
 	var until time.Time
-	return step{"pause", func(context.Context, *world) (bool, error) {
+	return step{"pause", func(context.Context, *environment) (bool, error) {
 		if until.IsZero() {
 			until = time.Now().Add(d)
 		}

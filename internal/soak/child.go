@@ -33,7 +33,7 @@ type life struct {
 }
 
 func (l *life) flags(f *flag.FlagSet) {
-	f.StringVar(&l.dir, "dir", "", "the `directory` of the world")
+	f.StringVar(&l.dir, "dir", "", "the `directory` of the environment")
 	f.IntVar(&l.engines, "engines", 1, "how many engines work")
 	f.Uint64Var(&l.seed, "seed", 0, "the `seed` of the scenarios")
 	f.IntVar(&l.scenario, "scenario", -1, "which scenario of the seed; -1 is the story")
@@ -59,7 +59,7 @@ func (l *life) script() script {
 	return newScenario(l.seed, l.scenario, l.most).script()
 }
 
-// setup returns how the world is opened.
+// setup returns how the environment is opened.
 func (l *life) setup() setup {
 	s := setup{dir: l.dir, engines: l.engines, meter: &meter{dieAt: l.dieAt, dieAfter: l.after}, nth: l.nth}
 	if l.scenario >= 0 {
@@ -94,7 +94,7 @@ func child(ctx context.Context, args []string, out, errs io.Writer) int {
 }
 
 func (l *life) live(ctx context.Context, ready func()) error {
-	w := newWorld(l.setup())
+	w := newEnvironment(l.setup())
 	if err := w.open(ctx); err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func TestWhatIsLeftOfRunsIsAViolation(t *testing.T) {
 // After a scenario nothing is left of its runs, also of one that was begun by a
 // process which died, and of the plan that another one left.
 func TestASweepForgetsWhatAKillLeft(t *testing.T) {
-	w := newTestWorld(t)
+	w := newTestEnvironment(t)
 	if err := w.settle(t.Context(), []resident{{Name: "c"}}); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 
 // healStep brings every cluster back.
 func healStep(clusters []resident) step {
-	return step{"heal", func(ctx context.Context, w *world) (bool, error) {
+	return step{"heal", func(ctx context.Context, w *environment) (bool, error) {
 		for _, r := range clusters {
 			w.members.SetDown(r.Name, false)
 			if err := w.change(ctx, r.Name, func(r *resident) { r.Absent = false }); err != nil {
@@ -31,7 +31,7 @@ func healStep(clusters []resident) step {
 }
 
 // each calls do with every run that is there.
-func (w *world) each(ctx context.Context, do func(fleet.Status) error) error {
+func (w *environment) each(ctx context.Context, do func(fleet.Status) error) error {
 	placements, err := w.eyes.Placements(ctx)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (w *world) each(ctx context.Context, do func(fleet.Status) error) error {
 // are started; after a while everything is aborted.
 func endAllStep(scenario string) step {
 	began, n := time.Time{}, 0
-	return step{"end all", func(ctx context.Context, w *world) (bool, error) {
+	return step{"end all", func(ctx context.Context, w *environment) (bool, error) {
 		if began.IsZero() {
 			began = time.Now()
 		}
@@ -98,7 +98,7 @@ func retireStep(scenario, placed string) step {
 	run := scenario + "-retire-" + placed
 	spec := fleet.RunSpec{Name: run, Placement: placed, Strategy: everywhere(1), Starter: approval.Identity{Name: olga}}
 	spec.Strategy.Removal.MaxConcurrency = &all
-	return step{"retire " + placed, func(ctx context.Context, w *world) (bool, error) {
+	return step{"retire " + placed, func(ctx context.Context, w *environment) (bool, error) {
 		s, err := w.eyes.Status(ctx, run)
 		switch {
 		case err == nil && s.Run.IsEnded() && s.Run.State != stages.Completed:
@@ -121,7 +121,7 @@ func retireStep(scenario, placed string) step {
 
 // cleanStep checks that nothing is left on the members.
 func cleanStep(placements []string) step {
-	return step{"check what is left", func(ctx context.Context, w *world) (bool, error) {
+	return step{"check what is left", func(ctx context.Context, w *environment) (bool, error) {
 		for c, err := range w.members.Clusters(ctx) {
 			if err != nil {
 				return false, err
@@ -140,7 +140,7 @@ func cleanStep(placements []string) step {
 
 // deleteAllStep deletes every run, and waits until nothing is left of them.
 func deleteAllStep() step {
-	return step{"delete all", func(ctx context.Context, w *world) (bool, error) {
+	return step{"delete all", func(ctx context.Context, w *environment) (bool, error) {
 		n, err := w.deleteRuns(ctx, w.engines[0])
 		if err != nil || n > 0 {
 			return false, err

@@ -24,8 +24,8 @@ type ending struct {
 	Audit map[string]int
 }
 
-// ending reads what became of a world, and checks all of it.
-func (w *world) ending(ctx context.Context, placed string, runs ...string) (end ending, err error) {
+// ending reads what became of an environment, and checks all of it.
+func (w *environment) ending(ctx context.Context, placed string, runs ...string) (end ending, err error) {
 	end = ending{Members: map[string][]string{}, Runs: map[string][]string{}, Audit: map[string]int{}}
 	for c, err := range w.members.Clusters(ctx) {
 		if err != nil {
@@ -58,7 +58,7 @@ func (w *world) ending(ctx context.Context, placed string, runs ...string) (end 
 	return end, err
 }
 
-func (w *world) addRun(ctx context.Context, end *ending, run string) error {
+func (w *environment) addRun(ctx context.Context, end *ending, run string) error {
 	s, err := w.eyes.Status(ctx, run)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (w *world) addRun(ctx context.Context, end *ending, run string) error {
 
 // contentOf is an object with what does not depend on how often a run took
 // the work over.
-func contentOf(ctx context.Context, w *world, cluster, placed string, obj *unstructured.Unstructured) (string, error) {
+func contentOf(ctx context.Context, w *environment, cluster, placed string, obj *unstructured.Unstructured) (string, error) {
 	if obj.GetNamespace() == ledgerNamespace {
 		l, err := w.opened(ctx, placed, ledgerOf(w.members.Cluster(cluster), placed))
 		return fmt.Sprint("ledger of run ", l.Run, " attempt ", l.Attempt, " ", l.Phase, " ", l.Revision, l.Target), err
@@ -93,7 +93,7 @@ func contentOf(ctx context.Context, w *world, cluster, placed string, obj *unstr
 
 // twice holds the audit to the law that nothing is applied twice at the same
 // attempt.
-func (w *world) twice(ctx context.Context) error {
+func (w *environment) twice(ctx context.Context) error {
 	audits, err := w.notes.audits(ctx)
 	if err != nil {
 		return err

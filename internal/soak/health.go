@@ -23,8 +23,8 @@ type health struct {
 // footprint is what two files hold after compaction: their sizes, and the bytes
 // of the records in them.
 type footprint struct {
-	engine, world int64
-	kept          int64
+	engine, environment int64
+	kept                int64
 	// records is how many the engines have, strays the keys among them of what
 	// belongs to no run.
 	records int
@@ -33,7 +33,7 @@ type footprint struct {
 
 // What may be taken up more than after the first scenario, whatever came in
 // between. The heap keeps what the runtime and the packages remember of types.
-// The world keeps the head and the ledgers of every cluster there ever was, of
+// The environment keeps the head and the ledgers of every cluster there ever was, of
 // which there are 60 names. Of the engines' file remainsMost says what is in it
 // at most: nothing grows there with the kills or the scenarios.
 const (
@@ -70,7 +70,7 @@ func measure(files footprint) health {
 func (h *health) String() string {
 	f := &h.files
 	return fmt.Sprintf("heap %d KiB, %d goroutines, %d descriptors, engine.db %d KiB in %d records, world.db %d KiB, all records %d KiB",
-		h.heap>>10, h.goroutines, h.descriptors, f.engine>>10, f.records, f.world>>10, f.kept>>10)
+		h.heap>>10, h.goroutines, h.descriptors, f.engine>>10, f.records, f.environment>>10, f.kept>>10)
 }
 
 // against returns what is not where it was.
@@ -85,7 +85,7 @@ func (h *health) against(base *health) error {
 	more("goroutines", int64(h.goroutines), int64(base.goroutines), goroutineMargin)
 	more("open descriptors", int64(h.descriptors), int64(base.descriptors), descriptorMargin)
 	more("bytes of records", h.files.kept, base.files.kept, keptMargin)
-	more("bytes of the files", h.files.engine+h.files.world, 0, 2*allocated+spread*h.files.kept)
+	more("bytes of the files", h.files.engine+h.files.environment, 0, 2*allocated+spread*h.files.kept)
 	more("records of the engines", int64(h.files.records), 0, remainsMost)
 	if n := len(h.files.strays); n > 0 {
 		errs = append(errs, fmt.Errorf("%d records of runs that are gone, as %s", n, h.files.strays[0]))
@@ -97,8 +97,8 @@ func (h *health) against(base *health) error {
 }
 
 // footprint measures the files.
-func (w *world) footprint(ctx context.Context) (f footprint, err error) {
-	f.engine, f.world = w.engineFile.Stats().FileBytes, w.worldFile.Stats().FileBytes
+func (w *environment) footprint(ctx context.Context) (f footprint, err error) {
+	f.engine, f.environment = w.engineFile.Stats().FileBytes, w.worldFile.Stats().FileBytes
 	for _, file := range []*bolt.Store{w.engineFile, w.worldFile} {
 		for r, err := range file.List(ctx, "") {
 			if err != nil {

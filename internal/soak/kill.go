@@ -146,10 +146,10 @@ func verdict(ctx context.Context, state *os.ProcessState, said string, err error
 
 // inspect opens what a killed process left, and holds it to the laws. It is not
 // played on.
-func (k *killer) inspect(ctx context.Context, more func(*world) error) (err error) {
+func (k *killer) inspect(ctx context.Context, more func(*environment) error) (err error) {
 	l := k.life
 	l.dieAt = 0
-	w := newWorld(l.setup())
+	w := newEnvironment(l.setup())
 	if err := w.open(ctx); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// laws holds a world to what the engine promises. What is violated is kept, the
+// laws holds an environment to what the engine promises. What is violated is kept, the
 // first few times.
 type laws struct {
 	mu        sync.Mutex
@@ -56,7 +56,7 @@ func (l *laws) err() error {
 }
 
 // watch checks everything repeatedly until ctx ends.
-func (w *world) watch(ctx context.Context) {
+func (w *environment) watch(ctx context.Context) {
 	t := time.NewTicker(25 * time.Millisecond)
 	defer t.Stop()
 	for {
@@ -72,7 +72,7 @@ func (w *world) watch(ctx context.Context) {
 }
 
 // check holds the states of all runs, their events, and the members to the laws.
-func (w *world) check(ctx context.Context) error {
+func (w *environment) check(ctx context.Context) error {
 	w.laws.checks++
 	if err := w.lookAtRuns(ctx); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (w *world) check(ctx context.Context) error {
 	return w.lookAtMembers(ctx)
 }
 
-func (w *world) lookAtRuns(ctx context.Context) error {
+func (w *environment) lookAtRuns(ctx context.Context) error {
 	placements, err := w.eyes.Placements(ctx)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (w *world) lookAtRuns(ctx context.Context) error {
 	return nil
 }
 
-func (w *world) lookAtEvents(ctx context.Context) (err error) {
+func (w *environment) lookAtEvents(ctx context.Context) (err error) {
 	if w.laws.follower == nil {
 		if w.laws.follower, err = w.eyes.Follow("", ""); err != nil {
 			return err
@@ -128,7 +128,7 @@ func (w *world) lookAtEvents(ctx context.Context) (err error) {
 }
 
 // tell holds an event to the laws.
-func (w *world) tell(ctx context.Context, ev stages.Event) error {
+func (w *environment) tell(ctx context.Context, ev stages.Event) error {
 	if ev.Run == "" || ev.Type == stages.RunCreated || ev.Type == stages.RunDeleted {
 		return nil
 	}
@@ -151,7 +151,7 @@ func (w *world) tell(ctx context.Context, ev stages.Event) error {
 }
 
 // lookAtMembers holds what the members record to the plans.
-func (w *world) lookAtMembers(ctx context.Context) error {
+func (w *environment) lookAtMembers(ctx context.Context) error {
 	placements, err := w.eyes.Placements(ctx)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (w *world) lookAtMembers(ctx context.Context) error {
 // compareMember holds what one member records of a placement to the plan of the run
 // that wrote it; statuses are those of the runs that were read before. A run or a
 // placement that was deleted meanwhile proves nothing.
-func (w *world) compareMember(ctx context.Context, cluster, placed string, statuses map[string]fleet.Status) error {
+func (w *environment) compareMember(ctx context.Context, cluster, placed string, statuses map[string]fleet.Status) error {
 	l := ledgerOf(w.members.Cluster(cluster), placed)
 	if l.Run == "" {
 		return nil
@@ -204,7 +204,7 @@ func (w *world) compareMember(ctx context.Context, cluster, placed string, statu
 }
 
 // confirm reads again what a member records, with the run as it is now.
-func (w *world) confirm(ctx context.Context, cluster string, l ledger) {
+func (w *environment) confirm(ctx context.Context, cluster string, l ledger) {
 	s, err := w.eyes.Status(ctx, l.Run)
 	if err != nil || s.Run.UID != l.RunUID {
 		return

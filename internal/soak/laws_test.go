@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-func newTestWorld(t *testing.T) *world {
+func newTestEnvironment(t *testing.T) *environment {
 	t.Helper()
-	w := newWorld(setup{dir: t.TempDir(), engines: 1})
+	w := newEnvironment(setup{dir: t.TempDir(), engines: 1})
 	if err := w.open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestAnObjectChangedTwiceIsAViolation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i, value := range []string{"one", "two"} {
-		w := newWorld(setup{dir: dir})
+		w := newEnvironment(setup{dir: dir})
 		if err := w.open(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -209,7 +209,7 @@ func TestAnObjectChangedTwiceIsAViolation(t *testing.T) {
 }
 
 // changeMember applies a setting as attempt 1 of a run, which is in the ledger.
-func changeMember(t *testing.T, w *world, value string) {
+func changeMember(t *testing.T, w *environment, value string) {
 	t.Helper()
 	c, err := w.dialer().Dial(t.Context(), placement.Cluster{Name: "c"})
 	if err != nil {

@@ -26,7 +26,7 @@
 // compaction have to be where they were then. Of what a run had, nothing at all
 // may be left in the engines' file, however often and wherever processes were
 // killed, and no more of each placement than its last snapshots and events. One
-// world lasts for all scenarios.
+// environment lasts for all scenarios.
 //
 // A violation is told with the seed and the number of the scenario, and how to
 // play that one alone; the exit code is 1 then, and the directory stays. The same
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	f.IntVar(&s.count, "count", 0, "how many scenarios; 0 is no limit")
 	f.IntVar(&s.most, "most", 60, "how many `clusters` a fleet has at most")
 	f.IntVar(&s.engines, "engines", 2, "how many engines work in a process")
-	f.StringVar(&s.dir, "dir", "", "the `directory` of the world (default: a temporary one)")
+	f.StringVar(&s.dir, "dir", "", "the `directory` of the environment (default: a temporary one)")
 	f.DurationVar(&s.every, "every", time.Minute, "how `often` a line is printed")
 	switch err := f.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):

@@ -49,7 +49,7 @@ func ledgerOf(c *memory.Cluster, placed string) (l ledger) {
 
 // opened is a ledger with the revision and the target that it names, which the placement's
 // key opens: a member has them sealed.
-func (w *world) opened(ctx context.Context, placed string, l ledger) (ledger, error) {
+func (w *environment) opened(ctx context.Context, placed string, l ledger) (ledger, error) {
 	rec, err := w.engineFile.Get(ctx, "placement/"+placed)
 	if err != nil {
 		return l, err
@@ -69,7 +69,7 @@ func (w *world) opened(ctx context.Context, placed string, l ledger) (ledger, er
 }
 
 // inventory lists the members that are not absent.
-type inventory struct{ w *world }
+type inventory struct{ w *environment }
 
 func (i inventory) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error] {
 	return func(yield func(placement.Cluster, error) bool) {
@@ -90,7 +90,7 @@ func (i inventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error]
 
 // dialer opens connections that say for whom they change a member, and that
 // check whether they may.
-func (w *world) dialer() backend.Dialer {
+func (w *environment) dialer() backend.Dialer {
 	return backend.DialerFunc(func(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
 		inner, err := w.members.Dial(ctx, c)
 		if err != nil {
@@ -106,7 +106,7 @@ func (w *world) dialer() backend.Dialer {
 
 type conn struct {
 	backend.ConnWatcher
-	w       *world
+	w       *environment
 	cluster string
 }
 
@@ -127,7 +127,7 @@ func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o back
 
 // mayTouch says why a member must not be changed for the run in its ledger, as
 // that run is committed now; "" if it may.
-func (w *world) mayTouch(ctx context.Context, cluster string, l ledger) string {
+func (w *environment) mayTouch(ctx context.Context, cluster string, l ledger) string {
 	s, err := w.eyes.Status(ctx, l.Run)
 	if err != nil || s.Run.UID != l.RunUID {
 		return "" // the run was deleted meanwhile

@@ -37,7 +37,7 @@ func isStray(key string) bool {
 
 // collect has every placement collected, so often that nothing has to be left of
 // runs that were begun before, by deleting runs that were made for that.
-func (w *world) collect(ctx context.Context, e *fleet.Engine) error {
+func (w *environment) collect(ctx context.Context, e *fleet.Engine) error {
 	placements, err := w.eyes.Placements(ctx)
 	if err != nil {
 		return err
@@ -59,7 +59,7 @@ func (w *world) collect(ctx context.Context, e *fleet.Engine) error {
 
 // deleteRuns deletes every run that a placement knows, and says how many there
 // were. One that has no record was half deleted, by a process that was killed.
-func (w *world) deleteRuns(ctx context.Context, e *fleet.Engine) (n int, err error) {
+func (w *environment) deleteRuns(ctx context.Context, e *fleet.Engine) (n int, err error) {
 	placements, err := w.eyes.Placements(ctx)
 	if err != nil {
 		return 0, err
@@ -82,7 +82,7 @@ func (w *world) deleteRuns(ctx context.Context, e *fleet.Engine) (n int, err err
 // forgetRuns deletes every run, also those that were recorded by a process which
 // did not live to see them admitted, and has everything collected that was left
 // of runs.
-func (w *world) forgetRuns(ctx context.Context) error {
+func (w *environment) forgetRuns(ctx context.Context) error {
 	if _, err := w.deleteRuns(ctx, w.eyes); err != nil {
 		return err
 	}

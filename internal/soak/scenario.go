@@ -67,13 +67,13 @@ func (s *scenario) script() script {
 }
 
 // prepare makes the members refuse some attempts and answer slowly.
-func (s *scenario) prepare(w *world) {
+func (s *scenario) prepare(w *environment) {
 	for _, r := range s.clusters {
 		s.prepareOne(w, r.Name)
 	}
 }
 
-func (s *scenario) prepareOne(w *world, name string) {
+func (s *scenario) prepareOne(w *environment, name string) {
 	c := w.members.Cluster(name)
 	if c == nil {
 		return
@@ -108,7 +108,7 @@ func (s *scenario) draw(word string) uint64 {
 	return h.Sum64()
 }
 
-// faults draws what happens to the calls of the engines. It ends when the world
+// faults draws what happens to the calls of the engines. It ends when the environment
 // is healed. No list and no watch hangs: nothing bounds these, so that an engine
 // waits for one as long as its store lets it.
 func (s *scenario) faults(healed func() bool) *faulty.Plan {
@@ -134,7 +134,7 @@ func (s *scenario) faults(healed func() bool) *faulty.Plan {
 
 // aside is what happens besides: people answer, members go down, the disk is
 // full, clocks jump.
-func (s *scenario) aside(ctx context.Context, w *world) {
+func (s *scenario) aside(ctx context.Context, w *environment) {
 	r := rand.New(rand.NewPCG(s.seed, uint64(time.Now().UnixNano())))
 	t := time.NewTicker(20 * time.Millisecond)
 	defer t.Stop()

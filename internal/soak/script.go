@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// step is something that a person or a program does with the world. It looks
+// step is something that a person or a program does with the environment. It looks
 // first at what is stored, and may be taken again at any time: a process that
 // dies leaves it to the next one.
 type step struct {
 	name string
 	// do reports whether the step is done; it is taken again until it is.
-	do func(ctx context.Context, w *world) (done bool, err error)
+	do func(ctx context.Context, w *environment) (done bool, err error)
 }
 
-// script is what happens in a world, step by step.
+// script is what happens in an environment, step by step.
 type script struct {
 	name     string
 	clusters []resident
 	// prepare is what the members are like, after every start.
-	prepare func(w *world)
+	prepare func(w *environment)
 	steps   []step
 	// heals is the number of the first step at which nothing refuses or fails
 	// any more.
 	heals int
 	// aside is done all the time beside the steps; nil for nothing.
-	aside func(ctx context.Context, w *world)
+	aside func(ctx context.Context, w *environment)
 	// patience is how long a step may take; 0 is a minute.
 	patience time.Duration
 }
@@ -44,7 +44,7 @@ type cursor struct {
 
 // play goes on with a script where the directory says that it is, until it is
 // over, a law is violated or ctx ends. ready is told when everything is open.
-func (s script) play(ctx context.Context, w *world, ready func()) error {
+func (s script) play(ctx context.Context, w *environment, ready func()) error {
 	if err := w.settle(ctx, s.clusters); err != nil {
 		return err
 	}
@@ -83,14 +83,14 @@ func (s script) play(ctx context.Context, w *world, ready func()) error {
 }
 
 // try takes a step once, with the time that a host would allow for it.
-func (s step) try(ctx context.Context, w *world) (bool, error) {
+func (s step) try(ctx context.Context, w *environment) (bool, error) {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	return s.do(ctx, w)
 }
 
 // turn notes that the script has come to its nth step.
-func (s script) turn(ctx context.Context, w *world, n int) error {
+func (s script) turn(ctx context.Context, w *environment, n int) error {
 	for {
 		err := w.note(ctx, "soak/cursor", cursor{s.name, n})
 		if err == nil || !errors.Is(err, errFull) {
@@ -105,14 +105,14 @@ func (s script) turn(ctx context.Context, w *world, n int) error {
 }
 
 // heal ends what refuses, fails and is wrong.
-func (w *world) heal() {
+func (w *environment) heal() {
 	w.healed.Store(true)
 	w.meter.full.Store(false)
 	w.clocks.correct()
 }
 
 // take takes one step until it is done.
-func (s script) take(ctx context.Context, w *world, n int) error {
+func (s script) take(ctx context.Context, w *environment, n int) error {
 	patience := s.patience
 	if patience == 0 {
 		patience = time.Minute
@@ -145,10 +145,12 @@ func (s script) take(ctx context.Context, w *world, n int) error {
 // full disk, or a pause that was longer than a call may take. A call that took
 // longer because the machine was busy is borne in any story; what hangs is not done
 // when patience is over.
-func (w *world) bears(err error) bool { return w.lease > 0 || errors.Is(err, context.DeadlineExceeded) }
+func (w *environment) bears(err error) bool {
+	return w.lease > 0 || errors.Is(err, context.DeadlineExceeded)
+}
 
 // stacks writes what every goroutine is doing into a file, and says where.
-func (w *world) stacks() string {
+func (w *environment) stacks() string {
 	name := filepath.Join(w.dir, "stacks.txt")
 	f, err := os.Create(name)
 	if err == nil {
@@ -161,7 +163,7 @@ func (w *world) stacks() string {
 }
 
 // waits says what every run waits for.
-func (w *world) waits(ctx context.Context) (out string) {
+func (w *environment) waits(ctx context.Context) (out string) {
 	placements, _ := w.eyes.Placements(ctx)
 	for _, p := range placements {
 		runs, _ := w.eyes.Runs(ctx, p)

@@ -82,10 +82,10 @@ func TestAScenarioIsDrawnAgainFromItsSeed(t *testing.T) {
 // A step that is never done is a violation that says what is waited for.
 func TestAStepThatIsStuckIsAViolation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newTestWorld(t)
+		w := newTestEnvironment(t)
 		s := script{name: "stuck", clusters: storyClusters(), patience: 20 * time.Second, steps: []step{
 			declareStep("web", 0), editStep("web", "v"), captureStep("web", 0),
-			{"never", func(context.Context, *world) (bool, error) { return false, nil }},
+			{"never", func(context.Context, *environment) (bool, error) { return false, nil }},
 		}}
 		ctx, stop := context.WithTimeout(t.Context(), 2*s.patience)
 		defer stop()
@@ -102,7 +102,7 @@ func TestAStepThatIsStuckIsAViolation(t *testing.T) {
 
 // What is taken up after a scenario is compared with what was before.
 func TestMoreThanBeforeIsAViolation(t *testing.T) {
-	base := health{heap: 1 << 20, goroutines: 3, descriptors: 9, files: footprint{engine: 1 << 20, world: 1 << 20, kept: 1 << 10}}
+	base := health{heap: 1 << 20, goroutines: 3, descriptors: 9, files: footprint{engine: 1 << 20, environment: 1 << 20, kept: 1 << 10}}
 	same := base
 	if err := same.against(&base); err != nil {
 		t.Error(err)

@@ -53,7 +53,7 @@ func (s *soaking) run(ctx context.Context) (err error) {
 				break
 			}
 			s.line(time.Since(began))
-			return fmt.Errorf("scenario %d of seed %d, the world is in %s; alone: go run ./internal/soak -seed %d -scenario %d -count 1 -most %d -engines %d\n%w",
+			return fmt.Errorf("scenario %d of seed %d, the environment is in %s; alone: go run ./internal/soak -seed %d -scenario %d -count 1 -most %d -engines %d\n%w",
 				s.number, s.seed, s.dir, s.seed, s.number, s.most, s.engines, err)
 		}
 		if time.Since(told) >= s.every {
@@ -107,10 +107,10 @@ func newDrawn(seed uint64, number, most int) *scenario {
 func (s *soaking) here(ctx context.Context, _ *rand.Rand) error {
 	drawn := newScenario(s.seed, s.number, s.most)
 	meter := &meter{}
-	var w *world
+	var w *environment
 	faults := drawn.faults(func() bool { return w.healed.Load() })
 	set := setup{dir: s.dir, engines: s.engines, lease: soakLease, faults: faults, meter: meter}
-	w = newWorld(set)
+	w = newEnvironment(set)
 	if err := w.open(ctx); err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *soaking) killed(ctx context.Context, r *rand.Rand) error {
 
 // sweep forgets a scenario that is over, and returns what the files hold.
 func (s *soaking) sweep(ctx context.Context) (files footprint, err error) {
-	w := newWorld(setup{dir: s.dir})
+	w := newEnvironment(setup{dir: s.dir})
 	if err := w.open(ctx); err != nil {
 		return files, err
 	}
@@ -147,7 +147,7 @@ func (s *soaking) sweep(ctx context.Context) (files footprint, err error) {
 	return files, errors.Join(err, w.close())
 }
 
-func (w *world) sweep(ctx context.Context) error {
+func (w *environment) sweep(ctx context.Context) error {
 	if err := w.twice(ctx); err != nil {
 		return err
 	}

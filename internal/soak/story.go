@@ -55,7 +55,7 @@ func storyClusters() (out []resident) {
 
 // refuseValue2 makes three clusters refuse the first attempt at value2, and two
 // every attempt. The attempt is in the ledger, so a restart changes nothing.
-func refuseValue2(w *world) {
+func refuseValue2(w *environment) {
 	for _, r := range storyClusters() {
 		c, most := w.members.Cluster(r.Name), 0
 		switch {
@@ -102,7 +102,7 @@ func placementOf(name string) fleet.Placement {
 }
 
 func declareStep(name string, history int) step {
-	return step{"declare " + name, func(ctx context.Context, w *world) (bool, error) {
+	return step{"declare " + name, func(ctx context.Context, w *environment) (bool, error) {
 		p := placementOf(name)
 		p.HistoryLimit = history
 		return true, w.engines[0].PutPlacement(ctx, p)
@@ -110,11 +110,11 @@ func declareStep(name string, history int) step {
 }
 
 func editStep(placed, value string) step {
-	return step{"edit " + value, func(_ context.Context, w *world) (bool, error) { return true, w.edit(placed, value) }}
+	return step{"edit " + value, func(_ context.Context, w *environment) (bool, error) { return true, w.edit(placed, value) }}
 }
 
 func captureStep(placed string, index int) step {
-	return step{fmt.Sprint("capture ", index), func(ctx context.Context, w *world) (bool, error) {
+	return step{fmt.Sprint("capture ", index), func(ctx context.Context, w *environment) (bool, error) {
 		s, err := w.engines[0].Capture(ctx, placed)
 		if err == nil && s.Index != index {
 			w.laws.violated("snapshot %d of %s was taken, want %d", s.Index, placed, index)
@@ -124,7 +124,7 @@ func captureStep(placed string, index int) step {
 }
 
 func createStep(placed, run string, index int, s stages.Strategy) step {
-	return step{"create " + run, func(ctx context.Context, w *world) (bool, error) {
+	return step{"create " + run, func(ctx context.Context, w *environment) (bool, error) {
 		_, err := w.engines[0].CreateRun(ctx, fleet.RunSpec{Name: run, Placement: placed, Index: &index, Strategy: s, Starter: approval.Identity{Name: olga}})
 		if exists(err) {
 			return true, nil
@@ -140,7 +140,7 @@ func exists(err error) bool {
 
 // endStep waits for the end of a run, and until no engine has it any more.
 func endStep(run string, want stages.State) step {
-	return step{"end of " + run, func(ctx context.Context, w *world) (bool, error) {
+	return step{"end of " + run, func(ctx context.Context, w *environment) (bool, error) {
 		s, err := w.eyes.Status(ctx, run)
 		if err == nil && s.Run.IsEnded() && s.Run.State != want {
 			w.laws.violated("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, want)
@@ -151,7 +151,7 @@ func endStep(run string, want stages.State) step {
 
 // skipStep skips a cluster that was refused twice.
 func skipStep(run, cluster string) step {
-	return step{"skip " + cluster, func(ctx context.Context, w *world) (bool, error) {
+	return step{"skip " + cluster, func(ctx context.Context, w *environment) (bool, error) {
 		e, err := w.eyes.Explain(ctx, run, cluster)
 		if err != nil || e.State == stages.Skipped {
 			return err == nil, err
@@ -165,7 +165,7 @@ func skipStep(run, cluster string) step {
 
 // someStep waits until a cluster of a stage is done.
 func someStep(run, stage string) step {
-	return step{"some of " + stage, func(ctx context.Context, w *world) (bool, error) {
+	return step{"some of " + stage, func(ctx context.Context, w *environment) (bool, error) {
 		s, err := w.eyes.Status(ctx, run)
 		if err != nil {
 			return false, err
@@ -179,7 +179,7 @@ func someStep(run, stage string) step {
 // found in the run, because a state may pass.
 func commandStep(run string, v stages.Verb, want stages.State) step {
 	id := strings.ToLower(string(v)) + "-" + run
-	return step{string(v) + " " + run, func(ctx context.Context, w *world) (bool, error) {
+	return step{string(v) + " " + run, func(ctx context.Context, w *environment) (bool, error) {
 		s, err := w.eyes.Status(ctx, run)
 		if err != nil {
 			return false, err
@@ -194,7 +194,7 @@ func commandStep(run string, v stages.Verb, want stages.State) step {
 // approveStep approves as a random identity, and waits until that is in the run.
 func approveStep(run, stage, by string) step {
 	request := approval.RequestName(run, stage, approval.After)
-	return step{by + " approves " + request, func(ctx context.Context, w *world) (bool, error) {
+	return step{by + " approves " + request, func(ctx context.Context, w *environment) (bool, error) {
 		s, err := w.eyes.Status(ctx, run)
 		if err != nil || decided(s, stage, by) {
 			return err == nil, err
@@ -222,7 +222,7 @@ func decided(s fleet.Status, stage, by string) bool {
 // refusedStep lets the starter answer, who must not.
 func refusedStep(run, stage string) step {
 	request := approval.RequestName(run, stage, approval.After)
-	return step{"olga is refused", func(ctx context.Context, w *world) (bool, error) {
+	return step{"olga is refused", func(ctx context.Context, w *environment) (bool, error) {
 		err := w.engines[0].Decide(ctx, run, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: olga}})
 		switch {
 		case errors.Is(err, approval.ErrRefused):
@@ -238,14 +238,14 @@ func refusedStep(run, stage string) step {
 
 // tidyStep waits until nothing is left that runs which have ended needed.
 func tidyStep() step {
-	return step{"tidy", func(ctx context.Context, w *world) (bool, error) {
+	return step{"tidy", func(ctx context.Context, w *environment) (bool, error) {
 		left, err := w.leftovers(ctx)
 		return len(left) == 0, err
 	}}
 }
 
 // leftovers returns the keys of what only runs that have not ended need.
-func (w *world) leftovers(ctx context.Context) (out []string, err error) {
+func (w *environment) leftovers(ctx context.Context) (out []string, err error) {
 	for _, prefix := range []string{"inflight/", "command/"} {
 		for r, err := range w.engineFile.List(ctx, prefix) {
 			if err != nil {

@@ -55,7 +55,7 @@ func tell(t *testing.T, k *killer) ending {
 // endOf reads the end of a story.
 func endOf(t *testing.T, k *killer) (end ending) {
 	t.Helper()
-	err := k.inspect(t.Context(), func(w *world) (err error) {
+	err := k.inspect(t.Context(), func(w *environment) (err error) {
 		end, err = w.ending(t.Context(), "web", "first", "forth", "back")
 		if left, _ := w.leftovers(t.Context()); len(left) > 0 {
 			t.Errorf("left in the store: %v", left)

@@ -90,7 +90,7 @@ func (s *scenario) tasks() (out []stages.Task) {
 }
 
 // answerAll answers every request that is open.
-func answerAll(ctx context.Context, w *world, r *rand.Rand) {
+func answerAll(ctx context.Context, w *environment, r *rand.Rand) {
 	placements, _ := w.eyes.Placements(ctx)
 	for _, p := range placements {
 		runs, _ := w.eyes.Runs(ctx, p)
@@ -104,7 +104,7 @@ func answerAll(ctx context.Context, w *world, r *rand.Rand) {
 }
 
 // answer lets one of several people answer, now and then for something else.
-func answer(ctx context.Context, w *world, r *rand.Rand, q approval.Request) {
+func answer(ctx context.Context, w *environment, r *rand.Rand, q approval.Request) {
 	who := []approval.Identity{
 		{Name: ann, Groups: []string{"ops"}}, {Name: bob, Groups: []string{"ops"}}, {Name: olga, Groups: []string{"ops"}}, {Name: "eve"},
 	}[r.IntN(4)]

@@ -12,7 +12,7 @@ import (
 // BackName is the name of the run of a simulation that rolls the first one back.
 const BackName = RunName + "-rollback"
 
-// Return is what else there is in a [World] where the run is rolled back.
+// Return is what else there is in a [Environment] where the run is rolled back.
 type Return struct {
 	// Previous is what clusters had before the run, by name; see [stages.RollBack]. One
 	// that is not named had nothing. Where it is nil that is not known, and the run is
@@ -30,8 +30,8 @@ type Back struct {
 	// Refused says why the run was not rolled back. All else is empty then.
 	Refused string
 	// Plan is the plan of the run that took it back, Begun when that began.
-	Plan  *stages.Plan
-	Begun time.Duration
+	Plan    *stages.Plan
+	Started time.Duration
 	// End is what that run came to.
 	End End
 }
@@ -85,7 +85,7 @@ func (s *simulation) rollBack() error {
 	if err != nil {
 		return err
 	}
-	s.back = &Back{Plan: plan, Begun: s.now, End: b.end(why)}
+	s.back = &Back{Plan: plan, Started: s.now, End: b.end(why)}
 	return nil
 }
 
@@ -106,8 +106,8 @@ func reasons(b *stages.PlannedRollback) string {
 	return strings.TrimSuffix(": "+strings.Join(all, "; "), ": ")
 }
 
-// onTheWayBack returns the world as clusters behave in it that go back.
-func (w *World) onTheWayBack(p *stages.Plan) World {
+// onTheWayBack returns the environment as clusters behave in it that go back.
+func (w *Environment) onTheWayBack(p *stages.Plan) Environment {
 	out := *w
 	out.Members = make(map[string]Member, len(w.Members))
 	for i := range p.Clusters {

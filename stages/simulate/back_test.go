@@ -12,10 +12,10 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// backWorld is a world where c1 to c3 had something and one attempt fails.
-func backWorld(fails string) simulate.World {
+// rollbackEnvironment is an environment where c1 to c3 had something and one attempt fails.
+func rollbackEnvironment(fails string) simulate.Environment {
 	had := stages.Previous{Snapshot: "s", Revision: "before"}
-	return simulate.World{
+	return simulate.Environment{
 		Default: simulate.Member{Take: minute}, Members: map[string]simulate.Member{fails: {Take: minute, Fail: simulate.Always}},
 		Return: simulate.Return{Previous: map[string]stages.Previous{"c1": had, "c2": had, "c3": had}},
 	}
@@ -35,7 +35,7 @@ func backStrategy(edit func(*stages.Strategy)) stages.Strategy {
 // are not.
 func TestARunThatFailsIsTakenBack(t *testing.T) {
 	s := backStrategy(func(s *stages.Strategy) { s.Rollback.Approval = &approval.Policy{} })
-	w := backWorld("c2")
+	w := rollbackEnvironment("c2")
 	w.Return.Members = map[string]simulate.Member{"c2": {Take: 2 * minute}}
 	w.Orders = []simulate.Order{decide(5*minute, approval.Approve, "s2"), order(6*minute, stages.RequestRollback)}
 	end := script(t, plan(t, s, fleet(1, 1, 1)), w, `
@@ -67,7 +67,7 @@ func TestARunThatFailsIsTakenBack(t *testing.T) {
 		8m0s StageCompleted s1
 		8m0s RunCompleted`)
 	back := end.Back
-	if end.State != stages.Failed || back == nil || back.End.State != stages.Completed || back.Begun != 2*minute || back.End.At != 8*minute {
+	if end.State != stages.Failed || back == nil || back.End.State != stages.Completed || back.Started != 2*minute || back.End.At != 8*minute {
 		t.Fatalf("%s, %+v", end.State, back)
 	}
 	if back.Plan.Rollback.Run != simulate.RunName || back.End.Run.Name != simulate.BackName || len(back.End.Clusters) != 2 {
@@ -84,7 +84,7 @@ func TestARunIsTakenBackByAnOrder(t *testing.T) {
 		"ended":     {order(10*minute, stages.RequestRollback)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := backWorld("missing")
+			w := rollbackEnvironment("missing")
 			w.Orders = orders
 			w.Return.Members = map[string]simulate.Member{"c1": {Fail: simulate.Always}}
 			got, end := play(t, plan(t, backStrategy(nil), fleet(1, 1, 1)), w)
@@ -101,7 +101,7 @@ func TestARunIsTakenBackByAnOrder(t *testing.T) {
 // What cannot be taken back is told with the reason, and later orders are the run's.
 func TestARunThatIsNotTakenBack(t *testing.T) {
 	s := backStrategy(func(s *stages.Strategy) { s.Rollback.New = stages.LeaveNew })
-	w := backWorld("c1")
+	w := rollbackEnvironment("c1")
 	w.Return.Previous = map[string]stages.Previous{}
 	w.Orders = []simulate.Order{order(5*minute, stages.Start)}
 	got, end := play(t, plan(t, s, fleet(1, 1, 1)), w)
@@ -118,7 +118,7 @@ func TestARunThatIsNotTakenBack(t *testing.T) {
 	if got, end := play(t, plan(t, s, fleet(1)), w); end.Back.Refused != "what the clusters had before is not known" {
 		t.Errorf("%+v\n%s", end.Back, got)
 	}
-	w = backWorld("c1")
+	w = rollbackEnvironment("c1")
 	broken := errors.New("no windows")
 	w.Return.Calendar = func(*stages.Plan) (stages.Calendar, error) { return nil, broken }
 	if _, err := simulate.Run(plan(t, backStrategy(nil), fleet(1)), w, nil); !errors.Is(err, broken) {
@@ -132,7 +132,7 @@ func TestARunThatIsNotTakenBack(t *testing.T) {
 
 // Clusters that have left before the run is taken back are named by it as gone.
 func TestClustersThatLeftAreNotTakenBack(t *testing.T) {
-	w := backWorld("c3")
+	w := rollbackEnvironment("c3")
 	w.Churn = []simulate.Change{{At: 3 * minute / 2, Cluster: "c1"}}
 	_, end := play(t, plan(t, backStrategy(nil), fleet(1, 1, 1)), w)
 	want := []simulate.ClusterEnd{{Name: "c3", Stage: "s3", State: stages.Completed}, {Name: "c2", Stage: "s2", State: stages.Completed}, {Name: "c1", Stage: "s1", State: stages.Skipped}}

@@ -21,7 +21,7 @@ func BenchmarkSimulate(b *testing.B) {
 
 func benchSimulate(b *testing.B, n int) {
 	clusters := fleet(n/3, n/3, n-2*(n/3))
-	w := simulate.World{Default: simulate.Member{Take: minute}, Members: map[string]simulate.Member{}}
+	w := simulate.Environment{Default: simulate.Member{Take: minute}, Members: map[string]simulate.Member{}}
 	for i := range clusters {
 		m := simulate.Member{Take: minute + time.Duration(i*7919%60000)*time.Millisecond}
 		if i%50 == 7 {

@@ -12,7 +12,7 @@ import (
 
 func TestASimulationOfTooManyStepsIsGivenUp(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
-	w := simulate.World{Members: map[string]simulate.Member{"c1": {Fail: simulate.Always}}, Steps: 50}
+	w := simulate.Environment{Members: map[string]simulate.Member{"c1": {Fail: simulate.Always}}, Steps: 50}
 	_, err := simulate.Run(p, w, nil)
 	if !errors.Is(err, simulate.ErrSteps) || !strings.Contains(err.Error(), "50") {
 		t.Errorf("error = %v", err)
@@ -22,7 +22,7 @@ func TestASimulationOfTooManyStepsIsGivenUp(t *testing.T) {
 func TestAnErrorOfTellEndsTheSimulation(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(5))
 	broken, calls := errors.New("broken"), 0
-	_, err := simulate.Run(p, simulate.World{Default: tenSeconds}, func(simulate.Event) error {
+	_, err := simulate.Run(p, simulate.Environment{Default: tenSeconds}, func(simulate.Event) error {
 		calls++
 		if calls == 3 {
 			return broken
@@ -35,7 +35,7 @@ func TestAnErrorOfTellEndsTheSimulation(t *testing.T) {
 }
 
 func TestAnInvalidWorldIsRefusedWithEverythingThatIsWrong(t *testing.T) {
-	w := simulate.World{
+	w := simulate.Environment{
 		Until: -1, Default: simulate.Member{Take: -1}, Churn: []simulate.Change{{At: -1}},
 		Orders: []simulate.Order{{At: -1}, {Command: stages.Command{Verb: stages.Decide}}},
 		Members: map[string]simulate.Member{"c1": {
@@ -55,7 +55,7 @@ func TestAnInvalidWorldIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 
 func TestEventsHaveTheTimesOfTheWorldsStart(t *testing.T) {
 	start := time.Date(2026, time.March, 1, 12, 0, 0, 5e8+3, time.UTC)
-	_, err := simulate.Run(plan(t, strategy(1, nil), fleet(1)), simulate.World{Start: start, Default: tenSeconds}, func(e simulate.Event) error {
+	_, err := simulate.Run(plan(t, strategy(1, nil), fleet(1)), simulate.Environment{Start: start, Default: tenSeconds}, func(e simulate.Event) error {
 		if want := stages.At(start).Time().Add(e.At); !e.Time.Equal(want) {
 			t.Errorf("%s at %s has the time %s", e.Type, e.At, e.Time)
 		}
@@ -85,7 +85,7 @@ func (n nights) Window(pos int, at time.Time) stages.Window {
 
 func TestAClusterOutsideItsWindowWaitsForIt(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(2))
-	w := simulate.World{Default: tenSeconds, Calendar: nights{simulate.DefaultStart()}}
+	w := simulate.Environment{Default: tenSeconds, Calendar: nights{simulate.DefaultStart()}}
 	script(t, p, w, `
 		0s RunStarted
 		0s StageStarted s1

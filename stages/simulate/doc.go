@@ -1,7 +1,7 @@
 // Package simulate answers what would happen: it carries a run out in virtual
 // time, without clusters, and says when it will end.
 //
-// A [World] is everything outside of a run that decides how it goes: how long clusters need, what goes wrong
+// A [Environment] is everything outside of a run that decides how it goes: how long clusters need, what goes wrong
 // with them and when, which ones leave, what operators ask. [Run] calls the real [stages.Step] in it, and
 // jumps from one moment at which something happens to the next. Nothing is estimated: given how long clusters
 // need, a simulation and the engine come to the same events.
@@ -30,5 +30,5 @@
 // start of the run, the others after it.
 //
 // Neighbours: package stages has the run, package calendar its windows; formats/scenario
-// reads a world from a file; package fleet carries the same plan out for real.
+// reads an environment from a file; package fleet carries the same plan out for real.
 package simulate

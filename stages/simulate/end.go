@@ -16,13 +16,13 @@ const (
 	Ended Reason = "Ended"
 	// Stuck: the run has not ended, and nothing can happen any more.
 	Stuck Reason = "Stuck"
-	// Cut: the run goes on after World.Until.
+	// Cut: the run goes on after Environment.Until.
 	Cut Reason = "Cut"
 )
 
 // End is what a simulation came to.
 type End struct {
-	// At is when it ended: the time of its last event, or World.Until.
+	// At is when it ended: the time of its last event, or Environment.Until.
 	At     time.Duration
 	Reason Reason
 	// Waiting is what the run waits for, where it has not ended.

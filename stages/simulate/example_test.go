@@ -23,11 +23,11 @@ func ExampleRun() {
 		fmt.Println(err)
 		return
 	}
-	world := simulate.World{
+	env := simulate.Environment{
 		Default: simulate.Member{Take: 5 * time.Minute},
 		Members: map[string]simulate.Member{"west": {Take: 2 * time.Minute, Fail: 1}},
 	}
-	end, err := simulate.Run(plan, world, func(e simulate.Event) error {
+	end, err := simulate.Run(plan, env, func(e simulate.Event) error {
 		if e.Cluster != "" {
 			fmt.Println(e.At, e.Type, e.Cluster)
 		}

@@ -87,7 +87,7 @@ func line(e simulate.Event) string {
 }
 
 // play simulates and returns the events, one a line.
-func play(tb testing.TB, p *stages.Plan, w simulate.World) (string, simulate.End) {
+func play(tb testing.TB, p *stages.Plan, w simulate.Environment) (string, simulate.End) {
 	tb.Helper()
 	var b strings.Builder
 	end, err := simulate.Run(p, w, func(e simulate.Event) error {
@@ -101,7 +101,7 @@ func play(tb testing.TB, p *stages.Plan, w simulate.World) (string, simulate.End
 }
 
 // script checks the events of a simulation.
-func script(t *testing.T, p *stages.Plan, w simulate.World, want string) simulate.End {
+func script(t *testing.T, p *stages.Plan, w simulate.Environment, want string) simulate.End {
 	t.Helper()
 	got, end := play(t, p, w)
 	var lines strings.Builder

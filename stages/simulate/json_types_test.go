@@ -80,7 +80,7 @@ var plainData = map[string][]any{
 // notPlain are the others, by why they are none.
 var notPlain = map[string]string{
 	"Plan": "it has a test of its own", "Input": "has a Calendar, which is the host's", "Ready": "has an error",
-	"World": "has a Calendar, which is the host's", "Return": "has functions of the host",
+	"Environment": "has a Calendar, which is the host's", "Return": "has functions of the host",
 	"FormatError": "an error", "RunError": "an error", "RefusedError": "an error",
 }
 

@@ -36,7 +36,7 @@ func NewPlan(s stages.Strategy, clusters []placement.Cluster) (*stages.Plan, err
 	return stages.NewPlan(s, t, clusters)
 }
 
-// Run carries out a run of the plan in a world, from its start until it has
+// Run carries out a run of the plan in an environment, from its start until it has
 // ended and no order is left to come, until nothing can happen any more, or
 // until w.Until. It calls tell with each event as it happens, unless tell is
 // nil, and returns what everything came to. A run that has failed or was
@@ -48,10 +48,10 @@ func NewPlan(s stages.Strategy, clusters []placement.Cluster) (*stages.Plan, err
 // before the simulation ends.
 //
 // The error is that of tell, which ends the simulation, that of an invalid
-// world, or one that matches [ErrSteps].
-func Run(p *stages.Plan, w World, tell func(Event) error) (End, error) {
+// environment, or one that matches [ErrSteps].
+func Run(p *stages.Plan, w Environment, tell func(Event) error) (End, error) {
 	if err := w.Validate(); err != nil {
-		return End{}, fmt.Errorf("world: %w", err)
+		return End{}, fmt.Errorf("environment: %w", err)
 	}
 	w = w.settled()
 	s := newSimulation(p, &w, tell)
@@ -69,19 +69,19 @@ func Run(p *stages.Plan, w World, tell func(Event) error) (End, error) {
 	}
 }
 
-// simulation is a run in its world.
+// simulation is a run in its environment.
 type simulation struct {
 	p    *stages.Plan
-	w    *World
+	w    *Environment
 	tell func(Event) error
 
-	run   stages.Run
-	crew  *crew
-	now   time.Duration
-	last  time.Duration // of the last event
-	wake  time.Duration // -1 is never
-	steps int
-	begun bool
+	run     stages.Run
+	workers *workerPool
+	now     time.Duration
+	last    time.Duration // of the last event
+	wake    time.Duration // -1 is never
+	steps   int
+	begun   bool
 	// churn and orders are those to come.
 	churn  []Change
 	orders []Order
@@ -95,12 +95,12 @@ type simulation struct {
 	of              *stages.Plan
 }
 
-func newSimulation(p *stages.Plan, w *World, tell func(Event) error) *simulation {
+func newSimulation(p *stages.Plan, w *Environment, tell func(Event) error) *simulation {
 	if tell == nil {
 		tell = func(Event) error { return nil }
 	}
 	return &simulation{
-		p: p, w: w, tell: tell, crew: newCrew(w, p.Len()), churn: w.Churn, orders: w.Orders,
+		p: p, w: w, tell: tell, workers: newWorkerPool(w, p.Len()), churn: w.Churn, orders: w.Orders,
 		run:   stages.NewRun(p, RunName, "simulated", w.Starter, false, w.Start),
 		peaks: newPeaks(p), wake: -1,
 	}
@@ -134,7 +134,7 @@ func (s *simulation) next() (first time.Duration, ok bool) {
 			first, ok = t, true
 		}
 	}
-	if due, busy := s.crew.due(); busy {
+	if due, busy := s.workers.due(); busy {
 		at(due)
 	}
 	if s.wake >= 0 {
@@ -153,7 +153,7 @@ func (s *simulation) next() (first time.Duration, ok bool) {
 // come after what opens their requests.
 func (s *simulation) moment() error {
 	changed := s.away.follow(s.due())
-	in := stages.Input{Observations: s.crew.work(s.now)}
+	in := stages.Input{Observations: s.workers.work(s.now)}
 	first := !s.begun
 	for len(s.orders) > 0 && s.orders[0].At <= s.now && (!first || s.orders[0].Command.Verb == stages.Skip) {
 		if v := s.orders[0].Command.Verb; v == stages.Decide || v == stages.RequestRollback {
@@ -224,7 +224,7 @@ func (s *simulation) step(in stages.Input, left bool) error {
 	if !ready.Wake.IsZero() {
 		s.wake = ready.Wake.Sub(s.w.Start)
 	}
-	s.crew.act(s.now, ready.Actions)
+	s.workers.act(s.now, ready.Actions)
 	if ready.Changed {
 		s.peaks.count(s.p, &s.run)
 	}

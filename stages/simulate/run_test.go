@@ -16,7 +16,7 @@ var tenSeconds = simulate.Member{Take: 10 * second}
 
 func TestARunEndsWhenItsLastClusterDoes(t *testing.T) {
 	p := plan(t, strategy(2, func(s *stages.Strategy) { s.Stages[1].MaxConcurrency = number(2) }), fleet(1, 3))
-	w := simulate.World{Default: tenSeconds, Members: map[string]simulate.Member{"c3": {Take: minute}}}
+	w := simulate.Environment{Default: tenSeconds, Members: map[string]simulate.Member{"c3": {Take: minute}}}
 	end := script(t, p, w, `
 		0s RunStarted
 		0s StageStarted s1
@@ -57,7 +57,7 @@ func TestARunEndsWhenItsLastClusterDoes(t *testing.T) {
 
 func TestAClusterThatFailsIsTriedAgainAfterTheBackoff(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Backoff = 5 * second }), fleet(1))
-	w := simulate.World{Members: map[string]simulate.Member{"c1": {Take: 10 * second, Fail: 2}}}
+	w := simulate.Environment{Members: map[string]simulate.Member{"c1": {Take: 10 * second, Fail: 2}}}
 	script(t, p, w, `
 		0s RunStarted
 		0s StageStarted s1
@@ -72,7 +72,7 @@ func TestAClusterThatFailsIsTriedAgainAfterTheBackoff(t *testing.T) {
 
 func TestAClusterThatCannotBeReachedYieldsToTheNext(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(2))
-	w := simulate.World{Default: tenSeconds, Members: map[string]simulate.Member{
+	w := simulate.Environment{Default: tenSeconds, Members: map[string]simulate.Member{
 		"c1": {Take: 10 * second, Unreachable: []simulate.Interval{{To: 5 * second}}},
 	}}
 	script(t, p, w, `
@@ -93,7 +93,7 @@ func TestAClusterThatCannotBeReachedYieldsToTheNext(t *testing.T) {
 // the engine makes them.
 func TestAClusterThatCannotBeReachedAnyMoreKeepsItsSlotAndIsTriedAgain(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
-	w := simulate.World{Members: map[string]simulate.Member{
+	w := simulate.Environment{Members: map[string]simulate.Member{
 		"c1": {Take: 10 * second, Unreachable: []simulate.Interval{{From: 5 * second, To: 17 * second}}},
 	}}
 	script(t, p, w, `
@@ -108,7 +108,7 @@ func TestAClusterThatCannotBeReachedAnyMoreKeepsItsSlotAndIsTriedAgain(t *testin
 
 func TestLosingHealthStartsTheMinimumHealthyTimeAgain(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.MinHealthy = minute }), fleet(1))
-	w := simulate.World{Members: map[string]simulate.Member{
+	w := simulate.Environment{Members: map[string]simulate.Member{
 		"c1": {Take: 10 * second, Unhealthy: []simulate.Interval{{From: 30 * second, To: 40 * second}}},
 	}}
 	script(t, p, w, `
@@ -124,7 +124,7 @@ func TestLosingHealthStartsTheMinimumHealthyTimeAgain(t *testing.T) {
 
 func TestAnUnhealthyClusterCompletesWhenItIsHealthy(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
-	w := simulate.World{Members: map[string]simulate.Member{
+	w := simulate.Environment{Members: map[string]simulate.Member{
 		"c1": {Take: 10 * second, Unhealthy: []simulate.Interval{{To: 40 * second}}},
 	}}
 	end := script(t, p, w, `
@@ -142,7 +142,7 @@ func TestAnUnhealthyClusterCompletesWhenItIsHealthy(t *testing.T) {
 
 func TestWhatIsInFlightDuringAStopGoesOn(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(2))
-	w := simulate.World{Default: simulate.Member{Take: 7 * minute}, Orders: []simulate.Order{
+	w := simulate.Environment{Default: simulate.Member{Take: 7 * minute}, Orders: []simulate.Order{
 		order(minute, stages.Stop), order(8*minute, stages.Start),
 	}}
 	// The run is Stopped after 5 minutes, although c1 is not done; when it is
@@ -165,7 +165,7 @@ func TestWhatIsInFlightDuringAStopGoesOn(t *testing.T) {
 
 func TestAFailedRunWaitsForALaterStart(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Profile = stages.ClusterUpdate }), fleet(2))
-	w := simulate.World{Default: tenSeconds, Members: map[string]simulate.Member{"c1": {Take: 10 * second, Fail: 1}}}
+	w := simulate.Environment{Default: tenSeconds, Members: map[string]simulate.Member{"c1": {Take: 10 * second, Fail: 1}}}
 	end := script(t, p, w, `
 		0s RunStarted
 		0s StageStarted s1
@@ -184,7 +184,7 @@ func TestAFailedRunWaitsForALaterStart(t *testing.T) {
 
 func TestARefusedOrderIsAnEventAndEndsNothing(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
-	w := simulate.World{Default: tenSeconds, Orders: []simulate.Order{
+	w := simulate.Environment{Default: tenSeconds, Orders: []simulate.Order{
 		decide(minute, approval.Approve, "s1"), order(5*second, stages.Retry), order(time.Hour, stages.Stop),
 	}}
 	got, end := play(t, p, w)
@@ -200,7 +200,7 @@ func TestARefusedOrderIsAnEventAndEndsNothing(t *testing.T) {
 
 func TestADecisionFindsTheRequestThatOpensAtItsMoment(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Stages[0].After = []stages.Task{{Type: stages.Approval}} }), fleet(1))
-	w := simulate.World{Default: tenSeconds, Orders: []simulate.Order{decide(10*second, approval.Approve, "s1")}}
+	w := simulate.Environment{Default: tenSeconds, Orders: []simulate.Order{decide(10*second, approval.Approve, "s1")}}
 	script(t, p, w, `
 		0s RunStarted
 		0s StageStarted s1
@@ -225,7 +225,7 @@ func TestAStageWithOneOpenRequestOfAGroupNeedsNoGroupInADecision(t *testing.T) {
 	p := plan(t, s, clusters)
 	group := decide(3*second, approval.Approve, "s1")
 	group.Command.Decision.Binding.Group = "b"
-	w := simulate.World{Default: tenSeconds, Orders: []simulate.Order{
+	w := simulate.Environment{Default: tenSeconds, Orders: []simulate.Order{
 		decide(second, approval.Approve, "s1"), group, decide(5*second, approval.Approve, "s1"),
 	}}
 	got, end := play(t, p, w)
@@ -243,7 +243,7 @@ func TestASkipAtTheBeginningComesBeforeTheStartAndEverythingElseAfterIt(t *testi
 	p := plan(t, strategy(1, nil), fleet(2))
 	skip := order(0, stages.Skip)
 	skip.Command.Scope, skip.Command.Name = stages.SkipCluster, "c1"
-	w := simulate.World{Default: tenSeconds, Orders: []simulate.Order{order(0, stages.Stop), skip}}
+	w := simulate.Environment{Default: tenSeconds, Orders: []simulate.Order{order(0, stages.Stop), skip}}
 	end := script(t, p, w, `
 		0s ClusterSkipped s1 c1: skipped by ann
 		0s RunStarted
@@ -260,7 +260,7 @@ func TestASkipAtTheBeginningComesBeforeTheStartAndEverythingElseAfterIt(t *testi
 
 func TestARunThatNothingCanMoveEndsThen(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Stages[0].After = []stages.Task{{Type: stages.Approval}} }), fleet(1))
-	_, end := play(t, p, simulate.World{Default: tenSeconds, Until: time.Hour})
+	_, end := play(t, p, simulate.Environment{Default: tenSeconds, Until: time.Hour})
 	if end.Reason != simulate.Stuck || end.At != 10*second || end.State != stages.Running {
 		t.Errorf("it ended as %s, %s, at %s", end.Reason, end.State, end.At)
 	}
@@ -272,7 +272,7 @@ func TestARunThatNothingCanMoveEndsThen(t *testing.T) {
 func TestUntilEndsARunAndWhatHappensThenStillHappens(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(3))
 	for until, completed := range map[time.Duration]int{19 * second: 1, 20 * second: 2, 25 * second: 2} {
-		got, end := play(t, p, simulate.World{Default: tenSeconds, Until: until})
+		got, end := play(t, p, simulate.Environment{Default: tenSeconds, Until: until})
 		if n := strings.Count(got, "ClusterCompleted"); n != completed || end.Reason != simulate.Cut || end.At != until {
 			t.Errorf("until %s there are %d clusters, and it ended as %s at %s", until, n, end.Reason, end.At)
 		}
@@ -281,7 +281,7 @@ func TestUntilEndsARunAndWhatHappensThenStillHappens(t *testing.T) {
 
 func TestAnOrderAfterUntilNeverComes(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
-	w := simulate.World{Default: tenSeconds, Until: minute, Orders: []simulate.Order{order(time.Hour, stages.Stop)}}
+	w := simulate.Environment{Default: tenSeconds, Until: minute, Orders: []simulate.Order{order(time.Hour, stages.Stop)}}
 	if _, end := play(t, p, w); end.Reason != simulate.Ended || end.At != 10*second {
 		t.Errorf("it ended as %s at %s", end.Reason, end.At)
 	}
@@ -289,7 +289,7 @@ func TestAnOrderAfterUntilNeverComes(t *testing.T) {
 
 func TestAClusterThatLeavesIsSkippedWhereverTheRunIs(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Profile = stages.ClusterUpdate }), fleet(4))
-	w := simulate.World{
+	w := simulate.Environment{
 		Default: tenSeconds, Members: map[string]simulate.Member{"c2": {Take: 10 * second, Fail: simulate.Always}},
 		Churn: []simulate.Change{
 			{At: minute, Cluster: "c2"},
@@ -329,7 +329,7 @@ func TestOfTheGatesOfASideTheOneThatHeldLongestDecided(t *testing.T) {
 		s.Stages[0].Before = []stages.Task{{Type: stages.Approval}}
 		s.Stages[0].After = []stages.Task{{Type: stages.TimedWait, Wait: minute}, {Type: stages.Approval}}
 	}), fleet(1))
-	w := simulate.World{Default: tenSeconds, Orders: []simulate.Order{
+	w := simulate.Environment{Default: tenSeconds, Orders: []simulate.Order{
 		decide(0, approval.Approve, "s1"), decide(30*second, approval.Approve, "s1"),
 	}}
 	_, end := play(t, p, w)

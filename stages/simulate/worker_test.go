@@ -20,7 +20,7 @@ func TestHealthThatIsLostForLessThanASecondAfterAnUpdateIsNotSeen(t *testing.T) 
 		{From: 10200 * time.Millisecond, To: 11 * second}: 70 * second,
 		{From: 12 * second, To: 13 * second}:              73 * second,
 	} {
-		w := simulate.World{Members: map[string]simulate.Member{"c1": {Take: 10 * second, Unhealthy: []simulate.Interval{lost}}}}
+		w := simulate.Environment{Members: map[string]simulate.Member{"c1": {Take: 10 * second, Unhealthy: []simulate.Interval{lost}}}}
 		if _, end := play(t, p, w); end.At != want {
 			t.Errorf("lost from %s to %s, it ended at %s, want %s", lost.From, lost.To, end.At, want)
 		}
@@ -30,7 +30,7 @@ func TestHealthThatIsLostForLessThanASecondAfterAnUpdateIsNotSeen(t *testing.T) 
 // What an earlier attempt may have changed keeps its slot, as in the engine.
 func TestAClusterThatCannotBeReachedForASecondAttemptKeepsItsSlot(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(2))
-	w := simulate.World{Default: tenSeconds, Members: map[string]simulate.Member{
+	w := simulate.Environment{Default: tenSeconds, Members: map[string]simulate.Member{
 		"c1": {Take: 10 * second, Fail: 1, Unreachable: []simulate.Interval{{From: 10500 * time.Millisecond, To: 20 * second}}},
 	}}
 	script(t, p, w, `
@@ -51,7 +51,7 @@ func TestAClusterThatCannotBeReachedForASecondAttemptKeepsItsSlot(t *testing.T) 
 // new worker each time.
 func TestAnOutageOfManyClustersIsSurvived(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Stages[0].MaxConcurrency = number(300) }), fleet(300))
-	w := simulate.World{Default: simulate.Member{Take: second, Unreachable: []simulate.Interval{{To: 30 * second}}}}
+	w := simulate.Environment{Default: simulate.Member{Take: second, Unreachable: []simulate.Interval{{To: 30 * second}}}}
 	got, end := play(t, p, w)
 	if end.State != stages.Completed || end.Peak != 300 || strings.Count(got, "ClusterCompleted") != 300 {
 		t.Errorf("it ended as %s at %s, with %d in flight at most", end.State, end.At, end.Peak)
@@ -60,7 +60,7 @@ func TestAnOutageOfManyClustersIsSurvived(t *testing.T) {
 
 func TestClustersThatAreDoneAtOneMomentAreToldInTheOrderOfTheirStart(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Stages[0].MaxConcurrency = number(3) }), fleet(3))
-	script(t, p, simulate.World{Default: tenSeconds}, `
+	script(t, p, simulate.Environment{Default: tenSeconds}, `
 		0s RunStarted
 		0s StageStarted s1
 		0s ClusterStarted s1 c1
@@ -78,7 +78,7 @@ func TestClustersThatAreDoneAtOneMomentAreToldInTheOrderOfTheirStart(t *testing.
 
 func TestADecisionIsAboutItsStageOnly(t *testing.T) {
 	p := plan(t, strategy(2, func(s *stages.Strategy) { s.Stages[0].After = []stages.Task{{Type: stages.Approval}} }), fleet(1, 1))
-	w := simulate.World{Default: tenSeconds, Orders: []simulate.Order{decide(minute, approval.Approve, "s2")}}
+	w := simulate.Environment{Default: tenSeconds, Orders: []simulate.Order{decide(minute, approval.Approve, "s2")}}
 	by := ""
 	end, err := simulate.Run(p, w, func(e simulate.Event) error {
 		if e.Type == stages.CommandRefused {
@@ -102,7 +102,7 @@ func TestPeaksAreThoseOfEveryLevel(t *testing.T) {
 			{Name: "a", Selector: selector("g", "a"), MaxConcurrency: number(2)}, {Name: "b", Selector: selector("g", "b"), MaxConcurrency: number(3)},
 		}
 	}), clusters)
-	_, end := play(t, p, simulate.World{Default: tenSeconds, Members: map[string]simulate.Member{"c1": {Take: minute}}})
+	_, end := play(t, p, simulate.Environment{Default: tenSeconds, Members: map[string]simulate.Member{"c1": {Take: minute}}})
 	want := []simulate.GroupEnd{
 		{Name: "a", State: stages.Completed, Peak: 2, Limit: 2},
 		{Name: "b", State: stages.Completed, Peak: 1, Limit: 3},
@@ -114,7 +114,7 @@ func TestPeaksAreThoseOfEveryLevel(t *testing.T) {
 
 func TestAWorldIsNotChangedByASimulation(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(3))
-	w := simulate.World{
+	w := simulate.Environment{
 		Default: tenSeconds, Orders: []simulate.Order{order(minute, stages.Stop), order(second, stages.Stop)},
 		Churn: []simulate.Change{{At: minute, Cluster: "c1"}, {At: second, Cluster: "c2"}},
 	}
@@ -123,6 +123,6 @@ func TestAWorldIsNotChangedByASimulation(t *testing.T) {
 	first, _ := play(t, p, w)
 	again, _ := play(t, p, w)
 	if diff := cmp.Diff(before, w); diff != "" || first != again {
-		t.Errorf("the world (-before +after):\n%s\nfirst:\n%s\nagain:\n%s", diff, first, again)
+		t.Errorf("the environment (-before +after):\n%s\nfirst:\n%s\nagain:\n%s", diff, first, again)
 	}
 }

@@ -66,8 +66,8 @@ func (h *hostile) Objects(_ context.Context, q snapshot.Query) iter.Seq2[*unstru
 	}
 }
 
-// world is a cluster with a topology, and all fields that are read.
-func world() []string {
+// topologyObjects is a cluster with a topology, and all fields that are read.
+func topologyObjects() []string {
 	return []string{
 		`{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"a","namespace":"default","generation":2,"labels":{"topology.kubernetes.io/region":"eu"},
 		 "annotations":{"slipway.dev/upgrade":"{\"id\":\"x\",\"placement\":\"fleet\",\"epoch\":1,\"part\":\"Nodes\",\"goal\":{\"pools\":[{\"name\":\"md-0\",\"version\":\"1.31.2\"}]}}"}},
@@ -102,10 +102,10 @@ func (h *hostile) provider(t *testing.T) *clusterapi.Provider {
 
 func TestFieldsOfOtherTypesCountAsMissing(t *testing.T) {
 	t.Parallel()
-	good := &hostile{objects: world()}
+	good := &hostile{objects: topologyObjects()}
 	d := describe(t, good.provider(t), "a")
 	if !d.Healthy || d.Operation != nil || d.ControlPlane != "v1.31.2" || d.Pools[0].Image != "box" {
-		t.Fatalf("the world as it is to be is %+v", d)
+		t.Fatalf("the objects as they are to be are %+v", d)
 	}
 	values := []string{`null`, `[]`, `{}`, `-1`, `1.5`, `1e400`, `true`, `""`, `[null]`, `[[{}]]`, `{"a":{}}`, `"\u0000\ud800"`, `"` + strings.Repeat("v", 4096) + `"`}
 	rnd := rand.New(rand.NewPCG(1, 2))
@@ -114,7 +114,7 @@ func TestFieldsOfOtherTypesCountAsMissing(t *testing.T) {
 		cases = 100_000
 	}
 	for range cases {
-		bad := &hostile{objects: world()}
+		bad := &hostile{objects: topologyObjects()}
 		i := rnd.IntN(len(bad.objects))
 		bad.objects[i] = spoil(bad.objects[i], values[rnd.IntN(len(values))], rnd)
 		p := bad.provider(t)
@@ -152,7 +152,7 @@ func TestWhatIsReadIsBounded(t *testing.T) {
 		"Machines":           `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine","metadata":{"name":"m%d","namespace":"default"},"spec":{"clusterName":"a"}}`,
 		"objects of kind":    `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine","metadata":{"name":"m%d","namespace":"default"},"spec":{"clusterName":"b"}}`,
 	} {
-		endless := &endless{hostile{objects: world()}, line}
+		endless := &endless{hostile{objects: topologyObjects()}, line}
 		i := images()
 		i.TemplateVersion = "v1"
 		p, err := clusterapi.New(clusterapi.Config{Conn: endless, Objects: endless, Images: i})
@@ -191,7 +191,7 @@ func (e *endless) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unst
 
 func TestARecordThatIsNoneIsNotOverwritten(t *testing.T) {
 	t.Parallel()
-	h := &hostile{objects: world()}
+	h := &hostile{objects: topologyObjects()}
 	h.objects[0] = strings.Replace(h.objects[0], `{\"id\"`, `{\"no\"`, 1)
 	p := h.provider(t)
 	if _, err := p.Describe(t.Context(), placement.Cluster{Name: "a"}); !errors.Is(err, backend.ErrPermanent) {

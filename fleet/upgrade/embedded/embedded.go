@@ -20,36 +20,36 @@ type Provider struct {
 	now func() time.Time
 
 	mu    sync.Mutex
-	world World
+	state State
 	// changed is closed and made again whenever something changes.
 	changed chan struct{}
 }
 
 var _ upgrade.Watcher = (*Provider)(nil)
 
-// New returns a provider of a world, of which it keeps a copy. A nil clock is time.Now.
-func New(w World, clock func() time.Time) *Provider {
+// New returns a provider of an environment, of which it keeps a copy. A nil clock is time.Now.
+func New(w State, clock func() time.Time) *Provider {
 	if clock == nil {
 		clock = time.Now
 	}
-	return &Provider{now: clock, world: w.clone(), changed: make(chan struct{})}
+	return &Provider{now: clock, state: w.clone(), changed: make(chan struct{})}
 }
 
-// World returns a copy of everything there is.
-func (p *Provider) World() World {
+// State returns a copy of everything there is.
+func (p *Provider) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settle()
-	return p.world.clone()
+	return p.state.clone()
 }
 
 // Edit calls f, which changes what there is. No other call reads it meanwhile; f calls no
 // method of the provider and keeps nothing that it was given.
-func (p *Provider) Edit(f func(*World)) {
+func (p *Provider) Edit(f func(*State)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settle()
-	f(&p.world)
+	f(&p.state)
 	p.tell()
 }
 
@@ -57,7 +57,7 @@ func (p *Provider) Edit(f func(*World)) {
 func (p *Provider) Cluster(name string) (Cluster, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.world.Clusters[name]
+	c := p.state.Clusters[name]
 	if c == nil {
 		return Cluster{}, false
 	}
@@ -71,7 +71,7 @@ func (p *Provider) Cluster(name string) (Cluster, bool) {
 func (p *Provider) Occupy(name, message string, d time.Duration) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.world.Clusters[name]
+	c := p.state.Clusters[name]
 	if c == nil {
 		return failed("occupy", name, backend.ErrNotFound)
 	}
@@ -97,10 +97,10 @@ func (p *Provider) Describe(ctx context.Context, pc placement.Cluster) (upgrade.
 	}
 	out := upgrade.Cluster{
 		Region: c.Region, ControlPlane: c.ControlPlane, Pools: clonePools(c.Pools),
-		Versions: slices.Clone(p.world.Versions), Busy: c.Busy, Healthy: !c.UnhealthyUntil.After(p.now()),
+		Versions: slices.Clone(p.state.Versions), Busy: c.Busy, Healthy: !c.UnhealthyUntil.After(p.now()),
 	}
 	for i := range out.Pools {
-		out.Pools[i].Images = p.world.images(c.Region, out.Pools[i].Family)
+		out.Pools[i].Images = p.state.images(c.Region, out.Pools[i].Family)
 	}
 	if c.Operation != nil {
 		o := c.Operation.clone().Operation
@@ -130,13 +130,13 @@ func (p *Provider) begin(c *Cluster, change upgrade.Change) error {
 	if change.ID == "" {
 		return fmt.Errorf("a change needs an ID: %w", backend.ErrPermanent)
 	}
-	if known := p.world.Epochs[change.Placement]; change.Epoch < known {
+	if known := p.state.Epochs[change.Placement]; change.Epoch < known {
 		return fmt.Errorf("placement %s is at epoch %d, the change has %d: %w", change.Placement, known, change.Epoch, backend.ErrFenced)
 	}
-	if p.world.Epochs == nil {
-		p.world.Epochs = map[string]int64{}
+	if p.state.Epochs == nil {
+		p.state.Epochs = map[string]int64{}
 	}
-	p.world.Epochs[change.Placement] = change.Epoch
+	p.state.Epochs[change.Placement] = change.Epoch
 	if c.Operation != nil && c.Operation.Change.ID == change.ID {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (p *Provider) begin(c *Cluster, change upgrade.Change) error {
 	if c.Refuse != "" {
 		return fmt.Errorf("%s: %w", c.Refuse, backend.ErrPermanent)
 	}
-	c.start(change, p.now(), p.world.Takes)
+	c.start(change, p.now(), p.state.Takes)
 	p.tell()
 	return nil
 }
@@ -180,11 +180,11 @@ func (p *Provider) reach(ctx context.Context, pc placement.Cluster) (*Cluster, e
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := p.world.Clusters[pc.Name]
+	c := p.state.Clusters[pc.Name]
 	if c == nil || c.UID != "" && pc.UID != "" && c.UID != pc.UID {
 		return nil, backend.ErrNotFound
 	}
-	if r := p.world.Regions[c.Region]; r != nil && r.Unavailable {
+	if r := p.state.Regions[c.Region]; r != nil && r.Unavailable {
 		return nil, fmt.Errorf("region %s is not available", c.Region)
 	}
 	if c.Unavailable {
@@ -215,7 +215,7 @@ func (p *Provider) Watch(ctx context.Context, pc placement.Cluster) iter.Seq2[st
 func (p *Provider) alarm(cluster string) (<-chan struct{}, time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c := p.world.Clusters[cluster]
+	c := p.state.Clusters[cluster]
 	if c == nil {
 		return p.changed, time.Time{}
 	}
@@ -249,13 +249,13 @@ func (p *Provider) tell() {
 // settle brings everything to now. The caller holds the lock.
 func (p *Provider) settle() {
 	now := p.now()
-	for _, c := range p.world.Clusters {
+	for _, c := range p.state.Clusters {
 		c.settle(now)
 	}
 }
 
 // images returns a copy of what a region offers to a family.
-func (w *World) images(region, family string) []string {
+func (w *State) images(region, family string) []string {
 	r := w.Regions[region]
 	if r == nil {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-func world() embedded.World {
-	return embedded.World{
+func testState() embedded.State {
+	return embedded.State{
 		Regions:  map[string]*embedded.Region{"west": {Images: map[string][]string{"": {"i2", "i1"}}}},
 		Versions: []string{"1.29.4", "1.30.2"},
 		Takes:    time.Minute,
@@ -55,7 +55,7 @@ func begin(t *testing.T, p *embedded.Provider, c upgrade.Change) {
 
 func TestAChangeTakesItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := embedded.New(world(), nil)
+		p := embedded.New(testState(), nil)
 		want := upgrade.Cluster{
 			Region: "west", ControlPlane: "1.29.4", Versions: []string{"1.29.4", "1.30.2"}, Healthy: true,
 			Pools: []upgrade.Pool{{Name: "p", Version: "1.29.4", Image: "i1", Images: []string{"i2", "i1"}}},
@@ -71,7 +71,7 @@ func TestAChangeTakesItsTime(t *testing.T) {
 		if d := cmp.Diff(want, describe(t, p)); d != "" {
 			t.Errorf("when it has ended (-want +got):\n%s", d)
 		}
-		p.Edit(func(w *embedded.World) { w.Clusters["a"].Takes = time.Hour })
+		p.Edit(func(w *embedded.State) { w.Clusters["a"].Takes = time.Hour })
 		begin(t, p, change("2", upgrade.Nodes))
 		time.Sleep(time.Hour - 1)
 		if c := describe(t, p); c.Operation.State != upgrade.Running {
@@ -86,7 +86,7 @@ func TestAChangeTakesItsTime(t *testing.T) {
 
 func TestBeginAnswersAsItsDocumentationSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := embedded.New(world(), nil)
+		p := embedded.New(testState(), nil)
 		begin(t, p, change("1", upgrade.ControlPlane))
 		newer := change("1", upgrade.ControlPlane)
 		newer.Epoch = 5
@@ -122,7 +122,7 @@ func TestBeginAnswersAsItsDocumentationSays(t *testing.T) {
 		if c := describe(t, p); c.Operation.State != upgrade.Succeeded {
 			t.Errorf("%+v", c.Operation)
 		}
-		p.Edit(func(w *embedded.World) { w.Clusters["a"].Refuse = "no quota" })
+		p.Edit(func(w *embedded.State) { w.Clusters["a"].Refuse = "no quota" })
 		if err := p.Begin(t.Context(), a(), other); !errors.Is(err, backend.ErrPermanent) {
 			t.Errorf("refused: %v", err)
 		}
@@ -131,18 +131,18 @@ func TestBeginAnswersAsItsDocumentationSays(t *testing.T) {
 		if err := p.Begin(ended, a(), other); !errors.Is(err, context.Canceled) {
 			t.Errorf("after the context: %v", err)
 		}
-		if w := p.World(); len(w.Clusters["a"].Begun) != 1 || len(w.Clusters["b"].Begun) != 1 {
+		if w := p.State(); len(w.Clusters["a"].Begun) != 1 || len(w.Clusters["b"].Begun) != 1 {
 			t.Errorf("%+v", w.Clusters)
 		}
 	})
 }
 
 func TestWhatIsNotAvailableAnswersNothing(t *testing.T) {
-	for name, edit := range map[string]func(*embedded.World){
-		"the region":  func(w *embedded.World) { w.Regions["west"].Unavailable = true },
-		"the cluster": func(w *embedded.World) { w.Clusters["a"].Unavailable = true },
+	for name, edit := range map[string]func(*embedded.State){
+		"the region":  func(w *embedded.State) { w.Regions["west"].Unavailable = true },
+		"the cluster": func(w *embedded.State) { w.Clusters["a"].Unavailable = true },
 	} {
-		p := embedded.New(world(), nil)
+		p := embedded.New(testState(), nil)
 		p.Edit(edit)
 		_, described := p.Describe(t.Context(), a())
 		for _, err := range []error{described, p.Begin(t.Context(), a(), change("1", upgrade.Nodes))} {
@@ -158,7 +158,7 @@ func TestWhatIsNotAvailableAnswersNothing(t *testing.T) {
 
 func TestChangesFailAsOftenAsTheyAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world()
+		w := testState()
 		w.Clusters["a"].Fail = 2
 		p := embedded.New(w, nil)
 		for i, want := range []upgrade.OperationState{upgrade.Failed, upgrade.Failed, upgrade.Succeeded} {
@@ -169,7 +169,7 @@ func TestChangesFailAsOftenAsTheyAreTold(t *testing.T) {
 				t.Errorf("change %d: %+v", i+1, c)
 			}
 		}
-		p.Edit(func(w *embedded.World) { w.Clusters["a"].Fail, w.Clusters["a"].Failure = -1, "no quota" })
+		p.Edit(func(w *embedded.State) { w.Clusters["a"].Fail, w.Clusters["a"].Failure = -1, "no quota" })
 		for i := range 3 {
 			begin(t, p, change(string(rune('x'+i)), upgrade.ControlPlane))
 			time.Sleep(time.Minute)
@@ -182,7 +182,7 @@ func TestChangesFailAsOftenAsTheyAreTold(t *testing.T) {
 
 func TestAClusterIsUnhealthyForAWhileAfterAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world()
+		w := testState()
 		w.Clusters["a"].Unhealthy = time.Minute
 		p := embedded.New(w, nil)
 		begin(t, p, change("1", upgrade.ControlPlane))
@@ -198,7 +198,7 @@ func TestAClusterIsUnhealthyForAWhileAfterAChange(t *testing.T) {
 
 func TestAnotherClientsOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := embedded.New(world(), nil)
+		p := embedded.New(testState(), nil)
 		if err := p.Occupy("x", "", 0); !errors.Is(err, backend.ErrNotFound) {
 			t.Error(err)
 		}
@@ -235,14 +235,14 @@ func TestAnotherClientsOperation(t *testing.T) {
 
 func TestAWorldThatWasKeptGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := embedded.New(world(), nil)
+		p := embedded.New(testState(), nil)
 		begin(t, p, change("1", upgrade.ControlPlane))
-		before := p.World()
+		before := p.State()
 		body, err := json.Marshal(before)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var kept embedded.World
+		var kept embedded.State
 		if err := json.Unmarshal(body, &kept); err != nil {
 			t.Fatal(err)
 		}
@@ -259,10 +259,10 @@ func TestAWorldThatWasKeptGoesOn(t *testing.T) {
 }
 
 func TestCopiesShareNothing(t *testing.T) {
-	given := world()
+	given := testState()
 	p := embedded.New(given, nil)
 	begin(t, p, change("1", upgrade.Nodes))
-	spoil := func(w *embedded.World) {
+	spoil := func(w *embedded.State) {
 		w.Versions[0] = "?"
 		w.Regions["west"].Images[""][0] = "?"
 		w.Clusters["a"].Pools[0].Image = "?"
@@ -271,15 +271,15 @@ func TestCopiesShareNothing(t *testing.T) {
 			w.Clusters["a"].Begun[0].Change.Goal.Pools[0].Image = "?"
 		}
 	}
-	before := p.World()
+	before := p.State()
 	spoil(&given)
-	got := p.World()
+	got := p.State()
 	spoil(&got)
 	c := describe(t, p)
 	c.Versions[0], c.Pools[0].Images[0], c.Operation.Change.Goal.Pools[0].Image = "?", "?", "?"
 	one, _ := p.Cluster("a")
 	one.Pools[0].Image = "?"
-	if d := cmp.Diff(before, p.World()); d != "" {
+	if d := cmp.Diff(before, p.State()); d != "" {
 		t.Errorf("(-before +after):\n%s", d)
 	}
 	if _, ok := p.Cluster("x"); ok {
@@ -289,7 +289,7 @@ func TestCopiesShareNothing(t *testing.T) {
 
 func TestAWatchTellsOfEveryChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := world()
+		w := testState()
 		w.Clusters["a"].Unhealthy = time.Hour
 		p := embedded.New(w, nil)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -316,7 +316,7 @@ func TestAWatchTellsOfEveryChange(t *testing.T) {
 		next(time.Minute)             // it has ended
 		next(time.Minute + time.Hour) // it is healthy
 		time.Sleep(time.Hour)
-		p.Edit(func(w *embedded.World) { w.Regions["west"].Unavailable = true })
+		p.Edit(func(w *embedded.State) { w.Regions["west"].Unavailable = true })
 		next(time.Minute + 2*time.Hour)
 		cancel()
 		watch.Wait()
@@ -330,15 +330,15 @@ func TestAWatchTellsOfEveryChange(t *testing.T) {
 }
 
 func TestAProviderIsUsedConcurrently(t *testing.T) {
-	p := embedded.New(world(), nil)
+	p := embedded.New(testState(), nil)
 	var all sync.WaitGroup
 	for i := range 8 {
 		all.Go(func() {
 			for range 50 {
 				_, _ = p.Describe(t.Context(), a())
 				_ = p.Begin(t.Context(), a(), change(string(rune('1'+i)), upgrade.Nodes))
-				p.Edit(func(w *embedded.World) { w.Clusters["a"].Takes = time.Nanosecond })
-				_ = p.World()
+				p.Edit(func(w *embedded.State) { w.Clusters["a"].Takes = time.Nanosecond })
+				_ = p.State()
 				_, _ = p.Cluster("b")
 				for range p.Watch(t.Context(), a()) {
 					break

@@ -39,8 +39,8 @@ func secret(value string) *unstructured.Unstructured {
 	}}
 }
 
-// world is what a store is about.
-type world struct {
+// storeEnv is what a store is about.
+type storeEnv struct {
 	t      *testing.T
 	store  *memory.Store
 	source *memory.Source
@@ -49,15 +49,15 @@ type world struct {
 	uids map[string]string
 }
 
-func (w *world) must(err error) {
+func (w *storeEnv) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{t: t, store: memory.NewStore(), uids: map[string]string{}}
+func newStoreEnv(t *testing.T) *storeEnv {
+	w := &storeEnv{t: t, store: memory.NewStore(), uids: map[string]string{}}
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
 	w.source = memory.NewSource(namespace, secret("b25l"))
 	clusters := memory.NewFleet()
@@ -99,7 +99,7 @@ func strategy() stages.Strategy {
 }
 
 // create creates a run of what the source holds now.
-func (w *world) create(name string) {
+func (w *storeEnv) create(name string) {
 	w.t.Helper()
 	s, err := w.engine.CreateRun(w.t.Context(), fleet.RunSpec{Name: name, Placement: "shop", Strategy: strategy(), Starter: approval.Identity{Name: "bob"}})
 	w.must(err)
@@ -108,7 +108,7 @@ func (w *world) create(name string) {
 
 // play makes a run that is completed, one that waits for an approval, driven by
 // an engine until ctx ends, and one that waits for that.
-func (w *world) play(ctx context.Context) {
+func (w *storeEnv) play(ctx context.Context) {
 	w.create("shop-1")
 	go func() { _ = w.engine.Run(ctx) }()
 	time.Sleep(2 * time.Minute)
@@ -127,7 +127,7 @@ func (w *world) play(ctx context.Context) {
 func played(t *testing.T) (records []backend.Record, uids map[string]string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newStoreEnv(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		w.play(ctx)

@@ -7,98 +7,98 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// crew is all workers, one for each cluster in flight, and when each has something to do.
-type crew struct {
-	world *World
+// workerPool is all workers, one for each cluster in flight, and when each has something to do.
+type workerPool struct {
+	env *Environment
 	// at are the workers by position, active all that there are.
 	at     []*worker
 	active []*worker
 	queue  queue
-	// begun is when attempts began, by position: one that is taken up again
+	// started is when attempts began, by position: one that is taken up again
 	// after a stop has gone on.
-	begun  []Attempt
-	round  int
-	orders int
+	started []Attempt
+	round   int
+	orders  int
 }
 
-func newCrew(w *World, clusters int) *crew {
-	return &crew{world: w, at: make([]*worker, clusters), begun: make([]Attempt, clusters)}
+func newWorkerPool(w *Environment, clusters int) *workerPool {
+	return &workerPool{env: w, at: make([]*worker, clusters), started: make([]Attempt, clusters)}
 }
 
 // due returns when the next worker has something to do; false where none has.
-func (c *crew) due() (time.Duration, bool) {
-	if len(c.queue) == 0 {
+func (p *workerPool) due() (time.Duration, bool) {
+	if len(p.queue) == 0 {
 		return 0, false
 	}
-	return c.queue[0].due, true
+	return p.queue[0].due, true
 }
 
 // work lets every worker do what is due, and returns their observations.
-func (c *crew) work(now time.Duration) (observed []stages.Observation) {
-	for len(c.queue) > 0 && c.queue[0].due <= now {
-		w := heap.Pop(&c.queue).(*worker)
+func (p *workerPool) work(now time.Duration) (observed []stages.Observation) {
+	for len(p.queue) > 0 && p.queue[0].due <= now {
+		w := heap.Pop(&p.queue).(*worker)
 		observed = w.work(now, observed)
-		c.begun[w.pos] = w.attempt
-		c.push(w)
+		p.started[w.pos] = w.attempt
+		p.push(w)
 	}
 	return observed
 }
 
 // push puts a worker into the queue, if it has something to do.
-func (c *crew) push(w *worker) {
+func (p *workerPool) push(w *worker) {
 	if !w.gone && w.does != idling {
-		heap.Push(&c.queue, w)
+		heap.Push(&p.queue, w)
 	}
 }
 
 // act gives every action of a step its worker, and ends the other workers.
-func (c *crew) act(now time.Duration, actions []stages.Action) {
-	c.round++
+func (p *workerPool) act(now time.Duration, actions []stages.Action) {
+	p.round++
 	for i := range actions {
 		if a := &actions[i]; a.Type != stages.Ask {
-			c.start(now, a)
+			p.start(now, a)
 		}
 	}
-	kept := c.active[:0]
-	for _, w := range c.active {
+	kept := p.active[:0]
+	for _, w := range p.active {
 		switch {
-		case w.round == c.round && c.at[w.pos] == w:
+		case w.round == p.round && p.at[w.pos] == w:
 			kept = append(kept, w)
 		default:
-			c.dismiss(w)
+			p.release(w)
 		}
 	}
-	clear(c.active[len(kept):])
-	c.active = kept
+	clear(p.active[len(kept):])
+	p.active = kept
 }
 
 // start gives an action its worker.
-func (c *crew) start(now time.Duration, a *stages.Action) {
-	w := c.at[a.Pos]
+func (p *workerPool) start(now time.Duration, a *stages.Action) {
+	w := p.at[a.Pos]
 	same := w != nil && w.attempt.Number == a.Attempt
 	if same && !w.gone {
-		w.round = c.round
+		w.round = p.round
 		return
 	}
-	next := c.hire(now, a)
+	next := p.assign(now, a)
 	if same {
 		next.delay = min(max(2*w.delay, reachFirst), reachMost)
 		next.due += next.delay
 	}
-	c.at[a.Pos] = next
-	c.active = append(c.active, next)
-	c.push(next)
+	p.at[a.Pos] = next
+	p.active = append(p.active, next)
+	p.push(next)
 }
 
-func (c *crew) hire(now time.Duration, a *stages.Action) *worker {
-	c.orders++
-	attempt := c.begun[a.Pos]
+func (p *workerPool) assign(now time.Duration, a *stages.Action) *worker {
+	p.orders++
+	attempt := p.started[a.Pos]
 	if attempt.Number != a.Attempt {
-		attempt = Attempt{Member: c.world.member(a.Cluster), Number: a.Attempt, Revision: a.Revision}
+		attempt = Attempt{Member: p.env.member(a.Cluster), Number: a.Attempt, Revision: a.Revision}
 	}
 	w := &worker{
 		pos: a.Pos, cluster: a.Cluster, attempt: attempt, sent: a.Sent,
-		due: now, wait: reachFirst, round: c.round, order: c.orders, place: -1,
+		due: now, wait: reachFirst, round: p.round, order: p.orders, place: -1,
 	}
 	if a.Type == stages.Observe {
 		w.does = observing
@@ -106,13 +106,13 @@ func (c *crew) hire(now time.Duration, a *stages.Action) *worker {
 	return w
 }
 
-// dismiss ends a worker.
-func (c *crew) dismiss(w *worker) {
+// release ends a worker.
+func (p *workerPool) release(w *worker) {
 	if w.place >= 0 {
-		heap.Remove(&c.queue, w.place)
+		heap.Remove(&p.queue, w.place)
 	}
-	if c.at[w.pos] == w {
-		c.at[w.pos] = nil
+	if p.at[w.pos] == w {
+		p.at[w.pos] = nil
 	}
 }
 

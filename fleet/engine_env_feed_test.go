@@ -23,7 +23,7 @@ type feed struct {
 	stop     context.CancelFunc
 }
 
-func (w *world) follow(live bool) *feed {
+func (w *engineEnv) follow(live bool) *feed {
 	f, err := w.newEngine(fleet.Config{Name: "observer"}).Follow("", "")
 	if err != nil {
 		w.t.Fatal(err)

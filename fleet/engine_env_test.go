@@ -29,8 +29,8 @@ import (
 // soak reports whether the long versions of the tests are asked for.
 func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 
-// newEngine returns an engine on the world's inventory and source.
-func (w *world) newEngine(cfg fleet.Config) *fleet.Engine {
+// newEngine returns an engine on the environment's inventory and source.
+func (w *engineEnv) newEngine(cfg fleet.Config) *fleet.Engine {
 	w.t.Helper()
 	if cfg.Store == nil {
 		cfg.Store = w.store
@@ -201,7 +201,7 @@ func substance(obj *unstructured.Unstructured) map[string]any {
 }
 
 // members says what every member has: its objects and what its ledgers prove.
-func (w *world) members() map[string][]string {
+func (w *engineEnv) members() map[string][]string {
 	out := map[string][]string{}
 	for c := range w.fleet.Clusters(w.t.Context()) {
 		cluster := w.fleet.Cluster(c.Name)
@@ -225,7 +225,7 @@ func (w *world) members() map[string][]string {
 
 // opened is a revision as it stands in a ledger, with the placement's key: that of its
 // record, or the last one that could be read. One that it does not open stays as it is.
-func (w *world) opened(placement, sealed string) string {
+func (w *engineEnv) opened(placement, sealed string) string {
 	var p struct {
 		Key []byte `json:"key"`
 	}
@@ -242,7 +242,7 @@ func (w *world) opened(placement, sealed string) string {
 }
 
 // outcome says what a run came to, without names that are drawn and times.
-func (w *world) outcome(run string) map[string]any {
+func (w *engineEnv) outcome(run string) map[string]any {
 	s, err := w.newEngine(fleet.Config{Name: "observer"}).Status(w.t.Context(), run)
 	if err != nil {
 		w.t.Fatal(err)
@@ -268,7 +268,7 @@ func (w *world) outcome(run string) map[string]any {
 }
 
 // keys returns the keys under a prefix of the store.
-func (w *world) keys(prefix string) []string {
+func (w *engineEnv) keys(prefix string) []string {
 	var out []string
 	for rec, err := range w.store.List(w.t.Context(), prefix) {
 		if err != nil {
@@ -281,7 +281,7 @@ func (w *world) keys(prefix string) []string {
 
 // tidy checks that nothing is left in the store that runs which have ended
 // needed.
-func (w *world) tidy() {
+func (w *engineEnv) tidy() {
 	w.t.Helper()
 	for _, prefix := range []string{"inflight/", "command/"} {
 		if keys := w.keys(prefix); len(keys) > 0 {
@@ -291,7 +291,7 @@ func (w *world) tidy() {
 }
 
 // past returns all events, read a few at a time from cursors.
-func (w *world) past(atATime int) []stages.Event {
+func (w *engineEnv) past(atATime int) []stages.Event {
 	e := w.newEngine(fleet.Config{Name: "observer"})
 	cursor, out := "", []stages.Event(nil)
 	for {
@@ -330,7 +330,7 @@ func ofRun(events []stages.Event, run string) []string {
 
 // within waits for the end of a run and checks what it came to, and that it did
 // not take longer than d.
-func (w *world) within(d time.Duration, run string, want stages.State) {
+func (w *engineEnv) within(d time.Duration, run string, want stages.State) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), d)
 	defer cancel()
@@ -348,7 +348,7 @@ func logCase(t *testing.T, format string, args ...any) {
 }
 
 // happened counts the events of a run of one type.
-func (w *world) happened(run string, what stages.EventType) (n int) {
+func (w *engineEnv) happened(run string, what stages.EventType) (n int) {
 	w.t.Helper()
 	for _, ev := range w.past(1000) {
 		n += count(ev.Run == run && ev.Type == what)
@@ -370,7 +370,7 @@ func calm(n int64, calls *atomic.Int64, match func(faulty.Call) bool) faulty.Rul
 func anyCall(faulty.Call) bool { return true }
 
 // refusing makes a run of ClusterUpdate fail, which can be started again.
-func (w *world) refusing(cluster string, refuses bool) {
+func (w *engineEnv) refusing(cluster string, refuses bool) {
 	if !refuses {
 		w.fleet.Cluster(cluster).Refuse(nil)
 		return
@@ -390,7 +390,7 @@ func startable() stages.Strategy {
 }
 
 // spans checks that no two runs are active at the same time, by their events.
-func (w *world) spans(runs ...string) {
+func (w *engineEnv) spans(runs ...string) {
 	w.t.Helper()
 	active := ""
 	for _, ev := range w.past(1000) {
@@ -409,7 +409,7 @@ func (w *world) spans(runs ...string) {
 }
 
 // now makes an object what the source holds.
-func (w *world) now(obj *unstructured.Unstructured) {
+func (w *engineEnv) now(obj *unstructured.Unstructured) {
 	w.t.Helper()
 	if err := w.source.Put(obj); err != nil {
 		w.t.Fatal(err)
@@ -423,7 +423,7 @@ var probed = fleet.ProberFunc(func(_ context.Context, obj *unstructured.Unstruct
 })
 
 // makeReady is what the controllers of a cluster do after a while.
-func (w *world) makeReady(cluster string, ready bool) {
+func (w *engineEnv) makeReady(cluster string, ready bool) {
 	w.t.Helper()
 	if err := w.fleet.Cluster(cluster).SetStatus(setting, map[string]any{"ready": ready}); err != nil {
 		w.t.Fatal(err)

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 )
 
-// World is everything that a provider knows.
-type World struct {
+// State is everything that a provider knows.
+type State struct {
 	// Regions are where clusters are, by name.
 	Regions map[string]*Region `json:"regions,omitempty"`
 	// Versions are the Kubernetes versions that are offered to all clusters; nil where
@@ -32,7 +32,7 @@ type Region struct {
 	Unavailable bool `json:"unavailable,omitempty"`
 }
 
-// Cluster is a cluster of a [World].
+// Cluster is a cluster of a [State].
 type Cluster struct {
 	// UID is compared with that of the caller, where both have one.
 	UID    string `json:"uid,omitempty"`
@@ -41,7 +41,7 @@ type Cluster struct {
 	// they are the region's.
 	ControlPlane string         `json:"controlPlane"`
 	Pools        []upgrade.Pool `json:"pools,omitempty"`
-	// Takes is how long a change of a part takes; 0 is that of the world.
+	// Takes is how long a change of a part takes; 0 is that of the environment.
 	Takes time.Duration `json:"takes,omitempty"`
 	// Unavailable is as that of a region.
 	Unavailable bool `json:"unavailable,omitempty"`
@@ -75,7 +75,7 @@ type Operation struct {
 }
 
 // clone returns a copy that shares nothing with w.
-func (w *World) clone() World {
+func (w *State) clone() State {
 	out := *w
 	out.Versions = slices.Clone(w.Versions)
 	out.Epochs = maps.Clone(w.Epochs)

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// The bounds of a simulation where a [World] sets none.
+// The bounds of a simulation where a [Environment] sets none.
 const (
 	// DefaultUntil is after how long a simulation ends.
 	DefaultUntil = 365 * 24 * time.Hour
@@ -20,10 +20,10 @@ const (
 	DefaultSteps = 2_000_000
 )
 
-// World is everything outside of a run that decides how it goes. Durations are
+// Environment is everything outside of a run that decides how it goes. Durations are
 // at least 0 and counted from the start of the run, unless they say otherwise.
 // It is not changed by a simulation, and may serve several at once.
-type World struct {
+type Environment struct {
 	// Start is when the run starts, to the millisecond; a zero Start is
 	// [DefaultStart]. Only windows and scheduled starts depend on it.
 	Start time.Time
@@ -52,7 +52,7 @@ type World struct {
 	Steps int
 }
 
-// DefaultStart is when a run starts in a world that does not say it: Monday, 5
+// DefaultStart is when a run starts in an environment that does not say it: Monday, 5
 // January 2026, at midnight UTC.
 func DefaultStart() time.Time { return time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC) }
 
@@ -75,9 +75,9 @@ type Order struct {
 	Command stages.Command
 }
 
-// Validate returns everything that is wrong with the world as one error; nil
+// Validate returns everything that is wrong with the environment as one error; nil
 // when nothing is. The error is an aggregate of [field.Error] values.
-func (w *World) Validate() error {
+func (w *Environment) Validate() error {
 	var errs field.ErrorList
 	notNegative := func(at *field.Path, d time.Duration) {
 		if d < 0 || d > DefaultUntil {
@@ -110,9 +110,9 @@ func (w *World) Validate() error {
 	return errs.ToAggregate()
 }
 
-// settled returns the world with its defaults filled in and its lists in order
+// settled returns the environment with its defaults filled in and its lists in order
 // of time.
-func (w World) settled() World {
+func (w Environment) settled() Environment {
 	if w.Start.IsZero() {
 		w.Start = DefaultStart()
 	}
@@ -137,7 +137,7 @@ func (o *Order) afterStart() int {
 }
 
 // member returns how a cluster behaves.
-func (w *World) member(name string) Member {
+func (w *Environment) member(name string) Member {
 	if m, ok := w.Members[name]; ok {
 		return m
 	}
@@ -145,7 +145,7 @@ func (w *World) member(name string) Member {
 }
 
 // slots is what the cap of the strategy lets be in flight.
-func (w *World) slots() int {
+func (w *Environment) slots() int {
 	if w.Slots == 0 {
 		return math.MaxInt
 	}

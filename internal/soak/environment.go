@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// setup says how a world is opened.
+// setup says how an environment is opened.
 type setup struct {
 	dir     string
 	engines int
@@ -34,10 +34,10 @@ type setup struct {
 	nth int
 }
 
-// world is a fleet, a hub and engines over two files of a directory: what one
+// environment is a fleet, a hub and engines over two files of a directory: what one
 // process has of them. Another process that opens the directory later goes on
-// with the same world.
-type world struct {
+// with the same environment.
+type environment struct {
 	setup
 	engineFile, worldFile *bolt.Store
 	notes                 *audited
@@ -55,15 +55,15 @@ type world struct {
 	absent map[string]bool
 }
 
-func newWorld(s setup) *world {
+func newEnvironment(s setup) *environment {
 	if s.meter == nil {
 		s.meter = &meter{}
 	}
-	return &world{setup: s, absent: map[string]bool{}, laws: newLaws(), clocks: newClocks(max(1, s.engines))}
+	return &environment{setup: s, absent: map[string]bool{}, laws: newLaws(), clocks: newClocks(max(1, s.engines))}
 }
 
 // open opens the files of the directory, and makes them where there are none.
-func (w *world) open(ctx context.Context) (err error) {
+func (w *environment) open(ctx context.Context) (err error) {
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, w.close())
@@ -86,7 +86,7 @@ func (w *world) open(ctx context.Context) (err error) {
 }
 
 // employ makes the engines.
-func (w *world) employ() (err error) {
+func (w *environment) employ() (err error) {
 	store := &meteredStore{w.engineFile, w.meter}
 	cfg := fleet.Config{Inventory: inventory{w}, Source: w.hub, Lease: w.lease, CallTimeout: w.lease * 2 / 3}
 	cfg.Store, cfg.Dialer, cfg.Name = store, w.dialer(), "eyes"
@@ -108,7 +108,7 @@ func (w *world) employ() (err error) {
 }
 
 // close gives the files free.
-func (w *world) close() error {
+func (w *environment) close() error {
 	var errs []error
 	for _, f := range []*bolt.Store{w.engineFile, w.worldFile} {
 		if f != nil {
@@ -119,7 +119,7 @@ func (w *world) close() error {
 }
 
 // run drives the engines until ctx ends.
-func (w *world) run(ctx context.Context) {
+func (w *environment) run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, e := range w.engines {
 		all.Go(func() { _ = e.Run(ctx) })
@@ -127,13 +127,13 @@ func (w *world) run(ctx context.Context) {
 	all.Wait()
 }
 
-func (w *world) isAbsent(name string) bool {
+func (w *environment) isAbsent(name string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.absent[name]
 }
 
-func (w *world) setAbsent(name string, absent bool) {
+func (w *environment) setAbsent(name string, absent bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.absent[name] = absent
@@ -148,7 +148,7 @@ type resident struct {
 
 // settle makes the fleet what was noted of it, or these clusters where nothing
 // was.
-func (w *world) settle(ctx context.Context, first []resident) error {
+func (w *environment) settle(ctx context.Context, first []resident) error {
 	all := first
 	found, err := w.read(ctx, "soak/fleet", &all)
 	if err != nil {
@@ -165,7 +165,7 @@ func (w *world) settle(ctx context.Context, first []resident) error {
 }
 
 // change notes a change of one cluster, and then makes it.
-func (w *world) change(ctx context.Context, name string, how func(*resident)) error {
+func (w *environment) change(ctx context.Context, name string, how func(*resident)) error {
 	var all []resident
 	if _, err := w.read(ctx, "soak/fleet", &all); err != nil {
 		return err
@@ -185,7 +185,7 @@ func (w *world) change(ctx context.Context, name string, how func(*resident)) er
 }
 
 // read reads a note, and reports whether there is one.
-func (w *world) read(ctx context.Context, key string, into any) (bool, error) {
+func (w *environment) read(ctx context.Context, key string, into any) (bool, error) {
 	r, err := w.worldFile.Get(ctx, key)
 	if errors.Is(err, backend.ErrNotFound) {
 		return false, nil
@@ -197,7 +197,7 @@ func (w *world) read(ctx context.Context, key string, into any) (bool, error) {
 }
 
 // note writes a note.
-func (w *world) note(ctx context.Context, key string, v any) error {
+func (w *environment) note(ctx context.Context, key string, v any) error {
 	value, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func (w *world) note(ctx context.Context, key string, v any) error {
 }
 
 // erase deletes a note.
-func (w *world) erase(ctx context.Context, key string) error {
+func (w *environment) erase(ctx context.Context, key string) error {
 	r, err := w.worldFile.Get(ctx, key)
 	if err == nil {
 		err = w.notes.Delete(ctx, key, r.Revision)
@@ -226,7 +226,7 @@ func (w *world) erase(ctx context.Context, key string) error {
 }
 
 // edit makes the object of a placement at the hub say value.
-func (w *world) edit(placed, value string) error { return w.hub.Put(setting(placed, value)) }
+func (w *environment) edit(placed, value string) error { return w.hub.Put(setting(placed, value)) }
 
 func setting(name, value string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
