@@ -8,7 +8,7 @@ import (
 // Only what was skipped is not retried while more have failed than may: nothing
 // could start.
 func TestRetryOfSkippedClustersNeedsABudget(t *testing.T) {
-	w := defect("maxFailures: 0", "profile: ClusterUpdate")
+	w := fourClusters("maxFailures: 0", "profile: ClusterUpdate")
 	w.say("skip cluster m4", "observe m1 failed")
 	if got := w.say("retry only=Skipped by=ann"); !strings.Contains(got, "CommandRefused Retry") || !strings.Contains(got, "retry those too, or skip them") {
 		t.Error(got)
@@ -19,7 +19,7 @@ func TestRetryOfSkippedClustersNeedsABudget(t *testing.T) {
 // A cluster that has failed and then left is not tried again, and its failure
 // does not count any more.
 func TestRetryPassesOverWhatHasLeft(t *testing.T) {
-	w := defect("maxFailures: 0, maxConcurrency: 2", "profile: ClusterUpdate")
+	w := fourClusters("maxFailures: 0, maxConcurrency: 2", "profile: ClusterUpdate")
 	w.say("observe m1 failed", "gone m1", "observe m2 failed")
 	if got := w.say("retry by=ann"); !strings.Contains(got, `ClusterSkipped all m1 "Removed:`) || !strings.HasSuffix(got, "Running: apply m2#2 apply m3#1\n") {
 		t.Error(got)
@@ -30,7 +30,7 @@ func TestRetryPassesOverWhatHasLeft(t *testing.T) {
 // The windows of clusters that are retried count too, those of the calendar of
 // now: a change of it, or a bypass, is all they wait for.
 func TestRetriedClustersWaitForTheirWindows(t *testing.T) {
-	w := defect("maxFailures: 4, maxConcurrency: 3", "attempts: 1")
+	w := fourClusters("maxFailures: 4, maxConcurrency: 3", "attempts: 1")
 	w.say("skip cluster m4", "observe m1 failed m2 pointless")
 	w.setCalendar("m1\nm2 5h-6h\nm3\nm4 5h-6h\n")
 	w.says(t, "Running: apply m3#1 wake 5h0m0s", "retry")
@@ -45,13 +45,13 @@ func TestRetriedClustersWaitForTheirWindows(t *testing.T) {
 // That there is nothing to be done is no news of a cluster that may have been
 // changed, nor of one that could not be asked.
 func TestWhatWasSentIsNotSkipped(t *testing.T) {
-	w := defect("maxConcurrency: 1", "minHealthy: 1m")
+	w := fourClusters("maxConcurrency: 1", "minHealthy: 1m")
 	w.says(t, "Running: observe m1#1 wake 1m0s", "observe m1 healthy")
 	w.says(t, "Running: observe m1#1 wake 1m0s", "observe m1 pointless")
 	w.says(t, "Running: observe m1#1", "step t=1m")
 	o := w.cur.observation("m1", "pointless")
 	o.Unreachable = true
-	w = defect("maxConcurrency: 1")
+	w = fourClusters("maxConcurrency: 1")
 	w.step(Input{Observations: []Observation{o}})
 	if got := w.say("state"); !strings.HasPrefix(got, "all Running: m1=Pending m2=Running") {
 		t.Error(got)

@@ -46,9 +46,9 @@ func (w *workflowEnv) attempt() int {
 	return 0
 }
 
-// Defect 10: how often a step was tried, and until when it waits, is in the memory
-// of the process; a suspension clears it, and so does another message.
-func TestDefect10AttemptsAndBackoffOutliveTheProcessAndASuspension(t *testing.T) {
+// How often a step was tried, and until when it waits, outlives the process, a
+// suspension and another message.
+func TestAttemptsAndBackoffOutliveTheProcessAndASuspension(t *testing.T) {
 	w := begun(t)
 	w.do("a fails")
 	w.do("step 1s")
@@ -66,9 +66,8 @@ func TestDefect10AttemptsAndBackoffOutliveTheProcessAndASuspension(t *testing.T)
 	}
 }
 
-// Defect 11: operations write what the engine writes, and a restart is several
-// writes. Here an operation is commands, or one run to create, and changes nothing.
-func TestDefect11AnOperationChangesNothingByItself(t *testing.T) {
+// An operation is commands, or one run to create, and changes nothing.
+func TestAnOperationChangesNothingByItself(t *testing.T) {
 	w := begun(t)
 	w.do("terminate")
 	by := approval.Identity{Name: "ann"}
@@ -88,8 +87,8 @@ func TestDefect11AnOperationChangesNothingByItself(t *testing.T) {
 	}
 }
 
-// Defect 12: the timeout of a step runs while it is suspended.
-func TestDefect12ATimeoutStandsStillWhileTheWorkflowIsSuspended(t *testing.T) {
+// The timeout of a step does not run while the workflow is suspended.
+func TestATimeoutStandsStillWhileTheWorkflowIsSuspended(t *testing.T) {
 	w := begun(t)
 	w.do("a unhealthy 4m")
 	w.do("suspend")

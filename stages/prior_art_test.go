@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// The tests of this file are defects that were found in other systems, by the
-// number that they have in the list of them. Each shows that this one does not
-// have it.
+// Each test of this file is for a defect that is known of another system, and
+// shows that this one does not have it.
 
-// defect is an environment with four clusters and a strategy of one stage, and a run.
-func defect(stage string, rest ...string) *scriptEnv {
+// fourClusters is an environment with four clusters and a strategy of one stage, and a run.
+func fourClusters(stage string, rest ...string) *scriptEnv {
 	w := newScriptEnv()
 	w.setClusters("m1 tier=a\nm2 tier=a\nm3 tier=b\nm4 tier=b\n")
 	w.setStrategy("stages: [{name: all, labelSelector: {}, " + stage + "}]\n" + strings.Join(rest, "\n"))
@@ -29,23 +28,23 @@ func (w *scriptEnv) says(t *testing.T, want string, directives ...string) {
 }
 
 // A timed wait that is over is not waited for again after a stop.
-func TestDefect01KubeFleetWaitsAgainAfterAStop(t *testing.T) {
-	w := defect("maxConcurrency: 4, afterStageTasks: [{type: TimedWait, waitTime: 10s}]")
+func TestATimedWaitIsNotRepeatedAfterAStop(t *testing.T) {
+	w := fourClusters("maxConcurrency: 4, afterStageTasks: [{type: TimedWait, waitTime: 10s}]")
 	w.says(t, "Running: wake 10s", "observe m1 healthy m2 healthy m3 healthy m4 healthy")
 	w.says(t, `Stopped "stopped by ann"`, "stop by=ann t=5s")
 	w.says(t, "Completed", "reload", "resume by=ann t=5s")
 }
 
 // Relabelling a cluster does not end the run: the plan is frozen.
-func TestDefect02KubeFleetAbortsWhenAClusterIsRelabelled(t *testing.T) {
-	w := defect("maxConcurrency: 2")
+func TestARelabelledClusterDoesNotEndTheRun(t *testing.T) {
+	w := fourClusters("maxConcurrency: 2")
 	w.setClusters("m1 tier=z\nm2\nm3 tier=q\nm4\n")
 	w.says(t, "Completed", "auto")
 }
 
 // An approval is bound to the run, the plan and the attempt, not to a name.
-func TestDefect03KubeFleetTakesAnApprovalByItsName(t *testing.T) {
-	w := defect("maxConcurrency: 4, beforeStageTasks: [{type: Approval}]")
+func TestAnApprovalIsBoundToRunPlanAndAttempt(t *testing.T) {
+	w := fourClusters("maxConcurrency: 4, beforeStageTasks: [{type: Approval}]")
 	for _, other := range []string{"uid=uid-other", "plan=other", "attempt=2"} {
 		if got := w.say("approve all when=Before by=bob " + other); !strings.Contains(got, "CommandRefused Decide by=bob") {
 			t.Errorf("%s: %s", other, got)
@@ -53,7 +52,7 @@ func TestDefect03KubeFleetTakesAnApprovalByItsName(t *testing.T) {
 	}
 	w.says(t, "Running: apply m1#1 apply m2#1 apply m3#1 apply m4#1", "approve all when=Before by=bob")
 	// One for a request that is not open yet is refused.
-	w = defect("afterStageTasks: [{type: Approval}]")
+	w = fourClusters("afterStageTasks: [{type: Approval}]")
 	if got := w.say("approve all by=bob"); !strings.Contains(got, "CommandRefused") {
 		t.Error(got)
 	}
@@ -61,19 +60,19 @@ func TestDefect03KubeFleetTakesAnApprovalByItsName(t *testing.T) {
 
 // A cluster that fails for ever does not hold its slot for ever, where the
 // strategy says how long or how often it is tried.
-func TestDefect04KubeFleetHoldsASlotForEver(t *testing.T) {
-	w := defect("maxFailures: 4", "attempts: 2", "backoff: 1s")
+func TestAClusterThatKeepsFailingGivesUpItsSlot(t *testing.T) {
+	w := fourClusters("maxFailures: 4", "attempts: 2", "backoff: 1s")
 	w.says(t, "Running: wake 1s", "observe m1 failed")
 	w.says(t, "Running: apply m1#2", "step t=1s")
 	w.says(t, "Running: apply m2#1", "observe m1 failed")
-	w = defect("maxFailures: 4", "progressDeadline: 7m")
+	w = fourClusters("maxFailures: 4", "progressDeadline: 7m")
 	w.says(t, "Running: apply m1#1 wake 7m0s", "observe m1 sent")
 	w.says(t, "Running: apply m2#1 wake 14m0s", "step t=7m")
 }
 
 // A run that is Stopping says who stopped it, whatever clusters in flight do.
-func TestDefect05KubeFleetShowsStuckForStopping(t *testing.T) {
-	w := defect("maxConcurrency: 2")
+func TestAStoppingRunKeepsItsReason(t *testing.T) {
+	w := fourClusters("maxConcurrency: 2")
 	want := `Stopping "stopped by ann": apply m1#1 apply m2#1 wake 5m0s`
 	w.says(t, want, "stop by=ann")
 	w.says(t, want, "observe m1 lost m2 sent t=4m")
@@ -81,8 +80,8 @@ func TestDefect05KubeFleetShowsStuckForStopping(t *testing.T) {
 
 // A limit that is greater than the fleet is not clamped, and 0 at once is
 // refused rather than all. TestRounding has the whole table.
-func TestDefect06OCMClampsLimits(t *testing.T) {
-	w := defect("maxConcurrency: 4, maxFailures: 10", "attempts: 1")
+func TestLimitsAreNotClamped(t *testing.T) {
+	w := fourClusters("maxConcurrency: 4, maxFailures: 10", "attempts: 1")
 	if got := w.say("plan"); !strings.HasPrefix(got, "all concurrency=4 failures=10\n") || !strings.Contains(got, "warning: stage all never fails") {
 		t.Error(got)
 	}
@@ -96,7 +95,7 @@ func TestDefect06OCMClampsLimits(t *testing.T) {
 }
 
 // A duration is one, or is refused when it is read: none is taken for another.
-func TestDefect07OCMTakesTimeoutsThatAreNone(t *testing.T) {
+func TestDurationsAreReadStrictly(t *testing.T) {
 	for _, text := range []string{`"1h|"`, `"h"`, `"x5m"`, `1.5`} {
 		var s Strategy
 		if err := json.Unmarshal([]byte(`{"progressDeadline": `+text+`}`), &s); err == nil {
@@ -113,8 +112,8 @@ func TestDefect07OCMTakesTimeoutsThatAreNone(t *testing.T) {
 
 // A cluster whose deadline has passed gives its slot up, and what may still go on
 // there counts: with a strict budget no other starts in its place.
-func TestDefect08OCMForgetsClustersThatTimedOut(t *testing.T) {
-	w := defect("maxConcurrency: 2, maxFailures: 2, strictFailures: true", "progressDeadline: 1m")
+func TestAClusterPastItsDeadlineGivesUpItsSlot(t *testing.T) {
+	w := fourClusters("maxConcurrency: 2, maxFailures: 2, strictFailures: true", "progressDeadline: 1m")
 	w.says(t, "Running: apply m1#1 apply m2#1 wake 1m0s", "observe m1 sent m2 sent")
 	if got := w.say("step t=1m"); strings.Contains(got, "Started") || !strings.Contains(got, "\nFailed ") {
 		t.Error(got)
@@ -122,8 +121,8 @@ func TestDefect08OCMForgetsClustersThatTimedOut(t *testing.T) {
 }
 
 // A cluster that no stage selects, or that several do, is an error of the plan.
-func TestDefect09RancherFleetDropsClustersOfNoPartition(t *testing.T) {
-	w := defect("maxConcurrency: 1")
+func TestEveryClusterIsInOneStage(t *testing.T) {
+	w := fourClusters("maxConcurrency: 1")
 	w.setStrategy("stages: [{name: a, labelSelector: {matchLabels: {tier: a}}}]")
 	if got := w.say("plan"); !strings.Contains(got, "m3") || !strings.HasPrefix(got, "error: ") {
 		t.Error(got)
@@ -136,8 +135,8 @@ func TestDefect09RancherFleetDropsClustersOfNoPartition(t *testing.T) {
 
 // How often a cluster was tried is in the run, and so is when it is tried again:
 // another message, a stop or a restart does not begin that again.
-func TestDefect10KubeVelaForgetsRetries(t *testing.T) {
-	w := defect("maxFailures: 4", "attempts: 4", "backoff: 10s", "maxBackoff: 1h")
+func TestTheRunKeepsAttemptsAndBackoffs(t *testing.T) {
+	w := fourClusters("maxFailures: 4", "attempts: 4", "backoff: 10s", "maxBackoff: 1h")
 	w.says(t, "Running: wake 10s", "observe m1 failed msg=first")
 	w.says(t, "Running: apply m1#2", "reload", "step t=10s")
 	w.says(t, "Running: wake 30s", "observe m1 failed msg=second")
@@ -149,8 +148,8 @@ func TestDefect10KubeVelaForgetsRetries(t *testing.T) {
 
 // A run is written as a whole, by one writer: what people want are commands,
 // each carried out once, and a step with a command and a report is one change.
-func TestDefect11KubeVelaLosesWhatOthersWrite(t *testing.T) {
-	w := defect("maxConcurrency: 2")
+func TestCommandsDoNotOverwriteTheRun(t *testing.T) {
+	w := fourClusters("maxConcurrency: 2")
 	in := Input{Observations: []Observation{w.cur.observation("m1", "healthy")}, Commands: []Command{{ID: "1", Verb: Stop}}}
 	w.step(in)
 	if r := w.cur.r; r.State != Stopping || r.Stages[0].Groups[0].Completed != 1 {
@@ -165,8 +164,8 @@ func TestDefect11KubeVelaLosesWhatOthersWrite(t *testing.T) {
 }
 
 // The deadline of a cluster does not run while the run is stopped.
-func TestDefect12KubeVelaTimesOutWhileSuspended(t *testing.T) {
-	w := defect("maxFailures: 4", "attempts: 3", "progressDeadline: 10m")
+func TestADeadlineStandsStillWhileTheRunIsStopped(t *testing.T) {
+	w := fourClusters("maxFailures: 4", "attempts: 3", "progressDeadline: 10m")
 	w.says(t, "Running: wake 1s", "observe m1 failed")
 	w.says(t, `Stopped "stopped by ann"`, "stop by=ann")
 	w.says(t, "Running: apply m1#2 wake 5h10m0s", "resume by=ann t=5h")
@@ -174,13 +173,13 @@ func TestDefect12KubeVelaTimesOutWhileSuspended(t *testing.T) {
 
 // A budget that is not strict is exceeded by what was in flight, as in Azure; a
 // strict one is not. Percentages of both are resolved once, in the plan.
-func TestDefect13AzureOvershootsItsBudget(t *testing.T) {
-	soft := defect("maxConcurrency: 4, maxFailures: 25%", "profile: ClusterUpdate")
+func TestOnlyAStrictBudgetIsABound(t *testing.T) {
+	soft := fourClusters("maxConcurrency: 4, maxFailures: 25%", "profile: ClusterUpdate")
 	soft.says(t, `Failed "2 clusters of stage all have failed, and 1 may"`, "observe m1 failed m2 failed m3 failed m4 failed")
 	if n := soft.cur.r.Stages[0].Groups[0].Failed; n != 4 {
 		t.Errorf("%d have failed", n)
 	}
-	strict := defect("maxConcurrency: 4, maxFailures: 25%, strictFailures: true", "profile: ClusterUpdate")
+	strict := fourClusters("maxConcurrency: 4, maxFailures: 25%, strictFailures: true", "profile: ClusterUpdate")
 	strict.say("observe m1 failed m2 failed m3 failed m4 failed")
 	if r := &strict.cur.r; r.State != Failed || r.Stages[0].Groups[0].Failed != 1 {
 		t.Errorf("the run is %s, and %d have failed", r.State, r.Stages[0].Groups[0].Failed)
@@ -188,8 +187,8 @@ func TestDefect13AzureOvershootsItsBudget(t *testing.T) {
 }
 
 // A cluster that is healthy at its old revision is not done.
-func TestDefect14ArgoCDTakesOldHealthForNew(t *testing.T) {
-	w := defect("maxConcurrency: 1")
+func TestHealthAtAnOldRevisionIsNoProof(t *testing.T) {
+	w := fourClusters("maxConcurrency: 1")
 	for _, word := range []string{"stale", "applied-stale", "behind", "progressing"} {
 		w.say("observe m1 " + word + " t=1s")
 		if got := w.say("state"); !strings.HasPrefix(got, "all Running: m1=Running m2=NotStarted") {
@@ -201,20 +200,20 @@ func TestDefect14ArgoCDTakesOldHealthForNew(t *testing.T) {
 
 // As many may fail as the budget says, of as many clusters as the plan has: the
 // run ends with the next one. A strict budget is reached and not exceeded.
-func TestDefect15AnsibleCountsItsBudgetOverWhatIsLeft(t *testing.T) {
-	w := defect("maxFailures: 50%", "attempts: 1")
+func TestABudgetCountsAllClustersOfTheStage(t *testing.T) {
+	w := fourClusters("maxFailures: 50%", "attempts: 1")
 	w.say("skip cluster m4")
 	w.says(t, "Running: apply m2#1", "observe m1 failed")
 	w.says(t, "Running: apply m3#1", "observe m2 failed")
 	w.says(t, `Failed "3 clusters of stage all have failed, and 2 may"`, "observe m3 failed")
-	w = defect("maxFailures: 50%, strictFailures: true", "attempts: 1")
+	w = fourClusters("maxFailures: 50%, strictFailures: true", "attempts: 1")
 	w.say("observe m1 failed")
 	w.says(t, `Failed "2 clusters of stage all have failed, which is all that may: no other can be started, and not all have been"`, "observe m2 failed")
 }
 
 // A cluster that has failed gives its slot up, and no limit is one, not none.
-func TestDefect16SveltosKeepsSlotsAndTakesNothingForUnlimited(t *testing.T) {
-	w := defect("maxFailures: 4", "attempts: 1")
+func TestAMissingLimitIsOneCluster(t *testing.T) {
+	w := fourClusters("maxFailures: 4", "attempts: 1")
 	w.says(t, "Running: apply m2#1", "observe m1 failed")
 	for _, none := range []string{"0", "0%", "many", `""`} {
 		w.setStrategy("stages: [{name: all, labelSelector: {}, maxConcurrency: " + none + "}]")
