@@ -16,7 +16,7 @@ type Fence struct {
 	ResourceVersion string
 	// Annotation and Mark are the key and the value of an annotation with the writer's epoch, for a member
 	// that compares it by an admission policy and so sees only the object that is written. See package
-	// backend/kube.
+	// backend/kube/member.
 	Annotation, Mark string
 }
 

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/slipway-dev/slipway/backend/kube"
+	kubemember "github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/placement"
 )
@@ -61,7 +61,7 @@ func serveAs(ctx context.Context) error {
 	}
 	cfg.UserAgent, cfg.QPS = o.Name, -1
 	h, err := hub.New(hub.Config{
-		Rest: cfg, Dialer: kube.NewDialer(o.way(), kube.ConnOptions{RequestTimeout: 5 * time.Second}),
+		Rest: cfg, Dialer: kubemember.NewDialer(o.way(), kubemember.Options{RequestTimeout: 5 * time.Second}),
 		Namespace: o.Namespace, Name: o.Name, LeaseDuration: o.Lease, AlwaysLead: !o.Elect, Collect: 100 * time.Millisecond,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
@@ -71,8 +71,8 @@ func serveAs(ctx context.Context) error {
 	return h.Run(ctx)
 }
 
-func (o *orders) way() kube.ConfigFunc {
-	files := kube.KubeconfigDirectory(o.Members, kube.Trusted())
+func (o *orders) way() kubemember.ConfigFunc {
+	files := kubemember.KubeconfigDirectory(o.Members, kubemember.Trusted())
 	return func(ctx context.Context, c placement.Cluster) (*rest.Config, error) {
 		cfg, err := files(ctx, c)
 		if err == nil {

@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"github.com/slipway-dev/slipway/backend/kube"
+	kubemember "github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/manifests"
 )
@@ -20,7 +20,7 @@ func Example() {
 		}
 		h, err := hub.New(hub.Config{
 			Rest:   config,
-			Dialer: kube.NewDialer(kube.KubeconfigDirectory("members", kube.Trusted()), kube.ConnOptions{}),
+			Dialer: kubemember.NewDialer(kubemember.KubeconfigDirectory("members", kubemember.Trusted()), kubemember.Options{}),
 			Log:    slog.Default(),
 		})
 		if err != nil {

@@ -19,7 +19,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/backend/kube/inventory"
+	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/backend/kube/store"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/internal/kubehttp"
 )
@@ -77,7 +79,7 @@ type Hub struct {
 	meta   metadata.Interface
 	kube   kubernetes.Interface
 	store  backend.Store
-	source *kube.Source
+	source *source.Source
 	engine *fleet.Engine
 	notes  *notes
 	meters *meters
@@ -208,20 +210,20 @@ const requestsPerSecond = 200
 
 func (h *Hub) connectSeams(config *rest.Config) (err error) {
 	if h.store == nil {
-		store, err := kube.NewStore(config, kube.StoreOptions{Namespace: h.cfg.Namespace})
+		records, err := store.New(config, store.Options{Namespace: h.cfg.Namespace})
 		if err != nil {
 			return err
 		}
-		h.store, h.ends = store, append(h.ends, store)
+		h.store, h.ends = records, append(h.ends, records)
 	}
 	if h.cfg.Inventory == nil {
-		members, err := kube.NewMemberClusters(config, kube.InventoryOptions{})
+		members, err := inventory.NewMemberClusters(config, inventory.Options{})
 		if err != nil {
 			return err
 		}
 		h.cfg.Inventory, h.ends = members, append(h.ends, members)
 	}
-	if h.source, err = kube.NewSource(config, kube.SourceOptions{Rules: h.cfg.Engine.Rules}); err == nil {
+	if h.source, err = source.New(config, source.Options{Rules: h.cfg.Engine.Rules}); err == nil {
 		h.ends = append(h.ends, h.source)
 	}
 	return err

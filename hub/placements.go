@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -225,7 +225,7 @@ func (s *service) capture(ctx context.Context, k key, p fleet.Placement) error {
 	if err != nil {
 		s.selected.mark(k)
 	}
-	s.selected.put(k, kube.Queries(p.Selectors, items))
+	s.selected.put(k, source.Queries(p.Selectors, items))
 	return err
 }
 

@@ -23,7 +23,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/kube"
+	kubemember "github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/manifests"
@@ -84,9 +84,9 @@ func (s *speed) start(servers int, shared bool) {
 		n, _ := strconv.Atoi(strings.TrimPrefix(member, "m"))
 		return n % servers
 	}
-	c := hub.Config{Rest: config, AlwaysLead: true, Collect: 100 * time.Millisecond, Dialer: &tenants{counted, of, kube.ConnOptions{QPS: -1}}}
+	c := hub.Config{Rest: config, AlwaysLead: true, Collect: 100 * time.Millisecond, Dialer: &tenants{counted, of, kubemember.Options{QPS: -1}}}
 	if !shared {
-		c.Dialer = kube.NewDialer(func(_ context.Context, m placement.Cluster) (*rest.Config, error) { return counted[of(m.Name)], nil }, kube.ConnOptions{QPS: -1})
+		c.Dialer = kubemember.NewDialer(func(_ context.Context, m placement.Cluster) (*rest.Config, error) { return counted[of(m.Name)], nil }, kubemember.Options{QPS: -1})
 	}
 	var err error
 	s.hub, err = hub.New(c)

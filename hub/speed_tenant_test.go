@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/kube"
+	kubemember "github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -18,11 +18,11 @@ import (
 type tenants struct {
 	servers []*rest.Config
 	of      func(member string) int
-	options kube.ConnOptions
+	options kubemember.Options
 }
 
 func (d *tenants) Dial(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
-	conn, err := kube.NewConn(d.servers[d.of(c.Name)], d.options)
+	conn, err := kubemember.NewConn(d.servers[d.of(c.Name)], d.options)
 	if err != nil {
 		return nil, err
 	}

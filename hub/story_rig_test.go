@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/kube"
+	kubemember "github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/manifests"
@@ -123,7 +123,7 @@ func (w *theatre) serve(name string, engine fleet.Config) error {
 	w.route, w.registry = &routes{to: map[string]*rest.Config{}, cuts: map[string]*kubeenv.Faults{}}, prometheus.NewRegistry()
 	h, err := hub.New(hub.Config{
 		Rest: w.server.ConfigFor(hubUser), Name: name, Engine: engine, AlwaysLead: true, Registry: w.registry,
-		Dialer: kube.NewDialer(w.route.config, kube.ConnOptions{}),
+		Dialer: kubemember.NewDialer(w.route.config, kubemember.Options{}),
 		Log:    slog.New(slog.DiscardHandler), DeleteDeadline: deleteDeadline,
 	})
 	if err != nil {
@@ -134,11 +134,11 @@ func (w *theatre) serve(name string, engine fleet.Config) error {
 	return nil
 }
 
-// prepare gives a member the user as whom hubs come, with the rights of kube.MemberRBAC, and the controller
+// prepare gives a member the user as whom hubs come, with the rights of kubemember.RBACManifests, and the controller
 // that empties namespaces, once.
 func prepare(ctx context.Context, m *kubeenv.Server) error {
 	begin, _ := prepared.LoadOrStore(m, sync.OnceValue(func() error {
-		objects, err := kube.MemberRBAC(rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: memberUser})
+		objects, err := kubemember.RBACManifests(rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: memberUser})
 		if err != nil {
 			return err
 		}

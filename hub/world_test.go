@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/slipway-dev/slipway/backend/kube"
+	kubemember "github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
@@ -219,14 +219,14 @@ func (w *world) config(name string) hub.Config {
 	r := w.server.Config()
 	r.UserAgent = name
 	return hub.Config{
-		Rest: r, Dialer: kube.NewDialer(w.way(name), kube.ConnOptions{RequestTimeout: 5 * time.Second}),
+		Rest: r, Dialer: kubemember.NewDialer(w.way(name), kubemember.Options{RequestTimeout: 5 * time.Second}),
 		Namespace: w.name + "-hub", Name: name, LeaseDuration: 2 * time.Second, AlwaysLead: true,
 		Collect: 100 * time.Millisecond, DeleteDeadline: 20 * time.Second, Log: w.log(name),
 	}
 }
 
 // way is how a hub of this process reaches the members.
-func (w *world) way(name string) kube.ConfigFunc {
+func (w *world) way(name string) kubemember.ConfigFunc {
 	return func(_ context.Context, c placement.Cluster) (*rest.Config, error) {
 		for _, m := range w.members {
 			if m.name == c.Name {

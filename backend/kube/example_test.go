@@ -3,7 +3,10 @@ package kube_test
 import (
 	"k8s.io/client-go/rest"
 
-	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/backend/kube/inventory"
+	"github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/backend/kube/store"
 	"github.com/slipway-dev/slipway/fleet"
 )
 
@@ -11,21 +14,21 @@ import (
 // and reaches the clusters that are registered there as MemberClusters.
 func Example() {
 	engine := func(config *rest.Config) (*fleet.Engine, error) {
-		store, err := kube.NewStore(config, kube.StoreOptions{})
+		store, err := store.New(config, store.Options{})
 		if err != nil {
 			return nil, err
 		}
-		members, err := kube.NewMemberClusters(config, kube.InventoryOptions{})
+		members, err := inventory.NewMemberClusters(config, inventory.Options{})
 		if err != nil {
 			return nil, err
 		}
-		source, err := kube.NewSource(config, kube.SourceOptions{})
+		source, err := source.New(config, source.Options{})
 		if err != nil {
 			return nil, err
 		}
 		return fleet.New(fleet.Config{
 			Store: store, Inventory: members, Source: source,
-			Dialer: kube.NewDialer(kube.KubeconfigDirectory("members", kube.Trusted()), kube.ConnOptions{}),
+			Dialer: member.NewDialer(member.KubeconfigDirectory("members", member.Trusted()), member.Options{}),
 		})
 	}
 	_ = engine

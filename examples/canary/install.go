@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -33,7 +33,7 @@ func install(ctx context.Context, config *rest.Config, out io.Writer) (err error
 	if err != nil {
 		return err
 	}
-	conn, err := kube.NewConn(config, kube.ConnOptions{})
+	conn, err := member.NewConn(config, member.Options{})
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,9 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/backend/kube/store"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -55,7 +57,7 @@ func onHub(ctx context.Context, l line, std stdio, log *slog.Logger) error {
 
 // newSession makes the engine of the hub.
 func newSession(config *rest.Config, l line, std stdio, log *slog.Logger) (*session, error) {
-	records, err := kube.NewStore(config, kube.StoreOptions{Namespace: l.records})
+	records, err := store.New(config, store.Options{Namespace: l.records})
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func newSession(config *rest.Config, l line, std stdio, log *slog.Logger) (*sess
 	if err != nil {
 		return nil, err
 	}
-	dialer := kube.NewDialer(kube.KubeconfigDirectory(l.members, kube.Trusted()), kube.ConnOptions{})
+	dialer := member.NewDialer(member.KubeconfigDirectory(l.members, member.Trusted()), member.Options{})
 	inventory := managed{hub}
 	engine, err := fleet.New(fleet.Config{Name: processName(), Store: records, Inventory: inventory, Dialer: dialer, Source: hub, Log: log})
 	if err != nil {
@@ -118,7 +120,7 @@ func (s *session) serve(ctx context.Context, config *rest.Config, out io.Writer,
 
 // cluster is a hub on a real API server.
 type cluster struct {
-	*kube.Source
+	*source.Source
 	client dynamic.Interface
 }
 
@@ -127,7 +129,7 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	source, err := kube.NewSource(config, kube.SourceOptions{})
+	source, err := source.New(config, source.Options{})
 	return &cluster{Source: source, client: client}, err
 }
 

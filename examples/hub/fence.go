@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// fencer installs the policies of kube.MemberFence on members.
+// fencer installs the policies of member.FenceManifests on members.
 type fencer struct {
 	dialer backend.Dialer
 	dir    string
@@ -27,7 +27,7 @@ type fencer struct {
 // run fences the members that are there, and that come, until ctx ends. One that cannot be reached, or
 // does not allow it, keeps no other one waiting.
 func (f *fencer) run(ctx context.Context) error {
-	policies, err := kube.MemberFence()
+	policies, err := member.FenceManifests()
 	if err != nil {
 		return err
 	}

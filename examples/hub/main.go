@@ -21,7 +21,7 @@
 //	                   Without it they are left out of snapshots, so that the next rollout removes those
 //	                   which an earlier one brought
 //	-fence             have members refuse what a hub that was replaced still creates: install or update
-//	                   the policies of kube.MemberFence on each; the kubeconfigs must allow it
+//	                   the policies of member.FenceManifests on each; the kubeconfigs must allow it
 //	-namespace NAME    where the hub keeps its records; default slipway-system
 //	-listen ADDRESS    serve /healthz, /readyz and /metrics there; default 127.0.0.1:8080, "" for not
 //	-lease DURATION    how long a hub that is not heard of leads on; default 15s

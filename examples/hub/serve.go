@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/slipway-dev/slipway/backend/kube"
+	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/manifests"
@@ -45,7 +45,7 @@ func serve(ctx context.Context, l line, out io.Writer, log *slog.Logger) error {
 		fmt.Fprintln(out, "Secrets are not placed: -secrets places them")
 	}
 	registry := prometheus.NewRegistry()
-	dialer := kube.NewDialer(kube.KubeconfigDirectory(l.members, kube.Trusted()), kube.ConnOptions{Fenced: l.fence})
+	dialer := member.NewDialer(member.KubeconfigDirectory(l.members, member.Trusted()), member.Options{Fenced: l.fence})
 	h, err := hub.New(hub.Config{
 		Rest: config, Namespace: l.namespace, LeaseDuration: l.lease, DeleteDeadline: l.deadline, Registry: registry, Log: log,
 		Dialer: dialer, Engine: fleet.Config{Rules: l.rules()},

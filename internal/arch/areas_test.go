@@ -32,6 +32,9 @@ var (
 	// timing is when: the planner, calendars, and runs in virtual time.
 	timing = []string{"stages", "stages/lifecycle", "stages/calendar", "stages/simulate"}
 	engine = with(with(ground, timing...), "backend", "fleet", "fleet/upgrade/...")
+	// kube are the backends on API servers, kubeRoom what they share.
+	kube     = []string{"backend/kube/store", "backend/kube/inventory", "backend/kube/source", "backend/kube/member"}
+	kubeRoom = []string{"backend/kube/internal/api", "backend/kube/internal/watch", "internal/kubehttp"}
 	// withoutIO are barred from the packages that do no I/O.
 	withoutIO = []string{
 		"os", "net", "log", "math/rand", "math/rand/v2", "crypto/rand", "syscall", "unsafe",
@@ -64,7 +67,15 @@ var areas = []area{
 	{path: "backend/faulty", uses: with(ground, "backend"), testUses: tried},
 	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
 	{path: "backend/bolt", uses: with(ground, "backend", "internal/feed"), testUses: tried},
-	{path: "backend/kube", uses: with(ground, "stages", "backend", "internal/kubehttp"), testUses: with(tried, "fleet"), cluster: true},
+	// The backends on API servers: four packages over one client and one list-and-watch.
+	{path: "backend/kube", testUses: with(kube, "fleet"), cluster: true},
+	{path: "backend/kube/internal/api", uses: with(ground, "backend", "internal/kubehttp"), cluster: true},
+	{path: "backend/kube/internal/watch", uses: []string{"backend", "backend/kube/internal/api"}, cluster: true},
+	{path: "backend/kube/internal/kubetest", uses: with(ground, "backend", "internal/kubeenv"), program: true, cluster: true},
+	{path: "backend/kube/store", uses: with(kubeRoom, "backend"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
+	{path: "backend/kube/inventory", uses: with(kubeRoom, "backend", "placement"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
+	{path: "backend/kube/source", uses: with(kubeRoom, "backend", "snapshot"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
+	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "fleet", "backend/kube/internal/kubetest"), cluster: true},
 	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel"), testUses: tried},
 	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
 	{path: "fleet/internal/guard", uses: with(ground, "backend", "internal/backoff"), testUses: tried},
@@ -80,10 +91,10 @@ var areas = []area{
 	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/reconcile"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
 	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "fleet/internal/guard", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
-	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/..."), testUses: with(tried, "backend/kube")},
+	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/..."), testUses: with(tried, kube...)},
 	{path: "formats/...", uses: with(engine, "formats/..."), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", program: true},
-	{path: "hub/...", uses: with(engine, "backend/kube", "formats/kubefleet", "internal/kubehttp"), testUses: with(tried, "formats/..."), cluster: true},
+	{path: "hub/...", uses: with(with(engine, kube...), "formats/kubefleet", "internal/kubehttp"), testUses: with(tried, "formats/..."), cluster: true},
 	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/remote"), program: true, cluster: true},
 	{path: "internal/arch"},
 	{path: "internal/backoff"},

@@ -20,7 +20,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/kube"
+	kubemember "github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -71,11 +72,11 @@ func serve(t *testing.T, version string) *api {
 
 func newAPI(t *testing.T, s *kubeenv.Server, version string) *api {
 	t.Helper()
-	conn, err := kube.NewConn(s.Config(), kube.ConnOptions{QPS: -1})
+	conn, err := kubemember.NewConn(s.Config(), kubemember.Options{QPS: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := kube.NewSource(s.Config(), kube.SourceOptions{})
+	source, err := source.New(s.Config(), source.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,300 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// Options say how an inventory behaves. The zero value is useful.
+type Options struct {
+	// Log is told of objects that are no clusters; nil means nobody is.
+	Log *slog.Logger
+}
+
+// Inventory is a [backend.InventoryWatcher] of the objects of one kind on a hub,
+// each of which stands for a cluster. Its methods may be called concurrently.
+//
+// The objects are listed at the first call and watched from then on, once for
+// all callers; every answer is of one instant, a moment ago. While the hub
+// cannot be watched, the calls return why, instead of what was known before. A
+// hub that does not have the kind at all, because its definition is not
+// installed, is [backend.ErrPermanent], until it is installed.
+//
+// An object that is being deleted is a cluster that is leaving. One whose name is no
+// DNS label cannot be a cluster: it is left out, and told to the log. One of which more
+// is said than [placement.Cluster.Bounded] keeps takes nothing new.
+type Inventory struct {
+	kind   inventoryKind
+	log    *slog.Logger
+	run    func() // follows the objects until stop is called
+	stop   context.CancelFunc
+	once   sync.Once
+	ending sync.WaitGroup
+
+	mu       sync.Mutex
+	clusters map[string]registration
+	looks    looks
+	// listed reports whether clusters is what the hub has, failure that it is not.
+	listed  bool
+	failure error
+	// round counts the changes, changed is closed at the next one.
+	round   uint64
+	changed chan struct{}
+}
+
+var _ backend.InventoryWatcher = (*Inventory)(nil)
+
+// inventoryKind is what stands for clusters.
+type inventoryKind struct {
+	// name is what people call the objects, crd the name of their definition.
+	name, crd string
+	read      func(metav1.Object) registration
+}
+
+func newInventory(kind inventoryKind, objects watch.Collection, o Options) *Inventory {
+	inv := &Inventory{kind: kind, log: o.Log, clusters: map[string]registration{}, changed: make(chan struct{})}
+	if inv.log == nil {
+		inv.log = slog.New(slog.DiscardHandler)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	follow := watch.Reflector{From: objects, Contents: true, Begin: inv.replace, Event: inv.change, Failed: inv.fail}
+	inv.run, inv.stop = func() { follow.Run(ctx) }, stop
+	return inv
+}
+
+var errInventoryClosed = errors.New("the inventory was closed")
+
+// Close ends the watch, and waits for that. Calls from then on are
+// [backend.ErrPermanent].
+func (inv *Inventory) Close() error {
+	inv.fail(api.Permanent(errInventoryClosed))
+	inv.stop()
+	inv.once.Do(func() {})
+	inv.ending.Wait()
+	return nil
+}
+
+// start begins the watch that all callers share.
+func (inv *Inventory) start() {
+	inv.once.Do(func() { inv.ending.Go(inv.run) })
+}
+
+// Clusters yields the clusters by name.
+func (inv *Inventory) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error] {
+	return func(yield func(placement.Cluster, error) bool) {
+		_, clusters, err := inv.after(ctx, 0)
+		if err != nil {
+			yield(placement.Cluster{}, err)
+			return
+		}
+		for _, c := range clusters {
+			if !yield(c.Clone(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// WatchClusters yields when what is said of the clusters changes. What else
+// changes of the objects, such as a heartbeat, is no change, and properties, which
+// may change all the time, are told of every half minute at most.
+func (inv *Inventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error] {
+	return func(yield func(struct{}, error) bool) {
+		var round uint64
+		for {
+			var err error
+			if round, _, err = inv.after(ctx, round); err != nil {
+				yield(struct{}{}, err)
+				return
+			}
+			if !yield(struct{}{}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// after returns the clusters once there is a later round than that which is
+// given.
+func (inv *Inventory) after(ctx context.Context, round uint64) (uint64, []placement.Cluster, error) {
+	inv.start()
+	for {
+		if err := ctx.Err(); err != nil {
+			return 0, nil, api.Classify("list", inv.kind.name, err)
+		}
+		inv.mu.Lock()
+		now, listed, failure, changed := inv.round, inv.listed, inv.failure, inv.changed
+		var clusters []placement.Cluster
+		if listed && failure == nil && now > round {
+			clusters = inv.sorted()
+		}
+		inv.mu.Unlock()
+		switch {
+		case failure != nil:
+			return 0, nil, inv.explain(failure)
+		case listed && now > round:
+			return now, clusters, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (inv *Inventory) sorted() []placement.Cluster {
+	out := make([]placement.Cluster, 0, len(inv.clusters))
+	for _, r := range inv.clusters {
+		out = append(out, r.told)
+	}
+	slices.SortFunc(out, func(a, b placement.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// explain returns the error of a hub that cannot be watched.
+func (inv *Inventory) explain(err error) error {
+	switch {
+	case api.IsUnserved(err):
+		err = api.Permanent(fmt.Errorf("the hub serves no %s: install the CustomResourceDefinition %s", inv.kind.name, inv.kind.crd))
+	case api.IsForbidden(err):
+		err = api.Permanent(fmt.Errorf("%s; grant this user list and watch on %s", api.Describe(false, err), inv.kind.crd))
+	}
+	return api.Classify("list", inv.kind.name, err)
+}
+
+// fail tells those who call that the hub cannot be watched at present.
+func (inv *Inventory) fail(err error) {
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	if errors.Is(inv.failure, errInventoryClosed) {
+		return
+	}
+	if errors.Is(err, errInventoryClosed) {
+		inv.looks.end()
+	}
+	inv.failure = err
+	inv.wake()
+}
+
+func (inv *Inventory) wake() {
+	close(inv.changed)
+	inv.changed = make(chan struct{})
+}
+
+// replace makes the clusters those of objs.
+func (inv *Inventory) replace(objs []metav1.Object) {
+	now := time.Now()
+	clusters := make(map[string]registration, len(objs))
+	for _, obj := range objs {
+		if r, ok := inv.registration(obj); ok {
+			clusters[r.told.Name] = r.at(now)
+		}
+	}
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	same := inv.listed && inv.failure == nil && maps.EqualFunc(inv.clusters, clusters, func(a, b registration) bool { return a.told.Equal(b.told) })
+	inv.clusters, inv.listed = clusters, true
+	if !errors.Is(inv.failure, errInventoryClosed) {
+		inv.failure = nil
+	}
+	if !same {
+		inv.tell(now)
+	}
+	inv.looks.by(now, inv.expires(now), inv.look)
+}
+
+// expires is when the next heartbeat becomes too old; zero means never.
+func (inv *Inventory) expires(now time.Time) (next time.Time) {
+	for _, r := range inv.clusters {
+		next = sooner(next, r.expires(now))
+	}
+	return next
+}
+
+// change follows what the watch says of an object.
+func (inv *Inventory) change(deleted bool, obj metav1.Object) {
+	now := time.Now()
+	r, ok := inv.registration(obj)
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	before, known := inv.clusters[obj.GetName()]
+	if deleted || !ok {
+		if delete(inv.clusters, obj.GetName()); known {
+			inv.tell(now)
+		}
+		return
+	}
+	r = r.at(now)
+	inv.clusters[r.told.Name] = r
+	inv.looks.by(now, r.expires(now), inv.look)
+	switch {
+	case known && before.told.Equal(r.told):
+	case known && before.told.SameButProperties(r.told):
+		inv.looks.measured = true
+		inv.looks.by(now, later(now, inv.looks.quiet), inv.look)
+	default:
+		inv.tell(now)
+	}
+}
+
+// tell wakes those who watch the clusters. The lock is held.
+func (inv *Inventory) tell(now time.Time) {
+	inv.looks.measured, inv.looks.quiet = false, now.Add(measuredPause)
+	inv.round++
+	inv.wake()
+}
+
+// look finds the clusters that are not healthy by now, because their heartbeat has
+// become too old or because they have been ill for too long, and tells of those and
+// of properties that have changed.
+func (inv *Inventory) look() {
+	now := time.Now()
+	inv.mu.Lock()
+	defer inv.mu.Unlock()
+	inv.looks.stop()
+	changed := inv.looks.measured && !now.Before(inv.looks.quiet)
+	for name, r := range inv.clusters {
+		if next := r.at(now); next.told.Unhealthy != r.told.Unhealthy {
+			inv.clusters[name], changed = next, true
+		}
+	}
+	next := inv.expires(now)
+	if changed {
+		inv.tell(now)
+	} else if inv.looks.measured {
+		next = sooner(next, inv.looks.quiet)
+	}
+	inv.looks.by(now, next, inv.look)
+}
+
+// registration returns what an object says of the cluster that it stands for, if
+// it does.
+func (inv *Inventory) registration(obj metav1.Object) (registration, bool) {
+	if msgs := validation.IsDNS1123Label(obj.GetName()); len(msgs) > 0 {
+		inv.log.Warn("an object is no cluster, since its name is no DNS label", "kind", inv.kind.name, "name", obj.GetName())
+		return registration{}, false
+	}
+	r := inv.kind.read(obj)
+	if c := r.told.Bounded(); c.Unhealthy != r.told.Unhealthy {
+		r.told = c
+		r.ailments = append([]ailment{{why: c.Unhealthy}}, r.ailments...)
+	}
+	return r, true
+}

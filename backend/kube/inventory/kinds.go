@@ -1,0 +1,141 @@
+package inventory
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// NewMemberClusters returns the inventory of the MemberCluster objects
+// (cluster.kubernetes-fleet.io/v1beta1) of a hub: their names, all their labels,
+// the taints of their spec, and the properties and the use of resources that
+// their status reports, by KubeFleet's names: resourceUsage.available.cpu is
+// resources.kubernetes-fleet.io/available-cpu, those of capacity begin with total
+// and those of allocatable with allocatable. The UID is that of the object, so
+// that a MemberCluster that was deleted and made again is another cluster; see
+// [KubeSystemUID] for how to say which cluster it is.
+//
+// One that is being deleted is leaving. One is not healthy whose condition, or
+// its member agent's, Joined is False, or Healthy has been False for 5 minutes by
+// its lastTransitionTime and the clock here, or whose member agent was last heard
+// of more than 5 minutes ago. So a cluster that was never reached takes nothing
+// new, and one that cannot be reached for a moment is picked as before. A
+// condition without a lastTransitionTime counts at once. One without conditions
+// and agents is healthy, as nobody says otherwise. It makes no request.
+func NewMemberClusters(cfg *rest.Config, o Options) (*Inventory, error) {
+	clients, err := api.NewHubClients(cfg)
+	if err != nil {
+		return nil, err
+	}
+	resource := schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"}
+	kind := inventoryKind{name: "MemberCluster", crd: resource.GroupResource().String(), read: memberCluster}
+	return newInventory(kind, watch.WholeObjects{From: clients.Objects.Resource(resource)}, o), nil
+}
+
+// register returns what the metadata of an object says of its cluster.
+func register(obj metav1.Object) registration {
+	return registration{told: placement.Cluster{
+		Name: obj.GetName(), UID: registrationUID(obj), Labels: obj.GetLabels(), Leaving: obj.GetDeletionTimestamp() != nil,
+	}}
+}
+
+func memberCluster(obj metav1.Object) registration {
+	r := register(obj)
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return r
+	}
+	r.told.Taints = taintsOf(u)
+	r.told.Properties = memberProperties(u)
+	r.distrustMember(conditionsOf(u.Object, "status", "conditions"))
+	for _, agent := range maplists(u.Object, "status", "agentStatus") {
+		if agent["type"] == "MemberAgent" {
+			r.distrustMember(conditionsOf(agent, "conditions"))
+			text, _ := agent["lastReceivedHeartbeat"].(string)
+			if at, err := time.Parse(time.RFC3339, text); err == nil {
+				r.heartbeat = at
+			}
+		}
+	}
+	return r
+}
+
+// distrustMember is distrust of a member's conditions: one that has not joined was
+// never reached, one that is not healthy may be again in a moment.
+func (r *registration) distrustMember(conditions map[string]map[string]any) {
+	r.distrust(conditions, 0, "Joined")
+	r.distrust(conditions, ailmentLasts, "Healthy")
+}
+
+// NewClusterProfiles returns the inventory of the ClusterProfile objects
+// (multicluster.x-k8s.io/v1alpha1) of one namespace of a hub. It is one
+// namespace because whoever may create a ClusterProfile there adds a cluster to
+// the fleet, and because names are unique in it.
+//
+// A cluster's labels are those of the object, and those properties of its status
+// that can be labels, where the object has no label of that key, up to
+// [placement.MaxLabels]; its properties are those that are quantities. The UID is as in [NewMemberClusters]. One that is
+// being deleted is leaving. One is not healthy whose condition Joined is False, or
+// whose ControlPlaneHealthy has been False for 5 minutes by its lastTransitionTime
+// and the clock here. It makes no request.
+func NewClusterProfiles(cfg *rest.Config, namespace string, o Options) (*Inventory, error) {
+	clients, err := api.NewHubClients(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkNamespace(namespace); err != nil {
+		return nil, err
+	}
+	resource := schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}
+	kind := inventoryKind{name: "ClusterProfile", crd: resource.GroupResource().String(), read: profiledCluster}
+	return newInventory(kind, watch.WholeObjects{From: clients.Objects.Resource(resource).Namespace(namespace)}, o), nil
+}
+
+func profiledCluster(obj metav1.Object) registration {
+	r := register(obj)
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return r
+	}
+	labels, measured := maps.Clone(r.told.Labels), measurements{}
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for _, p := range maplists(u.Object, "status", "properties") {
+		name, _ := p["name"].(string)
+		value, isText := p["value"].(string)
+		_, own := r.told.Labels[name]
+		_, again := labels[name]
+		if isText && !own && (again || len(labels) < placement.MaxLabels) && len(validation.IsQualifiedName(name)) == 0 && len(validation.IsValidLabelValue(value)) == 0 {
+			labels[name] = value
+		}
+		measured.add(name, p["value"])
+	}
+	if len(labels) > 0 {
+		r.told.Labels = labels
+	}
+	r.told.Properties = measured
+	conditions := conditionsOf(u.Object, "status", "conditions")
+	r.distrust(conditions, 0, "Joined")
+	r.distrust(conditions, ailmentLasts, "ControlPlaneHealthy")
+	return r
+}
+
+func checkNamespace(namespace string) error {
+	if msgs := validation.IsDNS1123Label(namespace); len(msgs) > 0 {
+		return fmt.Errorf("the namespace of the ClusterProfiles must be the name of one: %s: %w", msgs[0], backend.ErrPermanent)
+	}
+	return nil
+}

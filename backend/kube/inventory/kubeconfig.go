@@ -1,0 +1,82 @@
+package inventory
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// KubeconfigClusters is a [backend.Inventory] of the contexts of a kubeconfig
+// file, each of which is a cluster of that name. The file is read at every call;
+// [backend.WatchInventory] tells of changes. A UID is not known. Its methods may
+// be called concurrently while its fields are not changed.
+//
+// A file that cannot be read, or is no kubeconfig, and a context that is none of
+// the file or whose name is no DNS label is an error, and no cluster is listed
+// then. The file is the operator's: what it says is not checked further, and
+// credentials in it are not looked at.
+type KubeconfigClusters struct {
+	// Path is the file.
+	Path string
+	// Contexts are those that are clusters; none means all.
+	Contexts []string
+	// Labels are the clusters' labels, by context.
+	Labels map[string]map[string]string
+}
+
+var _ backend.Inventory = KubeconfigClusters{}
+
+// Clusters yields the clusters by name.
+func (k KubeconfigClusters) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error] {
+	return func(yield func(placement.Cluster, error) bool) {
+		names, err := k.names(ctx)
+		if err != nil {
+			yield(placement.Cluster{}, api.Classify("list", "kubeconfig "+k.Path, err))
+			return
+		}
+		for _, name := range names {
+			if !yield(placement.Cluster{Name: name, Labels: maps.Clone(k.Labels[name])}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// names returns the contexts that are clusters, ascending.
+func (k KubeconfigClusters) names(ctx context.Context) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(k.Path)
+	if err != nil {
+		return nil, err // the file may come
+	}
+	cfg, err := clientcmd.Load(text)
+	if err != nil {
+		// What the parser says may quote credentials.
+		return nil, fmt.Errorf("the file is no kubeconfig: %w", backend.ErrPermanent)
+	}
+	names := slices.Sorted(maps.Keys(cfg.Contexts))
+	if len(k.Contexts) > 0 {
+		names = slices.Compact(slices.Sorted(slices.Values(k.Contexts)))
+	}
+	for _, name := range names {
+		if cfg.Contexts[name] == nil {
+			return nil, fmt.Errorf("there is no context %q: %w", name, backend.ErrPermanent)
+		}
+		if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
+			return nil, fmt.Errorf("context %q is no name of a cluster, which is a DNS label; rename it, or list the contexts to use: %w", name, backend.ErrPermanent)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,132 @@
+package inventory
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// What a status may say of a cluster: members write some of it themselves.
+const (
+	mostProperties = placement.MaxProperties
+	mostTaints     = placement.MaxTaints
+	mostWords      = placement.MaxUnhealthy
+)
+
+// resourceProperties begins the names of properties that are amounts of resources.
+const resourceProperties = "resources.kubernetes-fleet.io/"
+
+// measurements are properties of a cluster by name.
+type measurements map[string]resource.Quantity
+
+// add takes in what can be a property: nobody asks for it, so the rest is passed
+// over.
+func (m measurements) add(name string, value any) {
+	if n, ok := value.(int64); ok && isProperty(name) && len(m) < mostProperties {
+		m[name] = *resource.NewQuantity(n, resource.DecimalSI)
+		return
+	}
+	text, ok := value.(string)
+	if !ok || !isProperty(name) || len(m) >= mostProperties {
+		return
+	}
+	if q, err := placement.ParseQuantity(text); err == nil {
+		m[name] = q
+	}
+}
+
+func isProperty(name string) bool { return len(validation.IsQualifiedName(name)) == 0 }
+
+// memberProperties are what a MemberCluster reports.
+func memberProperties(u *unstructured.Unstructured) measurements {
+	m := measurements{}
+	for _, part := range []struct{ field, prefix string }{
+		{"capacity", "total-"}, {"allocatable", "allocatable-"}, {"available", "available-"},
+	} {
+		amounts := nested(u.Object, "status", "resourceUsage", part.field)
+		for _, name := range slices.Sorted(maps.Keys(amounts)) {
+			m.add(resourceProperties+part.prefix+name, amounts[name])
+		}
+	}
+	properties := nested(u.Object, "status", "properties")
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		p, _ := properties[name].(map[string]any)
+		m.add(name, p["value"])
+	}
+	return m
+}
+
+// taintsOf are the taints of a MemberCluster.
+func taintsOf(u *unstructured.Unstructured) (out []placement.Taint) {
+	for _, t := range maplists(u.Object, "spec", "taints") {
+		key, _ := t["key"].(string)
+		value, _ := t["value"].(string)
+		effect, _ := t["effect"].(string)
+		if key != "" && len(out) < mostTaints {
+			out = append(out, placement.Taint{Key: key, Value: value, Effect: placement.TaintEffect(effect)})
+		}
+	}
+	return out
+}
+
+// conditionsOf are the conditions at a path, by type.
+func conditionsOf(object map[string]any, path ...string) map[string]map[string]any {
+	out := map[string]map[string]any{}
+	for _, c := range maplists(object, path...) {
+		kind, _ := c["type"].(string)
+		out[kind] = c
+	}
+	return out
+}
+
+// distrust notes that a cluster is not healthy where a condition of one of the
+// types is False and has been for lasts; at once where that is zero. Its message is
+// not repeated: that may be another one each time.
+func (r *registration) distrust(conditions map[string]map[string]any, lasts time.Duration, types ...string) {
+	for _, t := range types {
+		c := conditions[t]
+		if c["status"] != "False" {
+			continue
+		}
+		why := "its condition " + t + " is False"
+		if reason, _ := c["reason"].(string); reason != "" {
+			why += ": " + reason
+		}
+		if len(why) > mostWords {
+			why = strings.ToValidUTF8(why[:mostWords], "") + "..."
+		}
+		a := ailment{why: why}
+		since, _ := c["lastTransitionTime"].(string)
+		if at, err := time.Parse(time.RFC3339, since); err == nil && lasts > 0 {
+			a.from = at.Add(lasts)
+		}
+		r.ailments = append(r.ailments, a)
+	}
+}
+
+// nested returns an object in an object; nil if there is none.
+func nested(object map[string]any, path ...string) map[string]any {
+	for _, field := range path {
+		object, _ = object[field].(map[string]any)
+	}
+	return object
+}
+
+// maplists returns the objects of a list in an object.
+func maplists(object map[string]any, path ...string) (out []map[string]any) {
+	last := len(path) - 1
+	list, _ := nested(object, path[:last]...)[path[last]].([]any)
+	for _, one := range list {
+		if m, ok := one.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}

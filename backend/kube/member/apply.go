@@ -1,0 +1,208 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+
+	corev1 "k8s.io/api/core/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// noVersion is a resourceVersion that no object has: the revisions of etcd begin at 1 with an empty
+// store, so that the first object gets 2. An apply that carries it creates what does not exist, and
+// conflicts with what does, in one step. (One without a uid creates whatever version it carries; that
+// is also why a version alone guards nothing.)
+const noVersion = "1"
+
+// isUnappliable tells of members of metadata that a server-side apply must not have, or that are
+// preconditions there.
+func isUnappliable(k string, _ any) bool {
+	return k == "managedFields" || k == "uid" || k == "resourceVersion"
+}
+
+func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	live, err := c.apply(ctx, obj, o, false)
+	if err != nil {
+		return nil, failed("apply", snapshot.IDOf(obj), err)
+	}
+	return live, nil
+}
+
+func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	live, err := c.apply(ctx, obj, o, true)
+	if err != nil {
+		return nil, failed("dry run", snapshot.IDOf(obj), err)
+	}
+	return live, nil
+}
+
+// apply applies an object, or says what would come of it.
+func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions, dry bool) (*unstructured.Unstructured, error) {
+	id := snapshot.IDOf(obj)
+	if o.Manager == "" {
+		return nil, api.Permanent(errors.New("the manager is empty, it must be named"))
+	}
+	if err := c.recognize(ctx); err != nil {
+		return nil, err
+	}
+	at, err := c.place(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	want, err := c.complete(ctx, id, o.Precondition)
+	if err != nil {
+		return nil, err
+	}
+	if c.fenced && o.Absent {
+		want.annotation, want.mark = o.Fence.Annotation, o.Fence.Mark
+	}
+	body, err := applyBody(obj, want)
+	if err != nil {
+		return nil, err
+	}
+	query := url.Values{"fieldManager": {o.Manager}, "force": {"true"}}
+	if dry {
+		query.Set("dryRun", "All")
+	}
+	patch := request{verb: http.MethodPatch, path: at.path, query: query, contentType: applyType, body: body}
+	read := c.client.limits.object
+	if o.Brief {
+		patch.accept = briefType
+		read = func(answer []byte) (*unstructured.Unstructured, error) { return briefOf(obj, answer) }
+	}
+	answer, err := c.write(ctx, patch)
+	if err != nil {
+		return nil, want.explain(c.mapper.heed(at, err))
+	}
+	live, err := read(answer)
+	if err == nil && !dry {
+		c.mapper.applied(obj)
+	}
+	return live, err
+}
+
+// briefType asks for the metadata of an object; an API server that cannot leave the rest out sends it.
+const briefType = eventType + "," + jsonType
+
+// briefOf returns what [backend.ApplyOptions.Brief] asks for of an answer to the apply of obj.
+func briefOf(obj *unstructured.Unstructured, answer []byte) (*unstructured.Unstructured, error) {
+	var got struct {
+		Metadata struct {
+			Name            string    `json:"name"`
+			Namespace       string    `json:"namespace"`
+			UID             types.UID `json:"uid"`
+			ResourceVersion string    `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(answer, &got); err != nil || got.Metadata.Name == "" {
+		return nil, api.Permanent(errors.New("the member returned no JSON object with metadata.name"))
+	}
+	out := &unstructured.Unstructured{Object: map[string]any{"apiVersion": obj.GetAPIVersion(), "kind": obj.GetKind()}}
+	out.SetNamespace(got.Metadata.Namespace)
+	out.SetName(got.Metadata.Name)
+	out.SetUID(got.Metadata.UID)
+	out.SetResourceVersion(got.Metadata.ResourceVersion)
+	return out, nil
+}
+
+// demand is a precondition that an apply can carry, and where it creates, the mark by which the policies
+// of [FenceManifests] know who does.
+type demand struct {
+	backend.Precondition
+	annotation, mark string
+}
+
+// complete returns what an apply has to carry. A resourceVersion alone would let it create the object
+// where that is missing, so that its uid is looked up.
+func (c *conn) complete(ctx context.Context, id snapshot.ID, p backend.Precondition) (demand, error) {
+	switch {
+	case p.Absent && (p.UID != "" || p.ResourceVersion != ""):
+		return demand{}, fmt.Errorf("the object cannot be absent and have a uid or a resourceVersion: %w", backend.ErrConflict)
+	case p.Absent:
+		return demand{Precondition: backend.Precondition{ResourceVersion: noVersion}}, nil
+	case p.UID != "" || p.ResourceVersion == "":
+		return demand{Precondition: p}, nil
+	}
+	live, err := c.get(ctx, id)
+	switch {
+	case isAbsent(err):
+		return demand{}, fmt.Errorf("the object does not exist: %w", backend.ErrConflict)
+	case err != nil:
+		return demand{}, err
+	}
+	p.UID = string(live.GetUID())
+	return demand{Precondition: p}, nil
+}
+
+// explain tells a uid that did not match, and what [FenceManifests] refuses, from an object that is not
+// valid: an API server says of all that they are invalid.
+func (d demand) explain(err error) error {
+	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		return api.ErrTerminating
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
+		return err
+	}
+	if isFence(status.Status().Message) {
+		return fmt.Errorf("a policy of the member refuses it: %w", backend.ErrFenced)
+	}
+	if d.UID == "" {
+		return err
+	}
+	for _, c := range status.Status().Details.Causes {
+		if c.Field == "metadata.uid" {
+			return fmt.Errorf("the object has another uid: %w", backend.ErrConflict)
+		}
+	}
+	return err
+}
+
+// isFence tells the refusal of a policy of [FenceManifests] from one that quotes an
+// object which says the same.
+func isFence(message string) bool {
+	object, why, _ := strings.Cut(message, " is forbidden: ")
+	return strings.HasPrefix(why, "ValidatingAdmissionPolicy 'slipway-fence-") && !strings.Contains(object, " is invalid: ")
+}
+
+// applyBody returns what is sent: the object without what is not applied, and with its preconditions.
+func applyBody(obj *unstructured.Unstructured, d demand) ([]byte, error) {
+	meta, _ := obj.Object["metadata"].(map[string]any)
+	meta = maps.Clone(meta)
+	maps.DeleteFunc(meta, isUnappliable)
+	if d.UID != "" {
+		meta["uid"] = d.UID
+	}
+	if d.ResourceVersion != "" {
+		meta["resourceVersion"] = d.ResourceVersion
+	}
+	if d.annotation != "" {
+		annotations, _ := meta["annotations"].(map[string]any)
+		if annotations = maps.Clone(annotations); annotations == nil {
+			annotations = map[string]any{}
+		}
+		annotations[d.annotation] = d.mark
+		meta["annotations"] = annotations
+	}
+	out := maps.Clone(obj.Object)
+	out["metadata"] = meta
+	body, err := json.Marshal(out)
+	if err != nil {
+		return nil, api.Permanent(errors.New("the object makes no JSON"))
+	}
+	return body, nil
+}

@@ -1,0 +1,143 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// errConnClosed is what a connection returns after it was closed.
+var errConnClosed = errors.New("the connection is closed")
+
+// conn is a connection to a member cluster.
+type conn struct {
+	client  *client
+	mapper  *mapper
+	watches *watches
+	// fenced reports whether the member has the policies of FenceManifests.
+	fenced bool
+	closed atomic.Bool
+	// pinned is the uid of kube-system that the cluster must have, empty for any.
+	pinned string
+}
+
+var (
+	_ backend.ConnWatcher   = (*conn)(nil)
+	_ backend.ConnDryRunner = (*conn)(nil)
+	_ backend.ConnFencer    = (*conn)(nil)
+)
+
+// NewConn returns a connection to the API server that cfg names. It is a
+// [backend.ConnWatcher], a [backend.ConnDryRunner] and a [backend.ConnFencer], see
+// [ConnOptions], and sends nothing before it is used. It neither changes nor keeps cfg.
+//
+// It has a transport of its own and at most two connections: one of HTTP/1.1, over which a request costs
+// both sides less, for one request at a time, and one of HTTP/2 for watches and for what is asked
+// meanwhile; a server that does not speak HTTP/2 gets more of HTTP/1.1 instead. Where cfg has a transport
+// that is used for all.
+//
+// What cfg says about addresses, certificates, credentials and wrappers of the transport holds. It is
+// used as it is: whether it may run a program or read a file is for whoever made it, see
+// [Kubeconfig]. A configuration that impersonates nobody in particular, which would
+// act as the engine itself, is ErrPermanent, as is one that cannot be used.
+func NewConn(cfg *rest.Config, o Options) (backend.Conn, error) {
+	c, err := newConn(cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func newConn(cfg *rest.Config, o Options) (*conn, error) {
+	if err := checkImpersonation(cfg.Impersonate); err != nil {
+		return nil, &backend.Error{Op: "dial", Object: cfg.Host, Err: err}
+	}
+	cl, err := newClient(cfg, o.withDefaults())
+	if err != nil {
+		return nil, &backend.Error{Op: "dial", Object: cfg.Host, Err: api.Permanent(err)}
+	}
+	return &conn{client: cl, mapper: newMapper(cl), watches: newWatches(cl), fenced: o.Fenced}, nil
+}
+
+// checkImpersonation refuses groups or a uid without a user: the API server would take the caller's
+// own identity, or nobody's, for it.
+func checkImpersonation(i rest.ImpersonationConfig) error {
+	if i.UserName == "" && (i.UID != "" || len(i.Groups) > 0 || len(i.Extra) > 0) {
+		return fmt.Errorf("impersonation has a uid, groups or extra values and no user: name the user: %w", backend.ErrPermanent)
+	}
+	return nil
+}
+
+func (c *conn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
+	obj, err := c.get(ctx, id)
+	if err != nil {
+		return nil, failed("get", id, err)
+	}
+	return obj, nil
+}
+
+// get returns an object; its errors are not classified.
+func (c *conn) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
+	l, leave := c.client.lanes.enter()
+	defer leave()
+	return c.getOver(ctx, l, id)
+}
+
+// getOver is get over a lane that the caller is in.
+func (c *conn) getOver(ctx context.Context, l *lane, id snapshot.ID) (*unstructured.Unstructured, error) {
+	at, err := c.locate(ctx, id, lookFresh)
+	if err != nil {
+		return nil, err
+	}
+	body, err := c.client.over(ctx, l, request{verb: http.MethodGet, path: at.path})
+	if err != nil {
+		return nil, c.mapper.heed(at, err)
+	}
+	return c.client.limits.object(body)
+}
+
+// Fencing is that of the policies of [FenceManifests], where the member has them: an API server compares no
+// two objects in one step, and its policies see a ledger as soon as it has seen that itself.
+func (c *conn) Fencing() backend.Fencing {
+	if c.fenced {
+		return backend.FencingEventual
+	}
+	return backend.FencingNone
+}
+
+func (c *conn) Close() error {
+	if !c.closed.Swap(true) {
+		c.watches.close()
+		c.client.close()
+	}
+	return nil
+}
+
+// usable says why a call cannot be made.
+func (c *conn) usable(ctx context.Context) error {
+	if c.closed.Load() {
+		return errConnClosed
+	}
+	return ctx.Err()
+}
+
+// locate returns where the API server has an object.
+func (c *conn) locate(ctx context.Context, id snapshot.ID, age freshness) (location, error) {
+	if err := c.usable(ctx); err != nil {
+		return location{}, err
+	}
+	kind, err := c.mapper.find(ctx, api.GVKOf(id), age)
+	if err != nil {
+		return location{}, err
+	}
+	return kind.location(id)
+}

@@ -1,0 +1,262 @@
+package member
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// served is a kind that an API server serves, and where.
+type served struct {
+	gvk        schema.GroupVersionKind
+	resource   string
+	namespaced bool
+	// builtin reports whether the kind is known without asking the server.
+	builtin bool
+}
+
+// location is where an API server has an object.
+type location struct {
+	served
+	path string
+}
+
+// groupPath returns where a version of a group is served.
+func groupPath(gv schema.GroupVersion) string {
+	if gv.Group == "" {
+		return "/api/" + url.PathEscape(gv.Version)
+	}
+	return "/apis/" + url.PathEscape(gv.Group) + "/" + url.PathEscape(gv.Version)
+}
+
+// collection returns the path of the objects of a namespace, of all namespaces where it is empty.
+func (s served) collection(namespace string) string {
+	path := groupPath(s.gvk.GroupVersion())
+	if s.namespaced && namespace != "" {
+		path += "/namespaces/" + url.PathEscape(namespace)
+	}
+	return path + "/" + s.resource
+}
+
+// location returns where an object is. A namespace too many or too few is an error.
+func (s served) location(id snapshot.ID) (location, error) {
+	switch {
+	case id.Name == "" || id.Name == "." || id.Name == "..":
+		return location{}, api.Permanent(errors.New("metadata.name is not a name of an object"))
+	case s.namespaced && (id.Namespace == "" || id.Namespace == "." || id.Namespace == ".."):
+		return location{}, api.Permanent(errors.New("metadata.namespace is not the name of a namespace, and the kind is namespaced"))
+	case !s.namespaced && id.Namespace != "":
+		return location{}, api.Permanent(errors.New("metadata.namespace is set, and the kind is not namespaced"))
+	}
+	return location{s, s.collection(id.Namespace) + "/" + url.PathEscape(id.Name)}, nil
+}
+
+// freshness is how old an answer may be that a kind does not exist.
+type freshness = time.Duration
+
+const (
+	// lookFresh is for those who look: the engine looks for all objects of a set, one after the other.
+	lookFresh freshness = 2 * time.Second
+	// writeFresh is for those who write: the kind may come with what was written just before.
+	writeFresh freshness = 100 * time.Millisecond
+)
+
+// mapper finds where kinds are served. It asks for one version of one group at a time, when it is
+// needed, and not at all for the stable kinds of Kubernetes. An answer is kept until the server has no
+// such path any more; those who miss the same kind at the same time share one request.
+type mapper struct {
+	client *client
+
+	mu     sync.Mutex
+	groups map[schema.GroupVersion]*group
+	// defined is when kinds were defined through this connection.
+	defined map[schema.GroupVersionKind]time.Time
+}
+
+// group is what is known of one version of a group.
+type group struct {
+	asking chan struct{} // full while somebody asks
+	asked  time.Time
+	kinds  map[string]served
+}
+
+func newMapper(c *client) *mapper {
+	return &mapper{client: c, groups: map[schema.GroupVersion]*group{}, defined: map[schema.GroupVersionKind]time.Time{}}
+}
+
+// find returns where a kind is served. One that is not is a meta.NoKindMatchError; that answer may be
+// as old as age.
+func (m *mapper) find(ctx context.Context, gvk schema.GroupVersionKind, age freshness) (served, error) {
+	if gvk.Version == "" || gvk.Kind == "" {
+		return served{}, api.Permanent(errors.New("apiVersion or kind is empty"))
+	}
+	g := m.group(gvk.GroupVersion())
+	if s, fresh := m.known(g, gvk, age); fresh {
+		return s, missing(s, gvk)
+	}
+	select {
+	case g.asking <- struct{}{}:
+		defer func() { <-g.asking }()
+	case <-ctx.Done():
+		return served{}, ctx.Err()
+	}
+	if s, fresh := m.known(g, gvk, age); fresh {
+		return s, missing(s, gvk)
+	}
+	at := time.Now()
+	kinds, err := m.ask(ctx, gvk.GroupVersion())
+	if err != nil {
+		return served{}, err
+	}
+	m.mu.Lock()
+	g.asked, g.kinds = at, kinds
+	m.mu.Unlock()
+	return kinds[gvk.Kind], missing(kinds[gvk.Kind], gvk)
+}
+
+// missing returns the error of a kind that is not served.
+func missing(s served, gvk schema.GroupVersionKind) error {
+	if s.resource != "" {
+		return nil
+	}
+	return &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+}
+
+func (m *mapper) group(gv schema.GroupVersion) *group {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := m.groups[gv]
+	if g == nil {
+		g = &group{asking: make(chan struct{}, 1), kinds: builtins(gv)}
+		m.groups[gv] = g
+	}
+	return g
+}
+
+// known returns what is known of a kind, and whether that is fresh enough.
+func (m *mapper) known(g *group, gvk schema.GroupVersionKind, age freshness) (served, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, ok := g.kinds[gvk.Kind]
+	return s, ok || time.Since(g.asked) < age
+}
+
+// heed forgets a kind that the server turned out not to serve, and returns err.
+// Every API server has ConfigMaps, as which ledgers are kept, and Namespaces: who
+// says that it has not, such as a proxy whose server is starting, says nothing
+// about objects.
+func (m *mapper) heed(at location, err error) error {
+	if !api.IsUnserved(err) {
+		return err
+	}
+	if isCore(at.gvk.GroupVersion()) && (at.gvk.Kind == "ConfigMap" || at.gvk.Kind == "Namespace") {
+		return api.ErrNoServer
+	}
+	g := m.group(at.gvk.GroupVersion())
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := g.kinds[at.gvk.Kind]; s == at.served {
+		delete(g.kinds, at.gvk.Kind)
+		g.asked = time.Now()
+	}
+	return missing(served{}, at.gvk)
+}
+
+// isCore tells the version that every API server serves.
+func isCore(gv schema.GroupVersion) bool { return gv.Group == "" && gv.Version == "v1" }
+
+// ask asks which kinds there are in a version of a group.
+func (m *mapper) ask(ctx context.Context, gv schema.GroupVersion) (map[string]served, error) {
+	body, err := m.client.do(ctx, request{verb: http.MethodGet, path: groupPath(gv)})
+	if api.IsUnserved(err) && isCore(gv) {
+		return nil, api.ErrNoServer
+	}
+	if api.IsUnserved(err) {
+		return map[string]served{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := m.client.limits.check(body); err != nil {
+		return nil, api.Permanent(err)
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, api.Permanent(errors.New("the member's list of kinds is no JSON of that kind"))
+	}
+	return kindsOf(gv, list.APIResources), nil
+}
+
+// kindsOf returns the kinds of a list whose objects can be read by name.
+func kindsOf(gv schema.GroupVersion, resources []metav1.APIResource) map[string]served {
+	kinds := map[string]served{}
+	for _, r := range resources {
+		if strings.Contains(r.Name, "/") || r.Name == "" || url.PathEscape(r.Name) != r.Name || !slices.Contains(r.Verbs, "get") {
+			continue
+		}
+		if _, twice := kinds[r.Kind]; !twice {
+			kinds[r.Kind] = served{gvk: gv.WithKind(r.Kind), resource: r.Name, namespaced: r.Namespaced}
+		}
+	}
+	return kinds
+}
+
+// builtins returns the kinds that every API server has under names that never change: whoever uses no
+// others asks for none.
+func builtins(gv schema.GroupVersion) map[string]served {
+	namespaced, cluster := builtinKinds(gv.String())
+	kinds := map[string]served{}
+	add := func(names string, namespaced bool) {
+		for kind := range strings.FieldsSeq(names) {
+			plural, _ := meta.UnsafeGuessKindToResource(gv.WithKind(kind))
+			kinds[kind] = served{gvk: gv.WithKind(kind), resource: plural.Resource, namespaced: namespaced, builtin: true}
+		}
+	}
+	add(namespaced, true)
+	add(cluster, false)
+	return kinds
+}
+
+func builtinKinds(gv string) (namespaced, cluster string) {
+	switch gv {
+	case "v1":
+		return "ConfigMap LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount",
+			"Namespace Node PersistentVolume"
+	case "apps/v1":
+		return "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet", ""
+	case "batch/v1":
+		return "CronJob Job", ""
+	case "networking.k8s.io/v1":
+		return "Ingress NetworkPolicy", "IngressClass"
+	case "rbac.authorization.k8s.io/v1":
+		return "Role RoleBinding", "ClusterRole ClusterRoleBinding"
+	case "policy/v1":
+		return "PodDisruptionBudget", ""
+	case "autoscaling/v2":
+		return "HorizontalPodAutoscaler", ""
+	case "storage.k8s.io/v1":
+		return "", "StorageClass"
+	case "scheduling.k8s.io/v1":
+		return "", "PriorityClass"
+	case "apiextensions.k8s.io/v1":
+		return "", "CustomResourceDefinition"
+	case "admissionregistration.k8s.io/v1":
+		return "", "MutatingWebhookConfiguration ValidatingWebhookConfiguration"
+	}
+	return "", ""
+}

@@ -1,0 +1,129 @@
+package member
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+)
+
+// lane is a way to an API server that has one connection at a time, or, where a server does not speak
+// HTTP/2, the wide one as many as there are requests.
+type lane struct {
+	http *http.Client
+	idle func()
+	// dials counts the connections that were made, or tried; recognized is how many there were when the
+	// cluster was recognized over this lane. See conn.recognizeOver.
+	dials, recognized atomic.Int64
+}
+
+// lanes are the ways to one API server, shared with nobody. Over HTTP/1.1 a request costs both sides
+// less, but there is one at a time: what comes meanwhile, and watches, share a connection of HTTP/2.
+type lanes struct {
+	wide, narrow lane
+	// taken reports whether the narrow lane is in use, or that there is none.
+	taken atomic.Bool
+}
+
+// enter returns the lane for a request, and what is to be called when its answer was read.
+func (ls *lanes) enter() (l *lane, leave func()) {
+	if ls.taken.Swap(true) {
+		return &ls.wide, func() {}
+	}
+	return &ls.narrow, func() { ls.taken.Store(false) }
+}
+
+func (ls *lanes) close() {
+	ls.wide.idle()
+	ls.narrow.idle()
+}
+
+// open makes the lanes. A transport of the host's is the only one.
+func (ls *lanes) open(cfg *rest.Config, o Options) error {
+	tc, err := cfg.TransportConfig()
+	if err != nil {
+		return fmt.Errorf("the credentials: %w", err)
+	}
+	if tc.Transport != nil {
+		ls.taken.Store(true)
+		ls.narrow.idle = func() {}
+		return ls.wide.over(tc, tc.Transport, func() {})
+	}
+	wide, err := newTransport(cfg, tc, o, &ls.wide.dials)
+	if err != nil {
+		return err
+	}
+	wide.ForceAttemptHTTP2 = true
+	wide.HTTP2 = &http.HTTP2Config{SendPingTimeout: o.RequestTimeout / 2, PingTimeout: o.RequestTimeout / 2}
+	narrow, err := newTransport(cfg, tc, o, &ls.narrow.dials)
+	if err != nil {
+		return err
+	}
+	narrow.Protocols = &http.Protocols{}
+	narrow.Protocols.SetHTTP1(true)
+	narrow.MaxConnsPerHost = 1
+	if err := ls.wide.over(tc, wide, wide.CloseIdleConnections); err != nil {
+		return err
+	}
+	return ls.narrow.over(tc, narrow, narrow.CloseIdleConnections)
+}
+
+// over makes the lane one of a transport, with the credentials and wrappers of tc. Redirects are not
+// followed.
+func (l *lane) over(tc *transport.Config, base http.RoundTripper, idle func()) error {
+	rt, err := transport.HTTPWrappersForConfig(tc, base)
+	l.idle = idle
+	l.http = &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return err
+}
+
+// idleTimeout is less than the 90 s after which an API server closes a connection that nothing is asked
+// of, so that no request meets that.
+const idleTimeout = time.Minute
+
+func newTransport(cfg *rest.Config, tc *transport.Config, o Options, dials *atomic.Int64) (*http.Transport, error) {
+	tlsConfig, err := transport.TLSConfigFor(tc)
+	if err != nil {
+		return nil, fmt.Errorf("the certificates: %w", err)
+	}
+	t := &http.Transport{
+		TLSClientConfig:        tlsConfig,
+		DialContext:            counting(dialOf(tc, o), dials),
+		TLSHandshakeTimeout:    o.DialTimeout,
+		ResponseHeaderTimeout:  o.RequestTimeout,
+		IdleConnTimeout:        idleTimeout,
+		DisableCompression:     cfg.DisableCompression || api.IsLoopback(cfg.Host),
+		MaxResponseHeaderBytes: 64 << 10,
+		Proxy:                  cfg.Proxy,
+	}
+	if o.ProxyFromEnvironment && t.Proxy == nil {
+		t.Proxy = http.ProxyFromEnvironment
+	}
+	return t, nil
+}
+
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+func dialOf(tc *transport.Config, o Options) dialFunc {
+	if tc.DialHolder != nil {
+		return tc.DialHolder.Dial
+	}
+	return (&net.Dialer{Timeout: o.DialTimeout, KeepAlive: o.RequestTimeout}).DialContext
+}
+
+func counting(dial dialFunc, n *atomic.Int64) dialFunc {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if err := dialable(ctx); err != nil {
+			return nil, err
+		}
+		n.Add(1)
+		return dial(ctx, network, address)
+	}
+}

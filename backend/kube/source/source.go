@@ -1,0 +1,275 @@
+package source
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Options say how a hub is read. The zero value is useful.
+type Options struct {
+	// Parallel is how many lists are read at the same time for the content of a
+	// namespace; default 8.
+	Parallel int
+	// PageSize is how many objects are asked for at a time; default 500.
+	PageSize int
+	// Rules are those of the engine. Kinds that they exclude are no content of a
+	// namespace: they are neither read nor watched, and take no right.
+	Rules snapshot.Rules
+}
+
+// Source is a [snapshot.Source] that reads the objects of a hub. Its methods may
+// be called concurrently.
+//
+// Every call of Objects reads the API server: what was written before it is
+// seen. The content of a namespace are the objects of all namespaced kinds that
+// the hub lists and watches, each in the version that its group prefers, without
+// kinds of which nothing is ever placed (see [snapshot.Propagates]), such as
+// Events and Leases. It is read kind by kind and is no image of one instant:
+// whoever watches is told of what changed meanwhile. A kind that was defined
+// just now may be missing for the second that the hub takes to list it.
+//
+// Nothing is left out silently: a kind that the hub may not be read of is
+// [backend.ErrPermanent] with the right that is missing, whether it was named or
+// is one of those in a namespace, of which all are named, and a kind whose server does
+// not answer is an error that is transient. The right is to get, list and watch every
+// kind that may be selected; a kind that the rules of the engine exclude takes none, see
+// [SourceOptions].
+type Source struct {
+	clients  *api.HubClients
+	kinds    *hubKinds
+	feeds    *sourceFeeds
+	parallel int
+	pageSize int64
+}
+
+var _ snapshot.Source = (*Source)(nil)
+
+// New returns a source that reads the hub of cfg. A configuration without
+// QPS is not limited. It makes no request.
+func New(cfg *rest.Config, o Options) (*Source, error) {
+	clients, err := api.NewHubClients(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Source{
+		clients:  clients,
+		kinds:    &hubKinds{from: clients.Kinds, rules: o.Rules},
+		feeds:    newSourceFeeds(clients.Metadata),
+		parallel: max(cmp.Or(o.Parallel, 8), 1),
+		pageSize: int64(max(cmp.Or(o.PageSize, watch.PageSize), 1)),
+	}, nil
+}
+
+// Close ends all watches, waits for that, and closes connections that nothing uses.
+func (s *Source) Close() error {
+	s.feeds.close()
+	s.clients.Web.CloseIdleConnections()
+	return nil
+}
+
+// Objects yields what the hub has. See [Source].
+func (s *Source) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		var missing []error
+		for list := range s.lists(ctx, q) {
+			if list.err != nil && ctx.Err() == nil && api.IsForbidden(list.err) {
+				missing = append(missing, listFailed(ctx, list.of, list.err)) // the other kinds may lack rights, too
+				continue
+			}
+			if list.err != nil {
+				yield(nil, listFailed(ctx, list.of, list.err))
+				return
+			}
+			for _, obj := range list.objects {
+				if !yield(obj, nil) {
+					return
+				}
+			}
+		}
+		if len(missing) > 0 {
+			yield(nil, allMissing(missing))
+		}
+	}
+}
+
+// listed are the objects of one kind.
+type listed struct {
+	// of is what was asked for, with the kind.
+	of      snapshot.Query
+	objects []*unstructured.Unstructured
+	err     error
+}
+
+// lists yields what was asked for kind by kind.
+func (s *Source) lists(ctx context.Context, q snapshot.Query) iter.Seq[listed] {
+	switch {
+	case ctx.Err() != nil:
+		return failedList(q, ctx.Err())
+	case q.Kind != "":
+		return func(yield func(listed) bool) { yield(s.listOne(ctx, q)) }
+	case q.Namespace == "":
+		return failedList(q, api.Permanent(errors.New("neither a kind nor a namespace is asked for")))
+	}
+	c, err := s.kinds.get(ctx, contentAge)
+	if err == nil {
+		err = c.isComplete()
+	}
+	if err != nil {
+		return failedList(q, err)
+	}
+	return s.listContent(ctx, q, c.content)
+}
+
+func failedList(q snapshot.Query, err error) iter.Seq[listed] {
+	return func(yield func(listed) bool) { yield(listed{of: q, err: err}) }
+}
+
+// listContent reads the kinds at the same time, and yields them in their order.
+func (s *Source) listContent(ctx context.Context, q snapshot.Query, kinds []hubKind) iter.Seq[listed] {
+	return func(yield func(listed) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		var reading sync.WaitGroup
+		defer reading.Wait()
+		defer cancel()
+		answers := make([]chan listed, len(kinds))
+		for i := range answers {
+			answers[i] = make(chan listed, 1)
+		}
+		next := make(chan int, len(kinds))
+		for i := range kinds {
+			next <- i
+		}
+		close(next)
+		for range min(s.parallel, len(kinds)) {
+			reading.Go(func() {
+				for i := range next {
+					answers[i] <- s.listKind(ctx, kinds[i], q)
+				}
+			})
+		}
+		for _, answer := range answers {
+			if !yield(<-answer) {
+				return
+			}
+		}
+	}
+}
+
+// listKind reads the objects of a kind that is among the content of a namespace.
+// One that is no longer served has none.
+func (s *Source) listKind(ctx context.Context, kind hubKind, q snapshot.Query) listed {
+	of := q
+	of.Group, of.Version, of.Kind = kind.gvk.Group, kind.gvk.Version, kind.gvk.Kind
+	if err := ctx.Err(); err != nil {
+		return listed{of: of, err: err}
+	}
+	objs, err := s.read(ctx, kind, of)
+	if api.IsUnserved(err) {
+		s.kinds.forget()
+		return listed{of: of}
+	}
+	return listed{of, objs, err}
+}
+
+// listOne reads the objects of a kind that was asked for.
+func (s *Source) listOne(ctx context.Context, q snapshot.Query) listed {
+	gvk := schema.GroupVersionKind{Group: q.Group, Version: q.Version, Kind: q.Kind}
+	kind, err := s.kinds.find(ctx, gvk)
+	if err != nil {
+		return listed{of: q, err: err}
+	}
+	objs, err := s.read(ctx, kind, q)
+	if api.IsUnserved(err) { // what was known is out of date
+		s.kinds.forget()
+		if kind, err = s.kinds.find(ctx, gvk); err == nil {
+			objs, err = s.read(ctx, kind, q)
+		}
+	}
+	return listed{q, objs, err}
+}
+
+// read reads the objects of a kind, or the one that has the name.
+func (s *Source) read(ctx context.Context, kind hubKind, q snapshot.Query) ([]*unstructured.Unstructured, error) {
+	if !kind.namespaced && q.Namespace != "" {
+		return nil, errClusterScoped
+	}
+	from := dynamic.ResourceInterface(s.clients.Objects.Resource(kind.resource))
+	if q.Namespace != "" {
+		from = s.clients.Objects.Resource(kind.resource).Namespace(q.Namespace)
+	}
+	o := metav1.ListOptions{Limit: s.pageSize}
+	switch {
+	case q.Name == "":
+	case kind.namespaced && q.Namespace == "":
+		o.FieldSelector = "metadata.name=" + q.Name
+	default:
+		return readOne(ctx, from, q.Name)
+	}
+	all, _, err := watch.ListAll(ctx, watch.WholeObjects{From: from}, o)
+	out := make([]*unstructured.Unstructured, 0, len(all))
+	for _, obj := range all {
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			out = append(out, u)
+		}
+	}
+	return out, err
+}
+
+// readOne reads an object by its name. One that does not exist is none.
+func readOne(ctx context.Context, from dynamic.ResourceInterface, name string) ([]*unstructured.Unstructured, error) {
+	obj, err := from.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) && !api.IsUnserved(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return []*unstructured.Unstructured{obj}, nil
+}
+
+// listFailed returns the error of a source.
+func listFailed(ctx context.Context, q snapshot.Query, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err()
+	case api.IsForbidden(err):
+		err = missingRight(q, err)
+	case meta.IsNoMatchError(err):
+		err = api.Permanent(fmt.Errorf("the hub serves no kind %s in %s", q.Kind, schema.GroupVersion{Group: q.Group, Version: q.Version}))
+	}
+	return api.Classify("list", q.String(), err)
+}
+
+// allMissing names rights that are missing, the first of many.
+func allMissing(errs []error) error {
+	const most = 5
+	if more := len(errs) - most; more > 0 {
+		errs = append(errs[:most:most], fmt.Errorf("and %d more kinds that the hub may not be read of: %w", more, backend.ErrPermanent))
+	}
+	return errors.Join(errs...)
+}
+
+// missingRight says what the hub has to be granted.
+func missingRight(q snapshot.Query, err error) error {
+	return fmt.Errorf("%s; grant this user get, list and watch on the kind %s of group %q, or exclude the kind by Rules.Never, since what is selected must not be left out silently: %w",
+		api.Describe(q.Kind == "Secret" && q.Group == "", err), q.Kind, q.Group, backend.ErrPermanent)
+}

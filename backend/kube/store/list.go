@@ -1,0 +1,186 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+
+	corev1 "k8s.io/api/core/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// List yields the records under prefix. See [backend.Store]. It holds one page of
+// them, of a few megabytes, and of those whose keys are too long for a name and
+// begin with the same 135 bytes, all.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
+	return func(yield func(backend.Record, error) bool) {
+		sorted := inOrder{yield: yield}
+		err := s.list(ctx, prefix, &sorted)
+		if err == nil {
+			sorted.flush()
+		}
+		if err != nil && !sorted.left {
+			yield(backend.Record{}, api.ClassifyRecord("list", prefix, err))
+		}
+	}
+}
+
+// list hands the records under prefix on until there are no more, or the consumer
+// has left.
+func (s *Store) list(ctx context.Context, prefix string, to *inOrder) error {
+	pages := pager[corev1.Secret]{
+		fetch:    s.api.list,
+		name:     func(s *corev1.Secret) string { return s.Name },
+		selector: selectorOf(prefix),
+		limit:    firstPage,
+	}
+	for more := true; more && !to.left; {
+		var page []corev1.Secret
+		var err error
+		if page, more, err = s.page(ctx, &pages); err != nil {
+			return err
+		}
+		size := 0
+		for i := range page {
+			rec, err := readRecord(&page[i])
+			if err != nil {
+				return err
+			}
+			size += len(rec.Value)
+			if strings.HasPrefix(rec.Key, prefix) && !to.add(rec) {
+				return nil
+			}
+		}
+		pages.fit(len(page), size)
+	}
+	return nil
+}
+
+func (s *Store) page(ctx context.Context, pages *pager[corev1.Secret]) ([]corev1.Secret, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return pages.next(ctx)
+}
+
+// inOrder yields records by key that come by name: those with long keys are held
+// back until one comes that is behind them.
+type inOrder struct {
+	yield func(backend.Record, error) bool
+	held  []backend.Record
+	left  bool
+}
+
+// add takes the next record by name, and reports whether the consumer goes on.
+func (o *inOrder) add(rec backend.Record) bool {
+	if isLong(rec.Key) {
+		if len(o.held) > 0 && o.held[0].Key[:headLen] != rec.Key[:headLen] && !o.flush() {
+			return false
+		}
+		at, _ := slices.BinarySearchFunc(o.held, rec, byKey)
+		o.held = slices.Insert(o.held, at, rec)
+		return true
+	}
+	at, _ := slices.BinarySearchFunc(o.held, rec, byKey)
+	return o.release(at) && o.hand(rec)
+}
+
+// flush yields all that is held back.
+func (o *inOrder) flush() bool { return o.release(len(o.held)) }
+
+// release yields the first n that are held back.
+func (o *inOrder) release(n int) bool {
+	for i, rec := range o.held[:n] {
+		o.held[i] = backend.Record{}
+		if !o.hand(rec) {
+			return false
+		}
+	}
+	o.held = o.held[n:]
+	return true
+}
+
+func (o *inOrder) hand(rec backend.Record) bool {
+	o.left = o.left || !o.yield(rec, nil)
+	return !o.left
+}
+
+func byKey(a, b backend.Record) int { return strings.Compare(a.Key, b.Key) }
+
+// A page of records is small at first, since nobody knows how large they are, and
+// then of about pageBytes.
+const (
+	firstPage = 32
+	mostPage  = 512
+	pageBytes = 4 << 20
+	// mostExpired is how often in a row a list may be too slow for the server.
+	mostExpired = 5
+)
+
+// pager reads objects page by page, ascending by name, each name once.
+type pager[T any] struct {
+	fetch    func(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error)
+	name     func(*T) string
+	selector string
+	limit    int64
+	token    string
+	last     string
+	// again reports whether the list began again, so that names come a second time.
+	again bool
+}
+
+// fit chooses the size of the next page by the last.
+func (p *pager[T]) fit(n, size int) {
+	if n == 0 {
+		return
+	}
+	fitting := int64(pageBytes / (size/n + 1<<10))
+	p.limit = min(max(fitting, 4), 4*p.limit, mostPage)
+}
+
+// next returns a page, and whether there may be more. A list of several pages is
+// one of the moment when it began; when the server no longer has that, the list
+// goes on behind the last name with what is there now.
+func (p *pager[T]) next(ctx context.Context) (page []T, more bool, err error) {
+	items, list, err := p.read(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	p.token = list.Continue
+	if p.again {
+		items = slices.DeleteFunc(items, func(item T) bool { return p.name(&item) <= p.last })
+		p.again = len(items) == 0
+	}
+	for i := range items {
+		name := p.name(&items[i])
+		if name <= p.last {
+			return nil, false, fmt.Errorf("the server lists %.80q behind %.80q", name, p.last)
+		}
+		p.last = name
+	}
+	return items, p.token != "", nil
+}
+
+func (p *pager[T]) read(ctx context.Context) (items []T, list metav1.ListMeta, err error) {
+	for range mostExpired {
+		items, list, err = p.fetch(ctx, metav1.ListOptions{LabelSelector: p.selector, Limit: p.limit, Continue: p.token})
+		if p.token == "" || !expired(err) {
+			break
+		}
+		// The server says how to go on, or the list begins again.
+		status, _ := api.StatusOf(err)
+		p.token, p.again = status.Continue, true
+	}
+	return items, list, err
+}
+
+// expired reports whether a server no longer has the version that was asked for.
+func expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }

@@ -1,0 +1,140 @@
+package store
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// What is wrong with a record, to be tested with [errors.Is].
+var (
+	// ErrDamaged: the Secret is not what was written. It is also ErrPermanent.
+	ErrDamaged = fmt.Errorf("the record is damaged: %w", backend.ErrPermanent)
+	// ErrNewer: a newer version of this package wrote the record. It is also
+	// ErrPermanent.
+	ErrNewer = fmt.Errorf("a newer version wrote the record: %w", backend.ErrPermanent)
+)
+
+// recordType is the type of the Secrets that are records.
+const recordType corev1.SecretType = "slipway.dev/record"
+
+// recordFormat is the version of the records that are written here.
+const recordFormat = 1
+
+// The parts of a record.
+const (
+	keyAnnotation    = "slipway.dev/key"
+	formatAnnotation = "slipway.dev/format"
+	sumAnnotation    = "slipway.dev/sum"
+	// writeAnnotation tells the writes of a record apart: without it an update
+	// with the same value would keep the resourceVersion, and a write that may
+	// have happened could not be recognized.
+	writeAnnotation = "slipway.dev/write"
+	valueField      = "value"
+)
+
+// newRecord returns the Secret of a record, for one write of it.
+func newRecord(namespace, key string, value []byte) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: recordName(key), Labels: labelsOf(key),
+			Annotations: map[string]string{
+				keyAnnotation:    key,
+				formatAnnotation: strconv.Itoa(recordFormat),
+				sumAnnotation:    sumOf(key, value),
+				writeAnnotation:  rand.Text(),
+			},
+		},
+		Type: recordType,
+		Data: map[string][]byte{valueField: value},
+	}
+}
+
+// sumOf is the checksum of a record. No key has the byte 0 in it, so that key and
+// value cannot be confused.
+func sumOf(key string, value []byte) string {
+	h := sha256.New()
+	h.Write(append([]byte(key), 0))
+	h.Write(value)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// readRecord returns the record that a Secret holds, sharing its value.
+func readRecord(s *corev1.Secret) (backend.Record, error) {
+	key, err := keyOf(&s.ObjectMeta)
+	if err != nil {
+		return backend.Record{}, err
+	}
+	value, ok := s.Data[valueField]
+	switch {
+	case s.Type != recordType:
+		return backend.Record{}, damaged(&s.ObjectMeta, fmt.Sprintf("its type is %.80q, not %q", s.Type, recordType))
+	case !ok || len(s.Data) != 1:
+		return backend.Record{}, damaged(&s.ObjectMeta, fmt.Sprintf("its data has %d fields, not only %q", len(s.Data), valueField))
+	case s.Annotations[sumAnnotation] != sumOf(key, value):
+		return backend.Record{}, damaged(&s.ObjectMeta, "its checksum is another one")
+	}
+	if value == nil {
+		value = []byte{}
+	}
+	return backend.Record{Key: key, Value: value, Revision: revisionOf(&s.ObjectMeta)}, nil
+}
+
+// keyOf returns the key of the record that an object of this metadata is. A
+// format that is not known may have it elsewhere, so that is looked at first.
+func keyOf(m *metav1.ObjectMeta) (string, error) {
+	format, err := strconv.Atoi(m.Annotations[formatAnnotation])
+	switch {
+	case err != nil || format < 1:
+		return "", damaged(m, fmt.Sprintf("its annotation %s is %.80q, not a version", formatAnnotation, m.Annotations[formatAnnotation]))
+	case format > recordFormat:
+		return "", about(m, fmt.Errorf("%w: it has format %d, this version reads up to %d", ErrNewer, format, recordFormat))
+	}
+	key := m.Annotations[keyAnnotation]
+	if backend.ValidateKey(key) != nil || recordName(key) != m.Name {
+		return "", damaged(m, fmt.Sprintf("its annotation %s is %.80q, which is not the key of this name", keyAnnotation, key))
+	}
+	return key, nil
+}
+
+func damaged(m *metav1.ObjectMeta, what string) error {
+	return about(m, fmt.Errorf("%w: %s", ErrDamaged, what))
+}
+
+// about names the object that is wrong. A record that is listed is known by
+// nothing else.
+func about(m *metav1.ObjectMeta, err error) error {
+	return fmt.Errorf("record in Secret %s/%s (key %.80q): %w", m.Namespace, m.Name, m.Annotations[keyAnnotation], err)
+}
+
+// revisionOf returns the revision of a record: which of the objects of its name
+// it is, and which version of that.
+func revisionOf(m *metav1.ObjectMeta) backend.Revision {
+	return backend.Revision(m.ResourceVersion + "." + string(m.UID))
+}
+
+// errNoRevision reports whether a revision is none that a store of this package gave
+// out.
+var errNoRevision = errors.New("no record has such a revision")
+
+// readRevision is the inverse of revisionOf. An object without resourceVersion or
+// with 0 in its place would be overwritten whatever it is, so only numbers that
+// a server gives out are returned.
+func readRevision(r backend.Revision) (resourceVersion string, uid types.UID, err error) {
+	resourceVersion, id, ok := strings.Cut(string(r), ".")
+	if n, err := strconv.ParseUint(resourceVersion, 10, 64); err != nil || n == 0 || resourceVersion[0] == '0' || !ok || id == "" {
+		return "", "", errNoRevision
+	}
+	return resourceVersion, types.UID(id), nil
+}
