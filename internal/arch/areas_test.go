@@ -34,7 +34,7 @@ var (
 	engine = with(with(ground, timing...), "backend", "fleet", "fleet/upgrade/...")
 	// kube are the backends on API servers, kubeRoom what they share.
 	kube     = []string{"backend/kube/store", "backend/kube/inventory", "backend/kube/source", "backend/kube/member"}
-	kubeRoom = []string{"backend/kube/internal/api", "backend/kube/internal/watch", "internal/kubehttp"}
+	kubeRoom = []string{"backend/kube/internal/api", "backend/kube/internal/watch", "internal/backoff", "internal/kubehttp"}
 	// withoutIO are barred from the packages that do no I/O.
 	withoutIO = []string{
 		"os", "net", "log", "math/rand", "math/rand/v2", "crypto/rand", "syscall", "unsafe",
@@ -70,7 +70,7 @@ var areas = []area{
 	// The backends on API servers: four packages over one client and one list-and-watch.
 	{path: "backend/kube", testUses: with(kube, "fleet"), cluster: true},
 	{path: "backend/kube/internal/api", uses: with(ground, "backend", "internal/kubehttp"), cluster: true},
-	{path: "backend/kube/internal/watch", uses: []string{"backend", "backend/kube/internal/api"}, cluster: true},
+	{path: "backend/kube/internal/watch", uses: []string{"backend", "backend/kube/internal/api", "internal/backoff"}, cluster: true},
 	{path: "backend/kube/internal/kubetest", uses: with(ground, "backend", "internal/kubeenv"), program: true, cluster: true},
 	{path: "backend/kube/store", uses: with(kubeRoom, "backend"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/inventory", uses: with(kubeRoom, "backend", "placement"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
+
+	kubewatch "github.com/slipway-dev/slipway/backend/kube/internal/watch"
 )
 
 // oneMember is a collection of one MemberCluster, whose changes are told by hand.
@@ -19,12 +21,14 @@ type oneMember struct {
 	changes chan watch.Event
 }
 
-func (c oneMember) List(context.Context, metav1.ListOptions) ([]metav1.Object, metav1.ListMeta, error) {
-	return []metav1.Object{c.first}, metav1.ListMeta{ResourceVersion: "1"}, nil
-}
-
-func (c oneMember) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	return watch.NewProxyWatcher(c.changes), nil
+func (c oneMember) client() kubewatch.Client {
+	return kubewatch.Of(func(context.Context, metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+		list := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*c.first}}
+		list.SetResourceVersion("1")
+		return list, nil
+	}, func(context.Context, metav1.ListOptions) (watch.Interface, error) {
+		return watch.NewProxyWatcher(c.changes), nil
+	})
 }
 
 // memberAt is a MemberCluster of a version that reports nodes, and was heard of at
@@ -49,7 +53,7 @@ func TestLooksOfAnInventory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		c := oneMember{memberAt(1, 0, began), make(chan watch.Event)}
-		inv := newInventory(inventoryKind{name: "MemberCluster", read: memberCluster}, c, Options{})
+		inv := newInventory(inventoryKind{name: "MemberCluster", read: memberCluster}, c.client(), Options{})
 		ctx, stop := context.WithCancel(t.Context())
 		var told []time.Duration
 		done := make(chan struct{})
@@ -96,7 +100,7 @@ func TestLooksOfAnInventory(t *testing.T) {
 func TestAMemberThatIsIllForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oneMember{ill(memberAt(1, 0, time.Now()), "Healthy", time.Now()), make(chan watch.Event)}
-		inv := newInventory(inventoryKind{name: "MemberCluster", read: memberCluster}, c, Options{})
+		inv := newInventory(inventoryKind{name: "MemberCluster", read: memberCluster}, c.client(), Options{})
 		var told atomic.Int64
 		done := make(chan struct{})
 		go func() {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
+	"github.com/slipway-dev/slipway/internal/backoff"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -68,14 +69,20 @@ type inventoryKind struct {
 	read      func(metav1.Object) registration
 }
 
-func newInventory(kind inventoryKind, objects watch.Collection, o Options) *Inventory {
+func newInventory(kind inventoryKind, objects watch.Client, o Options) *Inventory {
 	inv := &Inventory{kind: kind, log: o.Log, clusters: map[string]registration{}, changed: make(chan struct{})}
 	if inv.log == nil {
 		inv.log = slog.New(slog.DiscardHandler)
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	follow := watch.Reflector{From: objects, Contents: true, Begin: inv.replace, Event: inv.change, Failed: inv.fail}
-	inv.run, inv.stop = func() { follow.Run(ctx) }, stop
+	inv.run = func() {
+		f := &follower{inv: inv, pauses: backoff.New(100*time.Millisecond, 2*time.Second)}
+		for ctx.Err() == nil {
+			_ = watch.Follow(ctx, objects, metav1.ListOptions{}, f)
+			f.pauses.Wait(ctx)
+		}
+	}
+	inv.stop = stop
 	return inv
 }
 
@@ -179,7 +186,7 @@ func (inv *Inventory) explain(err error) error {
 	return api.Classify("list", inv.kind.name, err)
 }
 
-// fail tells those who call that the hub cannot be watched at present.
+// fail makes calls return why the hub cannot be watched at present.
 func (inv *Inventory) fail(err error) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
@@ -193,20 +200,52 @@ func (inv *Inventory) fail(err error) {
 	inv.wake()
 }
 
+// follower is the [watch.Handler] of an inventory.
+type follower struct {
+	inv    *Inventory
+	pauses *backoff.Backoff
+	list   map[string]registration
+}
+
+func (f *follower) Begin() { f.list = map[string]registration{} }
+
+func (f *follower) Listed(obj metav1.Object) error {
+	if r, ok := f.inv.registration(obj); ok {
+		f.list[r.told.Name] = r.at(time.Now())
+	}
+	return nil
+}
+
+func (f *follower) Synced() {
+	f.pauses.Reset()
+	f.inv.replace(f.list)
+}
+
+func (f *follower) Changed(deleted bool, obj metav1.Object) error {
+	f.inv.change(deleted, obj)
+	return nil
+}
+
+// Failed makes calls fail until the objects were listed again: the definition may be installed, the right be
+// granted. A watch that ended at once does not say why; the list does.
+func (f *follower) Failed(_ int, err error) bool {
+	if api.IsExpired(err) {
+		return true
+	}
+	if !errors.Is(err, watch.ErrInterrupted) {
+		f.inv.fail(err)
+	}
+	return false
+}
+
 func (inv *Inventory) wake() {
 	close(inv.changed)
 	inv.changed = make(chan struct{})
 }
 
-// replace makes the clusters those of objs.
-func (inv *Inventory) replace(objs []metav1.Object) {
+// replace makes the clusters those that were listed.
+func (inv *Inventory) replace(clusters map[string]registration) {
 	now := time.Now()
-	clusters := make(map[string]registration, len(objs))
-	for _, obj := range objs {
-		if r, ok := inv.registration(obj); ok {
-			clusters[r.told.Name] = r.at(now)
-		}
-	}
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
 	same := inv.listed && inv.failure == nil && maps.EqualFunc(inv.clusters, clusters, func(a, b registration) bool { return a.told.Equal(b.told) })

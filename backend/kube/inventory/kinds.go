@@ -41,7 +41,8 @@ func NewMemberClusters(cfg *rest.Config, o Options) (*Inventory, error) {
 	}
 	resource := schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"}
 	kind := inventoryKind{name: "MemberCluster", crd: resource.GroupResource().String(), read: memberCluster}
-	return newInventory(kind, watch.WholeObjects{From: clients.Objects.Resource(resource)}, o), nil
+	objects := clients.Objects.Resource(resource)
+	return newInventory(kind, watch.Of(objects.List, objects.Watch), o), nil
 }
 
 // register returns what the metadata of an object says of its cluster.
@@ -100,7 +101,8 @@ func NewClusterProfiles(cfg *rest.Config, namespace string, o Options) (*Invento
 	}
 	resource := schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}
 	kind := inventoryKind{name: "ClusterProfile", crd: resource.GroupResource().String(), read: profiledCluster}
-	return newInventory(kind, watch.WholeObjects{From: clients.Objects.Resource(resource).Namespace(namespace)}, o), nil
+	objects := clients.Objects.Resource(resource).Namespace(namespace)
+	return newInventory(kind, watch.Of(objects.List, objects.Watch), o), nil
 }
 
 func profiledCluster(obj metav1.Object) registration {

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync/atomic"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -22,10 +23,12 @@ var errConnClosed = errors.New("the connection is closed")
 type conn struct {
 	client  *client
 	mapper  *mapper
-	watches *watches
+	watches *watch.Shared[scope, *names]
 	// fenced reports whether the member has the policies of FenceManifests.
 	fenced bool
-	closed atomic.Bool
+	// closed is closed by Close.
+	closed chan struct{}
+	close  func()
 	// pinned is the uid of kube-system that the cluster must have, empty for any.
 	pinned string
 }
@@ -65,7 +68,16 @@ func newConn(cfg *rest.Config, o Options) (*conn, error) {
 	if err != nil {
 		return nil, &backend.Error{Op: "dial", Object: cfg.Host, Err: api.Permanent(err)}
 	}
-	return &conn{client: cl, mapper: newMapper(cl), watches: newWatches(cl), fenced: o.Fenced}, nil
+	c := &conn{
+		client: cl, mapper: newMapper(cl), fenced: o.Fenced, closed: make(chan struct{}),
+		watches: &watch.Shared[scope, *names]{Open: cl.openWatch, Patience: watch.Patience},
+	}
+	c.close = sync.OnceFunc(func() {
+		close(c.closed)
+		c.watches.Close(errConnClosed)
+		cl.close()
+	})
+	return c, nil
 }
 
 // checkImpersonation refuses groups or a uid without a user: the API server would take the caller's
@@ -115,19 +127,18 @@ func (c *conn) Fencing() backend.Fencing {
 }
 
 func (c *conn) Close() error {
-	if !c.closed.Swap(true) {
-		c.watches.close()
-		c.client.close()
-	}
+	c.close()
 	return nil
 }
 
 // usable says why a call cannot be made.
 func (c *conn) usable(ctx context.Context) error {
-	if c.closed.Load() {
+	select {
+	case <-c.closed:
 		return errConnClosed
+	default:
+		return ctx.Err()
 	}
-	return ctx.Err()
 }
 
 // locate returns where the API server has an object.

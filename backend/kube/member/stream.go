@@ -9,13 +9,16 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"time"
-
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
 )
 
 const (
@@ -27,6 +30,40 @@ const (
 	eventType = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
+// scope is what a watch is about: the objects of a kind, in all namespaces or one, all of them, those
+// with the engine's label, or one by name.
+type scope struct {
+	kind      served
+	namespace string
+	labelled  bool
+	name      string
+}
+
+// openWatch returns what the watch of a scope is of.
+func (c *client) openWatch(at scope) (watch.Client, metav1.ListOptions, *names) {
+	o := metav1.ListOptions{Limit: listPage}
+	if at.labelled {
+		o.LabelSelector = appliedLabel
+	}
+	if at.name != "" {
+		o.FieldSelector = "metadata.name=" + at.name
+	}
+	pages, path := 0, at.kind.collection(at.namespace)
+	from := watch.Of(func(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+		if pages++; o.Continue == "" {
+			pages = 1
+		}
+		if pages > listPages {
+			return nil, api.Permanent(fmt.Errorf("the member's list of %s has more than %d pages", at.kind.resource, listPages))
+		}
+		return c.listMeta(ctx, path, o)
+	}, func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+		return c.watchMeta(ctx, path, o)
+	})
+	from.Timeout = c.timeout
+	return from, o, &names{limits: c.limits, labelled: at.labelled}
+}
+
 // objectMeta is what is read of an object that is watched.
 type objectMeta struct {
 	Metadata struct {
@@ -36,91 +73,110 @@ type objectMeta struct {
 	} `json:"metadata"`
 }
 
-func (o objectMeta) name() name { return name{o.Metadata.Namespace, o.Metadata.Name} }
-
-// event is a message of a watch.
-type event struct {
-	Type   string          `json:"type"`
-	Object json.RawMessage `json:"object"`
+func (o objectMeta) object() metav1.PartialObjectMetadata {
+	return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: o.Metadata.Name, Namespace: o.Metadata.Namespace, ResourceVersion: o.Metadata.ResourceVersion,
+	}}
 }
 
-// query selects the objects of a scope.
-func (s scope) query() url.Values {
+func queryOf(o metav1.ListOptions) url.Values {
 	q := url.Values{}
-	if s.labelled {
-		q.Set("labelSelector", appliedLabel)
-	}
-	if s.name != "" {
-		q.Set("fieldSelector", "metadata.name="+s.name)
+	for key, value := range map[string]string{
+		"labelSelector": o.LabelSelector, "fieldSelector": o.FieldSelector, "continue": o.Continue, "resourceVersion": o.ResourceVersion,
+	} {
+		if value != "" {
+			q.Set(key, value)
+		}
 	}
 	return q
 }
 
-// follow tells of changes after a resourceVersion, after the present where it is empty, until the
-// stream ends. It returns the last resourceVersion that it saw.
-func (w *watches) follow(ctx context.Context, f *feed, version string) (string, error) {
-	if version == "" {
-		var err error
-		if version, err = w.list(ctx, f); err != nil {
-			return "", err
-		}
+// listMeta returns a page of metadata.
+func (c *client) listMeta(ctx context.Context, path string, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	q := queryOf(o)
+	q.Set("limit", strconv.FormatInt(o.Limit, 10))
+	body, err := c.do(ctx, request{verb: http.MethodGet, path: path, query: q, accept: listType})
+	if err != nil {
+		return nil, err
 	}
-	q := f.query()
+	if err := c.limits.check(body); err != nil {
+		return nil, api.Permanent(err)
+	}
+	var page struct {
+		Metadata metav1.ListMeta `json:"metadata"`
+		Items    []objectMeta    `json:"items"`
+	}
+	if err := json.Unmarshal(body, &page); err != nil {
+		return nil, errors.New("the member's list is no JSON of the kind that was asked for")
+	}
+	list := &metav1.PartialObjectMetadataList{ListMeta: page.Metadata, Items: make([]metav1.PartialObjectMetadata, len(page.Items))}
+	for i, item := range page.Items {
+		list.Items[i] = item.object()
+	}
+	return list, nil
+}
+
+// watchMeta watches metadata.
+func (c *client) watchMeta(ctx context.Context, path string, o metav1.ListOptions) (apiwatch.Interface, error) {
+	q := queryOf(o)
 	q.Set("watch", "true")
 	q.Set("allowWatchBookmarks", "true")
-	q.Set("resourceVersion", version)
-	body, err := w.client.stream(ctx, request{verb: http.MethodGet, path: f.kind.collection(f.namespace), query: q, accept: eventType})
+	if o.TimeoutSeconds != nil {
+		q.Set("timeoutSeconds", strconv.FormatInt(*o.TimeoutSeconds, 10))
+	}
+	body, err := c.stream(ctx, request{verb: http.MethodGet, path: path, query: q, accept: eventType})
 	if err != nil {
-		return version, err
+		return nil, err
 	}
-	defer func() { _ = body.Close() }()
-	f.opened = time.Now()
-	w.begin(f)
-	return w.events(f, body, version)
+	from := &frames{from: body, limit: c.limits.Bytes}
+	return apiwatch.NewStreamWatcher(&decoder{body: body, frames: from, json: json.NewDecoder(from)}, nil), nil
 }
 
-// events hands on what a watch says.
-func (w *watches) events(f *feed, body io.Reader, version string) (string, error) {
-	from := &frames{from: body, limit: w.client.limits.Bytes}
-	d := json.NewDecoder(from)
-	for {
-		var e event
-		if err := d.Decode(&e); err != nil {
-			return version, streamError(err)
-		}
-		from.next()
-		if e.Type == "ERROR" {
-			return version, statusOfEvent(e.Object)
-		}
-		var o objectMeta
-		if err := json.Unmarshal(e.Object, &o); err != nil || o.Metadata.ResourceVersion == "" {
-			return version, errors.New("the member's watch sent something that is no object")
-		}
-		version = o.Metadata.ResourceVersion
-		if e.Type == "BOOKMARK" {
-			continue
-		}
-		if err := w.told(f, o.name(), e.Type == "DELETED"); err != nil {
-			return version, err
-		}
-	}
+// decoder decodes the events of a watch. An error is the last event.
+type decoder struct {
+	body   io.Closer
+	frames *frames
+	json   *json.Decoder
+	ended  bool
 }
 
-// streamError returns why a stream ended, nil where it just did. What was wrong is not quoted.
-func streamError(err error) error {
+func (d *decoder) Close() { _ = d.body.Close() }
+
+// Decode implements [apiwatch.Decoder].
+func (d *decoder) Decode() (apiwatch.EventType, runtime.Object, error) {
+	var e struct {
+		Type   apiwatch.EventType `json:"type"`
+		Object json.RawMessage    `json:"object"`
+	}
+	if d.ended {
+		return "", nil, io.EOF
+	}
+	err := d.json.Decode(&e)
+	d.frames.next()
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
+	var o objectMeta
 	switch {
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return nil
+	case errors.Is(err, backend.ErrPermanent):
 	case errors.As(err, &syntax), errors.As(err, &kind):
-		return errors.New("the member's answer is no JSON of the kind that was asked for")
+		err = errors.New("the member's watch is no JSON of the kind that was asked for") // it is not quoted
+	case err != nil:
+		return "", nil, io.EOF // the watch continues where it was
+	case e.Type == apiwatch.Error:
+		err = statusOf(e.Object)
+	case json.Unmarshal(e.Object, &o) != nil:
+		err = errors.New("the member's watch sent something that is no object")
 	}
-	return err
+	if d.ended = err != nil; d.ended {
+		failed := watch.Failed(err)
+		return failed.Type, failed.Object, nil
+	}
+	obj := o.object()
+	return e.Type, &obj, nil
 }
 
-// statusOfEvent returns the error that a watch ends with.
-func statusOfEvent(object []byte) error {
+// statusOf returns the error that a watch ends with.
+func statusOf(object []byte) error {
 	var status metav1.Status
 	if err := json.Unmarshal(object, &status); err != nil || status.Code == 0 {
 		return errors.New("the member's watch ended with an error that is no Status")
@@ -128,97 +184,59 @@ func statusOfEvent(object []byte) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// list reads which objects there are, page by page, and returns the resourceVersion of that.
-func (w *watches) list(ctx context.Context, f *feed) (string, error) {
-	names, next := map[name]struct{}{}, ""
-	for range listPages {
-		page, err := w.page(ctx, f, next, names)
-		if err != nil {
-			return "", err
-		}
-		if next = page.Continue; next == "" {
-			w.refill(f, names)
-			return page.ResourceVersion, nil
-		}
-	}
-	return "", api.Permanent(fmt.Errorf("the member's list of %s has more than %d pages", f.kind.resource, listPages))
+// name is an object among those of its kind.
+type name struct{ namespace, name string }
+
+func nameOf(obj metav1.Object) name { return name{obj.GetNamespace(), obj.GetName()} }
+
+// names are the objects there are that carry the engine's label: the [watch.Index] of a watch of those. Of other
+// watches it keeps nothing.
+type names struct {
+	limits   Limits
+	labelled bool
+
+	mu          sync.Mutex
+	now, listed map[name]struct{}
 }
 
-func (w *watches) page(ctx context.Context, f *feed, from string, names map[name]struct{}) (metav1.ListMeta, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.client.timeout)
-	defer cancel()
-	q := f.query()
-	q.Set("limit", strconv.Itoa(listPage))
-	if from != "" {
-		q.Set("continue", from)
-	}
-	body, err := w.client.stream(ctx, request{verb: http.MethodGet, path: f.kind.collection(f.namespace), query: q, accept: listType})
-	if err != nil {
-		return metav1.ListMeta{}, err
-	}
-	defer func() { _ = body.Close() }()
-	p := pageReader{json.NewDecoder(&frames{from: body, limit: w.client.limits.Bytes}), w.client.limits, names}
-	meta, err := p.read()
-	if err == nil && meta.ResourceVersion == "" {
-		err = errors.New("the member's list has no resourceVersion")
-	}
-	return meta, err
+func (n *names) has(one name) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, ok := n.now[one]
+	return ok
 }
 
-// pageReader reads a list object by object and keeps only names.
-type pageReader struct {
-	*json.Decoder
-	limits Limits
-	names  map[name]struct{}
+// Begin implements [watch.Index].
+func (n *names) Begin() { n.listed = map[name]struct{}{} }
+
+// Listed implements [watch.Index].
+func (n *names) Listed(obj metav1.Object) error { return n.add(n.listed, obj) }
+
+// Synced implements [watch.Index].
+func (n *names) Synced() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.now, n.listed = n.listed, nil
 }
 
-func (p pageReader) read() (meta metav1.ListMeta, err error) {
-	if _, err := p.Token(); err != nil {
-		return meta, pageError(err)
+// Changed implements [watch.Index].
+func (n *names) Changed(deleted bool, obj metav1.Object) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if deleted {
+		delete(n.now, nameOf(obj))
+		return nil
 	}
-	for p.More() {
-		field, err := p.Token()
-		if err != nil {
-			return meta, pageError(err)
-		}
-		switch field {
-		case "metadata":
-			err = p.Decode(&meta)
-		case "items":
-			err = p.items()
-		default:
-			err = p.Decode(&json.RawMessage{})
-		}
-		if err != nil {
-			return meta, pageError(err)
-		}
-	}
-	return meta, nil
+	return n.add(n.now, obj)
 }
 
-func (p pageReader) items() error {
-	open, err := p.Token()
-	if err != nil || open == nil { // null has none
+func (n *names) add(to map[name]struct{}, obj metav1.Object) error {
+	if !n.labelled {
+		return nil
+	}
+	if err := n.limits.name(nameOf(obj), to); err != nil {
 		return err
 	}
-	for p.More() {
-		var o objectMeta
-		if err := p.Decode(&o); err != nil {
-			return err
-		}
-		if err := p.limits.name(o.name(), p.names); err != nil {
-			return err
-		}
-		p.names[o.name()] = struct{}{}
-	}
-	_, err = p.Token()
-	return err
-}
-
-// pageError is for a list, which must not just end.
-func pageError(err error) error {
-	if told := streamError(err); told != nil {
-		return told
-	}
-	return errors.New("the member's list ends before its end")
+	to[nameOf(obj)] = struct{}{}
+	return nil
 }

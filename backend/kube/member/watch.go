@@ -1,14 +1,18 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -25,11 +29,11 @@ const (
 	unservedPoll = 5 * time.Second
 )
 
-// subscription is one call of Watch: which objects it is about, and the feeds that tell of them.
+// subscription is one call of Watch: which objects it is about, and the watches that tell of them.
 type subscription struct {
+	*watch.Subscription[scope, *names]
 	conn  *conn
 	names map[schema.GroupVersionKind]map[name]struct{}
-	feeds map[scope]*feed
 	// signal is filled when something may have changed.
 	signal chan struct{}
 	// narrow tells of kinds that may not be watched in all namespaces at once.
@@ -38,16 +42,22 @@ type subscription struct {
 	unserved bool
 }
 
-// name is an object among those of its kind.
-type name struct{ namespace, name string }
-
-// Watch watches the metadata of the objects. All calls share feeds, one for each kind, of the objects
+// Watch watches the metadata of the objects. All calls share watches, one for each kind, of the objects
 // that carry the engine's label. What does not carry it, because it is not applied yet, or only
-// compared, or somebody took the label away, has feeds of its own.
+// compared, or has lost the label, has watches of its own.
 func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
-		s := c.subscribe(ids)
-		defer s.end()
+		s := &subscription{
+			conn: c, names: map[schema.GroupVersionKind]map[name]struct{}{}, signal: make(chan struct{}, 1), narrow: map[served]bool{},
+		}
+		for _, id := range ids {
+			if s.names[api.GVKOf(id)] == nil {
+				s.names[api.GVKOf(id)] = map[name]struct{}{}
+			}
+			s.names[api.GVKOf(id)][name{id.Namespace, id.Name}] = struct{}{}
+		}
+		s.Subscription = c.watches.Subscribe(s.changed)
+		defer s.End()
 		for {
 			err := s.cover(ctx)
 			if err == nil && !yield(struct{}{}, nil) {
@@ -57,39 +67,21 @@ func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{},
 				err = s.await(ctx)
 			}
 			if err != nil {
-				yield(struct{}{}, s.ended(ctx, err))
+				yield(struct{}{}, api.Classify("watch", "objects", cmp.Or(ctx.Err(), err)))
 				return
 			}
 		}
 	}
 }
 
-func (c *conn) subscribe(ids []snapshot.ID) *subscription {
-	s := &subscription{
-		conn: c, names: map[schema.GroupVersionKind]map[name]struct{}{}, feeds: map[scope]*feed{},
-		signal: make(chan struct{}, 1), narrow: map[served]bool{},
-	}
-	for _, id := range ids {
-		if s.names[api.GVKOf(id)] == nil {
-			s.names[api.GVKOf(id)] = map[name]struct{}{}
+// changed takes in that an object of a scope changed, or that any of them may have.
+func (s *subscription) changed(at scope, obj metav1.Object) {
+	if obj != nil {
+		if _, ok := s.names[at.kind.gvk][nameOf(obj)]; !ok {
+			return
 		}
-		s.names[api.GVKOf(id)][name{id.Namespace, id.Name}] = struct{}{}
 	}
-	return s
-}
-
-func (s *subscription) end() {
-	for _, f := range s.feeds {
-		s.conn.watches.leave(f, s)
-	}
-}
-
-// ended returns the error that a watch ends with.
-func (s *subscription) ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return api.Classify("watch", "objects", err)
+	backoff.Wake(s.signal)
 }
 
 // await returns when something may have changed.
@@ -103,20 +95,20 @@ func (s *subscription) await(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-s.conn.watches.gone:
+	case <-s.conn.closed:
 		return errConnClosed
 	case <-again:
 	case <-s.signal:
 	}
-	for _, f := range s.feeds {
-		if err := s.conn.watches.failure(f); err != nil {
+	for _, at := range s.Keys() {
+		if err := s.Failure(at); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// cover joins the feeds that are needed to see every change of the objects. When it returns, all have
+// cover joins the watches that are needed to see every change of the objects. When it returns, all have
 // begun.
 func (s *subscription) cover(ctx context.Context) error {
 	s.unserved = false
@@ -138,20 +130,20 @@ func (s *subscription) cover(ctx context.Context) error {
 	return nil
 }
 
-// coverKind joins the feeds for objects of one kind.
+// coverKind joins the watches for objects of one kind.
 func (s *subscription) coverKind(ctx context.Context, kind served, names map[name]struct{}) error {
 	bare := map[string][]name{}
 	for n := range names {
-		if _, joined := s.feeds[scope{kind: kind, namespace: n.namespace}]; joined {
+		if s.Has(scope{kind: kind, namespace: n.namespace}) {
 			continue
 		}
 		labelled := false
 		if n.namespace != ledgerNamespace {
-			f, err := s.joinLabelled(ctx, kind, n.namespace)
+			those, err := s.joinLabelled(ctx, kind, n.namespace)
 			if err != nil {
 				return err
 			}
-			labelled = s.conn.watches.has(f, n)
+			labelled = those.has(n)
 		}
 		if !labelled {
 			bare[n.namespace] = append(bare[n.namespace], n)
@@ -165,7 +157,7 @@ func (s *subscription) coverKind(ctx context.Context, kind served, names map[nam
 	return nil
 }
 
-// coverBare joins the feeds for objects of a namespace that do not carry the label.
+// coverBare joins the watches for objects of a namespace that do not carry the label.
 func (s *subscription) coverBare(ctx context.Context, kind served, namespace string, names []name) error {
 	if len(names) > namedMost || namespace == ledgerNamespace {
 		_, err := s.join(ctx, scope{kind: kind, namespace: namespace})
@@ -179,9 +171,9 @@ func (s *subscription) coverBare(ctx context.Context, kind served, namespace str
 	return nil
 }
 
-// joinLabelled joins the feed of all objects of a kind that carry the label; of those in one namespace
+// joinLabelled joins the watch of all objects of a kind that carry the label; of those in one namespace
 // where more is forbidden.
-func (s *subscription) joinLabelled(ctx context.Context, kind served, namespace string) (*feed, error) {
+func (s *subscription) joinLabelled(ctx context.Context, kind served, namespace string) (*names, error) {
 	if !s.narrow[kind] {
 		f, err := s.join(ctx, scope{kind: kind, labelled: true})
 		if !api.IsForbidden(err) || namespace == "" {
@@ -192,38 +184,8 @@ func (s *subscription) joinLabelled(ctx context.Context, kind served, namespace 
 	return s.join(ctx, scope{kind: kind, namespace: namespace, labelled: true})
 }
 
-// join joins a feed and waits until it has begun.
-func (s *subscription) join(ctx context.Context, at scope) (*feed, error) {
-	if f := s.feeds[at]; f != nil {
-		return f, nil
-	}
-	f, err := s.conn.watches.join(at, s)
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-f.begun:
-	case <-ctx.Done():
-		s.conn.watches.leave(f, s)
-		return nil, ctx.Err()
-	}
-	if err := s.conn.watches.failure(f); err != nil {
-		s.conn.watches.leave(f, s)
-		return nil, err
-	}
-	s.feeds[at] = f
-	return f, nil
-}
-
-// concerns reports whether a feed's object is one of the subscription's.
-func (s *subscription) concerns(kind served, n name) bool {
-	_, ok := s.names[kind.gvk][n]
-	return ok
-}
-
-func (s *subscription) wake() {
-	select {
-	case s.signal <- struct{}{}:
-	default:
-	}
+// join joins a watch and waits until it has begun.
+func (s *subscription) join(ctx context.Context, at scope) (*names, error) {
+	s.Join(at)
+	return s.Begun(ctx, at)
 }

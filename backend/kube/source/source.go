@@ -56,7 +56,7 @@ type Options struct {
 type Source struct {
 	clients  *api.HubClients
 	kinds    *hubKinds
-	feeds    *sourceFeeds
+	watches  *watch.Shared[hubKind, watch.NoIndex]
 	parallel int
 	pageSize int64
 }
@@ -70,18 +70,21 @@ func New(cfg *rest.Config, o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Source{
+	s := &Source{
 		clients:  clients,
 		kinds:    &hubKinds{from: clients.Kinds, rules: o.Rules},
-		feeds:    newSourceFeeds(clients.Metadata),
 		parallel: max(cmp.Or(o.Parallel, 8), 1),
 		pageSize: int64(max(cmp.Or(o.PageSize, watch.PageSize), 1)),
-	}, nil
+	}
+	s.watches = &watch.Shared[hubKind, watch.NoIndex]{Open: s.open}
+	return s, nil
 }
+
+var errSourceClosed = errors.New("the source was closed")
 
 // Close ends all watches, waits for that, and closes connections that nothing uses.
 func (s *Source) Close() error {
-	s.feeds.close()
+	s.watches.Close(api.Permanent(errSourceClosed))
 	s.clients.Web.CloseIdleConnections()
 	return nil
 }
@@ -224,13 +227,13 @@ func (s *Source) read(ctx context.Context, kind hubKind, q snapshot.Query) ([]*u
 	default:
 		return readOne(ctx, from, q.Name)
 	}
-	all, _, err := watch.ListAll(ctx, watch.WholeObjects{From: from}, o)
-	out := make([]*unstructured.Unstructured, 0, len(all))
-	for _, obj := range all {
+	var out []*unstructured.Unstructured
+	_, err := watch.Of(from.List, from.Watch).List(ctx, o, func() { out = nil }, func(obj metav1.Object) error {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
 			out = append(out, u)
 		}
-	}
+		return nil
+	})
 	return out, err
 }
 

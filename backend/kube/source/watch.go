@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -9,10 +10,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -46,100 +50,66 @@ func Queries(selectors []snapshot.Selector, items []snapshot.Item) []snapshot.Qu
 // however many placements there are. Definitions of kinds are watched too.
 func (s *Source) Watch(ctx context.Context, queries []snapshot.Query) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
-		w := s.newWatch(queries)
-		defer w.end()
-		for again := true; ; {
-			if err := w.cover(ctx, &again); err != nil {
-				yield(struct{}{}, w.failed(ctx, err))
-				return
+		w := &changes{source: s, queries: slices.Clone(queries), changed: make(chan struct{}, 1), defined: make(chan struct{}, 1)}
+		w.Subscription = s.watches.Subscribe(w.told)
+		defer w.End()
+		err := w.cover(ctx, true)
+		for err == nil {
+			select {
+			case <-w.changed:
+				if !yield(struct{}{}, nil) {
+					return
+				}
+				continue
+			default:
 			}
-			if again && !w.tell(yield) {
-				return
-			}
-			if err := w.await(ctx, &again); err != nil {
-				yield(struct{}{}, w.failed(ctx, err))
-				return
-			}
+			err = w.await(ctx)
 		}
+		yield(struct{}{}, api.Classify("watch", "objects", cmp.Or(ctx.Err(), err)))
 	}
 }
 
-// sourceWatch is one call of Watch: what it is about, and the feeds that tell of
-// it.
-type sourceWatch struct {
+// changes is one call of Watch: what it is about, and the watches that tell of it.
+type changes struct {
+	*watch.Subscription[hubKind, watch.NoIndex]
 	source  *Source
 	queries []snapshot.Query
-	feeds   map[schema.GroupVersionResource]*sourceFeed
 	// changed is filled when an object may have changed, defined when a kind was
 	// defined or is no more.
 	changed, defined chan struct{}
-	// rest are the pauses until the kinds are looked at again.
+	// rest are the pauses until the kinds are read again.
 	rest []time.Duration
 }
 
-func (s *Source) newWatch(queries []snapshot.Query) *sourceWatch {
-	return &sourceWatch{
-		source: s, queries: slices.Clone(queries), feeds: map[schema.GroupVersionResource]*sourceFeed{},
-		changed: make(chan struct{}, 1), defined: make(chan struct{}, 1),
-	}
+// open returns what the watch of a kind is of.
+func (s *Source) open(k hubKind) (watch.Client, metav1.ListOptions, watch.NoIndex) {
+	from := s.clients.Metadata.Resource(k.resource)
+	return watch.Of(from.List, from.Watch).VersionOnly(), metav1.ListOptions{}, watch.NoIndex{}
 }
 
-// tell yields. Whatever was told to the watch before is covered by that.
-func (w *sourceWatch) tell(yield func(struct{}, error) bool) bool {
-	select {
-	case <-w.changed:
-	default:
+// told takes in that an object of a kind changed, any of them where obj is nil.
+func (w *changes) told(k hubKind, obj metav1.Object) {
+	if k.gvk.GroupKind() == definitionKind() {
+		backoff.Wake(w.defined)
 	}
-	return yield(struct{}{}, nil)
-}
-
-func (w *sourceWatch) end() {
-	for _, f := range w.feeds {
-		w.source.feeds.leave(f, w)
+	if obj == nil && w.asks(k) {
+		backoff.Wake(w.changed)
 	}
-}
-
-// failed returns the error that a watch ends with.
-func (w *sourceWatch) failed(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if obj == nil {
+		return
 	}
-	return api.Classify("watch", "objects", err)
+	id := snapshot.ID{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	if w.concerns(id) && (k.gvk.GroupKind() == definitionKind() || isPlaced(id)) {
+		backoff.Wake(w.changed)
+	}
 }
 
 // concerns reports whether an object is asked for.
-func (w *sourceWatch) concerns(id snapshot.ID) bool {
+func (w *changes) concerns(id snapshot.ID) bool {
 	return slices.ContainsFunc(w.queries, func(q snapshot.Query) bool {
 		return (q.Kind == "" || q.Group == id.Group && q.Kind == id.Kind) &&
 			(q.Namespace == "" || q.Namespace == id.Namespace) && (q.Name == "" || q.Name == id.Name)
 	})
-}
-
-// heed reports that an object of a kind changed.
-func (w *sourceWatch) heed(kind hubKind, id snapshot.ID) {
-	if kind.gvk.GroupKind() == definitionKind() {
-		wakeUp(w.defined)
-	}
-	if w.concerns(id) {
-		wakeUp(w.changed)
-	}
-}
-
-// wake reports that anything of a kind may have changed.
-func (w *sourceWatch) wake(kind hubKind) {
-	if kind.gvk.GroupKind() == definitionKind() {
-		wakeUp(w.defined)
-	}
-	if w.asks(kind) {
-		wakeUp(w.changed)
-	}
-}
-
-func wakeUp(signal chan<- struct{}) {
-	select {
-	case signal <- struct{}{}:
-	default:
-	}
 }
 
 // definitionKind is the kind of what defines kinds.
@@ -148,9 +118,9 @@ func definitionKind() schema.GroupKind {
 }
 
 // asks reports whether a query is about objects of a kind.
-func (w *sourceWatch) asks(kind hubKind) bool {
+func (w *changes) asks(k hubKind) bool {
 	return slices.ContainsFunc(w.queries, func(q snapshot.Query) bool {
-		return q.Kind == "" && kind.namespaced || q.Kind == kind.gvk.Kind && q.Group == kind.gvk.Group
+		return q.Kind == "" && k.namespaced || q.Kind == k.gvk.Kind && q.Group == k.gvk.Group
 	})
 }
 
@@ -163,97 +133,104 @@ func definedPauses() []time.Duration {
 
 const kindsPause = time.Minute
 
-// await returns when something may have changed, and then sets again, or when
-// the kinds are to be looked at.
-func (w *sourceWatch) await(ctx context.Context, again *bool) error {
+// await returns when something may have changed, or covers what is asked for again when the kinds may have.
+func (w *changes) await(ctx context.Context) error {
 	pause := kindsPause
 	if len(w.rest) > 0 {
 		pause = w.rest[0]
 	}
 	t := time.NewTimer(pause)
 	defer t.Stop()
-	*again = false
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-w.changed:
-		*again = true
+		backoff.Wake(w.changed)
+		return w.check()
 	case <-w.defined:
 		w.rest = definedPauses()
+		return w.check()
 	case <-t.C:
 		w.rest = w.rest[min(1, len(w.rest)):]
 		w.source.kinds.refresh()
+		return w.cover(ctx, false)
 	}
-	return nil
 }
 
-// cover joins the feeds that are needed to see every change of what is asked
-// for, and leaves the others. Where they are other kinds than before it sets
-// again. When it returns, all have begun.
-func (w *sourceWatch) cover(ctx context.Context, again *bool) error {
+// cover joins the watches that are needed to see every change of what is asked
+// for, and leaves the others. When it returns, all have begun. Where they are
+// other kinds than before, something may have changed.
+func (w *changes) cover(ctx context.Context, first bool) error {
 	wanted, err := w.wanted(ctx)
 	switch {
 	case err == nil:
-	case len(w.feeds) > 0 && api.KindOf("watch", err) == nil: // what is watched goes on
+	case !first && api.KindOf("watch", err) == nil: // what is watched goes on
 		w.rest = definedPauses()[3:]
-		return nil
+		return w.check()
 	default:
 		return err
 	}
-	var fresh []*sourceFeed
-	for resource, kind := range wanted {
-		if w.feeds[resource] != nil {
+	if first {
+		backoff.Wake(w.changed)
+	}
+	var added []hubKind
+	for k := range wanted {
+		if w.Join(k) {
+			added = append(added, k)
+		}
+	}
+	for _, k := range added {
+		if _, err := w.Begun(ctx, k); err != nil {
+			if err := w.explain(k, err); err != nil || ctx.Err() != nil {
+				return cmp.Or(ctx.Err(), err)
+			}
 			continue
 		}
-		f, err := w.source.feeds.join(kind, w)
-		if err != nil {
-			return err
+		if w.asks(k) {
+			backoff.Wake(w.changed)
 		}
-		w.feeds[resource] = f
-		fresh = append(fresh, f)
 	}
-	for _, f := range fresh {
-		select {
-		case <-f.begun:
-		case <-ctx.Done():
-			return ctx.Err()
+	for _, k := range w.Keys() {
+		if !wanted[k] {
+			w.Leave(k)
+			backoff.Wake(w.changed)
 		}
-		*again = *again || w.asks(f.kind)
 	}
-	return w.check(wanted, again)
+	return w.check()
 }
 
-// check leaves feeds of kinds that are no longer served, and returns the error of
-// the others.
-func (w *sourceWatch) check(wanted map[schema.GroupVersionResource]hubKind, again *bool) error {
-	for resource, f := range w.feeds {
-		err := w.source.feeds.failure(f)
-		_, asked := wanted[resource]
-		if err == nil && asked {
-			continue
-		}
-		w.source.feeds.leave(f, w)
-		delete(w.feeds, resource)
-		*again = true
-		switch {
-		case err == nil:
-		case api.IsUnserved(err):
-			w.source.kinds.forget()
-			w.rest = definedPauses()[1:]
-		case api.IsForbidden(err):
-			q := snapshot.Query{Group: f.kind.gvk.Group, Version: f.kind.gvk.Version, Kind: f.kind.gvk.Kind}
-			return api.Classify("watch", q.String(), missingRight(q, err))
-		default:
-			return api.Classify("watch", f.kind.resource.Resource, err)
+// check leaves watches of kinds that are no longer served, and returns the error of the others that have ended.
+func (w *changes) check() error {
+	for _, k := range w.Keys() {
+		if err := w.Failure(k); err != nil {
+			w.Leave(k)
+			if err := w.explain(k, err); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// explain returns the error of a watch that ended, nil where the kind is no longer served.
+func (w *changes) explain(k hubKind, err error) error {
+	backoff.Wake(w.changed)
+	switch {
+	case api.IsUnserved(err):
+		w.source.kinds.forget()
+		w.rest = definedPauses()[1:]
+		return nil
+	case api.IsForbidden(err):
+		q := snapshot.Query{Group: k.gvk.Group, Version: k.gvk.Version, Kind: k.gvk.Kind}
+		return api.Classify("watch", q.String(), missingRight(q, err))
+	}
+	return api.Classify("watch", k.resource.Resource, err)
+}
+
 // wanted returns the kinds that the queries are about.
-func (w *sourceWatch) wanted(ctx context.Context) (map[schema.GroupVersionResource]hubKind, error) {
+func (w *changes) wanted(ctx context.Context) (map[hubKind]bool, error) {
 	definition := schema.GroupVersionKind{Group: definitionKind().Group, Version: "v1", Kind: definitionKind().Kind}
-	out := map[schema.GroupVersionResource]hubKind{}
+	out := map[hubKind]bool{}
 	gvks := []schema.GroupVersionKind{definition}
 	for _, q := range w.queries {
 		if q.Kind != "" {
@@ -261,22 +238,22 @@ func (w *sourceWatch) wanted(ctx context.Context) (map[schema.GroupVersionResour
 		}
 	}
 	for _, gvk := range gvks {
-		kind, err := w.source.kinds.find(ctx, gvk)
+		k, err := w.source.kinds.find(ctx, gvk)
 		switch {
 		case meta.IsNoMatchError(err):
 		case err != nil:
 			return nil, err
-		case !kind.watchable:
-			return nil, fmt.Errorf("the hub cannot watch %s: %w", kind.resource, backend.ErrPermanent)
+		case !k.watchable:
+			return nil, fmt.Errorf("the hub cannot watch %s: %w", k.resource, backend.ErrPermanent)
 		default:
-			out[kind.resource] = kind
+			out[k] = true
 		}
 	}
 	return out, w.addContent(ctx, out)
 }
 
 // addContent adds the kinds that may be in a namespace, where one is asked for.
-func (w *sourceWatch) addContent(ctx context.Context, out map[schema.GroupVersionResource]hubKind) error {
+func (w *changes) addContent(ctx context.Context, out map[hubKind]bool) error {
 	if !slices.ContainsFunc(w.queries, func(q snapshot.Query) bool { return q.Kind == "" }) {
 		return nil
 	}
@@ -287,8 +264,8 @@ func (w *sourceWatch) addContent(ctx context.Context, out map[schema.GroupVersio
 	if err != nil {
 		return err
 	}
-	for _, kind := range c.content {
-		out[kind.resource] = kind
+	for _, k := range c.content {
+		out[k] = true
 	}
 	return nil
 }

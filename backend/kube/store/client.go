@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 
@@ -57,19 +56,10 @@ func newSecrets(cfg *rest.Config, namespace string) (*secrets, error) {
 
 // storeConfig returns a copy of cfg for the Secrets of an API server.
 func storeConfig(cfg *rest.Config, scheme *runtime.Scheme) *rest.Config {
-	cfg = rest.CopyConfig(cfg)
+	cfg = api.HubConfig(cfg)
 	cfg.GroupVersion, cfg.APIPath = &corev1.SchemeGroupVersion, "/api"
 	cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
 	cfg.ContentType, cfg.AcceptContentTypes = protobuf, protobuf
-	cfg.UserAgent = cmp.Or(cfg.UserAgent, "slipway")
-	if cfg.QPS == 0 && cfg.RateLimiter == nil {
-		cfg.QPS = -1
-	}
-	cfg.Timeout = 0 // it would end watches
-	cfg.DisableCompression = cfg.DisableCompression || api.IsLoopback(cfg.Host)
-	if cfg.WarningHandler == nil && cfg.WarningHandlerWithContext == nil {
-		cfg.WarningHandler = rest.NoWarnings{} // the default writes to the log of the process
-	}
 	cfg.Wrap(countSends)
 	return cfg
 }
@@ -111,17 +101,17 @@ func (c *secrets) list(ctx context.Context, o metav1.ListOptions) ([]corev1.Secr
 	return list.Items, list.ListMeta, fromServer(err)
 }
 
-// listMeta returns a page of Secrets without what they contain.
-func (c *secrets) listMeta(ctx context.Context, o metav1.ListOptions) ([]metav1.PartialObjectMetadata, metav1.ListMeta, error) {
+// listMeta returns a page of Secrets without what they contain. It tries once.
+func (c *secrets) listMeta(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	err := c.rest.Get().Namespace(c.namespace).Resource("secrets").SetHeader("Accept", asList).
-		VersionedParams(&o, c.params).Do(ctx).Into(list)
-	return list.Items, list.ListMeta, fromServer(err)
+		VersionedParams(&o, c.params).MaxRetries(0).Do(ctx).Into(list)
+	return list, fromServer(err)
 }
 
 // watch follows Secrets without what they contain. It tries once.
-func (c *secrets) watch(ctx context.Context, selector, resourceVersion string) (watch.Interface, error) {
-	o := metav1.ListOptions{Watch: true, AllowWatchBookmarks: true, LabelSelector: selector, ResourceVersion: resourceVersion}
+func (c *secrets) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	o.Watch = true
 	w, err := c.rest.Get().Namespace(c.namespace).Resource("secrets").SetHeader("Accept", asOne).
 		VersionedParams(&o, c.params).MaxRetries(0).Watch(ctx)
 	return w, fromServer(err)

@@ -11,8 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -37,9 +35,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Recor
 // list hands the records under prefix on until there are no more, or the consumer
 // has left.
 func (s *Store) list(ctx context.Context, prefix string, to *inOrder) error {
-	pages := pager[corev1.Secret]{
+	pages := pager{
 		fetch:    s.api.list,
-		name:     func(s *corev1.Secret) string { return s.Name },
 		selector: selectorOf(prefix),
 		limit:    firstPage,
 	}
@@ -65,7 +62,7 @@ func (s *Store) list(ctx context.Context, prefix string, to *inOrder) error {
 	return nil
 }
 
-func (s *Store) page(ctx context.Context, pages *pager[corev1.Secret]) ([]corev1.Secret, bool, error) {
+func (s *Store) page(ctx context.Context, pages *pager) ([]corev1.Secret, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return pages.next(ctx)
@@ -126,9 +123,8 @@ const (
 )
 
 // pager reads objects page by page, ascending by name, each name once.
-type pager[T any] struct {
-	fetch    func(context.Context, metav1.ListOptions) ([]T, metav1.ListMeta, error)
-	name     func(*T) string
+type pager struct {
+	fetch    func(context.Context, metav1.ListOptions) ([]corev1.Secret, metav1.ListMeta, error)
 	selector string
 	limit    int64
 	token    string
@@ -138,7 +134,7 @@ type pager[T any] struct {
 }
 
 // fit chooses the size of the next page by the last.
-func (p *pager[T]) fit(n, size int) {
+func (p *pager) fit(n, size int) {
 	if n == 0 {
 		return
 	}
@@ -149,18 +145,18 @@ func (p *pager[T]) fit(n, size int) {
 // next returns a page, and whether there may be more. A list of several pages is
 // one of the moment when it began; when the server no longer has that, the list
 // goes on behind the last name with what is there now.
-func (p *pager[T]) next(ctx context.Context) (page []T, more bool, err error) {
+func (p *pager) next(ctx context.Context) (page []corev1.Secret, more bool, err error) {
 	items, list, err := p.read(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	p.token = list.Continue
 	if p.again {
-		items = slices.DeleteFunc(items, func(item T) bool { return p.name(&item) <= p.last })
+		items = slices.DeleteFunc(items, func(item corev1.Secret) bool { return item.Name <= p.last })
 		p.again = len(items) == 0
 	}
 	for i := range items {
-		name := p.name(&items[i])
+		name := items[i].Name
 		if name <= p.last {
 			return nil, false, fmt.Errorf("the server lists %.80q behind %.80q", name, p.last)
 		}
@@ -169,10 +165,10 @@ func (p *pager[T]) next(ctx context.Context) (page []T, more bool, err error) {
 	return items, p.token != "", nil
 }
 
-func (p *pager[T]) read(ctx context.Context) (items []T, list metav1.ListMeta, err error) {
+func (p *pager) read(ctx context.Context) (items []corev1.Secret, list metav1.ListMeta, err error) {
 	for range mostExpired {
 		items, list, err = p.fetch(ctx, metav1.ListOptions{LabelSelector: p.selector, Limit: p.limit, Continue: p.token})
-		if p.token == "" || !expired(err) {
+		if p.token == "" || !api.IsExpired(err) {
 			break
 		}
 		// The server says how to go on, or the list begins again.
@@ -181,6 +177,3 @@ func (p *pager[T]) read(ctx context.Context) (items []T, list metav1.ListMeta, e
 	}
 	return items, list, err
 }
-
-// expired reports whether a server no longer has the version that was asked for.
-func expired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }

@@ -72,56 +72,56 @@ func sumOf(key string, value []byte) string {
 
 // readRecord returns the record that a Secret holds, sharing its value.
 func readRecord(s *corev1.Secret) (backend.Record, error) {
-	key, err := keyOf(&s.ObjectMeta)
+	key, err := keyOf(s)
 	if err != nil {
 		return backend.Record{}, err
 	}
 	value, ok := s.Data[valueField]
 	switch {
 	case s.Type != recordType:
-		return backend.Record{}, damaged(&s.ObjectMeta, fmt.Sprintf("its type is %.80q, not %q", s.Type, recordType))
+		return backend.Record{}, damaged(s, fmt.Sprintf("its type is %.80q, not %q", s.Type, recordType))
 	case !ok || len(s.Data) != 1:
-		return backend.Record{}, damaged(&s.ObjectMeta, fmt.Sprintf("its data has %d fields, not only %q", len(s.Data), valueField))
+		return backend.Record{}, damaged(s, fmt.Sprintf("its data has %d fields, not only %q", len(s.Data), valueField))
 	case s.Annotations[sumAnnotation] != sumOf(key, value):
-		return backend.Record{}, damaged(&s.ObjectMeta, "its checksum is another one")
+		return backend.Record{}, damaged(s, "its checksum is another one")
 	}
 	if value == nil {
 		value = []byte{}
 	}
-	return backend.Record{Key: key, Value: value, Revision: revisionOf(&s.ObjectMeta)}, nil
+	return backend.Record{Key: key, Value: value, Revision: revisionOf(s)}, nil
 }
 
 // keyOf returns the key of the record that an object of this metadata is. A
 // format that is not known may have it elsewhere, so that is looked at first.
-func keyOf(m *metav1.ObjectMeta) (string, error) {
-	format, err := strconv.Atoi(m.Annotations[formatAnnotation])
+func keyOf(m metav1.Object) (string, error) {
+	format, err := strconv.Atoi(m.GetAnnotations()[formatAnnotation])
 	switch {
 	case err != nil || format < 1:
-		return "", damaged(m, fmt.Sprintf("its annotation %s is %.80q, not a version", formatAnnotation, m.Annotations[formatAnnotation]))
+		return "", damaged(m, fmt.Sprintf("its annotation %s is %.80q, not a version", formatAnnotation, m.GetAnnotations()[formatAnnotation]))
 	case format > recordFormat:
 		return "", about(m, fmt.Errorf("%w: it has format %d, this version reads up to %d", ErrNewer, format, recordFormat))
 	}
-	key := m.Annotations[keyAnnotation]
-	if backend.ValidateKey(key) != nil || recordName(key) != m.Name {
+	key := m.GetAnnotations()[keyAnnotation]
+	if backend.ValidateKey(key) != nil || recordName(key) != m.GetName() {
 		return "", damaged(m, fmt.Sprintf("its annotation %s is %.80q, which is not the key of this name", keyAnnotation, key))
 	}
 	return key, nil
 }
 
-func damaged(m *metav1.ObjectMeta, what string) error {
+func damaged(m metav1.Object, what string) error {
 	return about(m, fmt.Errorf("%w: %s", ErrDamaged, what))
 }
 
 // about names the object that is wrong. A record that is listed is known by
 // nothing else.
-func about(m *metav1.ObjectMeta, err error) error {
-	return fmt.Errorf("record in Secret %s/%s (key %.80q): %w", m.Namespace, m.Name, m.Annotations[keyAnnotation], err)
+func about(m metav1.Object, err error) error {
+	return fmt.Errorf("record in Secret %s/%s (key %.80q): %w", m.GetNamespace(), m.GetName(), m.GetAnnotations()[keyAnnotation], err)
 }
 
 // revisionOf returns the revision of a record: which of the objects of its name
 // it is, and which version of that.
-func revisionOf(m *metav1.ObjectMeta) backend.Revision {
-	return backend.Revision(m.ResourceVersion + "." + string(m.UID))
+func revisionOf(m metav1.Object) backend.Revision {
+	return backend.Revision(m.GetResourceVersion() + "." + string(m.GetUID()))
 }
 
 // errNoRevision reports whether a revision is none that a store of this package gave

@@ -46,7 +46,7 @@ func (s *Store) put(ctx context.Context, key string, value []byte, prev backend.
 	if err != nil {
 		return s.settle(ctx, secret, sent, err)
 	}
-	return revisionOf(&made.ObjectMeta), nil
+	return revisionOf(made), nil
 }
 
 // create creates a Secret, and the namespace if that is what is missing.
@@ -73,7 +73,7 @@ func (s *Store) settle(ctx context.Context, secret *corev1.Secret, sent *sends, 
 	now, err := s.api.get(ctx, secret.Name)
 	switch {
 	case err == nil && now.Annotations[writeAnnotation] == secret.Annotations[writeAnnotation]:
-		return revisionOf(&now.ObjectMeta), nil
+		return revisionOf(now), nil
 	case repeated:
 		return "", inDoubt(refusal)
 	case apierrors.IsAlreadyExists(refusal):
@@ -94,7 +94,7 @@ func isAsDemanded(secret, now *corev1.Secret, err error) bool {
 	if secret.UID == "" {
 		return apierrors.IsNotFound(err)
 	}
-	return err == nil && revisionOf(&now.ObjectMeta) == revisionOf(&secret.ObjectMeta)
+	return err == nil && revisionOf(now) == revisionOf(secret)
 }
 
 // Delete removes key if its revision is prev. See [backend.Store].

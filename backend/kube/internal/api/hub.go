@@ -34,7 +34,7 @@ type HubClients struct {
 }
 
 func NewHubClients(cfg *rest.Config) (*HubClients, error) {
-	cfg = hubConfig(cfg)
+	cfg = HubConfig(cfg)
 	web, err := kubehttp.ClientFor(cfg)
 	if err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)
@@ -54,9 +54,9 @@ func NewHubClients(cfg *rest.Config) (*HubClients, error) {
 	return c, nil
 }
 
-// hubConfig returns a copy of cfg with the defaults of this package. Without a
+// HubConfig returns a copy of cfg with the defaults of this package. Without a
 // limit of its own the hub's priority and fairness decide how fast to go.
-func hubConfig(cfg *rest.Config) *rest.Config {
+func HubConfig(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, "slipway")
 	if cfg.QPS == 0 && cfg.RateLimiter == nil {
