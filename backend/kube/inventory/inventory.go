@@ -12,14 +12,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
-	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
-	"github.com/slipway-dev/slipway/internal/backoff"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/placement"
 )
 

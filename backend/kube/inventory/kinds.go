@@ -5,9 +5,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
-	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
 	"github.com/slipway-dev/slipway/placement"
 )
 

@@ -8,15 +8,13 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 	"github.com/slipway-dev/slipway/placement"
 )
 

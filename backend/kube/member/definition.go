@@ -8,13 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 

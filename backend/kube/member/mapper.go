@@ -12,12 +12,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 

@@ -6,13 +6,11 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 

@@ -8,12 +8,8 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
-	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 

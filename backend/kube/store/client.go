@@ -4,10 +4,7 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -15,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 	"github.com/slipway-dev/slipway/internal/kubehttp"
 )
 

@@ -7,13 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
 // List yields the records under prefix. See [backend.Store]. It holds one page of

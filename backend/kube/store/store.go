@@ -6,15 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
 // Options say where and how a [Store] keeps records. The zero value is

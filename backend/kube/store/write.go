@@ -6,15 +6,12 @@ import (
 	"net/http"
 	"sync/atomic"
 
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
 // Put writes value if the revision of key is prev. See [backend.Store].

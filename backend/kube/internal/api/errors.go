@@ -1,3 +1,5 @@
+// Package api is what the backends on API servers share: the client of a hub, and errors in the kinds of package
+// backend that quote nothing of an object.
 package api
 
 import (
@@ -5,18 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-
 	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ErrTerminating is transient: it ends when the namespace is gone.
@@ -28,9 +28,10 @@ var ErrEstablishing = errors.New("the kind was defined just now and is not serve
 // IsExpired reports whether a resourceVersion is too old to go on from.
 func IsExpired(err error) bool { return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) }
 
+// IsForbidden reports whether the user lacks a right.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// IsLasting reports whether a feed will not work by trying again.
+// IsLasting reports whether a watch will not work by trying again.
 func IsLasting(err error) bool {
 	return IsForbidden(err) || IsUnserved(err) || errors.Is(err, backend.ErrPermanent) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }
@@ -174,6 +175,7 @@ func NoSuchKind(status metav1.Status) bool {
 	return false
 }
 
+// StatusOf returns what an API server answered, if err is that.
 func StatusOf(err error) (metav1.Status, bool) {
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
 		return api.Status(), true
@@ -189,6 +191,7 @@ func Permanent(err error) error {
 	return fmt.Errorf("%w: %w", err, backend.ErrPermanent)
 }
 
+// GVKOf returns the kind of an object.
 func GVKOf(id snapshot.ID) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind}
 }

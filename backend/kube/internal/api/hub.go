@@ -33,6 +33,7 @@ type HubClients struct {
 	Web      *http.Client
 }
 
+// NewHubClients returns clients that make no request before they are used.
 func NewHubClients(cfg *rest.Config) (*HubClients, error) {
 	cfg = HubConfig(cfg)
 	web, err := kubehttp.ClientFor(cfg)

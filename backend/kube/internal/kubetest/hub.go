@@ -21,6 +21,7 @@ type Hub struct {
 	Objects dynamic.Interface
 }
 
+// HubAt returns the hub on a server.
 func HubAt(t testing.TB, s *kubeenv.Server) Hub {
 	t.Helper()
 	client, err := dynamic.NewForConfig(s.Config())
@@ -30,10 +31,12 @@ func HubAt(t testing.TB, s *kubeenv.Server) Hub {
 	return Hub{s, client}
 }
 
+// ConfigMaps is the resource of ConfigMaps.
 func ConfigMaps() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 }
 
+// CRDs is the resource of CustomResourceDefinitions.
 func CRDs() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
@@ -69,6 +72,7 @@ func (h Hub) Remove(t testing.TB, r schema.GroupVersionResource, namespace, name
 	}
 }
 
+// Patch patches an object or a subresource of it by a merge patch.
 func (h Hub) Patch(t testing.TB, r schema.GroupVersionResource, namespace, name, merge string, sub ...string) {
 	t.Helper()
 	if _, err := h.In(namespace, r).Patch(t.Context(), name, "application/merge-patch+json", []byte(merge), metav1.PatchOptions{}, sub...); err != nil {
@@ -112,6 +116,7 @@ func (h Hub) Undefined(t *testing.T, r schema.GroupVersionResource) {
 	}
 }
 
+// Definition returns the definition of a kind without a schema.
 func Definition(r schema.GroupVersionResource, kind, scope string) *unstructured.Unstructured {
 	crd := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{
@@ -153,6 +158,7 @@ func (h Hub) Role(t *testing.T, user string, rules ...any) {
 	h.Create(t, rbac.WithResource("clusterrolebindings"), binding)
 }
 
+// Rule returns a rule of a role.
 func Rule(verbs []any, group string, resources ...any) any {
 	return map[string]any{"verbs": verbs, "apiGroups": []any{group}, "resources": resources}
 }

@@ -17,6 +17,7 @@ type Ticks struct {
 	stop context.CancelFunc
 }
 
+// TicksOf follows a sequence until the test ends.
 func TicksOf(t *testing.T, of func(context.Context) iter.Seq2[struct{}, error]) *Ticks {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
