@@ -13,7 +13,7 @@ import (
 // exceptions are the packages that pass a limit, with today's value. Lower a
 // bound when the value falls; TestLimits fails when it is more than 5% above.
 var exceptions = []exception{
-	{"hub", lines, 9035, reconcilers},
+	{"hub", lines, 9042, reconcilers},
 	{"hub", files, 52, reconcilers},
 	{"hub", cycle, 37, reconcilers},
 	{"hub", methods + "service", 151, reconcilers},

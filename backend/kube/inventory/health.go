@@ -9,10 +9,10 @@ import (
 
 const (
 	// heartbeatLasts is how old the last heartbeat of a cluster's agent may be, and
-	// ailmentLasts how long a condition may say that it is not healthy, before it takes
+	// problemLasts how long a condition may say that it is not healthy, before it takes
 	// nothing new. They are KubeFleet's.
 	heartbeatLasts = 5 * time.Minute
-	ailmentLasts   = 5 * time.Minute
+	problemLasts   = 5 * time.Minute
 	// measuredPause is the least time between two tidings of properties alone.
 	measuredPause = 30 * time.Second
 )
@@ -20,29 +20,29 @@ const (
 // registration is what an object says of a cluster.
 type registration struct {
 	// told is what the inventory says of it.
-	told placement.Cluster
-	// ailments are what its conditions say against its health, in the order in which
+	cluster placement.Cluster
+	// problems are what its conditions say against its health, in the order in which
 	// they are told.
-	ailments []ailment
+	problems []problem
 	// heartbeat is when the cluster's agent was last heard of; zero means that it
 	// has none.
 	heartbeat time.Time
 }
 
-// ailment is why a cluster is not healthy from a time on; zero means that it always
+// problem is why a cluster is not healthy from a time on; zero means that it always
 // was.
-type ailment struct {
+type problem struct {
 	why  string
 	from time.Time
 }
 
 // at returns the registration as it is to be seen at a time.
 func (r registration) at(now time.Time) registration {
-	r.told.Unhealthy = ""
-	if i := slices.IndexFunc(r.ailments, func(a ailment) bool { return !a.from.After(now) }); i >= 0 {
-		r.told.Unhealthy = r.ailments[i].why
+	r.cluster.Unhealthy = ""
+	if i := slices.IndexFunc(r.problems, func(a problem) bool { return !a.from.After(now) }); i >= 0 {
+		r.cluster.Unhealthy = r.problems[i].why
 	} else if r.isLate(now) {
-		r.told.Unhealthy = "its agent was last heard of more than " + heartbeatLasts.String() + " ago"
+		r.cluster.Unhealthy = "its agent was last heard of more than " + heartbeatLasts.String() + " ago"
 	}
 	return r
 }
@@ -51,9 +51,9 @@ func (r registration) isLate(now time.Time) bool {
 	return !r.heartbeat.IsZero() && now.Sub(r.heartbeat) > heartbeatLasts
 }
 
-// expires is when the registration is to be looked at again; zero means never.
+// expires is when the registration is to be evaluated again; zero means never.
 func (r registration) expires(now time.Time) (next time.Time) {
-	for _, a := range r.ailments {
+	for _, a := range r.problems {
 		if a.from.After(now) {
 			next = sooner(next, a.from)
 		}
@@ -64,38 +64,37 @@ func (r registration) expires(now time.Time) (next time.Time) {
 	return sooner(next, r.heartbeat.Add(heartbeatLasts+time.Millisecond))
 }
 
-// looks is when an inventory is to look at what it knows without being told of
-// anything. The zero value never does.
-type looks struct {
+// recheck is when an inventory evaluates what it knows without a change. The zero value never does.
+type recheck struct {
 	timer *time.Timer
 	next  time.Time
 	// measured reports whether properties have changed and no watcher has received it, quiet is
-	// until when nobody is.
+	// until when none does.
 	measured bool
 	quiet    time.Time
 	ended    bool
 }
 
-// by sees to it that there is a look at a time or earlier; at zero, never.
-func (l *looks) by(now, at time.Time, look func()) {
+// schedule has evaluate called at a time or earlier; at zero, never.
+func (l *recheck) schedule(now, at time.Time, evaluate func()) {
 	if l.ended || at.IsZero() || !l.next.IsZero() && !at.Before(l.next) {
 		return
 	}
 	l.stop()
 	l.next = at
-	l.timer = time.AfterFunc(max(0, at.Sub(now)), look)
+	l.timer = time.AfterFunc(max(0, at.Sub(now)), evaluate)
 }
 
-// stop forgets when the next look is.
-func (l *looks) stop() {
+// stop forgets the next evaluation.
+func (l *recheck) stop() {
 	if l.timer != nil {
 		l.timer.Stop()
 	}
 	l.timer, l.next = nil, time.Time{}
 }
 
-// end ends the looks.
-func (l *looks) end() {
+// end stops it for good.
+func (l *recheck) end() {
 	l.stop()
 	l.ended = true
 }

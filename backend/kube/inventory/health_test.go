@@ -47,7 +47,7 @@ func memberAt(version, nodes int, heard time.Time) *unstructured.Unstructured {
 }
 
 // Properties that change all the time are told of every half minute at most, and
-// are up to date whenever somebody asks; a heartbeat that does not come is told of
+// are up to date at every call; a heartbeat that does not come is told of
 // once, when it is too late.
 func TestLooksOfAnInventory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestLooksOfAnInventory(t *testing.T) {
 		if err := inv.Close(); err != nil {
 			t.Error(err)
 		}
-		if inv.looks.timer != nil {
-			t.Error("a closed inventory looks")
+		if inv.recheck.timer != nil {
+			t.Error("a closed inventory evaluates")
 		}
 	})
 }
@@ -127,8 +127,8 @@ func TestAMemberThatIsIllForAMoment(t *testing.T) {
 		}
 		const healthy, joined = "its condition Healthy is False", "its condition Joined is False"
 		wants(0, "", 1)
-		wants(ailmentLasts-time.Second, "", 1)
-		change(2, ill(memberAt(2, 0, time.Now()), "Healthy", time.Now().Add(time.Second-ailmentLasts)))
+		wants(problemLasts-time.Second, "", 1)
+		change(2, ill(memberAt(2, 0, time.Now()), "Healthy", time.Now().Add(time.Second-problemLasts)))
 		wants(0, "", 1)
 		wants(time.Second, healthy, 2)
 		change(3, memberAt(3, 0, time.Now()))
@@ -136,7 +136,7 @@ func TestAMemberThatIsIllForAMoment(t *testing.T) {
 		change(4, ill(memberAt(4, 0, time.Now()), "Healthy", time.Now()))
 		wants(0, "", 3)
 		change(5, memberAt(5, 0, time.Now()))
-		wants(ailmentLasts, "", 3)
+		wants(problemLasts, "", 3)
 		change(6, ill(memberAt(6, 0, time.Now()), "Joined", time.Now()))
 		wants(0, joined, 4)
 		change(7, ill(memberAt(7, 0, time.Now()), "Healthy", time.Time{}))

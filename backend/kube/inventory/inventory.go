@@ -24,7 +24,7 @@ import (
 
 // Options say how an inventory behaves. The zero value is useful.
 type Options struct {
-	// Log is told of objects that are no clusters; nil means nobody is.
+	// Log receives the objects that are no clusters; nil means that they are not logged.
 	Log *slog.Logger
 }
 
@@ -50,7 +50,7 @@ type Inventory struct {
 
 	mu       sync.Mutex
 	clusters map[string]registration
-	looks    looks
+	recheck  recheck
 	// listed reports whether clusters is what the hub has, failure that it is not.
 	listed  bool
 	failure error
@@ -168,7 +168,7 @@ func (inv *Inventory) after(ctx context.Context, round uint64) (uint64, []placem
 func (inv *Inventory) sorted() []placement.Cluster {
 	out := make([]placement.Cluster, 0, len(inv.clusters))
 	for _, r := range inv.clusters {
-		out = append(out, r.told)
+		out = append(out, r.cluster)
 	}
 	slices.SortFunc(out, func(a, b placement.Cluster) int { return strings.Compare(a.Name, b.Name) })
 	return out
@@ -193,7 +193,7 @@ func (inv *Inventory) fail(err error) {
 		return
 	}
 	if errors.Is(err, errInventoryClosed) {
-		inv.looks.end()
+		inv.recheck.end()
 	}
 	inv.failure = err
 	inv.wake()
@@ -210,7 +210,7 @@ func (f *follower) Begin() { f.list = map[string]registration{} }
 
 func (f *follower) Listed(obj metav1.Object) error {
 	if r, ok := f.inv.registration(obj); ok {
-		f.list[r.told.Name] = r.at(time.Now())
+		f.list[r.cluster.Name] = r.at(time.Now())
 	}
 	return nil
 }
@@ -247,15 +247,15 @@ func (inv *Inventory) replace(clusters map[string]registration) {
 	now := time.Now()
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	same := inv.listed && inv.failure == nil && maps.EqualFunc(inv.clusters, clusters, func(a, b registration) bool { return a.told.Equal(b.told) })
+	same := inv.listed && inv.failure == nil && maps.EqualFunc(inv.clusters, clusters, func(a, b registration) bool { return a.cluster.Equal(b.cluster) })
 	inv.clusters, inv.listed = clusters, true
 	if !errors.Is(inv.failure, errInventoryClosed) {
 		inv.failure = nil
 	}
 	if !same {
-		inv.tell(now)
+		inv.announce(now)
 	}
-	inv.looks.by(now, inv.expires(now), inv.look)
+	inv.recheck.schedule(now, inv.expires(now), inv.evaluate)
 }
 
 // expires is when the next heartbeat becomes too old; zero means never.
@@ -275,51 +275,51 @@ func (inv *Inventory) change(deleted bool, obj metav1.Object) {
 	before, known := inv.clusters[obj.GetName()]
 	if deleted || !ok {
 		if delete(inv.clusters, obj.GetName()); known {
-			inv.tell(now)
+			inv.announce(now)
 		}
 		return
 	}
 	r = r.at(now)
-	inv.clusters[r.told.Name] = r
-	inv.looks.by(now, r.expires(now), inv.look)
+	inv.clusters[r.cluster.Name] = r
+	inv.recheck.schedule(now, r.expires(now), inv.evaluate)
 	switch {
-	case known && before.told.Equal(r.told):
-	case known && before.told.SameButProperties(r.told):
-		inv.looks.measured = true
-		inv.looks.by(now, later(now, inv.looks.quiet), inv.look)
+	case known && before.cluster.Equal(r.cluster):
+	case known && before.cluster.SameButProperties(r.cluster):
+		inv.recheck.measured = true
+		inv.recheck.schedule(now, later(now, inv.recheck.quiet), inv.evaluate)
 	default:
-		inv.tell(now)
+		inv.announce(now)
 	}
 }
 
-// tell wakes those who watch the clusters. The lock is held.
-func (inv *Inventory) tell(now time.Time) {
-	inv.looks.measured, inv.looks.quiet = false, now.Add(measuredPause)
+// announce wakes those who watch the clusters. The lock is held.
+func (inv *Inventory) announce(now time.Time) {
+	inv.recheck.measured, inv.recheck.quiet = false, now.Add(measuredPause)
 	inv.round++
 	inv.wake()
 }
 
-// look finds the clusters that are not healthy by now, because their heartbeat has
+// evaluate finds the clusters that are not healthy by now, because their heartbeat has
 // become too old or because they have been ill for too long, and tells of those and
 // of properties that have changed.
-func (inv *Inventory) look() {
+func (inv *Inventory) evaluate() {
 	now := time.Now()
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
-	inv.looks.stop()
-	changed := inv.looks.measured && !now.Before(inv.looks.quiet)
+	inv.recheck.stop()
+	changed := inv.recheck.measured && !now.Before(inv.recheck.quiet)
 	for name, r := range inv.clusters {
-		if next := r.at(now); next.told.Unhealthy != r.told.Unhealthy {
+		if next := r.at(now); next.cluster.Unhealthy != r.cluster.Unhealthy {
 			inv.clusters[name], changed = next, true
 		}
 	}
 	next := inv.expires(now)
 	if changed {
-		inv.tell(now)
-	} else if inv.looks.measured {
-		next = sooner(next, inv.looks.quiet)
+		inv.announce(now)
+	} else if inv.recheck.measured {
+		next = sooner(next, inv.recheck.quiet)
 	}
-	inv.looks.by(now, next, inv.look)
+	inv.recheck.schedule(now, next, inv.evaluate)
 }
 
 // registration returns what an object says of the cluster that it stands for, if
@@ -330,9 +330,9 @@ func (inv *Inventory) registration(obj metav1.Object) (registration, bool) {
 		return registration{}, false
 	}
 	r := inv.kind.read(obj)
-	if c := r.told.Bounded(); c.Unhealthy != r.told.Unhealthy {
-		r.told = c
-		r.ailments = append([]ailment{{why: c.Unhealthy}}, r.ailments...)
+	if c := r.cluster.Bounded(); c.Unhealthy != r.cluster.Unhealthy {
+		r.cluster = c
+		r.problems = append([]problem{{why: c.Unhealthy}}, r.problems...)
 	}
 	return r, true
 }

@@ -174,7 +174,7 @@ func TestMemberClustersThatReport(t *testing.T) {
 	backendtest.TestInventory(t, inv, want)
 }
 
-// A name that no cluster can have is told to the log, and stops nobody.
+// A name that no cluster can have is logged, and stops no other cluster.
 func TestMemberClustersWithOtherNames(t *testing.T) {
 	h := theHub(t)
 	h.Define(t, members(), "MemberCluster", "Cluster")
@@ -203,7 +203,7 @@ func ending(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// While the hub cannot be watched nobody is told what was known before; expired
+// While the hub cannot be watched calls do not return what was known before; expired
 // versions and watches that end are no reason not to know.
 func TestInventoryErrorsSurface(t *testing.T) {
 	h := theHub(t)

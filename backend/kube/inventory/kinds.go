@@ -32,7 +32,7 @@ import (
 // of more than 5 minutes ago. So a cluster that was never reached takes nothing
 // new, and one that cannot be reached for a moment is picked as before. A
 // condition without a lastTransitionTime counts at once. One without conditions
-// and agents is healthy, as nobody says otherwise. It makes no request.
+// and agents is healthy, as nothing says otherwise. It makes no request.
 func NewMemberClusters(cfg *rest.Config, o Options) (*Inventory, error) {
 	clients, err := api.NewHubClients(cfg)
 	if err != nil {
@@ -46,7 +46,7 @@ func NewMemberClusters(cfg *rest.Config, o Options) (*Inventory, error) {
 
 // register returns what the metadata of an object says of its cluster.
 func register(obj metav1.Object) registration {
-	return registration{told: placement.Cluster{
+	return registration{cluster: placement.Cluster{
 		Name: obj.GetName(), UID: registrationUID(obj), Labels: obj.GetLabels(), Leaving: obj.GetDeletionTimestamp() != nil,
 	}}
 }
@@ -57,8 +57,8 @@ func memberCluster(obj metav1.Object) registration {
 	if !ok {
 		return r
 	}
-	r.told.Taints = taintsOf(u)
-	r.told.Properties = memberProperties(u)
+	r.cluster.Taints = taintsOf(u)
+	r.cluster.Properties = memberProperties(u)
 	r.distrustMember(conditionsOf(u.Object, "status", "conditions"))
 	for _, agent := range maplists(u.Object, "status", "agentStatus") {
 		if agent["type"] == "MemberAgent" {
@@ -76,12 +76,12 @@ func memberCluster(obj metav1.Object) registration {
 // never reached, one that is not healthy may be again in a moment.
 func (r *registration) distrustMember(conditions map[string]map[string]any) {
 	r.distrust(conditions, 0, "Joined")
-	r.distrust(conditions, ailmentLasts, "Healthy")
+	r.distrust(conditions, problemLasts, "Healthy")
 }
 
 // NewClusterProfiles returns the inventory of the ClusterProfile objects
 // (multicluster.x-k8s.io/v1alpha1) of one namespace of a hub. It is one
-// namespace because whoever may create a ClusterProfile there adds a cluster to
+// namespace because a user who may create a ClusterProfile there adds a cluster to
 // the fleet, and because names are unique in it.
 //
 // A cluster's labels are those of the object, and those properties of its status
@@ -110,14 +110,14 @@ func profiledCluster(obj metav1.Object) registration {
 	if !ok {
 		return r
 	}
-	labels, measured := maps.Clone(r.told.Labels), measurements{}
+	labels, measured := maps.Clone(r.cluster.Labels), measurements{}
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	for _, p := range maplists(u.Object, "status", "properties") {
 		name, _ := p["name"].(string)
 		value, isText := p["value"].(string)
-		_, own := r.told.Labels[name]
+		_, own := r.cluster.Labels[name]
 		_, again := labels[name]
 		if isText && !own && (again || len(labels) < placement.MaxLabels) && len(validation.IsQualifiedName(name)) == 0 && len(validation.IsValidLabelValue(value)) == 0 {
 			labels[name] = value
@@ -125,12 +125,12 @@ func profiledCluster(obj metav1.Object) registration {
 		measured.add(name, p["value"])
 	}
 	if len(labels) > 0 {
-		r.told.Labels = labels
+		r.cluster.Labels = labels
 	}
-	r.told.Properties = measured
+	r.cluster.Properties = measured
 	conditions := conditionsOf(u.Object, "status", "conditions")
 	r.distrust(conditions, 0, "Joined")
-	r.distrust(conditions, ailmentLasts, "ControlPlaneHealthy")
+	r.distrust(conditions, problemLasts, "ControlPlaneHealthy")
 	return r
 }
 

@@ -24,7 +24,7 @@ import (
 // A file that cannot be read, or is no kubeconfig, and a context that is none of
 // the file or whose name is no DNS label is an error, and no cluster is listed
 // then. The file is the operator's: what it says is not checked further, and
-// credentials in it are not looked at.
+// credentials in it are not read.
 type KubeconfigClusters struct {
 	// Path is the file.
 	Path string

@@ -26,7 +26,7 @@ const resourceProperties = "resources.kubernetes-fleet.io/"
 // measurements are properties of a cluster by name.
 type measurements map[string]resource.Quantity
 
-// add takes in what can be a property: nobody asks for it, so the rest is passed
+// add takes in what can be a property: it is optional, so the rest is passed
 // over.
 func (m measurements) add(name string, value any) {
 	if n, ok := value.(int64); ok && isProperty(name) && len(m) < mostProperties {
@@ -102,12 +102,12 @@ func (r *registration) distrust(conditions map[string]map[string]any, lasts time
 		if len(why) > mostWords {
 			why = strings.ToValidUTF8(why[:mostWords], "") + "..."
 		}
-		a := ailment{why: why}
+		a := problem{why: why}
 		since, _ := c["lastTransitionTime"].(string)
 		if at, err := time.Parse(time.RFC3339, since); err == nil && lasts > 0 {
 			a.from = at.Add(lasts)
 		}
-		r.ailments = append(r.ailments, a)
+		r.problems = append(r.problems, a)
 	}
 }
 

@@ -84,7 +84,7 @@ func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	}
 	answer, err := c.write(ctx, patch)
 	if err != nil {
-		return nil, want.explain(c.mapper.heed(at, err))
+		return nil, want.explain(c.mapper.forgetUnserved(at, err))
 	}
 	live, err := read(answer)
 	if err == nil && !dry {

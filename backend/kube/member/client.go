@@ -15,17 +15,17 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
 // client makes requests to one API server. It reads answers within limits, follows no redirects, which
 // would carry the credentials elsewhere, and writes no logs.
 type client struct {
-	base    *url.URL
-	lanes   lanes
-	limiter flowcontrol.RateLimiter
-	limits  Limits
-	timeout time.Duration
+	base       *url.URL
+	transports transports
+	limiter    flowcontrol.RateLimiter
+	limits     Limits
+	timeout    time.Duration
 }
 
 // request is what is asked of an API server.
@@ -51,7 +51,7 @@ func newClient(cfg *rest.Config, o Options) (*client, error) {
 		return nil, fmt.Errorf("the address of the API server: %w", err)
 	}
 	c := &client{base: base, limiter: limiterFor(cfg, o), limits: o.Limits, timeout: o.RequestTimeout}
-	return c, c.lanes.open(cfg, o)
+	return c, c.transports.open(cfg, o)
 }
 
 func limiterFor(cfg *rest.Config, o Options) flowcontrol.RateLimiter {
@@ -68,18 +68,18 @@ func limiterFor(cfg *rest.Config, o Options) flowcontrol.RateLimiter {
 	return flowcontrol.NewTokenBucketRateLimiter(qps, max(burst, 1))
 }
 
-func (c *client) close() { c.lanes.close() }
+func (c *client) close() { c.transports.close() }
 
 // do makes a request and returns the answer. The error of an API server that refuses is an
 // apierrors.APIStatus.
 func (c *client) do(ctx context.Context, r request) ([]byte, error) {
-	l, leave := c.lanes.enter()
+	l, leave := c.transports.enter()
 	defer leave()
 	return c.over(ctx, l, r)
 }
 
-// over is do over a lane that the caller is in.
-func (c *client) over(ctx context.Context, l *lane, r request) ([]byte, error) {
+// over is do over a transport that the caller is in.
+func (c *client) over(ctx context.Context, l *transport, r request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	answer, err := c.send(ctx, l, r)
@@ -90,7 +90,7 @@ func (c *client) over(ctx context.Context, l *lane, r request) ([]byte, error) {
 	return c.limits.read(answer.Body, answer.ContentLength)
 }
 
-// patience is how often a request is made again that the API server was too busy to look at, and the
+// patience is how often a request is made again that the API server was too busy to read, and the
 // longest it may ask to wait.
 const (
 	patience     = 3
@@ -98,7 +98,7 @@ const (
 )
 
 // send makes a request until the API server is not too busy. The body of an answer is to be closed.
-func (c *client) send(ctx context.Context, l *lane, r request) (*http.Response, error) {
+func (c *client) send(ctx context.Context, l *transport, r request) (*http.Response, error) {
 	for tries := 0; ; tries++ {
 		if err := c.limiter.Wait(ctx); err != nil {
 			return nil, cmp.Or(ctx.Err(), err)
@@ -112,13 +112,13 @@ func (c *client) send(ctx context.Context, l *lane, r request) (*http.Response, 
 		}
 		pause, busy := busyFor(answer)
 		err = refusal(r, answer)
-		if !busy || tries == patience || !api.Paused(ctx, pause) {
+		if !busy || tries == patience || !backoff.Sleep(ctx, pause) {
 			return nil, err
 		}
 	}
 }
 
-func (c *client) once(ctx context.Context, l *lane, r request) (*http.Response, error) {
+func (c *client) once(ctx context.Context, l *transport, r request) (*http.Response, error) {
 	to := *c.base
 	to.Path, to.RawPath = "", ""
 	u := to.String() + trimSlash(c.base.EscapedPath()) + r.path
@@ -156,7 +156,7 @@ func busyFor(answer *http.Response) (time.Duration, bool) {
 
 // stream makes a request whose answer goes on until it is closed or ctx ends.
 func (c *client) stream(ctx context.Context, r request) (io.ReadCloser, error) {
-	answer, err := c.send(ctx, &c.lanes.wide, r)
+	answer, err := c.send(ctx, &c.transports.wide, r)
 	if err != nil {
 		return nil, err
 	}

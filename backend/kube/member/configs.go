@@ -85,7 +85,7 @@ type SecretOptions struct {
 	Name func(cluster string) string
 	// Key is that of the kubeconfig in the Secret's data; default kubeconfig. Cluster API's is value.
 	Key string
-	// Allow is what the kubeconfigs may ask for; by default nothing. Whoever may write the Secrets may
+	// Allow is what the kubeconfigs may ask for; by default nothing. A user that may write the Secrets may
 	// ask for it.
 	Allow Allow
 }

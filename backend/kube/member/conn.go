@@ -49,8 +49,8 @@ var (
 // that is used for all.
 //
 // What cfg says about addresses, certificates, credentials and wrappers of the transport holds. It is
-// used as it is: whether it may run a program or read a file is for whoever made it, see
-// [Kubeconfig]. A configuration that impersonates nobody in particular, which would
+// used as it is: whether it may run a program or read a file is for its author to decide, see
+// [Kubeconfig]. A configuration that impersonates without naming a user, which would
 // act as the engine itself, is ErrPermanent, as is one that cannot be used.
 func NewConn(cfg *rest.Config, o Options) (backend.Conn, error) {
 	c, err := newConn(cfg, o)
@@ -81,7 +81,7 @@ func newConn(cfg *rest.Config, o Options) (*conn, error) {
 }
 
 // checkImpersonation refuses groups or a uid without a user: the API server would take the caller's
-// own identity, or nobody's, for it.
+// own identity, or an anonymous one, for it.
 func checkImpersonation(i rest.ImpersonationConfig) error {
 	if i.UserName == "" && (i.UID != "" || len(i.Groups) > 0 || len(i.Extra) > 0) {
 		return fmt.Errorf("impersonation has a uid, groups or extra values and no user: name the user: %w", backend.ErrPermanent)
@@ -99,20 +99,20 @@ func (c *conn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructu
 
 // get returns an object; its errors are not classified.
 func (c *conn) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
-	l, leave := c.client.lanes.enter()
+	l, leave := c.client.transports.enter()
 	defer leave()
 	return c.getOver(ctx, l, id)
 }
 
-// getOver is get over a lane that the caller is in.
-func (c *conn) getOver(ctx context.Context, l *lane, id snapshot.ID) (*unstructured.Unstructured, error) {
-	at, err := c.locate(ctx, id, lookFresh)
+// getOver is get over a transport that the caller is in.
+func (c *conn) getOver(ctx context.Context, l *transport, id snapshot.ID) (*unstructured.Unstructured, error) {
+	at, err := c.locate(ctx, id, readFresh)
 	if err != nil {
 		return nil, err
 	}
 	body, err := c.client.over(ctx, l, request{verb: http.MethodGet, path: at.path})
 	if err != nil {
-		return nil, c.mapper.heed(at, err)
+		return nil, c.mapper.forgetUnserved(at, err)
 	}
 	return c.client.limits.object(body)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -32,7 +33,7 @@ func (c *conn) place(ctx context.Context, id snapshot.ID) (location, error) {
 		if !meta.IsNoMatchError(err) || !c.comes(ctx, api.GVKOf(id)) {
 			return at, err
 		}
-		if !api.Paused(ctx, establishPoll) {
+		if !backoff.Sleep(ctx, establishPoll) {
 			return at, fmt.Errorf("%w: %w", api.ErrEstablishing, ctx.Err())
 		}
 	}

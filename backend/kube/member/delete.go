@@ -26,7 +26,7 @@ func (c *conn) giveUp(ctx context.Context, id snapshot.ID, o backend.DeleteOptio
 	if err := c.recognize(ctx); err != nil {
 		return err
 	}
-	at, err := c.locate(ctx, id, lookFresh)
+	at, err := c.locate(ctx, id, readFresh)
 	if err != nil {
 		return err
 	}
@@ -69,10 +69,10 @@ func (c *conn) delete(ctx context.Context, at location, p backend.Precondition) 
 		return api.Permanent(err)
 	}
 	_, err = c.write(ctx, request{verb: http.MethodDelete, path: at.path, contentType: jsonType, body: body})
-	return c.mapper.heed(at, err)
+	return c.mapper.forgetUnserved(at, err)
 }
 
-// releaseRounds is how often an object is looked at again that somebody writes at the same time, where
+// releaseRounds is how often an object is read again that another client writes at the same time, where
 // the caller demands no resourceVersion.
 const releaseRounds = 5
 
@@ -111,7 +111,7 @@ func (c *conn) releaseOnce(ctx context.Context, id snapshot.ID, at location, o b
 		verb: http.MethodPatch, path: at.path, query: url.Values{"fieldManager": {"slipway-release"}},
 		contentType: mergeType, body: body,
 	})
-	return c.mapper.heed(at, err)
+	return c.mapper.forgetUnserved(at, err)
 }
 
 // holds returns a conflict unless an object is the one that was demanded.

@@ -65,14 +65,14 @@ func (d *dialer) dial(ctx context.Context, c placement.Cluster) (*conn, error) {
 
 // recognize makes sure that the connection leads to the cluster that it is to lead to.
 func (c *conn) recognize(ctx context.Context) error {
-	l, leave := c.client.lanes.enter()
+	l, leave := c.client.transports.enter()
 	defer leave()
 	return c.recognizeOver(ctx, l)
 }
 
-// recognizeOver asks once for each connection that the lane makes: after that the address may lead
+// recognizeOver asks once for each connection that the transport makes: after that the address may lead
 // elsewhere. A transport of the host's does not tell when that is, and so is asked once.
-func (c *conn) recognizeOver(ctx context.Context, l *lane) error {
+func (c *conn) recognizeOver(ctx context.Context, l *transport) error {
 	dials := l.dials.Load()
 	if c.pinned == "" || l.recognized.Load() == max(dials, 1) {
 		return nil

@@ -152,7 +152,7 @@ func TestT16ALateCreationWithoutTheFence(t *testing.T) {
 	}
 }
 
-// TestTheMarkOfACreationIsNoDrift looks at what was created with the mark of its leader, which goes with
+// TestTheMarkOfACreationIsNoDrift reads what was created with the mark of its leader, which goes with
 // the next change of the object.
 func TestTheMarkOfACreationIsNoDrift(t *testing.T) {
 	s := clusters.Server(t, "two")

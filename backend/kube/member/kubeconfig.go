@@ -21,10 +21,10 @@ import (
 type Allow struct {
 	// Programs allows users.user.exec and users.user.auth-provider, which run a program.
 	Programs bool
-	// Files allows paths: certificate-authority, client-certificate, client-key and tokenFile. Whoever
-	// writes a path reads what the process can read.
+	// Files allows paths: certificate-authority, client-certificate, client-key and tokenFile. The author
+	// of a path reads what the process can read.
 	Files bool
-	// Proxy allows proxy-url, which sends credentials by way of somebody else.
+	// Proxy allows proxy-url, which sends credentials by way of another server.
 	Proxy bool
 	// Impersonation allows as, as-uid, as-groups and as-user-extra.
 	Impersonation bool
@@ -43,7 +43,7 @@ const maxKubeconfig = 1 << 20
 
 // Kubeconfig reads a kubeconfig for a context, the current one where it is empty. One that asks for what
 // is not allowed, or cannot be used, is ErrPermanent; the error names all such fields and quotes none.
-// Neither the environment nor the process's own account is looked at.
+// Neither the environment nor the process's own account is used.
 func Kubeconfig(text []byte, context string, allow Allow) (*rest.Config, error) {
 	return kubeconfigAt(text, "", context, allow)
 }

@@ -34,8 +34,8 @@ func (l Limits) object(body []byte) (*unstructured.Unstructured, error) {
 	return obj, nil
 }
 
-// check counts what a text would become, without decoding it. What is no JSON is found by whoever
-// decodes it.
+// check counts what a text would become, without decoding it. What is no JSON is found by the
+// decoder.
 func (l Limits) check(body []byte) error {
 	depth, elements := 0, 0
 	for i := 0; i < len(body); i++ {
@@ -96,8 +96,8 @@ func (l Limits) read(r io.Reader, announced int64) ([]byte, error) {
 	return body, nil
 }
 
-// frames passes a stream on until one message of it has more bytes than the limit. Whoever decodes
-// calls next after each message.
+// frames passes a stream on until one message of it has more bytes than the limit. The decoder's
+// user calls next after each message.
 type frames struct {
 	from  io.Reader
 	limit int

@@ -30,7 +30,7 @@ var memberRBAC string
 // a ledger is deleted, with its placement, they know nothing of it.
 //
 // Change them where they are, and do not delete and install them again: an API server, as of Kubernetes
-// 1.36, that has seen the last binding go of policies with ConfigMaps as parameters looks at no newer
+// 1.36, that has seen the last binding go of policies with ConfigMaps as parameters reads no newer
 // ConfigMap until it is started again (kubernetes/kubernetes#130887), and refuses no creation then.
 // Whether a member does can be seen by backendtest.CheckConn, with a connection that is Fenced.
 //

@@ -35,7 +35,7 @@ func install(t *testing.T, c backend.Conn, objects []*unstructured.Unstructured)
 	}
 }
 
-// installFence installs what FenceManifests returns, until the test ends. The policy that looks at ledgers
+// installFence installs what FenceManifests returns, until the test ends. The policy that reads ledgers
 // stays, as FenceManifests says that it has to: it refuses nothing that other tests do.
 func installFence(t *testing.T, c backend.Conn) {
 	t.Helper()
@@ -191,7 +191,7 @@ func TestAnEngineNeedsExactlyTheRightsOfRBACManifests(t *testing.T) {
 			r.start()
 			r.begin("first")
 			if test.again {
-				// What the placement created without looking, it has to look at, or to delete, next time.
+				// What the placement created without reading, it has to read, or to delete, next time.
 				r.wait("first")
 				r.put(secretIn(ns, "a"))
 				r.begin("second")

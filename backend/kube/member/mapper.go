@@ -68,9 +68,9 @@ func (s served) location(id snapshot.ID) (location, error) {
 type freshness = time.Duration
 
 const (
-	// lookFresh is for those who look: the engine looks for all objects of a set, one after the other.
-	lookFresh freshness = 2 * time.Second
-	// writeFresh is for those who write: the kind may come with what was written just before.
+	// readFresh is for reads: the engine reads all objects of a set, one after the other.
+	readFresh freshness = 2 * time.Second
+	// writeFresh is for writes: the kind may come with what was written just before.
 	writeFresh freshness = 100 * time.Millisecond
 )
 
@@ -88,7 +88,7 @@ type mapper struct {
 
 // group is what is known of one version of a group.
 type group struct {
-	asking chan struct{} // full while somebody asks
+	asking chan struct{} // full while a request is under way
 	asked  time.Time
 	kinds  map[string]served
 }
@@ -154,11 +154,11 @@ func (m *mapper) known(g *group, gvk schema.GroupVersionKind, age freshness) (se
 	return s, ok || time.Since(g.asked) < age
 }
 
-// heed forgets a kind that the server turned out not to serve, and returns err.
+// forgetUnserved forgets a kind that the server turned out not to serve, and returns err.
 // Every API server has ConfigMaps, as which ledgers are kept, and Namespaces: who
 // says that it has not, such as a proxy whose server is starting, says nothing
 // about objects.
-func (m *mapper) heed(at location, err error) error {
+func (m *mapper) forgetUnserved(at location, err error) error {
 	if !api.IsUnserved(err) {
 		return err
 	}
@@ -214,7 +214,7 @@ func kindsOf(gv schema.GroupVersion, resources []metav1.APIResource) map[string]
 	return kinds
 }
 
-// builtins returns the kinds that every API server has under names that never change: whoever uses no
+// builtins returns the kinds that every API server has under names that never change: a connection that uses no
 // others asks for none.
 func builtins(gv schema.GroupVersion) map[string]served {
 	namespaced, cluster := builtinKinds(gv.String())

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// guard is a webhook whose server does not exist: while it is there nobody creates
+// guard is a webhook whose server does not exist: while it is there no user creates
 // or deletes an object of the group.
 func guard(name, group string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
@@ -44,7 +44,7 @@ func clusterEnvelope(name string, objs map[string]*unstructured.Unstructured) *u
 }
 
 // TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt places a definition, an object of its kind and
-// a webhook that refuses whoever comes after it, from an envelope, and removes them again.
+// a webhook that refuses what comes after it, from an envelope, and removes them again.
 func TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
@@ -75,7 +75,7 @@ func TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt(t *testing.T) {
 		t.Error("the envelope itself was placed")
 	}
 
-	// Somebody on the member is not done with the object yet.
+	// A controller on the member is not done with the object yet.
 	finalize := func(finalizers ...any) {
 		obj := widget(group, "Widget", ns)
 		delete(obj.Object, "spec")

@@ -17,7 +17,7 @@ const recognitions = 3
 // over a connection that was there when the cluster was recognized: one that it
 // would have to make itself may lead elsewhere.
 func (c *conn) write(ctx context.Context, r request) (answer []byte, err error) {
-	l, leave := c.client.lanes.enter()
+	l, leave := c.client.transports.enter()
 	defer leave()
 	if c.pinned == "" {
 		return c.client.over(ctx, l, r)

@@ -9,44 +9,44 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/transport"
+	kubetransport "k8s.io/client-go/transport"
 
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
-// lane is a way to an API server that has one connection at a time, or, where a server does not speak
+// transport is a way to an API server that has one connection at a time, or, where a server does not speak
 // HTTP/2, the wide one as many as there are requests.
-type lane struct {
+type transport struct {
 	http *http.Client
 	idle func()
 	// dials counts the connections that were made, or tried; recognized is how many there were when the
-	// cluster was recognized over this lane. See conn.recognizeOver.
+	// cluster was recognized over this transport. See conn.recognizeOver.
 	dials, recognized atomic.Int64
 }
 
-// lanes are the ways to one API server, shared with nobody. Over HTTP/1.1 a request costs both sides
+// transports are the ways to one API server, which are not shared. Over HTTP/1.1 a request costs both sides
 // less, but there is one at a time: what comes meanwhile, and watches, share a connection of HTTP/2.
-type lanes struct {
-	wide, narrow lane
-	// taken reports whether the narrow lane is in use, or that there is none.
+type transports struct {
+	wide, narrow transport
+	// taken reports whether the narrow one is in use, or that there is none.
 	taken atomic.Bool
 }
 
-// enter returns the lane for a request, and what is to be called when its answer was read.
-func (ls *lanes) enter() (l *lane, leave func()) {
+// enter returns the transport for a request, and what is to be called when its answer was read.
+func (ls *transports) enter() (l *transport, leave func()) {
 	if ls.taken.Swap(true) {
 		return &ls.wide, func() {}
 	}
 	return &ls.narrow, func() { ls.taken.Store(false) }
 }
 
-func (ls *lanes) close() {
+func (ls *transports) close() {
 	ls.wide.idle()
 	ls.narrow.idle()
 }
 
-// open makes the lanes. A transport of the host's is the only one.
-func (ls *lanes) open(cfg *rest.Config, o Options) error {
+// open makes the transports. One of the host's is the only one.
+func (ls *transports) open(cfg *rest.Config, o Options) error {
 	tc, err := cfg.TransportConfig()
 	if err != nil {
 		return fmt.Errorf("the credentials: %w", err)
@@ -75,10 +75,10 @@ func (ls *lanes) open(cfg *rest.Config, o Options) error {
 	return ls.narrow.over(tc, narrow, narrow.CloseIdleConnections)
 }
 
-// over makes the lane one of a transport, with the credentials and wrappers of tc. Redirects are not
+// over sets what the transport is over, with the credentials and wrappers of tc. Redirects are not
 // followed.
-func (l *lane) over(tc *transport.Config, base http.RoundTripper, idle func()) error {
-	rt, err := transport.HTTPWrappersForConfig(tc, base)
+func (l *transport) over(tc *kubetransport.Config, base http.RoundTripper, idle func()) error {
+	rt, err := kubetransport.HTTPWrappersForConfig(tc, base)
 	l.idle = idle
 	l.http = &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return err
@@ -88,8 +88,8 @@ func (l *lane) over(tc *transport.Config, base http.RoundTripper, idle func()) e
 // of, so that no request meets that.
 const idleTimeout = time.Minute
 
-func newTransport(cfg *rest.Config, tc *transport.Config, o Options, dials *atomic.Int64) (*http.Transport, error) {
-	tlsConfig, err := transport.TLSConfigFor(tc)
+func newTransport(cfg *rest.Config, tc *kubetransport.Config, o Options, dials *atomic.Int64) (*http.Transport, error) {
+	tlsConfig, err := kubetransport.TLSConfigFor(tc)
 	if err != nil {
 		return nil, fmt.Errorf("the certificates: %w", err)
 	}
@@ -111,7 +111,7 @@ func newTransport(cfg *rest.Config, tc *transport.Config, o Options, dials *atom
 
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-func dialOf(tc *transport.Config, o Options) dialFunc {
+func dialOf(tc *kubetransport.Config, o Options) dialFunc {
 	if tc.DialHolder != nil {
 		return tc.DialHolder.Dial
 	}

@@ -118,7 +118,7 @@ func (s *subscription) cover(ctx context.Context) error {
 		}
 		kind, err := s.conn.mapper.find(ctx, gvk, unservedPoll)
 		if err == nil {
-			err = s.conn.mapper.heed(location{served: kind}, s.coverKind(ctx, kind, names))
+			err = s.conn.mapper.forgetUnserved(location{served: kind}, s.coverKind(ctx, kind, names))
 		}
 		switch {
 		case meta.IsNoMatchError(err):

@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// sight is a watch that somebody looks at.
+// sight is a watch and the changes that it saw.
 type sight struct {
 	t     *testing.T
 	signs atomic.Int64

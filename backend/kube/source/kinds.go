@@ -77,7 +77,7 @@ func (k *hubKinds) get(ctx context.Context, age time.Duration) (*catalog, error)
 }
 
 // inquire returns a question that was asked at most age ago, or will be. One that
-// failed is asked again by whoever comes after that. A hub that does not answer
+// failed is asked again by the next caller. A hub that does not answer
 // is asked one question at a time.
 func (k *hubKinds) inquire(age time.Duration) *inquiry {
 	k.mu.Lock()

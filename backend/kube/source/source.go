@@ -42,7 +42,7 @@ type Options struct {
 // the hub lists and watches, each in the version that its group prefers, without
 // kinds of which nothing is ever placed (see [snapshot.Propagates]), such as
 // Events and Leases. It is read kind by kind and is no image of one instant:
-// whoever watches is told of what changed meanwhile. A kind that was defined
+// a watch reports what changed meanwhile. A kind that was defined
 // just now may be missing for the second that the hub takes to list it.
 //
 // Nothing is left out silently: a kind that the hub may not be read of is

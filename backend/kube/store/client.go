@@ -122,7 +122,7 @@ func (c *secrets) createNamespace(ctx context.Context, name string) error {
 }
 
 // fromServer returns err, unless it says that there are no Secrets at all: every
-// API server has them, so that somebody else has answered, such as a proxy whose
+// API server has them, so that another server has answered, such as a proxy whose
 // server is starting, and nothing is known of the record.
 func fromServer(err error) error {
 	if status, ok := api.StatusOf(err); ok && api.NoSuchKind(status) {

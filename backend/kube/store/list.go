@@ -110,7 +110,7 @@ func (o *inOrder) hand(rec backend.Record) bool {
 
 func byKey(a, b backend.Record) int { return strings.Compare(a.Key, b.Key) }
 
-// A page of records is small at first, since nobody knows how large they are, and
+// A page of records is small at first, since it is not known how large they are, and
 // then of about pageBytes.
 const (
 	firstPage = 32

@@ -91,7 +91,7 @@ func readRecord(s *corev1.Secret) (backend.Record, error) {
 }
 
 // keyOf returns the key of the record that an object of this metadata is. A
-// format that is not known may have it elsewhere, so that is looked at first.
+// format that is not known may have it elsewhere, so that is read first.
 func keyOf(m metav1.Object) (string, error) {
 	format, err := strconv.Atoi(m.GetAnnotations()[formatAnnotation])
 	switch {

@@ -61,7 +61,7 @@ func (s *Store) create(ctx context.Context, secret *corev1.Secret) (*metav1.Part
 // settle finds out what a refusal of a write means. A request may be sent more
 // than once, by client-go or on its way: the first may have been carried out, and
 // the second be refused because of the first. The record tells, by the mark of the
-// write; when somebody else has written since, nobody knows.
+// write; when another writer has written since, the outcome is unknown.
 func (s *Store) settle(ctx context.Context, secret *corev1.Secret, sent *sends, refusal error) (backend.Revision, error) {
 	if !apierrors.IsConflict(refusal) && !apierrors.IsAlreadyExists(refusal) && !apierrors.IsNotFound(refusal) {
 		return "", refusal

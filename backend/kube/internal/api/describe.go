@@ -21,7 +21,7 @@ const (
 // contains: the value of a field that is not valid, or the whole object. So of
 // fields it says which, and what kind of mistake it is; of other messages what
 // comes before a value; and of an answer about a Secret only sentences that are
-// known to quote nothing of it, since whoever wrote a policy or a webhook may
+// known to quote nothing of it, since the author of a policy or a webhook may
 // have quoted anything.
 func Describe(secret bool, err error) string {
 	status, ok := StatusOf(err)

@@ -3,12 +3,10 @@
 package api
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,18 +43,6 @@ func IsUnserved(err error) bool {
 	}
 	d := status.Status().Details
 	return d == nil || d.Name == ""
-}
-
-// Paused waits, and reports whether it did to the end.
-func Paused(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 // Classify says what a call was doing to which object when err came, in the
@@ -159,7 +145,7 @@ func refused(err error, status metav1.Status) bool {
 var ErrNoServer = errors.New("the address does not lead to an API server at present: it answers 404 for what every API server has")
 
 // NoSuchKind tells a path that the server does not serve from an object that it
-// does not have: the former is answered by nobody who knows the kind.
+// does not have: the former is answered by no handler of the kind.
 func NoSuchKind(status metav1.Status) bool {
 	if status.Reason != metav1.StatusReasonNotFound {
 		return false
