@@ -220,6 +220,9 @@ func (f *follower) Synced() {
 	f.inv.replace(f.list)
 }
 
+// Watching has nothing to add: what was listed is true.
+func (f *follower) Watching() {}
+
 func (f *follower) Changed(deleted bool, obj metav1.Object) error {
 	f.inv.change(deleted, obj)
 	return nil

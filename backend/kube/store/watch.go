@@ -76,6 +76,9 @@ func (f *follower) Synced() {
 	}
 }
 
+// Watching has nothing to add to what was listed.
+func (f *follower) Watching() {}
+
 func (f *follower) Changed(deleted bool, obj metav1.Object) error {
 	if !deleted {
 		_, err := f.written(obj)

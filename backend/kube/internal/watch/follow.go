@@ -28,6 +28,8 @@ type Handler interface {
 	Begin()
 	Listed(metav1.Object) error
 	Synced()
+	// Watching is called when the watch from that list on has begun.
+	Watching()
 	// Changed is called for every change after that.
 	Changed(deleted bool, obj metav1.Object) error
 	// Failed is called when changes are not seen, with the number of failures since the last one that was, and
@@ -94,6 +96,7 @@ type session struct {
 	stop    context.CancelCauseFunc
 
 	opened time.Time // when the last watch was begun
+	listed bool      // and not watched from there
 	pauses *backoff.Backoff
 
 	mu       sync.Mutex
@@ -142,6 +145,7 @@ func (s *session) list(ctx context.Context) (string, error) {
 		return "", s.fail(err)
 	}
 	s.Synced()
+	s.listed = true
 	return version, nil
 }
 
@@ -160,6 +164,10 @@ func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 			return nil, err
 		}
 		s.pause(ctx)
+	}
+	if s.listed {
+		s.listed = false
+		s.Watching()
 	}
 	w := &stream{from: from, events: make(chan watch.Event), stopped: make(chan struct{})}
 	w.stop = sync.OnceFunc(func() { close(w.stopped); end() })

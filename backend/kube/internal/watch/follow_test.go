@@ -43,6 +43,7 @@ type notes struct {
 func (n *notes) Begin()                     { n.begun++ }
 func (n *notes) Listed(metav1.Object) error { return nil }
 func (n *notes) Synced()                    { n.synced++ }
+func (n *notes) Watching()                  {}
 func (n *notes) Changed(_ bool, obj metav1.Object) error {
 	n.changes <- obj.GetResourceVersion()
 	return nil

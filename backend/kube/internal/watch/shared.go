@@ -205,7 +205,7 @@ func (f *feed[K, I]) wake() {
 	}
 }
 
-// Begin, Listed, Synced, Changed and Failed make a feed a [Handler].
+// Begin, Listed, Synced, Watching, Changed and Failed make a feed a [Handler].
 func (f *feed[K, I]) Begin() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -221,8 +221,13 @@ func (f *feed[K, I]) Listed(obj metav1.Object) error {
 func (f *feed[K, I]) Synced() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.index.Synced()
+}
+
+func (f *feed[K, I]) Watching() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.err == nil {
-		f.index.Synced()
 		f.wake()
 	}
 }
