@@ -345,3 +345,54 @@ func TestClosedConnFails(t *testing.T) {
 		t.Errorf("got %v, want a transient error", err)
 	}
 }
+
+func TestRestoreMakesAClusterWhatItWas(t *testing.T) {
+	c := memory.NewCluster("one")
+	c.ManagedFields(true)
+	apply(t, c, config("a", map[string]any{"k": "v", "n": int64(3)}))
+	if err := c.Update(config("a", map[string]any{"k": "edited"})); err != nil {
+		t.Fatal(err)
+	}
+	state, err := c.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, other := c.List(""), memory.NewCluster("one")
+	other.ManagedFields(true)
+	for _, target := range []*memory.Cluster{c, other} {
+		late := apply(t, target, config("late", nil))
+		if err := target.Restore(state); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, target.List("")); diff != "" {
+			t.Error(diff)
+		}
+		next := apply(t, target, config("late", nil))
+		if next.GetUID() == late.GetUID() || next.GetResourceVersion() == late.GetResourceVersion() {
+			t.Errorf("uid %s or resourceVersion %s was given out twice", next.GetUID(), next.GetResourceVersion())
+		}
+	}
+	for _, bad := range []string{"", `{"objects":[{"live":{"kind":"A"}}]}`} {
+		if err := c.Restore([]byte(bad)); !errors.Is(err, backend.ErrPermanent) {
+			t.Errorf("restoring %q: %v", bad, err)
+		}
+	}
+}
+
+func TestApplyGivesBackWhatOthersOwn(t *testing.T) {
+	c := memory.NewCluster("one")
+	for _, by := range []string{"one", "two"} { // both own k
+		if _, err := c.Conn().Apply(t.Context(), config("a", map[string]any{"k": "v"}), backend.ApplyOptions{Manager: by}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct{ manager, want string }{{"one", "v"}, {"two", ""}} {
+		got, err := c.Conn().Apply(t.Context(), config("a", nil), backend.ApplyOptions{Manager: tc.manager})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k, _, _ := unstructured.NestedString(got.Object, "data", "k"); k != tc.want {
+			t.Errorf("after %s gave k up it is %q, want %q", tc.manager, k, tc.want)
+		}
+	}
+}

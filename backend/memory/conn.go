@@ -4,20 +4,22 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/internal/feed"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// errClosed is what a connection returns after it was closed.
-var errClosed = errors.New("the connection is closed")
-
-// conn is a connection to a cluster, and to nothing else.
+// conn is a connection to a cluster. Its calls meet the faults of the member
+// first.
 type conn struct {
 	cluster *Cluster
+	faults  *faults
 	closed  atomic.Bool
 }
 
@@ -27,37 +29,40 @@ var (
 	_ backend.ConnFencer    = (*conn)(nil)
 )
 
-// Conn returns a connection to the cluster. It is a [backend.ConnWatcher], a
-// [backend.ConnDryRunner] and a [backend.ConnFencer] whose fencing is
-// [backend.FencingAtomic].
-func (c *Cluster) Conn() backend.Conn { return &conn{cluster: c} }
+// errClosed is transient, as an error of a connection that was interrupted.
+var errClosed = errors.New("the connection is closed")
+
+// Conn returns a connection to the cluster that meets no faults. It is a
+// [backend.ConnWatcher], a [backend.ConnDryRunner] and a [backend.ConnFencer]
+// whose fencing is [backend.FencingAtomic].
+func (c *Cluster) Conn() backend.Conn { return &conn{cluster: c, faults: &faults{}} }
 
 func (c *conn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
-	if err := c.usable(ctx); err != nil {
-		return nil, failed("get", keyOf(id).String(), err)
+	if err := c.ready(ctx); err != nil {
+		return nil, failed("get", c.cluster.name, err)
 	}
-	return c.cluster.get(ctx, id)
+	return c.cluster.Get(id)
 }
 
 func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.ready(ctx); err != nil {
 		return nil, failed("apply", c.cluster.name, err)
 	}
-	return c.cluster.apply(ctx, obj, o)
+	return c.cluster.apply(obj, o, false)
 }
 
 func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.ready(ctx); err != nil {
 		return nil, failed("dry run", c.cluster.name, err)
 	}
-	return c.cluster.dryRun(ctx, obj, o)
+	return c.cluster.apply(obj, o, true)
 }
 
 func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
-	if err := c.usable(ctx); err != nil {
-		return failed("delete", keyOf(id).String(), err)
+	if err := c.ready(ctx); err != nil {
+		return failed("delete", c.cluster.name, err)
 	}
-	return c.cluster.delete(ctx, id, o)
+	return c.cluster.delete(id, o)
 }
 
 func (c *conn) Fencing() backend.Fencing { return backend.FencingAtomic }
@@ -67,11 +72,13 @@ func (c *conn) Close() error {
 	return nil
 }
 
-func (c *conn) usable(ctx context.Context) error {
+// ready waits for as long as the faults of the member demand, and returns nil
+// if the call may go on.
+func (c *conn) ready(ctx context.Context) error {
 	if c.closed.Load() {
 		return errClosed
 	}
-	return ctx.Err()
+	return c.faults.pass(ctx)
 }
 
 func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{}, error] {
@@ -79,9 +86,9 @@ func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{},
 		w := c.cluster.subscribe(ids)
 		defer c.cluster.unsubscribe(w)
 		for {
-			err := await(ctx, w.signal)
-			if err == nil && c.closed.Load() {
-				err = failed("watch", c.cluster.name, errClosed)
+			err := c.next(ctx, w)
+			if err != nil && ctx.Err() == nil {
+				err = failed("watch", c.cluster.name, err)
 			}
 			if !yield(struct{}{}, err) || err != nil {
 				return
@@ -90,24 +97,116 @@ func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{},
 	}
 }
 
+// next waits until an object of the watch has changed and the member says so.
+func (c *conn) next(ctx context.Context, w *watch) error {
+	for changed := false; ; {
+		f := c.faults.now()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case f.down:
+			return errDown
+		case changed && !f.hang:
+			return c.ready(ctx)
+		}
+		select {
+		case <-ctx.Done():
+		case <-f.changed:
+		case <-w.signal:
+			changed = true
+		}
+	}
+}
+
+// watch waits for changes of some objects.
+type watch struct {
+	keys   map[key]struct{}
+	signal chan struct{}
+}
+
 // subscribe returns a watch that has its first signal already.
-func (c *Cluster) subscribe(ids []snapshot.ID) *clusterWatch {
-	w := &clusterWatch{keys: make(map[key]struct{}, len(ids)), signal: make(chan struct{}, 1)}
+func (c *Cluster) subscribe(ids []snapshot.ID) *watch {
+	w := &watch{keys: make(map[key]struct{}, len(ids)), signal: make(chan struct{}, 1)}
 	for _, id := range ids {
 		w.keys[keyOf(id)] = struct{}{}
 	}
-	wake(w.signal)
+	feed.Wake(w.signal)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.server.watches == nil {
-		c.server.watches = map[*clusterWatch]struct{}{}
+	if c.watches == nil {
+		c.watches = map[*watch]struct{}{}
 	}
-	c.server.watches[w] = struct{}{}
+	c.watches[w] = struct{}{}
 	return w
 }
 
-func (c *Cluster) unsubscribe(w *clusterWatch) {
+func (c *Cluster) unsubscribe(w *watch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.server.watches, w)
+	delete(c.watches, w)
+}
+
+// errDown is transient: the member may come back.
+var errDown = errors.New("the cluster cannot be reached")
+
+// faults are what calls of a member meet. The zero value is none.
+type faults struct {
+	mu sync.Mutex
+	fault
+}
+
+// fault is the state of the faults at one time.
+type fault struct {
+	delay      func() time.Duration
+	down, hang bool
+	changed    chan struct{} // closed when this is no longer the state
+}
+
+func (x *faults) set(change func(*faults)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	change(x)
+	if x.changed != nil {
+		close(x.changed)
+		x.changed = nil
+	}
+}
+
+// now returns the state, whose changed is not nil.
+func (x *faults) now() fault {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.changed == nil {
+		x.changed = make(chan struct{})
+	}
+	return x.fault
+}
+
+// pass waits as the faults demand, and returns nil if a call may go on.
+func (x *faults) pass(ctx context.Context) error {
+	x.mu.Lock()
+	f := x.fault
+	x.mu.Unlock()
+	var wait <-chan time.Time
+	switch {
+	case f.down:
+		return errDown
+	case f.hang: // until ctx ends
+	case f.delay == nil:
+		return ctx.Err()
+	default:
+		d := f.delay()
+		if d <= 0 {
+			return ctx.Err()
+		}
+		t := time.NewTimer(d)
+		defer t.Stop()
+		wait = t.C
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-wait:
+		return nil
+	}
 }

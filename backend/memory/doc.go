@@ -1,16 +1,20 @@
-// Package memory keeps everything in memory: a [Store], a [Cluster] that
-// behaves like a Kubernetes API server, a [Fleet] of such clusters that can be
-// slowed down and cut off, and a [Source] of objects.
+// Package memory implements every seam of package backend in memory, in the
+// smallest form: a [Store], a [Fleet] of simulated clusters that can be slowed
+// down and cut off, a [Cluster] that behaves like a Kubernetes API server, and
+// a [Source] of objects. Read it before you write a backend of your own:
 //
-// It answers what a backend has to do, in the smallest form: the smallest
-// host, the tests and the simulations of ten thousand clusters run on it.
-// Nothing here reads a clock that was not given, draws random numbers or
-// starts a goroutine, and the same calls in the same order have the same
-// result, down to uids and revisions.
+//   - store.go has the [Store], a watcher and batcher,
+//   - inventory.go the [Fleet], which lists and dials clusters,
+//   - conn.go the connection, and the faults that it meets,
+//   - cluster.go the [Cluster], with ownership.go for who owns which fields,
+//   - source.go the [Source].
 //
-// A fleet and a source can be kept in a store, and then survive their process:
-// see [Fleet.Keep] and [Source.Keep].
+// Small hosts, tests and the simulations of a hundred thousand clusters run on
+// it. Nothing here reads a clock that was not given, draws random numbers or
+// starts a goroutine: the same calls in the same order have the same result,
+// down to uids and revisions. Nothing is written to disk; [Cluster.State] and
+// [Cluster.Restore] let a program do that.
 //
-// All types may be used concurrently. Package backendtest proves that they do
-// what package backend asks for.
+// All types may be used concurrently. Package backendtest proves that they
+// keep the contracts of package backend.
 package memory

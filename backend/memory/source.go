@@ -18,15 +18,14 @@ import (
 type Source struct {
 	mu      sync.Mutex
 	objects map[key]*unstructured.Unstructured
-	invalid error        // what NewSource could not take
-	kept    *prefixStore // nil where only memory holds the source
+	invalid error // what NewSource could not take
 }
 
 var _ snapshot.Source = (*Source)(nil)
 
-// NewSource returns a source of objs. Of two with the same name the last one
-// counts. One that has no apiVersion, kind or name makes every call of Objects
-// fail, so that it is not overlooked.
+// NewSource returns a source of objs. Of two with the same identity the last
+// one counts. One that has no apiVersion, kind or name makes every call of
+// Objects fail, so that it is not overlooked.
 func NewSource(objs ...*unstructured.Unstructured) *Source {
 	s := &Source{objects: map[key]*unstructured.Unstructured{}}
 	for _, obj := range objs {
@@ -35,49 +34,25 @@ func NewSource(objs ...*unstructured.Unstructured) *Source {
 	return s
 }
 
-// Put adds a copy of obj, or replaces the object of that name. An object
-// without apiVersion, kind or name is ErrPermanent. After Keep there may be
-// other errors.
+// Put adds a copy of obj, or replaces the object of that identity. An object
+// without apiVersion, kind or name is ErrPermanent.
 func (s *Source) Put(obj *unstructured.Unstructured) error {
 	k, err := identify(obj)
 	if err != nil {
-		return err
+		return failed("put", k.String(), err)
 	}
 	copied := &unstructured.Unstructured{Object: copyTree(obj.Object)}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.set(context.Background(), k, copied); err != nil {
-		return failed("put", k.String(), err)
-	}
+	s.objects[k] = copied
 	return nil
 }
 
 // Delete removes the object that id names, in whatever version, if it exists.
-// It has no error before Keep.
-func (s *Source) Delete(id snapshot.ID) error {
-	k := keyOf(id)
+func (s *Source) Delete(id snapshot.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.set(context.Background(), k, nil); err != nil {
-		return failed("delete", k.String(), err)
-	}
-	return nil
-}
-
-// set puts an object, or with nil takes it away.
-func (s *Source) set(ctx context.Context, k key, obj *unstructured.Unstructured) error {
-	if err := s.fresh(ctx); err != nil {
-		return err
-	}
-	if err := s.save(ctx, k, obj); err != nil {
-		return err
-	}
-	if obj == nil {
-		delete(s.objects, k)
-	} else {
-		s.objects[k] = obj
-	}
-	return nil
+	delete(s.objects, keyOf(id))
 }
 
 // Objects yields the objects that match q as they were when it began. See
@@ -88,12 +63,7 @@ func (s *Source) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstr
 			yield(nil, failed("list", "objects", err))
 			return
 		}
-		objs, err := s.matching(ctx, q)
-		if err != nil {
-			yield(nil, failed("list", "objects", err))
-			return
-		}
-		for _, obj := range objs {
+		for _, obj := range s.matching(q) {
 			if !yield(obj, nil) {
 				return
 			}
@@ -101,15 +71,12 @@ func (s *Source) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstr
 	}
 }
 
-func (s *Source) matching(ctx context.Context, q snapshot.Query) ([]*unstructured.Unstructured, error) {
+func (s *Source) matching(q snapshot.Query) []*unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.fresh(ctx); err != nil {
-		return nil, err
-	}
 	var keys []key
 	for k, obj := range s.objects {
-		if matches(k, obj, q) {
+		if matches(k.Value(), obj, q) {
 			keys = append(keys, k)
 		}
 	}
@@ -118,17 +85,17 @@ func (s *Source) matching(ctx context.Context, q snapshot.Query) ([]*unstructure
 	for i, k := range keys {
 		out[i] = s.objects[k]
 	}
-	return out, nil
+	return out
 }
 
-// matches reports whether an object is asked for; an empty Kind asks for all
-// kinds, whatever else it says about them.
-func matches(k key, obj *unstructured.Unstructured, q snapshot.Query) bool {
+// matches reports whether an object is asked for. An empty Kind asks for all
+// kinds, whatever the query says about group and version.
+func matches(i identity, obj *unstructured.Unstructured, q snapshot.Query) bool {
 	if q.Kind != "" {
 		_, version := splitVersion(obj.GetAPIVersion())
-		if q.Kind != k.kind || q.Group != k.group || q.Version != "" && q.Version != version {
+		if q.Kind != i.kind || q.Group != i.group || q.Version != "" && q.Version != version {
 			return false
 		}
 	}
-	return (q.Name == "" || q.Name == k.name) && (q.Namespace == "" || q.Namespace == k.namespace)
+	return (q.Name == "" || q.Name == i.name) && (q.Namespace == "" || q.Namespace == i.namespace)
 }

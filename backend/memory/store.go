@@ -5,7 +5,9 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sort"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -22,30 +24,13 @@ type Store struct {
 	feed    feed.Feed
 }
 
-var _ backend.Watcher = (*Store)(nil)
+var (
+	_ backend.Watcher = (*Store)(nil)
+	_ backend.Batcher = (*Store)(nil)
+)
 
 // NewStore returns an empty store.
 func NewStore() *Store { return &Store{} }
-
-// Stats returns how many writes took effect, deletions included, and the bytes
-// of the values that were put since the store was made. A write that was
-// refused does not count.
-func (s *Store) Stats() (writes int, bytes int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return int(s.written), s.bytes
-}
-
-// Len returns the number of keys.
-func (s *Store) Len() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, c := range s.entries.chunks {
-		n += len(c)
-	}
-	return n
-}
 
 // Get returns the record of key. See [backend.Store].
 func (s *Store) Get(ctx context.Context, key string) (backend.Record, error) {
@@ -68,6 +53,35 @@ func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.
 	return s.put(ctx, key, value, prev)
 }
 
+// Delete removes key if its revision is prev. See [backend.Store].
+func (s *Store) Delete(ctx context.Context, key string, prev backend.Revision) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.remove(ctx, key, prev)
+}
+
+// WriteAll makes the writes in one step: a reader sees all of those that it
+// made, or none. See [backend.Batcher].
+func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	made := make([]backend.Revision, 0, len(writes))
+	for _, w := range writes {
+		var revision backend.Revision
+		var err error
+		if w.Delete {
+			err = s.remove(ctx, w.Key, w.Prev)
+		} else {
+			revision, err = s.put(ctx, w.Key, w.Value, w.Prev)
+		}
+		if err != nil {
+			return made, err
+		}
+		made = append(made, revision)
+	}
+	return made, nil
+}
+
 // put is Put while the lock is held.
 func (s *Store) put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
 	if err := admit(ctx, key, value); err != nil {
@@ -80,18 +94,12 @@ func (s *Store) put(ctx context.Context, key string, value []byte, prev backend.
 	if current != prev {
 		return "", failed("put", key, backend.ErrConflict)
 	}
-	e := &entry{key: key, value: slices.Clone(value), revision: s.next()}
-	s.entries.set(e)
+	s.written++
 	s.bytes += int64(len(value))
+	e := &entry{key, slices.Clone(value), backend.Revision(strconv.FormatUint(s.written, 10))}
+	s.entries.set(e)
 	s.feed.Announce(backend.Change{Key: key, Revision: e.revision})
 	return e.revision, nil
-}
-
-// Delete removes key if its revision is prev. See [backend.Store].
-func (s *Store) Delete(ctx context.Context, key string, prev backend.Revision) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.remove(ctx, key, prev)
 }
 
 // remove is Delete while the lock is held.
@@ -106,23 +114,25 @@ func (s *Store) remove(ctx context.Context, key string, prev backend.Revision) e
 	case e.revision != prev:
 		return failed("delete", key, backend.ErrConflict)
 	}
-	s.entries.remove(key)
 	s.written++
+	s.entries.remove(key)
 	s.feed.Announce(backend.Change{Key: e.key, Deleted: true})
 	return nil
 }
 
-// List yields the records under prefix. See [backend.Store]. It holds no lock
-// while it yields and a page of records at a time.
+// List yields the records under prefix. See [backend.Store]. It copies a page
+// of entries at a time, and holds no lock while it yields.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
-		from, first := prefix, true
-		for page := make([]*entry, 0, 64); ; first = false {
+		from, inclusive := prefix, true
+		for page := make([]*entry, 0, 64); ; inclusive = false {
 			if err := ctx.Err(); err != nil {
 				yield(backend.Record{}, failed("list", prefix, err))
 				return
 			}
-			page = s.page(page[:0], prefix, from, first)
+			s.mu.Lock()
+			page = s.entries.page(page[:0], prefix, from, inclusive, cap(page))
+			s.mu.Unlock()
 			for _, e := range page {
 				if !yield(e.record(), nil) {
 					return
@@ -136,28 +146,41 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Recor
 	}
 }
 
-func (s *Store) page(buf []*entry, prefix, from string, inclusive bool) []*entry {
+// Watch yields what changes under prefix. See [backend.Watcher]. A consumer
+// that is 65,536 different keys behind is ended with an error.
+func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Change, error] {
+	return s.feed.Follow(ctx, prefix, func(join func()) ([]backend.Change, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		join()
+		var existing []backend.Change
+		for _, e := range s.entries.page(nil, prefix, prefix, true, math.MaxInt) {
+			existing = append(existing, backend.Change{Key: e.key, Revision: e.revision})
+		}
+		return existing, nil
+	})
+}
+
+// Stats returns how many writes took effect, deletions included, and the bytes
+// of the values that were put since the store was made.
+func (s *Store) Stats() (writes int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.entries.page(buf, prefix, from, inclusive, cap(buf))
+	return int(s.written), s.bytes
 }
 
-// all returns every entry under prefix. The lock is held.
-func (s *Store) all(prefix string) []*entry {
-	return s.entries.page(nil, prefix, prefix, true, math.MaxInt)
+// Len returns the number of keys.
+func (s *Store) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, chunk := range s.entries.chunks {
+		n += len(chunk)
+	}
+	return n
 }
 
-// next counts a write and returns its revision. The lock is held.
-func (s *Store) next() backend.Revision {
-	s.written++
-	return backend.Revision(strconv.FormatUint(s.written, 10))
-}
-
-func (e *entry) record() backend.Record {
-	return backend.Record{Key: e.key, Value: append([]byte{}, e.value...), Revision: e.revision}
-}
-
-// admit checks what a call brings before anything else happens.
+// admit checks the arguments of a call before it has any effect.
 func admit(ctx context.Context, key string, value []byte) error {
 	if err := backend.ValidateKey(key); err != nil {
 		return err
@@ -170,4 +193,96 @@ func admit(ctx context.Context, key string, value []byte) error {
 
 func failed(op, object string, err error) error {
 	return &backend.Error{Op: op, Object: object, Err: err}
+}
+
+// entry is one write of a key. It is immutable, so it is read without the
+// store's lock.
+type entry struct {
+	key      string
+	value    []byte
+	revision backend.Revision
+}
+
+func (e *entry) record() backend.Record {
+	return backend.Record{Key: e.key, Value: append([]byte{}, e.value...), Revision: e.revision}
+}
+
+// index holds entries ascending by key, in chunks that are not empty, so that
+// an insertion moves at most chunkSize pointers.
+type index struct {
+	chunks [][]*entry
+}
+
+const chunkSize = 256
+
+// find returns where key is, or where it would be inserted.
+func (x *index) find(key string) (chunk, i int, found bool) {
+	chunk = sort.Search(len(x.chunks), func(c int) bool { return x.chunks[c][0].key > key }) - 1
+	if chunk < 0 {
+		return 0, 0, false
+	}
+	i, found = slices.BinarySearchFunc(x.chunks[chunk], key, func(e *entry, key string) int {
+		return strings.Compare(e.key, key)
+	})
+	return chunk, i, found
+}
+
+func (x *index) get(key string) *entry {
+	chunk, i, found := x.find(key)
+	if !found {
+		return nil
+	}
+	return x.chunks[chunk][i]
+}
+
+func (x *index) set(e *entry) {
+	if len(x.chunks) == 0 {
+		x.chunks = [][]*entry{{e}}
+		return
+	}
+	chunk, i, found := x.find(e.key)
+	if found {
+		x.chunks[chunk][i] = e
+		return
+	}
+	x.chunks[chunk] = slices.Insert(x.chunks[chunk], i, e)
+	if full := x.chunks[chunk]; len(full) > chunkSize {
+		at := len(full) / 2
+		if i == len(full)-1 { // keys come in ascending order: leave full chunks behind
+			at = i
+		}
+		right := slices.Clone(full[at:])
+		clear(full[at:])
+		x.chunks[chunk] = full[:at]
+		x.chunks = slices.Insert(x.chunks, chunk+1, right)
+	}
+}
+
+func (x *index) remove(key string) {
+	chunk, i, found := x.find(key)
+	if !found {
+		return
+	}
+	x.chunks[chunk] = slices.Delete(x.chunks[chunk], i, i+1)
+	if len(x.chunks[chunk]) == 0 {
+		x.chunks = slices.Delete(x.chunks, chunk, chunk+1)
+	}
+}
+
+// page appends to buf, up to limit entries in all, those under prefix that come
+// after the key from, or at it if inclusive.
+func (x *index) page(buf []*entry, prefix, from string, inclusive bool, limit int) []*entry {
+	chunk, i, found := x.find(from)
+	if found && !inclusive {
+		i++
+	}
+	for ; chunk < len(x.chunks); chunk, i = chunk+1, 0 {
+		for _, e := range x.chunks[chunk][i:] {
+			if len(buf) == limit || !strings.HasPrefix(e.key, prefix) {
+				return buf
+			}
+			buf = append(buf, e)
+		}
+	}
+	return buf
 }

@@ -102,7 +102,7 @@ func stateOf(t *testing.T, kept stores) string {
 		}
 		b.WriteString(cluster + " " + deployments.wide[1].cell(obj) + "\n")
 	}
-	app, err := d.hub.Get(applications.id("demo", "demo"))
+	app, err := d.hub.cluster.Get(applications.id("demo", "demo"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -25,7 +26,7 @@ func (d *directory) declare(ctx context.Context, s *session, in io.Reader, read 
 		obj := &unstructured.Unstructured{}
 		obj.SetGroupVersionKind(namespaces.GroupVersionKind)
 		obj.SetName(s.words[2])
-		if _, err := d.hub.Get(snapshot.IDOf(obj)); err == nil {
+		if _, err := d.hub.cluster.Get(snapshot.IDOf(obj)); err == nil {
 			return s.fail("Error from server (AlreadyExists): namespaces %q already exists", s.words[2])
 		}
 		return d.apply(ctx, s, obj)
@@ -91,10 +92,12 @@ func (d *directory) apply(ctx context.Context, s *session, obj *unstructured.Uns
 	if !k.clusterWide && obj.GetNamespace() == "" {
 		obj.SetNamespace(s.namespace)
 	}
-	before, _ := d.hub.Get(snapshot.IDOf(obj))
-	conn := d.hub.Conn()
-	after, err := conn.Apply(ctx, obj, backend.ApplyOptions{Manager: kubectl})
-	err = errors.Join(err, conn.Close())
+	before, _ := d.hub.cluster.Get(snapshot.IDOf(obj))
+	var after *unstructured.Unstructured
+	err := d.hub.change(ctx, func(c *memory.Cluster) (err error) {
+		after, err = c.Conn().Apply(ctx, obj, backend.ApplyOptions{Manager: kubectl})
+		return err
+	})
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
 		return s.fail("Error from server (NotFound): error when creating %q: namespaces %q not found", s.file, obj.GetNamespace())
@@ -119,8 +122,7 @@ func outcome(before, after *unstructured.Unstructured) string {
 func (d *directory) delete(ctx context.Context, s *session) error {
 	k, _ := kindOf(s.words[1])
 	id := k.id(s.namespace, s.words[2])
-	conn := d.hub.Conn()
-	err := errors.Join(conn.Delete(ctx, id, backend.DeleteOptions{}), conn.Close())
+	err := d.hub.change(ctx, func(c *memory.Cluster) error { return c.Delete(id) })
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
 		return s.notFound(k, s.words[2])

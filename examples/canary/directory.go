@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/durable"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -25,11 +26,9 @@ import (
 // in memory, or in the files of a directory.
 type directory struct {
 	*controller
-	hub     *memory.Cluster
-	members *memory.Fleet
-	// kept is where the members are kept.
-	kept   backend.Store
-	closes []func() error
+	hub     clusterSource
+	members *durable.Fleet
+	closes  []func() error
 }
 
 // The files in the directory of -data. Only the first is a host's: what real clusters hold is theirs.
@@ -95,7 +94,7 @@ func closeAll(closes []func() error) error {
 
 // newDirectory makes a fleet, or finds it as it was left.
 func newDirectory(ctx context.Context, kept stores) (*directory, error) {
-	d := &directory{kept: kept.members, members: memory.NewFleet()}
+	d := &directory{members: durable.NewFleet(kept.members)}
 	if err := d.makeHub(ctx, kept.hub); err != nil {
 		return nil, err
 	}
@@ -110,12 +109,12 @@ func newDirectory(ctx context.Context, kept stores) (*directory, error) {
 
 // makeHub makes the hub, or finds it as it was left.
 func (d *directory) makeHub(ctx context.Context, kept backend.Store) error {
-	f := memory.NewFleet(placement.Cluster{Name: "hub"})
-	if err := f.Keep(ctx, kept); err != nil {
+	f := durable.NewFleet(kept)
+	if err := f.Open(ctx, placement.Cluster{Name: "hub"}); err != nil {
 		return err
 	}
-	d.hub = f.Cluster("hub")
-	d.hub.SetClock(time.Now)
+	d.hub = clusterSource{f, f.Cluster("hub")}
+	d.hub.cluster.SetClock(time.Now)
 	return nil
 }
 
@@ -129,7 +128,7 @@ func (d *directory) begin(ctx context.Context, records backend.Store) error {
 		return err
 	}
 	for _, c := range []placement.Cluster{{Name: testCluster, Labels: map[string]string{"environment": "test"}}, {Name: prodCluster, Labels: map[string]string{"environment": "prod"}}} {
-		if err := d.hub.Update(managedCluster(c.Name, c.Labels)); err != nil {
+		if err := d.hub.update(ctx, managedCluster(c.Name, c.Labels)); err != nil {
 			return err
 		}
 	}
@@ -142,40 +141,36 @@ func (d *directory) join(ctx context.Context) error {
 	for _, obj := range d.managed() {
 		name := obj.GetName()
 		if d.members.Cluster(name) == nil {
-			d.members.Add(placement.Cluster{Name: name, Labels: obj.GetLabels()})
+			if err := d.members.Open(ctx, placement.Cluster{Name: name}); err != nil {
+				return err
+			}
+			c := d.members.Cluster(name)
+			c.SetClock(time.Now)
+			c.React(simulate)
 		}
 		d.members.Relabel(name, obj.GetLabels())
 		if _, joined, _ := unstructured.NestedSlice(obj.Object, "status", "conditions"); joined {
 			continue
 		}
-		if err := d.hub.SetStatus(managedClusters.id("", name), joinedStatus(time.Now(), true)); err != nil {
+		if err := d.hub.SetStatus(ctx, obj, joinedStatus(time.Now(), true)); err != nil {
 			return err
 		}
-	}
-	if err := d.members.Keep(ctx, d.kept); err != nil {
-		return err
-	}
-	for _, obj := range d.managed() {
-		c := d.members.Cluster(obj.GetName())
-		c.SetClock(time.Now)
-		c.React(simulate)
 	}
 	return nil
 }
 
 // managed returns the ManagedClusters of the hub.
 func (d *directory) managed() []*unstructured.Unstructured {
-	return slices.DeleteFunc(d.hub.List(""), func(o *unstructured.Unstructured) bool {
+	return slices.DeleteFunc(d.hub.cluster.List(""), func(o *unstructured.Unstructured) bool {
 		return o.GroupVersionKind().GroupKind() != managedClusters.GroupKind()
 	})
 }
 
 func (d *directory) makeController(records backend.Store) error {
-	source := clusterSource{d.hub}
 	engine, err := fleet.New(fleet.Config{
-		Name: "canary", Store: records, Inventory: d.members, Dialer: d.members, Source: source, Poll: 50 * time.Millisecond,
+		Name: "canary", Store: records, Inventory: d.members, Dialer: d.members, Source: d.hub, Poll: 50 * time.Millisecond,
 	})
-	d.controller = &controller{hub: source, inventory: d.members, engine: engine, records: records}
+	d.controller = &controller{hub: d.hub, inventory: d.members, engine: engine, records: records}
 	return err
 }
 

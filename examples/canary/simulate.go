@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/internal/durable"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -70,8 +71,20 @@ func joinedStatus(now time.Time, reached bool) map[string]any {
 	}}
 }
 
-// clusterSource reads what a simulated hub has.
-type clusterSource struct{ cluster *memory.Cluster }
+// clusterSource is a simulated hub.
+type clusterSource struct {
+	fleet   *durable.Fleet
+	cluster *memory.Cluster
+}
+
+// change changes the hub, and stores what is changed.
+func (s clusterSource) change(ctx context.Context, how func(*memory.Cluster) error) error {
+	return s.fleet.Change(ctx, s.cluster.Name(), how)
+}
+
+func (s clusterSource) update(ctx context.Context, obj *unstructured.Unstructured) error {
+	return s.change(ctx, func(c *memory.Cluster) error { return c.Update(obj) })
+}
 
 // Objects yields the objects that match a query.
 func (s clusterSource) Objects(_ context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
@@ -93,13 +106,13 @@ func matches(q snapshot.Query, obj *unstructured.Unstructured) bool {
 }
 
 // SetStatus makes status that of an application.
-func (s clusterSource) SetStatus(_ context.Context, app *unstructured.Unstructured, status map[string]any) error {
-	return s.cluster.SetStatus(snapshot.IDOf(app), status)
+func (s clusterSource) SetStatus(ctx context.Context, app *unstructured.Unstructured, status map[string]any) error {
+	return s.change(ctx, func(c *memory.Cluster) error { return c.SetStatus(snapshot.IDOf(app), status) })
 }
 
 // SetFinalizers makes finalizers those of an application.
-func (s clusterSource) SetFinalizers(_ context.Context, app *unstructured.Unstructured, finalizers []string) error {
+func (s clusterSource) SetFinalizers(ctx context.Context, app *unstructured.Unstructured, finalizers []string) error {
 	app = app.DeepCopy()
 	app.SetFinalizers(finalizers)
-	return s.cluster.Update(app)
+	return s.update(ctx, app)
 }

@@ -73,7 +73,7 @@ func TestAStoreThatFailsIsNoProblemOfAnApplication(t *testing.T) {
 
 func phaseOf(t *testing.T, d *directory) string {
 	t.Helper()
-	app, err := d.hub.Get(applications.id("demo", "demo"))
+	app, err := d.hub.cluster.Get(applications.id("demo", "demo"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/internal/durable"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -28,8 +28,8 @@ const starter = "quickstart"
 type tutorial struct {
 	docs    documents
 	config  snapshot.ID // the ConfigMap that is edited
-	members *memory.Fleet
-	source  *memory.Source
+	members *durable.Fleet
+	source  *durable.Source
 	engine  *fleet.Engine
 	events  *fleet.Follower
 	kept    *data
@@ -71,13 +71,15 @@ func newTutorial(ctx context.Context, docs documents, kept *data, show view, ans
 }
 
 // createMembers makes the hub and the members, or finds them as they were.
-func (t *tutorial) createMembers(ctx context.Context) error {
-	t.members = memory.NewFleet(t.docs.Clusters...)
-	t.source = memory.NewSource(t.docs.Objects...)
-	if err := t.members.Keep(ctx, t.kept.outside); err != nil {
-		return err
+func (t *tutorial) createMembers(ctx context.Context) (err error) {
+	t.members = durable.NewFleet(t.kept.outside)
+	for _, c := range t.docs.Clusters {
+		if err := t.members.Open(ctx, c); err != nil {
+			return err
+		}
 	}
-	return t.source.Keep(ctx, t.kept.outside)
+	t.source, err = durable.OpenSource(ctx, t.kept.outside, t.docs.Objects...)
+	return err
 }
 
 // seen returns the cursor behind what was shown already.
@@ -161,7 +163,7 @@ func (t *tutorial) edit(ctx context.Context, key, value string) error {
 			err = unstructured.SetNestedField(config.Object, value, "data", key)
 		}
 		if err == nil {
-			err = t.source.Put(config)
+			err = t.source.Put(ctx, config)
 		}
 		if err != nil {
 			return fmt.Errorf("edit of ConfigMap %s: %w", t.config.Name, err)

@@ -95,20 +95,21 @@ var areas = []area{
 	{path: "formats/...", uses: with(engine, "formats/..."), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", program: true},
 	{path: "hub/...", uses: with(with(engine, kube...), "formats/kubefleet", "internal/kubehttp"), testUses: with(tried, "formats/..."), cluster: true},
-	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/remote"), program: true, cluster: true},
+	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/remote", "internal/durable"), program: true, cluster: true},
 	{path: "internal/arch"},
 	{path: "internal/backoff"},
 	{path: "internal/reconcile", cluster: true}, // only for the work queue of client-go
 	{path: "internal/deps"},
 	{path: "internal/feed", uses: with(ground, "backend")},
 	{path: "internal/flight"},
+	{path: "internal/durable", uses: with(ground, "backend", "backend/memory"), testUses: tried},
 	{path: "internal/remote", uses: with(ground, "backend"), testUses: with(tried, "fleet", "stages", "internal/keyed")},
 	{path: "internal/keyed"},
 	{path: "internal/kubehttp", cluster: true},
 	{path: "internal/lru"},
 	{path: "internal/parallel"},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
-	{path: "internal/soak", uses: with(engine, "backend/memory", "backend/bolt", "backend/faulty", "internal/keyed"), program: true},
+	{path: "internal/soak", uses: with(engine, "backend/memory", "backend/bolt", "backend/faulty", "internal/durable", "internal/keyed"), program: true},
 }
 
 // clusterModules talk to API servers or bring what does.

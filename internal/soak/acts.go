@@ -65,8 +65,8 @@ func (s *scenario) declare(name string) step {
 func (s *scenario) edit(placed string) step {
 	s.values++
 	value := fmt.Sprintf("%s-v%d", s.name, s.values)
-	return step{"edit " + value, func(_ context.Context, w *environment) (bool, error) {
-		err := w.edit(placed, value)
+	return step{"edit " + value, func(ctx context.Context, w *environment) (bool, error) {
+		err := w.edit(ctx, placed, value)
 		return err == nil, err
 	}}
 }
@@ -169,12 +169,12 @@ func (s *scenario) makeAgain() step {
 		}
 		for _, r := range all {
 			if r.Name == name {
-				w.members.Add(placement.Cluster{Name: name, Labels: r.Labels})
+				err := w.members.Replace(ctx, placement.Cluster{Name: name, Labels: r.Labels})
 				s.prepareOne(w, name)
+				return err == nil, err
 			}
 		}
-		err := w.members.Keep(ctx, w.notes)
-		return err == nil, err
+		return true, nil
 	}}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/faulty"
-	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/durable"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -41,8 +41,8 @@ type environment struct {
 	setup
 	engineFile, worldFile *bolt.Store
 	notes                 *audited
-	members               *memory.Fleet
-	hub                   *memory.Source
+	members               *durable.Fleet
+	hub                   *durable.Source
 	engines               []*fleet.Engine
 	clocks                *clocks
 	// eyes reads what the engines do, and meets no fault.
@@ -78,8 +78,8 @@ func (w *environment) open(ctx context.Context) (err error) {
 	if w.notes, err = openAudited(ctx, &meteredStore{w.worldFile, w.meter}); err != nil {
 		return err
 	}
-	w.members, w.hub = memory.NewFleet(), memory.NewSource()
-	if err := w.hub.Keep(ctx, w.notes); err != nil {
+	w.members = durable.NewFleet(w.notes)
+	if w.hub, err = durable.OpenSource(ctx, w.notes); err != nil {
 		return err
 	}
 	return w.employ()
@@ -155,11 +155,13 @@ func (w *environment) settle(ctx context.Context, first []resident) error {
 		return err
 	}
 	for _, r := range all {
-		w.members.Add(placement.Cluster{Name: r.Name, Labels: r.Labels})
+		if err := w.members.Open(ctx, placement.Cluster{Name: r.Name, Labels: r.Labels}); err != nil {
+			return err
+		}
 		w.setAbsent(r.Name, r.Absent)
 	}
-	if err := w.members.Keep(ctx, w.notes); err != nil || found {
-		return err
+	if found {
+		return nil
 	}
 	return w.note(ctx, "soak/fleet", all)
 }
@@ -226,7 +228,9 @@ func (w *environment) erase(ctx context.Context, key string) error {
 }
 
 // edit makes the object of a placement at the hub say value.
-func (w *environment) edit(placed, value string) error { return w.hub.Put(setting(placed, value)) }
+func (w *environment) edit(ctx context.Context, placed, value string) error {
+	return w.hub.Put(ctx, setting(placed, value))
+}
 
 func setting(name, value string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{

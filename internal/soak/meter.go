@@ -120,17 +120,17 @@ func openAudited(ctx context.Context, s *meteredStore) (*audited, error) {
 	return a, nil
 }
 
-func (a *audited) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
-	more, err := a.entries(ctx, writes)
+func (a *audited) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
+	entries, err := a.entries(ctx, key, value)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	revs, err := a.meteredStore.WriteAll(ctx, append(append([]backend.Write{}, writes...), more...))
-	if len(revs) >= len(writes) && (err == nil || errors.Is(err, backend.ErrConflict)) {
-		a.remember(more)
-		return revs[:len(writes)], nil // an entry that exists was made by a write that seemed to fail
+	revs, err := a.meteredStore.WriteAll(ctx, append([]backend.Write{{Key: key, Value: value, Prev: prev}}, entries...))
+	if len(revs) == 0 || err != nil && !errors.Is(err, backend.ErrConflict) {
+		return "", err
 	}
-	return revs, err
+	a.remember(entries)
+	return revs[0], nil // an entry that exists was made by a write that seemed to fail
 }
 
 func (a *audited) remember(entries []backend.Write) {
@@ -141,29 +141,47 @@ func (a *audited) remember(entries []backend.Write) {
 	}
 }
 
-// entries returns what is to be added to the audit.
-func (a *audited) entries(ctx context.Context, writes []backend.Write) (more []backend.Write, err error) {
+// entries returns what is to be added to the audit: each object of a member in
+// a generation that the audit does not have.
+func (a *audited) entries(ctx context.Context, key string, value []byte) (more []backend.Write, err error) {
 	by, stamped := ctx.Value(stampKey{}).(stamp)
-	for _, w := range writes {
-		if !stamped || w.Delete || !strings.HasPrefix(w.Key, "member/") || strings.HasSuffix(w.Key, "/head") {
+	if !stamped || !strings.HasPrefix(key, "member/") {
+		return nil, nil
+	}
+	var m auditedMember
+	if err := json.Unmarshal(value, &m); err != nil {
+		return nil, err
+	}
+	for _, o := range m.State.Objects {
+		at := fmt.Sprintf("%s%s/%d/%d-%d", auditPrefix, strings.TrimPrefix(key, "member/"), m.Made, o.UID, o.Generation)
+		if o.Dying || o.Live.Kind != settingKind || a.has(at) { // ledgers and namespaces do not count
 			continue
 		}
-		e, counts := entryOf(w.Value)
-		if !counts {
-			continue
-		}
-		e.stamp = by
-		key := fmt.Sprintf("%s%s/%d-%d", auditPrefix, strings.TrimPrefix(w.Key, "member/"), e.UID, e.Generation)
-		if a.has(key) {
-			continue
-		}
-		value, err := json.Marshal(e)
+		value, err := json.Marshal(audit{by, o.Live.Metadata.Name, o.UID, o.Generation})
 		if err != nil {
 			return nil, err
 		}
-		more = append(more, backend.Write{Key: key, Value: value})
+		more = append(more, backend.Write{Key: at, Value: value})
 	}
 	return more, nil
+}
+
+// auditedMember is the record of a member, as far as it is audited.
+type auditedMember struct {
+	Made  int `json:"made"`
+	State struct {
+		Objects []struct {
+			UID        uint64 `json:"uid"`
+			Generation int64  `json:"generation"`
+			Dying      bool   `json:"dying"`
+			Live       struct {
+				Kind     string `json:"kind"`
+				Metadata struct {
+					Name string `json:"name"`
+				} `json:"metadata"`
+			} `json:"live"`
+		} `json:"objects"`
+	} `json:"state"`
 }
 
 func (a *audited) has(key string) bool {
@@ -188,27 +206,6 @@ func (a *audited) forget(ctx context.Context) error {
 	defer a.mu.Unlock()
 	clear(a.known)
 	return nil
-}
-
-// entryOf reads the record of an object of a member. Ledgers and namespaces do
-// not count.
-func entryOf(value []byte) (audit, bool) {
-	var rec struct {
-		UID        uint64 `json:"uid"`
-		Generation int64  `json:"generation"`
-		Gone       bool   `json:"gone"`
-		Dying      bool   `json:"dying"`
-		Live       struct {
-			Kind     string `json:"kind"`
-			Metadata struct {
-				Name string `json:"name"`
-			} `json:"metadata"`
-		} `json:"live"`
-	}
-	if json.Unmarshal(value, &rec) != nil || rec.Gone || rec.Dying {
-		return audit{}, false
-	}
-	return audit{Object: rec.Live.Metadata.Name, UID: rec.UID, Generation: rec.Generation}, rec.Live.Kind == settingKind
 }
 
 // audits returns the audit of all members.

@@ -110,7 +110,7 @@ func declareStep(name string, history int) step {
 }
 
 func editStep(placed, value string) step {
-	return step{"edit " + value, func(_ context.Context, w *environment) (bool, error) { return true, w.edit(placed, value) }}
+	return step{"edit " + value, func(ctx context.Context, w *environment) (bool, error) { return true, w.edit(ctx, placed, value) }}
 }
 
 func captureStep(placed string, index int) step {

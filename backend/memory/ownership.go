@@ -1,0 +1,206 @@
+package memory
+
+import (
+	"slices"
+)
+
+// Editor is the manager that owns what [Cluster.Update] writes: a person with
+// an editor.
+const Editor = "editor"
+
+// owner is a field manager with the fields that it owns, each at the value
+// that the object has.
+type owner struct {
+	manager string
+	fields  tree
+}
+
+func (w owner) equal(v owner) bool { return w.manager == v.manager && equal(w.fields, v.fields) }
+
+// owned returns the owners that own something.
+func owned(owners ...owner) []owner {
+	return slices.DeleteFunc(owners, func(w owner) bool { return len(w.fields) == 0 })
+}
+
+// apply returns the content after a forced apply: c itself if it changes
+// nothing. Fields that the manager applied before and does not apply any more
+// go, unless others own them too; fields that get another value are taken from
+// the others.
+func (c *content) apply(by owner) *content {
+	var before, others tree
+	for _, w := range c.owners {
+		if w.manager == by.manager {
+			before = w.fields
+		} else {
+			others = merge(others, w.fields)
+		}
+	}
+	if before != nil && equal(before, by.fields) {
+		return c
+	}
+	live := by.fields
+	if others != nil || before == nil || !sameMap(before, c.live) {
+		live = merge(prune(c.live, before, by.fields, others), by.fields)
+	}
+	if equal(live, by.fields) {
+		live = by.fields // clusters that are given the same tree share it
+	}
+	return c.next(live, by.manager, by.fields)
+}
+
+// edit returns the content after an edit by hand that made it live: [Editor]
+// owns what the edit changed.
+func (c *content) edit(live tree) *content {
+	fields := difference(c.live, live)
+	for _, w := range c.owners {
+		if w.manager == Editor {
+			fields = merge(intersect(w.fields, live), fields)
+		}
+	}
+	return c.next(live, Editor, fields)
+}
+
+// release returns the content without a manager and without the marks: c itself
+// if it has neither. The other fields of the manager stay.
+func (c *content) release(manager string, marks []string) *content {
+	live := unmark(c.live, marks)
+	if sameMap(live, c.live) && !slices.ContainsFunc(c.owners, func(w owner) bool { return w.manager == manager }) {
+		return c
+	}
+	return c.next(live, manager, nil)
+}
+
+// next returns another content, of which manager owns fields;
+// the others of c keep what did not change.
+func (c *content) next(live tree, manager string, fields tree) *content {
+	next := &content{live: live}
+	found := false
+	for _, w := range c.owners {
+		if w.manager == manager {
+			w.fields, found = fields, true
+		} else {
+			w.fields = intersect(w.fields, live)
+		}
+		next.owners = append(next.owners, w)
+	}
+	if !found {
+		next.owners = append(next.owners, owner{manager, fields})
+	}
+	next.owners = owned(next.owners...)
+	return next
+}
+
+// prune returns live without what before has and now has not, unless others
+// have it. A map that becomes empty goes too.
+func prune(live, before, now, others tree) tree {
+	out := edit{from: live}
+	for k, was := range before {
+		is, kept := now[k]
+		_, shared := others[k]
+		isBelow, stays := is.(tree)
+		below, wasBelow, nested := subtrees(live[k], was)
+		switch {
+		case nested && (!kept || stays):
+			othersBelow, _ := others[k].(tree)
+			rest := prune(below, wasBelow, isBelow, othersBelow)
+			if len(rest) == 0 && !kept && !shared {
+				out.delete(k)
+			} else if !sameMap(rest, below) {
+				out.set(k, rest)
+			}
+		case !kept && !shared:
+			out.delete(k)
+		}
+	}
+	return out.result()
+}
+
+// intersect returns owned without the leaves that are missing in live or have
+// another value there.
+func intersect(owned, live tree) tree {
+	out := edit{from: owned}
+	for k, v := range owned {
+		if mine, there, nested := subtrees(v, live[k]); nested {
+			if rest := intersect(mine, there); !sameMap(rest, mine) {
+				out.set(k, rest)
+			}
+		} else if value, ok := live[k]; !ok || !equal(v, value) {
+			out.delete(k)
+		}
+	}
+	return out.result()
+}
+
+// difference returns what now has and before has not, or at another value.
+func difference(before, now tree) tree {
+	out := tree{}
+	for k, v := range now {
+		if old, value, nested := subtrees(before[k], v); nested {
+			if d := difference(old, value); len(d) > 0 {
+				out[k] = d
+			}
+		} else if old, ok := before[k]; !ok || !equal(old, v) {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// unmark returns t without the annotations and labels that marks name. A map
+// that becomes empty goes too.
+func unmark(t tree, marks []string) tree {
+	meta := edit{from: metadata(t)}
+	for _, field := range []string{"annotations", "labels"} {
+		values, _ := meta.from[field].(tree)
+		kept := edit{from: values}
+		for _, mark := range marks {
+			kept.delete(mark)
+		}
+		switch {
+		case kept.to == nil:
+		case len(kept.to) == 0:
+			meta.delete(field)
+		default:
+			meta.set(field, kept.to)
+		}
+	}
+	out := edit{from: t}
+	if meta.to != nil {
+		out.set("metadata", meta.to)
+	}
+	return out.result()
+}
+
+// managedFields returns the owners in the form of metadata.managedFields.
+func (c *content) managedFields() []any {
+	entries := make([]any, 0, len(c.owners))
+	for _, w := range c.owners {
+		operation := "Apply"
+		if w.manager == Editor {
+			operation = "Update"
+		}
+		top := edit{from: w.fields}
+		top.delete("apiVersion")
+		top.delete("kind")
+		if meta := metadata(w.fields); meta != nil {
+			named := edit{from: meta}
+			named.delete("name")
+			named.delete("namespace")
+			top.set("metadata", named.result())
+		}
+		entries = append(entries, tree{
+			"manager": w.manager, "operation": operation, "apiVersion": c.live["apiVersion"],
+			"fieldsType": "FieldsV1", "fieldsV1": fieldsV1(top.result()),
+		})
+	}
+	return entries
+}
+
+func fieldsV1(t tree) tree {
+	out := make(tree, len(t))
+	for k, v := range t {
+		below, _ := v.(tree)
+		out["f:"+k] = fieldsV1(below)
+	}
+	return out
+}

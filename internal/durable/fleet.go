@@ -1,0 +1,181 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Fleet is a [memory.Fleet] whose clusters are in a store, under member/<name>.
+// Clusters are added by Open and Replace, and changed through connections and
+// Change; what is changed otherwise is stored with the next change. Labels,
+// clocks, controllers and faults are not stored.
+type Fleet struct {
+	*memory.Fleet
+	store backend.Store
+
+	mu      sync.Mutex
+	members map[string]*member
+}
+
+// member is a cluster and its record.
+type member struct {
+	mu      sync.Mutex
+	made    int // how many clusters had the name before
+	cluster *memory.Cluster
+	record  record
+}
+
+// memberRecord is the record of a cluster.
+type memberRecord struct {
+	Format int             `json:"format"`
+	Made   int             `json:"made,omitempty"`
+	State  json.RawMessage `json:"state"`
+}
+
+// NewFleet returns a fleet without clusters.
+func NewFleet(s backend.Store) *Fleet {
+	return &Fleet{Fleet: memory.NewFleet(), store: s, members: map[string]*member{}}
+}
+
+// Open adds a cluster as it is in the store, or an empty one. Its UID follows
+// from the name and from how often the cluster was replaced.
+func (f *Fleet) Open(ctx context.Context, c placement.Cluster) error { return f.add(ctx, c, false) }
+
+// Replace adds an empty cluster, as one that was made again: objects that the
+// store has of a cluster of that name are lost.
+func (f *Fleet) Replace(ctx context.Context, c placement.Cluster) error { return f.add(ctx, c, true) }
+
+func (f *Fleet) add(ctx context.Context, c placement.Cluster, replace bool) error {
+	m := &member{record: record{store: f.store, key: "member/" + c.Name}}
+	stored, err := m.read(ctx)
+	found := err == nil
+	if err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return err
+	}
+	m.made = stored.Made
+	if found && replace {
+		m.made++
+	}
+	c.UID = fmt.Sprintf("%s-%d", c.Name, m.made)
+	f.mu.Lock()
+	m.cluster = f.Fleet.Add(c)
+	f.members[c.Name] = m
+	f.mu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if found && !replace {
+		return m.cluster.Restore(stored.State)
+	}
+	return m.save(ctx)
+}
+
+// read reads the record.
+func (m *member) read(ctx context.Context) (r memberRecord, err error) {
+	if err := m.record.load(ctx); err != nil {
+		return r, err
+	}
+	return r, m.record.decode(&r, func() int { return r.Format })
+}
+
+func (m *member) save(ctx context.Context) error {
+	state, err := m.cluster.State()
+	if err != nil {
+		return err
+	}
+	value, err := json.Marshal(memberRecord{format, m.made, state})
+	if err != nil {
+		return err
+	}
+	return m.record.save(ctx, value)
+}
+
+// do makes a call of the cluster. Before it, after a change that the store
+// failed, the cluster becomes what is stored; after it, what it changed is stored.
+func (m *member) do(ctx context.Context, changes bool, call func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.record.unsure {
+		stored, err := m.read(ctx)
+		if err == nil && stored.Made != m.made {
+			err = fmt.Errorf("%w: the cluster was made again", backend.ErrNotFound)
+		}
+		if err == nil {
+			err = m.cluster.Restore(stored.State)
+		}
+		if err != nil {
+			m.record.unsure = true
+			return err
+		}
+	}
+	if err := call(); err != nil || !changes {
+		return err
+	}
+	return m.save(ctx)
+}
+
+// Change calls change with a cluster, which it may change by its methods, and
+// stores what is changed when it returns nil. A cluster that is not in the fleet
+// is ErrNotFound.
+func (f *Fleet) Change(ctx context.Context, name string, change func(*memory.Cluster) error) error {
+	f.mu.Lock()
+	m := f.members[name]
+	f.mu.Unlock()
+	if m == nil {
+		return &backend.Error{Op: "change", Object: name, Err: backend.ErrNotFound}
+	}
+	return m.do(ctx, true, func() error { return change(m.cluster) })
+}
+
+// Dial returns a connection to a cluster of the fleet.
+func (f *Fleet) Dial(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
+	f.mu.Lock()
+	m := f.members[c.Name]
+	inner, err := f.Fleet.Dial(ctx, c)
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return &conn{inner.(simulated), m}, nil
+}
+
+// simulated is what connections of package memory are.
+type simulated interface {
+	backend.ConnWatcher
+	backend.ConnDryRunner
+	backend.ConnFencer
+}
+
+// conn stores what is changed through it.
+type conn struct {
+	simulated
+	m *member
+}
+
+func (c *conn) Get(ctx context.Context, id snapshot.ID) (obj *unstructured.Unstructured, err error) {
+	err = c.m.do(ctx, false, func() error { obj, err = c.simulated.Get(ctx, id); return err })
+	return obj, err
+}
+
+func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (got *unstructured.Unstructured, err error) {
+	err = c.m.do(ctx, true, func() error { got, err = c.simulated.Apply(ctx, obj, o); return err })
+	return got, err
+}
+
+func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (got *unstructured.Unstructured, err error) {
+	err = c.m.do(ctx, false, func() error { got, err = c.simulated.DryRun(ctx, obj, o); return err })
+	return got, err
+}
+
+func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
+	return c.m.do(ctx, true, func() error { return c.simulated.Delete(ctx, id, o) })
+}
