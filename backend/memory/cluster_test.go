@@ -328,7 +328,7 @@ func TestManagedFieldsSayWhoOwnsWhat(t *testing.T) {
 		got[f.Manager+" "+string(f.Operation)] = f.FieldsV1.GetRawString()
 	}
 	want := map[string]string{
-		"slipway/app Apply": `{"f:data":{"f:k":{}},"f:metadata":{}}`,
+		"slipway/app Apply": `{"f:data":{"f:k":{}}}`,
 		"editor Update":     `{"f:data":{"f:l":{}}}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -394,5 +394,25 @@ func TestApplyGivesBackWhatOthersOwn(t *testing.T) {
 		if k, _, _ := unstructured.NestedString(got.Object, "data", "k"); k != tc.want {
 			t.Errorf("after %s gave k up it is %q, want %q", tc.manager, k, tc.want)
 		}
+	}
+}
+
+func TestReleaseTakesTheMarksFromEveryOwner(t *testing.T) {
+	c := memory.NewCluster("one")
+	c.ManagedFields(true)
+	obj := config("a", nil)
+	obj.SetAnnotations(map[string]string{"mark": "1"})
+	apply(t, c, obj)
+	if _, err := c.Conn().Apply(t.Context(), obj, backend.ApplyOptions{Manager: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	o := backend.DeleteOptions{Manager: "slipway/app", Release: true, Marks: []string{"mark", "unknown"}}
+	if err := c.Conn().Delete(t.Context(), id("ConfigMap", "default", "a"), o); err != nil {
+		t.Fatal(err)
+	}
+	got := get(t, c, id("ConfigMap", "default", "a"))
+	managers := got.GetManagedFields()
+	if len(got.GetAnnotations()) > 0 || len(managers) != 1 || managers[0].Manager != "other" || string(managers[0].FieldsV1.Raw) != `{"f:data":{}}` {
+		t.Errorf("annotations %v, managed fields %v", got.GetAnnotations(), managers)
 	}
 }

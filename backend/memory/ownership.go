@@ -63,7 +63,11 @@ func (c *content) edit(live tree) *content {
 // release returns the content without a manager and without the marks: c itself
 // if it has neither. The other fields of the manager stay.
 func (c *content) release(manager string, marks []string) *content {
-	live := unmark(c.live, marks)
+	marked := tree{}
+	for _, mark := range marks {
+		marked[mark] = ""
+	}
+	live := prune(c.live, tree{"metadata": tree{"annotations": marked, "labels": marked}}, nil, nil)
 	if sameMap(live, c.live) && !slices.ContainsFunc(c.owners, func(w owner) bool { return w.manager == manager }) {
 		return c
 	}
@@ -116,12 +120,14 @@ func prune(live, before, now, others tree) tree {
 }
 
 // intersect returns owned without the leaves that are missing in live or have
-// another value there.
+// another value there. A map that becomes empty goes too.
 func intersect(owned, live tree) tree {
 	out := edit{from: owned}
 	for k, v := range owned {
 		if mine, there, nested := subtrees(v, live[k]); nested {
-			if rest := intersect(mine, there); !sameMap(rest, mine) {
+			if rest := intersect(mine, there); len(rest) == 0 && len(mine) > 0 {
+				out.delete(k)
+			} else if !sameMap(rest, mine) {
 				out.set(k, rest)
 			}
 		} else if value, ok := live[k]; !ok || !equal(v, value) {
@@ -146,51 +152,18 @@ func difference(before, now tree) tree {
 	return out
 }
 
-// unmark returns t without the annotations and labels that marks name. A map
-// that becomes empty goes too.
-func unmark(t tree, marks []string) tree {
-	meta := edit{from: metadata(t)}
-	for _, field := range []string{"annotations", "labels"} {
-		values, _ := meta.from[field].(tree)
-		kept := edit{from: values}
-		for _, mark := range marks {
-			kept.delete(mark)
-		}
-		switch {
-		case kept.to == nil:
-		case len(kept.to) == 0:
-			meta.delete(field)
-		default:
-			meta.set(field, kept.to)
-		}
-	}
-	out := edit{from: t}
-	if meta.to != nil {
-		out.set("metadata", meta.to)
-	}
-	return out.result()
-}
-
 // managedFields returns the owners in the form of metadata.managedFields.
 func (c *content) managedFields() []any {
+	identity := tree{"apiVersion": "", "kind": "", "metadata": tree{"name": "", "namespace": ""}}
 	entries := make([]any, 0, len(c.owners))
 	for _, w := range c.owners {
 		operation := "Apply"
 		if w.manager == Editor {
 			operation = "Update"
 		}
-		top := edit{from: w.fields}
-		top.delete("apiVersion")
-		top.delete("kind")
-		if meta := metadata(w.fields); meta != nil {
-			named := edit{from: meta}
-			named.delete("name")
-			named.delete("namespace")
-			top.set("metadata", named.result())
-		}
 		entries = append(entries, tree{
 			"manager": w.manager, "operation": operation, "apiVersion": c.live["apiVersion"],
-			"fieldsType": "FieldsV1", "fieldsV1": fieldsV1(top.result()),
+			"fieldsType": "FieldsV1", "fieldsV1": fieldsV1(prune(w.fields, identity, nil, nil)),
 		})
 	}
 	return entries

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -64,24 +63,14 @@ func equal(a, b any) bool {
 
 // number returns integers as int64 and other numbers as float64.
 func number(v any) (any, bool) {
-	switch n := v.(type) {
-	case int64:
-		return n, true
-	case int:
-		return int64(n), true
-	case int32:
-		return int64(n), true
-	case float64:
-		if i := int64(n); float64(i) == n {
-			return i, true
+	switch n := reflect.ValueOf(v); {
+	case n.CanInt():
+		return n.Int(), true
+	case n.CanFloat():
+		if f := n.Float(); float64(int64(f)) != f {
+			return f, true
 		}
-		return n, true
-	case json.Number:
-		if i, err := n.Int64(); err == nil {
-			return i, true
-		}
-		f, err := n.Float64()
-		return f, err == nil
+		return int64(n.Float()), true
 	}
 	return nil, false
 }

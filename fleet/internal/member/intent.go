@@ -31,7 +31,7 @@ func (w *work) intended() []ledgerObject {
 // applied are the objects of a ledger that is closed. What was not taken over is
 // not among them; what is to go stays while something is held back.
 func (w *work) applied() []ledgerObject {
-	var out []ledgerObject
+	out := make([]ledgerObject, 0, len(w.targets))
 	for _, t := range w.targets {
 		switch {
 		case t.want != nil && (t.held == nil || owned(t, w.a.Placement)):

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -71,12 +73,24 @@ func keptAndFollowed(t *testing.T, next string, n int) bool {
 	return true
 }
 
+// closedLedger is a ledger of so many objects as it is on a member.
+func closedLedger(t *testing.T, placement string, objects int) *ledgerAt {
+	t.Helper()
+	l := &ledger{Placement: placement, Epoch: 1, Phase: ledgerApplied, Revision: "r"}
+	for i := range objects {
+		l.Objects = append(l.Objects, ledgerObject{ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: fmt.Sprint("c", i)}})
+	}
+	text, err := l.encode(goldenKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &ledgerAt{ledger: l, uid: "u", version: "1", text: text, key: goldenKey}
+}
+
 // What is kept of ledgers is bounded, and of an open one nothing is kept.
 func TestFewLedgersAreKept(t *testing.T) {
 	k := newLedgerCache(new(atomic.Int64))
-	closed := func(placement string, objects int) *ledgerAt {
-		return &ledgerAt{ledger: &ledger{Placement: placement, Phase: ledgerApplied, Objects: make([]ledgerObject, objects)}, uid: "u", version: "1"}
-	}
+	closed := func(placement string, objects int) *ledgerAt { return closedLedger(t, placement, objects) }
 	for i := range 100 {
 		k.keep(closed(fmt.Sprint("p", i), 3), nil)
 	}
@@ -93,8 +107,12 @@ func TestFewLedgersAreKept(t *testing.T) {
 			t.Errorf("%s is kept", l.Placement)
 		}
 	}
-	k.keep(closed("twice", 1), nil)
-	_, first := k.take("twice")
+	twice := closed("twice", 1)
+	k.keep(twice, nil)
+	got, first := k.take("twice")
+	if d := cmp.Diff(twice.ledger.Objects, got.Objects); d != "" || got.Revision != "r" {
+		t.Error(got.Revision, d)
+	}
 	if _, second := k.take("twice"); !first || second {
 		t.Errorf("taken: %v, and again: %v", first, second)
 	}

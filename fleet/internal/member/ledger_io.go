@@ -21,8 +21,9 @@ type ledgerAt struct {
 	// uid and version are empty where there is no ledger yet; ledger is then
 	// one of epoch 0 that has nothing.
 	uid, version string
-	// key is the placement's.
-	key []byte
+	// text is the ledger as the member has it, key the placement's.
+	text string
+	key  []byte
 	// baseline is the text that stands beside the ledger, see baselineKey, known
 	// what it says, once it was decoded.
 	baseline string
@@ -61,7 +62,7 @@ func readLedger(ctx context.Context, m *memberConn, placement string, key []byte
 		return nil, ledgerDamaged(m, placement, err)
 	}
 	baseline, _ := data[baselineKey].(string)
-	return &ledgerAt{ledger: l, uid: string(obj.GetUID()), version: obj.GetResourceVersion(), key: key, baseline: baseline}, nil
+	return &ledgerAt{ledger: l, uid: string(obj.GetUID()), version: obj.GetResourceVersion(), text: text, key: key, baseline: baseline}, nil
 }
 
 func ledgerDamaged(m *memberConn, placement string, err error) error {
@@ -97,7 +98,7 @@ func (l *ledgerAt) write(ctx context.Context, m *memberConn, next *ledger) error
 	case err != nil:
 		return err
 	}
-	l.ledger, l.uid, l.version = next, string(got.GetUID()), got.GetResourceVersion()
+	l.ledger, l.text, l.uid, l.version = next, text, string(got.GetUID()), got.GetResourceVersion()
 	return nil
 }
 

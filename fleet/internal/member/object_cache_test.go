@@ -110,7 +110,7 @@ func TestThereIsRoomForSoManyKeptObjects(t *testing.T) {
 		obj.SetAnnotations(map[string]string{digestMark + "web": "d"})
 		return &target{id: snapshot.IDOf(obj), live: obj, want: &revisionItem{Item: snapshot.Item{Digest: "d"}}}
 	}
-	l := &ledgerAt{ledger: &ledger{Placement: "web", Phase: ledgerApplied}, uid: "u", version: "1"}
+	l := closedLedger(t, "web", 0)
 	var room atomic.Int64
 	room.Store(10_000)
 	k := newLedgerCache(&room)
