@@ -48,6 +48,11 @@ func readLedger(ctx context.Context, m *memberConn, placement string, key []byte
 	if err != nil {
 		return nil, err
 	}
+	return ledgerOf(obj, m, placement, key)
+}
+
+// ledgerOf decodes the ConfigMap of a ledger, which is nil where there is none.
+func ledgerOf(obj *unstructured.Unstructured, m *memberConn, placement string, key []byte) (*ledgerAt, error) {
 	if obj == nil {
 		none := &ledger{Format: ledgerFormat, Placement: placement, Phase: ledgerRemoved}
 		return &ledgerAt{ledger: none, key: key}, nil
@@ -129,13 +134,21 @@ func makeLedgerNamespace(ctx context.Context, m *memberConn) error {
 // that is taken while an intent is open is taken before a confirm: a leader
 // that comes later finds the intent and changes what was read.
 func (l *ledgerAt) confirm(ctx context.Context, m *memberConn, epoch int64) error {
-	now, err := readLedger(ctx, m, l.Placement, l.key)
-	switch {
-	case err != nil:
+	obj, err := m.get(ctx, ledgerID(l.Placement))
+	if err != nil {
 		return err
+	}
+	now := l
+	moved := obj == nil && l.exists() || obj != nil && (string(obj.GetUID()) != l.uid || obj.GetResourceVersion() != l.version)
+	if moved { // it is decoded to see whose it is now
+		if now, err = ledgerOf(obj, m, l.Placement, l.key); err != nil {
+			return err
+		}
+	}
+	switch {
 	case now.Epoch > epoch:
 		return fencedBy(m, l.Placement, now.Epoch, epoch)
-	case now.uid != l.uid || now.version != l.version:
+	case moved:
 		return errLedgerMoved
 	}
 	return nil
