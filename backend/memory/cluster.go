@@ -198,14 +198,15 @@ func (c *Cluster) apply(obj *unstructured.Unstructured, opts backend.ApplyOption
 	if err := cmp.Or(c.checkFence(opts.Fence), c.check(before, opts.Precondition)); err != nil {
 		return nil, failed("apply", k.String(), err)
 	}
-	op, next := "apply", before
-	if before == nil {
+	var next *object
+	op := "apply"
+	if before != nil {
+		next = before.with(before.apply(by))
+	} else {
 		if err := c.checkNamespace(k); err != nil {
 			return nil, failed("apply", k.String(), err)
 		}
 		op, next = "create", &object{content: &content{by.fields, owned(by)}}
-	} else {
-		next = before.with(before.apply(by))
 	}
 	switch {
 	case dry:

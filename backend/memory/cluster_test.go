@@ -412,7 +412,7 @@ func TestReleaseTakesTheMarksFromEveryOwner(t *testing.T) {
 	}
 	got := get(t, c, id("ConfigMap", "default", "a"))
 	managers := got.GetManagedFields()
-	if len(got.GetAnnotations()) > 0 || len(managers) != 1 || managers[0].Manager != "other" || string(managers[0].FieldsV1.Raw) != `{"f:data":{}}` {
+	if len(got.GetAnnotations()) > 0 || len(managers) != 1 || managers[0].Manager != "other" || managers[0].FieldsV1.GetRawString() != `{"f:data":{}}` {
 		t.Errorf("annotations %v, managed fields %v", got.GetAnnotations(), managers)
 	}
 }
