@@ -37,8 +37,6 @@ const (
 // be shared by goroutines. The zero value and nil explain nothing.
 type Baseline struct {
 	digests []baselineDigest
-	// sum identifies the baseline.
-	sum digest
 }
 
 type baselineDigest [16]byte
@@ -95,16 +93,7 @@ func (b *Baseline) sorted() *Baseline {
 	slices.SortFunc(b.digests, compareDigests)
 	b.digests = slices.Compact(b.digests)
 	b.digests = slices.Clip(b.digests[:min(len(b.digests), MaxBaselineEntries)])
-	b.sum = sumOf(b.digests)
 	return b
-}
-
-func sumOf(digests []baselineDigest) digest {
-	h := sha256.New()
-	for _, d := range digests {
-		h.Write(d[:])
-	}
-	return digest(h.Sum(nil)[:16])
 }
 
 func compareDigests(a, b baselineDigest) int { return bytes.Compare(a[:], b[:]) }
@@ -178,7 +167,7 @@ func (b *Baseline) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("drift: decoding a baseline: %w", err)
 	}
-	b.digests, b.sum = digests, sumOf(digests)
+	b.digests = digests
 	return nil
 }
 

@@ -139,7 +139,6 @@ func BenchmarkCompare(b *testing.B) {
 		a, z = pair(b, unpacked(b, "crd"))
 		compareBenchmark(b, "crd-500k"+name, a, z, c, 0)
 	}
-	b.Run("fleet-1000x1000", fleetBenchmark)
 }
 
 func compareBenchmark(b *testing.B, name string, hub, member *unstructured.Unstructured, c drift.Comparison, want int) {
@@ -242,50 +241,4 @@ func report(b *testing.B, m *drift.Manifest, text []byte) {
 	if _, err := json.Marshal(&r); err != nil {
 		b.Fatal(err)
 	}
-}
-
-// fleetBenchmark compares 1,000 objects on 1,000 members, of which one in a
-// hundred has changed since the last time.
-func fleetBenchmark(b *testing.B) {
-	const objects, clusters = 1000, 1000
-	manifests, _ := minimalFleet(b, objects, 0)
-	names := make([]string, clusters)
-	for i := range names {
-		names[i] = fmt.Sprintf("cluster-%04d", i)
-	}
-	members := make([]*unstructured.Unstructured, objects)
-	uids := make([]string, objects)
-	for i := range members {
-		_, members[i] = pair(b, minimal(i))
-		uids[i] = string(members[i].GetUID())
-	}
-	var cache drift.Cache
-	cache.Entries = 3 * objects * clusters
-	round := 0
-	pass := func() (missed int) {
-		round++
-		for k, cluster := range names {
-			for i, m := range manifests {
-				version := "1"
-				if changed := (i*31+k*17+round)%100 == 0; changed {
-					version = fmt.Sprint(round)
-				}
-				if _, ok := cache.Lookup(cluster, m, uids[i], version, nil); ok {
-					continue
-				}
-				missed++
-				members[i].SetResourceVersion(version)
-				if _, err := cache.Compare(cluster, m, members[i], nil); err != nil {
-					b.Fatal(err)
-				}
-			}
-		}
-		return missed
-	}
-	pass()
-	missed := 0
-	for b.Loop() {
-		missed += pass()
-	}
-	b.ReportMetric(float64(missed)/float64(b.N), "compared/op")
 }

@@ -4,8 +4,7 @@
 // [Compare] takes the object of the hub and that of the member. To compare one
 // object with many members, [Compile] it once; a [Manifest] may be used by any
 // number of goroutines, and where nothing differs a comparison allocates nothing.
-// A [Cache] remembers verdicts by the members' resource versions. The same edit on
-// a thousand clusters has the same Fingerprint in its [Report].
+// The same edit on a thousand clusters has the same Fingerprint in its [Report].
 //
 // Package snapshot says what the hub's object is, package placement which clusters
 // get it; drift knows neither. It does no I/O, reads no clock and asks no server:

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -22,11 +21,6 @@ type Manifest struct {
 	comparison Comparison
 	tree       *compare.Tree
 	out        *output
-
-	// The fields below identify the manifest by its content, for a Cache. They are computed on first use.
-	options    digest
-	identified sync.Once
-	identity   digest
 }
 
 // Compare compares an object of the hub with the member's, which is nil where
@@ -67,7 +61,6 @@ func Compile(hub *unstructured.Unstructured, o Options) (*Manifest, error) {
 	if schemas == nil {
 		schemas = schema.Builtin()
 	}
-	m.options = digestOf(appendOptions(nil, o))
 	m.tree, err = compare.Compile(hub, compare.Options{Type: schemas.Type(kind), Status: o.Status, MeasureAll: len(o.SecretKey) > 0})
 	if err != nil {
 		return nil, fmt.Errorf("drift: the hub's %s: %w", title, err)
