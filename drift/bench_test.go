@@ -242,3 +242,25 @@ func report(b *testing.B, m *drift.Manifest, text []byte) {
 		b.Fatal(err)
 	}
 }
+
+// BenchmarkAtomicList compares a NetworkPolicy in whose atomic list of rules one is in
+// front of the others and another one changed.
+func BenchmarkAtomicList(b *testing.B) {
+	for _, n := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
+			rule := func(port int) any {
+				return map[string]any{"from": []any{source("v", 2)}, "ports": []any{map[string]any{"port": int64(port), "protocol": "TCP", "endPort": int64(port + 1)}}}
+			}
+			live := items(n, rule)
+			live[n/2] = rule(60_000)
+			m := compiled(b, policy(items(n, rule)), drift.Partial)
+			member := policy(append([]any{rule(70_000)}, live...))
+			b.ReportAllocs()
+			for b.Loop() {
+				if r, err := m.Compare(member, nil); err != nil || r.Total == 0 {
+					b.Fatal(err, r.Total)
+				}
+			}
+		})
+	}
+}

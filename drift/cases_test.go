@@ -259,7 +259,7 @@ func only(o, named map[string]any) map[string]any {
 // line is an entry as the cases write it.
 func line(o map[string]any) string {
 	var parts []string
-	for _, name := range []string{"class", "path", "hubPath", "keyPath", "hub", "member", "note", "owner"} {
+	for _, name := range []string{"class", "path", "hubPath", "keyPath", "atomicPath", "hub", "member", "note", "owner"} {
 		if v, ok := o[name]; ok {
 			var b bytes.Buffer
 			e := json.NewEncoder(&b)

@@ -17,7 +17,7 @@
 // that are [Changed] or [Missing], and fields that are [Stale], because they were
 // applied once and the hub has dropped them, unless a server would fill in the
 // same. What only the member has is its own affair, except inside of what is owned
-// as a whole. [Full] also counts that, as [Unmanaged], and items that merely stand
+// as a whole, which an apply replaces. [Full] also counts that, as [Unmanaged], and items that merely stand
 // in another [Order]. All that Partial reports is in Full as well.
 //
 // # What is the same
@@ -26,7 +26,11 @@
 //
 //   - Items of a list that has keys are found by these, wherever they stand, with the
 //     defaults that keys have: port 53 is 53/TCP and not 53/UDP. Sets have no
-//     order. Other lists, and maps that are owned as a whole, are one value.
+//     order. Other lists are atomic: items are the same in the same order.
+//   - The order of some atomic lists of built-in kinds means nothing to any reader: the
+//     subjects of a RoleBinding, the rules of a Role, the sources of a NetworkPolicy.
+//     SetsOf in internal/kinds names each with the document that says so. They are
+//     compared as sets.
 //   - Quantities, durations, times and base64 are compared by what they mean:
 //     1000m is 1, and 60m is an hour. A number is never text, and 50% never 50.
 //   - null is absent, unless the schema knows it for a value. So are {} and [],
@@ -53,6 +57,25 @@
 // member's object, or in the hub's for what only that has; the whole object is "".
 // KeyPath names items by their keys and stays the same when a list is reordered.
 // No entry stands twice, and entries are sorted.
+//
+// # What differs, and what is owned as a whole
+//
+// Atomic lists, and some maps, have one owner: an apply replaces all of such a list,
+// though only a field of one item differs. A difference says both. Path leads to what
+// differs, such as /spec/ingress/0/ports/0/endPort; AtomicPath to what is owned as a
+// whole, /spec/ingress, and is left out where Path is in no such list or map or leads
+// to it itself. Of nested ones it is the outermost.
+//
+// Which item of an atomic list is which one on the other side is found by comparing
+// them: those that are the same are put side by side, so that an item in front of the
+// others is one entry, and then
+//
+//   - an item between the same neighbours is compared field by field where both sides
+//     have as many there, by its place;
+//   - any other item is [Missing], by its index on the hub, or [Unmanaged];
+//   - the list is one entry, [Changed], where only the order is another one (with the
+//     note "reordered"), where one side is empty, where no item has a counterpart, and
+//     where more than ten entries would be about it.
 //
 // # Secrets
 //

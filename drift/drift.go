@@ -107,6 +107,10 @@ type Difference struct {
 	// KeyPath names items of lists by their keys, so that it stays the same when
 	// lists are reordered: .spec.containers[name="app"].image.
 	KeyPath string `json:"keyPath,omitempty"`
+	// AtomicPath is the pointer to the list or map that is owned as a whole and that
+	// Path is inside of, in the same object as Path; empty where Path is in none, or is
+	// that itself. Whatever of it is put back, an apply replaces all of it.
+	AtomicPath string `json:"atomicPath,omitempty"`
 	Class   Class  `json:"class"`
 	// Hub and Member are the values as JSON, empty where there is none. A value
 	// that is too long is a string that says how long, its sha256, and the first
@@ -115,7 +119,8 @@ type Difference struct {
 	Member json.RawMessage `json:"valueInMember,omitempty"`
 	// Note says more, for example "immutable", "pruned" or "whitespace only".
 	Note string `json:"note,omitempty"`
-	// Owner is the manager that wrote the member's value, nil if its managedFields do not say.
+	// Owner is the manager that wrote the member's value, nil if its managedFields do not say. Of what is Missing
+	// in something that is owned as a whole, it is the manager of that.
 	Owner *Owner `json:"owner,omitempty"`
 }
 

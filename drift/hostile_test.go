@@ -134,6 +134,84 @@ func TestListsOfAHundredThousandItemsTakeLinearTime(t *testing.T) {
 	}
 }
 
+// policy is a NetworkPolicy of which each rule has as many sources as rule asks for.
+func policy(rules []any) *unstructured.Unstructured {
+	o := box(map[string]any{"podSelector": map[string]any{}, "policyTypes": []any{"Ingress"}, "ingress": rules})
+	o.SetAPIVersion("networking.k8s.io/v1")
+	o.SetKind("NetworkPolicy")
+	return o
+}
+
+func source(label string, values int) any {
+	return map[string]any{"podSelector": map[string]any{"matchExpressions": []any{map[string]any{
+		"key": "app", "operator": "In", "values": items(values, func(i int) any { return label + strconv.Itoa(i) }),
+	}}}}
+}
+
+// What differs in an atomic list is found where it is, in a time that grows as the
+// objects do: whatever was moved, put in front or changed, and however lists are in
+// one another.
+func TestAtomicListsTakeLinearTime(t *testing.T) {
+	number := func(i int) any { return int64(i) }
+	chain := func(leaf string) func(int) any {
+		return func(int) any { return nested(50, leaf, true).([]any)[0] }
+	}
+	for what, c := range map[string]struct {
+		objects func(n int) (hub, member *unstructured.Unstructured)
+		total   int
+	}{
+		"one in front": {func(n int) (hub, member *unstructured.Unstructured) {
+			l := items(n, number)
+			return box(l), box(slices.Insert(slices.Clone(l), 0, any("new")))
+		}, 1},
+		"one in front and the last is gone": {func(n int) (hub, member *unstructured.Unstructured) {
+			l := items(n, number)
+			return box(l), box(slices.Insert(l[:n-1:n-1], 0, any("new")))
+		}, 2},
+		"ten changed": {func(n int) (hub, member *unstructured.Unstructured) {
+			l := items(n, number)
+			live := slices.Clone(l)
+			for i := range 10 {
+				live[i*n/10] = "changed"
+			}
+			return box(l), box(live)
+		}, 10},
+		"eleven changed": {func(n int) (hub, member *unstructured.Unstructured) {
+			l := items(n, number)
+			live := slices.Clone(l)
+			for i := range 11 {
+				live[i*n/11] = "changed"
+			}
+			return box(l), box(live)
+		}, 1},
+		"chains of lists": {func(n int) (hub, member *unstructured.Unstructured) {
+			return box(items(n/50, chain("a"))), box(items(n/50, chain("b")))
+		}, 1},
+		"one end of a chain": {func(n int) (hub, member *unstructured.Unstructured) {
+			live := items(n/50, chain("a"))
+			live[n/100] = chain("b")(0)
+			return box(items(n/50, chain("a"))), box(live)
+		}, 1},
+		"sets of sets of sets": {func(n int) (hub, member *unstructured.Unstructured) {
+			side := func(last string) *unstructured.Unstructured {
+				return policy(items(20, func(i int) any {
+					from := items(20, func(j int) any { return source("v", n/2000) })
+					from[(i*7)%20] = source(last, n/2000)
+					return map[string]any{"from": from}
+				}))
+			}
+			return side("a"), side("b")
+		}, 1},
+	} {
+		t.Run(what, func(t *testing.T) {
+			r := linear(t, hostileItems, c.objects, drift.Options{Comparison: drift.Full})
+			if r.Total != c.total {
+				t.Errorf("%d differences, want %d: %.300s", r.Total, c.total, compact(r.Differences))
+			}
+		})
+	}
+}
+
 func end(i int) any {
 	return map[string]any{"host": "h" + strconv.Itoa(i/300), "zone": "z" + strconv.Itoa(i%300)}
 }

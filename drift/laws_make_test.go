@@ -69,7 +69,7 @@ func (c *choices) field(name string) any {
 	case "maybe":
 		return pickOf[any](c, nil, "x", "")
 	case "list":
-		return c.some(3, func() any { return int64(c.n(3)) })
+		return c.some(pickOf(c, 3, 5, 24), func() any { return int64(c.n(4)) })
 	case "tags":
 		return c.texts()
 	case "bag", "loose", "words":
@@ -293,11 +293,12 @@ func (t *tree) cut() any {
 	return t.value
 }
 
-// undone is an object with the differences put back.
+// undone is an object with the differences put back: what differs is set, what is too
+// much taken away, and then what is missing added, in the order of its pointers.
 func undone(t *testing.T, o map[string]any, all []drift.Difference) map[string]any {
 	t.Helper()
 	root := grow(o)
-	var changes []func()
+	var changes, additions []func()
 	for _, d := range all {
 		hub := grow(decoded(t, d.Hub))
 		switch d.Class {
@@ -309,10 +310,10 @@ func undone(t *testing.T, o map[string]any, all []drift.Difference) map[string]a
 			changes = append(changes, func() { at.gone = true })
 		case drift.Missing:
 			parent, last := root.parent(t, d.KeyPath)
-			changes = append(changes, func() { parent.add(last, hub) })
+			additions = append(additions, func() { parent.add(last, hub) })
 		}
 	}
-	for _, change := range changes {
+	for _, change := range append(changes, additions...) {
 		change()
 	}
 	out, _ := root.cut().(map[string]any)
@@ -346,11 +347,17 @@ func (t *tree) at(test *testing.T, path []string) *tree {
 	return t
 }
 
-// add puts what was missing where a step of a key path says.
+// add puts what was missing where a step of a key path says: an item without keys at
+// its index on the hub.
 func (t *tree) add(s keyStep, v *tree) {
 	if s.item {
+		t.items = slices.DeleteFunc(t.items, func(item *tree) bool { return item.gone })
+		at := len(t.items)
+		if i, err := strconv.Atoi(s.name); err == nil {
+			at = min(i, at)
+		}
 		t.list, t.fields, t.value = true, nil, nil
-		t.items = append(t.items, v)
+		t.items = slices.Insert(t.items, at, v)
 		return
 	}
 	if t.fields == nil {

@@ -47,6 +47,7 @@ func FuzzLaws(f *testing.F) {
 		for _, comparison := range comparisons() {
 			checkLaws(t, hub, member, unbounded(comparison, schemas))
 			checkApplied(t, hub, member, unbounded(comparison, schemas))
+			checkReplaced(t, hub, member, unbounded(comparison, schemas))
 			checkReordered(t, c, hub, member, unbounded(comparison, schemas))
 		}
 		checkSubset(t, hub, member, schemas)
@@ -100,6 +101,7 @@ func checkLaws(t *testing.T, hub, member *unstructured.Unstructured, o drift.Opt
 			seen[id] = true
 		}
 		checkDifference(t, d, hub, member)
+		checkAtomic(t, d, hub, member)
 	}
 	for _, x := range []*unstructured.Unstructured{hub, member} {
 		if self := mustCompare(t, x, x, o); len(self.Differences) > 0 && o.Manager == "" && !saysOther(x) {
@@ -145,6 +147,26 @@ func checkDifference(t *testing.T, d drift.Difference, hub, member *unstructured
 		} else if got := compact(decoded(t, side.value)); got != compact(v) && hub.GetKind() != "Secret" && !isCut(got) && !strings.Contains(got, "(redacted)") {
 			t.Errorf("%s %s: is %s at %s, and %s is told", d.Class, d.Path, compact(v), side.path, got)
 		}
+	}
+}
+
+// checkAtomic reports whether what is named as owned as a whole is above the
+// difference, in the object that its path leads into.
+func checkAtomic(t *testing.T, d drift.Difference, hub, member *unstructured.Unstructured) {
+	t.Helper()
+	if d.AtomicPath == "" {
+		return
+	}
+	in := member
+	if len(d.Member) == 0 {
+		in = hub
+	}
+	v, ok := resolve(in.Object, d.AtomicPath)
+	if _, list := v.([]any); !list {
+		_, ok = v.(map[string]any)
+	}
+	if !ok || !strings.HasPrefix(d.Path, d.AtomicPath+"/") {
+		t.Errorf("%s %s: %q is named as owned as a whole, which is %s", d.Class, d.Path, d.AtomicPath, compact(v))
 	}
 }
 
@@ -211,6 +233,41 @@ func checkApplied(t *testing.T, hub, member *unstructured.Unstructured, o drift.
 		if d.Class != drift.Order {
 			t.Errorf("%s: %s is left when all was undone\nhub:    %s\nmember: %s\nfixed:  %s\nfound:  %s", o.Comparison, compact(d),
 				compact(hub.Object["spec"]), compact(member.Object["spec"]), compact(fixed.Object["spec"]), compact(r.Differences))
+		}
+	}
+}
+
+// checkReplaced reports whether nothing is left of what differs in an atomic list once
+// the list is replaced by the hub's, as an apply does it, and whether no list has more
+// entries than are readable.
+func checkReplaced(t *testing.T, hub, member *unstructured.Unstructured, o drift.Options) {
+	t.Helper()
+	inside := map[string]int{}
+	fixed := member.DeepCopy()
+	for _, d := range mustCompare(t, hub, member, o).Differences {
+		fields := segments(d.AtomicPath)
+		if len(fields) != 2 {
+			continue // deeper ones have other indexes on the hub
+		}
+		if v, _ := resolve(member.Object, d.AtomicPath); d.Class != drift.Order {
+			if _, list := v.([]any); list {
+				inside[d.AtomicPath]++
+			}
+		}
+		v, _, err := unstructured.NestedFieldCopy(hub.Object, fields...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set(t, fixed, v, fields...)
+	}
+	for _, d := range mustCompare(t, hub, fixed, o).Differences {
+		if _, ok := inside[d.AtomicPath]; ok {
+			t.Errorf("%s: %s is left when the list is the hub's", o.Comparison, compact(d))
+		}
+	}
+	for at, n := range inside {
+		if n > 10 {
+			t.Errorf("%s: %d entries are about %s", o.Comparison, n, at)
 		}
 	}
 }

@@ -160,7 +160,7 @@ func (p *pass) ignored(f *compare.Finding, t fieldpath.Trail) bool {
 	var inside []fieldpath.Pattern
 	for i := range p.o.ignores {
 		rule := &p.o.ignores[i]
-		if rule.drops(classOf(f.Class), t, func() string { return p.manager(t) }) {
+		if rule.drops(classOf(f.Class), t, func() string { return p.manager(ownTrail(f, t)) }) {
 			return true
 		}
 		if f.InHub != f.InMember {
@@ -171,6 +171,15 @@ func (p *pass) ignored(f *compare.Finding, t fieldpath.Trail) bool {
 	f.Hub, hub = fieldpath.Without(f.Hub, inside)
 	f.Member, member = fieldpath.Without(f.Member, inside)
 	return !hub || !member
+}
+
+// ownTrail returns the trail to the value that has the owner of a difference: what is
+// missing in something that is owned as a whole was taken away by the owner of that.
+func ownTrail(f *compare.Finding, t fieldpath.Trail) fieldpath.Trail {
+	if !f.InMember && f.Whole > 0 {
+		return t[:f.Whole]
+	}
+	return t
 }
 
 // manager returns the manager that last wrote the member's value at a trail.
@@ -215,6 +224,9 @@ func distinct(sorted []*compare.Finding) []*compare.Finding {
 	out := sorted[:0]
 	for _, f := range sorted {
 		if n := len(out); n > 0 && covered(out[n-1], f) {
+			if len(out[n-1].Path) == len(f.Path) {
+				out[n-1].Whole = max(out[n-1].Whole, f.Whole)
+			}
 			continue
 		}
 		out = append(out, f)

@@ -232,6 +232,9 @@ func (p *pass) collapsed(f compare.Finding, t fieldpath.Trail) compare.Finding {
 	end := t[len(t)-1]
 	f.Path = f.Path[:len(t)]
 	f.Secret, f.Note = true, ""
+	if f.Whole >= len(t) {
+		f.Whole = 0
+	}
 	if end.InHub != nil {
 		f.Hub, f.InHub = end.InHub, true
 	}

@@ -138,7 +138,7 @@ func TestWhatPointersNameIsHidden(t *testing.T) {
 		`Changed /spec/items/0/v - "shown" + "seen"`,
 		`Changed /spec/items/0/value - "(redacted)" + "(redacted)"`,
 		`Changed /spec/items/1/value - "shown" + "seen"`,
-		`Changed /spec/l - ["(redacted)"] + ["(redacted)"]`,
+		`Changed /spec/l/0 - "(redacted)" + "(redacted)"`,
 		`Changed /spec/m/a - "(redacted)" + "(redacted)"`,
 		`Changed /spec/ports/0/a - 1 + 2`,
 		`Missing /spec/tags/0 - "(redacted)"`,

@@ -57,8 +57,11 @@ func (p *pass) difference(f *compare.Finding) Difference {
 			d.HubPath = hub
 		}
 	}
-	if f.InMember {
-		d.Owner = p.shownOwner(p.trail(f.Path))
+	if f.Whole > 0 {
+		d.AtomicPath = fieldpath.Pointer(f.Path[:f.Whole], f.Side())
+	}
+	if f.InMember || f.Whole > 0 {
+		d.Owner = p.shownOwner(ownTrail(f, p.trail(f.Path)))
 	}
 	return d
 }

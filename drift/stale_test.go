@@ -49,11 +49,14 @@ func TestInAFullComparisonAStaleFieldIsNotUnmanagedToo(t *testing.T) {
 	wantLines(t, r, `Stale /spec/b + 2 by s`, `Unmanaged /spec/c + 3`, `Stale /spec/items + [{"name":"q"}] by s`)
 }
 
-func TestAStaleItemOfAListThatDiffersAsAWholeIsNoFurtherEntry(t *testing.T) {
+func TestAStaleItemOfAnAtomicListIsOneEntry(t *testing.T) {
 	r := reported(t, `{"metadata":{"name":"x"},"spec":{"plain":[{"id":1}]}}`,
 		`{"metadata":{"name":"x","managedFields":[{"manager":"s","operation":"Apply","fieldsV1":{"f:spec":{"f:plain":{"k:{\"id\":1}":{".":{}},"k:{\"id\":2}":{".":{}}}}}}]},
 		"spec":{"plain":[{"id":1},{"id":2}]}}`, Options{Manager: "s"})
-	wantLines(t, r, `Changed /spec/plain - [{"id":1}] + [{"id":1},{"id":2}] by s`)
+	wantLines(t, r, `Stale /spec/plain/1 + {"id":2} by s`)
+	if got := r.Differences[0].AtomicPath; got != "/spec/plain" {
+		t.Errorf("the list is %q", got)
+	}
 }
 
 func TestKubectlsAnnotationTellsWhatIsStale(t *testing.T) {
@@ -70,11 +73,11 @@ func TestKubectlsAnnotationTellsWhatIsStale(t *testing.T) {
 		`Stale /spec/gone + {"x":2}`,
 		`Stale /spec/items/0 + {"name":"b"}`,
 		`Stale /spec/items/1/more + 3`,
-		`Changed /spec/list - [{}] + [{"a":1}]`,
+		`Unmanaged /spec/list/0/a + 1`,
 	)
 	applied := strings.Replace(member, `"finalizers"`, `"managedFields":[{"manager":"s","operation":"Apply","fieldsV1":{}}],"finalizers"`, 1)
 	r = reported(t, hub, applied, Options{Manager: "s"})
-	wantLines(t, r, `Changed /spec/list - [{}] + [{"a":1}]`)
+	wantLines(t, r, `Unmanaged /spec/list/0/a + 1`)
 }
 
 func TestAnAnnotationThatIsNoObjectTellsNothing(t *testing.T) {

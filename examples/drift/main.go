@@ -39,6 +39,8 @@
 //	  path           an RFC 6901 pointer in the member's object, or, for what only
 //	                 the hub's has, in that one
 //	  keyPath        the same with items of lists by their keys
+//	  atomicPath     the pointer to the list or map around it that has one owner and
+//	                 is applied as a whole; absent where there is none
 //	  class          Changed, Missing, Stale, Order or Unmanaged
 //	  valueInHub, valueInMember
 //	                 the values; the key is absent where there is none

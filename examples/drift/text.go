@@ -120,6 +120,9 @@ func (p *page) difference(d *drift.Difference) {
 	if len(d.Member) > 0 {
 		p.print("    member  ", 12, string(d.Member))
 	}
+	if d.AtomicPath != "" {
+		p.print("    in      ", 12, d.AtomicPath+", which is applied as a whole")
+	}
 	if d.Owner != nil {
 		p.print("    by      ", 12, author(d.Owner))
 	}

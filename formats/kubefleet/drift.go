@@ -57,7 +57,8 @@ type DriftedPlacement struct {
 	TargetClusterObservedGeneration int64         `json:"targetClusterObservedGeneration"`
 }
 
-// PatchDetail is one difference. A value that is missing on one side is nil;
+// PatchDetail is one difference. Its path leads to what differs, also inside of lists
+// that are owned as a whole, as the paths of KubeFleet's own patches do. A value that is missing on one side is nil;
 // one that is a string is there as it is, any other one as its JSON.
 type PatchDetail struct {
 	Path          string  `json:"path"`

@@ -27,6 +27,8 @@ type Tree struct {
 
 	name               string
 	status, measureAll bool
+	// sets are the atomic lists of the kind whose order means nothing.
+	sets []kinds.Set
 	// folded are the keys of the data of a Secret that come from its stringData.
 	folded map[string]bool
 
@@ -56,7 +58,7 @@ func Compile(hub *unstructured.Unstructured, o Options) (*Tree, error) {
 	kind := hub.GroupVersionKind()
 	t := &Tree{
 		Type: o.Type, Rules: kinds.RulesOf(kind.Group, kind.Kind, hub.Object),
-		name: hub.GetName(), status: o.Status, measureAll: o.MeasureAll,
+		name: hub.GetName(), status: o.Status, measureAll: o.MeasureAll, sets: kinds.SetsOf(kind.Group, kind.Kind),
 	}
 	t.Hub = t.cleaned(hub.Object)
 	c := compiler{tree: t}
@@ -96,9 +98,10 @@ type flags uint8
 const (
 	// optional nodes mean the same as their absence.
 	optional flags = 1 << iota
-	// virtual nodes are not in the hub's object; they make the walk compare the member's value key by key.
-	virtual
-	// wholly marks maps where any key that only the member has is a difference.
+	// orderless marks lists whose order means nothing to any reader: see kinds.Set.
+	orderless
+	// wholly marks what is owned as a whole although its keys or items are told apart: whatever only the member
+	// has there is a difference.
 	wholly
 	// union marks maps where a field of the union is.
 	union

@@ -24,7 +24,11 @@ func (c *compiler) list(at int, v []any, t *schema.Type) {
 		t = nil
 	}
 	if c.tree.Rules.Has(kinds.Definition) && len(c.path) == 2 && c.path[1].Name == "versions" {
-		t = byName(t)
+		t = byKeys(t, schema.Keyed, "name")
+	}
+	set := c.setHere()
+	if set != nil && set.Keys != nil {
+		t = byKeys(t, schema.Atomic, set.Keys...)
 	}
 	var elem *schema.Type
 	if t != nil {
@@ -42,7 +46,28 @@ func (c *compiler) list(at int, v []any, t *schema.Type) {
 	if len(v) == 0 && !n.present() {
 		n.flags |= optional
 	}
+	if set != nil {
+		n.flags |= orderless
+	}
 	c.align(n, v, t)
+}
+
+// setHere returns the set that the list at the path is, nil where it is none.
+func (c *compiler) setHere() *kinds.Set {
+	for i := range c.tree.sets {
+		set := &c.tree.sets[i]
+		if len(set.Path) != len(c.path) {
+			continue
+		}
+		same := true
+		for j, name := range set.Path {
+			same = same && (name == "*" && c.path[j].Item || name == c.path[j].Name && !c.path[j].Item)
+		}
+		if same {
+			return set
+		}
+	}
+	return nil
 }
 
 // align makes a node that of a keyed list or of a set, where all items have what

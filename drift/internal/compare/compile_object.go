@@ -67,20 +67,23 @@ func (c *compiler) describeRoot(name string) (*schema.Field, *schema.Type) {
 		t = &schema.Type{Kind: schema.Map, Elem: &schema.Type{Kind: schema.Bytes}}
 	}
 	if slices.Contains(c.tree.Rules.KeyByKey(), name) && c.tree.Rules.Has(kinds.Tokens) {
-		t = byName(t)
+		t = byKeys(t, schema.Keyed, "name")
 	}
 	return f, t
 }
 
-// byName returns the type of a list whose items are told apart by their names,
-// also where it is owned as a whole.
-func byName(t *schema.Type) *schema.Type {
-	named := schema.Type{Kind: schema.List, List: schema.Keyed}
+// byKeys returns the type of a list whose items are told apart by keys, also where
+// it is owned as a whole. A list of which nothing is known becomes one of a kind.
+func byKeys(t *schema.Type, kind schema.ListKind, names ...string) *schema.Type {
+	keyed := schema.Type{Kind: schema.List, List: kind}
 	if t != nil {
-		named = *t
+		keyed = *t
 	}
-	named.Keys = []schema.Key{{Name: "name"}}
-	return &named
+	keyed.Keys = nil
+	for _, name := range names {
+		keyed.Keys = append(keyed.Keys, schema.Key{Name: name})
+	}
+	return &keyed
 }
 
 // emptyOf returns an empty list or map.
@@ -94,7 +97,7 @@ func emptyOf(t *schema.Type) any {
 // missing fills a node that the hub's object does not have.
 func (c *compiler) missing(at int, name string, v any, t *schema.Type) {
 	c.field(at, name, v, nil, t)
-	c.tree.nodes[at].flags |= virtual | optional
+	c.tree.nodes[at].flags |= optional
 }
 
 // metadata fills the node of /metadata.

@@ -24,6 +24,9 @@ type Finding struct {
 	// Path leads from the root of the object to the difference; empty is the
 	// object itself.
 	Path []fieldpath.Step
+	// Whole is how many steps of the path lead to the list or map that is owned as a
+	// whole and that the difference is inside of, 0 where it is in none.
+	Whole int
 	// Hub and member are the values; inHub and inMember report whether there is one.
 	Hub, Member     any
 	InHub, InMember bool

@@ -28,10 +28,18 @@ type walker struct {
 	// probing walks find out whether there is a difference, and which does not
 	// matter; differs is their answer.
 	probing, differs bool
-	// whole is how many lists that are owned as a whole the walk is in.
+	// whole is how many lists and maps that are owned as a whole the walk is in.
 	whole int
+	// inside reports whether one of them is compared item by item; since is what counted
+	// was before.
+	inside bool
+	since  int
+	// work is how many fields and items were compared, as far as that counts.
+	work int
 
-	found    []*Finding
+	found []*Finding
+	// counted is how many differences were found that are not only of an order.
+	counted  int
 	warnings []string
 	// left is how many values may still be found before the whole object is
 	// measured; then measured is true, and refused says what is wrong with it.
@@ -123,8 +131,12 @@ func (w *walker) list(at uint32, l []any) {
 // object compares a map of the member with the node.
 func (w *walker) object(at uint32, member map[string]any) {
 	n := &w.tree.nodes[at]
+	w.work += int(n.count)
+	if n.is(wholly) {
+		w.whole++
+	}
 	common := 0
-	for i := n.first; i < n.first+n.count; i++ {
+	for i := n.first; i < n.first+n.count && !w.differs; i++ {
 		c := &w.tree.nodes[i]
 		v, ok := member[c.name]
 		if ok {
@@ -144,8 +156,11 @@ func (w *walker) object(at uint32, member map[string]any) {
 		}
 		w.value(i, aField, v)
 	}
-	if len(member) != common && (w.strict() || n.is(wholly|union)) {
+	if len(member) != common && !w.differs && (w.strict() || n.is(union)) {
 		w.extras(at, member)
+	}
+	if n.is(wholly) {
+		w.whole--
 	}
 }
 
@@ -204,7 +219,10 @@ func (w *walker) extras(at uint32, member map[string]any) {
 	n := &w.tree.nodes[at]
 	children := w.tree.nodes[n.first : n.first+n.count]
 	for name, v := range member {
-		if w.differs || hasChild(children, name) || n.foreign(name, w.tree.status) || !w.counts(n, name) {
+		if w.differs {
+			return
+		}
+		if hasChild(children, name) || n.foreign(name, w.tree.status) || !w.counts(n, name) {
 			continue
 		}
 		f, t := value.FieldOf(n.typ, name)
@@ -242,7 +260,7 @@ func (w *walker) strict() bool { return w.full || w.probing || w.whole > 0 }
 
 // counts reports whether a key that only the member has is compared.
 func (w *walker) counts(n *node, name string) bool {
-	return w.strict() || n.is(wholly) || n.is(union) && slices.Contains(n.typ.Union, name)
+	return w.strict() || n.is(union) && slices.Contains(n.typ.Union, name)
 }
 
 // added reports whether a server adds an entry to a map that the hub has, such as

@@ -53,9 +53,16 @@ func (w *walker) keep(f Finding) {
 	if f.InMember && w.explained != nil && w.explained(&f) {
 		return
 	}
+	if f.Class != Order {
+		w.counted++
+	}
 	immutable := false
 	for i := range w.depth {
-		if field := w.tree.nodes[w.frames[i].node].field; field != nil {
+		n := &w.tree.nodes[w.frames[i].node]
+		if f.Whole == 0 && i+1 < len(f.Path) && (n.kind == kindAtomic || n.is(wholly)) {
+			f.Whole = i + 1
+		}
+		if field := n.field; field != nil {
 			f.Secret = f.Secret || field.Secret
 			immutable = immutable || field.ImmutableIn(w.parent(i))
 		}
@@ -66,7 +73,7 @@ func (w *walker) keep(f Finding) {
 	w.found = append(w.found, &f)
 }
 
-// CheckLimits measures what is found on the member, and all of the member once that is
+// bounded measures what is found on the member, and all of the member once that is
 // too deep, no JSON, or so much that it may be too much. What remains of the walk
 // is of no interest where an object is refused.
 func (w *walker) bounded(f *Finding) bool {
@@ -94,7 +101,7 @@ func (w *walker) parent(i int) map[string]any {
 	return m
 }
 
-// Path returns the steps to where the walk is. The caller may append to it.
+// path returns the steps to where the walk is. The caller may append to it.
 func (w *walker) path() []fieldpath.Step {
 	path := make([]fieldpath.Step, 0, w.depth+1)
 	for i, f := range w.frames[:w.depth] {

@@ -7,65 +7,14 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// unsortedLimit is how many items of a list without order are compared each with
-// each, once those at its ends that are the same are left out. What remains of a
-// longer one is Changed.
-const unsortedLimit = 256
-
-// atomic compares a list that is owned as a whole.
-func (w *walker) atomic(at uint32, l []any) {
-	n := &w.tree.nodes[at]
-	count := int(n.count)
-	same := 0
-	for same < min(count, len(l)) && w.equal(n.first+uint32(same), int32(same), l[same]) {
-		same++
-	}
-	if same == count && same == len(l) {
-		return
-	}
-	if count == 0 {
-		w.here(Finding{Class: Unmanaged, Member: l, InMember: true})
-		return
-	}
-	anyOrder := n.typ != nil && n.typ.Unordered || w.tree.Rules.Has(kinds.Unsorted)
-	if !anyOrder || len(l) != count || !w.shuffled(n, l, same) {
-		w.here(Finding{Class: Changed, Hub: w.tree.values[at], Member: l, InHub: true, InMember: true})
-		return
-	}
-	w.reordered(at, l, true)
-}
-
-// shuffled reports whether a list has the items of the node in another order. The
-// first same ones are known to be the same.
-func (w *walker) shuffled(n *node, l []any, same int) bool {
-	last := len(l)
-	for last > same && w.equal(n.first+uint32(last-1), int32(last-1), l[last-1]) {
-		last--
-	}
-	if last-same > unsortedLimit {
-		return false
-	}
-	var taken [unsortedLimit]bool
-	for i := same; i < last; i++ {
-		j := same
-		for j < last && (taken[j-same] || !w.equal(n.first+uint32(i), int32(j), l[j])) {
-			j++
-		}
-		if j == last {
-			return false
-		}
-		taken[j-same] = true
-	}
-	return true
-}
-
 // reordered is for a list of the same items in another order.
 func (w *walker) reordered(at uint32, l []any, matters bool) {
-	ordered := w.tree.nodes[at].typ != nil && w.tree.nodes[at].typ.Ordered
-	if w.tree.Rules.Has(kinds.Unsorted) || w.probing && !ordered || !w.full && !ordered && !matters {
+	n := &w.tree.nodes[at]
+	ordered := n.typ != nil && n.typ.Ordered
+	if n.is(orderless) || w.probing && !ordered || !w.full && !ordered && !matters {
 		return
 	}
-	w.here(Finding{Class: Order, Hub: w.tree.values[at], Member: l, InHub: true, InMember: true})
+	w.listDiffers(Order, at, l, "")
 }
 
 // keyed compares a list whose items are told apart by keys.

@@ -25,8 +25,6 @@ const (
 	Definition
 	// Templated: without labels, a server gives it those of its template.
 	Templated
-	// Unsorted: no list says anything by its order.
-	Unsorted
 	// TokenVolume: admission adds a volume with a token, and mounts it.
 	TokenVolume
 )
@@ -51,8 +49,6 @@ func RulesOf(group, kind string, o map[string]any) Rules {
 		return Definition
 	case "Job.batch", "ReplicationController.":
 		return Templated
-	case "Endpoints.", "EndpointSlice.discovery.k8s.io":
-		return Unsorted
 	case "Pod.":
 		return TokenVolume
 	}

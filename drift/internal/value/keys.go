@@ -30,7 +30,7 @@ func AppendKeys(b []byte, item any, t *schema.Type) ([]byte, bool) {
 // a server does not distinguish them.
 func KeyOf(m map[string]any, t *schema.Type, k *schema.Key) any {
 	v := m[k.Name]
-	if v == nil || v == "" && k.Default != nil && IsUnset(v, t.Elem.Field(k.Name)) {
+	if v == nil || v == "" && IsUnset(v, t.Elem.Field(k.Name)) {
 		return k.Default
 	}
 	return v

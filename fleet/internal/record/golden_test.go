@@ -157,7 +157,7 @@ func goldenDrift() member.ClusterDrift {
 				Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "ns", Name: "web", State: drift.Present, Generation: 7,
 				Total: 1, Truncated: true, Warnings: []string{"duplicate key"}, Fingerprint: "f",
 				Differences: []drift.Difference{{
-					Path: "/spec/replicas", HubPath: "/spec/replicas", KeyPath: ".spec.replicas", Class: drift.Changed,
+					Path: "/spec/replicas", HubPath: "/spec/replicas", KeyPath: ".spec.replicas", AtomicPath: "/spec", Class: drift.Changed,
 					Hub: json.RawMessage("2"), Member: json.RawMessage("7"), Note: "n",
 					Owner: &drift.Owner{Manager: "kubectl-edit", Operation: "Update", Subresource: "scale", Time: "2026-11-20T12:00:00Z"},
 				}},
