@@ -67,7 +67,8 @@ func (m *Manifest) Baseline(live *unstructured.Unstructured) *Baseline {
 
 // BaselineAfter is Baseline for an object that was on the member before, as it
 // was then. What only the member had already, and known does not explain, is
-// not explained now: an apply leaves alone what it does not name.
+// not explained now: an apply leaves alone what it does not name, but inside of what is
+// owned as a whole.
 func (m *Manifest) BaselineAfter(before, live *unstructured.Unstructured, known *Baseline) *Baseline {
 	b := m.Baseline(live)
 	if b == nil || before == nil || before.Object == nil || m.check(before.Object) != nil {
@@ -79,7 +80,7 @@ func (m *Manifest) BaselineAfter(before, live *unstructured.Unstructured, known 
 	}
 	earlier := make(map[baselineDigest]bool)
 	for _, f := range all {
-		if f.InMember && !f.InHub && !known.explains(m, f) {
+		if f.InMember && !f.InHub && f.Whole == 0 && !known.explains(m, f) {
 			earlier[m.baselineDigest(f)] = true
 		}
 	}

@@ -150,3 +150,13 @@ func FuzzBaseline(f *testing.F) {
 		}
 	})
 }
+
+// What only the member had before an apply is not of the apply, but an item in an
+// atomic list, which the apply took away and a webhook put back.
+func TestABaselineAfterAnApplyExplainsWhatTheApplyBrought(t *testing.T) {
+	m := compiledX(t, `{"metadata":{"name":"x"},"spec":{"list":["a"]}}`, Options{Comparison: Full})
+	before := objectFrom(t, `{"metadata":{"name":"x"},"spec":{"list":["a","injected"],"theirs":1}}`)
+	live := `{"metadata":{"name":"x"},"spec":{"list":["a","injected"],"theirs":1,"filled":2}}`
+	b := m.BaselineAfter(before, objectFrom(t, live), nil)
+	wantLines(t, comparedWith(t, m, live, b), `Unmanaged /spec/theirs + 1`)
+}

@@ -111,7 +111,7 @@ type Difference struct {
 	// Path is inside of, in the same object as Path; empty where Path is in none, or is
 	// that itself. Whatever of it is put back, an apply replaces all of it.
 	AtomicPath string `json:"atomicPath,omitempty"`
-	Class   Class  `json:"class"`
+	Class      Class  `json:"class"`
 	// Hub and Member are the values as JSON, empty where there is none. A value
 	// that is too long is a string that says how long, its sha256, and the first
 	// line that differs; a secret one is a string that says no more than that.

@@ -13,7 +13,8 @@ import (
 // is left: applied returns what an apply of the hub's object would come to, a dry
 // run. What the apply would leave as it is, because the member's server takes it
 // for the same, is no difference. It is not asked about what is Unmanaged, which
-// no apply changes, nor where there is nothing else.
+// no apply changes but inside of what is owned as a whole, nor where there is nothing
+// else.
 //
 // A dry run is a help and never a condition: where it fails, or returns another
 // object, the report is that of Compare with a warning. Errors of applied are not
@@ -33,7 +34,7 @@ func (m *Manifest) CompareWith(member *unstructured.Unstructured, b *Baseline, a
 // disputed reports whether there is a difference that an apply might not change.
 func (r *Report) disputed() bool {
 	for i := range r.Differences {
-		if r.Differences[i].Class != Unmanaged {
+		if d := &r.Differences[i]; d.Class != Unmanaged || d.AtomicPath != "" {
 			return true
 		}
 	}
@@ -46,9 +47,13 @@ func (m *Manifest) without(r Report, member *unstructured.Unstructured, b *Basel
 	if err != nil {
 		return r, nil //nolint:nilerr // what an apply would come to is beyond the limits, and explains nothing
 	}
-	stays := make(map[string]*compare.Finding, len(left))
+	type place struct {
+		class compare.Class
+		path  string
+	}
+	stays := make(map[place]*compare.Finding, len(left))
 	for _, f := range left {
-		stays[fieldpath.KeyPath(f.Path)] = f
+		stays[place{f.Class, fieldpath.KeyPath(f.Path)}] = f
 	}
 	all, _, err := m.differences(member.Object, b, m.comparison == Full)
 	if err != nil {
@@ -56,7 +61,8 @@ func (m *Manifest) without(r Report, member *unstructured.Unstructured, b *Basel
 	}
 	kept := all[:0]
 	for _, f := range all {
-		if g := stays[fieldpath.KeyPath(f.Path)]; g == nil || f.Class == compare.Unmanaged || !sameOnMember(f, g) {
+		g := stays[place{f.Class, fieldpath.KeyPath(f.Path)}]
+		if g == nil || f.Class == compare.Unmanaged && f.Whole == 0 || !sameOnMember(f, g) {
 			kept = append(kept, f)
 		}
 	}

@@ -90,3 +90,28 @@ func TestNoDryRunIsAskedForWhereNothingIsDisputed(t *testing.T) {
 		}
 	}
 }
+
+// An item that only the member has in an atomic list is taken away by an apply, unless
+// the member's server puts it back.
+func TestADryRunExplainsItemsOfAtomicLists(t *testing.T) {
+	m := compiled(t, widget(map[string]any{"list": []any{"a"}}), drift.Partial)
+	injected := widget(map[string]any{"list": []any{"a", "injected"}})
+	more := widget(map[string]any{"list": []any{"a", "injected", "more"}})
+	for name, c := range map[string]struct {
+		member, would *unstructured.Unstructured
+		want          string
+	}{
+		"put back":          {injected, injected, `[]`},
+		"taken away":        {injected, widget(map[string]any{"list": []any{"a"}}), `["/spec/list/1"]`},
+		"one of them stays": {more, injected, `["/spec/list/2"]`},
+	} {
+		r, err := m.CompareWith(c.member, nil, func() (*unstructured.Unstructured, error) { return c.would, nil })
+		paths := []string{}
+		for _, d := range r.Differences {
+			paths = append(paths, d.Path)
+		}
+		if got := compact(paths); err != nil || got != c.want {
+			t.Errorf("%s: %v, got %s, want %s", name, err, got, c.want)
+		}
+	}
+}
