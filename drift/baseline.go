@@ -41,6 +41,14 @@ type Baseline struct {
 
 type baselineDigest [16]byte
 
+// differences returns what differs in a member and is not explained by a baseline.
+func (m *Manifest) differences(member map[string]any, b *Baseline, full bool) ([]*compare.Finding, []string, error) {
+	if b.Len() == 0 {
+		return m.tree.Compare(member, full, nil)
+	}
+	return m.tree.Compare(member, full, func(f *compare.Finding) bool { return b.explains(m, f) })
+}
+
 // Baseline returns the baseline of a live object, which was read right after the
 // object of the hub was applied. It is nil where there is no live object and
 // where nothing is to be explained.
@@ -53,9 +61,8 @@ func (m *Manifest) Baseline(live *unstructured.Unstructured) *Baseline {
 		return nil
 	}
 	b := &Baseline{}
-	p := pass{o: m.out, m: m, live: live.Object}
 	for _, f := range all {
-		if f.InMember && (len(m.out.secrets.key) > 0 || !p.holdsSecret(*f)) {
+		if f.InMember && (len(m.secrets.key) > 0 || !m.holdsSecret(*f, live.Object)) {
 			b.digests = append(b.digests, m.baselineDigest(f))
 		}
 	}
@@ -100,8 +107,8 @@ func (b *Baseline) sorted() *Baseline {
 func compareDigests(a, b baselineDigest) int { return bytes.Compare(a[:], b[:]) }
 
 // holdsSecret reports whether any of a difference must not be shown.
-func (p *pass) holdsSecret(f compare.Finding) bool {
-	clean := p.redacted(f, p.trail(f.Path))
+func (m *Manifest) holdsSecret(f compare.Finding, live map[string]any) bool {
+	clean := m.secrets.redacted(f, fieldpath.Follow(nil, f.Path, m.tree.Hub, live), m.tree, live)
 	return clean.Secret || !bytes.Equal(value.AppendCanonical(nil, f.Member), value.AppendCanonical(nil, clean.Member)) ||
 		!bytes.Equal(value.AppendCanonical(nil, f.Hub), value.AppendCanonical(nil, clean.Hub)) ||
 		fieldpath.KeyPath(f.Path) != fieldpath.KeyPath(clean.Path)
@@ -121,7 +128,7 @@ func (m *Manifest) baselineDigest(f *compare.Finding) baselineDigest {
 	text := value.AppendCanonical(nil, fieldpath.KeyPath(f.Path))
 	text = appendSide(text, f.Hub, f.InHub)
 	text = appendSide(text, f.Member, f.InMember)
-	key := m.out.secrets.key
+	key := m.secrets.key
 	if len(key) == 0 {
 		sum := sha256.Sum256(text)
 		return baselineDigest(sum[:16])
@@ -129,6 +136,13 @@ func (m *Manifest) baselineDigest(f *compare.Finding) baselineDigest {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(text)
 	return baselineDigest(mac.Sum(nil)[:16])
+}
+
+func appendSide(b []byte, v any, has bool) []byte {
+	if has {
+		b = value.AppendCanonical(b, v)
+	}
+	return append(b, 0)
 }
 
 // Len returns how many differences the baseline explains.

@@ -1,5 +1,5 @@
-// Package drift answers what differs between an object as it was asked for and as
-// a member cluster has it: which fields, since whose edit, and whether it matters.
+// Package drift compares an object as it was asked for with the one that a member
+// cluster has: which fields differ, since whose edit, and whether it matters.
 //
 // [Compare] takes the object of the hub and that of the member. To compare one
 // object with many members, [Compile] it once; a [Manifest] may be used by any
@@ -90,10 +90,31 @@
 // A member is not trusted. What differs in an object and has more than [MaxDepth]
 // levels or [MaxNodes] values is refused with an error that names the object, the
 // place and the limit; everything else is compared in time and memory that grow as
-// it does, whatever is in it. A report has at most 100 differences and 256 bytes of each value unless the
-// options say otherwise, and says how many there are and what was cut.
+// it does, whatever is in it. A report has at most 100 differences and 256 bytes of
+// each value unless the options say otherwise, and says how many there are and what
+// was cut.
 //
-// What it cannot know: what a webhook added before the first baseline was taken,
-// and how one version of a kind is converted to another. Read the member's object
-// in the version of the hub's; another version is compared with a warning.
+// # How it is built
+//
+// A comparison is these steps, in this order and each in a file:
+//
+//  1. options.go checks the options and prepares ignore rules.
+//  2. compile.go makes a [Manifest] of the hub's object, on internal/compare.
+//  3. baseline.go finds what differs in a member's object, on internal/compare, and
+//     leaves out what a [Baseline] explains.
+//  4. stale.go adds what was applied and the hub has dropped.
+//  5. ignore.go leaves out what rules ignore, and owner.go asks managedFields, on
+//     internal/ownership, whose a value is.
+//  6. redact.go hides secrets.
+//  7. report.go makes a [Report] of the rest, sorted and each difference once.
+//
+// compare.go and dryrun.go call them in turn, and drift.go has their nouns. No file uses
+// one that uses it. Beside them, strip.go applies ignore rules to what is applied, and
+// fight.go counts what comes back.
+//
+// # What it cannot know
+//
+// Neither what a webhook added before the first baseline was taken, nor how one version
+// of a kind is converted to another. Read the member's object in the version of the
+// hub's; another version is compared with a warning.
 package drift

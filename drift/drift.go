@@ -3,8 +3,6 @@ package drift
 import (
 	"encoding/json"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-
 	"github.com/slipway-dev/slipway/drift/internal/compare"
 	"github.com/slipway-dev/slipway/drift/internal/value"
 	"github.com/slipway-dev/slipway/drift/schema"
@@ -89,11 +87,26 @@ type Options struct {
 	MaxDifferences, MaxValueBytes int
 }
 
-// Validate reports every problem of the options at once.
-func (o Options) Validate() error {
-	errs := ValidateIgnoreRules(o.Ignore, field.NewPath("ignore"))
-	_, wrong := compilePatterns(o.Secrets, field.NewPath("secrets"))
-	return append(append(errs, wrong...), checkOptions(o)...).ToAggregate()
+// IgnoreRule leaves differences out of reports, and with [Strip] fields out of
+// what is applied. What is set must all hold; of the values of a list, one. At
+// least one of Pointers, Managers and Classes is needed.
+type IgnoreRule struct {
+	// Group, Kind, Namespace and Name narrow the rule to objects; empty is any.
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Pointers are JSON pointers (RFC 6901) to fields, which are ignored with
+	// everything below them. The level * is any name or index. An item of a list
+	// is named by its keys, [name=app] or [containerPort=80,protocol="UDP"], the
+	// item of a set by its value, [="a"]; it may be named by its index on the
+	// member too. The empty pointer is the whole object.
+	Pointers []string `json:"pointers,omitempty"`
+	// Managers are field managers: what one of them wrote last on the member is
+	// ignored.
+	Managers []string `json:"managers,omitempty"`
+	// Classes are the classes of differences that are ignored.
+	Classes []Class `json:"classes,omitempty"`
 }
 
 // Difference is one entry of a report.
@@ -148,7 +161,7 @@ type Report struct {
 	// Total is how many there are, Truncated whether some are left out.
 	Total     int  `json:"total"`
 	Truncated bool `json:"truncated,omitempty"`
-	// Warnings name what could not be told for sure, for example duplicate keys.
+	// Warnings name what is uncertain, for example duplicate keys.
 	Warnings []string `json:"warnings,omitempty"`
 	// Fingerprint is the same for the same differences on another member, empty
 	// where there are none.

@@ -27,7 +27,7 @@ func (m *Manifest) CompareWith(member *unstructured.Unstructured, b *Baseline, a
 	if would, err := applied(); err == nil && would != nil && m.check(would.Object) == nil {
 		return m.without(r, member, b, would)
 	}
-	r.Warnings = cappedWarnings(append(r.Warnings, "a dry run failed: what differs is told without one"))
+	r.Warnings = cappedWarnings(append(r.Warnings, "a dry run failed: what differs is reported without one"))
 	return r, nil
 }
 
@@ -66,7 +66,7 @@ func (m *Manifest) without(r Report, member *unstructured.Unstructured, b *Basel
 			kept = append(kept, f)
 		}
 	}
-	out := m.report(member, append(kept, m.out.stale(m, member.Object)...))
+	out := m.report(member, append(kept, m.stale.find(member.Object)...))
 	out.Warnings = r.Warnings
 	return out, nil
 }

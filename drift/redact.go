@@ -171,9 +171,8 @@ func (s *secrets) cleanOr(v any, p spot, secret bool) any {
 
 // redacted returns a difference as it may be shown. What is inside of something
 // secret becomes one difference of that.
-func (p *pass) redacted(f compare.Finding, t fieldpath.Trail) compare.Finding {
-	s := &p.o.secrets
-	at := s.root(p.m.tree.Type, p.m.tree.Hub, p.live)
+func (s *secrets) redacted(f compare.Finding, t fieldpath.Trail, tree *compare.Tree, member any) compare.Finding {
+	at := s.root(tree.Type, tree.Hub, member)
 	secret := false
 	for i, l := range t {
 		at, secret = at.below(l.Step, l.InHub, l.InMember)
@@ -182,7 +181,7 @@ func (p *pass) redacted(f compare.Finding, t fieldpath.Trail) compare.Finding {
 			f.Path[i].Keys = keys
 		}
 		if secret && i < len(t)-1 {
-			return p.collapsed(f, t[:i+1])
+			return s.collapsed(f, t[:i+1])
 		}
 	}
 	secret = secret || f.Secret || f.Field != nil && f.Field.Secret
@@ -228,7 +227,7 @@ func (s *secrets) cleanKeys(keys []value.KeyValue, item spot, secret bool) (out 
 }
 
 // collapsed is a difference inside of a secret as one of the secret as a whole.
-func (p *pass) collapsed(f compare.Finding, t fieldpath.Trail) compare.Finding {
+func (s *secrets) collapsed(f compare.Finding, t fieldpath.Trail) compare.Finding {
 	end := t[len(t)-1]
 	f.Path = f.Path[:len(t)]
 	f.Secret, f.Note = true, ""
@@ -244,5 +243,5 @@ func (p *pass) collapsed(f compare.Finding, t fieldpath.Trail) compare.Finding {
 	if f.InHub && f.InMember {
 		f.Class = compare.Changed
 	}
-	return p.o.secrets.cleanFound(f, spot{}, true)
+	return s.cleanFound(f, spot{}, true)
 }

@@ -7,18 +7,118 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/slipway-dev/slipway/drift/internal/compare"
 	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
-	"github.com/slipway-dev/slipway/drift/internal/ownership"
 	"github.com/slipway-dev/slipway/drift/internal/value"
 )
 
+const (
+	// maxReportBytes limits the paths and values of one report: hostile names
+	// may be as long as the object.
+	maxReportBytes = 1 << 20
+	// maxWarnings is how many warnings a report has, maxWarningBytes how long
+	// each is.
+	maxWarnings     = 20
+	maxWarningBytes = 512
+)
+
+// report turns what was found of a member's object into a report.
+func (m *Manifest) reportOf(member *unstructured.Unstructured, all []*compare.Finding) Report {
+	r := Report{
+		Group: m.group, Version: m.version, Kind: m.kind, Namespace: m.namespace, Name: m.name,
+		State: Absent, Differences: []Difference{},
+	}
+	p := pass{m: m}
+	if member != nil {
+		p.live = member.Object
+		r.State, r.Generation = p.observed()
+	}
+	kept := p.kept(all)
+	r.Total = len(kept)
+	r.Fingerprint = p.fingerprint(kept)
+	r.Differences = p.differences(kept)
+	r.Truncated = len(r.Differences) < r.Total
+	if p.owners != nil {
+		r.Warnings = cappedWarnings(p.owners.Warnings())
+	}
+	return r
+}
+
+// observed returns what the member's metadata say.
+func (p *pass) observed() (State, int64) {
+	meta := metadataOf(p.live)
+	generation, _ := value.Integer(meta["generation"])
+	if meta["deletionTimestamp"] != nil {
+		return Terminating, generation
+	}
+	return Present, generation
+}
+
+// kept returns what is neither ignored nor there already, in the order of the
+// paths, with nothing secret in it. It works in all, of which there may be very
+// many.
+func (p *pass) kept(all []*compare.Finding) []*compare.Finding {
+	kept := all[:0]
+	for _, f := range all {
+		t := p.trail(f.Path)
+		if p.ignored(f, t) {
+			continue
+		}
+		*f = p.m.secrets.redacted(*f, t, p.m.tree, p.live)
+		kept = append(kept, f)
+	}
+	slices.SortFunc(kept, compareFound)
+	return distinct(kept)
+}
+
+// compareFound orders by path; at one path, by what says more.
+func compareFound(a, b *compare.Finding) int {
+	if c := fieldpath.Compare(a.Path, a.Side(), b.Path, b.Side()); c != 0 {
+		return c
+	}
+	return int(a.Class) - int(b.Class)
+}
+
+// distinct leaves out what is there already: the same path, and stale fields
+// inside of what is there as a whole.
+func distinct(sorted []*compare.Finding) []*compare.Finding {
+	out := sorted[:0]
+	for _, f := range sorted {
+		if n := len(out); n > 0 && covered(out[n-1], f) {
+			if len(out[n-1].Path) == len(f.Path) {
+				out[n-1].Whole = max(out[n-1].Whole, f.Whole)
+			}
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// covered reports whether b says nothing that a, which is before it, does not.
+func covered(a, b *compare.Finding) bool {
+	if len(a.Path) > len(b.Path) || a.Side() != b.Side() {
+		return false
+	}
+	for i, s := range a.Path {
+		if fieldpath.CompareSteps(s, a.Side(), b.Path[i], b.Side()) != 0 {
+			return false
+		}
+	}
+	if len(a.Path) == len(b.Path) {
+		return true
+	}
+	return a.Class == compare.Stale || b.Class == compare.Stale && a.Class == compare.Changed
+}
+
 // differences renders the first of what is kept, as far as the limits allow.
 func (p *pass) differences(kept []*compare.Finding) []Difference {
-	out := make([]Difference, 0, min(len(kept), p.o.max))
+	out := make([]Difference, 0, min(len(kept), p.m.max))
 	size := 0
 	for i := range kept {
-		if len(out) == p.o.max {
+		if len(out) == p.m.max {
 			break
 		}
 		f := kept[i]
@@ -44,7 +144,7 @@ func nameBytes(path []fieldpath.Step) int {
 }
 
 func (p *pass) difference(f *compare.Finding) Difference {
-	v := value.Show(f.Hub, f.Member, f.InHub, f.InMember, p.o.maxValue)
+	v := value.Show(f.Hub, f.Member, f.InHub, f.InMember, p.m.maxValue)
 	d := Difference{
 		Path: fieldpath.Pointer(f.Path, f.Side()), KeyPath: fieldpath.KeyPath(f.Path), Class: classOf(f.Class),
 		Hub: v.Hub, Member: v.Member, Note: f.Note,
@@ -65,25 +165,6 @@ func (p *pass) difference(f *compare.Finding) Difference {
 	}
 	return d
 }
-
-// shownOwner returns the manager that wrote the member's value, nil if it is unknown.
-func (p *pass) shownOwner(t fieldpath.Trail) *Owner {
-	e, ok := p.owner(t)
-	if !ok {
-		return nil
-	}
-	return ownerOf(e)
-}
-
-func ownerOf(e ownership.Entry) *Owner {
-	return &Owner{
-		Manager: value.Printable(e.Manager, maxManager), Operation: value.Printable(e.Operation, maxManager),
-		Subresource: value.Printable(e.Subresource, maxManager), Time: value.Printable(e.Time, maxManager),
-	}
-}
-
-// maxManager is how long servers let the name of a manager be.
-const maxManager = 128
 
 // cappedWarnings returns the first warnings, each once and of a bearable length.
 func cappedWarnings(all []string) []string {
@@ -137,13 +218,6 @@ func (d *pathDigests) digest(f *compare.Finding) [sha256.Size]byte {
 	d.buf = appendSide(d.buf, f.Hub, f.InHub)
 	d.buf = appendSide(d.buf, f.Member, f.InMember)
 	return sha256.Sum256(d.buf)
-}
-
-func appendSide(b []byte, v any, has bool) []byte {
-	if has {
-		b = value.AppendCanonical(b, v)
-	}
-	return append(b, 0)
 }
 
 func (d *pathDigests) follow(path []fieldpath.Step) {

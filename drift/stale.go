@@ -23,23 +23,37 @@ const (
 	maxLastApplied = 1 << 20
 )
 
-// stale returns the fields that were applied, that the hub's object no longer has, and that the member still
+// staleness finds stale fields. It keeps what earlier members' fields came to, and may
+// be used by any number of goroutines.
+type staleness struct {
+	tree    *compare.Tree
+	manager string
+	status  bool
+
+	mu   sync.RWMutex
+	seen []appliedFields
+	// hub is the hub's object with the defaults of keys, made when it is needed.
+	hub  map[string]any
+	once sync.Once
+}
+
+// find returns the fields that were applied, that the hub's object no longer has, and that the member still
 // has. Applied fields are those of the manager's entry in managedFields or, without one, of kubectl's
 // annotation.
-func (o *output) stale(m *Manifest, member map[string]any) []*compare.Finding {
+func (s *staleness) find(member map[string]any) []*compare.Finding {
 	meta := metadataOf(member)
 	managed, _ := meta["managedFields"].([]any)
 	applied := false
 	var owners *ownership.Fields
 	var all []*compare.Finding
-	if o.manager != "" && len(managed) > 0 {
-		for fields := range ownership.Applied(managed, o.manager) {
+	if s.manager != "" && len(managed) > 0 {
+		for fields := range ownership.Applied(managed, s.manager) {
 			applied = true
-			if d := o.applied.dropped(m, fields); !d.Empty() {
+			if d := s.dropped(fields); !d.Empty() {
 				if owners == nil {
 					owners, _ = ownership.Parse(managed)
 				}
-				all = o.appendDropped(all, m, d, owners, member)
+				all = s.appendDropped(all, d, owners, member)
 			}
 		}
 	}
@@ -48,18 +62,20 @@ func (o *output) stale(m *Manifest, member map[string]any) []*compare.Finding {
 	}
 	annotations, _ := meta["annotations"].(map[string]any)
 	if text, ok := annotations[lastApplied].(string); ok && len(text) <= maxLastApplied {
-		return o.lastApplied(m, text, member)
+		return s.lastApplied(text, member)
 	}
 	return nil
 }
 
-// appliedCache remembers what earlier members' fields came to.
-type appliedCache struct {
-	mu   sync.RWMutex
-	seen []appliedFields
-	// hub is the hub's object with the defaults of keys, made when it is needed.
-	hub  map[string]any
-	once sync.Once
+func managedFields(object any) []any {
+	managed, _ := metadataOf(object)["managedFields"].([]any)
+	return managed
+}
+
+func metadataOf(object any) map[string]any {
+	o, _ := object.(map[string]any)
+	meta, _ := o["metadata"].(map[string]any)
+	return meta
 }
 
 type appliedFields struct {
@@ -69,12 +85,12 @@ type appliedFields struct {
 
 // dropped returns what of the applied fields the hub's object lacks. What cannot
 // be read drops nothing.
-func (c *appliedCache) dropped(m *Manifest, fields map[string]any) ownership.Dropped {
-	if d, ok := c.known(fields); ok {
+func (s *staleness) dropped(fields map[string]any) ownership.Dropped {
+	if d, ok := s.known(fields); ok {
 		return d
 	}
-	c.once.Do(func() { c.hub, _ = withKeys(m.tree.Hub, m.tree.Type).(map[string]any) })
-	d, err := ownership.Without(fields, c.hub)
+	s.once.Do(func() { s.hub, _ = withKeys(s.tree.Hub, s.tree.Type).(map[string]any) })
+	d, err := ownership.Without(fields, s.hub)
 	if err != nil {
 		return ownership.Dropped{}
 	}
@@ -82,19 +98,19 @@ func (c *appliedCache) dropped(m *Manifest, fields map[string]any) ownership.Dro
 		return d
 	}
 	own, _ := value.Copy(fields).(map[string]any)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.seen) == maxCached {
-		c.seen = c.seen[1:]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.seen) == maxCached {
+		s.seen = s.seen[1:]
 	}
-	c.seen = append(slices.Clip(c.seen), appliedFields{own, d})
+	s.seen = append(slices.Clip(s.seen), appliedFields{own, d})
 	return d
 }
 
-func (c *appliedCache) known(fields map[string]any) (ownership.Dropped, bool) {
-	c.mu.RLock()
-	seen := c.seen
-	c.mu.RUnlock()
+func (s *staleness) known(fields map[string]any) (ownership.Dropped, bool) {
+	s.mu.RLock()
+	seen := s.seen
+	s.mu.RUnlock()
 	for i := range seen {
 		if ownership.Same(seen[i].fields, fields) {
 			return seen[i].dropped, true
@@ -136,24 +152,24 @@ func addKeys(item any, t *schema.Type) {
 	}
 }
 
-func (o *output) appendDropped(all []*compare.Finding, m *Manifest, d ownership.Dropped, owners *ownership.Fields, member map[string]any) []*compare.Finding {
-	for _, path := range owners.Stale(d, o.manager, member, splits) {
+func (s *staleness) appendDropped(all []*compare.Finding, d ownership.Dropped, owners *ownership.Fields, member map[string]any) []*compare.Finding {
+	for _, path := range owners.Stale(d, s.manager, member, splits) {
 		f := &compare.Finding{Class: compare.Stale, Member: path[len(path)-1].Value, InMember: true}
-		t, parent := m.tree.Type, any(member)
-		for i, s := range path {
+		t, parent := s.tree.Type, any(member)
+		for i, step := range path {
 			if i > 0 {
 				parent = path[i-1].Value
 			}
-			next := fieldpath.Step{Name: s.Name}
-			if s.Item {
-				next = fieldpath.Step{Item: true, Hub: -1, Member: s.Index, Keys: itemKeys(s, t)}
+			next := fieldpath.Step{Name: step.Name}
+			if step.Item {
+				next = fieldpath.Step{Item: true, Hub: -1, Member: step.Index, Keys: itemKeys(step, t)}
 				t, f.Field = value.ElemOf(t), nil
 			} else {
-				f.Field, t = value.FieldOf(t, s.Name)
+				f.Field, t = value.FieldOf(t, step.Name)
 			}
 			f.Path = append(f.Path, next)
 		}
-		if o.compared(m, f.Path) && !comesBack(f, t, parent) {
+		if s.compared(f.Path) && !comesBack(f, t, parent) {
 			all = append(all, f)
 		}
 	}
@@ -191,7 +207,7 @@ func itemKeys(s ownership.Step, list *schema.Type) []value.KeyValue {
 }
 
 // compared reports whether a path is of what is compared at all.
-func (o *output) compared(m *Manifest, path []fieldpath.Step) bool {
+func (s *staleness) compared(path []fieldpath.Step) bool {
 	switch path[0].Name {
 	case "metadata":
 		if len(path) < 3 || !kinds.IsComparedMetadata(path[1].Name) {
@@ -201,35 +217,34 @@ func (o *output) compared(m *Manifest, path []fieldpath.Step) bool {
 	case "apiVersion", "kind":
 		return false
 	case "status":
-		return o.status
+		return s.status
 	case "rules":
-		return !m.tree.Rules.Has(kinds.Aggregated)
+		return !s.tree.Rules.Has(kinds.Aggregated)
 	}
 	return true
 }
 
 // lastApplied compares kubectl's annotation with the hub's object and the
 // member's, as kubectl's own merge does: keys of maps, and items with keys.
-func (o *output) lastApplied(m *Manifest, text string, member map[string]any) []*compare.Finding {
+func (s *staleness) lastApplied(text string, member map[string]any) []*compare.Finding {
 	var applied map[string]any
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(&applied); err != nil {
 		return nil
 	}
-	if m.tree.Rules.Has(kinds.SecretData) {
+	if s.tree.Rules.Has(kinds.SecretData) {
 		kinds.FoldStringData(applied)
 	}
-	w := threeWay{o: o, m: m}
-	w.object(applied, m.tree.Hub, member, m.tree.Type, nil)
+	w := threeWay{s: s}
+	w.object(applied, s.tree.Hub, member, s.tree.Type, nil)
 	return w.found
 }
 
 // threeWay finds what was applied, is on the hub no longer, and still on the
 // member. It goes no deeper than the hub's object does.
 type threeWay struct {
-	o     *output
-	m     *Manifest
+	s     *staleness
 	found []*compare.Finding
 }
 
@@ -267,7 +282,7 @@ func metadataType(name string, t *schema.Type) *schema.Type {
 }
 
 func (w *threeWay) keep(f *compare.Finding) {
-	if w.o.compared(w.m, f.Path) {
+	if w.s.compared(f.Path) {
 		w.found = append(w.found, f)
 	}
 }

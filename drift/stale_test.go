@@ -104,9 +104,9 @@ func TestLookingForStaleFieldsCostsNothingWhereThereAreNone(t *testing.T) {
 	m, member := cleanMember(t)
 	bare := fromJSON(t, `{"metadata":{"name":"x"},"spec":{"a":1}}`)
 	for _, o := range []map[string]any{member, bare} {
-		m.out.stale(m, o)
+		m.stale.find(o)
 		if n := testing.AllocsPerRun(100, func() {
-			if m.out.stale(m, o) != nil {
+			if m.stale.find(o) != nil {
 				t.Error("nothing is stale")
 			}
 		}); n != 0 {
@@ -133,10 +133,10 @@ func TestAppliedFieldsBeyondTheLimitsAreNotRemembered(t *testing.T) {
 	m, member := cleanMember(t)
 	fields := managedFields(member)[0].(map[string]any)["fieldsV1"].(map[string]any)
 	fields["z:of a later server"] = deep(10 * MaxDepth)
-	if found := m.out.stale(m, member); found != nil {
+	if found := m.stale.find(member); found != nil {
 		t.Errorf("got %v", found)
 	}
-	if n := len(m.out.applied.seen); n != 0 {
+	if n := len(m.stale.seen); n != 0 {
 		t.Errorf("%d sets are remembered", n)
 	}
 }
@@ -158,7 +158,7 @@ func TestManyMembersMayBeLookedAtAtOnce(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if n := len(m.out.applied.seen); n > maxCached {
+	if n := len(m.stale.seen); n > maxCached {
 		t.Errorf("%d sets are remembered", n)
 	}
 }
@@ -167,6 +167,6 @@ func BenchmarkStaleNothing(b *testing.B) {
 	m, member := cleanMember(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		m.out.stale(m, member)
+		m.stale.find(member)
 	}
 }

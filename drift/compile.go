@@ -3,9 +3,11 @@ package drift
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/drift/internal/compare"
 	"github.com/slipway-dev/slipway/drift/internal/value"
@@ -20,17 +22,12 @@ type Manifest struct {
 
 	comparison Comparison
 	tree       *compare.Tree
-	out        *output
-}
-
-// Compare compares an object of the hub with the member's, which is nil where
-// there is none. It is [Compile] and [Manifest.Compare] in one.
-func Compare(hub, member *unstructured.Unstructured, o Options) (Report, error) {
-	m, err := Compile(hub, o)
-	if err != nil {
-		return Report{}, err
-	}
-	return m.Compare(member, nil)
+	stale      staleness
+	rules      []ignore
+	secrets    secrets
+	// max is how many differences a report has at most, maxValue how many bytes of a
+	// value it shows.
+	max, maxValue int
 }
 
 // Compile checks an object of the hub and prepares it. Neither it nor o are
@@ -50,10 +47,10 @@ func Compile(hub *unstructured.Unstructured, o Options) (*Manifest, error) {
 	if err := compare.CheckLimits(hub.Object); err != nil {
 		return nil, fmt.Errorf("drift: the hub's %s: %w", title, err)
 	}
-	var err error
-	if m.out, err = newOutput(o, hub); err != nil {
-		return nil, err
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("drift: the options are invalid: %w", err)
 	}
+	m.prepare(o, hub)
 	if m.comparison == "" {
 		m.comparison = Partial
 	}
@@ -61,78 +58,22 @@ func Compile(hub *unstructured.Unstructured, o Options) (*Manifest, error) {
 	if schemas == nil {
 		schemas = schema.Builtin()
 	}
-	m.tree, err = compare.Compile(hub, compare.Options{Type: schemas.Type(kind), Status: o.Status, MeasureAll: len(o.SecretKey) > 0})
+	tree, err := compare.Compile(hub, compare.Options{Type: schemas.Type(kind), Status: o.Status, MeasureAll: len(o.SecretKey) > 0})
 	if err != nil {
 		return nil, fmt.Errorf("drift: the hub's %s: %w", title, err)
 	}
+	m.tree, m.stale.tree = tree, tree
 	return m, nil
 }
 
-// Compare compares the object of a member with the manifest. A nil member is an
-// object that is not there. The baseline, which may be nil, is what the member had
-// right after the object was applied. Nothing is changed, and the report shares
-// nothing with its arguments.
-//
-// An object of another kind, namespace or name is an error, another version of
-// the same kind a warning. A member beyond [MaxDepth] or [MaxNodes] is an error
-// wherever something differs that is deep or large; what is as the hub says, and
-// what is not compared, is not compared again for that.
-func (m *Manifest) Compare(member *unstructured.Unstructured, b *Baseline) (Report, error) {
-	if member == nil || member.Object == nil {
-		return m.out.report(m, nil, []*compare.Finding{{Class: compare.Missing, Hub: m.tree.Hub, InHub: true}}), nil
-	}
-	if err := m.check(member.Object); err != nil {
-		return Report{}, m.refused(err)
-	}
-	all, warnings, err := m.differences(member.Object, b, m.comparison == Full)
-	if err != nil {
-		return Report{}, m.refused(err)
-	}
-	if stale := m.out.stale(m, member.Object); len(stale) > 0 {
-		if err := compare.CheckLimits(member.Object); err != nil {
-			return Report{}, m.refused(err)
-		}
-		all = append(all, stale...)
-	}
-	if version, _ := member.Object["apiVersion"].(string); version != "" && version != m.apiVersion() {
-		warnings = append(warnings, "the member's object is "+version+" and the hub's "+m.apiVersion()+": read it as that")
-	}
-	r := m.report(member, all)
-	if len(m.tree.Warnings)+len(warnings) > 0 {
-		r.Warnings = cappedWarnings(append(append(r.Warnings, m.tree.Warnings...), warnings...))
-	}
-	return r, nil
-}
-
-// differences returns what differs in a member and is not explained by a baseline.
-func (m *Manifest) differences(member map[string]any, b *Baseline, full bool) ([]*compare.Finding, []string, error) {
-	if b.Len() == 0 {
-		return m.tree.Compare(member, full, nil)
-	}
-	return m.tree.Compare(member, full, func(f *compare.Finding) bool { return b.explains(m, f) })
-}
-
-// refused says whose object an error is about.
-func (m *Manifest) refused(err error) error {
-	return fmt.Errorf("drift: the member's %s: %w", m.describe(), err)
-}
-
-// report returns the report of what was found, at no cost where that is nothing.
-func (m *Manifest) report(member *unstructured.Unstructured, all []*compare.Finding) Report {
-	meta, _ := member.Object["metadata"].(map[string]any)
-	if len(all) > 0 || meta["deletionTimestamp"] != nil {
-		return m.out.report(m, member, all)
-	}
-	generation, _ := value.Integer(meta["generation"])
-	return m.clean(generation)
-}
-
-// clean returns the report of an object that is as it should be.
-func (m *Manifest) clean(generation int64) Report {
-	return Report{
-		Group: m.group, Version: m.version, Kind: m.kind, Namespace: m.namespace, Name: m.name,
-		State: Present, Generation: generation, Differences: []Difference{},
-	}
+// prepare takes over what options that are valid say of the reports about an object.
+func (m *Manifest) prepare(o Options, hub *unstructured.Unstructured) {
+	rules, _ := compileIgnores(o.Ignore, field.NewPath("ignore"))
+	patterns, _ := compilePatterns(o.Secrets, field.NewPath("secrets"))
+	m.rules = narrowed(rules, hub)
+	m.secrets = secrets{patterns, slices.Clone(o.SecretKey)}
+	m.stale.manager, m.stale.status = o.Manager, o.Status
+	m.max, m.maxValue = orDefault(o.MaxDifferences, defaultDifferences), orDefault(o.MaxValueBytes, defaultValueBytes)
 }
 
 // check refuses a member's object that is of another kind or has another name.
@@ -156,6 +97,11 @@ func (m *Manifest) checkName(o map[string]any) error {
 		return fmt.Errorf("it is in another namespace, %q", value.Shorten(ns))
 	}
 	return nil
+}
+
+// refused names the object that an error is about.
+func (m *Manifest) refused(err error) error {
+	return fmt.Errorf("drift: the member's %s: %w", m.describe(), err)
 }
 
 // apiVersion returns the group and version of the hub's object.
