@@ -84,7 +84,7 @@ func set(t testing.TB, o *unstructured.Unstructured, v any, path ...string) {
 	}
 }
 
-// walk is the least that can be done: look at everything in both trees.
+// walk is the least that can be done: it visits everything in both trees.
 func walk(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:

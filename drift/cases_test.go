@@ -244,8 +244,8 @@ func entry(t *testing.T, d drift.Difference) map[string]any {
 	return o
 }
 
-// only is what of an entry a case names, and always class and path. What tells
-// the sides apart is always there too: hubPath.
+// only is what of an entry a case names, and always class and path. What
+// distinguishes the sides is always there too: hubPath.
 func only(o, named map[string]any) map[string]any {
 	out := map[string]any{"class": o["class"], "path": o["path"]}
 	for name := range named {

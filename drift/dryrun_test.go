@@ -19,7 +19,7 @@ func widget(spec map[string]any) *unstructured.Unstructured {
 }
 
 // A dry run takes away what an apply would leave as it is, and nothing else; a
-// failing one takes away nothing, and is told without what it said.
+// failing one takes away nothing, and is reported without what it said.
 func TestADryRunExplainsWhatAnApplyWouldLeave(t *testing.T) {
 	hub := widget(map[string]any{"cpu": "1000m", "size": int64(3), "dropped": "x", "mode": "a"})
 	member := widget(map[string]any{"cpu": "1", "size": int64(4), "mode": "b", "extra": "e"})
@@ -69,7 +69,7 @@ func member2() *unstructured.Unstructured {
 	return other
 }
 
-// The member is asked only where an apply could tell.
+// The member is asked only where an apply can decide.
 func TestNoDryRunIsAskedForWhereNothingIsDisputed(t *testing.T) {
 	hub := widget(map[string]any{"a": "1"})
 	for name, member := range map[string]*unstructured.Unstructured{

@@ -15,7 +15,7 @@ func namespace(labels map[string]any) *unstructured.Unstructured {
 	}}
 }
 
-// Somebody has replaced a label on the member and added another one.
+// A label was replaced on the member, and another one added.
 func ExampleCompare() {
 	hub := namespace(map[string]any{"app": "web", "owner": "simon"})
 	member := namespace(map[string]any{"app": "web", "owner": "chen", "use": "test", "kubernetes.io/metadata.name": "web"})

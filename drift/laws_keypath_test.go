@@ -127,8 +127,8 @@ func (t *tree) has(keys map[string]string) bool {
 			return false
 		}
 	}
-	_, told := keys["zone"]
-	return told || t.fields["zone"] == nil
+	_, named := keys["zone"]
+	return named || t.fields["zone"] == nil
 }
 
 // objectsOf decodes JSON as apimachinery does, with wide numbers exact.

@@ -110,8 +110,8 @@ func checkLaws(t *testing.T, hub, member *unstructured.Unstructured, o drift.Opt
 	}
 }
 
-// saysOther tells of an object that says itself that it should have other fields:
-// it was applied with those, or has data that no server shows.
+// saysOther reports whether an object says itself that it should have other fields: it
+// was applied with those, or has data that no server shows.
 func saysOther(o *unstructured.Unstructured) bool {
 	return o.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"] != "" || o.Object["stringData"] != nil
 }
@@ -145,7 +145,7 @@ func checkDifference(t *testing.T, d drift.Difference, hub, member *unstructured
 		if !ok {
 			t.Errorf("%s %s: %q leads nowhere in %s", d.Class, d.Path, side.path, compact(side.of.Object))
 		} else if got := compact(decoded(t, side.value)); got != compact(v) && hub.GetKind() != "Secret" && !isCut(got) && !strings.Contains(got, "(redacted)") {
-			t.Errorf("%s %s: is %s at %s, and %s is told", d.Class, d.Path, compact(v), side.path, got)
+			t.Errorf("%s %s: is %s at %s, and %s is reported", d.Class, d.Path, compact(v), side.path, got)
 		}
 	}
 }

@@ -177,7 +177,7 @@ func TestAFingerprintOfSecretsIsNoDigestOfThem(t *testing.T) {
 	}
 	x, y := reported(t, hub, member("BBBB"), Options{}), reported(t, hub, member(b64()), Options{})
 	if x.Fingerprint != y.Fingerprint {
-		t.Error("without a key, a fingerprint tells values of secrets apart")
+		t.Error("without a key, a fingerprint distinguishes values of secrets")
 	}
 }
 

@@ -187,7 +187,7 @@ func comesBack(f *compare.Finding, t *schema.Type, parent any) bool {
 	return ok && value.Equal(d, f.Member, t) || value.IsUnset(f.Member, f.Field) || value.Hollow(f.Member, f.Field, t, value.MaxDepth)
 }
 
-// splits reports whether the keys of a map are told apart: some labels and
+// splits reports whether the keys of a map are reported one by one: some labels and
 // annotations belong to servers.
 func splits(path []ownership.Step) bool {
 	return path[0].Name == "metadata" && len(path) < 3
@@ -269,7 +269,7 @@ func (w *threeWay) object(applied, hub, member map[string]any, t *schema.Type, p
 	}
 }
 
-// keyByKey reports whether what the hub lacks is looked into nevertheless, because
+// keyByKey reports whether what the hub lacks is compared nevertheless, because
 // some of it belongs to servers.
 func keyByKey(path []fieldpath.Step) bool { return path[0].Name == "metadata" && len(path) < 3 }
 

@@ -25,7 +25,6 @@ import (
 //     would delete it there; also where obj has it no longer,
 //   - left out where it has no owner, and as on the live object where there are no
 //     managedFields.
-//     managedFields.
 //
 // Of the classes, a rule needs Changed to take a field away, and Stale to keep one
 // that obj lacks; a rule without classes does both. What identifies the object and
@@ -229,7 +228,7 @@ func (s *stripping) list(l, live []any, p strand) (any, bool) {
 	return out, len(out) > 0
 }
 
-// aligned returns the type of a list whose items are told apart, or nil.
+// aligned returns the type of a list whose items have an identity, or nil.
 func (s *stripping) aligned(p strand) *schema.Type {
 	if p.typ != nil && p.typ.Kind == schema.List {
 		if p.typ.List == schema.Atomic {

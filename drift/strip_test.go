@@ -81,11 +81,11 @@ func TestStripLeavesIgnoredFieldsToTheirOwners(t *testing.T) {
 		rule          IgnoreRule
 		want          string
 	}{
-		{"somebody else owns it", both, IgnoreRule{Pointers: []string{"/spec/replicas"}}, `{"spec":{"replicas":null}}`},
+		{"another manager owns it", both, IgnoreRule{Pointers: []string{"/spec/replicas"}}, `{"spec":{"replicas":null}}`},
 		{"we alone own it", stripOurs, IgnoreRule{Pointers: []string{"/spec/replicas"}}, `{"spec":{"replicas":7}}`},
 		{"the live object lacks it", both, IgnoreRule{Pointers: []string{"/spec/paused"}}, `{}`},
-		{"nobody owns it", stripTheirs, IgnoreRule{Pointers: []string{"/metadata/labels/a"}}, `{"metadata":{"labels":{"a":null}}}`},
-		{"nobody can tell", "", IgnoreRule{Pointers: []string{"/metadata/labels/a"}}, `{"metadata":{"labels":{"a":"9"}}}`},
+		{"no manager owns it", stripTheirs, IgnoreRule{Pointers: []string{"/metadata/labels/a"}}, `{"metadata":{"labels":{"a":null}}}`},
+		{"the owner is unknown", "", IgnoreRule{Pointers: []string{"/metadata/labels/a"}}, `{"metadata":{"labels":{"a":"9"}}}`},
 		{"we alone own it and have it no longer", both, IgnoreRule{Pointers: []string{"/spec/minReadySeconds"}}, `{"spec":{"minReadySeconds":5}}`},
 		{"without the class it goes", both, IgnoreRule{Pointers: []string{"/spec/minReadySeconds"}, Classes: []Class{Changed}}, `{}`},
 		{"without the class it stays", both, IgnoreRule{Pointers: []string{"/spec/replicas"}, Classes: []Class{Stale}}, `{}`},
@@ -99,7 +99,7 @@ func TestStripLeavesIgnoredFieldsToTheirOwners(t *testing.T) {
 			IgnoreRule{Pointers: []string{at + "/*/image"}},
 			containers(`[{"args":["p"],"image":"a:9","name":"app","ports":[{"containerPort":80}]},{"name":"log"}]`),
 		},
-		{"a whole item of somebody else", both, IgnoreRule{Pointers: []string{at + "/[name=log]"}}, containers(`[` + app + `]`)},
+		{"a whole item of another manager", both, IgnoreRule{Pointers: []string{at + "/[name=log]"}}, containers(`[` + app + `]`)},
 		{"an item that we have no longer", both, IgnoreRule{Pointers: []string{at + "/[name=old]"}}, containers(`[` + app + `,` + log + `,{"name":"old"}]`)},
 		{
 			"an atomic list", both,

@@ -23,7 +23,7 @@ type object = map[string]any
 // compiler makes types of JSON schemas with the extensions of Kubernetes.
 type compiler struct {
 	// resolve returns the component that a $ref leads to, and its type if it is
-	// one that is told by its name. Nil follows no $ref.
+	// one that its name identifies. Nil follows no $ref.
 	resolve func(c *compiler, ref string, known *Type, depth int) *Type
 	nodes   int
 	errs    field.ErrorList
@@ -227,7 +227,7 @@ func isSecret(s object, depth int) bool {
 	return false
 }
 
-// fillList reads how the items of a list are told apart.
+// fillList reads how the items of a list are identified.
 func (c *compiler) fillList(t *Type, s object, at *field.Path) {
 	at = at.Child("x-kubernetes-list-type")
 	switch s["x-kubernetes-list-type"] {

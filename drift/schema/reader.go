@@ -7,7 +7,7 @@ import (
 )
 
 // reader reads blocks of a table. Types that refer to themselves are the reason why it puts off
-// what looks into other types until all are there.
+// what needs other types until all are there.
 type reader struct {
 	table *table
 	fresh map[string]*Type

@@ -82,7 +82,7 @@ const (
 	List
 )
 
-// ListKind is how the items of a list are told apart.
+// ListKind is how the items of a list are identified.
 type ListKind uint8
 
 // The kinds of lists.
@@ -91,7 +91,7 @@ const (
 	Atomic ListKind = iota
 	// Set lists hold plain values in no order.
 	Set
-	// Keyed lists hold maps, told apart by Keys.
+	// Keyed lists hold maps, identified by Keys.
 	Keyed
 )
 

@@ -64,7 +64,7 @@ func Compile(hub *unstructured.Unstructured, o Options) (*Tree, error) {
 	c := compiler{tree: t}
 	c.root()
 	if len(c.problems) > 0 {
-		return nil, errors.Join(c.told()...)
+		return nil, errors.Join(c.named()...)
 	}
 	t.nodes, t.values = slices.Clip(t.nodes), slices.Clip(t.values)
 	return t, nil
@@ -100,7 +100,7 @@ const (
 	optional flags = 1 << iota
 	// orderless marks lists whose order means nothing to any reader: see kinds.Set.
 	orderless
-	// wholly marks what is owned as a whole although its keys or items are told apart: whatever only the member
+	// wholly marks what is owned as a whole although its keys or items are identified: whatever only the member
 	// has there is a difference.
 	wholly
 	// union marks maps where a field of the union is.
@@ -163,8 +163,8 @@ func (c *compiler) problem(text string) {
 // maxProblems is how many problems of an object an error names.
 const maxProblems = 20
 
-// told returns the problems that are named, and how many more there are.
-func (c *compiler) told() []error {
+// named returns the problems that are named, and how many more there are.
+func (c *compiler) named() []error {
 	if more := len(c.problems) - maxProblems; more > 0 {
 		return append(c.problems[:maxProblems:maxProblems], fmt.Errorf("and %d more", more))
 	}

@@ -72,7 +72,7 @@ func (c *compiler) describeRoot(name string) (*schema.Field, *schema.Type) {
 	return f, t
 }
 
-// byKeys returns the type of a list whose items are told apart by keys, also where
+// byKeys returns the type of a list whose items are identified by keys, also where
 // it is owned as a whole. A list of which nothing is known becomes one of a kind.
 func byKeys(t *schema.Type, kind schema.ListKind, names ...string) *schema.Type {
 	keyed := schema.Type{Kind: schema.List, List: kind}

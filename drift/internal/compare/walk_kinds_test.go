@@ -37,7 +37,7 @@ func TestKindsOfKubernetesAreComparedByWhatTheirServersDo(t *testing.T) {
 		{"a field in a version that the hub lacks", crd("{name: v1, schema: {}}"), crd("{name: v1, schema: {}, deprecated: true}"), "+/spec/versions/0/deprecated", "+/spec/versions/0/deprecated", ""},
 		{"versions in another order", crd(v2 + "," + v1), crd(v1 + "," + v2), "o/spec/versions", "o/spec/versions", ""},
 		{"tokens of an account", account(""), account("secrets: [{name: robot-token-abc}]\nimagePullSecrets: [{name: robot-dockercfg-abc}]"), "", "", ""},
-		{"and a secret of somebody else", account("imagePullSecrets: [{name: a}]"), account("secrets: [{name: robot-token-abc}, {name: mine}]\nimagePullSecrets: [{name: robot-dockercfg-abc}, {name: a}, {name: b}]"), "+/imagePullSecrets/2", "+/imagePullSecrets/2 +/secrets/1", ""},
+		{"and a secret of another writer", account("imagePullSecrets: [{name: a}]"), account("secrets: [{name: robot-token-abc}, {name: mine}]\nimagePullSecrets: [{name: robot-dockercfg-abc}, {name: a}, {name: b}]"), "+/imagePullSecrets/2", "+/imagePullSecrets/2 +/secrets/1", ""},
 		{
 			"an aggregated role",
 			"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: a}\naggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}\nrules: []",

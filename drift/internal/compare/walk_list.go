@@ -17,7 +17,7 @@ func (w *walker) reordered(at uint32, l []any, matters bool) {
 	w.listDiffers(Order, at, l, "")
 }
 
-// keyed compares a list whose items are told apart by keys.
+// keyed compares a list whose items are identified by keys.
 func (w *walker) keyed(at uint32, l []any) {
 	n := &w.tree.nodes[at]
 	if n.is(wholly) {

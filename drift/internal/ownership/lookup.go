@@ -13,7 +13,7 @@ import (
 // it, so invalid parts elsewhere are not detected. The managedFields must not change meanwhile. It must not
 // be used concurrently.
 type Lookup struct {
-	entries []looked
+	entries []unread
 	lists   map[uintptr]list
 	// left is how many items of lists may still be read.
 	left     int
@@ -21,8 +21,8 @@ type Lookup struct {
 	room     [64]byte
 }
 
-// looked is an entry that is not read yet.
-type looked struct {
+// unread is an entry that is not read yet.
+type unread struct {
 	Entry
 	fields map[string]any
 	// index is where it is, for warnings.
@@ -38,7 +38,7 @@ type list struct {
 
 // NewLookup returns a lookup in metadata.managedFields.
 func NewLookup(managed []any) *Lookup {
-	l := &Lookup{left: MaxFields, entries: make([]looked, 0, min(len(managed), MaxEntries))}
+	l := &Lookup{left: MaxFields, entries: make([]unread, 0, min(len(managed), MaxEntries))}
 	for i, raw := range managed {
 		if i == MaxEntries {
 			l.warnings = append(l.warnings, tooMany(len(managed)))
@@ -49,7 +49,7 @@ func NewLookup(managed []any) *Lookup {
 			l.warnings = append(l.warnings, leftOut(i, err))
 			continue
 		}
-		l.entries = append(l.entries, looked{Entry: e, fields: fields, index: i})
+		l.entries = append(l.entries, unread{Entry: e, fields: fields, index: i})
 	}
 	return l
 }
@@ -73,7 +73,7 @@ func (l *Lookup) Owner(path []Step) (Entry, bool) {
 }
 
 // depth is what covers returns, 0 for an entry that is left out.
-func (l *Lookup) depth(e *looked, path []Step) int {
+func (l *Lookup) depth(e *unread, path []Step) int {
 	if e.senseless {
 		return 0
 	}
@@ -86,7 +86,7 @@ func (l *Lookup) depth(e *looked, path []Step) int {
 }
 
 // covers is [Fields.covers] for an entry as it is.
-func (l *Lookup) covers(e *looked, path []Step) (int, error) {
+func (l *Lookup) covers(e *unread, path []Step) (int, error) {
 	at := e.fields
 	for i, s := range path {
 		if i == 0 && !e.writes(s.Name) {

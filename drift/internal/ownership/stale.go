@@ -270,7 +270,7 @@ func (p *places) keyed(pe fieldpath.PathElement) (Step, bool) {
 	return p.withoutOneKey(s, fields, keys)
 }
 
-// withoutOneKey looks for an item that lacks keys, whose default is not known
+// withoutOneKey finds an item that lacks keys, whose default is not known
 // here: better to overlook a stale field than to call one stale that is not.
 func (p *places) withoutOneKey(s placedShape, fields map[string]any, keys []Key) (Step, bool) {
 	for lacks := range 1 << min(len(keys), 6) {

@@ -107,8 +107,8 @@ func TestNoChangeIsMissed(t *testing.T) {
 				return
 			}
 			for _, c := range comparisons() {
-				if ds := s.compare(t, c, s.with(t, at, changed)); !tellsOf(ds, at) {
-					t.Errorf("%s, %s: %s is %v for %v, and told is %s", s.name, c, at, changed, v, compact(ds))
+				if ds := s.compare(t, c, s.with(t, at, changed)); !reportsAt(ds, at) {
+					t.Errorf("%s, %s: %s is %v for %v, and reported is %s", s.name, c, at, changed, v, compact(ds))
 				}
 			}
 		})
@@ -130,8 +130,8 @@ func TestNoLossIsMissed(t *testing.T) {
 			list := at[:strings.LastIndexByte(at, '/')]
 			_, item := s.at(list).([]any)
 			for _, c := range comparisons() {
-				if ds := s.compare(t, c, live); !tellsOf(ds, at) && (!item || !tellsBelow(ds, list)) {
-					t.Errorf("%s, %s: %s is gone, and told is %s", s.name, c, at, compact(ds))
+				if ds := s.compare(t, c, live); !reportsAt(ds, at) && (!item || !reportsBelow(ds, list)) {
+					t.Errorf("%s, %s: %s is gone, and reported is %s", s.name, c, at, compact(ds))
 				}
 			}
 		})
@@ -166,8 +166,8 @@ func TestNoAdditionIsMissed(t *testing.T) {
 func (s *specimen) checkAdded(t *testing.T, at string, v any, whole, union bool) {
 	t.Helper()
 	live := s.with(t, at, v)
-	if ds := s.compare(t, drift.Full, live); !tellsOf(ds, at) && !tellsBelow(ds, at) {
-		t.Errorf("%s: %s is on the member, and told is %s", s.name, at, compact(ds))
+	if ds := s.compare(t, drift.Full, live); !reportsAt(ds, at) && !reportsBelow(ds, at) {
+		t.Errorf("%s: %s is on the member, and reported is %s", s.name, at, compact(ds))
 	}
 	if ds := s.compare(t, drift.Partial, live); whole && len(ds) == 0 || len(ds) > 0 && !whole && !union {
 		t.Errorf("%s: %s is on the member, and Partial says %s", s.name, at, compact(ds))
@@ -191,8 +191,8 @@ func TestOnlyOrderThatMattersIsDrift(t *testing.T) {
 			want := map[drift.Comparison]bool{drift.Full: !set, drift.Partial: (whole || typ.Ordered) && !set}
 			for _, c := range comparisons() {
 				ds := s.compare(t, c, s.with(t, at, items))
-				if told := len(ds) > 0; told != want[c] || told && !tellsOf(ds, at) {
-					t.Errorf("%s, %s: %s is turned around, and told is %s", s.name, c, at, compact(ds))
+				if reported := len(ds) > 0; reported != want[c] || reported && !reportsAt(ds, at) {
+					t.Errorf("%s, %s: %s is turned around, and reported is %s", s.name, c, at, compact(ds))
 				}
 			}
 			seen++
@@ -203,7 +203,7 @@ func TestOnlyOrderThatMattersIsDrift(t *testing.T) {
 	}
 }
 
-// What is told of a change is the same where items that have keys stand in another
+// What is reported of a change is the same where items that have keys stand in another
 // order, but for the order and the indexes.
 func TestAChangeIsToldInAnyOrder(t *testing.T) {
 	for _, s := range specimens(t) {
@@ -218,7 +218,7 @@ func TestAChangeIsToldInAnyOrder(t *testing.T) {
 			for _, c := range comparisons() {
 				was, is := drift.Report{Differences: s.compare(t, c, live)}, drift.Report{Differences: s.compare(t, c, moved)}
 				if !slices.Equal(byKeys(was), byKeys(is)) {
-					t.Errorf("%s, %s: %s is %v, and told is %s, in another order %s", s.name, c, at, changed, byKeys(was), byKeys(is))
+					t.Errorf("%s, %s: %s is %v, and reported is %s, in another order %s", s.name, c, at, changed, byKeys(was), byKeys(is))
 				}
 			}
 		})
@@ -309,15 +309,15 @@ func (s *specimen) with(t *testing.T, at string, v any) map[string]any {
 	return live
 }
 
-// tellsOf reports whether there is an entry at a pointer or above it.
-func tellsOf(ds []drift.Difference, at string) bool {
+// reportsAt reports whether there is an entry at a pointer or above it.
+func reportsAt(ds []drift.Difference, at string) bool {
 	return slices.ContainsFunc(ds, func(d drift.Difference) bool {
 		return isBelow(at, d.Path) || d.HubPath != "" && isBelow(at, d.HubPath)
 	})
 }
 
-// tellsBelow reports whether there is one at a pointer or below it.
-func tellsBelow(ds []drift.Difference, at string) bool {
+// reportsBelow reports whether there is one at a pointer or below it.
+func reportsBelow(ds []drift.Difference, at string) bool {
 	return slices.ContainsFunc(ds, func(d drift.Difference) bool { return isBelow(d.Path, at) })
 }
 

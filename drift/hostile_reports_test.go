@@ -20,7 +20,7 @@ import (
 // T8: a hostile member hands in objects that are as large and as odd as it can
 // make them. What is reported stays small, and costs a few times what came in;
 // hostile_test.go has more of them.
-func TestT8AHostileMemberDoesNotMakeReportsLarge(t *testing.T) {
+func TestAHostileMemberDoesNotMakeReportsLarge(t *testing.T) {
 	hub := settingsOf(map[string]any{"k": "v"})
 	for what, member := range map[string]*unstructured.Unstructured{
 		"many fields":  settingsOf(many(20_000, func(i int) (string, any) { return strconv.Itoa(i), "x" })),
@@ -109,7 +109,7 @@ func FuzzT9NamesDoNotInjectPointers(f *testing.F) {
 }
 
 // T9: what a rule says is repeated in errors without its control characters.
-func TestT9ErrorsOfRulesAreHarmless(t *testing.T) {
+func TestErrorsOfRulesAreHarmless(t *testing.T) {
 	for _, pointer := range []string{"\x1b[31m", "x\x00", "/a~", "/[\x1b", "\n", strings.Repeat("x", 1<<20)} {
 		errs := drift.ValidateIgnoreRules([]drift.IgnoreRule{{Pointers: []string{pointer}}}, field.NewPath("ignore"))
 		if len(errs) != 1 || len(errs.ToAggregate().Error()) > 5000 || strings.ContainsAny(errs.ToAggregate().Error(), "\x1b\x00\n") {
@@ -125,7 +125,7 @@ func TestT9ErrorsOfRulesAreHarmless(t *testing.T) {
 
 // T10: rules with many wildcards cost what rules and differences make together,
 // and no more: a wildcard stands for one level, so nothing is tried twice.
-func TestT10WildcardsInRulesCostNoMoreThanRulesTimesDifferences(t *testing.T) {
+func TestWildcardsInRulesCostNoMoreThanRulesTimesDifferences(t *testing.T) {
 	const rules, levels, fields = 300, 60, 300
 	spec := func(value string) any {
 		return many(fields, func(i int) (string, any) { return "k" + strconv.Itoa(i), nested(levels, value, false) })
@@ -234,7 +234,7 @@ func canaries(planted string) map[string][2]*unstructured.Unstructured {
 
 // T11: planted values are in nothing that leaves the package: reports of either
 // comparison, errors, warnings, baselines.
-func TestT11PlantedSecretsAreInNoOutput(t *testing.T) {
+func TestPlantedSecretsAreInNoOutput(t *testing.T) {
 	const planted = "Xq7Vw2Lk9Zt4"
 	for where, pair := range canaries(planted) {
 		for _, c := range comparisons() {

@@ -26,9 +26,9 @@ func objectsIn(t testing.TB, name string) (hub, member *unstructured.Unstructure
 	return both[0], both[1]
 }
 
-// K12: a difference in a field that cannot be changed is a difference like others,
+// A difference (K12) in a field that cannot be changed is a difference like others,
 // with a note, in a report like others.
-func TestK12AnImmutableFieldIsReportedAsAnyOther(t *testing.T) {
+func TestAnImmutableFieldIsReportedAsAnyOther(t *testing.T) {
 	hub, member := objectsIn(t, "job")
 	if err := put(hub.Object, "/spec/template/spec/containers/0/image", "example.com/migrate:2", true); err != nil {
 		t.Fatal(err)
@@ -41,8 +41,8 @@ func TestK12AnImmutableFieldIsReportedAsAnyOther(t *testing.T) {
 	}
 }
 
-// K15: owners are no difference, whichever of their fields are alike.
-func TestK15OwnersOfTheSameKindOrVersionAreNoDifference(t *testing.T) {
+// Owners (K15) are no difference, whichever of their fields are alike.
+func TestOwnersOfTheSameKindOrVersionAreNoDifference(t *testing.T) {
 	hub, member := objectsIn(t, "configmap")
 	owner := func(version, kind string) any {
 		return map[string]any{"apiVersion": version, "kind": kind, "name": "x", "uid": "u"}
@@ -56,9 +56,9 @@ func TestK15OwnersOfTheSameKindOrVersionAreNoDifference(t *testing.T) {
 	}
 }
 
-// K16: where nothing differs a comparison allocates nothing, in spite of defaults,
+// Where nothing differs (K16) a comparison allocates nothing, in spite of defaults,
 // managedFields and status, and in either comparison.
-func TestK16ComparingWhatDoesNotDifferAllocatesNothing(t *testing.T) {
+func TestComparingWhatDoesNotDifferAllocatesNothing(t *testing.T) {
 	for _, name := range []string{"deployment", "statefulset", "daemonset", "job", "cronjob", "pod", "service", "configmap", "secret", "namespace", "ingress", "networkpolicy", "webhook", "crd", "serviceaccount", "gadget", "blank"} {
 		hub, member := objectsIn(t, name)
 		for _, c := range comparisons() {
