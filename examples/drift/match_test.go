@@ -141,3 +141,14 @@ func TestDefinitionsOfCustomResources(t *testing.T) {
 		}
 	}
 }
+
+// What differs in an atomic list is printed where it is, with the list that an apply
+// replaces.
+func TestAnAtomicListIsNamedBesideWhatDiffersInIt(t *testing.T) {
+	policy := "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: a, namespace: b}\nspec: {podSelector: {}, ingress: [{ports: [{protocol: TCP, port: 80, endPort: 90}]}]}\n"
+	fs := files(t, policy, strings.Replace(policy, "endPort: 90", "endPort: 99", 1))
+	want := "  .spec.ingress[0].ports[0].endPort: changed\n    hub     90\n    member  99\n    in      /spec/ingress, which is applied as a whole\n"
+	if got := call("", fs...).out; !strings.Contains(got, want) {
+		t.Errorf("got\n%s", got)
+	}
+}

@@ -171,3 +171,19 @@ func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// The path of a status leads to what differs, also in a list that is owned as a whole:
+// KubeFleet's API has no field for the list.
+func TestTheStatusHasThePathOfWhatDiffersInAnAtomicList(t *testing.T) {
+	report := drift.Report{Total: 1, Differences: []drift.Difference{{
+		Path: "/spec/ingress/0/ports/0/endPort", AtomicPath: "/spec/ingress", Class: drift.Changed, Hub: json.RawMessage("90"), Member: json.RawMessage("99"),
+	}}}
+	all := []fleet.ClusterDrift{{Cluster: "a", State: fleet.Compared, Objects: []fleet.ObjectDrift{{Report: report, Reason: fleet.FoundDrifts}}}}
+	b, err := json.Marshal(kubefleet.DriftStatuses(fleet.Placement{}, all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := `"observedDrifts":[{"path":"/spec/ingress/0/ports/0/endPort","valueInHub":"90","valueInMember":"99"}]`; !strings.Contains(string(b), want) {
+		t.Errorf("%s\nlacks\n%s", b, want)
+	}
+}
