@@ -33,10 +33,8 @@ func (s *service) patch(ctx context.Context, gvr schema.GroupVersionResource, ob
 	return s.client.Resource(gvr).Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
 }
 
-// become changes metadata of an object, and makes obj what it is then. The watch need
-// not read it again.
+// become changes metadata of an object, and makes obj what it is then.
 func (s *service) become(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) error {
-	defer s.written.begin(obj.GetUID())()
 	now, err := s.patch(ctx, gvr, obj, fields)
 	if apierrors.IsNotFound(err) {
 		return goneMeanwhile(obj)
@@ -44,8 +42,7 @@ func (s *service) become(ctx context.Context, gvr schema.GroupVersionResource, o
 	if err != nil {
 		return settled(err)
 	}
-	s.written.keep(now)
-	*obj = *now.DeepCopy()
+	*obj = *now
 	return nil
 }
 

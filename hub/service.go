@@ -27,8 +27,6 @@ type service struct {
 	factory dynamicinformer.DynamicSharedInformerFactory
 	// objects are the caches of the kinds that people write, by resource.
 	objects map[schema.GroupVersionResource]cache.SharedIndexInformer
-	// partials are those of them that no factory made.
-	partials []cache.SharedIndexInformer
 
 	placements, runs, members, overrides *loop
 	// orphans are runs of the engine whose names were cut and that have no object.
@@ -59,7 +57,6 @@ type service struct {
 	sizes sync.Map
 	// frozen are the items of the snapshot that was shown last, by placement.
 	frozen    sync.Map
-	written   written
 	documents documents
 	roster    roster
 }
@@ -113,9 +110,6 @@ func (s *service) newLoop(name string, sync func(context.Context, key) (time.Dur
 
 // informer tells of the objects of a kind.
 func (s *service) informer(in scope, base string) cache.SharedIndexInformer {
-	if s.showing(base) != nil {
-		return s.partialInformer(in, base)
-	}
 	return s.factory.ForResource(in.gvr(base)).Informer()
 }
 
@@ -142,11 +136,6 @@ func (s *service) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	for _, l := range s.loops() {
 		defer l.queue.ShutDown()
-	}
-	var partials sync.WaitGroup
-	defer partials.Wait()
-	for _, informer := range s.partials {
-		partials.Go(func() { informer.RunWithContext(ctx) })
 	}
 	s.factory.Start(ctx.Done())
 	defer s.factory.Shutdown()
@@ -209,9 +198,6 @@ func (s *service) readAll(ctx context.Context) bool {
 	brief, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	read := true
-	for _, informer := range s.partials {
-		read = cache.WaitForCacheSync(brief.Done(), informer.HasSynced) && read
-	}
 	for _, ok := range s.factory.WaitForCacheSync(brief.Done()) {
 		read = read && ok
 	}

@@ -19,8 +19,7 @@ import (
 )
 
 // hear watches a kind and is told of each object that was added, changed or
-// deleted. Where nothing but a status changed that a loop writes, or metadata by that
-// loop, which went on from there, it looks again after a while.
+// deleted. Where nothing but a status changed that a loop writes, the loop compares it after a while.
 func (s *service) hear(gvr schema.GroupVersionResource, informer cache.SharedIndexInformer, shows *loop, heard func(*unstructured.Unstructured)) error {
 	tell := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -32,13 +31,12 @@ func (s *service) hear(gvr schema.GroupVersionResource, informer cache.SharedInd
 			obj = last.Obj
 		}
 		if u, ok := obj.(*unstructured.Unstructured); ok {
-			s.written.forget(u.GetUID())
+			heard(u)
 		}
-		tell(obj)
 	}
 	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: tell, DeleteFunc: gone, UpdateFunc: func(before, now any) {
-			if k, own := s.onlyOwn(before, now); own && shows != nil {
+			if k, own := onlyOwn(before, now); own && shows != nil {
 				shows.addPaced(k, statusRepair)
 				return
 			}
@@ -69,15 +67,14 @@ func withoutManagers(obj any) (any, error) {
 // should be.
 const statusRepair = 10 * time.Second
 
-// onlyOwn reports whether two versions of an object differ in nothing that people declare: in
-// the status, or in what the hub did to the metadata.
-func (s *service) onlyOwn(before, now any) (key, bool) {
+// onlyOwn reports whether two versions of an object differ in nothing but the status.
+func onlyOwn(before, now any) (key, bool) {
 	a, isA := before.(*unstructured.Unstructured)
 	b, isB := now.(*unstructured.Unstructured)
 	if !isA || !isB {
 		return key{}, false
 	}
-	return keyOf(b), isDeclaredAs(a, b) || s.written.isOwn(b)
+	return keyOf(b), isDeclaredAs(a, b)
 }
 
 // isDeclaredAs reports whether two versions of an object declare the same.
@@ -101,8 +98,7 @@ func (s *service) unwatched(_ context.Context, r *cache.Reflector, err error) {
 	}
 }
 
-// object returns the object of that name as it was last seen, or nil, with the status
-// that the hub wrote since. It is the caller's, but for what is in its status, which
+// object returns the object of that name as it was last seen, or nil. It is the caller's, but for what is in its status, which
 // may be long and is shared.
 func (s *service) object(gvr schema.GroupVersionResource, k key) *unstructured.Unstructured {
 	u := s.seen(gvr, k)
@@ -116,7 +112,6 @@ func (s *service) object(gvr schema.GroupVersionResource, k key) *unstructured.U
 	if has {
 		out.Object["status"] = status
 	}
-	s.written.lay(out)
 	return out
 }
 
