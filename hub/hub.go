@@ -23,6 +23,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/backend/kube/store"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/metrics"
 	"github.com/slipway-dev/slipway/internal/kubehttp"
 )
 
@@ -81,8 +83,7 @@ type Hub struct {
 	store  backend.Store
 	source *source.Source
 	engine *fleet.Engine
-	notes  *notes
-	meters *meters
+	meters *metrics.Meters
 	log    *slog.Logger
 	// web reaches the hub cluster.
 	web *http.Client
@@ -109,7 +110,7 @@ func New(cfg Config) (*Hub, error) {
 	}
 	ec := cfg.Engine
 	ec.Store, ec.Inventory, ec.Dialer, ec.Source = h.store, h.cfg.Inventory, h.cfg.Dialer, &withoutOwn{h.source, h.cfg.Namespace}
-	ec.Name, ec.Log, ec.RollbackName = cfg.Name, cfg.Log, rollbackName
+	ec.Name, ec.Log, ec.RollbackName = cfg.Name, cfg.Log, api.RollbackName
 	if ec.Lease == 0 {
 		ec.Lease = cfg.LeaseDuration
 	}
@@ -117,7 +118,7 @@ func New(cfg Config) (*Hub, error) {
 	if h.engine, err = fleet.New(ec); err != nil {
 		return nil, err
 	}
-	h.meters, err = newMeters(cfg.Registry)
+	h.meters, err = metrics.New(cfg.Registry)
 	return h, err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -13,6 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
+	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
 // leaseName is the Lease in Config.Namespace by which hubs elect their leader.
@@ -107,8 +110,8 @@ func (h *Hub) lead(ctx context.Context) error {
 	defer stop()
 	h.leading.Store(true)
 	defer h.leading.Store(false)
-	h.meters.leading.Set(1)
-	defer h.meters.leading.Set(0)
+	h.meters.Leading.Set(1)
+	defer h.meters.Leading.Set(0)
 	h.log.Info("leading", "hub", h.cfg.Name)
 
 	s, err := newService(h)
@@ -137,11 +140,11 @@ func (h *Hub) lead(ctx context.Context) error {
 func (h *Hub) ensureNamespace(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := h.tryNamespace(ctx)
-		if err == nil || ctx.Err() == nil && !passes(err) {
+		if err == nil || ctx.Err() == nil && !objects.Passes(err) {
 			return err
 		}
 		h.log.Warn("the API server does not answer, will be tried again", "error", err)
-		pause(ctx)
+		backoff.Sleep(ctx, retryWatch)
 	}
 	return nil
 }
@@ -150,7 +153,7 @@ func (h *Hub) tryNamespace(ctx context.Context) error {
 	namespaces := h.kube.CoreV1().Namespaces()
 	_, err := namespaces.Get(ctx, h.cfg.Namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		_, err = namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.cfg.Namespace}}, metav1.CreateOptions{FieldManager: manager})
+		_, err = namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.cfg.Namespace}}, metav1.CreateOptions{FieldManager: api.Manager})
 	}
 	switch {
 	case apierrors.IsForbidden(err):
@@ -160,15 +163,4 @@ func (h *Hub) tryNamespace(ctx context.Context) error {
 		return fmt.Errorf("hub: namespace %s: %w", h.cfg.Namespace, err)
 	}
 	return nil
-}
-
-// passes reports whether an error may be gone the next time: it is none that the API
-// server gives for what is asked, or for who asks.
-func passes(err error) bool {
-	switch code := apierrors.APIStatus(nil); {
-	case errors.As(err, &code):
-		return code.Status().Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err) || apierrors.IsConflict(err)
-	default:
-		return true
-	}
 }

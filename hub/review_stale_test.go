@@ -300,46 +300,6 @@ spec: {` + placement + `policy: nonsense}
 	s.await("crp", s.name, "ClusterResourcePlacementScheduled", "False")
 }
 
-// What the hub remembers of overrides that snapshots had is as much as snapshots
-// have.
-func TestOverridesOfSnapshotsThatAreGoneAreForgotten(t *testing.T) {
-	s := newStale(t)
-	s.place("v1")
-	s.seen("crp", s.name)
-	s.override("one")
-	s.sync("crp", s.name, s.SyncPlacement)
-	view, err := s.engine.View(t.Context(), s.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := view.Snapshots()
-	if len(all) == 0 || all[len(all)-1].Overrides == "" {
-		t.Fatalf("%+v, want a snapshot with overrides", all)
-	}
-	for digest, want := range map[string]bool{all[len(all)-1].Overrides: true, "of a snapshot that is gone": false} {
-		if got, err := s.Remembers(t.Context(), digest); got != want || err != nil {
-			t.Errorf("%q is remembered: %v (%v)", digest, got, err)
-		}
-	}
-}
-
-// override shows the hub an override of what is placed.
-func (s *stale) override(name string) {
-	s.t.Helper()
-	o := s.parse(`
-apiVersion: placement.kubernetes-fleet.io/v1beta1
-kind: ResourceOverride
-metadata: {name: ` + name + `, namespace: $NAME, uid: ` + name + `}
-spec:
-  placement: {name: $NAME}
-  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: config}]
-  policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: add, path: /data/b, value: "1"}]}]}
-`)
-	if err := s.See(o); err != nil {
-		s.t.Fatal(err)
-	}
-}
-
 // Only one policy snapshot is the latest, also after a hub died before it said so.
 func TestOnePolicySnapshotIsTheLatest(t *testing.T) {
 	s := newStale(t)

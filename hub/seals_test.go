@@ -9,6 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/seals"
+	"github.com/slipway-dev/slipway/hub/status"
 )
 
 // The seal of a request proves for which run and gate it was made, and under which policies. A copy under another name,
@@ -22,9 +25,9 @@ func TestTheSealOfARequestProvesWhatItWasMadeFor(t *testing.T) {
 		"as it was made":    {func(*unstructured.Unstructured) {}, true},
 		"with other labels": {func(u *unstructured.Unstructured) { u.SetLabels(nil) }, true},
 		"no seal":           {func(u *unstructured.Unstructured) { u.SetAnnotations(nil) }, false},
-		"a wrong seal":      {func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{annotationSeal: "0123"}) }, false},
+		"a wrong seal":      {func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{api.AnnotationSeal: "0123"}) }, false},
 		"of other policies": {func(u *unstructured.Unstructured) {
-			u.SetAnnotations(map[string]string{annotationSeal: u.GetAnnotations()[annotationSeal], annotationPolicies: "w"})
+			u.SetAnnotations(map[string]string{api.AnnotationSeal: u.GetAnnotations()[api.AnnotationSeal], api.AnnotationPolicies: "w"})
 		}, false},
 		"another name":      {func(u *unstructured.Unstructured) { u.SetName("copy") }, false},
 		"another namespace": {func(u *unstructured.Unstructured) { u.SetNamespace("shop") }, false},
@@ -36,19 +39,19 @@ func TestTheSealOfARequestProvesWhatItWasMadeFor(t *testing.T) {
 		"no spec":           {func(u *unstructured.Unstructured) { u.Object["spec"] = "none" }, false},
 		"no owner":          {func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) }, false},
 		"another owner": {func(u *unstructured.Unstructured) {
-			u.SetOwnerReferences([]metav1.OwnerReference{ownedBy(clusterScope, runKind, "example-run", "another")})
+			u.SetOwnerReferences([]metav1.OwnerReference{status.OwnedBy(api.ClusterScope, api.RunKind, "example-run", "another")})
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := tutorialRequest(t)
+			f := tutorialRequest()
 			f.Request.When = approval.Before
 			obj := askedOf(t, f)
-			want := &proof{Run: "run-object", Binding: f.Request.Binding, Policies: "v"}
-			if err := s.seal(t.Context(), obj, want); err != nil {
+			want := &seals.Proof{Run: "run-object", Binding: f.Request.Binding, Policies: "v"}
+			if err := s.requests.Seals.Sign(t.Context(), obj, want); err != nil {
 				t.Fatal(err)
 			}
 			c.change(obj)
-			got, err := s.proofOf(t.Context(), obj)
+			got, err := s.requests.Seals.ProofOf(t.Context(), obj)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,32 +71,50 @@ func setSpec(u *unstructured.Unstructured, value any, field string) {
 
 // A request is that of another run only as long as the run that it was made for is there.
 func TestARequestIsThatOfARunThatIsThere(t *testing.T) {
-	run := objectAt(key{Name: "example-run"})
+	run := objectAt(api.Key{Name: "example-run"})
 	s, _ := lonely(t, run)
-	obj := askedOf(t, tutorialRequest(t))
-	other := objectAt(key{Name: "example"})
+	obj := askedOf(t, tutorialRequest())
+	other := objectAt(api.Key{Name: "example"})
 	for owner, want := range map[types.UID]bool{run.GetUID(): true, "that-of-a-run-before": false, other.GetUID(): false} {
-		if got := s.isOfAnother(obj, &proof{Run: owner}, other); got != want {
+		if got := s.requests.IsOfAnother(obj, &seals.Proof{Run: owner}, other); got != want {
 			t.Errorf("of %s: %t", owner, got)
 		}
 	}
-	if s.isOfAnother(obj, nil, other) {
+	if s.requests.IsOfAnother(obj, nil, other) {
 		t.Error("without a seal")
 	}
 }
 
 // A request that changes or goes wakes the run that it is about, and those that may wait for its name.
 func TestARequestWakesTheRunsThatMayWaitForItsName(t *testing.T) {
-	s, _ := lonely(t, objectAt(key{Name: "a"}), objectAt(key{Name: "a-before"}), objectAt(key{Name: "a-before-z"}), objectAt(key{Namespace: "web", Name: "a"}))
-	woken(s.runs)
-	f := tutorialRequest(t)
+	s, _ := lonely(t, objectAt(api.Key{Name: "a"}), objectAt(api.Key{Name: "a-before"}), objectAt(api.Key{Name: "a-before-z"}), objectAt(api.Key{Namespace: "web", Name: "a"}))
+	woken(&s.queues.Runs)
+	f := tutorialRequest()
 	f.Run, f.Request.Stage = "a-before", "s1"
-	s.heardApproval(clusterScope, askedOf(t, f))
-	got := map[key]bool{}
-	for _, k := range woken(s.runs) {
+	s.heardApproval(askedOf(t, f))
+	got := map[api.Key]bool{}
+	for _, k := range woken(&s.queues.Runs) {
 		got[k] = true
 	}
-	if d := cmp.Diff(map[key]bool{{Name: "a"}: true, {Name: "a-before"}: true}, got); d != "" {
+	if d := cmp.Diff(map[api.Key]bool{{Name: "a"}: true, {Name: "a-before"}: true}, got); d != "" {
 		t.Error(d)
 	}
+}
+
+// tutorialRequest are the facts of a request of a run.
+func tutorialRequest() *status.ApprovalFacts {
+	return &status.ApprovalFacts{Run: "example-run", RunUID: "run-object", Request: &approval.Request{
+		Name: "example-run-staging", Run: "example-run", Placement: "example-placement",
+		Binding: approval.Binding{RunUID: "run-of-the-engine", Stage: "staging", When: approval.After, Attempt: 1, Plan: "the-plan"},
+	}}
+}
+
+// askedOf is the object of a request.
+func askedOf(t *testing.T, f *status.ApprovalFacts) *unstructured.Unstructured {
+	t.Helper()
+	obj, err := status.ApprovalRequest(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj
 }

@@ -34,6 +34,9 @@ type Options[K comparable] struct {
 	AtLeast func(err error) time.Duration
 	// Workers is how many keys are reconciled at a time; 0 is all that are due.
 	Workers int
+	// RetryOnAdd has Add cut the wait after an error short, where what is added is what people changed; the wait
+	// after the next error is longer all the same.
+	RetryOnAdd bool
 }
 
 // PanicError is a panic of Reconcile.
@@ -53,22 +56,38 @@ type Queue[K comparable] struct {
 	mu sync.Mutex
 	// until is when the wait after the last error of a key ends.
 	until map[K]time.Time
+	// began is when a key was reconciled last, of those that AddPaced was told of.
+	began map[K]time.Time
 }
 
 // New returns an empty queue.
 func New[K comparable](o Options[K]) *Queue[K] {
 	return &Queue[K]{
-		o: o, keys: workqueue.NewTypedDelayingQueue[K](), until: map[K]time.Time{},
+		o: o, keys: workqueue.NewTypedDelayingQueue[K](), until: map[K]time.Time{}, began: map[K]time.Time{},
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[K](o.First, o.Most),
 	}
 }
 
-// Add has a key reconciled soon, or, where it failed, when the wait after that is over: what changes about a key
-// that fails is mostly the doing of the engines that fail.
+// Add has a key reconciled soon, or, where it failed, when the wait after that is over, unless RetryOnAdd is set: what
+// changes about a key that fails is mostly the doing of the engines that fail.
 func (q *Queue[K]) Add(key K) { q.keys.Add(key) }
 
 // AddAfter has a key reconciled after a wait, or sooner.
 func (q *Queue[K]) AddAfter(key K, wait time.Duration) { q.keys.AddAfter(key, wait) }
+
+// AddPaced has a key reconciled soon, but not within every of the last time that this began.
+func (q *Queue[K]) AddPaced(key K, every time.Duration) {
+	q.mu.Lock()
+	last := q.began[key]
+	q.began[key] = last // from now on it is kept
+	q.mu.Unlock()
+	wait := every - time.Since(last)
+	if wait > 0 {
+		q.keys.AddAfter(key, wait)
+		return
+	}
+	q.keys.Add(key)
+}
 
 // AddNow has a key reconciled soon, as if it had never failed.
 func (q *Queue[K]) AddNow(key K) {
@@ -82,6 +101,29 @@ func (q *Queue[K]) Forget(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	delete(q.until, key)
+}
+
+// Drop forgets a key that there will be no more: how often it failed, and when it was reconciled.
+func (q *Queue[K]) Drop(key K) {
+	q.Forget(key)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	delete(q.began, key)
+}
+
+// Len returns how many keys are due.
+func (q *Queue[K]) Len() int { return q.keys.Len() }
+
+// Failures returns how often a key failed in a row.
+func (q *Queue[K]) Failures(key K) int { return q.backoff.NumRequeues(key) }
+
+// begins keeps when a key is reconciled, for AddPaced.
+func (q *Queue[K]) begins(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, paced := q.began[key]; paced {
+		q.began[key] = time.Now()
+	}
 }
 
 // waits returns how long the wait after the last error of a key still lasts.
@@ -119,15 +161,19 @@ func (q *Queue[K]) Run(ctx context.Context) {
 	calls.Wait()
 }
 
+// ShutDown ends a queue that was not run; [Queue.Run] ends with its ctx.
+func (q *Queue[K]) ShutDown() { q.keys.ShutDown() }
+
 // reconcile reconciles a key once, and has it done again when it is due.
 func (q *Queue[K]) reconcile(ctx context.Context, key K) {
 	if ctx.Err() != nil {
 		return
 	}
-	if wait := q.waits(key); wait > 0 { // no event cuts it short
+	if wait := q.waits(key); wait > 0 && !q.o.RetryOnAdd {
 		q.keys.AddAfter(key, wait)
 		return
 	}
+	q.begins(key)
 	after, err := q.call(ctx, key)
 	switch {
 	case ctx.Err() != nil:

@@ -205,3 +205,50 @@ func TestRunReturnsWhenNothingIsBeingReconciled(t *testing.T) {
 		}
 	})
 }
+
+func TestAnAddCutsTheWaitShortWhereThatIsSaid(t *testing.T) {
+	var c calls
+	run(t, reconcile.Options[string]{RetryOnAdd: true, Reconcile: func(_ context.Context, key string) (time.Duration, error) {
+		c.add(key)
+		return 0, errBoom
+	}}, func(q *reconcile.Queue[string]) {
+		c.began = time.Now()
+		q.Add("a")
+		time.Sleep(1500 * time.Millisecond) // it failed at 0 s and 1 s
+		q.Add("a")
+		time.Sleep(4 * time.Second)
+		if n := q.Failures("a"); n != 4 {
+			t.Errorf("%d failures in a row, want 4", n)
+		}
+		// The wait of 2 s goes on beside the one of 4 s that the third error began.
+		if got, want := c.take(), "a 0s, a 1s, a 1.5s, a 3s"; got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	})
+}
+
+func TestWhatIsPacedIsNotReconciledMoreOften(t *testing.T) {
+	var c calls
+	run(t, reconcile.Options[string]{Reconcile: func(_ context.Context, key string) (time.Duration, error) {
+		c.add(key)
+		return 0, nil
+	}}, func(q *reconcile.Queue[string]) {
+		c.began = time.Now()
+		for range 25 { // events until 3.12 s
+			q.AddPaced("a", time.Second)
+			time.Sleep(130 * time.Millisecond)
+		}
+		q.Add("a") // at 3.25 s, which does not wait
+		time.Sleep(2 * time.Second)
+		if got, want := c.take(), "a 0s, a 1s, a 2s, a 3s, a 3.25s, a 4s"; got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+		q.Drop("a")
+		c.began = time.Now()
+		q.AddPaced("a", time.Second)
+		time.Sleep(2 * time.Second)
+		if got, want := c.take(), "a 0s"; got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	})
+}

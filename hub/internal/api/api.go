@@ -1,0 +1,277 @@
+// Package api has the names of the Fleet API: kinds, labels, annotations, finalizers, condition types and reasons, as
+// KubeFleet has them and with Slipway's own, which are marked; and what is read of its objects without their schema.
+package api
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The groups and versions of the Fleet API. Objects are written in version;
+// the other one that is served has the same schema.
+const (
+	placementGroup = "placement.kubernetes-fleet.io"
+	clusterGroup   = "cluster.kubernetes-fleet.io"
+	version        = "v1beta1"
+)
+
+// The kinds that have a namespaced twin, by the twin's name.
+const (
+	PlacementKind = "ResourcePlacement"
+	SnapshotKind  = "ResourceSnapshot"
+	PolicyKind    = "SchedulingPolicySnapshot"
+	StrategyKind  = "StagedUpdateStrategy"
+	RunKind       = "StagedUpdateRun"
+	ApprovalKind  = "ApprovalRequest"
+
+	OverrideKind         = "ResourceOverride"
+	OverrideSnapshotKind = "ResourceOverrideSnapshot"
+)
+
+// memberKind is the one kind of clusterGroup, which has no twin.
+const memberKind = "MemberCluster"
+
+// Scope tells the kinds that are not in a namespace from their twins that are.
+type Scope bool
+
+// The scopes.
+const (
+	ClusterScope   Scope = false
+	NamespaceScope Scope = true
+)
+
+// Kind is what a kind is called in the scope.
+func (s Scope) Kind(base string) string {
+	if s == NamespaceScope {
+		return base
+	}
+	return "Cluster" + base
+}
+
+// GVK is the kind that a kind has in the scope, by the name of its namespaced twin.
+func (s Scope) GVK(base string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: placementGroup, Version: version, Kind: s.Kind(base)}
+}
+
+// GVR is the resource that a kind has in the scope, by the name of its namespaced twin.
+func (s Scope) GVR(base string) schema.GroupVersionResource {
+	plural := strings.ToLower(s.Kind(base))
+	if base == StrategyKind {
+		plural = strings.TrimSuffix(plural, "y") + "ie"
+	}
+	return schema.GroupVersionResource{Group: placementGroup, Version: version, Resource: plural + "s"}
+}
+
+// MemberGVK is the kind of members.
+func MemberGVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: clusterGroup, Version: version, Kind: memberKind}
+}
+
+// MemberGVR is the resource of members.
+func MemberGVR() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: clusterGroup, Version: version, Resource: "memberclusters"}
+}
+
+// Labels and annotations.
+const (
+	fleetPrefix = "kubernetes-fleet.io/"
+
+	LabelRun            = fleetPrefix + "targetUpdateRun"
+	LabelStage          = fleetPrefix + "targetUpdatingStage"
+	LabelTask           = fleetPrefix + "taskType"
+	LabelLatestApproval = fleetPrefix + "isLatestUpdateRunApproval"
+
+	// LabelParent names the placement of a snapshot, in both scopes.
+	LabelParent        = fleetPrefix + "parent-CRP"
+	LabelLatest        = fleetPrefix + "is-latest-snapshot"
+	LabelResourceIndex = fleetPrefix + "resource-index"
+	LabelPolicyIndex   = fleetPrefix + "policy-index"
+
+	// LabelRollbackOf names the run that a run takes back. Only the hub gives it, to
+	// runs that the engine made.
+	LabelRollbackOf = "slipway.dev/rollback-of"
+	// LabelIrreversible marks a snapshot that nothing is rolled back past, "true", or
+	// takes the mark away, "false".
+	LabelIrreversible = "slipway.dev/irreversible"
+
+	// LabelOverride names the override of a snapshot.
+	LabelOverride      = fleetPrefix + "parent-resource-override"
+	LabelOverrideIndex = fleetPrefix + "override-index"
+
+	AnnotationHash       = fleetPrefix + "resource-hash"
+	AnnotationEnveloped  = fleetPrefix + "number-of-enveloped-object"
+	AnnotationParts      = fleetPrefix + "number-of-resource-snapshots"
+	AnnotationPart       = fleetPrefix + "subindex-of-resource-snapshot"
+	AnnotationClusters   = fleetPrefix + "number-of-clusters"
+	AnnotationGeneration = fleetPrefix + "CRP-generation"
+	// AnnotationOmitted stands in an object of a snapshot that is too big to be
+	// shown, and says how big it is.
+	AnnotationOmitted = "slipway.dev/omitted"
+)
+
+// The values of labelTask.
+const (
+	TaskBefore = "beforeStage"
+	TaskAfter  = "afterStage"
+)
+
+// Finalizers.
+const (
+	FinalizerRun       = fleetPrefix + "stagedupdaterun-finalizer"
+	FinalizerPlacement = fleetPrefix + "crp-cleanup"
+)
+
+// DeleteStage is what the stage that cleans clusters is called in a status.
+const DeleteStage = fleetPrefix + "deleteStage"
+
+// Types of conditions.
+const (
+	ConditionInitialized = "Initialized"
+	ConditionProgressing = "Progressing"
+	ConditionSucceeded   = "Succeeded"
+	ConditionStarted     = "Started"
+	ConditionRollback    = "RollbackStarted" // Slipway's own
+
+	ConditionRequestCreated  = "ApprovalRequestCreated"
+	ConditionRequestApproved = "ApprovalRequestApproved"
+	ConditionWaitElapsed     = "WaitTimeElapsed"
+	ConditionApproved        = "Approved"
+	ConditionRejected        = "Rejected" // Slipway's own
+	ConditionAccepted        = "ApprovalAccepted"
+
+	// ConditionScheduled and those below it have the name of its kind before them
+	// where they are a placement's, and have not where they are of one of its clusters.
+	ConditionScheduled    = "Scheduled"
+	ConditionRollout      = "RolloutStarted"
+	ConditionOverridden   = "Overridden"
+	ConditionSynchronized = "WorkSynchronized"
+	ConditionApplied      = "Applied"
+	ConditionAvailable    = "Available"
+	ConditionDiffReported = "DiffReported"
+
+	ConditionReadyToJoin = "ReadyToJoin"
+	ConditionJoined      = "Joined"
+	ConditionHealthy     = "Healthy"
+)
+
+// Reasons of a run's conditions. Initializing, Aborted, Superseded, Forgotten and
+// those of a rollback are Slipway's own.
+const (
+	ReasonInitialized      = "UpdateRunInitializedSuccessfully"
+	ReasonInitializeFailed = "UpdateRunInitializedFailed"
+	ReasonRunProgressing   = "UpdateRunProgressing"
+	ReasonRunWaiting       = "UpdateRunWaiting"
+	ReasonRunStuck         = "UpdateRunStuck"
+	ReasonRunStopping      = "UpdateRunStopping"
+	ReasonRunStopped       = "UpdateRunStopped"
+	ReasonRunFailed        = "UpdateRunFailed"
+	ReasonRunSucceeded     = "UpdateRunSucceeded"
+	ReasonRunAborted       = "UpdateRunAborted"
+	ReasonRunSuperseded    = "UpdateRunSuperseded"
+	ReasonInitializing     = "UpdateRunInitializing"
+	ReasonRunForgotten     = "UpdateRunForgotten"
+
+	ReasonRollbackRequested = "UpdateRunRollbackRequested"
+	ReasonRollbackStarted   = "UpdateRunRollbackStarted"
+	ReasonRollbackRefused   = "UpdateRunRollbackRefused"
+)
+
+// Reasons of a stage's conditions.
+const (
+	ReasonStageStarted   = "StageUpdatingStarted"
+	ReasonStageWaiting   = "StageUpdatingWaiting"
+	ReasonStageStopping  = "StageUpdatingStopping"
+	ReasonStageStopped   = "StageUpdatingStopped"
+	ReasonStageFailed    = "StageUpdatingFailed"
+	ReasonStageSucceeded = "StageUpdatingSucceeded"
+	ReasonStageSkipped   = "StageUpdatingSkippedNoClusters"
+)
+
+// Reasons of the conditions of a stage's tasks have BeforeStageTask or
+// AfterStageTask before them. NotElapsed, NameTaken, Rejected and Skipped are Slipway's own.
+const (
+	ReasonBeforeTask = "BeforeStageTask"
+	ReasonAfterTask  = "AfterStageTask"
+
+	ReasonTaskCreated    = "ApprovalRequestCreated"
+	ReasonTaskNameTaken  = "ApprovalRequestNameTaken"
+	ReasonTaskApproved   = "ApprovalRequestApproved"
+	ReasonTaskRejected   = "ApprovalRequestRejected"
+	ReasonTaskElapsed    = "WaitTimeElapsed"
+	ReasonTaskNotElapsed = "WaitTimeNotElapsed"
+	ReasonTaskSkipped    = "Skipped"
+)
+
+// Reasons of the conditions of a run's clusters. All after Succeeded are
+// Slipway's own: KubeFleet shows nothing in between.
+const (
+	ReasonClusterStarted   = "ClusterUpdatingStarted"
+	ReasonClusterFailed    = "ClusterUpdatingFailed"
+	ReasonClusterSucceeded = "ClusterUpdatingSucceeded"
+	ReasonClusterSkipped   = "ClusterUpdatingSkipped"
+	ReasonClusterApplying  = "ClusterUpdatingApplying"
+	ReasonClusterSettling  = "ClusterUpdatingNotHealthyYet"
+	ReasonClusterRetrying  = "ClusterUpdatingRetrying"
+	ReasonClusterPending   = "ClusterUpdatingPending"
+)
+
+// Reasons of an approval request. Rejected, which people write too, Refused and Unvouched
+// are Slipway's own.
+const (
+	ReasonAccepted        = "ApprovalRequestApprovalAccepted"
+	ReasonRequestRejected = "ApprovalRequestRejected"
+	ReasonRefused         = "ApprovalRequestApprovalRefused"
+	// ReasonUnvouched: no answer counts, because the admission policies are not what they were.
+	ReasonUnvouched = "ApprovalRequestUnvouched"
+	// ReasonRejected makes Approved=False a rejection.
+	ReasonRejected = "Rejected"
+)
+
+// Reasons of a placement's conditions.
+const (
+	ReasonFulfilled         = "SchedulingPolicyFulfilled"
+	ReasonUnfulfilled       = "SchedulingPolicyUnfulfilled"
+	ReasonSchedulePending   = "SchedulePending"
+	ReasonInvalidSelectors  = "InvalidResourceSelectors"
+	ReasonExternal          = "RolloutControlledByExternalController"
+	ReasonRolloutStarted    = "RolloutStarted"
+	ReasonRolloutNotStarted = "RolloutNotStartedYet"
+	ReasonNoOverride        = "NoOverrideSpecified"
+	ReasonOverridden        = "OverriddenSucceeded"
+	ReasonSynchronized      = "WorkSynchronized"
+	ReasonApplySucceeded    = "ApplySucceeded"
+	ReasonApplyPending      = "ApplyPending"
+	ReasonApplyFailed       = "ApplyFailed"
+	ReasonAvailable         = "ResourceAvailable"
+	ReasonNotAvailable      = "ResourceNotAvailableYet"
+	ReasonDiffReported      = "DiffReportingCompleted"
+	ReasonDiffNotReported   = "DiffReportingIncompleteOrFailed"
+)
+
+// Reasons of the conditions of a placement's clusters, where they are not
+// those of the placement.
+const (
+	ReasonScheduled        = "Scheduled"
+	ReasonScheduleFailed   = "ScheduleFailed"
+	ReasonWorkSynced       = "AllWorkSynced"
+	ReasonWorkApplied      = "AllWorkHaveBeenApplied"
+	ReasonWorkNotApplied   = "NotAllWorkHaveBeenApplied"
+	ReasonWorkApplying     = "ApplyInProgress"
+	ReasonWorkAvailable    = "AllWorkAreAvailable"
+	ReasonWorkNotAvailable = "NotAllWorkAreAvailable"
+	ReasonWorkDiffReported = "AllWorkHaveDiffReported"
+	ReasonWorkNotReported  = "NotAllWorkHaveDiffReported"
+
+	ReasonObjectNotApplied   = "ManifestApplyFailed"
+	ReasonObjectNotAvailable = "ManifestNotAvailableYet"
+)
+
+// Reasons of a member's conditions. Unreachable and NotReached are Slipway's own.
+const (
+	ReasonReadyToJoin = "MemberClusterReadyToJoin"
+	ReasonJoined      = "MemberClusterJoined"
+	ReasonUnreachable = "MemberClusterUnreachable"
+	ReasonNotReached  = "MemberClusterNotReachedYet"
+	ReasonHealthy     = "MemberClusterHealthy"
+)

@@ -1,0 +1,76 @@
+package api
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Manager is the field manager of what the hub writes.
+const Manager = "slipway-hub"
+
+// Condition is one of an object, as far as the hub reads it.
+type Condition struct {
+	Status, Reason, Message string
+	ObservedGeneration      int64
+	Since                   time.Time
+}
+
+// Is reports whether the condition has a status for a generation of the spec.
+func (c Condition) Is(status string, generation int64) bool {
+	return c.Status == status && c.ObservedGeneration == generation
+}
+
+// ConditionOf returns the condition of that type; the zero value is none.
+func ConditionOf(obj *unstructured.Unstructured, kind string) (out Condition) {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, item := range list {
+		m, ok := item.(map[string]any)
+		if !ok || m["type"] != kind {
+			continue
+		}
+		out.Status, _ = m["status"].(string)
+		out.Reason, _ = m["reason"].(string)
+		out.Message, _ = m["message"].(string)
+		out.ObservedGeneration, _ = m["observedGeneration"].(int64)
+		since, _ := m["lastTransitionTime"].(string)
+		out.Since, _ = time.Parse(time.RFC3339, since)
+		return out
+	}
+	return out
+}
+
+// SpecString returns a field of spec, or "".
+func SpecString(obj *unstructured.Unstructured, fields ...string) string {
+	text, _, _ := unstructured.NestedString(obj.Object, append([]string{"spec"}, fields...)...)
+	return text
+}
+
+// OverrideGVR is the resource of overrides in a scope.
+func OverrideGVR(in Scope) schema.GroupVersionResource { return in.GVR(OverrideKind) }
+
+// annotationSeal holds the seal of an object that the hub made, annotationPolicies that version of the admission
+// policies under which a request was made.
+const (
+	AnnotationSeal     = "slipway.dev/seal"
+	AnnotationPolicies = "slipway.dev/policies"
+)
+
+// Key names an object of the Fleet API; Namespace is empty for cluster-scoped
+// ones.
+type Key = types.NamespacedName
+
+// StrategyOf is the name of the strategy that a run names.
+func StrategyOf(run *unstructured.Unstructured) string {
+	return SpecString(run, "stagedRolloutStrategyName")
+}
+
+// KeyOf is the key of an object.
+func KeyOf(u *unstructured.Unstructured) Key {
+	return Key{Namespace: u.GetNamespace(), Name: u.GetName()}
+}
+
+// ScopeOf is the scope of the object that a key names.
+func ScopeOf(k Key) Scope { return k.Namespace != "" }

@@ -1,0 +1,42 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// IsRefusal reports whether a run cannot be begun until its object or what it names changes.
+func IsRefusal(err error) bool {
+	var rejected *lifecycle.RejectedError
+	var missing *fleet.NotFoundError
+	if errors.As(err, &missing) && missing.Kind == "snapshot" {
+		return true // an index that there is not
+	}
+	return errors.As(err, &rejected) || errors.Is(err, backend.ErrPermanent) || isInvalid(err)
+}
+
+// Refused makes an error one that cannot be helped by trying again.
+func Refused(err error) error { return fmt.Errorf("%w%w", err, quiet{backend.ErrPermanent}) }
+
+// quiet is an error that adds nothing to a message.
+type quiet struct{ error }
+
+func (quiet) Error() string { return "" }
+
+func (q quiet) Unwrap() error { return q.error }
+
+// isInvalid reports whether what a document says is wrong.
+func isInvalid(err error) bool {
+	var one *field.Error
+	var several utilerrors.Aggregate
+	var problems kubefleet.Problems
+	return errors.As(err, &one) || errors.As(err, &several) || errors.As(err, &problems)
+}

@@ -1,0 +1,84 @@
+// Package metrics has the metrics of a hub.
+package metrics
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Meters are the hub's metrics. Their series do not grow with the runs and the
+// clusters: what happened to one of those is in its status and its events.
+type Meters struct {
+	events    *prometheus.CounterVec
+	syncs     *prometheus.CounterVec
+	seconds   *prometheus.HistogramVec
+	updates   prometheus.Histogram
+	approvals prometheus.Histogram
+	Leading   prometheus.Gauge
+}
+
+// New registers the metrics at r, where that is not nil.
+func New(r prometheus.Registerer) (*Meters, error) {
+	m := &Meters{
+		events: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "slipway_hub_events_total", Help: "What happened to runs, by the type of event.",
+		}, []string{"type"}),
+		syncs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "slipway_hub_syncs_total", Help: "How often objects were brought up to date, by their kind and how it ended: ok or error.",
+		}, []string{"kind", "result"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "slipway_hub_sync_seconds", Help: "How long it took to bring an object up to date, by its kind.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+		}, []string{"kind"}),
+		updates: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "slipway_hub_cluster_update_seconds", Help: "From the start of a cluster in a run until it was proven to be up to date.",
+			Buckets: prometheus.ExponentialBuckets(0.1, 4, 8),
+		}),
+		approvals: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "slipway_hub_approval_seconds", Help: "From the moment an approval was asked for until it was accepted.",
+			Buckets: prometheus.ExponentialBuckets(60, 4, 8),
+		}),
+		Leading: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "slipway_hub_leading", Help: "1 while this hub leads.",
+		}),
+	}
+	if r == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.events, m.syncs, m.seconds, m.updates, m.approvals, m.Leading} {
+		if err := r.Register(c); err != nil {
+			return nil, fmt.Errorf("hub: Config.Registry: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// Happened counts an event; since is when what it ends began, zero where it is
+// not known.
+func (m *Meters) Happened(e stages.Event, since time.Time) {
+	m.events.WithLabelValues(string(e.Type)).Inc()
+	if since.IsZero() {
+		return
+	}
+	switch took := e.Time.Sub(since).Seconds(); e.Type {
+	case stages.ClusterCompleted:
+		m.updates.Observe(took)
+	case stages.ApprovalAccepted:
+		m.approvals.Observe(took)
+	default:
+	}
+}
+
+// Synced counts one round of a loop.
+func (m *Meters) Synced(kind string, took time.Duration, err error) {
+	result := "ok"
+	if err != nil {
+		result = "error"
+	}
+	m.syncs.WithLabelValues(kind, result).Inc()
+	m.seconds.WithLabelValues(kind).Observe(took.Seconds())
+}

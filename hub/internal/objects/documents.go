@@ -1,0 +1,56 @@
+package objects
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Readings are objects of one kind as they were read the last time. They are read again when
+// their generation changes, which nothing but their spec does.
+type Readings[T any] struct {
+	mu  sync.Mutex
+	all map[types.UID]reading[T]
+}
+
+type reading[T any] struct {
+	generation int64
+	value      T
+	err        error
+}
+
+// mostReadings bounds what is kept; beyond it everything is read again.
+const mostReadings = 10_000
+
+// Of returns what read makes of the spec of an object.
+func (r *Readings[T]) Of(obj *unstructured.Unstructured, read func(*unstructured.Unstructured) (T, error)) (T, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	have, ok := r.all[obj.GetUID()]
+	if ok && have.generation == obj.GetGeneration() {
+		return have.value, have.err
+	}
+	if r.all == nil || len(r.all) >= mostReadings {
+		r.all = map[types.UID]reading[T]{}
+	}
+	have = reading[T]{generation: obj.GetGeneration()}
+	have.value, have.err = read(declaredOnly(obj))
+	r.all[obj.GetUID()] = have
+	return have.value, have.err
+}
+
+// declaredOnly is an object without what the hub and the API server write.
+func declaredOnly(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	out := &unstructured.Unstructured{Object: make(map[string]any, len(obj.Object))}
+	for name, v := range obj.Object {
+		if name != "status" && name != "metadata" {
+			out.Object[name] = v
+		}
+	}
+	out.SetName(obj.GetName())
+	if ns := obj.GetNamespace(); ns != "" {
+		out.SetNamespace(ns)
+	}
+	return out
+}

@@ -1,0 +1,62 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
+)
+
+// WriteStatus writes a status where it differs from what the object has.
+func (c *Client) WriteStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, status any) error {
+	next, err := api.ToMap(status)
+	if err != nil {
+		return err
+	}
+	return c.WriteStatusMap(ctx, gvr, obj, next)
+}
+
+// WriteStatusMap is writeStatus of a status that is a map already.
+func (c *Client) WriteStatusMap(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, next map[string]any) error {
+	if reflect.DeepEqual(obj.Object["status"], any(next)) {
+		return nil
+	}
+	text, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	return Settled(c.putStatus(ctx, gvr, obj, text))
+}
+
+// putStatus writes a status, if the object is still the one that obj is. It sends
+// and asks for no more than that: the rest of an object is not changed by a write of
+// its status, and what was written comes back by the watch.
+func (c *Client) putStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, status json.RawMessage) error {
+	head, err := json.Marshal(map[string]any{
+		"apiVersion": gvr.GroupVersion().String(), "kind": obj.GetKind(),
+		"metadata": map[string]any{
+			"name": obj.GetName(), "namespace": obj.GetNamespace(), "uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion(),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	// The status is long, and JSON already.
+	body := slices.Concat(bytes.TrimSuffix(head, []byte("}")), []byte(`,"status":`), []byte(status), []byte("}"))
+	segments := []string{"apis", gvr.Group, gvr.Version}
+	if ns := obj.GetNamespace(); ns != "" {
+		segments = append(segments, "namespaces", ns)
+	}
+	segments = append(segments, gvr.Resource, obj.GetName(), "status")
+	return c.Kube.Discovery().RESTClient().Put().AbsPath(segments...).
+		Param("fieldManager", api.Manager).
+		SetHeader("Content-Type", "application/json").
+		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json").
+		Body(body).Do(ctx).Error()
+}

@@ -1,0 +1,145 @@
+package objects
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+)
+
+// PatchMetadata changes metadata of an object, if it is still the one that obj
+// is. A conflict is [backend.ErrConflict]; an object that is gone needs nothing.
+func (c *Client) PatchMetadata(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) error {
+	_, err := c.patch(ctx, gvr, obj, fields)
+	return Settled(err)
+}
+
+// patch is patchMetadata that returns the object then.
+func (c *Client) patch(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) (*unstructured.Unstructured, error) {
+	fields["uid"], fields["resourceVersion"] = string(obj.GetUID()), obj.GetResourceVersion()
+	patch, err := json.Marshal(map[string]any{"metadata": fields})
+	if err != nil {
+		return nil, err
+	}
+	return c.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: api.Manager})
+}
+
+// become changes metadata of an object, and makes obj what it is then.
+func (c *Client) become(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) error {
+	now, err := c.patch(ctx, gvr, obj, fields)
+	if apierrors.IsNotFound(err) {
+		return goneMeanwhile(obj)
+	}
+	if err != nil {
+		return Settled(err)
+	}
+	*obj = *now
+	return nil
+}
+
+func goneMeanwhile(obj *unstructured.Unstructured) error {
+	return fmt.Errorf("%s was deleted meanwhile: %w", obj.GetName(), backend.ErrConflict)
+}
+
+// Settled is what an error of a write to an object comes to that may have been
+// changed or deleted by others meanwhile.
+func Settled(err error) error {
+	switch {
+	case err == nil, apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return fmt.Errorf("%w: %w", backend.ErrConflict, err)
+	}
+	return err
+}
+
+// EnsureFinalizer gives an object a finalizer, and makes obj what it is then.
+func (c *Client) EnsureFinalizer(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name string) error {
+	if slices.Contains(obj.GetFinalizers(), name) {
+		return nil
+	}
+	return c.become(ctx, gvr, obj, map[string]any{"finalizers": append(obj.GetFinalizers(), name)})
+}
+
+// Reread makes obj what the API server has now.
+func (c *Client) Reread(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
+	now, err := c.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && now.GetUID() != obj.GetUID():
+		return goneMeanwhile(obj)
+	case err != nil:
+		return err
+	}
+	*obj = *now
+	return nil
+}
+
+// AsSeen reads an object again before something is done that cannot be taken back: a
+// watch may lag, and longest that of a hub which was paused. It is a conflict where
+// the object is another one by now, is being deleted or declares something else.
+func (c *Client) AsSeen(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
+	seen := obj.GetGeneration()
+	if err := c.Reread(ctx, gvr, obj); err != nil {
+		return err
+	}
+	if obj.GetGeneration() != seen || obj.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("%s was changed meanwhile: %w", obj.GetName(), backend.ErrConflict)
+	}
+	return nil
+}
+
+// DeclaredNow is an object as it is declared now, nil where there is none. The API server is asked for no
+// more than its metadata where what was last seen of it declares the same: the status of a placement is
+// long. It may be shared.
+func (c *Client) DeclaredNow(ctx context.Context, gvr schema.GroupVersionResource, k api.Key) (*unstructured.Unstructured, error) {
+	now, err := c.Metadata.Resource(gvr).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if seen := c.Seen(gvr, k); seen != nil && isDeclaredAs(seen, now) {
+		return seen, nil
+	}
+	obj, err := c.Dynamic.Resource(gvr).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return obj, err
+}
+
+// DropFinalizer takes a finalizer away, where the object has it.
+func (c *Client) DropFinalizer(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name string) error {
+	if !slices.Contains(obj.GetFinalizers(), name) {
+		return nil
+	}
+	rest := slices.DeleteFunc(obj.GetFinalizers(), func(f string) bool { return f == name })
+	return c.PatchMetadata(ctx, gvr, obj, map[string]any{"finalizers": rest})
+}
+
+// Annotate gives an object an annotation, and makes obj what it is then.
+func (c *Client) Annotate(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name, value string) error {
+	return c.become(ctx, gvr, obj, map[string]any{"annotations": map[string]any{name: value}})
+}
+
+// exactly deletes an object only as it is.
+func exactly(obj metav1.Object) metav1.DeleteOptions {
+	uid := obj.GetUID()
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
+}
+
+// AsRead deletes an object only as it was read: an answer that came meanwhile is read first.
+func AsRead(obj metav1.Object) metav1.DeleteOptions {
+	uid, version := obj.GetUID(), obj.GetResourceVersion()
+	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
+}

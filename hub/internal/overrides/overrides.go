@@ -1,0 +1,53 @@
+package overrides
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Of are the overrides that concern a placement. One that cannot be read
+// could be among them: it keeps back every placement that it may be about.
+func (r *Reconciler) Of(p fleet.Placement, k api.Key) ([]placement.Override, error) {
+	var out []placement.Override
+	var wrong []error
+	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
+		for _, object := range r.All(api.OverrideGVR(in)) {
+			o, err := r.documents.Of(object, kubefleet.OverrideOf)
+			switch {
+			case err != nil && mayConcern(object, p, k):
+				wrong = append(wrong, fmt.Errorf("%s %s: %w", object.GetKind(), api.KeyOf(object), err))
+			case err == nil && o.Concerns(p):
+				out = append(out, o.Override)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b placement.Override) int { return strings.Compare(a.String(), b.String()) })
+	return out, errors.Join(wrong...)
+}
+
+// mayConcern reports whether an override which cannot be read could be about a placement.
+// One in a namespace is never about a placement in another, nor about one that
+// selects nothing there.
+func mayConcern(override *unstructured.Unstructured, p fleet.Placement, k api.Key) bool {
+	if named := api.SpecString(override, "placement", "name"); named != "" && named != k.Name {
+		return false
+	}
+	switch ns := override.GetNamespace(); {
+	case ns == "":
+		return true
+	case k.Namespace == "" && api.SpecString(override, "placement", "scope") == "Namespaced":
+		return false
+	default:
+		return snapshot.Reaches(p.Selectors, ns)
+	}
+}

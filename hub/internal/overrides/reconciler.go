@@ -1,0 +1,291 @@
+// Package overrides reconciles overrides: it shows each version of one as an override snapshot, and tells which overrides
+// concern a placement and which versions its snapshots have.
+package overrides
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
+	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// Reconciler shows the versions of overrides. It owns the override snapshots of both scopes, and the records of overrides
+// in the store.
+type Reconciler struct {
+	*objects.Client
+	Engine *fleet.Engine
+	Store  backend.Store
+	Roster *objects.Roster
+
+	// documents are the overrides as they were read the last time.
+	documents objects.Readings[kubefleet.Override]
+	// contents are the contents of overrides that snapshots have frozen, by
+	// the digest of all of them.
+	contents sync.Map
+	// applicable are the overrides in the snapshots of a placement that clusters were
+	// last tried with or that runs bring, by its name.
+	applicable sync.Map
+}
+
+const (
+	// overrideHistory is how many versions of an override are shown, as in
+	// KubeFleet; more where snapshots need them.
+	overrideHistory = 10
+	// overrideRecheck is how often it is looked whether they still do.
+	overrideRecheck = 10 * time.Minute
+)
+
+// overrideRecord is what the store has of an override: its objects hold the
+// content, the record the order, so that an index is never used twice.
+type overrideRecord struct {
+	Format   int                      `json:"format"`
+	Next     int                      `json:"next"`
+	Versions []status.OverrideVersion `json:"versions"`
+}
+
+const overrideFormat = 1
+
+func overrideRecordKey(k api.Key) string {
+	return "hub/override/" + kubefleet.EngineName(k.Namespace, k.Name)
+}
+
+// Reconcile shows the versions of an override: one for each time that it was changed, the last ten and those
+// that are part of a snapshot which may still be rolled out. Those are also there when the override is not.
+func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
+	rec, rev, err := r.overrideRecordOf(ctx, k)
+	if err != nil {
+		return 0, err
+	}
+	before := slices.Clone(rec.Versions)
+	latest, obj, err := r.latestVersion(k, &rec)
+	if err != nil {
+		r.Notes.Warn(obj, "InvalidOverride", "%v", err)
+		return 0, nil // every placement that it may concern tells of it too
+	}
+	needed, err := r.trimVersions(ctx, &rec, latest)
+	if err != nil {
+		return 0, err
+	}
+	if !slices.Equal(before, rec.Versions) {
+		if err := r.saveOverrideRecord(ctx, k, rec, rev); err != nil {
+			return 0, err
+		}
+	}
+	if err := r.showVersions(ctx, k, obj, rec, latest); err != nil {
+		return 0, err
+	}
+	if needed {
+		return overrideRecheck, nil
+	}
+	return 0, nil
+}
+
+func (r *Reconciler) overrideRecordOf(ctx context.Context, k api.Key) (rec overrideRecord, rev backend.Revision, err error) {
+	stored, err := r.Store.Get(ctx, overrideRecordKey(k))
+	if errors.Is(err, backend.ErrNotFound) {
+		return overrideRecord{Format: overrideFormat}, "", nil
+	}
+	if err != nil {
+		return rec, "", err
+	}
+	if err := json.Unmarshal(stored.Value, &rec); err != nil {
+		return rec, "", fmt.Errorf("record %s is none of an override: %w: %w", stored.Key, err, backend.ErrPermanent)
+	}
+	if rec.Format != overrideFormat {
+		return rec, "", fmt.Errorf("record %s has the format %d, and this hub knows %d: %w", stored.Key, rec.Format, overrideFormat, backend.ErrPermanent)
+	}
+	return rec, stored.Revision, nil
+}
+
+// saveOverrideRecord saves the record; that of an override which has left nothing is deleted.
+func (r *Reconciler) saveOverrideRecord(ctx context.Context, k api.Key, rec overrideRecord, rev backend.Revision) error {
+	if len(rec.Versions) == 0 {
+		return r.Store.Delete(ctx, overrideRecordKey(k), rev)
+	}
+	value, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	_, err = r.Store.Put(ctx, overrideRecordKey(k), value, rev)
+	return err
+}
+
+// latestVersion adds the version of the override as it is now, if that is a new
+// one, and returns its index; -1 where there is no override any more.
+func (r *Reconciler) latestVersion(k api.Key, rec *overrideRecord) (int, *unstructured.Unstructured, error) {
+	obj := r.Object(api.OverrideGVR(api.ScopeOf(k)), k)
+	if obj == nil || obj.GetDeletionTimestamp() != nil {
+		return -1, nil, nil
+	}
+	o, err := r.documents.Of(obj, kubefleet.OverrideOf)
+	if err != nil {
+		return -1, obj, err
+	}
+	now, err := status.VersionOf(obj, o.Override)
+	if err != nil {
+		return -1, obj, err
+	}
+	if n := len(rec.Versions); n > 0 && rec.Versions[n-1].Spec == now.Spec {
+		return rec.Versions[n-1].Index, obj, nil
+	}
+	now.Index = rec.Next
+	rec.Next++
+	rec.Versions = append(rec.Versions, now)
+	return now.Index, obj, nil
+}
+
+// trimVersions drops versions of which there are too many, and all where there is no override any more, but none
+// that a snapshot needs; it reports whether there is such a one.
+func (r *Reconciler) trimVersions(ctx context.Context, rec *overrideRecord, latest int) (needed bool, err error) {
+	keep := overrideHistory
+	if latest < 0 {
+		keep = 0
+	}
+	surplus := len(rec.Versions) - keep
+	if surplus <= 0 {
+		return false, nil
+	}
+	uses, err := r.FrozenOverrides(ctx)
+	if err != nil {
+		return false, err
+	}
+	var kept []status.OverrideVersion
+	for i, v := range rec.Versions {
+		if i >= surplus || uses[v.Content] {
+			kept = append(kept, v)
+		}
+	}
+	rec.Versions = kept
+	return len(kept) > keep, nil
+}
+
+// FrozenOverrides are the contents of the overrides in the snapshots that the engine keeps: those that a run or
+// a rollback may bring. What is remembered of other snapshots is forgotten.
+func (r *Reconciler) FrozenOverrides(ctx context.Context) (map[string]bool, error) {
+	uses, digests := map[string]bool{}, map[string]bool{}
+	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
+		for _, obj := range r.All(in.GVR(api.PlacementKind)) {
+			view, err := r.Engine.View(ctx, kubefleet.EngineName(obj.GetNamespace(), obj.GetName()))
+			if errors.Is(err, backend.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			for _, snap := range view.Snapshots() {
+				if err := r.contentsOf(ctx, view, snap.Index, snap.Overrides, uses); err != nil {
+					return nil, err
+				}
+				digests[snap.Overrides] = true
+			}
+		}
+	}
+	r.keepContents(digests)
+	return uses, nil
+}
+
+// keepContents forgets the contents of overrides that no snapshot has any more, by the digests of those that do.
+func (r *Reconciler) keepContents(digests map[string]bool) {
+	r.contents.Range(func(digest, _ any) bool {
+		if !digests[digest.(string)] {
+			r.contents.Delete(digest)
+		}
+		return true
+	})
+}
+
+// contentsOf adds the contents of the overrides that a snapshot has frozen under a digest.
+func (r *Reconciler) contentsOf(ctx context.Context, view *fleet.PlacementView, index int, digest string, into map[string]bool) error {
+	if digest == "" {
+		return nil
+	}
+	known, ok := r.contents.Load(digest)
+	if !ok {
+		frozen, err := view.Overrides(ctx, index)
+		if err != nil {
+			return err
+		}
+		var contents []string
+		for _, o := range frozen {
+			content, _, err := placement.OverridesDigest([]placement.Override{o})
+			if err != nil {
+				return err
+			}
+			contents = append(contents, content)
+		}
+		known = contents
+		r.contents.Store(digest, contents)
+	}
+	for _, content := range known.([]string) {
+		into[content] = true
+	}
+	return nil
+}
+
+// showVersions makes the object of the latest version, if it is not there as it
+// was made, takes the label of the latest from the others, and deletes the objects
+// of versions that are not kept.
+func (r *Reconciler) showVersions(ctx context.Context, k api.Key, obj *unstructured.Unstructured, rec overrideRecord, latest int) error {
+	gvr := api.ScopeOf(k).GVR(api.OverrideSnapshotKind)
+	have := r.Mirrored(gvr, k)
+	kept := map[string]bool{}
+	for _, v := range rec.Versions {
+		kept[strconv.Itoa(v.Index)] = true
+	}
+	if latest >= 0 {
+		if err := r.showLatest(ctx, obj, rec.Versions[len(rec.Versions)-1], have[status.OverrideSnapshotName(k.Name, latest)]); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		m := have[name]
+		switch {
+		case !kept[m.Labels[api.LabelOverrideIndex]] || name != k.Name+"-"+m.Labels[api.LabelOverrideIndex]:
+			if err := r.RemoveShown(ctx, gvr, m); err != nil {
+				return err
+			}
+		case m.Labels[api.LabelLatest] == "true" && m.Labels[api.LabelOverrideIndex] != strconv.Itoa(latest):
+			if err := r.PatchMetadata(ctx, gvr, objects.Partial(m), map[string]any{"labels": map[string]any{api.LabelLatest: "false"}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// showLatest makes the object of the latest version. One that somebody changed has
+// another generation than the first.
+func (r *Reconciler) showLatest(ctx context.Context, obj *unstructured.Unstructured, v status.OverrideVersion, have *metav1.PartialObjectMetadata) error {
+	gvr := api.ScopeOf(api.KeyOf(obj)).GVR(api.OverrideSnapshotKind)
+	switch {
+	case have != nil && have.Generation <= 1 && have.Labels[api.LabelLatest] == "true":
+		return nil
+	case have != nil && have.Generation <= 1:
+		return r.PatchMetadata(ctx, gvr, objects.Partial(have), map[string]any{"labels": map[string]any{api.LabelLatest: "true"}})
+	case have != nil:
+		if err := r.RemoveShown(ctx, gvr, have); err != nil {
+			return err
+		}
+	}
+	_, err := r.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Create(ctx, status.OverrideSnapshot(obj, v), metav1.CreateOptions{FieldManager: api.Manager})
+	if err == nil {
+		r.Notes.Say(obj, "SnapshotTaken", "version %d: %s", v.Index, status.OverrideSnapshotName(obj.GetName(), v.Index))
+	}
+	return objects.Settled(err)
+}

@@ -1,0 +1,40 @@
+package placements
+
+import (
+	"testing"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
+)
+
+// TestTheLabelOfAMark: "true" sets the mark, "false" takes it away, each once; without a label nothing
+// changes, and the label is written where the mark is set and nobody says otherwise.
+func TestTheLabelOfAMark(t *testing.T) {
+	for _, c := range []struct {
+		label        string
+		marked       bool
+		want         markChange
+		written      any
+		irreversible bool
+	}{
+		{"", false, markKept, nil, false},
+		{"", true, markKept, "true", true},
+		{"true", false, markSet, nil, true},
+		{"true", true, markKept, nil, true},
+		{"false", true, markTaken, nil, false},
+		{"false", false, markKept, nil, false},
+		{"yes", false, markWrong, nil, false},
+		{"yes", true, markWrong, nil, true},
+	} {
+		if got := markAsked(c.label, c.marked); got != c.want {
+			t.Errorf("label %q of a snapshot, marked %t, asks for %d, want %d", c.label, c.marked, got, c.want)
+		}
+		have := map[string]string{api.LabelLatest: "false"}
+		if c.label != "" {
+			have[api.LabelIrreversible] = c.label
+		}
+		snap := shownSnapshot{irreversible: c.irreversible}
+		if got := snap.labelsMissing(have)[api.LabelIrreversible]; got != c.written {
+			t.Errorf("label %q of a snapshot, marked %t then: written is %v, want %v", c.label, c.irreversible, got, c.written)
+		}
+	}
+}

@@ -1,0 +1,348 @@
+// Package placements reconciles placements: it declares them to the engine, has what they select captured, begins the runs
+// of rolling updates, shows snapshots and decisions as objects, writes the status, and sees to deletions.
+package placements
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
+	"github.com/slipway-dev/slipway/hub/internal/overrides"
+	"github.com/slipway-dev/slipway/hub/internal/queues"
+	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// Reconciler brings placements up to date. It owns the status of placements, their finalizer, their snapshots and policy
+// snapshots, and the runs that rolling updates begin.
+type Reconciler struct {
+	*objects.Client
+	Engine    *fleet.Engine
+	Inventory backend.Inventory
+	Source    *source.Source
+	Queues    *queues.Queues
+	Overrides *overrides.Reconciler
+	Roster    *objects.Roster
+	// Collect is for how long changes of what is selected are collected before a snapshot is taken.
+	Collect time.Duration
+	// DeleteDeadline is how long a member that cannot be reached holds up a deletion.
+	DeleteDeadline time.Duration
+	// Listed is how many clusters a status lists.
+	Listed int
+
+	documents objects.Readings[placementDocument]
+	selected  *selections
+	// standing are the placements as the engine has them, by key.
+	standing sync.Map
+	// rolling tells the placement of a run that the hub started itself, by the
+	// run's name.
+	rolling sync.Map
+	// verdicts are those on the clusters that PickN policies picked, by key.
+	verdicts sync.Map
+	// frozen are the items of the snapshot that was shown last, by placement.
+	frozen sync.Map
+}
+
+type placementDocument struct {
+	placement fleet.Placement
+	rollout   kubefleet.Rollout
+}
+
+func readPlacement(obj *unstructured.Unstructured) (out placementDocument, err error) {
+	out.placement, out.rollout, err = kubefleet.PlacementOf(obj)
+	return out, err
+}
+
+// New returns the reconciler that r is, which is not used otherwise.
+func New(r *Reconciler) *Reconciler {
+	r.selected = newSelections(r)
+	return r
+}
+
+// Watch watches what placements select until ctx ends, and adds those of which something has changed.
+func (r *Reconciler) Watch(ctx context.Context) { r.selected.watch(ctx) }
+
+// Reconcile brings a placement up to date: the engine has it as it is
+// declared, what is selected is in a snapshot, which clusters are picked is
+// decided, a rolling update is on its way, and all of that stands in objects and
+// in the status.
+func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
+	gvr := api.ScopeOf(k).GVR(api.PlacementKind)
+	obj := r.Object(gvr, k)
+	switch {
+	case obj == nil:
+		r.forget(k)
+		return 0, nil
+	case obj.GetDeletionTimestamp() != nil:
+		r.forget(k)
+		return r.deletePlacement(ctx, k, obj)
+	}
+	p, rollout, err := r.declared(obj)
+	if err != nil {
+		return 0, r.writeInvalid(ctx, k, obj, err)
+	}
+	if err := r.EnsureFinalizer(ctx, gvr, obj, api.FinalizerPlacement); err != nil {
+		return 0, err
+	}
+	if err := r.declare(ctx, k, obj, p); err != nil {
+		if api.IsRefusal(err) && !errors.Is(err, backend.ErrConflict) {
+			err = errors.Join(err, r.writeInvalid(ctx, k, obj, err))
+		}
+		return 0, err
+	}
+	return r.serve(ctx, k, obj, p, rollout)
+}
+
+// writeInvalid says in the status of a placement why the engine cannot have it.
+func (r *Reconciler) writeInvalid(ctx context.Context, k api.Key, obj *unstructured.Unstructured, err error) error {
+	r.Notes.Warn(obj, api.ReasonInvalidSelectors, "%v", err)
+	return r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, status.Placement(&status.PlacementFacts{
+		Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,
+		Placement: &fleet.Placement{}, Unselected: err, Latest: -1,
+	}))
+}
+
+// forget drops what is kept of a placement that is going or gone.
+func (r *Reconciler) forget(k api.Key) {
+	r.selected.drop(k)
+	r.standing.Delete(k)
+	r.verdicts.Delete(k)
+	r.frozen.Delete(kubefleet.EngineName(k.Namespace, k.Name))
+	r.Overrides.Forget(kubefleet.EngineName(k.Namespace, k.Name))
+	r.Queues.Resize(api.PlacementKind, kubefleet.EngineName(k.Namespace, k.Name), 0)
+	r.Queues.Placements.Drop(k)
+}
+
+// declared is the placement that an object declares, with the overrides that
+// concern it.
+func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, kubefleet.Rollout, error) {
+	read, err := r.documents.Of(obj, readPlacement)
+	if err != nil {
+		return fleet.Placement{}, kubefleet.Rollout{}, err
+	}
+	p, rollout := read.placement, read.rollout
+	p.Owner = string(obj.GetUID())
+	if rollout.Type == kubefleet.RollingUpdate {
+		p.Admission = lifecycle.SupersedeActive
+	}
+	p.Overrides, err = r.Overrides.Of(p, api.KeyOf(obj))
+	return p, rollout, err
+}
+
+// declare gives the engine a placement. One that another object declared, which
+// had the name before and went without its finalizer, is deleted first, and so
+// is what it placed.
+func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement) error {
+	if before, ok := r.standing.Load(k); ok && reflect.DeepEqual(before, p) {
+		return nil
+	}
+	if err := r.AsSeen(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj); err != nil {
+		return err
+	}
+	before, err := r.Engine.Placement(ctx, p.Name)
+	switch {
+	case err == nil && before.Owner == "":
+		return api.Refused(fmt.Errorf("the name is taken: there is a placement %s that no object declared", p.Name))
+	case err == nil && before.Owner != p.Owner:
+		if err := r.Engine.DeletePlacement(ctx, p.Name, fleet.DeleteOptions{Deadline: r.DeleteDeadline}); err != nil {
+			return err
+		}
+		return fmt.Errorf("placement %s of an earlier object, uid %s, is being deleted: %w", p.Name, before.Owner, backend.ErrConflict)
+	case err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, fleet.ErrDeleting):
+		return err
+	}
+	err = r.Engine.PutPlacement(ctx, p)
+	if errors.Is(err, fleet.ErrDeleting) {
+		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // what had the name before is still being removed
+	}
+	if err == nil {
+		r.standing.Store(k, p)
+		r.wakeRuns(k)
+	}
+	return err
+}
+
+// serve captures, decides and rolls out, and writes what came of it. What fails
+// is told in the status and tried again; the rest goes on.
+func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout) (time.Duration, error) {
+	resolved, decided := r.Engine.Resolve(ctx, p.Name)
+	decision := r.settle(k, p.Policy, resolved)
+	if errors.Is(decided, backend.ErrNotFound) {
+		r.standing.Delete(k) // somebody deleted it from the engine
+	}
+	captured := r.capture(ctx, k, p)
+	problem := errors.Join(decided, captured)
+	view, err := r.Engine.View(ctx, p.Name)
+	if err != nil {
+		return 0, errors.Join(problem, err)
+	}
+	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(view.Snapshots()) > 0 {
+		problem = r.roll(ctx, k, obj, p, rollout, view, decision.Selection)
+		if view, err = r.Engine.View(ctx, p.Name); err != nil { // with the run that was begun
+			return 0, errors.Join(problem, err)
+		}
+	}
+	if errors.Is(problem, backend.ErrConflict) && r.Queues.Placements.Failures(k) < patience {
+		return 0, problem // it is tried again at once: nothing to tell people of
+	}
+	if err := r.projectSnapshots(ctx, k, obj, view); err != nil {
+		return 0, errors.Join(problem, err)
+	}
+	if err := r.projectPolicy(ctx, k, obj, &decision); err != nil {
+		return 0, errors.Join(problem, err)
+	}
+	if err := r.writePlacement(ctx, k, obj, served{p, rollout, &decision, view, problem}); err != nil {
+		return 0, errors.Join(problem, err)
+	}
+	switch {
+	case problem != nil && !api.IsRefusal(problem):
+		return 0, problem
+	case captured != nil:
+		return captureAgain, nil //nolint:nilerr // the status tells it
+	}
+	return 0, nil
+}
+
+// captureAgain is after what time a snapshot is tried again that was refused: no watch
+// tells of a right that is granted, nor of an envelope that is corrected in a namespace
+// of which no snapshot says that it is selected.
+const captureAgain = 30 * time.Second
+
+// patience is how often a conflict is tried again before a status tells of it.
+const patience = 5
+
+// capture takes a snapshot where what is selected may have changed since the last one.
+func (r *Reconciler) capture(ctx context.Context, k api.Key, p fleet.Placement) error {
+	if !r.selected.take(k, p) {
+		return nil
+	}
+	var items []snapshot.Item
+	var view *fleet.PlacementView
+	taken, err := r.Engine.Capture(ctx, p.Name)
+	if err == nil {
+		view, err = r.Engine.View(ctx, p.Name)
+	}
+	if err == nil {
+		items, err = view.Items(ctx, taken.Index)
+	}
+	if err != nil {
+		r.selected.mark(k)
+	}
+	r.selected.put(k, source.Queries(p.Selectors, items))
+	return err
+}
+
+// deletePlacement removes from the clusters what was placed, and lets the object
+// go when that has ended, with or without all of them.
+func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (time.Duration, error) {
+	gvr, name := api.ScopeOf(k).GVR(api.PlacementKind), kubefleet.EngineName(k.Namespace, k.Name)
+	p, err := r.Engine.Placement(ctx, name)
+	if err == nil && p.Owner == string(obj.GetUID()) {
+		err = r.Engine.DeletePlacement(ctx, name, fleet.DeleteOptions{Deadline: r.DeleteDeadline, By: "deletion of " + obj.GetKind()})
+	}
+	if err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, fleet.ErrDeleting) {
+		return 0, err
+	}
+	d, err := r.Engine.Deletion(ctx, name)
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		return 0, r.DropFinalizer(ctx, gvr, obj, api.FinalizerPlacement)
+	case err != nil:
+		return 0, err
+	case d.Ended.IsZero():
+		return deletionPoll, r.writeDeletion(ctx, k, obj, d)
+	}
+	r.tellDeletion(obj, d)
+	return 0, r.DropFinalizer(ctx, gvr, obj, api.FinalizerPlacement)
+}
+
+// deletionPoll is how often a deletion is looked at.
+const deletionPoll = time.Second
+
+// tellDeletion says what became of what was placed.
+func (r *Reconciler) tellDeletion(obj *unstructured.Unstructured, d fleet.Deletion) {
+	if d.Skipped == 0 {
+		r.Notes.Say(obj, "Deleted", "removed from %d clusters", d.Done)
+		return
+	}
+	for _, left := range d.Left {
+		r.Notes.Warn(obj, "LeftBehind", "cluster %s: what was placed there may still be there: %s", left.Name, left.Reason)
+		r.Log.Warn("left behind", "placement", d.Placement, "cluster", left.Name, "reason", left.Reason)
+	}
+}
+
+// writeDeletion writes how far the deletion of a placement is, beside what its
+// status says.
+func (r *Reconciler) writeDeletion(ctx context.Context, k api.Key, obj *unstructured.Unstructured, d fleet.Deletion) error {
+	st, _, _ := unstructured.NestedMap(obj.Object, "status")
+	if st == nil {
+		st = map[string]any{}
+	}
+	told := status.DeletionStatus{
+		Message:   fmt.Sprintf("removing what was placed: %d of %d clusters are clean", d.Done, d.Clusters),
+		Remaining: d.Clusters - d.Done - d.Skipped,
+	}
+	for _, left := range d.Left[:min(len(d.Left), r.Listed)] {
+		told.Clusters = append(told.Clusters, status.ClusterNote{Name: left.Name, Message: left.Reason})
+	}
+	if err := r.heldUp(ctx, d, &told); err != nil {
+		return err
+	}
+	m, err := api.ToMap(&told)
+	if err != nil {
+		return err
+	}
+	st["deletion"] = m
+	return r.WriteStatusMap(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, st)
+}
+
+// heldUp adds the clusters that are not clean yet although they were tried, and
+// why.
+func (r *Reconciler) heldUp(ctx context.Context, d fleet.Deletion, told *status.DeletionStatus) error {
+	flights, err := r.inFlight(ctx, d.Run)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(flights)) {
+		if f := flights[name]; f.Message != "" && len(told.Clusters) < r.Listed {
+			told.Clusters = append(told.Clusters, status.ClusterNote{Name: name, Message: f.Message})
+		}
+	}
+	return nil
+}
+
+// DeclaredAs tells when the engine does not have a placement as it is declared now: it changed just
+// before, or what had its name before is still being removed. A run would be planned of that.
+func (r *Reconciler) DeclaredAs(placement *unstructured.Unstructured) error {
+	now, _, err := r.declared(placement)
+	if err != nil {
+		return api.Refused(err)
+	}
+	if have, ok := r.standing.Load(api.KeyOf(placement)); ok && reflect.DeepEqual(have, now) {
+		return nil
+	}
+	return fmt.Errorf("placement %s is not declared yet as it is now: %w", placement.GetName(), backend.ErrConflict)
+}
+
+// wakeRuns asks for the runs of a placement that wait for it.
+func (r *Reconciler) wakeRuns(placement api.Key) {
+	for _, run := range r.All(api.ScopeOf(placement).GVR(api.RunKind)) {
+		if run.GetNamespace() == placement.Namespace && api.SpecString(run, "placementName") == placement.Name && !api.IsBegun(run) {
+			r.Queues.Runs.Add(api.KeyOf(run))
+		}
+	}
+}

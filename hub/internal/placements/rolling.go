@@ -1,0 +1,125 @@
+package placements
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// roll starts the run of the latest snapshot of a placement with strategy RollingUpdate, where the one that it
+// started last was for another snapshot or for other clusters. A run that is still under way is superseded.
+func (r *Reconciler) roll(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection) error {
+	all := view.Snapshots()
+	latest := all[len(all)-1]
+	number, err := r.lastRolling(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	r.rolling.Store(rollingName(p.Name, number), k)
+	if number > 0 {
+		last, err := r.Engine.Status(ctx, rollingName(p.Name, number))
+		switch {
+		case errors.Is(err, backend.ErrNotFound):
+		case err != nil:
+			return err
+		case last.Plan.Index == latest.Index && last.Plan.Selection == decision.Digest:
+			if same, err := r.sameClusters(ctx, last.Plan, decision); same || err != nil {
+				return err
+			}
+		}
+	}
+	items, err := view.Items(ctx, latest.Index)
+	if err != nil {
+		return err
+	}
+	if err := r.AsSeen(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj); err != nil {
+		return err
+	}
+	r.rolling.Delete(rollingName(p.Name, number-1))
+	r.rolling.Store(rollingName(p.Name, number+1), k)
+	_, err = r.Engine.CreateRun(ctx, fleet.RunSpec{
+		Name: rollingName(p.Name, number+1), Owner: p.Owner, Placement: p.Name, Index: &latest.Index,
+		Strategy: rollout.Strategy(items), Starter: approval.Identity{Name: api.Manager},
+	})
+	return err
+}
+
+// sameClusters reports whether the clusters of a decision are those of a plan, and not others that were
+// registered under their names since.
+func (r *Reconciler) sameClusters(ctx context.Context, p *stages.Plan, d placement.Selection) (bool, error) {
+	planned := make(map[string]string, len(p.Clusters))
+	for i := range p.Clusters {
+		planned[p.Clusters[i].Name] = p.Clusters[i].UID
+	}
+	for c, err := range r.Inventory.Clusters(ctx) {
+		if err != nil {
+			return false, err
+		}
+		if uid, ok := planned[c.Name]; ok && uid != c.UID {
+			if _, picked := slices.BinarySearch(d.Clusters, c.Name); picked {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
+
+// rollingName is what the engine calls the nth run that a placement started
+// itself. No object has such a name, see kubefleet.EngineName.
+func rollingName(name string, n int) string {
+	const longest = 63
+	numbered := rollingPrefix + strconv.Itoa(n) + "."
+	if len(numbered)+len(name) <= longest {
+		return numbered + name
+	}
+	return numbered + snapshot.Digest([]byte(name))[:32]
+}
+
+const rollingPrefix = "r."
+
+// lastRolling is the number of the last run that a placement started itself, 0
+// for none.
+func (r *Reconciler) lastRolling(ctx context.Context, name string) (int, error) {
+	names, err := r.Engine.Runs(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	last := 0
+	for _, run := range names {
+		if rest, ok := strings.CutPrefix(run, rollingPrefix); ok {
+			number, _, _ := strings.Cut(rest, ".")
+			if n, err := strconv.Atoi(number); err == nil {
+				last = max(last, n)
+			}
+		}
+	}
+	return last, nil
+}
+
+// PlacementsOf are the placements of a run, of an object or one that the hub
+// started itself.
+func (r *Reconciler) PlacementsOf(run string) []api.Key {
+	if k, ok := r.rolling.Load(run); ok {
+		return []api.Key{k.(api.Key)}
+	}
+	var out []api.Key
+	for _, k := range r.Called(api.RunKind, run) {
+		if obj := r.Seen(api.ScopeOf(k).GVR(api.RunKind), k); obj != nil {
+			out = append(out, api.Key{Namespace: k.Namespace, Name: api.SpecString(obj, "placementName")})
+		}
+	}
+	return out
+}

@@ -1,0 +1,191 @@
+package placements
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
+	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// projectSnapshots makes an object, or several, of each snapshot that the engine keeps, and deletes those of the
+// others. The parts of one come before it, and it comes before the one before it ceases to be the latest.
+func (r *Reconciler) projectSnapshots(ctx context.Context, k api.Key, obj *unstructured.Unstructured, view *fleet.PlacementView) error {
+	gvr := api.ScopeOf(k).GVR(api.SnapshotKind)
+	have := r.Mirrored(gvr, k)
+	marked, err := r.markSnapshots(ctx, k, obj, have, view)
+	if err != nil {
+		return err
+	}
+	all := view.Snapshots()
+	kept := map[string]bool{}
+	for i, snap := range slices.Backward(all) {
+		kept[strconv.Itoa(snap.Index)] = true
+		if err := r.projectSnapshot(ctx, k, obj, have, shownSnapshot{snap, i == len(all)-1, slices.Contains(marked, snap.Index), view}); err != nil {
+			return err
+		}
+	}
+	for _, m := range have {
+		if kept[m.Labels[api.LabelResourceIndex]] {
+			continue
+		}
+		if err := r.RemoveShown(ctx, gvr, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shownSnapshot is a snapshot with what its object says beside it.
+type shownSnapshot struct {
+	snapshot.Snapshot
+	latest, irreversible bool
+	view                 *fleet.PlacementView
+}
+
+// projectSnapshot makes the objects of one snapshot, as far as they are not there.
+func (r *Reconciler) projectSnapshot(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
+	master := have[status.MasterName(k.Name, snap.Index)]
+	if !shows(master, obj, snap.view.Tag(snap.Digest)) || !isWhole(have, k, snap.Index, master) {
+		return r.makeSnapshot(ctx, k, obj, have, snap)
+	}
+	labels := snap.labelsMissing(master.Labels)
+	if len(labels) == 0 {
+		return nil
+	}
+	return r.PatchMetadata(ctx, api.ScopeOf(k).GVR(api.SnapshotKind), objects.Partial(master), map[string]any{"labels": labels})
+}
+
+// labelsMissing are the labels that the object of a snapshot does not have as it
+// should. Who says that it is not irreversible is not talked down.
+func (s *shownSnapshot) labelsMissing(have map[string]string) map[string]any {
+	labels := map[string]any{}
+	if latest := strconv.FormatBool(s.latest); have[api.LabelLatest] != latest {
+		labels[api.LabelLatest] = latest
+	}
+	if _, said := have[api.LabelIrreversible]; s.irreversible && !said {
+		labels[api.LabelIrreversible] = "true"
+	}
+	return labels
+}
+
+// shows reports whether an object is the master of a snapshot of the placement, by the
+// hash that it is shown with.
+func shows(master *metav1.PartialObjectMetadata, obj *unstructured.Unstructured, hash string) bool {
+	return master != nil && master.Annotations[api.AnnotationHash] == hash && objects.OwnedByUID(master, obj)
+}
+
+// isWhole reports whether all parts of a snapshot are there.
+func isWhole(have map[string]*metav1.PartialObjectMetadata, k api.Key, index int, master *metav1.PartialObjectMetadata) bool {
+	parts, err := strconv.Atoi(master.Annotations[api.AnnotationParts])
+	for i := range parts - 1 {
+		if have[fmt.Sprintf("%s-%d-%d", k.Name, index, i)] == nil {
+			return false
+		}
+	}
+	return err == nil
+}
+
+// makeSnapshot creates the objects of a snapshot, the master last.
+func (r *Reconciler) makeSnapshot(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
+	set, err := snap.view.Content(ctx, snap.Index)
+	if err != nil {
+		return err
+	}
+	shown, err := status.ResourceSnapshots(&status.SnapshotFacts{
+		Placement: k.Name, Namespace: k.Namespace, UID: obj.GetUID(), Snapshot: snap.Snapshot, Latest: snap.latest, Irreversible: snap.irreversible, Tag: snap.view.Tag, Bodies: set.Bodies,
+	})
+	if err != nil {
+		return err
+	}
+	gvr := api.ScopeOf(k).GVR(api.SnapshotKind)
+	for _, o := range slices.Backward(shown) {
+		if before := have[o.GetName()]; before != nil {
+			if err := r.RemoveShown(ctx, gvr, before); err != nil {
+				return err
+			}
+		}
+		_, err := r.Dynamic.Resource(gvr).Namespace(k.Namespace).Create(ctx, o, metav1.CreateOptions{FieldManager: api.Manager})
+		if err != nil {
+			return objects.Settled(err)
+		}
+	}
+	r.Notes.Say(obj, "SnapshotTaken", "snapshot %d of %d objects: %s", snap.Index, snap.Objects, shown[0].GetName())
+	return nil
+}
+
+// projectPolicy makes the object of the latest decision, and keeps those of the
+// policies before it.
+func (r *Reconciler) projectPolicy(ctx context.Context, k api.Key, obj *unstructured.Unstructured, d *status.Selection) error {
+	if d.Digest == "" {
+		return nil
+	}
+	gvr := api.ScopeOf(k).GVR(api.PolicyKind)
+	have := r.Mirrored(gvr, k)
+	now := have[status.PolicyName(k.Name, d.Index)]
+	if now != nil && objects.OwnedByUID(now, obj) && now.Annotations[annotationDecision] == d.ShownDigest() {
+		return r.demote(ctx, gvr, have, now.Name)
+	}
+	policy, _, _ := unstructured.NestedMap(obj.Object, "spec", "policy")
+	want, err := status.PolicySnapshot(&status.PolicyFacts{
+		Placement: k.Name, Namespace: k.Namespace, UID: obj.GetUID(), Generation: obj.GetGeneration(), Policy: policy,
+		Decision: d, Latest: true, Decided: time.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := r.writePolicy(ctx, k, want, now, d.ShownDigest()); err != nil {
+		return err
+	}
+	return r.demote(ctx, gvr, have, want.GetName())
+}
+
+// annotationDecision holds the digest of what a policy snapshot shows of the
+// decision. It is written last: without it the object is written again.
+const annotationDecision = "slipway.dev/decision"
+
+// writePolicy writes a policy snapshot and its status.
+func (r *Reconciler) writePolicy(ctx context.Context, k api.Key, want *unstructured.Unstructured, now *metav1.PartialObjectMetadata, decision string) error {
+	resource := r.Dynamic.Resource(api.ScopeOf(k).GVR(api.PolicyKind)).Namespace(k.Namespace)
+	st := want.Object["status"]
+	var err error
+	if now == nil {
+		want, err = resource.Create(ctx, want, metav1.CreateOptions{FieldManager: api.Manager})
+	} else {
+		want.SetUID(now.UID)
+		want.SetResourceVersion(now.ResourceVersion)
+		want, err = resource.Update(ctx, want, metav1.UpdateOptions{FieldManager: api.Manager})
+	}
+	if err != nil {
+		return objects.Settled(err)
+	}
+	want.Object["status"] = st
+	if want, err = resource.UpdateStatus(ctx, want, metav1.UpdateOptions{FieldManager: api.Manager}); err != nil {
+		return objects.Settled(err)
+	}
+	return r.PatchMetadata(ctx, api.ScopeOf(k).GVR(api.PolicyKind), want, map[string]any{"annotations": map[string]any{annotationDecision: decision}})
+}
+
+// demote takes the label of the latest from all others.
+func (r *Reconciler) demote(ctx context.Context, gvr schema.GroupVersionResource, have map[string]*metav1.PartialObjectMetadata, latest string) error {
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if name == latest || have[name].Labels[api.LabelLatest] != "true" {
+			continue
+		}
+		if err := r.PatchMetadata(ctx, gvr, objects.Partial(have[name]), map[string]any{"labels": map[string]any{api.LabelLatest: "false"}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,158 @@
+package placements
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// served is a placement with what the engine has of it.
+type served struct {
+	placement fleet.Placement
+	rollout   kubefleet.Rollout
+	decision  *status.Selection
+	view      *fleet.PlacementView
+	// problem is what keeps it from being captured, decided or rolled out.
+	problem error
+}
+
+// writePlacement writes the status of a placement.
+func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstructured.Unstructured, now served) (err error) {
+	p, d := now.placement, now.decision
+	facts := &status.PlacementFacts{
+		Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,
+		Placement: &p, External: now.rollout.Type == kubefleet.External, Unselected: now.problem,
+		Scheduled: d.Digest != "", Decision: d, Latest: -1, Listed: r.Listed,
+	}
+	if d.Digest == "" {
+		facts.Unselected, facts.Unscheduled = nil, now.problem
+	}
+	snapshots := now.view.Snapshots()
+	if n := len(snapshots); n > 0 {
+		facts.Latest = snapshots[n-1].Index
+	}
+	if facts.Picked, err = r.picked(ctx, p.Name, now.view, d.Clusters); err != nil {
+		return err
+	}
+	r.Queues.Resize(api.PlacementKind, p.Name, min(len(facts.Picked), r.Listed))
+	if facts.Overrides, err = r.Overrides.Tried(ctx, p.Name, snapshots, facts.Picked); err != nil {
+		return err
+	}
+	if len(facts.Overrides) > 0 {
+		if facts.Members, err = r.Roster.Listed(ctx); err != nil {
+			return err
+		}
+	}
+	if !reflect.ValueOf(p.ApplyStrategy).IsZero() { // otherwise nothing is held back, and nobody looks
+		if facts.Drift, err = r.drifted(ctx, p.Name); err != nil {
+			return err
+		}
+	}
+	var unread error
+	facts.Resources = func(index int) (items []snapshot.Item) {
+		items, unread = r.items(ctx, p.Name, now.view, index)
+		return items
+	}
+	err = r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, status.Placement(facts))
+	if errors.Is(unread, backend.ErrPermanent) || errors.Is(unread, backend.ErrNotFound) {
+		return err // trying again is of no use: the status says nothing of them
+	}
+	return errors.Join(err, unread)
+}
+
+// items are those of a snapshot. Those that were asked for last are kept: a snapshot
+// does not change.
+func (r *Reconciler) items(ctx context.Context, name string, view *fleet.PlacementView, index int) ([]snapshot.Item, error) {
+	type frozen struct {
+		index int
+		items []snapshot.Item
+	}
+	if last, ok := r.frozen.Load(name); ok && last.(frozen).index == index {
+		return last.(frozen).items, nil
+	}
+	items, err := view.Items(ctx, index)
+	if err != nil {
+		return nil, err
+	}
+	r.frozen.Store(name, frozen{index, items})
+	return items, nil
+}
+
+// picked is what the clusters of a decision have, by what the engine recorded.
+func (r *Reconciler) picked(ctx context.Context, name string, view *fleet.PlacementView, clusters []string) ([]status.PlacedCluster, error) {
+	have := map[string]fleet.PlacedCluster{}
+	active := ""
+	for c, err := range view.Placed(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		have[c.Name] = c
+		if c.Run != "" {
+			active = c.Run
+		}
+	}
+	flights, err := r.inFlight(ctx, active)
+	if err != nil {
+		return nil, err
+	}
+	failing := r.Engine.Failing(name)
+	out := make([]status.PlacedCluster, len(clusters))
+	for i, cluster := range clusters {
+		c, ok := have[cluster]
+		if !ok {
+			c = fleet.PlacedCluster{Index: -1, Tried: -1}
+		}
+		out[i] = status.PlacedCluster{Name: cluster, Index: c.Index, Tried: c.Tried, State: c.State, Run: status.Shown(c.Run), Since: c.Since}
+		if f, ok := flights[cluster]; ok {
+			out[i].Applied, out[i].Message = f.Phase == stages.Settling || f.Phase == stages.Soaking, f.Message
+		}
+		if f := failing[cluster]; c.Run == "" || c.Run == f.Run {
+			out[i].Failing = f.Objects
+		}
+	}
+	return out, nil
+}
+
+// inFlight are the clusters in flight of the run that has the placement.
+func (r *Reconciler) inFlight(ctx context.Context, run string) (map[string]stages.InFlight, error) {
+	out := map[string]stages.InFlight{}
+	if run == "" {
+		return out, nil
+	}
+	st, err := r.Engine.Status(ctx, run)
+	if errors.Is(err, backend.ErrNotFound) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range st.Run.InFlight {
+		if f.Attempt > 0 {
+			out[st.Plan.Clusters[f.Pos].Name] = f
+		}
+	}
+	return out, nil
+}
+
+// drifted is what was last seen to differ, by cluster.
+func (r *Reconciler) drifted(ctx context.Context, name string) (map[string]*fleet.ClusterDrift, error) {
+	all, err := r.Engine.Drifted(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]*fleet.ClusterDrift, len(all))
+	for i := range all {
+		out[all[i].Cluster] = &all[i]
+	}
+	return out, nil
+}

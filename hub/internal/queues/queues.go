@@ -1,0 +1,63 @@
+// Package queues has the work queues of the hub's reconcilers, and how often a status is written.
+package queues
+
+import (
+	"sync"
+	"time"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/reconcile"
+)
+
+// Queue has objects of one kind reconciled.
+type Queue = reconcile.Queue[api.Key]
+
+// Queues are those of all kinds. Who changes something that concerns an object adds its key.
+type Queues struct {
+	Placements, Runs, Members, Overrides *Queue
+	// Orphans are runs of the engine whose names were cut and that have no object.
+	Orphans *Queue
+
+	// sizes are how many clusters runs have and placements list, by sized.
+	sizes sync.Map
+}
+
+// All are the queues of all kinds.
+func (q *Queues) All() []*Queue {
+	return []*Queue{q.Placements, q.Runs, q.Members, q.Overrides, q.Orphans}
+}
+
+// statusPace is how often a status is written at most for what the engine tells:
+// at once, and then once in this time. For each cluster of a run, and each that a
+// placement lists, clusterPace is added, since a status grows with them, up to
+// slowestPace.
+const (
+	StatusPace  = 200 * time.Millisecond
+	clusterPace = 10 * time.Millisecond
+	slowestPace = 2 * time.Second
+)
+
+// sized names a run or a placement, as the engine calls it.
+type sized struct{ kind, name string }
+
+// Resize keeps how many clusters the status of a run or a placement tells of; 0 is of one that is gone.
+func (q *Queues) Resize(kind, name string, clusters int) {
+	if clusters == 0 {
+		q.sizes.Delete(sized{kind, name})
+		return
+	}
+	q.sizes.Store(sized{kind, name}, clusters)
+}
+
+// PaceOf is how often the status of a run or a placement is written.
+func (q *Queues) PaceOf(kind, name string) time.Duration {
+	clusters, _ := q.sizes.Load(sized{kind, name})
+	n, _ := clusters.(int)
+	return min(StatusPace+time.Duration(n)*clusterPace, slowestPace)
+}
+
+// PaceOfProgress is how often the status of a placement is written for what becomes of
+// a run.
+func (q *Queues) PaceOfProgress(run, placement string) time.Duration {
+	return max(2*q.PaceOf(api.RunKind, run), q.PaceOf(api.PlacementKind, placement))
+}

@@ -1,0 +1,328 @@
+// Package requests reconciles the approval requests of runs.
+package requests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
+	"github.com/slipway-dev/slipway/hub/internal/policies"
+	"github.com/slipway-dev/slipway/hub/internal/seals"
+	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Requests makes the objects of the approvals that runs wait for, gives the engine the answers in them, and says in them
+// what became of those. It owns the ApprovalRequests of both scopes.
+type Requests struct {
+	*objects.Client
+	Engine   *fleet.Engine
+	Seals    *seals.Seals
+	Policies *policies.Policies
+
+	// gatesOfBeginning are the approvals of the runs that are about to be recorded, which beginning guards.
+	beginning        sync.Mutex
+	gatesOfBeginning map[api.Key][]gateName
+}
+
+// Asked is what came of making a run's requests.
+type Asked struct {
+	// again is when the run is to be asked for again; 0 is when something changes.
+	Again time.Duration
+	// held are the requests that have no object yet, because their name is taken.
+	Held []status.HeldRequest
+}
+
+// Reconcile makes an object of each request that the run has open, takes in
+// what people answered, and tells in the objects what became of it.
+func (r *Requests) Reconcile(ctx context.Context, k api.Key, run *unstructured.Unstructured, st fleet.Status) (Asked, error) {
+	var out Asked
+	open := status.RequestsOfStages(stages.Requests(st.Plan, &st.Run))
+	for i := range open {
+		if err := r.ask(ctx, k, run, &open[i], &out); err != nil {
+			return out, err
+		}
+	}
+	for _, obj := range r.RequestsOf(k) {
+		if err := r.conclude(ctx, k, run, obj, st); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// RequestsOf returns the objects of a run's requests as they were last seen.
+func (r *Requests) RequestsOf(k api.Key) []*unstructured.Unstructured {
+	var out []*unstructured.Unstructured
+	for _, obj := range r.All(api.ScopeOf(k).GVR(api.ApprovalKind)) {
+		if obj.GetNamespace() == k.Namespace && api.SpecString(obj, "parentStageRollout") == k.Name {
+			out = append(out, obj.DeepCopy())
+		}
+	}
+	return out
+}
+
+// ask makes the object of a request, or takes in the answer that it has. An object of that name which is not the
+// engine's request, because it was there before or is of an earlier attempt, is deleted: no answer in it counts. The
+// request of another run is left, and this one waits for it to go.
+func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstructured, request *approval.Request, out *Asked) error {
+	have := r.Object(api.ScopeOf(k).GVR(api.ApprovalKind), api.Key{Namespace: k.Namespace, Name: approval.RequestName(k.Name, request.Stage, request.When)})
+	answered := have != nil && (len(status.Untaken(have, request.Decisions)) > 0 || len(status.OtherGenerations(have)) > 0)
+	known := r.Policies.LastVouched()
+	var v policies.State
+	var err error
+	if have != nil && !answered && known != nil {
+		v = *known // no answer is judged by it
+	} else if v, err = r.Policies.Now(ctx); err != nil { // after the answer was read, or the policies could change in between
+		return err
+	}
+	want, err := r.requestObject(ctx, k, run, request, v.Version)
+	if err != nil {
+		return err
+	}
+	if have == nil {
+		if v.Settling > 0 {
+			out.Again = v.Settling
+			return nil
+		}
+		if have, err = r.create(ctx, k, want); err != nil || have == nil {
+			return err
+		}
+	}
+	seal, err := r.Seals.ProofOf(ctx, have)
+	if err != nil {
+		return err
+	}
+	ours := seal != nil && seal.Run == run.GetUID() && seal.Binding == request.Binding && reflect.DeepEqual(have.Object["spec"], want.Object["spec"])
+	switch {
+	case !ours && r.IsOfAnother(have, seal, run):
+		held := heldBy(have, seal, request)
+		r.Notes.Warn(run, "RequestNameTaken", "%s", held.Why)
+		out.Held = append(out.Held, held)
+		return nil
+	case !ours && seal != nil && seal.Run == run.GetUID() && seal.Binding.Attempt < request.Attempt:
+		return r.removeRequest(ctx, run, have, request.Decisions, fmt.Sprintf("it is attempt %d, which has expired, and run %s asks for the attempt %d", seal.Binding.Attempt, k.Name, request.Attempt))
+	case !ours:
+		return r.removeRequest(ctx, run, have, request.Decisions, "it is not the request that run "+k.Name+" made")
+	case v.Lost != "":
+		return r.unheard(ctx, k, run, have, v.Lost)
+	case seal.Policies != v.Version, api.ConditionOf(have, api.ConditionAccepted).Reason == api.ReasonUnvouched:
+		return r.removeRequest(ctx, run, have, request.Decisions, "the admission policies that say who may answer were installed or changed since it was made")
+	case !answered:
+		return nil
+	case v.Settling > 0:
+		out.Again = v.Settling
+		return nil
+	}
+	return r.takeAnswer(ctx, k, have, request, v.Identity)
+}
+
+// requestObject is the object of a request, sealed.
+func (r *Requests) requestObject(ctx context.Context, k api.Key, run *unstructured.Unstructured, request *approval.Request, policies string) (*unstructured.Unstructured, error) {
+	want, err := status.ApprovalRequest(&status.ApprovalFacts{Run: k.Name, Namespace: k.Namespace, RunUID: run.GetUID(), Request: request})
+	if err != nil {
+		return nil, err
+	}
+	return want, r.Seals.Sign(ctx, want, &seals.Proof{Run: run.GetUID(), Binding: request.Binding, Policies: policies})
+}
+
+// create creates the object of a request, or returns the one that has its name and that the cache did not have yet.
+func (r *Requests) create(ctx context.Context, k api.Key, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	requests := r.Dynamic.Resource(api.ScopeOf(k).GVR(api.ApprovalKind)).Namespace(k.Namespace)
+	_, err := requests.Create(ctx, want, metav1.CreateOptions{FieldManager: api.Manager})
+	if !apierrors.IsAlreadyExists(err) {
+		return nil, err
+	}
+	have, err := requests.Get(ctx, want.GetName(), metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return nil, objects.Settled(err)
+	case have.GetAnnotations()[api.AnnotationSeal] == want.GetAnnotations()[api.AnnotationSeal]:
+		return nil, nil // the watch will tell of it
+	}
+	return have, nil
+}
+
+// heldBy says why a request has no object: its name is that of the request of another run.
+func heldBy(have *unstructured.Unstructured, seal *seals.Proof, request *approval.Request) status.HeldRequest {
+	theirs, other := gateName{seal.Binding.Stage, seal.Binding.When}, api.SpecString(have, "parentStageRollout")
+	return status.HeldRequest{Stage: request.Stage, When: request.When, Why: fmt.Sprintf(
+		"the request %s has the name %s of that of run %s %s, and is made when that is gone: delete run %s when it has ended",
+		gateName{request.Stage, request.When}, have.GetName(), other, theirs, other)}
+}
+
+// unheard says in a request that no answer to it counts.
+func (r *Requests) unheard(ctx context.Context, k api.Key, run, obj *unstructured.Unstructured, why string) error {
+	if api.ConditionOf(obj, api.ConditionAccepted).Message != why {
+		r.Notes.Warn(run, api.ReasonUnvouched, "request %s: %s", obj.GetName(), why)
+	}
+	return r.writeCondition(ctx, k, obj, status.UnvouchedCondition(obj.GetGeneration(), why, time.Now()))
+}
+
+// conclude tells in the object of a request that was decided what came of it.
+func (r *Requests) conclude(ctx context.Context, k api.Key, run, obj *unstructured.Unstructured, st fleet.Status) error {
+	if status.IsConcluded(obj) {
+		return nil
+	}
+	seal, err := r.Seals.ProofOf(ctx, obj)
+	if err != nil || seal == nil || seal.Run != run.GetUID() {
+		return err
+	}
+	g := GateAt(&st, seal.Binding)
+	if g == nil {
+		return nil
+	}
+	switch g.State {
+	case stages.Completed:
+		return r.writeCondition(ctx, k, obj, status.AcceptedCondition(obj.GetGeneration(), g.Ended.Time()))
+	case stages.Failed:
+		return r.writeCondition(ctx, k, obj, status.RejectedCondition(obj.GetGeneration(), decidedBy(g), g.Ended.Time()))
+	case stages.Skipped:
+		if lost := status.Untaken(obj, g.Decisions); len(lost) > 0 {
+			why := fmt.Sprintf("the request is not needed any more, and no answer to it counts: run %s is %s", k.Name, st.Run.State)
+			return r.writeCondition(ctx, k, obj, status.RefusedCondition(obj.GetGeneration(), why, g.Ended.Time()))
+		}
+	default:
+	}
+	return nil
+}
+
+// GateAt is the approval that a request was made for, nil where the run has none.
+func GateAt(st *fleet.Status, b approval.Binding) *stages.Gate {
+	if b.RunUID != st.Run.UID || b.Plan != st.Plan.Digest || b.Group != "" {
+		return nil
+	}
+	for i := range st.Run.Stages {
+		for j := range st.Run.Stages[i].Gates {
+			g := &st.Run.Stages[i].Gates[j]
+			if g.Type == stages.Approval && st.Plan.Stages[i].Name == b.Stage && g.When == b.When && g.Attempt == b.Attempt {
+				return g
+			}
+		}
+	}
+	return nil
+}
+
+// decidedBy names who decided last at a gate.
+func decidedBy(g *stages.Gate) string {
+	if len(g.Decisions) == 0 {
+		return "nobody"
+	}
+	return g.Decisions[len(g.Decisions)-1].By.Name
+}
+
+// writeCondition writes one condition of a request, and leaves what others wrote.
+func (r *Requests) writeCondition(ctx context.Context, k api.Key, obj *unstructured.Unstructured, c metav1.Condition) error {
+	st, err := status.WithCondition(obj, c)
+	if err != nil || st == nil {
+		return err
+	}
+	obj.Object["status"] = st
+	_, err = r.Dynamic.Resource(api.ScopeOf(k).GVR(api.ApprovalKind)).Namespace(k.Namespace).UpdateStatus(ctx, obj, metav1.UpdateOptions{FieldManager: api.Manager})
+	return objects.Settled(err)
+}
+
+// removeRequest deletes an object that has the name of a request and is none, or not any more. The request is made
+// again when its deletion is seen. What was answered in it and is not among the decisions that were taken is told.
+func (r *Requests) removeRequest(ctx context.Context, run, obj *unstructured.Unstructured, taken []approval.Decision, why string) error {
+	r.Notes.Warn(obj, "RequestNotHonoured", "%s: it is deleted, and what was answered in it does not count", why)
+	err := r.Dynamic.Resource(api.ScopeOf(api.KeyOf(obj)).GVR(api.ApprovalKind)).Namespace(obj.GetNamespace()).Delete(ctx, obj.GetName(), objects.AsRead(obj))
+	if err == nil {
+		r.TellUntaken(ctx, run, obj, taken, why)
+	}
+	return objects.Settled(err)
+}
+
+// TellUntaken writes as Events, on a request that is deleted and on its run, whose answers in it do not count.
+func (r *Requests) TellUntaken(ctx context.Context, run, obj *unstructured.Unstructured, taken []approval.Decision, why string) {
+	lost := status.Untaken(obj, taken)
+	if len(lost) == 0 {
+		return
+	}
+	seal, err := r.Seals.ProofOf(ctx, obj)
+	v, problem := r.Policies.Now(ctx)
+	vouched := err == nil && problem == nil && v.Identity && seal != nil && seal.Policies == v.Version
+	for _, a := range lost {
+		author := a.By.Name
+		switch {
+		case author == "":
+			author = "an unknown author"
+		case !vouched:
+			author += " (as the request says, for which nothing vouches)"
+		}
+		for _, about := range []*unstructured.Unstructured{run, obj} {
+			r.Notes.Warn(about, "AnswerNotCounted", "request %s is deleted: %s; the answer %s by %s was not taken in and does not count", obj.GetName(), why, a.Verdict, author)
+		}
+	}
+}
+
+// takeAnswer gives the engine the answers that an object has, with who gave them.
+func (r *Requests) takeAnswer(ctx context.Context, k api.Key, obj *unstructured.Unstructured, request *approval.Request, stamped bool) error {
+	answers, err := status.AnswersOf(obj, stamped)
+	if err != nil {
+		return err
+	}
+	refusals := status.OtherGenerations(obj)
+	for _, a := range answers {
+		refusal, err := r.decide(ctx, obj, request, a)
+		if err != nil {
+			return err
+		}
+		if refusal != "" && !slices.Contains(refusals, refusal) {
+			refusals = append(refusals, refusal)
+		}
+	}
+	if len(refusals) == 0 {
+		return nil
+	}
+	return r.writeCondition(ctx, k, obj, status.RefusedCondition(obj.GetGeneration(), strings.Join(refusals, "; "), time.Now()))
+}
+
+// decide gives the engine one answer, once, and returns why it does not count, if
+// so.
+func (r *Requests) decide(ctx context.Context, obj *unstructured.Unstructured, request *approval.Request, a status.Answer) (refused string, err error) {
+	if a.By.Name == "" && status.AnybodyMayDecide(request.Policy) {
+		a.By = status.Anybody()
+	}
+	err = r.Engine.Decide(ctx, request.Run, fleet.Answer{
+		Request: request.Name, Verdict: a.Verdict, By: a.By, Comment: a.Comment, Binding: request.Binding, ID: answerID(obj, request, a),
+	})
+	var refusal *approval.RefusedError
+	switch {
+	case errors.As(err, &refusal):
+		return unvouched(a, refusal.Reason), nil
+	case errors.Is(err, backend.ErrNotFound), errors.Is(err, backend.ErrConflict):
+		return "", nil // the gate has been passed meanwhile, or the answer is there already
+	}
+	return "", err
+}
+
+// answerID is the same for the same answer to the same request.
+func answerID(obj *unstructured.Unstructured, request *approval.Request, a status.Answer) string {
+	who := snapshot.Digest([]byte(string(a.Verdict) + "/" + a.By.Name))
+	return fmt.Sprintf("%s-%d-%s", obj.GetUID(), request.Attempt, who[:16])
+}
+
+// unvouched says why an answer does not count, and where it is because nobody
+// knows whose it is, what would help.
+func unvouched(a status.Answer, reason string) string {
+	if a.By.Name != "" {
+		return a.By.Name + ": " + reason
+	}
+	return "the approval policy asks who answers, and nothing on this server tells: install the admission policies of package hub/manifests, and answer again"
+}

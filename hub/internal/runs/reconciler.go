@@ -1,0 +1,371 @@
+// Package runs reconciles update runs: it begins them, asks of them what their specs say, writes their status and events,
+// shows runs that take others back as objects, and deletes those whose objects are gone.
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/metrics"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
+	"github.com/slipway-dev/slipway/hub/internal/overrides"
+	"github.com/slipway-dev/slipway/hub/internal/placements"
+	"github.com/slipway-dev/slipway/hub/internal/policies"
+	"github.com/slipway-dev/slipway/hub/internal/queues"
+	"github.com/slipway-dev/slipway/hub/internal/requests"
+	"github.com/slipway-dev/slipway/hub/internal/seals"
+	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Reconciler brings runs up to date. It owns the status of runs and their finalizer, and the objects of runs that take
+// others back.
+type Reconciler struct {
+	*objects.Client
+	Engine     *fleet.Engine
+	Queues     *queues.Queues
+	Seals      *seals.Seals
+	Policies   *policies.Policies
+	Requests   *requests.Requests
+	Overrides  *overrides.Reconciler
+	Placements *placements.Reconciler
+	Meters     *metrics.Meters
+	// Listed is how many clusters a status lists.
+	Listed int
+
+	// histories are what the runs that have not ended were folded to.
+	histories histories
+}
+
+// Reconcile brings a run up to date: it is begun or deleted, is asked what its
+// spec says, takes in the answers to its requests, and its status is written.
+func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
+	obj := r.Object(api.ScopeOf(k).GVR(api.RunKind), k)
+	switch {
+	case obj == nil:
+		r.histories.drop(k)
+		r.Queues.Resize(api.RunKind, kubefleet.EngineName(k.Namespace, k.Name), 0)
+		return r.orphaned(ctx, k)
+	case obj.GetDeletionTimestamp() != nil:
+		return 0, r.deleteRun(ctx, k, obj)
+	}
+	if err := r.EnsureFinalizer(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, api.FinalizerRun); err != nil {
+		return 0, err
+	}
+	name, told := kubefleet.EngineName(k.Namespace, k.Name), toldEvents(obj)
+	history := r.histories.of(k)
+	st, news, err := r.Engine.Progress(ctx, name, history.after(told))
+	if errors.Is(err, backend.ErrPermanent) && history.after(told) > 0 {
+		*history = folded{} // what was read, or stands in the status, is not of this run
+		st, news, err = r.Engine.Progress(ctx, name, 0)
+	}
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		return r.begin(ctx, k, obj)
+	case err != nil:
+		return 0, err
+	}
+	own, err := r.Seals.IsOf(ctx, obj, st)
+	switch {
+	case err != nil:
+		return 0, err
+	case !own:
+		return 0, r.replaceRun(ctx, k, obj, st)
+	}
+	if !api.IsBegun(obj) {
+		if admitted, err := r.isAdmitted(ctx, &st); err != nil || !admitted {
+			return unadmittedAgain, err
+		}
+	}
+	if err := r.Relabel(ctx, obj, &st); err != nil {
+		return 0, err
+	}
+	facts, err := r.rollbackFactsOf(ctx, obj, &st)
+	if err != nil {
+		return 0, err
+	}
+	if history.next == 0 && news.Next == told && isFinished(obj) && st.Run.Final(st.Plan) {
+		if f := r.factsOf(k, obj, &st, facts); f.RollbackIsTold() {
+			return f.RollbackAgain(), nil // as it was told
+		}
+	}
+	r.Queues.Resize(api.RunKind, name, st.Plan.Len())
+	if err := r.fold(ctx, obj, history, st, news); err != nil {
+		return 0, err
+	}
+	return r.follow(ctx, k, obj, st, history, facts)
+}
+
+// unadmittedAgain is when a run is looked at again that was recorded and not admitted:
+// whoever is creating it admits it within moments, or takes it back.
+const unadmittedAgain = 500 * time.Millisecond
+
+// isAdmitted reports whether the placement knows a run. Until then the hub that recorded it, such as
+// a hub that loses its lead meanwhile, may take it back, and the object has none yet.
+func (r *Reconciler) isAdmitted(ctx context.Context, st *fleet.Status) (bool, error) {
+	runs, err := r.Engine.Runs(ctx, st.Run.Placement)
+	if errors.Is(err, backend.ErrNotFound) {
+		return false, nil
+	}
+	return slices.Contains(runs, st.Run.Name), err
+}
+
+// isFinished reports whether the status of a run says how it ended.
+func isFinished(obj *unstructured.Unstructured) bool {
+	c := api.ConditionOf(obj, api.ConditionSucceeded)
+	return (c.Status == "True" || c.Status == "False") && c.ObservedGeneration == obj.GetGeneration()
+}
+
+// replaceRun deletes the run of an object that had the name before and went
+// without its finalizer. One that no object declared is not touched, nor is one
+// that takes another one back.
+func (r *Reconciler) replaceRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status) error {
+	gvr := api.ScopeOf(k).GVR(api.RunKind)
+	if err := r.AsSeen(ctx, gvr, obj); err != nil {
+		return err
+	}
+	if st.Plan.Rollback != nil {
+		return r.NameTaken(ctx, k, obj, st)
+	}
+	if st.Owner == "" {
+		err := fmt.Errorf("the name is taken: there is a run %s that no object declared", k.Name)
+		return r.WriteStatus(ctx, gvr, obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
+	}
+	r.Notes.Warn(obj, "RunReplaced", "a run of the same name belonged to another object, uid %s: it is deleted", st.Owner)
+	if err := r.Engine.DeleteRun(ctx, st.Run.Name); err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return err
+	}
+	r.Queues.Runs.Add(k)
+	return nil
+}
+
+// begin makes the engine's run of an object, once.
+func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (time.Duration, error) {
+	if api.IsBegun(obj) {
+		return 0, r.forgotten(ctx, k, obj)
+	}
+	if api.InitializeFailed(obj) {
+		return 0, nil
+	}
+	if api.ShowsRun(obj) {
+		return 0, r.forgotten(ctx, k, obj)
+	}
+	if err := r.AsSeen(ctx, api.ScopeOf(k).GVR(api.RunKind), obj); err != nil {
+		return 0, err
+	}
+	if api.IsBegun(obj) || api.InitializeFailed(obj) {
+		return 0, nil // it was begun, or refused, and the watch will tell
+	}
+	spec, err := r.runSpec(ctx, k, obj)
+	if err == nil {
+		err = r.record(ctx, k, obj, spec)
+	}
+	switch {
+	case err == nil:
+		r.Queues.Runs.Add(k)
+		return 0, nil
+	case api.IsRefusal(err):
+		r.Notes.Warn(obj, api.ReasonInitializeFailed, "%v", err)
+		return 0, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
+	}
+	return 0, errors.Join(err, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Initializing(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err)))
+}
+
+// record creates the engine's run of an object, unless its requests would have the names of those of another run.
+func (r *Reconciler) record(ctx context.Context, k api.Key, obj *unstructured.Unstructured, spec fleet.RunSpec) error {
+	release, err := r.Requests.Reserve(ctx, k, obj, &spec.Strategy)
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, err = r.Engine.CreateRun(ctx, spec)
+	return err
+}
+
+// forgotten says in the status of a run that the engine's is gone, where the
+// status does not say how it ended.
+func (r *Reconciler) forgotten(ctx context.Context, k api.Key, obj *unstructured.Unstructured) error {
+	if api.ConditionOf(obj, api.ConditionSucceeded).Status != "" {
+		return nil
+	}
+	err := fmt.Errorf("the record of run %s is gone, it was deleted with its placement or is older than what is kept: create another run", k.Name)
+	return r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Forgotten(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
+}
+
+// runSpec is the run as the engine takes it. Everything it names is in its
+// namespace.
+func (r *Reconciler) runSpec(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (fleet.RunSpec, error) {
+	in := api.ScopeOf(k)
+	run, err := kubefleet.RunOf(obj)
+	if err != nil {
+		return fleet.RunSpec{}, api.Refused(err)
+	}
+	if err := notBegun(run, obj); err != nil {
+		return fleet.RunSpec{}, api.Refused(err)
+	}
+	starter, err := r.Policies.Starter(ctx, obj)
+	if err != nil {
+		return fleet.RunSpec{}, err
+	}
+	placement, template, err := r.named(ctx, in, run)
+	if err != nil {
+		return fleet.RunSpec{}, err
+	}
+	strategy, err := strategyFor(in, run, template)
+	if err := errors.Join(placementProblem(in, run, placement), err); err != nil {
+		return fleet.RunSpec{}, api.Refused(err)
+	}
+	spec := run.Spec(strategy)
+	spec.Owner, spec.Starter = string(obj.GetUID()), starter
+	if strategy.Rollback != nil {
+		spec.Title = api.TitleOf(k)
+	}
+	return spec, r.Placements.DeclaredAs(placement)
+}
+
+// notBegun says why no run is begun for an object that asks for something of another
+// one.
+func notBegun(run kubefleet.Run, obj *unstructured.Unstructured) error {
+	switch {
+	case run.State == kubefleet.Rollback:
+		return errors.New("spec.state Rollback takes back what a run brought: begin the run with another one")
+	case obj.GetLabels()[api.LabelRollbackOf] != "":
+		return errors.New("the label " + api.LabelRollbackOf + " is for runs that the hub makes: leave it out, or set spec.state of the run to Rollback that is to be taken back")
+	default:
+		return nil
+	}
+}
+
+// named are the placement and the strategy that a run names, nil where there is none. They are asked
+// for: that something is missing is the end of a run, and the cache may not have yet what was made just
+// before it. They are not to be changed.
+func (r *Reconciler) named(ctx context.Context, in api.Scope, run kubefleet.Run) (placement, strategy *unstructured.Unstructured, err error) {
+	if placement, err = r.DeclaredNow(ctx, in.GVR(api.PlacementKind), api.Key{Namespace: run.Namespace, Name: run.Placement}); err != nil {
+		return nil, nil, err
+	}
+	strategy, err = r.DeclaredNow(ctx, in.GVR(api.StrategyKind), api.Key{Namespace: run.Namespace, Name: run.StrategyName})
+	return placement, strategy, err
+}
+
+// placementProblem says why there can be no run of the placement that a run names.
+func placementProblem(in api.Scope, run kubefleet.Run, placement *unstructured.Unstructured) error {
+	if placement == nil {
+		return fmt.Errorf("parent placement not found: there is no %s %s", in.Kind(api.PlacementKind), run.Placement)
+	}
+	if rollout := api.RolloutOf(placement); rollout != kubefleet.External {
+		return fmt.Errorf("parent placement does not have an external rollout strategy, current strategy: %s", rollout)
+	}
+	return nil
+}
+
+// strategyFor is the strategy that a run names.
+func strategyFor(in api.Scope, run kubefleet.Run, object *unstructured.Unstructured) (stages.Strategy, error) {
+	if object == nil {
+		return stages.Strategy{}, fmt.Errorf("referenced updateStrategy not found: there is no %s %s", in.Kind(api.StrategyKind), run.StrategyName)
+	}
+	return kubefleet.StrategyOf(object)
+}
+
+// follow asks a run what its spec says, takes in answers, and writes what became
+// of it.
+func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *folded, back status.RollbackFacts) (time.Duration, error) {
+	if !api.IsBegun(obj) {
+		if err := r.Annotate(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, api.AnnotationRunUID, string(obj.GetUID())+"/"+st.Run.UID); err != nil {
+			return 0, err
+		}
+	}
+	if err := errors.Join(r.order(ctx, obj, st), r.orderRollback(ctx, obj, &st, &back)); err != nil {
+		return 0, err
+	}
+	requests, asked := r.Requests.Reconcile(ctx, k, obj, st)
+	again, err := r.writeRun(ctx, k, obj, st, history, back, requests.Held)
+	if requests.Again > 0 && (again == 0 || requests.Again < again) {
+		again = requests.Again
+	}
+	return again, errors.Join(asked, err)
+}
+
+// writeRun writes what became of a run. It asks to be called again when time
+// alone will change that.
+func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *folded, back status.RollbackFacts, held []status.HeldRequest) (time.Duration, error) {
+	facts := r.factsOf(k, obj, &st, back)
+	facts.Held = held
+	facts.History, facts.Events = &history.RunHistory, history.next
+	if err := r.Overrides.AddTo(ctx, facts); err != nil {
+		return 0, err
+	}
+	if err := r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Run(facts)); err != nil {
+		return 0, err
+	}
+	r.tellRollback(obj, facts)
+	if st.Run.Final(st.Plan) && isFinished(obj) && toldEvents(obj) == history.next {
+		r.histories.drop(k) // until the object was seen to tell its end, it is asked for again
+	}
+	again := facts.RollbackAgain()
+	if at := status.ChangesAt(facts); again == 0 && !at.IsZero() {
+		again = max(at.Sub(facts.Now), time.Second)
+	}
+	return again, nil
+}
+
+// factsOf is what the status of a run is made of, without its history.
+func (r *Reconciler) factsOf(k api.Key, obj *unstructured.Unstructured, st *fleet.Status, back status.RollbackFacts) *status.RunFacts {
+	return &status.RunFacts{
+		Name: k.Name, Namespace: k.Namespace, Generation: obj.GetGeneration(), State: api.StateOf(obj),
+		Run: &st.Run, Plan: st.Plan, Policy: st.Selection, Placement: &fleet.Placement{ApplyStrategy: st.Apply},
+		Rollback: back, Listed: r.Listed, Now: time.Now(),
+	}
+}
+
+// deleteRun deletes the engine's run, which releases its placement, with the
+// requests of it, and lets the object go. What was rolled out stays.
+func (r *Reconciler) deleteRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured) error {
+	name := kubefleet.EngineName(k.Namespace, k.Name)
+	st, err := r.Engine.Status(ctx, name)
+	own := false
+	if err == nil {
+		own, err = r.Seals.IsOf(ctx, obj, st)
+	}
+	if own {
+		err = r.Engine.DeleteRun(ctx, name)
+	}
+	if err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return err
+	}
+	for _, request := range r.Requests.RequestsOf(k) {
+		if err := r.deleteRequest(ctx, k, obj, request, &st, own); err != nil {
+			return err
+		}
+	}
+	r.histories.drop(k)
+	return r.DropFinalizer(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, api.FinalizerRun)
+}
+
+// deleteRequest deletes a request with its run, and tells of the answers in it that were not taken in.
+func (r *Reconciler) deleteRequest(ctx context.Context, k api.Key, run, request *unstructured.Unstructured, st *fleet.Status, own bool) error {
+	seal, err := r.Seals.ProofOf(ctx, request)
+	if err != nil {
+		return err
+	}
+	var taken []approval.Decision
+	if seal != nil && own {
+		if g := requests.GateAt(st, seal.Binding); g != nil {
+			taken = g.Decisions
+		}
+	}
+	err = r.Dynamic.Resource(api.ScopeOf(k).GVR(api.ApprovalKind)).Namespace(k.Namespace).Delete(ctx, request.GetName(), objects.AsRead(request))
+	if err == nil {
+		r.Requests.TellUntaken(ctx, run, request, taken, "run "+k.Name+" is deleted")
+	}
+	return objects.Settled(err)
+}

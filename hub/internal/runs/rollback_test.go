@@ -1,0 +1,87 @@
+package runs
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/manifests"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// TestWhoAsksForARollback: whom the API server stamped, which is not who made the run, and nobody where it
+// does not stamp.
+func TestWhoAsksForARollback(t *testing.T) {
+	obj := objectAt(api.Key{Name: "r"})
+	obj.SetGeneration(7)
+	obj.SetAnnotations(map[string]string{manifests.CreatedBy: "ann", manifests.RollbackBy: "bob"})
+	for stamped, want := range map[bool]string{true: "bob", false: ""} {
+		got := rollbackOptions(obj, stamped)
+		if got.By.Name != want || got.Reason != "spec.state of generation 7" || got.Name != "" {
+			t.Errorf("stamped is %t: the rollback is asked for as %+v, want it to be by %q, for spec.state of generation 7", stamped, got, want)
+		}
+	}
+	obj.SetAnnotations(map[string]string{manifests.CreatedBy: "ann"})
+	if got := rollbackOptions(obj, true); got.By.Name != "" {
+		t.Errorf("nobody was stamped, and the rollback is by %q", got.By.Name)
+	}
+}
+
+// TestWhatBeginsNoRun: an object that shows a run or is a copy of one, one that claims to take another one
+// back, and one that is to be taken back itself.
+func TestWhatBeginsNoRun(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*unstructured.Unstructured)
+		state  kubefleet.State
+		shows  bool
+		want   string
+	}{
+		"a run":           {},
+		"a run that runs": {state: kubefleet.RunState},
+		"the seal":        {change: func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{api.AnnotationSeal: "x"}) }, shows: true},
+		"the label":       {change: func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{api.LabelRollbackOf: "r"}) }, want: "slipway.dev/rollback-of is for runs that the hub makes"},
+		"the state":       {state: kubefleet.Rollback, want: "begin the run with another one"},
+	} {
+		obj := objectAt(api.Key{Name: "r"})
+		if c.change != nil {
+			c.change(obj)
+		}
+		if got := api.ShowsRun(obj); got != c.shows {
+			t.Errorf("%s: it shows a run is %t, want %t", what, got, c.shows)
+		}
+		text := ""
+		if err := notBegun(kubefleet.Run{State: c.state}, obj); err != nil {
+			text = err.Error()
+		}
+		if text != c.want && (c.want == "" || !strings.Contains(text, c.want)) {
+			t.Errorf("%s: no run is begun because %q, want %q", what, text, c.want)
+		}
+	}
+}
+
+// TestOrdersOfARollbackAreItsOwn: an object that was made again begins with the first generation, and its
+// orders are not those of the one before, whatever its labels say.
+func TestOrdersOfARollbackAreItsOwn(t *testing.T) {
+	obj := objectAt(api.Key{Name: "r"})
+	obj.SetGeneration(2)
+	if got := orderID(obj, &stages.Plan{}); got != "state-2" {
+		t.Errorf("the order of a run is %s", got)
+	}
+	if got := orderID(obj, &stages.Plan{Rollback: &stages.PlannedRollback{}}); got != "state-uid-of-r-2" {
+		t.Errorf("the order of a run that takes back is %s", got)
+	}
+}
+
+// objectAt is the object of a run.
+func objectAt(k api.Key) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+	u.SetGroupVersionKind(api.ScopeOf(k).GVK(api.RunKind))
+	u.SetNamespace(k.Namespace)
+	u.SetName(k.Name)
+	u.SetUID(types.UID("uid-of-" + k.Name))
+	return u
+}

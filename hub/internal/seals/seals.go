@@ -1,0 +1,140 @@
+// Package seals proves which objects a hub made.
+package seals
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/status"
+)
+
+// Seals proves of objects that a hub of a store made them, by a key that is in the store.
+type Seals struct{ Store backend.Store }
+
+// IsOf reports whether a run of the engine is that of an object: the one that was made
+// for it or, of a run that the engine made to take another one back, the one that
+// the object was made for.
+func (s *Seals) IsOf(ctx context.Context, obj *unstructured.Unstructured, st fleet.Status) (bool, error) {
+	if st.Plan.Rollback == nil {
+		return st.Owner == string(obj.GetUID()), nil
+	}
+	seal, err := s.OfRollback(ctx, api.KeyOf(obj), st.Run.UID)
+	return err == nil && hmac.Equal([]byte(obj.GetAnnotations()[api.AnnotationSeal]), []byte(seal)), err
+}
+
+// OfRollback is what nobody else can compute for the object of a run that takes
+// another one back.
+func (s *Seals) OfRollback(ctx context.Context, k api.Key, uid string) (string, error) {
+	return s.Of(ctx, []any{"rollback", k.Namespace, k.Name, uid})
+}
+
+// Proof is what the seal of a request proves: that a hub of this store made it, and for what.
+type Proof struct {
+	// Run is the UID of the object of the run.
+	Run     types.UID
+	Binding approval.Binding
+	// Policies is the version of the admission policies that were in force, "" where there were none.
+	Policies string
+}
+
+// Sign gives an object the annotations that prove that the hub made it for p: an HMAC, by a key that is in the store.
+// A request that was made by others, before the gate is reached or as a copy under another name, cannot have it.
+func (s *Seals) Sign(ctx context.Context, obj *unstructured.Unstructured, p *Proof) error {
+	text, err := s.Of(ctx, requestFacts(obj, p))
+	if err != nil {
+		return err
+	}
+	annotations := map[string]string{api.AnnotationSeal: text}
+	if p.Policies != "" {
+		annotations[api.AnnotationPolicies] = p.Policies
+	}
+	obj.SetAnnotations(annotations)
+	return nil
+}
+
+// requestFacts are what the seal of a request is about: p, and what the object says of itself.
+func requestFacts(obj *unstructured.Unstructured, p *Proof) []any {
+	return []any{"request", obj.GetNamespace(), obj.GetName(), api.SpecString(obj, "parentStageRollout"), p}
+}
+
+// ProofOf returns what the seal of a request proves, nil where the object has none or was changed since.
+func (s *Seals) ProofOf(ctx context.Context, obj *unstructured.Unstructured) (*Proof, error) {
+	has := obj.GetAnnotations()[api.AnnotationSeal]
+	owner := metav1.GetControllerOfNoCopy(obj)
+	if has == "" || owner == nil {
+		return nil, nil
+	}
+	var spec status.ApprovalSpec
+	if api.FromMap(obj, "spec", &spec) != nil {
+		return nil, nil //nolint:nilerr // no hub wrote that
+	}
+	sealing, err := s.sealingKey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, when := range []approval.When{approval.Before, approval.After} {
+		p := &Proof{Run: owner.UID, Policies: obj.GetAnnotations()[api.AnnotationPolicies], Binding: approval.Binding{
+			RunUID: spec.RunUID, Stage: spec.Stage, When: when, Attempt: int(spec.Attempt), Plan: spec.Plan,
+		}}
+		want, err := sealBy(sealing, requestFacts(obj, p))
+		if err != nil {
+			return nil, err
+		}
+		if hmac.Equal([]byte(has), []byte(want)) {
+			return p, nil
+		}
+	}
+	return nil, nil
+}
+
+// Of is an HMAC of anything.
+func (s *Seals) Of(ctx context.Context, about []any) (string, error) {
+	sealing, err := s.sealingKey(ctx)
+	if err != nil {
+		return "", err
+	}
+	return sealBy(sealing, about)
+}
+
+func sealBy(sealing []byte, about []any) (string, error) {
+	text, err := json.Marshal(about)
+	if err != nil {
+		return "", err
+	}
+	sum := hmac.New(sha256.New, sealing)
+	sum.Write(text)
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// sealKey is the record of the key by which requests are sealed.
+const sealKey = "hub/seal"
+
+// sealingKey returns that key, and makes it where there is none.
+func (s *Seals) sealingKey(ctx context.Context) ([]byte, error) {
+	rec, err := s.Store.Get(ctx, sealKey)
+	if !errors.Is(err, backend.ErrNotFound) {
+		return rec.Value, err
+	}
+	fresh := make([]byte, sha256.Size)
+	if _, err := rand.Read(fresh); err != nil {
+		return nil, err
+	}
+	if _, err = s.Store.Put(ctx, sealKey, fresh, ""); err != nil && !errors.Is(err, backend.ErrConflict) {
+		return nil, err
+	}
+	rec, err = s.Store.Get(ctx, sealKey)
+	return rec.Value, err
+}

@@ -1,0 +1,295 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// RequestsOfStages leaves out the requests of groups: no strategy of the API has
+// any, and an object of one would pass for that of its stage.
+func RequestsOfStages(open []approval.Request) []approval.Request {
+	return slices.DeleteFunc(open, func(r approval.Request) bool { return r.Group != "" })
+}
+
+// ApprovalFacts are what the object of a request is made of.
+type ApprovalFacts struct {
+	// Run, Namespace and RunUID are those of the run's object.
+	Run, Namespace string
+	RunUID         types.UID
+	Request        *approval.Request
+}
+
+// ApprovalSpec is the spec of a ClusterApprovalRequest. All but the first two
+// fields are Slipway's own: they bind an answer to one attempt at one gate of
+// one run of one plan. A spec cannot be changed, so what is asked again is
+// another object.
+type ApprovalSpec struct {
+	Run     string       `json:"parentStageRollout"`
+	Stage   string       `json:"targetStage"`
+	RunUID  string       `json:"runUID,omitempty"`
+	Plan    string       `json:"planDigest,omitempty"`
+	Attempt int64        `json:"attempt,omitempty"`
+	Expires *metav1.Time `json:"expires,omitempty"`
+}
+
+// ApprovalRequest is the object by which people are asked. It belongs to the run,
+// and goes with it.
+func ApprovalRequest(f *ApprovalFacts) (*unstructured.Unstructured, error) {
+	in, r := api.Scope(f.Namespace != ""), f.Request
+	spec, err := api.ToMap(f.spec())
+	if err != nil {
+		return nil, err
+	}
+	task := api.TaskAfter
+	if r.When == approval.Before {
+		task = api.TaskBefore
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	u.SetGroupVersionKind(in.GVK(api.ApprovalKind))
+	u.SetNamespace(f.Namespace)
+	u.SetName(approval.RequestName(f.Run, r.Stage, r.When))
+	u.SetLabels(map[string]string{
+		api.LabelRun: f.Run, api.LabelStage: r.Stage, api.LabelTask: task, api.LabelLatestApproval: "true",
+	})
+	u.SetOwnerReferences([]metav1.OwnerReference{OwnedBy(in, api.RunKind, f.Run, f.RunUID)})
+	return u, nil
+}
+
+func (f *ApprovalFacts) spec() *ApprovalSpec {
+	r := f.Request
+	s := &ApprovalSpec{Run: f.Run, Stage: r.Stage, RunUID: r.RunUID, Plan: r.Binding.Plan, Attempt: int64(r.Attempt)}
+	if r.Policy.Expires > 0 {
+		s.Expires = secondsOrNil(stages.At(r.Opened.Add(r.Policy.Expires)))
+	}
+	return s
+}
+
+// OwnedBy is the reference to the object of which others are made.
+func OwnedBy(in api.Scope, base, name string, uid types.UID) metav1.OwnerReference {
+	yes := true
+	gvk := in.GVK(base)
+	return metav1.OwnerReference{
+		APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind, Name: name, UID: uid,
+		Controller: &yes, BlockOwnerDeletion: &yes,
+	}
+}
+
+// Answer is what a request's status says.
+type Answer struct {
+	// Verdict is empty where nobody has answered yet.
+	Verdict approval.Verdict
+	// By is empty where nobody vouches for who it was.
+	By      approval.Identity
+	Comment string
+}
+
+// approvalStatus is the status of a ClusterApprovalRequest, as far as it is read.
+type approvalStatus struct {
+	Conditions []approvalCondition `json:"conditions,omitempty"`
+	// Decisions are the first answers of either kind that each person gave, written
+	// by the admission policy from what the API server authenticated.
+	Decisions []stampedDecision `json:"decisions,omitempty"`
+}
+
+// stampedDecision is an answer with who gave it.
+type stampedDecision struct {
+	Verdict approval.Verdict `json:"verdict"`
+	By      approver         `json:"by"`
+	Comment string           `json:"comment,omitempty"`
+}
+
+// approvalCondition is a condition without when it changed: people write that
+// themselves, and it says nothing.
+type approvalCondition struct {
+	Type               string                 `json:"type"`
+	Status             metav1.ConditionStatus `json:"status"`
+	Reason             string                 `json:"reason"`
+	Message            string                 `json:"message"`
+	ObservedGeneration int64                  `json:"observedGeneration"`
+}
+
+// approver is who an API server authenticated.
+type approver struct {
+	Username string   `json:"username"`
+	UID      string   `json:"uid,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+}
+
+// answerOf reads the answer that stands in the conditions of a request. Nobody
+// vouches for who gave it.
+//
+// Approved=True approves. Approved=False is "not yet", as in KubeFleet, unless
+// its reason is Rejected: then it rejects, as Rejected=True does. Conditions of
+// another generation are no answer to this object.
+func answerOf(obj *unstructured.Unstructured, s *approvalStatus) Answer {
+	var out Answer
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		if !c.isAbout(obj) {
+			continue
+		}
+		if v := verdictOf(c); v == approval.Reject || v != "" && out.Verdict == "" {
+			out = Answer{Verdict: v, Comment: api.Printable(c.Message, longestComment)}
+		}
+	}
+	return out
+}
+
+// isAbout reports whether a condition is about the object as it is: its observedGeneration is the object's. It may be
+// missing, where KubeFleet counts nothing: the spec of a request never changes, so there is no other generation.
+func (c *approvalCondition) isAbout(obj *unstructured.Unstructured) bool {
+	return c.ObservedGeneration == 0 || c.ObservedGeneration == obj.GetGeneration()
+}
+
+// OtherGenerations says of each condition that would be an answer to another generation of a request why it is none.
+func OtherGenerations(obj *unstructured.Unstructured) []string {
+	var s approvalStatus
+	if api.FromMap(obj, "status", &s) != nil {
+		return nil
+	}
+	var out []string
+	for i := range s.Conditions {
+		if c := &s.Conditions[i]; verdictOf(c) != "" && !c.isAbout(obj) {
+			out = append(out, fmt.Sprintf("condition %s has the observedGeneration %d and the request the generation %d: it answers something else; write %d, or leave it out",
+				c.Type, c.ObservedGeneration, obj.GetGeneration(), obj.GetGeneration()))
+		}
+	}
+	return out
+}
+
+// IsConcluded reports whether a request says that it was approved, which only the hub can write.
+func IsConcluded(obj *unstructured.Unstructured) bool {
+	return api.ConditionOf(obj, api.ConditionAccepted).Status == "True"
+}
+
+// Untaken are the answers in a request that are not among the decisions that were taken. A request that says what came
+// of it has none. Authors are those that the request names, whatever vouches for them.
+func Untaken(obj *unstructured.Unstructured, taken []approval.Decision) []Answer {
+	if IsConcluded(obj) {
+		return nil
+	}
+	answers, err := AnswersOf(obj, true)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(answers, func(a Answer) bool {
+		return slices.ContainsFunc(taken, func(d approval.Decision) bool {
+			return d.Verdict == a.Verdict && (d.By.Name == a.By.Name || d.By.Name == Anybody().Name)
+		})
+	})
+}
+
+// AnswersOf reads all answers to a request out of the object: those of each person
+// where the admission policy vouches for who they are, and else the one that
+// stands there.
+func AnswersOf(obj *unstructured.Unstructured, stamped bool) ([]Answer, error) {
+	var s approvalStatus
+	if err := api.FromMap(obj, "status", &s); err != nil {
+		return nil, err
+	}
+	if !stamped || len(s.Decisions) == 0 {
+		if a := answerOf(obj, &s); a.Verdict != "" {
+			return []Answer{a}, nil
+		}
+		return nil, nil
+	}
+	stands := slices.ContainsFunc(s.Conditions, func(c approvalCondition) bool {
+		return verdictOf(&c) == approval.Approve && c.isAbout(obj)
+	})
+	out := make([]Answer, 0, len(s.Decisions))
+	for _, d := range s.Decisions {
+		if d.Verdict == approval.Approve && !stands {
+			continue // it was taken back
+		}
+		by := approval.Identity{Name: d.By.Username, Groups: d.By.Groups}
+		out = append(out, Answer{Verdict: d.Verdict, By: by, Comment: api.Printable(d.Comment, longestComment)})
+	}
+	return out, nil
+}
+
+// longestComment is how long a comment package approval takes, in bytes.
+const longestComment = 1024
+
+func verdictOf(c *approvalCondition) approval.Verdict {
+	switch {
+	case c.Type == api.ConditionApproved && c.Status == metav1.ConditionTrue:
+		return approval.Approve
+	case c.Type == api.ConditionRejected && c.Status == metav1.ConditionTrue,
+		c.Type == api.ConditionApproved && c.Status == metav1.ConditionFalse && c.Reason == api.ReasonRejected:
+		return approval.Reject
+	default:
+		return ""
+	}
+}
+
+// AnybodyMayDecide reports whether a policy does not ask who decides, so that an
+// answer counts of which nobody knows whose it is.
+func AnybodyMayDecide(p approval.Policy) bool {
+	for _, q := range p.Quorums {
+		if q.Group != "" || q.Count > 1 {
+			return false
+		}
+	}
+	return !p.ForbidStarter
+}
+
+// Anybody stands for whoever answered where nobody vouches for who it was.
+func Anybody() approval.Identity { return approval.Identity{Name: "system:unknown"} }
+
+// AcceptedCondition reports that a request was approved, and that it stays so.
+func AcceptedCondition(generation int64, at time.Time) metav1.Condition {
+	return teller{generation: generation}.yes(api.ConditionAccepted, api.ReasonAccepted,
+		"The approval request has been approved and cannot be reverted", stages.At(at))
+}
+
+// RejectedCondition reports that a request was rejected, and that it stays so.
+func RejectedCondition(generation int64, by string, at time.Time) metav1.Condition {
+	return teller{generation: generation}.no(api.ConditionAccepted, api.ReasonRequestRejected,
+		"The approval request has been rejected by "+by+" and cannot be reverted", stages.At(at))
+}
+
+// RefusedCondition tells why an answer does not count. Another one may.
+func RefusedCondition(generation int64, why string, at time.Time) metav1.Condition {
+	return teller{generation: generation}.no(api.ConditionAccepted, api.ReasonRefused, why, stages.At(at))
+}
+
+// UnvouchedCondition tells why no answer counts, whosever it is.
+func UnvouchedCondition(generation int64, why string, at time.Time) metav1.Condition {
+	return teller{generation: generation}.no(api.ConditionAccepted, api.ReasonUnvouched, why, stages.At(at))
+}
+
+// WithCondition is the status of a request with one condition of the hub's, and
+// everything else as it is. It is nil where the object says the same already,
+// whenever it began to.
+func WithCondition(obj *unstructured.Unstructured, c metav1.Condition) (map[string]any, error) {
+	next, err := api.ToMap(&c)
+	if err != nil {
+		return nil, err
+	}
+	status, _, _ := unstructured.NestedMap(obj.Object, "status")
+	if status == nil {
+		status = map[string]any{}
+	}
+	list, _ := status["conditions"].([]any)
+	var rest []any
+	for _, item := range list {
+		m, ok := item.(map[string]any)
+		switch {
+		case !ok || m["type"] != c.Type:
+			rest = append(rest, item)
+		case m["status"] == next["status"] && m["reason"] == next["reason"] && m["message"] == next["message"]:
+			return nil, nil
+		}
+	}
+	status["conditions"] = append(rest, next)
+	return status, nil
+}

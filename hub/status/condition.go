@@ -1,0 +1,54 @@
+package status
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// longestMessage bounds the message of a condition, in bytes. The schema takes
+// 32768 characters.
+const longestMessage = 30 << 10
+
+// teller makes conditions. Each has the time of a fact that is recorded, in
+// whole seconds, so that a status that is made again is the same.
+type teller struct {
+	// generation is that of the object's spec.
+	generation int64
+	// birth is the time of what has no time of its own.
+	birth stages.Instant
+}
+
+func (t teller) yes(kind, reason, message string, at stages.Instant) metav1.Condition {
+	return t.tell(kind, metav1.ConditionTrue, reason, message, at)
+}
+
+func (t teller) no(kind, reason, message string, at stages.Instant) metav1.Condition {
+	return t.tell(kind, metav1.ConditionFalse, reason, message, at)
+}
+
+func (t teller) unknown(kind, reason, message string, at stages.Instant) metav1.Condition {
+	return t.tell(kind, metav1.ConditionUnknown, reason, message, at)
+}
+
+func (t teller) tell(kind string, status metav1.ConditionStatus, reason, message string, at stages.Instant) metav1.Condition {
+	return metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: api.Printable(message, longestMessage),
+		ObservedGeneration: t.generation, LastTransitionTime: seconds(cmp.Or(at, t.birth)),
+	}
+}
+
+// seconds is an instant as the API writes it.
+func seconds(at stages.Instant) metav1.Time { return metav1.Unix(at.Time().Unix(), 0) }
+
+// secondsOrNil leaves out an instant that is none.
+func secondsOrNil(at stages.Instant) *metav1.Time {
+	if at == 0 {
+		return nil
+	}
+	t := seconds(at)
+	return &t
+}

@@ -1,0 +1,89 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// forRegion is an override with a rule for a region, and one that picks no cluster.
+func forRegion(namespace, name, region, shown string) FrozenOverride {
+	in := &placement.ClusterSelector{Terms: []placement.ClusterTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": region}}}}}
+	return FrozenOverride{placement.Override{
+		Namespace: namespace, Name: name,
+		Rules: []placement.Rule{{Type: placement.Delete}, {Type: placement.Delete, ClusterSelector: in}},
+	}, shown}
+}
+
+// A cluster names the versions of the overrides that are in the snapshot which it
+// was tried with, and that have a rule for it; one that is gone, or that nothing
+// was brought to, names none.
+func TestAClusterNamesTheOverridesThatApplyToIt(t *testing.T) {
+	f := placementOf(t, proven(t, "east", 1), fresh("fresh"), proven(t, "gone", 1), proven(t, "old", 0), proven(t, "west", 1))
+	f.Overrides = map[int][]FrozenOverride{
+		0: {forRegion("shop", "image", "west", "image-0")},
+		1: {forRegion("", "all", "west", "all-3"), forRegion("shop", "image", "west", "image-1"), forRegion("shop", "without", "east", "without-0")},
+	}
+	f.Members = map[string]placement.Cluster{}
+	for name, region := range map[string]string{"east": "east", "fresh": "west", "old": "west", "west": "west"} {
+		f.Members[name] = placement.Cluster{Name: name, Labels: map[string]string{"region": region}}
+	}
+	type names struct {
+		Clusterwide []string
+		Namespaced  []kubefleet.NamespacedName
+	}
+	got := map[string]names{}
+	for _, c := range Placement(f).Clusters {
+		got[c.Name] = names{c.ClusterOverrides, c.Overrides}
+	}
+	in := func(name string) []kubefleet.NamespacedName {
+		return []kubefleet.NamespacedName{{Namespace: "shop", Name: name}}
+	}
+	want := map[string]names{
+		"east": {nil, in("without-0")}, "fresh": {}, "gone": {}, "old": {nil, in("image-0")}, "west": {[]string{"all-3"}, in("image-1")},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("overrides (-want +got):\n%s", diff)
+	}
+}
+
+func inRegion(name, region string) placement.Cluster {
+	return placement.Cluster{Name: name, Labels: map[string]string{"region": region}}
+}
+
+// A cluster of a run names the versions of the overrides in the snapshot that it gets, not those of its other
+// snapshots; one that is cleaned or that is gone names none. What there is no room for is left out.
+func TestAClusterOfARunNamesTheOverridesOfItsSnapshot(t *testing.T) {
+	r := newRig(t, "21:28:08", stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}, false,
+		inRegion("east", "east"), inRegion("gone", "west"), placement.Cluster{Name: "left", Labels: map[string]string{"gone": "yes"}}, inRegion("west", "west"))
+	r.facts.Overrides = map[int][]FrozenOverride{
+		0: {forRegion("", "all", "west", "all-2")},
+		1: {forRegion("", "all", "west", "all-3"), forRegion("shop", "image", "west", "image-1"), forRegion("shop", "without", "east", "without-0")},
+	}
+	r.facts.Members = map[string]placement.Cluster{"east": inRegion("east", "east"), "left": inRegion("left", "west"), "west": inRegion("west", "west")}
+	names := func(s *RunStatus) map[string]string {
+		out := map[string]string{}
+		for _, st := range append(s.Stages, *s.Deletion) {
+			for _, c := range st.Clusters {
+				out[c.Name] = fmt.Sprint(c.ClusterOverrides, c.Overrides)
+			}
+		}
+		return out
+	}
+	want := map[string]string{"east": "[] [{without-0 shop}]", "gone": "[] []", "left": "[] []", "west": "[all-3] [{image-1 shop}]"}
+	if diff := cmp.Diff(want, names(Run(&r.facts))); diff != "" {
+		t.Errorf("overrides (-want +got):\n%s", diff)
+	}
+	long := strings.Repeat("x", shownOverrides/2)
+	r.facts.Overrides[1] = []FrozenOverride{forRegion("", "a", "west", long), forRegion("", "b", "west", long), forRegion("", "c", "west", "c")}
+	if got := len(names(Run(&r.facts))["west"]); got > shownOverrides+20 {
+		t.Errorf("the names take %d bytes", got)
+	}
+}

@@ -1,0 +1,305 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+const (
+	// shownResources is how many selected resources a placement's status names.
+	shownResources = 1000
+	// shownDifferences is how much JSON it tells of differences, in bytes, those
+	// of the clusters that are listed first, and shownFailures of objects that fail.
+	shownDifferences = 256 << 10
+	shownFailures    = 64 << 10
+)
+
+// PlacementFacts are what the status of a placement is made of.
+type PlacementFacts struct {
+	// Namespace, Generation and Created are those of the object.
+	Namespace  string
+	Generation int64
+	Created    time.Time
+	// Placement is what was declared. External says that staged runs roll it
+	// out, rather than the hub itself.
+	Placement *fleet.Placement
+	External  bool
+
+	// Unselected is what is wrong with what is selected, Unscheduled with where it
+	// is to go; nil where nothing is.
+	Unselected, Unscheduled error
+	// Scheduled reports whether clusters were picked, Decided when. Picked are those
+	// that were, ascending by name.
+	Scheduled bool
+	Decided   time.Time
+	Picked    []PlacedCluster
+	// Decision explains that; nil where nobody can.
+	Decision *Selection
+	// Latest is the index of the latest snapshot, -1 for none.
+	Latest int
+	// Resources are the items of a snapshot by its index; the caller may answer
+	// none. It is called once at most.
+	Resources func(index int) []snapshot.Item
+	// Drift is what is known of differences, by cluster; clusters of which nothing
+	// is known are missing.
+	Drift map[string]*fleet.ClusterDrift
+	// Overrides are those in the snapshots that clusters were tried with, by index,
+	// Members the clusters as they are now, by name; nil where there are none.
+	Overrides map[int][]FrozenOverride
+	Members   map[string]placement.Cluster
+	// Deletion is set while the placement is being deleted.
+	Deletion *DeletionStatus
+	// Listed is how many clusters are listed at most; 0 is defaultListed.
+	Listed int
+}
+
+// PlacedCluster is what a cluster that was picked has of a placement.
+type PlacedCluster struct {
+	Name string
+	// Index is that of the snapshot it was last proven to have, Tried of the one
+	// that a run last began to bring to it; -1 for none.
+	Index, Tried int
+	// State is Running while an update is in flight, Pending while it waits to be
+	// tried again, Failed or Skipped where the last one did not complete, and
+	// Completed or empty otherwise.
+	State stages.State
+	// Applied tells of an update that is not done that everything was applied.
+	Applied bool
+	// Run is the object of the run that last came to it, "" where that is not
+	// known.
+	Run string
+	// Message says what keeps it, or why it failed.
+	Message string
+	// Since is since when it is so.
+	Since time.Time
+	// Failing are the objects that are not as they are to be, as far as that is known.
+	Failing []fleet.FailingObject
+}
+
+// PlacementStatus is the status of a ClusterResourcePlacement.
+type PlacementStatus struct {
+	Conditions     []metav1.Condition          `json:"conditions,omitempty"`
+	ObservedIndex  string                      `json:"observedResourceIndex,omitempty"`
+	Resources      []kubefleet.ObjectReference `json:"selectedResources,omitempty"`
+	ResourcesTotal int                         `json:"selectedResourcesTotal,omitempty"`
+	Clusters       []placedStatus              `json:"placementStatuses,omitempty"`
+	ClustersTotal  int                         `json:"placementStatusesTotal,omitempty"`
+	Deletion       *DeletionStatus             `json:"deletion,omitempty"`
+}
+
+// placedStatus is an element of placementStatuses.
+type placedStatus struct {
+	Name          string             `json:"clusterName,omitempty"`
+	ObservedIndex string             `json:"observedResourceIndex,omitempty"`
+	Conditions    []metav1.Condition `json:"conditions,omitempty"`
+	// ClusterOverrides and Overrides name the objects that show the overrides of
+	// which a rule selects the cluster, as they are in the snapshot of ObservedIndex.
+	ClusterOverrides []string                     `json:"applicableClusterResourceOverrides,omitempty"`
+	Overrides        []kubefleet.NamespacedName   `json:"applicableResourceOverrides,omitempty"`
+	Failed           []failedPlacement            `json:"failedPlacements,omitempty"`
+	Diffed           []kubefleet.DiffedPlacement  `json:"diffedPlacements,omitempty"`
+	Drifted          []kubefleet.DriftedPlacement `json:"driftedPlacements,omitempty"`
+	// DifferencesTotal is how many objects differ, also where not all are here.
+	DifferencesTotal int `json:"differencesTotal,omitempty"`
+}
+
+// failedPlacement is an object that a cluster does not have as it is to be.
+type failedPlacement struct {
+	kubefleet.ObjectReference
+	Condition metav1.Condition `json:"condition"`
+}
+
+// DeletionStatus says how far the deletion of a placement is.
+type DeletionStatus struct {
+	Message string `json:"message"`
+	// Remaining is how many clusters are not clean yet.
+	Remaining int `json:"remaining"`
+	// Clusters are those that hold it up, and those that were given up.
+	Clusters []ClusterNote `json:"clusters,omitempty"`
+}
+
+// ClusterNote says something of a cluster.
+type ClusterNote struct {
+	Name    string `json:"clusterName"`
+	Message string `json:"message"`
+}
+
+// Placement is the status of a placement. Its cost grows with the clusters
+// that were picked, but only those that are listed cost an allocation.
+func Placement(f *PlacementFacts) *PlacementStatus {
+	p := placing{
+		PlacementFacts: f, prefix: api.Scope(f.Namespace != "").Kind(api.PlacementKind),
+		teller: teller{generation: f.Generation, birth: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures, names: shownOverrides,
+	}
+	s := &PlacementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
+	s.Clusters, s.ClustersTotal = append(p.listed(), p.missing()...), len(f.Picked)
+	if index, ok := p.observed(); ok {
+		s.ObservedIndex = strconv.Itoa(index)
+		s.Resources, s.ResourcesTotal = p.resources(index)
+		s.Conditions = append(s.Conditions, p.aggregate(index)...)
+	} else if f.External && f.Scheduled && len(f.Picked) > 0 {
+		s.Conditions = append(s.Conditions, p.unknown(p.prefix+api.ConditionRollout, api.ReasonExternal,
+			"Rollout is controlled by staged update runs, and not all clusters observe the same snapshot", p.lastChange()))
+	}
+	return s
+}
+
+// placing is a placement that is being projected.
+type placing struct {
+	*PlacementFacts
+	teller
+	// prefix is what the types of the placement's conditions begin with.
+	prefix string
+	// room is how many bytes of differences may still be told, failed of failures.
+	room, failed int
+	// names is how many bytes of names of overrides may still be.
+	names int
+}
+
+func (p *placing) scheduled() metav1.Condition {
+	kind, at := p.prefix+api.ConditionScheduled, stages.At(p.Decided)
+	switch {
+	case p.Unselected != nil:
+		return p.no(kind, api.ReasonInvalidSelectors, p.Unselected.Error(), at)
+	case p.Unscheduled != nil:
+		return p.no(kind, api.ReasonUnfulfilled, p.Unscheduled.Error(), at)
+	case p.shortfall() != "":
+		return p.no(kind, api.ReasonUnfulfilled, unfulfilledMessage(p.shortfall()), at)
+	case !p.Scheduled:
+		return p.unknown(kind, api.ReasonSchedulePending, "Scheduling has not completed", at)
+	default:
+		return p.yes(kind, api.ReasonFulfilled, scheduledMessage(len(p.Picked)), at)
+	}
+}
+
+// observed is the index of the snapshot that the placement's conditions are
+// about. Under External it is the one that every cluster has or is brought to,
+// and there is none while they differ.
+func (p *placing) observed() (int, bool) {
+	switch {
+	case len(p.Picked) == 0 || !p.Scheduled:
+		return 0, false
+	case !p.External:
+		return p.Latest, p.Latest >= 0
+	}
+	for i := range p.Picked {
+		if p.Picked[i].Tried < 0 || p.Picked[i].Tried != p.Picked[0].Tried {
+			return 0, false
+		}
+	}
+	return p.Picked[0].Tried, true
+}
+
+func (p *placing) resources(index int) ([]kubefleet.ObjectReference, int) {
+	if p.Resources == nil {
+		return nil, 0
+	}
+	items := p.Resources(index)
+	out := make([]kubefleet.ObjectReference, 0, min(len(items), shownResources))
+	for _, item := range items[:cap(out)] {
+		out = append(out, kubefleet.ObjectReference{
+			Group: item.Group, Version: item.Version, Kind: item.Kind, Name: item.Name, Namespace: item.Namespace,
+		})
+	}
+	return out, len(items)
+}
+
+// tally counts clusters by how far they have come with a snapshot.
+type tally struct{ started, applied, available, failed int }
+
+func (p *placing) tally(index int) (t tally) {
+	for i := range p.Picked {
+		c := &p.Picked[i]
+		if c.Tried != index {
+			continue
+		}
+		t.started++
+		switch g := p.stand(c); {
+		case g >= standAvailable:
+			t.available++
+			t.applied++
+		case g == standApplied:
+			t.applied++
+		case g == standFailed || g == standHeld:
+			t.failed++
+		}
+	}
+	return t
+}
+
+// aggregate are the conditions of the placement about a snapshot, as far as all
+// clusters have come: the first that is not true is the last.
+func (p *placing) aggregate(index int) []metav1.Condition {
+	t, n, at := p.tally(index), len(p.Picked), p.lastChange()
+	if t.started < n {
+		return []metav1.Condition{p.no(p.prefix+api.ConditionRollout, api.ReasonRolloutNotStarted,
+			fmt.Sprintf("The rollout has not come to %d cluster(s) yet", n-t.started), at)}
+	}
+	out := []metav1.Condition{
+		p.yes(p.prefix+api.ConditionRollout, api.ReasonRolloutStarted, fmt.Sprintf("All %d cluster(s) start rolling out the latest resource", n), at),
+		p.overridden(p.prefix, at),
+		p.yes(p.prefix+api.ConditionSynchronized, api.ReasonSynchronized, fmt.Sprintf("The resources of %d cluster(s) are ready to be applied", n), at),
+	}
+	if p.reportsOnly() {
+		return append(out, p.reported(t.available, n, at))
+	}
+	out = append(out, p.applied(t, n, at))
+	if t.applied < n {
+		return out
+	}
+	if t.available < n {
+		return append(out, p.no(p.prefix+api.ConditionAvailable, api.ReasonNotAvailable,
+			fmt.Sprintf("The selected resources in %d cluster(s) are still not available yet", n-t.available), at))
+	}
+	return append(out, p.yes(p.prefix+api.ConditionAvailable, api.ReasonAvailable,
+		fmt.Sprintf("The selected resources in %d cluster(s) are available now", n), at))
+}
+
+func (p *placing) overridden(prefix string, at stages.Instant) metav1.Condition {
+	if len(p.Placement.Overrides) == 0 {
+		return p.yes(prefix+api.ConditionOverridden, api.ReasonNoOverride, "No override rules are configured for the selected resources", at)
+	}
+	return p.yes(prefix+api.ConditionOverridden, api.ReasonOverridden, "The overrides are applied to the resources", at)
+}
+
+func (p *placing) applied(t tally, n int, at stages.Instant) metav1.Condition {
+	kind := p.prefix + api.ConditionApplied
+	switch {
+	case t.applied == n:
+		return p.yes(kind, api.ReasonApplySucceeded, fmt.Sprintf("The selected resources are successfully applied to %d cluster(s)", n), at)
+	case t.failed > 0:
+		return p.no(kind, api.ReasonApplyFailed, fmt.Sprintf("Failed to apply resources to %d cluster(s), please check `placementStatuses`", t.failed), at)
+	default:
+		return p.unknown(kind, api.ReasonApplyPending, fmt.Sprintf("The selected resources are being applied to %d cluster(s)", n-t.applied), at)
+	}
+}
+
+func (p *placing) reported(done, n int, at stages.Instant) metav1.Condition {
+	kind := p.prefix + api.ConditionDiffReported
+	if done == n {
+		return p.yes(kind, api.ReasonDiffReported, fmt.Sprintf("Diff reporting in %d cluster(s) has been completed", n), at)
+	}
+	return p.no(kind, api.ReasonDiffNotReported, fmt.Sprintf("Diff reporting in %d cluster(s) is not complete", n-done), at)
+}
+
+func (p *placing) reportsOnly() bool { return p.Placement.ApplyStrategy.Type == fleet.ReportDiff }
+
+// lastChange is when the last of the clusters changed.
+func (p *placing) lastChange() stages.Instant {
+	at := stages.At(p.Decided)
+	for i := range p.Picked {
+		at = max(at, stages.At(p.Picked[i].Since))
+	}
+	return cmp.Or(at, p.birth)
+}

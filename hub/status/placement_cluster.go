@@ -1,0 +1,316 @@
+package status
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// stand is how a cluster stands with what was last brought to it, the worst
+// first: that is the order in which clusters are listed.
+type stand int
+
+const (
+	// standFailed: the update failed, or was not carried out.
+	standFailed stand = iota
+	// standHeld: something is not applied because it drifted or is somebody
+	// else's.
+	standHeld
+	// standKept: an update is in flight or waits, and something keeps it.
+	standKept
+	// standDiffers: it has drifted.
+	standDiffers
+	// standApplying and standApplied: an update is in flight.
+	standApplying
+	standApplied
+	// standNew: nothing was ever brought to it.
+	standNew
+	// standAvailable: it was proven to have it.
+	standAvailable
+	stands
+)
+
+// stand judges a cluster, in view of what is known of its drift.
+func (p *placing) stand(c *PlacedCluster) stand {
+	switch c.State {
+	case stages.Failed, stages.Skipped:
+		return standFailed
+	case stages.Running, stages.Pending:
+		return inFlight(c)
+	default:
+	}
+	switch {
+	case c.Tried < 0:
+		return standNew
+	case c.Index != c.Tried:
+		return standFailed
+	case p.held(c.Name):
+		return standHeld
+	default:
+		return standAvailable
+	}
+}
+
+func inFlight(c *PlacedCluster) stand {
+	switch {
+	case c.Applied:
+		return standApplied
+	case c.Message != "" || c.State == stages.Pending:
+		return standKept
+	default:
+		return standApplying
+	}
+}
+
+// held reports whether something of the cluster is not applied because of what it
+// differs in.
+func (p *placing) held(cluster string) bool {
+	d := p.Drift[cluster]
+	return d != nil && !p.reportsOnly() && slices.ContainsFunc(d.Objects, func(o fleet.ObjectDrift) bool {
+		return o.Reason != fleet.FoundDrifts || p.Placement.ApplyStrategy.WhenToApply == fleet.IfNotDrifted
+	})
+}
+
+func driftOf(p *fleet.Placement, d *fleet.ClusterDrift) kubefleet.ClusterStatus {
+	return kubefleet.DriftStatuses(*p, []fleet.ClusterDrift{*d})[0]
+}
+
+// listed are the clusters that are listed, those in trouble first, each group by
+// name.
+func (p *placing) listed() []placedStatus {
+	limit := p.Listed
+	if limit == 0 {
+		limit = defaultListed
+	}
+	var by [stands][]*PlacedCluster
+	for i := range p.Picked {
+		c := &p.Picked[i]
+		if g := p.rank(c); len(by[g]) < limit {
+			by[g] = append(by[g], c)
+		}
+	}
+	var out []placedStatus
+	for _, clusters := range by {
+		for _, c := range clusters[:min(len(clusters), limit-len(out))] {
+			out = append(out, p.cluster(c))
+		}
+	}
+	return out
+}
+
+// rank is where a cluster is listed.
+func (p *placing) rank(c *PlacedCluster) stand {
+	g := p.stand(c)
+	if d := p.Drift[c.Name]; g == standAvailable && d != nil && len(d.Objects) > 0 {
+		return standDiffers
+	}
+	if g == standApplied && c.Message != "" {
+		return standKept
+	}
+	return g
+}
+
+// cluster is the status of a cluster: its conditions as far as it has come, the
+// first that is not true is the last, and what differs.
+func (p *placing) cluster(c *PlacedCluster) placedStatus {
+	at := stages.At(c.Since)
+	s := placedStatus{Name: c.Name, Conditions: []metav1.Condition{
+		p.yes(api.ConditionScheduled, api.ReasonScheduled, p.pickedMessage(c.Name), stages.At(p.Decided)),
+	}}
+	if c.Tried < 0 {
+		s.Conditions = append(s.Conditions, p.notTried(at))
+	} else {
+		s.ObservedIndex = strconv.Itoa(c.Tried)
+		s.Conditions = append(s.Conditions, p.tried(c, at)...)
+		p.applicable(&s, c)
+		p.failures(&s, c, at)
+	}
+	if d := p.Drift[c.Name]; d != nil {
+		s.DifferencesTotal = d.Total
+		p.differences(&s, driftOf(p.Placement, d))
+	}
+	return s
+}
+
+// pickedMessage says why a cluster was picked, and how a PickN policy ranked it.
+func (p *placing) pickedMessage(cluster string) string {
+	if p.Decision == nil {
+		return fmt.Sprintf("Successfully scheduled resources for placement in %q: %s", cluster, pickedReason)
+	}
+	v := p.Decision.verdictOf(cluster)
+	score := ""
+	if p.Decision.Type == placement.PickN {
+		score = fmt.Sprintf(" (affinity score: %d, topology spread score: %d)", v.Score.Affinity, v.Score.Spread)
+	}
+	return fmt.Sprintf("Successfully scheduled resources for placement in %q%s: %s", cluster, score, reasonOf(v, true))
+}
+
+// shortfall says why fewer clusters were picked than the policy wants.
+func (p *placing) shortfall() string {
+	if p.Decision == nil {
+		return ""
+	}
+	return p.Decision.Shortfall
+}
+
+// missing are the clusters that were not picked although the policy wants more,
+// as KubeFleet lists them: without their name in the place of one that has the
+// objects, one for each that the policy wants and at most as many as are listed.
+func (p *placing) missing() []placedStatus {
+	if p.shortfall() == "" || p.Placement.Policy.NumberOfClusters == nil {
+		return nil
+	}
+	want := min(*p.Placement.Policy.NumberOfClusters-len(p.Picked), cmp.Or(p.Listed, defaultListed))
+	var out []placedStatus
+	for _, v := range p.Decision.Evaluations {
+		if len(out) < want && !v.Picked {
+			message := fmt.Sprintf("%s is not selected: %s", v.Cluster, reasonOf(v, false))
+			out = append(out, placedStatus{Conditions: []metav1.Condition{p.no(api.ConditionScheduled, api.ReasonScheduleFailed, message, stages.At(p.Decided))}})
+		}
+	}
+	return out
+}
+
+// failures adds the objects that fail, as far as the room for that reaches.
+func (p *placing) failures(s *placedStatus, c *PlacedCluster, at stages.Instant) {
+	if p.stand(c) >= standNew {
+		return // nothing failed, or it has what the last update brought
+	}
+	for _, o := range c.Failing {
+		kind, reason := failureOf(o.Reason)
+		f := failedPlacement{
+			kubefleet.ObjectReference{Group: o.Group, Version: o.Version, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace},
+			p.no(kind, reason, o.Message, at),
+		}
+		if fits(&f, &p.failed) {
+			s.Failed = append(s.Failed, f)
+		}
+	}
+}
+
+// failureOf is the condition of an object that fails, and KubeFleet's reason for it.
+func failureOf(r fleet.FailingReason) (condition, reason string) {
+	switch r {
+	case fleet.NotHealthy:
+		return api.ConditionAvailable, api.ReasonObjectNotAvailable
+	case fleet.HeldDrifted:
+		return api.ConditionApplied, string(fleet.FoundDrifts)
+	case fleet.HeldForeign:
+		return api.ConditionApplied, string(fleet.NotTakenOver)
+	default:
+		return api.ConditionApplied, api.ReasonObjectNotApplied
+	}
+}
+
+// differences adds what a cluster differs in, as far as the room for that
+// reaches.
+func (p *placing) differences(s *placedStatus, found kubefleet.ClusterStatus) {
+	for _, d := range found.DiffedPlacements {
+		if fits(&d, &p.room) {
+			s.Diffed = append(s.Diffed, d)
+		}
+	}
+	for _, d := range found.DriftedPlacements {
+		if fits(&d, &p.room) {
+			s.Drifted = append(s.Drifted, d)
+		}
+	}
+}
+
+// fits takes room for an object, if there is enough.
+func fits(d any, room *int) bool {
+	b, err := json.Marshal(d)
+	if err != nil || len(b) > *room {
+		return false
+	}
+	*room -= len(b)
+	return true
+}
+
+func (p *placing) notTried(at stages.Instant) metav1.Condition {
+	if p.External {
+		return p.unknown(api.ConditionRollout, api.ReasonExternal, "Rollout is controlled by staged update runs, and none has come to the cluster yet", at)
+	}
+	return p.no(api.ConditionRollout, api.ReasonRolloutNotStarted, "The rollout has not come to the cluster yet", at)
+}
+
+func (p *placing) tried(c *PlacedCluster, at stages.Instant) []metav1.Condition {
+	started := fmt.Sprintf("Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: %d", c.Tried)
+	if c.Run != "" {
+		started += ", updateRun: " + c.Run
+	}
+	out := []metav1.Condition{
+		p.yes(api.ConditionRollout, api.ReasonRolloutStarted, started, at),
+		p.overridden("", at),
+		p.yes(api.ConditionSynchronized, api.ReasonWorkSynced, "All of the resources are ready to be applied", at),
+	}
+	if p.reportsOnly() {
+		return append(out, p.compared(c, at))
+	}
+	return append(out, p.carriedOut(c, at)...)
+}
+
+func (p *placing) carriedOut(c *PlacedCluster, at stages.Instant) []metav1.Condition {
+	applied := p.yes(api.ConditionApplied, api.ReasonWorkApplied, "All resources have been applied", at)
+	switch p.stand(c) {
+	case standAvailable:
+		return []metav1.Condition{applied, p.yes(api.ConditionAvailable, api.ReasonWorkAvailable, "All resources are available", at)}
+	case standApplied:
+		return []metav1.Condition{applied, p.no(api.ConditionAvailable, api.ReasonWorkNotAvailable, cmp.Or(c.Message, "Not all resources have been proven available yet"), at)}
+	case standHeld:
+		found := driftOf(p.Placement, p.Drift[c.Name])
+		return []metav1.Condition{p.no(api.ConditionApplied, found.Conditions[0].Reason, found.Conditions[0].Message, firstDiffer(p.Drift[c.Name]))}
+	case standApplying:
+		return []metav1.Condition{p.no(api.ConditionApplied, api.ReasonWorkApplying, "Resources are being applied", at)}
+	default:
+		if c.Applied {
+			return []metav1.Condition{applied, p.no(api.ConditionAvailable, api.ReasonWorkNotAvailable, cmp.Or(c.Message, unfinished(c)), at)}
+		}
+		return []metav1.Condition{p.no(api.ConditionApplied, api.ReasonWorkNotApplied, cmp.Or(c.Message, unfinished(c)), at)}
+	}
+}
+
+// unfinished tells of a cluster whose last update did not complete, where no more
+// is known.
+func unfinished(c *PlacedCluster) string {
+	return fmt.Sprintf("The update to snapshot %d did not complete; the cluster was last proven to have %s", c.Tried, indexOrNone(c.Index))
+}
+
+func indexOrNone(index int) string {
+	if index < 0 {
+		return "none"
+	}
+	return "snapshot " + strconv.Itoa(index)
+}
+
+// firstDiffer is since when the first of the objects differs.
+func firstDiffer(d *fleet.ClusterDrift) (at stages.Instant) {
+	for i := range d.Objects {
+		if t := stages.At(d.Objects[i].FirstObserved); at == 0 || t < at {
+			at = t
+		}
+	}
+	return at
+}
+
+// compared tells of a cluster that nothing is applied to.
+func (p *placing) compared(c *PlacedCluster, at stages.Instant) metav1.Condition {
+	if d := p.Drift[c.Name]; d != nil {
+		found := driftOf(p.Placement, d).Conditions[0]
+		return p.tell(api.ConditionDiffReported, found.Status, found.Reason, found.Message, at)
+	}
+	if p.stand(c) == standAvailable {
+		return p.yes(api.ConditionDiffReported, api.ReasonWorkDiffReported, "0 objects differ", at)
+	}
+	return p.no(api.ConditionDiffReported, api.ReasonWorkNotReported, cmp.Or(c.Message, "The resources have not been compared yet"), at)
+}

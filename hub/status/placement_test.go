@@ -1,0 +1,390 @@
+package status
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// placementOf are the facts of the tutorial's placement with clusters.
+func placementOf(t testing.TB, clusters ...PlacedCluster) *PlacementFacts {
+	return &PlacementFacts{
+		Generation: 1, Created: clock(t, "21:20:00"), External: true, Placement: &fleet.Placement{Name: "example-placement"},
+		Scheduled: true, Decided: clock(t, "21:20:01"), Picked: clusters, Latest: 1,
+		Resources: func(index int) []snapshot.Item {
+			return []snapshot.Item{{ID: snapshot.ID{Version: "v1", Kind: "Namespace", Name: fmt.Sprint("n", index)}}}
+		},
+	}
+}
+
+// fresh is a cluster that nothing was brought to.
+func fresh(name string) PlacedCluster { return PlacedCluster{Name: name, Index: -1, Tried: -1} }
+
+// proven is a cluster that was proven to have a snapshot.
+func proven(t testing.TB, name string, index int) PlacedCluster {
+	return PlacedCluster{Name: name, Index: index, Tried: index, Since: clock(t, "21:30:00"), Run: "example-run"}
+}
+
+// column is what kubectl prints of a condition: its status and generation.
+func column(status map[string]any, kind string) string {
+	list, _ := status["conditions"].([]any)
+	for _, c := range list {
+		if m := c.(map[string]any); m["type"] == kind {
+			return fmt.Sprintf("%v %v", m["status"], m["observedGeneration"])
+		}
+	}
+	return ""
+}
+
+func columns(t *testing.T, f *PlacementFacts) [2]string {
+	s := jsonOf(t, Placement(f))
+	return [2]string{column(s, "ClusterResourcePlacementScheduled"), column(s, "ClusterResourcePlacementAvailable")}
+}
+
+func TestAPlacementUnderExternalIsAvailableOnceARunHasBeenEverywhere(t *testing.T) {
+	f := placementOf(t, fresh("member1"), fresh("member2"), fresh("member3"))
+	if got := columns(t, f); got != [2]string{"True 1", ""} {
+		t.Errorf("before any run: %q", got)
+	}
+	s := jsonOf(t, Placement(f))
+	wantTold(t, "before any run", s["conditions"],
+		"ClusterResourcePlacementScheduled=True SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 3 cluster(s)",
+		"ClusterResourcePlacementRolloutStarted=Unknown RolloutControlledByExternalController: Rollout is controlled by staged update runs, and not all clusters observe the same snapshot")
+	if s["observedResourceIndex"] != nil || s["selectedResources"] != nil {
+		t.Errorf("a snapshot is observed: %v %v", s["observedResourceIndex"], s["selectedResources"])
+	}
+	f.Picked[1] = proven(t, "member2", 1)
+	if got := columns(t, f); got != [2]string{"True 1", ""} {
+		t.Errorf("in a run: %q", got)
+	}
+	f.Picked[0], f.Picked[2] = proven(t, "member1", 0), proven(t, "member3", 1)
+	if got := columns(t, f); got != [2]string{"True 1", ""} {
+		t.Errorf("with two snapshots: %q", got)
+	}
+	if index := Placement(f).ObservedIndex; index != "" {
+		t.Errorf("with two snapshots, %s is observed", index)
+	}
+	f.Picked[0] = proven(t, "member1", 1)
+	if got := columns(t, f); got != [2]string{"True 1", "True 1"} {
+		t.Errorf("after the run: %q", got)
+	}
+	s = jsonOf(t, Placement(f))
+	wantTold(t, "after the run", s["conditions"],
+		"ClusterResourcePlacementScheduled=True SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 3 cluster(s)",
+		"ClusterResourcePlacementRolloutStarted=True RolloutStarted: All 3 cluster(s) start rolling out the latest resource",
+		"ClusterResourcePlacementOverridden=True NoOverrideSpecified: No override rules are configured for the selected resources",
+		"ClusterResourcePlacementWorkSynchronized=True WorkSynchronized: The resources of 3 cluster(s) are ready to be applied",
+		"ClusterResourcePlacementApplied=True ApplySucceeded: The selected resources are successfully applied to 3 cluster(s)",
+		"ClusterResourcePlacementAvailable=True ResourceAvailable: The selected resources in 3 cluster(s) are available now")
+	want := []any{map[string]any{"version": "v1", "kind": "Namespace", "name": "n1"}}
+	if diff := cmp.Diff(want, s["selectedResources"]); diff != "" || s["observedResourceIndex"] != "1" || s["selectedResourcesTotal"] != 1.0 {
+		t.Errorf("index %v, resources %s", s["observedResourceIndex"], diff)
+	}
+}
+
+func TestTheNamespacedPlacementHasItsOwnConditionTypes(t *testing.T) {
+	f := placementOf(t, proven(t, "member1", 1))
+	f.Namespace = "web"
+	for _, line := range told(t, jsonOf(t, Placement(f))["conditions"]) {
+		if !strings.HasPrefix(line, "ResourcePlacement") {
+			t.Error(line)
+		}
+	}
+}
+
+// placedTold are the conditions of the one cluster of a placement.
+func placedTold(t *testing.T, f *PlacementFacts) []string {
+	t.Helper()
+	c := jsonOf(t, Placement(f))["placementStatuses"].([]any)[0].(map[string]any)
+	return told(t, c["conditions"])
+}
+
+func TestAClusterOfAPlacementSaysHowFarItHasCome(t *testing.T) {
+	scheduled := `Scheduled=True Scheduled: Successfully scheduled resources for placement in "m": picked by scheduling policy`
+	upTo := []string{
+		scheduled,
+		"RolloutStarted=True RolloutStarted: Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: 1, updateRun: example-run",
+		"Overridden=True NoOverrideSpecified: No override rules are configured for the selected resources",
+		"WorkSynchronized=True AllWorkSynced: All of the resources are ready to be applied",
+	}
+	flight := PlacedCluster{Name: "m", Index: 0, Tried: 1, Run: "example-run", State: stages.Running}
+	with := func(change func(*PlacedCluster)) PlacedCluster {
+		c := flight
+		change(&c)
+		return c
+	}
+	applied := "Applied=True AllWorkHaveBeenApplied: All resources have been applied"
+	for name, tc := range map[string]struct {
+		cluster PlacedCluster
+		want    []string
+		overall string
+	}{
+		"new": {fresh("m"), []string{
+			scheduled, "RolloutStarted=Unknown RolloutControlledByExternalController: Rollout is controlled by staged update runs, and none has come to the cluster yet",
+		}, "ClusterResourcePlacementRolloutStarted=Unknown RolloutControlledByExternalController"},
+		"applying": {flight, append(upTo[:4:4], "Applied=False ApplyInProgress: Resources are being applied"), "ClusterResourcePlacementApplied=Unknown ApplyPending"},
+		"retrying": {with(func(c *PlacedCluster) { c.Message = "forbidden" }), append(upTo[:4:4], "Applied=False NotAllWorkHaveBeenApplied: forbidden"), "ClusterResourcePlacementApplied=Unknown ApplyPending"},
+		"away": {
+			with(func(c *PlacedCluster) { c.State, c.Message = stages.Pending, "connection refused" }),
+			append(upTo[:4:4], "Applied=False NotAllWorkHaveBeenApplied: connection refused"), "ClusterResourcePlacementApplied=Unknown ApplyPending",
+		},
+		"settling": {
+			with(func(c *PlacedCluster) { c.Applied, c.Message = true, "1 of 3" }),
+			append(upTo[:4:4], applied, "Available=False NotAllWorkAreAvailable: 1 of 3"), "ClusterResourcePlacementAvailable=False ResourceNotAvailableYet",
+		},
+		"failed": {
+			with(func(c *PlacedCluster) { c.State, c.Message = stages.Failed, "no such kind" }),
+			append(upTo[:4:4], "Applied=False NotAllWorkHaveBeenApplied: no such kind"), "ClusterResourcePlacementApplied=False ApplyFailed",
+		},
+		"failed unhealthy": {
+			with(func(c *PlacedCluster) { c.State, c.Applied, c.Message = stages.Failed, true, "not done within 1m" }),
+			append(upTo[:4:4], applied, "Available=False NotAllWorkAreAvailable: not done within 1m"), "ClusterResourcePlacementApplied=False ApplyFailed",
+		},
+		"left behind": {
+			with(func(c *PlacedCluster) { c.State = "" }),
+			append(upTo[:4:4], "Applied=False NotAllWorkHaveBeenApplied: The update to snapshot 1 did not complete; the cluster was last proven to have snapshot 0"), "ClusterResourcePlacementApplied=False ApplyFailed",
+		},
+		"available": {proven(t, "m", 1), append(upTo[:4:4], applied, "Available=True AllWorkAreAvailable: All resources are available"), "ClusterResourcePlacementAvailable=True ResourceAvailable"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := placementOf(t, tc.cluster)
+			if diff := cmp.Diff(tc.want, placedTold(t, f)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			all := told(t, jsonOf(t, Placement(f))["conditions"])
+			if last := all[len(all)-1]; !strings.HasPrefix(last, tc.overall+": ") {
+				t.Errorf("overall: %s", last)
+			}
+		})
+	}
+}
+
+func TestARollingPlacementObservesTheLatestSnapshot(t *testing.T) {
+	f := placementOf(t, proven(t, "a", 0), proven(t, "b", 1))
+	f.External = false
+	s := jsonOf(t, Placement(f))
+	if s["observedResourceIndex"] != "1" {
+		t.Errorf("index %v", s["observedResourceIndex"])
+	}
+	if got := told(t, s["conditions"])[1]; got != "ClusterResourcePlacementRolloutStarted=False RolloutNotStartedYet: The rollout has not come to 1 cluster(s) yet" {
+		t.Error(got)
+	}
+	f.Picked = []PlacedCluster{fresh("a")}
+	if got := placedTold(t, f)[1]; got != "RolloutStarted=False RolloutNotStartedYet: The rollout has not come to the cluster yet" {
+		t.Error(got)
+	}
+}
+
+func TestWhatIsWrongWithAPlacementIsInItsScheduledCondition(t *testing.T) {
+	f := placementOf(t)
+	f.Scheduled = false
+	for _, tc := range []struct {
+		selected, scheduled error
+		want                string
+	}{
+		{errors.New("a"), errors.New("b"), "False InvalidResourceSelectors: a"},
+		{nil, errors.New("b"), "False SchedulingPolicyUnfulfilled: b"},
+		{nil, nil, "Unknown SchedulePending: Scheduling has not completed"},
+	} {
+		f.Unselected, f.Unscheduled = tc.selected, tc.scheduled
+		wantTold(t, tc.want, jsonOf(t, Placement(f))["conditions"], "ClusterResourcePlacementScheduled="+tc.want)
+	}
+}
+
+// drifted is a cluster with an object that differs.
+func drifted(t testing.TB, name string, reason fleet.DriftReason) *fleet.ClusterDrift {
+	return &fleet.ClusterDrift{
+		Placement: "example-placement", Cluster: name, State: fleet.Compared, Observed: clock(t, "22:00:00"), Total: 1,
+		Objects: []fleet.ObjectDrift{{
+			Report: drift.Report{
+				Version: "v1", Kind: "Namespace", Name: "web",
+				Differences: []drift.Difference{{Path: "/metadata/labels/owner", Hub: json.RawMessage(`"simon"`), Member: json.RawMessage(`"chen"`)}},
+			},
+			Reason: reason, Observed: clock(t, "22:00:00"), FirstObserved: clock(t, "21:50:00"),
+		}},
+	}
+}
+
+func TestWhatDiffersIsInTheStatusOfTheCluster(t *testing.T) {
+	f := placementOf(t, proven(t, "member-1", 1), proven(t, "member-2", 1))
+	f.Placement.ApplyStrategy.Type = fleet.ReportDiff
+	f.Drift = map[string]*fleet.ClusterDrift{"member-2": drifted(t, "member-2", fleet.FoundDiff)}
+	s := jsonOf(t, Placement(f))
+	first := s["placementStatuses"].([]any)[0].(map[string]any)
+	delete(first, "conditions")
+	want := map[string]any{"clusterName": "member-2", "observedResourceIndex": "1", "differencesTotal": 1.0, "diffedPlacements": []any{map[string]any{
+		"firstDiffedObservedTime": "2025-07-22T21:50:00Z", "kind": "Namespace", "name": "web", "observationTime": "2025-07-22T22:00:00Z",
+		"observedDiffs":                   []any{map[string]any{"path": "/metadata/labels/owner", "valueInHub": "simon", "valueInMember": "chen"}},
+		"targetClusterObservedGeneration": 0.0, "version": "v1",
+	}}}
+	if diff := cmp.Diff(want, first); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	all := told(t, s["conditions"])
+	if got := all[len(all)-1]; got != "ClusterResourcePlacementDiffReported=True DiffReportingCompleted: Diff reporting in 2 cluster(s) has been completed" {
+		t.Error(got)
+	}
+}
+
+func TestAnObjectThatIsHeldBackMakesItsClusterNotApplied(t *testing.T) {
+	f := placementOf(t, proven(t, "m", 1))
+	f.Placement.ApplyStrategy.WhenToApply = fleet.IfNotDrifted
+	f.Drift = map[string]*fleet.ClusterDrift{"m": drifted(t, "m", fleet.FoundDrifts)}
+	lines := placedTold(t, f)
+	if got := lines[len(lines)-1]; got != "Applied=False NotAllWorkHaveBeenApplied: 1 objects have drifted or differ" {
+		t.Error(got)
+	}
+	held := jsonOf(t, Placement(f))["placementStatuses"].([]any)[0].(map[string]any)
+	if at := since(t, held["conditions"], "Applied"); at != "21:50:00" {
+		t.Errorf("not applied since %s", at)
+	}
+	f.Placement.ApplyStrategy.WhenToApply = fleet.Always
+	lines = placedTold(t, f)
+	if got := lines[len(lines)-1]; got != "Available=True AllWorkAreAvailable: All resources are available" {
+		t.Error(got)
+	}
+	f.Drift["m"] = drifted(t, "m", fleet.NotTakenOver)
+	if got := columns(t, f); got[1] != "" {
+		t.Errorf("available is %q although an object is not applied", got[1])
+	}
+}
+
+func TestClustersInTroubleAreListedFirstAndCappedWithTheTotal(t *testing.T) {
+	f := placementOf(t,
+		proven(t, "a", 1), fresh("b"), proven(t, "c", 1),
+		PlacedCluster{Name: "d", Index: 0, Tried: 1, State: stages.Running},
+		PlacedCluster{Name: "e", Index: 0, Tried: 1, State: stages.Pending},
+		PlacedCluster{Name: "f", Index: 0, Tried: 1, State: stages.Failed},
+		PlacedCluster{Name: "g", Index: 0, Tried: 1, State: stages.Running, Applied: true},
+		PlacedCluster{Name: "h", Index: 0, Tried: 1, State: stages.Running, Applied: true, Message: "1 of 3"},
+		proven(t, "i", 1))
+	f.Drift = map[string]*fleet.ClusterDrift{"c": drifted(t, "c", fleet.FoundDrifts), "i": drifted(t, "i", fleet.NotTakenOver)}
+	names := func() (out string) {
+		for _, c := range Placement(f).Clusters {
+			out += c.Name
+		}
+		return out
+	}
+	if got := names(); got != "fiehcdgba" {
+		t.Errorf("listed %s", got)
+	}
+	f.Listed = 4
+	if got, total := names(), Placement(f).ClustersTotal; got != "fieh" || total != 9 {
+		t.Errorf("listed %s of %d", got, total)
+	}
+}
+
+func TestADeletionIsToldInTheStatus(t *testing.T) {
+	f := placementOf(t)
+	f.Deletion = &DeletionStatus{Message: "cleaning", Remaining: 1, Clusters: []ClusterNote{{"m", "away"}}}
+	want := map[string]any{"message": "cleaning", "remaining": 1.0, "clusters": []any{map[string]any{"clusterName": "m", "message": "away"}}}
+	if diff := cmp.Diff(want, jsonOf(t, Placement(f))["deletion"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// bigPlacement has clusters of every kind.
+func bigPlacement(t testing.TB, n int) *PlacementFacts {
+	f := placementOf(t)
+	f.Drift = map[string]*fleet.ClusterDrift{}
+	for i := range n {
+		c := proven(t, fmt.Sprintf("member-%06d", i), 1)
+		switch i % 10 {
+		case 1:
+			c.State, c.Message = stages.Failed, strings.Repeat("\x00<", 128)
+			c.Failing = manyFail()
+		case 2:
+			f.Drift[c.Name] = manyDiffer(t, c.Name)
+		default:
+		}
+		f.Picked = append(f.Picked, c)
+	}
+	items := make([]snapshot.Item, 10_000)
+	for i := range items {
+		items[i].ID = snapshot.ID{Version: "v1", Kind: "ConfigMap", Name: fmt.Sprint("c", i), Namespace: "test-namespace"}
+	}
+	f.Resources = func(int) []snapshot.Item { return items }
+	return f
+}
+
+// manyFail are a hundred objects that fail, with the longest messages.
+func manyFail() []fleet.FailingObject {
+	all := make([]fleet.FailingObject, 100)
+	for i := range all {
+		all[i] = fleet.FailingObject{ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Name: fmt.Sprint("c", i)}, Reason: fleet.NotApplied, Message: strings.Repeat("\x00<", 128)}
+	}
+	return all
+}
+
+// manyDiffer is a cluster with a hundred objects that differ a lot.
+func manyDiffer(t testing.TB, name string) *fleet.ClusterDrift {
+	d := drifted(t, name, fleet.FoundDrifts)
+	d.Objects[0].Differences[0].Member = json.RawMessage(`"` + strings.Repeat("x", 2000) + `"`)
+	for len(d.Objects) < 100 {
+		d.Objects = append(d.Objects, d.Objects[0])
+	}
+	d.Total = 250
+	return d
+}
+
+func TestTheStatusOfABigPlacementIsBounded(t *testing.T) {
+	f := bigPlacement(t, 5_000)
+	s := jsonOf(t, Placement(f))
+	b, err := json.Marshal(s)
+	if err != nil || len(b) > 512<<10 {
+		t.Errorf("the status has %d bytes, %v", len(b), err)
+	}
+	if n := len(s["placementStatuses"].([]any)); n != 100 || s["placementStatusesTotal"] != 5_000.0 {
+		t.Errorf("%d of %v clusters", n, s["placementStatusesTotal"])
+	}
+	f.Picked = f.Picked[:80]
+	var objects, totals int
+	for _, c := range Placement(f).Clusters {
+		objects += len(c.Drifted)
+		totals += c.DifferencesTotal
+	}
+	if objects < 50 || objects > 150 || totals != 8*250 {
+		t.Errorf("%d objects of %d that differ are told", objects, totals)
+	}
+	if n := len(s["selectedResources"].([]any)); n != 1000 || s["selectedResourcesTotal"] != 10_000.0 {
+		t.Errorf("%d of %v resources", n, s["selectedResourcesTotal"])
+	}
+}
+
+func BenchmarkProjectPlacement(b *testing.B) {
+	for _, n := range []int{100, 5_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			f := bigPlacement(b, n)
+			b.ReportAllocs()
+			for b.Loop() {
+				Placement(f)
+			}
+		})
+	}
+}
+
+func TestTheStrategyThatWasAppliedIsToldWithItsDefaults(t *testing.T) {
+	got := jsonOf(t, applyStrategyOf(&fleet.Placement{AllowCoOwnership: true}))
+	want := map[string]any{
+		"type": "ClientSideApply", "comparisonOption": "PartialComparison", "whenToApply": "Always", "whenToTakeOver": "Always", "allowCoOwnership": true,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if applyStrategyOf(nil) != nil {
+		t.Error("there is a strategy of no placement")
+	}
+	if got := jsonOf(t, Placement(&PlacementFacts{Placement: &fleet.Placement{Overrides: []placement.Override{{}}}, Scheduled: true, Picked: []PlacedCluster{proven(t, "m", 0)}}))["conditions"]; !strings.Contains(fmt.Sprint(told(t, got)), "OverriddenSucceeded") {
+		t.Errorf("got %v", told(t, got))
+	}
+}

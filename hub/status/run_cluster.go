@@ -1,0 +1,221 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// sight is a cluster that is listed, with what the run has on it: at most one
+// of flight, waiting and exception.
+type sight struct {
+	pos       int
+	state     stages.State
+	flight    *stages.InFlight
+	waiting   *stages.Retrying
+	exception *stages.Unsuccessful
+}
+
+// count fills counts.
+func (p *projection) count() {
+	p.counts = make([]clusterCounts, len(p.Plan.Stages))
+	for i := range p.Plan.Stages {
+		for j := range p.Plan.Stages[i].Groups {
+			p.counts[i].Total += p.Plan.Stages[i].Groups[j].Len
+		}
+		for j := range p.Run.Stages[i].Groups {
+			p.counts[i].Completed += p.Run.Stages[i].Groups[j].Completed
+		}
+	}
+	p.countExceptions()
+	if p.Run.Stage >= len(p.counts) {
+		return
+	}
+	now := &p.counts[p.Run.Stage]
+	now.Waiting = len(p.Run.Waiting)
+	for i := range p.Run.InFlight {
+		if p.Run.InFlight[i].Attempt != 0 {
+			now.InFlight++
+		}
+	}
+}
+
+// countExceptions counts what was skipped or failed. Exceptions are in the order
+// of the plan, and one may reach over stages.
+func (p *projection) countExceptions() {
+	first, i := 0, 0
+	for _, e := range p.Run.Unsuccessful {
+		for pos := e.First; pos <= e.Last; {
+			for pos >= first+p.counts[i].Total {
+				first += p.counts[i].Total
+				i++
+			}
+			n := min(e.Last+1, first+p.counts[i].Total) - pos
+			if e.State == stages.Failed {
+				p.counts[i].Failed += n
+			} else {
+				p.counts[i].Skipped += n
+			}
+			pos += n
+		}
+	}
+}
+
+// see chooses the clusters that are listed: every one of a small plan in its
+// order, of a big one those in trouble first.
+func (p *projection) see() {
+	p.sights = make([][]sight, len(p.Plan.Stages))
+	if p.Plan.Len() <= p.Listed {
+		p.seeAll()
+		return
+	}
+	p.seeExceptions(func(e *stages.Unsuccessful) bool { return e.State == stages.Failed })
+	p.seeFlights(func(f *stages.InFlight) bool { return f.Message != "" })
+	for i := range p.Run.Waiting {
+		y := &p.Run.Waiting[i]
+		p.list(sight{pos: y.Pos, state: stages.Pending, waiting: y})
+	}
+	p.seeFlights(func(f *stages.InFlight) bool { return f.Message == "" })
+	p.seeExceptions(func(e *stages.Unsuccessful) bool { return e.State != stages.Failed && e.Reason != "" })
+}
+
+func (p *projection) full() bool { return p.listed >= p.Listed }
+
+func (p *projection) list(s sight) {
+	if !p.full() {
+		stage, _ := p.Plan.StageOf(s.pos)
+		p.sights[stage] = append(p.sights[stage], s)
+		p.listed++
+	}
+}
+
+func (p *projection) seeExceptions(wanted func(*stages.Unsuccessful) bool) {
+	for i := range p.Run.Unsuccessful {
+		e := &p.Run.Unsuccessful[i]
+		for pos := e.First; pos <= e.Last && !p.full() && wanted(e); pos++ {
+			p.list(sight{pos: pos, state: e.State, exception: e})
+		}
+	}
+}
+
+func (p *projection) seeFlights(wanted func(*stages.InFlight) bool) {
+	for i := range p.Run.InFlight {
+		if f := &p.Run.InFlight[i]; f.Attempt != 0 && !p.full() && wanted(f) {
+			p.list(sight{pos: f.Pos, state: stages.Running, flight: f})
+		}
+	}
+}
+
+func (p *projection) seeAll() {
+	all := make([]sight, p.Plan.Len())
+	for pos, state := range stages.States(p.Plan, p.Run) {
+		all[pos] = sight{pos: pos, state: state}
+	}
+	for i := range p.Run.InFlight {
+		if f := &p.Run.InFlight[i]; f.Attempt != 0 {
+			all[f.Pos].flight = f
+		}
+	}
+	for i := range p.Run.Waiting {
+		all[p.Run.Waiting[i].Pos].waiting = &p.Run.Waiting[i]
+	}
+	for i := range p.Run.Unsuccessful {
+		for pos := p.Run.Unsuccessful[i].First; pos <= p.Run.Unsuccessful[i].Last; pos++ {
+			all[pos].exception = &p.Run.Unsuccessful[i]
+		}
+	}
+	for _, s := range all {
+		p.list(s)
+	}
+}
+
+// cluster is the status of a cluster of a stage. KubeFleet's conditions say that
+// it started and what it came to; in between, or while it waits to be tried
+// again, a third one says what is not as it should be, if anything is.
+func (p *projection) cluster(stage int, s sight) clusterStatus {
+	run := &p.Run.Stages[stage]
+	times := p.History.of(s.pos)
+	start := cmp.Or(times.started, run.Started)
+	if s.flight != nil {
+		start = cmp.Or(times.started, s.flight.Started)
+	}
+	c := clusterStatus{Name: p.Plan.Clusters[s.pos].Name}
+	if p.Plan.Rollback != nil {
+		c.Index = indexText(p.Plan.IndexAt(s.pos))
+	}
+	p.applicable(&c, s.pos)
+	if s.begun(times) {
+		c.Conditions = append(c.Conditions, p.yes(api.ConditionStarted, api.ReasonClusterStarted, "Cluster update started", start))
+	}
+	end := cmp.Or(times.ended, p.skippedAt(s.pos), run.Done, run.Ended, p.Run.Ended, start)
+	switch s.state {
+	case stages.Completed:
+		c.Conditions = append(c.Conditions, p.yes(api.ConditionSucceeded, api.ReasonClusterSucceeded, "Cluster update completed successfully", end))
+	case stages.Failed:
+		c.Conditions = append(c.Conditions, p.no(api.ConditionSucceeded, api.ReasonClusterFailed, s.ending(), end))
+	case stages.Skipped:
+		c.Conditions = append(c.Conditions, p.no(api.ConditionSucceeded, api.ReasonClusterSkipped, s.ending(), end))
+	default:
+		if reason, message := s.trouble(); message != "" {
+			c.Conditions = append(c.Conditions, p.no(api.ConditionProgressing, reason, message, max(times.changed, start)))
+		}
+	}
+	return c
+}
+
+// begun reports whether an attempt was made.
+func (s sight) begun(t clusterTimes) bool {
+	switch s.state {
+	case stages.NotStarted:
+		return false
+	case stages.Skipped:
+		return t.started != 0
+	default:
+		return true
+	}
+}
+
+// skippedAt is when the group of a cluster was skipped as a whole.
+func (p *projection) skippedAt(pos int) stages.Instant {
+	stage, group := p.Plan.StageOf(pos)
+	st := &p.Plan.Stages[stage]
+	return p.History.skipped[[2]string{st.Name, st.Groups[group].Name}]
+}
+
+// ending is why the cluster did not complete.
+func (s sight) ending() string {
+	if s.exception == nil || s.exception.Reason == "" {
+		return "the reason is in the run's journal, in the event of the cluster"
+	}
+	if s.exception.Attempts > 1 {
+		return fmt.Sprintf("attempt %d: %s", s.exception.Attempts, s.exception.Reason)
+	}
+	return s.exception.Reason
+}
+
+// trouble is what keeps a cluster that has not ended, "" where nothing is known
+// to.
+func (s sight) trouble() (reason, message string) {
+	switch {
+	case s.waiting != nil:
+		message = s.waiting.Message
+		if at := s.waiting.NotYet; at != 0 {
+			message += "; next try at " + at.Time().Format(time.RFC3339)
+		}
+		return api.ReasonClusterPending, message
+	case s.flight == nil || s.flight.Message == "":
+		return "", ""
+	}
+	message = fmt.Sprintf("attempt %d: %s", s.flight.Attempt, s.flight.Message)
+	switch s.flight.Phase {
+	case stages.BackingOff:
+		return api.ReasonClusterRetrying, message + "; next attempt at " + s.flight.Until.Time().Format(time.RFC3339)
+	case stages.Applying:
+		return api.ReasonClusterApplying, message
+	default:
+		return api.ReasonClusterSettling, message
+	}
+}

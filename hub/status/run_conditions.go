@@ -1,0 +1,258 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// HeldRequest is a gate whose request has no object, and why.
+type HeldRequest struct {
+	Stage string
+	When  approval.When
+	Why   string
+}
+
+// Side is "before" or "after".
+func Side(when approval.When) string { return strings.ToLower(string(when)) }
+
+// runConditions are those of the run as a whole.
+func (p *projection) runConditions() []metav1.Condition {
+	out := []metav1.Condition{
+		p.yes(api.ConditionInitialized, api.ReasonInitialized, p.scope().Kind(api.RunKind)+" initialized successfully", p.Run.Created),
+	}
+	switch r := p.Run; r.State {
+	case stages.NotStarted:
+		if p.State == kubefleet.Stop {
+			out = append(out, p.no(api.ConditionProgressing, api.ReasonRunStopped, "The update run has been stopped", r.Created))
+		}
+	case stages.Pending:
+		out = append(out, p.no(api.ConditionProgressing, api.ReasonRunWaiting,
+			fmt.Sprintf("The updateRun is waiting for updateRun %s of the same placement to end", p.awaited()), p.History.queued))
+	case stages.Running:
+		out = append(out, p.running())
+	case stages.Stopping:
+		out = append(out, p.unknown(api.ConditionProgressing, api.ReasonRunStopping, p.stoppingMessage(), p.History.stopping))
+	case stages.Stopped:
+		out = append(out, p.no(api.ConditionProgressing, api.ReasonRunStopped, p.stoppedMessage(), p.History.stopped))
+	case stages.Completed:
+		out = append(out,
+			p.no(api.ConditionProgressing, api.ReasonRunSucceeded, "All stages are completed", r.Ended),
+			p.yes(api.ConditionSucceeded, api.ReasonRunSucceeded, "All stages are completed successfully"+p.missed(), r.Ended))
+	default:
+		out = append(out, p.ended()...)
+	}
+	return out
+}
+
+// awaited is the run that this one waits for.
+func (p *projection) awaited() string {
+	for _, a := range stages.Waiting(p.Plan, p.Run) {
+		return Shown(a.Name)
+	}
+	return ""
+}
+
+// running tells of a run that is under way: whether it waits for a task, for a
+// cluster that takes too long, or gets on.
+func (p *projection) running() metav1.Condition {
+	if p.Run.Stage < len(p.Plan.Stages) {
+		name, st := p.Plan.Stages[p.Run.Stage].Name, &p.Run.Stages[p.Run.Stage]
+		if when, since, ok := gateOf(st); ok {
+			return p.no(api.ConditionProgressing, api.ReasonRunWaiting, fmt.Sprintf(
+				"The updateRun is waiting for %s-stage tasks in stage %s to complete", Side(when), name)+p.heldText(), max(since, p.History.resumed))
+		}
+		if late := p.late(); len(late) > 0 {
+			return p.no(api.ConditionProgressing, api.ReasonRunStuck, fmt.Sprintf(
+				"The updateRun is stuck waiting for %s cluster(s) in stage %s to finish updating, please check placement status for potential errors",
+				p.some(late), name), p.stuckSince())
+		}
+	}
+	return p.yes(api.ConditionProgressing, api.ReasonRunProgressing, "The update run is making progress", p.progressingSince())
+}
+
+// heldText says which requests could not be made.
+func (p *projection) heldText() (out string) {
+	for _, h := range p.Held {
+		out += "; " + h.Why
+	}
+	return out
+}
+
+// gateOf says what the run waits for before or after the stage, and since when.
+func gateOf(st *stages.StageRun) (approval.When, stages.Instant, bool) {
+	for i := range st.Gates {
+		if st.Gates[i].State != stages.Pending {
+			continue
+		}
+		if st.Gates[i].When == approval.Before {
+			return approval.Before, st.Reached, true
+		}
+		return approval.After, st.Done, st.Done != 0
+	}
+	return "", 0, false
+}
+
+// progressingSince is when the run last began or went on.
+func (p *projection) progressingSince() stages.Instant {
+	since := max(p.Run.Started, p.History.resumed, p.History.freed)
+	if i := p.Run.Stage; i < len(p.Run.Stages) {
+		since = max(since, gatesPassed(&p.Run.Stages[i], approval.Before))
+		if i > 0 {
+			since = max(since, gatesPassed(&p.Run.Stages[i-1], approval.After))
+		}
+	}
+	return since
+}
+
+// gatesPassed is when the last task on a side of a stage ended.
+func gatesPassed(st *stages.StageRun, when approval.When) (at stages.Instant) {
+	for i := range st.Gates {
+		if st.Gates[i].When == when {
+			at = max(at, st.Gates[i].Ended)
+		}
+	}
+	return at
+}
+
+// late are the positions of clusters that have been in flight, or wait to be
+// reached, for too long: the first four.
+func (p *projection) late() []int {
+	var out []int
+	now := stages.At(p.Now)
+	p.eachBegun(func(pos int, since stages.Instant) {
+		if now >= since.Add(stuckAfter) && len(out) <= stuckNames {
+			out = append(out, pos)
+		}
+	})
+	slices.Sort(out)
+	return out
+}
+
+// stuckNames is how many clusters a message names.
+const stuckNames = 3
+
+func (p *projection) some(positions []int) string {
+	names := make([]string, 0, stuckNames)
+	for _, pos := range positions[:min(len(positions), stuckNames)] {
+		names = append(names, p.Plan.Clusters[pos].Name)
+	}
+	out := strings.Join(names, ", ")
+	if len(positions) > stuckNames {
+		out += "..."
+	}
+	return out
+}
+
+// eachBegun calls do for each cluster that has begun and not ended, with since
+// when. One that is healthy and observed to stay so takes as long as it is to.
+func (p *projection) eachBegun(do func(pos int, since stages.Instant)) {
+	for i := range p.Run.InFlight {
+		if f := &p.Run.InFlight[i]; f.Attempt != 0 && f.Phase != stages.Soaking {
+			do(f.Pos, f.Started)
+		}
+	}
+	for i := range p.Run.Waiting {
+		if y := &p.Run.Waiting[i]; y.Since != 0 {
+			do(y.Pos, y.Since)
+		}
+	}
+}
+
+// stuckSince is when the first cluster had taken too long.
+func (p *projection) stuckSince() (at stages.Instant) {
+	p.eachBegun(func(_ int, since stages.Instant) {
+		if at == 0 || since < at {
+			at = since
+		}
+	})
+	return at.Add(stuckAfter)
+}
+
+// ChangesAt is when time alone next changes the status of a run: when a cluster
+// will have taken too long. It is zero where nothing does.
+func ChangesAt(f *RunFacts) time.Time {
+	if f.Run.State != stages.Running {
+		return time.Time{}
+	}
+	var at stages.Instant
+	p := projection{RunFacts: f}
+	p.eachBegun(func(_ int, since stages.Instant) {
+		if late := since.Add(stuckAfter); late > stages.At(f.Now) && (at == 0 || late < at) {
+			at = late
+		}
+	})
+	return at.Time()
+}
+
+func (p *projection) stoppingMessage() string {
+	switch p.Run.Ending {
+	case stages.Failed:
+		return "The update run is failing, waiting for all the updating/deleting clusters to finish updating: " + p.Run.Reason
+	case stages.Superseded:
+		return "The update run makes way for another one, waiting for what is being applied: " + p.Run.Reason
+	default:
+		return "The update run is the process of stopping, waiting for all the updating/deleting clusters to finish updating before completing the stop process"
+	}
+}
+
+// stoppedMessage says who stopped the run, or what did.
+func (p *projection) stoppedMessage() string {
+	const message = "The update run has been stopped"
+	if by, ok := strings.CutPrefix(p.Run.Reason, "stopped"); ok {
+		return message + by
+	}
+	if p.Run.Reason == "" {
+		return message
+	}
+	return message + ": " + p.Run.Reason
+}
+
+// missed tells of the clusters that a run which completed did not.
+func (p *projection) missed() string {
+	var all clusterCounts
+	for i := range p.counts {
+		all.add(&p.counts[i])
+	}
+	if all.Failed+all.Skipped == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d cluster(s) failed, %d cluster(s) were skipped", all.Failed, all.Skipped)
+}
+
+// ended tells of a run that ended otherwise than completed.
+func (p *projection) ended() []metav1.Condition {
+	reason, message := api.ReasonRunFailed, "The stages are aborted due to a non-recoverable error"
+	switch p.Run.State {
+	case stages.Aborted:
+		reason, message = api.ReasonRunAborted, "The stages were aborted"
+	case stages.Superseded:
+		reason, message = api.ReasonRunSuperseded, "Another update run has taken over"
+	default:
+	}
+	return []metav1.Condition{
+		p.no(api.ConditionProgressing, reason, message, p.Run.Ended),
+		p.no(api.ConditionSucceeded, reason, p.Run.Reason+p.takenBack(), p.Run.Ended),
+	}
+}
+
+// takenBack reports that what the run brought is taken back.
+func (p *projection) takenBack() string {
+	u := p.Run.RollbackRequest
+	if u == nil {
+		return ""
+	}
+	by := ""
+	if u.Run != "" {
+		by = " by run " + api.RollbackShown(api.Key{Namespace: p.Namespace, Name: p.Name}, u.Run)
+	}
+	return "; what the run brought is taken back" + by + ": " + u.Message
+}

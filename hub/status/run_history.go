@@ -1,0 +1,94 @@
+package status
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// stuckAfter is how long a cluster may be in flight before its run counts as
+// stuck, as in KubeFleet.
+const stuckAfter = 5 * time.Minute
+
+// RunHistory is when things happened in a run, as far as the run itself does not
+// keep it. It is made of the run's events alone, so a hub that starts folds the
+// journal and has the same. Its zero value has seen no event.
+//
+// What it does not know, because events were missed, has a time that the run
+// keeps instead: a status is never without one.
+type RunHistory struct {
+	queued, resumed, stopping, stopped stages.Instant
+	// freed is when a cluster ended that had been in flight for too long.
+	freed stages.Instant
+	// clusters are by position; there are none before the first event of one.
+	clusters []clusterTimes
+	// skipped is when a group was skipped as a whole, by its stage and name.
+	skipped map[[2]string]stages.Instant
+}
+
+// clusterTimes are moments of a cluster: when its first attempt began, when it
+// last had something to say, and when it ended.
+type clusterTimes struct{ started, changed, ended stages.Instant }
+
+// Fold takes in the next event of the run of p. One that is folded again changes
+// nothing but the order of things.
+func (h *RunHistory) Fold(p *stages.Plan, e *stages.Event) {
+	at := stages.At(e.Time)
+	switch e.Type {
+	case stages.RunQueued:
+		h.queued = at
+	case stages.RunStopping:
+		h.stopping = at
+	case stages.RunStopped:
+		h.stopped = at
+	case stages.RunResumed:
+		h.resumed = at
+	case stages.ClusterSkipped:
+		if e.Cluster == "" {
+			h.skipGroup(e.Stage, e.Group, at)
+			return
+		}
+	default:
+	}
+	if e.Cluster != "" {
+		h.foldCluster(p, e, at)
+	}
+}
+
+func (h *RunHistory) skipGroup(stage, group string, at stages.Instant) {
+	if h.skipped == nil {
+		h.skipped = map[[2]string]stages.Instant{}
+	}
+	h.skipped[[2]string{stage, group}] = at
+}
+
+func (h *RunHistory) foldCluster(p *stages.Plan, e *stages.Event, at stages.Instant) {
+	pos, ok := p.Position(e.Cluster)
+	if !ok {
+		return
+	}
+	if h.clusters == nil {
+		h.clusters = make([]clusterTimes, p.Len())
+	}
+	c := &h.clusters[pos]
+	c.changed = at
+	switch e.Type {
+	case stages.ClusterStarted:
+		c.started = cmp.Or(c.started, at)
+	case stages.ClusterCompleted, stages.ClusterRemoved, stages.ClusterFailed, stages.ClusterSkipped:
+		c.ended = at
+		if c.started != 0 && at >= c.started.Add(stuckAfter) {
+			h.freed = at
+		}
+	default:
+	}
+}
+
+// of returns the times of the cluster at pos; zero where nothing is known.
+func (h *RunHistory) of(pos int) clusterTimes {
+	if pos >= len(h.clusters) {
+		return clusterTimes{}
+	}
+	return h.clusters[pos]
+}

@@ -1,0 +1,267 @@
+package status
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// takenBackRig is the tutorial's run, rejected, by a strategy with a rollback.
+func takenBackRig(t *testing.T) *rig {
+	s, clusters := tutorial()
+	s.Rollback = &stages.RollbackPolicy{Approval: &approval.Policy{}}
+	r := newRig(t, "21:28:08", s, false, clusters...)
+	r.step("", stages.Input{})
+	r.finish("21:28:23", "member2")
+	r.step("21:29:23", stages.Input{})
+	r.finish("21:29:38", "member3")
+	r.finish("21:29:53", "member1")
+	r.decide("21:31:00", approval.Reject)
+	return r
+}
+
+// TestTheStatusSaysWhatBecomesOfARollback: from the moment in which a run is to be taken back until another
+// one does, or why none does.
+func TestTheStatusSaysWhatBecomesOfARollback(t *testing.T) {
+	const name = "example-run-rollback"
+	before := api.Condition{Status: "False", Reason: api.ReasonRollbackRefused, Message: "as it was", ObservedGeneration: 1, Since: clock(t, "20:00:00")}
+	earlier := before
+	earlier.ObservedGeneration = 0
+	for what, c := range map[string]struct {
+		state kubefleet.State
+		facts RollbackFacts
+		// namespace is that of the object.
+		namespace string
+		want      string
+		run       string
+	}{
+		"not recorded yet": {facts: RollbackFacts{}, want: "RollbackStarted=Unknown UpdateRunRollbackRequested: The update run is about to be rolled back"},
+		"not planned yet":  {facts: RollbackFacts{Engine: fleet.Rollback{By: name, Pending: true}}, want: "RollbackStarted=Unknown UpdateRunRollbackRequested: The update run is about to be rolled back"},
+		"by a run":         {facts: RollbackFacts{Engine: fleet.Rollback{By: name}}, want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name},
+		"in a namespace":   {facts: RollbackFacts{Engine: fleet.Rollback{By: "n.web." + name}}, want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name},
+		"by a run whose name is cut": {
+			facts: RollbackFacts{Engine: fleet.Rollback{By: kubefleet.EngineName(longNamespace, name)}}, namespace: longNamespace,
+			want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name,
+		},
+		"not shown":      {facts: RollbackFacts{Engine: fleet.Rollback{By: name}, Hidden: ", which is hidden"}, want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name + ", which is hidden", run: name},
+		"by none":        {facts: RollbackFacts{Engine: fleet.Rollback{Refused: "it is too late"}}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: it is too late"},
+		"refused now":    {state: kubefleet.Rollback, facts: RollbackFacts{Engine: fleet.Rollback{By: name}, Refusal: "once is enough"}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: once is enough", run: name},
+		"refused before": {state: kubefleet.Rollback, facts: RollbackFacts{Engine: fleet.Rollback{By: name}, Told: before}, want: "RollbackStarted=False UpdateRunRollbackRefused: as it was", run: name},
+		"refused in another generation": {
+			state: kubefleet.Rollback, facts: RollbackFacts{Engine: fleet.Rollback{By: name}, Told: earlier},
+			want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name,
+		},
+	} {
+		r := takenBackRig(t)
+		r.facts.State, r.facts.Rollback, r.facts.Namespace = c.state, c.facts, c.namespace
+		r.facts.Rollback.Of = api.Key{Namespace: c.namespace, Name: r.facts.Name}
+		s := r.status()
+		all := told(t, s["conditions"])
+		if got := all[len(all)-1]; got != c.want {
+			t.Errorf("%s: %s, want %s", what, got, c.want)
+		}
+		if got, _ := s["rollbackRunName"].(string); got != c.run {
+			t.Errorf("%s: rollbackRunName is %q, want %q", what, got, c.run)
+		}
+	}
+}
+
+// TestTheTimeOfARollbackIsThatOfItsStatus: what is told again keeps the time since when it is so.
+func TestTheTimeOfARollbackIsThatOfItsStatus(t *testing.T) {
+	r := takenBackRig(t)
+	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{By: "b"}, Told: api.Condition{Status: "Unknown", Since: clock(t, "21:31:00")}}
+	r.now = clock(t, "21:32:00")
+	if at := since(t, r.status()["conditions"], api.ConditionRollback); at != "21:32:00" {
+		t.Errorf("since %s", at)
+	}
+	r.facts.Rollback.Told = api.Condition{Status: "True", Since: clock(t, "21:32:00")}
+	r.now = clock(t, "22:00:00")
+	if at := since(t, r.status()["conditions"], api.ConditionRollback); at != "21:32:00" {
+		t.Errorf("since %s", at)
+	}
+}
+
+// TestARollbackIsAskedForOnceInAGeneration: however often the object is looked at, and again where the run
+// had ended before it came to that.
+func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
+	for what, c := range map[string]struct {
+		state kubefleet.State
+		facts RollbackFacts
+		undo  bool
+		want  bool
+	}{
+		"another state":                {state: kubefleet.RunState},
+		"never asked":                  {state: kubefleet.Rollback, want: true},
+		"taken back already":           {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "True", ObservedGeneration: 1}, Engine: fleet.Rollback{By: "b"}}},
+		"refused":                      {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "False", ObservedGeneration: 1}}},
+		"refused before":               {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "False"}}, want: true},
+		"taken back before":            {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "True"}, ToldRun: "b", Engine: fleet.Rollback{By: "b"}}, want: true},
+		"taken back, and not told":     {state: kubefleet.Rollback, facts: RollbackFacts{Engine: fleet.Rollback{By: "b"}}},
+		"taken back again, not told":   {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "True"}, ToldRun: "a", Engine: fleet.Rollback{By: "b"}}},
+		"being planned":                {state: kubefleet.Rollback, facts: RollbackFacts{Engine: fleet.Rollback{By: "b", Pending: true}}},
+		"about to be planned":          {state: kubefleet.Rollback, undo: true},
+		"the run ended before it came": {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "Unknown", ObservedGeneration: 1}}, want: true},
+	} {
+		r := takenBackRig(t)
+		if !c.undo {
+			r.run.RollbackRequest = nil
+		}
+		if got := c.facts.Asks(c.state, 1, &fleet.Status{Run: r.run, Plan: r.plan}); got != c.want {
+			t.Errorf("%s: asked is %t, want %t", what, got, c.want)
+		}
+	}
+	r := tutorialRig(t) // under way, and asked already
+	f := RollbackFacts{Told: api.Condition{Status: "Unknown", ObservedGeneration: 1}}
+	if f.Asks(kubefleet.Rollback, 1, &fleet.Status{Run: r.run, Plan: r.plan}) {
+		t.Error("a run that is under way is asked again")
+	}
+}
+
+// inverse is a rig of the run that takes the tutorial's back; clusters had what before says.
+func inverse(t *testing.T, before map[string]stages.Previous) *rig {
+	of := takenBackRig(t)
+	plan, err := stages.RollBack(of.plan, &of.run, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{t: t, now: clock(t, "21:32:00"), plan: plan}
+	r.run = stages.NewRun(plan, "example-run-rollback", "u2", approval.Identity{Name: "sam"}, false, r.now)
+	r.facts = RunFacts{Name: "example-run-rollback", Generation: 1, Run: &r.run, Plan: plan, History: &r.history, Policy: -1, Placement: &fleet.Placement{Name: "example-placement"}}
+	r.step("", stages.Input{})
+	return r
+}
+
+// had is what a cluster had of a snapshot.
+func had(index int, snapshot string) stages.Previous {
+	return stages.Previous{Index: index, Snapshot: snapshot, Revision: strings.Repeat("0", 63) + snapshot}
+}
+
+// TestARunThatTakesBackIsShownAsAnyOther: with its gate, its stages in their order, those that clean where
+// they are, and what each cluster goes back to.
+func TestARunThatTakesBackIsShownAsAnyOther(t *testing.T) {
+	r := inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(0, "0")}) // member3 had nothing
+	r.decide("21:33:00", approval.Approve)
+	s := r.status()
+	var got []string
+	for i := range r.plan.Stages {
+		st := stageAt(s, i)
+		line := st["stageName"].(string)
+		for _, c := range st["clusters"].([]any) {
+			c := c.(map[string]any)
+			index, _ := c["resourceSnapshotIndex"].(string)
+			line += " " + c["clusterName"].(string) + "=" + index
+		}
+		got = append(got, line)
+	}
+	if diff := cmp.Diff([]string{"canary member1=0", "canary-remove member3=", "staging member2=0"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if before := stageAt(s, 0)["beforeStageTaskStatus"].([]any)[0].(map[string]any); before["approvalRequestName"] != "example-run-rollback-before-canary" {
+		t.Errorf("%v", before)
+	}
+	if d := s["deletionStageStatus"].(map[string]any); d["stageName"] != api.DeleteStage || len(d["clusters"].([]any)) != 0 {
+		t.Errorf("%v", d)
+	}
+	if s["resourceSnapshotIndexUsed"] != "0" || s["planDigest"] != r.plan.Digest || s["startedBy"].(map[string]any)["username"] != "sam" {
+		t.Errorf("index %v of plan %v, started by %v", s["resourceSnapshotIndexUsed"], s["planDigest"], s["startedBy"])
+	}
+}
+
+// TestTheObjectOfARunThatTakesBack: it has the index of its snapshot where there is one, and the state in
+// which the run is.
+func TestTheObjectOfARunThatTakesBack(t *testing.T) {
+	r := inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(0, "0"), "member3": had(0, "0")})
+	f := &RollbackObjectFacts{Name: "example-run-rollback", Namespace: "web", Of: "example-run", Placement: "p", Strategy: "s", Seal: "x", Run: &r.run, Plan: r.plan}
+	want := map[string]any{
+		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "StagedUpdateRun",
+		"metadata": map[string]any{
+			"name": "example-run-rollback", "namespace": "web", "finalizers": []any{api.FinalizerRun},
+			"labels": map[string]any{"slipway.dev/rollback-of": "example-run"}, "annotations": map[string]any{"slipway.dev/seal": "x"},
+		},
+		"spec": map[string]any{"placementName": "p", "stagedRolloutStrategyName": "s", "resourceSnapshotIndex": "0", "state": "Run"},
+	}
+	if diff := cmp.Diff(want, RollbackObject(f).Object); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if run, err := kubefleet.RunOf(RollbackObject(f)); err != nil || run.State != kubefleet.RunState {
+		t.Errorf("it reads as %+v: %v", run, err)
+	}
+	r.command("21:33:00", stages.Command{Verb: stages.Stop})
+	f.Namespace = ""
+	if got := RollbackObject(f); got.GetKind() != "ClusterStagedUpdateRun" || api.SpecString(got, "state") != "Stop" {
+		t.Errorf("%s in state %s", got.GetKind(), api.SpecString(got, "state"))
+	}
+	r = inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(1, "1"), "member3": had(0, "0")})
+	f.Plan, f.Run = r.plan, &r.run
+	if got := RollbackObject(f); api.SpecString(got, "resourceSnapshotIndex") != "" {
+		t.Errorf("clusters go back to several snapshots, and the index is %s", api.SpecString(got, "resourceSnapshotIndex"))
+	}
+	if got := r.status()["resourceSnapshotIndexUsed"]; got != nil {
+		t.Errorf("clusters go back to several snapshots, and the index is %v", got)
+	}
+}
+
+// TestARefusalIsSaidOnce: the status is as it was told, and nobody is told again.
+func TestARefusalIsSaidOnce(t *testing.T) {
+	r := takenBackRig(t)
+	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
+	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{By: "b"}, Refusal: errors.New("no").Error()}
+	if r.facts.RollbackIsTold() {
+		t.Error("it was not told yet")
+	}
+	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{By: "b"}, Told: api.Condition{
+		Status: "False", Reason: api.ReasonRollbackRefused, Message: "The update run is not rolled back: no", ObservedGeneration: 1, Since: time.Now(),
+	}}
+	if !r.facts.RollbackIsTold() || r.facts.RollbackAgain() != 0 {
+		t.Error("it was told")
+	}
+}
+
+// TestARollbackThatIsNearIsLookedAtAgain: also where the status says already that it is, since nothing tells
+// the run that the engine refused in the end.
+func TestARollbackThatIsNearIsLookedAtAgain(t *testing.T) {
+	r := takenBackRig(t)
+	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
+	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{Pending: true}, Told: api.Condition{
+		Status: "Unknown", Reason: api.ReasonRollbackRequested, Message: "The update run is about to be rolled back", ObservedGeneration: 1, Since: time.Now(),
+	}}
+	if !r.facts.RollbackIsTold() || r.facts.RollbackAgain() != RollbackPoll {
+		t.Errorf("it was told: %t, and is looked at again after %v, want %v", r.facts.RollbackIsTold(), r.facts.RollbackAgain(), RollbackPoll)
+	}
+	r.facts.Rollback.Engine = fleet.Rollback{Refused: "no"}
+	if r.facts.RollbackIsTold() || r.facts.RollbackAgain() != 0 {
+		t.Error("what the engine came to is not told")
+	}
+}
+
+// TestTheStrategyOfARunIsShownWithItsRollback: in words and units that the API takes.
+func TestTheStrategyOfARunIsShownWithItsRollback(t *testing.T) {
+	s, _ := tutorial()
+	s.ProgressDeadline, s.Stages[0].After[0].Wait = 90*time.Minute, 500*time.Millisecond
+	s.Rollback = &stages.RollbackPolicy{Causes: []stages.RollbackCause{stages.GateRejected}, New: stages.LeaveNew, Approval: &approval.Policy{}}
+	s.Stages[1].MaxFailures = new(intstr.FromString("10%"))
+	got := jsonOf(t, updateStrategyOf(&s))
+	want := map[string]any{
+		"progressDeadline": "1h30m0s", "rollback": map[string]any{"causes": []any{"GateRejected"}, "newClusters": "Leave"},
+		"stages": []any{
+			map[string]any{"name": "staging", "labelSelector": map[string]any{"matchLabels": map[string]any{"environment": "staging"}}, "afterStageTasks": []any{map[string]any{"type": "TimedWait", "waitTime": "0.5s"}}},
+			map[string]any{"name": "canary", "labelSelector": map[string]any{"matchLabels": map[string]any{"environment": "canary"}}, "sortingLabelKey": "order", "maxFailures": "10%", "afterStageTasks": []any{map[string]any{"type": "Approval"}}},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// longNamespace is one beside which the names of runs are cut.
+var longNamespace = strings.Repeat("n", 55)

@@ -1,0 +1,370 @@
+package status
+
+import (
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// withoutOurs takes out of a run's status what the tutorial's does not have, and
+// fails where it is not there.
+func withoutOurs(t *testing.T, status map[string]any) {
+	t.Helper()
+	for _, field := range []string{"appliedStrategy", "resourceSnapshotIndexUsed", "clusterCounts", "planDigest"} {
+		if _, ok := status[field]; !ok {
+			t.Errorf("the status has no %s", field)
+		}
+		delete(status, field)
+	}
+	delete(status, "startedBy") // where it is known
+	for _, st := range status["stagesStatus"].([]any) {
+		delete(st.(map[string]any), "clusterCounts")
+	}
+}
+
+func TestTheStatusOfARunIsThatOfTheTutorialWithItsTimes(t *testing.T) {
+	got := tutorialRig(t).status()
+	withoutOurs(t, got)
+	if diff := cmp.Diff(golden(t, "tutorial-run-waiting.yaml")["status"], any(got)); diff != "" {
+		t.Errorf("(-tutorial +got):\n%s", diff)
+	}
+}
+
+func TestAStatusIsTheSameWhenItIsMadeAgainFromTheJournal(t *testing.T) {
+	r := tutorialRig(t)
+	before := r.status()
+	r.now = r.now.Add(time.Hour)
+	if diff := cmp.Diff(before, r.status()); diff != "" {
+		t.Errorf("an hour later (-before +after):\n%s", diff)
+	}
+}
+
+func TestAStatusWithoutHistoryHasEveryConditionAndATimeInEach(t *testing.T) {
+	r := tutorialRig(t)
+	with := r.status()
+	r.facts.History = nil
+	without := r.status()
+	ignoreTimes(with)
+	eachTime(without, func(at string) {
+		if at < "2025-07-22T21:28:08Z" {
+			t.Errorf("a condition is of %s, before the run", at)
+		}
+	})
+	ignoreTimes(without)
+	if diff := cmp.Diff(with, without); diff != "" {
+		t.Errorf("(-with history +without):\n%s", diff)
+	}
+}
+
+// eachTime calls do with every lastTransitionTime in v.
+func eachTime(v any, do func(string)) {
+	switch v := v.(type) {
+	case map[string]any:
+		if at, ok := v["lastTransitionTime"].(string); ok {
+			do(at)
+		}
+		for _, e := range v {
+			eachTime(e, do)
+		}
+	case []any:
+		for _, e := range v {
+			eachTime(e, do)
+		}
+	}
+}
+
+// ignoreTimes takes every time out of v.
+func ignoreTimes(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		maps.DeleteFunc(v, func(name string, _ any) bool {
+			return name == "lastTransitionTime" || name == "startTime" || name == "endTime"
+		})
+		for _, e := range v {
+			ignoreTimes(e)
+		}
+	case []any:
+		for _, e := range v {
+			ignoreTimes(e)
+		}
+	}
+}
+
+func TestARunThatCompletedSaysSoInItsRunItsStageAndItsTask(t *testing.T) {
+	r := tutorialRig(t)
+	r.decide("21:33:00", approval.Approve)
+	s := r.status()
+	wantTold(t, "run", s["conditions"],
+		"Initialized=True UpdateRunInitializedSuccessfully: ClusterStagedUpdateRun initialized successfully",
+		"Progressing=False UpdateRunSucceeded: All stages are completed",
+		"Succeeded=True UpdateRunSucceeded: All stages are completed successfully")
+	canary := stageAt(s, 1)
+	wantTold(t, "canary", canary["conditions"],
+		"Progressing=False StageUpdatingSucceeded: All clusters in the stage are updated and after-stage tasks are completed",
+		"Succeeded=True StageUpdatingSucceeded: Stage update completed successfully")
+	task := canary["afterStageTaskStatus"].([]any)[0].(map[string]any)
+	wantTold(t, "task", task["conditions"],
+		"ApprovalRequestCreated=True AfterStageTaskApprovalRequestCreated: ClusterApprovalRequest is created",
+		"ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ClusterApprovalRequest is approved")
+	if at := since(t, s["conditions"], "Succeeded"); at != "21:33:00" {
+		t.Errorf("succeeded at %s", at)
+	}
+	deletion := s["deletionStageStatus"].(map[string]any)
+	wantTold(t, "deletion", deletion["conditions"],
+		"Progressing=False StageUpdatingSucceeded: All clusters in the stage are updated and after-stage tasks are completed",
+		"Succeeded=True StageUpdatingSucceeded: Stage update completed successfully")
+}
+
+func stageAt(status map[string]any, i int) map[string]any {
+	return status["stagesStatus"].([]any)[i].(map[string]any)
+}
+
+func TestTheNamespacedTwinsNameTheirOwnKinds(t *testing.T) {
+	r := tutorialRig(t)
+	r.facts.Namespace = "web"
+	s := r.status()
+	if got := told(t, s["conditions"])[0]; got != "Initialized=True UpdateRunInitializedSuccessfully: StagedUpdateRun initialized successfully" {
+		t.Error(got)
+	}
+	task := stageAt(s, 1)["afterStageTaskStatus"].([]any)[0].(map[string]any)
+	wantTold(t, "task", task["conditions"], "ApprovalRequestCreated=True AfterStageTaskApprovalRequestCreated: ApprovalRequest is created")
+}
+
+func TestARunThatIsHeldIsInitializedAndNothingMore(t *testing.T) {
+	s, clusters := tutorial()
+	r := newRig(t, "10:00:00", s, true, clusters...)
+	r.step("", stages.Input{})
+	status := r.status()
+	initialized := "Initialized=True UpdateRunInitializedSuccessfully: ClusterStagedUpdateRun initialized successfully"
+	wantTold(t, "run", status["conditions"], initialized)
+	if got := stageAt(status, 0)["conditions"]; got != nil {
+		t.Errorf("a stage that was not reached has conditions %v", got)
+	}
+	task := stageAt(status, 1)["afterStageTaskStatus"].([]any)[0].(map[string]any)
+	if diff := cmp.Diff(map[string]any{"type": "Approval", "approvalRequestName": "example-run-canary"}, task); diff != "" {
+		t.Error(diff)
+	}
+	r.facts.Policy = -1
+	if index, ok := r.status()["policySnapshotIndexUsed"]; ok {
+		t.Errorf("policy index %v", index)
+	}
+	r.facts.State = kubefleet.Stop
+	wantTold(t, "with state Stop", r.status()["conditions"], initialized,
+		"Progressing=False UpdateRunStopped: The update run has been stopped")
+}
+
+func TestAQueuedRunNamesTheRunItWaitsFor(t *testing.T) {
+	s, clusters := tutorial()
+	r := newRig(t, "10:00:00", s, false, clusters...)
+	r.step("10:00:01", stages.Input{Blocked: "n.web.other"})
+	r.step("10:00:09", stages.Input{Blocked: "n.web.other"})
+	got := r.status()["conditions"]
+	if line := told(t, got)[1]; line != "Progressing=False UpdateRunWaiting: The updateRun is waiting for updateRun other of the same placement to end" {
+		t.Error(line)
+	}
+	if at := since(t, got, "Progressing"); at != "10:00:01" {
+		t.Errorf("since %s", at)
+	}
+	r.facts.History = nil
+	if at := since(t, r.status()["conditions"], "Progressing"); at != "10:00:00" {
+		t.Errorf("without history, since %s", at)
+	}
+}
+
+func TestARunThatDidNotCompleteSaysWhy(t *testing.T) {
+	once := stages.Strategy{Profile: stages.ClusterUpdate, Stages: []stages.Stage{{Name: "all", Selector: everything()}}}
+	for name, tc := range map[string]struct {
+		do     func(r *rig)
+		reason string
+		why    string
+	}{
+		"failed": {func(r *rig) {
+			o := r.observation("a")
+			o.Failed, o.Message = true, "image \x1b[2Knot found"
+			r.step("10:01:00", stages.Input{Observations: []stages.Observation{o}})
+		}, "UpdateRunFailed", "1 clusters of stage all have failed, and 0 may"},
+		"aborted": {func(r *rig) {
+			r.command("10:01:00", stages.Command{Verb: stages.Abort, By: approval.Identity{Name: "sam"}})
+		}, "UpdateRunAborted", "aborted by sam"},
+		"superseded": {func(r *rig) {
+			r.command("10:01:00", stages.Command{Verb: stages.Supersede, Message: "r2"})
+			r.step("10:01:30", stages.Input{})
+		}, "UpdateRunSuperseded", "superseded by run r2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, "10:00:00", once, false, named("a", "b")...)
+			r.step("", stages.Input{})
+			tc.do(r)
+			s := r.status()
+			got := told(t, s["conditions"])
+			if len(got) != 3 || !strings.HasPrefix(got[1], "Progressing=False "+tc.reason+": ") || got[2] != "Succeeded=False "+tc.reason+": "+tc.why {
+				t.Errorf("run: %q", got)
+			}
+			wantTold(t, "stage", stageAt(s, 0)["conditions"],
+				"Progressing=False StageUpdatingFailed: Stage update aborted due to a non-recoverable error",
+				"Succeeded=False StageUpdatingFailed: "+tc.why)
+			if end := stageAt(s, 0)["endTime"]; end == nil || end == "2025-07-22T10:00:00Z" {
+				t.Errorf("the stage ended at %v", end)
+			}
+		})
+	}
+}
+
+func TestStagesWithoutClustersAndStagesThatAreSkippedSaySo(t *testing.T) {
+	s := stages.Strategy{Stages: []stages.Stage{
+		{Name: "empty", Selector: inStage("none"), After: []stages.Task{{Type: stages.Approval}}},
+		{Name: "passed", Selector: inStage("one")},
+		{Name: "last", Selector: inStage("two")},
+	}}
+	r := newRig(t, "10:00:00", s, true,
+		placement.Cluster{Name: "a", Labels: map[string]string{"environment": "one"}},
+		placement.Cluster{Name: "a2", Labels: map[string]string{"environment": "one"}},
+		placement.Cluster{Name: "b", Labels: map[string]string{"environment": "two"}})
+	r.command("10:00:30", stages.Command{Verb: stages.Skip, Scope: stages.SkipStage, Name: "passed", By: approval.Identity{Name: "sam"}})
+	r.command("10:01:00", stages.Command{Verb: stages.Start})
+	got := r.status()
+	for i, message := range []string{"Stage skipped because it has no clusters", "Stage skipped because its 2 cluster(s) were skipped"} {
+		st := stageAt(got, i)
+		wantTold(t, "stage", st["conditions"],
+			"Progressing=False StageUpdatingSkippedNoClusters: "+message, "Succeeded=True StageUpdatingSkippedNoClusters: "+message)
+		if st["startTime"] != "2025-07-22T10:01:00Z" || st["endTime"] != st["startTime"] {
+			t.Errorf("from %v to %v", st["startTime"], st["endTime"])
+		}
+	}
+	skipped := stageAt(got, 1)["clusters"].([]any)[0].(map[string]any)
+	wantTold(t, "cluster", skipped["conditions"], "Succeeded=False ClusterUpdatingSkipped: skipped by sam")
+	if at := since(t, skipped["conditions"], "Succeeded"); at != "10:00:30" {
+		t.Errorf("skipped at %s", at)
+	}
+	r.finish("10:02:00", "b")
+	if got := told(t, r.status()["conditions"])[2]; got != "Succeeded=True UpdateRunSucceeded: All stages are completed successfully; 0 cluster(s) failed, 2 cluster(s) were skipped" {
+		t.Error(got)
+	}
+}
+
+func TestGatesBeforeAStageWaitAndAreNamedAfterIt(t *testing.T) {
+	s := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: everything(), Before: []stages.Task{{Type: stages.Approval}}}}}
+	r := newRig(t, "10:00:00", s, false, named("a")...)
+	r.step("", stages.Input{})
+	got := r.status()
+	if line := told(t, got["conditions"])[1]; line != "Progressing=False UpdateRunWaiting: The updateRun is waiting for before-stage tasks in stage all to complete" {
+		t.Error(line)
+	}
+	st := stageAt(got, 0)
+	wantTold(t, "stage", st["conditions"], "Progressing=False StageUpdatingWaiting: Not all before-stage tasks are completed, waiting for approval")
+	task := st["beforeStageTaskStatus"].([]any)[0].(map[string]any)
+	if task["approvalRequestName"] != "example-run-before-all" {
+		t.Errorf("request %v", task["approvalRequestName"])
+	}
+	wantTold(t, "task", task["conditions"], "ApprovalRequestCreated=True BeforeStageTaskApprovalRequestCreated: ClusterApprovalRequest is created")
+	r.decide("10:05:00", approval.Approve)
+	if at := since(t, r.status()["conditions"], "Progressing"); at != "10:05:00" {
+		t.Errorf("progressing since %s", at)
+	}
+}
+
+// No strategy of the API has gates of groups or scheduled starts. A run of one
+// that has shows nothing in their place that KubeFleet would take for something
+// else.
+func TestGatesThatTheAPIHasNoWordForAreNotShownAsOthers(t *testing.T) {
+	asks := []stages.Task{{Type: stages.Approval}}
+	s := stages.Strategy{Stages: []stages.Stage{{
+		Name: "all", Selector: everything(), After: asks,
+		Before: []stages.Task{{Type: stages.ScheduledStart, Schedule: &stages.Schedule{Time: "10:30"}}},
+		Groups: []stages.Group{{Name: "g", Selector: everything(), Before: asks}},
+	}}}
+	r := newRig(t, "10:00:00", s, false, named("a")...)
+	r.step("", stages.Input{})
+	r.step("10:30:00", stages.Input{})
+	open := stages.Requests(r.plan, &r.run)
+	if len(open) != 1 || open[0].Name != "example-run-before-all-g" || len(RequestsOfStages(open)) != 0 {
+		t.Errorf("%v", open)
+	}
+	got := r.status()
+	if st := stageAt(got, 0); st["beforeStageTaskStatus"] != nil || len(st["afterStageTaskStatus"].([]any)) != 1 {
+		t.Errorf("%v", st)
+	}
+	if out := updateStrategyOf(&s); out.Stages[0].Before != nil || len(out.Stages[0].After) != 1 {
+		t.Errorf("%v", out)
+	}
+}
+
+func TestARejectedRequestSaysByWhom(t *testing.T) {
+	r := tutorialRig(t)
+	r.decide("21:31:00", approval.Reject)
+	s := r.status()
+	task := stageAt(s, 1)["afterStageTaskStatus"].([]any)[0].(map[string]any)
+	if got := told(t, task["conditions"])[1]; got != "ApprovalRequestApproved=False AfterStageTaskApprovalRequestRejected: ClusterApprovalRequest is rejected by ann" {
+		t.Error(got)
+	}
+	if got := told(t, s["conditions"])[2]; got != "Succeeded=False UpdateRunFailed: request example-run-canary was rejected by ann" {
+		t.Error(got)
+	}
+}
+
+func TestARunWhoseWorkIsTakenBackSaysSo(t *testing.T) {
+	r := tutorialRig(t)
+	r.decide("21:31:00", approval.Reject)
+	r.run.RollbackRequest = &stages.RollbackRequest{Cause: stages.OnCommand, Run: "example-run-rollback", Message: "it was rejected"}
+	got := told(t, r.status()["conditions"])[2]
+	if want := "; what the run brought is taken back by run example-run-rollback: it was rejected"; !strings.HasSuffix(got, want) {
+		t.Errorf("%v, want %s at its end", got, want)
+	}
+}
+
+func TestAWaitTellsWhenItEndsAndThatItWasSkipped(t *testing.T) {
+	s, clusters := tutorial()
+	r := newRig(t, "10:00:00", s, false, clusters...)
+	r.step("", stages.Input{})
+	r.finish("10:00:10", "member2")
+	task := func() any {
+		return stageAt(r.status(), 0)["afterStageTaskStatus"].([]any)[0].(map[string]any)["conditions"]
+	}
+	wantTold(t, "wait", task(), "WaitTimeElapsed=False AfterStageTaskWaitTimeNotElapsed: The wait ends at 2025-07-22T10:01:10Z")
+	r.command("10:00:20", stages.Command{Verb: stages.Skip, Scope: stages.SkipAfterWait, Name: "staging"})
+	wantTold(t, "wait", task(), "WaitTimeElapsed=False AfterStageTaskSkipped: The wait was skipped")
+}
+
+func TestClustersThatAreCleanedAreInTheDeletionStage(t *testing.T) {
+	s := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: everything()}}}
+	r := newRig(t, "10:00:00", s, false, append(named("a"), placement.Cluster{Name: "left", Labels: map[string]string{"gone": "yes"}})...)
+	r.step("", stages.Input{})
+	r.finish("10:01:00", "a")
+	got := r.status()
+	if n := len(got["stagesStatus"].([]any)); n != 1 || got["policyObservedClusterCount"] != 1.0 {
+		t.Errorf("%d stages, %v clusters observed", n, got["policyObservedClusterCount"])
+	}
+	deletion := got["deletionStageStatus"].(map[string]any)
+	if deletion["stageName"] != "kubernetes-fleet.io/deleteStage" {
+		t.Errorf("stage %v", deletion["stageName"])
+	}
+	left := deletion["clusters"].([]any)[0].(map[string]any)
+	wantTold(t, "left", left["conditions"], "Started=True ClusterUpdatingStarted: Cluster update started")
+	wantTold(t, "stage", deletion["conditions"], "Progressing=True StageUpdatingStarted: Clusters in the stage started updating")
+}
+
+func TestARunThatCannotBePlannedTellsEveryProblem(t *testing.T) {
+	at := stages.At(clock(t, "10:00:00"))
+	err := errors.New("plan: [stages[0].name: wrong, stages[1].name: wrong too]" + strings.Repeat("x", 1<<20))
+	got := told(t, jsonOf(t, InitializeFailed(api.ClusterScope, 3, at, err))["conditions"])
+	if len(got) != 1 || !strings.HasPrefix(got[0], "Initialized=False UpdateRunInitializedFailed: cannot continue the updateRun: failed to validate the updateRun: plan: [stages[0].name: wrong, stages[1].name: wrong too]") {
+		t.Errorf("%.300q", got)
+	}
+	if len(got[0]) > 32768 {
+		t.Errorf("the message has %d bytes", len(got[0]))
+	}
+	wantTold(t, "again", jsonOf(t, Initializing(api.ClusterScope, 3, at, errors.New("timeout")))["conditions"],
+		"Initialized=Unknown UpdateRunInitializing: the updateRun is tried again: timeout")
+	wantTold(t, "forgotten", jsonOf(t, Forgotten(api.ClusterScope, 3, at, errors.New("gone")))["conditions"],
+		"Succeeded=Unknown UpdateRunForgotten: gone")
+}

@@ -1,0 +1,158 @@
+package hub
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/queues"
+	"github.com/slipway-dev/slipway/hub/internal/requests"
+	"github.com/slipway-dev/slipway/internal/backoff"
+)
+
+// hear watches the objects of the Fleet API and those that show snapshots, decisions and overrides.
+func (s *service) hear() error {
+	type watch struct {
+		gvr   schema.GroupVersionResource
+		shows *queues.Queue // writes the status of the kind, nil for none
+		heard func(*unstructured.Unstructured)
+	}
+	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
+		for _, w := range []watch{
+			{in.GVR(api.PlacementKind), s.queues.Placements, func(obj *unstructured.Unstructured) { s.queues.Placements.Add(api.KeyOf(obj)) }},
+			{in.GVR(api.RunKind), s.queues.Runs, func(obj *unstructured.Unstructured) { s.queues.Runs.Add(api.KeyOf(obj)) }},
+			{in.GVR(api.StrategyKind), nil, s.heardStrategy},
+			{in.GVR(api.ApprovalKind), nil, s.heardApproval},
+			{in.GVR(api.OverrideKind), nil, s.heardOverride},
+		} {
+			if err := s.client.Hear(w.gvr, w.shows, w.heard); err != nil {
+				return err
+			}
+		}
+		for _, err := range []error{
+			s.client.HearMirror(in.GVR(api.SnapshotKind), s.queues.Placements, false),
+			s.client.HearMirror(in.GVR(api.PolicyKind), s.queues.Placements, false),
+			s.client.HearMirror(in.GVR(api.OverrideSnapshotKind), s.queues.Overrides, true),
+		} {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return s.client.Hear(api.MemberGVR(), s.queues.Members, func(obj *unstructured.Unstructured) { s.queues.Members.Add(api.KeyOf(obj)) })
+}
+
+// heardStrategy wakes the runs that wait for a strategy; those that have begun
+// have their own copy.
+func (s *service) heardStrategy(obj *unstructured.Unstructured) {
+	for _, run := range s.client.All(api.ScopeOf(api.KeyOf(obj)).GVR(api.RunKind)) {
+		if run.GetNamespace() == obj.GetNamespace() && api.StrategyOf(run) == obj.GetName() && !api.IsBegun(run) {
+			s.queues.Runs.Add(api.KeyOf(run))
+		}
+	}
+}
+
+// heardApproval wakes the run that a request is about, and those that may wait for its name.
+func (s *service) heardApproval(obj *unstructured.Unstructured) {
+	about := api.SpecString(obj, "parentStageRollout")
+	if about != "" {
+		s.queues.Runs.Add(api.Key{Namespace: obj.GetNamespace(), Name: about})
+	}
+	for name := range requests.RunsOfRequest(obj.GetName()) {
+		if k := (api.Key{Namespace: obj.GetNamespace(), Name: name}); name != about && s.client.Seen(api.ScopeOf(k).GVR(api.RunKind), k) != nil {
+			s.queues.Runs.Add(k)
+		}
+	}
+}
+
+// wakeAsking asks for the runs that have requests.
+func (s *service) wakeAsking() {
+	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
+		for _, request := range s.client.All(in.GVR(api.ApprovalKind)) {
+			s.heardApproval(request)
+		}
+	}
+}
+
+// heardOverride wakes the override, and every placement that it may concern.
+func (s *service) heardOverride(obj *unstructured.Unstructured) {
+	s.queues.Overrides.Add(api.KeyOf(obj))
+	s.everyPlacement()
+}
+
+// everyPlacement asks for all placements.
+func (s *service) everyPlacement() {
+	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
+		for _, obj := range s.client.All(in.GVR(api.PlacementKind)) {
+			s.queues.Placements.AddPaced(api.KeyOf(obj), queues.StatusPace)
+		}
+	}
+}
+
+// listen watches the engine's records under a prefix.
+func (s *service) listen(ctx context.Context, prefix string, heard func(key string)) {
+	for ctx.Err() == nil {
+		for change, err := range backend.Watch(ctx, s.hub.store, prefix, time.Second) {
+			if err != nil {
+				break
+			}
+			heard(change.Key)
+		}
+		backoff.Sleep(ctx, retryWatch)
+	}
+}
+
+// retryWatch is how long a watch that ended is left alone.
+const retryWatch = time.Second
+
+// heardPlacementRecord wakes the placements whose record in the engine changed.
+func (s *service) heardPlacementRecord(record string) {
+	_, name, _ := strings.Cut(record, "/")
+	for _, k := range s.client.Called(api.PlacementKind, name) {
+		s.queues.Placements.AddPaced(k, s.queues.PaceOf(api.PlacementKind, name))
+	}
+}
+
+// heardRunRecord wakes the runs whose record in the engine changed and their placements, not more often than either status
+// needs: how many clusters a run has is not known yet when it begins.
+func (s *service) heardRunRecord(record string) {
+	_, name, _ := strings.Cut(record, "/")
+	keys := s.client.Called(api.RunKind, name)
+	for _, k := range keys {
+		s.queues.Runs.AddPaced(k, s.queues.PaceOf(api.RunKind, name))
+	}
+	if len(keys) == 0 {
+		s.runs.HeardOrphan(name)
+	}
+	for _, k := range s.placements.PlacementsOf(name) {
+		s.queues.Placements.AddPaced(k, s.queues.PaceOfProgress(name, kubefleet.EngineName(k.Namespace, k.Name)))
+	}
+}
+
+// heardDrift wakes the placement of which something was seen to differ.
+func (s *service) heardDrift(record string) {
+	_, rest, _ := strings.Cut(record, "/")
+	name, _, _ := strings.Cut(rest, "/")
+	for _, k := range s.client.Called(api.PlacementKind, name) {
+		s.queues.Placements.AddPaced(k, queues.StatusPace)
+	}
+}
+
+// watchInventory wakes everything that a change of the members concerns.
+func (s *service) watchInventory(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, err := range backend.WatchInventory(ctx, s.hub.cfg.Inventory, 0) {
+			if err != nil {
+				break
+			}
+			s.everyPlacement()
+		}
+		backoff.Sleep(ctx, retryWatch)
+	}
+}
