@@ -41,7 +41,7 @@ func newService(h *Hub) (*service, error) {
 	roster := &objects.Roster{Inventory: h.cfg.Inventory}
 	signer := &seals.Seals{Store: h.store}
 	s.policies = &policies.Policies{Kube: h.kube, Store: h.store, Log: h.log}
-	s.requests = &requests.Requests{Client: s.client, Engine: h.engine, Seals: signer, Policies: s.policies}
+	s.requests = &requests.Requests{Client: s.client, Engine: h.engine, Seals: signer, Policies: s.policies, Queues: s.queues}
 	s.overrides = &overrides.Reconciler{Client: s.client, Engine: h.engine, Store: h.store, Roster: roster}
 	s.placements = placements.New(&placements.Reconciler{
 		Client: s.client, Engine: h.engine, Inventory: h.cfg.Inventory, Source: h.source, Queues: s.queues, Overrides: s.overrides,

@@ -7,12 +7,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -63,17 +65,18 @@ func approve(ctx context.Context, client dynamic.Interface) {
 		return
 	}
 	defer w.Stop()
-	patch, _ := json.Marshal(map[string]any{"status": map[string]any{"conditions": []any{map[string]any{
-		"type": "Approved", "status": "True", "reason": "fine", "message": "", "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z",
-	}}}})
 	done := map[types.UID]bool{}
 	for e := range w.ResultChan() {
 		if u, ok := e.Object.(*unstructured.Unstructured); ok && !done[u.GetUID()] {
 			done[u.GetUID()] = true
-			_, _ = client.Resource(gvr).Patch(ctx, u.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status")
+			_, _ = client.Resource(gvr).Patch(ctx, u.GetName(), types.MergePatchType, approved, metav1.PatchOptions{}, "status")
 		}
 	}
 }
+
+// approved is the patch of a request that approves it.
+var approved = []byte(`{"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "fine", "message": "",
+	"observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 
 func selecting(environment string) map[string]any {
 	return map[string]any{"matchLabels": map[string]any{"environment": environment}}
@@ -280,4 +283,98 @@ func (l *bareLoop) pass(number, workers int) {
 		})
 	}
 	group.Wait()
+}
+
+// BenchmarkApproval is from the patch that approves a request after a stage to its condition ApprovalAccepted, and to the
+// first apply on a member of the next stage, as the API servers have them.
+func BenchmarkApproval(b *testing.B) {
+	s := newSpeed(b, 2, false, []map[string]string{{"environment": "staging"}, {"environment": "canary"}})
+	client := s.content("test-namespace", 1)
+	s.strategy(map[string]any{
+		"name": "staging", "labelSelector": selecting("staging"), "afterStageTasks": []any{map[string]any{"type": "Approval"}},
+	}, stageOf("canary", 1))
+	s.place("test-namespace")
+	s.snapshots(1)
+	requests := s.client.Resource(schema.GroupVersionResource{Group: placementGroup, Version: "v1beta1", Resource: "clusterapprovalrequests"})
+	member, err := kubernetes.NewForConfig(quick(s.members[1]))
+	s.must(err)
+	ctx, cancel := context.WithCancel(b.Context())
+	defer cancel()
+	n := 0
+	var accepted, applied time.Duration
+	for b.Loop() {
+		n++
+		value, run := fmt.Sprintf("value%d", n), fmt.Sprintf("run-%d", n)
+		edit(b, client, "test-namespace", value)
+		s.snapshots(n + 1)
+		s.run(run)
+		request := asked(ctx, b, requests, run)
+		time.Sleep(settles) // the hub is idle
+		seen := make(chan time.Time, 1)
+		go func() { seen <- holds(ctx, member, value) }()
+		begun := time.Now()
+		_, err := requests.Patch(ctx, request, types.MergePatchType, approved, metav1.PatchOptions{}, "status")
+		s.must(err)
+		accepted += condition(ctx, b, requests, request, "ApprovalAccepted").Sub(begun)
+		applied += (<-seen).Sub(begun)
+		s.await(run)
+	}
+	b.ReportMetric(float64(accepted.Milliseconds())/float64(n), "ms/accepted")
+	b.ReportMetric(float64(applied.Milliseconds())/float64(n), "ms/applied")
+}
+
+// asked waits for the request of a run to be there, and returns its name.
+func asked(ctx context.Context, b *testing.B, requests dynamic.ResourceInterface, run string) string {
+	b.Helper()
+	return until(ctx, b, requests, func(u *unstructured.Unstructured) bool {
+		about, _, _ := unstructured.NestedString(u.Object, "spec", "parentStageRollout")
+		return about == run
+	})
+}
+
+// condition waits for a request to have a condition that is True, and returns when it was seen.
+func condition(ctx context.Context, b *testing.B, requests dynamic.ResourceInterface, request, kind string) time.Time {
+	b.Helper()
+	until(ctx, b, requests, func(u *unstructured.Unstructured) bool {
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		return u.GetName() == request && slices.ContainsFunc(conditions, func(c any) bool {
+			m, _ := c.(map[string]any)
+			return m["type"] == kind && m["status"] == "True"
+		})
+	})
+	return time.Now()
+}
+
+// until watches requests until one of them is as it should be, and returns its name.
+func until(ctx context.Context, b *testing.B, requests dynamic.ResourceInterface, is func(*unstructured.Unstructured) bool) string {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	w, err := requests.Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if u, ok := e.Object.(*unstructured.Unstructured); ok && is(u) {
+			return u.GetName()
+		}
+	}
+	b.Fatal("no request is as it should be")
+	return ""
+}
+
+// holds waits for the object on a member to have a value, and returns when it was seen.
+func holds(ctx context.Context, member kubernetes.Interface, value string) time.Time {
+	w, err := member.CoreV1().ConfigMaps("").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=config0"})
+	if err != nil {
+		return time.Time{}
+	}
+	defer w.Stop()
+	for e := range w.ResultChan() {
+		if c, ok := e.Object.(*corev1.ConfigMap); ok && c.Data["key"] == value {
+			return time.Now()
+		}
+	}
+	return time.Time{}
 }

@@ -89,6 +89,15 @@ func (q *Queue[K]) AddPaced(key K, every time.Duration) {
 	q.keys.Add(key)
 }
 
+// Hasten has the next AddPaced of a key not wait, for what was just begun and is waited for.
+func (q *Queue[K]) Hasten(key K) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if _, paced := q.began[key]; paced {
+		q.began[key] = time.Time{}
+	}
+}
+
 // AddNow has a key reconciled soon, as if it had never failed.
 func (q *Queue[K]) AddNow(key K) {
 	q.Forget(key)

@@ -243,6 +243,18 @@ func TestWhatIsPacedIsNotReconciledMoreOften(t *testing.T) {
 		if got, want := c.take(), "a 0s, a 1s, a 2s, a 3s, a 3.25s, a 4s"; got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}
+		q.AddPaced("a", time.Second)
+		q.AddPaced("a", time.Second)
+		time.Sleep(100 * time.Millisecond)
+		q.Hasten("a")
+		q.AddPaced("a", time.Second)
+		q.AddPaced("a", time.Second)
+		time.Sleep(100 * time.Millisecond)
+		q.AddPaced("a", time.Second)
+		time.Sleep(2 * time.Second)
+		if got, want := c.take(), "a 5.25s, a 5.35s, a 6.35s"; got != want {
+			t.Errorf("%s\nwant %s", got, want)
+		}
 		q.Drop("a")
 		c.began = time.Now()
 		q.AddPaced("a", time.Second)

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
 	"github.com/slipway-dev/slipway/hub/internal/policies"
+	"github.com/slipway-dev/slipway/hub/internal/queues"
 	"github.com/slipway-dev/slipway/hub/internal/seals"
 	"github.com/slipway-dev/slipway/hub/status"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -34,6 +35,7 @@ type Requests struct {
 	Engine   *fleet.Engine
 	Seals    *seals.Seals
 	Policies *policies.Policies
+	Queues   *queues.Queues
 
 	// gatesOfBeginning are the approvals of the runs that are about to be recorded, which beginning guards.
 	beginning        sync.Mutex
@@ -42,9 +44,9 @@ type Requests struct {
 
 // Asked is what came of making a run's requests.
 type Asked struct {
-	// again is when the run is to be asked for again; 0 is when something changes.
+	// Again is when the run is to be asked for again; 0 is when something changes.
 	Again time.Duration
-	// held are the requests that have no object yet, because their name is taken.
+	// Held are the requests that have no object yet, because their name is taken.
 	Held []status.HeldRequest
 }
 
@@ -277,6 +279,7 @@ func (r *Requests) takeAnswer(ctx context.Context, k api.Key, obj *unstructured.
 	if err != nil {
 		return err
 	}
+	r.Queues.Runs.Hasten(k) // what becomes of the answer is not told a pace later
 	refusals := status.OtherGenerations(obj)
 	for _, a := range answers {
 		refusal, err := r.decide(ctx, obj, request, a)
