@@ -68,7 +68,7 @@ func (f *ApprovalFacts) spec() *ApprovalSpec {
 	r := f.Request
 	s := &ApprovalSpec{Run: f.Run, Stage: r.Stage, RunUID: r.RunUID, Plan: r.Binding.Plan, Attempt: int64(r.Attempt)}
 	if r.Policy.Expires > 0 {
-		s.Expires = secondsOrNil(stages.At(r.Opened.Add(r.Policy.Expires)))
+		s.Expires = api.SecondsOrNil(stages.At(r.Opened.Add(r.Policy.Expires)))
 	}
 	return s
 }

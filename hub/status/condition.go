@@ -37,18 +37,6 @@ func (t teller) unknown(kind, reason, message string, at stages.Instant) metav1.
 func (t teller) tell(kind string, status metav1.ConditionStatus, reason, message string, at stages.Instant) metav1.Condition {
 	return metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: api.Printable(message, longestMessage),
-		ObservedGeneration: t.generation, LastTransitionTime: seconds(cmp.Or(at, t.birth)),
+		ObservedGeneration: t.generation, LastTransitionTime: api.Seconds(cmp.Or(at, t.birth)),
 	}
-}
-
-// seconds is an instant as the API writes it.
-func seconds(at stages.Instant) metav1.Time { return metav1.Unix(at.Time().Unix(), 0) }
-
-// secondsOrNil leaves out an instant that is none.
-func secondsOrNil(at stages.Instant) *metav1.Time {
-	if at == 0 {
-		return nil
-	}
-	t := seconds(at)
-	return &t
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -152,21 +151,6 @@ func (p *projection) some(positions []int) string {
 	return out
 }
 
-// eachBegun calls do for each cluster that has begun and not ended, with since
-// when. One that is healthy and observed to stay so takes as long as it is to.
-func (p *projection) eachBegun(do func(pos int, since stages.Instant)) {
-	for i := range p.Run.InFlight {
-		if f := &p.Run.InFlight[i]; f.Attempt != 0 && f.Phase != stages.Soaking {
-			do(f.Pos, f.Started)
-		}
-	}
-	for i := range p.Run.Waiting {
-		if y := &p.Run.Waiting[i]; y.Since != 0 {
-			do(y.Pos, y.Since)
-		}
-	}
-}
-
 // stuckSince is when the first cluster had taken too long.
 func (p *projection) stuckSince() (at stages.Instant) {
 	p.eachBegun(func(_ int, since stages.Instant) {
@@ -175,22 +159,6 @@ func (p *projection) stuckSince() (at stages.Instant) {
 		}
 	})
 	return at.Add(stuckAfter)
-}
-
-// ChangesAt is when time alone next changes the status of a run: when a cluster
-// will have taken too long. It is zero where nothing does.
-func ChangesAt(f *RunFacts) time.Time {
-	if f.Run.State != stages.Running {
-		return time.Time{}
-	}
-	var at stages.Instant
-	p := projection{RunFacts: f}
-	p.eachBegun(func(_ int, since stages.Instant) {
-		if late := since.Add(stuckAfter); late > stages.At(f.Now) && (at == 0 || late < at) {
-			at = late
-		}
-	})
-	return at.Time()
 }
 
 func (p *projection) stoppingMessage() string {

@@ -17,19 +17,19 @@ func (p *projection) stage(i int) stageStatus {
 	s := stageStatus{
 		Name: st.Name, Clusters: make([]clusterStatus, 0, len(p.sights[i])), Counts: &p.counts[i],
 		Before: p.tasks(i, approval.Before), After: p.tasks(i, approval.After),
-		Start: secondsOrNil(run.Started), Conditions: p.stageConditions(i),
+		Start: api.SecondsOrNil(run.Started), Conditions: p.stageConditions(i),
 	}
 	if isLast(p.Plan, i) {
 		s.Name = api.DeleteStage
 	}
 	switch {
 	case run.Ended != 0:
-		s.End = secondsOrNil(run.Ended)
+		s.End = api.SecondsOrNil(run.Ended)
 		if run.Started == 0 {
 			s.Start = s.End
 		}
 	case run.Started != 0 && p.Run.IsEnded():
-		s.End = secondsOrNil(p.Run.Ended)
+		s.End = api.SecondsOrNil(p.Run.Ended)
 	}
 	for _, c := range p.sights[i] {
 		s.Clusters = append(s.Clusters, p.cluster(i, c))
