@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -138,13 +139,15 @@ func (h *Hub) lead(ctx context.Context) error {
 // ensureNamespace makes the namespace of the hub where it is missing, as soon as
 // the API server answers. A hub that may not make it expects it to be there.
 func (h *Hub) ensureNamespace(ctx context.Context) error {
-	for ctx.Err() == nil {
+	for again := backoff.New(time.Second, 30*time.Second); ctx.Err() == nil; again.Wait(ctx) {
 		err := h.tryNamespace(ctx)
-		if err == nil || ctx.Err() == nil && !objects.Passes(err) {
+		switch {
+		case ctx.Err() != nil:
+		case err == nil || !objects.Passes(err):
 			return err
+		default:
+			h.log.Warn("the namespace of the hub cannot be read yet, will be tried again", "error", err)
 		}
-		h.log.Warn("the API server does not answer, will be tried again", "error", err)
-		backoff.Sleep(ctx, retryWatch)
 	}
 	return nil
 }

@@ -97,19 +97,19 @@ func (s *service) everyPlacement() {
 
 // listen watches the engine's records under a prefix.
 func (s *service) listen(ctx context.Context, prefix string, heard func(key string)) {
-	for ctx.Err() == nil {
+	for again := retryWatch(); ctx.Err() == nil; again.Wait(ctx) {
 		for change, err := range backend.Watch(ctx, s.hub.store, prefix, time.Second) {
 			if err != nil {
 				break
 			}
+			again.Reset()
 			heard(change.Key)
 		}
-		backoff.Sleep(ctx, retryWatch)
 	}
 }
 
-// retryWatch is how long a watch that ended is left alone.
-const retryWatch = time.Second
+// retryWatch is how long a watch that ended is left alone, and longer where it ends again at once.
+func retryWatch() *backoff.Backoff { return backoff.New(time.Second, 30*time.Second) }
 
 // heardPlacementRecord wakes the placements whose record in the engine changed.
 func (s *service) heardPlacementRecord(record string) {
@@ -146,13 +146,13 @@ func (s *service) heardDrift(record string) {
 
 // watchInventory wakes everything that a change of the members concerns.
 func (s *service) watchInventory(ctx context.Context) {
-	for ctx.Err() == nil {
+	for again := retryWatch(); ctx.Err() == nil; again.Wait(ctx) {
 		for _, err := range backend.WatchInventory(ctx, s.hub.cfg.Inventory, 0) {
 			if err != nil {
 				break
 			}
+			again.Reset()
 			s.everyPlacement()
 		}
-		backoff.Sleep(ctx, retryWatch)
 	}
 }

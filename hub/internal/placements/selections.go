@@ -113,7 +113,7 @@ func (w *selections) remove(k api.Key) {
 // again instead, and their error tells why: otherwise the placement would look up to date.
 func (w *selections) start(k api.Key, one *selection) {
 	one.stop = w.begin(func(ctx context.Context) {
-		for again := time.Second; ctx.Err() == nil; again = min(2*again, captureAgain) {
+		for again := backoff.New(time.Second, captureAgain); ctx.Err() == nil; again.Wait(ctx) {
 			for _, err := range w.s.Source.Watch(ctx, one.queries) {
 				if ctx.Err() != nil {
 					return
@@ -123,9 +123,8 @@ func (w *selections) start(k api.Key, one *selection) {
 				if err != nil {
 					break
 				}
-				again = time.Second
+				again.Reset()
 			}
-			backoff.Sleep(ctx, again)
 		}
 	})
 }

@@ -159,6 +159,7 @@ const policyPoll = 10 * time.Second
 // Watch wakes the runs that have requests whenever the policies have changed, until ctx ends.
 func (p *Policies) Watch(ctx context.Context, changed func()) {
 	var told State
+	failing := ""
 	ticker := time.NewTicker(policyPoll)
 	defer ticker.Stop()
 	for {
@@ -167,14 +168,18 @@ func (p *Policies) Watch(ctx context.Context, changed func()) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil:
+		case err != nil && err.Error() != failing: // which is said once
 			p.Log.Warn("the admission policies could not be compared, will be tried again", "error", err)
+			failing = err.Error()
+		case err != nil:
 		case now != told:
 			if now.Lost != "" {
 				p.Log.Warn("approvals do not count", "reason", now.Lost)
 			}
 			changed()
-			told = now
+			told, failing = now, ""
+		default:
+			failing = ""
 		}
 		select {
 		case <-ctx.Done():
