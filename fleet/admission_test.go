@@ -291,7 +291,7 @@ func TestFailedRunStartsAgain(t *testing.T) {
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("b", 2))
 		command(t, e, "a", stages.Start)
-		time.Sleep(time.Second) // a write that met another is made again
+		time.Sleep(time.Second)      // a write that met another is made again
 		is(t, e, "a", stages.Failed) // b has the placement
 		if err := e.DeleteRun(t.Context(), "b"); err != nil {
 			t.Fatal(err)

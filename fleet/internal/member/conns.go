@@ -28,8 +28,6 @@ var errConnsClosed = errors.New("the connections are closed")
 type Conns struct {
 	dialer backend.Dialer
 	guard  *guard.Guard
-	// room is what objects that are kept may take yet.
-	room atomic.Int64
 
 	dials flight.Group[*memberConn]
 
@@ -42,9 +40,7 @@ type Conns struct {
 // NewConns returns connections that d opens; a call may take as long as
 // timeout.
 func NewConns(d backend.Dialer, timeout time.Duration) *Conns {
-	c := &Conns{dialer: d, guard: guard.New(timeout), open: map[string]*memberConn{}}
-	c.room.Store(objectsKept)
-	return c
+	return &Conns{dialer: d, guard: guard.New(timeout), open: map[string]*memberConn{}}
 }
 
 // get returns the connection to a cluster. Concurrent calls for the same cluster share
@@ -93,7 +89,7 @@ func (c *Conns) dial(ctx context.Context, cluster placement.Cluster) (*memberCon
 	if err != nil {
 		return nil, fmt.Errorf("cluster %s: %w", cluster.Name, err)
 	}
-	m := &memberConn{name: cluster.Name, uid: cluster.UID, conn: conn, guard: c.guard, ledgers: newLedgerCache(&c.room)}
+	m := &memberConn{name: cluster.Name, uid: cluster.UID, conn: conn, guard: c.guard, ledgers: newLedgerCache()}
 	m.broken = func() { c.drop(m) }
 	m.use()
 	c.mu.Lock()

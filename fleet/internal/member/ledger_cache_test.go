@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -89,10 +88,10 @@ func closedLedger(t *testing.T, placement string, objects int) *ledgerAt {
 
 // What is kept of ledgers is bounded, and of an open one nothing is kept.
 func TestFewLedgersAreKept(t *testing.T) {
-	k := newLedgerCache(new(atomic.Int64))
+	k := newLedgerCache()
 	closed := func(placement string, objects int) *ledgerAt { return closedLedger(t, placement, objects) }
 	for i := range 100 {
-		k.keep(closed(fmt.Sprint("p", i), 3), nil)
+		k.keep(closed(fmt.Sprint("p", i), 3))
 	}
 	if n := k.kept.Len(); n != ledgersKept {
 		t.Errorf("%d are kept", n)
@@ -102,13 +101,13 @@ func TestFewLedgersAreKept(t *testing.T) {
 	gone := closed("gone", 3)
 	gone.uid = ""
 	for _, l := range []*ledgerAt{open, gone, closed("big", 1000)} {
-		k.keep(l, nil)
+		k.keep(l)
 		if _, ok := k.take(l.Placement); ok {
 			t.Errorf("%s is kept", l.Placement)
 		}
 	}
 	twice := closed("twice", 1)
-	k.keep(twice, nil)
+	k.keep(twice)
 	got, first := k.take("twice")
 	if d := cmp.Diff(twice.ledger.Objects, got.Objects); d != "" || got.Revision != "r" {
 		t.Error(got.Revision, d)

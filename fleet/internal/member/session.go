@@ -33,10 +33,8 @@ type session struct {
 	// may be this one.
 	takeover, resumed bool
 	touch             int64
-	// reuses reports that the ledger may be a cached one, cached that it is; memory
-	// are the objects that were cached with it.
+	// reuses reports that the ledger may be a cached one, cached that it is.
 	reuses, cached bool
-	memory         cachedObjects
 	// sent reports that an intent was written, or may have been, and before that this
 	// run did so earlier.
 	sent, before bool
@@ -76,8 +74,7 @@ func (s *session) findLedger(ctx context.Context) (*ledgerAt, error) {
 	if s.reuses && !s.a.keeps {
 		l, ok := s.m.ledgers.take(s.a.Placement)
 		if s.cached = ok; ok {
-			s.memory = l.objects
-			return &l.ledgerAt, nil
+			return l, nil
 		}
 	}
 	return readLedger(ctx, s.m, s.a.Placement, s.a.secretKey)
@@ -157,27 +154,9 @@ func (s *session) readTarget(ctx context.Context, t *target) error {
 	}
 	// A kind that the member does not know yet may come with the revision. If
 	// the object is there after all, creating it is refused.
-	return s.found(t, live)
-}
-
-// found takes in what the member has.
-func (s *session) found(t *target, live *unstructured.Unstructured) error {
 	t.live = live
 	t.adopted = s.adopts(t)
 	return s.checkFence(t)
-}
-
-// remembered is the object of a target as it is kept, where it is to be applied in
-// another version in any case; nil where it has to be read.
-func (s *session) remembered(t *target) *unstructured.Unstructured {
-	live := s.memory.byID[objectKey(t.id)]
-	if live == nil || t.want == nil || !t.listed || s.takeover || Watches(&s.a.Strategy) {
-		return nil
-	}
-	if digestOn(live, s.a.Placement) == t.want.Digest {
-		return nil
-	}
-	return live
 }
 
 // adopts reports whether an object existed before the placement came to it, or may

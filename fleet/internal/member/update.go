@@ -158,7 +158,7 @@ func (w *work) update(ctx context.Context) error {
 	if err := w.forgetLedger(ctx); err != nil {
 		return err
 	}
-	w.m.ledgers.keep(w.ledger, w.targets)
+	w.m.ledgers.keep(w.ledger)
 	return nil
 }
 

@@ -33,18 +33,12 @@ func (u *Applier) newWork(m *memberConn, a Assignment) *work {
 	return &work{session: session{u: u, a: a, m: m}, outcome: outcome{of: &a, tries: &u.tries}}
 }
 
-// lookAll reads all objects that are not remembered, also where a member refuses to
+// lookAll reads all objects, also where a member refuses to
 // show one, or fails to.
 func (w *work) lookAll(ctx context.Context, targets []*target) error {
 	var refused []error
 	for _, t := range targets {
-		var err error
-		if live := w.remembered(t); live != nil {
-			err = w.found(t, live)
-		} else {
-			err = w.readTarget(ctx, t)
-		}
-		switch {
+		switch err := w.readTarget(ctx, t); {
 		case errors.Is(err, backend.ErrPermanent):
 			refused = append(refused, err)
 		case err != nil:
