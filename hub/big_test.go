@@ -24,7 +24,7 @@ func TestT14ABigRunFitsIntoItsObjects(t *testing.T) {
 	if soaks() {
 		n, limit = 5000, 10*time.Minute
 	}
-	w := newWorld(t, 0)
+	w := newHubEnv(t, 0)
 	begun := time.Now()
 	fleet := w.crowd(n)
 	t.Logf("%d members were created in %v", n, time.Since(begun))
@@ -55,7 +55,7 @@ func TestT14ABigRunFitsIntoItsObjects(t *testing.T) {
 
 // crowd makes n members that are simulated: the first twentieth has the label
 // stage=canary, the others stage=prod. Their UIDs are those of the inventory.
-func (w *world) crowd(n int) *memory.Fleet {
+func (w *hubEnv) crowd(n int) *memory.Fleet {
 	w.t.Helper()
 	fleet := memory.NewFleet()
 	var group sync.WaitGroup
@@ -84,7 +84,7 @@ func (w *world) crowd(n int) *memory.Fleet {
 	return fleet
 }
 
-func (w *world) stagedBig() {
+func (w *hubEnv) stagedBig() {
 	w.t.Helper()
 	w.createText(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -101,7 +101,7 @@ spec:
 type sizes map[string]int
 
 // measure looks at all objects that the hub made.
-func (w *world) measure(s *sizes) {
+func (w *hubEnv) measure(s *sizes) {
 	w.t.Helper()
 	if *s == nil {
 		*s = sizes{}
@@ -137,7 +137,7 @@ func (s sizes) check(t *testing.T) {
 
 // lawOfLists: the status of the run lists at most a hundred clusters, and counts
 // all.
-func (w *world) lawOfLists(n int) {
+func (w *hubEnv) lawOfLists(n int) {
 	w.t.Helper()
 	run, err := w.at("csur").Get(w.t.Context(), w.name, getOptions())
 	if err != nil {
@@ -159,7 +159,7 @@ func (w *world) lawOfLists(n int) {
 
 // counted is an error unless the status of the placement counts n clusters and
 // lists at most a hundred.
-func (w *world) counted(n int) error {
+func (w *hubEnv) counted(n int) error {
 	obj, err := w.at("crp").Get(w.t.Context(), w.name, getOptions())
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ type child struct {
 // spawn starts a hub in a process of its own. Its process group has no other
 // member: should the test die while it is stopped, the system wakes it up and ends
 // it.
-func (w *world) spawn(name string, elect bool) *child {
+func (w *hubEnv) spawn(name string, elect bool) *child {
 	w.t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childEnv+"="+w.orders(name, elect))
@@ -61,7 +61,7 @@ func (w *world) spawn(name string, elect bool) *child {
 }
 
 // orders writes what a child is told and returns the file.
-func (w *world) orders(name string, elect bool) string {
+func (w *hubEnv) orders(name string, elect bool) string {
 	w.t.Helper()
 	if w.files == "" {
 		w.files = w.t.TempDir()
@@ -80,7 +80,7 @@ func (w *world) orders(name string, elect bool) string {
 	return w.write(name+".json", text)
 }
 
-func (w *world) write(name string, text []byte) string {
+func (w *hubEnv) write(name string, text []byte) string {
 	w.t.Helper()
 	path := filepath.Join(w.files, name)
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, text, 0o600)); err != nil {
@@ -111,8 +111,8 @@ func TestAHubIsKilledAtRandomPoints(t *testing.T) {
 	if soaks() {
 		kills = 1000
 	}
-	w := newWorld(t, 3)
-	p := &saga{world: w}
+	w := newHubEnv(t, 3)
+	p := &crashScenario{hubEnv: w}
 	p.begin()
 	done := make(chan struct{})
 	go func() {
@@ -133,7 +133,7 @@ func TestAHubIsKilledAtRandomPoints(t *testing.T) {
 }
 
 // killing starts hubs, one after the other, and kills each but the last.
-func (w *world) killing(kills int, dice *rand.Rand) {
+func (w *hubEnv) killing(kills int, dice *rand.Rand) {
 	for i := range kills {
 		c := w.spawn(fmt.Sprintf("k%d", i), false)
 		select {
@@ -146,15 +146,15 @@ func (w *world) killing(kills int, dice *rand.Rand) {
 	w.spawn("last", false)
 }
 
-// saga is what people do to a world, round by round: they change what is placed,
+// crashScenario is what people do to a world, round by round: they change what is placed,
 // roll it out by a run, and approve that.
-type saga struct {
-	*world
+type crashScenario struct {
+	*hubEnv
 	values []string
 	runs   []string
 }
 
-func (p *saga) begin() {
+func (p *crashScenario) begin() {
 	p.t.Helper()
 	p.place("v0")
 	p.staged("Approval")
@@ -163,7 +163,7 @@ func (p *saga) begin() {
 }
 
 // round plays one round to its end.
-func (p *saga) round() {
+func (p *crashScenario) round() {
 	p.t.Helper()
 	n := len(p.runs)
 	if n > 0 {
@@ -181,7 +181,7 @@ func (p *saga) round() {
 
 // verify fails the test where a law does not hold. A hub of this process reads
 // what the engines wrote.
-func (p *saga) verify() {
+func (p *crashScenario) verify() {
 	p.t.Helper()
 	p.eventually("all members to have it", func() error { return p.allHold(p.values[len(p.values)-1]) })
 	h, err := hub.New(p.config("reader"))

@@ -95,10 +95,10 @@
 //
 // That object is a projection: one that goes without its finalizer is made again, and it stays when the run
 // that is taken back is deleted. To delete it while it is under way stops the rollback where it is. An
-// object of somebody else that has the name already is not touched: it is refused, the rollback goes on
+// object of another author that has the name already is not touched: it is refused, the rollback goes on
 // without an object, and the condition says so, until that is deleted. The annotation slipway.dev/seal tells
-// the hub which object is its own: while it is right, the label is put back where somebody takes it away,
-// and an object that has lost it is somebody else's. A rollback that an earlier version named, in a namespace of
+// the hub which object is its own: while it is right, the label is put back where another client takes it away,
+// and an object that has lost it is not the hub's. A rollback that an earlier version named, in a namespace of
 // more than 42 characters or of more than 60 with the name, has no object, which the condition says.
 //
 // The label slipway.dev/irreversible of a snapshot object marks that nothing is rolled back past it: "true"
@@ -131,7 +131,7 @@
 //     picked as before. A member whose Healthy has been False for 5 minutes, as in KubeFleet, takes no
 //     new placement, and neither does one that was not reached within a minute of the first try, whose
 //     Joined is False from then on until it is. What it has already it keeps.
-//   - Policies look at taints, health and properties of a MemberCluster as it reports them; the hub
+//   - Policies use taints, health and properties of a MemberCluster as it reports them; the hub
 //     measures nothing but whether it answers. Why a cluster was picked or not is told of all
 //     clusters, up to 1000, and in words of Slipway's own.
 //   - A strategy may have rollback and progressDeadline, its stages maxFailures; a run may have the

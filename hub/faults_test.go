@@ -9,7 +9,7 @@ import (
 
 // prologue brings a world to where value v1 is in a snapshot, and a run of it was
 // made that asks for an approval after its first stage.
-func (w *world) prologue() {
+func (w *hubEnv) prologue() {
 	w.t.Helper()
 	w.place("v1")
 	w.staged("Approval")
@@ -18,14 +18,14 @@ func (w *world) prologue() {
 }
 
 // asked waits for the request of a run.
-func (w *world) asked(run string) {
+func (w *hubEnv) asked(run string) {
 	w.t.Helper()
 	w.await("careq", run+"-canary", "Approved", "")
 }
 
 // finale waits for the end of a run, after which all members hold value and the
 // laws hold.
-func (w *world) finale(r *running, run string, values ...string) {
+func (w *hubEnv) finale(r *running, run string, values ...string) {
 	w.t.Helper()
 	w.await("csur", run, "Succeeded", "True")
 	w.await("careq", run+"-canary", "ApprovalAccepted", "True")
@@ -39,7 +39,7 @@ func (w *world) finale(r *running, run string, values ...string) {
 // read yet, changes nothing of the end.
 func TestTheHubsAPIServerIsKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 3)
+	w := newHubEnv(t, 3)
 	if err := w.server.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestTheHubsAPIServerIsKilledInTheMiddle(t *testing.T) {
 }
 
 // bounce kills the hub's API server and starts it again.
-func (w *world) bounce() {
+func (w *hubEnv) bounce() {
 	w.t.Helper()
 	if err := w.server.Kill(); err != nil {
 		w.t.Fatal(err)
@@ -67,7 +67,7 @@ func (w *world) bounce() {
 // for as long as that lasts, and each is updated once.
 func TestMembersAreLostForAWhile(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 3)
+	w := newHubEnv(t, 3)
 	r := w.start("one")
 	w.prologue()
 	w.asked(w.name)
@@ -86,7 +86,7 @@ func TestMembersAreLostForAWhile(t *testing.T) {
 
 // lose kills one member and pauses another, and brings both back when the test is
 // over.
-func (w *world) lose(dead, paused *member) {
+func (w *hubEnv) lose(dead, paused *member) {
 	w.t.Helper()
 	w.t.Cleanup(func() {
 		paused.server.Resume()
@@ -104,7 +104,7 @@ func (w *world) lose(dead, paused *member) {
 
 // tells is an error unless the status of a run says of each of the clusters why
 // it is not updated.
-func (w *world) tells(run string, clusters ...string) error {
+func (w *hubEnv) tells(run string, clusters ...string) error {
 	obj, err := w.at("csur").Get(w.t.Context(), run, getOptions())
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (w *world) tells(run string, clusters ...string) error {
 // picked as if nothing had been, and a run waits for it.
 func TestAMemberThatIsNotReachedForAMomentIsPicked(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 2)
+	w := newHubEnv(t, 2)
 	joined, fresh := w.members[0], w.members[1]
 	cut := kubeenv.Rule{Times: -1, Fault: kubeenv.ResetBefore()}
 	fresh.faults.Add(cut)
@@ -156,7 +156,7 @@ func TestStorms(t *testing.T) {
 	for _, seed := range seeds(2, 60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, 3)
+			w := newHubEnv(t, 3)
 			r := w.start("one")
 			s := newStorm(seed)
 			s.over(&r.faults)
@@ -184,7 +184,7 @@ func TestStorms(t *testing.T) {
 // applied in one run.
 func TestADefinitionComesWithAnObjectOfItsKind(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 2)
+	w := newHubEnv(t, 2)
 	w.start("one")
 	w.define()
 	w.staged("")

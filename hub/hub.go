@@ -58,7 +58,7 @@ type Config struct {
 	// LeaseDuration is how long a hub that is not heard of leads on; default 15 s,
 	// at least 1 s. It is also the engine's, unless Engine.Lease says another one.
 	LeaseDuration time.Duration
-	// AlwaysLead leaves out the election: nobody else serves this cluster.
+	// AlwaysLead leaves out the election: no other hub serves this cluster.
 	AlwaysLead bool
 	// Collect is for how long changes of what is selected are collected before a
 	// snapshot is taken; default 500 ms.
@@ -106,10 +106,10 @@ func New(cfg Config) (*Hub, error) {
 		return nil, err
 	}
 	if cfg.Dialer != nil {
-		h.cfg.Dialer = &pinned{next: cfg.Dialer, store: h.store}
+		h.cfg.Dialer = &identityChecker{next: cfg.Dialer, store: h.store}
 	}
 	ec := cfg.Engine
-	ec.Store, ec.Inventory, ec.Dialer, ec.Source = h.store, h.cfg.Inventory, h.cfg.Dialer, &withoutOwn{h.source, h.cfg.Namespace}
+	ec.Store, ec.Inventory, ec.Dialer, ec.Source = h.store, h.cfg.Inventory, h.cfg.Dialer, &filteredSource{h.source, h.cfg.Namespace}
 	ec.Name, ec.Log, ec.RollbackName = cfg.Name, cfg.Log, api.RollbackName
 	if ec.Lease == 0 {
 		ec.Lease = cfg.LeaseDuration

@@ -19,7 +19,7 @@ import (
 // members were given each value once and none twice, no leader wrote after a newer
 // one, each cluster was completed once in each run, each approval counted once, and
 // the snapshots are numbered without gap.
-func (w *world) laws(e *fleet.Engine, values []string, runs ...string) {
+func (w *hubEnv) laws(e *fleet.Engine, values []string, runs ...string) {
 	w.t.Helper()
 	for _, m := range w.members {
 		w.lawOfValues(m, values)
@@ -33,7 +33,7 @@ func (w *world) laws(e *fleet.Engine, values []string, runs ...string) {
 
 // lawOfValues: what changed a member's ConfigMap brought the values in their
 // order, each once.
-func (w *world) lawOfValues(m *member, values []string) {
+func (w *hubEnv) lawOfValues(m *member, values []string) {
 	w.t.Helper()
 	var got []string
 	version := ""
@@ -52,7 +52,7 @@ func (w *world) lawOfValues(m *member, values []string) {
 
 // lawOfLedger: epochs and attempts only rise, and an attempt has one target, which
 // is proven once.
-func (w *world) lawOfLedger(m *member) {
+func (w *hubEnv) lawOfLedger(m *member) {
 	w.t.Helper()
 	var last ledger
 	targets, proven := map[string]string{}, map[string]int64{}
@@ -94,7 +94,7 @@ type ledger struct {
 }
 
 // lawOfRun: each cluster was completed once, and each approval counted once.
-func (w *world) lawOfRun(e *fleet.Engine, run string) {
+func (w *hubEnv) lawOfRun(e *fleet.Engine, run string) {
 	w.t.Helper()
 	h, err := e.History(w.t.Context(), run, 0)
 	if err != nil {
@@ -122,7 +122,7 @@ func (w *world) lawOfRun(e *fleet.Engine, run string) {
 }
 
 // lawOfSnapshots: there are n, numbered from 0, in the engine and as objects.
-func (w *world) lawOfSnapshots(e *fleet.Engine, n int) {
+func (w *hubEnv) lawOfSnapshots(e *fleet.Engine, n int) {
 	w.t.Helper()
 	var got []string
 	view, err := e.View(w.t.Context(), w.name)
@@ -145,7 +145,7 @@ func (w *world) lawOfSnapshots(e *fleet.Engine, n int) {
 
 // shown is an error unless the objects of the snapshots are these, of which the
 // last is the latest.
-func (w *world) shown(want []string) error {
+func (w *hubEnv) shown(want []string) error {
 	list, err := w.at("crs").List(w.t.Context(), metav1.ListOptions{LabelSelector: "kubernetes-fleet.io/parent-CRP=" + w.name})
 	if err != nil {
 		return err
@@ -175,7 +175,7 @@ func (m *member) applied(resource, namespace string) []write {
 	return all
 }
 
-// story are all writes to a member, for a test that failed.
+// scenario are all writes to a member, for a test that failed.
 func (m *member) story() string {
 	var out strings.Builder
 	for _, write := range m.audit.writes("", "") {

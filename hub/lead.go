@@ -24,7 +24,7 @@ const leaseName = "slipway-hub"
 
 // Run serves until ctx ends, and returns nil then. A hub that loses the lead
 // stops what it does and waits for its turn again. An error means that nothing
-// can be done until somebody changes something: the CRDs are not installed, a
+// can be done until the hub cluster is changed: the CRDs are not installed, a
 // right is missing. It is called once: what the hub watches ends with it.
 func (h *Hub) Run(ctx context.Context) error {
 	defer h.close()
@@ -46,7 +46,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// term waits for the lead and leads until it is lost. Whoever loses it while
+// term waits for the lead and leads until it is lost. A hub that loses it while
 // something of it still runs is refused by the epochs of the engine.
 func (h *Hub) term(ctx context.Context) error {
 	ctx, resign := context.WithCancel(ctx)

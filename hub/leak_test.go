@@ -17,7 +17,7 @@ import (
 // so within seconds, gives the lead back, and leaves no goroutine and no watch
 // behind.
 func TestAHubThatEndsLeavesNothingBehind(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newHubEnv(t, 2)
 	w.place("v1")
 	w.staged("")
 	ctx, stop := context.WithCancel(t.Context())
@@ -61,7 +61,7 @@ func TestAHubThatEndsLeavesNothingBehind(t *testing.T) {
 
 // usurp gives the lead to somebody else, who never renews it, and waits until the
 // hub has noticed and leads again.
-func (w *world) usurp(name string) {
+func (w *hubEnv) usurp(name string) {
 	w.t.Helper()
 	leases := w.kube.CoordinationV1().Leases(w.name + "-hub")
 	patch := fmt.Appendf(nil, `{"spec":{"holderIdentity":"somebody","renewTime":%q}}`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"))
@@ -78,7 +78,7 @@ func (w *world) usurp(name string) {
 }
 
 // made is a hub that takes part in the election.
-func (w *world) made(name string) *hub.Hub {
+func (w *hubEnv) made(name string) *hub.Hub {
 	w.t.Helper()
 	cfg := w.config(name)
 	cfg.AlwaysLead = false
@@ -90,7 +90,7 @@ func (w *world) made(name string) *hub.Hub {
 }
 
 // lawOfNobody: nobody has the lead.
-func (w *world) lawOfNobody() {
+func (w *hubEnv) lawOfNobody() {
 	w.t.Helper()
 	lease, err := w.kube.CoordinationV1().Leases(w.name+"-hub").Get(w.t.Context(), "slipway-hub", getOptions())
 	if err != nil {
@@ -109,7 +109,7 @@ func stacks() string {
 
 // labelled returns the stacks of the goroutines that the world's hub started: each has the label of the one
 // that created it, so that hubs of other tests are told from it.
-func (w *world) labelled() string {
+func (w *hubEnv) labelled() string {
 	var left []string
 	for g := range strings.SplitSeq(stacks(), "\n\n") {
 		if strings.Contains(g, fmt.Sprintf(`"hub":%q`, w.name)) {

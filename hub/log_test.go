@@ -18,7 +18,7 @@ import (
 // TestTheLogOfAnIdleHubIsEmpty: a hub that has brought everything up to date warns of nothing, also not of what it met on
 // the way there and will never see to again, such as writes that met others.
 func TestTheLogOfAnIdleHubIsEmpty(t *testing.T) {
-	w := newWorld(t, 2)
+	w := newHubEnv(t, 2)
 	var log record
 	w.start("one", func(c *hub.Config) {
 		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))

@@ -22,10 +22,10 @@ import (
 // When the member comes back nothing is applied there again.
 func TestAPlacementIsDeletedWhileAMemberIsDown(t *testing.T) {
 	t.Parallel()
-	t.Run("without a controller manager", func(t *testing.T) { deleteWithAMemberDown(t, newWorld(t, 2)) })
+	t.Run("without a controller manager", func(t *testing.T) { deleteWithAMemberDown(t, newHubEnv(t, 2)) })
 	t.Run("with one", func(t *testing.T) {
 		startControllers(t, "hubgc")
-		deleteWithAMemberDown(t, newWorldOn(t, "hubgc", 2))
+		deleteWithAMemberDown(t, newHubEnvOn(t, "hubgc", 2))
 	})
 }
 
@@ -44,7 +44,7 @@ func startControllers(t *testing.T, name string) {
 // controllers are the servers that have them, by name.
 var controllers sync.Map
 
-func deleteWithAMemberDown(t *testing.T, w *world) {
+func deleteWithAMemberDown(t *testing.T, w *hubEnv) {
 	var log record
 	w.start("one", func(c *hub.Config) {
 		c.DeleteDeadline = deleteDeadline
@@ -83,7 +83,7 @@ func deleteWithAMemberDown(t *testing.T, w *world) {
 
 // downUntilTheEnd kills a member's API server, which is started again when the test
 // is over at the latest.
-func (w *world) downUntilTheEnd(m *member) {
+func (w *hubEnv) downUntilTheEnd(m *member) {
 	w.t.Helper()
 	w.t.Cleanup(func() {
 		if _, err := m.client.Resource(w.kindOf("ns").gvr).Get(withoutCancel(w.t), "default", getOptions()); err != nil {
@@ -97,7 +97,7 @@ func (w *world) downUntilTheEnd(m *member) {
 
 // saysOf is an error unless the status of the placement says that it is being
 // deleted and names the cluster.
-func (w *world) saysOf(cluster string) error {
+func (w *hubEnv) saysOf(cluster string) error {
 	obj, err := w.at("crp").Get(w.t.Context(), w.name, getOptions())
 	if err != nil {
 		return err
@@ -113,7 +113,7 @@ func (w *world) saysOf(cluster string) error {
 }
 
 // leftBehind is an error unless an Event says that something was left on a cluster.
-func (w *world) leftBehind(cluster string) error {
+func (w *hubEnv) leftBehind(cluster string) error {
 	events, err := w.kube.CoreV1().Events("").List(w.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + w.name})
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (w *world) leftBehind(cluster string) error {
 
 // lawOfRest: a member that came back after the placement went is left alone, and
 // still has what was left there.
-func (w *world) lawOfRest(m *member) {
+func (w *hubEnv) lawOfRest(m *member) {
 	w.t.Helper()
 	before := len(m.audit.writes("", ""))
 	w.eventually("the member to be reached again", func() error { return w.holds(m, "v1") })

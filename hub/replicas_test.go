@@ -14,8 +14,8 @@ import (
 // middle of what it does, and the other carries on.
 func TestTheOtherHubCarriesOn(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 3)
-	p := &saga{world: w}
+	w := newHubEnv(t, 3)
+	p := &crashScenario{hubEnv: w}
 	p.begin()
 	dice := rand.New(rand.NewPCG(5, 1))
 	pair := []*child{w.spawn("a0", true), w.spawn("b0", true)}
@@ -36,8 +36,8 @@ func TestTheOtherHubCarriesOn(t *testing.T) {
 // the revision of what it read before.
 func TestAHubThatWasFrozenIsRefused(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, 3)
-	p := &saga{world: w}
+	w := newHubEnv(t, 3)
+	p := &crashScenario{hubEnv: w}
 	p.begin()
 	dice := rand.New(rand.NewPCG(6, 1))
 	pair := []*child{w.spawn("a0", true), w.spawn("b0", true)}
@@ -72,7 +72,7 @@ func rounds(few, many int) int {
 }
 
 // rounds plays one round, and closes the channel when it is over.
-func (p *saga) rounds() <-chan struct{} {
+func (p *crashScenario) rounds() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -82,7 +82,7 @@ func (p *saga) rounds() <-chan struct{} {
 }
 
 // leader waits until one of the children has the lead, and returns it.
-func (w *world) leader(of []*child) (leader *child) {
+func (w *hubEnv) leader(of []*child) (leader *child) {
 	w.t.Helper()
 	w.eventually("one to lead", func() error {
 		lease, err := w.kube.CoordinationV1().Leases(w.name+"-hub").Get(w.t.Context(), "slipway-hub", getOptions())
@@ -101,7 +101,7 @@ func (w *world) leader(of []*child) (leader *child) {
 
 // lawOfTheFrozen: after another hub has written to a member since it was frozen, a
 // hub changes nothing there, unless it leads again.
-func (w *world) lawOfTheFrozen(name string, frozen, woken time.Time) {
+func (w *hubEnv) lawOfTheFrozen(name string, frozen, woken time.Time) {
 	w.t.Helper()
 	again := w.leadsAgain(name, woken)
 	sent := 0
@@ -129,7 +129,7 @@ func (w *world) lawOfTheFrozen(name string, frozen, woken time.Time) {
 }
 
 // leadsAgain is when a hub got the lease back after a time, or far in the future.
-func (w *world) leadsAgain(name string, after time.Time) time.Time {
+func (w *hubEnv) leadsAgain(name string, after time.Time) time.Time {
 	for _, write := range w.audit.writes("leases", w.name+"-hub") {
 		if write.Agent == name && write.done() && write.Begun.After(after) {
 			return write.Begun

@@ -61,9 +61,9 @@ func TestARollbackThatEndedUntoldIsTold(t *testing.T) {
 // snapshots.
 func newTakingBack(t *testing.T) *stale {
 	t.Helper()
-	w := newWorld(t, 0)
+	w := newHubEnv(t, 0)
 	cfg := w.config("driver")
-	s := &stale{world: w, store: memory.NewStore()}
+	s := &stale{hubEnv: w, store: memory.NewStore()}
 	members := memory.NewFleet()
 	members.Add(placement.Cluster{Name: "one"})
 	cfg.Store, cfg.Inventory, cfg.Dialer = s.store, members, members

@@ -91,7 +91,7 @@ func TestARequestWakesTheRunsThatMayWaitForItsName(t *testing.T) {
 	woken(&s.queues.Runs)
 	f := tutorialRequest()
 	f.Run, f.Request.Stage = "a-before", "s1"
-	s.heardApproval(askedOf(t, f))
+	s.onApproval(askedOf(t, f))
 	got := map[api.Key]bool{}
 	for _, k := range woken(&s.queues.Runs) {
 		got[k] = true

@@ -38,26 +38,26 @@ type service struct {
 
 func newService(h *Hub) (*service, error) {
 	s := &service{hub: h, client: objects.New(h.client, h.meta, h.kube, h.log), queues: &queues.Queues{}}
-	roster := &objects.Roster{Inventory: h.cfg.Inventory}
+	clusters := &objects.Clusters{Inventory: h.cfg.Inventory}
 	signer := &seals.Seals{Store: h.store}
 	s.policies = &policies.Policies{Kube: h.kube, Store: h.store, Log: h.log}
 	s.requests = &requests.Requests{Client: s.client, Engine: h.engine, Seals: signer, Policies: s.policies, Queues: s.queues}
-	s.overrides = &overrides.Reconciler{Client: s.client, Engine: h.engine, Store: h.store, Roster: roster}
+	s.overrides = &overrides.Reconciler{Client: s.client, Engine: h.engine, Store: h.store, Clusters: clusters}
 	s.placements = placements.New(&placements.Reconciler{
 		Client: s.client, Engine: h.engine, Inventory: h.cfg.Inventory, Source: h.source, Queues: s.queues, Overrides: s.overrides,
-		Roster: roster, Collect: h.cfg.Collect, DeleteDeadline: h.cfg.DeleteDeadline, Listed: h.cfg.Listed,
+		Clusters: clusters, Collect: h.cfg.Collect, DeleteDeadline: h.cfg.DeleteDeadline, Listed: h.cfg.Listed,
 	})
 	s.runs = &runs.Reconciler{
 		Client: s.client, Engine: h.engine, Queues: s.queues, Seals: signer, Policies: s.policies, Requests: s.requests,
 		Overrides: s.overrides, Placements: s.placements, Meters: h.meters, Listed: h.cfg.Listed,
 	}
-	s.members = &members.Reconciler{Client: s.client, Dialer: h.cfg.Dialer, Queues: s.queues, Roster: roster}
+	s.members = &members.Reconciler{Client: s.client, Dialer: h.cfg.Dialer, Queues: s.queues, Clusters: clusters}
 	s.queues.Placements = s.newQueue("placement", 4, s.placements.Reconcile)
 	s.queues.Runs = s.newQueue("run", 8, s.runs.Reconcile)
 	s.queues.Members = s.newQueue("member", 16, s.members.Reconcile) // most of them may wait for members that are down
 	s.queues.Overrides = s.newQueue("override", 1, s.overrides.Reconcile)
 	s.queues.Orphans = s.newQueue("orphan", 1, s.runs.ReconcileOrphan)
-	return s, s.hear()
+	return s, s.watch()
 }
 
 // newQueue returns a queue whose rounds are bounded, counted and timed. Workers is how many objects of the kind are brought
@@ -98,8 +98,8 @@ const longestRound = 5 * time.Minute
 
 // run serves until ctx ends.
 func (s *service) run(ctx context.Context) error {
-	s.client.Notes = objects.NewNotes(ctx, s.hub.kube, s.hub.cfg.Name)
-	defer s.client.Notes.Stop()
+	s.client.Recorder = objects.NewRecorder(ctx, s.hub.kube, s.hub.cfg.Name)
+	defer s.client.Recorder.Stop()
 	ctx, stop := context.WithCancel(ctx)
 	defer s.shutDown()
 	defer s.client.Start(ctx)()
@@ -112,12 +112,12 @@ func (s *service) run(ctx context.Context) error {
 	var group sync.WaitGroup
 	for _, work := range []func(context.Context){
 		s.queues.Placements.Run, s.queues.Runs.Run, s.queues.Members.Run, s.queues.Overrides.Run, s.queues.Orphans.Run,
-		func(ctx context.Context) { s.listen(ctx, "run/", s.heardRunRecord) },
-		func(ctx context.Context) { s.listen(ctx, "placement/", s.heardPlacementRecord) },
-		func(ctx context.Context) { s.listen(ctx, "drift/", s.heardDrift) },
-		func(ctx context.Context) { s.listen(ctx, "deleted/", s.heardPlacementRecord) },
+		func(ctx context.Context) { s.watchRecords(ctx, "run/", s.onRunRecord) },
+		func(ctx context.Context) { s.watchRecords(ctx, "placement/", s.onPlacementRecord) },
+		func(ctx context.Context) { s.watchRecords(ctx, "drift/", s.onDriftRecord) },
+		func(ctx context.Context) { s.watchRecords(ctx, "deleted/", s.onPlacementRecord) },
 		s.watchInventory,
-		func(ctx context.Context) { s.policies.Watch(ctx, s.wakeAsking) },
+		func(ctx context.Context) { s.policies.Watch(ctx, s.enqueueRunsWithRequests) },
 		s.placements.Watch,
 	} {
 		group.Go(func() { work(ctx) })

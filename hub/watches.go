@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
-// hear watches the objects of the Fleet API and those that show snapshots, decisions and overrides.
-func (s *service) hear() error {
+// watch watches the objects of the Fleet API and those that show snapshots, decisions and overrides.
+func (s *service) watch() error {
 	type watch struct {
 		gvr   schema.GroupVersionResource
 		shows *queues.Queue // writes the status of the kind, nil for none
@@ -27,30 +27,30 @@ func (s *service) hear() error {
 		for _, w := range []watch{
 			{in.GVR(api.PlacementKind), s.queues.Placements, func(obj *unstructured.Unstructured) { s.queues.Placements.Add(api.KeyOf(obj)) }},
 			{in.GVR(api.RunKind), s.queues.Runs, func(obj *unstructured.Unstructured) { s.queues.Runs.Add(api.KeyOf(obj)) }},
-			{in.GVR(api.StrategyKind), nil, s.heardStrategy},
-			{in.GVR(api.ApprovalKind), nil, s.heardApproval},
-			{in.GVR(api.OverrideKind), nil, s.heardOverride},
+			{in.GVR(api.StrategyKind), nil, s.onStrategy},
+			{in.GVR(api.ApprovalKind), nil, s.onApproval},
+			{in.GVR(api.OverrideKind), nil, s.onOverride},
 		} {
-			if err := s.client.Hear(w.gvr, w.shows, w.heard); err != nil {
+			if err := s.client.Watch(w.gvr, w.shows, w.heard); err != nil {
 				return err
 			}
 		}
 		for _, err := range []error{
-			s.client.HearMirror(in.GVR(api.SnapshotKind), s.queues.Placements, false),
-			s.client.HearMirror(in.GVR(api.PolicyKind), s.queues.Placements, false),
-			s.client.HearMirror(in.GVR(api.OverrideSnapshotKind), s.queues.Overrides, true),
+			s.client.WatchMetadata(in.GVR(api.SnapshotKind), s.queues.Placements, false),
+			s.client.WatchMetadata(in.GVR(api.PolicyKind), s.queues.Placements, false),
+			s.client.WatchMetadata(in.GVR(api.OverrideSnapshotKind), s.queues.Overrides, true),
 		} {
 			if err != nil {
 				return err
 			}
 		}
 	}
-	return s.client.Hear(api.MemberGVR(), s.queues.Members, func(obj *unstructured.Unstructured) { s.queues.Members.Add(api.KeyOf(obj)) })
+	return s.client.Watch(api.MemberGVR(), s.queues.Members, func(obj *unstructured.Unstructured) { s.queues.Members.Add(api.KeyOf(obj)) })
 }
 
-// heardStrategy wakes the runs that wait for a strategy; those that have begun
+// onStrategy wakes the runs that wait for a strategy; those that have begun
 // have their own copy.
-func (s *service) heardStrategy(obj *unstructured.Unstructured) {
+func (s *service) onStrategy(obj *unstructured.Unstructured) {
 	for _, run := range s.client.All(api.ScopeOf(api.KeyOf(obj)).GVR(api.RunKind)) {
 		if run.GetNamespace() == obj.GetNamespace() && api.StrategyOf(run) == obj.GetName() && !api.IsBegun(run) {
 			s.queues.Runs.Add(api.KeyOf(run))
@@ -58,36 +58,36 @@ func (s *service) heardStrategy(obj *unstructured.Unstructured) {
 	}
 }
 
-// heardApproval wakes the run that a request is about, and those that may wait for its name.
-func (s *service) heardApproval(obj *unstructured.Unstructured) {
+// onApproval wakes the run that a request is about, and those that may wait for its name.
+func (s *service) onApproval(obj *unstructured.Unstructured) {
 	about := api.SpecString(obj, "parentStageRollout")
 	if about != "" {
 		s.queues.Runs.Add(api.Key{Namespace: obj.GetNamespace(), Name: about})
 	}
 	for name := range requests.RunsOfRequest(obj.GetName()) {
-		if k := (api.Key{Namespace: obj.GetNamespace(), Name: name}); name != about && s.client.Seen(api.ScopeOf(k).GVR(api.RunKind), k) != nil {
+		if k := (api.Key{Namespace: obj.GetNamespace(), Name: name}); name != about && s.client.Cached(api.ScopeOf(k).GVR(api.RunKind), k) != nil {
 			s.queues.Runs.Add(k)
 		}
 	}
 }
 
-// wakeAsking asks for the runs that have requests.
-func (s *service) wakeAsking() {
+// enqueueRunsWithRequests asks for the runs that have requests.
+func (s *service) enqueueRunsWithRequests() {
 	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
 		for _, request := range s.client.All(in.GVR(api.ApprovalKind)) {
-			s.heardApproval(request)
+			s.onApproval(request)
 		}
 	}
 }
 
-// heardOverride wakes the override, and every placement that it may concern.
-func (s *service) heardOverride(obj *unstructured.Unstructured) {
+// onOverride wakes the override, and every placement that it may concern.
+func (s *service) onOverride(obj *unstructured.Unstructured) {
 	s.queues.Overrides.Add(api.KeyOf(obj))
-	s.everyPlacement()
+	s.enqueueAllPlacements()
 }
 
-// everyPlacement asks for all placements.
-func (s *service) everyPlacement() {
+// enqueueAllPlacements asks for all placements.
+func (s *service) enqueueAllPlacements() {
 	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
 		for _, obj := range s.client.All(in.GVR(api.PlacementKind)) {
 			s.queues.Placements.AddPaced(api.KeyOf(obj), queues.StatusPace)
@@ -95,8 +95,8 @@ func (s *service) everyPlacement() {
 	}
 }
 
-// listen watches the engine's records under a prefix.
-func (s *service) listen(ctx context.Context, prefix string, heard func(key string)) {
+// watchRecords watches the engine's records under a prefix.
+func (s *service) watchRecords(ctx context.Context, prefix string, heard func(key string)) {
 	for again := retryWatch(); ctx.Err() == nil; again.Wait(ctx) {
 		for change, err := range backend.Watch(ctx, s.hub.store, prefix, time.Second) {
 			if err != nil {
@@ -111,35 +111,35 @@ func (s *service) listen(ctx context.Context, prefix string, heard func(key stri
 // retryWatch is how long a watch that ended is left alone, and longer where it ends again at once.
 func retryWatch() *backoff.Backoff { return backoff.New(time.Second, 30*time.Second) }
 
-// heardPlacementRecord wakes the placements whose record in the engine changed.
-func (s *service) heardPlacementRecord(record string) {
+// onPlacementRecord wakes the placements whose record in the engine changed.
+func (s *service) onPlacementRecord(record string) {
 	_, name, _ := strings.Cut(record, "/")
-	for _, k := range s.client.Called(api.PlacementKind, name) {
+	for _, k := range s.client.ByEngineName(api.PlacementKind, name) {
 		s.queues.Placements.AddPaced(k, s.queues.PaceOf(api.PlacementKind, name))
 	}
 }
 
-// heardRunRecord wakes the runs whose record in the engine changed and their placements, not more often than either status
+// onRunRecord wakes the runs whose record in the engine changed and their placements, not more often than either status
 // needs: how many clusters a run has is not known yet when it begins.
-func (s *service) heardRunRecord(record string) {
+func (s *service) onRunRecord(record string) {
 	_, name, _ := strings.Cut(record, "/")
-	keys := s.client.Called(api.RunKind, name)
+	keys := s.client.ByEngineName(api.RunKind, name)
 	for _, k := range keys {
 		s.queues.Runs.AddPaced(k, s.queues.PaceOf(api.RunKind, name))
 	}
 	if len(keys) == 0 {
-		s.runs.HeardOrphan(name)
+		s.runs.EnqueueOrphan(name)
 	}
 	for _, k := range s.placements.PlacementsOf(name) {
 		s.queues.Placements.AddPaced(k, s.queues.PaceOfProgress(name, kubefleet.EngineName(k.Namespace, k.Name)))
 	}
 }
 
-// heardDrift wakes the placement of which something was seen to differ.
-func (s *service) heardDrift(record string) {
+// onDriftRecord wakes the placement of which something was seen to differ.
+func (s *service) onDriftRecord(record string) {
 	_, rest, _ := strings.Cut(record, "/")
 	name, _, _ := strings.Cut(rest, "/")
-	for _, k := range s.client.Called(api.PlacementKind, name) {
+	for _, k := range s.client.ByEngineName(api.PlacementKind, name) {
 		s.queues.Placements.AddPaced(k, queues.StatusPace)
 	}
 }
@@ -152,7 +152,7 @@ func (s *service) watchInventory(ctx context.Context) {
 				break
 			}
 			again.Reset()
-			s.everyPlacement()
+			s.enqueueAllPlacements()
 		}
 	}
 }

@@ -21,7 +21,7 @@
 // status.decisions from the identity that the API server authenticated, and puts back whatever a client
 // wrote there. Who takes an approval back before the hub has taken it in has not approved; one that two
 // people give in the very same words and at the same stated time is only the first's. What stands in an
-// object that is older than the policies is nobody's. A condition whose observedGeneration is another one than the
+// object that is older than the policies has no author. A condition whose observedGeneration is another one than the
 // request's is no answer and is not written down. A ValidatingAdmissionPolicy demands the RBAC verb approve on the request,
 // whatever generation the answer is of. Both stamp and protect the annotations [CreatedBy], [CreatedByUID] and
 // [RollbackBy] of runs in the same way.

@@ -18,7 +18,7 @@ import (
 var files embed.FS
 
 // Annotations of a run that say who created it and who asked for its rollback. Admission writes them when
-// that happens; nobody can change them otherwise.
+// that happens; they cannot be changed otherwise.
 const (
 	// CreatedBy is the name of the user.
 	CreatedBy = "slipway.dev/created-by"

@@ -85,9 +85,9 @@ func OwnedBy(in api.Scope, base, name string, uid types.UID) metav1.OwnerReferen
 
 // Answer is what a request's status says.
 type Answer struct {
-	// Verdict is empty where nobody has answered yet.
+	// Verdict is empty where there is no answer yet.
 	Verdict approval.Verdict
-	// By is empty where nobody vouches for who it was.
+	// By is empty where the API server did not write down who it was.
 	By      approval.Identity
 	Comment string
 }
@@ -124,8 +124,7 @@ type approver struct {
 	Groups   []string `json:"groups,omitempty"`
 }
 
-// answerOf reads the answer that stands in the conditions of a request. Nobody
-// vouches for who gave it.
+// answerOf reads the answer in the conditions of a request. Its author is not known.
 //
 // Approved=True approves. Approved=False is "not yet", as in KubeFleet, unless
 // its reason is Rejected: then it rejects, as Rejected=True does. Conditions of
@@ -232,7 +231,7 @@ func verdictOf(c *approvalCondition) approval.Verdict {
 }
 
 // AnybodyMayDecide reports whether a policy does not ask who decides, so that an
-// answer counts of which nobody knows whose it is.
+// answer counts whose author is not known.
 func AnybodyMayDecide(p approval.Policy) bool {
 	for _, q := range p.Quorums {
 		if q.Group != "" || q.Count > 1 {
@@ -242,29 +241,29 @@ func AnybodyMayDecide(p approval.Policy) bool {
 	return !p.ForbidStarter
 }
 
-// Anybody stands for whoever answered where nobody vouches for who it was.
+// Anybody is the identity of an answer whose author the API server did not write down.
 func Anybody() approval.Identity { return approval.Identity{Name: "system:unknown"} }
 
 // AcceptedCondition reports that a request was approved, and that it stays so.
 func AcceptedCondition(generation int64, at time.Time) metav1.Condition {
-	return teller{generation: generation}.yes(api.ConditionAccepted, api.ReasonAccepted,
+	return conditions{observedGeneration: generation}.isTrue(api.ConditionAccepted, api.ReasonAccepted,
 		"The approval request has been approved and cannot be reverted", stages.At(at))
 }
 
 // RejectedCondition reports that a request was rejected, and that it stays so.
 func RejectedCondition(generation int64, by string, at time.Time) metav1.Condition {
-	return teller{generation: generation}.no(api.ConditionAccepted, api.ReasonRequestRejected,
+	return conditions{observedGeneration: generation}.isFalse(api.ConditionAccepted, api.ReasonRequestRejected,
 		"The approval request has been rejected by "+by+" and cannot be reverted", stages.At(at))
 }
 
 // RefusedCondition tells why an answer does not count. Another one may.
 func RefusedCondition(generation int64, why string, at time.Time) metav1.Condition {
-	return teller{generation: generation}.no(api.ConditionAccepted, api.ReasonRefused, why, stages.At(at))
+	return conditions{observedGeneration: generation}.isFalse(api.ConditionAccepted, api.ReasonRefused, why, stages.At(at))
 }
 
 // UnvouchedCondition tells why no answer counts, whosever it is.
 func UnvouchedCondition(generation int64, why string, at time.Time) metav1.Condition {
-	return teller{generation: generation}.no(api.ConditionAccepted, api.ReasonUnvouched, why, stages.At(at))
+	return conditions{observedGeneration: generation}.isFalse(api.ConditionAccepted, api.ReasonUnvouched, why, stages.At(at))
 }
 
 // WithCondition is the status of a request with one condition of the hub's, and

@@ -13,30 +13,30 @@ import (
 // 32768 characters.
 const longestMessage = 30 << 10
 
-// teller makes conditions. Each has the time of a fact that is recorded, in
+// conditions makes conditions. Each has the time of a fact that is recorded, in
 // whole seconds, so that a status that is made again is the same.
-type teller struct {
+type conditions struct {
 	// generation is that of the object's spec.
-	generation int64
+	observedGeneration int64
 	// birth is the time of what has no time of its own.
-	birth stages.Instant
+	created stages.Instant
 }
 
-func (t teller) yes(kind, reason, message string, at stages.Instant) metav1.Condition {
-	return t.tell(kind, metav1.ConditionTrue, reason, message, at)
+func (t conditions) isTrue(kind, reason, message string, at stages.Instant) metav1.Condition {
+	return t.condition(kind, metav1.ConditionTrue, reason, message, at)
 }
 
-func (t teller) no(kind, reason, message string, at stages.Instant) metav1.Condition {
-	return t.tell(kind, metav1.ConditionFalse, reason, message, at)
+func (t conditions) isFalse(kind, reason, message string, at stages.Instant) metav1.Condition {
+	return t.condition(kind, metav1.ConditionFalse, reason, message, at)
 }
 
-func (t teller) unknown(kind, reason, message string, at stages.Instant) metav1.Condition {
-	return t.tell(kind, metav1.ConditionUnknown, reason, message, at)
+func (t conditions) isUnknown(kind, reason, message string, at stages.Instant) metav1.Condition {
+	return t.condition(kind, metav1.ConditionUnknown, reason, message, at)
 }
 
-func (t teller) tell(kind string, status metav1.ConditionStatus, reason, message string, at stages.Instant) metav1.Condition {
+func (t conditions) condition(kind string, status metav1.ConditionStatus, reason, message string, at stages.Instant) metav1.Condition {
 	return metav1.Condition{
 		Type: kind, Status: status, Reason: reason, Message: api.Printable(message, longestMessage),
-		ObservedGeneration: t.generation, LastTransitionTime: api.Seconds(cmp.Or(at, t.birth)),
+		ObservedGeneration: t.observedGeneration, LastTransitionTime: api.Seconds(cmp.Or(at, t.created)),
 	}
 }

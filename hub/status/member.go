@@ -76,7 +76,7 @@ type MemberFacts struct {
 	// Joined is when the cluster was first reached; zero for never.
 	Joined time.Time
 	// Err is why it could not be reached the last time, which was at Now, nil where
-	// it could, and Since is since when that is so; zero where nobody has tried.
+	// it could, and Since is since when that is so; zero where it was never tried.
 	Err        error
 	Since, Now time.Time
 }
@@ -99,33 +99,33 @@ type MemberStatus struct {
 // report: it has joined once it could be reached with the credentials that the
 // hub has for it, and is healthy as long as it can.
 func Member(f *MemberFacts) *MemberStatus {
-	t := teller{generation: f.Generation, birth: max(stages.At(f.Created), 1)}
+	t := conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}
 	return &MemberStatus{Conditions: []metav1.Condition{
-		t.yes(api.ConditionReadyToJoin, api.ReasonReadyToJoin, "The hub takes the cluster as a member", 0),
+		t.isTrue(api.ConditionReadyToJoin, api.ReasonReadyToJoin, "The hub takes the cluster as a member", 0),
 		f.joined(t), f.healthy(t),
 	}}
 }
 
-func (f *MemberFacts) joined(t teller) metav1.Condition {
+func (f *MemberFacts) joined(t conditions) metav1.Condition {
 	switch {
 	case !f.Joined.IsZero():
-		return t.yes(api.ConditionJoined, api.ReasonJoined, "The API server of the cluster was reached", stages.At(f.Joined))
+		return t.isTrue(api.ConditionJoined, api.ReasonJoined, "The API server of the cluster was reached", stages.At(f.Joined))
 	case f.joining():
-		return t.unknown(api.ConditionJoined, api.ReasonNotReached, "The API server of the cluster has not been reached yet: "+f.Err.Error(), stages.At(f.Since))
+		return t.isUnknown(api.ConditionJoined, api.ReasonNotReached, "The API server of the cluster has not been reached yet: "+f.Err.Error(), stages.At(f.Since))
 	case f.Err != nil:
-		return t.no(api.ConditionJoined, api.ReasonUnreachable, f.Err.Error(), stages.At(f.Since.Add(memberJoins)))
+		return t.isFalse(api.ConditionJoined, api.ReasonUnreachable, f.Err.Error(), stages.At(f.Since.Add(memberJoins)))
 	default:
-		return t.unknown(api.ConditionJoined, api.ReasonNotReached, "The API server of the cluster has not been asked yet", 0)
+		return t.isUnknown(api.ConditionJoined, api.ReasonNotReached, "The API server of the cluster has not been asked yet", 0)
 	}
 }
 
-func (f *MemberFacts) healthy(t teller) metav1.Condition {
+func (f *MemberFacts) healthy(t conditions) metav1.Condition {
 	switch {
 	case f.Err != nil:
-		return t.no(api.ConditionHealthy, api.ReasonUnreachable, f.Err.Error(), stages.At(f.Since))
+		return t.isFalse(api.ConditionHealthy, api.ReasonUnreachable, f.Err.Error(), stages.At(f.Since))
 	case f.Since.IsZero():
-		return t.unknown(api.ConditionHealthy, api.ReasonNotReached, "The API server of the cluster has not been asked yet", 0)
+		return t.isUnknown(api.ConditionHealthy, api.ReasonNotReached, "The API server of the cluster has not been asked yet", 0)
 	default:
-		return t.yes(api.ConditionHealthy, api.ReasonHealthy, "The API server of the cluster answers", stages.At(f.Since))
+		return t.isTrue(api.ConditionHealthy, api.ReasonHealthy, "The API server of the cluster answers", stages.At(f.Since))
 	}
 }

@@ -10,7 +10,7 @@ import (
 type FrozenOverride struct {
 	placement.Override
 	// Shown is the name of the object that shows the override as it was then.
-	Shown string
+	Snapshot string
 }
 
 // shownOverrides is how many bytes of names of overrides a status has; those of the
@@ -24,27 +24,27 @@ func overridesOn(cluster placement.Cluster, all []FrozenOverride, room *int) (cl
 		if applies, err := o.SelectsCluster(cluster); err != nil || !applies {
 			continue
 		}
-		if *room -= len(o.Namespace) + len(o.Shown); *room < 0 {
+		if *room -= len(o.Namespace) + len(o.Snapshot); *room < 0 {
 			return clusterwide, namespaced
 		}
 		if o.Namespace == "" {
-			clusterwide = append(clusterwide, o.Shown)
+			clusterwide = append(clusterwide, o.Snapshot)
 		} else {
-			namespaced = append(namespaced, kubefleet.NamespacedName{Namespace: o.Namespace, Name: o.Shown})
+			namespaced = append(namespaced, kubefleet.NamespacedName{Namespace: o.Namespace, Name: o.Snapshot})
 		}
 	}
 	return clusterwide, namespaced
 }
 
 // applicable adds the overrides that apply to a cluster.
-func (p *placing) applicable(s *placedStatus, c *PlacedCluster) {
+func (p *placementBuilder) applicable(s *placedStatus, c *PlacedCluster) {
 	if cluster, known := p.Members[c.Name]; known {
 		s.ClusterOverrides, s.Overrides = overridesOn(cluster, p.Overrides[c.Tried], &p.names)
 	}
 }
 
 // applicable adds the overrides that what the plan brings to a cluster was made with.
-func (p *projection) applicable(c *clusterStatus, pos int) {
+func (p *runBuilder) applicable(c *clusterStatus, pos int) {
 	if cluster, known := p.Members[c.Name]; known {
 		c.ClusterOverrides, c.Overrides = overridesOn(cluster, p.Overrides[p.Plan.IndexAt(pos)], &p.names)
 	}

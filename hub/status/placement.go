@@ -44,7 +44,7 @@ type PlacementFacts struct {
 	Scheduled bool
 	Decided   time.Time
 	Picked    []PlacedCluster
-	// Decision explains that; nil where nobody can.
+	// Decision explains that; nil where nothing does.
 	Decision *Selection
 	// Latest is the index of the latest snapshot, -1 for none.
 	Latest int
@@ -126,11 +126,11 @@ type DeletionStatus struct {
 	// Remaining is how many clusters are not clean yet.
 	Remaining int `json:"remaining"`
 	// Clusters are those that hold it up, and those that were given up.
-	Clusters []ClusterNote `json:"clusters,omitempty"`
+	Clusters []ClusterMessage `json:"clusters,omitempty"`
 }
 
-// ClusterNote says something of a cluster.
-type ClusterNote struct {
+// ClusterMessage says something of a cluster.
+type ClusterMessage struct {
 	Name    string `json:"clusterName"`
 	Message string `json:"message"`
 }
@@ -138,9 +138,9 @@ type ClusterNote struct {
 // Placement is the status of a placement. Its cost grows with the clusters
 // that were picked, but only those that are listed cost an allocation.
 func Placement(f *PlacementFacts) *PlacementStatus {
-	p := placing{
+	p := placementBuilder{
 		PlacementFacts: f, prefix: api.Scope(f.Namespace != "").Kind(api.PlacementKind),
-		teller: teller{generation: f.Generation, birth: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures, names: shownOverrides,
+		conditions: conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures, names: shownOverrides,
 	}
 	s := &PlacementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
 	s.Clusters, s.ClustersTotal = append(p.listed(), p.missing()...), len(f.Picked)
@@ -149,16 +149,16 @@ func Placement(f *PlacementFacts) *PlacementStatus {
 		s.Resources, s.ResourcesTotal = p.resources(index)
 		s.Conditions = append(s.Conditions, p.aggregate(index)...)
 	} else if f.External && f.Scheduled && len(f.Picked) > 0 {
-		s.Conditions = append(s.Conditions, p.unknown(p.prefix+api.ConditionRollout, api.ReasonExternal,
+		s.Conditions = append(s.Conditions, p.isUnknown(p.prefix+api.ConditionRollout, api.ReasonExternal,
 			"Rollout is controlled by staged update runs, and not all clusters observe the same snapshot", p.lastChange()))
 	}
 	return s
 }
 
-// placing is a placement that is being projected.
-type placing struct {
+// placementBuilder is a placement that is being projected.
+type placementBuilder struct {
 	*PlacementFacts
-	teller
+	conditions
 	// prefix is what the types of the placement's conditions begin with.
 	prefix string
 	// room is how many bytes of differences may still be told, failed of failures.
@@ -167,26 +167,26 @@ type placing struct {
 	names int
 }
 
-func (p *placing) scheduled() metav1.Condition {
+func (p *placementBuilder) scheduled() metav1.Condition {
 	kind, at := p.prefix+api.ConditionScheduled, stages.At(p.Decided)
 	switch {
 	case p.Unselected != nil:
-		return p.no(kind, api.ReasonInvalidSelectors, p.Unselected.Error(), at)
+		return p.isFalse(kind, api.ReasonInvalidSelectors, p.Unselected.Error(), at)
 	case p.Unscheduled != nil:
-		return p.no(kind, api.ReasonUnfulfilled, p.Unscheduled.Error(), at)
+		return p.isFalse(kind, api.ReasonUnfulfilled, p.Unscheduled.Error(), at)
 	case p.shortfall() != "":
-		return p.no(kind, api.ReasonUnfulfilled, unfulfilledMessage(p.shortfall()), at)
+		return p.isFalse(kind, api.ReasonUnfulfilled, unfulfilledMessage(p.shortfall()), at)
 	case !p.Scheduled:
-		return p.unknown(kind, api.ReasonSchedulePending, "Scheduling has not completed", at)
+		return p.isUnknown(kind, api.ReasonSchedulePending, "Scheduling has not completed", at)
 	default:
-		return p.yes(kind, api.ReasonFulfilled, scheduledMessage(len(p.Picked)), at)
+		return p.isTrue(kind, api.ReasonFulfilled, scheduledMessage(len(p.Picked)), at)
 	}
 }
 
 // observed is the index of the snapshot that the placement's conditions are
 // about. Under External it is the one that every cluster has or is brought to,
 // and there is none while they differ.
-func (p *placing) observed() (int, bool) {
+func (p *placementBuilder) observed() (int, bool) {
 	switch {
 	case len(p.Picked) == 0 || !p.Scheduled:
 		return 0, false
@@ -201,7 +201,7 @@ func (p *placing) observed() (int, bool) {
 	return p.Picked[0].Tried, true
 }
 
-func (p *placing) resources(index int) ([]kubefleet.ObjectReference, int) {
+func (p *placementBuilder) resources(index int) ([]kubefleet.ObjectReference, int) {
 	if p.Resources == nil {
 		return nil, 0
 	}
@@ -218,20 +218,20 @@ func (p *placing) resources(index int) ([]kubefleet.ObjectReference, int) {
 // tally counts clusters by how far they have come with a snapshot.
 type tally struct{ started, applied, available, failed int }
 
-func (p *placing) tally(index int) (t tally) {
+func (p *placementBuilder) tally(index int) (t tally) {
 	for i := range p.Picked {
 		c := &p.Picked[i]
 		if c.Tried != index {
 			continue
 		}
 		t.started++
-		switch g := p.stand(c); {
-		case g >= standAvailable:
+		switch g := p.stateOf(c); {
+		case g >= stateAvailable:
 			t.available++
 			t.applied++
-		case g == standApplied:
+		case g == stateApplied:
 			t.applied++
-		case g == standFailed || g == standHeld:
+		case g == stateFailed || g == stateHeldBack:
 			t.failed++
 		}
 	}
@@ -240,16 +240,16 @@ func (p *placing) tally(index int) (t tally) {
 
 // aggregate are the conditions of the placement about a snapshot, as far as all
 // clusters have come: the first that is not true is the last.
-func (p *placing) aggregate(index int) []metav1.Condition {
+func (p *placementBuilder) aggregate(index int) []metav1.Condition {
 	t, n, at := p.tally(index), len(p.Picked), p.lastChange()
 	if t.started < n {
-		return []metav1.Condition{p.no(p.prefix+api.ConditionRollout, api.ReasonRolloutNotStarted,
+		return []metav1.Condition{p.isFalse(p.prefix+api.ConditionRollout, api.ReasonRolloutNotStarted,
 			fmt.Sprintf("The rollout has not come to %d cluster(s) yet", n-t.started), at)}
 	}
 	out := []metav1.Condition{
-		p.yes(p.prefix+api.ConditionRollout, api.ReasonRolloutStarted, fmt.Sprintf("All %d cluster(s) start rolling out the latest resource", n), at),
+		p.isTrue(p.prefix+api.ConditionRollout, api.ReasonRolloutStarted, fmt.Sprintf("All %d cluster(s) start rolling out the latest resource", n), at),
 		p.overridden(p.prefix, at),
-		p.yes(p.prefix+api.ConditionSynchronized, api.ReasonSynchronized, fmt.Sprintf("The resources of %d cluster(s) are ready to be applied", n), at),
+		p.isTrue(p.prefix+api.ConditionSynchronized, api.ReasonSynchronized, fmt.Sprintf("The resources of %d cluster(s) are ready to be applied", n), at),
 	}
 	if p.reportsOnly() {
 		return append(out, p.reported(t.available, n, at))
@@ -259,47 +259,49 @@ func (p *placing) aggregate(index int) []metav1.Condition {
 		return out
 	}
 	if t.available < n {
-		return append(out, p.no(p.prefix+api.ConditionAvailable, api.ReasonNotAvailable,
+		return append(out, p.isFalse(p.prefix+api.ConditionAvailable, api.ReasonNotAvailable,
 			fmt.Sprintf("The selected resources in %d cluster(s) are still not available yet", n-t.available), at))
 	}
-	return append(out, p.yes(p.prefix+api.ConditionAvailable, api.ReasonAvailable,
+	return append(out, p.isTrue(p.prefix+api.ConditionAvailable, api.ReasonAvailable,
 		fmt.Sprintf("The selected resources in %d cluster(s) are available now", n), at))
 }
 
-func (p *placing) overridden(prefix string, at stages.Instant) metav1.Condition {
+func (p *placementBuilder) overridden(prefix string, at stages.Instant) metav1.Condition {
 	if len(p.Placement.Overrides) == 0 {
-		return p.yes(prefix+api.ConditionOverridden, api.ReasonNoOverride, "No override rules are configured for the selected resources", at)
+		return p.isTrue(prefix+api.ConditionOverridden, api.ReasonNoOverride, "No override rules are configured for the selected resources", at)
 	}
-	return p.yes(prefix+api.ConditionOverridden, api.ReasonOverridden, "The overrides are applied to the resources", at)
+	return p.isTrue(prefix+api.ConditionOverridden, api.ReasonOverridden, "The overrides are applied to the resources", at)
 }
 
-func (p *placing) applied(t tally, n int, at stages.Instant) metav1.Condition {
+func (p *placementBuilder) applied(t tally, n int, at stages.Instant) metav1.Condition {
 	kind := p.prefix + api.ConditionApplied
 	switch {
 	case t.applied == n:
-		return p.yes(kind, api.ReasonApplySucceeded, fmt.Sprintf("The selected resources are successfully applied to %d cluster(s)", n), at)
+		return p.isTrue(kind, api.ReasonApplySucceeded, fmt.Sprintf("The selected resources are successfully applied to %d cluster(s)", n), at)
 	case t.failed > 0:
-		return p.no(kind, api.ReasonApplyFailed, fmt.Sprintf("Failed to apply resources to %d cluster(s), please check `placementStatuses`", t.failed), at)
+		return p.isFalse(kind, api.ReasonApplyFailed, fmt.Sprintf("Failed to apply resources to %d cluster(s), please check `placementStatuses`", t.failed), at)
 	default:
-		return p.unknown(kind, api.ReasonApplyPending, fmt.Sprintf("The selected resources are being applied to %d cluster(s)", n-t.applied), at)
+		return p.isUnknown(kind, api.ReasonApplyPending, fmt.Sprintf("The selected resources are being applied to %d cluster(s)", n-t.applied), at)
 	}
 }
 
-func (p *placing) reported(done, n int, at stages.Instant) metav1.Condition {
+func (p *placementBuilder) reported(done, n int, at stages.Instant) metav1.Condition {
 	kind := p.prefix + api.ConditionDiffReported
 	if done == n {
-		return p.yes(kind, api.ReasonDiffReported, fmt.Sprintf("Diff reporting in %d cluster(s) has been completed", n), at)
+		return p.isTrue(kind, api.ReasonDiffReported, fmt.Sprintf("Diff reporting in %d cluster(s) has been completed", n), at)
 	}
-	return p.no(kind, api.ReasonDiffNotReported, fmt.Sprintf("Diff reporting in %d cluster(s) is not complete", n-done), at)
+	return p.isFalse(kind, api.ReasonDiffNotReported, fmt.Sprintf("Diff reporting in %d cluster(s) is not complete", n-done), at)
 }
 
-func (p *placing) reportsOnly() bool { return p.Placement.ApplyStrategy.Type == fleet.ReportDiff }
+func (p *placementBuilder) reportsOnly() bool {
+	return p.Placement.ApplyStrategy.Type == fleet.ReportDiff
+}
 
 // lastChange is when the last of the clusters changed.
-func (p *placing) lastChange() stages.Instant {
+func (p *placementBuilder) lastChange() stages.Instant {
 	at := stages.At(p.Decided)
 	for i := range p.Picked {
 		at = max(at, stages.At(p.Picked[i].Since))
 	}
-	return cmp.Or(at, p.birth)
+	return cmp.Or(at, p.created)
 }

@@ -16,65 +16,65 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// stand is how a cluster stands with what was last brought to it, the worst
+// stateOf is how a cluster stands with what was last brought to it, the worst
 // first: that is the order in which clusters are listed.
-type stand int
+type clusterState int
 
 const (
 	// standFailed: the update failed, or was not carried out.
-	standFailed stand = iota
-	// standHeld: something is not applied because it drifted or is somebody
+	stateFailed clusterState = iota
+	// stateHeldBack: an object is not applied because it drifted or has another
 	// else's.
-	standHeld
+	stateHeldBack
 	// standKept: an update is in flight or waits, and something keeps it.
-	standKept
+	stateStopped
 	// standDiffers: it has drifted.
-	standDiffers
+	stateDrifted
 	// standApplying and standApplied: an update is in flight.
-	standApplying
-	standApplied
+	stateApplying
+	stateApplied
 	// standNew: nothing was ever brought to it.
-	standNew
+	stateNotStarted
 	// standAvailable: it was proven to have it.
-	standAvailable
-	stands
+	stateAvailable
+	states
 )
 
-// stand judges a cluster, in view of what is known of its drift.
-func (p *placing) stand(c *PlacedCluster) stand {
+// stateOf judges a cluster, in view of what is known of its drift.
+func (p *placementBuilder) stateOf(c *PlacedCluster) clusterState {
 	switch c.State {
 	case stages.Failed, stages.Skipped:
-		return standFailed
+		return stateFailed
 	case stages.Running, stages.Pending:
 		return inFlight(c)
 	default:
 	}
 	switch {
 	case c.Tried < 0:
-		return standNew
+		return stateNotStarted
 	case c.Index != c.Tried:
-		return standFailed
+		return stateFailed
 	case p.held(c.Name):
-		return standHeld
+		return stateHeldBack
 	default:
-		return standAvailable
+		return stateAvailable
 	}
 }
 
-func inFlight(c *PlacedCluster) stand {
+func inFlight(c *PlacedCluster) clusterState {
 	switch {
 	case c.Applied:
-		return standApplied
+		return stateApplied
 	case c.Message != "" || c.State == stages.Pending:
-		return standKept
+		return stateStopped
 	default:
-		return standApplying
+		return stateApplying
 	}
 }
 
 // held reports whether something of the cluster is not applied because of what it
 // differs in.
-func (p *placing) held(cluster string) bool {
+func (p *placementBuilder) held(cluster string) bool {
 	d := p.Drift[cluster]
 	return d != nil && !p.reportsOnly() && slices.ContainsFunc(d.Objects, func(o fleet.ObjectDrift) bool {
 		return o.Reason != fleet.FoundDrifts || p.Placement.ApplyStrategy.WhenToApply == fleet.IfNotDrifted
@@ -87,12 +87,12 @@ func driftOf(p *fleet.Placement, d *fleet.ClusterDrift) kubefleet.ClusterStatus 
 
 // listed are the clusters that are listed, those in trouble first, each group by
 // name.
-func (p *placing) listed() []placedStatus {
+func (p *placementBuilder) listed() []placedStatus {
 	limit := p.Listed
 	if limit == 0 {
 		limit = defaultListed
 	}
-	var by [stands][]*PlacedCluster
+	var by [states][]*PlacedCluster
 	for i := range p.Picked {
 		c := &p.Picked[i]
 		if g := p.rank(c); len(by[g]) < limit {
@@ -109,23 +109,23 @@ func (p *placing) listed() []placedStatus {
 }
 
 // rank is where a cluster is listed.
-func (p *placing) rank(c *PlacedCluster) stand {
-	g := p.stand(c)
-	if d := p.Drift[c.Name]; g == standAvailable && d != nil && len(d.Objects) > 0 {
-		return standDiffers
+func (p *placementBuilder) rank(c *PlacedCluster) clusterState {
+	g := p.stateOf(c)
+	if d := p.Drift[c.Name]; g == stateAvailable && d != nil && len(d.Objects) > 0 {
+		return stateDrifted
 	}
-	if g == standApplied && c.Message != "" {
-		return standKept
+	if g == stateApplied && c.Message != "" {
+		return stateStopped
 	}
 	return g
 }
 
 // cluster is the status of a cluster: its conditions as far as it has come, the
 // first that is not true is the last, and what differs.
-func (p *placing) cluster(c *PlacedCluster) placedStatus {
+func (p *placementBuilder) cluster(c *PlacedCluster) placedStatus {
 	at := stages.At(c.Since)
 	s := placedStatus{Name: c.Name, Conditions: []metav1.Condition{
-		p.yes(api.ConditionScheduled, api.ReasonScheduled, p.pickedMessage(c.Name), stages.At(p.Decided)),
+		p.isTrue(api.ConditionScheduled, api.ReasonScheduled, p.pickedMessage(c.Name), stages.At(p.Decided)),
 	}}
 	if c.Tried < 0 {
 		s.Conditions = append(s.Conditions, p.notTried(at))
@@ -143,7 +143,7 @@ func (p *placing) cluster(c *PlacedCluster) placedStatus {
 }
 
 // pickedMessage says why a cluster was picked, and how a PickN policy ranked it.
-func (p *placing) pickedMessage(cluster string) string {
+func (p *placementBuilder) pickedMessage(cluster string) string {
 	if p.Decision == nil {
 		return fmt.Sprintf("Successfully scheduled resources for placement in %q: %s", cluster, pickedReason)
 	}
@@ -156,7 +156,7 @@ func (p *placing) pickedMessage(cluster string) string {
 }
 
 // shortfall says why fewer clusters were picked than the policy wants.
-func (p *placing) shortfall() string {
+func (p *placementBuilder) shortfall() string {
 	if p.Decision == nil {
 		return ""
 	}
@@ -166,7 +166,7 @@ func (p *placing) shortfall() string {
 // missing are the clusters that were not picked although the policy wants more,
 // as KubeFleet lists them: without their name in the place of one that has the
 // objects, one for each that the policy wants and at most as many as are listed.
-func (p *placing) missing() []placedStatus {
+func (p *placementBuilder) missing() []placedStatus {
 	if p.shortfall() == "" || p.Placement.Policy.NumberOfClusters == nil {
 		return nil
 	}
@@ -175,22 +175,22 @@ func (p *placing) missing() []placedStatus {
 	for _, v := range p.Decision.Evaluations {
 		if len(out) < want && !v.Picked {
 			message := fmt.Sprintf("%s is not selected: %s", v.Cluster, reasonOf(v, false))
-			out = append(out, placedStatus{Conditions: []metav1.Condition{p.no(api.ConditionScheduled, api.ReasonScheduleFailed, message, stages.At(p.Decided))}})
+			out = append(out, placedStatus{Conditions: []metav1.Condition{p.isFalse(api.ConditionScheduled, api.ReasonScheduleFailed, message, stages.At(p.Decided))}})
 		}
 	}
 	return out
 }
 
 // failures adds the objects that fail, as far as the room for that reaches.
-func (p *placing) failures(s *placedStatus, c *PlacedCluster, at stages.Instant) {
-	if p.stand(c) >= standNew {
+func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages.Instant) {
+	if p.stateOf(c) >= stateNotStarted {
 		return // nothing failed, or it has what the last update brought
 	}
 	for _, o := range c.Failing {
 		kind, reason := failureOf(o.Reason)
 		f := failedPlacement{
 			kubefleet.ObjectReference{Group: o.Group, Version: o.Version, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace},
-			p.no(kind, reason, o.Message, at),
+			p.isFalse(kind, reason, o.Message, at),
 		}
 		if fits(&f, &p.failed) {
 			s.Failed = append(s.Failed, f)
@@ -214,7 +214,7 @@ func failureOf(r fleet.FailingReason) (condition, reason string) {
 
 // differences adds what a cluster differs in, as far as the room for that
 // reaches.
-func (p *placing) differences(s *placedStatus, found kubefleet.ClusterStatus) {
+func (p *placementBuilder) differences(s *placedStatus, found kubefleet.ClusterStatus) {
 	for _, d := range found.DiffedPlacements {
 		if fits(&d, &p.room) {
 			s.Diffed = append(s.Diffed, d)
@@ -237,22 +237,22 @@ func fits(d any, room *int) bool {
 	return true
 }
 
-func (p *placing) notTried(at stages.Instant) metav1.Condition {
+func (p *placementBuilder) notTried(at stages.Instant) metav1.Condition {
 	if p.External {
-		return p.unknown(api.ConditionRollout, api.ReasonExternal, "Rollout is controlled by staged update runs, and none has come to the cluster yet", at)
+		return p.isUnknown(api.ConditionRollout, api.ReasonExternal, "Rollout is controlled by staged update runs, and none has come to the cluster yet", at)
 	}
-	return p.no(api.ConditionRollout, api.ReasonRolloutNotStarted, "The rollout has not come to the cluster yet", at)
+	return p.isFalse(api.ConditionRollout, api.ReasonRolloutNotStarted, "The rollout has not come to the cluster yet", at)
 }
 
-func (p *placing) tried(c *PlacedCluster, at stages.Instant) []metav1.Condition {
+func (p *placementBuilder) tried(c *PlacedCluster, at stages.Instant) []metav1.Condition {
 	started := fmt.Sprintf("Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: %d", c.Tried)
 	if c.Run != "" {
 		started += ", updateRun: " + c.Run
 	}
 	out := []metav1.Condition{
-		p.yes(api.ConditionRollout, api.ReasonRolloutStarted, started, at),
+		p.isTrue(api.ConditionRollout, api.ReasonRolloutStarted, started, at),
 		p.overridden("", at),
-		p.yes(api.ConditionSynchronized, api.ReasonWorkSynced, "All of the resources are ready to be applied", at),
+		p.isTrue(api.ConditionSynchronized, api.ReasonWorkSynced, "All of the resources are ready to be applied", at),
 	}
 	if p.reportsOnly() {
 		return append(out, p.compared(c, at))
@@ -260,23 +260,23 @@ func (p *placing) tried(c *PlacedCluster, at stages.Instant) []metav1.Condition 
 	return append(out, p.carriedOut(c, at)...)
 }
 
-func (p *placing) carriedOut(c *PlacedCluster, at stages.Instant) []metav1.Condition {
-	applied := p.yes(api.ConditionApplied, api.ReasonWorkApplied, "All resources have been applied", at)
-	switch p.stand(c) {
-	case standAvailable:
-		return []metav1.Condition{applied, p.yes(api.ConditionAvailable, api.ReasonWorkAvailable, "All resources are available", at)}
-	case standApplied:
-		return []metav1.Condition{applied, p.no(api.ConditionAvailable, api.ReasonWorkNotAvailable, cmp.Or(c.Message, "Not all resources have been proven available yet"), at)}
-	case standHeld:
+func (p *placementBuilder) carriedOut(c *PlacedCluster, at stages.Instant) []metav1.Condition {
+	applied := p.isTrue(api.ConditionApplied, api.ReasonWorkApplied, "All resources have been applied", at)
+	switch p.stateOf(c) {
+	case stateAvailable:
+		return []metav1.Condition{applied, p.isTrue(api.ConditionAvailable, api.ReasonWorkAvailable, "All resources are available", at)}
+	case stateApplied:
+		return []metav1.Condition{applied, p.isFalse(api.ConditionAvailable, api.ReasonWorkNotAvailable, cmp.Or(c.Message, "Not all resources have been proven available yet"), at)}
+	case stateHeldBack:
 		found := driftOf(p.Placement, p.Drift[c.Name])
-		return []metav1.Condition{p.no(api.ConditionApplied, found.Conditions[0].Reason, found.Conditions[0].Message, firstDiffer(p.Drift[c.Name]))}
-	case standApplying:
-		return []metav1.Condition{p.no(api.ConditionApplied, api.ReasonWorkApplying, "Resources are being applied", at)}
+		return []metav1.Condition{p.isFalse(api.ConditionApplied, found.Conditions[0].Reason, found.Conditions[0].Message, firstDiffer(p.Drift[c.Name]))}
+	case stateApplying:
+		return []metav1.Condition{p.isFalse(api.ConditionApplied, api.ReasonWorkApplying, "Resources are being applied", at)}
 	default:
 		if c.Applied {
-			return []metav1.Condition{applied, p.no(api.ConditionAvailable, api.ReasonWorkNotAvailable, cmp.Or(c.Message, unfinished(c)), at)}
+			return []metav1.Condition{applied, p.isFalse(api.ConditionAvailable, api.ReasonWorkNotAvailable, cmp.Or(c.Message, unfinished(c)), at)}
 		}
-		return []metav1.Condition{p.no(api.ConditionApplied, api.ReasonWorkNotApplied, cmp.Or(c.Message, unfinished(c)), at)}
+		return []metav1.Condition{p.isFalse(api.ConditionApplied, api.ReasonWorkNotApplied, cmp.Or(c.Message, unfinished(c)), at)}
 	}
 }
 
@@ -304,13 +304,13 @@ func firstDiffer(d *fleet.ClusterDrift) (at stages.Instant) {
 }
 
 // compared tells of a cluster that nothing is applied to.
-func (p *placing) compared(c *PlacedCluster, at stages.Instant) metav1.Condition {
+func (p *placementBuilder) compared(c *PlacedCluster, at stages.Instant) metav1.Condition {
 	if d := p.Drift[c.Name]; d != nil {
 		found := driftOf(p.Placement, d).Conditions[0]
-		return p.tell(api.ConditionDiffReported, found.Status, found.Reason, found.Message, at)
+		return p.condition(api.ConditionDiffReported, found.Status, found.Reason, found.Message, at)
 	}
-	if p.stand(c) == standAvailable {
-		return p.yes(api.ConditionDiffReported, api.ReasonWorkDiffReported, "0 objects differ", at)
+	if p.stateOf(c) == stateAvailable {
+		return p.isTrue(api.ConditionDiffReported, api.ReasonWorkDiffReported, "0 objects differ", at)
 	}
-	return p.no(api.ConditionDiffReported, api.ReasonWorkNotReported, cmp.Or(c.Message, "The resources have not been compared yet"), at)
+	return p.isFalse(api.ConditionDiffReported, api.ReasonWorkNotReported, cmp.Or(c.Message, "The resources have not been compared yet"), at)
 }

@@ -286,7 +286,7 @@ func TestClustersInTroubleAreListedFirstAndCappedWithTheTotal(t *testing.T) {
 
 func TestADeletionIsToldInTheStatus(t *testing.T) {
 	f := placementOf(t)
-	f.Deletion = &DeletionStatus{Message: "cleaning", Remaining: 1, Clusters: []ClusterNote{{"m", "away"}}}
+	f.Deletion = &DeletionStatus{Message: "cleaning", Remaining: 1, Clusters: []ClusterMessage{{"m", "away"}}}
 	want := map[string]any{"message": "cleaning", "remaining": 1.0, "clusters": []any{map[string]any{"clusterName": "m", "message": "away"}}}
 	if diff := cmp.Diff(want, jsonOf(t, Placement(f))["deletion"]); diff != "" {
 		t.Error(diff)

@@ -112,12 +112,12 @@ func withoutNumber(policy map[string]any) map[string]any {
 func (f *PolicyFacts) status() *policyStatus {
 	d := f.Decision
 	// The generation of a snapshot is 1: its spec does not change.
-	t, at := teller{generation: 1, birth: 1}, stages.At(f.Decided)
+	t, at := conditions{observedGeneration: 1, created: 1}, stages.At(f.Decided)
 	s := &policyStatus{Generation: f.Generation, Targets: d.targets(ShownTargets)}
 	if d.Shortfall != "" {
-		s.Conditions = []metav1.Condition{t.no(api.ConditionScheduled, api.ReasonUnfulfilled, unfulfilledMessage(d.Shortfall), at)}
+		s.Conditions = []metav1.Condition{t.isFalse(api.ConditionScheduled, api.ReasonUnfulfilled, unfulfilledMessage(d.Shortfall), at)}
 	} else {
-		s.Conditions = []metav1.Condition{t.yes(api.ConditionScheduled, api.ReasonFulfilled, scheduledMessage(len(d.Clusters)), at)}
+		s.Conditions = []metav1.Condition{t.isTrue(api.ConditionScheduled, api.ReasonFulfilled, scheduledMessage(len(d.Clusters)), at)}
 	}
 	if total := max(len(d.Evaluations), len(d.Clusters)); total > len(s.Targets) {
 		s.Listing = &clusterListing{

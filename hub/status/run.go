@@ -141,7 +141,7 @@ type clusterListing struct {
 // same facts, but for what has taken too long: see changesAt. What it costs
 // grows with the clusters in flight and the exceptions, not with the fleet.
 func Run(f *RunFacts) *RunStatus {
-	p := projectionOf(f)
+	p := newRunBuilder(f)
 	s := &RunStatus{
 		Conditions:       append(p.runConditions(), p.rollbackConditions()...),
 		PolicyIndex:      indexText(f.Policy),
@@ -166,7 +166,7 @@ func Run(f *RunFacts) *RunStatus {
 		}
 	}
 	if s.Deletion == nil {
-		s.Deletion = p.nothingToDelete()
+		s.Deletion = p.skippedDeleteStage()
 	}
 	return s
 }
@@ -183,54 +183,54 @@ func startedBy(run *stages.Run) *approver {
 // whatever is wrong with what it asks for. It is the end of the run.
 func InitializeFailed(_ api.Scope, generation int64, at stages.Instant, err error) *RunStatus {
 	message := "cannot continue the updateRun: failed to validate the updateRun: " + err.Error()
-	return onlyCondition(teller{generation, at}.no(api.ConditionInitialized, api.ReasonInitializeFailed, message, at))
+	return onlyCondition(conditions{generation, at}.isFalse(api.ConditionInitialized, api.ReasonInitializeFailed, message, at))
 }
 
 // Initializing is the status of a run that cannot be planned yet, because
 // something failed that may work the next time.
 func Initializing(_ api.Scope, generation int64, at stages.Instant, err error) *RunStatus {
-	return onlyCondition(teller{generation, at}.unknown(api.ConditionInitialized, api.ReasonInitializing, "the updateRun is tried again: "+err.Error(), at))
+	return onlyCondition(conditions{generation, at}.isUnknown(api.ConditionInitialized, api.ReasonInitializing, "the updateRun is tried again: "+err.Error(), at))
 }
 
 // Forgotten is the status of a run whose record is gone before its end was
 // told.
 func Forgotten(_ api.Scope, generation int64, at stages.Instant, err error) *RunStatus {
-	return onlyCondition(teller{generation, at}.unknown(api.ConditionSucceeded, api.ReasonRunForgotten, err.Error(), at))
+	return onlyCondition(conditions{generation, at}.isUnknown(api.ConditionSucceeded, api.ReasonRunForgotten, err.Error(), at))
 }
 
 func onlyCondition(c metav1.Condition) *RunStatus {
 	return &RunStatus{Conditions: []metav1.Condition{c}}
 }
 
-// projection is a run that is being projected.
-type projection struct {
+// runBuilder is a run that is being projected.
+type runBuilder struct {
 	*RunFacts
-	teller
+	conditions
 	// counts and sights are by stage.
 	counts []clusterCounts
-	sights [][]sight
+	sights [][]listedCluster
 	listed int
 	// names is the room for names of overrides.
 	names int
 }
 
-func projectionOf(f *RunFacts) *projection {
+func newRunBuilder(f *RunFacts) *runBuilder {
 	if f.Listed == 0 {
 		f.Listed = defaultListed
 	}
 	if f.History == nil {
 		f.History = &RunHistory{}
 	}
-	p := &projection{RunFacts: f, teller: teller{generation: f.Generation, birth: max(f.Run.Created, 1)}, names: shownOverrides}
+	p := &runBuilder{RunFacts: f, conditions: conditions{observedGeneration: f.Generation, created: max(f.Run.Created, 1)}, names: shownOverrides}
 	p.count()
-	p.see()
+	p.listClusters()
 	return p
 }
 
-func (p *projection) scope() api.Scope { return p.Namespace != "" }
+func (p *runBuilder) scope() api.Scope { return p.Namespace != "" }
 
 // observed counts the clusters that are updated rather than cleaned.
-func (p *projection) observed() int {
+func (p *runBuilder) observed() int {
 	n := p.Plan.Len()
 	for i := range p.Plan.Stages {
 		if p.Plan.Stages[i].Remove {
@@ -241,7 +241,7 @@ func (p *projection) observed() int {
 }
 
 // listing is nil where every cluster is listed.
-func (p *projection) listing() *clusterListing {
+func (p *runBuilder) listing() *clusterListing {
 	if p.Plan.Len() <= p.Listed {
 		return nil
 	}
@@ -252,8 +252,8 @@ func (p *projection) listing() *clusterListing {
 	}
 }
 
-// nothingToDelete is the stage of a run that has no cluster to clean.
-func (p *projection) nothingToDelete() *stageStatus {
+// skippedDeleteStage is the stage of a run that has no cluster to clean.
+func (p *runBuilder) skippedDeleteStage() *stageStatus {
 	s := &stageStatus{Name: api.DeleteStage, Clusters: []clusterStatus{}}
 	if p.Run.State == stages.Completed {
 		s.Start, s.End = api.SecondsOrNil(p.Run.Ended), api.SecondsOrNil(p.Run.Ended)
@@ -262,8 +262,8 @@ func (p *projection) nothingToDelete() *stageStatus {
 	return s
 }
 
-// Shown is the name of another run of the placement, as its object has it.
-func Shown(run string) string {
+// RunName is the name of another run of the placement, as its object has it.
+func RunName(run string) string {
 	if _, name, ok := kubefleet.ObjectName(run); ok {
 		return name
 	}
@@ -285,7 +285,7 @@ func ChangesAt(f *RunFacts) time.Time {
 		return time.Time{}
 	}
 	var at stages.Instant
-	p := projection{RunFacts: f}
+	p := runBuilder{RunFacts: f}
 	p.eachBegun(func(_ int, since stages.Instant) {
 		if late := since.Add(stuckAfter); late > stages.At(f.Now) && (at == 0 || late < at) {
 			at = late
@@ -299,7 +299,7 @@ const RollbackPoll = time.Second
 
 // RollbackFacts are what is known of taking a run back.
 type RollbackFacts struct {
-	// Engine is what the engine says; the zero value is that nobody asked.
+	// Engine is what the engine says; the zero value is that it was not asked.
 	Engine fleet.Rollback
 	// Of is the object, Told the condition that it has of it, and ToldRun the run which
 	// it says takes it back.
@@ -355,7 +355,7 @@ func (b *RollbackFacts) Asks(state kubefleet.State, generation int64, s *fleet.S
 
 // rollbackConditions say whether the run is taken back, where it was asked for
 // it.
-func (p *projection) rollbackConditions() []metav1.Condition {
+func (p *runBuilder) rollbackConditions() []metav1.Condition {
 	b := &p.Rollback
 	switch asked := p.State == kubefleet.Rollback; {
 	case b.Refusal != "":
@@ -376,24 +376,23 @@ func (p *projection) rollbackConditions() []metav1.Condition {
 }
 
 // rollback is the condition, with the time since when its status is so.
-func (p *projection) rollback(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
+func (p *runBuilder) rollback(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
 	since := stages.At(p.Now)
 	if p.Rollback.Told.Status == string(status) && !p.Rollback.Told.Since.IsZero() {
 		since = stages.At(p.Rollback.Told.Since)
 	}
-	return []metav1.Condition{p.tell(api.ConditionRollback, status, reason, message, since)}
+	return []metav1.Condition{p.condition(api.ConditionRollback, status, reason, message, since)}
 }
 
 // RollbackNow are the conditions that say whether the run is taken back.
 func (f *RunFacts) RollbackNow() []metav1.Condition {
-	p := projection{RunFacts: f, teller: teller{generation: f.Generation}}
+	p := runBuilder{RunFacts: f, conditions: conditions{observedGeneration: f.Generation}}
 	return p.rollbackConditions()
 }
 
-// RollbackAgain is when to look again whether the run is taken back, 0 for not on its
-// own account. While the engine is about to it is looked at again and again, whatever
-// was told: what it comes to stands in the record of the placement, and nothing tells
-// the run of that.
+// RollbackAgain is when the run has to be reconciled again for its rollback, 0 for not on
+// that account. While the engine is about to roll back it is polled: the outcome is in the record of
+// the placement, of which no watch wakes the run.
 func (f *RunFacts) RollbackAgain() time.Duration {
 	now := f.RollbackNow()
 	if len(now) > 0 && now[0].Status == metav1.ConditionUnknown {
@@ -431,7 +430,7 @@ func isLast(p *stages.Plan, stage int) bool { return p.Stages[stage].Remove && p
 
 // eachBegun calls do for each cluster that has begun and not ended, with since
 // when. One that is healthy and observed to stay so takes as long as it is to.
-func (p *projection) eachBegun(do func(pos int, since stages.Instant)) {
+func (p *runBuilder) eachBegun(do func(pos int, since stages.Instant)) {
 	for i := range p.Run.InFlight {
 		if f := &p.Run.InFlight[i]; f.Attempt != 0 && f.Phase != stages.Soaking {
 			do(f.Pos, f.Started)

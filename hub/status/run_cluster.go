@@ -9,9 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// sight is a cluster that is listed, with what the run has on it: at most one
+// listedCluster is a cluster that is listed, with what the run has on it: at most one
 // of flight, waiting and exception.
-type sight struct {
+type listedCluster struct {
 	pos       int
 	state     stages.State
 	flight    *stages.InFlight
@@ -20,7 +20,7 @@ type sight struct {
 }
 
 // count fills counts.
-func (p *projection) count() {
+func (p *runBuilder) count() {
 	p.counts = make([]clusterCounts, len(p.Plan.Stages))
 	for i := range p.Plan.Stages {
 		for j := range p.Plan.Stages[i].Groups {
@@ -30,7 +30,7 @@ func (p *projection) count() {
 			p.counts[i].Completed += p.Run.Stages[i].Groups[j].Completed
 		}
 	}
-	p.countExceptions()
+	p.countUnsuccessful()
 	if p.Run.Stage >= len(p.counts) {
 		return
 	}
@@ -43,9 +43,9 @@ func (p *projection) count() {
 	}
 }
 
-// countExceptions counts what was skipped or failed. Exceptions are in the order
+// countUnsuccessful counts what was skipped or failed. Exceptions are in the order
 // of the plan, and one may reach over stages.
-func (p *projection) countExceptions() {
+func (p *runBuilder) countUnsuccessful() {
 	first, i := 0, 0
 	for _, e := range p.Run.Unsuccessful {
 		for pos := e.First; pos <= e.Last; {
@@ -64,27 +64,27 @@ func (p *projection) countExceptions() {
 	}
 }
 
-// see chooses the clusters that are listed: every one of a small plan in its
+// listClusters chooses the clusters that are listed: every one of a small plan in its
 // order, of a big one those in trouble first.
-func (p *projection) see() {
-	p.sights = make([][]sight, len(p.Plan.Stages))
+func (p *runBuilder) listClusters() {
+	p.sights = make([][]listedCluster, len(p.Plan.Stages))
 	if p.Plan.Len() <= p.Listed {
-		p.seeAll()
+		p.listAll()
 		return
 	}
-	p.seeExceptions(func(e *stages.Unsuccessful) bool { return e.State == stages.Failed })
-	p.seeFlights(func(f *stages.InFlight) bool { return f.Message != "" })
+	p.listUnsuccessful(func(e *stages.Unsuccessful) bool { return e.State == stages.Failed })
+	p.listInFlight(func(f *stages.InFlight) bool { return f.Message != "" })
 	for i := range p.Run.Waiting {
 		y := &p.Run.Waiting[i]
-		p.list(sight{pos: y.Pos, state: stages.Pending, waiting: y})
+		p.list(listedCluster{pos: y.Pos, state: stages.Pending, waiting: y})
 	}
-	p.seeFlights(func(f *stages.InFlight) bool { return f.Message == "" })
-	p.seeExceptions(func(e *stages.Unsuccessful) bool { return e.State != stages.Failed && e.Reason != "" })
+	p.listInFlight(func(f *stages.InFlight) bool { return f.Message == "" })
+	p.listUnsuccessful(func(e *stages.Unsuccessful) bool { return e.State != stages.Failed && e.Reason != "" })
 }
 
-func (p *projection) full() bool { return p.listed >= p.Listed }
+func (p *runBuilder) full() bool { return p.listed >= p.Listed }
 
-func (p *projection) list(s sight) {
+func (p *runBuilder) list(s listedCluster) {
 	if !p.full() {
 		stage, _ := p.Plan.StageOf(s.pos)
 		p.sights[stage] = append(p.sights[stage], s)
@@ -92,27 +92,27 @@ func (p *projection) list(s sight) {
 	}
 }
 
-func (p *projection) seeExceptions(wanted func(*stages.Unsuccessful) bool) {
+func (p *runBuilder) listUnsuccessful(wanted func(*stages.Unsuccessful) bool) {
 	for i := range p.Run.Unsuccessful {
 		e := &p.Run.Unsuccessful[i]
 		for pos := e.First; pos <= e.Last && !p.full() && wanted(e); pos++ {
-			p.list(sight{pos: pos, state: e.State, exception: e})
+			p.list(listedCluster{pos: pos, state: e.State, exception: e})
 		}
 	}
 }
 
-func (p *projection) seeFlights(wanted func(*stages.InFlight) bool) {
+func (p *runBuilder) listInFlight(wanted func(*stages.InFlight) bool) {
 	for i := range p.Run.InFlight {
 		if f := &p.Run.InFlight[i]; f.Attempt != 0 && !p.full() && wanted(f) {
-			p.list(sight{pos: f.Pos, state: stages.Running, flight: f})
+			p.list(listedCluster{pos: f.Pos, state: stages.Running, flight: f})
 		}
 	}
 }
 
-func (p *projection) seeAll() {
-	all := make([]sight, p.Plan.Len())
+func (p *runBuilder) listAll() {
+	all := make([]listedCluster, p.Plan.Len())
 	for pos, state := range stages.States(p.Plan, p.Run) {
-		all[pos] = sight{pos: pos, state: state}
+		all[pos] = listedCluster{pos: pos, state: state}
 	}
 	for i := range p.Run.InFlight {
 		if f := &p.Run.InFlight[i]; f.Attempt != 0 {
@@ -135,7 +135,7 @@ func (p *projection) seeAll() {
 // cluster is the status of a cluster of a stage. KubeFleet's conditions say that
 // it started and what it came to; in between, or while it waits to be tried
 // again, a third one says what is not as it should be, if anything is.
-func (p *projection) cluster(stage int, s sight) clusterStatus {
+func (p *runBuilder) cluster(stage int, s listedCluster) clusterStatus {
 	run := &p.Run.Stages[stage]
 	times := p.History.of(s.pos)
 	start := cmp.Or(times.started, run.Started)
@@ -148,26 +148,26 @@ func (p *projection) cluster(stage int, s sight) clusterStatus {
 	}
 	p.applicable(&c, s.pos)
 	if s.begun(times) {
-		c.Conditions = append(c.Conditions, p.yes(api.ConditionStarted, api.ReasonClusterStarted, "Cluster update started", start))
+		c.Conditions = append(c.Conditions, p.isTrue(api.ConditionStarted, api.ReasonClusterStarted, "Cluster update started", start))
 	}
 	end := cmp.Or(times.ended, p.skippedAt(s.pos), run.Done, run.Ended, p.Run.Ended, start)
 	switch s.state {
 	case stages.Completed:
-		c.Conditions = append(c.Conditions, p.yes(api.ConditionSucceeded, api.ReasonClusterSucceeded, "Cluster update completed successfully", end))
+		c.Conditions = append(c.Conditions, p.isTrue(api.ConditionSucceeded, api.ReasonClusterSucceeded, "Cluster update completed successfully", end))
 	case stages.Failed:
-		c.Conditions = append(c.Conditions, p.no(api.ConditionSucceeded, api.ReasonClusterFailed, s.ending(), end))
+		c.Conditions = append(c.Conditions, p.isFalse(api.ConditionSucceeded, api.ReasonClusterFailed, s.ending(), end))
 	case stages.Skipped:
-		c.Conditions = append(c.Conditions, p.no(api.ConditionSucceeded, api.ReasonClusterSkipped, s.ending(), end))
+		c.Conditions = append(c.Conditions, p.isFalse(api.ConditionSucceeded, api.ReasonClusterSkipped, s.ending(), end))
 	default:
 		if reason, message := s.trouble(); message != "" {
-			c.Conditions = append(c.Conditions, p.no(api.ConditionProgressing, reason, message, max(times.changed, start)))
+			c.Conditions = append(c.Conditions, p.isFalse(api.ConditionProgressing, reason, message, max(times.changed, start)))
 		}
 	}
 	return c
 }
 
 // begun reports whether an attempt was made.
-func (s sight) begun(t clusterTimes) bool {
+func (s listedCluster) begun(t clusterTimes) bool {
 	switch s.state {
 	case stages.NotStarted:
 		return false
@@ -179,14 +179,14 @@ func (s sight) begun(t clusterTimes) bool {
 }
 
 // skippedAt is when the group of a cluster was skipped as a whole.
-func (p *projection) skippedAt(pos int) stages.Instant {
+func (p *runBuilder) skippedAt(pos int) stages.Instant {
 	stage, group := p.Plan.StageOf(pos)
 	st := &p.Plan.Stages[stage]
 	return p.History.skipped[[2]string{st.Name, st.Groups[group].Name}]
 }
 
 // ending is why the cluster did not complete.
-func (s sight) ending() string {
+func (s listedCluster) ending() string {
 	if s.exception == nil || s.exception.Reason == "" {
 		return "the reason is in the run's journal, in the event of the cluster"
 	}
@@ -198,7 +198,7 @@ func (s sight) ending() string {
 
 // trouble is what keeps a cluster that has not ended, "" where nothing is known
 // to.
-func (s sight) trouble() (reason, message string) {
+func (s listedCluster) trouble() (reason, message string) {
 	switch {
 	case s.waiting != nil:
 		message = s.waiting.Message

@@ -24,28 +24,28 @@ type HeldRequest struct {
 func Side(when approval.When) string { return strings.ToLower(string(when)) }
 
 // runConditions are those of the run as a whole.
-func (p *projection) runConditions() []metav1.Condition {
+func (p *runBuilder) runConditions() []metav1.Condition {
 	out := []metav1.Condition{
-		p.yes(api.ConditionInitialized, api.ReasonInitialized, p.scope().Kind(api.RunKind)+" initialized successfully", p.Run.Created),
+		p.isTrue(api.ConditionInitialized, api.ReasonInitialized, p.scope().Kind(api.RunKind)+" initialized successfully", p.Run.Created),
 	}
 	switch r := p.Run; r.State {
 	case stages.NotStarted:
 		if p.State == kubefleet.Stop {
-			out = append(out, p.no(api.ConditionProgressing, api.ReasonRunStopped, "The update run has been stopped", r.Created))
+			out = append(out, p.isFalse(api.ConditionProgressing, api.ReasonRunStopped, "The update run has been stopped", r.Created))
 		}
 	case stages.Pending:
-		out = append(out, p.no(api.ConditionProgressing, api.ReasonRunWaiting,
+		out = append(out, p.isFalse(api.ConditionProgressing, api.ReasonRunWaiting,
 			fmt.Sprintf("The updateRun is waiting for updateRun %s of the same placement to end", p.awaited()), p.History.queued))
 	case stages.Running:
 		out = append(out, p.running())
 	case stages.Stopping:
-		out = append(out, p.unknown(api.ConditionProgressing, api.ReasonRunStopping, p.stoppingMessage(), p.History.stopping))
+		out = append(out, p.isUnknown(api.ConditionProgressing, api.ReasonRunStopping, p.stoppingMessage(), p.History.stopping))
 	case stages.Stopped:
-		out = append(out, p.no(api.ConditionProgressing, api.ReasonRunStopped, p.stoppedMessage(), p.History.stopped))
+		out = append(out, p.isFalse(api.ConditionProgressing, api.ReasonRunStopped, p.stoppedMessage(), p.History.stopped))
 	case stages.Completed:
 		out = append(out,
-			p.no(api.ConditionProgressing, api.ReasonRunSucceeded, "All stages are completed", r.Ended),
-			p.yes(api.ConditionSucceeded, api.ReasonRunSucceeded, "All stages are completed successfully"+p.missed(), r.Ended))
+			p.isFalse(api.ConditionProgressing, api.ReasonRunSucceeded, "All stages are completed", r.Ended),
+			p.isTrue(api.ConditionSucceeded, api.ReasonRunSucceeded, "All stages are completed successfully"+p.incompleteMessage(), r.Ended))
 	default:
 		out = append(out, p.ended()...)
 	}
@@ -53,33 +53,33 @@ func (p *projection) runConditions() []metav1.Condition {
 }
 
 // awaited is the run that this one waits for.
-func (p *projection) awaited() string {
+func (p *runBuilder) awaited() string {
 	for _, a := range stages.Waiting(p.Plan, p.Run) {
-		return Shown(a.Name)
+		return RunName(a.Name)
 	}
 	return ""
 }
 
 // running tells of a run that is under way: whether it waits for a task, for a
 // cluster that takes too long, or gets on.
-func (p *projection) running() metav1.Condition {
+func (p *runBuilder) running() metav1.Condition {
 	if p.Run.Stage < len(p.Plan.Stages) {
 		name, st := p.Plan.Stages[p.Run.Stage].Name, &p.Run.Stages[p.Run.Stage]
 		if when, since, ok := gateOf(st); ok {
-			return p.no(api.ConditionProgressing, api.ReasonRunWaiting, fmt.Sprintf(
-				"The updateRun is waiting for %s-stage tasks in stage %s to complete", Side(when), name)+p.heldText(), max(since, p.History.resumed))
+			return p.isFalse(api.ConditionProgressing, api.ReasonRunWaiting, fmt.Sprintf(
+				"The updateRun is waiting for %s-stage tasks in stage %s to complete", Side(when), name)+p.heldMessage(), max(since, p.History.resumed))
 		}
 		if late := p.late(); len(late) > 0 {
-			return p.no(api.ConditionProgressing, api.ReasonRunStuck, fmt.Sprintf(
+			return p.isFalse(api.ConditionProgressing, api.ReasonRunStuck, fmt.Sprintf(
 				"The updateRun is stuck waiting for %s cluster(s) in stage %s to finish updating, please check placement status for potential errors",
-				p.some(late), name), p.stuckSince())
+				p.someNames(late), name), p.stuckSince())
 		}
 	}
-	return p.yes(api.ConditionProgressing, api.ReasonRunProgressing, "The update run is making progress", p.progressingSince())
+	return p.isTrue(api.ConditionProgressing, api.ReasonRunProgressing, "The update run is making progress", p.progressingSince())
 }
 
-// heldText says which requests could not be made.
-func (p *projection) heldText() (out string) {
+// heldMessage says which requests could not be made.
+func (p *runBuilder) heldMessage() (out string) {
 	for _, h := range p.Held {
 		out += "; " + h.Why
 	}
@@ -101,7 +101,7 @@ func gateOf(st *stages.StageRun) (approval.When, stages.Instant, bool) {
 }
 
 // progressingSince is when the run last began or went on.
-func (p *projection) progressingSince() stages.Instant {
+func (p *runBuilder) progressingSince() stages.Instant {
 	since := max(p.Run.Started, p.History.resumed, p.History.freed)
 	if i := p.Run.Stage; i < len(p.Run.Stages) {
 		since = max(since, gatesPassed(&p.Run.Stages[i], approval.Before))
@@ -124,7 +124,7 @@ func gatesPassed(st *stages.StageRun, when approval.When) (at stages.Instant) {
 
 // late are the positions of clusters that have been in flight, or wait to be
 // reached, for too long: the first four.
-func (p *projection) late() []int {
+func (p *runBuilder) late() []int {
 	var out []int
 	now := stages.At(p.Now)
 	p.eachBegun(func(pos int, since stages.Instant) {
@@ -139,7 +139,7 @@ func (p *projection) late() []int {
 // stuckNames is how many clusters a message names.
 const stuckNames = 3
 
-func (p *projection) some(positions []int) string {
+func (p *runBuilder) someNames(positions []int) string {
 	names := make([]string, 0, stuckNames)
 	for _, pos := range positions[:min(len(positions), stuckNames)] {
 		names = append(names, p.Plan.Clusters[pos].Name)
@@ -152,7 +152,7 @@ func (p *projection) some(positions []int) string {
 }
 
 // stuckSince is when the first cluster had taken too long.
-func (p *projection) stuckSince() (at stages.Instant) {
+func (p *runBuilder) stuckSince() (at stages.Instant) {
 	p.eachBegun(func(_ int, since stages.Instant) {
 		if at == 0 || since < at {
 			at = since
@@ -161,7 +161,7 @@ func (p *projection) stuckSince() (at stages.Instant) {
 	return at.Add(stuckAfter)
 }
 
-func (p *projection) stoppingMessage() string {
+func (p *runBuilder) stoppingMessage() string {
 	switch p.Run.Ending {
 	case stages.Failed:
 		return "The update run is failing, waiting for all the updating/deleting clusters to finish updating: " + p.Run.Reason
@@ -173,7 +173,7 @@ func (p *projection) stoppingMessage() string {
 }
 
 // stoppedMessage says who stopped the run, or what did.
-func (p *projection) stoppedMessage() string {
+func (p *runBuilder) stoppedMessage() string {
 	const message = "The update run has been stopped"
 	if by, ok := strings.CutPrefix(p.Run.Reason, "stopped"); ok {
 		return message + by
@@ -184,8 +184,8 @@ func (p *projection) stoppedMessage() string {
 	return message + ": " + p.Run.Reason
 }
 
-// missed tells of the clusters that a run which completed did not.
-func (p *projection) missed() string {
+// incompleteMessage tells of the clusters that a run which completed did not.
+func (p *runBuilder) incompleteMessage() string {
 	var all clusterCounts
 	for i := range p.counts {
 		all.add(&p.counts[i])
@@ -197,7 +197,7 @@ func (p *projection) missed() string {
 }
 
 // ended tells of a run that ended otherwise than completed.
-func (p *projection) ended() []metav1.Condition {
+func (p *runBuilder) ended() []metav1.Condition {
 	reason, message := api.ReasonRunFailed, "The stages are aborted due to a non-recoverable error"
 	switch p.Run.State {
 	case stages.Aborted:
@@ -207,13 +207,13 @@ func (p *projection) ended() []metav1.Condition {
 	default:
 	}
 	return []metav1.Condition{
-		p.no(api.ConditionProgressing, reason, message, p.Run.Ended),
-		p.no(api.ConditionSucceeded, reason, p.Run.Reason+p.takenBack(), p.Run.Ended),
+		p.isFalse(api.ConditionProgressing, reason, message, p.Run.Ended),
+		p.isFalse(api.ConditionSucceeded, reason, p.Run.Reason+p.takenBack(), p.Run.Ended),
 	}
 }
 
 // takenBack reports that what the run brought is taken back.
-func (p *projection) takenBack() string {
+func (p *runBuilder) takenBack() string {
 	u := p.Run.RollbackRequest
 	if u == nil {
 		return ""

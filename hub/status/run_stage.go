@@ -12,7 +12,7 @@ import (
 )
 
 // stage is the status of the stage at index i of the plan.
-func (p *projection) stage(i int) stageStatus {
+func (p *runBuilder) stage(i int) stageStatus {
 	st, run := &p.Plan.Stages[i], &p.Run.Stages[i]
 	s := stageStatus{
 		Name: st.Name, Clusters: make([]clusterStatus, 0, len(p.sights[i])), Counts: &p.counts[i],
@@ -38,7 +38,7 @@ func (p *projection) stage(i int) stageStatus {
 }
 
 // stageConditions are those of a stage. One that has not been reached has none.
-func (p *projection) stageConditions(i int) []metav1.Condition {
+func (p *runBuilder) stageConditions(i int) []metav1.Condition {
 	run := &p.Run.Stages[i]
 	switch {
 	case run.Reached == 0:
@@ -48,63 +48,63 @@ func (p *projection) stageConditions(i int) []metav1.Condition {
 	case run.State == stages.Skipped:
 		return p.stageSkipped(i)
 	case p.Run.State == stages.Stopping:
-		return []metav1.Condition{p.unknown(api.ConditionProgressing, api.ReasonStageStopping,
+		return []metav1.Condition{p.isUnknown(api.ConditionProgressing, api.ReasonStageStopping,
 			"Waiting for all the updating clusters to finish updating before completing the stop process", p.History.stopping)}
 	case p.Run.State == stages.Stopped:
-		return []metav1.Condition{p.no(api.ConditionProgressing, api.ReasonStageStopped, p.stageStoppedMessage(i), p.History.stopped)}
+		return []metav1.Condition{p.isFalse(api.ConditionProgressing, api.ReasonStageStopped, p.stageStoppedMessage(i), p.History.stopped)}
 	case p.Run.IsEnded():
 		return []metav1.Condition{
-			p.no(api.ConditionProgressing, api.ReasonStageFailed, "Stage update aborted due to a non-recoverable error", p.Run.Ended),
-			p.no(api.ConditionSucceeded, api.ReasonStageFailed, p.Run.Reason, p.Run.Ended),
+			p.isFalse(api.ConditionProgressing, api.ReasonStageFailed, "Stage update aborted due to a non-recoverable error", p.Run.Ended),
+			p.isFalse(api.ConditionSucceeded, api.ReasonStageFailed, p.Run.Reason, p.Run.Ended),
 		}
 	default:
 		return []metav1.Condition{p.stageRunning(i)}
 	}
 }
 
-func (p *projection) stageSucceeded(done, ended stages.Instant) []metav1.Condition {
+func (p *runBuilder) stageSucceeded(done, ended stages.Instant) []metav1.Condition {
 	return []metav1.Condition{
-		p.no(api.ConditionProgressing, api.ReasonStageSucceeded, "All clusters in the stage are updated and after-stage tasks are completed", done),
-		p.yes(api.ConditionSucceeded, api.ReasonStageSucceeded, "Stage update completed successfully", ended),
+		p.isFalse(api.ConditionProgressing, api.ReasonStageSucceeded, "All clusters in the stage are updated and after-stage tasks are completed", done),
+		p.isTrue(api.ConditionSucceeded, api.ReasonStageSucceeded, "Stage update completed successfully", ended),
 	}
 }
 
-func (p *projection) stageSkipped(i int) []metav1.Condition {
+func (p *runBuilder) stageSkipped(i int) []metav1.Condition {
 	message := "Stage skipped because it has no clusters"
 	if n := p.counts[i].Total; n > 0 {
 		message = fmt.Sprintf("Stage skipped because its %d cluster(s) were skipped", n)
 	}
 	at := p.Run.Stages[i].Ended
 	return []metav1.Condition{
-		p.no(api.ConditionProgressing, api.ReasonStageSkipped, message, at),
-		p.yes(api.ConditionSucceeded, api.ReasonStageSkipped, message, at),
+		p.isFalse(api.ConditionProgressing, api.ReasonStageSkipped, message, at),
+		p.isTrue(api.ConditionSucceeded, api.ReasonStageSkipped, message, at),
 	}
 }
 
-func (p *projection) stageStoppedMessage(i int) string {
+func (p *runBuilder) stageStoppedMessage(i int) string {
 	if n := p.counts[i].InFlight; n > 0 {
 		return fmt.Sprintf("The stage is stopped, waiting to be resumed; %d cluster(s) had not finished in time", n)
 	}
 	return "All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed"
 }
 
-func (p *projection) stageRunning(i int) metav1.Condition {
+func (p *runBuilder) stageRunning(i int) metav1.Condition {
 	run := &p.Run.Stages[i]
 	switch {
 	case run.Started == 0:
-		return p.no(api.ConditionProgressing, api.ReasonStageWaiting,
+		return p.isFalse(api.ConditionProgressing, api.ReasonStageWaiting,
 			"Not all before-stage tasks are completed, waiting for approval", max(run.Reached, p.History.resumed))
 	case run.Done != 0:
-		return p.no(api.ConditionProgressing, api.ReasonStageWaiting,
+		return p.isFalse(api.ConditionProgressing, api.ReasonStageWaiting,
 			"All clusters in the stage are updated, waiting for after-stage tasks to complete", max(run.Done, p.History.resumed))
 	default:
-		return p.yes(api.ConditionProgressing, api.ReasonStageStarted, "Clusters in the stage started updating", max(run.Started, p.History.resumed))
+		return p.isTrue(api.ConditionProgressing, api.ReasonStageStarted, "Clusters in the stage started updating", max(run.Started, p.History.resumed))
 	}
 }
 
 // tasks are those on one side of a stage, whether the run has come to them or
 // not. Those of groups, which no strategy of the API has, are not among them.
-func (p *projection) tasks(i int, when approval.When) []taskStatus {
+func (p *runBuilder) tasks(i int, when approval.When) []taskStatus {
 	var out []taskStatus
 	for j := range p.Plan.Stages[i].Gates {
 		pg := &p.Plan.Stages[i].Gates[j]
@@ -133,7 +133,7 @@ func reached(run *stages.StageRun, pg *stages.PlannedGate) *stages.Gate {
 	return nil
 }
 
-func (p *projection) taskConditions(stage string, g *stages.Gate) []metav1.Condition {
+func (p *runBuilder) taskConditions(stage string, g *stages.Gate) []metav1.Condition {
 	side := api.ReasonAfterTask
 	if g.When == approval.Before {
 		side = api.ReasonBeforeTask
@@ -144,17 +144,17 @@ func (p *projection) taskConditions(stage string, g *stages.Gate) []metav1.Condi
 	kind := p.scope().Kind(api.ApprovalKind)
 	for _, h := range p.Held {
 		if h.Stage == stage && h.When == g.When {
-			return []metav1.Condition{p.no(api.ConditionRequestCreated, side+api.ReasonTaskNameTaken, h.Why, g.Opened)}
+			return []metav1.Condition{p.isFalse(api.ConditionRequestCreated, side+api.ReasonTaskNameTaken, h.Why, g.Opened)}
 		}
 	}
-	out := []metav1.Condition{p.yes(api.ConditionRequestCreated, side+api.ReasonTaskCreated, kind+" is created", g.Opened)}
+	out := []metav1.Condition{p.isTrue(api.ConditionRequestCreated, side+api.ReasonTaskCreated, kind+" is created", g.Opened)}
 	switch g.State {
 	case stages.Completed:
-		return append(out, p.yes(api.ConditionRequestApproved, side+api.ReasonTaskApproved, kind+" is approved", g.Ended))
+		return append(out, p.isTrue(api.ConditionRequestApproved, side+api.ReasonTaskApproved, kind+" is approved", g.Ended))
 	case stages.Failed:
-		return append(out, p.no(api.ConditionRequestApproved, side+api.ReasonTaskRejected, kind+" is rejected"+byLast(g), g.Ended))
+		return append(out, p.isFalse(api.ConditionRequestApproved, side+api.ReasonTaskRejected, kind+" is rejected"+byLast(g), g.Ended))
 	case stages.Skipped:
-		return append(out, p.no(api.ConditionRequestApproved, side+api.ReasonTaskSkipped, kind+" is not needed any more", g.Ended))
+		return append(out, p.isFalse(api.ConditionRequestApproved, side+api.ReasonTaskSkipped, kind+" is not needed any more", g.Ended))
 	default:
 		return out
 	}
@@ -162,14 +162,14 @@ func (p *projection) taskConditions(stage string, g *stages.Gate) []metav1.Condi
 
 // waitCondition tells of a wait also how long it takes, which KubeFleet does
 // not.
-func (p *projection) waitCondition(side string, g *stages.Gate) metav1.Condition {
+func (p *runBuilder) waitCondition(side string, g *stages.Gate) metav1.Condition {
 	switch g.State {
 	case stages.Completed:
-		return p.yes(api.ConditionWaitElapsed, side+api.ReasonTaskElapsed, "Wait time elapsed", g.Ended)
+		return p.isTrue(api.ConditionWaitElapsed, side+api.ReasonTaskElapsed, "Wait time elapsed", g.Ended)
 	case stages.Skipped:
-		return p.no(api.ConditionWaitElapsed, side+api.ReasonTaskSkipped, "The wait was skipped", g.Ended)
+		return p.isFalse(api.ConditionWaitElapsed, side+api.ReasonTaskSkipped, "The wait was skipped", g.Ended)
 	default:
-		return p.no(api.ConditionWaitElapsed, side+api.ReasonTaskNotElapsed,
+		return p.isFalse(api.ConditionWaitElapsed, side+api.ReasonTaskNotElapsed,
 			"The wait ends at "+g.Until.Time().Format(time.RFC3339), g.Opened)
 	}
 }

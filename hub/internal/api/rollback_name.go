@@ -56,7 +56,7 @@ func RollbackName(run, title string, n int) string {
 const mostRollbacks = 1000
 
 // RollbackKey is the object of a run that takes back the one of an object. It is not
-// ok where somebody else named that, or an older version did.
+// ok where a host or an older version named that.
 func RollbackKey(of Key, run string) (Key, bool) {
 	if ns, name, ok := kubefleet.ObjectName(run); ok {
 		return Key{Namespace: ns, Name: name}, true

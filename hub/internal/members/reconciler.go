@@ -17,9 +17,9 @@ import (
 type Reconciler struct {
 	*objects.Client
 	// Dialer reaches the members, nil where an updater does.
-	Dialer backend.Dialer
-	Queues *queues.Queues
-	Roster *objects.Roster
+	Dialer   backend.Dialer
+	Queues   *queues.Queues
+	Clusters *objects.Clusters
 }
 
 // memberTimeout is how long a member may take to answer.
@@ -34,7 +34,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	if obj == nil || obj.GetDeletionTimestamp() != nil || r.Dialer == nil {
 		return 0, nil
 	}
-	cluster, err := r.Roster.Find(ctx, k.Name)
+	cluster, err := r.Clusters.Find(ctx, k.Name)
 	if err != nil {
 		return 0, err
 	}

@@ -34,7 +34,7 @@ type Client struct {
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
 	Kube     kubernetes.Interface
-	Notes    *Notes
+	Recorder *Recorder
 	Log      *slog.Logger
 
 	factory dynamicinformer.DynamicSharedInformerFactory
@@ -45,7 +45,7 @@ type Client struct {
 	mirrors       map[schema.GroupVersionResource]cache.SharedIndexInformer
 }
 
-// New returns a client that watches nothing yet; see [Client.Hear], [Client.HearMirror] and [Client.Start].
+// New returns a client that watches nothing yet; see [Client.Watch], [Client.WatchMetadata] and [Client.Start].
 func New(d dynamic.Interface, m metadata.Interface, k kubernetes.Interface, log *slog.Logger) *Client {
 	return &Client{
 		Dynamic: d, Metadata: m, Kube: k, Log: log,
@@ -99,7 +99,7 @@ func (c *Client) readAll(ctx context.Context) bool {
 	return read
 }
 
-// unreadable says which kind cannot be read before somebody changes something.
+// unreadable says which kind cannot be read before a role or a CRD is changed.
 func (c *Client) unreadable(ctx context.Context) error {
 	for _, gvr := range slices.Concat(slices.Collect(maps.Keys(c.objects)), slices.Collect(maps.Keys(c.mirrors))) {
 		_, err := c.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
@@ -113,10 +113,10 @@ func (c *Client) unreadable(ctx context.Context) error {
 // syncTimeout is how long reading all objects may take at the start.
 const syncTimeout = time.Minute
 
-// Hear watches a kind and is told of each object that was added, changed or
+// Watch watches a kind and is told of each object that was added, changed or
 // deleted. Where nothing but the status changed, shows, which writes that, gets the object after a while. It is called before
 // [Client.Start].
-func (c *Client) Hear(gvr schema.GroupVersionResource, shows *queues.Queue, heard func(*unstructured.Unstructured)) error {
+func (c *Client) Watch(gvr schema.GroupVersionResource, shows *queues.Queue, heard func(*unstructured.Unstructured)) error {
 	informer := c.factory.ForResource(gvr).Informer()
 	tell := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {
@@ -152,7 +152,7 @@ func (c *Client) Hear(gvr schema.GroupVersionResource, shows *queues.Queue, hear
 }
 
 // withoutManagers leaves out who manages which field: it is as long as the status of
-// a large placement, and nobody here asks for it.
+// a large placement, and is not read here.
 func withoutManagers(obj any) (any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		u.SetManagedFields(nil)
@@ -208,7 +208,7 @@ func (c *Client) Store(gvr schema.GroupVersionResource) cache.Store {
 // Object returns the object of that name as it was last seen, or nil. It is the caller's, but for what is in its status, which
 // may be long and is shared.
 func (c *Client) Object(gvr schema.GroupVersionResource, k api.Key) *unstructured.Unstructured {
-	u := c.Seen(gvr, k)
+	u := c.Cached(gvr, k)
 	if u == nil {
 		return nil
 	}
@@ -222,8 +222,8 @@ func (c *Client) Object(gvr schema.GroupVersionResource, k api.Key) *unstructure
 	return out
 }
 
-// Seen is [Client.Object] for those that only read: what it returns is shared.
-func (c *Client) Seen(gvr schema.GroupVersionResource, k api.Key) *unstructured.Unstructured {
+// Cached is [Client.Object] for those that only read: what it returns is shared.
+func (c *Client) Cached(gvr schema.GroupVersionResource, k api.Key) *unstructured.Unstructured {
 	at := k.Name
 	if k.Namespace != "" {
 		at = k.Namespace + "/" + k.Name
@@ -235,8 +235,8 @@ func (c *Client) Seen(gvr schema.GroupVersionResource, k api.Key) *unstructured.
 	return nil
 }
 
-// Called returns the keys of the objects of a kind that the engine calls name.
-func (c *Client) Called(base, name string) []api.Key {
+// ByEngineName returns the keys of the objects of a kind that the engine calls name.
+func (c *Client) ByEngineName(base, name string) []api.Key {
 	var out []api.Key
 	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
 		found, err := c.objects[in.GVR(base)].GetIndexer().ByIndex(byEngineName, name)

@@ -7,14 +7,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Readings are objects of one kind as they were read the last time. They are read again when
+// Parsed are objects of one kind as they were read the last time. They are read again when
 // their generation changes, which nothing but their spec does.
-type Readings[T any] struct {
+type Parsed[T any] struct {
 	mu  sync.Mutex
-	all map[types.UID]reading[T]
+	all map[types.UID]parsed[T]
 }
 
-type reading[T any] struct {
+type parsed[T any] struct {
 	generation int64
 	value      T
 	err        error
@@ -24,7 +24,7 @@ type reading[T any] struct {
 const mostReadings = 10_000
 
 // Of returns what read makes of the spec of an object.
-func (r *Readings[T]) Of(obj *unstructured.Unstructured, read func(*unstructured.Unstructured) (T, error)) (T, error) {
+func (r *Parsed[T]) Of(obj *unstructured.Unstructured, read func(*unstructured.Unstructured) (T, error)) (T, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	have, ok := r.all[obj.GetUID()]
@@ -32,9 +32,9 @@ func (r *Readings[T]) Of(obj *unstructured.Unstructured, read func(*unstructured
 		return have.value, have.err
 	}
 	if r.all == nil || len(r.all) >= mostReadings {
-		r.all = map[types.UID]reading[T]{}
+		r.all = map[types.UID]parsed[T]{}
 	}
-	have = reading[T]{generation: obj.GetGeneration()}
+	have = parsed[T]{generation: obj.GetGeneration()}
 	have.value, have.err = read(declaredOnly(obj))
 	r.all[obj.GetUID()] = have
 	return have.value, have.err

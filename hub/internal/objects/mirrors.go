@@ -19,10 +19,10 @@ import (
 // byParent indexes the objects that show snapshots by their placement.
 const byParent = "parent"
 
-// HearMirror watches the objects that a loop makes of others, which are told of
+// WatchMetadata watches the objects that a loop makes of others, which are told of
 // those that change or go, and of every one where they may have outlived the
 // other.
-func (c *Client) HearMirror(gvr schema.GroupVersionResource, shows *queues.Queue, all bool) error {
+func (c *Client) WatchMetadata(gvr schema.GroupVersionResource, shows *queues.Queue, all bool) error {
 	tell := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj
@@ -58,7 +58,7 @@ func parents(obj any) ([]string, error) {
 	return []string{m.Namespace + "/" + parentOf(m)}, nil
 }
 
-// onlyNeeded drops what nobody reads.
+// onlyNeeded drops what is not read.
 func onlyNeeded(obj any) (any, error) {
 	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		m.ManagedFields = nil
@@ -82,13 +82,13 @@ func (c *Client) Mirrored(gvr schema.GroupVersionResource, k api.Key) map[string
 	return out
 }
 
-// OwnedByUID reports whether an object is an owner of a mirror.
-func OwnedByUID(m *metav1.PartialObjectMetadata, obj *unstructured.Unstructured) bool {
+// IsOwnedBy reports whether an object is an owner of a mirror.
+func IsOwnedBy(m *metav1.PartialObjectMetadata, obj *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(m.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == obj.GetUID() })
 }
 
-// RemoveShown deletes a mirror, if it is still the one that was seen.
-func (c *Client) RemoveShown(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.PartialObjectMetadata) error {
+// DeleteMirror deletes a mirror, if it is still the one that was seen.
+func (c *Client) DeleteMirror(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.PartialObjectMetadata) error {
 	err := c.Dynamic.Resource(gvr).Namespace(m.Namespace).Delete(ctx, m.Name, exactly(m))
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -70,8 +70,8 @@ func (c *Client) EnsureFinalizer(ctx context.Context, gvr schema.GroupVersionRes
 	return c.become(ctx, gvr, obj, map[string]any{"finalizers": append(obj.GetFinalizers(), name)})
 }
 
-// Reread makes obj what the API server has now.
-func (c *Client) Reread(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
+// Refresh makes obj what the API server has now.
+func (c *Client) Refresh(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
 	now, err := c.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && now.GetUID() != obj.GetUID():
@@ -83,12 +83,12 @@ func (c *Client) Reread(ctx context.Context, gvr schema.GroupVersionResource, ob
 	return nil
 }
 
-// AsSeen reads an object again before something is done that cannot be taken back: a
+// Recheck reads an object again before something is done that cannot be taken back: a
 // watch may lag, and longest that of a hub which was paused. It is a conflict where
 // the object is another one by now, is being deleted or declares something else.
-func (c *Client) AsSeen(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
+func (c *Client) Recheck(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
 	seen := obj.GetGeneration()
-	if err := c.Reread(ctx, gvr, obj); err != nil {
+	if err := c.Refresh(ctx, gvr, obj); err != nil {
 		return err
 	}
 	if obj.GetGeneration() != seen || obj.GetDeletionTimestamp() != nil {
@@ -108,7 +108,7 @@ func (c *Client) DeclaredNow(ctx context.Context, gvr schema.GroupVersionResourc
 	if err != nil {
 		return nil, err
 	}
-	if seen := c.Seen(gvr, k); seen != nil && isDeclaredAs(seen, now) {
+	if seen := c.Cached(gvr, k); seen != nil && isDeclaredAs(seen, now) {
 		return seen, nil
 	}
 	obj, err := c.Dynamic.Resource(gvr).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})

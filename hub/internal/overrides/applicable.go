@@ -39,7 +39,7 @@ func (r *Reconciler) Tried(ctx context.Context, name string, snapshots []snapsho
 // AddTo adds the overrides that the plan's content was made with.
 func (r *Reconciler) AddTo(ctx context.Context, f *status.RunFacts) (err error) {
 	if f.Overrides, err = r.overridesBrought(ctx, f.Plan); err == nil && len(f.Overrides) > 0 {
-		f.Members, err = r.Roster.Listed(ctx)
+		f.Members, err = r.Clusters.All(ctx)
 	}
 	return err
 }
@@ -133,7 +133,7 @@ func (r *Reconciler) overridesIn(ctx context.Context, name string, index int) (o
 			whole = false
 			continue
 		}
-		out = append(out, status.FrozenOverride{Override: o, Shown: shown})
+		out = append(out, status.FrozenOverride{Override: o, Snapshot: shown})
 	}
 	return out, whole, nil
 }

@@ -1,4 +1,4 @@
-// Package overrides reconciles overrides: it shows each version of one as an override snapshot, and tells which overrides
+// Package overrides reconciles overrides: it shows each version of one as an override snapshot, and says which overrides
 // concern a placement and which versions its snapshots have.
 package overrides
 
@@ -29,12 +29,12 @@ import (
 // in the store.
 type Reconciler struct {
 	*objects.Client
-	Engine *fleet.Engine
-	Store  backend.Store
-	Roster *objects.Roster
+	Engine   *fleet.Engine
+	Store    backend.Store
+	Clusters *objects.Clusters
 
 	// documents are the overrides as they were read the last time.
-	documents objects.Readings[kubefleet.Override]
+	documents objects.Parsed[kubefleet.Override]
 	// contents are the contents of overrides that snapshots have frozen, by
 	// the digest of all of them.
 	contents sync.Map
@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	before := slices.Clone(rec.Versions)
 	latest, obj, err := r.latestVersion(k, &rec)
 	if err != nil {
-		r.Notes.Warn(obj, "InvalidOverride", "%v", err)
+		r.Recorder.Warning(obj, "InvalidOverride", "%v", err)
 		return 0, nil // every placement that it may concern tells of it too
 	}
 	needed, err := r.trimVersions(ctx, &rec, latest)
@@ -257,7 +257,7 @@ func (r *Reconciler) showVersions(ctx context.Context, k api.Key, obj *unstructu
 		m := have[name]
 		switch {
 		case !kept[m.Labels[api.LabelOverrideIndex]] || name != k.Name+"-"+m.Labels[api.LabelOverrideIndex]:
-			if err := r.RemoveShown(ctx, gvr, m); err != nil {
+			if err := r.DeleteMirror(ctx, gvr, m); err != nil {
 				return err
 			}
 		case m.Labels[api.LabelLatest] == "true" && m.Labels[api.LabelOverrideIndex] != strconv.Itoa(latest):
@@ -269,7 +269,7 @@ func (r *Reconciler) showVersions(ctx context.Context, k api.Key, obj *unstructu
 	return nil
 }
 
-// showLatest makes the object of the latest version. One that somebody changed has
+// showLatest makes the object of the latest version. One that another client changed has
 // another generation than the first.
 func (r *Reconciler) showLatest(ctx context.Context, obj *unstructured.Unstructured, v status.OverrideVersion, have *metav1.PartialObjectMetadata) error {
 	gvr := api.ScopeOf(api.KeyOf(obj)).GVR(api.OverrideSnapshotKind)
@@ -279,13 +279,13 @@ func (r *Reconciler) showLatest(ctx context.Context, obj *unstructured.Unstructu
 	case have != nil && have.Generation <= 1:
 		return r.PatchMetadata(ctx, gvr, objects.Partial(have), map[string]any{"labels": map[string]any{api.LabelLatest: "true"}})
 	case have != nil:
-		if err := r.RemoveShown(ctx, gvr, have); err != nil {
+		if err := r.DeleteMirror(ctx, gvr, have); err != nil {
 			return err
 		}
 	}
 	_, err := r.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Create(ctx, status.OverrideSnapshot(obj, v), metav1.CreateOptions{FieldManager: api.Manager})
 	if err == nil {
-		r.Notes.Say(obj, "SnapshotTaken", "version %d: %s", v.Index, status.OverrideSnapshotName(obj.GetName(), v.Index))
+		r.Recorder.Normal(obj, "SnapshotTaken", "version %d: %s", v.Index, status.OverrideSnapshotName(obj.GetName(), v.Index))
 	}
 	return objects.Settled(err)
 }

@@ -36,7 +36,7 @@ type Reconciler struct {
 	Source    *source.Source
 	Queues    *queues.Queues
 	Overrides *overrides.Reconciler
-	Roster    *objects.Roster
+	Clusters  *objects.Clusters
 	// Collect is for how long changes of what is selected are collected before a snapshot is taken.
 	Collect time.Duration
 	// DeleteDeadline is how long a member that cannot be reached holds up a deletion.
@@ -44,17 +44,17 @@ type Reconciler struct {
 	// Listed is how many clusters a status lists.
 	Listed int
 
-	documents objects.Readings[placementDocument]
+	documents objects.Parsed[placementDocument]
 	selected  *selections
 	// standing are the placements as the engine has them, by key.
-	standing sync.Map
+	putPlacements sync.Map
 	// rolling tells the placement of a run that the hub started itself, by the
 	// run's name.
 	rolling sync.Map
 	// verdicts are those on the clusters that PickN policies picked, by key.
-	verdicts sync.Map
+	evaluations sync.Map
 	// frozen are the items of the snapshot that was shown last, by placement.
-	frozen sync.Map
+	shownItems sync.Map
 }
 
 type placementDocument struct {
@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 
 // writeInvalid says in the status of a placement why the engine cannot have it.
 func (r *Reconciler) writeInvalid(ctx context.Context, k api.Key, obj *unstructured.Unstructured, err error) error {
-	r.Notes.Warn(obj, api.ReasonInvalidSelectors, "%v", err)
+	r.Recorder.Warning(obj, api.ReasonInvalidSelectors, "%v", err)
 	return r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, status.Placement(&status.PlacementFacts{
 		Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,
 		Placement: &fleet.Placement{}, Unselected: err, Latest: -1,
@@ -119,9 +119,9 @@ func (r *Reconciler) writeInvalid(ctx context.Context, k api.Key, obj *unstructu
 // forget drops what is kept of a placement that is going or gone.
 func (r *Reconciler) forget(k api.Key) {
 	r.selected.drop(k)
-	r.standing.Delete(k)
-	r.verdicts.Delete(k)
-	r.frozen.Delete(kubefleet.EngineName(k.Namespace, k.Name))
+	r.putPlacements.Delete(k)
+	r.evaluations.Delete(k)
+	r.shownItems.Delete(kubefleet.EngineName(k.Namespace, k.Name))
 	r.Overrides.Forget(kubefleet.EngineName(k.Namespace, k.Name))
 	r.Queues.Resize(api.PlacementKind, kubefleet.EngineName(k.Namespace, k.Name), 0)
 	r.Queues.Placements.Drop(k)
@@ -147,10 +147,10 @@ func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, 
 // had the name before and went without its finalizer, is deleted first, and so
 // is what it placed.
 func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement) error {
-	if before, ok := r.standing.Load(k); ok && reflect.DeepEqual(before, p) {
+	if before, ok := r.putPlacements.Load(k); ok && reflect.DeepEqual(before, p) {
 		return nil
 	}
-	if err := r.AsSeen(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj); err != nil {
+	if err := r.Recheck(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj); err != nil {
 		return err
 	}
 	before, err := r.Engine.Placement(ctx, p.Name)
@@ -170,8 +170,8 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // what had the name before is still being removed
 	}
 	if err == nil {
-		r.standing.Store(k, p)
-		r.wakeRuns(k)
+		r.putPlacements.Store(k, p)
+		r.enqueueRuns(k)
 	}
 	return err
 }
@@ -180,9 +180,9 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 // is told in the status and tried again; the rest goes on.
 func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout) (time.Duration, error) {
 	resolved, decided := r.Engine.Resolve(ctx, p.Name)
-	decision := r.settle(k, p.Policy, resolved)
+	decision := r.selectionOf(k, p.Policy, resolved)
 	if errors.Is(decided, backend.ErrNotFound) {
-		r.standing.Delete(k) // somebody deleted it from the engine
+		r.putPlacements.Delete(k) // a host deleted it from the engine
 	}
 	captured := r.capture(ctx, k, p)
 	problem := errors.Join(decided, captured)
@@ -191,7 +191,7 @@ func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Uns
 		return 0, errors.Join(problem, err)
 	}
 	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(view.Snapshots()) > 0 {
-		problem = r.roll(ctx, k, obj, p, rollout, view, decision.Selection)
+		problem = r.startRollingUpdate(ctx, k, obj, p, rollout, view, decision.Selection)
 		if view, err = r.Engine.View(ctx, p.Name); err != nil { // with the run that was begun
 			return 0, errors.Join(problem, err)
 		}
@@ -266,21 +266,21 @@ func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstru
 	case d.Ended.IsZero():
 		return deletionPoll, r.writeDeletion(ctx, k, obj, d)
 	}
-	r.tellDeletion(obj, d)
+	r.recordDeletion(obj, d)
 	return 0, r.DropFinalizer(ctx, gvr, obj, api.FinalizerPlacement)
 }
 
-// deletionPoll is how often a deletion is looked at.
+// deletionPoll is how often a deletion is read.
 const deletionPoll = time.Second
 
-// tellDeletion says what became of what was placed.
-func (r *Reconciler) tellDeletion(obj *unstructured.Unstructured, d fleet.Deletion) {
+// recordDeletion says what became of what was placed.
+func (r *Reconciler) recordDeletion(obj *unstructured.Unstructured, d fleet.Deletion) {
 	if d.Skipped == 0 {
-		r.Notes.Say(obj, "Deleted", "removed from %d clusters", d.Done)
+		r.Recorder.Normal(obj, "Deleted", "removed from %d clusters", d.Done)
 		return
 	}
 	for _, left := range d.Left {
-		r.Notes.Warn(obj, "LeftBehind", "cluster %s: what was placed there may still be there: %s", left.Name, left.Reason)
+		r.Recorder.Warning(obj, "LeftBehind", "cluster %s: what was placed there may still be there: %s", left.Name, left.Reason)
 		r.Log.Warn("left behind", "placement", d.Placement, "cluster", left.Name, "reason", left.Reason)
 	}
 }
@@ -297,9 +297,9 @@ func (r *Reconciler) writeDeletion(ctx context.Context, k api.Key, obj *unstruct
 		Remaining: d.Clusters - d.Done - d.Skipped,
 	}
 	for _, left := range d.Left[:min(len(d.Left), r.Listed)] {
-		told.Clusters = append(told.Clusters, status.ClusterNote{Name: left.Name, Message: left.Reason})
+		told.Clusters = append(told.Clusters, status.ClusterMessage{Name: left.Name, Message: left.Reason})
 	}
-	if err := r.heldUp(ctx, d, &told); err != nil {
+	if err := r.addRemaining(ctx, d, &told); err != nil {
 		return err
 	}
 	m, err := api.ToMap(&told)
@@ -310,16 +310,16 @@ func (r *Reconciler) writeDeletion(ctx context.Context, k api.Key, obj *unstruct
 	return r.WriteStatusMap(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, st)
 }
 
-// heldUp adds the clusters that are not clean yet although they were tried, and
+// addRemaining adds the clusters that are not clean yet although they were tried, and
 // why.
-func (r *Reconciler) heldUp(ctx context.Context, d fleet.Deletion, told *status.DeletionStatus) error {
+func (r *Reconciler) addRemaining(ctx context.Context, d fleet.Deletion, told *status.DeletionStatus) error {
 	flights, err := r.inFlight(ctx, d.Run)
 	if err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(flights)) {
 		if f := flights[name]; f.Message != "" && len(told.Clusters) < r.Listed {
-			told.Clusters = append(told.Clusters, status.ClusterNote{Name: name, Message: f.Message})
+			told.Clusters = append(told.Clusters, status.ClusterMessage{Name: name, Message: f.Message})
 		}
 	}
 	return nil
@@ -332,14 +332,14 @@ func (r *Reconciler) DeclaredAs(placement *unstructured.Unstructured) error {
 	if err != nil {
 		return api.Refused(err)
 	}
-	if have, ok := r.standing.Load(api.KeyOf(placement)); ok && reflect.DeepEqual(have, now) {
+	if have, ok := r.putPlacements.Load(api.KeyOf(placement)); ok && reflect.DeepEqual(have, now) {
 		return nil
 	}
 	return fmt.Errorf("placement %s is not declared yet as it is now: %w", placement.GetName(), backend.ErrConflict)
 }
 
-// wakeRuns asks for the runs of a placement that wait for it.
-func (r *Reconciler) wakeRuns(placement api.Key) {
+// enqueueRuns asks for the runs of a placement that wait for it.
+func (r *Reconciler) enqueueRuns(placement api.Key) {
 	for _, run := range r.All(api.ScopeOf(placement).GVR(api.RunKind)) {
 		if run.GetNamespace() == placement.Namespace && api.SpecString(run, "placementName") == placement.Name && !api.IsBegun(run) {
 			r.Queues.Runs.Add(api.KeyOf(run))

@@ -19,9 +19,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// roll starts the run of the latest snapshot of a placement with strategy RollingUpdate, where the one that it
+// startRollingUpdate starts the run of the latest snapshot of a placement with strategy RollingUpdate, where the one that it
 // started last was for another snapshot or for other clusters. A run that is still under way is superseded.
-func (r *Reconciler) roll(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection) error {
+func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection) error {
 	all := view.Snapshots()
 	latest := all[len(all)-1]
 	number, err := r.lastRolling(ctx, p.Name)
@@ -45,7 +45,7 @@ func (r *Reconciler) roll(ctx context.Context, k api.Key, obj *unstructured.Unst
 	if err != nil {
 		return err
 	}
-	if err := r.AsSeen(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj); err != nil {
+	if err := r.Recheck(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj); err != nil {
 		return err
 	}
 	r.rolling.Delete(rollingName(p.Name, number-1))
@@ -116,8 +116,8 @@ func (r *Reconciler) PlacementsOf(run string) []api.Key {
 		return []api.Key{k.(api.Key)}
 	}
 	var out []api.Key
-	for _, k := range r.Called(api.RunKind, run) {
-		if obj := r.Seen(api.ScopeOf(k).GVR(api.RunKind), k); obj != nil {
+	for _, k := range r.ByEngineName(api.RunKind, run) {
+		if obj := r.Cached(api.ScopeOf(k).GVR(api.RunKind), k); obj != nil {
 			out = append(out, api.Key{Namespace: k.Namespace, Name: api.SpecString(obj, "placementName")})
 		}
 	}

@@ -40,7 +40,7 @@ func (r *Reconciler) projectSnapshots(ctx context.Context, k api.Key, obj *unstr
 		if kept[m.Labels[api.LabelResourceIndex]] {
 			continue
 		}
-		if err := r.RemoveShown(ctx, gvr, m); err != nil {
+		if err := r.DeleteMirror(ctx, gvr, m); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (s *shownSnapshot) labelsMissing(have map[string]string) map[string]any {
 // shows reports whether an object is the master of a snapshot of the placement, by the
 // hash that it is shown with.
 func shows(master *metav1.PartialObjectMetadata, obj *unstructured.Unstructured, hash string) bool {
-	return master != nil && master.Annotations[api.AnnotationHash] == hash && objects.OwnedByUID(master, obj)
+	return master != nil && master.Annotations[api.AnnotationHash] == hash && objects.IsOwnedBy(master, obj)
 }
 
 // isWhole reports whether all parts of a snapshot are there.
@@ -112,7 +112,7 @@ func (r *Reconciler) makeSnapshot(ctx context.Context, k api.Key, obj *unstructu
 	gvr := api.ScopeOf(k).GVR(api.SnapshotKind)
 	for _, o := range slices.Backward(shown) {
 		if before := have[o.GetName()]; before != nil {
-			if err := r.RemoveShown(ctx, gvr, before); err != nil {
+			if err := r.DeleteMirror(ctx, gvr, before); err != nil {
 				return err
 			}
 		}
@@ -121,7 +121,7 @@ func (r *Reconciler) makeSnapshot(ctx context.Context, k api.Key, obj *unstructu
 			return objects.Settled(err)
 		}
 	}
-	r.Notes.Say(obj, "SnapshotTaken", "snapshot %d of %d objects: %s", snap.Index, snap.Objects, shown[0].GetName())
+	r.Recorder.Normal(obj, "SnapshotTaken", "snapshot %d of %d objects: %s", snap.Index, snap.Objects, shown[0].GetName())
 	return nil
 }
 
@@ -134,7 +134,7 @@ func (r *Reconciler) projectPolicy(ctx context.Context, k api.Key, obj *unstruct
 	gvr := api.ScopeOf(k).GVR(api.PolicyKind)
 	have := r.Mirrored(gvr, k)
 	now := have[status.PolicyName(k.Name, d.Index)]
-	if now != nil && objects.OwnedByUID(now, obj) && now.Annotations[annotationDecision] == d.ShownDigest() {
+	if now != nil && objects.IsOwnedBy(now, obj) && now.Annotations[annotationDecision] == d.ShownDigest() {
 		return r.demote(ctx, gvr, have, now.Name)
 	}
 	policy, _, _ := unstructured.NestedMap(obj.Object, "spec", "policy")

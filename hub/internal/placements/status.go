@@ -49,11 +49,11 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		return err
 	}
 	if len(facts.Overrides) > 0 {
-		if facts.Members, err = r.Roster.Listed(ctx); err != nil {
+		if facts.Members, err = r.Clusters.All(ctx); err != nil {
 			return err
 		}
 	}
-	if !reflect.ValueOf(p.ApplyStrategy).IsZero() { // otherwise nothing is held back, and nobody looks
+	if !reflect.ValueOf(p.ApplyStrategy).IsZero() { // otherwise nothing is held back
 		if facts.Drift, err = r.drifted(ctx, p.Name); err != nil {
 			return err
 		}
@@ -77,14 +77,14 @@ func (r *Reconciler) items(ctx context.Context, name string, view *fleet.Placeme
 		index int
 		items []snapshot.Item
 	}
-	if last, ok := r.frozen.Load(name); ok && last.(frozen).index == index {
+	if last, ok := r.shownItems.Load(name); ok && last.(frozen).index == index {
 		return last.(frozen).items, nil
 	}
 	items, err := view.Items(ctx, index)
 	if err != nil {
 		return nil, err
 	}
-	r.frozen.Store(name, frozen{index, items})
+	r.shownItems.Store(name, frozen{index, items})
 	return items, nil
 }
 
@@ -112,7 +112,7 @@ func (r *Reconciler) picked(ctx context.Context, name string, view *fleet.Placem
 		if !ok {
 			c = fleet.PlacedCluster{Index: -1, Tried: -1}
 		}
-		out[i] = status.PlacedCluster{Name: cluster, Index: c.Index, Tried: c.Tried, State: c.State, Run: status.Shown(c.Run), Since: c.Since}
+		out[i] = status.PlacedCluster{Name: cluster, Index: c.Index, Tried: c.Tried, State: c.State, Run: status.RunName(c.Run), Since: c.Since}
 		if f, ok := flights[cluster]; ok {
 			out[i].Applied, out[i].Message = f.Phase == stages.Settling || f.Phase == stages.Soaking, f.Message
 		}

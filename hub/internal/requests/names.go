@@ -121,11 +121,11 @@ func (r *Requests) Reserve(ctx context.Context, k api.Key, obj *unstructured.Uns
 // claims returns the gate of another run whose request has or will have a name, and why that is in the way of a run
 // that is to begin, "" where it is not.
 func (r *Requests) claims(ctx context.Context, other api.Key, obj *unstructured.Unstructured, name string) (gateName, string, error) {
-	run := r.Seen(api.ScopeOf(other).GVR(api.RunKind), other)
+	run := r.Cached(api.ScopeOf(other).GVR(api.RunKind), other)
 	if run == nil {
 		return gateName{}, "", nil
 	}
-	if have := r.Seen(api.ScopeOf(other).GVR(api.ApprovalKind), api.Key{Namespace: other.Namespace, Name: name}); have != nil {
+	if have := r.Cached(api.ScopeOf(other).GVR(api.ApprovalKind), api.Key{Namespace: other.Namespace, Name: name}); have != nil {
 		seal, err := r.Seals.ProofOf(ctx, have)
 		if err != nil {
 			return gateName{}, "", err
@@ -167,7 +167,7 @@ func (r *Requests) gatesAhead(run, obj *unstructured.Unstructured) []gateName {
 		return nil
 	}
 	k := api.KeyOf(run)
-	template := r.Seen(api.ScopeOf(k).GVR(api.StrategyKind), api.Key{Namespace: k.Namespace, Name: api.StrategyOf(run)})
+	template := r.Cached(api.ScopeOf(k).GVR(api.StrategyKind), api.Key{Namespace: k.Namespace, Name: api.StrategyOf(run)})
 	if template == nil {
 		return nil
 	}

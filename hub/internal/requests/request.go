@@ -13,6 +13,6 @@ func (r *Requests) IsOfAnother(obj *unstructured.Unstructured, p *seals.Proof, r
 		return false
 	}
 	k := api.Key{Namespace: obj.GetNamespace(), Name: api.SpecString(obj, "parentStageRollout")}
-	owner := r.Seen(api.ScopeOf(k).GVR(api.RunKind), k)
+	owner := r.Cached(api.ScopeOf(k).GVR(api.RunKind), k)
 	return owner != nil && owner.GetUID() == p.Run
 }

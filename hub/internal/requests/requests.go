@@ -42,8 +42,8 @@ type Requests struct {
 	gatesOfBeginning map[api.Key][]gateName
 }
 
-// Asked is what came of making a run's requests.
-type Asked struct {
+// Result is what came of making a run's requests.
+type Result struct {
 	// Again is when the run is to be asked for again; 0 is when something changes.
 	Again time.Duration
 	// Held are the requests that have no object yet, because their name is taken.
@@ -52,8 +52,8 @@ type Asked struct {
 
 // Reconcile makes an object of each request that the run has open, takes in
 // what people answered, and tells in the objects what became of it.
-func (r *Requests) Reconcile(ctx context.Context, k api.Key, run *unstructured.Unstructured, st fleet.Status) (Asked, error) {
-	var out Asked
+func (r *Requests) Reconcile(ctx context.Context, k api.Key, run *unstructured.Unstructured, st fleet.Status) (Result, error) {
+	var out Result
 	open := status.RequestsOfStages(stages.Requests(st.Plan, &st.Run))
 	for i := range open {
 		if err := r.ask(ctx, k, run, &open[i], &out); err != nil {
@@ -61,7 +61,7 @@ func (r *Requests) Reconcile(ctx context.Context, k api.Key, run *unstructured.U
 		}
 	}
 	for _, obj := range r.RequestsOf(k) {
-		if err := r.conclude(ctx, k, run, obj, st); err != nil {
+		if err := r.reportOutcome(ctx, k, run, obj, st); err != nil {
 			return out, err
 		}
 	}
@@ -82,7 +82,7 @@ func (r *Requests) RequestsOf(k api.Key) []*unstructured.Unstructured {
 // ask makes the object of a request, or takes in the answer that it has. An object of that name which is not the
 // engine's request, because it was there before or is of an earlier attempt, is deleted: no answer in it counts. The
 // request of another run is left, and this one waits for it to go.
-func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstructured, request *approval.Request, out *Asked) error {
+func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstructured, request *approval.Request, out *Result) error {
 	have := r.Object(api.ScopeOf(k).GVR(api.ApprovalKind), api.Key{Namespace: k.Namespace, Name: approval.RequestName(k.Name, request.Stage, request.When)})
 	answered := have != nil && (len(status.Untaken(have, request.Decisions)) > 0 || len(status.OtherGenerations(have)) > 0)
 	known := r.Policies.LastVouched()
@@ -114,7 +114,7 @@ func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstruc
 	switch {
 	case !ours && r.IsOfAnother(have, seal, run):
 		held := heldBy(have, seal, request)
-		r.Notes.Warn(run, "RequestNameTaken", "%s", held.Why)
+		r.Recorder.Warning(run, "RequestNameTaken", "%s", held.Why)
 		out.Held = append(out.Held, held)
 		return nil
 	case !ours && seal != nil && seal.Run == run.GetUID() && seal.Binding.Attempt < request.Attempt:
@@ -122,7 +122,7 @@ func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstruc
 	case !ours:
 		return r.removeRequest(ctx, run, have, request.Decisions, "it is not the request that run "+k.Name+" made")
 	case v.Lost != "":
-		return r.unheard(ctx, k, run, have, v.Lost)
+		return r.reportUnvouched(ctx, k, run, have, v.Lost)
 	case seal.Policies != v.Version, api.ConditionOf(have, api.ConditionAccepted).Reason == api.ReasonUnvouched:
 		return r.removeRequest(ctx, run, have, request.Decisions, "the admission policies that say who may answer were installed or changed since it was made")
 	case !answered:
@@ -168,16 +168,16 @@ func heldBy(have *unstructured.Unstructured, seal *seals.Proof, request *approva
 		gateName{request.Stage, request.When}, have.GetName(), other, theirs, other)}
 }
 
-// unheard says in a request that no answer to it counts.
-func (r *Requests) unheard(ctx context.Context, k api.Key, run, obj *unstructured.Unstructured, why string) error {
+// reportUnvouched says in a request that no answer to it counts.
+func (r *Requests) reportUnvouched(ctx context.Context, k api.Key, run, obj *unstructured.Unstructured, why string) error {
 	if api.ConditionOf(obj, api.ConditionAccepted).Message != why {
-		r.Notes.Warn(run, api.ReasonUnvouched, "request %s: %s", obj.GetName(), why)
+		r.Recorder.Warning(run, api.ReasonUnvouched, "request %s: %s", obj.GetName(), why)
 	}
 	return r.writeCondition(ctx, k, obj, status.UnvouchedCondition(obj.GetGeneration(), why, time.Now()))
 }
 
-// conclude tells in the object of a request that was decided what came of it.
-func (r *Requests) conclude(ctx context.Context, k api.Key, run, obj *unstructured.Unstructured, st fleet.Status) error {
+// reportOutcome tells in the object of a request that was decided what came of it.
+func (r *Requests) reportOutcome(ctx context.Context, k api.Key, run, obj *unstructured.Unstructured, st fleet.Status) error {
 	if status.IsConcluded(obj) {
 		return nil
 	}
@@ -242,16 +242,16 @@ func (r *Requests) writeCondition(ctx context.Context, k api.Key, obj *unstructu
 // removeRequest deletes an object that has the name of a request and is none, or not any more. The request is made
 // again when its deletion is seen. What was answered in it and is not among the decisions that were taken is told.
 func (r *Requests) removeRequest(ctx context.Context, run, obj *unstructured.Unstructured, taken []approval.Decision, why string) error {
-	r.Notes.Warn(obj, "RequestNotHonoured", "%s: it is deleted, and what was answered in it does not count", why)
+	r.Recorder.Warning(obj, "RequestNotHonoured", "%s: it is deleted, and what was answered in it does not count", why)
 	err := r.Dynamic.Resource(api.ScopeOf(api.KeyOf(obj)).GVR(api.ApprovalKind)).Namespace(obj.GetNamespace()).Delete(ctx, obj.GetName(), objects.AsRead(obj))
 	if err == nil {
-		r.TellUntaken(ctx, run, obj, taken, why)
+		r.RecordUntaken(ctx, run, obj, taken, why)
 	}
 	return objects.Settled(err)
 }
 
-// TellUntaken writes as Events, on a request that is deleted and on its run, whose answers in it do not count.
-func (r *Requests) TellUntaken(ctx context.Context, run, obj *unstructured.Unstructured, taken []approval.Decision, why string) {
+// RecordUntaken writes as Events, on a request that is deleted and on its run, whose answers in it do not count.
+func (r *Requests) RecordUntaken(ctx context.Context, run, obj *unstructured.Unstructured, taken []approval.Decision, why string) {
 	lost := status.Untaken(obj, taken)
 	if len(lost) == 0 {
 		return
@@ -268,7 +268,7 @@ func (r *Requests) TellUntaken(ctx context.Context, run, obj *unstructured.Unstr
 			author += " (as the request says, for which nothing vouches)"
 		}
 		for _, about := range []*unstructured.Unstructured{run, obj} {
-			r.Notes.Warn(about, "AnswerNotCounted", "request %s is deleted: %s; the answer %s by %s was not taken in and does not count", obj.GetName(), why, a.Verdict, author)
+			r.Recorder.Warning(about, "AnswerNotCounted", "request %s is deleted: %s; the answer %s by %s was not taken in and does not count", obj.GetName(), why, a.Verdict, author)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func (r *Requests) decide(ctx context.Context, obj *unstructured.Unstructured, r
 	var refusal *approval.RefusedError
 	switch {
 	case errors.As(err, &refusal):
-		return unvouched(a, refusal.Reason), nil
+		return refusalOf(a, refusal.Reason), nil
 	case errors.Is(err, backend.ErrNotFound), errors.Is(err, backend.ErrConflict):
 		return "", nil // the gate has been passed meanwhile, or the answer is there already
 	}
@@ -321,9 +321,8 @@ func answerID(obj *unstructured.Unstructured, request *approval.Request, a statu
 	return fmt.Sprintf("%s-%d-%s", obj.GetUID(), request.Attempt, who[:16])
 }
 
-// unvouched says why an answer does not count, and where it is because nobody
-// knows whose it is, what would help.
-func unvouched(a status.Answer, reason string) string {
+// refusalOf says why an answer does not count, and what would help where its author is not known.
+func refusalOf(a status.Answer, reason string) string {
 	if a.By.Name != "" {
 		return a.By.Name + ": " + reason
 	}

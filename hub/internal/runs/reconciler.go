@@ -64,11 +64,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	if err := r.EnsureFinalizer(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, api.FinalizerRun); err != nil {
 		return 0, err
 	}
-	name, told := kubefleet.EngineName(k.Namespace, k.Name), toldEvents(obj)
+	name, told := kubefleet.EngineName(k.Namespace, k.Name), observedEvents(obj)
 	history := r.histories.of(k)
 	st, news, err := r.Engine.Progress(ctx, name, history.after(told))
 	if errors.Is(err, backend.ErrPermanent) && history.after(told) > 0 {
-		*history = folded{} // what was read, or stands in the status, is not of this run
+		*history = runHistory{} // what was read, or stands in the status, is not of this run
 		st, news, err = r.Engine.Progress(ctx, name, 0)
 	}
 	switch {
@@ -108,8 +108,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	return r.follow(ctx, k, obj, st, history, facts)
 }
 
-// unadmittedAgain is when a run is looked at again that was recorded and not admitted:
-// whoever is creating it admits it within moments, or takes it back.
+// unadmittedAgain is when a run is reconciled again that was recorded and not admitted:
+// the hub that is creating it admits it within moments, or deletes it.
 const unadmittedAgain = 500 * time.Millisecond
 
 // isAdmitted reports whether the placement knows a run. Until then the hub that recorded it, such as
@@ -133,7 +133,7 @@ func isFinished(obj *unstructured.Unstructured) bool {
 // that takes another one back.
 func (r *Reconciler) replaceRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status) error {
 	gvr := api.ScopeOf(k).GVR(api.RunKind)
-	if err := r.AsSeen(ctx, gvr, obj); err != nil {
+	if err := r.Recheck(ctx, gvr, obj); err != nil {
 		return err
 	}
 	if st.Plan.Rollback != nil {
@@ -143,7 +143,7 @@ func (r *Reconciler) replaceRun(ctx context.Context, k api.Key, obj *unstructure
 		err := fmt.Errorf("the name is taken: there is a run %s that no object declared", k.Name)
 		return r.WriteStatus(ctx, gvr, obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 	}
-	r.Notes.Warn(obj, "RunReplaced", "a run of the same name belonged to another object, uid %s: it is deleted", st.Owner)
+	r.Recorder.Warning(obj, "RunReplaced", "a run of the same name belonged to another object, uid %s: it is deleted", st.Owner)
 	if err := r.Engine.DeleteRun(ctx, st.Run.Name); err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return err
 	}
@@ -154,15 +154,15 @@ func (r *Reconciler) replaceRun(ctx context.Context, k api.Key, obj *unstructure
 // begin makes the engine's run of an object, once.
 func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (time.Duration, error) {
 	if api.IsBegun(obj) {
-		return 0, r.forgotten(ctx, k, obj)
+		return 0, r.reportForgotten(ctx, k, obj)
 	}
 	if api.InitializeFailed(obj) {
 		return 0, nil
 	}
 	if api.ShowsRun(obj) {
-		return 0, r.forgotten(ctx, k, obj)
+		return 0, r.reportForgotten(ctx, k, obj)
 	}
-	if err := r.AsSeen(ctx, api.ScopeOf(k).GVR(api.RunKind), obj); err != nil {
+	if err := r.Recheck(ctx, api.ScopeOf(k).GVR(api.RunKind), obj); err != nil {
 		return 0, err
 	}
 	if api.IsBegun(obj) || api.InitializeFailed(obj) {
@@ -177,7 +177,7 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 		r.Queues.Runs.Add(k)
 		return 0, nil
 	case api.IsRefusal(err):
-		r.Notes.Warn(obj, api.ReasonInitializeFailed, "%v", err)
+		r.Recorder.Warning(obj, api.ReasonInitializeFailed, "%v", err)
 		return 0, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 	}
 	return 0, errors.Join(err, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Initializing(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err)))
@@ -194,9 +194,9 @@ func (r *Reconciler) record(ctx context.Context, k api.Key, obj *unstructured.Un
 	return err
 }
 
-// forgotten says in the status of a run that the engine's is gone, where the
+// reportForgotten says in the status of a run that the engine's is gone, where the
 // status does not say how it ended.
-func (r *Reconciler) forgotten(ctx context.Context, k api.Key, obj *unstructured.Unstructured) error {
+func (r *Reconciler) reportForgotten(ctx context.Context, k api.Key, obj *unstructured.Unstructured) error {
 	if api.ConditionOf(obj, api.ConditionSucceeded).Status != "" {
 		return nil
 	}
@@ -280,13 +280,13 @@ func strategyFor(in api.Scope, run kubefleet.Run, object *unstructured.Unstructu
 
 // follow asks a run what its spec says, takes in answers, and writes what became
 // of it.
-func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *folded, back status.RollbackFacts) (time.Duration, error) {
+func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *runHistory, back status.RollbackFacts) (time.Duration, error) {
 	if !api.IsBegun(obj) {
 		if err := r.Annotate(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, api.AnnotationRunUID, string(obj.GetUID())+"/"+st.Run.UID); err != nil {
 			return 0, err
 		}
 	}
-	if err := errors.Join(r.order(ctx, obj, st), r.orderRollback(ctx, obj, &st, &back)); err != nil {
+	if err := errors.Join(r.sendCommand(ctx, obj, st), r.requestRollback(ctx, obj, &st, &back)); err != nil {
 		return 0, err
 	}
 	requests, asked := r.Requests.Reconcile(ctx, k, obj, st)
@@ -299,7 +299,7 @@ func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Un
 
 // writeRun writes what became of a run. It asks to be called again when time
 // alone will change that.
-func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *folded, back status.RollbackFacts, held []status.HeldRequest) (time.Duration, error) {
+func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *runHistory, back status.RollbackFacts, held []status.HeldRequest) (time.Duration, error) {
 	facts := r.factsOf(k, obj, &st, back)
 	facts.Held = held
 	facts.History, facts.Events = &history.RunHistory, history.next
@@ -309,8 +309,8 @@ func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.
 	if err := r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Run(facts)); err != nil {
 		return 0, err
 	}
-	r.tellRollback(obj, facts)
-	if st.Run.Final(st.Plan) && isFinished(obj) && toldEvents(obj) == history.next {
+	r.recordRollback(obj, facts)
+	if st.Run.Final(st.Plan) && isFinished(obj) && observedEvents(obj) == history.next {
 		r.histories.drop(k) // until the object was seen to tell its end, it is asked for again
 	}
 	again := facts.RollbackAgain()
@@ -367,7 +367,7 @@ func (r *Reconciler) deleteRequest(ctx context.Context, k api.Key, run, request 
 	}
 	err = r.Dynamic.Resource(api.ScopeOf(k).GVR(api.ApprovalKind)).Namespace(k.Namespace).Delete(ctx, request.GetName(), objects.AsRead(request))
 	if err == nil {
-		r.Requests.TellUntaken(ctx, run, request, taken, "run "+k.Name+" is deleted")
+		r.Requests.RecordUntaken(ctx, run, request, taken, "run "+k.Name+" is deleted")
 	}
 	return objects.Settled(err)
 }
@@ -376,9 +376,9 @@ func (r *Reconciler) deleteRequest(ctx context.Context, k api.Key, run, request 
 // host's own.
 const orphanPace = time.Minute
 
-// HeardOrphan wakes the object, which there is none of, of a run that the engine
+// EnqueueOrphan wakes the object, which there is none of, of a run that the engine
 // calls so.
-func (r *Reconciler) HeardOrphan(run string) {
+func (r *Reconciler) EnqueueOrphan(run string) {
 	if ns, name, ok := kubefleet.ObjectName(run); ok {
 		r.Queues.Runs.AddPaced(api.Key{Namespace: ns, Name: name}, orphanPace)
 	} else if kubefleet.IsCut(run) {
@@ -402,8 +402,8 @@ func (r *Reconciler) ReconcileOrphan(ctx context.Context, run api.Key) (time.Dur
 	return 0, nil
 }
 
-// orphaned deletes the run of an object that went without its finalizer: nobody
-// would see what it does. A run that takes another one back gets its object.
+// orphaned deletes the run of an object that went without its finalizer: no status
+// would show what it does. A run that takes another one back gets its object.
 func (r *Reconciler) orphaned(ctx context.Context, k api.Key) (time.Duration, error) {
 	st, err := r.Engine.Status(ctx, kubefleet.EngineName(k.Namespace, k.Name))
 	if errors.Is(err, backend.ErrNotFound) {

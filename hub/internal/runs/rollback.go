@@ -42,7 +42,7 @@ func (r *Reconciler) ShowRollback(ctx context.Context, k api.Key, st fleet.Statu
 	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) { // the namespace may be gone, or another object there
 		return 0, err
 	}
-	r.wakeUndone(of)
+	r.enqueueRolledBack(of)
 	return 0, nil
 }
 
@@ -52,21 +52,21 @@ func (r *Reconciler) objectName(base, engineName string) string {
 	if _, name, ok := kubefleet.ObjectName(engineName); ok {
 		return name
 	}
-	for _, k := range r.Called(base, engineName) {
+	for _, k := range r.ByEngineName(base, engineName) {
 		return k.Name
 	}
 	return engineName
 }
 
-// wakeUndone asks for the object of a run that is taken back.
-func (r *Reconciler) wakeUndone(run string) {
-	for _, k := range r.Called(api.RunKind, run) {
+// enqueueRolledBack asks for the object of a run that is taken back.
+func (r *Reconciler) enqueueRolledBack(run string) {
+	for _, k := range r.ByEngineName(api.RunKind, run) {
 		r.Queues.Runs.Add(k)
 	}
 }
 
 // Relabel gives the object of a run that takes another one back its label again.
-// Only the seal proves that it is that object, which is looked at before.
+// Only the seal proves that it is that object, which is checked before.
 func (r *Reconciler) Relabel(ctx context.Context, obj *unstructured.Unstructured, st *fleet.Status) error {
 	if st.Plan.Rollback == nil {
 		return nil
@@ -79,18 +79,18 @@ func (r *Reconciler) Relabel(ctx context.Context, obj *unstructured.Unstructured
 	if err := r.PatchMetadata(ctx, gvr, obj, map[string]any{"labels": map[string]any{api.LabelRollbackOf: of}}); err != nil {
 		return err
 	}
-	return r.Reread(ctx, gvr, obj)
+	return r.Refresh(ctx, gvr, obj)
 }
 
 // NameTaken says of an object that its name is that of a run which takes another
 // one back. One that has been carried out keeps what its status says.
 func (r *Reconciler) NameTaken(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status) error {
-	r.wakeUndone(st.Plan.Rollback.Run)
+	r.enqueueRolledBack(st.Plan.Rollback.Run)
 	if api.IsBegun(obj) || api.InitializeFailed(obj) {
 		return nil
 	}
 	err := fmt.Errorf("the name is taken: the updateRun that takes back updateRun %s has it; choose another one", api.UndoneShown(&st))
-	r.Notes.Warn(obj, api.ReasonInitializeFailed, "%v", err)
+	r.Recorder.Warning(obj, api.ReasonInitializeFailed, "%v", err)
 	gvr := api.ScopeOf(k).GVR(api.RunKind)
 	return r.WriteStatus(ctx, gvr, obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 }
@@ -120,7 +120,7 @@ func (r *Reconciler) hidden(ctx context.Context, of api.Key, run string) (string
 	if !ok {
 		return ", which is not shown as an object because its name was cut: the engine tells of it", nil
 	}
-	obj := r.Seen(api.ScopeOf(k).GVR(api.RunKind), k)
+	obj := r.Cached(api.ScopeOf(k).GVR(api.RunKind), k)
 	if obj == nil {
 		return "", nil
 	}
@@ -138,13 +138,13 @@ func (r *Reconciler) hidden(ctx context.Context, of api.Key, run string) (string
 	return ", which is not shown as an object because there is another one of that name: delete that to see it", nil
 }
 
-// orderRollback asks the engine to take a run back, where its spec says so, and
+// requestRollback asks the engine to take a run back, where its spec says so, and
 // notes why it refuses.
-func (r *Reconciler) orderRollback(ctx context.Context, obj *unstructured.Unstructured, st *fleet.Status, facts *status.RollbackFacts) error {
+func (r *Reconciler) requestRollback(ctx context.Context, obj *unstructured.Unstructured, st *fleet.Status, facts *status.RollbackFacts) error {
 	if !facts.Asks(api.StateOf(obj), obj.GetGeneration(), st) {
 		return nil
 	}
-	if err := r.AsSeen(ctx, api.ScopeOf(api.KeyOf(obj)).GVR(api.RunKind), obj); err != nil {
+	if err := r.Recheck(ctx, api.ScopeOf(api.KeyOf(obj)).GVR(api.RunKind), obj); err != nil {
 		return err
 	}
 	if facts.Read(obj); !facts.Asks(api.StateOf(obj), obj.GetGeneration(), st) {
@@ -170,7 +170,7 @@ func (r *Reconciler) orderRollback(ctx context.Context, obj *unstructured.Unstru
 }
 
 // rollbackOptions are what the object of a run asks for whose spec says Rollback. Who
-// does is told where the API server stamped it, and nobody's otherwise.
+// does is recorded where the API server stamped it.
 func rollbackOptions(obj *unstructured.Unstructured, stamped bool) fleet.RollbackOptions {
 	out := fleet.RollbackOptions{Reason: fmt.Sprintf("spec.state of generation %d", obj.GetGeneration())}
 	if stamped {
@@ -179,17 +179,17 @@ func rollbackOptions(obj *unstructured.Unstructured, stamped bool) fleet.Rollbac
 	return out
 }
 
-// tellRollback writes as an Event what the status says now of taking the run back,
+// recordRollback writes as an Event what the status says now of taking the run back,
 // and did not say before.
-func (r *Reconciler) tellRollback(obj *unstructured.Unstructured, facts *status.RunFacts) {
+func (r *Reconciler) recordRollback(obj *unstructured.Unstructured, facts *status.RunFacts) {
 	if facts.RollbackIsTold() {
 		return
 	}
 	for _, c := range facts.RollbackNow() {
 		if c.Status == metav1.ConditionFalse {
-			r.Notes.Warn(obj, c.Reason, "%s", c.Message)
+			r.Recorder.Warning(obj, c.Reason, "%s", c.Message)
 		} else {
-			r.Notes.Say(obj, c.Reason, "%s", c.Message)
+			r.Recorder.Normal(obj, c.Reason, "%s", c.Message)
 		}
 	}
 }

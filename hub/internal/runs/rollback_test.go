@@ -68,10 +68,10 @@ func TestWhatBeginsNoRun(t *testing.T) {
 func TestOrdersOfARollbackAreItsOwn(t *testing.T) {
 	obj := objectAt(api.Key{Name: "r"})
 	obj.SetGeneration(2)
-	if got := orderID(obj, &stages.Plan{}); got != "state-2" {
+	if got := commandID(obj, &stages.Plan{}); got != "state-2" {
 		t.Errorf("the order of a run is %s", got)
 	}
-	if got := orderID(obj, &stages.Plan{Rollback: &stages.PlannedRollback{}}); got != "state-uid-of-r-2" {
+	if got := commandID(obj, &stages.Plan{Rollback: &stages.PlannedRollback{}}); got != "state-uid-of-r-2" {
 		t.Errorf("the order of a run that takes back is %s", got)
 	}
 }

@@ -35,7 +35,7 @@ func (s *Seals) IsOf(ctx context.Context, obj *unstructured.Unstructured, st fle
 	return err == nil && hmac.Equal([]byte(obj.GetAnnotations()[api.AnnotationSeal]), []byte(seal)), err
 }
 
-// OfRollback is what nobody else can compute for the object of a run that takes
+// OfRollback is the seal of the object of a run that takes
 // another one back.
 func (s *Seals) OfRollback(ctx context.Context, k api.Key, uid string) (string, error) {
 	return s.Of(ctx, []any{"rollback", k.Namespace, k.Name, uid})

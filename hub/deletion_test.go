@@ -1,0 +1,331 @@
+package hub_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/hub"
+)
+
+// TestDeleteOfARunInTheMiddleReleasesThePlacement: a run that waits for its approval is deleted; its request
+// goes with it, what it rolled out stays, and the next run goes ahead at once.
+func TestDeleteOfARunInTheMiddleReleasesThePlacement(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy(gate, "")
+	s.snapshots("0")
+	s.run("a", "")
+	s.asked()
+	s.run("b", "")
+	s.comes("csur/NAME-b", "Progressing", "False", "NAME-a of the same placement")
+	s.delete("csur/NAME-a")
+	s.eventually("run and request to be gone", func() error {
+		return errors.Join(s.gone(s.admin, "csur/NAME-a")(), s.gone(s.admin, "careq/NAME-a-s1")())
+	})
+	if err := s.has(1, "config", "v1")(); err != nil {
+		t.Error(err)
+	}
+	s.approved("careq/NAME-b-s1")
+	s.comes("csur/NAME-b", "Succeeded", "True", "")
+}
+
+// TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded: runs that ended keep their status, one that was under
+// way says what became of it, and all can be deleted. A placement of the same name begins again.
+func TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy("", "")
+	s.snapshots("0")
+	s.run("a", "")
+	s.comes("csur/NAME-a", "Succeeded", "True", "")
+	s.apply(strategyOf("gated", `{name: s1, labelSelector: {}, beforeStageTasks: [{type: Approval}]}`))
+	s.apply(runOf("b", "placementName: NAME, stagedRolloutStrategyName: NAME-gated"))
+	s.comes("csur/NAME-b", "Progressing", "False", "UpdateRunWaiting")
+	s.delete("crp/NAME")
+	s.eventually("the placement to be gone", s.gone(s.admin, "crp/NAME"))
+	for i := range 2 {
+		if err := s.has(i+1, "config", "")(); err != nil {
+			t.Error(err)
+		}
+	}
+	s.comes("csur/NAME-a", "Succeeded", "True", "")
+	s.eventually("the other run to say how it ended", func() error {
+		u, err := s.get("csur/NAME-b")
+		if err != nil {
+			return err
+		}
+		if status, text := conditionOf(u, "Succeeded"); status != "False" && status != "Unknown" {
+			return fmt.Errorf("Succeeded is %q (%s)", status, text)
+		}
+		return nil
+	})
+	s.put("v2")
+	s.place("type: External")
+	s.eventually("snapshots that begin anew", func() error { return s.latest("v2") })
+	if got := s.indexes(); !slices.Equal(got, []string{"0"}) {
+		t.Errorf("the snapshots are %v", got)
+	}
+	s.run("c", "")
+	s.comes("csur/NAME-c", "Succeeded", "True", "")
+	for _, run := range []string{"a", "b", "c"} {
+		s.delete("csur/NAME-" + run)
+		s.eventually("the run to be gone", s.gone(s.admin, "csur/NAME-"+run))
+	}
+	s.delete("crp/NAME")
+	s.eventually("the placement to be gone", s.gone(s.admin, "crp/NAME"))
+	s.eventually("nothing to be left", func() error { return errors.Join(s.gone(s.member(1), "ns/NAME")(), s.gone(s.member(2), "ns/NAME")()) })
+}
+
+// TestT17WhatIsMadeAgainUnderItsNameIsAnother is threat T17: objects that go without their finalizers and
+// are made again are new ones: the new run is carried out, the new placement does not keep what the old
+// one placed.
+func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: only-old, namespace: NAME}, data: {key: old}}`)
+	s.place("type: External")
+	s.strategy("")
+	s.snapshots("0")
+	s.run("a", "")
+	s.comes("csur/NAME-a", "Succeeded", "True", "")
+	s.force("csur/NAME-a")
+	s.force("crp/NAME")
+	s.delete("cm/NAME/only-old")
+	s.put("v2")
+	s.place("type: External")
+	s.eventually("the member to be clean before any run", s.has(1, "config", ""))
+	// The old object's hub may have shown one more of it before it heard that it went.
+	s.eventually("snapshots that begin anew", func() error {
+		if got := s.indexes(); !slices.Equal(got, []string{"0"}) {
+			return fmt.Errorf("the snapshots are %v", got)
+		}
+		return s.latest("v2")
+	})
+	s.run("a", "")
+	s.comes("csur/NAME-a", "Succeeded", "True", "")
+	s.eventually("what the new one places", s.has(1, "config", "v2"))
+	s.eventually("what the old one placed to be gone", s.gone(s.member(1), "cm/NAME/only-old"))
+}
+
+// force deletes an object and takes its finalizers, as one who knows no better does.
+func (s *scenario) force(what string) {
+	s.Helper()
+	s.delete(what)
+	s.eventually(what+" to be gone", func() error {
+		_ = s.tryPatch(s.admin, what, `{metadata: {finalizers: null}}`)
+		return s.gone(s.admin, what)()
+	})
+}
+
+// TestDeleteEndsWithoutTheMemberAndSaysSo: a member that cannot be reached holds up the deletion for the
+// deadline, which the status tells, and then an Event says what was left where.
+func TestDeleteEndsWithoutTheMemberAndSaysSo(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.place("type: RollingUpdate")
+	s.eventually("both to have it", func() error { return errors.Join(s.has(1, "config", "v1")(), s.has(2, "config", "v1")()) })
+	away := s.way(2)
+	away.Host = "https://127.0.0.1:1"
+	s.route.set(s.name+"-2", away)
+	s.route.lose(s.name + "-2")
+	s.delete("crp/NAME")
+	s.eventually("the placement to be gone", s.gone(s.admin, "crp/NAME"))
+	s.eventually("an Event that names the member", func() error {
+		all := strings.Join(s.events("crp/NAME", "LeftBehind"), "\n")
+		if !strings.Contains(all, s.name+"-2") {
+			return errors.New(all)
+		}
+		return nil
+	})
+	if err := s.has(1, "config", "")(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHealthIsSeenWhenItHappens: a run waits for the Deployment of each member to be available, and goes on
+// when it is; meanwhile the status says what it waits for.
+func TestHealthIsSeenWhenItHappens(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.apply(deployment)
+	s.place("type: External")
+	s.strategy("", "")
+	s.snapshots("0")
+	s.run("a", "")
+	s.eventually("the Deployment", func() error { _, err := s.read(s.member(1), "deploy/NAME/app"); return err })
+	s.eventually("the status of the cluster to name the Deployment", func() error {
+		return errors.Join(s.says("csur/NAME-a", "Deployment"), s.says("csur/NAME-a", "app"))
+	})
+	s.eventually("that of the placement too", func() error { return s.says("crp/NAME", "Deployment") })
+	begun := time.Now()
+	s.available(1)
+	s.eventually("the next member", func() error { _, err := s.read(s.member(2), "deploy/NAME/app"); return err })
+	t.Logf("the next member had it %v after the first was available", time.Since(begun))
+	s.available(2)
+	s.comes("csur/NAME-a", "Succeeded", "True", "")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+}
+
+// says checks that the status of an object contains a text in a message.
+func (s *scenario) says(what, text string) error {
+	u, err := s.get(what)
+	if err != nil {
+		return err
+	}
+	for _, message := range messages(u.Object["status"]) {
+		if strings.Contains(message, text) {
+			return nil
+		}
+	}
+	return fmt.Errorf("no message in the status of %s says %q", what, text)
+}
+
+// messages are all messages in a status.
+func messages(v any) (out []string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, child := range v {
+			if text, ok := child.(string); ok && name == "message" {
+				out = append(out, text)
+			}
+			out = append(out, messages(child)...)
+		}
+	case []any:
+		for _, child := range v {
+			out = append(out, messages(child)...)
+		}
+	}
+	return out
+}
+
+// TestT7AMemberThatWasSwappedGetsNothing is threat T7: a kubeconfig that leads to another API server
+// than at first is noticed before anything is written, and the status says so. A MemberCluster that is
+// made again is trusted again.
+func TestT7AMemberThatWasSwappedGetsNothing(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}")
+	s.eventually("it", s.has(1, "config", "v1"))
+	s.route.lose(s.name + "-1")
+	s.route.set(s.name+"-1", s.way(2))
+	s.put("v2")
+	s.eventually("the status to tell", func() error { return s.says("crp/NAME", "swapped") })
+	s.stays("nothing is on either", time.Second, func() error {
+		return errors.Join(s.has(1, "config", "v1")(), s.gone(s.member(2), "ns/NAME")())
+	})
+	s.delete("mc/NAME-1")
+	s.eventually("it to be gone", s.gone(s.admin, "mc/NAME-1"))
+	s.apply(`{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: NAME-1, labels: {story: NAME, stage: s1}}, spec: {}}`)
+	s.eventually("the new member to have it", s.has(2, "config", "v2"))
+}
+
+// TestDeleteAndApplyOfACopyMakesAnotherRun: a run that is made of what kubectl printed of another one, with
+// the annotations and the status that the hub wrote there, is a new run.
+func TestDeleteAndApplyOfACopyMakesAnotherRun(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy("")
+	s.snapshots("0")
+	s.run("a", "")
+	s.comes("csur/NAME-a", "Succeeded", "True", "")
+	printed, err := s.get("csur/NAME-a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"b", "a"} {
+		copied := printed.DeepCopy()
+		copied.SetName(s.name + "-" + name)
+		copied.SetUID("")
+		copied.SetResourceVersion("")
+		copied.SetManagedFields(nil)
+		if name == "a" {
+			s.delete("csur/NAME-a")
+			s.eventually("the run to be gone", s.gone(s.admin, "csur/NAME-a"))
+		}
+		r, _ := s.on(s.admin, "csur/NAME-"+name)
+		if _, err := r.Create(t.Context(), copied, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		s.comes("csur/NAME-"+name, "Succeeded", "True", "UpdateRunSucceeded")
+	}
+}
+
+// TestT17WhatIsMadeAgainWhileNoHubServesIsAnother is threat T17 at its worst: objects that go without their
+// finalizers while nobody looks, and are made again. The next run asks again for what the last one was
+// approved, and the next placement does not keep what the last one placed.
+func TestT17WhatIsMadeAgainWhileNoHubServesIsAnother(t *testing.T) {
+	t.Parallel()
+	w := newHubEnv(t, 1)
+	one := w.start("one")
+	w.place("v1")
+	w.staged("Approval")
+	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
+	w.run(w.name, "")
+	w.approvedOnce()
+	w.end(one)
+
+	w.force("csur")
+	w.change("v2")
+	w.run(w.name, "")
+	old, err := w.at("careq").Get(t.Context(), w.name+"-canary", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := w.start("two")
+	w.eventually("another request", func() error {
+		now, err := w.at("careq").Get(t.Context(), w.name+"-canary", metav1.GetOptions{})
+		if err == nil && now.GetUID() == old.GetUID() {
+			err = errors.New("it is still the old one")
+		}
+		return err
+	})
+	w.eventually("v2", func() error { return w.allHold("v2") })
+	w.approvedOnce()
+	w.end(two)
+
+	w.force("csur")
+	w.force("crp")
+	w.createText(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: $NAME}
+spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME}], strategy: {type: External}}`)
+	w.start("three", func(c *hub.Config) { c.DeleteDeadline = deleteDeadline }) // the namespace does not go on this member
+	w.eventually("the member to be clean before any run", func() error { return w.allHold("") })
+	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
+	w.eventually("snapshots that begin anew", func() error {
+		_, err := w.at("crs").Get(t.Context(), w.name+"-1-snapshot", metav1.GetOptions{})
+		if err == nil {
+			return errors.New("there is one of the old placement")
+		}
+		_, err = w.at("crs").Get(t.Context(), w.name+"-0-snapshot", metav1.GetOptions{})
+		return err
+	})
+}
+
+// approvedOnce approves the run of the world's name, and waits for its end.
+func (w *hubEnv) approvedOnce() {
+	w.t.Helper()
+	w.eventually("the approval", func() error {
+		_, err := w.at("careq").Patch(w.t.Context(), w.name+"-canary", mergePatch, []byte(approvalFile), metav1.PatchOptions{}, "status")
+		return err
+	})
+	w.await("csur", w.name, "Succeeded", "True")
+}
+
+// force deletes an object of the world's name with its finalizers.
+func (w *hubEnv) force(short string) {
+	w.t.Helper()
+	w.patch(short, w.name, `{"metadata":{"finalizers":null}}`)
+	if err := w.at(short).Delete(w.t.Context(), w.name, metav1.DeleteOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}

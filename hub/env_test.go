@@ -1,0 +1,329 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	kubemember "github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/manifests"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
+	"github.com/slipway-dev/slipway/placement"
+)
+
+var clusters kubeenv.Shared
+
+// installs are the servers that everything was installed on, by name.
+var installs sync.Map
+
+// worlds counts, so that names differ.
+var worlds atomic.Int64
+
+func TestMain(m *testing.M) {
+	if isChild() {
+		os.Exit(beHub())
+	}
+	os.Exit(clusters.Run(m))
+}
+
+// hubEnv is a hub cluster and members, on servers that tests of the package share:
+// one test at a time has those of a lane, and leaves no object of the Fleet API behind.
+// All that it makes has a name of its own, which is the world's or begins with it,
+// and so has the namespace of the hubs.
+type hubEnv struct {
+	t       *testing.T
+	name    string
+	server  *kubeenv.Server
+	client  dynamic.Interface
+	kube    kubernetes.Interface
+	members []*member
+	audit   *audit
+	// files has what hubs in processes of their own read.
+	files string
+	// gated reports whether the strategy asks for an approval.
+	gated bool
+}
+
+// member is a cluster of the fleet.
+type member struct {
+	name   string // of its MemberCluster
+	server *kubeenv.Server
+	client dynamic.Interface
+	// faults spoil what hubs of this process send to the member.
+	faults *kubeenv.Faults
+	audit  *audit
+}
+
+// lanes are the hub servers that no world has; a world takes one and gives it back.
+var lanes = sync.OnceValue(func() chan string {
+	free := make(chan string, 2)
+	free <- "hub"
+	free <- "hub2"
+	return free
+})
+
+// newHubEnv returns a world with n members: the first has the label stage=canary,
+// the others stage=prod. Their order is in the label order.
+func newHubEnv(t *testing.T, n int) *hubEnv {
+	t.Helper()
+	server := <-lanes()
+	t.Cleanup(func() { lanes() <- server })
+	return newHubEnvOn(t, server, n)
+}
+
+// newHubEnvOn is newWorld on the hub server of that name, which no other test has at
+// the same time.
+func newHubEnvOn(t *testing.T, server string, n int) *hubEnv {
+	t.Helper()
+	w := &hubEnv{t: t, name: fmt.Sprintf("w%d", worlds.Add(1))}
+	names := []string{server}
+	for i := range n {
+		names = append(names, fmt.Sprintf("member%d-of-%s", i+1, server))
+	}
+	servers := startServers(t, names...)
+	w.server = servers[0]
+	w.client, w.kube = clientsFor(t, w.server.Config())
+	install(t, server, w.server)
+	w.audit = newAudit(t, clusters.Env(t), server)
+	w.wipe()
+	t.Cleanup(w.wipe)
+	for i, s := range servers[1:] {
+		w.join(names[i+1], s, i)
+	}
+	return w
+}
+
+// startServers returns servers that write down who changes what.
+func startServers(t *testing.T, names ...string) []*kubeenv.Server {
+	t.Helper()
+	env := clusters.Env(t)
+	out, problems := make([]*kubeenv.Server, len(names)), make([]error, len(names))
+	var group sync.WaitGroup
+	for i, name := range names {
+		group.Go(func() { out[i], problems[i] = sharedServer(context.WithoutCancel(t.Context()), env, name) })
+	}
+	group.Wait()
+	if err := errors.Join(problems...); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// sharedServer starts a server the first time it is asked for.
+func sharedServer(ctx context.Context, env *kubeenv.Env, name string) (*kubeenv.Server, error) {
+	start, _ := started.LoadOrStore(name, sync.OnceValues(func() (*kubeenv.Server, error) {
+		args, err := auditArgs(env, name)
+		if err != nil {
+			return nil, err
+		}
+		return env.StartServer(ctx, name, kubeenv.ServerOptions{Args: args})
+	}))
+	return start.(func() (*kubeenv.Server, error))()
+}
+
+// started has the functions that start servers, by name.
+var started sync.Map
+
+// install installs what a hub needs, once for each server.
+func install(t *testing.T, name string, s *kubeenv.Server) {
+	t.Helper()
+	once, _ := installs.LoadOrStore(name, sync.OnceValue(func() error {
+		return manifests.Install(context.WithoutCancel(t.Context()), s.Config(), manifests.Options{})
+	}))
+	if err := once.(func() error)(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func clientsFor(t *testing.T, cfg *rest.Config) (dynamic.Interface, kubernetes.Interface) {
+	t.Helper()
+	d, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := kubernetes.NewForConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, k
+}
+
+// join makes a MemberCluster that is reached at a server.
+func (w *hubEnv) join(serverName string, s *kubeenv.Server, i int) *member {
+	w.t.Helper()
+	m := &member{name: fmt.Sprintf("%s-m%d", w.name, i+1), server: s, faults: &kubeenv.Faults{}}
+	m.client, _ = clientsFor(w.t, s.Config())
+	m.audit = newAudit(w.t, clusters.Env(w.t), serverName)
+	stage := "prod"
+	if i == 0 {
+		stage = "canary"
+	}
+	w.create(memberOf(m.name, map[string]string{"stage": stage, "order": fmt.Sprint(i)}))
+	w.members = append(w.members, m)
+	return m
+}
+
+// running is a hub in this process.
+type running struct {
+	*hub.Hub
+	name string
+	// faults and counts are on the way to the hub cluster.
+	faults kubeenv.Faults
+	counts kubeenv.Counts
+	stop   context.CancelFunc
+	ended  chan struct{}
+	err    error // read after ended
+}
+
+// start starts a hub, which ends with the test at the latest. Hubs of one world
+// share their store; name tells them apart, also as the user agent of their
+// requests.
+func (w *hubEnv) start(name string, change ...func(*hub.Config)) *running {
+	w.t.Helper()
+	r := &running{name: name, ended: make(chan struct{})}
+	cfg := w.config(name)
+	cfg.Rest.Wrap(r.counts.Wrap)
+	cfg.Rest.Wrap(r.faults.Wrap)
+	for _, c := range change {
+		c(&cfg)
+	}
+	var err error
+	if r.Hub, err = hub.New(cfg); err != nil {
+		w.t.Fatal(err)
+	}
+	var ctx context.Context
+	ctx, r.stop = context.WithCancel(context.WithoutCancel(w.t.Context()))
+	go func() {
+		defer close(r.ended)
+		r.err = r.Run(ctx)
+	}()
+	w.t.Cleanup(func() { w.end(r) })
+	return r
+}
+
+// config is that of a hub which leads alone.
+func (w *hubEnv) config(name string) hub.Config {
+	r := w.server.Config()
+	r.UserAgent = name
+	return hub.Config{
+		Rest: r, Dialer: kubemember.NewDialer(w.way(name), kubemember.Options{RequestTimeout: 5 * time.Second}),
+		Namespace: w.name + "-hub", Name: name, LeaseDuration: 2 * time.Second, AlwaysLead: true,
+		Collect: 100 * time.Millisecond, DeleteDeadline: 20 * time.Second, Log: w.log(name),
+	}
+}
+
+// way is how a hub of this process reaches the members.
+func (w *hubEnv) way(name string) kubemember.ConfigFunc {
+	return func(_ context.Context, c placement.Cluster) (*rest.Config, error) {
+		for _, m := range w.members {
+			if m.name == c.Name {
+				cfg := m.server.Config()
+				cfg.UserAgent = name
+				cfg.Wrap(m.faults.Wrap)
+				return cfg, nil
+			}
+		}
+		return nil, fmt.Errorf("no server for %s", c.Name)
+	}
+}
+
+// end stops a hub and tells when that fails or takes too long.
+func (w *hubEnv) end(r *running) {
+	w.t.Helper()
+	r.stop()
+	select {
+	case <-r.ended:
+		if r.err != nil {
+			w.t.Errorf("hub %s ended with: %v", r.name, r.err)
+		}
+	case <-time.After(patience):
+		w.t.Fatalf("hub %s does not end:\n%s", r.name, stacks())
+	}
+}
+
+// log writes into the test's log what a hub complains about; all that it does
+// where SLIPWAY_LOG is set.
+func (w *hubEnv) log(name string) *slog.Logger {
+	level := slog.LevelWarn
+	if os.Getenv("SLIPWAY_LOG") != "" {
+		level = slog.LevelDebug
+	}
+	out := testLog{w.t}
+	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})).With("hub", name)
+}
+
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(p []byte) (int, error) {
+	l.t.Logf("%s", p)
+	return len(p), nil
+}
+
+// patience is how long anything may take, on a machine that does much else. It says
+// nothing of how fast a hub is.
+const patience = 3 * time.Minute
+
+// eventually tries until there is no error, for as long as anything may take here.
+func (w *hubEnv) eventually(what string, try func() error) {
+	w.t.Helper()
+	w.within(patience, what, try)
+}
+
+// within tries until there is no error, and fails the test after limit.
+func (w *hubEnv) within(limit time.Duration, what string, try func() error) {
+	w.t.Helper()
+	err := try()
+	for deadline := time.Now().Add(limit); err != nil && time.Now().Before(deadline); err = try() {
+		select {
+		case <-w.t.Context().Done():
+			w.t.Fatal(w.t.Context().Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if err != nil {
+		w.t.Fatalf("waiting for %s: %v\n%s", what, err, w.state())
+	}
+}
+
+// wipe deletes every object of the Fleet API, whatever holds it.
+func (w *hubEnv) wipe() {
+	// The test may be over.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), patience)
+	defer cancel()
+	for _, k := range kinds() {
+		r := w.client.Resource(k.gvr)
+		if err := r.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil && !k.namespaced {
+			w.t.Errorf("wiping %s: %v", k.gvr.Resource, err)
+		}
+		list, err := r.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			w.t.Errorf("wiping %s: %v", k.gvr.Resource, err)
+			continue
+		}
+		for i := range list.Items {
+			w.release(ctx, k, &list.Items[i])
+		}
+	}
+}
+
+// release takes the finalizers from an object and deletes it.
+func (w *hubEnv) release(ctx context.Context, k kind, obj *unstructured.Unstructured) {
+	r := w.client.Resource(k.gvr).Namespace(obj.GetNamespace())
+	_ = r.Delete(ctx, obj.GetName(), metav1.DeleteOptions{})
+	if len(obj.GetFinalizers()) > 0 {
+		_, _ = r.Patch(ctx, obj.GetName(), mergePatch, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	}
+}

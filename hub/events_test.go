@@ -1,0 +1,196 @@
+package hub_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/manifests"
+)
+
+// TestWhatHappensIsSeenInEventsAndMetrics: a run leaves Kubernetes Events of what happened, and the hub
+// answers for its health and its metrics.
+func TestWhatHappensIsSeenInEventsAndMetrics(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy(gate)
+	s.snapshots("0")
+	s.run("a", "")
+	s.approved("careq/NAME-a-s1")
+	s.comes("csur/NAME-a", "Succeeded", "True", "")
+	s.eventually("the Events", func() error {
+		var missing []error
+		for _, reason := range []string{"RunStarted", "StageStarted", "ApprovalRequested", "ApprovalAccepted", "StageCompleted", "RunCompleted"} {
+			missing = append(missing, s.told("csur/NAME-a", reason))
+		}
+		return errors.Join(append(missing, s.told("crp/NAME", "SnapshotTaken"))...)
+	})
+	for name, handler := range map[string]http.Handler{"/healthz": s.served.Live(), "/readyz": s.served.Ready()} {
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, name, nil))
+		if answer.Code != 200 || strings.TrimSpace(answer.Body.String()) != "ok" {
+			t.Errorf("%s answers %d %s", name, answer.Code, answer.Body)
+		}
+	}
+	answer := httptest.NewRecorder()
+	promhttp.HandlerFor(s.registry, promhttp.HandlerOpts{}).ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	for _, want := range []string{`slipway_hub_events_total{type="RunCompleted"}`, `slipway_hub_syncs_total{kind="run",result="ok"}`, "slipway_hub_approval_seconds_count", "slipway_hub_cluster_update_seconds_count", "slipway_hub_leading 1"} {
+		if !strings.Contains(answer.Body.String(), want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+}
+
+// TestT21EventsOfOneObjectAreBounded is threat T21: an object that is wrong and is written a hundred times
+// does not make a hundred Events.
+func TestT21EventsOfOneObjectAreBounded(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: config}]
+  strategy: {type: External}`)
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "", "")
+	for i := range 100 {
+		s.patch("crp/NAME", fmt.Sprintf(`{metadata: {annotations: {n: "%d"}}}`, i))
+	}
+	s.stays("the Events are few", time.Second, func() error {
+		if n := len(s.events("crp/NAME", "")); n > 30 {
+			return fmt.Errorf("there are %d", n)
+		}
+		return nil
+	})
+}
+
+// TestAClusterThatTakesTooLongIsToldToBeStuck: after five minutes, here by an engine whose clock is late,
+// the run says which cluster it waits for, and the cluster what it waits for.
+func TestAClusterThatTakesTooLongIsToldToBeStuck(t *testing.T) {
+	t.Parallel()
+	w := newHubEnv(t, 1)
+	w.start("one", func(c *hub.Config) {
+		c.Engine.Clock = func() time.Time { return time.Now().Add(-6 * time.Minute) }
+	})
+	w.place("v1")
+	w.createText(strings.ReplaceAll(deployment, "NAME", "$NAME"))
+	w.staged("")
+	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
+	w.run(w.name, "")
+	w.eventually("the run to say so", func() error {
+		u, err := w.at("csur").Get(t.Context(), w.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if status, text := conditionOf(u, "Progressing"); status != "False" || !strings.Contains(text, "UpdateRunStuck") || !strings.Contains(text, w.members[0].name) {
+			return fmt.Errorf("Progressing is %s (%s)", status, text)
+		}
+		if all := strings.Join(messages(u.Object["status"]), "\n"); !strings.Contains(all, "Deployment") {
+			return fmt.Errorf("nothing names the Deployment in\n%s", all)
+		}
+		return nil
+	})
+}
+
+// TestLeastPrivilegeIsWhatTheManifestsSay: the hub of the stories has the rights of manifests.HubRBAC, and
+// with what it may read narrowed to what is selected, everything works, approvals by policy too. One right
+// less is told in the status.
+func TestLeastPrivilegeIsWhatTheManifestsSay(t *testing.T) {
+	t.Parallel()
+	w := newHubEnv(t, 1)
+	const user = "weak-hub"
+	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
+	w.grant(manifests.HubOptions{User: user, Namespace: w.config("").Namespace, Sources: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get", "list", "watch"}},
+	}})
+	w.mayNot(user, "delete", "placement.kubernetes-fleet.io", "clusterstagedupdateruns", "")
+	w.mayNot(user, "approve", "placement.kubernetes-fleet.io", "clusterapprovalrequests", "")
+	w.mayNot(user, "get", "", "secrets", "default")
+	w.mayNot(user, "delete", "", "configmaps", w.name)
+	w.start("weak", func(c *hub.Config) { c.Rest = w.server.ConfigFor(user) })
+	w.createText(`{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: $NAME}, data: {key: v1}}`)
+	w.createOn(w.members[0].client, w.parse(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`))
+	w.createText(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourcePlacement
+metadata: {name: p, namespace: $NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: cm}]
+  strategy: {type: External}`)
+	w.createText(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateStrategy, metadata: {name: s, namespace: $NAME},
+  spec: {stages: [{name: all, labelSelector: {}, beforeStageTasks: [{type: Approval, approval: {quorums: [{group: "system:masters", count: 1}]}}]}]}}`)
+	w.createText(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {name: r, namespace: $NAME}, spec: {placementName: p, stagedRolloutStrategyName: s}}`)
+	w.eventually("the approval", func() error {
+		_, err := w.on(w.client, "areq", w.name).Patch(t.Context(), "r-before-all", mergePatch, []byte(approvalFile), metav1.PatchOptions{}, "status")
+		return err
+	})
+	w.eventually("the member to have it", func() error { return w.holds(w.members[0], "v1") })
+	if _, err := w.kube.RbacV1().ClusterRoles().Patch(t.Context(), "slipway-hub-source", mergePatch, []byte(`{"rules":[]}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.change("v2")
+	w.patchIn("rp", "p", `{"spec":{"revisionHistoryLimit":5}}`)
+	w.eventually("the status to tell what is missing", func() error {
+		u, err := w.on(w.client, "rp", w.name).Get(t.Context(), "p", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if all := strings.Join(messages(u.Object["status"]), "\n"); !strings.Contains(all, "configmaps") || !strings.Contains(all, user) {
+			return errors.New(all)
+		}
+		return nil
+	})
+}
+
+// grant gives a hub its rights.
+func (w *hubEnv) grant(o manifests.HubOptions) {
+	w.t.Helper()
+	objects, err := manifests.HubRBAC(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, u := range objects {
+		gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
+		if _, err := w.client.Resource(gvr).Namespace(u.GetNamespace()).Apply(w.t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// mayNot fails where a user has a right.
+func (w *hubEnv) mayNot(user, verb, group, resource, namespace string) {
+	w.t.Helper()
+	client, err := kubernetes.NewForConfig(w.server.ConfigFor(user))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace},
+	}}
+	review, err = client.AuthorizationV1().SelfSubjectAccessReviews().Create(context.WithoutCancel(w.t.Context()), review, metav1.CreateOptions{})
+	if err != nil || review.Status.Allowed {
+		w.t.Errorf("%s may %s %s: %v", user, verb, resource, err)
+	}
+}
+
+func (w *hubEnv) patchIn(short, name, patch string) {
+	w.t.Helper()
+	if _, err := w.on(w.client, short, w.name).Patch(w.t.Context(), name, mergePatch, []byte(patch), metav1.PatchOptions{}); err != nil {
+		w.t.Fatal(err)
+	}
+}

@@ -1,0 +1,105 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
+)
+
+// Stale is a hub that watches nothing: it has seen what it is shown, whatever the
+// API server has since.
+type Stale struct{ s *service }
+
+// NewStale returns a hub that has seen nothing.
+func NewStale(h *Hub) (*Stale, error) {
+	s, err := newService(h)
+	if err != nil {
+		return nil, err
+	}
+	s.client.Recorder = objects.NewRecorder(context.Background(), h.kube, h.cfg.Name)
+	return &Stale{s}, nil
+}
+
+// See makes obj what the hub has seen last of it.
+func (s *Stale) See(obj *unstructured.Unstructured) error {
+	gvr, mirrored, err := watchedAs(obj)
+	if err != nil {
+		return err
+	}
+	if !mirrored {
+		return s.s.client.Store(gvr).Update(obj.DeepCopy())
+	}
+	return s.s.client.Store(gvr).Update(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(), ResourceVersion: obj.GetResourceVersion(),
+		Labels: obj.GetLabels(), Annotations: obj.GetAnnotations(), OwnerReferences: obj.GetOwnerReferences(),
+	}})
+}
+
+// Forget makes the hub see that obj is gone.
+func (s *Stale) Forget(obj *unstructured.Unstructured) error {
+	gvr, _, err := watchedAs(obj)
+	if err != nil {
+		return err
+	}
+	return s.s.client.Store(gvr).Delete(obj)
+}
+
+// watchedAs is the resource of an object, and whether only its metadata is watched.
+func watchedAs(obj *unstructured.Unstructured) (gvr schema.GroupVersionResource, mirrored bool, err error) {
+	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
+		for base, mirrored := range map[string]bool{
+			api.PlacementKind: false, api.RunKind: false, api.StrategyKind: false, api.ApprovalKind: false, api.OverrideKind: false,
+			api.SnapshotKind: true, api.PolicyKind: true, api.OverrideSnapshotKind: true,
+		} {
+			if in.Kind(base) == obj.GetKind() {
+				return in.GVR(base), mirrored, nil
+			}
+		}
+	}
+	return gvr, false, fmt.Errorf("the hub does not watch %s", obj.GetKind())
+}
+
+// Starter is who made a run, as far as somebody vouches for it.
+func (s *Stale) Starter(ctx context.Context, run *unstructured.Unstructured) (string, error) {
+	by, err := s.s.policies.Starter(ctx, run)
+	return by.Name, err
+}
+
+// Settled is an error as long as the admission policies are too new for anything to be asked.
+func (s *Stale) Settled(ctx context.Context) error {
+	v, err := s.s.policies.Now(ctx)
+	if err == nil && v.Settling > 0 {
+		err = fmt.Errorf("the policies settle for %v", v.Settling)
+	}
+	return err
+}
+
+// SyncRun and SyncPlacement do one round for an object.
+func (s *Stale) SyncRun(ctx context.Context, name string) error {
+	_, err := s.s.runs.Reconcile(ctx, api.Key{Name: name})
+	return err
+}
+
+// SyncOverride does one round for an override of a namespace.
+func (s *Stale) SyncOverride(ctx context.Context, namespace, name string) error {
+	_, err := s.s.overrides.Reconcile(ctx, api.Key{Namespace: namespace, Name: name})
+	return err
+}
+
+func (s *Stale) SyncPlacement(ctx context.Context, name string) error {
+	_, err := s.s.placements.Reconcile(ctx, api.Key{Name: name})
+	return err
+}
+
+// Close ends what the hub does in the background.
+func (s *Stale) Close() {
+	s.s.client.Recorder.Stop()
+	s.s.shutDown()
+	s.s.hub.close()
+}

@@ -1,0 +1,86 @@
+package objects
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	typed "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Recorder writes Kubernetes Events. They are for people: they may be lost, and
+// what repeats is put together or left out by client-go's rates, at most 25 of
+// an object at once and one every five minutes after that.
+type Recorder struct {
+	recorder record.EventRecorder
+	Stop     func()
+}
+
+// NewRecorder returns one that logs what it cannot write to the logger in ctx.
+func NewRecorder(ctx context.Context, client kubernetes.Interface, name string) *Recorder {
+	b := record.NewBroadcaster(record.WithContext(ctx))
+	b.StartRecordingToSink(&typed.EventSinkImpl{Interface: client.CoreV1().Events("")})
+	return &Recorder{
+		recorder: b.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "slipway-hub", Host: name}),
+		Stop:     b.Shutdown,
+	}
+}
+
+// Normal writes an Event about something that went as it should.
+func (n *Recorder) Normal(obj *unstructured.Unstructured, reason, format string, args ...any) {
+	n.recorder.Event(obj, corev1.EventTypeNormal, reason, clipped(fmt.Sprintf(format, args...)))
+}
+
+// Warning writes an Event about something that people should see to.
+func (n *Recorder) Warning(obj *unstructured.Unstructured, reason, format string, args ...any) {
+	n.recorder.Event(obj, corev1.EventTypeWarning, reason, clipped(fmt.Sprintf(format, args...)))
+}
+
+// clipped bounds a message to what an Event takes.
+func clipped(s string) string { return api.Printable(s, 1000) }
+
+// Record writes what happened to a run as an Event on it. What happens to every
+// cluster is in the status; only what is wrong is told.
+func (n *Recorder) Record(run *unstructured.Unstructured, e stages.Event) {
+	switch e.Type {
+	case stages.RunQueued, stages.RunStarted, stages.RunStopping, stages.RunStopped, stages.RunResumed, stages.RunCompleted,
+		stages.StageStarted, stages.StageSkipped, stages.StageCompleted, stages.WaitStarted, stages.WaitEnded,
+		stages.ApprovalRequested, stages.ApprovalEarly, stages.ApprovalGiven, stages.ApprovalAccepted, stages.RollbackRequested:
+		n.Normal(run, string(e.Type), "%s", sentence(e))
+	case stages.RunFailed, stages.RunAborted, stages.RunSuperseded, stages.ApprovalRejected, stages.ApprovalExpired,
+		stages.ClusterFailed, stages.ClusterPending, stages.ClusterRetrying, stages.ClusterUnhealthy, stages.CommandRefused,
+		stages.RollbackRefused, stages.ObjectsReleased:
+		n.Warning(run, string(e.Type), "%s", sentence(e))
+	default:
+	}
+}
+
+// sentence says what happened, for people.
+func sentence(e stages.Event) string {
+	s := ""
+	for _, part := range []struct{ name, value string }{
+		{"stage ", e.Stage}, {"cluster ", e.Cluster}, {"request ", e.Request}, {"by ", e.By}, {"", e.Message},
+	} {
+		if part.value == "" {
+			continue
+		}
+		if s != "" {
+			s += ", "
+		}
+		s += part.name + part.value
+	}
+	if !e.Until.IsZero() {
+		s += fmt.Sprintf(" (until %s)", e.Until.UTC().Format("2006-01-02 15:04:05 MST"))
+	}
+	if s == "" {
+		return string(e.Type)
+	}
+	return s
+}

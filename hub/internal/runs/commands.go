@@ -1,0 +1,62 @@
+package runs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// sendCommand asks the run for what spec.state says, once for each generation of the
+// spec.
+func (r *Reconciler) sendCommand(ctx context.Context, obj *unstructured.Unstructured, st fleet.Status) error {
+	verb := commandFor(api.StateOf(obj), &st.Run)
+	if verb == "" || verb == stages.Start && obj.GetGeneration() == 1 {
+		return nil // what the first generation says, the run was begun with: it was stopped by another client of the engine
+	}
+	if err := r.Recheck(ctx, api.ScopeOf(api.KeyOf(obj)).GVR(api.RunKind), obj); err != nil {
+		return err
+	}
+	err := r.Engine.Command(ctx, st.Run.Name, stages.Command{
+		ID: commandID(obj, st.Plan), Verb: verb,
+		By: approval.Identity{Name: fmt.Sprintf("spec.state of generation %d", obj.GetGeneration())},
+	})
+	if errors.Is(err, backend.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// commandID is the same for the same generation of an object. One that shows a run
+// may be made again, and begins with the first generation then.
+func commandID(obj *unstructured.Unstructured, p *stages.Plan) string {
+	if p.Rollback == nil {
+		return fmt.Sprintf("state-%d", obj.GetGeneration())
+	}
+	return fmt.Sprintf("state-%s-%d", obj.GetUID(), obj.GetGeneration())
+}
+
+// commandFor is what has to be asked of a run for its spec's state, or "".
+func commandFor(state kubefleet.State, run *stages.Run) stages.Verb {
+	if run.IsEnded() && run.State != stages.Stopped {
+		return ""
+	}
+	halting := run.State == stages.Stopping || run.State == stages.Stopped
+	switch {
+	case state == kubefleet.Stop && run.State == stages.NotStarted:
+		return "" // it is held, or begins at any moment and is stopped then
+	case state == kubefleet.Stop && !halting:
+		return stages.Stop
+	case state == kubefleet.RunState && (run.Hold || run.State == stages.Stopped || run.State == stages.Stopping && run.Ending == stages.Stopped):
+		return stages.Start
+	}
+	return ""
+}

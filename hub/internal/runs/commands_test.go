@@ -1,0 +1,28 @@
+package runs
+
+import (
+	"testing"
+
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// TestAStopIsAskedOnceTheRunHasBegun: the engine refuses to stop a run that has not started, and takes each
+// command once, so that a stop which comes in the moment before has to wait for the start.
+func TestAStopIsAskedOnceTheRunHasBegun(t *testing.T) {
+	for _, c := range []struct {
+		run  stages.Run
+		want stages.Verb
+	}{
+		{stages.Run{State: stages.NotStarted}, ""},
+		{stages.Run{State: stages.NotStarted, Hold: true}, ""},
+		{stages.Run{State: stages.Pending}, stages.Stop},
+		{stages.Run{State: stages.Running}, stages.Stop},
+		{stages.Run{State: stages.Stopped}, ""},
+		{stages.Run{State: stages.Completed}, ""},
+	} {
+		if got := commandFor(kubefleet.Stop, &c.run); got != c.want {
+			t.Errorf("of a run that is %s (held: %t) %q is asked, want %q", c.run.State, c.run.Hold, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package hub_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestVersionsOfAnOverride: each change of an override is shown, the last ten of them, and none that a
+// snapshot has frozen is dropped, though the override is deleted. One that somebody changes or deletes is made
+// again where it is the latest.
+func TestVersionsOfAnOverride(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.override("ResourceOverride", "o", "resourceSelectors", "config", "s1", "/data/b", `"0"`)
+	s.place("type: External")
+	s.eventually("a snapshot with the first version", func() error { _, err := s.get("crs/NAME-0-snapshot"); return err })
+	for i := range 11 {
+		s.override("ResourceOverride", "o", "resourceSelectors", "config", "none", "/data/b", fmt.Sprintf(`"%d"`, i+1))
+		s.eventually("the next version", s.latestVersion(i+1))
+	}
+	s.eventually("the last ten, and those in snapshots", func() error {
+		if got := s.versions(); len(got) < 11 || got[0] != "0" || got[len(got)-1] != "11" {
+			return fmt.Errorf("they are %v", got)
+		}
+		return nil
+	})
+	s.patch("ros/NAME/NAME-o-11", `{spec: {overrideHash: YWJj}}`)
+	s.eventually("what was changed to be made again", func() error {
+		u, err := s.get("ros/NAME/NAME-o-11")
+		if err == nil && u.GetGeneration() != 1 {
+			err = fmt.Errorf("generation %d", u.GetGeneration())
+		}
+		return err
+	})
+	s.delete("ros/NAME/NAME-o-11")
+	s.eventually("what was deleted to be made again", s.latestVersion(11))
+	s.delete("ro/NAME/NAME-o")
+	s.delete("crp/NAME")
+	s.eventually("the placement to be gone", s.gone(s.admin, "crp/NAME"))
+}
+
+// TestAnEnvelopeAndANamespaceAlone: members get what is in an envelope, which takes no effect on the hub,
+// and of a namespace with scope NamespaceWithResourceSelectors what selectors pick.
+func TestAnEnvelopeAndANamespaceAlone(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("not placed")
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceEnvelope
+metadata: {name: limits, namespace: NAME}
+data:
+  cm.yaml: {apiVersion: v1, kind: ConfigMap, metadata: {name: enveloped, namespace: NAME}, data: {key: v5}}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME}
+spec:
+  resourceSelectors:
+  - {group: "", version: v1, kind: Namespace, name: NAME, selectionScope: NamespaceWithResourceSelectors}
+  - {group: placement.kubernetes-fleet.io, version: v1beta1, kind: ResourceEnvelope, name: limits}
+  policy:
+    affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {story: NAME}}}]}}}
+  strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 0}}`)
+	s.eventually("the object on the member", s.has(1, "enveloped", "v5"))
+	if err := s.gone(s.member(1), "cm/NAME/config")(); err != nil {
+		t.Errorf("on the member: %v", err)
+	}
+	if err := s.gone(s.admin, "cm/NAME/enveloped")(); err != nil {
+		t.Errorf("on the hub: %v", err)
+	}
+	s.patch("re/NAME/limits", `{data: {cm.yaml: {data: {key: v7}}}}`)
+	s.eventually("a change in the envelope on the member", s.has(1, "enveloped", "v7"))
+}
+
+// versions are the indexes of the versions of the override NAME-o, ascending.
+func (s *scenario) versions() []string {
+	ros, _ := s.on(s.admin, "ros/NAME/x")
+	list, err := ros.List(context.WithoutCancel(s.Context()), metav1.ListOptions{LabelSelector: s.own("kubernetes-fleet.io/parent-resource-override=NAME-o")})
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for i := range list.Items {
+		out = append(out, list.Items[i].GetLabels()["kubernetes-fleet.io/override-index"])
+	}
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	return out
+}
+
+// latestVersion is whether the version of the override NAME-o of that index, and no other, is the latest.
+func (s *scenario) latestVersion(index int) func() error {
+	return func() error {
+		ros, _ := s.on(s.admin, "ros/NAME/x")
+		list, err := ros.List(s.Context(), metav1.ListOptions{
+			LabelSelector: s.own("kubernetes-fleet.io/parent-resource-override=NAME-o,kubernetes-fleet.io/is-latest-snapshot=true"),
+		})
+		if err != nil {
+			return err
+		}
+		if want := s.own(fmt.Sprintf("NAME-o-%d", index)); len(list.Items) != 1 || list.Items[0].GetName() != want {
+			return fmt.Errorf("%d are the latest, want %s alone", len(list.Items), want)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,273 @@
+package hub_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestRollingEachChangeRollsOutByItself: strategy RollingUpdate brings each change to the members, to one
+// that joins, and takes it from one that leaves; no run has to be made.
+func TestRollingEachChangeRollsOutByItself(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 1}")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	s.eventually("v1", s.has(1, "config", "v1"))
+	s.put("v2")
+	s.eventually("v2", s.has(1, "config", "v2"))
+	s.join(2, "s2")
+	s.eventually("v2 on who joins", s.has(2, "config", "v2"))
+	s.patch("mc/NAME-1", `{metadata: {labels: {story: none}}}`)
+	s.eventually("who leaves to be cleaned", s.gone(s.member(1), "ns/NAME"))
+	if err := s.has(2, "config", "v2")(); err != nil {
+		t.Error(err)
+	}
+	s.eventually("the status to name one cluster", func() error {
+		if got := s.placed(); !slices.Equal(got, []string{s.name + "-2"}) {
+			return fmt.Errorf("it names %v", got)
+		}
+		return nil
+	})
+	s.delete("crp/NAME")
+	s.eventually("the placement to be gone", s.gone(s.admin, "crp/NAME"))
+	if err := s.has(2, "config", "")(); err != nil {
+		t.Error(err)
+	}
+}
+
+// placed are the clusters that the status of the placement lists.
+func (s *scenario) placed() (out []string) {
+	u, err := s.get("crp/NAME")
+	if err != nil {
+		return nil
+	}
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "placementStatuses")
+	for _, item := range list {
+		name, _, _ := unstructured.NestedString(item.(map[string]any), "clusterName")
+		out = append(out, name)
+	}
+	return out
+}
+
+// TestRollingANewerChangeTakesOver: a change that comes while another one is stuck takes its place, no
+// more than maxUnavailable members are touched by the bad one, and all get the good one.
+func TestRollingANewerChangeTakesOver(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.apply(deployment)
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}")
+	s.eventually("the Deployment on the first member", func() error { _, err := s.read(s.member(1), "deploy/NAME/app"); return err })
+	s.stays("the second waits for the first", 700*time.Millisecond, s.gone(s.member(2), "deploy/NAME/app"))
+	s.delete("deploy/NAME/app")
+	s.put("better")
+	for i := range 2 {
+		s.eventually("the better one", s.has(i+1, "config", "better"))
+		s.eventually("the bad one to be gone", s.gone(s.member(i+1), "deploy/NAME/app"))
+	}
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+}
+
+// TestSnapshotsAreTakenOfEachChangeAndOfNothingElse: under strategy External too, what is selected is
+// in a new snapshot within seconds when it changes: a value, a new object, one that goes. Many changes at once make
+// few snapshots, and what changes nothing that is placed makes none.
+func TestSnapshotsAreTakenOfEachChangeAndOfNothingElse(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: External")
+	s.snapshots("0")
+	begun := time.Now()
+	s.put("v2")
+	s.snapshots("0", "1")
+	t.Logf("a snapshot after %v", time.Since(begun))
+	s.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: NAME}}`)
+	s.snapshots("0", "1", "2")
+	s.delete("cm/NAME/more")
+	s.snapshots("0", "1", "2", "3")
+	s.patch("cm/NAME/config", `{metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: "x"}}}`)
+	s.put("v2")
+	s.stays("nothing has changed", 1500*time.Millisecond, func() error {
+		if got := s.indexes(); len(got) != 4 {
+			return fmt.Errorf("there are snapshots %v", got)
+		}
+		return nil
+	})
+	began := time.Now()
+	for i := range 20 {
+		s.put("edit " + strconv.Itoa(i))
+	}
+	s.eventually("the last edit to be in the latest snapshot", func() error { return s.latest("edit 19") })
+	if most := 2 + int(time.Since(began)/(500*time.Millisecond)); len(s.indexes())-4 > most { // a snapshot takes what half a second brings
+		t.Errorf("20 edits in %v made %d snapshots", time.Since(began), len(s.indexes())-4)
+	}
+}
+
+// latest checks that the latest snapshot shows a text.
+func (s *scenario) latest(text string) error {
+	list, err := s.admin.Resource(s.resourceOf("crs")).List(s.Context(), metav1.ListOptions{LabelSelector: s.own("kubernetes-fleet.io/parent-CRP=NAME,kubernetes-fleet.io/is-latest-snapshot=true")})
+	if err != nil {
+		return err
+	}
+	if len(list.Items) != 1 {
+		return fmt.Errorf("%d snapshots are the latest", len(list.Items))
+	}
+	if all := fmt.Sprint(list.Items[0].Object["spec"]); !strings.Contains(all, text) {
+		return fmt.Errorf("snapshot %s lacks %q", list.Items[0].GetName(), text)
+	}
+	return nil
+}
+
+// TestSnapshotsFollowNamespacesSelectedByLabel: a namespace that gets the label comes into the
+// next snapshot with what is in it, and one that loses it leaves.
+func TestSnapshotsFollowNamespacesSelectedByLabel(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, labelSelector: {matchLabels: {story: NAME}}}]
+  policy: {placementType: PickFixed, clusterNames: [NAME-1]}
+  strategy: {type: External}`)
+	s.snapshots("0")
+	s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: NAME-too}}`)
+	s.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: second, namespace: NAME-too}, data: {key: too}}`)
+	s.patch("ns/NAME-too", `{metadata: {labels: {story: NAME}}}`)
+	s.eventually("the second namespace", func() error { return s.latest(s.own("name:second namespace:NAME-too")) })
+	s.patch("cm/NAME-too/second", `{data: {key: changed}}`)
+	s.eventually("a change in it", func() error { return s.latest("changed") })
+	s.patch("ns/NAME-too", `{metadata: {labels: {story: null}}}`)
+	s.eventually("it to leave", func() error {
+		if err := s.latest("changed"); err == nil {
+			return errors.New("the latest snapshot still has it")
+		}
+		return s.latest("v1")
+	})
+}
+
+// TestSnapshotsThatSomebodySpoilsAreMadeAgain: the objects of snapshots are projections.
+func TestSnapshotsThatSomebodySpoilsAreMadeAgain(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: External")
+	s.snapshots("0")
+	s.delete("crs/NAME-0-snapshot")
+	s.snapshots("0")
+	s.patch("crs/NAME-0-snapshot", `{metadata: {labels: {kubernetes-fleet.io/is-latest-snapshot: "false"}}}`)
+	s.eventually("its label", func() error { return s.latest("v1") })
+}
+
+// TestSnapshotsOverTheLimitAreSplitAndSecretsAreRedacted: a snapshot over 800 KiB is shown by several
+// objects, none of which is over 1 MiB and shows what is in Secrets; the members get all of it.
+func TestSnapshotsOverTheLimitAreSplitAndSecretsAreRedacted(t *testing.T) {
+	s := newScenario(t, openBare, 1)
+	s.put("v1")
+	for i := range 4 {
+		s.apply(fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: big-%d, namespace: NAME}, data: {key: %q}}`, i, strings.Repeat(strconv.Itoa(i), 500<<10)))
+	}
+	s.apply(`{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: NAME}, stringData: {password: hunter2-hunter2}}`)
+	s.place("type: RollingUpdate")
+	s.eventually("the big ones", func() error { _, err := s.read(s.member(1), "cm/NAME/big-3"); return err })
+	s.eventually("the Secret", func() error {
+		u, err := s.read(s.member(1), "secret/NAME/token")
+		if err != nil {
+			return err
+		}
+		if got, _, _ := unstructured.NestedString(u.Object, "data", "password"); got != "aHVudGVyMi1odW50ZXIy" {
+			return fmt.Errorf("it holds %q", got)
+		}
+		return nil
+	})
+	var list *unstructured.UnstructuredList
+	s.eventually("the objects of the snapshot", func() (err error) {
+		list, err = s.admin.Resource(s.resourceOf("crs")).List(t.Context(), metav1.ListOptions{LabelSelector: s.own("kubernetes-fleet.io/parent-CRP=NAME")})
+		if err == nil && len(list.Items) < 3 {
+			err = fmt.Errorf("2,000 KiB are in %d objects", len(list.Items))
+		}
+		return err
+	})
+	for _, u := range list.Items {
+		text, err := u.MarshalJSON()
+		if err != nil || len(text) > 1<<20 {
+			t.Errorf("%s has %d bytes: %v", u.GetName(), len(text), err)
+		}
+		if strings.Contains(string(text), "hunter2") || strings.Contains(string(text), "aHVudGVy") {
+			t.Errorf("%s shows a Secret", u.GetName())
+		}
+	}
+}
+
+// TestRollingReachesAMemberThatIsRegisteredAnew: a MemberCluster that is deleted and made again at once is
+// another member, also where nobody saw that there was none in between.
+func TestRollingReachesAMemberThatIsRegisteredAnew(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: RollingUpdate")
+	s.eventually("it", s.has(1, "config", "v1"))
+	for range 4 {
+		s.delete("mc/NAME-1")
+		s.apply(`{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: NAME-1, labels: {story: NAME, stage: s1}}, spec: {}}`)
+		now, err := s.get("mc/NAME-1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.eventually("the new member to have it", func() error {
+			view, err := s.served.Engine().View(t.Context(), s.name)
+			if err != nil {
+				return err
+			}
+			for c, err := range view.Placed(t.Context()) {
+				if err != nil {
+					return err
+				}
+				if strings.HasPrefix(c.UID, string(now.GetUID())) && c.Index >= 0 {
+					return nil
+				}
+			}
+			return errors.New("the engine knows nothing of it")
+		})
+	}
+}
+
+// TestDifferencesOfSecretsAreRedacted: the status of a placement says that a Secret of a member differs, and where,
+// but no value of either side, nor does the placement's snapshot.
+func TestDifferencesOfSecretsAreRedacted(t *testing.T) {
+	s := newScenario(t, openBare, 1)
+	s.apply(`{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: NAME, annotations: {note: hunter3}}, stringData: {password: hunter2-hunter2}}`)
+	for _, text := range []string{
+		`{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`,
+		`{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: NAME, annotations: {note: hunter4}}, stringData: {password: hunter5-hunter5}}`,
+	} {
+		if err := s.applyTo(s.member(1), s.objects(text)[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.place("type: RollingUpdate, applyStrategy: {type: ReportDiff}, rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 1}")
+	s.eventually("the difference", func() error {
+		u, err := s.get("crp/NAME")
+		if err != nil {
+			return err
+		}
+		text, err := json.Marshal(u.Object["status"])
+		if err != nil {
+			return err
+		}
+		for _, secret := range []string{"hunter", "aHVudGVy"} {
+			if strings.Contains(string(text), secret) {
+				t.Fatalf("the status tells %s: %s", secret, text)
+			}
+		}
+		if !strings.Contains(string(text), `"/data/password"`) || !strings.Contains(string(text), "redacted") {
+			return fmt.Errorf("the status is %s", text)
+		}
+		return nil
+	})
+}
