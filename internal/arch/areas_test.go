@@ -123,7 +123,10 @@ var areas = []area{
 	{path: "internal/lru"},
 	{path: "internal/parallel"},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
-	{path: "internal/soak", uses: with(engine, "backend/memory", "backend/bolt", "backend/faulty", "internal/durable", "internal/keyed"), program: true},
+	// The soak program: the laws are pure, the environment holds engines to them, and the program plays scenarios in it.
+	{path: "internal/soak/laws", uses: with(ground, "stages"), bars: with(withoutIO, "context")},
+	{path: "internal/soak/environment", uses: with(engine, "backend/memory", "backend/bolt", "backend/faulty", "internal/durable", "internal/keyed", "internal/soak/laws")},
+	{path: "internal/soak", uses: with(engine, "backend/bolt", "backend/faulty", "internal/soak/laws", "internal/soak/environment"), program: true},
 }
 
 // clusterModules talk to API servers or bring what does.

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/soak/environment"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -44,11 +45,11 @@ func (s *scenario) act(n int) step {
 
 // willing takes a step until it succeeds or has failed so often that its
 // failure is its outcome: what is drawn need not make sense.
-func willing(name string, do func(ctx context.Context, w *environment) error) step {
+func willing(name string, do func(ctx context.Context, env *environment.Environment) error) step {
 	tries := 0
-	return step{name, func(ctx context.Context, w *environment) (bool, error) {
+	return step{name, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		tries++
-		return do(ctx, w) == nil || tries >= 30, nil
+		return do(ctx, env) == nil || tries >= 30, nil
 	}}
 }
 
@@ -56,8 +57,8 @@ func (s *scenario) declare(name string) step {
 	p := placementOf(name)
 	p.HistoryLimit, p.RunHistory = 1+s.rand.IntN(3), 2+s.rand.IntN(4)
 	p.Admission = []lifecycle.Admission{lifecycle.QueueRun, lifecycle.QueueRun, lifecycle.SupersedeActive, lifecycle.RejectRun}[s.rand.IntN(4)]
-	return step{"declare " + name, func(ctx context.Context, w *environment) (bool, error) {
-		err := w.engines[0].PutPlacement(ctx, p)
+	return step{"declare " + name, func(ctx context.Context, env *environment.Environment) (bool, error) {
+		err := env.Workers[0].PutPlacement(ctx, p)
 		return err == nil, err
 	}}
 }
@@ -65,8 +66,8 @@ func (s *scenario) declare(name string) step {
 func (s *scenario) edit(placed string) step {
 	s.values++
 	value := fmt.Sprintf("%s-v%d", s.name, s.values)
-	return step{"edit " + value, func(ctx context.Context, w *environment) (bool, error) {
-		err := w.edit(ctx, placed, value)
+	return step{"edit " + value, func(ctx context.Context, env *environment.Environment) (bool, error) {
+		err := env.Edit(ctx, placed, value)
 		return err == nil, err
 	}}
 }
@@ -76,9 +77,9 @@ func (s *scenario) create(placed string, back *int) step {
 	name := fmt.Sprintf("%s-r%d", s.name, len(s.runs))
 	s.runs = append(s.runs, name)
 	spec := fleet.RunSpec{Name: name, Placement: placed, Strategy: s.strategy(), Hold: s.rand.IntN(10) == 0, Starter: approval.Identity{Name: olga, Groups: []string{"ops"}}}
-	return willing("create "+name, func(ctx context.Context, w *environment) error {
+	return willing("create "+name, func(ctx context.Context, env *environment.Environment) error {
 		if back != nil {
-			view, err := w.engines[0].View(ctx, placed)
+			view, err := env.Workers[0].View(ctx, placed)
 			if err != nil {
 				return err
 			}
@@ -88,7 +89,7 @@ func (s *scenario) create(placed string, back *int) step {
 			}
 			spec.Index = &known[max(0, len(known)-1-*back)].Index
 		}
-		_, err := w.engines[0].CreateRun(ctx, spec)
+		_, err := env.Workers[0].CreateRun(ctx, spec)
 		if exists(err) || errors.As(err, new(*lifecycle.RejectedError)) {
 			return nil
 		}
@@ -99,8 +100,8 @@ func (s *scenario) create(placed string, back *int) step {
 func (s *scenario) catchUp() step {
 	of, name := s.anyRun(), fmt.Sprintf("%s-r%d", s.name, len(s.runs))
 	s.runs = append(s.runs, name)
-	return willing("catch up with "+of, func(ctx context.Context, w *environment) error {
-		_, err := w.engines[0].CatchUp(ctx, of, name, approval.Identity{Name: olga})
+	return willing("catch up with "+of, func(ctx context.Context, env *environment.Environment) error {
+		_, err := env.Workers[0].CatchUp(ctx, of, name, approval.Identity{Name: olga})
 		if exists(err) {
 			return nil
 		}
@@ -114,8 +115,8 @@ func (s *scenario) anyCluster() string { return s.clusters[s.rand.IntN(len(s.clu
 
 func (s *scenario) remove() step {
 	run := s.anyRun()
-	return willing("delete "+run, func(ctx context.Context, w *environment) error {
-		err := w.engines[0].DeleteRun(ctx, run)
+	return willing("delete "+run, func(ctx context.Context, env *environment.Environment) error {
+		err := env.Workers[0].DeleteRun(ctx, run)
 		if errors.Is(err, backend.ErrNotFound) {
 			return nil
 		}
@@ -141,36 +142,38 @@ func (s *scenario) command(n int) step {
 	default:
 		c.Verb, c.Scope, c.Name = stages.Skip, stages.SkipAfterWait, fmt.Sprint("s", 1+s.rand.IntN(5))
 	}
-	return willing(fmt.Sprint(c.Verb, " ", c.Name, " ", run), func(ctx context.Context, w *environment) error { return w.engines[0].Command(ctx, run, c) })
+	return willing(fmt.Sprint(c.Verb, " ", c.Name, " ", run), func(ctx context.Context, env *environment.Environment) error {
+		return env.Workers[0].Command(ctx, run, c)
+	})
 }
 
 func (s *scenario) relabel() step {
 	name, labels := s.anyCluster(), s.labels()
-	return willing("relabel "+name, func(ctx context.Context, w *environment) error {
-		return w.change(ctx, name, func(r *resident) { r.Labels = labels })
+	return willing("relabel "+name, func(ctx context.Context, env *environment.Environment) error {
+		return env.ChangeMember(ctx, name, func(r *environment.Member) { r.Labels = labels })
 	})
 }
 
 // leave lets a cluster leave, or come back.
 func (s *scenario) leave() step {
 	name, absent := s.anyCluster(), s.rand.IntN(3) > 0
-	return willing("leave "+name, func(ctx context.Context, w *environment) error {
-		return w.change(ctx, name, func(r *resident) { r.Absent = absent })
+	return willing("leave "+name, func(ctx context.Context, env *environment.Environment) error {
+		return env.ChangeMember(ctx, name, func(r *environment.Member) { r.Absent = absent })
 	})
 }
 
 // makeAgain replaces a cluster by an empty one of the same name.
 func (s *scenario) makeAgain() step {
 	name := s.anyCluster()
-	return step{"make " + name + " again", func(ctx context.Context, w *environment) (bool, error) {
-		var all []resident
-		if _, err := w.read(ctx, "soak/fleet", &all); err != nil {
+	return step{"make " + name + " again", func(ctx context.Context, env *environment.Environment) (bool, error) {
+		all, err := env.Fleet(ctx)
+		if err != nil {
 			return false, err
 		}
 		for _, r := range all {
 			if r.Name == name {
-				err := w.members.Replace(ctx, placement.Cluster{Name: name, Labels: r.Labels})
-				s.prepareOne(w, name)
+				err := env.Members.Replace(ctx, placement.Cluster{Name: name, Labels: r.Labels})
+				s.prepareOne(env, name)
 				return err == nil, err
 			}
 		}
@@ -180,7 +183,7 @@ func (s *scenario) makeAgain() step {
 
 func pauseStep(d time.Duration) step {
 	var until time.Time
-	return step{"pause", func(context.Context, *environment) (bool, error) {
+	return step{"pause", func(context.Context, *environment.Environment) (bool, error) {
 		if until.IsZero() {
 			until = time.Now().Add(d)
 		}

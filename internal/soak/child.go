@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/soak/environment"
+	"github.com/slipway-dev/slipway/internal/soak/laws"
 )
 
 // The exit codes of a child.
@@ -56,14 +59,16 @@ func (l *life) script() script {
 	if l.scenario < 0 {
 		return story()
 	}
-	return newScenario(l.seed, l.scenario, l.most).script()
+	s := newScenario(l.seed, l.scenario, l.most)
+	s.process = l.nth
+	return s.script()
 }
 
 // setup returns how the environment is opened.
-func (l *life) setup() setup {
-	s := setup{dir: l.dir, engines: l.engines, meter: &meter{dieAt: l.dieAt, dieAfter: l.after}, nth: l.nth}
+func (l *life) setup() environment.Options {
+	s := environment.Options{Dir: l.dir, Engines: l.engines, Meter: &environment.Meter{DieAt: l.dieAt, DieAfter: l.after}}
 	if l.scenario >= 0 {
-		s.lease = soakLease
+		s.Lease = soakLease
 	}
 	return s
 }
@@ -83,7 +88,7 @@ func child(ctx context.Context, args []string, out, errs io.Writer) int {
 	}
 	err := l.live(ctx, func() { _, _ = io.WriteString(out, readyLine) })
 	switch {
-	case errors.Is(err, errBroken):
+	case errors.Is(err, laws.ErrViolated):
 		_, _ = fmt.Fprintln(errs, err)
 		return exitBroken
 	case err != nil:
@@ -94,9 +99,9 @@ func child(ctx context.Context, args []string, out, errs io.Writer) int {
 }
 
 func (l *life) live(ctx context.Context, ready func()) error {
-	w := newEnvironment(l.setup())
-	if err := w.open(ctx); err != nil {
+	env, err := environment.Open(ctx, l.setup())
+	if err != nil {
 		return err
 	}
-	return errors.Join(l.script().play(ctx, w, ready), w.close())
+	return errors.Join(l.script().play(ctx, env, ready), env.Close())
 }

@@ -12,17 +12,18 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/soak/environment"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // healStep brings every cluster back.
-func healStep(clusters []resident) step {
-	return step{"heal", func(ctx context.Context, w *environment) (bool, error) {
+func healStep(clusters []environment.Member) step {
+	return step{"heal", func(ctx context.Context, env *environment.Environment) (bool, error) {
 		for _, r := range clusters {
-			w.members.SetDown(r.Name, false)
-			if err := w.change(ctx, r.Name, func(r *resident) { r.Absent = false }); err != nil {
+			env.Members.SetDown(r.Name, false)
+			if err := env.ChangeMember(ctx, r.Name, func(r *environment.Member) { r.Absent = false }); err != nil {
 				return false, err
 			}
 		}
@@ -31,18 +32,18 @@ func healStep(clusters []resident) step {
 }
 
 // each calls do with every run that is there.
-func (w *environment) each(ctx context.Context, do func(fleet.Status) error) error {
-	placements, err := w.eyes.Placements(ctx)
+func each(ctx context.Context, env *environment.Environment, do func(fleet.Status) error) error {
+	placements, err := env.Observer.Placements(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range placements {
-		runs, err := w.eyes.Runs(ctx, p)
+		runs, err := env.Observer.Runs(ctx, p)
 		if err != nil {
 			return err
 		}
 		for _, name := range runs {
-			s, err := w.eyes.Status(ctx, name)
+			s, err := env.Observer.Status(ctx, name)
 			if errors.Is(err, backend.ErrNotFound) {
 				continue
 			}
@@ -61,13 +62,13 @@ func (w *environment) each(ctx context.Context, do func(fleet.Status) error) err
 // are started; after a while everything is aborted.
 func endAllStep(scenario string) step {
 	began, n := time.Time{}, 0
-	return step{"end all", func(ctx context.Context, w *environment) (bool, error) {
+	return step{"end all", func(ctx context.Context, env *environment.Environment) (bool, error) {
 		if began.IsZero() {
 			began = time.Now()
 		}
 		n++
 		left := 0
-		err := w.each(ctx, func(s fleet.Status) error {
+		err := each(ctx, env, func(s fleet.Status) error {
 			if s.Run.IsEnded() && s.Holder == "" {
 				return nil
 			}
@@ -79,7 +80,7 @@ func endAllStep(scenario string) step {
 			case n%50 != 1 || s.Run.State != stages.Stopped && !s.Run.Hold:
 				return nil
 			}
-			return ignoreNotFound(w.engines[0].Command(ctx, s.Run.Name, c))
+			return ignoreNotFound(env.Workers[0].Command(ctx, s.Run.Name, c))
 		})
 		return left == 0, err
 	}}
@@ -98,11 +99,11 @@ func retireStep(scenario, placed string) step {
 	run := scenario + "-retire-" + placed
 	spec := fleet.RunSpec{Name: run, Placement: placed, Strategy: everywhere(1), Starter: approval.Identity{Name: olga}}
 	spec.Strategy.Removal.MaxConcurrency = &all
-	return step{"retire " + placed, func(ctx context.Context, w *environment) (bool, error) {
-		s, err := w.eyes.Status(ctx, run)
+	return step{"retire " + placed, func(ctx context.Context, env *environment.Environment) (bool, error) {
+		s, err := env.Observer.Status(ctx, run)
 		switch {
 		case err == nil && s.Run.IsEnded() && s.Run.State != stages.Completed:
-			w.laws.violated("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, stages.Completed)
+			env.Violations.Add("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, stages.Completed)
 			return true, nil
 		case err == nil:
 			return s.Run.IsEnded() && s.Holder == "", nil
@@ -111,43 +112,43 @@ func retireStep(scenario, placed string) step {
 		}
 		p := placementOf(placed)
 		p.Policy = placement.Policy{Required: []placement.Term{{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"retired": "never"}}}}}
-		if err := w.engines[0].PutPlacement(ctx, p); err != nil {
+		if err := env.Workers[0].PutPlacement(ctx, p); err != nil {
 			return false, err
 		}
-		_, err = w.engines[0].CreateRun(ctx, spec)
+		_, err = env.Workers[0].CreateRun(ctx, spec)
 		return false, err
 	}}
 }
 
 // cleanStep checks that nothing is left on the members.
 func cleanStep(placements []string) step {
-	return step{"check what is left", func(ctx context.Context, w *environment) (bool, error) {
-		for c, err := range w.members.Clusters(ctx) {
+	return step{"check what is left", func(ctx context.Context, env *environment.Environment) (bool, error) {
+		for c, err := range env.Members.Clusters(ctx) {
 			if err != nil {
 				return false, err
 			}
 			for _, p := range placements {
-				m := w.members.Cluster(c.Name)
-				_, err := m.Get(snapshot.ID{Group: "example.com", Version: "v1", Kind: settingKind, Name: p})
-				if l := ledgerOf(m, p); err == nil {
-					w.laws.violated("cluster %s has an object of placement %s after that was retired: %+v", c.Name, p, l)
+				m := env.Members.Cluster(c.Name)
+				_, err := m.Get(snapshot.ID{Group: "example.com", Version: "v1", Kind: environment.SettingKind, Name: p})
+				if l := environment.LedgerOf(m, p); err == nil {
+					env.Violations.Add("cluster %s has an object of placement %s after that was retired: %+v", c.Name, p, l)
 				}
 			}
 		}
-		return true, w.twice(ctx)
+		return true, env.CheckAudit(ctx)
 	}}
 }
 
 // deleteAllStep deletes every run, and waits until nothing is left of them.
 func deleteAllStep() step {
-	return step{"delete all", func(ctx context.Context, w *environment) (bool, error) {
-		n, err := w.deleteRuns(ctx, w.engines[0])
+	return step{"delete all", func(ctx context.Context, env *environment.Environment) (bool, error) {
+		n, err := deleteRuns(ctx, env, env.Workers[0])
 		if err != nil || n > 0 {
 			return false, err
 		}
-		left, err := w.leftovers(ctx)
+		left, err := leftovers(ctx, env)
 		if len(left) > 0 && err == nil {
-			err = w.collect(ctx, w.engines[0]) // what a kill left is found by a collection
+			err = collect(ctx, env, env.Workers[0]) // what a kill left is found by a collection
 		}
 		return len(left) == 0, err
 	}}

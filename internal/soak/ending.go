@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/internal/soak/environment"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -24,15 +25,15 @@ type ending struct {
 	Audit map[string]int
 }
 
-// ending reads what became of an environment, and checks all of it.
-func (w *environment) ending(ctx context.Context, placed string, runs ...string) (end ending, err error) {
+// endingOf reads what became of an environment, and checks all of it.
+func endingOf(ctx context.Context, env *environment.Environment, placed string, runs ...string) (end ending, err error) {
 	end = ending{Members: map[string][]string{}, Runs: map[string][]string{}, Audit: map[string]int{}}
-	for c, err := range w.members.Clusters(ctx) {
+	for c, err := range env.Members.Clusters(ctx) {
 		if err != nil {
 			return end, err
 		}
-		for _, obj := range w.members.Cluster(c.Name).List("") {
-			text, err := contentOf(ctx, w, c.Name, placed, obj)
+		for _, obj := range env.Members.Cluster(c.Name).List("") {
+			text, err := contentOf(ctx, env, c.Name, placed, obj)
 			if err != nil {
 				return end, err
 			}
@@ -40,26 +41,26 @@ func (w *environment) ending(ctx context.Context, placed string, runs ...string)
 		}
 	}
 	for _, run := range runs {
-		if err := w.addRun(ctx, &end, run); err != nil {
+		if err := addRun(ctx, env, &end, run); err != nil {
 			return end, err
 		}
 	}
-	view, err := w.eyes.View(ctx, placed)
+	view, err := env.Observer.View(ctx, placed)
 	if err != nil {
 		return end, err
 	}
 	for _, s := range view.Snapshots() {
 		end.Snapshots = append(end.Snapshots, fmt.Sprint(s.Index, " ", s.Digest))
 	}
-	audits, err := w.notes.audits(ctx)
+	audits, err := env.Audits(ctx)
 	for _, a := range audits {
 		end.Audit[fmt.Sprintf("%s on %s for run %s", a.Object, a.Cluster, a.Run)]++
 	}
 	return end, err
 }
 
-func (w *environment) addRun(ctx context.Context, end *ending, run string) error {
-	s, err := w.eyes.Status(ctx, run)
+func addRun(ctx context.Context, env *environment.Environment, end *ending, run string) error {
+	s, err := env.Observer.Status(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -81,31 +82,12 @@ func (w *environment) addRun(ctx context.Context, end *ending, run string) error
 
 // contentOf is an object with what does not depend on how often a run took
 // the work over.
-func contentOf(ctx context.Context, w *environment, cluster, placed string, obj *unstructured.Unstructured) (string, error) {
-	if obj.GetNamespace() == ledgerNamespace {
-		l, err := w.opened(ctx, placed, ledgerOf(w.members.Cluster(cluster), placed))
+func contentOf(ctx context.Context, env *environment.Environment, cluster, placed string, obj *unstructured.Unstructured) (string, error) {
+	if obj.GetNamespace() == environment.LedgerNamespace {
+		l, err := env.OpenLedger(ctx, placed, environment.LedgerOf(env.Members.Cluster(cluster), placed))
 		return fmt.Sprint("ledger of run ", l.Run, " attempt ", l.Attempt, " ", l.Phase, " ", l.Revision, l.Target), err
 	}
 	marks := obj.GetAnnotations()
 	maps.DeleteFunc(marks, func(k, _ string) bool { return strings.HasPrefix(k, "epoch.slipway.dev/") })
 	return fmt.Sprint(obj.GetKind(), " ", obj.GetNamespace(), "/", obj.GetName(), " ", obj.Object["spec"], " ", marks, " generation ", obj.GetGeneration()), nil
-}
-
-// twice holds the audit to the law that nothing is applied twice at the same
-// attempt.
-func (w *environment) twice(ctx context.Context) error {
-	audits, err := w.notes.audits(ctx)
-	if err != nil {
-		return err
-	}
-	seen := map[string]audit{}
-	for _, a := range audits {
-		key := fmt.Sprint(a.Cluster, a.Object, a.UID, a.RunUID, a.Attempt)
-		if first, ok := seen[key]; ok && a.RunUID != "" {
-			w.laws.violated("%s on cluster %s was changed twice by attempt %d of run %s: generation %d at epoch %d, generation %d at epoch %d",
-				a.Object, a.Cluster, a.Attempt, a.Run, first.Generation, first.Epoch, a.Generation, a.Epoch)
-		}
-		seen[key] = a
-	}
-	return nil
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,7 +8,8 @@ import (
 	"runtime/metrics"
 	"time"
 
-	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/internal/soak/environment"
+	"github.com/slipway-dev/slipway/internal/soak/laws"
 )
 
 // health is what a process and its files take up between two scenarios.
@@ -17,18 +17,7 @@ type health struct {
 	heap        uint64
 	goroutines  int
 	descriptors int
-	files       footprint
-}
-
-// footprint is what two files hold after compaction: their sizes, and the bytes
-// of the records in them.
-type footprint struct {
-	engine, environment int64
-	kept                int64
-	// records is how many the engines have, strays the keys among them of what
-	// belongs to no run.
-	records int
-	strays  []string
+	files       environment.Footprint
 }
 
 // What may be taken up more than after the first scenario, whatever came in
@@ -49,7 +38,7 @@ const (
 
 // measure reads the state of this process. What has just been ended may take a moment to
 // go.
-func measure(files footprint) health {
+func measure(files environment.Footprint) health {
 	h := health{files: files}
 	for range 20 {
 		runtime.GC()
@@ -69,8 +58,8 @@ func measure(files footprint) health {
 
 func (h *health) String() string {
 	f := &h.files
-	return fmt.Sprintf("heap %d KiB, %d goroutines, %d descriptors, engine.db %d KiB in %d records, world.db %d KiB, all records %d KiB",
-		h.heap>>10, h.goroutines, h.descriptors, f.engine>>10, f.records, f.environment>>10, f.kept>>10)
+	return fmt.Sprintf("heap %d KiB, %d goroutines, %d descriptors, engine.db %d KiB in %d records, clusters.db %d KiB, all records %d KiB",
+		h.heap>>10, h.goroutines, h.descriptors, f.EngineBytes>>10, f.Records, f.ClusterBytes>>10, f.RecordBytes>>10)
 }
 
 // against returns what is not where it was.
@@ -84,39 +73,14 @@ func (h *health) against(base *health) error {
 	more("bytes of the heap", int64(h.heap), int64(base.heap), heapMargin)
 	more("goroutines", int64(h.goroutines), int64(base.goroutines), goroutineMargin)
 	more("open descriptors", int64(h.descriptors), int64(base.descriptors), descriptorMargin)
-	more("bytes of records", h.files.kept, base.files.kept, keptMargin)
-	more("bytes of the files", h.files.engine+h.files.environment, 0, 2*allocated+spread*h.files.kept)
-	more("records of the engines", int64(h.files.records), 0, remainsMost)
-	if n := len(h.files.strays); n > 0 {
-		errs = append(errs, fmt.Errorf("%d records of runs that are gone, as %s", n, h.files.strays[0]))
+	more("bytes of records", h.files.RecordBytes, base.files.RecordBytes, keptMargin)
+	more("bytes of the files", h.files.EngineBytes+h.files.ClusterBytes, 0, 2*allocated+spread*h.files.RecordBytes)
+	more("records of the engines", int64(h.files.Records), 0, remainsMost)
+	if n := len(h.files.Orphans); n > 0 {
+		errs = append(errs, fmt.Errorf("%d records of runs that are gone, as %s", n, h.files.Orphans[0]))
 	}
 	if len(errs) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: what is taken up is not where it was: %w", errBroken, errors.Join(errs...))
-}
-
-// footprint measures the files.
-func (w *environment) footprint(ctx context.Context) (f footprint, err error) {
-	f.engine, f.environment = w.engineFile.Stats().FileBytes, w.worldFile.Stats().FileBytes
-	for _, file := range []*bolt.Store{w.engineFile, w.worldFile} {
-		for r, err := range file.List(ctx, "") {
-			if err != nil {
-				return f, err
-			}
-			f.kept += int64(len(r.Key) + len(r.Value))
-			if file == w.engineFile {
-				f.take(r.Key)
-			}
-		}
-	}
-	return f, nil
-}
-
-// take counts a record of the engines.
-func (f *footprint) take(key string) {
-	f.records++
-	if isStray(key) {
-		f.strays = append(f.strays, key)
-	}
+	return fmt.Errorf("%w: what is taken up is not where it was: %w", laws.ErrViolated, errors.Join(errs...))
 }

@@ -10,6 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/soak/environment"
+	"github.com/slipway-dev/slipway/internal/soak/laws"
 )
 
 // killer plays a script in children that it kills, until one of them comes to
@@ -31,7 +34,7 @@ type killer struct {
 	checked func() error
 }
 
-// run plays the script. The error matches errBroken when a law was violated.
+// run plays the script. The error matches laws.ErrViolated when a law was violated.
 func (k *killer) run(ctx context.Context) error {
 	for {
 		killed, err := k.once(ctx)
@@ -137,7 +140,7 @@ func verdict(ctx context.Context, state *os.ProcessState, said string, err error
 	case !errors.As(err, &exit):
 		return false, err
 	case state.ExitCode() == exitBroken:
-		return false, fmt.Errorf("%w, in a child:\n%s", errBroken, said)
+		return false, fmt.Errorf("%w, in a child:\n%s", laws.ErrViolated, said)
 	case state.ExitCode() >= 0:
 		return false, fmt.Errorf("a child ended with %d:\n%s", state.ExitCode(), said)
 	}
@@ -146,27 +149,27 @@ func verdict(ctx context.Context, state *os.ProcessState, said string, err error
 
 // inspect opens what a killed process left, and holds it to the laws. It is not
 // played on.
-func (k *killer) inspect(ctx context.Context, more func(*environment) error) (err error) {
+func (k *killer) inspect(ctx context.Context, more func(*environment.Environment) error) (err error) {
 	l := k.life
 	l.dieAt = 0
-	w := newEnvironment(l.setup())
-	if err := w.open(ctx); err != nil {
+	env, err := environment.Open(ctx, l.setup())
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, w.close()) }()
-	if err := w.settle(ctx, l.script().clusters); err != nil {
+	defer func() { err = errors.Join(err, env.Close()) }()
+	if err := env.Provision(ctx, l.script().clusters); err != nil {
 		return err
 	}
-	if err := w.check(ctx); err != nil {
+	if err := env.Check(ctx); err != nil {
 		return err
 	}
-	if err := w.twice(ctx); err != nil {
+	if err := env.CheckAudit(ctx); err != nil {
 		return err
 	}
 	if more != nil {
-		if err := more(w); err != nil {
+		if err := more(env); err != nil {
 			return err
 		}
 	}
-	return w.laws.err()
+	return env.Violations.Err()
 }

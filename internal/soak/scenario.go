@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/internal/soak/environment"
 )
 
 // scenario is a story that is drawn: a fleet, and what happens to it. The same
@@ -24,7 +25,9 @@ type scenario struct {
 	placements []string
 	runs       []string
 	values     int
-	clusters   []resident
+	// process is which process of the scenario this is, where there are several.
+	process  int
+	clusters []environment.Member
 }
 
 // newScenario draws the fleet of a scenario, of at most so many clusters.
@@ -34,7 +37,7 @@ func newScenario(seed uint64, number, most int) *scenario {
 		s.placements = append(s.placements, fmt.Sprintf("p%d", i))
 	}
 	for i := range 1 + s.rand.IntN(most) {
-		s.clusters = append(s.clusters, resident{Name: fmt.Sprintf("c%02d", i), Labels: s.labels()})
+		s.clusters = append(s.clusters, environment.Member{Name: fmt.Sprintf("c%02d", i), Labels: s.labels()})
 	}
 	return s
 }
@@ -67,26 +70,26 @@ func (s *scenario) script() script {
 }
 
 // prepare makes the members refuse some attempts and answer slowly.
-func (s *scenario) prepare(w *environment) {
+func (s *scenario) prepare(env *environment.Environment) {
 	for _, r := range s.clusters {
-		s.prepareOne(w, r.Name)
+		s.prepareOne(env, r.Name)
 	}
 }
 
-func (s *scenario) prepareOne(w *environment, name string) {
-	c := w.members.Cluster(name)
+func (s *scenario) prepareOne(env *environment.Environment, name string) {
+	c := env.Members.Cluster(name)
 	if c == nil {
 		return
 	}
 	c.Refuse(func(obj *unstructured.Unstructured) error {
 		value, _, _ := unstructured.NestedString(obj.Object, "spec", "value")
-		if obj.GetKind() == settingKind && !w.healed.Load() && ledgerOf(c, obj.GetName()).Attempt <= s.refusals(name, value) {
+		if obj.GetKind() == environment.SettingKind && !env.Healed() && environment.LedgerOf(c, obj.GetName()).Attempt <= s.refusals(name, value) {
 			return errors.New("not admitted")
 		}
 		return nil
 	})
 	d := time.Duration(s.draw(name)%4) * time.Millisecond
-	w.members.SetDelay(name, func() time.Duration { return d })
+	env.Members.SetDelay(name, func() time.Duration { return d })
 }
 
 // refusals is how many attempts a cluster refuses at a value.
@@ -108,7 +111,7 @@ func (s *scenario) draw(word string) uint64 {
 	return h.Sum64()
 }
 
-// faults draws what happens to the calls of the engines. It ends when the environment
+// Faults draws what happens to the calls of the engines. It ends when the environment
 // is healed. No list and no watch hangs: nothing bounds these, so that an engine
 // waits for one as long as its store lets it.
 func (s *scenario) faults(healed func() bool) *faulty.Plan {
@@ -134,31 +137,40 @@ func (s *scenario) faults(healed func() bool) *faulty.Plan {
 
 // aside is what happens besides: people answer, members go down, the disk is
 // full, clocks jump.
-func (s *scenario) aside(ctx context.Context, w *environment) {
+func (s *scenario) aside(ctx context.Context, env *environment.Environment) {
 	r := rand.New(rand.NewPCG(s.seed, uint64(time.Now().UnixNano())))
 	t := time.NewTicker(20 * time.Millisecond)
 	defer t.Stop()
 	var fullUntil time.Time
-	wrong := s.clockRand(w.nth)
+	wrong := s.clockRand()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-t.C:
 		}
-		answerAll(ctx, w, r)
-		if wrong != nil && !w.healed.Load() && wrong.IntN(25) == 0 {
-			w.clocks.jump(wrong)
+		answerAll(ctx, env, r)
+		if wrong != nil && !env.Healed() && wrong.IntN(25) == 0 {
+			env.Clocks.Jump(wrong, soakLease)
 		}
 		switch {
-		case w.healed.Load():
-			w.clocks.correct()
+		case env.Healed():
+			env.Clocks.Correct()
 			continue
 		case r.IntN(400) == 0:
 			fullUntil = time.Now().Add(time.Duration(r.IntN(300)) * time.Millisecond)
 		case r.IntN(30) == 0:
-			w.members.SetDown(s.clusters[r.IntN(len(s.clusters))].Name, r.IntN(2) == 0)
+			env.Members.SetDown(s.clusters[r.IntN(len(s.clusters))].Name, r.IntN(2) == 0)
 		}
-		w.meter.full.Store(time.Now().Before(fullUntil) && !w.healed.Load())
+		env.Meter.Full.Store(time.Now().Before(fullUntil) && !env.Healed())
 	}
+}
+
+// clockRand draws when and how the clocks of a process of the scenario jump; nil is
+// that they are right, as in every other scenario.
+func (s *scenario) clockRand() *rand.Rand {
+	if s.draw("clocks")%2 == 0 {
+		return nil
+	}
+	return rand.New(rand.NewPCG(s.seed, uint64(s.process)<<16|0xc10c))
 }

@@ -5,12 +5,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/soak/environment"
+	"github.com/slipway-dev/slipway/internal/soak/laws"
 )
 
 // program returns the soak program with these arguments, in a process of its
@@ -72,6 +76,9 @@ func TestAScenarioIsDrawnAgainFromItsSeed(t *testing.T) {
 			for _, st := range s.script().steps {
 				names[i] += st.name + "\n"
 			}
+			if r := s.clockRand(); r != nil {
+				names[i] += fmt.Sprint("clocks ", r.Uint64())
+			}
 		}
 		if names[0] != names[1] {
 			t.Fatalf("scenario %d:\n%s\nand\n%s", n, names[0], names[1])
@@ -82,17 +89,17 @@ func TestAScenarioIsDrawnAgainFromItsSeed(t *testing.T) {
 // A step that is never done is a violation that says what is waited for.
 func TestAStepThatIsStuckIsAViolation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newTestEnvironment(t)
+		env := newTestEnvironment(t)
 		s := script{name: "stuck", clusters: storyClusters(), patience: 20 * time.Second, steps: []step{
 			declareStep("web", 0), editStep("web", "v"), captureStep("web", 0),
-			{"never", func(context.Context, *environment) (bool, error) { return false, nil }},
+			{"never", func(context.Context, *environment.Environment) (bool, error) { return false, nil }},
 		}}
 		ctx, stop := context.WithTimeout(t.Context(), 2*s.patience)
 		defer stop()
 		began := time.Now()
-		err := s.play(ctx, w, func() {})
-		if !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "never") {
-			t.Errorf("%v, want errBroken", err)
+		err := s.play(ctx, env, func() {})
+		if !errors.Is(err, laws.ErrViolated) || !strings.Contains(err.Error(), "never") {
+			t.Errorf("%v, want laws.ErrViolated", err)
 		}
 		if took := time.Since(began); took < s.patience {
 			t.Errorf("it was a violation after %v, want %v", took, s.patience)
@@ -102,7 +109,7 @@ func TestAStepThatIsStuckIsAViolation(t *testing.T) {
 
 // What is taken up after a scenario is compared with what was before.
 func TestMoreThanBeforeIsAViolation(t *testing.T) {
-	base := health{heap: 1 << 20, goroutines: 3, descriptors: 9, files: footprint{engine: 1 << 20, environment: 1 << 20, kept: 1 << 10}}
+	base := health{heap: 1 << 20, goroutines: 3, descriptors: 9, files: environment.Footprint{EngineBytes: 1 << 20, ClusterBytes: 1 << 20, RecordBytes: 1 << 10}}
 	same := base
 	if err := same.against(&base); err != nil {
 		t.Error(err)
@@ -111,13 +118,13 @@ func TestMoreThanBeforeIsAViolation(t *testing.T) {
 		"heap":        func(h *health) { h.heap += 17 << 20 },
 		"goroutines":  func(h *health) { h.goroutines += 3 },
 		"descriptors": func(h *health) { h.descriptors += 3 },
-		"records":     func(h *health) { h.files.kept += 513 << 10 },
-		"files":       func(h *health) { h.files.engine += 3 << 20 },
+		"records":     func(h *health) { h.files.RecordBytes += 513 << 10 },
+		"files":       func(h *health) { h.files.EngineBytes += 3 << 20 },
 	} {
 		h := base
 		grow(&h)
-		if err := h.against(&base); !errors.Is(err, errBroken) {
-			t.Errorf("%s: %v, want errBroken", name, err)
+		if err := h.against(&base); !errors.Is(err, laws.ErrViolated) {
+			t.Errorf("%s: %v, want laws.ErrViolated", name, err)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"os"
 	"time"
+
+	"github.com/slipway-dev/slipway/internal/soak/environment"
 )
 
 // soaking plays scenarios for a time.
@@ -106,18 +108,15 @@ func newDrawn(seed uint64, number, most int) *scenario {
 // here plays a scenario in this process, with faults.
 func (s *soaking) here(ctx context.Context, _ *rand.Rand) error {
 	drawn := newScenario(s.seed, s.number, s.most)
-	meter := &meter{}
-	var w *environment
-	faults := drawn.faults(func() bool { return w.healed.Load() })
-	set := setup{dir: s.dir, engines: s.engines, lease: soakLease, faults: faults, meter: meter}
-	w = newEnvironment(set)
-	if err := w.open(ctx); err != nil {
+	meter := &environment.Meter{}
+	env, err := environment.Open(ctx, environment.Options{Dir: s.dir, Engines: s.engines, Lease: soakLease, Faults: drawn.faults, Meter: meter})
+	if err != nil {
 		return err
 	}
-	err := drawn.script().play(ctx, w, func() {})
-	s.tally.writes += meter.writes.Load()
-	s.tally.checks += w.laws.checks
-	return errors.Join(err, w.close())
+	err = drawn.script().play(ctx, env, func() {})
+	s.tally.writes += meter.Writes.Load()
+	s.tally.checks += env.Checks()
+	return errors.Join(err, env.Close())
 }
 
 // killed plays a scenario in children that are killed or paused.
@@ -135,35 +134,30 @@ func (s *soaking) killed(ctx context.Context, r *rand.Rand) error {
 }
 
 // sweep forgets a scenario that is over, and returns what the files hold.
-func (s *soaking) sweep(ctx context.Context) (files footprint, err error) {
-	w := newEnvironment(setup{dir: s.dir})
-	if err := w.open(ctx); err != nil {
+func (s *soaking) sweep(ctx context.Context) (files environment.Footprint, err error) {
+	env, err := environment.Open(ctx, environment.Options{Dir: s.dir})
+	if err != nil {
 		return files, err
 	}
-	err = w.sweep(ctx)
+	err = sweep(ctx, env)
 	if err == nil {
-		files, err = w.footprint(ctx)
+		files, err = env.Footprint(ctx)
 	}
-	return files, errors.Join(err, w.close())
+	return files, errors.Join(err, env.Close())
 }
 
-func (w *environment) sweep(ctx context.Context) error {
-	if err := w.twice(ctx); err != nil {
+func sweep(ctx context.Context, env *environment.Environment) error {
+	if err := env.CheckAudit(ctx); err != nil {
 		return err
 	}
-	if err := w.laws.err(); err != nil {
+	if err := env.Violations.Err(); err != nil {
 		return err
 	}
-	if err := w.forgetRuns(ctx); err != nil {
+	if err := forgetRuns(ctx, env); err != nil {
 		return err
 	}
-	if err := w.notes.forget(ctx); err != nil {
+	if err := env.Reset(ctx); err != nil {
 		return err
 	}
-	for _, key := range []string{"soak/fleet", "soak/cursor"} {
-		if err := w.erase(ctx, key); err != nil {
-			return err
-		}
-	}
-	return errors.Join(w.engineFile.Compact(ctx), w.worldFile.Compact(ctx))
+	return env.Compact(ctx)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/soak/environment"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -44,10 +45,10 @@ func story() script {
 	}
 }
 
-func storyClusters() (out []resident) {
+func storyClusters() (out []environment.Member) {
 	for s := 1; s <= 3; s++ {
 		for i := range 10 {
-			out = append(out, resident{Name: fmt.Sprintf("s%d-%02d", s, i), Labels: map[string]string{"stage": fmt.Sprint(s)}})
+			out = append(out, environment.Member{Name: fmt.Sprintf("s%d-%02d", s, i), Labels: map[string]string{"stage": fmt.Sprint(s)}})
 		}
 	}
 	return out
@@ -55,9 +56,9 @@ func storyClusters() (out []resident) {
 
 // refuseValue2 makes three clusters refuse the first attempt at value2, and two
 // every attempt. The attempt is in the ledger, so a restart changes nothing.
-func refuseValue2(w *environment) {
+func refuseValue2(env *environment.Environment) {
 	for _, r := range storyClusters() {
-		c, most := w.members.Cluster(r.Name), 0
+		c, most := env.Members.Cluster(r.Name), 0
 		switch {
 		case r.Name == "s1-05" || r.Name == "s2-07":
 			most = 1 << 30
@@ -66,7 +67,7 @@ func refuseValue2(w *environment) {
 		}
 		c.Refuse(func(obj *unstructured.Unstructured) error {
 			value, _, _ := unstructured.NestedString(obj.Object, "spec", "value")
-			if value == "value2" && ledgerOf(c, "web").Attempt <= most {
+			if value == "value2" && environment.LedgerOf(c, "web").Attempt <= most {
 				return errors.New("not admitted")
 			}
 			return nil
@@ -98,34 +99,36 @@ func threeStages() stages.Strategy {
 }
 
 func placementOf(name string) fleet.Placement {
-	return fleet.Placement{Name: name, Selectors: []snapshot.Selector{{Group: "example.com", Version: "v1", Kind: settingKind, Name: name}}}
+	return fleet.Placement{Name: name, Selectors: []snapshot.Selector{{Group: "example.com", Version: "v1", Kind: environment.SettingKind, Name: name}}}
 }
 
 func declareStep(name string, history int) step {
-	return step{"declare " + name, func(ctx context.Context, w *environment) (bool, error) {
+	return step{"declare " + name, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		p := placementOf(name)
 		p.HistoryLimit = history
-		return true, w.engines[0].PutPlacement(ctx, p)
+		return true, env.Workers[0].PutPlacement(ctx, p)
 	}}
 }
 
 func editStep(placed, value string) step {
-	return step{"edit " + value, func(ctx context.Context, w *environment) (bool, error) { return true, w.edit(ctx, placed, value) }}
+	return step{"edit " + value, func(ctx context.Context, env *environment.Environment) (bool, error) {
+		return true, env.Edit(ctx, placed, value)
+	}}
 }
 
 func captureStep(placed string, index int) step {
-	return step{fmt.Sprint("capture ", index), func(ctx context.Context, w *environment) (bool, error) {
-		s, err := w.engines[0].Capture(ctx, placed)
+	return step{fmt.Sprint("capture ", index), func(ctx context.Context, env *environment.Environment) (bool, error) {
+		s, err := env.Workers[0].Capture(ctx, placed)
 		if err == nil && s.Index != index {
-			w.laws.violated("snapshot %d of %s was taken, want %d", s.Index, placed, index)
+			env.Violations.Add("snapshot %d of %s was taken, want %d", s.Index, placed, index)
 		}
 		return err == nil, err
 	}}
 }
 
 func createStep(placed, run string, index int, s stages.Strategy) step {
-	return step{"create " + run, func(ctx context.Context, w *environment) (bool, error) {
-		_, err := w.engines[0].CreateRun(ctx, fleet.RunSpec{Name: run, Placement: placed, Index: &index, Strategy: s, Starter: approval.Identity{Name: olga}})
+	return step{"create " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
+		_, err := env.Workers[0].CreateRun(ctx, fleet.RunSpec{Name: run, Placement: placed, Index: &index, Strategy: s, Starter: approval.Identity{Name: olga}})
 		if exists(err) {
 			return true, nil
 		}
@@ -140,10 +143,10 @@ func exists(err error) bool {
 
 // endStep waits for the end of a run, and until no engine has it any more.
 func endStep(run string, want stages.State) step {
-	return step{"end of " + run, func(ctx context.Context, w *environment) (bool, error) {
-		s, err := w.eyes.Status(ctx, run)
+	return step{"end of " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
+		s, err := env.Observer.Status(ctx, run)
 		if err == nil && s.Run.IsEnded() && s.Run.State != want {
-			w.laws.violated("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, want)
+			env.Violations.Add("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, want)
 		}
 		return err == nil && s.Run.IsEnded() && s.Holder == "", err
 	}}
@@ -151,22 +154,22 @@ func endStep(run string, want stages.State) step {
 
 // skipStep skips a cluster that was refused twice.
 func skipStep(run, cluster string) step {
-	return step{"skip " + cluster, func(ctx context.Context, w *environment) (bool, error) {
-		e, err := w.eyes.Explain(ctx, run, cluster)
+	return step{"skip " + cluster, func(ctx context.Context, env *environment.Environment) (bool, error) {
+		e, err := env.Observer.Explain(ctx, run, cluster)
 		if err != nil || e.State == stages.Skipped {
 			return err == nil, err
 		}
 		if e.Attempt < 2 {
 			return false, nil
 		}
-		return false, w.engines[0].Command(ctx, run, stages.Command{ID: "skip-" + cluster, Verb: stages.Skip, Scope: stages.SkipCluster, Name: cluster})
+		return false, env.Workers[0].Command(ctx, run, stages.Command{ID: "skip-" + cluster, Verb: stages.Skip, Scope: stages.SkipCluster, Name: cluster})
 	}}
 }
 
 // someStep waits until a cluster of a stage is done.
 func someStep(run, stage string) step {
-	return step{"some of " + stage, func(ctx context.Context, w *environment) (bool, error) {
-		s, err := w.eyes.Status(ctx, run)
+	return step{"some of " + stage, func(ctx context.Context, env *environment.Environment) (bool, error) {
+		s, err := env.Observer.Status(ctx, run)
 		if err != nil {
 			return false, err
 		}
@@ -179,27 +182,27 @@ func someStep(run, stage string) step {
 // found in the run, because a state may pass.
 func commandStep(run string, v stages.Verb, want stages.State) step {
 	id := strings.ToLower(string(v)) + "-" + run
-	return step{string(v) + " " + run, func(ctx context.Context, w *environment) (bool, error) {
-		s, err := w.eyes.Status(ctx, run)
+	return step{string(v) + " " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
+		s, err := env.Observer.Status(ctx, run)
 		if err != nil {
 			return false, err
 		}
 		if slices.Contains(s.Run.Seen, id) {
 			return s.Run.State == want, nil
 		}
-		return false, w.engines[0].Command(ctx, run, stages.Command{ID: id, Verb: v})
+		return false, env.Workers[0].Command(ctx, run, stages.Command{ID: id, Verb: v})
 	}}
 }
 
 // approveStep approves as a random identity, and waits until that is in the run.
 func approveStep(run, stage, by string) step {
 	request := approval.RequestName(run, stage, approval.After)
-	return step{by + " approves " + request, func(ctx context.Context, w *environment) (bool, error) {
-		s, err := w.eyes.Status(ctx, run)
+	return step{by + " approves " + request, func(ctx context.Context, env *environment.Environment) (bool, error) {
+		s, err := env.Observer.Status(ctx, run)
 		if err != nil || decided(s, stage, by) {
 			return err == nil, err
 		}
-		err = w.engines[0].Decide(ctx, run, fleet.Answer{
+		err = env.Workers[0].Decide(ctx, run, fleet.Answer{
 			Request: request, Verdict: approval.Approve, By: approval.Identity{Name: by}, Comment: "by " + by, ID: by + "-" + request,
 		})
 		if errors.Is(err, backend.ErrNotFound) {
@@ -222,15 +225,15 @@ func decided(s fleet.Status, stage, by string) bool {
 // refusedStep lets the starter answer, who must not.
 func refusedStep(run, stage string) step {
 	request := approval.RequestName(run, stage, approval.After)
-	return step{"olga is refused", func(ctx context.Context, w *environment) (bool, error) {
-		err := w.engines[0].Decide(ctx, run, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: olga}})
+	return step{"olga is refused", func(ctx context.Context, env *environment.Environment) (bool, error) {
+		err := env.Workers[0].Decide(ctx, run, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: olga}})
 		switch {
 		case errors.Is(err, approval.ErrRefused):
 			return true, nil
 		case errors.Is(err, backend.ErrNotFound):
 			return false, nil
 		case err == nil:
-			w.laws.violated("the starter approved %s", request)
+			env.Violations.Add("the starter approved %s", request)
 		}
 		return false, err
 	}}
@@ -238,16 +241,16 @@ func refusedStep(run, stage string) step {
 
 // tidyStep waits until nothing is left that runs which have ended needed.
 func tidyStep() step {
-	return step{"tidy", func(ctx context.Context, w *environment) (bool, error) {
-		left, err := w.leftovers(ctx)
+	return step{"tidy", func(ctx context.Context, env *environment.Environment) (bool, error) {
+		left, err := leftovers(ctx, env)
 		return len(left) == 0, err
 	}}
 }
 
 // leftovers returns the keys of what only runs that have not ended need.
-func (w *environment) leftovers(ctx context.Context) (out []string, err error) {
+func leftovers(ctx context.Context, env *environment.Environment) (out []string, err error) {
 	for _, prefix := range []string{"inflight/", "command/"} {
-		for r, err := range w.engineFile.List(ctx, prefix) {
+		for r, err := range env.Store.List(ctx, prefix) {
 			if err != nil {
 				return nil, err
 			}

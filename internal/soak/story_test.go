@@ -15,6 +15,8 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/internal/soak/environment"
+	"github.com/slipway-dev/slipway/internal/soak/laws"
 )
 
 // TestMain lets the test binary be the program and its children.
@@ -55,14 +57,14 @@ func tell(t *testing.T, k *killer) ending {
 // endOf reads the end of a story.
 func endOf(t *testing.T, k *killer) (end ending) {
 	t.Helper()
-	err := k.inspect(t.Context(), func(w *environment) (err error) {
-		end, err = w.ending(t.Context(), "web", "first", "forth", "back")
-		if left, _ := w.leftovers(t.Context()); len(left) > 0 {
+	err := k.inspect(t.Context(), func(env *environment.Environment) (err error) {
+		end, err = endingOf(t.Context(), env, "web", "first", "forth", "back")
+		if left, _ := leftovers(t.Context(), env); len(left) > 0 {
 			t.Errorf("left in the store: %v", left)
 		}
 		// A crash leaves pages that nothing reads, of what it came between: at most
 		// those of one commit of the run and one of its placement.
-		if n := w.engineFile.Stats(); n.Records > 60+4*int64(k.kills) || n.FileBytes > 4<<20 {
+		if n := env.Store.Stats(); n.Records > 60+4*int64(k.kills) || n.FileBytes > 4<<20 {
 			t.Errorf("after %d kills there are %d records in %d bytes", k.kills, n.Records, n.FileBytes)
 		}
 		return err
@@ -117,7 +119,7 @@ func TestAForgottenWriteEndsTheStoryDifferently(t *testing.T) {
 		k.checked = func() error { return a.strike(t, k) }
 		err := k.run(t.Context())
 		switch {
-		case errors.Is(err, errBroken):
+		case errors.Is(err, laws.ErrViolated):
 			return
 		case err != nil:
 			t.Fatal(err)
@@ -144,7 +146,7 @@ const forgets = 8
 
 // strike is called between two children.
 func (a *amnesia) strike(t *testing.T, k *killer) (err error) {
-	file, err := bolt.Open(filepath.Join(k.dir, "world.db"), bolt.Options{})
+	file, err := bolt.Open(filepath.Join(k.dir, environment.ClusterFile), bolt.Options{})
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (a *amnesia) strike(t *testing.T, k *killer) (err error) {
 	if err != nil {
 		return err
 	}
-	audits, err := readAll(t.Context(), file, auditPrefix)
+	audits, err := readAll(t.Context(), file, environment.AuditPrefix)
 	switch changes := len(audits); {
 	case err != nil:
 		return err

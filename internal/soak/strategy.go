@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/soak/environment"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -90,21 +91,21 @@ func (s *scenario) tasks() (out []stages.Task) {
 }
 
 // answerAll answers every request that is open.
-func answerAll(ctx context.Context, w *environment, r *rand.Rand) {
-	placements, _ := w.eyes.Placements(ctx)
+func answerAll(ctx context.Context, env *environment.Environment, r *rand.Rand) {
+	placements, _ := env.Observer.Placements(ctx)
 	for _, p := range placements {
-		runs, _ := w.eyes.Runs(ctx, p)
+		runs, _ := env.Observer.Runs(ctx, p)
 		for _, run := range runs {
-			open, _ := w.eyes.Requests(ctx, run)
+			open, _ := env.Observer.Requests(ctx, run)
 			for _, q := range open {
-				answer(ctx, w, r, q)
+				answer(ctx, env, r, q)
 			}
 		}
 	}
 }
 
 // answer lets one of several people answer, now and then for something else.
-func answer(ctx context.Context, w *environment, r *rand.Rand, q approval.Request) {
+func answer(ctx context.Context, env *environment.Environment, r *rand.Rand, q approval.Request) {
 	who := []approval.Identity{
 		{Name: ann, Groups: []string{"ops"}}, {Name: bob, Groups: []string{"ops"}}, {Name: olga, Groups: []string{"ops"}}, {Name: "eve"},
 	}[r.IntN(4)]
@@ -116,9 +117,9 @@ func answer(ctx context.Context, w *environment, r *rand.Rand, q approval.Reques
 	if other {
 		a.Binding.Plan = "another"
 	}
-	err := w.engines[r.IntN(len(w.engines))].Decide(ctx, q.Run, a)
+	err := env.Workers[r.IntN(len(env.Workers))].Decide(ctx, q.Run, a)
 	if err == nil && (other || q.Policy.ForbidStarter && who.Name == q.Starter.Name) {
-		w.laws.violated("an answer of %s to %s was taken that must not be: %+v", who.Name, q.Name, a.Binding)
+		env.Violations.Add("an answer of %s to %s was taken that must not be: %+v", who.Name, q.Name, a.Binding)
 	}
 	if err != nil && !other && errors.Is(err, context.Canceled) {
 		return

@@ -1,4 +1,4 @@
-package main
+package laws
 
 import (
 	"fmt"
@@ -8,9 +8,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// stateProblems says what is wrong with a run as it is saved, and with what has
-// become of it since it was saved as before, which may be nil.
-func stateProblems(p *stages.Plan, before, now *stages.Run) (out []string) {
+// StateProblems returns the laws that a saved run breaks, by itself or as a successor of the state before, which may be
+// nil.
+func StateProblems(p *stages.Plan, before, now *stages.Run) (out []string) {
 	out = append(out, capProblems(p, now)...)
 	out = append(out, gateProblems(p, now)...)
 	out = append(out, waitProblems(p, now)...)
@@ -86,23 +86,23 @@ func passProblems(p *stages.Plan, r *stages.Run, stage int) (out []string) {
 
 func decisionProblems(p *stages.Plan, r *stages.Run, stage int, g stages.Gate) (out []string) {
 	name := p.Stages[stage].Name
-	var who []string
+	var deciders []string
 	approvals := 0
 	for _, d := range g.Decisions {
 		b := approval.Binding{RunUID: r.UID, Stage: name, When: g.When, Attempt: g.Attempt, Plan: p.Digest}
 		if d.Binding != b {
 			out = append(out, fmt.Sprintf("the decision of %s at stage %s is bound to %+v, want %+v", d.By.Name, name, d.Binding, b))
 		}
-		if slices.Contains(who, d.By.Name) {
+		if slices.Contains(deciders, d.By.Name) {
 			out = append(out, fmt.Sprintf("%s decided twice at stage %s", d.By.Name, name))
 		}
-		who = append(who, d.By.Name)
+		deciders = append(deciders, d.By.Name)
 		if d.Verdict == approval.Approve {
 			approvals++
 		}
 	}
 	policy := policyOf(p, stage, g.When)
-	if policy.ForbidStarter && slices.Contains(who, r.Starter.Name) {
+	if policy.ForbidStarter && slices.Contains(deciders, r.Starter.Name) {
 		out = append(out, fmt.Sprintf("the starter %s decided at stage %s", r.Starter.Name, name))
 	}
 	if need := most(policy); g.State == stages.Completed && approvals < need {

@@ -1,49 +1,56 @@
-package main
+package laws
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-func newTestEnvironment(t *testing.T) *environment {
-	t.Helper()
-	w := newEnvironment(setup{dir: t.TempDir(), engines: 1})
-	if err := w.open(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := w.close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return w
-}
+// The people of the tests: olga starts the run, ann and bob approve.
+const (
+	olga = "olga"
+	ann  = "ann"
+	bob  = "bob"
+)
 
-// newTestPlan is the plan of the story.
+// newTestPlan is three stages of ten clusters each, three at a time, with approvals by two people after the first two.
 func newTestPlan(t *testing.T) *stages.Plan {
 	t.Helper()
+	three, policy := intstr.FromInt32(3), approval.Policy{Quorums: []approval.Quorum{{Count: 2}}, ForbidStarter: true}
 	var clusters []placement.Cluster
-	for _, r := range storyClusters() {
-		clusters = append(clusters, placement.Cluster{Name: r.Name, Labels: r.Labels})
+	s := stages.Strategy{Name: "long"}
+	for i := range 3 {
+		n := fmt.Sprint(i + 1)
+		st := stages.Stage{Name: "s" + n, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": n}}, MaxConcurrency: &three}
+		if i == 0 {
+			st.After = append(st.After, stages.Task{Type: stages.TimedWait, Wait: time.Second})
+		}
+		if i < 2 {
+			st.After = append(st.After, stages.Task{Type: stages.Approval, Approval: &policy})
+		}
+		s.Stages = append(s.Stages, st)
+		for c := range 10 {
+			clusters = append(clusters, placement.Cluster{Name: fmt.Sprintf("s%s-%02d", n, c), Labels: map[string]string{"stage": n}})
+		}
 	}
-	p, err := stages.NewPlan(threeStages(), stages.Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"}, clusters)
+	p, err := stages.NewPlan(s, stages.Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"}, clusters)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-// told are events of a run that break no law.
-func told() []stages.Event {
+// goodEvents are events of a run that break no law.
+func goodEvents() []stages.Event {
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	out := []stages.Event{
 		{Type: stages.RunTaken, Epoch: 1},
@@ -73,9 +80,9 @@ func told() []stages.Event {
 }
 
 func problemsOf(p *stages.Plan, events []stages.Event) (out []string) {
-	h := newHistory("r", p)
+	h := NewHistory("r", p)
 	for _, ev := range events {
-		out = append(out, h.take(ev)...)
+		out = append(out, h.Take(ev)...)
 	}
 	return out
 }
@@ -84,7 +91,7 @@ func problemsOf(p *stages.Plan, events []stages.Event) (out []string) {
 func TestABrokenHistoryIsAViolation(t *testing.T) {
 	t.Parallel()
 	p := newTestPlan(t)
-	if out := problemsOf(p, told()); len(out) > 0 {
+	if out := problemsOf(p, goodEvents()); len(out) > 0 {
 		t.Fatal(out)
 	}
 	type list = []stages.Event
@@ -110,7 +117,7 @@ func TestABrokenHistoryIsAViolation(t *testing.T) {
 		"goes back from":  func(l list) list { l[5].Time = time.Unix(1, 0); return l },
 		"no such cluster": func(l list) list { return after(l, stages.RunResumed, started("s2-99")) },
 	} {
-		if out := strings.Join(problemsOf(p, broken(told())), "\n"); !strings.Contains(out, name) {
+		if out := strings.Join(problemsOf(p, broken(goodEvents())), "\n"); !strings.Contains(out, name) {
 			t.Errorf("want a violation with %q, have %q", name, out)
 		}
 	}
@@ -122,7 +129,7 @@ func TestABrokenStateIsAViolation(t *testing.T) {
 	p := newTestPlan(t)
 	now := time.Unix(1000, 0)
 	good := stages.Step(p, stages.NewRun(p, "r", "uid", approval.Identity{Name: olga}, false, now), stages.Input{Now: now}).Run
-	if out := stateProblems(p, &good, &good); len(out) > 0 || len(good.InFlight) != 3 {
+	if out := StateProblems(p, &good, &good); len(out) > 0 || len(good.InFlight) != 3 {
 		t.Fatal(out, good.InFlight)
 	}
 	decision := func(by string) approval.Decision {
@@ -148,7 +155,7 @@ func TestABrokenStateIsAViolation(t *testing.T) {
 		bad := good
 		bad.InFlight, bad.Stages = slices.Clone(good.InFlight), slices.Clone(good.Stages)
 		broken(&bad)
-		if out := strings.Join(stateProblems(p, &good, &bad), "\n"); !strings.Contains(out, name) {
+		if out := strings.Join(StateProblems(p, &good, &bad), "\n"); !strings.Contains(out, name) {
 			t.Errorf("want a violation with %q, have %q", name, out)
 		}
 	}
@@ -175,66 +182,9 @@ func TestAMemberThatWasTouchedTooEarlyIsAViolation(t *testing.T) {
 	}{
 		{"s1-00", "rev", ""}, {"s1-00", "other", "whose plan names"}, {"s2-00", "rev", "before stage s1 had ended"}, {"s9-00", "rev", "does not have it"},
 	} {
-		got := memberProblem(p, &r, c.cluster, ledger{Revision: c.revision})
+		got := MemberProblem(p, &r, c.cluster, c.revision)
 		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
 			t.Errorf("%s at %s: %q, want %q", c.cluster, c.revision, got, c.want)
 		}
-	}
-}
-
-// An object that is changed twice by one attempt is a violation, also when the
-// process was another one in between.
-func TestAnObjectChangedTwiceIsAViolation(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	for i, value := range []string{"one", "two"} {
-		w := newEnvironment(setup{dir: dir})
-		if err := w.open(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.settle(t.Context(), []resident{{Name: "c"}}); err != nil {
-			t.Fatal(err)
-		}
-		changeMember(t, w, value)
-		if err := w.twice(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if broken := w.laws.err() != nil; broken != (i == 1) {
-			t.Errorf("after %s: %v", value, w.laws.err())
-		}
-		if err := w.close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// changeMember applies a setting as attempt 1 of a run, which is in the ledger.
-func changeMember(t *testing.T, w *environment, value string) {
-	t.Helper()
-	c, err := w.dialer().Dial(t.Context(), placement.Cluster{Name: "c"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	meta := func(o map[string]any) map[string]any { return map[string]any{"metadata": o} }
-	for _, obj := range []map[string]any{
-		{"apiVersion": "v1", "kind": "Namespace", "name": ledgerNamespace},
-		{"apiVersion": "v1", "kind": "ConfigMap", "namespace": ledgerNamespace, "name": "web", "data": map[string]any{"ledger": `{"runUID":"uid","run":"r","attempt":1}`}},
-	} {
-		full := meta(map[string]any{"name": obj["name"]})
-		if ns, ok := obj["namespace"]; ok {
-			full = meta(map[string]any{"name": obj["name"], "namespace": ns})
-			full["data"] = obj["data"]
-		}
-		full["apiVersion"], full["kind"] = obj["apiVersion"], obj["kind"]
-		apply(t, c, &unstructured.Unstructured{Object: full})
-	}
-	apply(t, c, setting("web", value))
-	apply(t, c, setting("web", value)) // what changes nothing does not count
-}
-
-func apply(t *testing.T, c backend.Conn, obj *unstructured.Unstructured) {
-	t.Helper()
-	if _, err := c.Apply(t.Context(), obj, backend.ApplyOptions{Manager: "slipway/web"}); err != nil {
-		t.Fatal(err)
 	}
 }

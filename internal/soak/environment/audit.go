@@ -1,103 +1,36 @@
-package main
+package environment
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/bolt"
 )
 
-// errFull is what a write meets while the disk is full.
-var errFull = errors.New("no space left on device")
+// AuditPrefix is the prefix of the keys of audits in the cluster file.
+const AuditPrefix = "audit/"
 
-// meter counts the writes that a process makes to all its stores. At one of
-// them it may end the process, and for a while it may let none through.
-type meter struct {
-	writes atomic.Int64
-	full   atomic.Bool
-	// dieAt is the number of the write at which the process ends, 0 for none;
-	// dieAfter lets that write happen first.
-	dieAt    int64
-	dieAfter bool
-}
-
-func (m *meter) around(write func() error) error {
-	n := m.writes.Add(1)
-	if m.full.Load() {
-		return errFull
-	}
-	if n == m.dieAt && !m.dieAfter {
-		die()
-	}
-	err := write()
-	if n == m.dieAt {
-		die()
-	}
-	return err
-}
-
-// die ends the process as SIGKILL does.
-func die() {
-	if p, err := os.FindProcess(os.Getpid()); err == nil {
-		_ = p.Kill()
-	}
-	select {}
-}
-
-// meteredStore is a store whose writes go through a meter.
-type meteredStore struct {
-	*bolt.Store
-	meter *meter
-}
-
-func (s *meteredStore) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (rev backend.Revision, err error) {
-	err = s.meter.around(func() error {
-		rev, err = s.Store.Put(ctx, key, value, prev)
-		return err
-	})
-	return rev, err
-}
-
-func (s *meteredStore) Delete(ctx context.Context, key string, prev backend.Revision) error {
-	return s.meter.around(func() error { return s.Store.Delete(ctx, key, prev) })
-}
-
-func (s *meteredStore) WriteAll(ctx context.Context, writes []backend.Write) (revs []backend.Revision, err error) {
-	err = s.meter.around(func() error {
-		revs, err = s.Store.WriteAll(ctx, writes)
-		return err
-	})
-	return revs, err
-}
-
-// auditPrefix is where the audit of the members is kept.
-const auditPrefix = "audit/"
-
-// audited is the store of the members. To the commit that changes the content
-// of an object it adds for whom that was done, so that a kill cannot come
-// between the two.
+// audited is the store of the members. The commit that changes the content of an object also records the run that the
+// change is made for, so that a kill cannot come between the two.
 type audited struct {
 	*meteredStore
 	mu    sync.Mutex
 	known map[string]bool
 }
 
-// audit is one change of the content of one object of a member.
-type audit struct {
+// Audit is one change of the content of one object of a member.
+type Audit struct {
 	stamp
 	Object     string `json:"object"`
 	UID        uint64 `json:"uid"`
 	Generation int64  `json:"generation"`
 }
 
-// stamp says for whom a member is changed.
+// stamp is the run that a member is changed for.
 type stamp struct {
 	Cluster string `json:"cluster"`
 	Run     string `json:"run"`
@@ -111,7 +44,7 @@ type stampKey struct{}
 // openAudited returns the store with the audit that it has.
 func openAudited(ctx context.Context, s *meteredStore) (*audited, error) {
 	a := &audited{meteredStore: s, known: map[string]bool{}}
-	for r, err := range s.List(ctx, auditPrefix) {
+	for r, err := range s.List(ctx, AuditPrefix) {
 		if err != nil {
 			return nil, err
 		}
@@ -141,8 +74,8 @@ func (a *audited) remember(entries []backend.Write) {
 	}
 }
 
-// entries returns what is to be added to the audit: each object of a member in
-// a generation that the audit does not have.
+// entries returns the records to add to the audit: one for each object of a member in a generation that the audit does not
+// have.
 func (a *audited) entries(ctx context.Context, key string, value []byte) (more []backend.Write, err error) {
 	by, stamped := ctx.Value(stampKey{}).(stamp)
 	if !stamped || !strings.HasPrefix(key, "member/") {
@@ -153,11 +86,11 @@ func (a *audited) entries(ctx context.Context, key string, value []byte) (more [
 		return nil, err
 	}
 	for _, o := range m.State.Objects {
-		at := fmt.Sprintf("%s%s/%d/%d-%d", auditPrefix, strings.TrimPrefix(key, "member/"), m.Made, o.UID, o.Generation)
-		if o.Dying || o.Live.Kind != settingKind || a.has(at) { // ledgers and namespaces do not count
+		at := fmt.Sprintf("%s%s/%d/%d-%d", AuditPrefix, strings.TrimPrefix(key, "member/"), m.Made, o.UID, o.Generation)
+		if o.Dying || o.Live.Kind != SettingKind || a.has(at) { // ledgers and namespaces do not count
 			continue
 		}
-		value, err := json.Marshal(audit{by, o.Live.Metadata.Name, o.UID, o.Generation})
+		value, err := json.Marshal(Audit{by, o.Live.Metadata.Name, o.UID, o.Generation})
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +126,7 @@ func (a *audited) has(key string) bool {
 // forget deletes the audit.
 func (a *audited) forget(ctx context.Context) error {
 	writes := []backend.Write{}
-	for r, err := range a.List(ctx, auditPrefix) {
+	for r, err := range a.List(ctx, AuditPrefix) {
 		if err != nil {
 			return err
 		}
@@ -208,17 +141,35 @@ func (a *audited) forget(ctx context.Context) error {
 	return nil
 }
 
-// audits returns the audit of all members.
-func (a *audited) audits(ctx context.Context) (out []audit, err error) {
-	for r, err := range a.List(ctx, auditPrefix) {
+// Audits returns all changes of members since the last Reset.
+func (env *Environment) Audits(ctx context.Context) (out []Audit, err error) {
+	for r, err := range env.clusterStore.List(ctx, AuditPrefix) {
 		if err != nil {
 			return nil, err
 		}
-		var e audit
+		var e Audit
 		if err := json.Unmarshal(r.Value, &e); err != nil {
 			return nil, fmt.Errorf("%s: %w", r.Key, err)
 		}
 		out = append(out, e)
 	}
 	return out, nil
+}
+
+// CheckAudit holds the audit to the law that nothing is applied twice at the same attempt.
+func (env *Environment) CheckAudit(ctx context.Context) error {
+	audits, err := env.Audits(ctx)
+	if err != nil {
+		return err
+	}
+	seen := map[string]Audit{}
+	for _, a := range audits {
+		key := fmt.Sprint(a.Cluster, a.Object, a.UID, a.RunUID, a.Attempt)
+		if first, ok := seen[key]; ok && a.RunUID != "" {
+			env.Violations.Add("%s on cluster %s was changed twice by attempt %d of run %s: generation %d at epoch %d, generation %d at epoch %d",
+				a.Object, a.Cluster, a.Attempt, a.Run, first.Generation, first.Epoch, a.Generation, a.Epoch)
+		}
+		seen[key] = a
+	}
+	return nil
 }

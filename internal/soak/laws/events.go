@@ -1,4 +1,4 @@
-package main
+package laws
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// history is what the events of one run have told so far.
-type history struct {
+// History is the state of one run as its events so far describe it.
+type History struct {
 	run   string
 	plan  *stages.Plan
 	state stages.EventType
@@ -20,7 +20,7 @@ type history struct {
 	// may come again after that.
 	resumed int
 	once    map[string]bool
-	// stage is the last one that started, over tells of each whether it ended.
+	// stage is the last one that started; over has those that ended.
 	stage    int
 	over     map[int]bool
 	inFlight map[string]bool
@@ -28,15 +28,16 @@ type history struct {
 	approved map[string][]string
 }
 
-func newHistory(run string, p *stages.Plan) *history {
-	return &history{
+// NewHistory returns the history of a run before its first event.
+func NewHistory(run string, p *stages.Plan) *History {
+	return &History{
 		run: run, plan: p, stage: -1, once: map[string]bool{}, over: map[int]bool{},
 		inFlight: map[string]bool{}, until: map[string]time.Time{}, approved: map[string][]string{},
 	}
 }
 
-// take takes in the next event, and returns what is wrong with it.
-func (h *history) take(ev stages.Event) (out []string) {
+// Take adds the next event and returns the laws that it breaks.
+func (h *History) Take(ev stages.Event) (out []string) {
 	wrong := func(format string, args ...any) {
 		out = append(out, fmt.Sprintf("run %s, %s %s%s attempt %d: %s", h.run, ev.Type, ev.Stage, "/"+ev.Cluster, ev.Attempt, fmt.Sprintf(format, args...)))
 	}
@@ -65,7 +66,7 @@ func (h *history) take(ev stages.Event) (out []string) {
 
 // ended reports whether nothing may come any more. A failed run of profile
 // ClusterUpdate can be started again, aborted and superseded.
-func (h *history) ended() bool {
+func (h *History) ended() bool {
 	switch h.state {
 	case stages.RunCompleted, stages.RunAborted, stages.RunSuperseded:
 		return true
@@ -77,7 +78,7 @@ func (h *history) ended() bool {
 }
 
 // again reports that an event came before which comes only once.
-func (h *history) again(ev stages.Event) string {
+func (h *History) again(ev stages.Event) string {
 	key := ""
 	switch ev.Type {
 	case stages.ClusterStarted, stages.ClusterApplied:
@@ -98,7 +99,7 @@ func (h *history) again(ev stages.Event) string {
 	return ""
 }
 
-func (h *history) runEvent(ev stages.Event, wrong func(string, ...any)) {
+func (h *History) runEvent(ev stages.Event, wrong func(string, ...any)) {
 	switch ev.Type {
 	case stages.RunTaken:
 		if ev.Epoch <= h.epoch {
@@ -118,11 +119,11 @@ func (h *history) runEvent(ev stages.Event, wrong func(string, ...any)) {
 }
 
 // running reports whether something may start now.
-func (h *history) running() bool {
+func (h *History) running() bool {
 	return h.state == stages.RunStarted || h.state == stages.RunResumed
 }
 
-func (h *history) stageEvent(ev stages.Event, wrong func(string, ...any)) {
+func (h *History) stageEvent(ev stages.Event, wrong func(string, ...any)) {
 	at := h.position(ev.Stage)
 	if at < 0 {
 		wrong("the plan has no such stage")
@@ -157,11 +158,11 @@ func (h *history) stageEvent(ev stages.Event, wrong func(string, ...any)) {
 	}
 }
 
-func (h *history) position(stage string) int {
+func (h *History) position(stage string) int {
 	return slices.IndexFunc(h.plan.Stages, func(s stages.PlannedStage) bool { return s.Name == stage })
 }
 
-func (h *history) cluster(ev stages.Event, wrong func(string, ...any)) {
+func (h *History) cluster(ev stages.Event, wrong func(string, ...any)) {
 	switch ev.Type {
 	case stages.ClusterStarted:
 		h.started(ev, wrong)
@@ -172,7 +173,7 @@ func (h *history) cluster(ev stages.Event, wrong func(string, ...any)) {
 }
 
 // started checks that a cluster may start.
-func (h *history) started(ev stages.Event, wrong func(string, ...any)) {
+func (h *History) started(ev stages.Event, wrong func(string, ...any)) {
 	if !h.running() {
 		wrong("the run is %s", h.state)
 	}
