@@ -10,7 +10,6 @@ import (
 
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/admission"
-	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
@@ -18,7 +17,6 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
-	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/internal/parallel"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -41,9 +39,6 @@ type Diff struct {
 	rec   *record.Placement
 	mu    sync.Mutex
 	draft *planning.Draft
-	// revisions are the last ones that were made, by digest, so that a set is read once
-	// and not for each cluster.
-	revisions *lru.Cache[string, *member.Revision]
 }
 
 // ClusterDiff is what a run would do to one cluster, in the form of a drift report.
@@ -74,7 +69,7 @@ func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
 	if spec.Plan != "" && spec.Plan != d.Plan.Digest {
 		return nil, &admission.PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.Plan.Digest}
 	}
-	return &Diff{Plan: d.Plan, e: e, rec: rec, draft: d, revisions: lru.New[string, *member.Revision](content.RevisionsKept, nil)}, nil
+	return &Diff{Plan: d.Plan, e: e, rec: rec, draft: d}, nil
 }
 
 // Content returns what a cluster of the plan would get, with the objects
@@ -88,6 +83,11 @@ func (d *Diff) Content(ctx context.Context, cluster string) (snapshot.Set, error
 	if digest == "" {
 		return snapshot.Set{}, nil
 	}
+	return d.content(ctx, digest)
+}
+
+// content returns the set of a digest of the plan. A draft builds it and is not safe for concurrent use.
+func (d *Diff) content(ctx context.Context, digest string) (snapshot.Set, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.e.planner.ContentOf(ctx, d.draft, d.Plan, digest)
@@ -187,19 +187,9 @@ func (d *Diff) assignment(c placement.Cluster, revision string) Assignment {
 
 // revision returns a revision of the plan, which may not be stored yet.
 func (d *Diff) revision(ctx context.Context, digest string) (*member.Revision, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if rev, ok := d.revisions.Get(digest); ok {
-		return rev, nil
-	}
-	set, err := d.e.planner.ContentOf(ctx, d.draft, d.Plan, digest)
+	set, err := d.content(ctx, digest)
 	if err != nil {
 		return nil, err
 	}
-	rev, err := member.NewRevision(d.Plan.Placement, set)
-	if err != nil {
-		return nil, err
-	}
-	d.revisions.Add(digest, rev)
-	return rev, nil
+	return member.NewRevision(d.Plan.Placement, set)
 }

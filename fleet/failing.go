@@ -45,7 +45,7 @@ func (e *Engine) Failing(placement string) map[string]FailingCluster { return e.
 // one of a cluster is.
 const failingOfAll = 20_000
 
-// failures are the objects that are failing, by placement and cluster.
+// failures are the objects that are failing, by placement and cluster. They are no cache: nothing else has them.
 type failures struct {
 	mu    sync.Mutex
 	at    map[string]map[string]FailingCluster

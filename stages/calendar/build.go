@@ -10,8 +10,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// builder compiles levels. Equal ones come out as the same, so that clusters
-// can share them.
+// builder compiles levels. Equal ones come out as the same, so that clusters can share them: BenchmarkWindow in
+// docs/performance.md makes a calendar of 1,000 clusters with the same windows in a tenth of the time that it takes where
+// each has its own.
 type builder struct {
 	zones  map[string]located
 	rules  map[ruleKey]compiled

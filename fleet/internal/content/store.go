@@ -18,9 +18,9 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// RevisionsKept is how many decoded revisions are cached. BenchmarkRun/clusters=10000 in
+// revisionsKept is how many decoded revisions are cached. BenchmarkRun/clusters=10000 in
 // docs/performance.md needs them: every cluster of a run loads the same few.
-const RevisionsKept = 16
+const revisionsKept = 16
 
 // Cached indexes weigh at most as much as their objects together, where each index counts
 // as indexCost objects more. BenchmarkClusterUpdate in docs/performance.md needs them for
@@ -55,7 +55,7 @@ func (i setIndex) cost() int { return len(i.items) + indexCost }
 // New returns the contents that are kept in a store.
 func New(s backend.Store) *Store {
 	return &Store{
-		store: s, revisions: lru.New[string, *member.Revision](RevisionsKept, nil), indexes: lru.New[string](indexedObjects, setIndex.cost),
+		store: s, revisions: lru.New[string, *member.Revision](revisionsKept, nil), indexes: lru.New[string](indexedObjects, setIndex.cost),
 	}
 }
 

@@ -244,7 +244,7 @@ func TestThousandClustersLoadOnce(t *testing.T) {
 func TestRevisionsAreBounded(t *testing.T) {
 	c := New(memory.NewStore())
 	var digests []string
-	for i := range RevisionsKept + 5 {
+	for i := range revisionsKept + 5 {
 		set := setOf(t, "a"+strconv.Itoa(i))
 		digests = append(digests, set.Digest)
 		if err := c.Save(t.Context(), "web", set, never); err != nil {
@@ -256,7 +256,7 @@ func TestRevisionsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	if n := c.revisions.Len(); n != RevisionsKept {
+	if n := c.revisions.Len(); n != revisionsKept {
 		t.Errorf("%d revisions are kept", n)
 	}
 	if _, ok := c.revisions.Get(key("web", digests[0])); !ok {

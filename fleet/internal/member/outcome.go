@@ -32,7 +32,7 @@ const triesMost = 10
 const triesKept = 10_000
 
 // failureCounts counts, for each cluster of a placement, in how many updates objects failed. It
-// is the process's memory: after a restart it counts from zero. It is safe for
+// is no cache: the counts are nowhere else, and after a restart they begin at zero. It is safe for
 // concurrent use; of two updates of a cluster that end at once one may not count.
 type failureCounts struct {
 	at *lru.Cache[triesOf, triedObjects]
