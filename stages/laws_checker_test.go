@@ -37,6 +37,7 @@ type checker struct {
 	bypass  Instant         // until when windows are bypassed
 	in      Input           // of this step
 	fresh   []Command       // of this step, those that are not repeated
+	untold  []int           // tried again by this step, without an event
 	found   *[]violation
 }
 
@@ -139,6 +140,7 @@ func (c *checker) step(r Run, in Input, do machine) (Ready, *checker, []violatio
 	ready := n.function(r, in, do)
 	before := c.terminal()
 	n.take(in, &ready)
+	n.untold = n.retries(&ready.Run)
 	for i := range ready.Events {
 		e := &ready.Events[i]
 		if before && e.Type != CommandRefused {

@@ -24,15 +24,34 @@ func (d *dice) divide(st *Stage) {
 	}
 }
 
+// retries are the clusters that a step tries to reach again. No event says so, and each takes up its domains: since
+// groups take turns, one of another group may do that before a cluster starts.
+func (c *checker) retries(r *Run) (out []int) {
+	for i := range r.InFlight {
+		f := &r.InFlight[i]
+		if m := &c.members[f.Pos]; f.Attempt != 0 && f.Attempt == m.attempt && m.state == Pending && m.tries > 0 {
+			out = append(out, f.Pos)
+		}
+	}
+	return out
+}
+
 // fullDomain names a failure domain of the cluster at pos that has no room for
 // it, or "".
 func (c *checker) fullDomain(pos int) string {
-	stage, _ := c.p.StageOf(pos)
+	stage, group := c.p.StageOf(pos)
 	first, last := c.p.Stages[stage].Groups[0].First, c.p.Stages[stage].End()
+	inFlight := func(other int) bool {
+		if m := &c.members[other]; m.state == Running && !m.silent {
+			return true
+		}
+		_, of := c.p.StageOf(other)
+		return of != group && slices.Contains(c.untold, other)
+	}
 	for i, d := range c.p.Domains(pos) {
 		n := 0
 		for other := first; other < last; other++ {
-			if m := &c.members[other]; m.state == Running && !m.silent && c.p.Domains(other)[i] == d {
+			if inFlight(other) && c.p.Domains(other)[i] == d {
 				n++
 			}
 		}
