@@ -166,7 +166,7 @@ func (c commands) undecidable(cmd *Command) string {
 		return "the command has no decision"
 	case cmd.Decision.IsMomentary():
 		return "an approval that holds at a point in time only is no command, which may be read late: it is an answer of the step"
-	case c.r.State == Stopping && c.r.Ending != Stopped || c.r.State == Failed:
+	case c.isEnding() || c.r.State == Failed:
 		return "the run is ending"
 	}
 	b := cmd.Decision.Binding
@@ -182,7 +182,7 @@ func (c commands) undecidable(cmd *Command) string {
 
 // uncompletable returns why there is no scheduled start of that name to end, or "".
 func (c commands) uncompletable(name string) string {
-	if c.r.State == Failed || c.r.State == Stopping && c.r.Ending != Stopped {
+	if c.r.State == Failed || c.isEnding() {
 		return "the run is ending"
 	}
 	if c.p.StageIndex(name) < 0 {

@@ -10,8 +10,9 @@ import (
 const maxAnswered = 16
 
 // Requests returns the approval requests of the run that are open: that of the
-// current stage, and those of its groups in their order. A run that is not one of
-// the plan, by [Check], has none.
+// current stage, and those of its groups in their order. A run that is Stopping to fail or
+// because it was superseded has none, since nothing can be decided any more, nor has one
+// that is not of the plan, by [Check].
 func Requests(p *Plan, r *Run) []approval.Request {
 	if Check(p, r) != nil {
 		return nil
@@ -20,7 +21,7 @@ func Requests(p *Plan, r *Run) []approval.Request {
 }
 
 func (d *draft) requests() []approval.Request {
-	if d.r.IsEnded() {
+	if d.r.IsEnded() || d.isEnding() {
 		return nil
 	}
 	var out []approval.Request
@@ -31,6 +32,9 @@ func (d *draft) requests() []approval.Request {
 	}
 	return out
 }
+
+// isEnding reports whether the run is Stopping for good: what its gates come to changes nothing.
+func (d *draft) isEnding() bool { return d.r.State == Stopping && d.r.Ending != Stopped }
 
 // requestFor returns the open approval of the current stage, or of a group of it,
 // that a decision is about, or nil.

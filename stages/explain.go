@@ -59,8 +59,11 @@ func Waiting(p *Plan, r *Run) []Awaited {
 
 func waitingNow(p *Plan, r *Run) []Awaited {
 	var out []Awaited
-	for gs, g := range reading(p, r).eachOpen {
-		out = append(out, gs.awaited(g))
+	d := reading(p, r)
+	for gs, g := range d.eachOpen {
+		if !d.isEnding() {
+			out = append(out, gs.awaited(g))
+		}
 	}
 	for i := range r.InFlight {
 		if f := &r.InFlight[i]; f.Attempt != 0 {
