@@ -163,6 +163,30 @@ func TestARunStaysWithTheEngineThatComesFirst(t *testing.T) {
 	})
 }
 
+// An engine takes one run after the other, so that an engine which joins it while there are many finds some. Here each
+// call of the first takes a second, and five calls or so take a run: were all twelve taken at once, they would be its own
+// long before the second comes.
+func TestAnEngineTakesOneRunAfterTheOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSharing(t, 1)
+		for i := range 12 {
+			s.waitFor(fmt.Sprintf("p%02d", i), 10*time.Minute)
+		}
+		s.joinSlow("slow", 0, func(faulty.Call) time.Duration { return time.Second })
+		time.Sleep(20 * time.Second)
+		if n := len(s.holders()["slow"]); n < 1 || n > 6 {
+			t.Errorf("an engine that takes some seconds for a run has %d of 12 after 20", n)
+		}
+		s.join("quick", 0)
+		time.Sleep(20 * time.Second)
+		if had := s.holders(); len(had["quick"]) < 6 || len(had["slow"])+len(had["quick"]) != 12 {
+			t.Errorf("the second engine has not taken the rest: %v", had)
+		}
+		s.stop()
+	})
+}
+
 // The end of a run whose engine died at that moment is seen to by another one;
 // until then the run is among the leases.
 func TestAnEndIsSeenToByAnotherEngine(t *testing.T) {
