@@ -31,10 +31,17 @@ func admitting(t *testing.T, admission lifecycle.Admission, scenario func(*testi
 	})
 }
 
-// is checks the state of a run, once nothing moves.
+// quiet waits until the engines have nothing more to do for a while. That they all wait is not enough: a write that met
+// another one is made again a moment later.
+func quiet() {
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+}
+
+// is checks the state of a run, once the engines are quiet.
 func is(t *testing.T, e *fleet.Engine, run string, want stages.State) stages.Run {
 	t.Helper()
-	synctest.Wait()
+	quiet()
 	s := must(e.Status(t.Context(), run))(t)
 	if s.Run.State != want {
 		t.Errorf("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, want)
@@ -47,12 +54,13 @@ func create(t *testing.T, e *fleet.Engine, spec fleet.RunSpec) {
 	must(e.CreateRun(t.Context(), spec))(t)
 }
 
+// command asks something of a run, and waits until the engines are quiet.
 func command(t *testing.T, e *fleet.Engine, run string, verb stages.Verb) {
 	t.Helper()
 	if err := e.Command(t.Context(), run, stages.Command{Verb: verb}); err != nil {
 		t.Fatal(err)
 	}
-	synctest.Wait()
+	quiet()
 }
 
 // A run that is queued says for which one it waits, and starts when its turn
@@ -62,7 +70,7 @@ func TestQueuedRunsTakeTurns(t *testing.T) {
 		w.fleet.Hang("member1", true)
 		for i, run := range []string{"a", "b", "c", "d", "e"} {
 			create(t, e, specOf(run, min(i, 2)))
-			synctest.Wait()
+			quiet()
 		}
 		is(t, e, "a", stages.Running)
 		for _, run := range []string{"b", "c", "d", "e"} {
@@ -148,7 +156,7 @@ func TestSupersedingRunTakesThePlace(t *testing.T) {
 		w.fleet.Hang("member1", true)
 		for i, run := range []string{"a", "b", "c"} {
 			create(t, e, specOf(run, i))
-			synctest.Wait()
+			quiet()
 		}
 		w.fleet.Hang("member1", false)
 		if s := endOf(t, e, "c"); s.Run.State != stages.Completed {
@@ -185,7 +193,7 @@ func TestRollbackSupersedesAStuckRun(t *testing.T) {
 				bad.Strategy.Stages[0].MaxConcurrency = percent("100%")
 				stick(w, true)
 				create(t, e, bad)
-				synctest.Wait()
+				quiet()
 				create(t, e, specOf("waiting", 2))
 				time.Sleep(10 * time.Minute)
 				is(t, e, "bad", stages.Running)
@@ -215,7 +223,7 @@ func TestDeletedRunReleasesItsPlacement(t *testing.T) {
 	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("stuck", 1))
-		synctest.Wait()
+		quiet()
 		create(t, e, specOf("next", 2))
 		time.Sleep(time.Minute)
 		is(t, e, "next", stages.Pending)
@@ -262,9 +270,9 @@ func TestStoppedRunHoldsTheLine(t *testing.T) {
 	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("a", 1))
-		synctest.Wait()
+		quiet()
 		create(t, e, specOf("b", 2))
-		synctest.Wait()
+		quiet()
 		command(t, e, "a", stages.Stop)
 		w.fleet.Hang("member1", false)
 		time.Sleep(time.Hour)
@@ -291,7 +299,6 @@ func TestFailedRunStartsAgain(t *testing.T) {
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("b", 2))
 		command(t, e, "a", stages.Start)
-		time.Sleep(time.Second)      // a write that met another is made again
 		is(t, e, "a", stages.Failed) // b has the placement
 		if err := e.DeleteRun(t.Context(), "b"); err != nil {
 			t.Fatal(err)

@@ -73,7 +73,7 @@ func TestASaveIsOneBatch(t *testing.T) {
 			command(t, e, "r", stages.Start)
 		}
 		endOf(t, e, "r")
-		synctest.Wait()
+		quiet()
 		saves, paged := 0, 0
 		for _, batch := range log.batches {
 			record := slices.IndexFunc(batch, func(w backend.Write) bool { return strings.HasPrefix(w.Key, "run/") })

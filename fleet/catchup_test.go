@@ -46,12 +46,12 @@ func TestCatchUp(t *testing.T) {
 		if err := e.Command(ctx, "first", stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "member2"}); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait()
+		quiet()
 		refused(t, w.store, "catching up with a run that has not ended", func() error {
 			_, err := e.CatchUp(ctx, "first", "early", approval.Identity{Name: "ann"})
 			return err
 		}, "run first has not ended")
-		synctest.Wait()
+		quiet()
 		command(t, e, "first", stages.Start)
 		first := endOf(t, e, "first")
 		w.fleet.Cluster("member1").Refuse(nil)
@@ -109,7 +109,7 @@ func TestCatchUpOfADroppedSnapshot(t *testing.T) {
 			w.capture(e, value)
 			ranTo(t, e, specOf("run-"+value, i+1), stages.Completed)
 		}
-		synctest.Wait()
+		quiet()
 		w.fleet.Add(placement.Cluster{Name: "member4"})
 		refused(t, w.store, "a dropped snapshot", func() error {
 			_, err := e.CatchUp(t.Context(), "first", "late", approval.Identity{})

@@ -56,7 +56,7 @@ func endOfDeletion(t *testing.T, e *fleet.Engine) (d fleet.Deletion) {
 // its deletion ended.
 func (w *engineEnv) wantErased() {
 	w.t.Helper()
-	synctest.Wait()
+	quiet()
 	for key := range dump(w.t, w.store) {
 		if key != "deleted/"+ep {
 			w.t.Errorf("left in the store: %s", key)

@@ -18,7 +18,7 @@ import (
 // explains checks what is said of a cluster, and what it is said to wait for.
 func explains(t *testing.T, e *fleet.Engine, run, cluster string, state stages.State, want ...string) {
 	t.Helper()
-	synctest.Wait()
+	quiet()
 	x, err := e.Explain(t.Context(), run, cluster)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestExplainEveryState(t *testing.T) {
 
 		w.fleet.Hang("member2", true)
 		create(t, e, fleet.RunSpec{Name: "first", Placement: ep, Index: new(0), Strategy: tutorialStrategy()})
-		synctest.Wait()
+		quiet()
 		explains(t, e, "first", "member2", stages.Running, "in flight", "Observation member2")
 		if err := e.DeleteRun(ctx, "r"); err != nil {
 			t.Fatal(err)

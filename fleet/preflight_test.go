@@ -187,7 +187,7 @@ func TestClustersThatAreCleanedAreNotAskedAbout(t *testing.T) {
 		if err := e.DeletePlacement(t.Context(), "p", fleet.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		synctest.Wait()
+		quiet()
 		if got := u.take(); len(got) != 0 {
 			t.Errorf("a deletion asked %v", got)
 		}

@@ -69,7 +69,7 @@ func TestAWaitingRunDoesNotOvertakeHowTheOneBeforeItEnded(t *testing.T) {
 		spec := inAll("r1")
 		spec.Strategy.Stages[2].Before = []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}
 		create(t, one, spec)
-		synctest.Wait()
+		quiet()
 		stopTwo := running(t, two)
 		defer stopTwo()
 		create(t, two, inAll("waits"))
@@ -82,7 +82,7 @@ func TestAWaitingRunDoesNotOvertakeHowTheOneBeforeItEnded(t *testing.T) {
 		<-drives.waits // r1 has ended, and its engine is about to take that in
 		waits.on.Store(false)
 		close(waits.let)
-		synctest.Wait()
+		quiet()
 		drives.on.Store(false)
 		close(drives.let)
 

@@ -237,7 +237,7 @@ func (s *selectionScript) run(directive, name string) error {
 		Strategy: stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}},
 	})
 	if directive != "run" && err == nil {
-		synctest.Wait()
+		quiet()
 		return s.planned(name)
 	}
 	return s.came(name, err)

@@ -72,7 +72,7 @@ func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
 			w.source.Put(plain(fmt.Sprint("v", last+1)))
 			st := allAtOnce(2)
 			w.create(e, fleet.RunSpec{Name: fmt.Sprint("r", last+1), Placement: "web", Strategy: st})
-			synctest.Wait()
+			quiet()
 			w.fleet.Remove("c00")
 			endOf(w.t, e, fmt.Sprint("r", last+1))
 		}, []int{0, last - 1, last, last + 1}, []int{last, last + 1, last + 2}},
@@ -93,19 +93,19 @@ func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
 				for i := 2; i <= last; i++ {
 					w.rollOut(h, i)
 				}
-				synctest.Wait()
+				quiet()
 				wantKept(t, h, 0, 1, last-2, last-1, last) // all had 0, and c00 has 1
 				if n := len(w.keys("content/")); n != 5*3 {
 					t.Errorf("%d contents are stored, want %d", n, 5*3)
 				}
 				c.recover(w, h)
-				synctest.Wait()
+				quiet()
 				wantKept(t, h, c.want...)
 				if w.fleet.Cluster("c00") != nil {
 					w.refuseSettings()
 				}
 				w.rollOut(h, 99)
-				synctest.Wait()
+				quiet()
 				wantKept(t, h, c.later...)
 				if keys := w.keys("bindings/"); len(keys) > 2 {
 					t.Errorf("rosters that are stored: %v", keys)

@@ -85,7 +85,7 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 		w.fleet.Cluster("member2").Refuse(nil)
 		w.fleet.Hang("member3", true)
 		must(e.CreateRun(ctx, specOf("active", 7)))(t)
-		synctest.Wait()
+		quiet()
 		for i := 8; i < 15; i++ {
 			w.capture(e, fmt.Sprint("v", i))
 		}
@@ -97,7 +97,7 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 		wantIndexes(t, e, ep, 1, 2, 5, 6, 7, 12, 17, 18, 19)
 
 		// What is gone is gone: a run of it is refused with what there is.
-		synctest.Wait()
+		quiet()
 		refused(t, w.store, "index 4", func() error { _, err := e.CreateRun(ctx, specOf("late", 4)); return err },
 			"snapshot example-placement-4-snapshot does not exist", "indexes 1, 2, 5, 6, 7, 12, 17, 18, 19")
 
@@ -178,7 +178,7 @@ func TestWhatClustersHaveIsKept(t *testing.T) {
 			w.fleet.Hang("member2", false)
 			time.Sleep(time.Minute)
 			ranTo(t, e, specOf("whole", 3), stages.Completed)
-			synctest.Wait()
+			quiet()
 			if wantIndexes(t, e, ep, 3); t.Failed() {
 				t.Fatal(what)
 			}
@@ -205,7 +205,7 @@ func TestRunHistoryIsBounded(t *testing.T) {
 			uid := must(e.Status(t.Context(), run))(t).Run.UID
 			must(w.store.Put(t.Context(), "journal/"+uid+"/0-page", nil, ""))(t)
 		}
-		synctest.Wait()
+		quiet()
 		if got := must(e.Runs(t.Context(), ep))(t); !slices.Equal(got, []string{"held", "run-5", "run-6", "run-7"}) {
 			t.Errorf("runs that are kept: %v", got)
 		}
@@ -232,7 +232,7 @@ func TestRunHistoryIsBounded(t *testing.T) {
 		if s := endOf(t, e, "held"); s.Run.State != stages.Aborted {
 			t.Errorf("held is %s", s.Run.State)
 		}
-		synctest.Wait()
+		quiet()
 		if got := must(e.Runs(t.Context(), ep))(t); !slices.Equal(got, []string{"held", "run-6", "run-7"}) {
 			t.Errorf("runs that are kept: %v", got)
 		}
@@ -251,7 +251,7 @@ func TestForgottenRunsAreCleanedUpAfter(t *testing.T) {
 		p.RunHistory, p.Policy = 1, placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1", "member2"}}
 		must(e.CreateRun(t.Context(), specOf("again", 0)))(t)
 		endOf(t, e, "again")
-		synctest.Wait()
+		quiet()
 		if err := e.PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}

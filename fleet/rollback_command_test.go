@@ -57,7 +57,7 @@ func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
 		}
 		w.fleet.Hang("s1a", false)
 		back := endOfRollback(t, e, "r2")
-		synctest.Wait() // until the engine has done what there is to do
+		quiet()
 		if back.Run.State != stages.Completed || back.Run.Starter.Name != "ann" || back.Plan.Index != 1 {
 			t.Errorf("%s is %s of index %d by %s", name, back.Run.State, back.Plan.Index, back.Run.Starter.Name)
 		}
@@ -78,7 +78,7 @@ func TestRollbackIsRefused(t *testing.T) {
 		w, e := rolling(t, nil)
 		wants := func(run string, want ...string) {
 			t.Helper()
-			synctest.Wait() // until the engine has done what there is to do
+			quiet()
 			err := refused(t, w.store, run, func() error { _, err := e.Rollback(t.Context(), run, fleet.RollbackOptions{}); return err }, want...)
 			if errors.Is(err, backend.ErrNotFound) {
 				t.Error(err)
