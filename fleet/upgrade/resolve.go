@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/internal/parallel"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -50,21 +50,23 @@ type description struct {
 // describe describes clusters, some at a time, and returns them by name, those that
 // failed apart.
 func describe(ctx context.Context, p Provider, clusters []placement.Cluster) (described, failed []description) {
-	all := make([]description, len(clusters))
-	places := make(chan struct{}, describers)
-	var wg sync.WaitGroup
-	for i, c := range clusters {
-		places <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-places }()
-			d := description{name: c.Name}
-			if d.err = ctx.Err(); d.err == nil {
-				d.Cluster, d.err = p.Describe(ctx, c)
-			}
-			all[i] = d
-		})
+	var all []description
+	for d := range parallel.Map(ctx, describers, clusters, func(ctx context.Context, c placement.Cluster) description {
+		d := description{name: c.Name}
+		d.Cluster, d.err = p.Describe(ctx, c)
+		return d
+	}) {
+		all = append(all, d)
 	}
-	wg.Wait()
+	asked := make(map[string]bool, len(all))
+	for _, d := range all {
+		asked[d.name] = true
+	}
+	for _, c := range clusters {
+		if !asked[c.Name] { // ctx ended before
+			all = append(all, description{name: c.Name, err: ctx.Err()})
+		}
+	}
 	slices.SortFunc(all, func(a, b description) int { return strings.Compare(a.name, b.name) })
 	for _, d := range all {
 		if d.err != nil {

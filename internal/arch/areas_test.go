@@ -74,7 +74,7 @@ var areas = []area{
 	{path: "backend/kube/internal/kubetest", uses: with(ground, "backend", "internal/kubeenv"), program: true, cluster: true},
 	{path: "backend/kube/store", uses: with(kubeRoom, "backend"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/inventory", uses: with(kubeRoom, "backend", "placement"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
-	{path: "backend/kube/source", uses: with(kubeRoom, "backend", "snapshot"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
+	{path: "backend/kube/source", uses: with(kubeRoom, "backend", "snapshot", "internal/parallel"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "fleet", "backend/kube/internal/kubetest"), cluster: true},
 	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel"), testUses: tried},
 	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
@@ -91,7 +91,7 @@ var areas = []area{
 	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/reconcile"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
 	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "fleet/internal/guard", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
-	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/..."), testUses: with(tried, kube...)},
+	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/...", "internal/parallel"), testUses: with(tried, kube...)},
 	{path: "formats/...", uses: with(engine, "formats/..."), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", program: true},
 	{path: "hub/manifests", uses: []string{"approval", "backend", "placement", "snapshot", "formats/kubefleet"}, testUses: with(tried, "backend/kube/..."), cluster: true},

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
+	"github.com/slipway-dev/slipway/internal/parallel"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -146,31 +146,29 @@ func failedList(q snapshot.Query, err error) iter.Seq[listed] {
 
 // listContent reads the kinds at the same time, and yields them in their order.
 func (s *Source) listContent(ctx context.Context, q snapshot.Query, kinds []hubKind) iter.Seq[listed] {
+	type answer struct {
+		at int
+		listed
+	}
+	positions := make([]int, len(kinds))
+	for i := range positions {
+		positions[i] = i
+	}
 	return func(yield func(listed) bool) {
-		ctx, cancel := context.WithCancel(ctx)
-		var reading sync.WaitGroup
-		defer reading.Wait()
-		defer cancel()
-		answers := make([]chan listed, len(kinds))
-		for i := range answers {
-			answers[i] = make(chan listed, 1)
-		}
-		next := make(chan int, len(kinds))
-		for i := range kinds {
-			next <- i
-		}
-		close(next)
-		for range min(s.parallel, len(kinds)) {
-			reading.Go(func() {
-				for i := range next {
-					answers[i] <- s.listKind(ctx, kinds[i], q)
+		early, next := map[int]listed{}, 0
+		for a := range parallel.Map(ctx, s.parallel, positions, func(ctx context.Context, i int) answer {
+			return answer{i, s.listKind(ctx, kinds[i], q)}
+		}) {
+			early[a.at] = a.listed
+			for l, ok := early[next]; ok; l, ok = early[next] {
+				delete(early, next)
+				if next++; !yield(l) {
+					return
 				}
-			})
-		}
-		for _, answer := range answers {
-			if !yield(<-answer) {
-				return
 			}
+		}
+		if next < len(kinds) {
+			yield(listed{of: q, err: ctx.Err()})
 		}
 	}
 }
