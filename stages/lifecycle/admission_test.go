@@ -3,8 +3,6 @@ package lifecycle
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -219,125 +217,6 @@ func TestQueueEnterChecksItsArguments(t *testing.T) {
 	for _, want := range []string{`admission "Jump" must be Queue, Reject or Supersede`} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error does not say %q: %v", want, err)
-		}
-	}
-}
-
-func TestQueueLeave(t *testing.T) {
-	a, b, c := queueEntry("a", 1), queueEntry("b", 2), queueEntry("c", 3)
-	q := queueOf(t, a, b, c)
-	if _, ok := q.Next(); ok {
-		t.Error("a run is next while one is active")
-	}
-	if got := q.Leave("missing"); queueJSON(got) != queueJSON(q) {
-		t.Errorf("one that is not in the queue changed it to %s", queueJSON(got))
-	}
-	free := q.Leave(a.UID)
-	if free.Active != nil {
-		t.Error("leaving made a run active")
-	}
-	if next, ok := free.Next(); !ok || next != b {
-		t.Errorf("next is %+v", next)
-	}
-	if _, v, _ := free.Enter(c, QueueRun); v.WaitsFor != "b" {
-		t.Errorf("the second in line: %+v", v)
-	}
-	if next, _ := free.Leave(b.UID).Next(); next != c {
-		t.Errorf("after one that waited has left, next is %+v", next)
-	}
-	if queueJSON(q) != queueJSON(queueOf(t, a, b, c)) {
-		t.Error("leaving changed the queue itself")
-	}
-}
-
-// A rollback in full: the stuck run drains, is deleted, and the placement is
-// free for the rollback.
-func TestQueueRollback(t *testing.T) {
-	stuck, waits, back := queueEntry("stuck", 5), queueEntry("waits", 6), queueEntry("back", 4)
-	q := queueOf(t, stuck, waits)
-	q, v, _ := q.Enter(back, QueueRun)
-	if diff := cmp.Diff(Turn{WaitsFor: "stuck", Supersedes: []Entry{stuck, waits}}, v); diff != "" {
-		t.Error(diff)
-	}
-	q = q.Leave(waits.UID)
-	if q, v, _ = q.Enter(back, QueueRun); !cmp.Equal(v, Turn{WaitsFor: "stuck", Supersedes: []Entry{stuck}}) {
-		t.Errorf("verdict %+v", v)
-	}
-	q = q.Leave(stuck.UID)
-	if q, v, _ = q.Enter(back, QueueRun); !cmp.Equal(v, Turn{Starts: true}) {
-		t.Errorf("verdict %+v", v)
-	}
-	if len(q.Superseded) != 0 || len(q.Waiting) != 0 {
-		t.Errorf("left behind: %s", queueJSON(q))
-	}
-}
-
-// Whatever happens, a run is in the queue once, what is stored is read the
-// same, and when everybody asks and ends, everybody has had a verdict that
-// ends it.
-func TestQueueRandomWalk(t *testing.T) {
-	policies := []Admission{QueueRun, RejectRun, SupersedeActive}
-	for seed := range uint64(100) {
-		random := rand.New(rand.NewPCG(seed, 7))
-		var q Queue
-		for range 100 {
-			e := queueEntry(fmt.Sprint("r", random.IntN(8)), 0)
-			e.Index = len(e.Run) + int(e.Run[1])%5
-			if random.IntN(3) == 0 {
-				q = q.Leave(e.UID)
-			} else if next, _, err := q.Enter(e, policies[random.IntN(3)]); err == nil {
-				q = next
-			}
-			queueCheck(t, seed, q)
-		}
-		for steps := 0; q.Active != nil || len(q.Waiting)+len(q.Superseded) > 0; steps++ {
-			if steps > 20 {
-				t.Fatalf("seed %d: the queue does not come to an end: %s", seed, queueJSON(q))
-			}
-			q = queueServe(t, q)
-		}
-	}
-}
-
-// queueServe does what a host does: ends what was superseded, and lets the next
-// run start and end.
-func queueServe(t *testing.T, q Queue) Queue {
-	for _, s := range q.Superseded {
-		if _, v, _ := q.Enter(s.Entry, QueueRun); v.SupersededBy == "" {
-			t.Errorf("%s was not told that it is superseded: %s", s.Run, queueJSON(q))
-		}
-		q = q.Leave(s.UID)
-	}
-	if next, ok := q.Next(); ok {
-		q, _, _ = q.Enter(next, QueueRun)
-	}
-	if q.Active != nil {
-		q = q.Leave(q.Active.UID)
-	}
-	return q
-}
-
-func queueCheck(t *testing.T, seed uint64, q Queue) {
-	t.Helper()
-	var read Queue
-	if err := json.Unmarshal([]byte(queueJSON(q)), &read); err != nil || queueJSON(read) != queueJSON(q) {
-		t.Fatalf("seed %d: %s is read as %s: %v", seed, queueJSON(q), queueJSON(read), err)
-	}
-	seen := map[string]int{}
-	for _, e := range q.Waiting {
-		seen[e.UID]++
-	}
-	for _, s := range q.Superseded {
-		if q.Active == nil || s.UID != q.Active.UID {
-			seen[s.UID]++
-		}
-	}
-	if q.Active != nil {
-		seen[q.Active.UID]++
-	}
-	for uid, n := range seen {
-		if n != 1 {
-			t.Fatalf("seed %d: %s is in the queue %d times: %s", seed, uid, n, queueJSON(q))
 		}
 	}
 }
