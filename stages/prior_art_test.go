@@ -8,7 +8,8 @@ import (
 )
 
 // Each test of this file is for a defect that is known of another system, and
-// shows that this one does not have it.
+// shows that this one does not have it. So do scripts: p6-wait-survives-stop,
+// relabelled-mid-run and stale-observations.
 
 // fourClusters is an environment with four clusters and a strategy of one stage, and a run.
 func fourClusters(stage string, rest ...string) *scriptEnv {
@@ -25,21 +26,6 @@ func (w *scriptEnv) says(t *testing.T, want string, directives ...string) {
 	if got := w.say(directives...); !strings.HasSuffix(got, want+"\n") {
 		t.Errorf("%s:\n%swant\n%s", directives, got, want)
 	}
-}
-
-// A timed wait that is over is not waited for again after a stop.
-func TestATimedWaitIsNotRepeatedAfterAStop(t *testing.T) {
-	w := fourClusters("maxConcurrency: 4, afterStageTasks: [{type: TimedWait, waitTime: 10s}]")
-	w.says(t, "Running: wake 10s", "observe m1 healthy m2 healthy m3 healthy m4 healthy")
-	w.says(t, `Stopped "stopped by ann"`, "stop by=ann t=5s")
-	w.says(t, "Completed", "reload", "resume by=ann t=5s")
-}
-
-// Relabelling a cluster does not end the run: the plan is frozen.
-func TestARelabelledClusterDoesNotEndTheRun(t *testing.T) {
-	w := fourClusters("maxConcurrency: 2")
-	w.setClusters("m1 tier=z\nm2\nm3 tier=q\nm4\n")
-	w.says(t, "Completed", "auto")
 }
 
 // An approval is bound to the run, the plan and the attempt, not to a name.
@@ -184,18 +170,6 @@ func TestOnlyAStrictBudgetIsABound(t *testing.T) {
 	if r := &strict.cur.r; r.State != Failed || r.Stages[0].Groups[0].Failed != 1 {
 		t.Errorf("the run is %s, and %d have failed", r.State, r.Stages[0].Groups[0].Failed)
 	}
-}
-
-// A cluster that is healthy at its old revision is not done.
-func TestHealthAtAnOldRevisionIsNoProof(t *testing.T) {
-	w := fourClusters("maxConcurrency: 1")
-	for _, word := range []string{"stale", "applied-stale", "behind", "progressing"} {
-		w.say("observe m1 " + word + " t=1s")
-		if got := w.say("state"); !strings.HasPrefix(got, "all Running: m1=Running m2=NotStarted") {
-			t.Errorf("%s: %s", word, got)
-		}
-	}
-	w.says(t, "Running: apply m2#1", "observe m1 healthy")
 }
 
 // As many may fail as the budget says, of as many clusters as the plan has: the
