@@ -33,8 +33,9 @@ type Follower struct {
 	// stuck are the journals that cannot be read on, until they have more events
 	// than these.
 	stuck map[string]int64
-	// known are the streams of the records that were listed last, by their keys. While
-	// changes are waited for it is only read.
+	// known are the streams of the records that were listed last, by their keys, so that
+	// an event decodes only the records that changed (BenchmarkFollow). While changes are
+	// waited for it is only read.
 	known map[string]knownStream
 }
 

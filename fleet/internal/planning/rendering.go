@@ -29,7 +29,7 @@ type variants struct {
 	// clusters are the ones that get a set, by its digest.
 	clusters map[string]placement.Cluster
 	// items are those of the objects that were rendered, which the renderer keeps
-	// as long as clusters share them.
+	// as long as clusters share them: each is encoded once (BenchmarkDigests).
 	items map[weak.Pointer[unstructured.Unstructured]]snapshot.Item
 }
 

@@ -16,7 +16,7 @@ import (
 
 // renderedFleet is a snapshot of objects with overrides: one object has the name of
 // the cluster, one the region, and one goes in a region.
-func renderedFleet(t *testing.T, objects, clusters int) (*frozen, []placement.Cluster) {
+func renderedFleet(t testing.TB, objects, clusters int) (*frozen, []placement.Cluster) {
 	t.Helper()
 	var objs []*unstructured.Unstructured
 	for i := range objects {
