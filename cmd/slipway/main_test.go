@@ -1,0 +1,369 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// env is a store on which an engine may run, and the clusters of it.
+type env struct {
+	t       *testing.T
+	file    string
+	members *memory.Fleet
+	source  *memory.Source
+}
+
+func object(kind, namespace, name, value string) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}}}
+	if namespace != "" {
+		obj.SetNamespace(namespace)
+		obj.Object["data"] = map[string]any{"key": value}
+	}
+	return obj
+}
+
+// strategy brings a change to eu-1, waits for an approval, and brings it to the rest.
+func strategy(task ...stages.Task) stages.Strategy {
+	canary := &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}}
+	rest := &metav1.LabelSelector{MatchLabels: map[string]string{"ring": "rest"}}
+	return stages.Strategy{Rollback: &stages.RollbackPolicy{}, Stages: []stages.Stage{{Name: "canary", Selector: canary, After: task}, {Name: "rest", Selector: rest}}}
+}
+
+// newEnv has a run, shop-1, that has ended, and one, shop-2, whose canary waits for an approval. No engine
+// runs on the store.
+func newEnv(t *testing.T) *env {
+	t.Helper()
+	ring := func(name string) map[string]string { return map[string]string{"ring": name} }
+	v := &env{
+		t: t, file: filepath.Join(t.TempDir(), "state.db"),
+		members: memory.NewFleet(
+			placement.Cluster{Name: "eu-1", Labels: ring("canary")},
+			placement.Cluster{Name: "eu-2", Labels: ring("rest")}, placement.Cluster{Name: "eu-3", Labels: ring("rest")},
+		),
+		source: memory.NewSource(object("Namespace", "", "shop", ""), object("ConfigMap", "shop", "web", "v1")),
+	}
+	v.engine(func(ctx context.Context, e *fleet.Engine) {
+		v.must(e.PutPlacement(ctx, fleet.Placement{Name: "shop", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}}}))
+		v.create(ctx, e, "shop-1", strategy())
+		v.wait(ctx, e, "shop-1")
+		v.must(v.source.Put(object("ConfigMap", "shop", "web", "v2")))
+		v.create(ctx, e, "shop-2", strategy(stages.Task{Type: stages.Approval}))
+		for requests := 0; requests == 0; time.Sleep(time.Millisecond) {
+			open, err := e.Requests(ctx, "shop-2")
+			v.must(err)
+			requests = len(open)
+		}
+	})
+	return v
+}
+
+func (v *env) must(err error) {
+	v.t.Helper()
+	if err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+func (v *env) create(ctx context.Context, e *fleet.Engine, name string, s stages.Strategy) {
+	v.t.Helper()
+	_, err := e.CreateRun(ctx, fleet.RunSpec{Name: name, Placement: "shop", Strategy: s})
+	v.must(err)
+}
+
+func (v *env) wait(ctx context.Context, e *fleet.Engine, run string) {
+	v.t.Helper()
+	s, err := e.Wait(ctx, run)
+	v.must(err)
+	if s.Run.State != stages.Completed {
+		v.t.Fatalf("%s is %s (%s), want Completed", run, s.Run.State, s.Run.Reason)
+	}
+}
+
+// engine runs an engine on the store for as long as do takes.
+func (v *env) engine(do func(context.Context, *fleet.Engine)) {
+	v.t.Helper()
+	ctx, cancel := context.WithTimeout(v.t.Context(), 10*time.Second)
+	defer cancel()
+	store, err := bolt.Open(v.file, bolt.Options{})
+	v.must(err)
+	defer func() { v.must(store.Close()) }()
+	cfg := fleet.Config{Store: store, Name: "engine"}
+	v.must(v.connect(&cfg, nil))
+	e, err := fleet.New(cfg)
+	v.must(err)
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = e.Run(ctx) }()
+	defer func() { cancel(); <-ended }()
+	do(ctx, e)
+}
+
+func (v *env) connect(c *fleet.Config, _ *options) error {
+	c.Inventory, c.Dialer, c.Source = v.members, v.members, v.source
+	return nil
+}
+
+// run runs the command, and returns its exit code and what it printed.
+func (v *env) run(args ...string) (code int, out, errOut string) {
+	v.t.Helper()
+	var o, e bytes.Buffer
+	code = run(v.t.Context(), args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &o, ErrOut: &e}, v.connect)
+	return code, o.String(), e.String()
+}
+
+// on is run on the store.
+func (v *env) on(args ...string) (code int, out, errOut string) {
+	v.t.Helper()
+	return v.run(append([]string{"--store", v.file}, args...)...)
+}
+
+// shows runs a command that must end with code and print each of want, on either stream.
+func (v *env) shows(code int, args string, want ...string) string {
+	v.t.Helper()
+	got, out, errOut := v.on(strings.Fields(args)...)
+	for _, w := range want {
+		if !strings.Contains(out+errOut, w) {
+			v.t.Errorf("slipway %s: no %q in\n%s%s", args, w, out, errOut)
+		}
+	}
+	if got != code {
+		v.t.Errorf("slipway %s: exit code %d, want %d\n%s%s", args, got, code, out, errOut)
+	}
+	return out
+}
+
+func TestGetShowsWhatTheStoreHas(t *testing.T) {
+	v := newEnv(t)
+	v.shows(exitDone, "get placements", "NAME", "shop", "2")
+	v.shows(exitDone, "get runs", "shop-1", "Completed", "3/3", "shop-2", "1/3")
+	v.shows(exitDone, "get run shop-1", "shop-1")
+	v.shows(exitDone, "get snapshots --placement shop", "OBJECTS")
+	v.shows(exitDone, "get approvals --run shop-2", "shop-2-canary")
+	v.shows(exitDone, "get leases", "shop-2")
+	v.shows(exitDone, "get caps", "no caps")
+	v.shows(exitDone, "history shop", "SnapshotTaken")
+	v.shows(exitDone, "history run/shop-2", "eu-1")
+	if out := v.shows(exitDone, "get runs -o name"); out != "run/shop-1\nrun/shop-2\n" {
+		t.Errorf("names: %q", out)
+	}
+	if narrow, all := v.shows(exitDone, "get runs"), v.shows(exitDone, "get runs -o wide"); strings.Contains(narrow, "CREATED") || !strings.Contains(all, "CREATED") {
+		t.Errorf("CREATED is for -o wide only:\n%s%s", narrow, all)
+	}
+	var runs struct {
+		Items []runInfo `json:"items"`
+	}
+	v.must(json.Unmarshal([]byte(v.shows(exitDone, "get runs -o json")), &runs))
+	if len(runs.Items) != 2 || runs.Items[0].Run.State != stages.Completed || runs.Items[1].Done != 1 {
+		t.Errorf("runs as JSON: %+v", runs)
+	}
+	v.shows(exitDone, "get runs -o yaml", "items:\n")
+	for line := range strings.SplitSeq(v.shows(exitDone, "get runs"), "\n") {
+		if len(line) > 80 {
+			t.Errorf("a line of %d columns: %s", len(line), line)
+		}
+	}
+}
+
+func TestWhatIsNotThereFails(t *testing.T) {
+	v := newEnv(t)
+	v.shows(exitFailed, "get run shop-1 other", "run other", "not found")
+	v.shows(exitFailed, "get snapshots none", "snapshot none")
+	v.shows(exitFailed, "get approvals --run other", "run other")
+	v.shows(exitFailed, "history run/other", "other")
+	if code, _, errOut := v.run("--store", v.file+"x", "get", "runs"); code != exitFailed || !strings.Contains(errOut, "no such file") {
+		t.Errorf("a store that is not there: %d, %s", code, errOut)
+	}
+	if _, err := os.Stat(v.file + "x"); err == nil {
+		t.Error("a store was made by reading it")
+	}
+	v.engine(func(context.Context, *fleet.Engine) { v.shows(exitFailed, "get runs", "in use") })
+}
+
+func TestWrongCommandLinesEndWithTwo(t *testing.T) {
+	v := newEnv(t)
+	for _, tt := range []struct{ args, want string }{
+		{"get nonsense", `there is no kind "nonsense": want placements`},
+		{"get", "get --help"},
+		{"nonsense", "nonsense"},
+		{"get runs --nonsense", "--nonsense"},
+		{"get runs -o text", "want table, wide, json, yaml or name"},
+		{"approve shop-2 shop-2-canary", "--as is not set"},
+		{"rollback shop-2", "--as is not set"},
+		{"skip shop-2 --as ann", "want cluster/NAME"},
+		{"skip shop-2 --as ann --what everything/x", "want cluster/NAME"},
+		{"retry shop-2 --as ann --only some", "want failed or skipped"},
+		{"set cap all many", "want a number"},
+		{"set nonsense", `no "nonsense" to set`},
+		{"preview shop", "--strategy is not set"},
+	} {
+		v.shows(exitUsage, tt.args, tt.want)
+	}
+	if code, _, errOut := v.run("get", "runs"); code != exitUsage || !strings.Contains(errOut, "--store is not set") {
+		t.Errorf("without a store: %d, %s", code, errOut)
+	}
+}
+
+// What is recorded by the command is carried out by the engine that runs next.
+func TestAnApprovalIsCarriedOutByTheEngine(t *testing.T) {
+	v := newEnv(t)
+	v.shows(exitFailed, "approve shop-2 other --as ann", "other")
+	v.shows(exitDone, "approve shop-2 shop-2-canary --as ann --comment fine", "approval/shop-2-canary: approve by ann is recorded")
+	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-2") })
+	v.shows(exitDone, "get runs shop-2", "Completed", "3/3")
+	v.shows(exitDone, "history run/shop-2", "ann")
+}
+
+func TestARejectionEndsTheRun(t *testing.T) {
+	v := newEnv(t)
+	v.shows(exitDone, "reject shop-2 shop-2-canary --as ann", "reject by ann")
+	v.engine(func(ctx context.Context, e *fleet.Engine) {
+		if s, err := e.Wait(ctx, "shop-2"); err != nil || s.Run.State == stages.Completed {
+			t.Errorf("%s, %v", s.Run.State, err)
+		}
+	})
+}
+
+func TestARunIsStoppedAndStartedAgain(t *testing.T) {
+	v := newEnv(t)
+	v.shows(exitDone, "stop shop-2 --as ann --message lunch", "run/shop-2: stop is recorded")
+	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Stopped) })
+	v.shows(exitDone, "start shop-2 --as ann", "start is recorded")
+	v.shows(exitFailed, "retry other --as ann", "other")
+	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Running) })
+	v.shows(exitDone, "skip shop-2 --as ann --what cluster/eu-3", "skip is recorded")
+	v.shows(exitDone, "abort shop-2 --as ann", "abort is recorded")
+	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Aborted) })
+	v.shows(exitDone, "delete run shop-2", "run/shop-2: deleted")
+	if out := v.shows(exitDone, "get runs -o name"); out != "run/shop-1\n" {
+		t.Errorf("runs: %q", out)
+	}
+}
+
+// until waits for shop-2 to come to a state.
+func (v *env) until(ctx context.Context, e *fleet.Engine, want stages.State) {
+	v.t.Helper()
+	for {
+		s, err := e.Status(ctx, "shop-2")
+		v.must(err)
+		if s.Run.State == want {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestARollbackIsPreviewedAndDone(t *testing.T) {
+	v := newEnv(t)
+	out := v.shows(exitDone, "rollback shop-2 --preview")
+	if !strings.Contains(out, "eu-1") || strings.Contains(out, "eu-2") {
+		t.Errorf("shop-2 came to eu-1 only, the rollback has\n%s", out)
+	}
+	v.shows(exitDone, "get runs -o name")
+	v.shows(exitDone, "rollback shop-2 --as ann --name back --reason slow", "run/back: it rolls back shop-2")
+	v.engine(func(ctx context.Context, e *fleet.Engine) {
+		for begun := false; !begun; time.Sleep(time.Millisecond) {
+			back, err := e.RollbackOf(ctx, "shop-2")
+			v.must(err)
+			if back.Refused != "" {
+				t.Fatal(back.Refused)
+			}
+			begun = back.By == "back" && !back.Pending
+		}
+		v.wait(ctx, e, "back")
+	})
+	if got := v.key("eu-1"); got != "v1" {
+		t.Errorf("eu-1 has %s, want v1", got)
+	}
+}
+
+// key returns what the ConfigMap of a cluster has.
+func (v *env) key(cluster string) string {
+	v.t.Helper()
+	obj, err := v.members.Cluster(cluster).Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"})
+	v.must(err)
+	text, _, err := unstructured.NestedString(obj.Object, "data", "key")
+	v.must(err)
+	return text
+}
+
+func TestPreviewDiffAndDriftOnlyRead(t *testing.T) {
+	v := newEnv(t)
+	before, err := os.ReadFile(v.file)
+	v.must(err)
+	file := filepath.Join(t.TempDir(), "strategy.yaml")
+	v.must(os.WriteFile(file, []byte("stages:\n- name: all\n  labelSelector: {}\n"), 0o600))
+	v.shows(exitDone, "preview shop --strategy "+file, "eu-1", "eu-2", "eu-3")
+	v.shows(exitDone, "preview shop -o json --strategy "+file, `"digest"`, `"clusters"`)
+	out := v.shows(exitDiffers, "diff shop --strategy "+file, "ConfigMap shop/web", "/data/key")
+	if strings.Contains(out, "eu-1") {
+		t.Errorf("eu-1 has the change already:\n%s", out)
+	}
+	v.shows(exitDone, "diff shop --cluster eu-1 --strategy "+file)
+	v.shows(exitDone, "drift shop")
+	v.shows(exitDiffers, "drift shop --index 0 --cluster eu-1", "/data/key")
+	v.shows(exitDone, "preview-selection shop", "eu-3", "true")
+	policy := filepath.Join(t.TempDir(), "policy.yaml")
+	v.must(os.WriteFile(policy, []byte("placementType: PickFixed\nclusterNames: [eu-2]\n"), 0o600))
+	v.shows(exitDone, "preview-selection shop --policy "+policy, "eu-2", "false")
+	v.must(os.WriteFile(policy, []byte("nonsense: 1\n"), 0o600))
+	v.shows(exitFailed, "preview-selection shop --policy "+policy, policy, "nonsense")
+	v.members.SetDown("eu-2", true)
+	v.shows(exitFailed, "drift shop", "could not be compared", "eu-2")
+	after, err := os.ReadFile(v.file)
+	v.must(err)
+	if !bytes.Equal(before, after) {
+		t.Error("the file of the store was written")
+	}
+}
+
+func TestCapsAreSetAndDeleted(t *testing.T) {
+	v := newEnv(t)
+	v.shows(exitDone, "set cap all 7", "cap/all: at most 7")
+	v.shows(exitDone, "get caps", "all", "7")
+	v.shows(exitFailed, "set cap all -- -1", "limit")
+	v.shows(exitDone, "delete cap all", "cap/all: deleted")
+	v.shows(exitDone, "get caps", "no caps")
+	v.shows(exitDone, "delete deletion nothing", "deletion/nothing: deleted")
+}
+
+func TestCalledByKubectlItIsNamedSo(t *testing.T) {
+	for path, want := range map[string]string{"/usr/local/bin/kubectl-slipway": "kubectl slipway get", "slipway": "slipway get"} {
+		var out bytes.Buffer
+		root := newRoot(genericiooptions.IOStreams{Out: &out, ErrOut: &out}, nil, commandName(path))
+		root.SetArgs([]string{"get", "--help"})
+		if err := root.Execute(); err != nil || !strings.Contains(out.String(), "\n  "+want) {
+			t.Errorf("called as %s: %v\n%s", path, err, out.String())
+		}
+	}
+}
+
+// Nothing that an engine is directed by is without a verb.
+func TestTheVerbs(t *testing.T) {
+	var got []string
+	for _, c := range newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil, "slipway").Commands() {
+		got = append(got, c.Name())
+	}
+	want := []string{
+		"abort", "approve", "delete", "diff", "drift", "get", "history", "preview", "preview-selection",
+		"reject", "retry", "rollback", "set", "skip", "start", "stop",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("verbs %v", got)
+	}
+}

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+)
+
+// specOptions are the flags that name a run which there need not be.
+type specOptions struct {
+	strategy string
+	index    int
+	clusters []string
+}
+
+func (s *specOptions) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON")
+	cmd.Flags().IntVar(&s.index, "index", -1, "index of the snapshot; without it what the source holds now")
+	_ = cmd.MarkFlagFilename("strategy", "yaml", "yml", "json")
+}
+
+func (s *specOptions) spec(name string) (fleet.RunSpec, error) {
+	spec := fleet.RunSpec{Placement: name}
+	if s.index >= 0 {
+		spec.Index = &s.index
+	}
+	if s.strategy == "" {
+		return spec, usageError{fmt.Errorf("--strategy is not set: it names the file of the strategy")}
+	}
+	return spec, readFile(s.strategy, &spec.Strategy)
+}
+
+// readFile decodes a document. A field that is not known is an error.
+func readFile(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func newPreview(o *options) *cobra.Command {
+	var s specOptions
+	cmd := &cobra.Command{
+		Use:   "preview PLACEMENT",
+		Short: "Show the plan that a run would have; nothing is written",
+		Args:  arguments(cobra.ExactArgs(1)),
+		RunE: o.reading(func(ctx context.Context, e *fleet.Engine, args []string) error {
+			spec, err := s.spec(args[0])
+			if err != nil {
+				return err
+			}
+			plan, err := e.Preview(ctx, spec)
+			if err != nil {
+				return err
+			}
+			return o.printPlan(plan)
+		}),
+	}
+	s.flags(cmd)
+	return cmd
+}
+
+// plannedCluster is a cluster of a plan.
+type plannedCluster struct {
+	Cluster  string `json:"cluster"`
+	Stage    string `json:"stage"`
+	Group    string `json:"group,omitempty"`
+	Revision string `json:"revision,omitempty"`
+}
+
+// printPlan shows a plan: its clusters in their order, and its warnings on the other stream.
+func (o *options) printPlan(p *stages.Plan) error {
+	l := &list{kind: "cluster", columns: []string{"Cluster", "Stage", "Group", "Gets"}, narrow: 3}
+	clusters := []plannedCluster{}
+	for i := range p.Stages {
+		for _, g := range p.Stages[i].Groups {
+			for _, c := range p.Clusters[g.First : g.First+g.Len] {
+				one := plannedCluster{Cluster: c.Name, Stage: p.Stages[i].Name, Group: g.Name}
+				if c.Revision >= 0 {
+					one.Revision = p.Revisions[c.Revision]
+				}
+				clusters = append(clusters, one)
+				l.add(one.Cluster, one, one.Stage, one.Group, one.Revision)
+			}
+		}
+	}
+	for _, w := range p.Warnings {
+		fmt.Fprintf(o.ErrOut, "warning: %s\n", w)
+	}
+	if o.output == "json" || o.output == "yaml" {
+		return o.printValue(struct {
+			Plan     *stages.Plan     `json:"plan"`
+			Clusters []plannedCluster `json:"clusters"`
+		}{p, clusters})
+	}
+	return o.print(l)
+}
+
+func newPreviewSelection(o *options) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "preview-selection PLACEMENT",
+		Short: "Show which clusters a placement picks, or would with another policy; nothing is written",
+		Args:  arguments(cobra.ExactArgs(1)),
+		RunE: o.reading(func(ctx context.Context, e *fleet.Engine, args []string) error {
+			var policy *placement.Policy
+			if file != "" {
+				policy = &placement.Policy{}
+				if err := readFile(file, policy); err != nil {
+					return err
+				}
+			}
+			r, err := e.PreviewSelection(ctx, args[0], policy)
+			if err != nil {
+				return err
+			}
+			l := &list{kind: "cluster", columns: []string{"Cluster", "Picked", "Reason"}, narrow: 3}
+			for _, c := range r.Evaluations {
+				l.add(c.Cluster, c, c.Picked, c.Reason)
+			}
+			if r.Shortfall != "" {
+				fmt.Fprintf(o.ErrOut, "warning: %s\n", r.Shortfall)
+			}
+			return o.print(l)
+		}),
+	}
+	cmd.Flags().StringVar(&file, "policy", "", "file of a policy to try, YAML or JSON")
+	return cmd
+}
+
+// differences are those of clusters, a row for each object.
+type differences struct {
+	list
+	found bool
+	// unread are the clusters with problems.
+	unread []string
+}
+
+func newDifferences() *differences {
+	return &differences{list: list{kind: "cluster", columns: []string{"Cluster", "Object", "Reason", "Paths"}, narrow: 4}}
+}
+
+// take adds what differs on a cluster; value is what -o json shows.
+func (d *differences) take(c *fleet.ClusterDrift, value any) {
+	d.found = d.found || len(c.Objects) > 0
+	if len(c.Problems) > 0 {
+		d.unread = append(d.unread, fmt.Sprintf("cluster %s: %s", c.Cluster, strings.Join(c.Problems, "; ")))
+	}
+	for i := range c.Objects {
+		obj := &c.Objects[i]
+		var paths []string
+		for _, one := range obj.Differences {
+			paths = append(paths, one.Path)
+		}
+		name := obj.Kind + " " + obj.Name
+		if obj.Namespace != "" {
+			name = obj.Kind + " " + obj.Namespace + "/" + obj.Name
+		}
+		d.add(c.Cluster, value, name, obj.Reason, strings.Join(paths, " "))
+	}
+}
+
+// printDifferences shows them. With -o json and -o yaml a cluster is shown once, with all its objects.
+func (o *options) printDifferences(d *differences, whole *list) error {
+	l := &d.list
+	if o.output != table && o.output != wide {
+		l = whole
+	}
+	var err error
+	if len(l.rows) > 0 || l == whole {
+		err = o.print(l)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(d.unread) > 0:
+		return fmt.Errorf("clusters that could not be compared:\n  %s", strings.Join(d.unread, "\n  "))
+	case d.found:
+		return errDiffers
+	}
+	return nil
+}
+
+func newDiff(o *options) *cobra.Command {
+	var s specOptions
+	cmd := &cobra.Command{
+		Use:   "diff PLACEMENT",
+		Short: "Show what a run would change on the clusters; nothing is written",
+		Args:  arguments(cobra.ExactArgs(1)),
+		RunE: o.reading(func(ctx context.Context, e *fleet.Engine, args []string) error {
+			spec, err := s.spec(args[0])
+			if err != nil {
+				return err
+			}
+			diff, err := e.Diff(ctx, spec)
+			if err != nil {
+				return err
+			}
+			d, whole := newDifferences(), &list{kind: "cluster"}
+			for c, err := range diff.Clusters(ctx, s.clusters...) {
+				if err != nil {
+					return err
+				}
+				d.take(&c.ClusterDrift, c)
+				whole.add(c.Cluster, c)
+			}
+			return o.printDifferences(d, whole)
+		}),
+	}
+	s.flags(cmd)
+	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "only these clusters")
+	return cmd
+}
+
+func newDrift(o *options) *cobra.Command {
+	var clusters []string
+	var index int
+	cmd := &cobra.Command{
+		Use:   "drift PLACEMENT",
+		Short: "Show how the clusters differ from what they should have; nothing is written",
+		Args:  arguments(cobra.ExactArgs(1)),
+		RunE: o.reading(func(ctx context.Context, e *fleet.Engine, args []string) error {
+			opts := fleet.DriftOptions{Clusters: clusters}
+			if index >= 0 {
+				opts.Index = &index
+			}
+			d, whole := newDifferences(), &list{kind: "cluster"}
+			for c, err := range e.Drift(ctx, args[0], opts) {
+				if err != nil {
+					return err
+				}
+				d.take(&c, c)
+				whole.add(c.Cluster, c)
+			}
+			return o.printDifferences(d, whole)
+		}),
+	}
+	cmd.Flags().StringSliceVar(&clusters, "cluster", nil, "only these clusters")
+	cmd.Flags().IntVar(&index, "index", -1, "compare with this snapshot instead of what each cluster was brought to")
+	return cmd
+}
