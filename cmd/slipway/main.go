@@ -6,20 +6,24 @@
 //	slipway --store FILE preview|diff PLACEMENT --strategy FILE
 //	slipway --store FILE preview-selection PLACEMENT [--policy FILE]
 //	slipway --store FILE drift PLACEMENT
+//	slipway --store FILE explain RUN [CLUSTER]
+//	slipway --store FILE create run NAME --placement PLACEMENT --strategy FILE --as NAME
+//	slipway --store FILE catch-up RUN --name NAME --as NAME
 //	slipway --store FILE approve|reject RUN REQUEST --as NAME
 //	slipway --store FILE start|stop|abort|retry|skip RUN
 //	slipway --store FILE rollback RUN [--preview]
 //	slipway --store FILE set cap NAME LIMIT
 //	slipway --store FILE delete cap|run|deletion NAME
+//	slipway version
 //
 // The store is a file of package backend/bolt, which one process has open at a time: while an engine
 // runs on it, the command says that the file is in use and ends with 1. What is asked of a run is
-// stored, and the engine that runs on the file next carries it out. get, history and previews only read,
-// and so do diff and drift.
+// stored, and the engine that runs on the file next carries it out. get, history, explain and previews only
+// read, and so do diff and drift.
 //
 // The clusters are the contexts of a kubeconfig, which --clusters names; a cluster has the name of its
 // context, and --source is the context that snapshots are taken from. Only preview, preview-selection,
-// diff, drift and rollback need them.
+// diff, drift, rollback, create and catch-up need them.
 //
 // # Output
 //

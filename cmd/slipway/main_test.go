@@ -211,6 +211,10 @@ func TestWrongCommandLinesEndWithTwo(t *testing.T) {
 		{"set cap all many", "want a number"},
 		{"set nonsense", `no "nonsense" to set`},
 		{"preview shop", "--strategy is not set"},
+		{"create run shop-3", "--placement is not set"},
+		{"create run shop-3 --placement shop --as ann", "--strategy is not set"},
+		{"catch-up shop-1 --as ann", "--name is not set"},
+		{"explain", "explain --help"},
 	} {
 		v.shows(exitUsage, tt.args, tt.want)
 	}
@@ -360,10 +364,39 @@ func TestTheVerbs(t *testing.T) {
 		got = append(got, c.Name())
 	}
 	want := []string{
-		"abort", "approve", "delete", "diff", "drift", "get", "history", "preview", "preview-selection",
-		"reject", "retry", "rollback", "set", "skip", "start", "stop",
+		"abort", "approve", "catch-up", "create", "delete", "diff", "drift", "explain", "get", "history", "preview",
+		"preview-selection", "reject", "retry", "rollback", "set", "skip", "start", "stop", "version",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("verbs %v", got)
 	}
+}
+
+func TestExplainSaysWhatARunAndAClusterWaitFor(t *testing.T) {
+	v := newEnv(t)
+	v.shows(exitDone, "explain shop-2", "WAITS FOR", "shop-2-canary")
+	v.shows(exitDone, "explain shop-2 eu-2", "cluster/eu-2: ", "stage rest", "canary")
+	v.shows(exitDone, "explain shop-2 eu-2 -o json", `"cluster": "eu-2"`, `"waiting"`)
+	v.shows(exitDone, "explain shop-1 eu-2", "Completed")
+	v.shows(exitFailed, "explain shop-2 other", "other")
+	v.shows(exitFailed, "explain other", "other")
+}
+
+// A run that the command creates is queued behind the one that has the placement, and is driven by the
+// engine that runs next.
+func TestARunThatIsCreatedIsDrivenByTheEngine(t *testing.T) {
+	v := newEnv(t)
+	file := filepath.Join(t.TempDir(), "strategy.yaml")
+	v.must(os.WriteFile(file, []byte("stages:\n- {name: all, labelSelector: {}}\n"), 0o600))
+	v.shows(exitUsage, "create run shop-3 --placement shop --strategy "+file, "--as is not set")
+	v.shows(exitDone, "abort shop-2 --as ann")
+	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Aborted) })
+	v.shows(exitDone, "create run shop-3 --as ann --placement shop --strategy "+file, "run/shop-3: created, stages 1, clusters 3")
+	v.shows(exitFailed, "create run shop-3 --as ann --placement shop --strategy "+file, "shop-3")
+	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-3") })
+	if got := v.key("eu-3"); got != "v2" {
+		t.Errorf("eu-3 has %s, want v2", got)
+	}
+	v.shows(exitFailed, "catch-up shop-3 --name more --as ann", "shop-3")
+	v.shows(exitDone, "version", "slipway ")
 }

@@ -69,7 +69,7 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 	flags.StringSliceVar(&o.groups, "as-group", nil, "groups of the identity that asks")
 	root.AddCommand(newGet(o), newHistory(o), newPreview(o), newPreviewSelection(o), newDiff(o), newDrift(o),
 		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject),
-		newRollback(o), newSet(o), newDelete(o))
+		newRollback(o), newSet(o), newDelete(o), newCreate(o), newCatchUp(o), newExplain(o), newVersion(o))
 	root.AddCommand(runCommands(o)...)
 	return root
 }
