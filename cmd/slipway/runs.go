@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"runtime/debug"
 
-	"github.com/spf13/cobra"
-
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/spf13/cobra"
 )
 
 // newCreate creates runs.
