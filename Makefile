@@ -1,6 +1,8 @@
 # The targets of this repository; `make` alone lists them.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
+# Each module is built and tested as one that imports it gets it.
+export GOWORK := off
 .DEFAULT_GOAL := help
 .PHONY: help kube test lint fmt bench fuzz soak cover
 

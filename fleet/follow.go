@@ -43,6 +43,8 @@ type Follower struct {
 type cursor struct {
 	// Placement is the only one that is followed; "" is all.
 	Placement string `json:"p,omitempty"`
+	// Run is the only run that is followed; "" is all.
+	Run string `json:"n,omitempty"`
 	// Read counts the events that were read, by the journal's stream.
 	Read map[string]int64 `json:"r"`
 }
@@ -57,12 +59,35 @@ type cursor struct {
 // that it may keep, and at least 64. A follower that comes back after events of a placement were dropped
 // yields a [MissedError], and goes on with the oldest event that is kept.
 func (e *Engine) Follow(placement, after string) (*Follower, error) {
-	f := &Follower{e: e, at: cursor{placement, map[string]int64{}}, yielded: map[string]bool{}, stuck: map[string]int64{}}
 	if placement != "" {
 		if err := problems.About("events", problems.Name(field.NewPath("placement"), placement)); err != nil {
 			return nil, err
 		}
 	}
+	return e.followFrom(cursor{Placement: placement}, after)
+}
+
+// FollowRun returns a follower of the events of one run: [Follower.Events] yields them as they are committed, and
+// ends after the last one when the run has ended and has given its placement free. A run ends by
+// [stages.RunCompleted], [stages.RunFailed], also where a gate was rejected, [stages.RunAborted] or
+// [stages.RunSuperseded]; a failed run that is started again is followed on by another call with the cursor. A
+// run that is stopped has not ended.
+//
+// It begins after the cursor of a follower of the same run, or, if that is "", with the first event of the run:
+// a host that was restarted and keeps no cursor reads all of them again, and what it does about them has to
+// bear that. The error that is yielded last matches [backend.ErrNotFound] where there is no such run, or it is
+// deleted meanwhile, even if another one is given its name.
+func (e *Engine) FollowRun(run, after string) (*Follower, error) {
+	if err := problems.About("events", problems.Name(field.NewPath("run"), run)); err != nil {
+		return nil, err
+	}
+	return e.followFrom(cursor{Run: run}, after)
+}
+
+// followFrom returns a follower of what from names that begins after a cursor of such a one.
+func (e *Engine) followFrom(from cursor, after string) (*Follower, error) {
+	from.Read = map[string]int64{}
+	f := &Follower{e: e, at: from, yielded: map[string]bool{}, stuck: map[string]int64{}}
 	if after == "" {
 		return f, nil
 	}
@@ -70,11 +95,22 @@ func (e *Engine) Follow(placement, after string) (*Follower, error) {
 	if !at.decode(after) {
 		return nil, fmt.Errorf("cursor %.40q is none that Follower.Cursor returned: pass on what it returned, or \"\" to begin with the oldest event", after)
 	}
-	if at.Placement != placement {
-		return nil, fmt.Errorf("cursor is that of a follower of placement %q, and cannot be used for %q", at.Placement, placement)
+	if at.Placement != from.Placement || at.Run != from.Run {
+		return nil, fmt.Errorf("cursor is that of a follower of %s, and cannot be used for %s", at.subject(), from.subject())
 	}
 	f.at = at
 	return f, nil
+}
+
+// subject names what is followed.
+func (c *cursor) subject() string {
+	switch {
+	case c.Run != "":
+		return "run " + c.Run
+	case c.Placement != "":
+		return "placement " + c.Placement
+	}
+	return "all placements"
 }
 
 func (c *cursor) decode(text string) bool {
@@ -112,7 +148,11 @@ func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 		pause := backoff.Poll(f.e.cfg.Poll)
 		for {
 			more, err := f.catchUp(ctx, yield)
-			if !more {
+			if !more || err == nil && f.isOver() {
+				return
+			}
+			if f.at.Run != "" && state.IsNotFound(err) {
+				yield(stages.Event{}, err)
 				return
 			}
 			if err == nil {
@@ -235,9 +275,12 @@ func (f *Follower) forget(streams []eventStream) {
 // streams lists the journals, those of placements before those of runs, and
 // why some cannot be read.
 func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable []error, err error) {
+	if f.at.Run != "" {
+		return f.streamOfRun(ctx)
+	}
 	var runs []eventStream
 	known := map[string]knownStream{}
-	for _, prefix := range followed() {
+	for _, prefix := range f.followed() {
 		for rec, err := range f.e.store.List(ctx, f.under(prefix)) {
 			if err != nil {
 				return nil, nil, err
@@ -264,21 +307,58 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 	return append(out, runs...), unreadable, nil
 }
 
+// streamOfRun returns the journal of the one run that is followed.
+func (f *Follower) streamOfRun(ctx context.Context) (out []eventStream, unreadable []error, err error) {
+	rec, err := f.e.store.Get(ctx, record.RunKey(f.at.Run))
+	if state.IsNotFound(err) {
+		return nil, nil, &state.NotFoundError{Kind: "run", Name: f.at.Run}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	k, err := f.streamOf(rec)
+	if err != nil {
+		return nil, []error{err}, nil
+	}
+	if _, same := f.at.Read[k.name]; !same && len(f.at.Read) > 0 {
+		return nil, nil, state.Replaced(f.at.Run)
+	}
+	f.known = map[string]knownStream{rec.Key: k}
+	return []eventStream{k.eventStream}, nil, nil
+}
+
+// isOver reports whether the one run that is followed has ended, and nothing of its journal is left to be read.
+func (f *Follower) isOver() bool {
+	k, ok := f.known[record.RunKey(f.at.Run)]
+	return ok && k.ended && !f.hasMore(k.eventStream)
+}
+
+// hasMore reports whether events of a stream can be read that were not.
+func (f *Follower) hasMore(s eventStream) bool {
+	return s.head.Events > f.at.Read[s.name] && f.stuck[s.name] != s.head.Events
+}
+
 // under narrows the prefix of records to those that are followed.
 func (f *Follower) under(prefix string) string {
 	if prefix != record.RunKey("") {
 		return prefix + f.at.Placement
 	}
-	return prefix
+	return prefix + f.at.Run
 }
 
 // followed are the prefixes of the records that commit events.
-func followed() []string {
+func (f *Follower) followed() []string {
+	if f.at.Run != "" {
+		return []string{record.RunKey("")}
+	}
 	return []string{record.DeletedKey(""), record.RunKey(""), record.PlacementKey("")}
 }
 
 // skips reports whether a record is that of another placement.
 func (f *Follower) skips(key string) bool {
+	if f.at.Run != "" {
+		return key != record.RunKey(f.at.Run)
+	}
 	_, name, _ := strings.Cut(key, "/")
 	return f.at.Placement != "" && !strings.HasPrefix(key, record.RunKey("")) && name != f.at.Placement
 }
@@ -286,10 +366,10 @@ func (f *Follower) skips(key string) bool {
 // collect returns the committed events of a stream that were not read. A stream
 // that was deleted meanwhile is left for the next time.
 func (f *Follower) collect(ctx context.Context, s eventStream) ([]numbered, error) {
-	next := f.at.Read[s.name]
-	if next >= s.head.Events || f.stuck[s.name] == s.head.Events {
+	if !f.hasMore(s) {
 		return nil, nil
 	}
+	next := f.at.Read[s.name]
 	pages, err := record.ReadJournal(ctx, f.e.store, s.name, s.head, next)
 	if state.IsNotFound(err) {
 		return nil, f.lost(ctx, s, err)
@@ -334,9 +414,9 @@ func (f *Follower) lost(ctx context.Context, s eventStream, err error) error {
 func (f *Follower) wait(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	changed := make(chan error, len(followed()))
+	changed := make(chan error, len(f.followed()))
 	var both sync.WaitGroup
-	for _, prefix := range followed() {
+	for _, prefix := range f.followed() {
 		both.Go(func() { changed <- f.firstChange(ctx, f.under(prefix)) })
 	}
 	err := <-changed
@@ -352,7 +432,7 @@ func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 		if err != nil {
 			return err
 		}
-		if c.Deleted || f.skips(c.Key) {
+		if f.skips(c.Key) || c.Deleted && f.at.Run == "" {
 			continue
 		}
 		if news, err := f.hasNews(ctx, c.Key); news || err != nil {
@@ -366,7 +446,7 @@ func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	rec, err := f.e.store.Get(ctx, key)
 	if state.IsNotFound(err) {
-		return false, nil
+		return f.at.Run != "", nil
 	}
 	if err != nil {
 		return false, err
@@ -376,7 +456,7 @@ func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 		return !f.yielded[err.Error()], nil //nolint:nilerr // that it cannot be read is news, once
 	}
 	mine := f.at.Placement == "" || f.at.Placement == s.placement
-	return mine && s.head.Events > f.at.Read[s.name] && f.stuck[s.name] != s.head.Events, nil
+	return mine && (f.hasMore(s.eventStream) || f.at.Run != "" && s.ended), nil
 }
 
 // eventStream is a journal and how much of it is committed.
@@ -385,6 +465,8 @@ type eventStream struct {
 	head record.Journal
 	// key is that of the record which commits it.
 	key string
+	// ended says that it is that of a run which has ended and has given its placement free.
+	ended bool
 }
 
 // knownStream is the stream of one write of a record, and its placement.
@@ -408,14 +490,15 @@ func streamOf(rec backend.Record) (eventStream, string, error) {
 	if name, ok := strings.CutPrefix(rec.Key, record.DeletedKey("")); ok {
 		var d record.Deleted
 		err := record.Decode(rec, &d)
-		return eventStream{record.DeletedStream(d.UID), d.Journal, rec.Key}, name, err
+		return eventStream{name: record.DeletedStream(d.UID), head: d.Journal, key: rec.Key}, name, err
 	}
 	if strings.HasPrefix(rec.Key, "placement/") {
 		var p record.Placement
 		err := record.Decode(rec, &p)
-		return eventStream{record.PlacementStream(p.Placement.Name), p.Journal, rec.Key}, p.Placement.Name, err
+		return eventStream{name: record.PlacementStream(p.Placement.Name), head: p.Journal, key: rec.Key}, p.Placement.Name, err
 	}
 	var r record.Run
 	err := record.Decode(rec, &r)
-	return eventStream{r.Run.UID, r.Journal, rec.Key}, r.Run.Placement, err
+	ended := r.Run.IsEnded() && r.Lease.Holder == ""
+	return eventStream{r.Run.UID, r.Journal, rec.Key, ended}, r.Run.Placement, err
 }

@@ -41,7 +41,7 @@ func (e *Engine) History(ctx context.Context, run string, after int64) (History,
 		if err != nil {
 			return "", eventStream{}, err
 		}
-		return rr.Run.UID, eventStream{rr.Run.UID, rr.Journal, record.RunKey(run)}, nil
+		return rr.Run.UID, eventStream{name: rr.Run.UID, head: rr.Journal, key: record.RunKey(run)}, nil
 	})
 }
 
@@ -65,7 +65,7 @@ func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status,
 				return "", eventStream{}, err
 			}
 		}
-		return rr.Run.UID, eventStream{rr.Run.UID, rr.Journal, record.RunKey(run)}, nil
+		return rr.Run.UID, eventStream{name: rr.Run.UID, head: rr.Journal, key: record.RunKey(run)}, nil
 	}
 	h, err := history(ctx, e.store, after, read)
 	return Status(status), h, err
@@ -81,7 +81,7 @@ func (e *Engine) PlacementHistory(ctx context.Context, placement string, after i
 		if err != nil {
 			return "", eventStream{}, err
 		}
-		return rec.UID, eventStream{record.PlacementStream(placement), rec.Journal, record.PlacementKey(placement)}, nil
+		return rec.UID, eventStream{name: record.PlacementStream(placement), head: rec.Journal, key: record.PlacementKey(placement)}, nil
 	})
 }
 

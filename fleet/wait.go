@@ -86,7 +86,7 @@ func (w *waiter) ended(ctx context.Context) (*record.Run, backend.Revision, erro
 		w.uid = rr.Run.UID
 	}
 	if rr.Run.UID != w.uid {
-		return nil, "", &state.NotFoundError{Kind: "run", Name: w.run, Hint: "it was deleted, and another one has its name"}
+		return nil, "", state.Replaced(w.run)
 	}
 	if !rr.Run.IsEnded() || rr.Lease.Holder != "" {
 		return nil, rev, nil

@@ -9,36 +9,31 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/spf13/cobra"
 )
 
-// said reports on the output what was asked for and recorded.
-func (o *options) said(format string, args ...any) error {
-	_, err := fmt.Fprintf(o.Out, format+"\n", args...)
-	return err
-}
-
 // runCommands are the verbs that a run is asked by.
 func runCommands(o *options) []*cobra.Command {
 	var skip, retry, message string
 	command := func(use, short string, verb stages.Verb, also func(*stages.Command) error) *cobra.Command {
-		cmd := &cobra.Command{Use: use + " RUN", Short: short, Args: arguments(cobra.ExactArgs(1))}
+		cmd := &cobra.Command{Use: use + " RUN", Short: short, Args: cli.Arguments(cobra.ExactArgs(1))}
 		cmd.Flags().StringVar(&message, "message", "", "reason, which is recorded")
 		cmd.RunE = o.writing(func(ctx context.Context, e *fleet.Engine, args []string) error {
-			by, err := o.identity()
+			by, err := o.Identity()
 			if err != nil {
 				return err
 			}
 			c := stages.Command{Verb: verb, By: by, Message: message, At: time.Now()}
 			if err := also(&c); err != nil {
-				return usageError{err}
+				return cli.UsageError{Err: err}
 			}
 			if err := e.Command(ctx, args[0], c); err != nil {
 				return err
 			}
-			return o.said("run/%s: %s is recorded, for the engine that runs on this store", args[0], strings.ToLower(string(verb)))
+			return o.Said("run/%s: %s is recorded, for the engine that runs on this store", args[0], strings.ToLower(string(verb)))
 		})
 		return cmd
 	}
@@ -77,16 +72,16 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 	cmd := &cobra.Command{
 		Use:   use + " RUN REQUEST",
 		Short: strings.ToUpper(use[:1]) + use[1:] + " an open request of a run",
-		Args:  arguments(cobra.ExactArgs(2)),
+		Args:  cli.Arguments(cobra.ExactArgs(2)),
 		RunE: o.writing(func(ctx context.Context, e *fleet.Engine, args []string) error {
-			by, err := o.identity()
+			by, err := o.Identity()
 			if err != nil {
 				return err
 			}
 			if err := e.Decide(ctx, args[0], fleet.Answer{Request: args[1], Verdict: verdict, By: by, Comment: comment}); err != nil {
 				return err
 			}
-			return o.said("approval/%s: %s by %s is recorded, for the engine that runs on this store", args[1], strings.ToLower(string(verdict)), by.Name)
+			return o.Said("approval/%s: %s by %s is recorded, for the engine that runs on this store", args[1], strings.ToLower(string(verdict)), by.Name)
 		}),
 	}
 	cmd.Flags().StringVar(&comment, "comment", "", "comment, which is recorded")
@@ -99,7 +94,7 @@ func newRollback(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback RUN",
 		Short: "Roll back what a run brought to the clusters",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cli.Arguments(cobra.ExactArgs(1)),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return o.withEngine(func(e *fleet.Engine) error {
@@ -110,7 +105,7 @@ func newRollback(o *options) *cobra.Command {
 				}
 				return o.printPlan(plan)
 			}
-			by, err := o.identity()
+			by, err := o.Identity()
 			if err != nil {
 				return err
 			}
@@ -119,7 +114,7 @@ func newRollback(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.said("run/%s: it rolls back %s, and is driven by the engine that runs on this store", name, args[0])
+			return o.Said("run/%s: it rolls back %s, and is driven by the engine that runs on this store", name, args[0])
 		}, preview)
 	}
 	cmd.Flags().BoolVar(&preview, "preview", false, "show the plan of the rollback; nothing is written")
@@ -129,35 +124,35 @@ func newRollback(o *options) *cobra.Command {
 }
 
 func newSet(o *options) *cobra.Command {
-	cmd := group("set", "Set how many clusters may be in flight together")
+	cmd := cli.Group("set", "Set how many clusters may be in flight together")
 	cmd.AddCommand(&cobra.Command{
 		Use:   "cap NAME LIMIT",
 		Short: "Declare a cap, or change its limit; 0 lets nothing more start",
-		Args:  arguments(cobra.ExactArgs(2)),
+		Args:  cli.Arguments(cobra.ExactArgs(2)),
 		RunE: o.writing(func(ctx context.Context, e *fleet.Engine, args []string) error {
 			limit, err := strconv.Atoi(args[1])
 			if err != nil {
-				return usageError{fmt.Errorf("LIMIT %q: want a number of clusters", args[1])}
+				return cli.UsageError{Err: fmt.Errorf("LIMIT %q: want a number of clusters", args[1])}
 			}
 			if err := e.SetCap(ctx, args[0], limit); err != nil {
 				return err
 			}
-			return o.said("cap/%s: at most %d clusters in flight", args[0], limit)
+			return o.Said("cap/%s: at most %d clusters in flight", args[0], limit)
 		}),
 	})
 	return cmd
 }
 
 func newDelete(o *options) *cobra.Command {
-	cmd := group("delete", "Delete a cap, a run that has ended, or the record of a deletion")
+	cmd := cli.Group("delete", "Delete a cap, a run that has ended, or the record of a deletion")
 	kind := func(kind, short string, do func(*fleet.Engine, context.Context, string) error) {
 		cmd.AddCommand(&cobra.Command{
-			Use: kind + " NAME", Short: short, Args: arguments(cobra.ExactArgs(1)),
+			Use: kind + " NAME", Short: short, Args: cli.Arguments(cobra.ExactArgs(1)),
 			RunE: o.writing(func(ctx context.Context, e *fleet.Engine, args []string) error {
 				if err := do(e, ctx, args[0]); err != nil {
 					return err
 				}
-				return o.said("%s/%s: deleted", kind, args[0])
+				return o.Said("%s/%s: deleted", kind, args[0])
 			}),
 		})
 	}
@@ -167,25 +162,12 @@ func newDelete(o *options) *cobra.Command {
 	return cmd
 }
 
-// group is a command that has others.
-func group(use, short string) *cobra.Command {
-	return &cobra.Command{
-		Use: use, Short: short,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError{fmt.Errorf("there is no %q to %s: see %s --help", args[0], use, cmd.CommandPath())}
-			}
-			return cmd.Help()
-		},
-	}
-}
-
 // newHistory shows events as they are stored, one for each line.
 func newHistory(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "history PLACEMENT|run/NAME",
 		Short: "Show what happened to a placement itself, or to a run",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cli.Arguments(cobra.ExactArgs(1)),
 		RunE: o.reading(func(ctx context.Context, e *fleet.Engine, args []string) error {
 			read, name := e.PlacementHistory, args[0]
 			if run, is := strings.CutPrefix(name, "run/"); is {
@@ -199,11 +181,11 @@ func newHistory(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l := &list{kind: "event", columns: []string{"Time", "Type", "Run", "Stage", "Cluster", "By", "Message"}, narrow: 7}
+			l := &cli.List{Kind: "event", Columns: []string{"Time", "Type", "Run", "Stage", "Cluster", "By", "Message"}, Narrow: 7}
 			for _, ev := range h.Events {
-				l.add(cell(ev.Time), ev, ev.Type, ev.Run, ev.Stage, ev.Cluster, ev.By, ev.Message)
+				l.Add(cli.Cell(ev.Time), ev, ev.Type, ev.Run, ev.Stage, ev.Cluster, ev.By, ev.Message)
 			}
-			return o.print(l)
+			return o.Print(l)
 		}),
 	}
 }

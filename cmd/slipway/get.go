@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/spf13/cobra"
 )
 
 // getter reads what there is of a kind: with names these, of which one that is not there is an error.
-type getter func(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*list, error)
+type getter func(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*cli.List, error)
 
 type getOptions struct{ placement, run string }
 
@@ -36,7 +37,7 @@ func newGet(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get KIND [NAME...]",
 		Short: "List placements, runs, snapshots, approvals, caps or leases",
-		Args:  arguments(cobra.MinimumNArgs(1)),
+		Args:  cli.Arguments(cobra.MinimumNArgs(1)),
 	}
 	cmd.Flags().StringVar(&g.placement, "placement", "", "only what belongs to this placement")
 	cmd.Flags().StringVar(&g.run, "run", "", "only the approvals of this run")
@@ -50,7 +51,7 @@ func newGet(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.print(l)
+			return o.Print(l)
 		}, true)
 	}
 	return cmd
@@ -64,7 +65,7 @@ func getterOf(word string) (getter, error) {
 		}
 		all = append(all, k.names[0])
 	}
-	return nil, usageError{fmt.Errorf("there is no kind %q: want %s", word, strings.Join(all, ", "))}
+	return nil, cli.UsageError{Err: fmt.Errorf("there is no kind %q: want %s", word, strings.Join(all, ", "))}
 }
 
 // pick returns those of all that are named, all without names. One that is not there is an error.
@@ -81,7 +82,7 @@ func pick(kind string, all, names []string) ([]string, error) {
 	return names, errors.Join(missing...)
 }
 
-func getPlacements(ctx context.Context, e *fleet.Engine, _ *getOptions, names []string) (*list, error) {
+func getPlacements(ctx context.Context, e *fleet.Engine, _ *getOptions, names []string) (*cli.List, error) {
 	all, err := e.Placements(ctx)
 	if err == nil {
 		all, err = pick("placement", all, names)
@@ -89,7 +90,7 @@ func getPlacements(ctx context.Context, e *fleet.Engine, _ *getOptions, names []
 	if err != nil {
 		return nil, err
 	}
-	l := &list{kind: "placement", columns: []string{"Name", "Snapshots", "Latest", "Taken", "Runs", "Owner"}, narrow: 5}
+	l := &cli.List{Kind: "placement", Columns: []string{"Name", "Snapshots", "Latest", "Taken", "Runs", "Owner"}, Narrow: 5}
 	for _, name := range all {
 		p, err := e.Placement(ctx, name)
 		if err != nil {
@@ -108,7 +109,7 @@ func getPlacements(ctx context.Context, e *fleet.Engine, _ *getOptions, names []
 		if n := len(taken); n > 0 {
 			latest, at = taken[n-1].Name(), taken[n-1].TakenAt
 		}
-		l.add(name, p, len(taken), latest, at, len(runs), p.Owner)
+		l.Add(name, p, len(taken), latest, at, len(runs), p.Owner)
 	}
 	return l, nil
 }
@@ -144,7 +145,7 @@ func runsOf(ctx context.Context, e *fleet.Engine, placement string) ([]string, e
 	return all, nil
 }
 
-func getRuns(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*list, error) {
+func getRuns(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*cli.List, error) {
 	all, err := runsOf(ctx, e, g.placement)
 	if err == nil {
 		all, err = pick("run", all, names)
@@ -152,7 +153,7 @@ func getRuns(ctx context.Context, e *fleet.Engine, g *getOptions, names []string
 	if err != nil {
 		return nil, err
 	}
-	l := &list{kind: "run", columns: []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"}, narrow: 7}
+	l := &cli.List{Kind: "run", Columns: []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"}, Narrow: 7}
 	for _, name := range all {
 		s, err := e.Status(ctx, name)
 		if err != nil {
@@ -174,13 +175,13 @@ func getRuns(ctx context.Context, e *fleet.Engine, g *getOptions, names []string
 		if r.Stage < len(s.Plan.Stages) {
 			stage = s.Plan.Stages[r.Stage].Name
 		}
-		l.add(name, info, r.Placement, r.State, stage, fmt.Sprintf("%d/%d", info.Done, info.Total), info.Failed,
+		l.Add(name, info, r.Placement, r.State, stage, fmt.Sprintf("%d/%d", info.Done, info.Total), info.Failed,
 			info.Index, s.Holder, r.Created.Time(), r.Reason)
 	}
 	return l, nil
 }
 
-func getSnapshots(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*list, error) {
+func getSnapshots(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*cli.List, error) {
 	placements, err := e.Placements(ctx)
 	if err != nil {
 		return nil, err
@@ -190,7 +191,7 @@ func getSnapshots(ctx context.Context, e *fleet.Engine, g *getOptions, names []s
 			return nil, err
 		}
 	}
-	l := &list{kind: "snapshot", columns: []string{"Name", "Placement", "Objects", "Taken", "Digest"}, narrow: 4}
+	l := &cli.List{Kind: "snapshot", Columns: []string{"Name", "Placement", "Objects", "Taken", "Digest"}, Narrow: 4}
 	var there []string
 	for _, p := range placements {
 		view, err := e.View(ctx, p)
@@ -200,7 +201,7 @@ func getSnapshots(ctx context.Context, e *fleet.Engine, g *getOptions, names []s
 		for _, s := range view.Snapshots() {
 			there = append(there, s.Name())
 			if len(names) == 0 || slices.Contains(names, s.Name()) {
-				l.add(s.Name(), s, s.Placement, s.Objects, s.TakenAt, s.Digest)
+				l.Add(s.Name(), s, s.Placement, s.Objects, s.TakenAt, s.Digest)
 			}
 		}
 	}
@@ -208,7 +209,7 @@ func getSnapshots(ctx context.Context, e *fleet.Engine, g *getOptions, names []s
 	return l, err
 }
 
-func getApprovals(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*list, error) {
+func getApprovals(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*cli.List, error) {
 	runs, err := runsOf(ctx, e, g.placement)
 	if err == nil && g.run != "" {
 		runs, err = pick("run", runs, []string{g.run})
@@ -216,7 +217,7 @@ func getApprovals(ctx context.Context, e *fleet.Engine, g *getOptions, names []s
 	if err != nil {
 		return nil, err
 	}
-	l := &list{kind: "approval", columns: []string{"Name", "Run", "Snapshot", "Opened", "Decisions", "Starter"}, narrow: 5}
+	l := &cli.List{Kind: "approval", Columns: []string{"Name", "Run", "Snapshot", "Opened", "Decisions", "Starter"}, Narrow: 5}
 	var there []string
 	for _, run := range runs {
 		open, err := e.Requests(ctx, run)
@@ -226,7 +227,7 @@ func getApprovals(ctx context.Context, e *fleet.Engine, g *getOptions, names []s
 		for _, r := range open {
 			there = append(there, r.Name)
 			if len(names) == 0 || slices.Contains(names, r.Name) {
-				l.add(r.Name, r, r.Run, r.Snapshot, r.Opened, len(r.Decisions), r.Starter.Name)
+				l.Add(r.Name, r, r.Run, r.Snapshot, r.Opened, len(r.Decisions), r.Starter.Name)
 			}
 		}
 	}
@@ -234,17 +235,17 @@ func getApprovals(ctx context.Context, e *fleet.Engine, g *getOptions, names []s
 	return l, err
 }
 
-func getCaps(ctx context.Context, e *fleet.Engine, _ *getOptions, names []string) (*list, error) {
+func getCaps(ctx context.Context, e *fleet.Engine, _ *getOptions, names []string) (*cli.List, error) {
 	all, err := e.Caps(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &list{kind: "cap", columns: []string{"Name", "Limit", "Held", "Runs"}, narrow: 4}
+	l := &cli.List{Kind: "cap", Columns: []string{"Name", "Limit", "Held", "Runs"}, Narrow: 4}
 	var there []string
 	for _, c := range all {
 		there = append(there, c.Name)
 		if len(names) == 0 || slices.Contains(names, c.Name) {
-			l.add(c.Name, c, c.Limit, c.Held(), len(c.Shares))
+			l.Add(c.Name, c, c.Limit, c.Held(), len(c.Shares))
 		}
 	}
 	_, err = pick("cap", there, names)
@@ -257,12 +258,12 @@ type leaseInfo struct {
 	Err string `json:",omitempty"`
 }
 
-func getLeases(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*list, error) {
+func getLeases(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*cli.List, error) {
 	all, err := e.Leases(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &list{kind: "lease", columns: []string{"Run", "Placement", "State", "Engine", "Until", "Overdue", "Epoch", "Problem"}, narrow: 6}
+	l := &cli.List{Kind: "lease", Columns: []string{"Run", "Placement", "State", "Engine", "Until", "Overdue", "Epoch", "Problem"}, Narrow: 6}
 	var there []string
 	for _, one := range all {
 		there = append(there, one.Run)
@@ -273,7 +274,7 @@ func getLeases(ctx context.Context, e *fleet.Engine, g *getOptions, names []stri
 		if one.Err != nil {
 			info.Err = one.Err.Error()
 		}
-		l.add(one.Run, info, one.Placement, one.State, one.Holder, one.Until, one.Overdue, one.Epoch, info.Err)
+		l.Add(one.Run, info, one.Placement, one.State, one.Holder, one.Until, one.Overdue, one.Epoch, info.Err)
 	}
 	_, err = pick("lease", there, names)
 	return l, err

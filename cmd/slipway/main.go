@@ -41,30 +41,13 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
-
-// The exit codes.
-const (
-	exitDone = iota
-	exitFailed
-	exitUsage
-	exitDiffers
-)
-
-// errDiffers ends diff and drift where they found differences, which were shown.
-var errDiffers = errors.New("differences were found")
-
-// usageError is a wrong command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -75,20 +58,10 @@ func main() {
 
 // run is the program.
 func run(ctx context.Context, args []string, streams genericiooptions.IOStreams, connect connector) int {
-	root := newRoot(streams, connect, commandName(os.Args[0]))
+	name := commandName(os.Args[0])
+	root := newRoot(streams, connect, name)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	var wrong usageError
-	switch {
-	case err == nil:
-		return exitDone
-	case errors.Is(err, errDiffers):
-		return exitDiffers
-	case errors.As(err, &wrong):
-		fmt.Fprintf(streams.ErrOut, "error: %v\n", err)
-		return exitUsage
-	default:
-		fmt.Fprintf(streams.ErrOut, "error: %v\n", err)
-		return exitFailed
-	}
+	o := cli.Options{IOStreams: streams, Name: name}
+	return o.ExitCode(err)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -150,30 +151,30 @@ func (v *env) shows(code int, args string, want ...string) string {
 
 func TestGetShowsWhatTheStoreHas(t *testing.T) {
 	v := newEnv(t)
-	v.shows(exitDone, "get placements", "NAME", "shop", "2")
-	v.shows(exitDone, "get runs", "shop-1", "Completed", "3/3", "shop-2", "1/3")
-	v.shows(exitDone, "get run shop-1", "shop-1")
-	v.shows(exitDone, "get snapshots --placement shop", "OBJECTS")
-	v.shows(exitDone, "get approvals --run shop-2", "shop-2-canary")
-	v.shows(exitDone, "get leases", "shop-2")
-	v.shows(exitDone, "get caps", "no caps")
-	v.shows(exitDone, "history shop", "SnapshotTaken")
-	v.shows(exitDone, "history run/shop-2", "eu-1")
-	if out := v.shows(exitDone, "get runs -o name"); out != "run/shop-1\nrun/shop-2\n" {
+	v.shows(cli.ExitDone, "get placements", "NAME", "shop", "2")
+	v.shows(cli.ExitDone, "get runs", "shop-1", "Completed", "3/3", "shop-2", "1/3")
+	v.shows(cli.ExitDone, "get run shop-1", "shop-1")
+	v.shows(cli.ExitDone, "get snapshots --placement shop", "OBJECTS")
+	v.shows(cli.ExitDone, "get approvals --run shop-2", "shop-2-canary")
+	v.shows(cli.ExitDone, "get leases", "shop-2")
+	v.shows(cli.ExitDone, "get caps", "no caps")
+	v.shows(cli.ExitDone, "history shop", "SnapshotTaken")
+	v.shows(cli.ExitDone, "history run/shop-2", "eu-1")
+	if out := v.shows(cli.ExitDone, "get runs -o name"); out != "run/shop-1\nrun/shop-2\n" {
 		t.Errorf("names: %q", out)
 	}
-	if narrow, all := v.shows(exitDone, "get runs"), v.shows(exitDone, "get runs -o wide"); strings.Contains(narrow, "CREATED") || !strings.Contains(all, "CREATED") {
+	if narrow, all := v.shows(cli.ExitDone, "get runs"), v.shows(cli.ExitDone, "get runs -o wide"); strings.Contains(narrow, "CREATED") || !strings.Contains(all, "CREATED") {
 		t.Errorf("CREATED is for -o wide only:\n%s%s", narrow, all)
 	}
 	var runs struct {
 		Items []runInfo `json:"items"`
 	}
-	v.must(json.Unmarshal([]byte(v.shows(exitDone, "get runs -o json")), &runs))
+	v.must(json.Unmarshal([]byte(v.shows(cli.ExitDone, "get runs -o json")), &runs))
 	if len(runs.Items) != 2 || runs.Items[0].Run.State != stages.Completed || runs.Items[1].Done != 1 {
 		t.Errorf("runs as JSON: %+v", runs)
 	}
-	v.shows(exitDone, "get runs -o yaml", "items:\n")
-	for line := range strings.SplitSeq(v.shows(exitDone, "get runs"), "\n") {
+	v.shows(cli.ExitDone, "get runs -o yaml", "items:\n")
+	for line := range strings.SplitSeq(v.shows(cli.ExitDone, "get runs"), "\n") {
 		if len(line) > 80 {
 			t.Errorf("a line of %d columns: %s", len(line), line)
 		}
@@ -182,17 +183,17 @@ func TestGetShowsWhatTheStoreHas(t *testing.T) {
 
 func TestWhatIsNotThereFails(t *testing.T) {
 	v := newEnv(t)
-	v.shows(exitFailed, "get run shop-1 other", "run other", "not found")
-	v.shows(exitFailed, "get snapshots none", "snapshot none")
-	v.shows(exitFailed, "get approvals --run other", "run other")
-	v.shows(exitFailed, "history run/other", "other")
-	if code, _, errOut := v.run("--store", v.file+"x", "get", "runs"); code != exitFailed || !strings.Contains(errOut, "no such file") {
+	v.shows(cli.ExitFailed, "get run shop-1 other", "run other", "not found")
+	v.shows(cli.ExitFailed, "get snapshots none", "snapshot none")
+	v.shows(cli.ExitFailed, "get approvals --run other", "run other")
+	v.shows(cli.ExitFailed, "history run/other", "other")
+	if code, _, errOut := v.run("--store", v.file+"x", "get", "runs"); code != cli.ExitFailed || !strings.Contains(errOut, "no such file") {
 		t.Errorf("a store that is not there: %d, %s", code, errOut)
 	}
 	if _, err := os.Stat(v.file + "x"); err == nil {
 		t.Error("a store was made by reading it")
 	}
-	v.engine(func(context.Context, *fleet.Engine) { v.shows(exitFailed, "get runs", "in use") })
+	v.engine(func(context.Context, *fleet.Engine) { v.shows(cli.ExitFailed, "get runs", "in use") })
 }
 
 func TestWrongCommandLinesEndWithTwo(t *testing.T) {
@@ -216,9 +217,9 @@ func TestWrongCommandLinesEndWithTwo(t *testing.T) {
 		{"catch-up shop-1 --as ann", "--name is not set"},
 		{"explain", "explain --help"},
 	} {
-		v.shows(exitUsage, tt.args, tt.want)
+		v.shows(cli.ExitUsage, tt.args, tt.want)
 	}
-	if code, _, errOut := v.run("get", "runs"); code != exitUsage || !strings.Contains(errOut, "--store is not set") {
+	if code, _, errOut := v.run("get", "runs"); code != cli.ExitUsage || !strings.Contains(errOut, "--store is not set") {
 		t.Errorf("without a store: %d, %s", code, errOut)
 	}
 }
@@ -226,16 +227,16 @@ func TestWrongCommandLinesEndWithTwo(t *testing.T) {
 // What is recorded by the command is carried out by the engine that runs next.
 func TestAnApprovalIsCarriedOutByTheEngine(t *testing.T) {
 	v := newEnv(t)
-	v.shows(exitFailed, "approve shop-2 other --as ann", "other")
-	v.shows(exitDone, "approve shop-2 shop-2-canary --as ann --comment fine", "approval/shop-2-canary: approve by ann is recorded")
+	v.shows(cli.ExitFailed, "approve shop-2 other --as ann", "other")
+	v.shows(cli.ExitDone, "approve shop-2 shop-2-canary --as ann --comment fine", "approval/shop-2-canary: approve by ann is recorded")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-2") })
-	v.shows(exitDone, "get runs shop-2", "Completed", "3/3")
-	v.shows(exitDone, "history run/shop-2", "ann")
+	v.shows(cli.ExitDone, "get runs shop-2", "Completed", "3/3")
+	v.shows(cli.ExitDone, "history run/shop-2", "ann")
 }
 
 func TestARejectionEndsTheRun(t *testing.T) {
 	v := newEnv(t)
-	v.shows(exitDone, "reject shop-2 shop-2-canary --as ann", "reject by ann")
+	v.shows(cli.ExitDone, "reject shop-2 shop-2-canary --as ann", "reject by ann")
 	v.engine(func(ctx context.Context, e *fleet.Engine) {
 		if s, err := e.Wait(ctx, "shop-2"); err != nil || s.Run.State == stages.Completed {
 			t.Errorf("%s, %v", s.Run.State, err)
@@ -245,16 +246,16 @@ func TestARejectionEndsTheRun(t *testing.T) {
 
 func TestARunIsStoppedAndStartedAgain(t *testing.T) {
 	v := newEnv(t)
-	v.shows(exitDone, "stop shop-2 --as ann --message lunch", "run/shop-2: stop is recorded")
+	v.shows(cli.ExitDone, "stop shop-2 --as ann --message lunch", "run/shop-2: stop is recorded")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Stopped) })
-	v.shows(exitDone, "start shop-2 --as ann", "start is recorded")
-	v.shows(exitFailed, "retry other --as ann", "other")
+	v.shows(cli.ExitDone, "start shop-2 --as ann", "start is recorded")
+	v.shows(cli.ExitFailed, "retry other --as ann", "other")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Running) })
-	v.shows(exitDone, "skip shop-2 --as ann --what cluster/eu-3", "skip is recorded")
-	v.shows(exitDone, "abort shop-2 --as ann", "abort is recorded")
+	v.shows(cli.ExitDone, "skip shop-2 --as ann --what cluster/eu-3", "skip is recorded")
+	v.shows(cli.ExitDone, "abort shop-2 --as ann", "abort is recorded")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Aborted) })
-	v.shows(exitDone, "delete run shop-2", "run/shop-2: deleted")
-	if out := v.shows(exitDone, "get runs -o name"); out != "run/shop-1\n" {
+	v.shows(cli.ExitDone, "delete run shop-2", "run/shop-2: deleted")
+	if out := v.shows(cli.ExitDone, "get runs -o name"); out != "run/shop-1\n" {
 		t.Errorf("runs: %q", out)
 	}
 }
@@ -274,12 +275,12 @@ func (v *env) until(ctx context.Context, e *fleet.Engine, want stages.State) {
 
 func TestARollbackIsPreviewedAndDone(t *testing.T) {
 	v := newEnv(t)
-	out := v.shows(exitDone, "rollback shop-2 --preview")
+	out := v.shows(cli.ExitDone, "rollback shop-2 --preview")
 	if !strings.Contains(out, "eu-1") || strings.Contains(out, "eu-2") {
 		t.Errorf("shop-2 came to eu-1 only, the rollback has\n%s", out)
 	}
-	v.shows(exitDone, "get runs -o name")
-	v.shows(exitDone, "rollback shop-2 --as ann --name back --reason slow", "run/back: it rolls back shop-2")
+	v.shows(cli.ExitDone, "get runs -o name")
+	v.shows(cli.ExitDone, "rollback shop-2 --as ann --name back --reason slow", "run/back: it rolls back shop-2")
 	v.engine(func(ctx context.Context, e *fleet.Engine) {
 		for begun := false; !begun; time.Sleep(time.Millisecond) {
 			back, err := e.RollbackOf(ctx, "shop-2")
@@ -312,23 +313,23 @@ func TestPreviewDiffAndDriftOnlyRead(t *testing.T) {
 	v.must(err)
 	file := filepath.Join(t.TempDir(), "strategy.yaml")
 	v.must(os.WriteFile(file, []byte("stages:\n- name: all\n  labelSelector: {}\n"), 0o600))
-	v.shows(exitDone, "preview shop --strategy "+file, "eu-1", "eu-2", "eu-3")
-	v.shows(exitDone, "preview shop -o json --strategy "+file, `"digest"`, `"clusters"`)
-	out := v.shows(exitDiffers, "diff shop --strategy "+file, "ConfigMap shop/web", "/data/key")
+	v.shows(cli.ExitDone, "preview shop --strategy "+file, "eu-1", "eu-2", "eu-3")
+	v.shows(cli.ExitDone, "preview shop -o json --strategy "+file, `"digest"`, `"clusters"`)
+	out := v.shows(cli.ExitDiffers, "diff shop --strategy "+file, "ConfigMap shop/web", "/data/key")
 	if strings.Contains(out, "eu-1") {
 		t.Errorf("eu-1 has the change already:\n%s", out)
 	}
-	v.shows(exitDone, "diff shop --cluster eu-1 --strategy "+file)
-	v.shows(exitDone, "drift shop")
-	v.shows(exitDiffers, "drift shop --index 0 --cluster eu-1", "/data/key")
-	v.shows(exitDone, "preview-selection shop", "eu-3", "true")
+	v.shows(cli.ExitDone, "diff shop --cluster eu-1 --strategy "+file)
+	v.shows(cli.ExitDone, "drift shop")
+	v.shows(cli.ExitDiffers, "drift shop --index 0 --cluster eu-1", "/data/key")
+	v.shows(cli.ExitDone, "preview-selection shop", "eu-3", "true")
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
 	v.must(os.WriteFile(policy, []byte("placementType: PickFixed\nclusterNames: [eu-2]\n"), 0o600))
-	v.shows(exitDone, "preview-selection shop --policy "+policy, "eu-2", "false")
+	v.shows(cli.ExitDone, "preview-selection shop --policy "+policy, "eu-2", "false")
 	v.must(os.WriteFile(policy, []byte("nonsense: 1\n"), 0o600))
-	v.shows(exitFailed, "preview-selection shop --policy "+policy, policy, "nonsense")
+	v.shows(cli.ExitFailed, "preview-selection shop --policy "+policy, policy, "nonsense")
 	v.members.SetDown("eu-2", true)
-	v.shows(exitFailed, "drift shop", "could not be compared", "eu-2")
+	v.shows(cli.ExitFailed, "drift shop", "could not be compared", "eu-2")
 	after, err := os.ReadFile(v.file)
 	v.must(err)
 	if !bytes.Equal(before, after) {
@@ -338,12 +339,12 @@ func TestPreviewDiffAndDriftOnlyRead(t *testing.T) {
 
 func TestCapsAreSetAndDeleted(t *testing.T) {
 	v := newEnv(t)
-	v.shows(exitDone, "set cap all 7", "cap/all: at most 7")
-	v.shows(exitDone, "get caps", "all", "7")
-	v.shows(exitFailed, "set cap all -- -1", "limit")
-	v.shows(exitDone, "delete cap all", "cap/all: deleted")
-	v.shows(exitDone, "get caps", "no caps")
-	v.shows(exitDone, "delete deletion nothing", "deletion/nothing: deleted")
+	v.shows(cli.ExitDone, "set cap all 7", "cap/all: at most 7")
+	v.shows(cli.ExitDone, "get caps", "all", "7")
+	v.shows(cli.ExitFailed, "set cap all -- -1", "limit")
+	v.shows(cli.ExitDone, "delete cap all", "cap/all: deleted")
+	v.shows(cli.ExitDone, "get caps", "no caps")
+	v.shows(cli.ExitDone, "delete deletion nothing", "deletion/nothing: deleted")
 }
 
 func TestCalledByKubectlItIsNamedSo(t *testing.T) {
@@ -374,12 +375,12 @@ func TestTheVerbs(t *testing.T) {
 
 func TestExplainSaysWhatARunAndAClusterWaitFor(t *testing.T) {
 	v := newEnv(t)
-	v.shows(exitDone, "explain shop-2", "WAITS FOR", "shop-2-canary")
-	v.shows(exitDone, "explain shop-2 eu-2", "cluster/eu-2: ", "stage rest", "canary")
-	v.shows(exitDone, "explain shop-2 eu-2 -o json", `"cluster": "eu-2"`, `"waiting"`)
-	v.shows(exitDone, "explain shop-1 eu-2", "Completed")
-	v.shows(exitFailed, "explain shop-2 other", "other")
-	v.shows(exitFailed, "explain other", "other")
+	v.shows(cli.ExitDone, "explain shop-2", "WAITS FOR", "shop-2-canary")
+	v.shows(cli.ExitDone, "explain shop-2 eu-2", "cluster/eu-2: ", "stage rest", "canary")
+	v.shows(cli.ExitDone, "explain shop-2 eu-2 -o json", `"cluster": "eu-2"`, `"waiting"`)
+	v.shows(cli.ExitDone, "explain shop-1 eu-2", "Completed")
+	v.shows(cli.ExitFailed, "explain shop-2 other", "other")
+	v.shows(cli.ExitFailed, "explain other", "other")
 }
 
 // A run that the command creates is queued behind the one that has the placement, and is driven by the
@@ -388,15 +389,15 @@ func TestARunThatIsCreatedIsDrivenByTheEngine(t *testing.T) {
 	v := newEnv(t)
 	file := filepath.Join(t.TempDir(), "strategy.yaml")
 	v.must(os.WriteFile(file, []byte("stages:\n- {name: all, labelSelector: {}}\n"), 0o600))
-	v.shows(exitUsage, "create run shop-3 --placement shop --strategy "+file, "--as is not set")
-	v.shows(exitDone, "abort shop-2 --as ann")
+	v.shows(cli.ExitUsage, "create run shop-3 --placement shop --strategy "+file, "--as is not set")
+	v.shows(cli.ExitDone, "abort shop-2 --as ann")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Aborted) })
-	v.shows(exitDone, "create run shop-3 --as ann --placement shop --strategy "+file, "run/shop-3: created, stages 1, clusters 3")
-	v.shows(exitFailed, "create run shop-3 --as ann --placement shop --strategy "+file, "shop-3")
+	v.shows(cli.ExitDone, "create run shop-3 --as ann --placement shop --strategy "+file, "run/shop-3: created, stages 1, clusters 3")
+	v.shows(cli.ExitFailed, "create run shop-3 --as ann --placement shop --strategy "+file, "shop-3")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-3") })
 	if got := v.key("eu-3"); got != "v2" {
 		t.Errorf("eu-3 has %s, want v2", got)
 	}
-	v.shows(exitFailed, "catch-up shop-3 --name more --as ann", "shop-3")
-	v.shows(exitDone, "version", "slipway ")
+	v.shows(cli.ExitFailed, "catch-up shop-3 --name more --as ann", "shop-3")
+	v.shows(cli.ExitDone, "version", "slipway ")
 }

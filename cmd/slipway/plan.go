@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -32,7 +33,7 @@ func (s *specOptions) spec(name string) (fleet.RunSpec, error) {
 		spec.Index = &s.index
 	}
 	if s.strategy == "" {
-		return spec, usageError{fmt.Errorf("--strategy is not set: it names the file of the strategy")}
+		return spec, cli.UsageError{Err: fmt.Errorf("--strategy is not set: it names the file of the strategy")}
 	}
 	return spec, readFile(s.strategy, &spec.Strategy)
 }
@@ -54,7 +55,7 @@ func newPreview(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview PLACEMENT",
 		Short: "Show the plan that a run would have; nothing is written",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cli.Arguments(cobra.ExactArgs(1)),
 		RunE: o.reading(func(ctx context.Context, e *fleet.Engine, args []string) error {
 			spec, err := s.spec(args[0])
 			if err != nil {
@@ -81,7 +82,7 @@ type plannedCluster struct {
 
 // printPlan shows a plan: its clusters in their order, and its warnings on the other stream.
 func (o *options) printPlan(p *stages.Plan) error {
-	l := &list{kind: "cluster", columns: []string{"Cluster", "Stage", "Group", "Gets"}, narrow: 3}
+	l := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Stage", "Group", "Gets"}, Narrow: 3}
 	clusters := []plannedCluster{}
 	for i := range p.Stages {
 		for _, g := range p.Stages[i].Groups {
@@ -91,20 +92,20 @@ func (o *options) printPlan(p *stages.Plan) error {
 					one.Revision = p.Revisions[c.Revision]
 				}
 				clusters = append(clusters, one)
-				l.add(one.Cluster, one, one.Stage, one.Group, one.Revision)
+				l.Add(one.Cluster, one, one.Stage, one.Group, one.Revision)
 			}
 		}
 	}
 	for _, w := range p.Warnings {
 		fmt.Fprintf(o.ErrOut, "warning: %s\n", w)
 	}
-	if o.output == "json" || o.output == "yaml" {
-		return o.printValue(struct {
+	if o.IsValue() {
+		return o.PrintValue(struct {
 			Plan     *stages.Plan     `json:"plan"`
 			Clusters []plannedCluster `json:"clusters"`
 		}{p, clusters})
 	}
-	return o.print(l)
+	return o.Print(l)
 }
 
 func newPreviewSelection(o *options) *cobra.Command {
@@ -112,7 +113,7 @@ func newPreviewSelection(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preview-selection PLACEMENT",
 		Short: "Show which clusters a placement picks, or would with another policy; nothing is written",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cli.Arguments(cobra.ExactArgs(1)),
 		RunE: o.reading(func(ctx context.Context, e *fleet.Engine, args []string) error {
 			var policy *placement.Policy
 			if file != "" {
@@ -125,14 +126,14 @@ func newPreviewSelection(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l := &list{kind: "cluster", columns: []string{"Cluster", "Picked", "Reason"}, narrow: 3}
+			l := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Picked", "Reason"}, Narrow: 3}
 			for _, c := range r.Evaluations {
-				l.add(c.Cluster, c, c.Picked, c.Reason)
+				l.Add(c.Cluster, c, c.Picked, c.Reason)
 			}
 			if r.Shortfall != "" {
 				fmt.Fprintf(o.ErrOut, "warning: %s\n", r.Shortfall)
 			}
-			return o.print(l)
+			return o.Print(l)
 		}),
 	}
 	cmd.Flags().StringVar(&file, "policy", "", "file of a policy to try, YAML or JSON")
@@ -141,14 +142,14 @@ func newPreviewSelection(o *options) *cobra.Command {
 
 // differences are those of clusters, a row for each object.
 type differences struct {
-	list
+	cli.List
 	found bool
 	// unread are the clusters with problems.
 	unread []string
 }
 
 func newDifferences() *differences {
-	return &differences{list: list{kind: "cluster", columns: []string{"Cluster", "Object", "Reason", "Paths"}, narrow: 4}}
+	return &differences{List: cli.List{Kind: "cluster", Columns: []string{"Cluster", "Object", "Reason", "Paths"}, Narrow: 4}}
 }
 
 // take adds what differs on a cluster; value is what -o json shows.
@@ -167,19 +168,19 @@ func (d *differences) take(c *fleet.ClusterDrift, value any) {
 		if obj.Namespace != "" {
 			name = obj.Kind + " " + obj.Namespace + "/" + obj.Name
 		}
-		d.add(c.Cluster, value, name, obj.Reason, strings.Join(paths, " "))
+		d.Add(c.Cluster, value, name, obj.Reason, strings.Join(paths, " "))
 	}
 }
 
 // printDifferences shows them. With -o json and -o yaml a cluster is shown once, with all its objects.
-func (o *options) printDifferences(d *differences, whole *list) error {
-	l := &d.list
-	if o.output != table && o.output != wide {
+func (o *options) printDifferences(d *differences, whole *cli.List) error {
+	l := &d.List
+	if o.Output != cli.Table && o.Output != cli.Wide {
 		l = whole
 	}
 	var err error
-	if len(l.rows) > 0 || l == whole {
-		err = o.print(l)
+	if l.Len() > 0 || l == whole {
+		err = o.Print(l)
 	}
 	switch {
 	case err != nil:
@@ -187,7 +188,7 @@ func (o *options) printDifferences(d *differences, whole *list) error {
 	case len(d.unread) > 0:
 		return fmt.Errorf("clusters that could not be compared:\n  %s", strings.Join(d.unread, "\n  "))
 	case d.found:
-		return errDiffers
+		return cli.ErrDiffers
 	}
 	return nil
 }
@@ -197,7 +198,7 @@ func newDiff(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff PLACEMENT",
 		Short: "Show what a run would change on the clusters; nothing is written",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cli.Arguments(cobra.ExactArgs(1)),
 		RunE: o.reading(func(ctx context.Context, e *fleet.Engine, args []string) error {
 			spec, err := s.spec(args[0])
 			if err != nil {
@@ -207,13 +208,13 @@ func newDiff(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			d, whole := newDifferences(), &list{kind: "cluster"}
+			d, whole := newDifferences(), &cli.List{Kind: "cluster"}
 			for c, err := range diff.Clusters(ctx, s.clusters...) {
 				if err != nil {
 					return err
 				}
 				d.take(&c.ClusterDrift, c)
-				whole.add(c.Cluster, c)
+				whole.Add(c.Cluster, c)
 			}
 			return o.printDifferences(d, whole)
 		}),
@@ -229,19 +230,19 @@ func newDrift(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drift PLACEMENT",
 		Short: "Show how the clusters differ from what they should have; nothing is written",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cli.Arguments(cobra.ExactArgs(1)),
 		RunE: o.reading(func(ctx context.Context, e *fleet.Engine, args []string) error {
 			opts := fleet.DriftOptions{Clusters: clusters}
 			if index >= 0 {
 				opts.Index = &index
 			}
-			d, whole := newDifferences(), &list{kind: "cluster"}
+			d, whole := newDifferences(), &cli.List{Kind: "cluster"}
 			for c, err := range e.Drift(ctx, args[0], opts) {
 				if err != nil {
 					return err
 				}
 				d.take(&c, c)
-				whole.add(c.Cluster, c)
+				whole.Add(c.Cluster, c)
 			}
 			return o.printDifferences(d, whole)
 		}),

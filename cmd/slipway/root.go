@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/inventory"
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -26,15 +27,12 @@ type connector func(c *fleet.Config, o *options) error
 
 // options are the flags that all verbs have.
 type options struct {
-	genericiooptions.IOStreams
+	cli.Options
 	connect connector
 
 	store    string
 	clusters string
 	source   string
-	output   string
-	as       string
-	groups   []string
 }
 
 // commandName is how the command is called: kubectl calls a plugin by the name of its file.
@@ -46,27 +44,27 @@ func commandName(path string) string {
 }
 
 func newRoot(streams genericiooptions.IOStreams, connect connector, name string) *cobra.Command {
-	o := &options{IOStreams: streams, connect: connect}
+	o := &options{Options: cli.Options{IOStreams: streams, Name: name}, connect: connect}
 	root := &cobra.Command{
 		Use:           "slipway",
 		Short:         "Read and direct rollouts across clusters",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          arguments(cobra.NoArgs),
+		Args:          cli.Arguments(cobra.NoArgs),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.store, "store", "", "file of the store")
 	flags.StringVar(&o.clusters, "clusters", "", "kubeconfig whose contexts are the clusters")
 	flags.StringVar(&o.source, "source", "", "context of the kubeconfig that snapshots are taken from")
-	flags.StringVarP(&o.output, "output", "o", table, "table, wide, json, yaml or name")
-	flags.StringVar(&o.as, "as", "", "identity that asks")
-	flags.StringSliceVar(&o.groups, "as-group", nil, "groups of the identity that asks")
+	flags.StringVarP(&o.Output, "output", "o", cli.Table, "table, wide, json, yaml or name")
+	flags.StringVar(&o.As, "as", "", "identity that asks")
+	flags.StringSliceVar(&o.Groups, "as-group", nil, "groups of the identity that asks")
 	root.AddCommand(newGet(o), newHistory(o), newPreview(o), newPreviewSelection(o), newDiff(o), newDrift(o),
 		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject),
 		newRollback(o), newSet(o), newDelete(o), newCreate(o), newCatchUp(o), newExplain(o), newVersion(o))
@@ -74,24 +72,14 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 	return root
 }
 
-// arguments makes a wrong number of arguments a usageError.
-func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())}
-		}
-		return nil
-	}
-}
-
 // withEngine opens the store and calls do with an engine on it, which is not run: it reads, and
 // records what is asked for.
 func (o *options) withEngine(do func(*fleet.Engine) error, readOnly bool) (err error) {
-	if !isFormat(o.output) {
-		return usageError{fmt.Errorf("-o %s: want table, wide, json, yaml or name", o.output)}
+	if err := o.CheckOutput(); err != nil {
+		return err
 	}
 	if o.store == "" {
-		return usageError{errors.New("--store is not set: it names the file of the store")}
+		return cli.UsageError{Err: errors.New("--store is not set: it names the file of the store")}
 	}
 	if _, err := os.Stat(o.store); err != nil {
 		return fmt.Errorf("store: %w", err) // a file that a verb would make is no store of anything
@@ -124,14 +112,6 @@ func (o *options) writing(do func(context.Context, *fleet.Engine, []string) erro
 	return func(cmd *cobra.Command, args []string) error {
 		return o.withEngine(func(e *fleet.Engine) error { return do(cmd.Context(), e, args) }, false)
 	}
-}
-
-// identity is the one that asks. An approval is not given under a name that was made up.
-func (o *options) identity() (approval.Identity, error) {
-	if o.as == "" {
-		return approval.Identity{}, usageError{errors.New("--as is not set: it names the identity that asks")}
-	}
-	return approval.Identity{Name: o.as, Groups: o.groups}, nil
 }
 
 // kubeconfigs reaches clusters through the contexts of a kubeconfig. Without one there are no clusters.

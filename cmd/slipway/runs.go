@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/spf13/cobra"
@@ -17,16 +18,16 @@ func newCreate(o *options) *cobra.Command {
 	run := &cobra.Command{
 		Use:   "run NAME --placement PLACEMENT --strategy FILE",
 		Short: "Plan a run and record it; the engine that runs on the store starts it",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cli.Arguments(cobra.ExactArgs(1)),
 		RunE: o.writing(func(ctx context.Context, e *fleet.Engine, args []string) error {
 			if placed == "" {
-				return usageError{fmt.Errorf("--placement is not set: it names the placement that is rolled out")}
+				return cli.UsageError{Err: fmt.Errorf("--placement is not set: it names the placement that is rolled out")}
 			}
 			spec, err := s.spec(placed)
 			if err != nil {
 				return err
 			}
-			if spec.Starter, err = o.identity(); err != nil {
+			if spec.Starter, err = o.Identity(); err != nil {
 				return err
 			}
 			spec.Name, spec.Title = args[0], title
@@ -40,7 +41,7 @@ func newCreate(o *options) *cobra.Command {
 	s.flags(run)
 	run.Flags().StringVar(&placed, "placement", "", "placement that is rolled out")
 	run.Flags().StringVar(&title, "title", "", "title, for people")
-	cmd := group("create", "Create a run")
+	cmd := cli.Group("create", "Create a run")
 	cmd.AddCommand(run)
 	return cmd
 }
@@ -50,12 +51,12 @@ func newCatchUp(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "catch-up RUN --name NAME",
 		Short: "Create a run for the clusters that failed, were skipped or joined since",
-		Args:  arguments(cobra.ExactArgs(1)),
+		Args:  cli.Arguments(cobra.ExactArgs(1)),
 		RunE: o.writing(func(ctx context.Context, e *fleet.Engine, args []string) error {
 			if name == "" {
-				return usageError{fmt.Errorf("--name is not set: it names the run that catches up")}
+				return cli.UsageError{Err: fmt.Errorf("--name is not set: it names the run that catches up")}
 			}
-			by, err := o.identity()
+			by, err := o.Identity()
 			if err != nil {
 				return err
 			}
@@ -77,7 +78,7 @@ func (o *options) created(s fleet.Status) error {
 			return err
 		}
 	}
-	return o.said("run/%s: created, stages %d, clusters %d", s.Run.Name, len(s.Plan.Stages), s.Plan.Len())
+	return o.Said("run/%s: created, stages %d, clusters %d", s.Run.Name, len(s.Plan.Stages), s.Plan.Len())
 }
 
 // newExplain says what a run waits for, or what one of its clusters does.
@@ -85,7 +86,7 @@ func newExplain(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain RUN [CLUSTER]",
 		Short: "Say what a run waits for, or what a cluster of it has come to and waits for",
-		Args:  arguments(cobra.RangeArgs(1, 2)),
+		Args:  cli.Arguments(cobra.RangeArgs(1, 2)),
 		RunE: o.reading(func(ctx context.Context, e *fleet.Engine, args []string) error {
 			var waiting []stages.Awaited
 			if len(args) == 1 {
@@ -99,21 +100,21 @@ func newExplain(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if o.output == "json" || o.output == "yaml" {
-					return o.printValue(why)
+				if o.IsValue() {
+					return o.PrintValue(why)
 				}
-				if err := o.said("cluster/%s: %s in stage %s: %s", why.Cluster, why.State, why.Stage, why.Reason); err != nil {
+				if err := o.Said("cluster/%s: %s in stage %s: %s", why.Cluster, why.State, why.Stage, why.Reason); err != nil {
 					return err
 				}
 				if waiting = why.Waiting; len(waiting) == 0 {
 					return nil
 				}
 			}
-			l := &list{kind: "cause", columns: []string{"Waits for", "Name", "Until", "Why"}, narrow: 4}
+			l := &cli.List{Kind: "cause", Columns: []string{"Waits for", "Name", "Until", "Why"}, Narrow: 4}
 			for _, w := range waiting {
-				l.add(string(w.Kind), w, w.Name, w.Until, w.Message)
+				l.Add(string(w.Kind), w, w.Name, w.Until, w.Message)
 			}
-			return o.print(l)
+			return o.Print(l)
 		}),
 	}
 }
@@ -122,7 +123,7 @@ func newVersion(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Say which version this is, and of which Go",
-		Args:  arguments(cobra.NoArgs),
+		Args:  cli.Arguments(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			version, golang := "(devel)", ""
 			if info, known := debug.ReadBuildInfo(); known {
@@ -131,7 +132,7 @@ func newVersion(o *options) *cobra.Command {
 					version = info.Main.Version
 				}
 			}
-			return o.said("slipway %s %s", version, golang)
+			return o.Said("slipway %s %s", version, golang)
 		},
 	}
 }

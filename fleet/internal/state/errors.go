@@ -47,6 +47,11 @@ func (e *NotFoundError) Error() string {
 	return s
 }
 
+// Replaced says that a run was deleted, and that another one has its name.
+func Replaced(run string) error {
+	return &NotFoundError{Kind: "run", Name: run, Hint: "it was deleted, and another one has its name"}
+}
+
 // Is makes the error backend.ErrNotFound.
 func (e *NotFoundError) Is(target error) bool { return target == backend.ErrNotFound }
 

@@ -1,0 +1,126 @@
+// Package cli is what the verbs of the command share: the streams, the formats of output, who asks, what a
+// wrong command line is, and the exit codes. Each room of the command beside it makes its verbs from an
+// [Options] and is added to the root by package main.
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+)
+
+// The exit codes, as the documentation of the command has them in a table.
+const (
+	ExitDone         = 0
+	ExitFailed       = 1
+	ExitUsage        = 2
+	ExitDiffers      = 3
+	ExitUnsuccessful = 4
+	ExitTimeout      = 5
+	ExitInterrupted  = 130
+)
+
+// Errors that end the command after what they say was shown.
+var (
+	// ErrDiffers says that differences were found.
+	ErrDiffers = errors.New("differences were found")
+	// ErrUnsuccessful says that a run which was followed to its end did not complete.
+	ErrUnsuccessful = errors.New("the run did not complete")
+	// ErrTimeout says that --timeout has passed.
+	ErrTimeout = errors.New("--timeout has passed")
+)
+
+// UsageError is a wrong command line.
+type UsageError struct{ Err error }
+
+func (e UsageError) Error() string { return e.Err.Error() }
+
+func (e UsageError) Unwrap() error { return e.Err }
+
+// Usagef returns a UsageError.
+func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
+
+// Options are the flags and streams that all verbs have.
+type Options struct {
+	genericiooptions.IOStreams
+	// Name is how the command was called, slipway or kubectl slipway.
+	Name string
+	// Output is the value of -o.
+	Output string
+	// As and Groups are the identity that asks.
+	As     string
+	Groups []string
+	// Timeout bounds what waits; 0 is no bound.
+	Timeout time.Duration
+}
+
+// Said reports on the output what was asked for and recorded.
+func (o *Options) Said(format string, args ...any) error {
+	_, err := fmt.Fprintf(o.Out, format+"\n", args...)
+	return err
+}
+
+// Warn reports on the other stream.
+func (o *Options) Warn(format string, args ...any) {
+	_, _ = fmt.Fprintf(o.ErrOut, "warning: "+format+"\n", args...)
+}
+
+// Identity is the one that asks. An approval is not given under a name that was made up.
+func (o *Options) Identity() (approval.Identity, error) {
+	if o.As == "" {
+		return approval.Identity{}, Usagef("--as is not set: it names the identity that asks")
+	}
+	return approval.Identity{Name: o.As, Groups: o.Groups}, nil
+}
+
+// Arguments makes a wrong number of arguments a UsageError.
+func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return Usagef("%w: see %s --help", err, cmd.CommandPath())
+		}
+		return nil
+	}
+}
+
+// Group is a command that has others.
+func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return Usagef("there is no %q to %s: see %s --help", args[0], strings.Fields(use)[0], cmd.CommandPath())
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(verbs...)
+	return cmd
+}
+
+// ExitCode is the code that the command ends with after err, which is printed unless it was shown already.
+func (o *Options) ExitCode(err error) int {
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.Is(err, ErrDiffers):
+		return ExitDiffers
+	}
+	fmt.Fprintf(o.ErrOut, "error: %v\n", err)
+	var wrong UsageError
+	switch {
+	case errors.As(err, &wrong):
+		return ExitUsage
+	case errors.Is(err, ErrUnsuccessful):
+		return ExitUnsuccessful
+	case errors.Is(err, ErrTimeout):
+		return ExitTimeout
+	default:
+		return ExitFailed
+	}
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/yaml"
+)
+
+// The formats of -o.
+const (
+	Table = "table"
+	Wide  = "wide"
+	JSON  = "json"
+	YAML  = "yaml"
+	Name  = "name"
+)
+
+// CheckOutput reports a value of -o that is none of the formats.
+func (o *Options) CheckOutput() error {
+	if !slices.Contains([]string{Table, Wide, JSON, YAML, Name}, o.Output) {
+		return Usagef("-o %s: want table, wide, json, yaml or name", o.Output)
+	}
+	return nil
+}
+
+// IsValue reports whether -o asks for values, as JSON or YAML.
+func (o *Options) IsValue() bool { return o.Output == JSON || o.Output == YAML }
+
+// List is what a verb shows.
+type List struct {
+	// Kind is that of the rows, which -o name begins with.
+	Kind string
+	// Columns are the heads of the cells; those after the first Narrow ones are shown with -o wide.
+	Columns []string
+	Narrow  int
+	rows    []row
+}
+
+// Len returns the number of rows.
+func (l *List) Len() int { return len(l.rows) }
+
+type row struct {
+	name  string
+	cells []any
+	// value is what -o json and -o yaml show.
+	value any
+}
+
+// Add adds a row: its name, which is the first cell, the value that -o json shows, and the other cells.
+func (l *List) Add(name string, value any, cells ...any) {
+	l.rows = append(l.rows, row{name, cells, value})
+}
+
+// Print shows a list as -o says. A table without rows says on the other stream that there are none, as
+// kubectl does.
+func (o *Options) Print(l *List) error {
+	switch o.Output {
+	case Name:
+		for _, r := range l.rows {
+			if _, err := fmt.Fprintf(o.Out, "%s/%s\n", l.Kind, r.name); err != nil {
+				return err
+			}
+		}
+		return nil
+	case Table, Wide:
+		if len(l.rows) == 0 {
+			_, err := fmt.Fprintf(o.ErrOut, "no %ss\n", l.Kind)
+			return err
+		}
+		return printers.NewTablePrinter(printers.PrintOptions{Wide: o.Output == Wide}).PrintObj(l.table(), o.Out)
+	}
+	values := struct {
+		Items []any `json:"items"`
+	}{[]any{}}
+	for _, r := range l.rows {
+		values.Items = append(values.Items, r.value)
+	}
+	return o.PrintValue(values)
+}
+
+// PrintValue shows one value as JSON or YAML.
+func (o *Options) PrintValue(v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err == nil && o.Output == "yaml" {
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(o.Out, strings.TrimSuffix(string(text), "\n"))
+	return err
+}
+
+func (l *List) table() *metav1.Table {
+	t := &metav1.Table{}
+	for i, head := range l.Columns {
+		c := metav1.TableColumnDefinition{Name: head, Type: "string"}
+		if i >= l.Narrow {
+			c.Priority = 1
+		}
+		t.ColumnDefinitions = append(t.ColumnDefinitions, c)
+	}
+	for _, r := range l.rows {
+		cells := []any{r.name}
+		for _, c := range r.cells {
+			cells = append(cells, Cell(c))
+		}
+		t.Rows = append(t.Rows, metav1.TableRow{Cells: cells})
+	}
+	return t
+}
+
+// Cell is a value as text: what is empty is a dash, and nothing breaks a line.
+func Cell(v any) string {
+	if at, is := v.(time.Time); is {
+		if at.IsZero() {
+			return "-"
+		}
+		return at.UTC().Format(time.RFC3339)
+	}
+	text := strings.Join(strings.Fields(fmt.Sprint(v)), " ")
+	if text == "" {
+		return "-"
+	}
+	return text
+}
