@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -121,9 +122,8 @@ func (e *Engine) ForecastRun(ctx context.Context, run string, a Assumptions) (Fo
 	return e.Forecaster(run, a).Forecast(ctx)
 }
 
-// Forecaster forecasts one run again and again. It keeps what it has read of the run's journal and of earlier runs, so
-// that where nothing is new a forecast reads one record, and it does not compute again what has not changed: see
-// [Forecaster.Forecast]. It is for one goroutine at a time.
+// Forecaster forecasts one run again and again, as for a display that is drawn every second. It keeps what it has read
+// of the run's journal and of earlier runs, and its last forecast. It is for one goroutine at a time.
 type Forecaster struct {
 	e   *Engine
 	run string
@@ -132,14 +132,23 @@ type Forecaster struct {
 	uid     string
 	next    int64
 	timings timings
+	// last is the latest forecast, which is good until then as long as only clusters go on.
+	last Forecast
+	good time.Time
 }
+
+// forecastShare is how many times as long as it took to compute a forecast may be used.
+const forecastShare = 20
 
 // Forecaster returns a forecaster of a run. Nothing is read yet.
 func (e *Engine) Forecaster(run string, a Assumptions) *Forecaster {
 	return &Forecaster{e: e, run: run, a: a}
 }
 
-// Forecast is [Engine.ForecastRun] at this moment.
+// Forecast is [Engine.ForecastRun], at a bounded cost: where nothing is new it reads one record, and else what is new
+// of the journal. While nothing but clusters goes on, a forecast that took a while to compute is returned again for
+// twenty times as long, so that asking takes at most a twentieth of one processor; Forecast.Now says of when it is.
+// What is returned is shared: it is not to be changed.
 func (r *Forecaster) Forecast(ctx context.Context) (Forecast, error) {
 	f, err := r.forecast(ctx)
 	if err != nil {
@@ -154,16 +163,30 @@ func (r *Forecaster) forecast(ctx context.Context) (Forecast, error) {
 		if status, h, err = r.e.Progress(ctx, r.run, 0); err != nil {
 			return Forecast{}, err
 		}
-		r.uid, r.timings = h.UID, timings{}
+		r.uid, r.timings, r.good = h.UID, timings{}, time.Time{}
 		if err := r.timings.readEarlier(ctx, r.e, status.Plan, h.UID); err != nil {
 			return Forecast{}, err
 		}
 	}
 	r.next = h.Next
 	r.timings.add(h.Events, status.Plan)
+	began := time.Now()
+	if began.Before(r.good) && !slices.ContainsFunc(h.Events, func(ev stages.Event) bool { return ev.Cluster == "" }) {
+		return r.last, nil
+	}
+	if r.last, err = r.simulate(ctx, &status); err != nil {
+		return Forecast{}, err
+	}
+	done := time.Now()
+	r.good = done.Add(forecastShare * done.Sub(began))
+	return r.last, nil
+}
+
+// simulate carries the run on from now.
+func (r *Forecaster) simulate(ctx context.Context, status *Status) (Forecast, error) {
 	a := r.a
 	a.Start = r.e.state.Now()
-	w, err := r.e.environmentOf(ctx, status.Plan, &r.timings, a, h.UID)
+	w, err := r.e.environmentOf(ctx, status.Plan, &r.timings, a, r.uid)
 	if err != nil {
 		return Forecast{}, err
 	}

@@ -230,13 +230,22 @@ func (s *simulation) due() []Change {
 func (s *simulation) order() stages.Command {
 	c := s.orders[0].Command
 	s.orders = s.orders[1:]
-	s.taken++
-	c.ID, c.At = "order-"+strconv.Itoa(s.taken), s.w.Start.Add(s.now)
+	c.ID, c.At = s.newID(), s.w.Start.Add(s.now)
 	if c.Verb == stages.Decide {
 		c.Decision = s.decision(*c.Decision)
 		c.By = c.Decision.By
 	}
 	return c
+}
+
+// newID returns the id of an order, which is not that of a command which the run has carried out before.
+func (s *simulation) newID() string {
+	for {
+		s.taken++
+		if id := "order-" + strconv.Itoa(s.taken); !slices.Contains(s.run.Seen, id) {
+			return id
+		}
+	}
 }
 
 // step steps the run. The clusters that have left are passed in where that is news, and where an order may
