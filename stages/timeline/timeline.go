@@ -44,7 +44,8 @@ type Timeline struct {
 	// the picture.
 	Back     stages.State
 	BackEnds time.Time
-	// Clusters is how many there are, Completed, Failed and Skipped how many of them end so.
+	// Clusters is how many there are, Completed, Failed and Skipped how many of them have ended so,
+	// by Now where that is set.
 	Clusters, Completed, Failed, Skipped int
 	// Segments are those of the run as a whole: queued, stopping, stopped. Marks are what happened to it.
 	Segments []Segment
