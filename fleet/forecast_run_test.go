@@ -148,6 +148,33 @@ func TestAForecastLearnsFromTheRun(t *testing.T) {
 	})
 }
 
+// A cluster that has taken longer than most is taken to need what those did that took longer still.
+func TestAForecastOfAClusterThatIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSmallEnv(t, 4)
+		u := &modelled{begun: time.Now(), attempts: map[string]simulate.Attempt{}, environment: &simulate.Environment{Members: map[string]simulate.Member{
+			"c00": {Take: 9 * time.Minute}, "c01": {Take: 2 * time.Minute}, "c02": {Take: 2 * time.Minute}, "c03": {Take: time.Hour},
+		}}}
+		e := w.newEngine(fleet.Config{Updater: u, CallTimeout: 2 * time.Hour, Lease: 6 * time.Hour})
+		w.declare(e, smallPlacement("p"))
+		stop := running(t, e)
+		defer stop()
+		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(1)})
+		began := time.Now()
+		for _, c := range []struct{ at, want time.Duration }{
+			{14 * time.Minute, 15 * time.Minute}, // most needed 2 minutes, and it began after 13
+			{16 * time.Minute, 22 * time.Minute}, // one needed 9
+			{30 * time.Minute, 30 * time.Minute}, // longer than all
+		} {
+			time.Sleep(time.Until(began.Add(c.at)))
+			f := w.forecast(e, "r", fleet.Assumptions{})
+			if got := f.Ends.Sub(began).Round(time.Second); got != c.want || f.Known != 3 || f.Typical != 2*time.Minute {
+				t.Errorf("after %s it is to end after %s, want %s; %d are known, %s is typical", c.at, got, c.want, f.Known, f.Typical)
+			}
+		}
+	})
+}
+
 // A forecast of a run that does not go on by itself says what it assumes, one of a run that never ends why, and
 // none of them writes anything.
 func TestAForecastOfARunThatDoesNotGoOn(t *testing.T) {
