@@ -220,3 +220,19 @@ func TestWhatDoesNotGoOnByItself(t *testing.T) {
 		t.Error("a run of another plan is resumed")
 	}
 }
+
+// What the run that is resumed brought is rolled back by another run, which is not simulated.
+func TestARunThatIsResumedIsNotRolledBack(t *testing.T) {
+	p := plan(t, backStrategy(nil), fleet(1, 1, 1))
+	w := rollbackEnvironment("c2")
+	part := w
+	part.Until = 90 * second
+	_, then := play(t, p, part)
+	w.Start = simulate.DefaultStart().Add(90 * second)
+	got, end := events(t, func(tell func(simulate.Event) error) (simulate.End, error) {
+		return simulate.Resume(p, then.Run, w, tell)
+	})
+	if end.State != stages.Failed || end.At != 30*second || end.Back != nil || got[len(got)-1].Type != stages.RunFailed {
+		t.Errorf("it is %s after %s, with a rollback %+v, and ends with %s", end.State, end.At, end.Back, got[len(got)-1].Type)
+	}
+}
