@@ -122,6 +122,9 @@ func streamed[B, T any](do func(c *call, body B) (iter.Seq2[T, error], error)) f
 			if err != nil {
 				r = Record[T]{Error: errorOf(err)}
 			}
+			if c.ctx().Err() != nil {
+				return nil
+			}
 			if sent := send(s, r); sent != nil || err != nil {
 				return nil // the client is gone, or has the error
 			}
@@ -161,6 +164,9 @@ func followed(c *call, f *fleet.Follower) error {
 		r := Record[stages.Event]{Item: &ev, Cursor: f.Cursor()}
 		if err != nil {
 			r = Record[stages.Event]{Problem: errorOf(err)}
+		}
+		if c.ctx().Err() != nil {
+			return nil // the client is gone
 		}
 		if err := send(s, r); err != nil {
 			return nil // the client is gone
