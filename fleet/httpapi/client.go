@@ -450,6 +450,18 @@ func (c *Client) Explain(ctx context.Context, run, cluster string) (stages.Expla
 	return get[stages.Explanation](ctx, c, path("runs", run, "clusters", cluster, "explanation"), nil)
 }
 
+// ForecastRun is that of [fleet.Engine]. The server keeps what it has read of a run, so that asking again and again
+// costs as much as [fleet.Forecaster.Forecast].
+func (c *Client) ForecastRun(ctx context.Context, run string, a fleet.Assumptions) (fleet.Forecast, error) {
+	return post[fleet.Forecast](ctx, c, path("runs", run, "forecast"), a)
+}
+
+// ForecastEnd is ForecastRun without what grows with the clusters: the plan, the events, and of the End the clusters
+// and the run.
+func (c *Client) ForecastEnd(ctx context.Context, run string, a fleet.Assumptions) (fleet.Forecast, error) {
+	return post[fleet.Forecast](ctx, c, path("runs", run, "forecast")+"?brief=true", a)
+}
+
 // CatchUp is that of [fleet.Engine].
 func (c *Client) CatchUp(ctx context.Context, run, name string) (fleet.Status, error) {
 	return post[fleet.Status](ctx, c, path("runs", run, "catch-up"), RunName{name})
