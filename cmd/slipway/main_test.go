@@ -365,7 +365,7 @@ func TestTheVerbs(t *testing.T) {
 		got = append(got, c.Name())
 	}
 	want := []string{
-		"abort", "approve", "catch-up", "create", "delete", "diff", "drift", "explain", "get", "history", "preview",
+		"abort", "approve", "catch-up", "create", "delete", "diff", "drift", "explain", "get", "history", "hub", "preview",
 		"preview-selection", "reject", "retry", "rollback", "set", "skip", "start", "stop", "version",
 	}
 	if !slices.Equal(got, want) {

@@ -14,6 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubverbs"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -63,11 +65,11 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 	flags.StringVar(&o.clusters, "clusters", "", "kubeconfig whose contexts are the clusters")
 	flags.StringVar(&o.source, "source", "", "context of the kubeconfig that snapshots are taken from")
 	flags.StringVarP(&o.Output, "output", "o", cli.Table, "table, wide, json, yaml or name")
-	flags.StringVar(&o.As, "as", "", "identity that asks")
-	flags.StringSliceVar(&o.Groups, "as-group", nil, "groups of the identity that asks")
+	kube := hubtarget.NewFlags(&o.Options)
+	kube.AddFlags(flags)
 	root.AddCommand(newGet(o), newHistory(o), newPreview(o), newPreviewSelection(o), newDiff(o), newDrift(o),
 		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject),
-		newRollback(o), newSet(o), newDelete(o), newCreate(o), newCatchUp(o), newExplain(o), newVersion(o))
+		newRollback(o), newSet(o), newDelete(o), newCreate(o), newCatchUp(o), newExplain(o), newVersion(o), hubverbs.New(&o.Options, kube))
 	root.AddCommand(runCommands(o)...)
 	return root
 }
