@@ -22,12 +22,14 @@ type Flags struct {
 	HubNamespace string
 	// AllNamespaces asks for the objects of all namespaces, and those of none.
 	AllNamespaces bool
+	// command is how the command is called.
+	command string
 }
 
 // NewFlags returns the flags. --as and --as-group are those of o: on a hub they are the user that the API server
 // is asked to impersonate.
 func NewFlags(o *cli.Options) *Flags {
-	f := &Flags{ConfigFlags: genericclioptions.NewConfigFlags(true), HubNamespace: hub.DefaultNamespace}
+	f := &Flags{ConfigFlags: genericclioptions.NewConfigFlags(true), HubNamespace: hub.DefaultNamespace, command: o.Name}
 	f.Impersonate, f.ImpersonateGroup = &o.As, &o.Groups
 	f.ClusterName = nil // --cluster is a member of the fleet
 	f.CacheDir = nil    // nothing is discovered

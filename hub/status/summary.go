@@ -1,0 +1,163 @@
+package status
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// RunSummary reads back what the object of a run shows of it, for those who may read the objects of a hub and not
+// its store. Name and Placement are the names of the objects, and Holder is not known; Reason is a message for
+// people. The object of a run that has no record any more has no State, and says so in Problem.
+func RunSummary(obj *unstructured.Unstructured) (fleet.RunSummary, error) {
+	var s RunStatus
+	if err := api.FromMap(obj, "status", &s); err != nil {
+		return fleet.RunSummary{}, err
+	}
+	_, uid, _ := strings.Cut(obj.GetAnnotations()[api.AnnotationRunUID], "/")
+	out := fleet.RunSummary{
+		Name: obj.GetName(), UID: uid, Placement: api.SpecString(obj, "placementName"), Created: obj.GetCreationTimestamp().UTC(),
+	}
+	out.Index, _ = strconv.Atoi(s.ResourceIndex)
+	if c := s.Counts; c != nil {
+		out.Clusters, out.Completed, out.Failed, out.Skipped = c.Total, c.Completed, c.Failed, c.Skipped
+	}
+	all := s.Stages
+	if s.Deletion != nil && s.Deletion.Counts != nil {
+		all = append(slices.Clip(all), *s.Deletion)
+	}
+	for i := range all {
+		if at := all[i].Start; at != nil && (out.Started.IsZero() || at.Time.Before(out.Started)) {
+			out.Started = at.UTC()
+		}
+		if out.Stage == "" && conditionOf(all[i].Conditions, api.ConditionSucceeded).Status != metav1.ConditionTrue {
+			out.Stage = all[i].Name
+		}
+	}
+	s.summarizeConditions(&out)
+	return out, nil
+}
+
+// summarizeConditions says what state the conditions of a run tell of, why, and when it ended.
+func (s *RunStatus) summarizeConditions(out *fleet.RunSummary) {
+	initialized, progressing := conditionOf(s.Conditions, api.ConditionInitialized), conditionOf(s.Conditions, api.ConditionProgressing)
+	succeeded := conditionOf(s.Conditions, api.ConditionSucceeded)
+	switch {
+	case succeeded.Status == metav1.ConditionTrue:
+		out.State, out.Ended = stages.Completed, succeeded.LastTransitionTime.UTC()
+	case succeeded.Status == metav1.ConditionFalse:
+		states := map[string]stages.State{api.ReasonRunAborted: stages.Aborted, api.ReasonRunSuperseded: stages.Superseded}
+		out.State, out.Reason = cmp.Or(states[succeeded.Reason], stages.Failed), succeeded.Message
+		out.Ended = succeeded.LastTransitionTime.UTC()
+	case succeeded.Status != "":
+		out.Problem = succeeded.Message
+	case initialized.Status == metav1.ConditionFalse:
+		out.State, out.Reason, out.Ended = stages.Failed, initialized.Message, initialized.LastTransitionTime.UTC()
+	case progressing.Status == "":
+		out.State = stages.NotStarted
+		if initialized.Status == metav1.ConditionUnknown {
+			out.Reason = initialized.Message
+		}
+	case progressing.Reason == api.ReasonRunStopping:
+		out.State, out.Reason = stages.Stopping, progressing.Message
+	case progressing.Reason == api.ReasonRunStopped:
+		out.State, out.Reason = stages.Stopped, progressing.Message
+	case progressing.Reason == api.ReasonRunWaiting && strings.HasPrefix(progressing.Message, queuedMessage):
+		out.State, out.Reason = stages.Pending, progressing.Message
+	case progressing.Status == metav1.ConditionTrue:
+		out.State = stages.Running
+	default:
+		out.State, out.Reason = stages.Running, progressing.Message
+	}
+}
+
+func conditionOf(all []metav1.Condition, kind string) metav1.Condition {
+	for _, c := range all {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+// OpenRequest reads back the approval that an object asks for; open is false where it was decided. Name and Run are
+// the names of the objects; what stands in the object of the run, and the policy, is not known.
+func OpenRequest(obj *unstructured.Unstructured) (r approval.Request, open bool, err error) {
+	var spec ApprovalSpec
+	var s approvalStatus
+	if err := api.FromMap(obj, "spec", &spec); err != nil {
+		return r, false, err
+	}
+	if err := api.FromMap(obj, "status", &s); err != nil {
+		return r, false, err
+	}
+	r = approval.Request{
+		Name: obj.GetName(), Run: spec.Run, Opened: obj.GetCreationTimestamp().UTC(),
+		Binding: approval.Binding{RunUID: spec.RunUID, Stage: spec.Stage, When: approval.After, Attempt: int(spec.Attempt), Plan: spec.Plan},
+	}
+	if obj.GetLabels()[api.LabelTask] == api.TaskBefore {
+		r.When = approval.Before
+	}
+	for _, d := range s.Decisions {
+		by := approval.Identity{Name: d.By.Username, Groups: d.By.Groups}
+		r.Decisions = append(r.Decisions, approval.Decision{Verdict: d.Verdict, By: by, Comment: d.Comment})
+	}
+	accepted := api.ConditionOf(obj, api.ConditionAccepted)
+	return r, accepted.Status != "True" && accepted.Reason != api.ReasonRequestRejected, nil
+}
+
+// WithAnswer is the status of a request with the answer of the client that writes it: the admission policies write
+// down who that is. They tell the answers of two clients apart by their conditions, so one of the same words has
+// another time.
+func WithAnswer(obj *unstructured.Unstructured, v approval.Verdict, comment string, at time.Time) (map[string]any, error) {
+	kind := api.ConditionApproved
+	if v == approval.Reject {
+		kind = api.ConditionRejected
+	}
+	if before := api.ConditionOf(obj, kind).Since; !before.IsZero() && at.Before(before.Add(time.Second)) {
+		at = before.Add(time.Second)
+	}
+	status, _, _ := unstructured.NestedMap(obj.Object, "status")
+	others, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	others = slices.DeleteFunc(others, func(item any) bool {
+		m, ok := item.(map[string]any)
+		return ok && m["type"] == kind
+	})
+	c := conditions{observedGeneration: obj.GetGeneration()}.isTrue(kind, kind, comment, stages.At(at))
+	next, err := api.ToMap(&c)
+	if err != nil {
+		return nil, err
+	}
+	if status == nil {
+		status = map[string]any{}
+	}
+	status["conditions"] = append(others, next)
+	return status, nil
+}
+
+// Outcome says what the hub made of the answer of a user that a request has: nothing yet, or it was taken, or why it
+// does not count.
+func Outcome(obj *unstructured.Unstructured, user string) (decided bool, refusal string) {
+	c := api.ConditionOf(obj, api.ConditionAccepted)
+	switch c.Reason {
+	case api.ReasonAccepted, api.ReasonRequestRejected:
+		return true, ""
+	case api.ReasonUnvouched:
+		return false, c.Message
+	case api.ReasonRefused:
+		if user == "" || strings.Contains(c.Message, user+": ") {
+			return false, c.Message
+		}
+	}
+	return false, ""
+}
