@@ -17,29 +17,29 @@ import (
 // Assumptions are what a [Forecast] cannot know.
 type Assumptions struct {
 	// Start is when the run starts; zero means now.
-	Start time.Time
+	Start time.Time `json:"start,omitzero"`
 	// Take is how long a cluster needs where no earlier run has updated it or any other cluster; default 1
 	// min.
-	Take time.Duration
+	Take time.Duration `json:"take,omitempty"`
 	// Approve is how long people take to approve what they are asked; 0 means
 	// that they approve at once, and a negative one that they never do.
-	Approve time.Duration
+	Approve time.Duration `json:"approve,omitempty"`
 	// Until is how far ahead the forecast computes; default 365 days.
-	Until time.Duration
+	Until time.Duration `json:"until,omitempty"`
 }
 
 // Forecast is how a run would go if nothing went wrong.
 type Forecast struct {
 	// Plan is the one that [Engine.Preview] returns.
-	Plan *stages.Plan
+	Plan *stages.Plan `json:"plan"`
 	// Events are what would happen, End what it would come to.
-	Events []simulate.Event
-	End    simulate.End
+	Events []simulate.Event `json:"events"`
+	End    simulate.End     `json:"end"`
 	// Known counts the clusters of which an earlier run says how long they take,
 	// Typical is the median of those: what all others are taken to need, or
 	// Assumptions.Take where there are none.
-	Known   int
-	Typical time.Duration
+	Known   int           `json:"known"`
+	Typical time.Duration `json:"typical"`
 }
 
 // The most that a forecast reads: so many runs of the placement, the latest.
