@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -145,9 +146,9 @@ func WithAnswer(obj *unstructured.Unstructured, v approval.Verdict, comment stri
 	return status, nil
 }
 
-// Outcome says what the hub made of the answer of a user that a request has: nothing yet, or it was taken, or why it
-// does not count.
-func Outcome(obj *unstructured.Unstructured, user string) (decided bool, refusal string) {
+// AnswerOutcome says what the hub made of the answer of a user that a request has: the request is decided, or why the
+// answer does not count, or neither yet.
+func AnswerOutcome(obj *unstructured.Unstructured, user string) (decided bool, refusal string) {
 	c := api.ConditionOf(obj, api.ConditionAccepted)
 	switch c.Reason {
 	case api.ReasonAccepted, api.ReasonRequestRejected:
@@ -160,4 +161,27 @@ func Outcome(obj *unstructured.Unstructured, user string) (decided bool, refusal
 		}
 	}
 	return false, ""
+}
+
+// RollbackOutcome says what the hub made of the state Rollback that a run has in a generation of its spec: the name of
+// the run that takes it back, or why none does. It is not answered before the hub has said either.
+func RollbackOutcome(obj *unstructured.Unstructured, generation int64) (by, refusal string, answered bool) {
+	switch c := api.ConditionOf(obj, api.ConditionRollback); {
+	case c.Is("False", generation):
+		return "", c.Message, true
+	case c.Is("True", generation):
+		by, _, _ = unstructured.NestedString(obj.Object, "status", "rollbackRunName")
+		return by, "", true
+	}
+	return "", "", false
+}
+
+// SnapshotSummary reads back what the metadata of an object shows of a snapshot: its placement, by the name of the
+// object, its index and when it was taken. It is not ok for an object that shows a further part of a snapshot.
+func SnapshotSummary(obj metav1.Object) (s snapshot.Snapshot, ok bool) {
+	index, err := strconv.Atoi(obj.GetLabels()[api.LabelResourceIndex])
+	if err != nil || obj.GetAnnotations()[api.AnnotationParts] == "" {
+		return s, false
+	}
+	return snapshot.Snapshot{Placement: obj.GetLabels()[api.LabelParent], Index: index, TakenAt: obj.GetCreationTimestamp().UTC()}, true
 }

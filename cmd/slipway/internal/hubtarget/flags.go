@@ -43,6 +43,14 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.HubNamespace, "hub-namespace", f.HubNamespace, "namespace where a hub keeps its records")
 }
 
+// namespace is that of the objects that are meant; "" is outside of all.
+func (f *Flags) namespace() string {
+	if f.AllNamespaces {
+		return ""
+	}
+	return *f.Namespace
+}
+
 // IsSet reports whether a cluster is named: by the flags, by a kubeconfig, or because the command runs in one.
 func (f *Flags) IsSet() bool {
 	if *f.APIServer != "" || *f.KubeConfig != "" || *f.Context != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"os"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -21,23 +23,25 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/backend/kube/store"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // The kinds of the Fleet API by the resources of their namespaced twins.
 const (
-	runs       = "stagedupdateruns"
-	placements = "resourceplacements"
-	requests   = "approvalrequests"
+	placementKind = "resourceplacements"
+	snapshotKind  = "resourcesnapshots"
+	strategyKind  = "stagedupdatestrategies"
+	runKind       = "stagedupdateruns"
+	requestKind   = "approvalrequests"
 )
 
 // Hub is a hub cluster as a person sees it who is authenticated by its API server. Its methods may be called
 // concurrently.
 type Hub struct {
-	flags  *Flags
-	client dynamic.Interface
+	flags    *Flags
+	client   dynamic.Interface
+	metadata metadata.Interface
 	// engine reads the store of the hub. It is not run, and cannot write.
 	engine *fleet.Engine
 	closes []func() error
@@ -55,6 +59,9 @@ func Open(flags *Flags, clusters string) (*Hub, error) {
 	config.QPS = -1 // a person's requests, of which one follows the other
 	h := &Hub{flags: flags}
 	if h.client, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if h.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	records, err := store.New(config, store.Options{Namespace: flags.HubNamespace})
@@ -85,10 +92,6 @@ func (h *Hub) Close() (err error) {
 	return err
 }
 
-// Engine returns the engine by which the records of the hub are read, under the names that [Hub.EngineName] returns.
-// What would write them fails.
-func (h *Hub) Engine() *fleet.Engine { return h.engine }
-
 func dialer(clusters string) backend.Dialer {
 	if clusters == "" {
 		return backend.DialerFunc(func(_ context.Context, c placement.Cluster) (backend.Conn, error) {
@@ -108,6 +111,29 @@ type readOnly struct {
 	namespace string
 }
 
+func (s *readOnly) Get(ctx context.Context, key string) (backend.Record, error) {
+	r, err := s.Store.Get(ctx, key)
+	return r, s.explain(err)
+}
+
+func (s *readOnly) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
+	return func(yield func(backend.Record, error) bool) {
+		for r, err := range s.Store.List(ctx, prefix) {
+			if !yield(r, s.explain(err)) {
+				return
+			}
+		}
+	}
+}
+
+// explain says what it takes to read records.
+func (s *readOnly) explain(err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	return fmt.Errorf("%w: this is read from the records of the hub, which takes the verbs get and list for Secrets in namespace %s; no role of the hub gives them to people, since the credentials of members may be there: kubectl create role slipway-records -n %s --verb=get,list --resource=secrets", err, s.namespace, s.namespace)
+}
+
 func (s *readOnly) Put(_ context.Context, key string, _ []byte, _ backend.Revision) (backend.Revision, error) {
 	return "", &backend.Error{Op: "put", Object: key, Err: s.refusal()}
 }
@@ -125,65 +151,53 @@ func (h *Hub) key(name string) types.NamespacedName {
 	if namespace, rest, ok := strings.Cut(name, "/"); ok && h.flags.AllNamespaces {
 		return types.NamespacedName{Namespace: namespace, Name: rest}
 	}
-	return types.NamespacedName{Namespace: *h.flags.Namespace, Name: name}
+	return types.NamespacedName{Namespace: h.flags.namespace(), Name: name}
 }
 
 // shown is how a person names an object.
-func (h *Hub) shown(k types.NamespacedName) string {
-	if h.flags.AllNamespaces && k.Namespace != "" {
-		return k.Namespace + "/" + k.Name
+func (h *Hub) shown(namespace, name string) string {
+	if h.flags.AllNamespaces && namespace != "" {
+		return namespace + "/" + name
 	}
-	return k.Name
+	return name
 }
 
-// EngineName is what the records of the hub call the object that a person names.
-func (h *Hub) EngineName(name string) string {
-	k := h.key(name)
-	return kubefleet.EngineName(k.Namespace, k.Name)
-}
-
-// ShownName is how a person names the object that the records call so; ok is false for one of another namespace than
-// the flags ask for.
-func (h *Hub) ShownName(engineName string) (name string, ok bool) {
-	namespace, name, known := kubefleet.ObjectName(engineName)
-	if !known {
-		return engineName, h.flags.AllNamespaces
-	}
-	k := types.NamespacedName{Namespace: namespace, Name: name}
-	return h.shown(k), h.flags.AllNamespaces || namespace == *h.flags.Namespace
-}
-
-// resource is a kind in a namespace, or outside of all.
+// resource is a kind in a namespace, or its twin outside of all.
 func (h *Hub) resource(kind, namespace string) dynamic.ResourceInterface {
-	if namespace == "" {
-		return h.client.Resource(gvr("cluster" + kind))
-	}
-	return h.client.Resource(gvr(kind)).Namespace(namespace)
+	return h.client.Resource(gvr(kind, namespace != "")).Namespace(namespace)
 }
 
-func gvr(resource string) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: resource}
+func gvr(kind string, namespaced bool) schema.GroupVersionResource {
+	if !namespaced {
+		kind = "cluster" + kind
+	}
+	return schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: kind}
 }
 
 // list returns the objects of a kind that the flags ask for.
-func (h *Hub) list(ctx context.Context, kind string) ([]unstructured.Unstructured, error) {
-	namespace := *h.flags.Namespace
-	if !h.flags.AllNamespaces {
-		l, err := h.resource(kind, namespace).List(ctx, metav1.ListOptions{})
+func list[T any](h *Hub, kind string, get func(gvr schema.GroupVersionResource, namespace string) ([]T, error)) ([]T, error) {
+	namespace := h.flags.namespace()
+	out, err := get(gvr(kind, namespace != ""), namespace)
+	if err == nil && h.flags.AllNamespaces {
+		var others []T
+		others, err = get(gvr(kind, true), metav1.NamespaceAll)
+		out = append(out, others...)
+	}
+	if err != nil {
+		return nil, h.explain(err, namespace, "viewer")
+	}
+	return out, nil
+}
+
+// objects returns the objects of a kind that the flags ask for.
+func (h *Hub) objects(ctx context.Context, kind string) ([]unstructured.Unstructured, error) {
+	return list(h, kind, func(gvr schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+		l, err := h.client.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			return nil, h.explain(err, namespace, "viewer")
+			return nil, err
 		}
 		return l.Items, nil
-	}
-	own, err := h.resource(kind, "").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, h.explain(err, "", "viewer")
-	}
-	all, err := h.client.Resource(gvr(kind)).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, h.explain(err, "", "viewer")
-	}
-	return append(own.Items, all.Items...), nil
+	})
 }
 
 // explain adds to an error of the API server which role allows what it refuses, or that the cluster is no hub.
