@@ -119,6 +119,7 @@ var areas = []area{
 	{path: "internal/durable", uses: with(ground, "backend", "backend/memory"), testUses: tried},
 	{path: "internal/remote", uses: with(ground, "backend"), testUses: with(tried, "fleet", "stages", "internal/keyed")},
 	{path: "internal/keyed"},
+	{path: "internal/krew", program: true},
 	{path: "internal/kubehttp", cluster: true},
 	{path: "internal/lru"},
 	{path: "internal/parallel"},
