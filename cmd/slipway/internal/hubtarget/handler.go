@@ -1,7 +1,6 @@
 package hubtarget
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,8 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/slipway-dev/slipway/approval"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
@@ -68,9 +68,9 @@ func (h *Hub) Handler() (http.Handler, error) {
 		return httpapi.RunName{Run: name}, err
 	}))
 	for pattern, why := range map[string]string{
-		"POST /v1/runs/{run}/catch-up":                 "a hub has no run that catches up: create another run of the placement, in which clusters that have the snapshot are done at once",
-		"PUT /v1/caps/{cap}":                           "the caps of a hub are those of the program that embeds it",
-		"DELETE /v1/caps/{cap}":                        "the caps of a hub are those of the program that embeds it",
+		"POST /v1/runs/{run}/catch-up":               "a hub has no run that catches up: create another run of the placement, in which clusters that have the snapshot are done at once",
+		"PUT /v1/caps/{cap}":                         "the caps of a hub are those of the program that embeds it",
+		"DELETE /v1/caps/{cap}":                      "the caps of a hub are those of the program that embeds it",
 		"DELETE /v1/placements/{placement}/deletion": "a hub forgets deletions itself",
 	} {
 		route(pattern, func(*http.Request) (any, error) { return nil, refused(why) })
@@ -95,7 +95,10 @@ func with[B any](do func(r *http.Request, body B) (any, error)) func(*http.Reque
 
 func answer(w http.ResponseWriter, r *http.Request, serve func(r *http.Request) (any, error)) {
 	v, err := serve(r)
+	refusal, refuses := errors.AsType[*apierrors.StatusError](err)
 	switch {
+	case refuses:
+		httpapi.WriteError(w, &httpapi.Error{Code: int(refusal.Status().Code), Reason: string(refusal.Status().Reason), Message: err.Error()})
 	case err != nil:
 		httpapi.WriteError(w, err)
 	case v == nil:

@@ -42,7 +42,7 @@ type Hub struct {
 	flags    *Flags
 	client   dynamic.Interface
 	metadata metadata.Interface
-	// engine reads the store of the hub. It is not run, and cannot write.
+	// engine reads the store of the hub. It is not run.
 	engine *fleet.Engine
 	closes []func() error
 }
@@ -64,7 +64,7 @@ func Open(flags *Flags, clusters string) (*Hub, error) {
 	if h.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	records, err := store.New(config, store.Options{Namespace: flags.HubNamespace})
+	kept, err := store.New(config, store.Options{Namespace: flags.HubNamespace})
 	if err != nil {
 		return nil, err
 	}
@@ -76,9 +76,9 @@ func Open(flags *Flags, clusters string) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.closes = []func() error{records.Close, members.Close, objects.Close}
+	h.closes = []func() error{kept.Close, members.Close, objects.Close}
 	h.engine, err = fleet.New(fleet.Config{
-		Store: &readOnly{records, flags.HubNamespace}, Inventory: members, Dialer: dialer(clusters), Source: objects, Name: "slipway",
+		Store: &records{kept, flags.HubNamespace}, Inventory: members, Dialer: dialer(clusters), Source: objects, Name: "slipway",
 		Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}, // as a hub that is not told otherwise
 	})
 	return h, err
@@ -105,18 +105,18 @@ func dialer(clusters string) backend.Dialer {
 	return member.NewDialer(configs, member.Options{})
 }
 
-// readOnly is a store whose records are the hub's to write.
-type readOnly struct {
+// records is the store of the hub. Where it may not be read, it says what that takes.
+type records struct {
 	*store.Store
 	namespace string
 }
 
-func (s *readOnly) Get(ctx context.Context, key string) (backend.Record, error) {
+func (s *records) Get(ctx context.Context, key string) (backend.Record, error) {
 	r, err := s.Store.Get(ctx, key)
 	return r, s.explain(err)
 }
 
-func (s *readOnly) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
+func (s *records) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
 		for r, err := range s.Store.List(ctx, prefix) {
 			if !yield(r, s.explain(err)) {
@@ -127,23 +127,11 @@ func (s *readOnly) List(ctx context.Context, prefix string) iter.Seq2[backend.Re
 }
 
 // explain says what it takes to read records.
-func (s *readOnly) explain(err error) error {
+func (s *records) explain(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
 	}
 	return fmt.Errorf("%w: this is read from the records of the hub, which takes the verbs get and list for Secrets in namespace %s; no role of the hub gives them to people, since the credentials of members may be there: kubectl create role slipway-records -n %s --verb=get,list --resource=secrets", err, s.namespace, s.namespace)
-}
-
-func (s *readOnly) Put(_ context.Context, key string, _ []byte, _ backend.Revision) (backend.Revision, error) {
-	return "", &backend.Error{Op: "put", Object: key, Err: s.refusal()}
-}
-
-func (s *readOnly) Delete(_ context.Context, key string, _ backend.Revision) error {
-	return &backend.Error{Op: "delete", Object: key, Err: s.refusal()}
-}
-
-func (s *readOnly) refusal() error {
-	return fmt.Errorf("the records in namespace %s are written by the hub alone: %w", s.namespace, backend.ErrPermanent)
 }
 
 // key is the object that a person names: of --namespace, or, with --all-namespaces, NAMESPACE/NAME.
@@ -212,7 +200,7 @@ func (h *Hub) explain(err error, namespace, role string) error {
 			name = "slipway-" + role
 		}
 		return fmt.Errorf("%w: the role %s allows it: kubectl create %s --clusterrole=%s --user=NAME", err, name, binding, name)
-	case strings.Contains(err.Error(), "could not find the requested resource"):
+	case err != nil && strings.Contains(err.Error(), "could not find the requested resource"):
 		return fmt.Errorf("%w: the cluster is no hub: %s hub install makes it one", err, h.flags.command)
 	}
 	return err

@@ -2,11 +2,13 @@ package hubtarget
 
 import (
 	"context"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -104,7 +106,7 @@ func (h *Hub) placements(ctx context.Context, name string) ([]httpapi.PlacementS
 		out = append(out, p)
 	}
 	if name != "" && len(out) == 0 {
-		return nil, notFound("placement", name)
+		return nil, fmt.Errorf("placement %s: %w", name, backend.ErrNotFound)
 	}
 	return out, nil
 }
