@@ -188,10 +188,14 @@ func (h *Hub) objects(ctx context.Context, kind string) ([]unstructured.Unstruct
 	})
 }
 
-// explain adds to an error of the API server which role allows what it refuses, or that the cluster is no hub.
+// explain adds to an error of the API server which role allows what it refuses, that of reading where it is that, or
+// that the cluster is no hub.
 func (h *Hub) explain(err error, namespace, role string) error {
 	switch {
 	case apierrors.IsForbidden(err):
+		if strings.Contains(err.Error(), "cannot get") || strings.Contains(err.Error(), "cannot list") {
+			role = "viewer"
+		}
 		binding, name := "clusterrolebinding NAME", "slipway-cluster-"+role
 		if namespace != "" {
 			binding = "rolebinding NAME -n " + namespace

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ type hubEnv struct {
 	server  *kubeenv.Server
 	objects dynamic.Interface
 	files   string
+	members []*kubeenv.Server
 }
 
 func newHubEnv(t *testing.T) *hubEnv {
@@ -43,7 +45,8 @@ func newHubEnv(t *testing.T) *hubEnv {
 	names := []string{"hub", "member1", "member2"}
 	servers := kubeenv.ForTest(t).Servers(t, names...)
 	w.server = servers[0]
-	for i, s := range servers[1:] {
+	w.members = servers[1:]
+	for i, s := range w.members {
 		w.write(names[i+1]+".kubeconfig", s.Kubeconfig())
 	}
 	w.must(manifests.Install(t.Context(), w.server.Config(), manifests.Options{}))
@@ -274,9 +277,11 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	}
 
 	by, err := c.Rollback(ctx, "web-1", fleet.RollbackOptions{})
-	if err == nil || !strings.Contains(err.Error(), "the hub refuses the rollback") && by == "" {
-		t.Logf("rollback by %s, %v", by, err)
+	w.must(err)
+	if by != "web-1-rollback" {
+		t.Errorf("the run that rolls back is %q", by)
 	}
+	w.until(c, by, stages.Completed)
 	for _, r := range []struct {
 		what string
 		err  error
@@ -291,12 +296,136 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 			t.Errorf("%s: %v, want %q", r.what, r.err, r.want)
 		}
 	}
+	if _, err := c.CreateRun(ctx, fleet.RunSpec{Name: "web-2", Placement: "none", Strategy: stages.Strategy{Name: "careful"}}); err == nil || !strings.Contains(err.Error(), "the hub refuses it") {
+		t.Errorf("a run of no placement: %v", err)
+	}
 	w.must(c.DeleteRun(ctx, "web-1"))
 	w.eventually("web-1 to be gone", func() bool {
 		all, err := c.RunSummaries(ctx, "")
 		w.must(err)
-		return len(all) == 0 || all[0].Name != "web-1"
+		return !slices.ContainsFunc(all, func(r fleet.RunSummary) bool { return r.Name == "web-1" })
 	})
+}
+
+// allow binds a role to a user in a namespace.
+func (w *hubEnv) allow(user, role, namespace string) {
+	w.t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": map[string]any{"name": user + "-" + role, "namespace": namespace},
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+		"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}},
+	}}
+	bindings := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+	_, err := w.objects.Resource(bindings).Namespace(namespace).Create(w.t.Context(), u, metav1.CreateOptions{})
+	w.must(err)
+}
+
+// What is asked for with --namespace is the objects of that namespace, with --all-namespaces all of them under the names
+// NAMESPACE/NAME, and otherwise those of no namespace. What a person may do is what the API server says, and an error
+// names the role that is missing; an approval is that of the person.
+func TestAPersonActsInANamespaceByRoles(t *testing.T) {
+	w := newHubEnv(t)
+	w.create("v1", "namespaces", "Namespace", "", "shop", nil, nil)
+	w.create("v1", "configmaps", "ConfigMap", "shop", "web", map[string]any{"key": "v1"}, nil)
+	for _, s := range w.members {
+		objects, err := dynamic.NewForConfig(s.Config())
+		w.must(err)
+		namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
+		_, err = objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(t.Context(), namespace, metav1.CreateOptions{})
+		w.must(err)
+	}
+	w.declare("shop")
+	for user, roles := range map[string][]string{"eve": {"viewer"}, "ed": {"viewer", "editor"}, "ann": {"viewer", "approver"}} {
+		for _, role := range roles {
+			w.allow(user, "slipway-"+role, "shop")
+		}
+	}
+	ctx := t.Context()
+	editor, _ := w.as("ed", "-n", "shop")
+	_, err := editor.CreateRun(ctx, spec("web-1"))
+	w.must(err)
+	viewer, eve := w.as("eve", "-n", "shop")
+	name := w.request(viewer, "web-1")
+	if got := w.until(viewer, "web-1", stages.Running); got.Completed != 1 || got.Placement != "web" {
+		t.Errorf("a viewer sees %+v", got)
+	}
+	if placements, err := viewer.Placements(ctx); err != nil || len(placements) != 1 || placements[0].Runs != 1 {
+		t.Errorf("placements of a viewer: %+v, %v", placements, err)
+	}
+	if all, err := viewer.AllRequests(ctx, "web"); err != nil || len(all) != 1 || all[0].Stage != "staging" {
+		t.Errorf("requests of a viewer: %+v, %v", all, err)
+	}
+	_, err = eve.Strategy(ctx, "careful")
+	w.must(err)
+
+	everywhere, _ := w.as("eve", "-A")
+	_, allNamespaces := everywhere.RunSummaries(ctx, "")
+	_, record := viewer.Status(ctx, "web-1")
+	for _, r := range []struct {
+		what string
+		err  error
+		want string
+	}{
+		{"approving", viewer.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve}), "kubectl create rolebinding NAME -n shop --clusterrole=slipway-approver"},
+		{"approving as an editor", editor.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve}), "slipway-approver"},
+		{"stopping", viewer.Command(ctx, "web-1", stages.Command{Verb: stages.Stop}), "--clusterrole=slipway-editor"},
+		{"deleting", viewer.DeleteRun(ctx, "web-1"), "--clusterrole=slipway-editor"},
+		{"all namespaces", allNamespaces, "kubectl create clusterrolebinding NAME --clusterrole=slipway-cluster-viewer"},
+		{"the records", record, "get and list for Secrets in namespace slipway-system"},
+	} {
+		if r.err == nil || !strings.Contains(r.err.Error(), r.want) {
+			t.Errorf("%s: %v, want %q", r.what, r.err, r.want)
+		}
+	}
+
+	approver, _ := w.as("ann", "-n", "shop")
+	w.must(approver.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve, Comment: "fine"}))
+	w.until(viewer, "web-1", stages.Completed)
+	admin, _ := w.as("", "-n", "shop")
+	history, err := admin.History(ctx, "web-1", 0)
+	w.must(err)
+	if !slices.ContainsFunc(history.Events, func(e stages.Event) bool { return e.By == "ann" }) {
+		t.Errorf("no event is by ann: %+v", history.Events)
+	}
+	all, _ := w.as("", "-A")
+	s, err := all.Status(ctx, "shop/web-1")
+	if err != nil || s.Run.Name != "shop/web-1" || s.Run.Placement != "shop/web" {
+		t.Errorf("with all namespaces: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
+	}
+	if s, err := admin.Status(ctx, "web-1"); err != nil || s.Run.Name != "web-1" || s.Run.Placement != "web" {
+		t.Errorf("with the namespace: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
+	}
+	if got := w.until(all, "shop/web-1", stages.Completed); got.Placement != "shop/web" {
+		t.Errorf("with all namespaces: %+v", got)
+	}
+	none, _ := w.as("")
+	if runs, err := none.RunSummaries(ctx, ""); err != nil || len(runs) != 0 {
+		t.Errorf("runs of no namespace: %+v, %v", runs, err)
+	}
+	w.must(editor.DeleteRun(ctx, "web-1"))
+}
+
+// A rejection is the hub's to carry out, and what a cluster is that is no hub is said.
+func TestARejectionEndsTheRunOfAHub(t *testing.T) {
+	w := newHubEnv(t)
+	w.create("v1", "namespaces", "Namespace", "", "shop", nil, nil)
+	w.declare("")
+	c, _ := w.as("")
+	held := spec("web-1")
+	held.Hold = true
+	_, err := c.CreateRun(t.Context(), held)
+	w.must(err)
+	w.until(c, "web-1", stages.NotStarted)
+	w.must(c.Command(t.Context(), "web-1", stages.Command{Verb: stages.Start}))
+	w.must(c.Decide(t.Context(), "web-1", fleet.Answer{Request: w.request(c, "web-1"), Verdict: approval.Reject, Comment: "no"}))
+	if got := w.until(c, "web-1", stages.Failed); got.Reason == "" {
+		t.Errorf("%+v", got)
+	}
+	h, err := Open(flags(t, "--kubeconfig", w.write("member.yaml", w.members[0].Kubeconfig())), "")
+	w.must(err)
+	if _, err := h.runs(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "slipway hub install makes it one") {
+		t.Errorf("a cluster that is no hub: %v", err)
+	}
 }
 
 func flags(t *testing.T, args ...string) *Flags {
