@@ -1,18 +1,23 @@
-// Package hubtarget is a hub cluster as what the command works on. What is read comes from the store of the hub;
-// what is asked for is written to the objects of the Fleet API that people own, so that the API server
-// authenticates and authorizes the person, and the hub carries it out.
+// Package hubtarget has the flags by which the command works on a hub cluster, which are kubectl's.
 package hubtarget
 
 import (
+	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/hubapi"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // Flags say which hub is meant, and which of its objects. The flags of a connection are those of kubectl.
@@ -22,14 +27,12 @@ type Flags struct {
 	HubNamespace string
 	// AllNamespaces asks for the objects of all namespaces, and those of none.
 	AllNamespaces bool
-	// command is how the command is called.
-	command string
 }
 
 // NewFlags returns the flags. --as and --as-group are those of o: on a hub they are the user that the API server
 // is asked to impersonate.
 func NewFlags(o *cli.Options) *Flags {
-	f := &Flags{ConfigFlags: genericclioptions.NewConfigFlags(true), HubNamespace: hub.DefaultNamespace, command: o.Name}
+	f := &Flags{ConfigFlags: genericclioptions.NewConfigFlags(true), HubNamespace: hub.DefaultNamespace}
 	f.Impersonate, f.ImpersonateGroup = &o.As, &o.Groups
 	f.ClusterName = nil // --cluster is a member of the fleet
 	f.CacheDir = nil    // nothing is discovered
@@ -41,14 +44,6 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	f.ConfigFlags.AddFlags(flags)
 	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "objects of all namespaces of a hub, and those of none")
 	flags.StringVar(&f.HubNamespace, "hub-namespace", f.HubNamespace, "namespace where a hub keeps its records")
-}
-
-// namespace is that of the objects that are meant; "" is outside of all.
-func (f *Flags) namespace() string {
-	if f.AllNamespaces {
-		return ""
-	}
-	return *f.Namespace
 }
 
 // IsSet reports whether a cluster is named: by the flags, by a kubeconfig, or because the command runs in one.
@@ -77,4 +72,30 @@ func (f *Flags) Config() (*rest.Config, error) {
 		return nil, fmt.Errorf("--kubeconfig %s: %w", *f.KubeConfig, err)
 	}
 	return c, nil
+}
+
+// Open returns the hub that the flags name; nothing is asked of it yet. Members are reached by clusters, a kubeconfig
+// whose contexts they are or a directory that has NAME.kubeconfig for each.
+func (f *Flags) Open(clusters string) (*hubapi.Hub, error) {
+	config, err := f.Config()
+	if err != nil {
+		return nil, err
+	}
+	return hubapi.New(hubapi.Config{
+		Rest: config, Namespace: *f.Namespace, AllNamespaces: f.AllNamespaces, HubNamespace: f.HubNamespace, Dialer: dialer(clusters),
+		Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}, // as those of a hub without --secrets
+	})
+}
+
+func dialer(clusters string) backend.Dialer {
+	if clusters == "" {
+		return backend.DialerFunc(func(_ context.Context, c placement.Cluster) (backend.Conn, error) {
+			return nil, fmt.Errorf("cluster %s: --clusters is not set: it names a kubeconfig whose contexts are the members, or a directory with NAME.kubeconfig for each: %w", c.Name, backend.ErrPermanent)
+		})
+	}
+	configs := member.KubeconfigContexts(clusters, member.Trusted())
+	if info, err := os.Stat(clusters); err == nil && info.IsDir() {
+		configs = member.KubeconfigDirectory(clusters, member.Trusted())
+	}
+	return member.NewDialer(configs, member.Options{})
 }

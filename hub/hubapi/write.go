@@ -1,4 +1,4 @@
-package hubtarget
+package hubapi
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (h *Hub) change(ctx context.Context, kind, name, role string, change func(u
 		return err
 	})
 	if err != nil {
-		return nil, h.explain(err, k.Namespace, role)
+		return nil, explain(err, k.Namespace, role)
 	}
 	return u, nil
 }
@@ -159,7 +159,7 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 	u.SetName(k.Name)
 	u, err := h.resource(runKind, k.Namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: manager})
 	if err != nil {
-		return h.explain(err, k.Namespace, "editor")
+		return explain(err, k.Namespace, "editor")
 	}
 	return h.await(ctx, runKind, spec.Name, func(u *unstructured.Unstructured) (bool, error) {
 		s, err := status.RunSummary(u)
@@ -173,7 +173,7 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 // remove deletes an object. What the hub has to remove first it does.
 func (h *Hub) remove(ctx context.Context, kind, name string) error {
 	k := h.key(name)
-	return h.explain(h.resource(kind, k.Namespace).Delete(ctx, k.Name, metav1.DeleteOptions{}), k.Namespace, "editor")
+	return explain(h.resource(kind, k.Namespace).Delete(ctx, k.Name, metav1.DeleteOptions{}), k.Namespace, "editor")
 }
 
 // Strategy returns a strategy of the hub.
@@ -181,7 +181,7 @@ func (h *Hub) Strategy(ctx context.Context, name string) (stages.Strategy, error
 	k := h.key(name)
 	u, err := h.resource(strategyKind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	if err != nil {
-		return stages.Strategy{}, h.explain(err, k.Namespace, "viewer")
+		return stages.Strategy{}, explain(err, k.Namespace, "viewer")
 	}
 	return kubefleet.StrategyOf(u)
 }

@@ -1,11 +1,25 @@
-package hubtarget
+// Package hubapi serves the API of package fleet/httpapi on a hub cluster, so that a command or a page which works on
+// an engine works on a hub, too. It acts with the rights of the one who asks, as the API server of the hub
+// authenticates them:
+//
+//   - lists of placements, runs and approval requests are made of the objects of the Fleet API, by one request each;
+//   - changes are made to those objects: an answer is a condition in the status of an (Cluster)ApprovalRequest, whose
+//     author the admission policies of package hub/manifests write down, start, stop and rollback are the spec.state
+//     of a (Cluster)StagedUpdateRun, which is also created and deleted. The hub is given 3 seconds to say what it makes
+//     of a change, and where it refuses it, that is the error;
+//   - everything else is read from the records of the hub, which takes the right to get and list the Secrets of its
+//     namespace. No role of package hub/manifests gives that to people.
+//
+// What a hub has no object for is refused: skip, retry, abort, catch-up and caps, and reasons and titles, which it does
+// not record.
+package hubapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"os"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,7 +33,6 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/inventory"
-	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/backend/kube/store"
 	"github.com/slipway-dev/slipway/fleet"
@@ -36,35 +49,55 @@ const (
 	requestKind   = "approvalrequests"
 )
 
-// Hub is a hub cluster as a person sees it who is authenticated by its API server. Its methods may be called
-// concurrently.
+// Config says which hub is served, with whose rights, and which of its objects.
+type Config struct {
+	// Rest reaches the API server of the hub as the person, or the program, that asks. It is neither changed nor kept.
+	Rest *rest.Config
+	// Namespace is that of the objects that are meant; "" is outside of all namespaces.
+	Namespace string
+	// AllNamespaces asks for the objects of all namespaces, which are called NAMESPACE/NAME, and those outside of them.
+	// Namespace is not read then.
+	AllNamespaces bool
+	// HubNamespace is where the hub keeps its records; default slipway-system.
+	HubNamespace string
+	// Dialer reaches the members, for what compares them. Without one that says that they cannot be reached.
+	Dialer backend.Dialer
+	// Rules are what the hub never places, for previews. The zero value excludes what the engine does.
+	Rules snapshot.Rules
+}
+
+// Hub is a hub cluster as the one who asks sees it. Its methods may be called concurrently.
 type Hub struct {
-	flags    *Flags
-	client   dynamic.Interface
-	metadata metadata.Interface
-	// engine reads the store of the hub. It is not run.
+	namespace string
+	all       bool
+	client    dynamic.Interface
+	metadata  metadata.Interface
+	// engine reads the records of the hub. It is not run.
 	engine *fleet.Engine
 	closes []func() error
 }
 
-// Open returns the hub that the flags name; nothing is asked of it yet. Members are reached by clusters, a kubeconfig
-// whose contexts they are or a directory that has NAME.kubeconfig for each; without it what has to reach them says
-// so. Close has to be called.
-func Open(flags *Flags, clusters string) (*Hub, error) {
-	config, err := flags.Config()
-	if err != nil {
-		return nil, err
+// New returns the hub; nothing is asked of it yet. Close has to be called.
+func New(cfg Config) (*Hub, error) {
+	if cfg.Rest == nil {
+		return nil, errors.New("hubapi: Config.Rest is missing: it reaches the hub cluster")
 	}
-	config = rest.CopyConfig(config)
-	config.QPS = -1 // a person's requests, of which one follows the other
-	h := &Hub{flags: flags}
+	config := rest.CopyConfig(cfg.Rest)
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS = -1 // one request follows the other
+	}
+	h := &Hub{namespace: cfg.Namespace, all: cfg.AllNamespaces}
+	if h.all {
+		h.namespace = ""
+	}
+	var err error
 	if h.client, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
 	if h.metadata, err = metadata.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	kept, err := store.New(config, store.Options{Namespace: flags.HubNamespace})
+	kept, err := store.New(config, store.Options{Namespace: cfg.HubNamespace})
 	if err != nil {
 		return nil, err
 	}
@@ -72,16 +105,22 @@ func Open(flags *Flags, clusters string) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	objects, err := source.New(config, source.Options{})
+	objects, err := source.New(config, source.Options{Rules: cfg.Rules})
 	if err != nil {
 		return nil, err
 	}
 	h.closes = []func() error{kept.Close, members.Close, objects.Close}
+	if cfg.Dialer == nil {
+		cfg.Dialer = backend.DialerFunc(unreachable)
+	}
 	h.engine, err = fleet.New(fleet.Config{
-		Store: &records{kept, flags.HubNamespace}, Inventory: members, Dialer: dialer(clusters), Source: objects, Name: "slipway",
-		Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}, // as a hub that is not told otherwise
+		Store: &records{kept, cmp.Or(cfg.HubNamespace, "slipway-system")}, Inventory: members, Dialer: cfg.Dialer, Source: objects, Rules: cfg.Rules,
 	})
 	return h, err
+}
+
+func unreachable(_ context.Context, c placement.Cluster) (backend.Conn, error) {
+	return nil, fmt.Errorf("cluster %s: nothing says how members are reached: %w", c.Name, backend.ErrPermanent)
 }
 
 // Close ends the connections.
@@ -90,19 +129,6 @@ func (h *Hub) Close() (err error) {
 		err = errors.Join(err, end())
 	}
 	return err
-}
-
-func dialer(clusters string) backend.Dialer {
-	if clusters == "" {
-		return backend.DialerFunc(func(_ context.Context, c placement.Cluster) (backend.Conn, error) {
-			return nil, fmt.Errorf("cluster %s: --clusters is not set: it names a kubeconfig whose contexts are the members, or a directory with NAME.kubeconfig for each: %w", c.Name, backend.ErrPermanent)
-		})
-	}
-	configs := member.KubeconfigContexts(clusters, member.Trusted())
-	if info, err := os.Stat(clusters); err == nil && info.IsDir() {
-		configs = member.KubeconfigDirectory(clusters, member.Trusted())
-	}
-	return member.NewDialer(configs, member.Options{})
 }
 
 // records is the store of the hub. Where it may not be read, it says what that takes.
@@ -134,17 +160,17 @@ func (s *records) explain(err error) error {
 	return fmt.Errorf("%w: this is read from the records of the hub, which takes the verbs get and list for Secrets in namespace %s; no role of the hub gives them to people, since the credentials of members may be there: kubectl create role slipway-records -n %s --verb=get,list --resource=secrets", err, s.namespace, s.namespace)
 }
 
-// key is the object that a person names: of --namespace, or, with --all-namespaces, NAMESPACE/NAME.
+// key is the object that a request names.
 func (h *Hub) key(name string) types.NamespacedName {
-	if namespace, rest, ok := strings.Cut(name, "/"); ok && h.flags.AllNamespaces {
+	if namespace, rest, ok := strings.Cut(name, "/"); ok && h.all {
 		return types.NamespacedName{Namespace: namespace, Name: rest}
 	}
-	return types.NamespacedName{Namespace: h.flags.namespace(), Name: name}
+	return types.NamespacedName{Namespace: h.namespace, Name: name}
 }
 
-// shown is how a person names an object.
+// shown is what an answer calls an object.
 func (h *Hub) shown(namespace, name string) string {
-	if h.flags.AllNamespaces && namespace != "" {
+	if h.all && namespace != "" {
 		return namespace + "/" + name
 	}
 	return name
@@ -162,22 +188,21 @@ func gvr(kind string, namespaced bool) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: kind}
 }
 
-// list returns the objects of a kind that the flags ask for.
+// list returns the objects of a kind that are meant.
 func list[T any](h *Hub, kind string, get func(gvr schema.GroupVersionResource, namespace string) ([]T, error)) ([]T, error) {
-	namespace := h.flags.namespace()
-	out, err := get(gvr(kind, namespace != ""), namespace)
-	if err == nil && h.flags.AllNamespaces {
+	out, err := get(gvr(kind, h.namespace != ""), h.namespace)
+	if err == nil && h.all {
 		var others []T
 		others, err = get(gvr(kind, true), metav1.NamespaceAll)
 		out = append(out, others...)
 	}
 	if err != nil {
-		return nil, h.explain(err, namespace, "viewer")
+		return nil, explain(err, h.namespace, "viewer")
 	}
 	return out, nil
 }
 
-// objects returns the objects of a kind that the flags ask for.
+// objects returns the objects of a kind that are meant.
 func (h *Hub) objects(ctx context.Context, kind string) ([]unstructured.Unstructured, error) {
 	return list(h, kind, func(gvr schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
 		l, err := h.client.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
@@ -190,7 +215,7 @@ func (h *Hub) objects(ctx context.Context, kind string) ([]unstructured.Unstruct
 
 // explain adds to an error of the API server which role allows what it refuses, that of reading where it is that, or
 // that the cluster is no hub.
-func (h *Hub) explain(err error, namespace, role string) error {
+func explain(err error, namespace, role string) error {
 	switch {
 	case apierrors.IsForbidden(err):
 		if strings.Contains(err.Error(), "cannot get") || strings.Contains(err.Error(), "cannot list") {
@@ -205,7 +230,7 @@ func (h *Hub) explain(err error, namespace, role string) error {
 		}
 		return fmt.Errorf("%w: the role %s allows it: kubectl create %s --clusterrole=%s --user=NAME", err, name, binding, name)
 	case err != nil && strings.Contains(err.Error(), "could not find the requested resource"):
-		return fmt.Errorf("%w: the cluster is no hub: %s hub install makes it one", err, h.flags.command)
+		return fmt.Errorf("%w: the cluster is no hub: slipway hub install makes it one", err)
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package hubtarget
+package hubapi
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,7 +19,6 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/member"
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/hub"
@@ -37,7 +35,11 @@ type hubEnv struct {
 	objects dynamic.Interface
 	files   string
 	members []*kubeenv.Server
+	dialer  backend.Dialer
 }
+
+// rules leave Secrets out.
+var rules = snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}
 
 func newHubEnv(t *testing.T) *hubEnv {
 	t.Helper()
@@ -56,10 +58,10 @@ func newHubEnv(t *testing.T) *hubEnv {
 	for name, labels := range map[string]string{"member1": "staging", "member2": "prod"} {
 		w.create("cluster.kubernetes-fleet.io/v1beta1", "memberclusters", "MemberCluster", "", name, map[string]any{}, map[string]string{"environment": labels})
 	}
+	w.dialer = member.NewDialer(member.KubeconfigDirectory(w.files, member.Trusted()), member.Options{})
 	h, err := hub.New(hub.Config{
 		Rest: w.server.Config(), LeaseDuration: 3 * time.Second,
-		Dialer: member.NewDialer(member.KubeconfigDirectory(w.files, member.Trusted()), member.Options{}),
-		Engine: fleet.Config{Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}},
+		Dialer: w.dialer, Engine: fleet.Config{Rules: rules},
 	})
 	w.must(err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -153,15 +155,18 @@ func (w *hubEnv) eventually(what string, happened func() bool) {
 	}
 }
 
-// as is the hub as a user sees it; an empty user is an administrator. Arguments are flags of the command.
-func (w *hubEnv) as(user string, args ...string) (*httpapi.Client, *Hub) {
+// as is the hub as a user sees it in a namespace, "" for outside of all and "*" for all; an empty user is an
+// administrator.
+func (w *hubEnv) as(user, namespace string) (*httpapi.Client, *Hub) {
 	w.t.Helper()
-	text := w.server.Kubeconfig()
+	cfg := Config{Rest: w.server.Config(), Namespace: namespace, Dialer: w.dialer, Rules: rules}
 	if user != "" {
-		text = w.server.KubeconfigFor(user)
+		cfg.Rest = w.server.ConfigFor(user)
 	}
-	f := flags(w.t, append([]string{"--kubeconfig", w.write(user+"-user.yaml", text)}, args...)...)
-	h, err := Open(f, w.files)
+	if namespace == "*" {
+		cfg.Namespace, cfg.AllNamespaces = "", true
+	}
+	h, err := New(cfg)
 	w.must(err)
 	w.t.Cleanup(func() { w.must(h.Close()) })
 	handler, err := h.Handler()
@@ -213,7 +218,7 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	w.create("v1", "configmaps", "ConfigMap", "shop", "web", map[string]any{"key": "v1"}, nil)
 	w.declare("")
 	ctx := t.Context()
-	c, h := w.as("")
+	c, h := w.as("", "")
 
 	_, err := c.CreateRun(ctx, spec("web-1"))
 	w.must(err)
@@ -320,8 +325,8 @@ func (w *hubEnv) allow(user, role, namespace string) {
 	w.must(err)
 }
 
-// What is asked for with --namespace is the objects of that namespace, with --all-namespaces all of them under the names
-// NAMESPACE/NAME, and otherwise those of no namespace. What a person may do is what the API server says, and an error
+// What is asked for in a namespace is the objects of that namespace, in all of them those under the names NAMESPACE/NAME,
+// and otherwise those of no namespace. What a person may do is what the API server says, and an error
 // names the role that is missing; an approval is that of the person.
 func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	w := newHubEnv(t)
@@ -341,10 +346,10 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 		}
 	}
 	ctx := t.Context()
-	editor, _ := w.as("ed", "-n", "shop")
+	editor, _ := w.as("ed", "shop")
 	_, err := editor.CreateRun(ctx, spec("web-1"))
 	w.must(err)
-	viewer, eve := w.as("eve", "-n", "shop")
+	viewer, eve := w.as("eve", "shop")
 	name := w.request(viewer, "web-1")
 	if got := w.until(viewer, "web-1", stages.Running); got.Completed != 1 || got.Placement != "web" {
 		t.Errorf("a viewer sees %+v", got)
@@ -355,10 +360,7 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	if all, err := viewer.AllRequests(ctx, "web"); err != nil || len(all) != 1 || all[0].Stage != "staging" {
 		t.Errorf("requests of a viewer: %+v, %v", all, err)
 	}
-	_, err = eve.Strategy(ctx, "careful")
-	w.must(err)
-
-	everywhere, _ := w.as("eve", "-A")
+	everywhere, _ := w.as("eve", "*")
 	_, allNamespaces := everywhere.RunSummaries(ctx, "")
 	_, record := viewer.Status(ctx, "web-1")
 	for _, r := range []struct {
@@ -378,16 +380,16 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 		}
 	}
 
-	approver, _ := w.as("ann", "-n", "shop")
+	approver, _ := w.as("ann", "shop")
 	w.must(approver.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve, Comment: "fine"}))
 	w.until(viewer, "web-1", stages.Completed)
-	admin, _ := w.as("", "-n", "shop")
+	admin, _ := w.as("", "shop")
 	history, err := admin.History(ctx, "web-1", 0)
 	w.must(err)
 	if !slices.ContainsFunc(history.Events, func(e stages.Event) bool { return e.By == "ann" }) {
 		t.Errorf("no event is by ann: %+v", history.Events)
 	}
-	all, _ := w.as("", "-A")
+	all, _ := w.as("", "*")
 	s, err := all.Status(ctx, "shop/web-1")
 	if err != nil || s.Run.Name != "shop/web-1" || s.Run.Placement != "shop/web" {
 		t.Errorf("with all namespaces: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
@@ -395,10 +397,15 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	if s, err := admin.Status(ctx, "web-1"); err != nil || s.Run.Name != "web-1" || s.Run.Placement != "web" {
 		t.Errorf("with the namespace: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
 	}
+	strategy, err := eve.Strategy(ctx, "careful")
+	w.must(err)
+	if plan, err := all.Preview(ctx, fleet.RunSpec{Placement: "shop/web", Strategy: strategy}); err != nil || plan.Len() != 2 {
+		t.Errorf("with all namespaces: the plan is %v, %v", plan, err)
+	}
 	if got := w.until(all, "shop/web-1", stages.Completed); got.Placement != "shop/web" {
 		t.Errorf("with all namespaces: %+v", got)
 	}
-	none, _ := w.as("")
+	none, _ := w.as("", "")
 	if runs, err := none.RunSummaries(ctx, ""); err != nil || len(runs) != 0 {
 		t.Errorf("runs of no namespace: %+v, %v", runs, err)
 	}
@@ -410,7 +417,7 @@ func TestARejectionEndsTheRunOfAHub(t *testing.T) {
 	w := newHubEnv(t)
 	w.create("v1", "namespaces", "Namespace", "", "shop", nil, nil)
 	w.declare("")
-	c, _ := w.as("")
+	c, _ := w.as("", "")
 	held := spec("web-1")
 	held.Hold = true
 	_, err := c.CreateRun(t.Context(), held)
@@ -421,20 +428,9 @@ func TestARejectionEndsTheRunOfAHub(t *testing.T) {
 	if got := w.until(c, "web-1", stages.Failed); got.Reason == "" {
 		t.Errorf("%+v", got)
 	}
-	h, err := Open(flags(t, "--kubeconfig", w.write("member.yaml", w.members[0].Kubeconfig())), "")
+	h, err := New(Config{Rest: w.members[0].Config()})
 	w.must(err)
 	if _, err := h.runs(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "slipway hub install makes it one") {
 		t.Errorf("a cluster that is no hub: %v", err)
 	}
-}
-
-func flags(t *testing.T, args ...string) *Flags {
-	t.Helper()
-	f := NewFlags(&cli.Options{Name: "slipway"})
-	set := pflag.NewFlagSet("", pflag.ContinueOnError)
-	f.AddFlags(set)
-	if err := set.Parse(args); err != nil {
-		t.Fatal(err)
-	}
-	return f
 }

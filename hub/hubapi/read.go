@@ -1,4 +1,4 @@
-package hubtarget
+package hubapi
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// runs returns the runs that the flags ask for, of one placement where that is not "", as their objects show them.
+// runs returns the runs that are meant, of one placement where that is not "", as their objects show them.
 func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
 	items, err := h.objects(ctx, runKind)
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, e
 	return out, nil
 }
 
-// requests returns the open approval requests that the flags ask for, of one run and of one placement where these are
+// requests returns the open approval requests that are meant, of one run and of one placement where these are
 // not "", as their objects show them.
 func (h *Hub) requests(ctx context.Context, run, placement string) ([]approval.Request, error) {
 	all, err := h.runs(ctx, placement)
@@ -67,7 +67,7 @@ func (h *Hub) requests(ctx context.Context, run, placement string) ([]approval.R
 	return out, nil
 }
 
-// placements returns the placements that the flags ask for, or one of them where name is not "", as their objects and
+// placements returns the placements that are meant, or one of them where name is not "", as their objects and
 // those of their snapshots show them.
 func (h *Hub) placements(ctx context.Context, name string) ([]httpapi.PlacementSummary, error) {
 	items, err := h.objects(ctx, placementKind)

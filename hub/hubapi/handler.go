@@ -1,9 +1,11 @@
-package hubtarget
+package hubapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -18,10 +20,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Handler returns the API of package httpapi on the hub. Lists are made of objects, which takes the role
-// slipway-viewer and one request each; what needs more is read from the records of the hub. Changes are made to
-// objects. Names are those of the objects that the flags ask for; with --all-namespaces what is in a namespace is
-// called NAMESPACE/NAME.
+// Handler returns the API; see the package. Names are those of objects. It may be used concurrently, and until the hub
+// is closed.
 func (h *Hub) Handler() (http.Handler, error) {
 	records, err := httpapi.NewHandler(h.engine, httpapi.Options{})
 	if err != nil {
@@ -109,48 +109,103 @@ func answer(w http.ResponseWriter, r *http.Request, serve func(r *http.Request) 
 }
 
 // renamed serves what is read from the records of the hub, where an object has another name: requests ask for the
-// names of objects, and answers have them.
+// names of objects, and answers have them, but for plans, which are as they were approved.
 func (h *Hub) renamed(records http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.Split(r.URL.EscapedPath(), "/")
-		if len(parts) > 3 { // /v1/KIND/NAME
-			name, err := url.PathUnescape(parts[3])
-			if err != nil {
-				httpapi.WriteError(w, err)
-				return
-			}
-			k := h.key(name)
-			parts[3] = url.PathEscape(kubefleet.EngineName(k.Namespace, k.Name))
+		if len(parts) < 4 { // shorter than /v1/KIND/NAME
+			records.ServeHTTP(&renamedWriter{w, h}, r)
+			return
 		}
 		r = r.Clone(r.Context())
-		r.URL.RawPath = strings.Join(parts, "/")
-		r.URL.Path, _ = url.PathUnescape(r.URL.RawPath)
-		records.ServeHTTP(&renamedWriter{w, h}, r)
+		name, err := url.PathUnescape(parts[3])
+		if err == nil {
+			k := h.key(name)
+			parts[3] = kubefleet.EngineName(k.Namespace, k.Name)
+			r.URL.RawPath = strings.Join(parts, "/")
+			r.URL.Path, err = url.PathUnescape(r.URL.RawPath)
+		}
+		if err == nil {
+			r.Body, err = withoutPlacement(r.Body)
+		}
+		switch {
+		case err != nil:
+			httpapi.WriteError(w, err)
+		case parts[len(parts)-1] == "preview":
+			records.ServeHTTP(w, r)
+		default:
+			records.ServeHTTP(&renamedWriter{w, h}, r)
+		}
 	})
 }
 
-// renamedWriter writes the names of objects in the place of those that records have. Every Write is whole lines.
+// withoutPlacement leaves out of the spec of a run the placement that its path names.
+func withoutPlacement(body io.Reader) (io.ReadCloser, error) {
+	text, err := io.ReadAll(body)
+	var v map[string]any
+	if err != nil || len(text) == 0 || decode(text, &v) != nil {
+		return io.NopCloser(bytes.NewReader(text)), err
+	}
+	delete(v, "placement")
+	if spec, ok := v["spec"].(map[string]any); ok {
+		delete(spec, "placement")
+	}
+	text, err = json.Marshal(v)
+	return io.NopCloser(bytes.NewReader(text)), err
+}
+
+// decode keeps numbers as they are written.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+// renamedWriter writes the names of objects in the place of those that records have. Every Write is one line of JSON.
 type renamedWriter struct {
 	http.ResponseWriter
 	h *Hub
 }
 
-// recordName is what kubefleet.EngineName makes of a name, unless it leaves it.
-var recordName = regexp.MustCompile(`\b[nc]\.[a-z0-9][a-z0-9.-]*[a-z0-9]`)
-
-func (w *renamedWriter) Write(b []byte) (int, error) {
-	renamed := recordName.ReplaceAllStringFunc(string(b), func(name string) string {
-		namespace, object, ok := kubefleet.ObjectName(name)
-		if !ok || !w.h.flags.AllNamespaces && namespace != w.h.flags.namespace() {
-			return name
-		}
-		return w.h.shown(namespace, object)
-	})
-	if _, err := w.ResponseWriter.Write([]byte(renamed)); err != nil {
-		return 0, err
+func (w *renamedWriter) Write(line []byte) (int, error) {
+	var v any
+	if !recordName.Match(line) || decode(line, &v) != nil {
+		return w.ResponseWriter.Write(line)
 	}
-	return len(b), nil
+	text, err := json.Marshal(w.h.rename(v))
+	if err == nil {
+		_, err = w.ResponseWriter.Write(append(text, '\n'))
+	}
+	return len(line), err
 }
 
 // Unwrap returns what http.ResponseController needs.
 func (w *renamedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// recordName is what kubefleet.EngineName makes of a name, unless it leaves it.
+var recordName = regexp.MustCompile(`\b[nc]\.[a-z0-9][a-z0-9.-]*[a-z0-9]`)
+
+// rename puts the names of objects into every text of a value, but for plans.
+func (h *Hub) rename(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if key != "plan" {
+				v[key] = h.rename(value)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = h.rename(v[i])
+		}
+	case string:
+		return recordName.ReplaceAllStringFunc(v, func(name string) string {
+			namespace, object, ok := kubefleet.ObjectName(name)
+			if !ok || !h.all && namespace != h.namespace {
+				return name
+			}
+			return h.shown(namespace, object)
+		})
+	}
+	return v
+}
