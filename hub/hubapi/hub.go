@@ -25,6 +25,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -72,6 +73,8 @@ type Hub struct {
 	all       bool
 	client    dynamic.Interface
 	metadata  metadata.Interface
+	// raw gets lists of which most is not decoded.
+	raw rest.Interface
 	// engine reads the records of the hub. It is not run.
 	engine *fleet.Engine
 	closes []func() error
@@ -95,6 +98,11 @@ func New(cfg Config) (*Hub, error) {
 		return nil, err
 	}
 	if h.metadata, err = metadata.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	plain := rest.CopyConfig(config)
+	plain.NegotiatedSerializer, plain.DisableCompression = unstructuredscheme.NewUnstructuredNegotiatedSerializer(), true
+	if h.raw, err = rest.UnversionedRESTClientFor(plain); err != nil {
 		return nil, err
 	}
 	kept, err := store.New(config, store.Options{Namespace: cfg.HubNamespace})

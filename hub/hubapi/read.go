@@ -2,6 +2,7 @@ package hubapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,17 +19,24 @@ import (
 
 // runs returns the runs that are meant, of one placement where that is not "", as their objects show them.
 func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
-	items, err := h.objects(ctx, runKind)
+	items, err := list(h, runKind, func(gvr schema.GroupVersionResource, namespace string) ([]status.RunObject, error) {
+		var l struct {
+			Items []status.RunObject `json:"items"`
+		}
+		text, err := h.raw.Get().AbsPath("apis", gvr.Group, gvr.Version).NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).DoRaw(ctx)
+		if err != nil {
+			return nil, err
+		}
+		err = json.Unmarshal(text, &l)
+		return l.Items, err
+	})
 	if err != nil {
 		return nil, err
 	}
 	out := make([]fleet.RunSummary, 0, len(items))
 	for i := range items {
-		s, err := status.RunSummary(&items[i])
-		if err != nil {
-			s = fleet.RunSummary{Name: items[i].GetName(), Problem: err.Error()}
-		}
-		s.Name, s.Placement = h.shown(items[i].GetNamespace(), s.Name), h.shown(items[i].GetNamespace(), s.Placement)
+		s, namespace := items[i].Summary(), items[i].Metadata.Namespace
+		s.Name, s.Placement = h.shown(namespace, s.Name), h.shown(namespace, s.Placement)
 		if placement == "" || s.Placement == placement {
 			out = append(out, s)
 		}

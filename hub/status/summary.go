@@ -2,6 +2,7 @@ package status
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,25 +18,59 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RunSummary reads back what the object of a run shows of it, for those who may read the objects of a hub and not
-// its store. Name and Placement are the names of the objects, and Holder is not known; Reason is a message for
-// people. The object of a run that has no record any more has no State, and says so in Problem.
+// RunObject is the object of a run as far as a list of runs shows it: what stands in it of single clusters, which is
+// most of it, is not decoded.
+type RunObject struct {
+	Metadata struct {
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace"`
+		Annotations map[string]string `json:"annotations"`
+		Created     metav1.Time       `json:"creationTimestamp"`
+	} `json:"metadata"`
+	Spec struct {
+		Placement string `json:"placementName"`
+	} `json:"spec"`
+	Status struct {
+		Conditions    []metav1.Condition `json:"conditions"`
+		ResourceIndex string             `json:"resourceSnapshotIndexUsed"`
+		Stages        []stageSummary     `json:"stagesStatus"`
+		Deletion      *stageSummary      `json:"deletionStageStatus"`
+		Counts        clusterCounts      `json:"clusterCounts"`
+	} `json:"status"`
+}
+
+// stageSummary is what a list needs of a stageStatus.
+type stageSummary struct {
+	Name       string             `json:"stageName"`
+	Start      *metav1.Time       `json:"startTime"`
+	Conditions []metav1.Condition `json:"conditions"`
+	Counts     *clusterCounts     `json:"clusterCounts"`
+}
+
+// RunSummary is the summary of a [RunObject].
 func RunSummary(obj *unstructured.Unstructured) (fleet.RunSummary, error) {
-	var s RunStatus
-	if err := api.FromMap(obj, "status", &s); err != nil {
-		return fleet.RunSummary{}, err
+	var r RunObject
+	text, err := json.Marshal(obj.Object)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
 	}
-	_, uid, _ := strings.Cut(obj.GetAnnotations()[api.AnnotationRunUID], "/")
+	return r.Summary(), err
+}
+
+// Summary reads back what the object of a run shows of it, for those who may read the objects of a hub and not its
+// store. Name and Placement are the names of the objects, and Holder is not known; Reason is a message for people. The
+// object of a run that has no record any more has no State, and says so in Problem.
+func (r *RunObject) Summary() fleet.RunSummary {
+	_, uid, _ := strings.Cut(r.Metadata.Annotations[api.AnnotationRunUID], "/")
+	counts := &r.Status.Counts
 	out := fleet.RunSummary{
-		Name: obj.GetName(), UID: uid, Placement: api.SpecString(obj, "placementName"), Created: obj.GetCreationTimestamp().UTC(),
+		Name: r.Metadata.Name, UID: uid, Placement: r.Spec.Placement, Created: r.Metadata.Created.UTC(),
+		Clusters: counts.Total, Completed: counts.Completed, Failed: counts.Failed, Skipped: counts.Skipped,
 	}
-	out.Index, _ = strconv.Atoi(s.ResourceIndex)
-	if c := s.Counts; c != nil {
-		out.Clusters, out.Completed, out.Failed, out.Skipped = c.Total, c.Completed, c.Failed, c.Skipped
-	}
-	all := s.Stages
-	if s.Deletion != nil && s.Deletion.Counts != nil {
-		all = append(slices.Clip(all), *s.Deletion)
+	out.Index, _ = strconv.Atoi(r.Status.ResourceIndex)
+	all := r.Status.Stages
+	if d := r.Status.Deletion; d != nil && d.Counts != nil {
+		all = append(slices.Clip(all), *d)
 	}
 	for i := range all {
 		if at := all[i].Start; at != nil && (out.Started.IsZero() || at.Time.Before(out.Started)) {
@@ -45,14 +80,14 @@ func RunSummary(obj *unstructured.Unstructured) (fleet.RunSummary, error) {
 			out.Stage = all[i].Name
 		}
 	}
-	s.summarizeConditions(&out)
-	return out, nil
+	r.summarizeConditions(&out)
+	return out
 }
 
 // summarizeConditions says what state the conditions of a run tell of, why, and when it ended.
-func (s *RunStatus) summarizeConditions(out *fleet.RunSummary) {
-	initialized, progressing := conditionOf(s.Conditions, api.ConditionInitialized), conditionOf(s.Conditions, api.ConditionProgressing)
-	succeeded := conditionOf(s.Conditions, api.ConditionSucceeded)
+func (r *RunObject) summarizeConditions(out *fleet.RunSummary) {
+	all := r.Status.Conditions
+	initialized, progressing, succeeded := conditionOf(all, api.ConditionInitialized), conditionOf(all, api.ConditionProgressing), conditionOf(all, api.ConditionSucceeded)
 	switch {
 	case succeeded.Status == metav1.ConditionTrue:
 		out.State, out.Ended = stages.Completed, succeeded.LastTransitionTime.UTC()
