@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -53,11 +54,18 @@ const (
 // plansKept is how many plans a client keeps: as many as runs are watched at the same time.
 const plansKept = 16
 
-// NewClient returns a client of the API at base, an http or https URL under which the paths of the API begin.
+// NewClient returns a client of the API at base: an http or https URL under which the paths of the API begin, or
+// unix: and the path of a socket.
 func NewClient(base string, o ClientOptions) (*Client, error) {
+	if socket, is := strings.CutPrefix(base, unixScheme); is && o.Transport == nil {
+		base = "http://slipway"
+		o.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}}
+	}
 	u, err := url.Parse(base)
 	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil) {
-		err = errors.New("want http:// or https:// with a host")
+		err = errors.New("want http:// or https:// with a host, or unix: with the path of a socket")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: the address %q of the server: %w", base, err)
@@ -448,6 +456,18 @@ func (c *Client) Waiting(ctx context.Context, run string) ([]stages.Awaited, err
 // Explain is that of [fleet.Engine].
 func (c *Client) Explain(ctx context.Context, run, cluster string) (stages.Explanation, error) {
 	return get[stages.Explanation](ctx, c, path("runs", run, "clusters", cluster, "explanation"), nil)
+}
+
+// ForecastRun is that of [fleet.Engine]. The server keeps what it has read of a run, so that asking again and again
+// costs as much as [fleet.Forecaster.Forecast].
+func (c *Client) ForecastRun(ctx context.Context, run string, a fleet.Assumptions) (fleet.Forecast, error) {
+	return post[fleet.Forecast](ctx, c, path("runs", run, "forecast"), a)
+}
+
+// ForecastEnd is ForecastRun without what grows with the clusters: the plan, the events, and of the End the clusters
+// and the run.
+func (c *Client) ForecastEnd(ctx context.Context, run string, a fleet.Assumptions) (fleet.Forecast, error) {
+	return post[fleet.Forecast](ctx, c, path("runs", run, "forecast")+"?brief=true", a)
 }
 
 // CatchUp is that of [fleet.Engine].

@@ -35,6 +35,7 @@
 //	POST   /v1/runs/{run}/commands                             * > stages.Command
 //	GET    /v1/runs/{run}/explanation                            List of stages.Awaited
 //	GET    /v1/runs/{run}/clusters/{cluster}/explanation         stages.Explanation
+//	POST   /v1/runs/{run}/forecast                               > fleet.Assumptions: fleet.Forecast
 //	POST   /v1/runs/{run}/catch-up                             * > RunName: fleet.Status
 //	GET    /v1/runs/{run}/rollback                               fleet.Rollback
 //	GET    /v1/runs/{run}/rollback/preview                       stages.Plan
@@ -46,7 +47,8 @@
 //	GET    /v1/leases                                            List of LeaseRecord
 //
 // /v1/runs and /v1/approvals have the parameter placement, which narrows them to one. The progress of a run and its
-// status leave the plan out where the parameter plan is its digest, since a plan never changes. What has nothing to
+// status leave the plan out where the parameter plan is its digest, since a plan never changes. The forecast of a run
+// with the parameter brief=true leaves out what grows with the clusters. What has nothing to
 // say answers with 204 and no content.
 //
 // # Lists and histories

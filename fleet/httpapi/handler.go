@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/lru"
 )
 
 // Options say how an engine is served. The zero value serves it for reading only.
@@ -56,8 +57,9 @@ func NewHandler(e *fleet.Engine, o Options) (http.Handler, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	mux := http.NewServeMux()
+	forecasts := lru.New[string, *forecaster](plansKept, nil)
 	for _, r := range routes {
-		mux.Handle(r.pattern, &endpoint{e, o, r})
+		mux.Handle(r.pattern, &endpoint{e, o, r, forecasts})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { unknown(mux, w, r) })
 	origins := http.NewCrossOriginProtection()
@@ -100,8 +102,9 @@ type call struct {
 	w      http.ResponseWriter
 	engine *fleet.Engine
 	// by is the identity that makes the request; empty where there is no Authenticate.
-	by      approval.Identity
-	maxBody int64
+	by        approval.Identity
+	maxBody   int64
+	forecasts *lru.Cache[string, *forecaster]
 }
 
 // endpoint is a route of an engine.
@@ -109,12 +112,14 @@ type endpoint struct {
 	engine *fleet.Engine
 	o      Options
 	route  route
+	// forecasts are shared by all routes.
+	forecasts *lru.Cache[string, *forecaster]
 }
 
 func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	c := &call{Request: r, w: w, engine: h.engine, maxBody: h.o.MaxBody}
+	c := &call{Request: r, w: w, engine: h.engine, maxBody: h.o.MaxBody, forecasts: h.forecasts}
 	err := h.admit(c)
 	if err == nil {
 		err = h.route.serve(c)
@@ -188,6 +193,18 @@ func (c *call) number(name string, otherwise, most int64) (int64, error) {
 		return 0, badRequest(fmt.Errorf("%s=%.40q: want a number from 0 to %d", name, text, most))
 	}
 	return n, nil
+}
+
+// flag returns a parameter that is true or false, which it is where there is none.
+func (c *call) flag(name string) (bool, error) {
+	switch text := c.URL.Query().Get(name); text {
+	case "true":
+		return true, nil
+	case "", "false":
+		return false, nil
+	default:
+		return false, badRequest(fmt.Errorf("%s=%.40q: want true or false", name, text))
+	}
 }
 
 // limit is how many items the answer may have.

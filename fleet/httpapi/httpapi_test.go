@@ -244,6 +244,15 @@ func TestAClientReadsWhatTheEngineReturns(t *testing.T) {
 		forecast, err := c.Forecast(ctx, spec, fleet.Assumptions{Start: start})
 		wantForecast, werr := e.Forecast(ctx, spec, fleet.Assumptions{Start: start})
 		equal(t, "Forecast", forecast, err, wantForecast, werr)
+		ends, err := c.ForecastEnd(ctx, "shop-2", fleet.Assumptions{})
+		wantForecast, werr = e.ForecastRun(ctx, "shop-2", fleet.Assumptions{})
+		if err != nil || werr != nil || len(ends.Stages) != 2 || ends.Ends.Sub(wantForecast.Ends).Abs() > time.Minute || ends.Plan != nil || ends.Events != nil {
+			t.Errorf("ForecastEnd: %v, %+v", err, ends)
+		}
+		forecast, err = c.ForecastRun(ctx, "shop-2", fleet.Assumptions{})
+		if err != nil || forecast.Plan.Digest != wantForecast.Plan.Digest || len(forecast.Events) != len(wantForecast.Events) {
+			t.Errorf("ForecastRun: %v, %+v", err, forecast)
+		}
 		selection, err := c.PreviewSelection(ctx, "shop", &placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"eu-2"}})
 		v.must(err)
 		if got := selection.Clusters; !cmp.Equal(got, []string{"eu-2"}) {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"iter"
+	"sync"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
@@ -148,6 +149,7 @@ var routes = []route{
 	{"GET /v1/runs/{run}/clusters/{cluster}/explanation", false, one(func(c *call) (stages.Explanation, error) {
 		return c.engine.Explain(c.ctx(), c.run(), c.PathValue("cluster"))
 	})},
+	{"POST /v1/runs/{run}/forecast", false, with(forecastRun)},
 	{"POST /v1/runs/{run}/catch-up", true, with(func(c *call, as RunName) (fleet.Status, error) {
 		return c.engine.CatchUp(c.ctx(), c.run(), as.Run, c.by)
 	})},
@@ -309,4 +311,25 @@ func leases(c *call) ([]LeaseRecord, error) {
 		}
 	}
 	return out, err
+}
+
+// forecaster is that of a run which is being watched: it keeps what it has read of the run.
+type forecaster struct {
+	mu sync.Mutex
+	*fleet.Forecaster
+}
+
+func forecastRun(c *call, a fleet.Assumptions) (fleet.Forecast, error) {
+	brief, err := c.flag("brief")
+	if err != nil {
+		return fleet.Forecast{}, err
+	}
+	one := c.forecasts.GetOrAdd(fmt.Sprint(c.run(), a), func() *forecaster { return &forecaster{Forecaster: c.engine.Forecaster(c.run(), a)} })
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	f, err := one.Forecast(c.ctx())
+	if brief {
+		f.Plan, f.Events, f.End.Clusters, f.End.Run = nil, nil, nil, stages.Run{}
+	}
+	return f, err
 }

@@ -138,22 +138,22 @@ func streamed[B, T any](do func(c *call, body B) (iter.Seq2[T, error], error)) f
 // events.
 func events(history func(c *call, after int64) (fleet.History, error), follow func(c *call, after string) (*fleet.Follower, error)) func(*call) error {
 	return func(c *call) error {
-		switch text := c.URL.Query().Get("follow"); text {
-		case "true":
-			f, err := follow(c, c.URL.Query().Get("cursor"))
-			if err != nil {
-				return badRequest(err)
-			}
-			return followed(c, f)
-		case "", "false":
+		following, err := c.flag("follow")
+		if err != nil {
+			return err
+		}
+		if !following {
 			page, err := eventsPage(c, history)
 			if err != nil {
 				return err
 			}
 			return answer(c, page)
-		default:
-			return badRequest(fmt.Errorf("follow=%.40q: want true or false", text))
 		}
+		f, err := follow(c, c.URL.Query().Get("cursor"))
+		if err != nil {
+			return badRequest(err)
+		}
+		return followed(c, f)
 	}
 }
 

@@ -95,17 +95,22 @@ func with[B any](do func(r *http.Request, body B) (any, error)) func(*http.Reque
 
 func answer(w http.ResponseWriter, r *http.Request, serve func(r *http.Request) (any, error)) {
 	v, err := serve(r)
-	refusal, refuses := errors.AsType[*apierrors.StatusError](err)
 	switch {
-	case refuses:
-		httpapi.WriteError(w, &httpapi.Error{Code: int(refusal.Status().Code), Reason: string(refusal.Status().Reason), Message: err.Error()})
 	case err != nil:
-		httpapi.WriteError(w, err)
+		writeError(w, err)
 	case v == nil:
 		w.WriteHeader(http.StatusNoContent)
 	default:
 		_ = json.NewEncoder(w).Encode(v)
 	}
+}
+
+// writeError answers with an error; one of the API server has its code and its reason.
+func writeError(w http.ResponseWriter, err error) {
+	if refusal, is := errors.AsType[*apierrors.StatusError](err); is {
+		err = &httpapi.Error{Code: int(refusal.Status().Code), Reason: string(refusal.Status().Reason), Message: err.Error()}
+	}
+	httpapi.WriteError(w, err)
 }
 
 // renamed serves what is read from the records of the hub, where an object has another name: requests ask for the
@@ -126,11 +131,11 @@ func (h *Hub) renamed(records http.Handler) http.Handler {
 			r.URL.Path, err = url.PathUnescape(r.URL.RawPath)
 		}
 		if err == nil {
-			r.Body, err = withoutPlacement(r.Body)
+			r.Body, err = h.resolved(r)
 		}
 		switch {
 		case err != nil:
-			httpapi.WriteError(w, err)
+			writeError(w, err)
 		case parts[len(parts)-1] == "preview":
 			records.ServeHTTP(w, r)
 		default:
@@ -139,16 +144,24 @@ func (h *Hub) renamed(records http.Handler) http.Handler {
 	})
 }
 
-// withoutPlacement leaves out of the spec of a run the placement that its path names.
-func withoutPlacement(body io.Reader) (io.ReadCloser, error) {
-	text, err := io.ReadAll(body)
+// resolved is the body of a request, in which the spec of a run names no placement, as its path does, and has the
+// strategy of the hub that it names.
+func (h *Hub) resolved(r *http.Request) (io.ReadCloser, error) {
+	text, err := io.ReadAll(r.Body)
 	var v map[string]any
 	if err != nil || len(text) == 0 || decode(text, &v) != nil {
 		return io.NopCloser(bytes.NewReader(text)), err
 	}
-	delete(v, "placement")
-	if spec, ok := v["spec"].(map[string]any); ok {
-		delete(spec, "placement")
+	spec, nested := v["spec"].(map[string]any)
+	if !nested {
+		spec = v
+	}
+	delete(spec, "placement")
+	if named, ok := spec["strategy"].(map[string]any); ok && named["stages"] == nil {
+		name, _ := named["name"].(string)
+		if spec["strategy"], err = h.strategy(r.Context(), name); err != nil {
+			return nil, err
+		}
 	}
 	text, err = json.Marshal(v)
 	return io.NopCloser(bytes.NewReader(text)), err

@@ -157,7 +157,7 @@ func (w *hubEnv) eventually(what string, happened func() bool) {
 
 // as is the hub as a user sees it in a namespace, "" for outside of all and "*" for all; an empty user is an
 // administrator.
-func (w *hubEnv) as(user, namespace string) (*httpapi.Client, *Hub) {
+func (w *hubEnv) as(user, namespace string) *httpapi.Client {
 	w.t.Helper()
 	cfg := Config{Rest: w.server.Config(), Namespace: namespace, Dialer: w.dialer, Rules: rules}
 	if user != "" {
@@ -173,7 +173,7 @@ func (w *hubEnv) as(user, namespace string) (*httpapi.Client, *Hub) {
 	w.must(err)
 	c, err := httpapi.NewClient("http://hub", httpapi.ClientOptions{Transport: httpapi.InProcess(handler)})
 	w.must(err)
-	return c, h
+	return c
 }
 
 // until waits for a run to come to a state.
@@ -218,7 +218,7 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	w.create("v1", "configmaps", "ConfigMap", "shop", "web", map[string]any{"key": "v1"}, nil)
 	w.declare("")
 	ctx := t.Context()
-	c, h := w.as("", "")
+	c := w.as("", "")
 
 	_, err := c.CreateRun(ctx, spec("web-1"))
 	w.must(err)
@@ -273,9 +273,7 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	if drifted != 2 {
 		t.Errorf("%d clusters are compared, want 2", drifted)
 	}
-	strategy, err := h.Strategy(ctx, "careful")
-	w.must(err)
-	plan, err := c.Preview(ctx, fleet.RunSpec{Placement: "web", Strategy: strategy})
+	plan, err := c.Preview(ctx, spec(""))
 	w.must(err)
 	if plan.Len() != 2 {
 		t.Errorf("the preview has %d clusters", plan.Len())
@@ -346,10 +344,10 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 		}
 	}
 	ctx := t.Context()
-	editor, _ := w.as("ed", "shop")
+	editor := w.as("ed", "shop")
 	_, err := editor.CreateRun(ctx, spec("web-1"))
 	w.must(err)
-	viewer, eve := w.as("eve", "shop")
+	viewer := w.as("eve", "shop")
 	name := w.request(viewer, "web-1")
 	if got := w.until(viewer, "web-1", stages.Running); got.Completed != 1 || got.Placement != "web" {
 		t.Errorf("a viewer sees %+v", got)
@@ -360,9 +358,12 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	if all, err := viewer.AllRequests(ctx, "web"); err != nil || len(all) != 1 || all[0].Stage != "staging" {
 		t.Errorf("requests of a viewer: %+v, %v", all, err)
 	}
-	everywhere, _ := w.as("eve", "*")
+	everywhere := w.as("eve", "*")
 	_, allNamespaces := everywhere.RunSummaries(ctx, "")
 	_, record := viewer.Status(ctx, "web-1")
+	if refusal, is := errors.AsType[*httpapi.Error](record); !is || refusal.Reason != "Forbidden" {
+		t.Errorf("the records: %v", record)
+	}
 	for _, r := range []struct {
 		what string
 		err  error
@@ -380,16 +381,16 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 		}
 	}
 
-	approver, _ := w.as("ann", "shop")
+	approver := w.as("ann", "shop")
 	w.must(approver.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve, Comment: "fine"}))
 	w.until(viewer, "web-1", stages.Completed)
-	admin, _ := w.as("", "shop")
+	admin := w.as("", "shop")
 	history, err := admin.History(ctx, "web-1", 0)
 	w.must(err)
 	if !slices.ContainsFunc(history.Events, func(e stages.Event) bool { return e.By == "ann" }) {
 		t.Errorf("no event is by ann: %+v", history.Events)
 	}
-	all, _ := w.as("", "*")
+	all := w.as("", "*")
 	s, err := all.Status(ctx, "shop/web-1")
 	if err != nil || s.Run.Name != "shop/web-1" || s.Run.Placement != "shop/web" {
 		t.Errorf("with all namespaces: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
@@ -397,15 +398,14 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	if s, err := admin.Status(ctx, "web-1"); err != nil || s.Run.Name != "web-1" || s.Run.Placement != "web" {
 		t.Errorf("with the namespace: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
 	}
-	strategy, err := eve.Strategy(ctx, "careful")
-	w.must(err)
-	if plan, err := all.Preview(ctx, fleet.RunSpec{Placement: "shop/web", Strategy: strategy}); err != nil || plan.Len() != 2 {
+	everything := fleet.RunSpec{Placement: "shop/web", Strategy: stages.Strategy{Name: "shop/careful"}}
+	if plan, err := all.Preview(ctx, everything); err != nil || plan.Len() != 2 {
 		t.Errorf("with all namespaces: the plan is %v, %v", plan, err)
 	}
 	if got := w.until(all, "shop/web-1", stages.Completed); got.Placement != "shop/web" {
 		t.Errorf("with all namespaces: %+v", got)
 	}
-	none, _ := w.as("", "")
+	none := w.as("", "")
 	if runs, err := none.RunSummaries(ctx, ""); err != nil || len(runs) != 0 {
 		t.Errorf("runs of no namespace: %+v, %v", runs, err)
 	}
@@ -417,7 +417,7 @@ func TestARejectionEndsTheRunOfAHub(t *testing.T) {
 	w := newHubEnv(t)
 	w.create("v1", "namespaces", "Namespace", "", "shop", nil, nil)
 	w.declare("")
-	c, _ := w.as("", "")
+	c := w.as("", "")
 	held := spec("web-1")
 	held.Hold = true
 	_, err := c.CreateRun(t.Context(), held)

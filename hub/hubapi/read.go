@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/status"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // runs returns the runs that are meant, of one placement where that is not "", as their objects show them.
@@ -136,4 +137,14 @@ func (h *Hub) snapshots(ctx context.Context) (map[string][]snapshot.Snapshot, er
 		}
 	}
 	return out, err
+}
+
+// strategy returns a strategy of the hub.
+func (h *Hub) strategy(ctx context.Context, name string) (stages.Strategy, error) {
+	k := h.key(name)
+	u, err := h.resource(strategyKind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	if err != nil {
+		return stages.Strategy{}, explain(err, k.Namespace, "viewer")
+	}
+	return kubefleet.StrategyOf(u)
 }

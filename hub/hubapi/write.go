@@ -175,13 +175,3 @@ func (h *Hub) remove(ctx context.Context, kind, name string) error {
 	k := h.key(name)
 	return explain(h.resource(kind, k.Namespace).Delete(ctx, k.Name, metav1.DeleteOptions{}), k.Namespace, "editor")
 }
-
-// Strategy returns a strategy of the hub.
-func (h *Hub) Strategy(ctx context.Context, name string) (stages.Strategy, error) {
-	k := h.key(name)
-	u, err := h.resource(strategyKind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
-	if err != nil {
-		return stages.Strategy{}, explain(err, k.Namespace, "viewer")
-	}
-	return kubefleet.StrategyOf(u)
-}

@@ -3,7 +3,9 @@ package hubtarget
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -14,28 +16,39 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/hubapi"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Flags say which hub is meant, and which of its objects. The flags of a connection are those of kubectl.
+// Flags say which hub is meant, and which of its objects. The flags of a connection are those of kubectl, but for
+// --server and --cluster, which have another meaning here.
 type Flags struct {
 	*genericclioptions.ConfigFlags
 	// HubNamespace is where the hub keeps its records.
 	HubNamespace string
 	// AllNamespaces asks for the objects of all namespaces, and those of none.
 	AllNamespaces bool
+
+	target *target.Options
 }
 
-// NewFlags returns the flags. --as and --as-group are those of o: on a hub they are the user that the API server
-// is asked to impersonate.
-func NewFlags(o *cli.Options) *Flags {
-	f := &Flags{ConfigFlags: genericclioptions.NewConfigFlags(true), HubNamespace: hub.DefaultNamespace}
-	f.Impersonate, f.ImpersonateGroup = &o.As, &o.Groups
-	f.ClusterName = nil // --cluster is a member of the fleet
-	f.CacheDir = nil    // nothing is discovered
+// NewFlags returns the flags, by which a target is a hub where it is nothing else. --as and --as-group are those of
+// the target: on a hub they are the user that the API server is asked to impersonate.
+func NewFlags(t *target.Options) *Flags {
+	f := &Flags{ConfigFlags: genericclioptions.NewConfigFlags(true), HubNamespace: hub.DefaultNamespace, target: t}
+	f.APIServer, f.ClusterName = nil, nil
+	f.CacheDir = nil // nothing is discovered
+	f.Impersonate, f.ImpersonateGroup = nil, nil
+	f.WrapConfigFn = func(c *rest.Config) *rest.Config {
+		if t.As != "" {
+			c.Impersonate.UserName, c.Impersonate.Groups = t.As, t.Groups
+		}
+		return c
+	}
+	t.Hub = f.open
 	return f
 }
 
@@ -48,7 +61,7 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 
 // IsSet reports whether a cluster is named: by the flags, by a kubeconfig, or because the command runs in one.
 func (f *Flags) IsSet() bool {
-	if *f.APIServer != "" || *f.KubeConfig != "" || *f.Context != "" {
+	if *f.KubeConfig != "" || *f.Context != "" {
 		return true
 	}
 	raw, err := f.ToRawKubeConfigLoader().RawConfig()
@@ -74,17 +87,28 @@ func (f *Flags) Config() (*rest.Config, error) {
 	return c, nil
 }
 
-// Open returns the hub that the flags name; nothing is asked of it yet. Members are reached by clusters, a kubeconfig
-// whose contexts they are or a directory that has NAME.kubeconfig for each.
-func (f *Flags) Open(clusters string) (*hubapi.Hub, error) {
+// open returns the API of the hub that the flags name. Members are reached by --clusters, a kubeconfig whose contexts
+// they are or a directory that has NAME.kubeconfig for each.
+func (f *Flags) open(context.Context) (http.Handler, func() error, error) {
+	if !f.IsSet() {
+		return nil, nil, cli.Usagef("--store is not set: it names the file of the store; --server names a server instead, and --kubeconfig or --context a hub")
+	}
 	config, err := f.Config()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return hubapi.New(hubapi.Config{
-		Rest: config, Namespace: *f.Namespace, AllNamespaces: f.AllNamespaces, HubNamespace: f.HubNamespace, Dialer: dialer(clusters),
+	h, err := hubapi.New(hubapi.Config{
+		Rest: config, Namespace: *f.Namespace, AllNamespaces: f.AllNamespaces, HubNamespace: f.HubNamespace, Dialer: dialer(f.target.Clusters),
 		Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}, // as those of a hub without --secrets
 	})
+	if err != nil {
+		return nil, nil, err
+	}
+	handler, err := h.Handler()
+	if err != nil {
+		return nil, nil, errors.Join(err, h.Close())
+	}
+	return handler, h.Close, nil
 }
 
 func dialer(clusters string) backend.Dialer {

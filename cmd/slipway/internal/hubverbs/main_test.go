@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 )
 
 // run runs the command with the verb hub, and returns its exit code.
@@ -22,7 +23,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root := &cobra.Command{Use: "slipway", SilenceUsage: true, SilenceErrors: true}
 	root.SetOut(out)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
-	kube := hubtarget.NewFlags(o)
+	kube := hubtarget.NewFlags(&target.Options{Options: o})
 	kube.AddFlags(root.PersistentFlags())
 	root.AddCommand(New(o, kube))
 	root.SetArgs(args)
