@@ -28,7 +28,7 @@ func newCreate(o *options) *cobra.Command {
 			if placed == "" {
 				return cli.Usagef("--placement is not set: it names the placement that is rolled out")
 			}
-			spec, err := s.spec(placed)
+			spec, err := s.spec(t, placed)
 			if err != nil {
 				return err
 			}
@@ -70,6 +70,9 @@ func newCatchUp(o *options) *cobra.Command {
 
 // created says which run there is now, and on the other stream what its plan warns of.
 func (o *options) created(t *target.Target, s fleet.Status) error {
+	if s.Plan == nil { // the hub makes it
+		return o.Said("run/%s: created", s.Run.Name)
+	}
 	for _, w := range s.Plan.Warnings {
 		o.Warn("%s", w)
 	}

@@ -54,7 +54,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 		return nil, h.remove(r.Context(), placementKind, r.PathValue("placement"))
 	}))
 	route("POST /v1/runs", with(func(r *http.Request, spec fleet.RunSpec) (any, error) {
-		return fleet.Status{}, h.createRun(r.Context(), spec)
+		return fleet.Status{Run: stages.Run{Name: spec.Name}}, h.createRun(r.Context(), spec)
 	}))
 	route("DELETE /v1/runs/{run}", func(r *http.Request) (any, error) { return nil, h.remove(r.Context(), runKind, r.PathValue("run")) })
 	route("POST /v1/runs/{run}/decisions", with(func(r *http.Request, a fleet.Answer) (any, error) {

@@ -71,6 +71,8 @@ func (h *Hub) decide(ctx context.Context, run string, a fleet.Answer) error {
 			return err
 		case r.Run != h.key(run).Name:
 			return fmt.Errorf("request %s is one of run %s: %w", a.Request, h.shown(u.GetNamespace(), r.Run), backend.ErrNotFound)
+		case a.Binding != (approval.Binding{}) && a.Binding != r.Binding:
+			return fmt.Errorf("request %s was made again since it was shown: %w", a.Request, backend.ErrConflict)
 		case !open:
 			return fmt.Errorf("request %s was decided: %w", a.Request, backend.ErrConflict)
 		}
