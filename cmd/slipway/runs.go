@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -261,6 +262,9 @@ func newDelete(o *options) *cobra.Command {
 		kind("deletion", "Forget how the deletion of a placement ended", (*target.Target).ForgetDeletion))
 }
 
+// release is the version that a release is built with.
+var release string
+
 func newVersion(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -274,7 +278,7 @@ func newVersion(o *options) *cobra.Command {
 					version = info.Main.Version
 				}
 			}
-			return o.Said("slipway %s %s", version, golang)
+			return o.Said("slipway %s %s", cmp.Or(release, version), golang)
 		},
 	}
 }
