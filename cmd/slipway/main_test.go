@@ -365,8 +365,9 @@ func TestTheVerbs(t *testing.T) {
 		got = append(got, c.Name())
 	}
 	want := []string{
-		"abort", "approve", "catch-up", "create", "delete", "diff", "drift", "explain", "get", "history", "preview",
-		"preview-selection", "reject", "retry", "rollback", "set", "skip", "start", "stop", "version",
+		"abort", "approve", "catch-up", "create", "delete", "diff", "drift", "explain", "fleet", "gate", "get", "history",
+		"member", "preview", "preview-selection", "reject", "retry", "rollback", "set", "skip", "start", "stop", "updaterun",
+		"updatestrategy", "version",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("verbs %v", got)

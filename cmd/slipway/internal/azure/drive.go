@@ -1,0 +1,309 @@
+package azure
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// start gives a command after which the run goes on, and drives it, or follows it where another process drives.
+func (s *session) start(ctx context.Context, c stages.Command) error {
+	all, err := s.news(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var ids []string
+	switch state := all[s.name].Run.State; {
+	case s.file != nil && c.Verb == stages.Start && (state == stages.Running || state == stages.Pending || state == stages.Stopping):
+		// It was started before, and goes on.
+	default:
+		if ids, err = s.ask(ctx, all, c); err != nil {
+			return err
+		}
+	}
+	if s.is("no-wait") {
+		return s.carriedOut(ctx, all, ids, c)
+	}
+	err = s.follow(ctx, s.say, func(all map[string]fleet.Status) bool {
+		s.sayWaits(all)
+		over := heard(all[s.name], ids)
+		for name, st := range all {
+			over = over && (s.file == nil && name != s.name || quiet(all, st))
+		}
+		return over
+	})
+	if err != nil {
+		return err
+	}
+	return s.outcome(ctx)
+}
+
+// outcome says what the run has come to, as an error where it has failed.
+func (s *session) outcome(ctx context.Context) error {
+	st, u, err := s.get(ctx, s.name)
+	if err != nil {
+		return err
+	}
+	out := fmt.Sprintf("updaterun/%s: %s", s.name, u.Status.Status.State)
+	switch st.Run.State {
+	case stages.Failed, stages.Aborted, stages.Superseded:
+		return fmt.Errorf("%s: %s: %w", out, st.Run.Reason, cli.ErrUnsuccessful)
+	case stages.Running, stages.Pending, stages.NotStarted:
+		for _, a := range stages.Waiting(st.Plan, &st.Run) {
+			out += ", " + waitsFor(st, a)
+		}
+	default:
+	}
+	if s.IsValue() {
+		s.note("%s", out)
+		return nil
+	}
+	return s.Said("%s", out)
+}
+
+// send gives commands to the run, all or, where one does not fit, none, has them carried out and shows the run.
+func (s *session) send(ctx context.Context, commands ...stages.Command) error {
+	all, err := s.news(ctx, nil)
+	if err != nil {
+		return err
+	}
+	ids, err := s.ask(ctx, all, commands...)
+	if err != nil {
+		return err
+	}
+	return s.carriedOut(ctx, all, ids, commands...)
+}
+
+// ask gives commands to the run, all or, where one does not fit, none, and returns their ids.
+func (s *session) ask(ctx context.Context, all map[string]fleet.Status, commands ...stages.Command) (ids []string, err error) {
+	st, there := all[s.name]
+	if !there {
+		return nil, missing("update run", s.name)
+	}
+	by, err := s.by()
+	problems := []error{err}
+	for _, c := range commands {
+		if err := stages.Allowed(st.Plan, &st.Run, c); err != nil {
+			problems = append(problems, fmt.Errorf("update run %s: %w", s.name, err))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	for _, c := range commands {
+		c.By, c.ID = by, newID()
+		if err := s.runs.Command(ctx, s.name, c); err != nil {
+			return nil, err
+		}
+		ids = append(ids, c.ID)
+	}
+	return ids, nil
+}
+
+func newID() string { return strings.ToLower(rand.Text()) }
+
+// carriedOut has commands carried out by the process that drives, or here where they start nothing, says what became
+// of them, and shows the run.
+func (s *session) carriedOut(ctx context.Context, all map[string]fleet.Status, ids []string, commands ...stages.Command) error {
+	resting := commands[0].Verb == stages.Skip
+	for _, st := range all {
+		resting = resting && (st.Run.State == stages.NotStarted || st.Run.State == stages.Stopped || st.Run.IsEnded())
+	}
+	stop, given := commands[0].Verb == stages.Stop, time.Now()
+	became := "is recorded: no process drives, and the next updaterun start carries it out"
+	if s.file == nil || stop || resting {
+		var refused []error
+		tell := func(e stages.Event) {
+			if e.Type == stages.CommandRefused && e.Run == s.name {
+				refused = append(refused, fmt.Errorf("update run %s: %s is refused: %s", s.name, e.Command, e.Message))
+			}
+		}
+		err := s.follow(ctx, tell, func(all map[string]fleet.Status) bool {
+			st := all[s.name]
+			switch {
+			case !heard(st, ids):
+				became = "is recorded: the process that drives has not taken it in yet"
+				return s.file == nil && time.Since(given) > patience
+			case resting:
+				became = "is recorded: it counts when updaterun start goes on with the run"
+			default:
+				became = "is carried out"
+			}
+			return s.file == nil || !stop || quiet(all, st)
+		})
+		if err := errors.Join(append(refused, err)...); err != nil {
+			return err
+		}
+	}
+	for _, c := range commands {
+		what := strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf("%s %s:%s", c.Verb, c.Scope, c.Name)), ":")
+		s.note("updaterun/%s: %s %s", s.name, strings.ToLower(what[:1])+what[1:], became)
+	}
+	return showRun(ctx, s)
+}
+
+// follow tells what happens to the runs until it is over. It drives the runs where the store is open here; where the
+// process that has driven them is gone, it takes its place.
+func (s *session) follow(ctx context.Context, tell func(stages.Event), over func(map[string]fleet.Status) bool) error {
+	ctx, end := context.WithCancel(ctx)
+	var driving sync.WaitGroup
+	defer driving.Wait()
+	defer end()
+	if s.file != nil {
+		driving.Go(func() { _ = s.file.engine.Run(ctx) }) // it ends with ctx
+	}
+	for {
+		all, err := s.news(ctx, tell)
+		if err != nil {
+			return err
+		}
+		if over(all) {
+			return nil
+		}
+		if pause(ctx); ctx.Err() != nil {
+			return fmt.Errorf("interrupted; everything is kept, and updaterun start goes on: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// news tells what has happened to the runs of the fleet since the last call, in the order in which it did, and returns
+// how they are.
+func (s *session) news(ctx context.Context, tell func(stages.Event)) (map[string]fleet.Status, error) {
+	runs, err := s.all(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]fleet.Status{}
+	var events []stages.Event
+	for _, r := range runs {
+		st, h, err := s.runs.Progress(ctx, r.Name, s.seen[r.Name])
+		if errors.Is(err, backend.ErrNotFound) {
+			continue // it was deleted just now
+		}
+		if err != nil {
+			return nil, err
+		}
+		all[r.Name], s.seen[r.Name], events = st, h.Next, append(events, h.Events...)
+	}
+	slices.SortStableFunc(events, func(a, b stages.Event) int { return a.Time.Compare(b.Time) })
+	for _, e := range events {
+		if tell != nil {
+			tell(e)
+		}
+	}
+	return all, nil
+}
+
+// heard reports whether a run has taken in the commands with these ids.
+func heard(st fleet.Status, ids []string) bool {
+	return !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(st.Run.Seen, id) })
+}
+
+// quiet reports whether a run waits for nothing but people, or for another run that is not over.
+func quiet(all map[string]fleet.Status, st fleet.Status) bool {
+	waiting := stages.Waiting(st.Plan, &st.Run)
+	switch st.Run.State {
+	case stages.NotStarted:
+		return st.Run.Hold
+	case stages.Pending:
+		other, there := all[waiting[0].Name]
+		return there && !other.Run.IsEnded()
+	case stages.Running:
+		return len(waiting) > 0 && !slices.ContainsFunc(waiting, func(a stages.Awaited) bool { return a.Kind != stages.AwaitDecision })
+	default:
+		return st.Run.State != stages.Stopping
+	}
+}
+
+// say shows an event on a line.
+func (s *session) say(e stages.Event) {
+	if s.IsValue() {
+		_ = json.NewEncoder(s.Out).Encode(e) // the same of every line is not said again
+		return
+	}
+	switch e.Type {
+	case stages.RunCreated, stages.RunQueued, stages.RunTaken, stages.WaitStarted, stages.ApprovalRequested, stages.ClusterApplied:
+		return // what a run waits for is said by sayWaits
+	default:
+	}
+	where := e.Run
+	if e.Stage != "" {
+		where += " " + e.Stage
+	}
+	if e.Group != "" && e.Group != e.Stage {
+		where += "/" + e.Group
+	}
+	s.line(e.Time, "%s: %s", strings.TrimSpace(where+" "+e.Cluster), words(e))
+}
+
+// words says what happened: the type of the event in words, without the noun that it begins with, and its values.
+func words(e stages.Event) string {
+	out := regexp.MustCompile("^(Run|Stage|Cluster)").ReplaceAllString(string(e.Type), "")
+	out = strings.ToLower(regexp.MustCompile("([a-z])([A-Z])").ReplaceAllString(out, "$1 $2"))
+	if e.Count == 1 {
+		out += ", 1 member"
+	} else if e.Count > 1 {
+		out += fmt.Sprintf(", %d members", e.Count)
+	}
+	for _, value := range []string{e.Request, e.Command} {
+		out = strings.TrimSpace(out + " " + value)
+	}
+	switch {
+	case e.Message != "":
+		out += ": " + e.Message
+	case e.By != "":
+		out += " by " + e.By
+	}
+	return out
+}
+
+// sayWaits says what runs wait for that was not said yet.
+func (s *session) sayWaits(all map[string]fleet.Status) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		st := all[name]
+		for _, a := range stages.Waiting(st.Plan, &st.Run) {
+			key := fmt.Sprint(name, a.Kind, a.Name, a.Until)
+			_, cluster := st.Plan.Position(a.Name)
+			if cluster || s.waits[key] || a.Kind == stages.AwaitStart || s.IsValue() {
+				continue // the events of clusters say that
+			}
+			s.waits[key] = true
+			s.line(st.Run.Now.Time(), "%s: %s", name, waitsFor(st, a))
+		}
+	}
+}
+
+// waitsFor says what a run waits for, until when, and what ends it before.
+func waitsFor(st fleet.Status, a stages.Awaited) string {
+	out := "waits for " + strings.ToLower(string(a.Kind)) + " " + a.Name
+	if !a.Until.IsZero() {
+		out = fmt.Sprintf("waits %s, until %s, for %s", a.Until.Sub(st.Run.Now.Time()).Round(time.Second), cli.Cell(a.Until), a.Name)
+	}
+	if a.Message != "" && a.Kind != stages.AwaitRun {
+		out += ": " + a.Message
+	}
+	switch {
+	case a.Kind == stages.AwaitDecision || a.Kind == stages.AwaitTime && a.Message == "scheduled start":
+		out += "; gate update --gate-name " + a.Name + " completes it"
+	case a.Kind == stages.AwaitTime:
+		out += "; updaterun skip --targets AfterStageWait:" + a.Name + " ends it"
+	}
+	return out
+}
+
+func (s *session) line(at time.Time, format string, args ...any) {
+	_ = s.Said("%s %s", cli.Cell(at.Truncate(time.Second)), fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,392 @@
+package azure
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/upgrade"
+	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
+	"github.com/slipway-dev/slipway/formats/azure"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// record is what is kept of a fleet beside the engine's records.
+type record struct {
+	Format        int                 `json:"format"`
+	ResourceGroup string              `json:"resourceGroup"`
+	Fleet         string              `json:"fleet"`
+	Members       map[string]member   `json:"members"`
+	Strategies    map[string]strategy `json:"strategies"`
+	// Targets are what runs do, as it was resolved.
+	Targets map[string]upgrade.Target `json:"targets"`
+	// Simulated is how the members are, so that what was begun goes on while no process is there.
+	Simulated embedded.State `json:"simulated"`
+}
+
+const (
+	recordKey    = "azure/fleet"
+	recordFormat = 1
+)
+
+// file is the store of a fleet, open in this process.
+type file struct {
+	*bolt.Store
+	record record
+	// clusters are the simulated members.
+	clusters *embedded.Provider
+	engine   *fleet.Engine
+
+	mu  sync.Mutex // one write at a time
+	rev backend.Revision
+}
+
+// openFile opens the file of a fleet, and makes it where it may.
+func openFile(ctx context.Context, s *session, makes bool) (*file, error) {
+	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) && !makes {
+		return nil, fmt.Errorf("there is no file %s: begin with member create, or name another one with --store", s.path)
+	}
+	store, err := bolt.Open(s.path, bolt.Options{})
+	if err != nil {
+		return nil, err
+	}
+	f := &file{Store: store, record: record{
+		Format: recordFormat, ResourceGroup: s.group, Fleet: s.fleet,
+		Members: map[string]member{}, Strategies: map[string]strategy{}, Targets: map[string]upgrade.Target{},
+		Simulated: embedded.State{Regions: map[string]*embedded.Region{}, Clusters: map[string]*embedded.Cluster{}},
+	}}
+	if err = f.load(ctx, s, makes); err == nil {
+		f.clusters = embedded.New(f.record.Simulated, nil)
+		f.engine, err = f.newEngine(nil)
+	}
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return f, nil
+}
+
+// load reads the record, which is refused if it is of another fleet or another version.
+func (f *file) load(ctx context.Context, s *session, makes bool) error {
+	rec, err := f.Get(ctx, recordKey)
+	switch {
+	case errors.Is(err, backend.ErrNotFound) && makes:
+		return nil
+	case errors.Is(err, backend.ErrNotFound):
+		return fmt.Errorf("%s has no fleet: begin with member create", s.path)
+	case err == nil:
+		f.rev = rec.Revision
+		err = json.Unmarshal(rec.Value, &f.record)
+	}
+	if err == nil && f.record.Format != recordFormat {
+		err = fmt.Errorf("it has format %d, and this program knows %d", f.record.Format, recordFormat)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", s.path, recordKey, err)
+	}
+	return s.owns(&f.record)
+}
+
+// owns refuses the record of another fleet than that of the flags.
+func (s *session) owns(r *record) error {
+	if r.ResourceGroup != s.group || r.Fleet != s.fleet {
+		return fmt.Errorf("%s has the fleet %s of the resource group %s: name another file with --store", s.path, r.Fleet, r.ResourceGroup)
+	}
+	return nil
+}
+
+// current returns the record as it is now.
+func (f *file) current() record {
+	f.record.Simulated = f.clusters.State()
+	return f.record
+}
+
+// save writes the record.
+func (f *file) save(ctx context.Context) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	value, err := json.Marshal(f.current())
+	if err != nil {
+		return err
+	}
+	rev, err := f.Put(ctx, recordKey, value, f.rev)
+	if err == nil {
+		f.rev = rev
+	}
+	return err
+}
+
+// newEngine returns an engine on the file. The runs that it makes take their target from source.
+func (f *file) newEngine(source snapshot.Source) (*fleet.Engine, error) {
+	return fleet.New(fleet.Config{
+		Name: "updaterun", Store: f.Store, Inventory: inventory{f}, Source: source,
+		Updater: upgrade.NewUpdater(provider{f.clusters, f}),
+	})
+}
+
+// provider upgrades the members.
+type provider struct {
+	*embedded.Provider
+	file *file
+}
+
+var _ upgrade.Watcher = provider{}
+
+// Begin begins a change, and keeps that it did.
+func (p provider) Begin(ctx context.Context, c placement.Cluster, change upgrade.Change) error {
+	if err := p.Provider.Begin(ctx, c, change); err != nil {
+		return err
+	}
+	return p.file.save(ctx)
+}
+
+// inventory is the members, as the engine lists them.
+type inventory struct{ file *file }
+
+// Clusters yields the members by name.
+func (i inventory) Clusters(context.Context) iter.Seq2[placement.Cluster, error] {
+	return func(yield func(placement.Cluster, error) bool) {
+		for _, name := range slices.Sorted(maps.Keys(i.file.record.Members)) {
+			if !yield(i.file.record.Members[name].cluster(), nil) {
+				return
+			}
+		}
+	}
+}
+
+// member is a member of the fleet, as az shows it.
+type member struct {
+	ID            string            `json:"clusterResourceId"`
+	Group         *string           `json:"group"`
+	Labels        map[string]string `json:"labels,omitempty"`
+	Name          string            `json:"name"`
+	ResourceGroup string            `json:"resourceGroup"`
+	// Cluster is how the simulated cluster is.
+	Cluster struct {
+		Region    string         `json:"region"`
+		Version   string         `json:"kubernetesVersion"`
+		Pools     []upgrade.Pool `json:"nodePools"`
+		Operation string         `json:"operation,omitempty"`
+	} `json:"cluster"`
+}
+
+// cluster returns the member as the engine knows it. Its identity is its resource id.
+func (m member) cluster() placement.Cluster {
+	labels := map[string]string{"topology.kubernetes.io/region": m.Cluster.Region}
+	maps.Copy(labels, m.Labels)
+	if m.Group != nil {
+		labels[azure.UpdateGroupLabel] = *m.Group
+	}
+	return placement.Cluster{Name: m.Name, UID: m.ID, Labels: labels}
+}
+
+const (
+	// family is the kind of all nodes, and firstNode what the nodes of a new member were made from.
+	family    = "AKSUbuntu-2204gen2containerd"
+	firstNode = family + "-202408.12.0"
+	// stepTakes is how long a step of an upgrade lasts, the control plane or the nodes, where nothing else is said.
+	stepTakes = 2 * time.Second
+)
+
+// images are what a region offers, newest first. It takes a while until a new image is everywhere.
+func images(region string) []string {
+	all := []string{family + "-202410.15.0", family + "-202409.30.0", family + "-202409.09.0"}
+	newest, known := map[string]int{"eastus": 0, "westeurope": 1, "southeastasia": 1}[region]
+	if !known {
+		newest = 2
+	}
+	return all[newest:]
+}
+
+func memberVerbs() []verb {
+	return append([]verb{
+		{
+			use: "create", short: "Add a member", needs: "name member-cluster-id",
+			takes: "update-group labels region from-version takes fail", writes: true, do: createMember,
+		},
+		{
+			use: "update", short: "Move a member to another update group, or give it other labels",
+			needs: "name", takes: "update-group labels", writes: true, do: updateMember,
+		},
+	}, storeVerbs("member", func(r *record) map[string]member { return r.Members }, printMembers)...)
+}
+
+func createMember(ctx context.Context, s *session) error {
+	if _, there := s.record.Members[s.name]; there {
+		return fmt.Errorf("member %s is there already: update it, or delete it first", s.name)
+	}
+	m := member{Name: s.name, ID: s.text("member-cluster-id"), ResourceGroup: s.group}
+	m.Cluster.Region = s.text("region")
+	takes, err := s.flags.GetDuration("takes")
+	if err != nil {
+		return err
+	}
+	s.file.clusters.Edit(func(w *embedded.State) {
+		w.Regions[m.Cluster.Region] = &embedded.Region{Images: map[string][]string{family: images(m.Cluster.Region)}}
+		w.Clusters[m.Name] = &embedded.Cluster{
+			UID: m.ID, Region: m.Cluster.Region, ControlPlane: s.text("from-version"), Takes: takes, Fail: s.number("fail"),
+			Pools: []upgrade.Pool{{Name: "nodepool1", Version: s.text("from-version"), Image: firstNode, Family: family}},
+		}
+	})
+	s.record.Members[s.name] = m
+	return updateMember(ctx, s)
+}
+
+// updateMember stores a member with the update group and the labels that the flags say, and shows it.
+func updateMember(ctx context.Context, s *session) error {
+	m, there := s.record.Members[s.name]
+	if !there {
+		return missing("member", s.name)
+	}
+	if group := s.text("update-group"); group != "" {
+		m.Group = &group
+	}
+	for i, label := range s.list("labels") {
+		if i == 0 {
+			m.Labels = map[string]string{}
+		}
+		key, value, _ := strings.Cut(label, "=")
+		m.Labels[key] = value
+	}
+	s.record.Members[s.name] = m
+	if err := s.file.save(ctx); err != nil {
+		return err
+	}
+	s.record.Simulated = s.file.clusters.State()
+	return printMembers(ctx, s, m)
+}
+
+// printMembers shows members with how their clusters are now.
+func printMembers(ctx context.Context, s *session, list ...member) error {
+	table := &cli.List{Kind: "member", Columns: []string{"Name", "Group", "Region", "Version", "Nodes", "Operation"}, Narrow: 6}
+	clusters := embedded.New(s.record.Simulated, nil)
+	for i := range list {
+		m := &list[i]
+		c, err := clusters.Describe(ctx, m.cluster())
+		if err != nil {
+			return err
+		}
+		m.Cluster.Version, m.Cluster.Pools = c.ControlPlane, c.Pools
+		if c.Operation != nil {
+			m.Cluster.Operation = string(c.Operation.State)
+		}
+		nodes, group := "", ""
+		for j := range c.Pools {
+			c.Pools[j].Images = nil // they are the region's
+			nodes = c.Pools[j].Version + " " + strings.TrimPrefix(c.Pools[j].Image, family+"-")
+		}
+		if m.Group != nil {
+			group = *m.Group
+		}
+		table.Add(m.Name, m, group, m.Cluster.Region, m.Cluster.Version, nodes, m.Cluster.Operation)
+	}
+	return show(s, list, table)
+}
+
+// strategy is an update strategy, stages that runs are made from, as az shows it.
+type strategy struct {
+	ID            string          `json:"id"`
+	Name          string          `json:"name"`
+	ResourceGroup string          `json:"resourceGroup"`
+	Stages        json.RawMessage `json:"strategy"`
+}
+
+func strategyVerbs() []verb {
+	create := verb{use: "create", short: "Store stages for runs to come", needs: "name stages", writes: true, do: createStrategy}
+	return append([]verb{create}, storeVerbs("update strategy", func(r *record) map[string]strategy { return r.Strategies }, printStrategies)...)
+}
+
+func createStrategy(ctx context.Context, s *session) error {
+	if _, there := s.record.Strategies[s.name]; there {
+		return fmt.Errorf("update strategy %s is there already: delete it first, or choose another name", s.name)
+	}
+	read, err := readStages(s.text("stages"))
+	if err != nil {
+		return err
+	}
+	st := strategy{ID: s.id("updateStrategies", s.name), Name: s.name, ResourceGroup: s.group}
+	if st.Stages, err = azure.Write(read); err != nil {
+		return err
+	}
+	s.record.Strategies[s.name] = st
+	if err := s.file.save(ctx); err != nil {
+		return err
+	}
+	return printStrategies(ctx, s, st)
+}
+
+// readStages reads a file of stages.
+func readStages(path string) (stages.Strategy, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return stages.Strategy{}, fmt.Errorf("--stages: %w", err)
+	}
+	s, err := azure.Read(f, path)
+	if err == nil && azure.CheckUpgrade(&s) != nil {
+		err = fmt.Errorf("%s: %w", path, azure.CheckUpgrade(&s))
+	}
+	return s, errors.Join(err, f.Close())
+}
+
+// stagesOfRun returns the stages of a run: those of a file, a copy of those of a strategy, or one member after the
+// other. The waits after stages are as many times shorter as --speed says.
+func (s *session) stagesOfRun() (out stages.Strategy, err error) {
+	path, name := s.text("stages"), s.text("update-strategy-name")
+	st, there := s.record.Strategies[name]
+	switch {
+	case path != "":
+		out, err = readStages(path)
+	case there:
+		out, err = azure.Read(bytes.NewReader(st.Stages), "update strategy "+name)
+		out.Name = name
+	case name != "":
+		err = missing("update strategy", name)
+	default:
+		out = azure.OneByOne()
+	}
+	for i := range out.Stages {
+		for j := range out.Stages[i].After {
+			t := &out.Stages[i].After[j]
+			t.Wait = (t.Wait/time.Duration(s.number("speed")) + time.Second - 1).Truncate(time.Second)
+		}
+	}
+	return out, err
+}
+
+func printStrategies(_ context.Context, s *session, list ...strategy) error {
+	table := &cli.List{Kind: "updatestrategy", Columns: []string{"Name", "Stages"}, Narrow: 2}
+	for _, st := range list {
+		var form azure.Strategy
+		if err := json.Unmarshal(st.Stages, &form); err != nil {
+			return fmt.Errorf("update strategy %s: %w", st.Name, err)
+		}
+		var parts []string
+		for _, stage := range form.Stages {
+			part := stage.Name + ":"
+			for _, g := range stage.Groups {
+				part += " " + g.Name
+			}
+			if stage.AfterStageWait > 0 {
+				part += fmt.Sprintf(", wait %s", time.Duration(stage.AfterStageWait)*time.Second)
+			}
+			parts = append(parts, part)
+		}
+		table.Add(st.Name, st, strings.Join(parts, "; "))
+	}
+	return show(s, list, table)
+}
