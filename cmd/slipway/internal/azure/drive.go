@@ -39,7 +39,7 @@ func (s *session) start(ctx context.Context, c stages.Command) error {
 	}
 	err = s.follow(ctx, s.say, func(all map[string]fleet.Status) bool {
 		s.sayWaits(all)
-		over := heard(all[s.name], ids)
+		over := s.heard(ctx, all[s.name], ids)
 		for name, st := range all {
 			over = over && (s.file == nil && name != s.name || quiet(all, st))
 		}
@@ -134,7 +134,7 @@ func (s *session) carriedOut(ctx context.Context, all map[string]fleet.Status, i
 		err := s.follow(ctx, tell, func(all map[string]fleet.Status) bool {
 			st := all[s.name]
 			switch {
-			case !heard(st, ids):
+			case !s.heard(ctx, st, ids):
 				became = "is recorded: the process that drives has not taken it in yet"
 				return s.file == nil && time.Since(given) > patience
 			case resting:
@@ -207,8 +207,14 @@ func (s *session) news(ctx context.Context, tell func(stages.Event)) (map[string
 	return all, nil
 }
 
-// heard reports whether a run has taken in the commands with these ids.
-func heard(st fleet.Status, ids []string) bool {
+// heard reports whether a run has taken in the commands with these ids and, where the store is open here, whether all
+// runs have taken in what was asked of them.
+func (s *session) heard(ctx context.Context, st fleet.Status, ids []string) bool {
+	if s.file != nil {
+		for range s.file.List(ctx, "command/") {
+			return false
+		}
+	}
 	return !slices.ContainsFunc(ids, func(id string) bool { return !slices.Contains(st.Run.Seen, id) })
 }
 

@@ -349,6 +349,8 @@ func (s *session) stagesOfRun() (out stages.Strategy, err error) {
 	path, name := s.text("stages"), s.text("update-strategy-name")
 	st, there := s.record.Strategies[name]
 	switch {
+	case path != "" && name != "":
+		err = cli.Usagef("--stages and --update-strategy-name exclude each other: take one")
 	case path != "":
 		out, err = readStages(path)
 	case there:

@@ -104,9 +104,9 @@ func createRun(ctx context.Context, s *session) error {
 func (s *session) target(ctx context.Context, strategy stages.Strategy) (upgrade.Target, error) {
 	t := upgrade.Target{Type: upgrade.Type(s.text("upgrade-type")), KubernetesVersion: s.text("kubernetes-version")}
 	t.NodeImages = upgrade.NodeImages{Selection: upgrade.Selection(s.text("node-image-selection")), Versions: s.list("node-images")}
-	problems := []error{t.Validate(nil).ToAggregate()}
-	if s.text("stages") != "" && s.text("update-strategy-name") != "" {
-		problems = append(problems, errors.New("--stages and --update-strategy-name exclude each other: take one"))
+	var problems []error
+	for _, problem := range t.Validate(nil) {
+		problems = append(problems, problem)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return t, cli.UsageError{Err: err}
