@@ -18,14 +18,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/user"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // Commands returns the verbs, and fleet, which has them all again.
@@ -177,8 +188,10 @@ func (v verb) check(s *session, args []string) error {
 
 // text is the value of a flag; it is empty where the verb does not have the flag.
 func (s *session) text(flag string) string {
-	v, _ := s.flags.GetString(flag)
-	return v
+	if f := s.flags.Lookup(flag); f != nil {
+		return f.Value.String()
+	}
+	return ""
 }
 
 func (s *session) list(flag string) []string {
@@ -186,12 +199,163 @@ func (s *session) list(flag string) []string {
 	return v
 }
 
-func (s *session) number(flag string) int {
-	v, _ := s.flags.GetInt(flag)
-	return v
+// session is a verb that is carried out.
+type session struct {
+	*cli.Options
+	flags *pflag.FlagSet
+	// group, fleet and name are values of flags, and path is the file of the store.
+	group, fleet, name, path string
+
+	record *record
+	// file is nil where another process has the store open. Runs are asked there then.
+	file *file
+	runs runs
+	// seen are the numbers of the events of runs that come next, and waits is what was said that they wait for.
+	seen  map[string]int64
+	waits map[string]bool
 }
 
-func (s *session) is(flag string) bool {
-	v, _ := s.flags.GetBool(flag)
-	return v
+// patience is how long the file may be in use by a process that is about to end, or does not answer yet, and moment
+// how long it takes until it is tried again, and until runs are read again.
+const (
+	patience = 5 * time.Second
+	moment   = 100 * time.Millisecond
+)
+
+// runs are the runs of an engine, in this process or another one.
+type runs interface {
+	RunSummaries(ctx context.Context, placement string) ([]fleet.RunSummary, error)
+	Progress(ctx context.Context, run string, after int64) (fleet.Status, fleet.History, error)
+	Command(ctx context.Context, run string, c stages.Command) error
+	Decide(ctx context.Context, run string, a fleet.Answer) error
+	DeleteRun(ctx context.Context, run string) error
+}
+
+// open opens the store, or reaches the process that has it open.
+func (s *session) open(ctx context.Context, v verb) error {
+	makes := v.use == "create"
+	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) && !makes {
+		return fmt.Errorf("there is no file %s: begin with member create, or name another one with --store", s.path)
+	}
+	for began := time.Now(); ; pause(ctx) {
+		store, err := bolt.Open(s.path, bolt.Options{})
+		if err == nil {
+			return s.hold(store, makes)
+		}
+		if !errors.Is(err, bolt.ErrInUse) {
+			return err
+		}
+		address, notFound := httpapi.Find(s.path)
+		if notFound == nil && v.writes {
+			return fmt.Errorf("%w and drives its runs: %s when that has ended", err, v.use)
+		}
+		if notFound == nil {
+			return s.reach(address)
+		}
+		if time.Since(began) > patience || ctx.Err() != nil {
+			return errors.Join(err, notFound, ctx.Err())
+		}
+	}
+}
+
+// hold reads the fleet of a store that was opened.
+func (s *session) hold(store *bolt.Store, makes bool) error {
+	err := s.load(makes)
+	if err == nil {
+		s.file = &file{Store: store, path: s.path, record: s.record, clusters: embedded.New(s.record.Simulated, nil)}
+		s.file.engine, err = s.file.newEngine(nil)
+	}
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	s.runs = s.file.engine
+	return nil
+}
+
+// reach makes a client of the process that has the store open.
+func (s *session) reach(address string) error {
+	by, err := s.by()
+	if err == nil {
+		err = s.load(false)
+	}
+	if err == nil {
+		s.runs, err = httpapi.NewClient(address, httpapi.ClientOptions{As: by})
+	}
+	return err
+}
+
+func (s *session) close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}
+
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(moment):
+	}
+}
+
+// by is the identity that asks: that of --as, or the user of the machine.
+func (s *session) by() (approval.Identity, error) {
+	if u, err := user.Current(); s.As == "" && err == nil {
+		return approval.Identity{Name: u.Username}, nil
+	}
+	return s.Identity()
+}
+
+// id is the resource id of something of the fleet. There is no subscription.
+func (s *session) id(kind, name string) string {
+	return fmt.Sprintf("/resourceGroups/%s/providers/Microsoft.ContainerService/fleets/%s/%s/%s", s.group, s.fleet, kind, name)
+}
+
+// note says on the other stream what became of what was asked for.
+func (s *session) note(format string, args ...any) { fmt.Fprintf(s.ErrOut, format+"\n", args...) }
+
+func missing(what, name string) error {
+	return fmt.Errorf("there is no %s %s: the verb list shows which there are", what, name)
+}
+
+// storeVerbs list, show and delete what the record of the fleet has of a kind.
+func storeVerbs[T any](what string, of func(*record) map[string]T, print func(context.Context, *session, ...T) error) []verb {
+	named := func(do func(ctx context.Context, s *session, one T) error) func(context.Context, *session) error {
+		return func(ctx context.Context, s *session) error {
+			one, there := of(s.record)[s.name]
+			if !there {
+				return missing(what, s.name)
+			}
+			return do(ctx, s, one)
+		}
+	}
+	return []verb{
+		{use: "list", short: "List each " + what, do: func(ctx context.Context, s *session) error {
+			var list []T
+			for _, name := range slices.Sorted(maps.Keys(of(s.record))) {
+				list = append(list, of(s.record)[name])
+			}
+			return print(ctx, s, list...)
+		}},
+		{use: "show", short: "Show the " + what, needs: "name", do: named(func(ctx context.Context, s *session, one T) error {
+			return print(ctx, s, one)
+		})},
+		{use: "delete", short: "Delete the " + what, needs: "name", writes: true, do: named(func(_ context.Context, s *session, _ T) error {
+			delete(of(s.record), s.name)
+			return s.file.save()
+		})},
+	}
+}
+
+// show shows values as az does, a list of them or the one that is named, or the table of them.
+func show[T any](s *session, list []T, table *cli.List) error {
+	switch {
+	case s.IsValue() && s.name != "":
+		return s.PrintValue(list[0])
+	case s.IsValue():
+		return s.PrintValue(append([]T{}, list...))
+	case s.Output == cli.Name && s.name != "":
+		return s.Said("%s/%s", table.Kind, s.name)
+	}
+	return s.Print(table)
 }

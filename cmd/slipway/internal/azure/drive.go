@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -34,7 +36,7 @@ func (s *session) start(ctx context.Context, c stages.Command) error {
 			return err
 		}
 	}
-	if s.is("no-wait") {
+	if s.text("no-wait") == "true" {
 		return s.carriedOut(ctx, all, ids, c)
 	}
 	err = s.follow(ctx, s.say, func(all map[string]fleet.Status) bool {
@@ -149,32 +151,47 @@ func (s *session) carriedOut(ctx context.Context, all map[string]fleet.Status, i
 		}
 	}
 	for _, c := range commands {
-		what := strings.TrimSuffix(strings.TrimSpace(fmt.Sprintf("%s %s:%s", c.Verb, c.Scope, c.Name)), ":")
-		s.note("updaterun/%s: %s %s", s.name, strings.ToLower(what[:1])+what[1:], became)
+		what := strings.ToLower(string(c.Verb)) + " " + c.Name
+		if c.Scope != "" {
+			what = "skip " + string(c.Scope) + ":" + c.Name
+		}
+		s.note("updaterun/%s: %s %s", s.name, strings.TrimSpace(what), became)
 	}
 	return showRun(ctx, s)
 }
 
-// follow tells what happens to the runs until it is over. It drives the runs where the store is open here; where the
-// process that has driven them is gone, it takes its place.
+// follow tells what happens to the runs until it is over. Where the store is open here it drives the runs and serves
+// them; where the process that has driven them is gone, it takes its place.
 func (s *session) follow(ctx context.Context, tell func(stages.Event), over func(map[string]fleet.Status) bool) error {
-	ctx, end := context.WithCancel(ctx)
+	interrupted := ctx
+	ctx, end := context.WithCancelCause(ctx)
 	var driving sync.WaitGroup
 	defer driving.Wait()
-	defer end()
-	if s.file != nil {
-		driving.Go(func() { _ = s.file.engine.Run(ctx) }) // it ends with ctx
+	defer end(nil)
+	drive := func() {
+		if s.file == nil {
+			return
+		}
+		driving.Go(func() { end(s.file.engine.Run(ctx)) })
+		driving.Go(func() { end(httpapi.Serve(ctx, s.file.engine, httpapi.ServeOptions{Store: s.path})) })
 	}
-	for {
+	for drive(); ; pause(ctx) {
 		all, err := s.news(ctx, tell)
-		if err != nil {
+		answered, is := errors.AsType[*httpapi.Error](err)
+		switch {
+		case interrupted.Err() != nil:
+			return fmt.Errorf("interrupted; everything is kept, and updaterun start goes on: %w", interrupted.Err())
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && s.file == nil && !(is && answered.Code < http.StatusInternalServerError):
+			if err := s.open(ctx, verb{}); err != nil {
+				return err
+			}
+			drive()
+		case err != nil:
 			return err
-		}
-		if over(all) {
+		case over(all):
 			return nil
-		}
-		if pause(ctx); ctx.Err() != nil {
-			return fmt.Errorf("interrupted; everything is kept, and updaterun start goes on: %w", context.Cause(ctx))
 		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
@@ -27,7 +26,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// record is what is kept of a fleet beside the engine's records.
+// record is what is kept of a fleet beside the store, where every process reads it; the one that has the store open
+// writes it.
 type record struct {
 	Format        int                 `json:"format"`
 	ResourceGroup string              `json:"resourceGroup"`
@@ -40,93 +40,55 @@ type record struct {
 	Simulated embedded.State `json:"simulated"`
 }
 
-const (
-	recordKey    = "azure/fleet"
-	recordFormat = 1
-)
+const recordFormat = 1
 
-// file is the store of a fleet, open in this process.
-type file struct {
-	*bolt.Store
-	record record
-	// clusters are the simulated members.
-	clusters *embedded.Provider
-	engine   *fleet.Engine
-
-	mu  sync.Mutex // one write at a time
-	rev backend.Revision
-}
-
-// openFile opens the file of a fleet, and makes it where it may.
-func openFile(ctx context.Context, s *session, makes bool) (*file, error) {
-	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) && !makes {
-		return nil, fmt.Errorf("there is no file %s: begin with member create, or name another one with --store", s.path)
-	}
-	store, err := bolt.Open(s.path, bolt.Options{})
-	if err != nil {
-		return nil, err
-	}
-	f := &file{Store: store, record: record{
+// load reads the record of the fleet of a store, which is refused if it is of another one or another version.
+func (s *session) load(makes bool) error {
+	s.record = &record{
 		Format: recordFormat, ResourceGroup: s.group, Fleet: s.fleet,
 		Members: map[string]member{}, Strategies: map[string]strategy{}, Targets: map[string]upgrade.Target{},
 		Simulated: embedded.State{Regions: map[string]*embedded.Region{}, Clusters: map[string]*embedded.Cluster{}},
-	}}
-	if err = f.load(ctx, s, makes); err == nil {
-		f.clusters = embedded.New(f.record.Simulated, nil)
-		f.engine, err = f.newEngine(nil)
 	}
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	return f, nil
-}
-
-// load reads the record, which is refused if it is of another fleet or another version.
-func (f *file) load(ctx context.Context, s *session, makes bool) error {
-	rec, err := f.Get(ctx, recordKey)
+	text, err := os.ReadFile(s.path + ".fleet")
 	switch {
-	case errors.Is(err, backend.ErrNotFound) && makes:
+	case errors.Is(err, fs.ErrNotExist) && makes:
 		return nil
-	case errors.Is(err, backend.ErrNotFound):
-		return fmt.Errorf("%s has no fleet: begin with member create", s.path)
 	case err == nil:
-		f.rev = rec.Revision
-		err = json.Unmarshal(rec.Value, &f.record)
+		err = json.Unmarshal(text, s.record)
 	}
-	if err == nil && f.record.Format != recordFormat {
-		err = fmt.Errorf("it has format %d, and this program knows %d", f.record.Format, recordFormat)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %s: %w", s.path, recordKey, err)
-	}
-	return s.owns(&f.record)
-}
-
-// owns refuses the record of another fleet than that of the flags.
-func (s *session) owns(r *record) error {
-	if r.ResourceGroup != s.group || r.Fleet != s.fleet {
+	switch r := s.record; {
+	case err != nil:
+		return fmt.Errorf("the fleet of %s: %w", s.path, err)
+	case r.Format != recordFormat:
+		return fmt.Errorf("the fleet of %s: it has format %d, and this program knows %d", s.path, r.Format, recordFormat)
+	case r.ResourceGroup != s.group || r.Fleet != s.fleet:
 		return fmt.Errorf("%s has the fleet %s of the resource group %s: name another file with --store", s.path, r.Fleet, r.ResourceGroup)
 	}
 	return nil
 }
 
-// current returns the record as it is now.
-func (f *file) current() record {
-	f.record.Simulated = f.clusters.State()
-	return f.record
+// file is the store of a fleet, open in this process.
+type file struct {
+	*bolt.Store
+	path   string
+	record *record
+	// clusters are the simulated members.
+	clusters *embedded.Provider
+	engine   *fleet.Engine
+	mu       sync.Mutex // one write at a time
 }
 
 // save writes the record.
-func (f *file) save(ctx context.Context) error {
+func (f *file) save() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	value, err := json.Marshal(f.current())
-	if err != nil {
-		return err
-	}
-	rev, err := f.Put(ctx, recordKey, value, f.rev)
+	f.record.Simulated = f.clusters.State()
+	text, err := json.Marshal(f.record)
 	if err == nil {
-		f.rev = rev
+		err = os.WriteFile(f.path+".fleet~", text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(f.path+".fleet~", f.path+".fleet")
 	}
 	return err
 }
@@ -152,7 +114,7 @@ func (p provider) Begin(ctx context.Context, c placement.Cluster, change upgrade
 	if err := p.Provider.Begin(ctx, c, change); err != nil {
 		return err
 	}
-	return p.file.save(ctx)
+	return p.file.save()
 }
 
 // inventory is the members, as the engine lists them.
@@ -232,14 +194,12 @@ func createMember(ctx context.Context, s *session) error {
 	}
 	m := member{Name: s.name, ID: s.text("member-cluster-id"), ResourceGroup: s.group}
 	m.Cluster.Region = s.text("region")
-	takes, err := s.flags.GetDuration("takes")
-	if err != nil {
-		return err
-	}
+	takes, _ := s.flags.GetDuration("takes") // a verb that creates has both
+	fail, _ := s.flags.GetInt("fail")
 	s.file.clusters.Edit(func(w *embedded.State) {
 		w.Regions[m.Cluster.Region] = &embedded.Region{Images: map[string][]string{family: images(m.Cluster.Region)}}
 		w.Clusters[m.Name] = &embedded.Cluster{
-			UID: m.ID, Region: m.Cluster.Region, ControlPlane: s.text("from-version"), Takes: takes, Fail: s.number("fail"),
+			UID: m.ID, Region: m.Cluster.Region, ControlPlane: s.text("from-version"), Takes: takes, Fail: fail,
 			Pools: []upgrade.Pool{{Name: "nodepool1", Version: s.text("from-version"), Image: firstNode, Family: family}},
 		}
 	})
@@ -264,10 +224,9 @@ func updateMember(ctx context.Context, s *session) error {
 		m.Labels[key] = value
 	}
 	s.record.Members[s.name] = m
-	if err := s.file.save(ctx); err != nil {
+	if err := s.file.save(); err != nil {
 		return err
 	}
-	s.record.Simulated = s.file.clusters.State()
 	return printMembers(ctx, s, m)
 }
 
@@ -324,7 +283,7 @@ func createStrategy(ctx context.Context, s *session) error {
 		return err
 	}
 	s.record.Strategies[s.name] = st
-	if err := s.file.save(ctx); err != nil {
+	if err := s.file.save(); err != nil {
 		return err
 	}
 	return printStrategies(ctx, s, st)
@@ -361,10 +320,11 @@ func (s *session) stagesOfRun() (out stages.Strategy, err error) {
 	default:
 		out = azure.OneByOne()
 	}
+	speed, _ := s.flags.GetInt("speed")
 	for i := range out.Stages {
 		for j := range out.Stages[i].After {
 			t := &out.Stages[i].After[j]
-			t.Wait = (t.Wait/time.Duration(s.number("speed")) + time.Second - 1).Truncate(time.Second)
+			t.Wait = (t.Wait/time.Duration(speed) + time.Second - 1).Truncate(time.Second)
 		}
 	}
 	return out, err

@@ -80,7 +80,7 @@ func createRun(ctx context.Context, s *session) error {
 	for _, w := range forecast.Plan.Warnings {
 		s.Warn("%s", strings.ReplaceAll(w, "clusters", "members"))
 	}
-	if s.is("preview") {
+	if s.text("preview") == "true" {
 		basis := fmt.Sprintf("each member takes %s", forecast.Typical.Round(time.Second))
 		if forecast.Known > 0 {
 			basis = fmt.Sprintf("members take as long as in the run before, which is known of %d of %d", forecast.Known, forecast.Plan.Len())
@@ -90,7 +90,7 @@ func createRun(ctx context.Context, s *session) error {
 		return s.printRun(s.updateRun(fleet.Status{Run: run, Plan: forecast.Plan, Owner: spec.Owner}, nil, target))
 	}
 	s.record.Targets[s.name] = target
-	if err := s.file.save(ctx); err != nil {
+	if err := s.file.save(); err != nil {
 		return err
 	}
 	spec.Plan = forecast.Plan.Digest
