@@ -42,8 +42,11 @@ func (s *session) start(ctx context.Context, c stages.Command) error {
 	err = s.follow(ctx, s.say, func(all map[string]fleet.Status) bool {
 		s.sayWaits(all)
 		over := s.heard(ctx, all[s.name], ids)
-		for name, st := range all {
-			over = over && (s.file == nil && name != s.name || quiet(all, st))
+		if s.file == nil {
+			return over && quiet(all, all[s.name]) && all[s.name].Run.State != stages.Pending
+		}
+		for _, st := range all {
+			over = over && quiet(all, st)
 		}
 		return over
 	})

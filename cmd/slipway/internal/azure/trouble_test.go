@@ -3,7 +3,6 @@
 package azure
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,44 +62,51 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 	s.do(cli.ExitFailed, "updatestrategy create $AT -n s --stages bad.json")
 	s.write("back.json", `{"stages": [{"name": "a", "groups": [{"name": "g"}]}], "slipwayRollback": {}}`)
 	s.do(cli.ExitFailed, "updatestrategy create $AT -n s --stages back.json")
-	if r := s.quietly(cli.ExitFailed, "updaterun list $AT --store ."); !strings.Contains(r.err, "is a directory") {
+	if r := s.quietly(cli.ExitFailed, "updaterun list $AT --store ."); !strings.Contains(r.err, "not a regular file") {
 		t.Errorf("a directory: %s", r.err)
 	}
-	path := filepath.Join(s.dir, "my-fleet.db")
-	s.change(path, func(r *record) { r.Format = recordFormat + 1 })
+	text := s.read("my-fleet.db.fleet")
+	s.write("my-fleet.db.fleet", strings.Replace(text, `"format":1`, `"format":2`, 1))
 	s.do(cli.ExitFailed, "member list $AT")
+	s.write("my-fleet.db.fleet", text[:len(text)/2])
+	s.do(cli.ExitFailed, "member list $AT")
+	s.write("my-fleet.db.fleet", text)
 	s.write("my-fleet.db", strings.Repeat("x", 64<<10))
-	if r := s.quietly(cli.ExitFailed, "updaterun list $AT"); r.err == "" {
-		t.Error("a file that is no store: nothing is said")
+	if r := s.quietly(cli.ExitFailed, "updaterun list $AT"); !strings.Contains(r.err, "my-fleet.db") {
+		t.Errorf("a file that is no store: %s", r.err)
 	}
 	s.golden("files")
+}
+
+// A file that a process holds which serves nothing is in use.
+func TestAFileInUse(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.quietly(0, "member create $AT -n a --member-cluster-id /aks/a")
+	store, err := bolt.Open(filepath.Join(s.dir, "my-fleet.db"), bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := s.quietly(cli.ExitFailed, "member list $AT"); !strings.Contains(r.err, "another process has my-fleet.db open") {
+		t.Errorf("a file in use: %s", r.err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *scene) read(name string) string {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(text)
 }
 
 func (s *scene) write(name, text string) {
 	s.t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
-	}
-}
-
-// change changes the record of the fleet.
-func (s *scene) change(path string, do func(*record)) {
-	s.t.Helper()
-	store, err := bolt.Open(path, bolt.Options{})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	rec, err := store.Get(s.t.Context(), recordKey)
-	var r record
-	if err == nil {
-		err = json.Unmarshal(rec.Value, &r)
-	}
-	do(&r)
-	value, marshalled := json.Marshal(r)
-	if err == nil && marshalled == nil {
-		_, err = store.Put(s.t.Context(), recordKey, value, rec.Revision)
-	}
-	if err != nil || marshalled != nil || store.Close() != nil {
-		s.t.Fatal(err, marshalled)
 	}
 }

@@ -114,8 +114,8 @@ func TestOthersCommandWhileOneDrives(t *testing.T) {
 	p.until("stage2/group-2c member-2c: started")
 	p.signal(syscall.SIGKILL)
 	_ = p.cmd.Wait()
-	if _, err := os.Stat(filepath.Join(s.dir, "my-fleet.db.sock")); err != nil {
-		t.Errorf("a process that was killed leaves its socket behind: %v", err)
+	if _, err := os.Stat(filepath.Join(s.dir, "my-fleet.db.serve")); err != nil {
+		t.Errorf("a process that was killed leaves behind where it answered: %v", err)
 	}
 	s.do(0, "updaterun start $AT -n run-1")
 	s.do(0, "updaterun show $AT -n run-1")
@@ -138,7 +138,7 @@ func TestAStartWithoutWaitingIsForTheDriver(t *testing.T) {
 	}
 	s.do(1, "updaterun start $AT -n run-2") // it was asked for already
 	r := p.ended()
-	for _, want := range []string{"run-2: waits for run-1\n", "run-1: completed, 6 members updated\n", "run-2: completed, 0 members updated\nrun-1 is Completed\n"} {
+	for _, want := range []string{"run-2: waits for run run-1\n", "run-1: completed, 6 members\n", "run-2: completed\nupdaterun/run-1: Completed\n"} {
 		if !strings.Contains(r.out, want) || r.code != 0 {
 			t.Errorf("exit code %d, %q is not in\n%s%s", r.code, want, r.out, r.err)
 		}
@@ -207,10 +207,71 @@ func TestAWaiterGoesOnWhenTheDriverIsGone(t *testing.T) {
 	p := s.begin("updaterun start $AT -n run-1")
 	p.until("m1: started")
 	q := s.begin("updaterun start $AT -n run-2")
-	q.until("run-2: waits for run-1")
+	q.until("run-2: waits for run run-1")
 	p.signal(syscall.SIGKILL)
 	_ = p.cmd.Wait()
-	if r := q.ended(); r.code != 0 || !strings.Contains(r.out, "run-1: completed, 1 member updated") || !strings.HasSuffix(r.out, "run-2 is Skipped\n") {
+	if r := q.ended(); r.code != 0 || !strings.Contains(r.out, "run-1: completed, 1 member\n") || !strings.HasSuffix(r.out, "updaterun/run-2: Skipped\n") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
+}
+
+// A run whose wait after a stage is an hour says so, until when, and what ends it: nothing waits without a word.
+func TestTheWaitAfterAStageIsSaid(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.quietly(0, "member create $AT -n member1 --member-cluster-id aks-1 --update-group group-1a --takes 10ms")
+	s.quietly(0, "updaterun create $AT -n run-1 --upgrade-type Full --kubernetes-version 1.26.0 --stages example-stages.json")
+	p := s.begin("updaterun start $AT -n run-1")
+	p.until("run-1: waits 1h0m0s, until 20", "for stage1: timed wait; updaterun skip --targets AfterStageWait:stage1 ends it")
+	s.do(0, "member list $AT")
+	s.do(1, "member update $AT -n member1 --update-group group-2a")
+	s.do(0, "updaterun skip $AT -n run-1 --targets AfterStageWait:stage1")
+	p.end(0)
+	s.golden("wait")
+}
+
+// A skip of the wait after a stage of a run that is stopped in it is recorded, the verb says when it counts, and the
+// run does not wait when it goes on.
+func TestAWaitThatIsSkippedWhileTheRunIsStopped(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.quietly(0, "member create $AT -n member1 --member-cluster-id aks-1 --update-group group-1a --takes 10ms")
+	s.quietly(0, "updaterun create $AT -n run-1 --upgrade-type Full --kubernetes-version 1.26.0 --stages example-stages.json")
+	p := s.begin("updaterun start $AT -n run-1")
+	p.until("for stage1: timed wait")
+	s.quietly(0, "updaterun stop $AT -n run-1")
+	if r := p.ended(); !strings.HasSuffix(r.out, "updaterun/run-1: Stopped\n") {
+		t.Errorf("after a stop: %s", r.out)
+	}
+	r := s.quietly(0, "updaterun skip $AT -n run-1 --targets AfterStageWait:stage1")
+	if want := "updaterun/run-1: skip AfterStageWait:stage1 is recorded: it counts when updaterun start goes on with the run\n"; r.err != want {
+		t.Errorf("skip says %q, want %q", r.err, want)
+	}
+	if r := s.quietly(0, "updaterun start $AT -n run-1"); strings.Contains(r.out, "timed wait") || !strings.HasSuffix(r.out, "updaterun/run-1: Completed\n") {
+		t.Errorf("after a start: %s", r.out)
+	}
+}
+
+// A run that goes on, stops and approves in the words of two terminals: the second one reaches the first through the
+// file, lists, approves, and the first one goes on.
+func TestASecondTerminalApproves(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.members("--takes 300ms")
+	s.write("gates.json", `{"stages": [{"name": "stage1", "groups": [{"name": "group-1a"}]},
+		{"name": "stage2", "groups": [{"name": "group-2a"}], "beforeGates": [{"type": "Approval"}], "afterStageWaitInSeconds": 3600}]}`)
+	s.quietly(0, "updaterun create $AT -n run-1 --upgrade-type Full --kubernetes-version 1.26.0 --stages gates.json")
+	s.quietly(0, "updaterun create $AT -n run-2 --upgrade-type NodeImageOnly")
+	p := s.begin("updaterun start $AT -n run-1")
+	p.until("member-1a: started")
+	s.do(0, "updaterun start $AT -n run-2 --no-wait")
+	p.until("run-1: waits for decision run-1-before-stage2: 1 more; gate update --gate-name run-1-before-stage2 completes it")
+	s.do(0, "gate list $AT -n run-1")
+	s.do(0, "gate update $AT -n run-1 --gate-name run-1-before-stage2 --state Completed")
+	p.until("approval accepted run-1-before-stage2 by operator", "for stage2: timed wait")
+	s.do(0, "updaterun list $AT -o name")
+	s.do(0, "updaterun stop $AT -n run-1")
+	s.do(1, "updaterun delete $AT -n run-2")
+	p.end(0)
+	s.golden("approval")
 }

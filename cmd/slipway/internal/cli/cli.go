@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -120,6 +121,8 @@ func (o *Options) ExitCode(err error) int {
 		return ExitUnsuccessful
 	case errors.Is(err, ErrTimeout):
 		return ExitTimeout
+	case errors.Is(err, context.Canceled):
+		return ExitInterrupted
 	default:
 		return ExitFailed
 	}
