@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -53,11 +54,18 @@ const (
 // plansKept is how many plans a client keeps: as many as runs are watched at the same time.
 const plansKept = 16
 
-// NewClient returns a client of the API at base, an http or https URL under which the paths of the API begin.
+// NewClient returns a client of the API at base: an http or https URL under which the paths of the API begin, or
+// unix: and the path of a socket.
 func NewClient(base string, o ClientOptions) (*Client, error) {
+	if socket, is := strings.CutPrefix(base, unixScheme); is && o.Transport == nil {
+		base = "http://slipway"
+		o.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}}
+	}
 	u, err := url.Parse(base)
 	if err == nil && (u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.User != nil) {
-		err = errors.New("want http:// or https:// with a host")
+		err = errors.New("want http:// or https:// with a host, or unix: with the path of a socket")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: the address %q of the server: %w", base, err)
