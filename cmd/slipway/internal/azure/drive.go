@@ -180,13 +180,12 @@ func (s *session) follow(ctx context.Context, tell func(stages.Event), over func
 	}
 	for drive(); ; pause(ctx) {
 		all, err := s.news(ctx, tell)
-		answered, is := errors.AsType[*httpapi.Error](err)
 		switch {
 		case interrupted.Err() != nil:
 			return fmt.Errorf("interrupted; everything is kept, and updaterun start goes on: %w", interrupted.Err())
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case err != nil && s.file == nil && !(is && answered.Code < http.StatusInternalServerError):
+		case s.gone(err):
 			if err := s.open(ctx, verb{}); err != nil {
 				return err
 			}
@@ -197,6 +196,12 @@ func (s *session) follow(ctx context.Context, tell func(stages.Event), over func
 			return nil
 		}
 	}
+}
+
+// gone reports whether an error says that the process is gone that has driven the runs.
+func (s *session) gone(err error) bool {
+	answered, is := errors.AsType[*httpapi.Error](err)
+	return err != nil && s.file == nil && (!is || answered.Code >= http.StatusInternalServerError)
 }
 
 // news tells what has happened to the runs of the fleet since the last call, in the order in which it did, and returns
@@ -323,7 +328,7 @@ func waitsFor(st fleet.Status, a stages.Awaited) string {
 	}
 	switch {
 	case a.Kind == stages.AwaitDecision || a.Kind == stages.AwaitTime && a.Message == "scheduled start":
-		out += "; gate update --gate-name " + a.Name + " completes it"
+		out += "; gate update --gate-name " + a.Name + " --state Completed completes it"
 	case a.Kind == stages.AwaitTime:
 		out += "; updaterun skip --targets AfterStageWait:" + a.Name + " ends it"
 	}

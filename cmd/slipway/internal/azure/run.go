@@ -154,6 +154,9 @@ func (s *session) updateRun(st fleet.Status, events []stages.Event, target upgra
 // get reads a run, and returns it as az shows it too.
 func (s *session) get(ctx context.Context, name string) (fleet.Status, azure.UpdateRun, error) {
 	st, history, err := s.runs.Progress(ctx, name, 0)
+	if s.gone(err) && s.open(ctx, verb{}) == nil {
+		st, history, err = s.runs.Progress(ctx, name, 0)
+	}
 	if errors.Is(err, backend.ErrNotFound) {
 		err = missing("update run", name)
 	}

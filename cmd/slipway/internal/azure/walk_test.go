@@ -252,26 +252,27 @@ func TestAWaitThatIsSkippedWhileTheRunIsStopped(t *testing.T) {
 	}
 }
 
-// A run that goes on, stops and approves in the words of two terminals: the second one reaches the first through the
-// file, lists, approves, and the first one goes on.
+// While one terminal drives a run, of which a group waits at its gate, a second one lists, asks for another run,
+// approves, is refused what the run's state does not allow, and stops it.
 func TestASecondTerminalApproves(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
-	s.members("--takes 300ms")
-	s.write("gates.json", `{"stages": [{"name": "stage1", "groups": [{"name": "group-1a"}]},
-		{"name": "stage2", "groups": [{"name": "group-2a"}], "beforeGates": [{"type": "Approval"}], "afterStageWaitInSeconds": 3600}]}`)
-	s.quietly(0, "updaterun create $AT -n run-1 --upgrade-type Full --kubernetes-version 1.26.0 --stages gates.json")
+	s.quietly(0, "member create $AT -n member-1a --member-cluster-id /aks/1a --update-group group-1a --takes 5s")
+	s.quietly(0, "member create $AT -n member-1b --member-cluster-id /aks/1b --update-group group-1b --takes 10ms")
+	s.write("gates.json", `{"stages": [{"name": "stage1", "afterStageWaitInSeconds": 3600, "groups": [{"name": "group-1a"},
+		{"name": "group-1b", "beforeGates": [{"type": "Approval", "displayName": "may we?"}]}]}]}`)
+	s.quietly(0, "updaterun create $AT -n run-1 --upgrade-type ControlPlaneOnly --kubernetes-version 1.26.0 --stages gates.json")
 	s.quietly(0, "updaterun create $AT -n run-2 --upgrade-type NodeImageOnly")
 	p := s.begin("updaterun start $AT -n run-1")
-	p.until("member-1a: started")
-	s.do(0, "updaterun start $AT -n run-2 --no-wait")
-	p.until("run-1: waits for decision run-1-before-stage2: 1 more; gate update --gate-name run-1-before-stage2 completes it")
-	s.do(0, "gate list $AT -n run-1")
-	s.do(0, "gate update $AT -n run-1 --gate-name run-1-before-stage2 --state Completed")
-	p.until("approval accepted run-1-before-stage2 by operator", "for stage2: timed wait")
+	p.until("waits for decision run-1-before-stage1-group-1b: 1 more; gate update --gate-name run-1-before-stage1-group-1b --state Completed completes it")
+	s.do(0, "gate list $AT -n run-1 -o json")
+	s.quietly(0, "gate update $AT -n run-1 --gate-name run-1-before-stage1-group-1b --state Completed")
+	p.until("by operator", "member-1b: completed")
 	s.do(0, "updaterun list $AT -o name")
-	s.do(0, "updaterun stop $AT -n run-1")
-	s.do(1, "updaterun delete $AT -n run-2")
+	s.do(0, "updaterun delete $AT -n run-2")
+	s.do(1, "updaterun delete $AT -n run-1")
+	p.until("for stage1: timed wait")
+	s.do(0, "updaterun stop $AT -n run-1 -o name")
 	p.end(0)
 	s.golden("approval")
 }
