@@ -18,25 +18,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
-	"os/user"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/fleet/httpapi"
-	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // Commands returns the verbs, and fleet, which has them all again.
@@ -63,23 +55,26 @@ func Commands(o *cli.Options) []*cobra.Command {
 type verb struct {
 	use, short   string
 	needs, takes string
-	// writes reports whether the verb changes the record of the fleet: it waits for the process that has the file open.
+	// writes reports whether the verb changes the record of the fleet, for which it has to have the store.
 	writes bool
 	do     func(context.Context, *session) error
 }
 
-// flag is a flag of the type of its default. Each value matches the pattern, which want says in words.
-type flag struct {
-	short, usage  string
-	value         any
-	pattern, want string
-}
+// flag is a flag with text, unless it is yes or no, or may have many values. Each value matches the pattern, which want
+// says in words.
+type flag struct{ short, usage, value, pattern, want string }
+
+const (
+	many = "many"
+	no   = "no"
+)
 
 // flags are those of all verbs: of every name there is one, as in az.
 func flags() map[string]flag {
 	const (
 		name, wantName       = `^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$`, "1 to 50 lower-case letters, digits and hyphens, and begin and end with a letter or a digit"
 		version, wantVersion = `^v?\d{1,3}\.\d{1,3}\.\d{1,3}$`, "a version with its patch, for example 1.26.0"
+		skip, wantSkip       = `^(Member|Group|Stage|AfterStageWait):.`, "Member:NAME, Group:NAME, Stage:NAME or AfterStageWait:STAGE"
 	)
 	return map[string]flag{
 		"resource-group":       {"g", "resource group of the fleet", "", "", ""},
@@ -87,27 +82,24 @@ func flags() map[string]flag {
 		"name":                 {"n", "name of the member, the strategy or the run", "", name, wantName},
 		"member-cluster-id":    {"", "resource id of the cluster", "", `^[!-~]{1,253}$`, "1 to 253 printable characters without spaces"},
 		"update-group":         {"", "update group of the member", "", name, wantName},
-		"labels":               {"", "labels for memberSelectors: KEY=VALUE ...", []string{}, `^[-\w./]+=[-\w.]*$`, "KEY=VALUE, as labels of Kubernetes are"},
+		"labels":               {"", "labels for memberSelectors: KEY=VALUE ...", many, `^[-\w./]+=[-\w.]*$`, "KEY=VALUE, as labels of Kubernetes are"},
 		"region":               {"", "where the simulated cluster is", "eastus", name, wantName},
 		"from-version":         {"", "Kubernetes version that the simulated cluster has", "1.25.6", version, wantVersion},
-		"takes":                {"", "how long a step of an upgrade lasts", stepTakes, `^[1-9]`, "more than 0"},
-		"fail":                 {"", "how many steps of an upgrade fail before one does not; -1 is all", 0, `^(-1|\d+)$`, "at least -1"},
+		"takes":                {"", "how long a step of an upgrade lasts", "2s", `^[1-9]\d{0,5}(ms|s|m)$`, "a number of ms, s or m, for example 2s"},
+		"fail":                 {"", "how many steps of an upgrade fail before one does not", "0", `^\d{1,6}$`, "a number"},
 		"stages":               {"", "JSON file with the stages", "", "", ""},
 		"upgrade-type":         {"", "Full, ControlPlaneOnly or NodeImageOnly", "", "", ""},
 		"kubernetes-version":   {"", "version to go to; not with NodeImageOnly", "", version, wantVersion},
 		"node-image-selection": {"", "Latest, Consistent or Custom; Latest where it is not set", "", "", ""},
-		"node-images":          {"", "images of Custom: IMAGE ...", []string{}, "", ""},
+		"node-images":          {"", "images of Custom: IMAGE ...", many, "", ""},
 		"update-strategy-name": {"", "strategy whose stages are copied", "", name, wantName},
-		"speed":                {"", "how many times shorter the waits after stages are", 1, `^[1-9]\d*$`, "at least 1"},
-		"preview":              {"", "show the plan and when it would end; nothing is recorded", false, "", ""},
-		"no-wait":              {"", "ask for it and drive nothing", false, "", ""},
-		"targets": {
-			"", "what is skipped: Member:NAME, Group:NAME, Stage:NAME or AfterStageWait:STAGE ...", []string{},
-			`^(Member|Group|Stage|AfterStageWait):.`, "Member:NAME, Group:NAME, Stage:NAME or AfterStageWait:STAGE",
-		},
-		"only":      {"", "Failed or Skipped", "Failed", "^(Failed|Skipped)$", "Failed or Skipped"},
-		"gate-name": {"", "name of the gate, as gate list shows it", "", "", ""},
-		"state":     {"", "what the gate becomes: Completed", "", "^Completed$", "Completed"},
+		"speed":                {"", "how many times shorter the waits after stages are", "1", `^[1-9]\d{0,5}$`, "a number from 1 on"},
+		"preview":              {"", "show the plan and when it would end; nothing is recorded", no, "", ""},
+		"no-wait":              {"", "ask for it and drive nothing", no, "", ""},
+		"targets":              {"", "what is skipped: " + wantSkip + " ...", many, skip, wantSkip},
+		"only":                 {"", "Failed or Skipped", "Failed", "^(Failed|Skipped)$", "Failed or Skipped"},
+		"gate-name":            {"", "name of the gate, as gate list shows it", "", "", ""},
+		"state":                {"", "what the gate becomes: Completed", "", "^Completed$", "Completed"},
 	}
 }
 
@@ -117,49 +109,65 @@ const fleetFlags = "resource-group fleet-name "
 // command returns the verb as a command.
 func (v verb) command(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{Use: v.use, Short: v.short}
-	s := &session{Options: o, flags: cmd.Flags(), seen: map[string]int64{}, waits: map[string]bool{}}
+	s := &session{Options: o, verb: v, flags: cmd.Flags(), seen: map[string]int64{}, said: map[string]bool{}}
+	s.flags.String("namespace", "", "")
+	_ = s.flags.MarkHidden("namespace") // -n is the name here, as in az
 	for _, name := range strings.Fields(fleetFlags + v.needs + " " + v.takes) {
-		f := flags()[name]
-		s.define(name, f)
+		switch f := flags()[name]; f.value {
+		case many:
+			s.flags.StringArray(name, nil, f.usage)
+		case no:
+			s.flags.Bool(name, false, f.usage)
+		default:
+			s.flags.StringP(name, f.short, f.value, f.usage)
+		}
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if err := errors.Join(o.CheckOutput(), v.check(s, args)); err != nil {
+		if err := errors.Join(o.CheckOutput(), s.check(args)); err != nil {
 			return err
 		}
 		s.group, s.fleet, s.name = s.text("resource-group"), s.text("fleet-name"), s.text("name")
 		if s.path = s.text("store"); s.path == "" {
 			s.path = s.fleet + ".db"
 		}
-		if err := s.open(cmd.Context(), v); err != nil {
+		ctx := cmd.Context()
+		if o.Timeout > 0 {
+			var end context.CancelFunc
+			ctx, end = context.WithTimeoutCause(ctx, o.Timeout, cli.ErrTimeout)
+			defer end()
+		}
+		if err := s.open(ctx); err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, s.close()) }()
-		return v.do(cmd.Context(), s)
+		defer func() { err = errors.Join(err, s.Close()) }()
+		return v.do(ctx, s)
 	}
 	return cmd
 }
 
-// define adds a flag to those of the verb.
-func (s *session) define(name string, f flag) {
-	switch value := f.value.(type) {
-	case string:
-		s.flags.StringP(name, f.short, value, f.usage)
-	case []string:
-		s.flags.StringArray(name, value, f.usage)
-	case time.Duration:
-		s.flags.Duration(name, value, f.usage)
-	case int:
-		s.flags.Int(name, value, f.usage)
-	default:
-		s.flags.Bool(name, false, f.usage)
-	}
+// session is a verb that is carried out.
+type session struct {
+	*cli.Options
+	verb  verb
+	flags *pflag.FlagSet
+	// group, fleet and name are values of flags, and path is the file of the store.
+	group, fleet, name, path string
+	// The target is the engine of the process that has the store. Where it is not live, that is this one: config is of
+	// the engines here, and clusters are the members.
+	*target.Target
+	config   fleet.Config
+	clusters *provider
+	record   *record
+	// seen are the numbers of the events of runs that come next, and said is what was said that they wait for.
+	seen map[string]int64
+	said map[string]bool
 }
 
 // check returns everything that is wrong with the flags. What belongs to no flag is a further value of the flag that
 // takes several, as az has them: --targets Group:a Stage:b.
-func (v verb) check(s *session, args []string) error {
+func (s *session) check(args []string) error {
 	var problems []error
-	for _, name := range strings.Fields(fleetFlags + v.needs) {
+	for _, name := range strings.Fields(fleetFlags + s.verb.needs) {
 		if !s.flags.Changed(name) {
 			problems = append(problems, fmt.Errorf("--%s is not set: %s", name, s.flags.Lookup(name).Usage))
 		}
@@ -167,7 +175,7 @@ func (v verb) check(s *session, args []string) error {
 	known := flags()
 	s.flags.Visit(func(f *pflag.Flag) {
 		k, values := known[f.Name], []string{f.Value.String()}
-		if list, is := f.Value.(pflag.SliceValue); is && k.value != nil {
+		if list, is := f.Value.(pflag.SliceValue); is && k.value == many {
 			values, args = append(list.GetSlice(), args...), nil
 			_ = list.Replace(values) // a list of text takes everything
 		}
@@ -199,113 +207,6 @@ func (s *session) list(flag string) []string {
 	return v
 }
 
-// session is a verb that is carried out.
-type session struct {
-	*cli.Options
-	flags *pflag.FlagSet
-	// group, fleet and name are values of flags, and path is the file of the store.
-	group, fleet, name, path string
-
-	record *record
-	// file is nil where another process has the store open. Runs are asked there then.
-	file *file
-	runs runs
-	// seen are the numbers of the events of runs that come next, and waits is what was said that they wait for.
-	seen  map[string]int64
-	waits map[string]bool
-}
-
-// patience is how long the file may be in use by a process that is about to end, or does not answer yet, and moment
-// how long it takes until it is tried again, and until runs are read again.
-const (
-	patience = 5 * time.Second
-	moment   = 100 * time.Millisecond
-)
-
-// runs are the runs of an engine, in this process or another one.
-type runs interface {
-	RunSummaries(ctx context.Context, placement string) ([]fleet.RunSummary, error)
-	Progress(ctx context.Context, run string, after int64) (fleet.Status, fleet.History, error)
-	Command(ctx context.Context, run string, c stages.Command) error
-	Decide(ctx context.Context, run string, a fleet.Answer) error
-	DeleteRun(ctx context.Context, run string) error
-}
-
-// open opens the store, or reaches the process that has it open.
-func (s *session) open(ctx context.Context, v verb) error {
-	makes := v.use == "create"
-	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) && !makes {
-		return fmt.Errorf("there is no file %s: begin with member create, or name another one with --store", s.path)
-	}
-	for began := time.Now(); ; pause(ctx) {
-		store, err := bolt.Open(s.path, bolt.Options{})
-		if err == nil {
-			return s.hold(store, makes)
-		}
-		if !errors.Is(err, bolt.ErrInUse) {
-			return err
-		}
-		address, notFound := httpapi.Find(s.path)
-		if notFound == nil && v.writes {
-			return fmt.Errorf("%w and drives its runs: %s when that has ended", err, v.use)
-		}
-		if notFound == nil {
-			return s.reach(address)
-		}
-		if time.Since(began) > patience || ctx.Err() != nil {
-			return errors.Join(err, notFound, ctx.Err())
-		}
-	}
-}
-
-// hold reads the fleet of a store that was opened.
-func (s *session) hold(store *bolt.Store, makes bool) error {
-	err := s.load(makes)
-	if err == nil {
-		s.file = &file{Store: store, path: s.path, record: s.record, clusters: embedded.New(s.record.Simulated, nil)}
-		s.file.engine, err = s.file.newEngine(nil)
-	}
-	if err != nil {
-		return errors.Join(err, store.Close())
-	}
-	s.runs = s.file.engine
-	return nil
-}
-
-// reach makes a client of the process that has the store open.
-func (s *session) reach(address string) error {
-	by, err := s.by()
-	if err == nil {
-		err = s.load(false)
-	}
-	if err == nil {
-		s.runs, err = httpapi.NewClient(address, httpapi.ClientOptions{As: by})
-	}
-	return err
-}
-
-func (s *session) close() error {
-	if s.file == nil {
-		return nil
-	}
-	return s.file.Close()
-}
-
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(moment):
-	}
-}
-
-// by is the identity that asks: that of --as, or the user of the machine.
-func (s *session) by() (approval.Identity, error) {
-	if u, err := user.Current(); s.As == "" && err == nil {
-		return approval.Identity{Name: u.Username}, nil
-	}
-	return s.Identity()
-}
-
 // id is the resource id of something of the fleet. There is no subscription.
 func (s *session) id(kind, name string) string {
 	return fmt.Sprintf("/resourceGroups/%s/providers/Microsoft.ContainerService/fleets/%s/%s/%s", s.group, s.fleet, kind, name)
@@ -318,31 +219,29 @@ func missing(what, name string) error {
 	return fmt.Errorf("there is no %s %s: the verb list shows which there are", what, name)
 }
 
-// storeVerbs list, show and delete what the record of the fleet has of a kind.
-func storeVerbs[T any](what string, of func(*record) map[string]T, print func(context.Context, *session, ...T) error) []verb {
-	named := func(do func(ctx context.Context, s *session, one T) error) func(context.Context, *session) error {
-		return func(ctx context.Context, s *session) error {
+// recordVerbs list, show and delete what the record of the fleet has of a kind.
+func recordVerbs[T any](what string, of func(*record) map[string]T, print func(*session, ...T) error) []verb {
+	named := func(do func(*session, T) error) func(context.Context, *session) error {
+		return func(_ context.Context, s *session) error {
 			one, there := of(s.record)[s.name]
 			if !there {
 				return missing(what, s.name)
 			}
-			return do(ctx, s, one)
+			return do(s, one)
 		}
 	}
 	return []verb{
-		{use: "list", short: "List each " + what, do: func(ctx context.Context, s *session) error {
+		{use: "list", short: "List each " + what, do: func(_ context.Context, s *session) error {
 			var list []T
 			for _, name := range slices.Sorted(maps.Keys(of(s.record))) {
 				list = append(list, of(s.record)[name])
 			}
-			return print(ctx, s, list...)
+			return print(s, list...)
 		}},
-		{use: "show", short: "Show the " + what, needs: "name", do: named(func(ctx context.Context, s *session, one T) error {
-			return print(ctx, s, one)
-		})},
-		{use: "delete", short: "Delete the " + what, needs: "name", writes: true, do: named(func(_ context.Context, s *session, _ T) error {
+		{use: "show", short: "Show the " + what, needs: "name", do: named(func(s *session, one T) error { return print(s, one) })},
+		{use: "delete", short: "Delete the " + what, needs: "name", writes: true, do: named(func(s *session, _ T) error {
 			delete(of(s.record), s.name)
-			return s.file.save()
+			return s.clusters.save()
 		})},
 	}
 }
@@ -350,11 +249,11 @@ func storeVerbs[T any](what string, of func(*record) map[string]T, print func(co
 // show shows values as az does, a list of them or the one that is named, or the table of them.
 func show[T any](s *session, list []T, table *cli.List) error {
 	switch {
-	case s.IsValue() && s.name != "":
+	case s.IsValue() && s.name != "" && s.verb.use != "list":
 		return s.PrintValue(list[0])
 	case s.IsValue():
 		return s.PrintValue(append([]T{}, list...))
-	case s.Output == cli.Name && s.name != "":
+	case s.Output == cli.Name && s.name != "" && s.verb.use != "list":
 		return s.Said("%s/%s", table.Kind, s.name)
 	}
 	return s.Print(table)

@@ -29,7 +29,7 @@ func (s *session) start(ctx context.Context, c stages.Command) error {
 	}
 	var ids []string
 	switch state := all[s.name].Run.State; {
-	case s.file != nil && c.Verb == stages.Start && (state == stages.Running || state == stages.Pending || state == stages.Stopping):
+	case !s.Live && c.Verb == stages.Start && (state == stages.Running || state == stages.Pending || state == stages.Stopping):
 		// It was started before, and goes on.
 	default:
 		if ids, err = s.ask(ctx, all, c); err != nil {
@@ -42,7 +42,7 @@ func (s *session) start(ctx context.Context, c stages.Command) error {
 	err = s.follow(ctx, s.say, func(all map[string]fleet.Status) bool {
 		s.sayWaits(all)
 		over := s.heard(ctx, all[s.name], ids)
-		if s.file == nil {
+		if s.Live {
 			return over && quiet(all, all[s.name]) && all[s.name].Run.State != stages.Pending
 		}
 		for _, st := range all {
@@ -98,8 +98,7 @@ func (s *session) ask(ctx context.Context, all map[string]fleet.Status, commands
 	if !there {
 		return nil, missing("update run", s.name)
 	}
-	by, err := s.by()
-	problems := []error{err}
+	var problems []error
 	for _, c := range commands {
 		if err := stages.Allowed(st.Plan, &st.Run, c); err != nil {
 			problems = append(problems, fmt.Errorf("update run %s: %w", s.name, err))
@@ -109,8 +108,8 @@ func (s *session) ask(ctx context.Context, all map[string]fleet.Status, commands
 		return nil, err
 	}
 	for _, c := range commands {
-		c.By, c.ID = by, newID()
-		if err := s.runs.Command(ctx, s.name, c); err != nil {
+		c.ID = newID()
+		if err := s.Command(ctx, s.name, c); err != nil {
 			return nil, err
 		}
 		ids = append(ids, c.ID)
@@ -129,7 +128,7 @@ func (s *session) carriedOut(ctx context.Context, all map[string]fleet.Status, i
 	}
 	stop, given := commands[0].Verb == stages.Stop, time.Now()
 	became := "is recorded: no process drives, and the next updaterun start carries it out"
-	if s.file == nil || stop || resting {
+	if s.Live || stop || resting {
 		var refused []error
 		tell := func(e stages.Event) {
 			if e.Type == stages.CommandRefused && e.Run == s.name {
@@ -141,13 +140,13 @@ func (s *session) carriedOut(ctx context.Context, all map[string]fleet.Status, i
 			switch {
 			case !s.heard(ctx, st, ids):
 				became = "is recorded: the process that drives has not taken it in yet"
-				return s.file == nil && time.Since(given) > patience
+				return s.Live && time.Since(given) > patience
 			case resting:
 				became = "is recorded: it counts when updaterun start goes on with the run"
 			default:
 				became = "is carried out"
 			}
-			return s.file == nil || !stop || quiet(all, st)
+			return s.Live || !stop || quiet(all, st)
 		})
 		if err := errors.Join(append(refused, err)...); err != nil {
 			return err
@@ -163,46 +162,64 @@ func (s *session) carriedOut(ctx context.Context, all map[string]fleet.Status, i
 	return showRun(ctx, s)
 }
 
+const (
+	// patience is how long a process that drives may take to take in what it is asked.
+	patience = 5 * time.Second
+	// moment is how often runs are read.
+	moment = 100 * time.Millisecond
+)
+
 // follow tells what happens to the runs until it is over. Where the store is open here it drives the runs and serves
 // them; where the process that has driven them is gone, it takes its place.
 func (s *session) follow(ctx context.Context, tell func(stages.Event), over func(map[string]fleet.Status) bool) error {
-	interrupted := ctx
+	outer := ctx
 	ctx, end := context.WithCancelCause(ctx)
 	var driving sync.WaitGroup
 	defer driving.Wait()
 	defer end(nil)
-	drive := func() {
-		if s.file == nil {
-			return
-		}
-		driving.Go(func() { end(s.file.engine.Run(ctx)) })
-		driving.Go(func() { end(httpapi.Serve(ctx, s.file.engine, httpapi.ServeOptions{Store: s.path})) })
-	}
-	for drive(); ; pause(ctx) {
-		all, err := s.news(ctx, tell)
-		switch {
-		case interrupted.Err() != nil:
-			return fmt.Errorf("interrupted; everything is kept, and updaterun start goes on: %w", interrupted.Err())
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case s.gone(err):
-			if err := s.open(ctx, verb{}); err != nil {
-				return err
-			}
-			drive()
-		case err != nil:
-			return err
-		case over(all):
+	drive := func() error {
+		if s.Live {
 			return nil
 		}
+		e, err := fleet.New(s.config)
+		if err == nil {
+			driving.Go(func() { end(e.Run(ctx)) })
+			driving.Go(func() { end(httpapi.Serve(ctx, e, httpapi.ServeOptions{Store: s.path})) })
+		}
+		return err
 	}
+	err := drive()
+	for err == nil {
+		var all map[string]fleet.Status
+		switch all, err = s.news(ctx, tell); {
+		case errors.Is(outer.Err(), context.Canceled):
+			s.note("interrupted; everything is kept, and updaterun start goes on")
+			return outer.Err()
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case s.isGone(err):
+			if err = s.reopen(ctx); err == nil {
+				err = drive()
+			}
+		case err == nil && over(all):
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(moment):
+		}
+	}
+	return err
 }
 
-// gone reports whether an error says that the process is gone that has driven the runs.
-func (s *session) gone(err error) bool {
+// isGone reports whether an error says that the process is gone that has driven the runs.
+func (s *session) isGone(err error) bool {
 	answered, is := errors.AsType[*httpapi.Error](err)
-	return err != nil && s.file == nil && (!is || answered.Code >= http.StatusInternalServerError)
+	return err != nil && s.Live && (!is || answered.Code >= http.StatusInternalServerError)
 }
+
+// reopen opens the store in the place of the process that is gone, or reaches the next one.
+func (s *session) reopen(ctx context.Context) error { return errors.Join(s.Close(), s.open(ctx)) }
 
 // news tells what has happened to the runs of the fleet since the last call, in the order in which it did, and returns
 // how they are.
@@ -214,7 +231,7 @@ func (s *session) news(ctx context.Context, tell func(stages.Event)) (map[string
 	all := map[string]fleet.Status{}
 	var events []stages.Event
 	for _, r := range runs {
-		st, h, err := s.runs.Progress(ctx, r.Name, s.seen[r.Name])
+		st, h, err := s.Progress(ctx, r.Name, s.seen[r.Name])
 		if errors.Is(err, backend.ErrNotFound) {
 			continue // it was deleted just now
 		}
@@ -235,8 +252,8 @@ func (s *session) news(ctx context.Context, tell func(stages.Event)) (map[string
 // heard reports whether a run has taken in the commands with these ids and, where the store is open here, whether all
 // runs have taken in what was asked of them.
 func (s *session) heard(ctx context.Context, st fleet.Status, ids []string) bool {
-	if s.file != nil {
-		for range s.file.List(ctx, "command/") {
+	if !s.Live {
+		for range s.config.Store.List(ctx, "command/") {
 			return false
 		}
 	}
@@ -250,6 +267,9 @@ func quiet(all map[string]fleet.Status, st fleet.Status) bool {
 	case stages.NotStarted:
 		return st.Run.Hold
 	case stages.Pending:
+		if len(waiting) == 0 {
+			return false
+		}
 		other, there := all[waiting[0].Name]
 		return there && !other.Run.IsEnded()
 	case stages.Running:
@@ -308,10 +328,10 @@ func (s *session) sayWaits(all map[string]fleet.Status) {
 		for _, a := range stages.Waiting(st.Plan, &st.Run) {
 			key := fmt.Sprint(name, a.Kind, a.Name, a.Until)
 			_, cluster := st.Plan.Position(a.Name)
-			if cluster || s.waits[key] || a.Kind == stages.AwaitStart || s.IsValue() {
+			if cluster || s.said[key] || a.Kind == stages.AwaitStart || s.IsValue() {
 				continue // the events of clusters say that
 			}
-			s.waits[key] = true
+			s.said[key] = true
 			s.line(st.Run.Now.Time(), "%s: %s", name, waitsFor(st, a))
 		}
 	}

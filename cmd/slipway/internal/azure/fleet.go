@@ -11,23 +11,24 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
 	"github.com/slipway-dev/slipway/formats/azure"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// record is what is kept of a fleet beside the store, where every process reads it; the one that has the store open
-// writes it.
+// record is what is kept of a fleet in a file beside the store, which every process reads; the one that has the store
+// open writes it.
 type record struct {
 	Format        int                 `json:"format"`
 	ResourceGroup string              `json:"resourceGroup"`
@@ -40,20 +41,55 @@ type record struct {
 	Simulated embedded.State `json:"simulated"`
 }
 
-const recordFormat = 1
+const (
+	recordFormat = 1
+	recordSuffix = ".fleet"
+)
 
-// load reads the record of the fleet of a store, which is refused if it is of another one or another version.
+// open opens the store of the fleet, which create makes, or reaches the process that has it open.
+func (s *session) open(ctx context.Context) (err error) {
+	makes := s.verb.use == "create"
+	if _, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) && makes {
+		made, err := bolt.Open(s.path, bolt.Options{})
+		if err == nil {
+			err = made.Close()
+		}
+		if err != nil {
+			return err
+		}
+	} else if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no file %s: begin with member create, or name another one with --store", s.path)
+	}
+	o := target.Options{Options: s.Options, Store: s.path, Connect: func(c *fleet.Config) error {
+		if err := s.load(makes); err != nil {
+			return err
+		}
+		s.clusters = &provider{Provider: embedded.New(s.record.Simulated, nil), record: s.record, path: s.path}
+		c.Name, c.Inventory, c.Updater = "updaterun", s.clusters, upgrade.NewUpdater(s.clusters)
+		s.config = *c
+		return nil
+	}}
+	if s.Target, err = o.Open(ctx, false); err != nil || !s.Live {
+		return err
+	}
+	if s.verb.writes {
+		return fmt.Errorf("another process has %s open and drives its runs: %s when that has ended", s.path, s.verb.use)
+	}
+	return s.load(false)
+}
+
+// load reads the record, which is refused if it is of another fleet or another version.
 func (s *session) load(makes bool) error {
 	s.record = &record{
 		Format: recordFormat, ResourceGroup: s.group, Fleet: s.fleet,
 		Members: map[string]member{}, Strategies: map[string]strategy{}, Targets: map[string]upgrade.Target{},
 		Simulated: embedded.State{Regions: map[string]*embedded.Region{}, Clusters: map[string]*embedded.Cluster{}},
 	}
-	text, err := os.ReadFile(s.path + ".fleet")
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && makes:
+	text, err := os.ReadFile(s.path + recordSuffix)
+	if errors.Is(err, fs.ErrNotExist) && makes {
 		return nil
-	case err == nil:
+	}
+	if err == nil {
 		err = json.Unmarshal(text, s.record)
 	}
 	switch r := s.record; {
@@ -67,64 +103,45 @@ func (s *session) load(makes bool) error {
 	return nil
 }
 
-// file is the store of a fleet, open in this process.
-type file struct {
-	*bolt.Store
-	path   string
+// provider lists and upgrades the members, and keeps how they are.
+type provider struct {
+	*embedded.Provider
 	record *record
-	// clusters are the simulated members.
-	clusters *embedded.Provider
-	engine   *fleet.Engine
-	mu       sync.Mutex // one write at a time
+	path   string
+	mu     sync.Mutex // one write at a time
 }
 
+var _ upgrade.Watcher = (*provider)(nil)
+
 // save writes the record.
-func (f *file) save() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.record.Simulated = f.clusters.State()
-	text, err := json.Marshal(f.record)
+func (p *provider) save() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.record.Simulated = p.State()
+	path := p.path + recordSuffix
+	text, err := json.Marshal(p.record)
 	if err == nil {
-		err = os.WriteFile(f.path+".fleet~", text, 0o600)
+		err = os.WriteFile(path+"~", text, 0o600)
 	}
 	if err == nil {
-		err = os.Rename(f.path+".fleet~", f.path+".fleet")
+		err = os.Rename(path+"~", path)
 	}
 	return err
 }
 
-// newEngine returns an engine on the file. The runs that it makes take their target from source.
-func (f *file) newEngine(source snapshot.Source) (*fleet.Engine, error) {
-	return fleet.New(fleet.Config{
-		Name: "updaterun", Store: f.Store, Inventory: inventory{f}, Source: source,
-		Updater: upgrade.NewUpdater(provider{f.clusters, f}),
-	})
-}
-
-// provider upgrades the members.
-type provider struct {
-	*embedded.Provider
-	file *file
-}
-
-var _ upgrade.Watcher = provider{}
-
 // Begin begins a change, and keeps that it did.
-func (p provider) Begin(ctx context.Context, c placement.Cluster, change upgrade.Change) error {
+func (p *provider) Begin(ctx context.Context, c placement.Cluster, change upgrade.Change) error {
 	if err := p.Provider.Begin(ctx, c, change); err != nil {
 		return err
 	}
-	return p.file.save()
+	return p.save()
 }
 
-// inventory is the members, as the engine lists them.
-type inventory struct{ file *file }
-
 // Clusters yields the members by name.
-func (i inventory) Clusters(context.Context) iter.Seq2[placement.Cluster, error] {
+func (p *provider) Clusters(context.Context) iter.Seq2[placement.Cluster, error] {
 	return func(yield func(placement.Cluster, error) bool) {
-		for _, name := range slices.Sorted(maps.Keys(i.file.record.Members)) {
-			if !yield(i.file.record.Members[name].cluster(), nil) {
+		for _, name := range slices.Sorted(maps.Keys(p.record.Members)) {
+			if !yield(p.record.Members[name].cluster(), nil) {
 				return
 			}
 		}
@@ -161,8 +178,6 @@ const (
 	// family is the kind of all nodes, and firstNode what the nodes of a new member were made from.
 	family    = "AKSUbuntu-2204gen2containerd"
 	firstNode = family + "-202408.12.0"
-	// stepTakes is how long a step of an upgrade lasts, the control plane or the nodes, where nothing else is said.
-	stepTakes = 2 * time.Second
 )
 
 // images are what a region offers, newest first. It takes a while until a new image is everywhere.
@@ -185,22 +200,28 @@ func memberVerbs() []verb {
 			use: "update", short: "Move a member to another update group, or give it other labels",
 			needs: "name", takes: "update-group labels", writes: true, do: updateMember,
 		},
-	}, storeVerbs("member", func(r *record) map[string]member { return r.Members }, printMembers)...)
+	}, recordVerbs("member", func(r *record) map[string]member { return r.Members }, printMembers)...)
 }
 
 func createMember(ctx context.Context, s *session) error {
 	if _, there := s.record.Members[s.name]; there {
 		return fmt.Errorf("member %s is there already: update it, or delete it first", s.name)
 	}
-	m := member{Name: s.name, ID: s.text("member-cluster-id"), ResourceGroup: s.group}
+	takes, err := time.ParseDuration(s.text("takes"))
+	if err != nil {
+		return err
+	}
+	fail, err := strconv.Atoi(s.text("fail"))
+	if err != nil {
+		return err
+	}
+	m, version := member{Name: s.name, ID: s.text("member-cluster-id"), ResourceGroup: s.group}, s.text("from-version")
 	m.Cluster.Region = s.text("region")
-	takes, _ := s.flags.GetDuration("takes") // a verb that creates has both
-	fail, _ := s.flags.GetInt("fail")
-	s.file.clusters.Edit(func(w *embedded.State) {
+	s.clusters.Edit(func(w *embedded.State) {
 		w.Regions[m.Cluster.Region] = &embedded.Region{Images: map[string][]string{family: images(m.Cluster.Region)}}
 		w.Clusters[m.Name] = &embedded.Cluster{
-			UID: m.ID, Region: m.Cluster.Region, ControlPlane: s.text("from-version"), Takes: takes, Fail: fail,
-			Pools: []upgrade.Pool{{Name: "nodepool1", Version: s.text("from-version"), Image: firstNode, Family: family}},
+			UID: m.ID, Region: m.Cluster.Region, ControlPlane: version, Takes: takes, Fail: fail,
+			Pools: []upgrade.Pool{{Name: "nodepool1", Version: version, Image: firstNode, Family: family}},
 		}
 	})
 	s.record.Members[s.name] = m
@@ -208,7 +229,7 @@ func createMember(ctx context.Context, s *session) error {
 }
 
 // updateMember stores a member with the update group and the labels that the flags say, and shows it.
-func updateMember(ctx context.Context, s *session) error {
+func updateMember(_ context.Context, s *session) error {
 	m, there := s.record.Members[s.name]
 	if !there {
 		return missing("member", s.name)
@@ -224,37 +245,38 @@ func updateMember(ctx context.Context, s *session) error {
 		m.Labels[key] = value
 	}
 	s.record.Members[s.name] = m
-	if err := s.file.save(); err != nil {
+	if err := s.clusters.save(); err != nil {
 		return err
 	}
-	return printMembers(ctx, s, m)
+	return printMembers(s, m)
 }
 
 // printMembers shows members with how their clusters are now.
-func printMembers(ctx context.Context, s *session, list ...member) error {
+func printMembers(s *session, list ...member) error {
 	table := &cli.List{Kind: "member", Columns: []string{"Name", "Group", "Region", "Version", "Nodes", "Operation"}, Narrow: 6}
 	clusters := embedded.New(s.record.Simulated, nil)
 	for i := range list {
 		m := &list[i]
-		c, err := clusters.Describe(ctx, m.cluster())
-		if err != nil {
-			return err
+		c, there := clusters.Cluster(m.Name)
+		if !there {
+			return fmt.Errorf("the fleet of %s: there is no simulated cluster %s", s.path, m.Name)
 		}
 		m.Cluster.Version, m.Cluster.Pools = c.ControlPlane, c.Pools
 		if c.Operation != nil {
 			m.Cluster.Operation = string(c.Operation.State)
 		}
-		nodes, group := "", ""
-		for j := range c.Pools {
-			c.Pools[j].Images = nil // they are the region's
-			nodes = c.Pools[j].Version + " " + strings.TrimPrefix(c.Pools[j].Image, family+"-")
-		}
-		if m.Group != nil {
-			group = *m.Group
-		}
-		table.Add(m.Name, m, group, m.Cluster.Region, m.Cluster.Version, nodes, m.Cluster.Operation)
+		nodes := c.Pools[0].Version + " " + strings.TrimPrefix(c.Pools[0].Image, family+"-")
+		table.Add(m.Name, m, text(m.Group), m.Cluster.Region, c.ControlPlane, nodes, m.Cluster.Operation)
 	}
 	return show(s, list, table)
+}
+
+// text is the text at p, if any.
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
 }
 
 // strategy is an update strategy, stages that runs are made from, as az shows it.
@@ -267,10 +289,10 @@ type strategy struct {
 
 func strategyVerbs() []verb {
 	create := verb{use: "create", short: "Store stages for runs to come", needs: "name stages", writes: true, do: createStrategy}
-	return append([]verb{create}, storeVerbs("update strategy", func(r *record) map[string]strategy { return r.Strategies }, printStrategies)...)
+	return append([]verb{create}, recordVerbs("update strategy", func(r *record) map[string]strategy { return r.Strategies }, printStrategies)...)
 }
 
-func createStrategy(ctx context.Context, s *session) error {
+func createStrategy(_ context.Context, s *session) error {
 	if _, there := s.record.Strategies[s.name]; there {
 		return fmt.Errorf("update strategy %s is there already: delete it first, or choose another name", s.name)
 	}
@@ -283,10 +305,26 @@ func createStrategy(ctx context.Context, s *session) error {
 		return err
 	}
 	s.record.Strategies[s.name] = st
-	if err := s.file.save(); err != nil {
+	if err := s.clusters.save(); err != nil {
 		return err
 	}
-	return printStrategies(ctx, s, st)
+	return printStrategies(s, st)
+}
+
+func printStrategies(s *session, list ...strategy) error {
+	table := &cli.List{Kind: "updatestrategy", Columns: []string{"Name", "Stages"}, Narrow: 2}
+	for _, st := range list {
+		var form azure.Strategy
+		if err := json.Unmarshal(st.Stages, &form); err != nil {
+			return fmt.Errorf("update strategy %s: %w", st.Name, err)
+		}
+		var names []string
+		for _, stage := range form.Stages {
+			names = append(names, stage.Name)
+		}
+		table.Add(st.Name, st, strings.Join(names, ", "))
+	}
+	return show(s, list, table)
 }
 
 // readStages reads a file of stages.
@@ -320,7 +358,10 @@ func (s *session) stagesOfRun() (out stages.Strategy, err error) {
 	default:
 		out = azure.OneByOne()
 	}
-	speed, _ := s.flags.GetInt("speed")
+	if err != nil {
+		return out, err
+	}
+	speed, err := strconv.Atoi(s.text("speed"))
 	for i := range out.Stages {
 		for j := range out.Stages[i].After {
 			t := &out.Stages[i].After[j]
@@ -328,27 +369,4 @@ func (s *session) stagesOfRun() (out stages.Strategy, err error) {
 		}
 	}
 	return out, err
-}
-
-func printStrategies(_ context.Context, s *session, list ...strategy) error {
-	table := &cli.List{Kind: "updatestrategy", Columns: []string{"Name", "Stages"}, Narrow: 2}
-	for _, st := range list {
-		var form azure.Strategy
-		if err := json.Unmarshal(st.Stages, &form); err != nil {
-			return fmt.Errorf("update strategy %s: %w", st.Name, err)
-		}
-		var parts []string
-		for _, stage := range form.Stages {
-			part := stage.Name + ":"
-			for _, g := range stage.Groups {
-				part += " " + g.Name
-			}
-			if stage.AfterStageWait > 0 {
-				part += fmt.Sprintf(", wait %s", time.Duration(stage.AfterStageWait)*time.Second)
-			}
-			parts = append(parts, part)
-		}
-		table.Add(st.Name, st, strings.Join(parts, "; "))
-	}
-	return show(s, list, table)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -58,11 +57,12 @@ func createRun(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	target, err := s.target(ctx, strategy)
+	target, err := s.resolve(ctx, strategy)
 	if err != nil {
 		return err
 	}
-	e, err := s.file.newEngine(upgrade.Source(s.fleet, target))
+	s.config.Source = upgrade.Source(s.fleet, target)
+	e, err := fleet.New(s.config)
 	if err != nil {
 		return err
 	}
@@ -70,10 +70,7 @@ func createRun(ctx context.Context, s *session) error {
 		return err
 	}
 	spec := fleet.RunSpec{Name: s.name, Owner: strategy.Name, Placement: s.fleet, Strategy: strategy, Hold: true}
-	if spec.Starter, err = s.by(); err != nil {
-		return err
-	}
-	forecast, err := e.Forecast(ctx, spec, fleet.Assumptions{Take: 2 * stepTakes})
+	forecast, err := e.Forecast(ctx, spec, fleet.Assumptions{Take: 4 * time.Second})
 	if err != nil {
 		return refused(err)
 	}
@@ -86,11 +83,11 @@ func createRun(ctx context.Context, s *session) error {
 			basis = fmt.Sprintf("members take as long as in the run before, which is known of %d of %d", forecast.Known, forecast.Plan.Len())
 		}
 		s.note("estimate: %s %s after its start, if %s", forecast.End.State, forecast.End.At.Round(time.Second), basis)
-		run := stages.NewRun(forecast.Plan, spec.Name, "preview", spec.Starter, true, time.Now())
+		run := stages.NewRun(forecast.Plan, spec.Name, "preview", approval.Identity{}, true, time.Now())
 		return s.printRun(s.updateRun(fleet.Status{Run: run, Plan: forecast.Plan, Owner: spec.Owner}, nil, target))
 	}
 	s.record.Targets[s.name] = target
-	if err := s.file.save(); err != nil {
+	if err := s.clusters.save(); err != nil {
 		return err
 	}
 	spec.Plan = forecast.Plan.Digest
@@ -100,8 +97,8 @@ func createRun(ctx context.Context, s *session) error {
 	return showRun(ctx, s)
 }
 
-// target returns what the flags say that a run does, with what all members have in common that its stages pick.
-func (s *session) target(ctx context.Context, strategy stages.Strategy) (upgrade.Target, error) {
+// resolve returns what the flags say that a run does, with what all members have in common that its stages pick.
+func (s *session) resolve(ctx context.Context, strategy stages.Strategy) (upgrade.Target, error) {
 	t := upgrade.Target{Type: upgrade.Type(s.text("upgrade-type")), KubernetesVersion: s.text("kubernetes-version")}
 	t.NodeImages = upgrade.NodeImages{Selection: upgrade.Selection(s.text("node-image-selection")), Versions: s.list("node-images")}
 	var problems []error
@@ -115,8 +112,8 @@ func (s *session) target(ctx context.Context, strategy stages.Strategy) (upgrade
 		return t, fmt.Errorf("fleet %s has no members: begin with member create", s.fleet)
 	}
 	var members []placement.Cluster
-	for _, name := range slices.Sorted(maps.Keys(s.record.Members)) {
-		members = append(members, s.record.Members[name].cluster())
+	for c := range s.clusters.Clusters(ctx) {
+		members = append(members, c)
 	}
 	p, err := stages.NewPlan(strategy, stages.Target{Placement: "any", Snapshot: "any", Selection: "any", Default: "any"}, members)
 	if err != nil {
@@ -126,7 +123,7 @@ func (s *session) target(ctx context.Context, strategy stages.Strategy) (upgrade
 		_, in := p.Position(c.Name)
 		return !in
 	})
-	return upgrade.Resolve(ctx, s.file.clusters, members, t)
+	return upgrade.Resolve(ctx, s.clusters, members, t)
 }
 
 // refused says why clusters cannot be upgraded, one line each, where that is so.
@@ -153,9 +150,9 @@ func (s *session) updateRun(st fleet.Status, events []stages.Event, target upgra
 
 // get reads a run, and returns it as az shows it too.
 func (s *session) get(ctx context.Context, name string) (fleet.Status, azure.UpdateRun, error) {
-	st, history, err := s.runs.Progress(ctx, name, 0)
-	if s.gone(err) && s.open(ctx, verb{}) == nil {
-		st, history, err = s.runs.Progress(ctx, name, 0)
+	st, history, err := s.Progress(ctx, name, 0)
+	if s.isGone(err) && s.reopen(ctx) == nil {
+		st, history, err = s.Progress(ctx, name, 0)
 	}
 	if errors.Is(err, backend.ErrNotFound) {
 		err = missing("update run", name)
@@ -176,7 +173,7 @@ func showRun(ctx context.Context, s *session) error {
 
 // all returns the runs of the fleet in the order in which they were made.
 func (s *session) all(ctx context.Context) ([]fleet.RunSummary, error) {
-	runs, err := s.runs.RunSummaries(ctx, s.fleet)
+	runs, err := s.RunSummaries(ctx, s.fleet)
 	if errors.Is(err, backend.ErrNotFound) {
 		return nil, nil // no run was ever made
 	}
@@ -211,7 +208,7 @@ func deleteRun(ctx context.Context, s *session) error {
 	case stages.Running, stages.Pending, stages.Stopping:
 		return fmt.Errorf("update run %s is %s: stop it first", s.name, state)
 	default:
-		return s.runs.DeleteRun(ctx, s.name)
+		return s.DeleteRun(ctx, s.name)
 	}
 }
 
@@ -255,14 +252,6 @@ func parts(u azure.UpdateRun) (out []part) {
 		}
 	}
 	return out
-}
-
-// text is the text at p, if any.
-func text(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }
 
 // printRun shows a run.
@@ -337,10 +326,7 @@ func updateGate(ctx context.Context, s *session) error {
 		return err
 	}
 	answer := fleet.Answer{ID: newID(), Request: name, Verdict: approval.Approve}
-	if answer.By, err = s.by(); err != nil {
-		return err
-	}
-	if err := s.runs.Decide(ctx, s.name, answer); err != nil {
+	if err := s.Decide(ctx, s.name, answer); err != nil {
 		return err
 	}
 	return s.carriedOut(ctx, all, []string{answer.ID}, stages.Command{Verb: stages.Decide, Name: name})

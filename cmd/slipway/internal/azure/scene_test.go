@@ -52,6 +52,8 @@ func call(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root.PersistentFlags().StringVarP(&o.Output, "output", "o", cli.Table, "")
 	root.PersistentFlags().StringVar(&o.As, "as", "", "")
 	root.PersistentFlags().String("store", "", "")
+	root.PersistentFlags().StringP("namespace", "n", "", "a shorthand that is the name's here")
+	root.PersistentFlags().DurationVar(&o.Timeout, "timeout", 0, "")
 	root.SetOut(out)
 	root.SetErr(errOut)
 	root.SetArgs(args)

@@ -123,8 +123,6 @@ func (o *Options) ExitCode(err error) int {
 		return ExitUnsuccessful
 	case errors.Is(err, ErrTimeout):
 		return ExitTimeout
-	case errors.Is(err, context.Canceled):
-		return ExitInterrupted
 	default:
 		return ExitFailed
 	}
