@@ -109,7 +109,7 @@ const fleetFlags = "resource-group fleet-name "
 // command returns the verb as a command.
 func (v verb) command(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{Use: v.use, Short: v.short}
-	s := &session{Options: o, verb: v, flags: cmd.Flags(), seen: map[string]int64{}, said: map[string]bool{}}
+	s := &session{Options: o, verb: v, flags: cmd.Flags(), seen: map[string]int64{}}
 	s.flags.String("namespace", "", "")
 	_ = s.flags.MarkHidden("namespace") // -n is the name here, as in az
 	for _, name := range strings.Fields(fleetFlags + v.needs + " " + v.takes) {
@@ -158,9 +158,8 @@ type session struct {
 	config   fleet.Config
 	clusters *provider
 	record   *record
-	// seen are the numbers of the events of runs that come next, and said is what was said that they wait for.
+	// seen are the numbers of the events of runs that come next.
 	seen map[string]int64
-	said map[string]bool
 }
 
 // check returns everything that is wrong with the flags. What belongs to no flag is a further value of the flag that

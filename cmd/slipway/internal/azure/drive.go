@@ -3,12 +3,10 @@ package azure
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // start gives a command after which the run goes on, and drives it, or follows it where another process drives.
@@ -39,8 +38,9 @@ func (s *session) start(ctx context.Context, c stages.Command) error {
 	if s.text("no-wait") == "true" {
 		return s.carriedOut(ctx, all, ids, c)
 	}
-	err = s.follow(ctx, s.say, func(all map[string]fleet.Status) bool {
-		s.sayWaits(all)
+	t := &teller{s, s.NewStream(), map[string]bool{}}
+	err = s.follow(ctx, t.event, func(all map[string]fleet.Status) bool {
+		t.waits(all)
 		over := s.heard(ctx, all[s.name], ids)
 		if s.Live {
 			return over && quiet(all, all[s.name]) && all[s.name].Run.State != stages.Pending
@@ -279,60 +279,40 @@ func quiet(all map[string]fleet.Status, st fleet.Status) bool {
 	}
 }
 
-// say shows an event on a line.
-func (s *session) say(e stages.Event) {
-	if s.IsValue() {
-		_ = json.NewEncoder(s.Out).Encode(e) // the same of every line is not said again
-		return
-	}
-	switch e.Type {
-	case stages.RunCreated, stages.RunQueued, stages.RunTaken, stages.WaitStarted, stages.ApprovalRequested, stages.ClusterApplied:
-		return // what a run waits for is said by sayWaits
-	default:
-	}
-	where := e.Run
-	if e.Stage != "" {
-		where += " " + e.Stage
-	}
-	if e.Group != "" && e.Group != e.Stage {
-		where += "/" + e.Group
-	}
-	s.line(e.Time, "%s: %s", strings.TrimSpace(where+" "+e.Cluster), words(e))
+// teller shows events as they happen, in the shape of those of history, and on the way what runs wait for.
+type teller struct {
+	*session
+	stream *cli.Stream
+	// said is what was said that runs wait for.
+	said map[string]bool
 }
 
-// words says what happened: the type of the event in words, without the noun that it begins with, and its values.
-func words(e stages.Event) string {
-	out := regexp.MustCompile("^(Run|Stage|Cluster)").ReplaceAllString(string(e.Type), "")
-	out = strings.ToLower(regexp.MustCompile("([a-z])([A-Z])").ReplaceAllString(out, "$1 $2"))
-	if e.Count == 1 {
-		out += ", 1 member"
-	} else if e.Count > 1 {
-		out += fmt.Sprintf(", %d members", e.Count)
+// event shows an event. What a run waits for is shown by waits, or with -o json by the event.
+func (t *teller) event(e stages.Event) {
+	waits := e.Type == stages.WaitStarted || e.Type == stages.ApprovalRequested || e.Type == stages.RunQueued
+	if !waits || t.IsValue() {
+		t.show(e, e.Message)
 	}
-	for _, value := range []string{e.Request, e.Command} {
-		out = strings.TrimSpace(out + " " + value)
-	}
-	switch {
-	case e.Message != "":
-		out += ": " + e.Message
-	case e.By != "":
-		out += " by " + e.By
-	}
-	return out
 }
 
-// sayWaits says what runs wait for that was not said yet.
-func (s *session) sayWaits(all map[string]fleet.Status) {
+func (t *teller) show(e stages.Event, message string) {
+	l := &cli.List{Kind: "event", Columns: []string{"Time", "Type", "Run", "Stage", "Cluster", "By", "Message"}, Narrow: 7}
+	l.Add(cli.Cell(e.Time), e, e.Type, e.Run, e.Stage, e.Cluster, e.By, message)
+	_ = t.stream.Show(l) // what follows meets the same error
+}
+
+// waits shows what runs wait for that was not shown yet.
+func (t *teller) waits(all map[string]fleet.Status) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		st := all[name]
 		for _, a := range stages.Waiting(st.Plan, &st.Run) {
 			key := fmt.Sprint(name, a.Kind, a.Name, a.Until)
 			_, cluster := st.Plan.Position(a.Name)
-			if cluster || s.said[key] || a.Kind == stages.AwaitStart || s.IsValue() {
+			if cluster || t.said[key] || a.Kind == stages.AwaitStart || t.IsValue() {
 				continue // the events of clusters say that
 			}
-			s.said[key] = true
-			s.line(st.Run.Now.Time(), "%s: %s", name, waitsFor(st, a))
+			t.said[key] = true
+			t.show(stages.Event{Time: st.Run.Now.Time(), Type: "Waiting", Run: name}, waitsFor(st, a))
 		}
 	}
 }
@@ -347,14 +327,10 @@ func waitsFor(st fleet.Status, a stages.Awaited) string {
 		out += ": " + a.Message
 	}
 	switch {
-	case a.Kind == stages.AwaitDecision || a.Kind == stages.AwaitTime && a.Message == "scheduled start":
+	case a.Kind == stages.AwaitDecision || a.Kind == stages.AwaitTime && a.Message == runstate.ScheduledStartMessage:
 		out += "; gate update --gate-name " + a.Name + " --state Completed completes it"
 	case a.Kind == stages.AwaitTime:
 		out += "; updaterun skip --targets AfterStageWait:" + a.Name + " ends it"
 	}
 	return out
-}
-
-func (s *session) line(at time.Time, format string, args ...any) {
-	_ = s.Said("%s %s", cli.Cell(at.Truncate(time.Second)), fmt.Sprintf(format, args...))
 }

@@ -194,15 +194,17 @@ func steady(text string) string {
 	text = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`).ReplaceAllString(text, "TIME")
 	text = regexp.MustCompile(`waits \S+, until`).ReplaceAllString(text, "waits LONG, until")
 	text = regexp.MustCompile(`estimate: (\w+) \S+ after`).ReplaceAllString(text, "estimate: $1 TIME after")
-	ofMember := regexp.MustCompile(`^TIME \S+ \S+ member-\w+: `)
+	ofMember := regexp.MustCompile(`^TIME Cluster\w+ \S+ \S+ member-`)
+	member := func(l string) string { return strings.Join(strings.Fields(l)[2:5], " ") }
 	var out, block []string
 	flush := func() {
-		slices.SortStableFunc(block, func(a, b string) int {
-			return strings.Compare(strings.Split(a, ": ")[0], strings.Split(b, ": ")[0])
-		})
+		slices.SortStableFunc(block, func(a, b string) int { return strings.Compare(member(a), member(b)) })
 		out, block = append(out, block...), nil
 	}
 	for l := range strings.Lines(text) {
+		if strings.HasPrefix(l, "TIME ") {
+			l = strings.Join(strings.Fields(l), " ") + "\n"
+		}
 		if ofMember.MatchString(l) {
 			block = append(block, l)
 			continue
@@ -273,6 +275,7 @@ func (p *process) until(texts ...string) {
 	p.s.t.Helper()
 	for l := range p.lines {
 		p.out.WriteString(l)
+		l = strings.Join(strings.Fields(l), " ")
 		texts = slices.DeleteFunc(texts, func(text string) bool { return strings.Contains(l, text) })
 		if len(texts) == 0 {
 			return

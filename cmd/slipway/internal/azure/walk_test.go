@@ -94,7 +94,7 @@ func TestOthersCommandWhileOneDrives(t *testing.T) {
 	}
 	s.quietly(0, "updaterun create $AT -n run-1 --upgrade-type ControlPlaneOnly --kubernetes-version 1.26.0 --stages example-stages.json")
 	p := s.begin("updaterun start $AT -n run-1")
-	p.until("group-1b member-1b: completed", "group-1c member-1c: completed")
+	p.until("ClusterCompleted run-1 stage1 member-1b", "ClusterCompleted run-1 stage1 member-1c")
 	s.do(1, "updaterun start $AT -n run-1")
 	s.do(0, "updaterun stop $AT -n run-1")
 	s.do(1, "updaterun skip $AT -n run-1 --targets Stage:stage2")
@@ -109,9 +109,9 @@ func TestOthersCommandWhileOneDrives(t *testing.T) {
 	s.do(0, "updaterun skip $AT -n run-1 --targets Member:member-2b")
 
 	p = s.begin("updaterun start $AT -n run-1")
-	p.until("member-2b: skipped")
+	p.until("ClusterSkipped run-1 stage2 member-2b")
 	s.do(0, "updaterun skip $AT -n run-1 --targets AfterStageWait:stage1")
-	p.until("stage2/group-2c member-2c: started")
+	p.until("ClusterStarted run-1 stage2 member-2c")
 	p.signal(syscall.SIGKILL)
 	_ = p.cmd.Wait()
 	if _, err := os.Stat(filepath.Join(s.dir, "my-fleet.db.serve")); err != nil {
@@ -132,14 +132,14 @@ func TestAStartWithoutWaitingIsForTheDriver(t *testing.T) {
 		s.quietly(0, "updaterun create $AT --upgrade-type ControlPlaneOnly --kubernetes-version 1.26.0 -n "+name)
 	}
 	p := s.begin("updaterun start $AT -n run-1")
-	p.until("run-1 one-by-one member-1a: started")
+	p.until("ClusterStarted run-1 one-by-one member-1a")
 	if r := s.quietly(0, "updaterun start $AT -n run-2 --no-wait"); !strings.Contains(r.out, "Pending") {
 		t.Errorf("a run that waits for another one:\n%s", r.out)
 	}
 	s.do(1, "updaterun start $AT -n run-2") // it was asked for already
 	r := p.ended()
-	for _, want := range []string{"run-2: waits for run run-1\n", "run-1: completed, 6 members\n", "run-2: completed\nupdaterun/run-1: Completed\n"} {
-		if !strings.Contains(r.out, want) || r.code != 0 {
+	for _, want := range []string{"Waiting run-2 - - - waits for run run-1 ", "RunCompleted run-1 ", "RunCompleted run-2 ", "updaterun/run-1: Completed"} {
+		if !strings.Contains(strings.Join(strings.Fields(r.out), " "), want) || r.code != 0 {
 			t.Errorf("exit code %d, %q is not in\n%s%s", r.code, want, r.out, r.err)
 		}
 	}
@@ -205,12 +205,12 @@ func TestAWaiterGoesOnWhenTheDriverIsGone(t *testing.T) {
 		s.quietly(0, "updaterun create $AT --upgrade-type ControlPlaneOnly --kubernetes-version 1.26.0 -n "+name)
 	}
 	p := s.begin("updaterun start $AT -n run-1")
-	p.until("m1: started")
+	p.until("ClusterStarted run-1 one-by-one m1")
 	q := s.begin("updaterun start $AT -n run-2")
-	q.until("run-2: waits for run run-1")
+	q.until("Waiting run-2 - - - waits for run run-1")
 	p.signal(syscall.SIGKILL)
 	_ = p.cmd.Wait()
-	if r := q.ended(); r.code != 0 || !strings.Contains(r.out, "run-1: completed, 1 member\n") || !strings.HasSuffix(r.out, "updaterun/run-2: Skipped\n") {
+	if r := q.ended(); r.code != 0 || !strings.Contains(r.out, "RunCompleted") || !strings.HasSuffix(r.out, "updaterun/run-2: Skipped\n") {
 		t.Errorf("exit code %d\n%s%s", r.code, r.out, r.err)
 	}
 }
@@ -222,7 +222,7 @@ func TestTheWaitAfterAStageIsSaid(t *testing.T) {
 	s.quietly(0, "member create $AT -n member1 --member-cluster-id aks-1 --update-group group-1a --takes 10ms")
 	s.quietly(0, "updaterun create $AT -n run-1 --upgrade-type Full --kubernetes-version 1.26.0 --stages example-stages.json")
 	p := s.begin("updaterun start $AT -n run-1")
-	p.until("run-1: waits 1h0m0s, until 20", "for stage1: timed wait; updaterun skip --targets AfterStageWait:stage1 ends it")
+	p.until("Waiting run-1 - - - waits 1h0m0s, until 20", "for stage1: timed wait; updaterun skip --targets AfterStageWait:stage1 ends it")
 	s.do(0, "member list $AT")
 	s.do(1, "member update $AT -n member1 --update-group group-2a")
 	s.do(0, "updaterun skip $AT -n run-1 --targets AfterStageWait:stage1")
@@ -267,7 +267,7 @@ func TestASecondTerminalApproves(t *testing.T) {
 	p.until("waits for decision run-1-before-stage1-group-1b: 1 more; gate update --gate-name run-1-before-stage1-group-1b --state Completed completes it")
 	s.do(0, "gate list $AT -n run-1 -o json")
 	s.quietly(0, "gate update $AT -n run-1 --gate-name run-1-before-stage1-group-1b --state Completed")
-	p.until("by operator", "member-1b: completed")
+	p.until("ApprovalAccepted run-1 stage1 - operator", "ClusterCompleted run-1 stage1 member-1b")
 	s.do(0, "updaterun list $AT -o name")
 	s.do(0, "updaterun delete $AT -n run-2")
 	s.do(1, "updaterun delete $AT -n run-1")
