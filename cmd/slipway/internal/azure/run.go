@@ -302,10 +302,7 @@ func listGates(ctx context.Context, s *session) error {
 	for _, g := range gates {
 		table.Add(g.Name, g, g.Type, g.State, g.Stage, g.Group, g.Timing)
 	}
-	if s.IsValue() {
-		return s.PrintValue(gates)
-	}
-	return s.Print(table)
+	return show(s, gates, table)
 }
 
 func updateGate(ctx context.Context, s *session) error {
