@@ -1,15 +1,17 @@
 //go:build unix
 
-package main
+package azure
 
 import (
 	"bufio"
 	"bytes"
 	"context"
 	"errors"
-	"flag"
+	stdflag "flag"
+	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -18,21 +20,44 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
 
-var update = flag.Bool("update", false, "write what the program prints to testdata")
+var update = stdflag.Bool("update", false, "write what the program prints to testdata")
 
 // asProgram, set in the environment of this test binary, makes it the program.
-const asProgram = "UPGRADE_IS_THE_PROGRAM"
+const asProgram = "AZURE_IS_THE_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		main()
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		code := call(ctx, os.Args[1:], os.Stdout, os.Stderr)
+		stop()
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
+}
+
+// call calls the verbs as package main does.
+func call(ctx context.Context, args []string, out, errOut io.Writer) int {
+	o := &cli.Options{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut}, Name: "slipway"}
+	root := cli.Group("slipway", "", Commands(o)...)
+	root.SilenceUsage, root.SilenceErrors = true, true
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
+	root.PersistentFlags().StringVarP(&o.Output, "output", "o", cli.Table, "")
+	root.PersistentFlags().StringVar(&o.As, "as", "", "")
+	root.PersistentFlags().String("store", "", "")
+	root.PersistentFlags().StringP("namespace", "n", "", "a shorthand that is the name's here")
+	root.PersistentFlags().DurationVar(&o.Timeout, "timeout", 0, "")
+	root.SetOut(out)
+	root.SetErr(errOut)
+	root.SetArgs(args)
+	return o.ExitCode(root.ExecuteContext(ctx))
 }
 
 // scene is a working directory in which commands are given, and the transcript of
@@ -56,11 +81,11 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// words returns the arguments of a command. The words $GROUP and $FLEET are as in the
+// arguments returns the arguments of a command. The words $GROUP and $FLEET are as in the
 // tutorial.
-func words(command string) []string {
+func arguments(command string) []string {
 	r := strings.NewReplacer("$GROUP", "my-group", "$FLEET", "my-fleet", "$AT", "-g my-group -f my-fleet")
-	return strings.Fields(r.Replace(command))
+	return append(strings.Fields(r.Replace(command)), "--as", "operator")
 }
 
 // program returns the program as a process of its own, not started yet. One that hangs
@@ -73,7 +98,7 @@ func (s *scene) program(command string) *exec.Cmd {
 	}
 	ctx, cancel := context.WithTimeout(s.t.Context(), 3*time.Minute)
 	s.t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, self, words(command)...)
+	cmd := exec.CommandContext(ctx, self, arguments(command)...)
 	// The race detector makes a process wait for a second when it ends.
 	cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
 	cmd.Dir = s.dir
@@ -92,16 +117,16 @@ type result struct {
 func (s *scene) do(code int, command string) result {
 	s.t.Helper()
 	var out, errOut bytes.Buffer
-	args := words(command)
+	args := arguments(command)
 	for i, a := range args {
-		if i > 0 && (args[i-1] == "--stages" || args[i-1] == "--data") {
+		if i > 0 && (args[i-1] == "--stages" || args[i-1] == "--store") {
 			args[i] = filepath.Join(s.dir, a)
 		}
 	}
-	if len(args) > 2 && !slices.Contains(args, "--data") && !slices.Contains(args, "-h") {
-		args = append(args, "--data", filepath.Join(s.dir, "my-fleet.db"))
+	if !slices.Contains(args, "--store") {
+		args = append(args, "--store", filepath.Join(s.dir, "my-fleet.db"))
 	}
-	r := result{code: run(s.t.Context(), args, &out, &errOut)}
+	r := result{code: call(s.t.Context(), args, &out, &errOut)}
 	r.out, r.err = s.here(out.String()), s.here(errOut.String())
 	s.record(command, r, code)
 	return r
@@ -130,22 +155,15 @@ func exitCode(t *testing.T, err error) int {
 
 func (s *scene) record(command string, r result, code int) {
 	s.t.Helper()
-	s.text.WriteString("$ upgrade " + command + "\n" + steady(r.out))
+	s.text.WriteString("$ slipway " + command + "\n" + steady(r.out))
 	for l := range strings.Lines(steady(r.err)) {
 		s.text.WriteString("! " + l)
 	}
 	if r.code != code {
-		s.t.Errorf("upgrade %s: exit code %d, want %d\n%s%s", command, r.code, code, r.out, r.err)
+		s.t.Errorf("slipway %s: exit code %d, want %d\n%s%s", command, r.code, code, r.out, r.err)
 	}
 	if code != 0 {
 		s.text.WriteString("exit code " + strconv.Itoa(code) + "\n")
-	}
-	if !strings.HasPrefix(r.out, "{") && !strings.HasPrefix(r.out, "[") {
-		for l := range strings.Lines(r.out) {
-			if utf8.RuneCountInString(strings.TrimSuffix(l, "\n")) > columns {
-				s.t.Errorf("upgrade %s: a line is wider than %d columns: %s", command, columns, l)
-			}
-		}
 	}
 }
 
@@ -174,17 +192,19 @@ func (s *scene) members(flags string) {
 // do.
 func steady(text string) string {
 	text = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`).ReplaceAllString(text, "TIME")
-	text = regexp.MustCompile(`(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\b`).ReplaceAllString(text, "HH:MM:SS")
+	text = regexp.MustCompile(`waits \S+, until`).ReplaceAllString(text, "waits LONG, until")
 	text = regexp.MustCompile(`estimate: (\w+) \S+ after`).ReplaceAllString(text, "estimate: $1 TIME after")
-	ofMember := regexp.MustCompile(`^HH:MM:SS \S+ \S+ member-\w+: `)
+	ofMember := regexp.MustCompile(`^TIME Cluster\w+ \S+ \S+ member-`)
+	member := func(l string) string { return strings.Join(strings.Fields(l)[2:5], " ") }
 	var out, block []string
 	flush := func() {
-		slices.SortStableFunc(block, func(a, b string) int {
-			return strings.Compare(strings.Split(a, ": ")[0], strings.Split(b, ": ")[0])
-		})
+		slices.SortStableFunc(block, func(a, b string) int { return strings.Compare(member(a), member(b)) })
 		out, block = append(out, block...), nil
 	}
 	for l := range strings.Lines(text) {
+		if strings.HasPrefix(l, "TIME ") {
+			l = strings.Join(strings.Fields(l), " ") + "\n"
+		}
 		if ofMember.MatchString(l) {
 			block = append(block, l)
 			continue
@@ -255,13 +275,14 @@ func (p *process) until(texts ...string) {
 	p.s.t.Helper()
 	for l := range p.lines {
 		p.out.WriteString(l)
+		l = strings.Join(strings.Fields(l), " ")
 		texts = slices.DeleteFunc(texts, func(text string) bool { return strings.Contains(l, text) })
 		if len(texts) == 0 {
 			return
 		}
 	}
 	_ = p.cmd.Wait()
-	p.s.t.Fatalf("upgrade %s ended before %q:\n%s%s", p.command, texts, p.out.String(), p.err.String())
+	p.s.t.Fatalf("slipway %s ended before %q:\n%s%s", p.command, texts, p.out.String(), p.err.String())
 }
 
 func (p *process) signal(sig syscall.Signal) {
