@@ -111,7 +111,7 @@ func (o *Options) ExitCode(err error) int {
 	case errors.Is(err, ErrDiffers):
 		return ExitDiffers
 	}
-	fmt.Fprintf(o.ErrOut, "error: %v\n", err)
+	fmt.Fprintf(o.ErrOut, "error: %s\n", Printable(err.Error()))
 	var wrong UsageError
 	switch {
 	case errors.As(err, &wrong):

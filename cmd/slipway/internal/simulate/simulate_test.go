@@ -1,49 +1,34 @@
-package main
+package simulate
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/clitest"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata")
 
-// asProgram makes the test binary the program.
-const asProgram = "SLIPWAY_SIMULATE_EXAMPLE"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(asProgram) != "" {
-		main()
-	}
-	os.Exit(m.Run())
+// call runs the verb; in is its standard input.
+func call(t *testing.T, in string, args ...string) clitest.Result {
+	t.Helper()
+	return clitest.Call(t, verbs, in, append([]string{"simulate"}, args...)...)
 }
 
-// outcome is what a call of the program brought.
-type outcome struct {
-	code     int
-	out, err string
-}
-
-// call runs the program; in is its standard input.
-func call(in string, args ...string) outcome {
-	var out, errOut bytes.Buffer
-	code := run(args, strings.NewReader(in), &out, &errOut)
-	return outcome{code, out.String(), errOut.String()}
-}
+func verbs(o *cli.Options) []*cobra.Command { return []*cobra.Command{New(o)} }
 
 // scenarios are the files that have expected output, by their names.
 func scenarios() []string {
@@ -54,23 +39,12 @@ func TestWhatTheScenariosSay(t *testing.T) {
 	for _, name := range scenarios() {
 		for _, format := range []string{"text", "json"} {
 			t.Run(name+"."+format, func(t *testing.T) {
-				got := call("", "-o", format, "testdata/"+name+".yaml")
-				if got.code != exitDone {
-					t.Fatalf("exit %d: %s", got.code, got.err)
+				got := call(t, "", "-o", format, "testdata/"+name+".yaml")
+				if got.Code != cli.ExitDone {
+					t.Fatalf("exit %d: %s", got.Code, got.Err)
 				}
-				golden(t, name+"."+format, got.out)
-				fits(t, format, got.out)
+				golden(t, name+"."+format, got.Out)
 			})
-		}
-	}
-}
-
-// fits checks that text fits into its columns.
-func fits(t *testing.T, format, out string) {
-	t.Helper()
-	for l := range strings.Lines(out) {
-		if format == "text" && utf8.RuneCountInString(strings.TrimSuffix(l, "\n")) > columns {
-			t.Errorf("wider than %d columns: %s", columns, l)
 		}
 	}
 }
@@ -96,8 +70,8 @@ func golden(t *testing.T, name, got string) {
 // their order; the last one is the end.
 func TestEveryLineOfJSONBeginsWithTheSameKeys(t *testing.T) {
 	for _, name := range append(scenarios(), "thousand") {
-		got := call("", "testdata/"+name+".yaml", "-o", "json")
-		lines := slices.Collect(strings.Lines(got.out))
+		got := call(t, "", "testdata/"+name+".yaml", "-o", "json")
+		lines := slices.Collect(strings.Lines(got.Out))
 		last := len(lines) - 1
 		for i, l := range lines {
 			want := []string{"at", "type", "stage", "group", "cluster"}
@@ -109,7 +83,7 @@ func TestEveryLineOfJSONBeginsWithTheSameKeys(t *testing.T) {
 				t.Fatalf("%s, line %d (-want +got):\n%s\n%s", name, i+1, diff, l)
 			}
 		}
-		if !strings.Contains(lines[last], `"type":"End"`) || strings.Count(got.out, `"type":"End"`) != 1 {
+		if !strings.Contains(lines[last], `"type":"End"`) || strings.Count(got.Out, `"type":"End"`) != 1 {
 			t.Errorf("%s: the last line is %s", name, lines[last])
 		}
 	}
@@ -164,8 +138,8 @@ func linesOf(t *testing.T, out string) (all []jsonLine) {
 }
 
 func TestAThousandGeneratedClusters(t *testing.T) {
-	got := call("", "-o", "json", "testdata/thousand.yaml")
-	all := linesOf(t, got.out)
+	got := call(t, "", "-o", "json", "testdata/thousand.yaml")
+	all := linesOf(t, got.Out)
 	end := all[len(all)-1]
 	by := map[stages.State]int{}
 	for _, s := range end.Clusters {
@@ -180,10 +154,9 @@ func TestAThousandGeneratedClusters(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"first": 10, "second": 45}, end.Peak.Stages); end.Peak.Run != 45 || diff != "" {
 		t.Errorf("peak %d (-want +got):\n%s", end.Peak.Run, diff)
 	}
-	text := call("", "testdata/thousand.yaml")
-	fits(t, "text", text.out)
-	if !strings.HasSuffix(text.out, " and 475 more\n") {
-		t.Errorf("the end of the text is %q", text.out[len(text.out)-200:])
+	text := call(t, "", "testdata/thousand.yaml")
+	if !strings.HasSuffix(text.Out, " and 475 more\n") {
+		t.Errorf("the end of the text is %q", text.Out[len(text.Out)-200:])
 	}
 }
 
@@ -191,7 +164,7 @@ func TestAThousandGeneratedClusters(t *testing.T) {
 func TestEventsAreInTheOrderOfTime(t *testing.T) {
 	for _, name := range scenarios() {
 		before := time.Duration(0)
-		for _, l := range linesOf(t, call("", "-o", "json", "testdata/"+name+".yaml").out) {
+		for _, l := range linesOf(t, call(t, "", "-o", "json", "testdata/"+name+".yaml").Out) {
 			at, err := time.ParseDuration(l.At)
 			if err != nil || at < before {
 				t.Errorf("%s: %s at %q comes after %s: %v", name, l.Type, l.At, before, err)
@@ -202,31 +175,31 @@ func TestEventsAreInTheOrderOfTime(t *testing.T) {
 }
 
 func TestTheSameScenarioAlwaysBringsTheSame(t *testing.T) {
-	first := call("", "-o", "json", "testdata/staged.yaml")
+	first := call(t, "", "-o", "json", "testdata/staged.yaml")
 	for range 5 {
-		if again := call("", "-o", "json", "testdata/staged.yaml"); again != first {
+		if again := call(t, "", "-o", "json", "testdata/staged.yaml"); again != first {
 			t.Fatal("it brought something else")
 		}
 	}
 }
 
 func TestAScenarioMayComeFromTheStandardInput(t *testing.T) {
-	got := call("profile: ClusterUpdate\ncount: {prefix: c, n: 2}\ntake: 1s\n", "-")
-	if got.code != exitDone || got.err != "" || !strings.Contains(got.out, "The run is Completed at 2s.") {
-		t.Errorf("exit %d, %s%s", got.code, got.out, got.err)
+	got := call(t, "profile: ClusterUpdate\ncount: {prefix: c, n: 2}\ntake: 1s\n", "-")
+	if got.Code != cli.ExitDone || got.Err != "" || !strings.Contains(got.Out, "The run is Completed at 2s.") {
+		t.Errorf("exit %d, %s%s", got.Code, got.Out, got.Err)
 	}
 }
 
 func TestAScenarioWithErrorsGetsEveryErrorAndNoOutput(t *testing.T) {
-	got := call("profile: Stages\nclusters: [{name: a}, {name: a}]\ntake: x\n", "-o", "json", "-")
+	got := call(t, "profile: Stages\nclusters: [{name: a}, {name: a}]\ntake: x\n", "-o", "json", "-")
 	want := []string{
-		"simulate: standard input:1: profile: must be Staged or",
-		"simulate: standard input:2: clusters[1].name: cluster a is there already, on line 2",
-		"simulate: standard input:3: take: must be a duration",
+		"error: standard input:1: profile: must be Staged or",
+		"standard input:2: clusters[1].name: cluster a is there already, on line 2",
+		"standard input:3: take: must be a duration",
 	}
-	lines := strings.Split(strings.TrimSuffix(got.err, "\n"), "\n")
-	if got.code != exitFailed || got.out != "" || len(lines) != len(want) {
-		t.Fatalf("exit %d, output %q, errors\n%s", got.code, got.out, got.err)
+	lines := strings.Split(strings.TrimSuffix(got.Err, "\n"), "\n")
+	if got.Code != cli.ExitFailed || got.Out != "" || len(lines) != len(want) {
+		t.Fatalf("exit %d, output %q, errors\n%s", got.Code, got.Out, got.Err)
 	}
 	for i := range want {
 		if !strings.HasPrefix(lines[i], want[i]) {
@@ -237,23 +210,23 @@ func TestAScenarioWithErrorsGetsEveryErrorAndNoOutput(t *testing.T) {
 
 func TestWarningsAreNotInTheOutput(t *testing.T) {
 	const text = "clusters: [{name: a}]\nstrategy: {stages: [{name: x, labelSelector: {}}, {name: z}]}\n"
-	got := call(text, "-o", "json", "-")
-	if got.code != exitDone || got.err != "simulate: warning: stage z has no clusters\n" || strings.Contains(got.out, "warning") {
-		t.Errorf("exit %d, errors %q, output\n%s", got.code, got.err, got.out)
+	got := call(t, text, "-o", "json", "-")
+	if got.Code != cli.ExitDone || got.Err != "warning: stage z has no clusters\n" || strings.Contains(got.Out, "warning") {
+		t.Errorf("exit %d, errors %q, output\n%s", got.Code, got.Err, got.Out)
 	}
 }
 
 func TestWrongFlags(t *testing.T) {
 	for _, args := range [][]string{{}, {"a", "b"}, {"-o", "xml", "a"}, {"-x", "a"}, {"a", "-o"}} {
-		if got := call("", args...); got.code != exitUsage || got.out != "" || !strings.Contains(got.err, "usage: simulate") {
-			t.Errorf("%q: exit %d, output %q, errors %q", args, got.code, got.out, got.err)
+		if got := call(t, "", args...); got.Code != cli.ExitUsage || got.Out != "" || got.Err == "" {
+			t.Errorf("%q: exit %d, output %q, errors %q", args, got.Code, got.Out, got.Err)
 		}
 	}
-	if got := call("", "-h"); got.code != exitDone || !strings.HasPrefix(got.out, "usage: simulate") || got.err != "" {
-		t.Errorf("-h: exit %d, output %q, errors %q", got.code, got.out, got.err)
+	if got := call(t, "", "-h"); got.Code != cli.ExitDone || !strings.Contains(got.Out, "slipway simulate FILE") || got.Err != "" {
+		t.Errorf("-h: exit %d, output %q, errors %q", got.Code, got.Out, got.Err)
 	}
-	if got := call("", "testdata/nothing.yaml"); got.code != exitFailed || !strings.Contains(got.err, "nothing.yaml") {
-		t.Errorf("a file that is not there: exit %d, errors %q", got.code, got.err)
+	if got := call(t, "", "testdata/nothing.yaml"); got.Code != cli.ExitFailed || !strings.Contains(got.Err, "nothing.yaml") {
+		t.Errorf("a file that is not there: exit %d, errors %q", got.Code, got.Err)
 	}
 }
 
@@ -270,31 +243,10 @@ func (c *closed) Write(b []byte) (int, error) {
 func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		for _, room := range []int{0, 20000} {
-			var errOut bytes.Buffer
-			code := run([]string{"-o", format, "testdata/thousand.yaml"}, nil, &closed{room}, &errOut)
-			if code != exitFailed || !strings.Contains(errOut.String(), io.ErrClosedPipe.Error()) {
-				t.Errorf("%s with room for %d bytes: exit %d, %s", format, room, code, errOut.String())
+			code, errOut := clitest.To(t, verbs, &closed{room}, "", "simulate", "-o", format, "testdata/thousand.yaml")
+			if code != cli.ExitFailed || !strings.Contains(errOut, io.ErrClosedPipe.Error()) {
+				t.Errorf("%s with room for %d bytes: exit %d, %s", format, room, code, errOut)
 			}
 		}
-	}
-}
-
-// The program may be piped into one that stops reading.
-func TestAClosedPipeDoesNotPanic(t *testing.T) {
-	cmd := exec.Command(os.Args[0], "-o", "json", "testdata/thousand.yaml")
-	cmd.Env = append(os.Environ(), asProgram+"=1")
-	var errOut bytes.Buffer
-	cmd.Stderr = &errOut
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd.Stdout = w
-	if err := errors.Join(r.Close(), cmd.Start(), w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	err = cmd.Wait()
-	if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || strings.Contains(errOut.String(), "panic") {
-		t.Errorf("it ended with %v and said %s", err, errOut.String())
 	}
 }

@@ -1,0 +1,105 @@
+// Package simulate is the verb of the command that carries out the scenario of a file in virtual time.
+//
+// # Output
+//
+// Text has a line for each event, then the end of the run, how many clusters were in flight at most in each
+// stage and group, and which gates held the run. A gate is said to have decided when no other one of its side
+// held the run longer. Warnings are on the other stream.
+//
+// With -o json every line is one JSON object. Those of events have at, the time since the start of the run,
+// type, one of those of [stages.EventType], stage, group and cluster, which may be "", and after them what
+// else there is: attempt, count, request, command, by, unchanged, until, which is counted from the start too,
+// and message. The last one has type End, the state of the run, and the states of its stages and clusters by
+// their names; besides
+//
+//	reason    Ended; Stuck, where nothing can happen any more; Cut, at until
+//	message   why the run is in its state
+//	waiting   what it waits for, where it has not ended
+//	peak      clusters in flight at most: in the run, in each stage, and in each
+//	          group, which is named stage/group
+//	gates     those that were reached: for how long they held the run, and the
+//	          identity that decided
+//	rollback  the same of the run that takes this one back, which begins with a line
+//	          of type Rollback that has its plan; in its events run is its name
+//	refused   why the run is not taken back, where that was asked for
+package simulate
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/formats/scenario"
+	"github.com/slipway-dev/slipway/stages/simulate"
+)
+
+// New returns the verb simulate.
+func New(o *cli.Options) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "simulate FILE",
+		Short: "Carry out the scenario of a file in virtual time, and say when the run would end",
+		Long: "Carry out the scenario of a file, or of the standard input where FILE is -, in virtual time: by the rules of the\n" +
+			"engine, without clusters. The fields of a scenario are documented in package formats/scenario.\n\n" +
+			"The exit code is 0 where the simulation came to its end, whatever that is, and 1 for a scenario with errors,\n" +
+			"all of which are reported.",
+		Args: cli.Arguments(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			v, err := viewOf(output)
+			if err != nil {
+				return err
+			}
+			s, err := read(args[0], o.In)
+			if err != nil {
+				return err
+			}
+			for _, w := range s.Plan.Warnings {
+				o.Warn("%s", cli.Printable(w))
+			}
+			out := bufio.NewWriter(o.Out)
+			return errors.Join(play(&s, v(out, &s)), out.Flush())
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, or json: one object for each event")
+	return cmd
+}
+
+// view shows a simulation.
+type view interface {
+	event(e simulate.Event) error
+	end(e *simulate.End) error
+}
+
+func viewOf(output string) (func(io.Writer, *scenario.Scenario) view, error) {
+	switch output {
+	case "text":
+		return func(out io.Writer, _ *scenario.Scenario) view { return &text{Lines: cli.Lines{Out: out}} }, nil
+	case cli.JSON:
+		return func(out io.Writer, s *scenario.Scenario) view { return newJSONLines(out, s.Environment.Start) }, nil
+	}
+	return nil, cli.Usagef("-o %s: want text or json", output)
+}
+
+func play(s *scenario.Scenario, v view) error {
+	end, err := simulate.Run(s.Plan, s.Environment, v.event)
+	if err != nil {
+		return err
+	}
+	return v.end(&end)
+}
+
+func read(file string, in io.Reader) (scenario.Scenario, error) {
+	if file == "-" {
+		return scenario.Read(in, "standard input")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return scenario.Scenario{}, err
+	}
+	defer f.Close()
+	return scenario.Read(f, file)
+}
