@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 )
@@ -22,19 +21,4 @@ func Printable(text string) string {
 		}
 	}
 	return b.String()
-}
-
-// Lines writes text line by line, with nothing in it that a terminal would obey, and keeps the first error.
-type Lines struct {
-	Out io.Writer
-	Err error
-}
-
-// Printf writes a line. Blanks at its end are left out.
-func (l *Lines) Printf(format string, args ...any) {
-	if l.Err != nil {
-		return
-	}
-	line := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", `\n`)
-	_, l.Err = io.WriteString(l.Out, strings.TrimRight(Printable(line), " ")+"\n")
 }

@@ -26,7 +26,7 @@ package simulate
 
 import (
 	"bufio"
-	"errors"
+	"cmp"
 	"io"
 	"os"
 
@@ -49,9 +49,8 @@ func New(o *cli.Options) *cobra.Command {
 			"all of which are reported.",
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			v, err := viewOf(output)
-			if err != nil {
-				return err
+			if output != "text" && output != cli.JSON {
+				return cli.Usagef("-o %s: want text or json", output)
 			}
 			s, err := read(args[0], o.In)
 			if err != nil {
@@ -61,7 +60,17 @@ func New(o *cli.Options) *cobra.Command {
 				o.Warn("%s", cli.Printable(w))
 			}
 			out := bufio.NewWriter(o.Out)
-			return errors.Join(play(&s, v(out, &s)), out.Flush())
+			shown := *o
+			shown.Out, shown.Output = out, cli.Table
+			var v view = newText(&shown)
+			if output == cli.JSON {
+				v = newJSONLines(out, s.Environment.Start)
+			}
+			end, err := simulate.Run(s.Plan, s.Environment, v.event)
+			if err == nil {
+				err = v.end(&end)
+			}
+			return cmp.Or(err, out.Flush())
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, or json: one object for each event")
@@ -72,24 +81,6 @@ func New(o *cli.Options) *cobra.Command {
 type view interface {
 	event(e simulate.Event) error
 	end(e *simulate.End) error
-}
-
-func viewOf(output string) (func(io.Writer, *scenario.Scenario) view, error) {
-	switch output {
-	case "text":
-		return func(out io.Writer, _ *scenario.Scenario) view { return &text{Lines: cli.Lines{Out: out}} }, nil
-	case cli.JSON:
-		return func(out io.Writer, s *scenario.Scenario) view { return newJSONLines(out, s.Environment.Start) }, nil
-	}
-	return nil, cli.Usagef("-o %s: want text or json", output)
-}
-
-func play(s *scenario.Scenario, v view) error {
-	end, err := simulate.Run(s.Plan, s.Environment, v.event)
-	if err != nil {
-		return err
-	}
-	return v.end(&end)
 }
 
 func read(file string, in io.Reader) (scenario.Scenario, error) {

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
@@ -18,18 +16,30 @@ import (
 // mostNames is how many names text lists of a kind.
 const mostNames = 20
 
-// text shows a simulation to people.
+// text shows a simulation to people, as tables and sentences. What it writes to keeps the first error.
 type text struct {
-	cli.Lines
+	*cli.Options
 
+	events *cli.List
 	// back reports whether the run is being taken back.
 	back bool
 }
 
+func newText(o *cli.Options) *text {
+	return &text{Options: o, events: table("At", "Event", "Where", "Details")}
+}
+
+func table(columns ...string) *cli.List { return &cli.List{Columns: columns, Narrow: len(columns)} }
+
+func (t *text) say(format string, args ...any) {
+	_ = t.Said("%s", cli.Printable(fmt.Sprintf(format, args...)))
+}
+
 func (t *text) event(e simulate.Event) error {
 	if e.Back != nil && !t.back {
-		t.back = true
+		_ = t.Print(t.events)
 		t.plan(e.Back)
+		*t = text{Options: t.Options, events: newText(t.Options).events, back: true}
 	}
 	var details []string
 	add := func(is bool, format string, args ...any) {
@@ -45,87 +55,93 @@ func (t *text) event(e simulate.Event) error {
 	add(!e.Until.IsZero(), "until %s", short(e.At+e.Until.Sub(e.Time)))
 	add(e.Unchanged, "unchanged")
 	add(e.Message != "", "%s", e.Message)
-	what := joined("  ", joined("/", e.Stage, e.Group, e.Cluster), strings.Join(details, ", "))
-	t.Printf("%-10s %-18s %s", short(e.At), e.Type, what)
-	return t.Err
+	t.events.Add(short(e.At), nil, e.Type, joined("/", e.Stage, e.Group, e.Cluster), strings.Join(details, ", "))
+	return nil
 }
 
 // plan prints the plan of the run that takes the first one back.
 func (t *text) plan(p *stages.Plan) {
-	t.Printf("")
-	t.Printf("%s takes back what %s brought, %s:", simulate.BackName, p.Rollback.Run, clusters(len(p.Clusters)))
-	rows := [][]string{{"  STAGE", "CLUSTER", "GOES"}}
+	t.say("\n%s takes back what %s brought, %s:\n", simulate.BackName, p.Rollback.Run, clusters(len(p.Clusters)))
+	goes := table("Cluster", "Stage", "Goes to")
 	for pos := range min(len(p.Clusters), mostNames) {
 		stage, group := p.StageOf(pos)
-		st, goes := &p.Stages[stage], "to nothing"
-		if c := &p.Clusters[pos]; c.Revision >= 0 {
-			goes = "to " + p.Revisions[c.Revision]
+		st, to := &p.Stages[stage], "nothing"
+		if r := p.Clusters[pos].Revision; r >= 0 {
+			to = p.Revisions[r]
 		}
-		rows = append(rows, []string{"  " + joined("/", st.Name, st.Groups[group].Name), p.Clusters[pos].Name, goes})
+		goes.Add(p.Clusters[pos].Name, nil, joined("/", st.Name, st.Groups[group].Name), to)
 	}
-	t.table(rows)
+	_ = t.Print(goes)
 	if more := len(p.Clusters) - mostNames; more > 0 {
-		t.Printf("  and %d more", more)
+		t.say("and %d more", more)
 	}
 	for _, k := range p.Rollback.Kept {
-		t.Printf("  stays: %s, %s", names(k.Clusters), k.Reason)
+		t.say("stays: %s, %s", names(k.Clusters), k.Reason)
 	}
-	t.Printf("")
+	t.say("")
 }
 
 func (t *text) end(e *simulate.End) error {
+	_ = t.Print(t.events)
 	t.outcome(e, "The run", 0)
 	switch {
 	case e.Back == nil:
 	case e.Back.Plan == nil:
-		t.Printf("")
-		t.Printf("It is not taken back: %s", e.Back.Refused)
+		t.say("\nIt is not taken back: %s", e.Back.Refused)
 	default:
 		t.outcome(&e.Back.End, simulate.BackName, e.Back.Started)
 	}
-	return t.Err
+	return nil
 }
 
 // outcome prints what a run came to.
 func (t *text) outcome(e *simulate.End, run string, begun time.Duration) {
-	t.Printf("")
-	t.Printf("%s", verdict(e, run))
+	by := map[stages.State][]string{}
+	for _, c := range e.Clusters {
+		by[c.State] = append(by[c.State], c.Name)
+	}
+	states := slices.SortedFunc(maps.Keys(by), func(a, b stages.State) int {
+		return cmp.Or(len(by[b])-len(by[a]), cmp.Compare(a, b))
+	})
+	t.say("\n%s", verdict(e, run, by, states))
 	for i, w := range e.Waiting {
 		if i == mostNames {
-			t.Printf("  and for %d more", len(e.Waiting)-i)
+			t.say("  and for %d more", len(e.Waiting)-i)
 			break
 		}
-		t.Printf("  waits for %s", joined(": ", joined(" ", strings.ToLower(string(w.Kind)), w.Name), w.Message))
+		t.say("  waits for %s", joined(": ", joined(" ", strings.ToLower(string(w.Kind)), w.Name), w.Message))
 	}
-	t.Printf("")
-	rows := [][]string{{"STAGE", "STATE", "FROM", "TO", "PEAK", "LIMIT"}}
+	t.say("")
+	levels := table("Stage", "State", "From", "To", "Peak", "Limit")
 	for _, st := range e.Stages {
-		rows = append(rows, []string{st.Name, string(st.State), since(st.Started), since(st.Ended), strconv.Itoa(st.Peak), limit(st.Limit)})
+		levels.Add(st.Name, nil, st.State, since(st.Started), since(st.Ended), st.Peak, limit(st.Limit))
 		for _, g := range st.Groups {
-			rows = append(rows, []string{"  " + g.Name, string(g.State), "", "", strconv.Itoa(g.Peak), limit(g.Limit)})
+			levels.Add(st.Name+"/"+g.Name, nil, g.State, "", "", g.Peak, limit(g.Limit))
 		}
 	}
-	t.table(append(rows, []string{"the run", string(e.State), short(begun), short(e.At), strconv.Itoa(e.Peak), ""}))
+	levels.Add("the run", nil, e.State, short(begun), short(e.At), e.Peak, "")
+	_ = t.Print(levels)
 	if len(e.Gates) > 0 {
-		t.Printf("")
-		t.Printf("Gates:")
-	}
-	for _, g := range e.Gates {
-		by, decided := "", ""
-		if g.By != "" {
-			by = ", by " + g.By
+		gates := table("Gate", "Of", "State", "Opened", "Held", "By", "Decided")
+		for _, g := range e.Gates {
+			of := strings.ToLower(string(g.When)) + " " + joined("/", g.Stage, g.Group)
+			gates.Add(string(g.Type), nil, of, g.State, short(g.Opened), short(g.Held), g.By, g.Decided)
 		}
-		if g.Decided {
-			decided = "; it decided"
-		}
-		t.Printf("  %s %s %s, %s: held for %s from %s%s%s", g.Type, strings.ToLower(string(g.When)),
-			joined("/", g.Stage, g.Group), g.State, short(g.Held), short(g.Opened), by, decided)
+		t.say("")
+		_ = t.Print(gates)
 	}
-	t.others(e.Clusters)
+	if len(by[stages.Completed]) < len(e.Clusters) {
+		t.say("")
+	}
+	for _, state := range states {
+		if state != stages.Completed {
+			t.say("%s: %s", state, names(by[state]))
+		}
+	}
 }
 
 // verdict says how a run ended.
-func verdict(e *simulate.End, run string) string {
+func verdict(e *simulate.End, run string, by map[stages.State][]string, states []stages.State) string {
 	how := fmt.Sprintf("%s is %s at %s", run, e.State, short(e.At))
 	switch e.Reason {
 	case simulate.Stuck:
@@ -137,35 +153,11 @@ func verdict(e *simulate.End, run string) string {
 	if len(e.Clusters) == 0 {
 		return how + ". The plan has no clusters."
 	}
-	by := map[stages.State]int{}
-	for _, c := range e.Clusters {
-		by[c.State]++
-	}
 	var counts []string
-	for _, s := range slices.SortedFunc(maps.Keys(by), func(a, b stages.State) int { return cmp.Or(by[b]-by[a], cmp.Compare(a, b)) }) {
-		counts = append(counts, fmt.Sprintf("%d %s", by[s], s))
+	for _, s := range states {
+		counts = append(counts, fmt.Sprintf("%d %s", len(by[s]), s))
 	}
 	return how + ". Of " + clusters(len(e.Clusters)) + ": " + strings.Join(counts, ", ") + "."
-}
-
-// others prints the clusters that did not complete, by their states.
-func (t *text) others(all []simulate.ClusterEnd) {
-	by, order := map[stages.State][]string{}, []stages.State(nil)
-	for _, c := range all {
-		if c.State == stages.Completed {
-			continue
-		}
-		if by[c.State] == nil {
-			order = append(order, c.State)
-		}
-		by[c.State] = append(by[c.State], c.Name)
-	}
-	if len(order) > 0 {
-		t.Printf("")
-	}
-	for _, state := range order {
-		t.Printf("%s: %s", state, names(by[state]))
-	}
 }
 
 // names are the first of all.
@@ -177,25 +169,9 @@ func names(all []string) string {
 	return first
 }
 
-// table prints rows in columns.
-func (t *text) table(rows [][]string) {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		for i := range row {
-			row[i] = cli.Printable(row[i])
-		}
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	_ = w.Flush() // into memory
-	for line := range strings.Lines(b.String()) {
-		t.Printf("%s", strings.TrimSuffix(line, "\n"))
-	}
-}
-
 func since(d time.Duration) string {
 	if d < 0 {
-		return "-"
+		return ""
 	}
 	return short(d)
 }
@@ -204,7 +180,7 @@ func limit(n int) string {
 	if n == 0 {
 		return "none"
 	}
-	return strconv.Itoa(n)
+	return fmt.Sprint(n)
 }
 
 // short is a duration without the units that are 0 at its end: 1h rather than 1h0m0s.
@@ -228,5 +204,5 @@ func clusters(n int) string {
 	if n == 1 {
 		return "1 cluster"
 	}
-	return strconv.Itoa(n) + " clusters"
+	return fmt.Sprint(n, " clusters")
 }

@@ -1,4 +1,4 @@
-package main
+package drift
 
 import (
 	"encoding/json"
@@ -7,13 +7,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// applier returns the field manager that applied the hub's object to the member:
-// the one with the most of the fields that the hub's object says in an entry of
-// managedFields with the operation Apply, and no fewer than half of them. It is
-// empty where there is none. Controllers apply fields as well, but not those; and
-// who applied much more has another object in mind than the hub's.
-func applier(hub map[string]any, member *unstructured.Unstructured) string {
-	asked := content(hub)
+// Applier returns the field manager that applied an object of the hub to a member, for Options.Manager: the one
+// with the most of the fields that the hub's object says in an entry of managedFields with the operation Apply,
+// and no fewer than half of them. It is empty where there is none. Controllers apply fields as well, but not
+// those; and a manager that applied much more has another object in mind than the hub's.
+func Applier(hub, member *unstructured.Unstructured) string {
+	asked := content(hub.Object)
 	best, least := "", (leaves(asked)+1)/2
 	for _, entry := range member.GetManagedFields() {
 		if entry.Operation != "Apply" || entry.Subresource != "" || entry.FieldsV1 == nil {
@@ -63,7 +62,7 @@ func said(o map[string]any, fieldsV1 []byte) (n, size int) {
 	}
 	for name, v := range o {
 		if below, ok := set["f:"+name]; ok {
-			n += covered(v, below)
+			n += applied(v, below)
 		}
 	}
 	return n, leaves(set)
@@ -84,9 +83,9 @@ func leaves(v any) (n int) {
 	return max(n, 1)
 }
 
-// covered counts those of the values that a set of fields has. A field without any
+// applied counts those of the values that a set of fields has. A field without any
 // below it stands for all that is there.
-func covered(v, fields any) (n int) {
+func applied(v, fields any) (n int) {
 	set, _ := fields.(map[string]any)
 	if _, itself := set["."]; len(set) == 0 || itself && len(set) == 1 {
 		return leaves(v)
@@ -95,11 +94,11 @@ func covered(v, fields any) (n int) {
 	case map[string]any:
 		for name, e := range v {
 			if below, ok := set["f:"+name]; ok {
-				n += covered(e, below)
+				n += applied(e, below)
 			}
 		}
 	case []any:
-		return coveredItems(v, set)
+		return appliedItems(v, set)
 	}
 	return n
 }
@@ -108,8 +107,8 @@ func covered(v, fields any) (n int) {
 // is longer is not counted.
 const maxCompared = 1_000_000
 
-// coveredItems is covered for the items of a list, by their keys or values.
-func coveredItems(l []any, set map[string]any) (n int) {
+// appliedItems is applied for the items of a list, by their keys or values.
+func appliedItems(l []any, set map[string]any) (n int) {
 	if len(l) > maxCompared/len(set) {
 		return 0
 	}
@@ -121,7 +120,7 @@ func coveredItems(l []any, set map[string]any) (n int) {
 		}
 		for _, item := range l {
 			if answers(item, key) {
-				n += covered(item, below)
+				n += applied(item, below)
 				break
 			}
 		}

@@ -1,9 +1,11 @@
-package main
+package drift
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
 
 func TestObjectsAreMatchedByGroupKindNamespaceAndName(t *testing.T) {
@@ -52,8 +54,9 @@ func TestElementsAreTheHubsObjectsInTheirOrder(t *testing.T) {
 			t.Errorf("%d: observedDiffs is no list: %v", i, e)
 		}
 	}
-	if text := call("", files(t, hub.String(), member.String())...); !strings.Contains(text.out, "20 objects: 0 with differences, 10 missing, 10 without. Only the member's file\nhas 10 more, not compared.\n") {
-		t.Errorf("%s", text.out)
+	want := "10 of 20 objects differ, 10 missing, 10 without differences. Only the member's file has 10 more, not compared.\n"
+	if got := call(t, "", files(t, hub.String(), member.String())...); !strings.Contains(got.Out, want) {
+		t.Errorf("%s", got.Out)
 	}
 }
 
@@ -61,7 +64,7 @@ func TestElementsAreTheHubsObjectsInTheirOrder(t *testing.T) {
 // has.
 func TestAValueThatIsMissingHasNoKey(t *testing.T) {
 	head := "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a}\nspec: "
-	got := diffs(compared(t, head+"{gone: 1, empty: x, kind: 1}\n", head+"{more: 2, empty: \"\", kind: [null]}\n", "-comparison", "FullComparison")[0])
+	got := diffs(compared(t, head+"{gone: 1, empty: x, kind: 1}\n", head+"{more: 2, empty: \"\", kind: [null]}\n", "--comparison", "FullComparison")[0])
 	keys := map[string]string{}
 	for _, d := range got {
 		o, _ := d.(map[string]any)
@@ -81,17 +84,17 @@ func TestNothingSecretAndNothingForTerminalsIsPrinted(t *testing.T) {
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: b, annotations: {x: " + planted + "-SIDE}}\nstringData: {k: " + planted + "-SIDE}\n---\n" +
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {password: " + planted + "-SIDE, red: \"\\e[31mSIDE\\u202e\\x85\"}\n"
 	args := append(files(t, strings.ReplaceAll(secret, "SIDE", "hub"), strings.ReplaceAll(strings.ReplaceAll(secret, "SIDE", "member"), "stringData: {k", "data: {k2: UGw0bnQzZA==, k")),
-		"-secret", "/data/password", "-comparison", "FullComparison")
-	for _, format := range []string{"text", "json", "yaml"} {
-		got := call("", append(args, "-o", format)...)
-		all := got.out + got.err
+		"--secret", "/data/password", "--comparison", "FullComparison")
+	for _, format := range []string{"table", "wide", "json", "yaml"} {
+		got := call(t, "", append(args, "-o", format)...)
+		all := got.Out + got.Err
 		if strings.Contains(all, planted) || strings.Contains(all, "UGw0bnQz") {
 			t.Errorf("%s tells a secret:\n%s", format, all)
 		}
 		if strings.ContainsAny(all, "\x1b\u202e\u0085") {
 			t.Errorf("%s has control characters: %q", format, all)
 		}
-		if got.code != exitSame || !strings.Contains(all, "/data/red") && !strings.Contains(all, ".data.red") {
+		if got.Code != cli.ExitDiffers || !strings.Contains(all, "/data/red") && !strings.Contains(all, ".data.red") {
 			t.Errorf("%s: %+v", format, got)
 		}
 	}
@@ -105,10 +108,10 @@ func TestManyDifferencesAreCounted(t *testing.T) {
 		fmt.Fprintf(&member, "  k%d: \"b\"\n", i)
 	}
 	args := files(t, configMap+"data:\n"+hub.String(), configMap+"data:\n"+member.String())
-	if got := call("", args...); !strings.Contains(got.out, ": 150 differences\n") || !strings.Contains(got.out, "  and 50 more that are not shown\n") {
-		t.Errorf("%s", got.out)
+	if got := call(t, "", args...); strings.Count(got.Out, " changed ") != 100 || !strings.Contains(got.Out, " and 50 more that are not shown ") {
+		t.Errorf("%s", got.Out)
 	}
-	e := elements(t, call("", append(args, "-o", "json")...).out)[0]
+	e := elements(t, call(t, "", append(args, "-o", "json")...).Out)[0]
 	if fmt.Sprint(e["total"]) != "150" || e["truncated"] != true || len(diffs(e)) != 100 {
 		t.Errorf("%v", e["total"])
 	}
@@ -131,12 +134,12 @@ func TestDefinitionsOfCustomResources(t *testing.T) {
 	}
 	two := files(t, hub, member)
 	more := files(t, crd, configMap)
-	if got := call("", append(two, "-crd", more[1], "-exit-code")...); got.code > exitDrift {
+	if got := call(t, "", append(two, "--crd", more[1])...); got.Code != cli.ExitDone {
 		t.Errorf("%+v", got)
 	}
 	bad := files(t, configMap, strings.ReplaceAll(crd, "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"))
 	for _, file := range []string{bad[1], bad[3]} {
-		if got := call("", append(two, "-crd", file)...); got.code != exitFailed || !strings.Contains(got.err, ".yaml:1: document 1: ") {
+		if got := call(t, "", append(two, "--crd", file)...); got.Code != cli.ExitFailed || !strings.Contains(got.Err, ".yaml:1: document 1: ") {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -147,8 +150,58 @@ func TestDefinitionsOfCustomResources(t *testing.T) {
 func TestAnAtomicListIsNamedBesideWhatDiffersInIt(t *testing.T) {
 	policy := "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: a, namespace: b}\nspec: {podSelector: {}, ingress: [{ports: [{protocol: TCP, port: 80, endPort: 90}]}]}\n"
 	fs := files(t, policy, strings.Replace(policy, "endPort: 90", "endPort: 99", 1))
-	want := "  .spec.ingress[0].ports[0].endPort: changed\n    hub     90\n    member  99\n    in      /spec/ingress, which is applied as a whole\n"
-	if got := call("", fs...).out; !strings.Contains(got, want) {
+	got := strings.Fields(call(t, "", append(fs, "-o", "wide")...).Out)
+	want := "NetworkPolicy b/a .spec.ingress[0].ports[0].endPort changed 90 99 - /spec/ingress"
+	if !strings.Contains(strings.Join(got, " "), want) {
 		t.Errorf("got\n%s", got)
+	}
+}
+
+// An empty file of a member is one without objects: all are missing. One of the
+// hub is a mistake.
+func TestAMemberWithoutObjects(t *testing.T) {
+	for name, member := range map[string]string{
+		"empty":             "",
+		"comments":          "# nothing\n---\n# at all\n",
+		"list":              "apiVersion: v1\nkind: List\nitems: []\n",
+		"list without one":  "apiVersion: v1\nkind: ConfigMapList\nitems: null\n",
+		"list, as kubectl":  "apiVersion: v1\nitems: []\nkind: List\nmetadata: {resourceVersion: \"\"}\n",
+		"list of no object": `{"kind": "List", "apiVersion": "v1", "metadata": {}, "items": []}`,
+	} {
+		got := compared(t, configMap, member)
+		if len(got) != 1 || got[0]["state"] != "Missing" || len(diffs(got[0])) != 1 {
+			t.Errorf("%s: %v", name, got)
+		}
+		args := files(t, configMap, member)
+		if o := call(t, "", args...); o.Code != cli.ExitDiffers || !strings.Contains(o.Err, "warning: ") || !strings.Contains(o.Err, "holds no object") {
+			t.Errorf("%s: %+v", name, o)
+		}
+		args[1], args[3] = args[3], args[1]
+		if o := call(t, "", args...); o.Code != cli.ExitFailed {
+			t.Errorf("%s as the hub's: %+v", name, o)
+		}
+	}
+}
+
+// No namespace is the namespace default, unless both are there.
+func TestNoNamespaceIsDefault(t *testing.T) {
+	object := func(namespace, value string) string {
+		return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %s}\ndata: {k: %s}\n", namespace, value)
+	}
+	for name, c := range map[string]struct{ hub, member, want string }{
+		"on the member":  {object("null", "x"), object("default", "x"), "Present0"},
+		"on the hub":     {object("default", "x"), object("null", "z"), "Present1"},
+		"another":        {object("null", "x"), object("shop", "x"), "Missing1"},
+		"both":           {object("null", "x") + object("default", "z"), object("default", "z"), "Missing1 Present0"},
+		"both, and both": {object("null", "x") + object("default", "z"), object("default", "z") + object("null", "x"), "Present0 Present0"},
+		"the exact one":  {object("null", "x"), object("default", "z") + object("null", "x"), "Present0"},
+	} {
+		var got []string
+		for _, e := range compared(t, c.hub, c.member) {
+			got = append(got, fmt.Sprint(e["state"], len(diffs(e))))
+		}
+		if text := strings.ReplaceAll(strings.Join(got, "|"), " ", ""); strings.ReplaceAll(text, "|", " ") != c.want {
+			t.Errorf("%s: %s, want %s", name, text, c.want)
+		}
 	}
 }
