@@ -382,7 +382,7 @@ func TestTheVerbs(t *testing.T) {
 	}
 	want := []string{
 		"abort", "approve", "catch-up", "create", "delete", "diff", "drift", "explain", "get", "history", "preview",
-		"preview-selection", "reject", "retry", "rollback", "set", "simulate", "skip", "start", "stop", "version",
+		"preview-selection", "reject", "retry", "rollback", "set", "simulate", "skip", "start", "stop", "store", "version",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("verbs %v", got)

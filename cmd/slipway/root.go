@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/simulate"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/storefile"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -70,7 +71,7 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject),
 		newRollback(o), newSet(o), newDelete(o), newCreate(o), newCatchUp(o), newExplain(o), newVersion(o))
 	root.AddCommand(runCommands(o)...)
-	root.AddCommand(simulate.New(&o.Options))
+	root.AddCommand(simulate.New(&o.Options), storefile.New(&o.Options))
 	return root
 }
 

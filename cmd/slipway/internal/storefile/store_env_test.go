@@ -1,19 +1,14 @@
-package main
+package storefile
 
 import (
-	"bytes"
 	"context"
-	"flag"
 	"os"
-	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -21,15 +16,15 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/clitest"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-var update = flag.Bool("update", false, "rewrite the files of expected output in testdata")
-
-// hushed is what only -reveal may show.
+// hushed is what only --reveal may show.
 const hushed = "aHVzaA=="
 
 func secret(value string) *unstructured.Unstructured {
@@ -45,8 +40,6 @@ type storeEnv struct {
 	store  *memory.Store
 	source *memory.Source
 	engine *fleet.Engine
-	// uids are those of the runs by their names.
-	uids map[string]string
 }
 
 func (w *storeEnv) must(err error) {
@@ -57,7 +50,7 @@ func (w *storeEnv) must(err error) {
 }
 
 func newStoreEnv(t *testing.T) *storeEnv {
-	w := &storeEnv{t: t, store: memory.NewStore(), uids: map[string]string{}}
+	w := &storeEnv{t: t, store: memory.NewStore()}
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
 	w.source = memory.NewSource(namespace, secret("b25l"))
 	clusters := memory.NewFleet()
@@ -101,9 +94,8 @@ func strategy() stages.Strategy {
 // create creates a run of what the source holds now.
 func (w *storeEnv) create(name string) {
 	w.t.Helper()
-	s, err := w.engine.CreateRun(w.t.Context(), fleet.RunSpec{Name: name, Placement: "shop", Strategy: strategy(), Starter: approval.Identity{Name: "bob"}})
+	_, err := w.engine.CreateRun(w.t.Context(), fleet.RunSpec{Name: name, Placement: "shop", Strategy: strategy(), Starter: approval.Identity{Name: "bob"}})
 	w.must(err)
-	w.uids[name] = s.Run.UID
 }
 
 // play makes a run that is completed, one that waits for an approval, driven by
@@ -122,9 +114,8 @@ func (w *storeEnv) play(ctx context.Context) {
 	time.Sleep(time.Second)
 }
 
-// played returns the records of a store in which something has happened, and
-// the uids of its runs by their names.
-func played(t *testing.T) (records []backend.Record, uids map[string]string) {
+// played returns the records of a store in which something has happened.
+func played(t *testing.T) (records []backend.Record) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newStoreEnv(t)
@@ -136,9 +127,8 @@ func played(t *testing.T) (records []backend.Record, uids map[string]string) {
 			w.must(err)
 			records = append(records, rec)
 		}
-		uids = w.uids
 	})
-	return records, uids
+	return records
 }
 
 // write makes a file of records in the working directory, which is a new one.
@@ -160,22 +150,15 @@ func write(t *testing.T, records []backend.Record) {
 	}
 }
 
-// result is what a call of the program did.
-type result struct {
-	code     int
-	out, err string
-}
-
-// inspect calls the program, and sees to it that the file stays as it is.
-func inspect(t *testing.T, args ...string) result {
+// store calls the verb, which must leave the file as it is.
+func store(t *testing.T, args ...string) clitest.Result {
 	t.Helper()
 	before := seen(t)
-	var out, errOut bytes.Buffer
-	code := run(t.Context(), args, &out, &errOut)
+	got := clitest.Call(t, func(o *cli.Options) []*cobra.Command { return []*cobra.Command{New(o)} }, "", append([]string{"store"}, args...)...)
 	if after := seen(t); after != before {
-		t.Errorf("inspect %s wrote to the file", strings.Join(args, " "))
+		t.Errorf("store %s wrote to the file", strings.Join(args, " "))
 	}
-	return result{code, out.String(), errOut.String()}
+	return got
 }
 
 // fileState is all of the file that could change.
@@ -198,52 +181,15 @@ func seen(t *testing.T) fileState {
 	return fileState{string(b), info.ModTime(), info.Mode()}
 }
 
-func (r result) want(t *testing.T, code int, stderr string) {
+// want checks the exit code, and that each of texts is on one of the streams.
+func want(t *testing.T, got clitest.Result, code int, texts ...string) {
 	t.Helper()
-	if r.code != code || !strings.Contains(r.err, stderr) || stderr == "" && r.err != "" {
-		t.Errorf("exit code %d, stderr %q; want %d and %q", r.code, r.err, code, stderr)
+	if got.Code != code {
+		t.Errorf("exit code %d, want %d: %s%s", got.Code, code, got.Out, got.Err)
 	}
-}
-
-// golden compares text with a file in testdata.
-func golden(t *testing.T, dir, name, got string) {
-	t.Helper()
-	path := filepath.Join(dir, "testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
+	for _, text := range texts {
+		if !strings.Contains(got.Out+got.Err, text) {
+			t.Errorf("no %q in\n%s%s", text, got.Out, got.Err)
 		}
-		return
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got), -update rewrites it:\n%s", name, diff)
-	}
-}
-
-var (
-	unique   = regexp.MustCompile(`\b[a-z2-7]{26}\b`)
-	sizes    = regexp.MustCompile(`(?m)^size .* with|"fileBytes":\d+`)
-	revision = regexp.MustCompile(`"revision":"\d+"|(?m)^revision .*`)
-)
-
-// steady replaces what differs from one test to the next by something as long,
-// and sizes of the file, which depend on the system.
-func steady(text string, uids map[string]string) string {
-	for name, uid := range uids {
-		text = strings.ReplaceAll(text, uid, (strings.ToUpper("uid-of-"+name) + strings.Repeat("-", 26))[:26])
-	}
-	text = unique.ReplaceAllString(text, strings.Repeat("X", 26))
-	text = revision.ReplaceAllString(text, "REVISION")
-	return sizes.ReplaceAllString(text, "SIZE")
-}
-
-// sorted sorts the lines of a text whose order depends on what is random.
-func sorted(text string) string {
-	lines := strings.SplitAfter(text, "\n")
-	slices.Sort(lines)
-	return strings.Join(lines, "")
 }
