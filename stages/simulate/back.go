@@ -38,14 +38,14 @@ type Back struct {
 
 // rollsBack reports whether the run has ended and is to be rolled back now.
 func (s *simulation) rollsBack() bool {
-	return s.begun && s.rollbackRequest != nil && s.run.Final(s.p)
+	return !s.resumed && s.begun && s.rollbackRequest != nil && s.run.Final(s.p)
 }
 
-// asked takes in an order that rolls back a run which has ended, as an engine
+// rollbackOrdered takes in an order that rolls back a run which has ended, as an engine
 // does, and reports whether the next order is one.
-func (s *simulation) asked() (bool, error) {
+func (s *simulation) rollbackOrdered() (bool, error) {
 	c := s.orders[0].Command
-	if c.Verb != stages.RequestRollback || s.back != nil || !s.run.Final(s.p) || s.p.Strategy.Rollback == nil || s.run.Started == 0 {
+	if s.resumed || c.Verb != stages.RequestRollback || s.back != nil || !s.run.Final(s.p) || s.p.Strategy.Rollback == nil || s.run.Started == 0 {
 		return false, nil
 	}
 	c = s.order()
