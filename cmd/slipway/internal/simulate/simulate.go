@@ -2,7 +2,7 @@
 //
 // # Output
 //
-// Text has a line for each event, then the end of the run, how many clusters were in flight at most in each
+// A timeline and an SVG are the picture that package stages/timeline draws of the run. Text has a line for each event, then the end of the run, how many clusters were in flight at most in each
 // stage and group, and which gates held the run. A gate is said to have decided when no other one of its side
 // held the run longer. Warnings are on the other stream.
 //
@@ -29,12 +29,15 @@ import (
 	"cmp"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/formats/scenario"
+	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
+	"github.com/slipway-dev/slipway/stages/timeline"
 )
 
 // New returns the verb simulate.
@@ -49,8 +52,8 @@ func New(o *cli.Options) *cobra.Command {
 			"all of which are reported.",
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if output != "text" && output != cli.JSON {
-				return cli.Usagef("-o %s: want text or json", output)
+			if !slices.Contains([]string{"text", cli.JSON, "timeline", "svg"}, output) {
+				return cli.Usagef("-o %s: want text, json, timeline or svg", output)
 			}
 			s, err := read(args[0], o.In)
 			if err != nil {
@@ -59,12 +62,17 @@ func New(o *cli.Options) *cobra.Command {
 			for _, w := range s.Plan.Warnings {
 				o.Warn("%s", cli.Printable(w))
 			}
-			out := bufio.NewWriter(o.Out)
-			shown := *o
-			shown.Out, shown.Output = out, cli.Table
-			var v view = newText(&shown)
-			if output == cli.JSON {
+			out := bufio.NewWriter(o.Out) // keeps the first error
+			var v view
+			switch output {
+			case "text":
+				shown := *o
+				shown.Out, shown.Output = out, cli.Table
+				v = newText(&shown)
+			case cli.JSON:
 				v = newJSONLines(out, s.Environment.Start)
+			default:
+				v = &picture{plan: s.Plan, out: out, svg: output == "svg"}
 			}
 			end, err := simulate.Run(s.Plan, s.Environment, v.event)
 			if err == nil {
@@ -73,8 +81,29 @@ func New(o *cli.Options) *cobra.Command {
 			return cmp.Or(err, out.Flush())
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "text", "text, or json: one object for each event")
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text; json, an object for each event; timeline or svg, the picture of the run")
 	return cmd
+}
+
+// picture draws a simulation.
+type picture struct {
+	plan   *stages.Plan
+	events []simulate.Event
+	out    io.Writer
+	svg    bool
+}
+
+func (p *picture) event(e simulate.Event) error {
+	p.events = append(p.events, e)
+	return nil
+}
+
+func (p *picture) end(*simulate.End) error {
+	t := timeline.Simulated(p.plan, p.events, timeline.Options{})
+	if p.svg {
+		return timeline.SVG(p.out, t, timeline.SVGOptions{})
+	}
+	return timeline.Text(p.out, t, timeline.TextOptions{})
 }
 
 // view shows a simulation.

@@ -49,6 +49,21 @@ func TestWhatTheScenariosSay(t *testing.T) {
 	}
 }
 
+// The picture has the run, and the one that takes it back.
+func TestThePictureOfAScenario(t *testing.T) {
+	got := call(t, "", "-o", "timeline", "testdata/rollback.yaml")
+	if got.Code != cli.ExitDone {
+		t.Fatalf("exit %d: %s", got.Code, got.Err)
+	}
+	golden(t, "rollback.timeline", got.Out)
+	got = call(t, "", "testdata/rollback.yaml", "-o", "svg")
+	for _, want := range []string{"<svg ", "prod", "c5", "rollback", "</svg>"} {
+		if got.Code != cli.ExitDone || !strings.Contains(got.Out, want) {
+			t.Errorf("exit %d, no %q in the SVG of %d bytes: %s", got.Code, want, len(got.Out), got.Err)
+		}
+	}
+}
+
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", "want", name)
@@ -241,8 +256,8 @@ func (c *closed) Write(b []byte) (int, error) {
 }
 
 func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
-	for _, format := range []string{"text", "json"} {
-		for _, room := range []int{0, 20000} {
+	for _, format := range []string{"text", "json", "timeline", "svg"} {
+		for _, room := range []int{0, 100} {
 			code, errOut := clitest.To(t, verbs, &closed{room}, "", "simulate", "-o", format, "testdata/thousand.yaml")
 			if code != cli.ExitFailed || !strings.Contains(errOut, io.ErrClosedPipe.Error()) {
 				t.Errorf("%s with room for %d bytes: exit %d, %s", format, room, code, errOut)
