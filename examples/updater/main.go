@@ -35,8 +35,11 @@ func main() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "web"}}}
-	state, err := rollOut(ctx, sites(os.Args[1]), web)
-	fmt.Println(state, err)
+	state, err := rollOut(ctx, memory.NewStore(), sites(os.Args[1]), "web-v1", web)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(state)
 }
 
 // sites are directories below one; it is their inventory and their updater.
@@ -47,10 +50,11 @@ var (
 	_ fleet.Updater     = sites("")
 )
 
-// record is what a site says of itself: the revision it has, and the highest epoch that wrote to it.
+// record is what a site says of itself: the revision it has, which run brought it, and the epoch of the engine that
+// wrote it.
 type record struct {
-	Revision string
-	Epoch    int64
+	Revision, Run string
+	Epoch         int64
 }
 
 // Clusters lists the sites.
@@ -71,35 +75,76 @@ func (s sites) Clusters(context.Context) iter.Seq2[placement.Cluster, error] {
 
 // Observe says which revision a site has, and changes nothing.
 func (s sites) Observe(_ context.Context, a fleet.Assignment) (fleet.Proof, error) {
-	r, err := s.read(a)
+	var r record
+	text, err := os.ReadFile(s.file(a, "slipway"))
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil // a site that never got anything
+	}
+	if err == nil && r.Epoch > a.Epoch {
+		err = fmt.Errorf("site %s: epoch %d: %w", a.Cluster.Name, r.Epoch, backend.ErrFenced) // this engine was replaced
+	}
 	there := r.Revision == a.Revision
-	return fleet.Proof{Applied: there, Unchanged: there, Revision: r.Revision, Current: there, Healthy: there}, err
+	return fleet.Proof{Applied: there, Unchanged: there && r.Run != a.RunUID, Revision: r.Revision, Current: there, Healthy: there}, err
 }
 
-// Update brings a site to the revision. It may be called again at any time, and by another engine with a higher
-// epoch; one with a lower epoch was replaced.
+// Update brings a site to the revision. It does only what is needed, so it may be called again at any time.
 func (s sites) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	proof, err := s.Observe(ctx, a)
 	if err != nil || proof.Current {
 		return proof, err
 	}
-	var set snapshot.Set
+	var objects snapshot.Set
 	if a.Content != nil { // nil where everything is to go
-		if set, err = a.Content(ctx); err != nil {
+		if objects, err = a.Content(ctx); err != nil {
 			return fleet.Proof{}, err
 		}
 	}
-	_ = set
-	return proof, nil
+	sent := fleet.Proof{Sent: true}                                                      // from here on the site is being changed
+	if err := s.write(a, "slipway", record{Run: a.RunUID, Epoch: a.Epoch}); err != nil { // and proves nothing until all is there
+		return sent, err
+	}
+	old, err := filepath.Glob(s.file(a, "object-*"))
+	for _, file := range old {
+		err = errors.Join(err, os.Remove(file))
+	}
+	for i, o := range objects.Items {
+		err = errors.Join(err, s.write(a, fmt.Sprintf("object-%s-%s-%s", o.Kind, o.Namespace, o.Name), json.RawMessage(objects.Bodies[i])))
+	}
+	if err == nil {
+		err = s.write(a, "slipway", record{a.Revision, a.RunUID, a.Epoch})
+	}
+	if err != nil {
+		return sent, err
+	}
+	return s.Observe(ctx, a)
 }
 
-func (s sites) read(a fleet.Assignment) (r record, err error) {
-	text, err := os.ReadFile(filepath.Join(string(s), a.Cluster.Name, "slipway.json"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
+func (s sites) file(a fleet.Assignment, name string) string {
+	return filepath.Join(string(s), a.Cluster.Name, name+".json")
+}
+
+func (s sites) write(a fleet.Assignment, name string, v any) error {
+	text, err := json.Marshal(v)
+	return errors.Join(err, os.WriteFile(s.file(a, name), text, 0o600))
+}
+
+// rollOut brings objects to all sites, one site after the other.
+func rollOut(ctx context.Context, store backend.Store, s sites, run string, objects ...*unstructured.Unstructured) (stages.State, error) {
+	engine, err := fleet.New(fleet.Config{Store: store, Inventory: s, Updater: s, Source: memory.NewSource(objects...)})
+	if err != nil {
+		return "", err
 	}
-	if err = errors.Join(err, json.Unmarshal(text, &r)); err == nil && r.Epoch > a.Epoch {
-		err = fmt.Errorf("site %s: epoch %d: %w", a.Cluster.Name, r.Epoch, backend.ErrFenced)
+	go engine.Run(ctx)
+	web := fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
+	if err := engine.PutPlacement(ctx, web); err != nil {
+		return "", err
 	}
-	return r, err
+	strategy := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
+	if _, err := engine.EnsureRun(ctx, fleet.RunSpec{Name: run, Placement: "web", Strategy: strategy}); err != nil {
+		return "", err
+	}
+	status, err := engine.Wait(ctx, run)
+	return status.Run.State, err
 }
