@@ -55,7 +55,7 @@ func newPlan(version string, clusters []string) (*stages.Plan, error) {
 	for i, name := range clusters {
 		all = append(all, placement.Cluster{Name: name, Labels: map[string]string{"ring": map[bool]string{true: "first", false: "others"}[i == 0]}})
 	}
-	return stages.NewPlan(strategy, stages.Target{Placement: "web", Snapshot: version, Default: version}, all)
+	return stages.NewPlan(strategy, stages.Target{Placement: "web", Snapshot: version, Selection: "all", Default: version}, all)
 }
 
 // stored is what the file has. The plan is frozen with the run: flags of a later start change nothing.
