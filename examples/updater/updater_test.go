@@ -1,17 +1,20 @@
-package main
+package updater
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -22,7 +25,7 @@ func object(kind, namespace, name string) *unstructured.Unstructured {
 	return o
 }
 
-func newSites(t *testing.T) sites {
+func newSites(t *testing.T) Sites {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"shop-1", "shop-2"} {
@@ -30,11 +33,11 @@ func newSites(t *testing.T) sites {
 			t.Fatal(err)
 		}
 	}
-	return sites(dir)
+	return Sites(dir)
 }
 
 // files are those of the objects of a site.
-func (s sites) files(t *testing.T, site string) []string {
+func (s Sites) files(t *testing.T, site string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(string(s), site, "object-*"))
 	if err != nil {
@@ -76,4 +79,23 @@ func TestAnOlderEngineIsRefused(t *testing.T) {
 	if p, err := s.Update(t.Context(), a); err != nil || !p.Current || p.Revision != "" || p.Unchanged {
 		t.Errorf("%+v, %v", p, err)
 	}
+}
+
+// rollOut brings objects to all sites, one site after the other.
+func rollOut(ctx context.Context, store backend.Store, s Sites, run string, objects ...*unstructured.Unstructured) (stages.State, error) {
+	engine, err := fleet.New(fleet.Config{Store: store, Inventory: s, Updater: s, Source: memory.NewSource(objects...)})
+	if err != nil {
+		return "", err
+	}
+	go func() { _ = engine.Run(ctx) }()
+	web := fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
+	if err := engine.PutPlacement(ctx, web); err != nil {
+		return "", err
+	}
+	strategy := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
+	if _, err := engine.EnsureRun(ctx, fleet.RunSpec{Name: run, Placement: "web", Strategy: strategy}); err != nil {
+		return "", err
+	}
+	status, err := engine.Wait(ctx, run)
+	return status.Run.State, err
 }

@@ -1,10 +1,15 @@
-// Command updater brings clusters to a revision in a way of its own: here a cluster is an edge site, a directory, and
-// an update writes each object as a file. The engine does the rest: stages, waits, approvals, retries and proof.
+// Package updater brings clusters to a revision in a way of its own: here a cluster is an edge site, a directory, and
+// an update writes each object as a file there. The engine does the rest: stages, waits, approvals, retries and proof.
+// A host gives the sites to its engine, which needs no Dialer then:
 //
-//	go run ./examples/updater DIR        # DIR has a directory for each site
+//	sites := updater.Sites("/srv/sites")
+//	fleet.Config{Inventory: sites, Updater: sites, ...}
 //
-// Change Update and Observe to what your clusters are: a call of a device's API, a commit for GitOps, an upgrade.
-package main
+// Change Update and Observe to what your clusters are: a call of a device's API, a commit for GitOps, an upgrade. The
+// test runs such a host:
+//
+//	go test ./examples/updater
+package updater
 
 import (
 	"context"
@@ -13,41 +18,21 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"log"
 	"os"
 	"path/filepath"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages"
 )
 
-func main() {
-	if len(os.Args) != 2 {
-		log.Fatal("usage: updater DIR")
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "web"}}}
-	state, err := rollOut(ctx, memory.NewStore(), sites(os.Args[1]), "web-v1", web)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(state)
-}
-
-// sites are directories below one; it is their inventory and their updater.
-type sites string
+// Sites are the directories in a directory. They are their inventory and their updater.
+type Sites string
 
 var (
-	_ backend.Inventory = sites("")
-	_ fleet.Updater     = sites("")
+	_ backend.Inventory = Sites("")
+	_ fleet.Updater     = Sites("")
 )
 
 // record is what a site says of itself: the revision it has, which run brought it, and the epoch of the engine that
@@ -58,7 +43,7 @@ type record struct {
 }
 
 // Clusters lists the sites.
-func (s sites) Clusters(context.Context) iter.Seq2[placement.Cluster, error] {
+func (s Sites) Clusters(context.Context) iter.Seq2[placement.Cluster, error] {
 	return func(yield func(placement.Cluster, error) bool) {
 		entries, err := os.ReadDir(string(s))
 		if err != nil {
@@ -74,7 +59,7 @@ func (s sites) Clusters(context.Context) iter.Seq2[placement.Cluster, error] {
 }
 
 // Observe says which revision a site has, and changes nothing.
-func (s sites) Observe(_ context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (s Sites) Observe(_ context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	var r record
 	text, err := os.ReadFile(s.file(a, "slipway"))
 	if err == nil {
@@ -90,7 +75,7 @@ func (s sites) Observe(_ context.Context, a fleet.Assignment) (fleet.Proof, erro
 }
 
 // Update brings a site to the revision. It does only what is needed, so it may be called again at any time.
-func (s sites) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (s Sites) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
 	proof, err := s.Observe(ctx, a)
 	if err != nil || proof.Current {
 		return proof, err
@@ -121,30 +106,11 @@ func (s sites) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, err
 	return s.Observe(ctx, a)
 }
 
-func (s sites) file(a fleet.Assignment, name string) string {
+func (s Sites) file(a fleet.Assignment, name string) string {
 	return filepath.Join(string(s), a.Cluster.Name, name+".json")
 }
 
-func (s sites) write(a fleet.Assignment, name string, v any) error {
+func (s Sites) write(a fleet.Assignment, name string, v any) error {
 	text, err := json.Marshal(v)
 	return errors.Join(err, os.WriteFile(s.file(a, name), text, 0o600))
-}
-
-// rollOut brings objects to all sites, one site after the other.
-func rollOut(ctx context.Context, store backend.Store, s sites, run string, objects ...*unstructured.Unstructured) (stages.State, error) {
-	engine, err := fleet.New(fleet.Config{Store: store, Inventory: s, Updater: s, Source: memory.NewSource(objects...)})
-	if err != nil {
-		return "", err
-	}
-	go engine.Run(ctx)
-	web := fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
-	if err := engine.PutPlacement(ctx, web); err != nil {
-		return "", err
-	}
-	strategy := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
-	if _, err := engine.EnsureRun(ctx, fleet.RunSpec{Name: run, Placement: "web", Strategy: strategy}); err != nil {
-		return "", err
-	}
-	status, err := engine.Wait(ctx, run)
-	return status.Run.State, err
 }
