@@ -38,7 +38,8 @@ const (
 	// UnassignedExclude leaves the cluster out, with a warning. A stage with
 	// groups takes only those of its clusters then that a group selects.
 	UnassignedExclude Unassigned = "Exclude"
-	// UnassignedFinalStage updates the clusters in a last stage, "unassigned".
+	// UnassignedFinalStage updates the clusters in a last stage, "unassigned": as if the strategy ended with a
+	// stage of that name whose Rest is set, if there are such clusters.
 	UnassignedFinalStage Unassigned = "FinalStage"
 )
 
@@ -99,6 +100,15 @@ type Stage struct {
 	// Clusters picks clusters by name, in this order, in place of a Selector and a
 	// SortKey.
 	Clusters []string `json:"clusters,omitempty"`
+	// Take makes the stage one of a share: it takes so many of the clusters that are left and that Selector matches,
+	// nil all, the first ones in the order of SortKey. Left is what no stage without Take and Rest selects, wherever
+	// that stands, and no stage of a share before this one has taken. It is a number of at least 1, or a percentage
+	// from 1% to 100% of these clusters, rounded down, at least 1. Which clusters these are is frozen in the plan.
+	// Stages that take 10%, 50% and 100% of 100 clusters have 10, 45 and 45.
+	Take *intstr.IntOrString `json:"take,omitempty"`
+	// Rest makes the stage that of all clusters which no other stage has. It has neither a Selector nor Clusters nor
+	// Take, and only stages that Pause come after it.
+	Rest bool `json:"rest,omitempty"`
 	// SortKey is a label whose integer value orders the clusters, ascending,
 	// then by name. Clusters without the label come last, by name.
 	SortKey string `json:"sortingLabelKey,omitempty"`
