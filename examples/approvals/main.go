@@ -16,7 +16,6 @@ import (
 	"os"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -66,7 +65,7 @@ func release(_ context.Context, r approval.Request) (approval.Decision, error) {
 
 // rollOut carries out a run whose gate the people answer in their order.
 func rollOut(ctx context.Context, out io.Writer, people []approval.Identity) error {
-	clusters := memory.NewFleet(placement.Cluster{Name: "eu-1", Labels: map[string]string{"tier": "canary"}}, placement.Cluster{Name: "eu-2"})
+	clusters := memory.NewFleet(placement.Cluster{Name: "eu-1"}, placement.Cluster{Name: "eu-2"})
 	web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "web"}}}
 	engine, err := fleet.New(fleet.Config{
 		Store: memory.NewStore(), Inventory: clusters, Dialer: clusters, Source: memory.NewSource(web), Authority: approval.Func(release),
@@ -80,8 +79,8 @@ func rollOut(ctx context.Context, out io.Writer, people []approval.Identity) err
 		return err
 	}
 	strategy := stages.Strategy{Stages: []stages.Stage{
-		{Name: "canary", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}, After: []stages.Task{gate()}},
-		{Name: "others", Selector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "DoesNotExist"}}}},
+		{Name: "canary", Clusters: []string{"eu-1"}, After: []stages.Task{gate()}},
+		{Name: "others", Rest: true},
 	}}
 	run := fleet.RunSpec{Name: "web-v1", Placement: "web", Strategy: strategy, Starter: approval.Identity{Name: "bob"}}
 	if _, err := engine.EnsureRun(ctx, run); err != nil {

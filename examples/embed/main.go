@@ -12,7 +12,6 @@ import (
 	"log"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipway-dev/slipway/backend/bolt"
@@ -30,11 +29,15 @@ func main() {
 	cfg := fleet.Config{
 		Name:      "embed",
 		Store:     must(bolt.Open("slipway.db", bolt.Options{})), // what was written survives a kill: nothing has to be closed
-		Inventory: inventory.KubeconfigClusters{Path: file, Labels: map[string]map[string]string{canary: {"tier": "canary"}}},
+		Inventory: inventory.KubeconfigClusters{Path: file},
 		Dialer:    member.NewDialer(member.KubeconfigContexts(file, member.Trusted()), member.Options{}),
 		Source:    must(source.New(must(clientcmd.BuildConfigFromFlags("", file)), source.Options{})),
 	}
-	must(0, rollOut(context.Background(), cfg, run, stages.Task{Type: stages.TimedWait, Wait: time.Hour}))
+	strategy := stages.Strategy{Stages: []stages.Stage{
+		{Name: "canary", Clusters: []string{canary}, After: []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}},
+		{Name: "others", Rest: true},
+	}}
+	fmt.Println(must(rollOut(context.Background(), cfg, fleet.RunSpec{Name: run, Placement: "web", Strategy: strategy})))
 }
 
 func must[T any](v T, err error) T {
@@ -44,39 +47,33 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-func rollOut(ctx context.Context, cfg fleet.Config, run string, gate stages.Task) error {
+// rollOut carries out a run, from its beginning or from where it was, and returns what it came to.
+func rollOut(ctx context.Context, cfg fleet.Config, run fleet.RunSpec) (stages.State, error) {
 	engine, err := fleet.New(cfg)
 	if err != nil {
-		return err
+		return "", err
 	}
 	go engine.Run(ctx) // drives runs until ctx ends
 	web := fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
 	if err := engine.PutPlacement(ctx, web); err != nil {
-		return err
+		return "", err
 	}
-	canary, others := metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}, metav1.LabelSelector{}
-	others.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "DoesNotExist"}}
-	strategy := stages.Strategy{Stages: []stages.Stage{
-		{Name: "canary", Selector: &canary, After: []stages.Task{gate}},
-		{Name: "others", Selector: &others},
-	}}
-	// The run is created, or is there from before. The error is every problem of its plan at once.
-	if _, err := engine.EnsureRun(ctx, fleet.RunSpec{Name: run, Placement: "web", Strategy: strategy}); err != nil {
-		return err
+	if _, err := engine.EnsureRun(ctx, run); err != nil { // every problem of the plan at once
+		return "", err
 	}
-	events, err := engine.FollowRun(run, "")
+	events, err := engine.FollowRun(run.Name, "")
 	if err != nil {
-		return err
+		return "", err
 	}
 	for e, err := range events.Events(ctx) { // to the end of the run
 		if err != nil {
-			return err
+			return "", err
 		}
 		fmt.Println(e.Time.Format(time.TimeOnly), e.Type, e.Stage, e.Cluster, e.Message)
 	}
-	status, err := engine.Status(ctx, run)
+	status, err := engine.Status(ctx, run.Name)
 	if err == nil && status.Run.State != stages.Completed { // a gate was rejected, a budget exceeded, or it was aborted
-		err = fmt.Errorf("run %s is %s: %s", run, status.Run.State, status.Run.Reason)
+		err = fmt.Errorf("run %s is %s: %s", run.Name, status.Run.State, status.Run.Reason)
 	}
-	return err
+	return status.Run.State, err
 }

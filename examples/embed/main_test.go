@@ -30,7 +30,15 @@ func host(t *testing.T, clusters *memory.Fleet, source *memory.Source, file stri
 }
 
 func clusters() *memory.Fleet {
-	return memory.NewFleet(placement.Cluster{Name: "eu-1", Labels: map[string]string{"tier": "canary"}}, placement.Cluster{Name: "eu-2"})
+	return memory.NewFleet(placement.Cluster{Name: "eu-1"}, placement.Cluster{Name: "eu-2"})
+}
+
+// run goes to eu-1 first, and waits for an approval.
+func run(name string) fleet.RunSpec {
+	return fleet.RunSpec{Name: name, Placement: "web", Strategy: stages.Strategy{Stages: []stages.Stage{
+		{Name: "canary", Clusters: []string{"eu-1"}, After: []stages.Task{{Type: stages.Approval}}},
+		{Name: "others", Rest: true},
+	}}}
 }
 
 func namespace() *unstructured.Unstructured {
@@ -47,7 +55,6 @@ func has(t *testing.T, clusters *memory.Fleet, name string) bool {
 // again; another name is another run.
 func TestARunGoesOnAfterARestart(t *testing.T) {
 	members, source, file := clusters(), memory.NewSource(namespace()), filepath.Join(t.TempDir(), "slipway.db")
-	gate := stages.Task{Type: stages.Approval}
 	asked := make(chan approval.Request)
 	cfg := host(t, members, source, file)
 	cfg.Authority = approval.Func(func(ctx context.Context, r approval.Request) (approval.Decision, error) {
@@ -59,7 +66,10 @@ func TestARunGoesOnAfterARestart(t *testing.T) {
 	})
 	ctx, kill := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- rollOut(ctx, cfg, "web-v1", gate) }()
+	go func() {
+		_, err := rollOut(ctx, cfg, run("web-v1"))
+		ended <- err
+	}()
 	<-asked // the canary has the change
 	kill()
 	if err := <-ended; err == nil || !has(t, members, "eu-1") || has(t, members, "eu-2") {
@@ -73,12 +83,12 @@ func TestARunGoesOnAfterARestart(t *testing.T) {
 	cfg.Authority = approval.Func(func(context.Context, approval.Request) (approval.Decision, error) {
 		return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}, nil
 	})
-	if err := rollOut(t.Context(), cfg, "web-v1", gate); err != nil || !has(t, members, "eu-2") {
+	if _, err := rollOut(t.Context(), cfg, run("web-v1")); err != nil || !has(t, members, "eu-2") {
 		t.Fatalf("after the restart: %v", err)
 	}
-	for _, run := range []string{"web-v1", "web-v2"} { // the one that has ended, and a new one
-		if err := rollOut(t.Context(), cfg, run, gate); err != nil {
-			t.Errorf("%s: %v", run, err)
+	for _, name := range []string{"web-v1", "web-v2"} { // the one that has ended, and a new one
+		if _, err := rollOut(t.Context(), cfg, run(name)); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -89,7 +99,7 @@ func TestARejectionIsAnError(t *testing.T) {
 	cfg.Authority = approval.Func(func(context.Context, approval.Request) (approval.Decision, error) {
 		return approval.Decision{Verdict: approval.Reject, By: approval.Identity{Name: "ann"}}, nil
 	})
-	err := rollOut(t.Context(), cfg, "web-v1", stages.Task{Type: stages.Approval})
+	_, err := rollOut(t.Context(), cfg, run("web-v1"))
 	if err == nil || !strings.Contains(err.Error(), "web-v1 is Failed") || !strings.Contains(err.Error(), "rejected by ann") {
 		t.Errorf("the error is %v", err)
 	}

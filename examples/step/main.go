@@ -18,7 +18,6 @@ import (
 	"os/exec"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -43,17 +42,14 @@ func main() {
 
 // newPlan brings the first cluster to a version, and the others a minute later, two at a time.
 func newPlan(version string, clusters []string) (*stages.Plan, error) {
-	two, minute := intstr.FromInt32(2), stages.Task{Type: stages.TimedWait, Wait: time.Minute}
-	ring := func(name string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchLabels: map[string]string{"ring": name}}
-	}
+	two := intstr.FromInt32(2)
 	strategy := stages.Strategy{Attempts: 3, Stages: []stages.Stage{
-		{Name: "first", Selector: ring("first"), After: []stages.Task{minute}},
-		{Name: "others", Selector: ring("others"), MaxConcurrency: &two},
+		{Name: "first", Clusters: clusters[:1], After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}}},
+		{Name: "others", Rest: true, MaxConcurrency: &two},
 	}}
 	var all []placement.Cluster
-	for i, name := range clusters {
-		all = append(all, placement.Cluster{Name: name, Labels: map[string]string{"ring": map[bool]string{true: "first", false: "others"}[i == 0]}})
+	for _, name := range clusters {
+		all = append(all, placement.Cluster{Name: name})
 	}
 	return stages.NewPlan(strategy, stages.Target{Placement: "web", Snapshot: version, Selection: "all", Default: version}, all)
 }
