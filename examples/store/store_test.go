@@ -27,12 +27,16 @@ func opened(t *testing.T, dir string) *Directory {
 	return d
 }
 
+// open returns an empty store.
+func open(t *testing.T) *Directory {
+	t.Helper()
+	d := opened(t, t.TempDir())
+	d.flush = func(string) error { return nil } // thousands of writes, and no loss of power
+	return d
+}
+
 func TestStore(t *testing.T) {
-	backendtest.TestStore(t, func(t *testing.T) backend.Store {
-		d := opened(t, t.TempDir())
-		d.flush = func(string) error { return nil } // thousands of writes, and no loss of power
-		return d
-	})
+	backendtest.TestStore(t, func(t *testing.T) backend.Store { return open(t) })
 }
 
 // What was written is there when the directory is opened again, and a file that was changed is an error.
