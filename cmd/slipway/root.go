@@ -15,6 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubverbs"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/simulate"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/storefile"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 )
@@ -66,6 +68,7 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 		newCreate(o), newCatchUp(o), newExplain(o), newWait(o), newTimeline(o), newLeases(o), newServe(o), newVersion(o), hubverbs.New(&o.Options, kube))
 	root.AddCommand(runCommands(o)...)
 	root.AddCommand(azure.Commands(&o.Options)...)
+	root.AddCommand(simulate.New(&o.Options), storefile.New(&o.Options))
 	return root
 }
 
