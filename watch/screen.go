@@ -115,8 +115,6 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		s.width, s.height = msg.Width, msg.Height
-	case tea.ResumeMsg:
-		s.stop.again()
 	case tea.KeyPressMsg:
 		return s, s.key(msg.String())
 	case due:
@@ -170,7 +168,7 @@ func (s *screen) key(key string) tea.Cmd {
 		s.err = ErrInterrupted
 		return tea.Quit
 	case key == "ctrl+z":
-		return s.stop.suspend
+		return s.stop.ask
 	case s.asked != nil:
 		return s.reply(key)
 	case key == "q":

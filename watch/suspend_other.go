@@ -11,8 +11,6 @@ func newStopper() *stopper { return &stopper{} }
 
 func (*stopper) watch(*tea.Program) {}
 
-func (*stopper) again() {}
-
-func (*stopper) suspend() tea.Msg { return nil }
+func (*stopper) ask() tea.Msg { return nil }
 
 func (*stopper) end() {}
