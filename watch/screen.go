@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/signal"
 	"slices"
+	"sync"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -16,25 +19,20 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// draw shows the run on a terminal.
+// draw shows the run on a terminal, and leaves the last frame.
 func draw(ctx context.Context, src Source, status fleet.Status, h fleet.History, in io.Reader, out io.Writer, o *Options) (fleet.Status, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	s := &screen{ctx: ctx, src: src, o: o, style: o.style(), stop: newStopper()}
+	s := &screen{ctx: ctx, src: src, o: o, style: o.style(), stop: make(chan os.Signal, 1)}
 	s.model = Model{Status: status, Now: time.Now()}.Observe(h.Events)
 	s.next, s.over = h.Next, o.over(&status)
-	if !s.over {
-		options := []tea.ProgramOption{tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler()}
-		if f, is := in.(term.File); is && term.IsTerminal(f.Fd()) {
-			options, s.keys = append(options, tea.WithInput(in)), true
-		}
-		p := tea.NewProgram(s, options...)
-		defer context.AfterFunc(ctx, p.Quit)()
-		s.stop.watch(p)
-		_, err := p.Run()
-		s.stop.end()
-		if err != nil {
+	notifyStop(s.stop)
+	defer signal.Stop(s.stop)
+	for !s.over && s.err == nil && ctx.Err() == nil {
+		if err := s.show(in, out); err != nil {
 			return s.model.Status, err
+		}
+		if s.suspended {
+			s.suspended = false
+			suspend()
 		}
 	}
 	s.model.Now, s.model.Footer = time.Now(), nil
@@ -48,19 +46,44 @@ func draw(ctx context.Context, src Source, status fleet.Status, h fleet.History,
 	return s.model.Status, errors.Join(s.err, ctx.Err(), err)
 }
 
+// show has the terminal until the watch ends or is to be suspended. After a suspension another program begins on it,
+// so that nothing is left of what was drawn before.
+func (s *screen) show(in io.Reader, out io.Writer) error {
+	options := []tea.ProgramOption{tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler()}
+	if f, is := in.(term.File); is && term.IsTerminal(f.Fd()) {
+		options, s.keys = append(options, tea.WithInput(in)), true
+	}
+	p := tea.NewProgram(s, options...)
+	defer context.AfterFunc(s.ctx, p.Quit)()
+	ended := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-s.stop:
+			p.Send(toSuspend{})
+		case <-ended:
+		}
+	})
+	_, err := p.Run()
+	close(ended)
+	watching.Wait()
+	return err
+}
+
 // screen is the program on the terminal. Its methods are called by one goroutine.
 type screen struct {
 	ctx   context.Context
 	src   Source
 	o     *Options
 	style Style
-	stop  *stopper
+	stop  chan os.Signal
 	keys  bool
 
 	model         Model
 	next          int64 // number of the next event
 	width, height int
 	over          bool
+	suspended     bool
 	// err is why the watch ends before the run does.
 	err error
 	// asked is the request that is shown, passed how many were left open, said what came of the last answer or
@@ -77,6 +100,8 @@ type (
 		history fleet.History
 		err     error
 	}
+	// toSuspend asks to suspend the program.
+	toSuspend struct{}
 	// due says that the source is to be read.
 	due struct{}
 	// foreseen is a forecast.
@@ -117,6 +142,9 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		s.width, s.height = msg.Width, msg.Height
 	case tea.KeyPressMsg:
 		return s, s.key(msg.String())
+	case toSuspend:
+		s.suspended = true
+		return s, tea.Quit
 	case due:
 		return s, s.read
 	case wasRead:
@@ -154,7 +182,7 @@ func (s *screen) take(r wasRead) tea.Cmd {
 	if s.over = s.o.over(&s.model.Status); s.over {
 		return tea.Quit
 	}
-	return tea.Tick(s.o.interval(), func(time.Time) tea.Msg { return due{} })
+	return tea.Batch(tea.RequestWindowSize, tea.Tick(s.o.interval(), func(time.Time) tea.Msg { return due{} }))
 }
 
 func (s *screen) requests() []approval.Request {
@@ -168,7 +196,8 @@ func (s *screen) key(key string) tea.Cmd {
 		s.err = ErrInterrupted
 		return tea.Quit
 	case key == "ctrl+z":
-		return s.stop.ask
+		s.suspended = true
+		return tea.Quit
 	case s.asked != nil:
 		return s.reply(key)
 	case key == "q":

@@ -2,15 +2,9 @@
 
 package watch
 
-import tea "charm.land/bubbletea/v2"
+import "os"
 
-// stopper does nothing where processes are not suspended.
-type stopper struct{}
+// notifyStop does nothing where programs are not suspended.
+func notifyStop(chan<- os.Signal) {}
 
-func newStopper() *stopper { return &stopper{} }
-
-func (*stopper) watch(*tea.Program) {}
-
-func (*stopper) ask() tea.Msg { return nil }
-
-func (*stopper) end() {}
+func suspend() {}

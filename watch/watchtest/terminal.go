@@ -43,7 +43,7 @@ func Start(t testing.TB, cmd *exec.Cmd, columns, rows int) *Terminal {
 	}
 	term := &Terminal{t: t, cmd: cmd, pty: f, done: make(chan struct{}), screen: vt.NewEmulator(columns, rows), changed: make(chan struct{})}
 	go term.show()
-	go func() { _, _ = io.Copy(f, term.screen) }() // what a terminal answers when it is asked what it can
+	go func() { _, _ = io.Copy(io.Discard, term.screen) }() // like a plain terminal it answers nothing when it is asked what it can
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = f.Close()
