@@ -499,3 +499,25 @@ func decisionsOf(o *stages.GateOutline, gates []stages.Gate) []approval.Decision
 	}
 	return nil
 }
+
+// Summary says in one line how far a run has come: its state, its stage, how many clusters are done, and what it waits
+// for.
+func Summary(m Model) string {
+	p, r := m.Status.Plan, &m.Status.Run
+	o := stages.Derive(p, r)
+	out := fmt.Sprintf("run %s is %s", r.Name, o.Run)
+	if r.Stage < len(p.Stages) {
+		out += " in stage " + p.Stages[r.Stage].Name
+	}
+	done := 0
+	for i := range o.Stages {
+		done += sumOf(o.Stages[i].Groups).Completed
+	}
+	out += fmt.Sprintf(", %d of %d clusters done", done, p.Len())
+	for _, a := range stages.Waiting(p, r) {
+		if a.Kind != stages.AwaitObservation {
+			out += ", " + waitingFor(&a, m.Now)
+		}
+	}
+	return strings.Map(printable, out)
+}

@@ -20,8 +20,8 @@ import (
 var (
 	// ErrLeft says that q was pressed. The run goes on.
 	ErrLeft = errors.New("the watch was left: the run goes on")
-	// ErrInterrupted says that Ctrl-C was pressed. The run goes on.
-	ErrInterrupted = errors.New("interrupted: the run goes on")
+	// ErrInterrupted says that Ctrl-C was pressed. The run goes on. It matches context.Canceled.
+	ErrInterrupted = fmt.Errorf("interrupted, the run goes on: %w", context.Canceled)
 )
 
 // Source is where a run is read: a *fleet.Engine, or a client of one.

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package demo
 
 import (
 	"bufio"
@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,16 +19,21 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // asProgram, set in the environment of this test binary, makes it the program.
-const asProgram = "QUICKSTART_IS_THE_PROGRAM"
+const asProgram = "DEMO_IS_THE_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		main()
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		code := run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+		stop()
+		os.Exit(code)
 	}
 	os.Exit(m.Run())
 }
@@ -51,7 +57,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 // TestCtrlCEndsTheProcess interrupts the program in the middle of a wait.
 func TestCtrlCEndsTheProcess(t *testing.T) {
 	t.Parallel()
-	cmd := program(t, "-o", "json", "-wait", "0", "-latency", "0")
+	cmd := program(t, "-o", "json", "--wait", "0", "--latency", "0")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdout, err := cmd.StdoutPipe()
@@ -73,13 +79,13 @@ func TestCtrlCEndsTheProcess(t *testing.T) {
 		t.Errorf("printed after the interrupt: %s", rest)
 	}
 	var exit *exec.ExitError
-	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
-		t.Errorf("%v, want exit code %d", err, exitInterrupted)
+	if err := cmd.Wait(); !errors.As(err, &exit) || exit.ExitCode() != cli.ExitInterrupted {
+		t.Errorf("%v, want exit code %d", err, cli.ExitInterrupted)
 	}
 	if d := time.Since(began); d > 20*time.Second { // the wait takes a minute
 		t.Errorf("it took %v", d)
 	}
-	if !strings.Contains(stderr.String(), "run example-run was left Running in stage staging") {
+	if !strings.Contains(stderr.String(), "run example-run is Running in stage staging") {
 		t.Errorf("stderr %q", stderr.String())
 	}
 }
@@ -87,12 +93,12 @@ func TestCtrlCEndsTheProcess(t *testing.T) {
 // TestCtrlCAndTheSameCommandAgain interrupts the program, and has it go on.
 func TestCtrlCAndTheSameCommandAgain(t *testing.T) {
 	t.Parallel()
-	l := newLongPlay(t, "-wait", "1s")
+	l := newLongPlay(t, "--wait", "1s")
 	p := l.process(t, signalAt{signal: syscall.SIGINT, text: "WaitStarted"})
-	p.want(t, exitInterrupted, "run example-run was left Running in stage staging, 1 of 3 clusters done, waiting for staging (timed wait, until ")
-	p.want(t, exitInterrupted, "; everything is kept, and the same command goes on: go run ./examples/quickstart "+strings.Join(l.args, " ")+"\n")
+	p.want(t, cli.ExitInterrupted, "run example-run is Running in stage staging, 1 of 3 clusters done, waits at staging: timed wait, until ")
+	p.want(t, cli.ExitInterrupted, "; everything is kept, and the same command goes on: slipway demo --data='"+l.dir()+"' --latency='0s' --output='json' --wait='1s'\n")
 	rest := l.process(t, undisturbed)
-	rest.want(t, exitDone, "")
+	rest.want(t, cli.ExitDone, "")
 	l.ending(t) // nothing was printed twice
 	p.out += rest.out
 	if diff := cmp.Diff(wholeStory, story(p.objects(t))); diff != "" {
@@ -108,7 +114,7 @@ func TestCtrlCAndTheSameCommandAgain(t *testing.T) {
 // TestADirectoryInUse starts two programs on the same directory.
 func TestADirectoryInUse(t *testing.T) {
 	t.Parallel()
-	l := newLongPlay(t, "-wait", "0")
+	l := newLongPlay(t, "--wait", "0")
 	first := program(t, l.args...)
 	stdout, err := first.StdoutPipe()
 	if err == nil {
@@ -123,7 +129,7 @@ func TestADirectoryInUse(t *testing.T) {
 	second := newLongPlay(t)
 	second.args = l.args
 	p := second.process(t, undisturbed)
-	p.want(t, exitFailed, "the file is in use: another process has "+filepath.Join(l.dir(), engineFile)+" open")
+	p.want(t, cli.ExitFailed, "the file is in use: another process has "+filepath.Join(l.dir(), engineFile)+" open")
 	if p.out != "" || strings.Count(p.err, "\n") != 1 {
 		t.Errorf("printed %q and %q, want one line", p.out, p.err)
 	}
@@ -138,7 +144,7 @@ func TestADirectoryInUse(t *testing.T) {
 func TestAWaitGoesOnWhileNothingIsThere(t *testing.T) {
 	t.Parallel()
 	const wait = 3 * time.Second
-	l := newLongPlay(t, "-wait", wait.String())
+	l := newLongPlay(t, "--wait", wait.String())
 	before := l.process(t, signalAt{signal: syscall.SIGKILL, text: "WaitStarted"}).objects(t)
 	began := before[len(before)-1]
 	if began.Type != stages.WaitStarted || began.Until.Sub(began.Time) != wait {
@@ -164,11 +170,11 @@ func TestAWaitGoesOnWhileNothingIsThere(t *testing.T) {
 // TestAQuestionIsAskedAgain kills the program while it asks.
 func TestAQuestionIsAskedAgain(t *testing.T) {
 	t.Parallel()
-	l := newLongPlay(t, "-approve", "ask")
+	l := newLongPlay(t, "--approve", "ask")
 	l.process(t, signalAt{signal: syscall.SIGKILL, text: "ApprovalRequested", after: 50 * time.Millisecond})
 	l.types = "yes\nyes\n"
 	p := l.process(t, undisturbed)
-	p.want(t, exitDone, question)
+	p.want(t, cli.ExitDone, question)
 	for _, o := range p.objects(t) {
 		if o.Type == stages.ApprovalAccepted && o.By != "you" {
 			t.Errorf("%s was approved by %q", o.Run, o.By)

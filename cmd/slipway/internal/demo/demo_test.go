@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"bytes"
@@ -20,8 +20,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/watch"
 )
 
 var update = flag.Bool("update", false, "rewrite the files of expected output in testdata")
@@ -37,12 +41,24 @@ type played struct {
 func playWith(t *testing.T, stdin string, args ...string) played {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	args = append([]string{"-wait", "50ms", "-latency", "0"}, args...)
+	args = append([]string{"--wait", "50ms", "--latency", "0"}, args...)
 	code := 0
 	synctest.Test(t, func(t *testing.T) {
-		code = run(t.Context(), args, stdio{strings.NewReader(stdin), &out, &errOut})
+		code = run(t.Context(), args, genericiooptions.IOStreams{In: strings.NewReader(stdin), Out: &out, ErrOut: &errOut})
 	})
 	return played{code, out.String(), errOut.String()}
+}
+
+// run is the command with this verb.
+func run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
+	o := &cli.Options{IOStreams: streams, Name: "slipway"}
+	root := &cobra.Command{Use: "slipway", SilenceUsage: true, SilenceErrors: true}
+	root.PersistentFlags().StringVarP(&o.Output, "output", "o", cli.Table, "as of the command")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
+	root.SetOut(streams.Out)
+	root.AddCommand(New(o))
+	root.SetArgs(append([]string{"demo"}, args...))
+	return o.ExitCode(root.ExecuteContext(ctx))
 }
 
 func (p played) want(t *testing.T, code int, stderr string) {
@@ -93,7 +109,7 @@ func (p played) objects(t *testing.T) []told {
 // documented.
 func documentedTypes(t *testing.T) map[string]bool {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "../../stages/event/event.go", nil, 0)
+	f, err := parser.ParseFile(token.NewFileSet(), "../../../../stages/event/event.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,8 +179,8 @@ var (
 
 func TestJSONTellsTheTutorial(t *testing.T) {
 	t.Parallel()
-	p := playWith(t, "", "-o", "json", "-latency", "5ms")
-	p.want(t, exitDone, "")
+	p := playWith(t, "", "-o", "json", "--latency", "5ms")
+	p.want(t, cli.ExitDone, "")
 	all := p.objects(t)
 	if diff := cmp.Diff(wholeStory, story(all)); diff != "" {
 		t.Errorf("the story (-want +got):\n%s", diff)
@@ -190,10 +206,10 @@ func TestJSONTellsTheTutorial(t *testing.T) {
 func TestTextPrintsALineForEachEvent(t *testing.T) {
 	t.Parallel()
 	p := playWith(t, "", "-o", "text")
-	p.want(t, exitDone, "")
+	p.want(t, cli.ExitDone, "")
 	aside := "(?m)^[^ #]+ (" + strings.ReplaceAll(asides, " ", "|") + ") .*\n"
 	text := regexp.MustCompile(aside).ReplaceAllString(p.out, "")
-	text = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d\.\d{3}`).ReplaceAllString(text, "TIME")
+	text = regexp.MustCompile(`(?m)^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`).ReplaceAllString(text, "TIME")
 	text = regexp.MustCompile(`digest=[0-9a-f]{12}`).ReplaceAllString(text, "digest=DIGEST")
 	golden(t, "text.txt", text)
 }
@@ -219,20 +235,23 @@ func golden(t *testing.T, name, got string) {
 func TestAutoPrintsLinesWhereThereIsNoTerminal(t *testing.T) {
 	t.Parallel()
 	p := playWith(t, "")
-	p.want(t, exitDone, "")
+	p.want(t, cli.ExitDone, "")
 	if !strings.HasPrefix(p.out, "# ") || strings.Contains(p.out, "\x1b") {
 		t.Errorf("not plain lines:\n%s", p.out)
 	}
 }
 
-const question = "Approve example-run-canary? [y/N/r(eject)] "
+const question = "Approve example-run-canary?\n  run example-run, after stage canary, snapshot 1 of example-placement, plan "
 
 func TestAskTakesOnlyAClearYes(t *testing.T) {
 	t.Parallel()
-	p := playWith(t, "n\n\nwhat\nY\nyes\n", "-o", "json", "-approve", "ask")
-	p.want(t, exitDone, question)
-	if n := strings.Count(p.err, question); n != 4 {
-		t.Errorf("asked %d times about example-run-canary, want 4:\n%s", n, p.err)
+	p := playWith(t, "\nwhat\nY\nyes\n", "-o", "json", "--approve", "ask")
+	p.want(t, cli.ExitDone, question)
+	if n, again := strings.Count(p.err, question), strings.Count(p.err, "y, r or n: "); n != 1 || again != 2 {
+		t.Errorf("asked %d times about example-run-canary, and %d times for a clear answer:\n%s", n, again, p.err)
+	}
+	if want := "\n  clusters updated: member3, member1\n  nothing is left then: the run completes\n"; !strings.Contains(p.err, want) {
+		t.Errorf("the question lacks what is approved:\n%s", p.err)
 	}
 	all := p.objects(t)
 	if diff := cmp.Diff(wholeStory, story(all)); diff != "" {
@@ -245,10 +264,19 @@ func TestAskTakesOnlyAClearYes(t *testing.T) {
 	}
 }
 
+func TestNoLeavesTheRequestOpen(t *testing.T) {
+	t.Parallel()
+	p := playWith(t, "n\n", "-o", "json", "--approve", "ask")
+	p.want(t, cli.ExitFailed, "error: approval example-run-canary: "+watch.ErrLeftOpen.Error()+"\n")
+	if n := strings.Count(p.err, "Approve "); n != 1 || strings.Contains(p.out, "ApprovalAccepted") {
+		t.Errorf("asked %d times:\n%s", n, p.err)
+	}
+}
+
 func TestRejectingEndsTheRun(t *testing.T) {
 	t.Parallel()
-	p := playWith(t, "r\n", "-o", "json", "-approve=ask")
-	p.want(t, exitFailed, "example-run-canary was rejected by you")
+	p := playWith(t, "r\n", "-o", "json", "--approve=ask")
+	p.want(t, cli.ExitFailed, "example-run-canary was rejected by you")
 	want := runStory("example-run", "1", "value2")
 	want = slices.Concat(snapshotStory, want[:17], []string{"ApprovalRejected example-run canary", "RunFailed example-run"}, want[20:])
 	if diff := cmp.Diff(want, story(p.objects(t))); diff != "" {
@@ -258,22 +286,31 @@ func TestRejectingEndsTheRun(t *testing.T) {
 
 func TestAskingNothingIsAnError(t *testing.T) {
 	t.Parallel()
-	p := playWith(t, "n\n", "-o", "json", "-approve=ask")
-	p.want(t, exitFailed, "quickstart: approval example-run-canary: "+errNobody.Error()+"\n")
+	p := playWith(t, "what\n", "-o", "json", "--approve=ask")
+	p.want(t, cli.ExitFailed, "error: approval example-run-canary: "+watch.ErrNoInput.Error()+"\n")
 }
 
-func TestWrongArgumentsShowTheUsage(t *testing.T) {
+func TestWrongArgumentsAreUsageErrors(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{
-		{"-o", "yaml"}, {"-o"}, {"-approve=never"}, {"-wait", "soon"}, {"-wait=-1s"}, {"-latency=-1s"}, {"-colour"}, {"example-run"},
+	for want, args := range map[string][]string{
+		"-o yaml: want auto, text or json":              {"-o", "yaml"},
+		"-o table: want auto, text or json":             {"-o", "table"},
+		"--approve never: want auto or ask":             {"--approve=never"},
+		"--data is empty: want a directory":             {"--data="},
+		"--wait -1s: must not be negative":              {"--wait=-1s"},
+		"--latency -1s: must not be negative":           {"--latency=-1s"},
+		"invalid argument \"soon\" for \"--wait\"":      {"--wait", "soon"},
+		"flag needs an argument: 'o'":                   {"-o"},
+		"unknown flag: --colour":                        {"--colour"},
+		"unknown command \"example-run\" for \"slipway": {"example-run"},
 	} {
 		p := playWith(t, "", args...)
-		p.want(t, exitUsage, "usage: quickstart")
+		p.want(t, cli.ExitUsage, "error: "+want)
 		if p.out != "" {
 			t.Errorf("%q printed %q", args, p.out)
 		}
 	}
-	if p := playWith(t, "", "-h"); p.code != exitDone || !strings.Contains(p.out, "-latency") || p.err != "" {
+	if p := playWith(t, "", "-h"); p.code != cli.ExitDone || !strings.Contains(p.out, "--latency") || p.err != "" {
 		t.Errorf("-h: %+v", p)
 	}
 }
@@ -295,16 +332,16 @@ func (c *lineCanceler) Write(p []byte) (int, error) {
 func TestInterruptSaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"SnapshotTaken":     nothingLeft + "\n",
-		"WaitStarted":       "run example-run was left Running in stage staging, 1 of 3 clusters done, waiting for staging (timed wait, until ",
-		"ApprovalRequested": "run example-run was left Running in stage canary, 3 of 3 clusters done, waiting for approval example-run-canary; it was kept in memory and is gone\n",
+		"SnapshotTaken":     nothingLeft + "; it was kept in memory and is gone\n",
+		"WaitStarted":       "run example-run is Running in stage staging, 1 of 3 clusters done, waits at staging: timed wait, until ",
+		"ApprovalRequested": "run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-canary: 1 more; it was kept in memory and is gone\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			var errOut bytes.Buffer
 			stdin, keep := io.Pipe() // nothing types
-			code := run(ctx, []string{"-o=json", "-wait=200ms", "-latency=0", "-approve=ask"}, stdio{stdin, &lineCanceler{text: text, cancel: cancel}, &errOut})
-			played{code, "", errOut.String()}.want(t, exitInterrupted, "quickstart: interrupted: "+want)
+			code := run(ctx, []string{"-o=json", "--wait=200ms", "--latency=0", "--approve=ask"}, genericiooptions.IOStreams{In: stdin, Out: &lineCanceler{text: text, cancel: cancel}, ErrOut: &errOut})
+			played{code, "", errOut.String()}.want(t, cli.ExitInterrupted, "interrupted: "+want)
 			keep.Close()
 		})
 	}
@@ -321,8 +358,8 @@ func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
 		var errOut bytes.Buffer
 		code := 0
 		synctest.Test(t, func(t *testing.T) {
-			code = run(t.Context(), []string{"-o", format}, stdio{strings.NewReader(""), brokenPipe{}, &errOut})
+			code = run(t.Context(), []string{"-o", format}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: brokenPipe{}, ErrOut: &errOut})
 		})
-		played{code, "", errOut.String()}.want(t, exitFailed, "quickstart: "+io.ErrClosedPipe.Error()+"\n")
+		played{code, "", errOut.String()}.want(t, cli.ExitFailed, "error: "+io.ErrClosedPipe.Error()+"\n")
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package demo
 
 import (
 	"bufio"
@@ -23,8 +23,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/watch"
 )
 
 // longPlay is the tutorial on one directory, over all the processes it takes.
@@ -41,12 +44,26 @@ type longPlay struct {
 func newLongPlay(t *testing.T, args ...string) *longPlay {
 	t.Helper()
 	return &longPlay{
-		args:  append([]string{"-data", filepath.Join(t.TempDir(), "data"), "-o", "json", "-wait", "50ms", "-latency", "0"}, args...),
+		args:  append([]string{"--data", filepath.Join(t.TempDir(), "data"), "-o", "json", "--wait", "50ms", "--latency", "0"}, args...),
 		lines: map[string]int{}, members: map[string]bool{},
 	}
 }
 
 func (l *longPlay) dir() string { return l.args[1] }
+
+// files are the digests of the YAML files that are played.
+func (l *longPlay) files(t *testing.T) map[string]string {
+	t.Helper()
+	dir := ""
+	if i := slices.Index(l.args, "--dir"); i >= 0 {
+		dir = l.args[i+1]
+	}
+	docs, err := readDocuments(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs.files
+}
 
 // signalAt tells when a process gets a signal: some time after the nth line
 // that it prints, or after it was started where n is 0.
@@ -142,14 +159,10 @@ func (l *longPlay) ending(t *testing.T) ending {
 		}
 	}()
 	var err error
-	kept.engine, err = kept.file(filepath.Join(l.dir(), engineFile))
-	if err == nil {
-		kept.outside, err = kept.file(filepath.Join(l.dir(), outsideFile))
-	}
-	if err != nil {
+	if kept, err = openData(t.Context(), l.dir(), l.files(t)); err != nil {
 		t.Fatal(err)
 	}
-	tut, err := newTutorial(t.Context(), docs, kept, jsonLines{io.Discard}, nil)
+	tut, err := newTutorial(t.Context(), docs, kept, printer{out: io.Discard, json: true}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +251,7 @@ func checkApprovals(t *testing.T, e *fleet.Engine, events []told) {
 		}
 		want := []stages.Event{{
 			Type: stages.ApprovalAccepted, Placement: "example-placement", Run: run, Stage: "canary",
-			Request: run + "-canary", By: "quickstart", Message: "lgtm", Digest: s.Plan.Digest, Attempt: 1,
+			Request: run + "-canary", By: "demo", Message: "lgtm", Digest: s.Plan.Digest, Attempt: 1,
 		}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the approvals of %s (-want +got):\n%s", run, diff)
@@ -257,7 +270,7 @@ func runsOf(t *testing.T, tut *tutorial) (out []string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, fmt.Sprintf("%s of snapshot %d: %s, attempt %d", name, s.Plan.Index, whereabouts(s), s.Run.Attempt))
+		out = append(out, fmt.Sprintf("%s of snapshot %d: %s, attempt %d", name, s.Plan.Index, watch.Summary(watch.Model{Status: s}), s.Run.Attempt))
 	}
 	return out
 }
@@ -279,7 +292,7 @@ func snapshotsOf(t *testing.T, tut *tutorial) (out []string) {
 func membersOf(t *testing.T, tut *tutorial) (out []string) {
 	t.Helper()
 	for _, c := range tut.docs.Clusters {
-		obj, err := tut.members.Cluster(c.Name).Get(tut.config)
+		obj, err := tut.members.Cluster(c.Name).Get(snapshot.IDOf(tut.config))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -298,10 +311,10 @@ func TestAKillAtAnyMomentChangesNothing(t *testing.T) {
 	}
 	want := map[string]ending{}
 	lasts := time.Duration(0)
-	ways := map[string][]string{"": nil, "held": {"-dir", filesIn(t, map[string]string{"run.yaml": held(t, "run.yaml"), "run-2.yaml": held(t, "run-2.yaml")})}}
+	ways := map[string][]string{"": nil, "held": {"--dir", filesIn(t, map[string]string{"run.yaml": held(t, "run.yaml"), "run-2.yaml": held(t, "run-2.yaml")})}}
 	for name, args := range ways {
 		l, began := newLongPlay(t, args...), time.Now()
-		l.process(t, undisturbed).want(t, exitDone, "")
+		l.process(t, undisturbed).want(t, cli.ExitDone, "")
 		lasts = max(lasts, time.Since(began))
 		want[name] = l.ending(t)
 	}
@@ -315,7 +328,7 @@ func TestAKillAtAnyMomentChangesNothing(t *testing.T) {
 				name := []string{"", "", "", "held"}[round%4]
 				t.Run(fmt.Sprint(round), func(t *testing.T) {
 					t.Parallel()
-					l := newLongPlay(t, slices.Concat(ways[name], []string{"-latency", fmt.Sprint(round%3, "ms")})...)
+					l := newLongPlay(t, slices.Concat(ways[name], []string{"--latency", fmt.Sprint(round%3, "ms")})...)
 					l.killed(t, rand.New(rand.NewPCG(uint64(batch), uint64(round))), most-round%2, lasts)
 					if diff := cmp.Diff(want[name], l.ending(t)); diff != "" {
 						t.Errorf("after %d kills (-want +got):\n%s", l.kills, diff)
@@ -350,11 +363,11 @@ func (l *longPlay) killed(t *testing.T, random *rand.Rand, kills int, lasts time
 			at.line, at.after = 1+random.IntN(25), time.Duration(random.Int64N(int64(20*time.Millisecond)))
 		}
 		if p := l.process(t, at); p.code != -1 {
-			p.want(t, exitDone, "")
+			p.want(t, cli.ExitDone, "")
 			break
 		}
 	}
-	l.process(t, undisturbed).want(t, exitDone, "")
+	l.process(t, undisturbed).want(t, cli.ExitDone, "")
 	if got := len(l.members); got != 6 {
 		t.Errorf("what %d members hold was shown, want 3 after each of 2 runs: %v", got, l.members)
 	}

@@ -1,4 +1,4 @@
-package main
+package demo
 
 import (
 	"os"
@@ -9,10 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-const seedCopies = "../../formats/kubefleet/testdata/tutorial"
+const seedCopies = "../../../../formats/kubefleet/testdata/tutorial"
 
 // filesIn returns a directory with copies of the tutorial's files, but for
 // those that are given.
@@ -61,8 +62,8 @@ func TestDirIsReadInstead(t *testing.T) {
 	t.Parallel()
 	extra := "apiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\nmetadata: {name: member0, labels: {environment: staging}}\n" +
 		"spec: {identity: {kind: ServiceAccount, name: member0, namespace: fleet-system}}\n"
-	p := playWith(t, "", "-o=json", "-dir", filesIn(t, map[string]string{"more.yml": extra, "README": "not: read"}))
-	p.want(t, exitDone, "")
+	p := playWith(t, "", "-o=json", "--dir", filesIn(t, map[string]string{"more.yml": extra, "README": "not: read"}))
+	p.want(t, cli.ExitDone, "")
 	if n := strings.Count(p.out, `"type":"Member"`); n != 8 {
 		t.Errorf("%d members in two runs of four", n)
 	}
@@ -72,11 +73,11 @@ func TestFilesThatAreWrong(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "none")
 	for name, c := range map[string]struct{ dir, want string }{
-		"missing": {missing, "-dir " + missing},
+		"missing": {missing, "--dir " + missing},
 		"empty":   {t.TempDir(), "there is no *.yaml file"},
 		"every problem with its line": {
 			filesIn(t, map[string]string{"run.yaml": "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterStagedUpdateRun\nmetadata: {name: x}\nspec: {}\n", "workload.yaml": "a: [\n"}),
-			"run.yaml:4: ClusterStagedUpdateRun/x: spec.placementName: is required; run.yaml:4:",
+			"run.yaml:4: ClusterStagedUpdateRun/x: spec.placementName: is required\nrun.yaml:4:",
 		},
 		"no ConfigMap": {
 			filesIn(t, map[string]string{"workload.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: test-namespace}\n"}),
@@ -92,11 +93,8 @@ func TestFilesThatAreWrong(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := playWith(t, "", "-dir", c.dir)
-			p.want(t, exitFailed, c.want)
-			if strings.Count(p.err, "\n") != 1 {
-				t.Errorf("not one line: %q", p.err)
-			}
+			p := playWith(t, "", "--dir", c.dir)
+			p.want(t, cli.ExitFailed, c.want)
 		})
 	}
 }
@@ -108,14 +106,15 @@ func TestWaitsAreShortenedAndSaid(t *testing.T) {
 			Name: "a", Before: []stages.Task{{Type: stages.Approval}}, After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}},
 		}}}}
 	}
+	var out strings.Builder
 	kept := strategies()
-	if notes := shortenWaits(kept, 0); notes != nil || !cmp.Equal(kept, strategies()) {
-		t.Errorf("-wait 0 changed something: %q, %+v", notes, kept)
+	if err := (&flags{}).shortenWaits(kept, printer{out: &out}); err != nil || out.Len() > 0 || !cmp.Equal(kept, strategies()) {
+		t.Errorf("--wait 0 changed something: %v, %q, %+v", err, out.String(), kept)
 	}
 	short := strategies()
-	want := []string{"s, stage a: waits 3s, the file says 1m (see -wait)"}
-	if diff := cmp.Diff(want, shortenWaits(short, 3*time.Second)); diff != "" {
-		t.Error(diff)
+	err := (&flags{wait: 3 * time.Second}).shortenWaits(short, printer{out: &out})
+	if want := "# s, stage a: waits 3s, the file says 1m0s (see --wait)\n"; err != nil || out.String() != want {
+		t.Errorf("%v, %q, want %q", err, out.String(), want)
 	}
 	if w := short[0].Stages[0].After[0].Wait; w != 3*time.Second {
 		t.Errorf("waits %v", w)

@@ -1,0 +1,194 @@
+package demo
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+)
+
+// tutorialFiles are the tutorial's own documents, and its members.
+//
+//go:embed tutorial/*.yaml
+var tutorialFiles embed.FS
+
+// documents are what is played. files are the digests of the files, by their names.
+type documents struct {
+	kubefleet.Documents
+	files map[string]string
+}
+
+// readDocuments reads every YAML file of a directory, those that are built in if dir is "": one by one, so that a
+// problem names its file and line, and then all as one, because documents refer to one another. The runs come in the
+// order of their names.
+func readDocuments(dir string) (d documents, err error) {
+	root, _ := fs.Sub(tutorialFiles, "tutorial")
+	if dir != "" {
+		root = os.DirFS(dir)
+		defer func() {
+			if err != nil {
+				err = fmt.Errorf("--dir %s: %w", dir, err)
+			}
+		}()
+	}
+	entries, err := fs.ReadDir(root, ".")
+	errs := []error{err}
+	var all []string
+	d.files = map[string]string{}
+	for _, e := range entries {
+		if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
+			continue
+		}
+		text, err := fs.ReadFile(root, e.Name())
+		if err == nil {
+			_, err = kubefleet.Read(bytes.NewReader(text), e.Name())
+		}
+		all, errs = append(all, string(text)), append(errs, err)
+		d.files[e.Name()] = fmt.Sprintf("%x", sha256.Sum256(text))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return d, err
+	}
+	if len(all) == 0 {
+		return d, errors.New("there is no *.yaml file")
+	}
+	d.Documents, err = kubefleet.Read(strings.NewReader(strings.Join(all, "\n---\n")), "all files together")
+	slices.SortStableFunc(d.Runs, func(a, b kubefleet.Run) int { return strings.Compare(a.Name, b.Name) })
+	return d, err
+}
+
+// The files in the directory of --data.
+const (
+	engineFile  = "slipway.db"
+	outsideFile = "clusters.db"
+)
+
+// data is what outlives the process with --data, and is in memory without.
+type data struct {
+	// engine is the store of the engine, and store its file. A host with real clusters has nothing else: what the
+	// hub and the members hold is theirs to keep.
+	engine backend.Store
+	store  string
+	// outside keeps what is outside the engine here: the hub's objects, those of the members, and the bookmark.
+	outside backend.Store
+	mark    bookmark
+	at      backend.Revision // of the bookmark
+	open    []*bolt.Store
+}
+
+// bookmark is all that the program has to remember. How far the tutorial has come is not in it: that is decided from
+// what there is.
+type bookmark struct {
+	Format int `json:"format"`
+	// Files are the digests of the YAML files that are played, by their names.
+	Files map[string]string `json:"files"`
+	// Cursor is behind the last event that was printed.
+	Cursor string `json:"cursor,omitempty"`
+}
+
+const (
+	bookmarkKey    = "demo/bookmark"
+	bookmarkFormat = 1
+)
+
+// openData opens the directory, and makes it, for its owner only, if it is missing; without one, everything is in
+// memory. What it holds must have begun with the same files.
+func openData(ctx context.Context, dir string, files map[string]string) (*data, error) {
+	d := &data{engine: memory.NewStore(), outside: memory.NewStore()}
+	if dir == "" {
+		return d, d.turnTo(ctx, files)
+	}
+	d.store = filepath.Join(dir, engineFile)
+	err := os.MkdirAll(dir, 0o700)
+	for i, store := range []*backend.Store{&d.engine, &d.outside} {
+		var s *bolt.Store
+		if err == nil { // a process that was killed may have the file for a moment
+			s, err = bolt.Open(filepath.Join(dir, []string{engineFile, outsideFile}[i]), bolt.Options{Wait: time.Second})
+		}
+		if err == nil {
+			*store, d.open = s, append(d.open, s)
+		}
+	}
+	if err == nil {
+		err = d.turnTo(ctx, files)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--data %s: %w", dir, err), d.close())
+	}
+	return d, nil
+}
+
+// turnTo finds the bookmark, or makes it. It refuses one file without the other: the bookmark is written before the
+// engine's first record, and a cursor after it.
+func (d *data) turnTo(ctx context.Context, files map[string]string) error {
+	used := false
+	for _, err := range d.engine.List(ctx, "") {
+		if err != nil {
+			return err
+		}
+		used = true
+		break
+	}
+	const wrong = "%s is there without the %s that belongs to it: put that back, or take a new directory"
+	rec, err := d.outside.Get(ctx, bookmarkKey)
+	switch {
+	case errors.Is(err, backend.ErrNotFound) && used:
+		return fmt.Errorf(wrong, engineFile, outsideFile)
+	case errors.Is(err, backend.ErrNotFound):
+		d.mark = bookmark{Format: bookmarkFormat, Files: files}
+		return d.write(ctx)
+	case err != nil:
+		return err
+	}
+	d.at = rec.Revision
+	switch err := json.Unmarshal(rec.Value, &d.mark); {
+	case err != nil:
+		return fmt.Errorf("%s: %s: %w", outsideFile, bookmarkKey, err)
+	case d.mark.Format != bookmarkFormat:
+		return fmt.Errorf("%s: %s has format %d, this program knows %d: go on with the program that wrote it", outsideFile, bookmarkKey, d.mark.Format, bookmarkFormat)
+	case !used && d.mark.Cursor != "":
+		return fmt.Errorf(wrong, outsideFile, engineFile)
+	case !maps.Equal(d.mark.Files, files):
+		return errors.New("it was begun with other YAML files: go on with those, or take a new directory")
+	}
+	return nil
+}
+
+// printed notes that the events before a cursor need not be printed again. It is called after they were, so that none
+// is lost: a process that is killed in between prints the last one twice.
+func (d *data) printed(ctx context.Context, cursor string) error {
+	d.mark.Cursor = cursor
+	return d.write(context.WithoutCancel(ctx))
+}
+
+func (d *data) write(ctx context.Context) error {
+	value, err := json.Marshal(d.mark)
+	if err == nil {
+		d.at, err = d.outside.Put(ctx, bookmarkKey, value, d.at)
+	}
+	return err
+}
+
+// close gives the files free, once what was begun is written.
+func (d *data) close() (err error) {
+	for _, s := range d.open {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}

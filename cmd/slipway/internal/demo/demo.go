@@ -1,0 +1,175 @@
+// Package demo plays the tutorial of KubeFleet's staged update runs from its own YAML: the hub, the members and the
+// engine's store are all in this process. A host that embeds Slipway reads tutorial.go: what it has to write is there.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/watch"
+)
+
+// flags are those of the verb.
+type flags struct {
+	dir, data, output, approve string
+	wait, latency              time.Duration
+}
+
+// New returns the verb.
+func New(o *cli.Options) *cobra.Command {
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Play the tutorial of staged update runs, over clusters in memory or in a directory",
+		Long: `Play the tutorial of staged update runs: two snapshots, a rollout to three clusters
+with a wait and an approval, and the rollback. Nothing but this command is needed.
+
+On a terminal the runs are drawn; elsewhere every event is a line. With --data
+the same command goes on after Ctrl-C, a kill or a loss of power, and a second
+terminal reaches it by --store DIRECTORY/slipway.db meanwhile: to watch, and with
+--approve ask to approve. The YAML files have to be the same then; other flags may
+differ, but --wait says nothing about runs that were planned already.
+
+It ends with 0 when both runs have completed, with 1 when something failed, with 2
+when the command line is wrong, and with 130 when it was left or interrupted.`,
+		Args: cli.Arguments(cobra.NoArgs),
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.output, "output", "o", "auto", "auto draws on a terminal and prints lines elsewhere, text prints a line for each event, json an object")
+	flags.StringVar(&f.approve, "approve", "auto", "auto, the command approves, or ask, you do")
+	flags.StringVar(&f.dir, "dir", "", "directory whose YAML files are read; those of the tutorial are built in")
+	flags.StringVar(&f.data, "data", "", "directory in which everything is kept, and which is made if it is missing; without it, all is in memory")
+	flags.DurationVar(&f.wait, "wait", 3*time.Second, "how long timed waits last, instead of what the file says; 0 keeps the file's")
+	flags.DurationVar(&f.latency, "latency", 20*time.Millisecond, "how long every call to a member takes")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := f.check(flags); err != nil {
+			return err
+		}
+		left, err := f.play(cmd.Context(), o)
+		if errors.Is(err, context.Canceled) || errors.Is(err, watch.ErrLeft) {
+			_, _ = fmt.Fprintf(o.ErrOut, "interrupted: %s; %s\n", left, f.fate(cmd))
+			return context.Canceled
+		}
+		return err
+	}
+	return cmd
+}
+
+func (f *flags) check(set *pflag.FlagSet) error {
+	switch {
+	case !slices.Contains([]string{"auto", "text", "json"}, f.output):
+		return cli.Usagef("-o %s: want auto, text or json", f.output)
+	case f.approve != "auto" && f.approve != "ask":
+		return cli.Usagef("--approve %s: want auto or ask", f.approve)
+	case set.Changed("data") && f.data == "":
+		return cli.Usagef("--data is empty: want a directory; without the flag, everything is in memory")
+	case f.wait < 0:
+		return cli.Usagef("--wait %s: must not be negative", f.wait)
+	case f.latency < 0:
+		return cli.Usagef("--latency %s: must not be negative", f.latency)
+	}
+	return nil
+}
+
+// play reads the files and plays the tutorial. It returns what state it left the runs in.
+func (f *flags) play(ctx context.Context, o *cli.Options) (left string, err error) {
+	docs, err := readDocuments(f.dir)
+	if err != nil {
+		return nothingLeft, err
+	}
+	kept, err := openData(ctx, f.data, docs.files)
+	if err != nil {
+		return nothingLeft, err
+	}
+	defer func() { err = errors.Join(err, kept.close()) }()
+	show := printer{out: o.Out, json: f.output == "json", drawn: f.output == "auto" && watch.IsTerminal(o.Out, os.Getenv)}
+	if err := f.shortenWaits(docs.Strategies, show); err != nil {
+		return nothingLeft, err
+	}
+	t, err := newTutorial(ctx, docs, kept, show, o.In)
+	if err != nil {
+		return nothingLeft, err
+	}
+	t.answer, t.by = f.answerer(o, kept.store), "you"
+	if f.approve == "auto" {
+		t.by = starter
+	}
+	for _, c := range docs.Clusters {
+		t.members.SetDelay(c.Name, func() time.Duration { return f.latency })
+	}
+	err = t.run(ctx)
+	return t.left(), err
+}
+
+// shortenWaits makes every timed wait last as long as --wait says, and says so; 0 leaves them as they are.
+func (f *flags) shortenWaits(strategies []stages.Strategy, show printer) error {
+	for _, s := range strategies {
+		for _, st := range s.Stages {
+			for i, task := range slices.Concat(st.Before, st.After) {
+				if task.Type != stages.TimedWait || f.wait == 0 {
+					continue
+				}
+				if i < len(st.Before) {
+					st.Before[i].Wait = f.wait
+				} else {
+					st.After[i-len(st.Before)].Wait = f.wait
+				}
+				if err := show.note("%s, stage %s: waits %s, the file says %s (see --wait)", s.Name, st.Name, f.wait, task.Wait); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// thinking is how long the program takes at most to approve, so that a reader sees what it approves.
+const thinking = time.Second
+
+// answerer is the program itself, or the person who types.
+func (f *flags) answerer(o *cli.Options, store string) answerer {
+	if f.approve == "ask" {
+		prompt := &watch.Prompt{In: o.In, Out: o.ErrOut}
+		if store != "" {
+			prompt.Elsewhere = func(r *approval.Request) string {
+				return fmt.Sprintf("%s approve %s %s --store %s", o.Name, r.Run, r.Name, store)
+			}
+		}
+		return prompt.Ask
+	}
+	return func(ctx context.Context, _ *stages.Plan, _ *approval.Request, _ func() (bool, error)) (approval.Verdict, error) {
+		after := thinking
+		if f.wait > 0 {
+			after = min(thinking, f.wait)
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(after):
+			return approval.Approve, nil
+		}
+	}
+}
+
+// fate says what becomes of what was left.
+func (f *flags) fate(cmd *cobra.Command) string {
+	if f.data == "" {
+		return "it was kept in memory and is gone"
+	}
+	command := cmd.CommandPath()
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		command += " --" + flag.Name + "='" + strings.ReplaceAll(flag.Value.String(), "'", `'\''`) + "'"
+	})
+	return "everything is kept, and the same command goes on: " + command
+}
