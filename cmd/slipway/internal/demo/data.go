@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
@@ -95,17 +96,13 @@ type data struct {
 // bookmark is all that the program has to remember. How far the tutorial has come is not in it: that is decided from
 // what there is.
 type bookmark struct {
-	Format int `json:"format"`
 	// Files are the digests of the YAML files that are played, by their names.
 	Files map[string]string `json:"files"`
 	// Cursor is behind the last event that was printed.
 	Cursor string `json:"cursor,omitempty"`
 }
 
-const (
-	bookmarkKey    = "demo/bookmark"
-	bookmarkFormat = 1
-)
+const bookmarkKey = "demo/bookmark"
 
 // openData opens the directory, and makes it, for its owner only, if it is missing; without one, everything is in
 // memory. What it holds must have begun with the same files.
@@ -139,35 +136,42 @@ func openData(ctx context.Context, dir string, files map[string]string) (*data, 
 func (d *data) turnTo(ctx context.Context, files map[string]string) error {
 	used := false
 	for _, err := range d.engine.List(ctx, "") {
-		if err != nil {
+		if used = true; err != nil {
 			return err
 		}
-		used = true
 		break
 	}
 	const wrong = "%s is there without the %s that belongs to it: put that back, or take a new directory"
 	rec, err := d.outside.Get(ctx, bookmarkKey)
-	switch {
-	case errors.Is(err, backend.ErrNotFound) && used:
-		return fmt.Errorf(wrong, engineFile, outsideFile)
-	case errors.Is(err, backend.ErrNotFound):
-		d.mark = bookmark{Format: bookmarkFormat, Files: files}
+	if errors.Is(err, backend.ErrNotFound) && !used {
+		d.mark = bookmark{Files: files}
 		return d.write(ctx)
-	case err != nil:
-		return err
 	}
-	d.at = rec.Revision
-	switch err := json.Unmarshal(rec.Value, &d.mark); {
+	if err == nil {
+		d.at = rec.Revision
+		err = json.Unmarshal(rec.Value, &d.mark)
+	}
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		return fmt.Errorf(wrong, engineFile, outsideFile)
 	case err != nil:
 		return fmt.Errorf("%s: %s: %w", outsideFile, bookmarkKey, err)
-	case d.mark.Format != bookmarkFormat:
-		return fmt.Errorf("%s: %s has format %d, this program knows %d: go on with the program that wrote it", outsideFile, bookmarkKey, d.mark.Format, bookmarkFormat)
 	case !used && d.mark.Cursor != "":
 		return fmt.Errorf(wrong, outsideFile, engineFile)
 	case !maps.Equal(d.mark.Files, files):
 		return errors.New("it was begun with other YAML files: go on with those, or take a new directory")
 	}
 	return nil
+}
+
+// elsewhere says how a request is answered by another process; nil where none can.
+func (d *data) elsewhere(command string) func(*approval.Request) string {
+	if d.store == "" {
+		return nil
+	}
+	return func(r *approval.Request) string {
+		return fmt.Sprintf("%s approve %s %s --store %s", command, r.Run, r.Name, d.store)
+	}
 }
 
 // printed notes that the events before a cursor need not be printed again. It is called after they were, so that none

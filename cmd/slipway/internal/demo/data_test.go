@@ -43,7 +43,7 @@ func playUntil(t *testing.T, kept *data, text string, answer answerer) *tutorial
 	if err != nil {
 		t.Fatal(err)
 	}
-	tut.answer, tut.by = answer, starter
+	tut.ask = answer
 	if err := tut.run(ctx); ctx.Err() == nil {
 		t.Errorf("ended before %s: %v", text, err)
 	}
@@ -72,7 +72,7 @@ func TestAnAnswerIsTheSameAnswerAgain(t *testing.T) {
 		kept := inMemory(t, docs)
 		tut := playUntil(t, kept, "ApprovalRequested", atOnce)
 		for range 2 {
-			clear(tut.answered)
+			clear(tut.asked)
 			if err := tut.decide(t.Context(), "example-run"); err != nil {
 				t.Fatal(err)
 			}
@@ -109,8 +109,8 @@ func TestARequestThatIsAnsweredMeanwhile(t *testing.T) {
 			t.Fatal(err)
 		}
 		playUntil(t, kept, secondRun, func(ctx context.Context, _ *stages.Plan, r *approval.Request, isOpen func() (bool, error)) (approval.Verdict, error) {
-			a := answerTo(r, approval.Approve, "another")
-			if a.ID = ""; r.Run != "example-run" {
+			a := answerTo(r, approval.Approve)
+			if a.ID, a.By.Name = "", "another"; r.Run != "example-run" {
 				t.Errorf("%s is asked for", r.Name)
 			}
 			if err := other.Decide(ctx, "example-run", a); err != nil {
@@ -151,7 +151,6 @@ func begun(t *testing.T, other any) string {
 func TestADirectoryThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	overwrite := func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("garbage ", 4096)), 0o600) }
-	type object = map[string]any
 	for name, c := range map[string]struct {
 		bookmark any
 		spoil    string // the file that is spoilt
@@ -164,13 +163,12 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 		"damaged clusters": {spoil: outsideFile, how: overwrite, want: "damaged"},
 		"no clusters":      {spoil: outsideFile, how: os.Remove, want: "slipway.db is there without the clusters.db that belongs to it"},
 		"no store": {
-			bookmark: bookmark{Format: 1, Cursor: "behind something"}, spoil: engineFile, how: os.Remove,
+			bookmark: bookmark{Files: tutorialDocuments(t).files, Cursor: "behind something"}, spoil: engineFile, how: os.Remove,
 			want: "clusters.db is there without the slipway.db that belongs to it",
 		},
-		"newer bookmark":  {bookmark: object{"format": 2, "what": 1}, want: "has format 2, this program knows 1"},
 		"other than JSON": {bookmark: "what", want: bookmarkKey + ": json: "},
 		"other files": {
-			bookmark: bookmark{Format: 1, Files: map[string]string{"more.yaml": "0"}},
+			bookmark: bookmark{Files: map[string]string{"more.yaml": "0"}},
 			want:     "it was begun with other YAML files: go on with those, or take a new directory",
 		},
 	} {

@@ -3,6 +3,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,14 +36,9 @@ func New(o *cli.Options) *cobra.Command {
 		Long: `Play the tutorial of staged update runs: two snapshots, a rollout to three clusters
 with a wait and an approval, and the rollback. Nothing but this command is needed.
 
-On a terminal the runs are drawn; elsewhere every event is a line. With --data
-the same command goes on after Ctrl-C, a kill or a loss of power, and a second
-terminal reaches it by --store DIRECTORY/slipway.db meanwhile: to watch, and with
---approve ask to approve. The YAML files have to be the same then; other flags may
-differ, but --wait says nothing about runs that were planned already.
-
-It ends with 0 when both runs have completed, with 1 when something failed, with 2
-when the command line is wrong, and with 130 when it was left or interrupted.`,
+With --data the same command, with the same YAML files, goes on after Ctrl-C, a
+kill or a loss of power, and another terminal reaches it meanwhile by
+--store DIRECTORY/slipway.db: to watch, and with --approve ask to approve.`,
 		Args: cli.Arguments(cobra.NoArgs),
 	}
 	flags := cmd.Flags()
@@ -82,84 +78,70 @@ func (f *flags) check(set *pflag.FlagSet) error {
 	return nil
 }
 
-// play reads the files and plays the tutorial. It returns what state it left the runs in.
+// play reads the files and plays the tutorial. It returns what state it left the current run in.
 func (f *flags) play(ctx context.Context, o *cli.Options) (left string, err error) {
 	docs, err := readDocuments(f.dir)
 	if err != nil {
-		return nothingLeft, err
+		return "", err
 	}
 	kept, err := openData(ctx, f.data, docs.files)
 	if err != nil {
-		return nothingLeft, err
+		return "", err
 	}
 	defer func() { err = errors.Join(err, kept.close()) }()
 	show := printer{out: o.Out, json: f.output == "json", drawn: f.output == "auto" && watch.IsTerminal(o.Out, os.Getenv)}
 	if err := f.shortenWaits(docs.Strategies, show); err != nil {
-		return nothingLeft, err
+		return "", err
 	}
-	t, err := newTutorial(ctx, docs, kept, show, o.In)
+	t, err := newTutorial(ctx, docs, kept, show, f.approver())
 	if err != nil {
-		return nothingLeft, err
-	}
-	t.answer, t.by = f.answerer(o, kept.store), "you"
-	if f.approve == "auto" {
-		t.by = starter
+		return "", err
 	}
 	for _, c := range docs.Clusters {
 		t.members.SetDelay(c.Name, func() time.Duration { return f.latency })
 	}
-	err = t.run(ctx)
-	return t.left(), err
+	t.in, t.ask = o.In, (&watch.Prompt{In: o.In, Out: o.ErrOut, Elsewhere: kept.elsewhere(o.Name)}).Ask
+	if err = t.run(ctx); t.current == "" {
+		return "no run was created", err
+	}
+	s, failed := t.engine.Status(context.WithoutCancel(ctx), t.current) // which only reads the store
+	if failed != nil {
+		return failed.Error(), err
+	}
+	return watch.Summary(watch.Model{Status: s, Now: time.Now()}), err
 }
 
 // shortenWaits makes every timed wait last as long as --wait says, and says so; 0 leaves them as they are.
-func (f *flags) shortenWaits(strategies []stages.Strategy, show printer) error {
+func (f *flags) shortenWaits(strategies []stages.Strategy, show printer) (err error) {
 	for _, s := range strategies {
 		for _, st := range s.Stages {
-			for i, task := range slices.Concat(st.Before, st.After) {
-				if task.Type != stages.TimedWait || f.wait == 0 {
-					continue
-				}
-				if i < len(st.Before) {
-					st.Before[i].Wait = f.wait
-				} else {
-					st.After[i-len(st.Before)].Wait = f.wait
-				}
-				if err := show.note("%s, stage %s: waits %s, the file says %s (see --wait)", s.Name, st.Name, f.wait, task.Wait); err != nil {
-					return err
+			for _, tasks := range [][]stages.Task{st.Before, st.After} {
+				for i := range tasks {
+					if t := &tasks[i]; t.Type == stages.TimedWait && f.wait > 0 {
+						err = errors.Join(err, show.note("%s, stage %s: waits %s, the file says %s (see --wait)", s.Name, st.Name, f.wait, t.Wait))
+						t.Wait = f.wait
+					}
 				}
 			}
 		}
 	}
-	return nil
+	return err
 }
 
-// thinking is how long the program takes at most to approve, so that a reader sees what it approves.
-const thinking = time.Second
-
-// answerer is the program itself, or the person who types.
-func (f *flags) answerer(o *cli.Options, store string) answerer {
+// approver is what approves in place of a person, a second after it was asked, so that a reader sees what; nil where a
+// person does.
+func (f *flags) approver() approval.Authority {
 	if f.approve == "ask" {
-		prompt := &watch.Prompt{In: o.In, Out: o.ErrOut}
-		if store != "" {
-			prompt.Elsewhere = func(r *approval.Request) string {
-				return fmt.Sprintf("%s approve %s %s --store %s", o.Name, r.Run, r.Name, store)
-			}
-		}
-		return prompt.Ask
+		return nil
 	}
-	return func(ctx context.Context, _ *stages.Plan, _ *approval.Request, _ func() (bool, error)) (approval.Verdict, error) {
-		after := thinking
-		if f.wait > 0 {
-			after = min(thinking, f.wait)
-		}
+	return approval.Func(func(ctx context.Context, r approval.Request) (approval.Decision, error) {
 		select {
 		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-time.After(after):
-			return approval.Approve, nil
+			return approval.Decision{}, ctx.Err()
+		case <-time.After(min(time.Second, cmp.Or(f.wait, time.Second))):
+			return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: starter}, Comment: "lgtm", Binding: r.Binding}, nil
 		}
-	}
+	})
 }
 
 // fate says what becomes of what was left.

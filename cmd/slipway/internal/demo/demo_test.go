@@ -332,7 +332,7 @@ func (c *lineCanceler) Write(p []byte) (int, error) {
 func TestInterruptSaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"SnapshotTaken":     nothingLeft + "; it was kept in memory and is gone\n",
+		"SnapshotTaken":     "no run was created; it was kept in memory and is gone\n",
 		"WaitStarted":       "run example-run is Running in stage staging, 1 of 3 clusters done, waits at staging: timed wait, until ",
 		"ApprovalRequested": "run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-canary: 1 more; it was kept in memory and is gone\n",
 	} {

@@ -37,12 +37,13 @@ type tutorial struct {
 	events  *fleet.Follower
 	kept    *data
 	show    printer
+	current string // the run that is being played
+	// ask asks a person for approval who sees lines, in is what one types who sees the run drawn. Neither is used
+	// where an authority approves.
+	ask     answerer
 	in      io.Reader
-	// answer answers requests under the name by, each once.
-	answer   answerer
-	by       string
-	answered map[approval.Binding]bool
-	current  string // the run that is being played
+	approve approval.Authority
+	asked   map[approval.Binding]bool
 }
 
 // answerer answers a request that isOpen reports to be open; no verdict where that has changed.
@@ -50,8 +51,8 @@ type answerer func(ctx context.Context, p *stages.Plan, r *approval.Request, isO
 
 // newTutorial makes the engine out of its seams. With another store, a hub cluster as source and real members, what
 // follows stays as it is, but for the edit and showMembers: they play the people at the hub and at the members.
-func newTutorial(ctx context.Context, docs documents, kept *data, show printer, in io.Reader) (*tutorial, error) {
-	t := &tutorial{docs: docs, kept: kept, show: show, in: in, members: durable.NewFleet(kept.outside), answered: map[approval.Binding]bool{}}
+func newTutorial(ctx context.Context, docs documents, kept *data, show printer, approve approval.Authority) (*tutorial, error) {
+	t := &tutorial{docs: docs, kept: kept, show: show, approve: approve, members: durable.NewFleet(kept.outside), asked: map[approval.Binding]bool{}}
 	i := slices.IndexFunc(docs.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ConfigMap" })
 	if i < 0 {
 		return nil, errors.New("there is no ConfigMap among the files: the tutorial edits one")
@@ -72,6 +73,7 @@ func newTutorial(ctx context.Context, docs documents, kept *data, show printer, 
 		Inventory: t.members,   // which clusters there are
 		Dialer:    t.members,   // how they are reached
 		Source:    t.source,    // what snapshots are taken of
+		Authority: approve,     // what approves, where it is not a person
 		Name:      "demo",
 	})
 	if err == nil {
@@ -158,7 +160,16 @@ func (t *tutorial) rollOut(ctx context.Context, name string, later []kubefleet.R
 		return err
 	}
 	t.current = name
-	s, err := t.follow(ctx, name)
+	if err := t.follow(ctx, name); err != nil {
+		return err
+	}
+	s, err := t.engine.Status(ctx, name)
+	if err == nil && s.Run.IsEnded() {
+		s, err = t.engine.Wait(ctx, name) // until the engine has seen to the end
+	}
+	if err == nil {
+		err = t.showPast(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -201,52 +212,35 @@ func (t *tutorial) ensure(ctx context.Context, name string) (fleet.Status, error
 	return s, err
 }
 
-// follow shows the run until it is over, and returns how it ended.
-func (t *tutorial) follow(ctx context.Context, run string) (s fleet.Status, err error) {
+// follow shows the run until it is over.
+func (t *tutorial) follow(ctx context.Context, run string) error {
 	if !t.show.drawn {
 		return t.followEvents(ctx, run)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	var following sync.WaitGroup
-	following.Go(func() {
-		if s, err = t.followEvents(ctx, run); err != nil {
-			cancel(err)
-		}
-	})
 	options := watch.Options{Interval: 100 * time.Millisecond, Over: isOver, Forecast: func(ctx context.Context, run string) (time.Time, error) {
 		f, err := t.engine.ForecastRun(ctx, run, fleet.Assumptions{Take: time.Second})
 		return f.Ends, err
 	}}
-	if t.by != starter {
+	if t.approve == nil {
 		options.Decide = func(ctx context.Context, r approval.Request, v approval.Verdict) error {
-			return t.engine.Decide(ctx, r.Run, answerTo(&r, v, "you"))
+			return t.engine.Decide(ctx, r.Run, answerTo(&r, v))
 		}
 	}
-	if _, err := watch.Run(ctx, t.engine, run, t.in, t.show.out, options); err != nil {
-		cancel(err)
-	}
-	following.Wait()
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	cancel(nil)
-	return s, err
+	_, err := watch.Run(ctx, t.engine, run, t.in, t.show.out, options)
+	return err
 }
 
 // followEvents shows every event until the run is over. An event is only told once the state it belongs to is stored.
-func (t *tutorial) followEvents(ctx context.Context, run string) (fleet.Status, error) {
-	if err := t.showPast(ctx); err != nil {
-		return fleet.Status{}, err
-	}
+func (t *tutorial) followEvents(ctx context.Context, run string) error {
 	s, err := t.engine.Status(ctx, run)
-	if err == nil && isOver(&s) {
-		return t.ended(ctx, run)
-	}
 	if err == nil {
-		err = t.decide(ctx, run) // what was asked may have been shown by an earlier process
+		err = t.showPast(ctx)
 	}
-	if err != nil {
-		return s, err
+	if err != nil || isOver(&s) {
+		return err
+	}
+	if err := t.decide(ctx, run); err != nil { // what was asked may have been shown by an earlier process
+		return err
 	}
 	for e, err := range t.events.Events(ctx) {
 		if err == nil {
@@ -255,30 +249,12 @@ func (t *tutorial) followEvents(ctx context.Context, run string) (fleet.Status, 
 		if err == nil && e.Run == run && e.Type == stages.ApprovalRequested {
 			err = t.decide(ctx, run)
 		}
-		if err != nil {
-			return s, err
-		}
-		if e.Run != run {
-			continue
-		}
-		switch e.Type {
-		case stages.RunCompleted, stages.RunFailed, stages.RunAborted, stages.RunSuperseded, stages.RunStopped:
-			return t.ended(ctx, run)
+		over := []stages.EventType{stages.RunCompleted, stages.RunFailed, stages.RunAborted, stages.RunSuperseded, stages.RunStopped}
+		if err != nil || e.Run == run && slices.Contains(over, e.Type) {
+			return err
 		}
 	}
-	return s, ctx.Err()
-}
-
-// ended returns how a run ended, after the engine has seen to that and told all about it.
-func (t *tutorial) ended(ctx context.Context, run string) (fleet.Status, error) {
-	s, err := t.engine.Status(ctx, run)
-	if err == nil && s.Run.IsEnded() {
-		s, err = t.engine.Wait(ctx, run)
-	}
-	if err == nil {
-		err = t.showPast(ctx)
-	}
-	return s, err
+	return ctx.Err()
 }
 
 // showPast shows the events that were not shown yet.
@@ -302,43 +278,39 @@ func (t *tutorial) told(ctx context.Context, e stages.Event) error {
 	return t.kept.printed(ctx, t.events.Cursor())
 }
 
-// decide answers the approval requests of a run that are open.
+// decide asks for an answer to the approval requests of a run that are open, once.
 func (t *tutorial) decide(ctx context.Context, run string) error {
 	s, err := t.engine.Status(ctx, run)
-	if err != nil || t.show.drawn && t.by != starter { // the person who watches decides
+	if err != nil || t.approve != nil {
 		return err
 	}
 	for _, r := range stages.Requests(s.Plan, &s.Run) {
-		if t.answered[r.Binding] {
+		if t.asked[r.Binding] {
 			continue
 		}
-		verdict, err := t.answer(ctx, s.Plan, &r, func() (bool, error) {
+		t.asked[r.Binding] = true
+		verdict, err := t.ask(ctx, s.Plan, &r, func() (bool, error) {
 			open, err := t.engine.Requests(ctx, run)
 			return slices.ContainsFunc(open, func(q approval.Request) bool { return q.Binding == r.Binding }), err
 		})
 		if err == nil && verdict != "" {
-			err = t.engine.Decide(ctx, run, answerTo(&r, verdict, t.by))
+			err = t.engine.Decide(ctx, run, answerTo(&r, verdict))
 		}
 		if errors.Is(err, backend.ErrNotFound) || err == nil && verdict == "" {
-			err = nil
-			if !t.show.drawn {
-				err = t.show.note("request %s was answered before", r.Name)
-			}
+			err = t.show.note("request %s was answered before", r.Name)
 		}
 		if err != nil {
 			return err
 		}
-		t.answered[r.Binding] = true
 	}
 	return nil
 }
 
 // answerTo is an answer that is bound to the request as it was shown: the engine refuses it for any other run, stage,
 // plan or attempt. The ID makes it the same answer when a process that was killed has given it already.
-func answerTo(r *approval.Request, v approval.Verdict, by string) fleet.Answer {
-	comment := map[approval.Verdict]string{approval.Approve: "lgtm", approval.Reject: "not like this"}[v]
+func answerTo(r *approval.Request, v approval.Verdict) fleet.Answer {
 	return fleet.Answer{
-		Request: r.Name, Verdict: v, By: approval.Identity{Name: by}, Comment: comment, Binding: r.Binding,
+		Request: r.Name, Verdict: v, By: approval.Identity{Name: "you"}, Binding: r.Binding,
 		ID: fmt.Sprintf("answer-%s-%d", r.Name, r.Attempt),
 	}
 }
@@ -359,21 +331,6 @@ func (t *tutorial) showMembers(run string) error {
 		}
 	}
 	return nil
-}
-
-// nothingLeft is what is said when no run was created.
-const nothingLeft = "no run was created"
-
-// left says what state the current run was left in. The engine need not run for that: it only reads the store.
-func (t *tutorial) left() string {
-	if t.current == "" {
-		return nothingLeft
-	}
-	s, err := t.engine.Status(context.Background(), t.current)
-	if err != nil {
-		return err.Error()
-	}
-	return watch.Summary(watch.Model{Status: s, Now: time.Now()})
 }
 
 // isOver reports whether the tutorial does not wait for a run any more. A run that was stopped could be started again,
