@@ -41,11 +41,30 @@ func Start(t testing.TB, cmd *exec.Cmd, columns, rows int) *Terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	term := &Terminal{t: t, cmd: cmd, pty: f, done: make(chan struct{}), screen: vt.NewEmulator(columns, rows), changed: make(chan struct{})}
+	term := newTerminal(t, f, columns, rows)
+	term.cmd = cmd
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return term
+}
+
+// Open returns a terminal of a size, and the side of it that a program in the process of the test reads and writes.
+func Open(t testing.TB, columns, rows int) (*Terminal, *os.File) {
+	t.Helper()
+	f, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := newTerminal(t, f, columns, rows)
+	term.Resize(columns, rows)
+	t.Cleanup(func() { _ = tty.Close() })
+	return term, tty
+}
+
+func newTerminal(t testing.TB, f *os.File, columns, rows int) *Terminal {
+	term := &Terminal{t: t, pty: f, done: make(chan struct{}), screen: vt.NewEmulator(columns, rows), changed: make(chan struct{})}
 	go term.show()
 	go func() { _, _ = io.Copy(io.Discard, term.screen) }() // like a plain terminal it answers nothing when it is asked what it can
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
 		_ = f.Close()
 		<-term.done
 		_ = term.screen.Close()
@@ -152,7 +171,7 @@ func (t *Terminal) UntilText(texts ...string) string {
 	})
 }
 
-// Wait waits until the program has ended and everything that it wrote is on the screen, and returns its exit code.
+// Wait waits until the program that was started has ended and everything that it wrote is on the screen, and returns its exit code.
 func (t *Terminal) Wait() int {
 	t.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
