@@ -29,9 +29,10 @@ type Prompt struct {
 	// interrupted.
 	In  io.Reader
 	Out io.Writer
-	// Elsewhere says how the request can be answered elsewhere. Where it is set, a request that is left open is
-	// waited for, without being asked for again; where not, leaving it open is [ErrLeftOpen].
-	Elsewhere func(*approval.Request) string
+	// Elsewhere is the command, but for the run and the request, by which a request can be answered elsewhere. Where
+	// it is set, a request that is left open is waited for, without being asked for again; where not, leaving it
+	// open is [ErrLeftOpen].
+	Elsewhere string
 
 	start sync.Once
 	lines chan string
@@ -68,10 +69,10 @@ func (a *Prompt) Ask(ctx context.Context, p *stages.Plan, r *approval.Request, i
 			case "r", "reject":
 				return approval.Reject, nil
 			case "n", "no":
-				if a.Elsewhere == nil {
+				if a.Elsewhere == "" {
 					return "", fmt.Errorf("approval %s: %w", r.Name, ErrLeftOpen)
 				}
-				_, _ = fmt.Fprintf(a.Out, "  it stays open: %s answers it elsewhere, y and r here\n", a.Elsewhere(r))
+				_, _ = fmt.Fprintf(a.Out, "  it stays open: %s %s %s answers it elsewhere, y and r here\n", a.Elsewhere, r.Run, r.Name)
 			default:
 				_, _ = fmt.Fprint(a.Out, "  y, r or n: ")
 			}

@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -9,15 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
@@ -29,49 +25,27 @@ import (
 //go:embed tutorial/*.yaml
 var tutorialFiles embed.FS
 
-// documents are what is played. files are the digests of the files, by their names.
-type documents struct {
-	kubefleet.Documents
-	files map[string]string
-}
-
-// readDocuments reads every YAML file of a directory, those that are built in if dir is "": one by one, so that a
-// problem names its file and line, and then all as one, because documents refer to one another. The runs come in the
-// order of their names.
-func readDocuments(dir string) (d documents, err error) {
-	root, _ := fs.Sub(tutorialFiles, "tutorial")
+// readDocuments reads the YAML files of a directory, those that are built in if dir is "", and returns the digest of
+// the files too. The runs come in the order of their names.
+func readDocuments(dir string) (kubefleet.Documents, string, error) {
+	root, err := fs.Sub(tutorialFiles, "tutorial")
 	if dir != "" {
 		root = os.DirFS(dir)
-		defer func() {
-			if err != nil {
-				err = fmt.Errorf("--dir %s: %w", dir, err)
-			}
-		}()
 	}
-	entries, err := fs.ReadDir(root, ".")
-	errs := []error{err}
-	var all []string
-	d.files = map[string]string{}
-	for _, e := range entries {
-		if ext := path.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
-			continue
-		}
-		text, err := fs.ReadFile(root, e.Name())
-		if err == nil {
-			_, err = kubefleet.Read(bytes.NewReader(text), e.Name())
-		}
-		all, errs = append(all, string(text)), append(errs, err)
-		d.files[e.Name()] = fmt.Sprintf("%x", sha256.Sum256(text))
+	docs, failed := kubefleet.ReadFS(root)
+	err = errors.Join(err, failed)
+	names, _ := fs.Glob(root, "*.y*ml")
+	digest := sha256.New()
+	for _, name := range names {
+		text, failed := fs.ReadFile(root, name)
+		fmt.Fprintf(digest, "%s %d\n%s", name, len(text), text)
+		err = errors.Join(err, failed)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return d, err
+	if err != nil && dir != "" {
+		err = fmt.Errorf("--dir %s: %w", dir, err)
 	}
-	if len(all) == 0 {
-		return d, errors.New("there is no *.yaml file")
-	}
-	d.Documents, err = kubefleet.Read(strings.NewReader(strings.Join(all, "\n---\n")), "all files together")
-	slices.SortStableFunc(d.Runs, func(a, b kubefleet.Run) int { return strings.Compare(a.Name, b.Name) })
-	return d, err
+	slices.SortStableFunc(docs.Runs, func(a, b kubefleet.Run) int { return strings.Compare(a.Name, b.Name) })
+	return docs, fmt.Sprintf("%x", digest.Sum(nil)), err
 }
 
 // The files in the directory of --data.
@@ -96,8 +70,8 @@ type data struct {
 // bookmark is all that the program has to remember. How far the tutorial has come is not in it: that is decided from
 // what there is.
 type bookmark struct {
-	// Files are the digests of the YAML files that are played, by their names.
-	Files map[string]string `json:"files"`
+	// Files is the digest of the YAML files that are played.
+	Files string `json:"files"`
 	// Cursor is behind the last event that was printed.
 	Cursor string `json:"cursor,omitempty"`
 }
@@ -106,7 +80,7 @@ const bookmarkKey = "demo/bookmark"
 
 // openData opens the directory, and makes it, for its owner only, if it is missing; without one, everything is in
 // memory. What it holds must have begun with the same files.
-func openData(ctx context.Context, dir string, files map[string]string) (*data, error) {
+func openData(ctx context.Context, dir string, files string) (*data, error) {
 	d := &data{engine: memory.NewStore(), outside: memory.NewStore()}
 	if dir == "" {
 		return d, d.turnTo(ctx, files)
@@ -133,7 +107,7 @@ func openData(ctx context.Context, dir string, files map[string]string) (*data, 
 
 // turnTo finds the bookmark, or makes it. It refuses one file without the other: the bookmark is written before the
 // engine's first record, and a cursor after it.
-func (d *data) turnTo(ctx context.Context, files map[string]string) error {
+func (d *data) turnTo(ctx context.Context, files string) error {
 	used := false
 	for _, err := range d.engine.List(ctx, "") {
 		if used = true; err != nil {
@@ -158,20 +132,10 @@ func (d *data) turnTo(ctx context.Context, files map[string]string) error {
 		return fmt.Errorf("%s: %s: %w", outsideFile, bookmarkKey, err)
 	case !used && d.mark.Cursor != "":
 		return fmt.Errorf(wrong, outsideFile, engineFile)
-	case !maps.Equal(d.mark.Files, files):
+	case d.mark.Files != files:
 		return errors.New("it was begun with other YAML files: go on with those, or take a new directory")
 	}
 	return nil
-}
-
-// elsewhere says how a request is answered by another process; nil where none can.
-func (d *data) elsewhere(command string) func(*approval.Request) string {
-	if d.store == "" {
-		return nil
-	}
-	return func(r *approval.Request) string {
-		return fmt.Sprintf("%s approve %s %s --store %s", command, r.Run, r.Name, d.store)
-	}
 }
 
 // printed notes that the events before a cursor need not be printed again. It is called after they were, so that none

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -50,9 +51,9 @@ func playUntil(t *testing.T, kept *data, text string, answer answerer) *tutorial
 	return tut
 }
 
-func inMemory(t *testing.T, docs documents) *data {
+func inMemory(t *testing.T, docs kubefleet.Documents) *data {
 	t.Helper()
-	kept, err := openData(t.Context(), "", docs.files)
+	kept, err := openData(t.Context(), "", tutorialDigest(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,9 +130,8 @@ func TestARequestThatIsAnsweredMeanwhile(t *testing.T) {
 // another bookmark if there is one.
 func begun(t *testing.T, other any) string {
 	t.Helper()
-	docs := tutorialDocuments(t)
 	dir := filepath.Join(t.TempDir(), "data")
-	d, err := openData(t.Context(), dir, docs.files)
+	d, err := openData(t.Context(), dir, tutorialDigest(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,12 +163,12 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 		"damaged clusters": {spoil: outsideFile, how: overwrite, want: "damaged"},
 		"no clusters":      {spoil: outsideFile, how: os.Remove, want: "slipway.db is there without the clusters.db that belongs to it"},
 		"no store": {
-			bookmark: bookmark{Files: tutorialDocuments(t).files, Cursor: "behind something"}, spoil: engineFile, how: os.Remove,
+			bookmark: bookmark{Files: tutorialDigest(t), Cursor: "behind something"}, spoil: engineFile, how: os.Remove,
 			want: "clusters.db is there without the slipway.db that belongs to it",
 		},
 		"other than JSON": {bookmark: "what", want: bookmarkKey + ": json: "},
 		"other files": {
-			bookmark: bookmark{Files: map[string]string{"more.yaml": "0"}},
+			bookmark: bookmark{Files: "others"},
 			want:     "it was begun with other YAML files: go on with those, or take a new directory",
 		},
 	} {

@@ -49,7 +49,7 @@ kill or a loss of power, and another terminal reaches it meanwhile by
 	flags.DurationVar(&f.wait, "wait", 3*time.Second, "how long timed waits last, instead of what the file says; 0 keeps the file's")
 	flags.DurationVar(&f.latency, "latency", 20*time.Millisecond, "how long every call to a member takes")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := f.check(flags); err != nil {
+		if err := f.check(o, flags); err != nil {
 			return err
 		}
 		left, err := f.play(cmd.Context(), o)
@@ -62,7 +62,7 @@ kill or a loss of power, and another terminal reaches it meanwhile by
 	return cmd
 }
 
-func (f *flags) check(set *pflag.FlagSet) error {
+func (f *flags) check(o *cli.Options, set *pflag.FlagSet) error {
 	switch {
 	case !slices.Contains([]string{"auto", "text", "json"}, f.output):
 		return cli.Usagef("-o %s: want auto, text or json", f.output)
@@ -70,6 +70,8 @@ func (f *flags) check(set *pflag.FlagSet) error {
 		return cli.Usagef("--approve %s: want auto or ask", f.approve)
 	case set.Changed("data") && f.data == "":
 		return cli.Usagef("--data is empty: want a directory; without the flag, everything is in memory")
+	case o.Timeout != 0:
+		return cli.Usagef("--timeout: the demo has none")
 	case f.wait < 0:
 		return cli.Usagef("--wait %s: must not be negative", f.wait)
 	case f.latency < 0:
@@ -80,11 +82,11 @@ func (f *flags) check(set *pflag.FlagSet) error {
 
 // play reads the files and plays the tutorial. It returns what state it left the current run in.
 func (f *flags) play(ctx context.Context, o *cli.Options) (left string, err error) {
-	docs, err := readDocuments(f.dir)
+	docs, files, err := readDocuments(f.dir)
 	if err != nil {
 		return "", err
 	}
-	kept, err := openData(ctx, f.data, docs.files)
+	kept, err := openData(ctx, f.data, files)
 	if err != nil {
 		return "", err
 	}
@@ -100,7 +102,11 @@ func (f *flags) play(ctx context.Context, o *cli.Options) (left string, err erro
 	for _, c := range docs.Clusters {
 		t.members.SetDelay(c.Name, func() time.Duration { return f.latency })
 	}
-	t.in, t.ask = o.In, (&watch.Prompt{In: o.In, Out: o.ErrOut, Elsewhere: kept.elsewhere(o.Name)}).Ask
+	prompt := &watch.Prompt{In: o.In, Out: o.ErrOut}
+	if kept.store != "" {
+		prompt.Elsewhere = o.Name + " approve --store " + kept.store
+	}
+	t.in, t.ask = o.In, prompt.Ask
 	if err = t.run(ctx); t.current == "" {
 		return "no run was created", err
 	}

@@ -54,6 +54,7 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams)
 	o := &cli.Options{IOStreams: streams, Name: "slipway"}
 	root := &cobra.Command{Use: "slipway", SilenceUsage: true, SilenceErrors: true}
 	root.PersistentFlags().StringVarP(&o.Output, "output", "o", cli.Table, "as of the command")
+	root.PersistentFlags().DurationVar(&o.Timeout, "timeout", 0, "as of the command")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
 	root.SetOut(streams.Out)
 	root.AddCommand(New(o))

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -31,13 +32,23 @@ func filesIn(t *testing.T, other map[string]string) string {
 	return dir
 }
 
-func tutorialDocuments(t *testing.T) documents {
+func tutorialDocuments(t *testing.T) kubefleet.Documents {
 	t.Helper()
-	docs, err := readDocuments("")
+	docs, _, err := readDocuments("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return docs
+}
+
+// tutorialDigest is that of the files that are built in.
+func tutorialDigest(t *testing.T) string {
+	t.Helper()
+	_, digest, err := readDocuments("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return digest
 }
 
 func TestTheFilesAreTheTutorials(t *testing.T) {

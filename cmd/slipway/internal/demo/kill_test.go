@@ -51,18 +51,18 @@ func newLongPlay(t *testing.T, args ...string) *longPlay {
 
 func (l *longPlay) dir() string { return l.args[1] }
 
-// files are the digests of the YAML files that are played.
-func (l *longPlay) files(t *testing.T) map[string]string {
+// files is the digest of the YAML files that are played.
+func (l *longPlay) files(t *testing.T) string {
 	t.Helper()
 	dir := ""
 	if i := slices.Index(l.args, "--dir"); i >= 0 {
 		dir = l.args[i+1]
 	}
-	docs, err := readDocuments(dir)
+	_, digest, err := readDocuments(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return docs.files
+	return digest
 }
 
 // signalAt tells when a process gets a signal: some time after the nth line

@@ -128,7 +128,7 @@ func TestAQuestionIsWithdrawnWhenItIsAnsweredElsewhere(t *testing.T) {
 	if _, err := typed.Write([]byte("n\n")); err != nil {
 		t.Fatal(err)
 	}
-	p.until(t, "it stays open: slipway approve example-run example-run-canary --store "+filepath.Join(dir, engineFile)+" answers it elsewhere")
+	p.until(t, "it stays open: slipway approve --store "+filepath.Join(dir, engineFile)+" example-run example-run-canary answers it elsewhere")
 	approveElsewhere(t, dir, "example-run")
 	p.until(t, "# request example-run-canary was answered before")
 	p.until(t, "Approve example-run-2-canary?")

@@ -29,7 +29,7 @@ const starter = "demo"
 
 // tutorial is a host that embeds the engine.
 type tutorial struct {
-	docs    documents
+	docs    kubefleet.Documents
 	config  *unstructured.Unstructured // the ConfigMap that is edited
 	members *durable.Fleet
 	source  *durable.Source
@@ -51,7 +51,7 @@ type answerer func(ctx context.Context, p *stages.Plan, r *approval.Request, isO
 
 // newTutorial makes the engine out of its seams. With another store, a hub cluster as source and real members, what
 // follows stays as it is, but for the edit and showMembers: they play the people at the hub and at the members.
-func newTutorial(ctx context.Context, docs documents, kept *data, show printer, approve approval.Authority) (*tutorial, error) {
+func newTutorial(ctx context.Context, docs kubefleet.Documents, kept *data, show printer, approve approval.Authority) (*tutorial, error) {
 	t := &tutorial{docs: docs, kept: kept, show: show, approve: approve, members: durable.NewFleet(kept.outside), asked: map[approval.Binding]bool{}}
 	i := slices.IndexFunc(docs.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ConfigMap" })
 	if i < 0 {
