@@ -379,9 +379,9 @@ func TestTheVerbs(t *testing.T) {
 		got = append(got, c.Name())
 	}
 	want := []string{
-		"abort", "approve", "catch-up", "create", "delete", "describe", "diff", "drift", "explain", "fleet", "forecast", "gate", "get",
-		"history", "hub", "leases", "member", "preview", "preview-selection", "reject", "retry", "rollback", "serve", "set",
-		"simulate", "skip", "start", "stop", "store", "timeline", "updaterun", "updatestrategy", "version", "wait",
+		"abort", "approve", "catch-up", "create", "delete", "demo", "describe", "diff", "drift", "explain", "fleet", "forecast",
+		"gate", "get", "history", "hub", "leases", "member", "preview", "preview-selection", "reject", "retry", "rollback", "serve",
+		"set", "simulate", "skip", "start", "stop", "store", "timeline", "updaterun", "updatestrategy", "version", "wait", "watch",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("verbs %v", got)
