@@ -219,7 +219,7 @@ func missing(what, name string) error {
 }
 
 // recordVerbs list, show and delete what the record of the fleet has of a kind.
-func recordVerbs[T any](what string, of func(*record) map[string]T, print func(*session, ...T) error) []verb {
+func recordVerbs[T any](what string, of func(*record) map[string]T, rows func(*session, ...T) error) []verb {
 	named := func(do func(*session, T) error) func(context.Context, *session) error {
 		return func(_ context.Context, s *session) error {
 			one, there := of(s.record)[s.name]
@@ -235,9 +235,9 @@ func recordVerbs[T any](what string, of func(*record) map[string]T, print func(*
 			for _, name := range slices.Sorted(maps.Keys(of(s.record))) {
 				list = append(list, of(s.record)[name])
 			}
-			return print(s, list...)
+			return rows(s, list...)
 		}},
-		{use: "show", short: "Show the " + what, needs: "name", do: named(func(s *session, one T) error { return print(s, one) })},
+		{use: "show", short: "Show the " + what, needs: "name", do: named(func(s *session, one T) error { return rows(s, one) })},
 		{use: "delete", short: "Delete the " + what, needs: "name", writes: true, do: named(func(s *session, _ T) error {
 			delete(of(s.record), s.name)
 			return s.clusters.save()
