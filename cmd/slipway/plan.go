@@ -294,33 +294,21 @@ func newDiff(o *options) *cobra.Command {
 func newDrift(o *options) *cobra.Command {
 	var clusters []string
 	var index int
-	var files drift.Files
 	cmd := &cobra.Command{
-		Use:   "drift PLACEMENT | --hub FILE --member FILE",
-		Short: "Show how the clusters, or a file, differ from what they should have; nothing is written",
+		Use:               "drift PLACEMENT | --hub FILE --member FILE",
+		Short:             "Show how the clusters, or a file, differ from what they should have; nothing is written",
+		Args:              cli.Arguments(cobra.ExactArgs(1)),
+		ValidArgsFunction: o.completePlacements,
+		RunE: o.reading(func(ctx context.Context, t *target.Target, args []string) error {
+			opts := fleet.DriftOptions{Clusters: clusters}
+			if index >= 0 {
+				opts.Index = &index
+			}
+			return printDifferences(o, t.Drift(ctx, args[0], opts), func(c fleet.ClusterDrift) fleet.ClusterDrift { return c })
+		}),
 	}
-	placed := o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-		opts := fleet.DriftOptions{Clusters: clusters}
-		if index >= 0 {
-			opts.Index = &index
-		}
-		return printDifferences(o, t.Drift(ctx, args[0], opts), func(c fleet.ClusterDrift) fleet.ClusterDrift { return c })
-	})
-	cmd.ValidArgsFunction = o.completePlacements
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if files.Named() {
-			return cli.Arguments(cobra.NoArgs)(cmd, args)
-		}
-		return cli.Arguments(cobra.ExactArgs(1))(cmd, args)
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if files.Named() {
-			return files.Run(&o.Options)
-		}
-		return placed(cmd, args)
-	}
-	files.AddFlags(cmd.Flags())
 	cmd.Flags().StringSliceVar(&clusters, "cluster", nil, "only these clusters")
+	drift.AddFiles(cmd, &o.Options)
 	cmd.Flags().IntVar(&index, "index", -1, "compare with this snapshot instead of what each cluster was brought to")
 	return cmd
 }
