@@ -25,6 +25,8 @@
 //
 //	slipway serve --store FILE
 //	slipway demo [--data DIRECTORY]
+//	slipway hub --members DIR
+//	slipway hub install
 //	slipway version
 //	slipway completion bash|zsh|fish|powershell
 //
@@ -34,6 +36,15 @@
 // holds it that serves it, slipway serve or a host by httpapi.Serve, the command finds that through FILE.serve
 // and asks it. Where no program does, the command works on the file itself: it reads, and what is asked of runs is
 // recorded for the engine that runs on the file next. --server names a server by its URL instead.
+//
+// Where neither is set, it works on a hub, the cluster that --kubeconfig, --context, $KUBECONFIG or ~/.kube/config names as
+// for kubectl, or the one around the command. --namespace asks for the objects of a namespace, --all-namespaces for
+// all, which are called NAMESPACE/NAME then, and without either it is those outside of namespaces. Lists are made of
+// objects; changes are made to objects, as kubectl would, with the rights that the API server gives the person;
+// and what says more, such as describe, explain and history, is read from the records of the hub, which takes the right to
+// read the Secrets of its namespace, --hub-namespace. --strategy names a strategy of the hub, --as and --as-group are the
+// user that the API server is asked to impersonate, and --clusters may also be a directory with NAME.kubeconfig for
+// each member. A hub has no skip, retry, abort, catch-up and caps.
 //
 // The clusters are the contexts of a kubeconfig, which --clusters names; a cluster has the name of its
 // context, and --source is the context that snapshots are taken from. Only preview, preview-selection,
