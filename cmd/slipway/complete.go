@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
 
 // completing is how long a completion may take: the shell waits for it.
@@ -27,16 +26,7 @@ func (o *options) complete(cmd *cobra.Command, kind string, g getter, word strin
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return beginning(l, word), cobra.ShellCompDirectiveNoFileComp
-}
-
-func beginning(l *cli.List, word string) (out []string) {
-	for _, name := range l.Names() {
-		if strings.HasPrefix(name, word) {
-			out = append(out, name)
-		}
-	}
-	return out
+	return slices.DeleteFunc(l.Names(), func(name string) bool { return !strings.HasPrefix(name, word) }), cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeRuns completes a run, and behind it an open request or a cluster.

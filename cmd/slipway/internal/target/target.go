@@ -143,7 +143,7 @@ func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error)
 			return o.call(address)
 		}
 		if time.Now().After(late) {
-			if errors.Is(found, fs.ErrNotExist) {
+			if errors.Is(found, fs.ErrNotExist) && !errors.Is(found, httpapi.ErrStale) {
 				return nil, fmt.Errorf("%w, by a program that does not serve it", err)
 			}
 			return nil, fmt.Errorf("%w, and the program that holds it is not reached: %w", err, found)

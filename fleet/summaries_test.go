@@ -1,0 +1,88 @@
+package fleet_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// A summary says of a run what its status and its plan say.
+func TestSummariesSayWhatTheStatusSays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const clusters = 150
+		w := newSmallEnv(t, clusters)
+		e := w.newEngine(fleet.Config{Name: "engine"})
+		w.declare(e, smallPlacement("b"))
+		w.declare(e, smallPlacement("a"))
+		defer running(t, e)()
+		for i := 0; i < clusters; i += 2 { // more failures than a record holds itself
+			w.refusing(fmt.Sprintf("c%02d", i), true)
+		}
+		failing := allAtOnce(clusters)
+		failing.Attempts = 1
+		failing.Stages[0].MaxFailures = new(intstr.FromInt32(clusters))
+		w.create(e, fleet.RunSpec{Name: "run-2", Placement: "a", Strategy: failing})
+		if _, err := e.Wait(t.Context(), "run-2"); err != nil {
+			t.Fatal(err)
+		}
+		w.create(e, fleet.RunSpec{Name: "run-1", Placement: "a", Strategy: failing, Hold: true, Title: "a title"})
+		w.create(e, fleet.RunSpec{Name: "run-3", Placement: "b", Strategy: failing, Hold: true})
+		settle()
+		got, err := e.RunSummaries(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, s := range got {
+			names = append(names, s.Name)
+			status, err := e.Status(t.Context(), s.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count := map[stages.State]int{}
+			for _, state := range stages.States(status.Plan, &status.Run) {
+				count[state]++
+			}
+			r := &status.Run
+			want := fleet.RunSummary{
+				Name: r.Name, UID: r.UID, Placement: r.Placement, Title: status.Title, State: r.State, Reason: r.Reason, Stage: s.Stage,
+				Index: status.Plan.Index, Clusters: clusters, Completed: count[stages.Completed], Failed: count[stages.Failed], Skipped: count[stages.Skipped],
+				Created: r.Created.Time(), Started: r.Started.Time(), Ended: r.Ended.Time(), Holder: status.Holder,
+			}
+			if s != want {
+				t.Errorf("%s:\n got %+v\nwant %+v", s.Name, s, want)
+			}
+			if r.Stage < len(status.Plan.Stages) && s.Stage != status.Plan.Stages[r.Stage].Name {
+				t.Errorf("%s: stage %q", s.Name, s.Stage)
+			}
+		}
+		if !slices.Equal(names, []string{"run-2", "run-1", "run-3"}) {
+			t.Errorf("runs %v", names)
+		}
+		if got[0].Failed != clusters/2 {
+			t.Errorf("run-2: %+v", got[0])
+		}
+		one, err := e.RunSummaries(t.Context(), "b")
+		if err != nil || len(one) != 1 || one[0].Name != "run-3" {
+			t.Errorf("of placement b: %+v, %v", one, err)
+		}
+		if _, err := e.RunSummaries(t.Context(), "other"); !errors.Is(err, backend.ErrNotFound) {
+			t.Errorf("of a placement that is not there: %v", err)
+		}
+		edit(t, w.store, "run/run-1", damage)
+		got, err = e.RunSummaries(t.Context(), "a")
+		if err != nil || len(got) != 2 || !strings.Contains(got[1].Problem, "run/run-1") || got[1].Name != "run-1" || got[1].Placement != "a" || got[0].Problem != "" {
+			t.Errorf("a damaged record: %+v, %v", got, err)
+		}
+	})
+}
