@@ -58,8 +58,8 @@
 //
 // With -o table, the default, and -o wide a list is a table; with -o json and -o yaml it is one object
 // whose items are the values of the library, and with -o name a line KIND/NAME for each. What is followed, by
-// --watch and --follow, has a row, or with -o json a line, for each change. Nothing is colored, and no line is
-// folded. Times are in UTC.
+// --watch and --follow, has a row, or with -o json a line, for each change. Nothing is folded. Only watch and
+// demo draw, on a terminal, in colours unless NO_COLOR is set. Times are in UTC.
 //
 // # Exit codes
 //

@@ -67,7 +67,9 @@ func newTerminal(t testing.TB, f *os.File, columns, rows int) *Terminal {
 	t.Cleanup(func() {
 		_ = f.Close()
 		<-term.done
-		_ = term.screen.Close()
+		if answers, is := term.screen.InputPipe().(io.Closer); is { // Close of the screen races with a read
+			_ = answers.Close()
+		}
 	})
 	return term
 }
