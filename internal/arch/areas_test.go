@@ -92,7 +92,7 @@ var areas = []area{
 	// Of stages only the error of a format that is too new, which is one for all records.
 	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "fleet/internal/guard", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
 	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/...", "internal/parallel"), testUses: with(tried, kube...)},
-	{path: "formats/...", uses: with(engine, "formats/..."), testUses: with(tried, "formats/...")},
+	{path: "formats/...", uses: with(engine, "formats/...", "internal/versioned"), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", program: true},
 	{path: "hub/manifests", uses: []string{"approval", "backend", "placement", "snapshot", "formats/kubefleet"}, testUses: with(tried, "backend/kube/..."), cluster: true},
 	// The rooms of the hub, from the ground up: what the API is called, facts to status, the client, and a reconciler for each kind.
@@ -106,9 +106,10 @@ var areas = []area{
 	{path: "hub/internal/requests", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/seals", "hub/internal/policies")},
 	{path: "hub/internal/overrides", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects")},
 	{path: "hub/internal/members", uses: []string{"backend", "placement", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues"}},
+	{path: "hub/internal/applications", uses: with(engine, "formats/oam", "formats/oam/delivery", "hub/internal/api", "hub/internal/objects", "hub/internal/queues")},
 	{path: "hub/internal/placements", uses: with(with(engine, "backend/kube/source", "formats/kubefleet", "internal/backoff"), "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides")},
 	{path: "hub/internal/runs", uses: with(with(engine, "formats/kubefleet", "hub/manifests"), "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides", "hub/internal/placements", "hub/internal/requests", "hub/internal/policies", "hub/internal/seals", "hub/internal/metrics")},
-	{path: "hub", uses: with(with(engine, kube...), "formats/kubefleet", "internal/kubehttp", "internal/backoff", "internal/reconcile", "hub/..."), testUses: with(tried, "formats/..."), cluster: true},
+	{path: "hub", uses: with(with(engine, kube...), "formats/kubefleet", "formats/oam", "formats/oam/delivery", "internal/kubehttp", "internal/backoff", "internal/reconcile", "hub/..."), testUses: with(tried, "formats/..."), cluster: true},
 	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/remote", "internal/durable"), program: true, cluster: true},
 	{path: "internal/arch"},
 	{path: "internal/backoff"},
