@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/slipway-dev/slipway => ../..
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/slipway-dev/slipway v0.0.0-00010101000000-000000000000
 	github.com/spf13/cobra v1.10.2
 	k8s.io/apimachinery v0.36.3

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/workflow"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -69,6 +70,7 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject),
 		newRollback(o), newSet(o), newDelete(o), newCreate(o), newCatchUp(o), newExplain(o), newVersion(o))
 	root.AddCommand(runCommands(o)...)
+	root.AddCommand(workflow.New(&o.Options))
 	return root
 }
 

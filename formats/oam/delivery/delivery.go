@@ -45,9 +45,6 @@ type Outcome struct {
 	Problem error
 	// Status is the status of the application.
 	Status oam.AppStatus
-	// Moving reports whether the workflow goes on without a person: it has not ended, and waits for more than an
-	// answer.
-	Moving bool
 }
 
 // Reconcile begins a workflow of an application where one is due, and returns what has become of the last one. The
@@ -78,9 +75,6 @@ func (a *Applications) Reconcile(ctx context.Context, app *unstructured.Unstruct
 		case err == nil:
 			rec = &progress
 		case !errors.Is(err, backend.ErrNotFound) || out.Problem == nil: // else its run could not be made
-			return Outcome{}, err
-		}
-		if out.Moving, err = a.moves(ctx, rec); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -127,18 +121,41 @@ func (a *Applications) progress(ctx context.Context, last *published) (oam.Recor
 	return oam.Record{Release: &last.Release, Plan: st.Plan, Run: &st.Run}, nil
 }
 
-// moves reports whether a run goes on without a person.
-func (a *Applications) moves(ctx context.Context, rec *oam.Record) (bool, error) {
-	if rec.Run == nil || rec.Run.IsEnded() {
+// Moves reports whether a workflow of an application, or what takes one back, goes on without a person: it has not
+// ended, and waits for more than an answer. Where it reports false, a status that is read afterwards is final until
+// a person, or a change of the application, does something.
+func (a *Applications) Moves(ctx context.Context, namespace, name string) (bool, error) {
+	runs, err := a.Engine.Runs(ctx, PlacementOf(namespace, name))
+	if errors.Is(err, backend.ErrNotFound) {
 		return false, nil
 	}
-	for _, err := range a.Store.List(ctx, "command/"+rec.Run.UID+"/") {
+	for _, run := range runs {
+		if moves, err := a.moves(ctx, run); moves || err != nil {
+			return moves, err
+		}
+	}
+	return false, err
+}
+
+func (a *Applications) moves(ctx context.Context, run string) (bool, error) {
+	st, err := a.Engine.Status(ctx, run)
+	if err != nil {
+		return false, err
+	}
+	for _, err := range a.Store.List(ctx, "command/"+st.Run.UID+"/") {
 		return true, err // a command or an answer that the engine has not taken yet
 	}
-	if rec.Run.State == stages.NotStarted {
-		return !rec.Run.Hold, nil
+	if st, err = a.Engine.Status(ctx, run); err != nil { // with what those did that were taken before they were listed
+		return false, err
 	}
-	for _, w := range stages.Waiting(rec.Plan, rec.Run) {
+	switch {
+	case st.Run.IsEnded():
+		back, err := a.Engine.RollbackOf(ctx, run)
+		return back.Pending, err
+	case st.Run.State == stages.NotStarted:
+		return !st.Run.Hold, nil
+	}
+	for _, w := range stages.Waiting(st.Plan, &st.Run) {
 		if w.Kind != stages.AwaitDecision && w.Kind != stages.AwaitStart {
 			return true, nil
 		}

@@ -1,0 +1,165 @@
+// Package workflow has the verbs of the application workflow, in the words of KubeVela's command line: suspend, resume,
+// terminate, restart, rollback and status for the workflows of a store, and run, which plays those of files over
+// clusters in memory.
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/formats/oam/delivery"
+)
+
+// options are the flags of the verbs.
+type options struct {
+	*cli.Options
+	namespace string
+}
+
+// New returns the command workflow. The flag store, which names the file of the store, is the root's.
+func New(shared *cli.Options) *cobra.Command {
+	o := &options{Options: shared}
+	cmd := cli.Group("workflow", "Direct the workflows of applications, or play those of files",
+		newRun(o), newStatus(o),
+		newVerb(o, delivery.Suspend, "Suspend a workflow: nothing more begins until it is resumed"),
+		newVerb(o, delivery.Resume, "Resume a workflow that is suspended, also by a step that waits for a person"),
+		newVerb(o, delivery.Terminate, "End a workflow for good, but for the steps that run always"),
+		newVerb(o, delivery.Restart, "Carry a workflow out again with the same objects"),
+		newVerb(o, delivery.Rollback, "Take every cluster that a workflow changed back to what it had"),
+	)
+	cmd.PersistentFlags().StringVarP(&o.namespace, "namespace", "n", "default", "namespace of the application")
+	return cmd
+}
+
+func newVerb(o *options, verb delivery.Verb, short string) *cobra.Command {
+	r := delivery.Request{Verb: verb}
+	cmd := &cobra.Command{Use: string(verb) + " APPLICATION", Short: short, Args: cli.Arguments(cobra.ExactArgs(1))}
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if r.By, err = o.Identity(); err != nil {
+			return err
+		}
+		r.Namespace, r.Name = o.namespace, args[0]
+		return o.withWorkflows(cmd, false, func(ctx context.Context, w workflows) error {
+			message, err := w.Do(ctx, r)
+			if err != nil {
+				return err
+			}
+			return o.Said("%s", message)
+		})
+	}
+	switch verb {
+	case delivery.Resume:
+		cmd.Flags().StringVar(&r.Step, "step", "", "resume this step alone")
+	case delivery.Restart:
+		cmd.Flags().StringVar(&r.Step, "step", "", "begin with this step, which has failed")
+	}
+	return cmd
+}
+
+// newStatus shows the steps of a workflow.
+func newStatus(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use: "status APPLICATION", Short: "Show what the workflow of an application and its steps have come to",
+		Args: cli.Arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.withWorkflows(cmd, true, func(ctx context.Context, w workflows) error {
+				rec, err := w.Last(ctx, o.namespace, args[0])
+				if err != nil {
+					return err
+				}
+				status := oam.NewStatus(rec)
+				if o.IsValue() {
+					return o.PrintValue(status)
+				}
+				return o.Print(steps(&status))
+			})
+		},
+	}
+}
+
+// steps lists the steps of a workflow, those of step-groups behind them.
+func steps(status *oam.AppStatus) *cli.List {
+	l := &cli.List{Kind: "step", Columns: []string{"Name", "Type", "Phase", "Message", "Reason", "First executed", "Last executed"}, Narrow: 4}
+	add := func(indent string, s oam.StepStatus) {
+		l.Add(indent+s.Name, s, s.Type, s.Phase, s.Message, s.Reason, instant(s.FirstExecuteTime), instant(s.LastExecuteTime))
+	}
+	if status.Workflow != nil {
+		for _, s := range status.Workflow.Steps {
+			add("", s.StepStatus)
+			for _, sub := range s.SubSteps {
+				add("  ", sub)
+			}
+		}
+	}
+	return l
+}
+
+func instant(at *time.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return *at
+}
+
+// workflows are those of a store: delivery.Applications, or the API of the process that has the store open.
+type workflows interface {
+	Last(ctx context.Context, namespace, name string) (oam.Record, error)
+	Do(ctx context.Context, r delivery.Request) (message string, err error)
+}
+
+// withWorkflows calls do with the workflows of the store that the command line names.
+func (o *options) withWorkflows(cmd *cobra.Command, readOnly bool, do func(context.Context, workflows) error) (err error) {
+	if err := o.CheckOutput(); err != nil {
+		return err
+	}
+	path := o.storePath(cmd)
+	if path == "" {
+		return cli.Usagef("--store is not set: it names the file of the store")
+	}
+	if _, err := os.Stat(path); err != nil {
+		return fmt.Errorf("store: %w", err) // a file that a verb would make is no store of anything
+	}
+	store, err := bolt.Open(path, bolt.Options{ReadOnly: readOnly})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	docs, err := clustersOf(cmd.Context(), store)
+	if err != nil {
+		return err
+	}
+	s, err := newSimulation(cmd.Context(), store, docs)
+	if err != nil {
+		return err
+	}
+	return do(cmd.Context(), s.apps)
+}
+
+// storePath is the value of the root's flag.
+func (o *options) storePath(cmd *cobra.Command) string {
+	if f := cmd.Flag("store"); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+// clustersOf returns the clusters in memory that a store has.
+func clustersOf(ctx context.Context, store backend.Store) (docs documents, err error) {
+	for rec, err := range store.List(ctx, "member/") {
+		if err != nil {
+			return docs, err
+		}
+		docs.add(strings.TrimPrefix(rec.Key, "member/"), nil)
+	}
+	return docs, nil
+}
