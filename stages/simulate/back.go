@@ -28,24 +28,24 @@ type Return struct {
 // Back is the result of the rollback of the run.
 type Back struct {
 	// Refused says why the run was not rolled back. All else is empty then.
-	Refused string
+	Refused string `json:"refused,omitempty"`
 	// Plan is the plan of the run that took it back, Begun when that began.
-	Plan    *stages.Plan
-	Started time.Duration
+	Plan    *stages.Plan  `json:"plan,omitempty"`
+	Started time.Duration `json:"started,omitempty"`
 	// End is what that run came to.
-	End End
+	End End `json:"end,omitzero"`
 }
 
 // rollsBack reports whether the run has ended and is to be rolled back now.
 func (s *simulation) rollsBack() bool {
-	return s.begun && s.rollbackRequest != nil && s.run.Final(s.p)
+	return !s.resumed && s.begun && s.rollbackRequest != nil && s.run.Final(s.p)
 }
 
-// asked takes in an order that rolls back a run which has ended, as an engine
+// rollbackOrdered takes in an order that rolls back a run which has ended, as an engine
 // does, and reports whether the next order is one.
-func (s *simulation) asked() (bool, error) {
+func (s *simulation) rollbackOrdered() (bool, error) {
 	c := s.orders[0].Command
-	if c.Verb != stages.RequestRollback || s.back != nil || !s.run.Final(s.p) || s.p.Strategy.Rollback == nil || s.run.Started == 0 {
+	if s.resumed || c.Verb != stages.RequestRollback || s.back != nil || !s.run.Final(s.p) || s.p.Strategy.Rollback == nil || s.run.Started == 0 {
 		return false, nil
 	}
 	c = s.order()

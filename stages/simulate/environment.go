@@ -39,6 +39,13 @@ type Environment struct {
 	// What stands earlier in a list comes first where the moment is the same.
 	Churn  []Change
 	Orders []Order
+	// Answer is called once for each approval request that opens, and for those that are open when [Resume] begins,
+	// with the moment at which it opened. What it returns is added to Orders: an order of the past is one of now.
+	// nil means no answer.
+	Answer func(req approval.Request, opened time.Duration) []Order
+	// Began is for [Resume]: when the attempt began that is under way at a cluster, by name. One that is not named
+	// began when the cluster was started.
+	Began map[string]time.Time
 	// Return is for a run that is rolled back.
 	Return Return
 	// Slots is how many clusters the run may have in flight by the cap of its strategy:

@@ -1,11 +1,14 @@
 package simulate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -17,10 +20,10 @@ var ErrSteps = errors.New("the simulation takes too many steps")
 // Event is an event of the run, and when it happened.
 type Event struct {
 	// At is the time since the start of the run.
-	At time.Duration
+	At time.Duration `json:"at"`
 	// Back is the plan of the run that rolls the first one back in the events of that run, nil in those of
 	// the first.
-	Back *stages.Plan
+	Back *stages.Plan `json:"back,omitempty"`
 	stages.Event
 }
 
@@ -54,7 +57,40 @@ func Run(p *stages.Plan, w Environment, tell func(Event) error) (End, error) {
 		return End{}, fmt.Errorf("environment: %w", err)
 	}
 	w = w.settled()
+	return newSimulation(p, &w, tell).carryOut()
+}
+
+// Resume is [Run] for a run that exists: it carries r on from what it has come to at w.Start. Durations are counted
+// from that moment, also those of the result: what happened before has a negative one. The gates that are open, the
+// clusters that are deferred or to be tried again, and the deadlines are those of r, and its clusters in flight go on
+// with what w.Began says. A run that has ended stays as it is, and one that is stopped or held waits for an order to
+// start it. r is not changed.
+//
+// Where the run is rolled back the simulation ends with it: that is another run.
+//
+// The error is that of [Run], or of [stages.Check] where r is not a run of the plan.
+func Resume(p *stages.Plan, r stages.Run, w Environment, tell func(Event) error) (End, error) {
+	if err := w.Validate(); err != nil {
+		return End{}, fmt.Errorf("environment: %w", err)
+	}
+	if err := stages.Check(p, &r); err != nil {
+		return End{}, err
+	}
+	w = w.settled()
 	s := newSimulation(p, &w, tell)
+	s.run, s.begun, s.resumed = r, true, true
+	if r.Ended != 0 {
+		s.last = s.since(r.Ended)
+	}
+	s.workers.resume(p, &r)
+	for _, req := range stages.Requests(p, &r) {
+		s.ask(req)
+	}
+	return s.carryOut()
+}
+
+// carryOut carries out the run, and the one that rolls it back.
+func (s *simulation) carryOut() (End, error) {
 	for {
 		why, err := s.play()
 		if err == nil && s.rollsBack() {
@@ -81,7 +117,9 @@ type simulation struct {
 	last    time.Duration // of the last event
 	wake    time.Duration // -1 is never
 	steps   int
-	begun   bool
+	// begun reports whether the run has, stepped whether it was stepped here, and resumed whether it had begun
+	// before.
+	begun, stepped, resumed bool
 	// churn and orders are those to come.
 	churn  []Change
 	orders []Order
@@ -154,7 +192,7 @@ func (s *simulation) next() (first time.Duration, ok bool) {
 func (s *simulation) moment() error {
 	changed := s.away.follow(s.due())
 	in := stages.Input{Observations: s.workers.work(s.now)}
-	first := !s.begun
+	first := !s.stepped
 	for len(s.orders) > 0 && s.orders[0].At <= s.now && (!first || s.orders[0].Command.Verb == stages.Skip) {
 		if v := s.orders[0].Command.Verb; v == stages.Decide || v == stages.RequestRollback {
 			break
@@ -167,7 +205,7 @@ func (s *simulation) moment() error {
 		}
 	}
 	for len(s.orders) > 0 && s.orders[0].At <= s.now && !s.rollsBack() {
-		if asked, err := s.asked(); asked || err != nil {
+		if rolls, err := s.rollbackOrdered(); rolls || err != nil {
 			return err
 		}
 		if err := s.step(stages.Input{Commands: []stages.Command{s.order()}}, false); err != nil {
@@ -192,13 +230,22 @@ func (s *simulation) due() []Change {
 func (s *simulation) order() stages.Command {
 	c := s.orders[0].Command
 	s.orders = s.orders[1:]
-	s.taken++
-	c.ID, c.At = "order-"+strconv.Itoa(s.taken), s.w.Start.Add(s.now)
+	c.ID, c.At = s.newID(), s.w.Start.Add(s.now)
 	if c.Verb == stages.Decide {
 		c.Decision = s.decision(*c.Decision)
 		c.By = c.Decision.By
 	}
 	return c
+}
+
+// newID returns the id of an order, which is not that of a command which the run has carried out before.
+func (s *simulation) newID() string {
+	for {
+		s.taken++
+		if id := "order-" + strconv.Itoa(s.taken); !slices.Contains(s.run.Seen, id) {
+			return id
+		}
+	}
 }
 
 // step steps the run. The clusters that have left are passed in where that is news, and where an order may
@@ -208,11 +255,11 @@ func (s *simulation) step(in stages.Input, left bool) error {
 		return fmt.Errorf("%w: %d, and the run has come to %s, in state %s; a smaller until ends it before", ErrSteps, s.w.Steps, s.now, s.run.State)
 	}
 	in.Slots = s.w.slots()
-	in.Now, in.Calendar, in.NewCalendar = s.w.Start.Add(s.now), s.w.Calendar, !s.begun
-	if left || !s.begun || len(in.Commands) > 0 {
+	in.Now, in.Calendar, in.NewCalendar = s.w.Start.Add(s.now), s.w.Calendar, !s.stepped
+	if left || !s.stepped || len(in.Commands) > 0 {
 		in.Gone = s.away.names
 	}
-	s.begun = true
+	s.begun, s.stepped = true, true
 	ready := stages.Step(s.p, s.run, in)
 	if ready.Err != nil {
 		return ready.Err
@@ -228,7 +275,35 @@ func (s *simulation) step(in stages.Input, left bool) error {
 	if ready.Changed {
 		s.peaks.count(s.p, &s.run)
 	}
+	for i := range ready.Events {
+		if ready.Events[i].Type == stages.ApprovalRequested {
+			s.asked(ready.Events[i].Request)
+		}
+	}
 	return s.report(ready.Events)
+}
+
+// asked asks for a request that has just opened.
+func (s *simulation) asked(name string) {
+	for _, req := range stages.Requests(s.p, &s.run) {
+		if req.Name == name {
+			s.ask(req)
+		}
+	}
+}
+
+// ask adds the orders that answer a request.
+func (s *simulation) ask(req approval.Request) {
+	if s.w.Answer == nil {
+		return
+	}
+	for _, o := range s.w.Answer(req, req.Opened.Sub(s.w.Start)) {
+		if o.At = max(o.At, s.now); o.At > s.w.Until {
+			continue
+		}
+		i, _ := slices.BinarySearchFunc(s.orders, o.At+1, func(o Order, at time.Duration) int { return cmp.Compare(o.At, at) })
+		s.orders = slices.Insert(s.orders, i, o)
+	}
 }
 
 func (s *simulation) report(events []stages.Event) error {

@@ -25,6 +25,26 @@ func newWorkerPool(w *Environment, clusters int) *workerPool {
 	return &workerPool{env: w, at: make([]*worker, clusters), started: make([]Attempt, clusters)}
 }
 
+// resume takes over the attempts of a run that are under way.
+func (p *workerPool) resume(plan *stages.Plan, r *stages.Run) {
+	for i := range r.InFlight {
+		f := &r.InFlight[i]
+		if f.Attempt == 0 || f.Phase == stages.BackingOff {
+			continue
+		}
+		c := &plan.Clusters[f.Pos]
+		began, ok := p.env.Began[c.Name]
+		if !ok {
+			began = f.Started.Time()
+		}
+		a := Attempt{Member: p.env.member(c.Name), Number: f.Attempt, Begun: true, Began: began.Sub(p.env.Start)}
+		if c.Revision >= 0 {
+			a.Revision = plan.Revisions[c.Revision]
+		}
+		p.started[f.Pos] = a
+	}
+}
+
 // due returns when the next worker has something to do; false where none has.
 func (p *workerPool) due() (time.Duration, bool) {
 	if len(p.queue) == 0 {
@@ -101,7 +121,7 @@ func (p *workerPool) assign(now time.Duration, a *stages.Action) *worker {
 		due: now, wait: reachFirst, round: p.round, order: p.orders, place: -1,
 	}
 	if a.Type == stages.Observe {
-		w.does = observing
+		w.does, w.due = observing, max(now, attempt.Began+attempt.Member.Take)
 	}
 	return w
 }

@@ -1,0 +1,279 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/calendar"
+	"github.com/slipway-dev/slipway/stages/simulate"
+)
+
+// newConstantEnv has clusters that take so long each, windows, and an authority that approves at once.
+func newConstantEnv(t *testing.T, clusters int, take time.Duration, rules calendar.Rules) (*engineEnv, *fleet.Engine) {
+	w := newSmallEnv(t, clusters)
+	u := &modelled{begun: time.Now(), attempts: map[string]simulate.Attempt{}, environment: &simulate.Environment{Default: simulate.Member{Take: take}}}
+	e := w.newEngine(fleet.Config{
+		Updater: u, CallTimeout: 2 * time.Hour, Lease: 6 * time.Hour,
+		Authority: approval.Func(func(context.Context, approval.Request) (approval.Decision, error) {
+			return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "gatekeeper"}}, nil
+		}),
+		Windows: fleet.WindowsFunc(func(context.Context, *stages.Plan) (calendar.Rules, error) { return rules, nil }),
+	})
+	w.declare(e, smallPlacement("p"))
+	return w, e
+}
+
+func (w *engineEnv) forecast(e *fleet.Engine, run string, a fleet.Assumptions) fleet.Forecast {
+	w.t.Helper()
+	f, err := e.ForecastRun(w.t.Context(), run, a)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return f
+}
+
+// Where each cluster takes as long as the others, every forecast that is made while a
+// run goes on says when it really ends, and a forecaster says the same.
+func TestAForecastOfARunThatGoesOnSaysWhenItEnds(t *testing.T) {
+	const take = 4 * time.Minute
+	wait, gate := stages.Task{Type: stages.TimedWait, Wait: 7 * time.Minute}, stages.Task{Type: stages.Approval}
+	edit := func(s stages.Strategy, change func(*stages.Strategy)) stages.Strategy {
+		change(&s)
+		return s
+	}
+	within := func(op metav1.LabelSelectorOperator) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "n", Operator: op, Values: []string{"1", "2"}}}}
+	}
+	for name, c := range map[string]struct {
+		strategy stages.Strategy
+		rules    calendar.Rules
+	}{
+		"one at a time":   {strategy: allAtOnce(1)},
+		"three at a time": {strategy: allAtOnce(3)},
+		"waits and gates": {strategy: edit(allAtOnce(2, wait, gate), func(s *stages.Strategy) { s.Stages[0].Before = []stages.Task{gate, wait} })},
+		"soak":            {strategy: edit(allAtOnce(2), func(s *stages.Strategy) { s.MinHealthy = 3 * time.Minute })},
+		"groups": {strategy: edit(allAtOnce(2), func(s *stages.Strategy) {
+			s.Stages[0].Groups = []stages.Group{
+				{Name: "first", Selector: within(metav1.LabelSelectorOpIn), After: []stages.Task{wait}},
+				{Name: "rest", Selector: within(metav1.LabelSelectorOpNotIn), Before: []stages.Task{wait, gate}},
+			}
+		})},
+		"windows": {strategy: allAtOnce(2), rules: nightly()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, e := newConstantEnv(t, 6, take, c.rules)
+				w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: c.strategy})
+				stop := running(t, e)
+				time.Sleep(time.Second)
+				forecaster := e.Forecaster("r", fleet.Assumptions{Take: take})
+				forecasts, first := 0, w.forecast(e, "r", fleet.Assumptions{Take: take})
+				for {
+					status, err := e.Status(t.Context(), "r")
+					if err != nil {
+						t.Fatal(err)
+					}
+					now, f := time.Now(), w.forecast(e, "r", fleet.Assumptions{Take: take})
+					if status.Run.IsEnded() {
+						if want := status.Run.Ended.Time(); !f.Ends.Equal(want) || f.End.State != stages.Completed || !first.Ends.Equal(want) {
+							t.Errorf("it ended at %s as %s; the forecasts said %s at first and %s at last", want, status.Run.State, first.Ends, f.Ends)
+						}
+						break
+					}
+					again, err := forecaster.Forecast(t.Context())
+					if diff := cmp.Diff(f.Stages, again.Stages); err != nil || diff != "" {
+						t.Errorf("the forecaster differs at %s: %v %s", now, err, diff)
+					}
+					if forecasts++; !f.Ends.Equal(first.Ends) || !f.Now.Equal(now.UTC().Truncate(time.Millisecond)) || f.Assumes != "" || f.Why != "" {
+						t.Fatalf("forecast %d, of %s: ends at %s (%s), of %s it was %s", forecasts, f.Now, f.Ends, f.Why, first.Now, first.Ends)
+					}
+					time.Sleep(53 * time.Second)
+				}
+				stop()
+				if forecasts < 8 {
+					t.Errorf("only %d forecasts were made", forecasts)
+				}
+			})
+		})
+	}
+}
+
+// Clusters that are slower than what was known before make the run end later: those of an earlier run by as much as
+// this run's clusters were slower, and one that takes longer than all is done at once.
+func TestAForecastLearnsFromTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSmallEnv(t, 4)
+		u := &modelled{begun: time.Now(), attempts: map[string]simulate.Attempt{}, environment: &simulate.Environment{Members: map[string]simulate.Member{
+			"c00": {Take: time.Minute}, "c01": {Take: time.Minute}, "c02": {Take: 2 * time.Minute}, "c03": {Take: 3 * time.Minute},
+		}}}
+		e := w.newEngine(fleet.Config{Updater: u, CallTimeout: 2 * time.Hour, Lease: 6 * time.Hour})
+		w.declare(e, smallPlacement("p"))
+		stop := running(t, e)
+		w.create(e, fleet.RunSpec{Name: "before", Placement: "p", Strategy: allAtOnce(4)})
+		w.within(time.Hour, "before", stages.Completed)
+		for name, m := range u.environment.Members {
+			u.environment.Members[name] = simulate.Member{Take: 5 * m.Take}
+		}
+		clear(u.attempts)
+		w.source = memory.NewSource(plain("v2"))
+		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(1)})
+		began := time.Now()
+		in := func(at time.Duration) time.Duration {
+			time.Sleep(time.Until(began.Add(at)))
+			return w.forecast(e, "r", fleet.Assumptions{}).Ends.Sub(began)
+		}
+		for _, c := range []struct{ at, want time.Duration }{
+			{30 * time.Second, 7 * time.Minute}, // as in the run before: 1 + 1 + 2 + 3 minutes
+			{4 * time.Minute, 10 * time.Minute}, // the first one is late, and is done any moment
+			{6 * time.Minute, 35 * time.Minute}, // it took five times as long
+		} {
+			if got := in(c.at); got.Round(time.Second) != c.want {
+				t.Errorf("after %s the run is to end after %s, want %s", c.at, got, c.want)
+			}
+		}
+		w.within(2*time.Hour, "r", stages.Completed)
+		stop()
+	})
+}
+
+// A forecast of a run that does not go on by itself says what it assumes, one of a run that never ends why, and
+// none of them writes anything.
+func TestAForecastOfARunThatDoesNotGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := newConstantEnv(t, 3, time.Minute, calendar.Rules{})
+		spec := fleet.RunSpec{Name: "held", Placement: "p", Hold: true, Strategy: allAtOnce(1, stages.Task{Type: stages.Approval})}
+		w.create(e, spec)
+		check := func(a fleet.Assumptions, assumes, why string, in time.Duration) {
+			t.Helper()
+			before := w.records()
+			f := w.forecast(e, "held", a)
+			ends := time.Now().Add(in).UTC().Truncate(time.Millisecond)
+			if in < 0 {
+				ends = time.Time{}
+			}
+			if f.Assumes != assumes || f.Why != why || !f.Ends.Equal(ends) {
+				t.Errorf("assumes %q, ends at %s (%q), want %q, %s (%q)", f.Assumes, f.Ends, f.Why, assumes, ends, why)
+			}
+			if diff := cmp.Diff(before, w.records()); diff != "" {
+				t.Errorf("the forecast has written:\n%s", diff)
+			}
+		}
+		check(fleet.Assumptions{}, "it is started now", "", 3*time.Minute)
+		check(fleet.Assumptions{Approve: -1}, "it is started now", "waits for a decision on request held-all", -1)
+		check(fleet.Assumptions{Until: 2 * time.Minute}, "it is started now", "goes on for longer than 2m0s", -1)
+
+		stop := running(t, e)
+		command := func(verb stages.Verb) {
+			t.Helper()
+			if err := e.Command(t.Context(), "held", stages.Command{Verb: verb}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		command(stages.Start)
+		time.Sleep(time.Minute)
+		command(stages.Stop)
+		time.Sleep(10 * time.Minute)
+		stop()
+		check(fleet.Assumptions{}, "it is started now", "", time.Minute)
+
+		stop = running(t, e)
+		command(stages.Start)
+		w.within(time.Hour, "held", stages.Completed)
+		time.Sleep(time.Hour)
+		stop()
+		f := w.forecast(e, "held", fleet.Assumptions{})
+		status, err := e.Status(t.Context(), "held")
+		if want := status.Run.Ended.Time(); err != nil || !f.Ends.Equal(want) || len(f.Events) > 0 || f.End.At != want.Sub(f.Now) || !f.Stages[0].Ends.Equal(want) {
+			t.Errorf("it ended at %s, and the forecast says %s, %+v, %v", want, f.Ends, f.Stages, err)
+		}
+		if _, err := e.ForecastRun(t.Context(), "none", fleet.Assumptions{}); err == nil {
+			t.Error("there is a forecast of a run that does not exist")
+		}
+	})
+}
+
+// records are the keys and revisions of everything that is stored.
+func (w *engineEnv) records() map[string]backend.Revision {
+	out := map[string]backend.Revision{}
+	for rec, err := range w.store.List(w.t.Context(), "") {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		out[rec.Key] = rec.Revision
+	}
+	return out
+}
+
+// BenchmarkForecastRun forecasts a run of which half the clusters are done, each of which took another time, and the
+// other half is to come, a twentieth at a time. The forecaster is asked again where nothing is new.
+func BenchmarkForecastRun(b *testing.B) {
+	for _, n := range []int{1000, 10000} {
+		b.Run(fmt.Sprintf("clusters=%d", n), func(b *testing.B) {
+			members := memory.NewFleet()
+			for i := range n {
+				members.Add(placement.Cluster{Name: fmt.Sprintf("cluster-%05d", i), Labels: map[string]string{"half": fmt.Sprint(i % 2)}})
+			}
+			e, err := fleet.New(fleet.Config{
+				Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource(plain("v1")), Updater: instant{}, MaxUpdates: 1024,
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := e.PutPlacement(b.Context(), smallPlacement("p")); err != nil {
+				b.Fatal(err)
+			}
+			s := allAtOnce(n / 20)
+			second := s.Stages[0]
+			s.Stages[0].Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"half": "0"}}
+			second.Name, second.Before = "rest", []stages.Task{{Type: stages.Approval}}
+			second.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"half": "1"}}
+			s.Stages = append(s.Stages, second)
+			if _, err := e.CreateRun(b.Context(), fleet.RunSpec{Name: "r", Placement: "p", Strategy: s}); err != nil {
+				b.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(b.Context())
+			done := make(chan error, 1)
+			go func() { done <- e.Run(ctx) }()
+			for {
+				if requests, err := e.Requests(b.Context(), "r"); err != nil {
+					b.Fatal(err)
+				} else if len(requests) > 0 {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			cancel()
+			<-done
+			b.Run("whole", func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					if f, err := e.ForecastRun(b.Context(), "r", fleet.Assumptions{}); err != nil || f.End.State != stages.Completed {
+						b.Fatal(f.End.State, err)
+					}
+				}
+			})
+			b.Run("again", func(b *testing.B) {
+				b.ReportAllocs()
+				forecaster := e.Forecaster("r", fleet.Assumptions{})
+				for b.Loop() {
+					if f, err := forecaster.Forecast(b.Context()); err != nil || f.End.State != stages.Completed {
+						b.Fatal(f.End.State, err)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,176 @@
+package fleet
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/simulate"
+)
+
+// The most that a forecast reads: so many runs of the placement, the latest.
+const forecastRuns = 5
+
+// timings are how long the clusters of a plan took, without the time that they had to stay healthy.
+type timings struct {
+	// own has the clusters that the run itself has completed, earlier what they and others took in the latest run
+	// before that updated them.
+	own, earlier map[string]time.Duration
+	// started is when clusters of the run started, began when the attempt began that is under way.
+	started, began map[string]time.Time
+}
+
+// readEarlier reads the durations of the runs of the placement but the one with that UID.
+func (t *timings) readEarlier(ctx context.Context, e *Engine, p *stages.Plan, uid string) error {
+	t.earlier = map[string]time.Duration{}
+	rec, _, err := e.state.Placement(ctx, p.Placement)
+	if err != nil {
+		return err
+	}
+	read := 0
+	for _, r := range slices.Backward(rec.Runs) {
+		if read == forecastRuns || len(t.earlier) == len(p.Clusters) {
+			break
+		}
+		if r.UID == uid {
+			continue
+		}
+		status, h, err := e.Progress(ctx, r.Name, 0)
+		if state.IsNotFound(err) || err == nil && (status.Run.UID != r.UID || h.UID != r.UID) {
+			continue // it was deleted meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		var of timings
+		of.add(h.Events, status.Plan)
+		for name, d := range of.own {
+			_, known := t.earlier[name]
+			if _, wanted := p.Position(name); wanted && !known {
+				t.earlier[name] = d
+			}
+		}
+		read++
+	}
+	return nil
+}
+
+// add takes in events of the run itself, which is one of the plan.
+func (t *timings) add(events []stages.Event, p *stages.Plan) {
+	if t.own == nil {
+		t.own, t.started, t.began = map[string]time.Duration{}, map[string]time.Time{}, map[string]time.Time{}
+	}
+	for i := range events {
+		switch ev := &events[i]; ev.Type {
+		case stages.ClusterStarted:
+			t.started[ev.Cluster], t.began[ev.Cluster] = ev.Time, ev.Time
+		case stages.ClusterRetrying:
+			t.began[ev.Cluster] = ev.Until
+		case stages.ClusterPending:
+			delete(t.began, ev.Cluster) // it begins when it is reached
+		case stages.ClusterCompleted:
+			if at := t.started[ev.Cluster]; !ev.Unchanged && !at.IsZero() {
+				t.own[ev.Cluster] = max(0, ev.Time.Sub(at)-p.Strategy.MinHealthy)
+			}
+			delete(t.started, ev.Cluster)
+			delete(t.began, ev.Cluster)
+		case stages.ClusterFailed, stages.ClusterSkipped, stages.ClusterRemoved:
+			delete(t.started, ev.Cluster)
+			delete(t.began, ev.Cluster)
+		default:
+		}
+	}
+}
+
+// known counts the clusters with a duration.
+func (t *timings) known() int {
+	n := len(t.own)
+	for name := range t.earlier {
+		if _, both := t.own[name]; !both {
+			n++
+		}
+	}
+	return n
+}
+
+// expect returns what clusters are expected to take: those of which an earlier run says it, and the others.
+func (t *timings) expect(otherwise time.Duration) (typical time.Duration, members map[string]simulate.Member) {
+	pace := t.pace()
+	members = make(map[string]simulate.Member, len(t.earlier))
+	for name, d := range t.earlier {
+		members[name] = simulate.Member{Take: min(time.Duration(float64(d)*pace), simulate.DefaultUntil)}
+	}
+	switch {
+	case len(t.own) > 0:
+		typical = median(sorted(t.own))
+	case len(t.earlier) > 0:
+		typical = median(sorted(t.earlier))
+	default:
+		typical = otherwise
+	}
+	return min(typical, simulate.DefaultUntil), members
+}
+
+// pace is how many times longer clusters take in this run than they did before: the median of those that are known
+// from both.
+func (t *timings) pace() float64 {
+	var all []float64
+	for name, d := range t.own {
+		if before := t.earlier[name]; before > 0 {
+			all = append(all, float64(d)/float64(before))
+		}
+	}
+	if len(all) == 0 {
+		return 1
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// inFlight says in an environment when the attempts of a run began that are under way. One that has taken longer
+// than it was expected to takes as long as those did that took longer still.
+func (t *timings) inFlight(p *stages.Plan, r *stages.Run, w *simulate.Environment) {
+	w.Began = t.began
+	var all []time.Duration
+	for i := range r.InFlight {
+		f := &r.InFlight[i]
+		if f.Attempt == 0 || f.Phase != stages.Applying && f.Phase != stages.Settling {
+			continue
+		}
+		name := p.Clusters[f.Pos].Name
+		began, ok := t.began[name]
+		if !ok {
+			began = f.Started.Time()
+		}
+		m, ok := w.Members[name]
+		if !ok {
+			m = w.Default
+		}
+		used := w.Start.Sub(began)
+		if used <= m.Take {
+			continue
+		}
+		if all == nil {
+			all = sorted(t.own)
+		}
+		if i, _ := slices.BinarySearch(all, used+1); i < len(all) {
+			m.Take = median(all[i:])
+			w.Members[name] = m
+		}
+	}
+}
+
+// sorted returns durations in ascending order.
+func sorted(took map[string]time.Duration) []time.Duration {
+	all := make([]time.Duration, 0, len(took))
+	for _, d := range took {
+		all = append(all, d)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// median returns the middle one of sorted durations, of which there are some.
+func median(all []time.Duration) time.Duration { return all[len(all)/2] }
