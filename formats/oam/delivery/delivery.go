@@ -125,16 +125,22 @@ func (a *Applications) progress(ctx context.Context, last *published) (oam.Recor
 // ended, and waits for more than an answer. Where it reports false, a status that is read afterwards is final until
 // a person, or a change of the application, does something.
 func (a *Applications) Moves(ctx context.Context, namespace, name string) (bool, error) {
-	runs, err := a.Engine.Runs(ctx, PlacementOf(namespace, name))
-	if errors.Is(err, backend.ErrNotFound) {
-		return false, nil
+	last, err := a.published(ctx, namespace, name)
+	if err != nil || !last.isThere() {
+		return false, err
 	}
-	for _, run := range runs {
-		if moves, err := a.moves(ctx, run); moves || err != nil {
+	runs, err := a.Engine.Runs(ctx, last.Release.Placement.Name)
+	if err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return false, err
+	}
+	// A process that crashed may have recorded the last one without the placement having it yet.
+	for _, run := range append(runs, last.Release.Run.Name) {
+		moves, err := a.moves(ctx, run)
+		if moves || err != nil && !errors.Is(err, backend.ErrNotFound) {
 			return moves, err
 		}
 	}
-	return false, err
+	return false, nil
 }
 
 func (a *Applications) moves(ctx context.Context, run string) (bool, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
 	"github.com/slipway-dev/slipway/stages"
@@ -93,6 +94,15 @@ func (p *player) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	if p.simulation, err = newSimulation(ctx, store, docs); err != nil {
 		return err
+	}
+	if path != "" { // another terminal reaches the workflows meanwhile
+		serving, stop := context.WithCancel(ctx)
+		served := make(chan error, 1)
+		go func() { served <- httpapi.Serve(serving, p.apps.Engine, httpapi.ServeOptions{Store: path}) }()
+		defer func() {
+			stop()
+			err = errors.Join(err, <-served)
+		}()
 	}
 	return p.play(ctx)
 }
@@ -195,7 +205,10 @@ func (p *player) report(outcomes []delivery.Outcome) error {
 		default:
 			open = append(open, fmt.Errorf("application %s is %s: %w", name, out.Status.Phase, cli.ErrUnsuccessful))
 		}
-		well := !slices.ContainsFunc(out.Status.Services, func(s oam.Service) bool { return !s.Healthy })
+		var well any = ""
+		if services := out.Status.Services; len(services) > 0 {
+			well = !slices.ContainsFunc(services, func(s oam.Service) bool { return !s.Healthy })
+		}
 		l.Add(name, out.Status, out.Status.Phase, well, message, out.Run)
 	}
 	if p.Output != cli.JSON {

@@ -44,6 +44,18 @@ func newSimulation(ctx context.Context, store backend.Store, docs documents) (*s
 	return s, err
 }
 
+// reopen returns what a store has, without files: a workflow does not begin in it.
+func reopen(ctx context.Context, store backend.Store) (*simulation, error) {
+	var docs documents
+	for rec, err := range store.List(ctx, "member/") {
+		if err != nil {
+			return nil, err
+		}
+		docs.add(strings.TrimPrefix(rec.Key, "member/"), nil)
+	}
+	return newSimulation(ctx, store, docs)
+}
+
 // settle drives the engine until no workflow moves without a person, and returns the last outcome of each application.
 // Where each is not nil it is called whenever the applications were reconciled, with whether one moves, and decides
 // whether to go on.

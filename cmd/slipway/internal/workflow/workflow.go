@@ -8,14 +8,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
 )
@@ -24,9 +26,11 @@ import (
 type options struct {
 	*cli.Options
 	namespace string
+	hub       hub
 }
 
-// New returns the command workflow. The flag store, which names the file of the store, is the root's.
+// New returns the command workflow. The flag store, which names the file of the store, is the root's; without it the
+// store is that of a hub.
 func New(shared *cli.Options) *cobra.Command {
 	o := &options{Options: shared}
 	cmd := cli.Group("workflow", "Direct the workflows of applications, or play those of files",
@@ -38,6 +42,9 @@ func New(shared *cli.Options) *cobra.Command {
 		newVerb(o, delivery.Rollback, "Take every cluster that a workflow changed back to what it had"),
 	)
 	cmd.PersistentFlags().StringVarP(&o.namespace, "namespace", "n", "default", "namespace of the application")
+	cmd.PersistentFlags().StringVar(&o.hub.kubeconfig, "kubeconfig", "", "file that reaches the hub, where --store is not set; default as for kubectl")
+	cmd.PersistentFlags().StringVar(&o.hub.context, "context", "", "context of the kubeconfig")
+	cmd.PersistentFlags().StringVar(&o.hub.records, "hub-namespace", "slipway-system", "namespace of the hub's records")
 	return cmd
 }
 
@@ -81,6 +88,11 @@ func newStatus(o *options) *cobra.Command {
 				if o.IsValue() {
 					return o.PrintValue(status)
 				}
+				if o.Output != cli.Name {
+					if err := o.Said("application/%s: %s, run %s", args[0], status.Phase, rec.Run.Name); err != nil {
+						return err
+					}
+				}
 				return o.Print(steps(&status))
 			})
 		},
@@ -111,38 +123,49 @@ func instant(at *time.Time) time.Time {
 	return *at
 }
 
-// workflows are those of a store: delivery.Applications, or the API of the process that has the store open.
+// workflows are those of a store: [delivery.Applications], or the API of the process that has the store open.
 type workflows interface {
 	Last(ctx context.Context, namespace, name string) (oam.Record, error)
 	Do(ctx context.Context, r delivery.Request) (message string, err error)
 }
 
-// withWorkflows calls do with the workflows of the store that the command line names.
+// withWorkflows calls do with the workflows of the store, or of the hub, that the command line names.
 func (o *options) withWorkflows(cmd *cobra.Command, readOnly bool, do func(context.Context, workflows) error) (err error) {
 	if err := o.CheckOutput(); err != nil {
 		return err
 	}
-	path := o.storePath(cmd)
+	ctx, path := cmd.Context(), o.storePath(cmd)
 	if path == "" {
-		return cli.Usagef("--store is not set: it names the file of the store")
+		w, end, err := o.hub.workflows()
+		if err != nil {
+			return err
+		}
+		return errors.Join(do(ctx, w), end())
 	}
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("store: %w", err) // a file that a verb would make is no store of anything
 	}
 	store, err := bolt.Open(path, bolt.Options{ReadOnly: readOnly})
+	if errors.Is(err, bolt.ErrInUse) {
+		address, found := httpapi.Find(path)
+		if found != nil {
+			return fmt.Errorf("%w, and the process that has it is not reached: %w", err, found)
+		}
+		client, err := httpapi.NewClient(address, httpapi.ClientOptions{As: approval.Identity{Name: o.As, Groups: o.Groups}})
+		if err != nil {
+			return err
+		}
+		return do(ctx, remote{client})
+	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	docs, err := clustersOf(cmd.Context(), store)
+	s, err := reopen(ctx, store)
 	if err != nil {
 		return err
 	}
-	s, err := newSimulation(cmd.Context(), store, docs)
-	if err != nil {
-		return err
-	}
-	return do(cmd.Context(), s.apps)
+	return do(ctx, s.apps)
 }
 
 // storePath is the value of the root's flag.
@@ -153,13 +176,32 @@ func (o *options) storePath(cmd *cobra.Command) string {
 	return ""
 }
 
-// clustersOf returns the clusters in memory that a store has.
-func clustersOf(ctx context.Context, store backend.Store) (docs documents, err error) {
-	for rec, err := range store.List(ctx, "member/") {
-		if err != nil {
-			return docs, err
-		}
-		docs.add(strings.TrimPrefix(rec.Key, "member/"), nil)
+// remote are the workflows of which another process has the store.
+type remote struct{ *httpapi.Client }
+
+// Last returns the record of the newest workflow of an application.
+func (r remote) Last(ctx context.Context, namespace, name string) (oam.Record, error) {
+	runs, err := r.RunSummaries(ctx, delivery.PlacementOf(namespace, name))
+	if err != nil {
+		return oam.Record{}, err
 	}
-	return docs, nil
+	for _, run := range slices.Backward(runs) {
+		st, err := r.Status(ctx, run.Name)
+		if err != nil {
+			return oam.Record{}, err
+		}
+		if st.Plan.Rollback == nil {
+			return delivery.Outlined(namespace, name, st), nil
+		}
+	}
+	return oam.Record{}, fmt.Errorf("application %s/%s: no workflow of it has begun: %w", namespace, name, backend.ErrNotFound)
+}
+
+// Do is that of [delivery.Applications], but for what takes the store itself.
+func (r remote) Do(ctx context.Context, q delivery.Request) (string, error) {
+	rec, err := r.Last(ctx, q.Namespace, q.Name)
+	if err != nil {
+		return "", err
+	}
+	return delivery.Operate(ctx, r.Client, rec, q)
 }

@@ -114,11 +114,7 @@ func (s *scene) image(cluster, tag string) {
 		s.t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	docs, err := clustersOf(s.t.Context(), store)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	sim, err := newSimulation(s.t.Context(), store, docs)
+	sim, err := reopen(s.t.Context(), store)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -184,15 +180,24 @@ func TestAnImageThatDoesNotComeUp(t *testing.T) {
 		s.file(name, name)
 	}
 	s.do(cli.ExitTimeout, "run app --timeout 2s")
-	if out := s.do(cli.ExitDone, "status demo -n demo"); !strings.Contains(out, "Available: 0/1") {
-		t.Errorf("the status is\n%s", out)
+	says := func(want ...string) {
+		t.Helper()
+		out := s.do(cli.ExitDone, "status demo -n demo")
+		for _, w := range want {
+			if !strings.Contains(out, w) {
+				t.Errorf("the status is\n%s, want %q in it", out, w)
+			}
+		}
 	}
+	says("application/demo: runningWorkflow", "Available: 0/1")
 	s.image("managedcluster-test", "broken")
 	s.image("managedcluster-prod", "")
 	s.do(cli.ExitDone, "suspend demo -n demo --as alice")
-	if out := s.do(cli.ExitUnsuccessful, "run app"); !strings.Contains(out, "workflowSuspending") {
-		t.Errorf("a suspended workflow prints\n%s", out)
-	}
+	s.do(cli.ExitTimeout, "run app --timeout 1s")
+	says("application/demo: workflowSuspending")
+	s.do(cli.ExitDone, "resume demo -n demo --as alice")
+	s.do(cli.ExitTimeout, "run app --timeout 1s")
+	says("application/demo: runningWorkflow")
 	s.do(cli.ExitFailed, "restart demo -n demo --step deploy-test --as alice")
 	s.file("app-meta.yaml", "app-meta-blue.yaml")
 	s.file("app.yaml", "app-version2.yaml")
@@ -241,13 +246,14 @@ func TestEventsAsJSON(t *testing.T) {
 
 // A wrong command line ends with 2, and says what would be right.
 func TestAWrongCommandLine(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for line, want := range map[string]string{
+		"status demo":                     "--store is not set",
 		"pause demo":                      `there is no "pause" to workflow`,
 		"suspend":                         "accepts 1 arg(s)",
 		"suspend demo --step s":           "unknown flag: --step",
 		"suspend demo":                    "--as is not set",
 		"suspend demo --as a":             "--store is not set",
-		"status demo":                     "--store is not set",
 		"run":                             "requires at least 1 arg(s)",
 		"run x --wait":                    "set --store",
 		"run x --resume":                  "--as is not set",
