@@ -59,7 +59,7 @@ func Serve(ctx context.Context, e *fleet.Engine, o ServeOptions) error {
 			return fmt.Errorf("httpapi: the socket: %w", err)
 		}
 		if o.Authenticate == nil {
-			o.Authenticate = Impersonated(approval.Identity{Name: osUser()})
+			o.Authenticate = Impersonated()
 		}
 	}
 	defer ln.Close()
@@ -116,9 +116,11 @@ func osUser() string {
 	return "uid:" + strconv.Itoa(os.Getuid())
 }
 
-// Impersonated authenticates requests by what they say: the headers Impersonate-User and Impersonate-Group, or else an
-// identity. It is for addresses at which nothing but trusted callers can connect, such as a unix socket of one user.
-func Impersonated(otherwise approval.Identity) func(*http.Request) (approval.Identity, error) {
+// Impersonated authenticates requests by what they say: the headers Impersonate-User and Impersonate-Group, or else
+// the user of this process. It is for callers that could as well write what the engine stores: those of a unix socket
+// of one user, and the process itself.
+func Impersonated() func(*http.Request) (approval.Identity, error) {
+	otherwise := approval.Identity{Name: osUser()}
 	return func(r *http.Request) (approval.Identity, error) {
 		if name := r.Header.Get(userHeader); name != "" {
 			return approval.Identity{Name: name, Groups: r.Header[groupHeader]}, nil

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
@@ -28,7 +27,6 @@ type player struct {
 	*simulation
 	// resume has the workflows that wait for a person resumed; wait waits for that person.
 	resume, wait bool
-	by           approval.Identity
 	// printed are how many events of each run were.
 	printed map[string]int64
 }
@@ -56,8 +54,10 @@ workflow.`,
 }
 
 func (p *player) run(cmd *cobra.Command, args []string) (err error) {
-	path := p.storePath(cmd)
+	path := p.target.Store
 	switch {
+	case p.target.Server != "":
+		return cli.Usagef("--server is not for run, which plays workflows in this process")
 	case p.Output == cli.YAML || p.Output == cli.Name:
 		return cli.Usagef("-o %s: events are shown as table, wide or json", p.Output)
 	case p.wait && path == "":
@@ -67,11 +67,6 @@ func (p *player) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	if err := p.CheckOutput(); err != nil {
 		return err
-	}
-	if p.resume {
-		if p.by, err = p.Identity(); err != nil {
-			return err
-		}
 	}
 	docs, err := readFiles(args, p.namespace)
 	if err != nil {
@@ -138,7 +133,7 @@ func (p *player) each(ctx context.Context, now []delivery.Outcome, moving bool) 
 		goOn = goOn || p.wait
 		if p.resume {
 			app := p.docs.applications[i]
-			if _, err := p.apps.Do(ctx, delivery.Request{Verb: delivery.Resume, Namespace: app.GetNamespace(), Name: app.GetName(), By: p.by}); err != nil {
+			if _, err := p.apps.Do(ctx, delivery.Request{Verb: delivery.Resume, Namespace: app.GetNamespace(), Name: app.GetName(), By: p.asks()}); err != nil {
 				return false, err
 			}
 			goOn = true

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
@@ -25,14 +28,14 @@ import (
 // options are the flags of the verbs.
 type options struct {
 	*cli.Options
+	target    *target.Options
 	namespace string
 	hub       hub
 }
 
-// New returns the command workflow. The flag store, which names the file of the store, is the root's; without it the
-// store is that of a hub.
-func New(shared *cli.Options) *cobra.Command {
-	o := &options{Options: shared}
+// New returns the command workflow, for the store or the server that the flags of t name, or else for a hub.
+func New(shared *cli.Options, t *target.Options) *cobra.Command {
+	o := &options{Options: shared, target: t}
 	cmd := cli.Group("workflow", "Direct the workflows of applications, or play those of files",
 		newRun(o), newStatus(o),
 		newVerb(o, delivery.Suspend, "Suspend a workflow: nothing more begins until it is resumed"),
@@ -48,15 +51,24 @@ func New(shared *cli.Options) *cobra.Command {
 	return cmd
 }
 
+// asks returns the identity that asks, as the API of a process that holds a store takes it.
+func (o *options) asks() approval.Identity {
+	by := approval.Identity{Name: o.As, Groups: o.Groups}
+	if by.Name == "" {
+		by.Name = "uid:" + strconv.Itoa(os.Getuid())
+		if u, err := user.Current(); err == nil && u.Username != "" {
+			by.Name = u.Username
+		}
+	}
+	return by
+}
+
 func newVerb(o *options, verb delivery.Verb, short string) *cobra.Command {
 	r := delivery.Request{Verb: verb}
 	cmd := &cobra.Command{Use: string(verb) + " APPLICATION", Short: short, Args: cli.Arguments(cobra.ExactArgs(1))}
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		if r.By, err = o.Identity(); err != nil {
-			return err
-		}
-		r.Namespace, r.Name = o.namespace, args[0]
-		return o.withWorkflows(cmd, false, func(ctx context.Context, w workflows) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		r.By, r.Namespace, r.Name = o.asks(), o.namespace, args[0]
+		return o.withWorkflows(cmd.Context(), false, func(ctx context.Context, w workflows) error {
 			message, err := w.Do(ctx, r)
 			if err != nil {
 				return err
@@ -79,7 +91,7 @@ func newStatus(o *options) *cobra.Command {
 		Use: "status APPLICATION", Short: "Show what the workflow of an application and its steps have come to",
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.withWorkflows(cmd, true, func(ctx context.Context, w workflows) error {
+			return o.withWorkflows(cmd.Context(), true, func(ctx context.Context, w workflows) error {
 				rec, err := w.Last(ctx, o.namespace, args[0])
 				if err != nil {
 					return err
@@ -129,51 +141,41 @@ type workflows interface {
 	Do(ctx context.Context, r delivery.Request) (message string, err error)
 }
 
-// withWorkflows calls do with the workflows of the store, or of the hub, that the command line names.
-func (o *options) withWorkflows(cmd *cobra.Command, readOnly bool, do func(context.Context, workflows) error) (err error) {
+// withWorkflows calls do with the workflows of the store, of the program that holds it, of a server or of a hub, as the
+// command line names it.
+func (o *options) withWorkflows(ctx context.Context, readOnly bool, do func(context.Context, workflows) error) (err error) {
 	if err := o.CheckOutput(); err != nil {
 		return err
 	}
-	ctx, path := cmd.Context(), o.storePath(cmd)
-	if path == "" {
+	if o.target.Store == "" && o.target.Server == "" {
 		w, end, err := o.hub.workflows()
 		if err != nil {
 			return err
 		}
 		return errors.Join(do(ctx, w), end())
 	}
-	if _, err := os.Stat(path); err != nil {
-		return fmt.Errorf("store: %w", err) // a file that a verb would make is no store of anything
-	}
-	store, err := bolt.Open(path, bolt.Options{ReadOnly: readOnly})
-	if errors.Is(err, bolt.ErrInUse) {
-		address, found := httpapi.Find(path)
-		if found != nil {
-			return fmt.Errorf("%w, and the process that has it is not reached: %w", err, found)
+	if o.target.Server == "" {
+		if _, err := os.Stat(o.target.Store); err != nil {
+			return fmt.Errorf("store: %w", err) // a file that a verb would make is no store of anything
 		}
-		client, err := httpapi.NewClient(address, httpapi.ClientOptions{As: approval.Identity{Name: o.As, Groups: o.Groups}})
-		if err != nil {
+		store, err := bolt.Open(o.target.Store, bolt.Options{ReadOnly: readOnly})
+		if err == nil {
+			defer func() { err = errors.Join(err, store.Close()) }()
+			s, err := reopen(ctx, store)
+			if err != nil {
+				return err
+			}
+			return do(ctx, s.apps)
+		}
+		if !errors.Is(err, bolt.ErrInUse) {
 			return err
 		}
-		return do(ctx, remote{client})
 	}
+	t, err := o.target.Open(ctx, readOnly)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	s, err := reopen(ctx, store)
-	if err != nil {
-		return err
-	}
-	return do(ctx, s.apps)
-}
-
-// storePath is the value of the root's flag.
-func (o *options) storePath(cmd *cobra.Command) string {
-	if f := cmd.Flag("store"); f != nil {
-		return f.Value.String()
-	}
-	return ""
+	return errors.Join(do(ctx, remote{t.Client}), t.Close())
 }
 
 // remote are the workflows of which another process has the store.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -28,11 +29,12 @@ func call(t *testing.T, args ...string) (code int, out, errOut string) {
 	shared := &cli.Options{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &o, ErrOut: &e}, Name: "slipway"}
 	root := &cobra.Command{Use: "slipway", SilenceErrors: true, SilenceUsage: true}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
-	root.PersistentFlags().String("store", "", "")
+	reach := &target.Options{Options: shared}
+	reach.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(&shared.Output, "output", "o", cli.Table, "")
 	root.PersistentFlags().StringVar(&shared.As, "as", "", "")
 	root.PersistentFlags().DurationVar(&shared.Timeout, "timeout", 0, "")
-	root.AddCommand(New(shared))
+	root.AddCommand(New(shared, reach))
 	root.SetArgs(append([]string{"workflow"}, args...))
 	code = shared.ExitCode(root.ExecuteContext(t.Context()))
 	return code, o.String(), e.String()
@@ -224,6 +226,41 @@ func TestAWorkflowIsRolledBack(t *testing.T) {
 	s.image("managedcluster-prod", "red")
 }
 
+// A second terminal reaches the process that waits for a person: it shows the status, resumes the workflow under its own
+// name, and is told what takes the store itself.
+func TestASecondTerminalResumesWhatTheFirstWaitsFor(t *testing.T) {
+	s := newScene(t)
+	for _, name := range []string{"app-meta.yaml", "policy-topology.yaml", "workflow.yaml", "app.yaml"} {
+		s.file(name, name)
+	}
+	store := filepath.Join(s.dir, "store.db")
+	first := make(chan string, 1)
+	go func() {
+		code, out, errOut := call(t, "run", filepath.Join(s.dir, "app"), "--wait", "--store", store)
+		if code != cli.ExitDone {
+			t.Errorf("the first terminal ends with %d: %s", code, errOut)
+		}
+		first <- out
+	}()
+	for ready := false; !ready; {
+		if t.Context().Err() != nil || t.Failed() {
+			t.Fatal("the workflow is not suspended")
+		}
+		_, out, _ := call(t, "status", "demo", "-n", "demo", "--store", store)
+		ready = strings.Contains(out, "application/demo: workflowSuspending") && strings.Contains(out, `Waiting approval to the deploy step "deploy-prod"`)
+	}
+	s.do(cli.ExitFailed, "restart demo -n demo --as alice")
+	s.do(cli.ExitFailed, "resume demo -n demo --step none --as alice")
+	s.do(cli.ExitFailed, "suspend other -n demo --as alice")
+	s.do(cli.ExitDone, "resume demo -n demo --step deploy-prod --as alice")
+	if out := <-first; !strings.Contains(out, "RunCompleted") {
+		t.Errorf("the first terminal prints\n%s", out)
+	}
+	s.image("managedcluster-prod", "red")
+	s.do(cli.ExitDone, "status demo -n demo")
+	s.golden("second.txt")
+}
+
 // With -o json an event of a run is an object on a line of its own, the one that the engine has.
 func TestEventsAsJSON(t *testing.T) {
 	s := newScene(t)
@@ -252,11 +289,9 @@ func TestAWrongCommandLine(t *testing.T) {
 		"pause demo":                      `there is no "pause" to workflow`,
 		"suspend":                         "accepts 1 arg(s)",
 		"suspend demo --step s":           "unknown flag: --step",
-		"suspend demo":                    "--as is not set",
 		"suspend demo --as a":             "--store is not set",
 		"run":                             "requires at least 1 arg(s)",
 		"run x --wait":                    "set --store",
-		"run x --resume":                  "--as is not set",
 		"run x -o yaml":                   "events are shown as table, wide or json",
 		"run x --wait --resume --store f": "exclude each other",
 	} {
