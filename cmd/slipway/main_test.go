@@ -25,7 +25,7 @@ import (
 
 // env is a store on which an engine may run, and the clusters of it.
 type env struct {
-	t       *testing.T
+	t       testing.TB
 	file    string
 	members *memory.Fleet
 	source  *memory.Source
@@ -364,7 +364,7 @@ func TestTheVerbs(t *testing.T) {
 	}
 	want := []string{
 		"abort", "approve", "catch-up", "create", "delete", "describe", "diff", "drift", "explain", "forecast", "get", "history",
-		"leases", "preview", "preview-selection", "reject", "retry", "rollback", "serve", "set", "skip", "start", "stop", "version",
+		"leases", "preview", "preview-selection", "reject", "retry", "rollback", "serve", "set", "skip", "start", "stop", "timeline", "version",
 		"wait",
 	}
 	if !slices.Equal(got, want) {

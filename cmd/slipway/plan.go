@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/timeline"
 )
 
 // specOptions are the flags that name a run which there need not be.
@@ -148,29 +149,45 @@ func newPreviewSelection(o *options) *cobra.Command {
 func newForecast(o *options) *cobra.Command {
 	var s specOptions
 	var a fleet.Assumptions
+	var format string
 	cmd := &cobra.Command{
 		Use:               "forecast RUN | PLACEMENT --strategy FILE",
 		Short:             "Say when a run ends, or when one would that there is not yet; nothing is written",
 		Args:              cli.Arguments(cobra.ExactArgs(1)),
 		ValidArgsFunction: o.completeRuns,
-		RunE: o.reading(func(ctx context.Context, t *target.Target, args []string) (err error) {
-			var f fleet.Forecast
-			if s.strategy == "" {
-				f, err = t.ForecastRun(ctx, runName(args[0]), a)
-			} else {
-				var spec fleet.RunSpec
-				if spec, err = s.spec(args[0]); err != nil {
-					return err
-				}
-				f, err = t.Forecast(ctx, spec, a)
+	}
+	forecast := o.reading(func(ctx context.Context, t *target.Target, args []string) error {
+		if s.strategy == "" {
+			if isPicture(format) {
+				return o.drawRun(ctx, t, runName(args[0]), format, timeline.Options{}, 0)
 			}
+			f, err := t.ForecastRun(ctx, runName(args[0]), a)
 			if err != nil {
 				return err
 			}
 			return o.printForecast(f)
-		}),
+		}
+		spec, err := s.spec(args[0])
+		if err != nil {
+			return err
+		}
+		f, err := t.Forecast(ctx, spec, a)
+		if err != nil {
+			return err
+		}
+		if isPicture(format) {
+			return o.draw(timeline.Simulated(f.Plan, f.Events, timeline.Options{}), format, 0)
+		}
+		return o.printForecast(f)
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !isPicture(format) {
+			o.Output = format
+		}
+		return forecast(cmd, args)
 	}
 	s.flags(cmd)
+	cmd.Flags().StringVarP(&format, "output", "o", cli.Table, "table, wide, json, yaml or name; text or svg for a picture")
 	cmd.Flags().DurationVar(&a.Take, "take", 0, "how long a cluster needs of which nothing is known; 1m where it is not set")
 	cmd.Flags().DurationVar(&a.Approve, "approve-after", 0, "how long people take to approve; a negative time is never")
 	return cmd

@@ -59,7 +59,7 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 	flags.DurationVar(&o.Timeout, "timeout", 0, "how long the command may take, as in 90s or 1h; 0 is without end")
 	root.AddCommand(newGet(o), newDescribe(o), newHistory(o), newPreview(o), newPreviewSelection(o), newDiff(o), newForecast(o), newDrift(o),
 		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject), newRollback(o), newSet(o), newDelete(o),
-		newCreate(o), newCatchUp(o), newExplain(o), newWait(o), newLeases(o), newServe(o), newVersion(o))
+		newCreate(o), newCatchUp(o), newExplain(o), newWait(o), newTimeline(o), newLeases(o), newServe(o), newVersion(o))
 	root.AddCommand(runCommands(o)...)
 	root.AddCommand(workflow.New(&o.Options, &o.target))
 	return root
