@@ -363,7 +363,7 @@ func TestTheVerbs(t *testing.T) {
 		got = append(got, c.Name())
 	}
 	want := []string{
-		"abort", "approve", "catch-up", "create", "delete", "describe", "diff", "drift", "explain", "forecast", "get", "history",
+		"abort", "approve", "catch-up", "create", "delete", "describe", "diff", "drift", "explain", "forecast", "get", "history", "hub",
 		"leases", "preview", "preview-selection", "reject", "retry", "rollback", "serve", "set", "skip", "start", "stop", "timeline", "version",
 		"wait",
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubverbs"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/workflow"
 	"github.com/slipway-dev/slipway/fleet"
@@ -53,15 +55,17 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
 	flags := root.PersistentFlags()
 	o.target.AddFlags(flags)
+	kube := hubtarget.NewFlags(&o.target)
+	kube.AddFlags(flags)
 	flags.StringVarP(&o.Output, "output", "o", cli.Table, "table, wide, json, yaml or name")
 	flags.StringVar(&o.As, "as", "", "identity that asks; the user of the system where it is not set")
 	flags.StringSliceVar(&o.Groups, "as-group", nil, "groups of the identity that asks")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "how long the command may take, as in 90s or 1h; 0 is without end")
 	root.AddCommand(newGet(o), newDescribe(o), newHistory(o), newPreview(o), newPreviewSelection(o), newDiff(o), newForecast(o), newDrift(o),
 		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject), newRollback(o), newSet(o), newDelete(o),
-		newCreate(o), newCatchUp(o), newExplain(o), newWait(o), newTimeline(o), newLeases(o), newServe(o), newVersion(o))
+		newCreate(o), newCatchUp(o), newExplain(o), newWait(o), newTimeline(o), newLeases(o), newServe(o), newVersion(o), hubverbs.New(&o.Options, kube))
 	root.AddCommand(runCommands(o)...)
-	root.AddCommand(workflow.New(&o.Options, &o.target))
+	root.AddCommand(workflow.New(&o.Options, &o.target, kube))
 	return root
 }
 

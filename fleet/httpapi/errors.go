@@ -96,8 +96,9 @@ func badRequest(err error) error {
 	return &Error{http.StatusBadRequest, "BadRequest", err.Error()}
 }
 
-// answerError answers a request with an error.
-func answerError(w http.ResponseWriter, err error) {
+// WriteError answers a request with an error as the API does, for a program that serves a part of the API itself. One
+// that is an [*Error] is answered as it is.
+func WriteError(w http.ResponseWriter, err error) {
 	e := errorOf(err)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(e.Code)

@@ -64,7 +64,7 @@ func NewHandler(e *fleet.Engine, o Options) (http.Handler, error) {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { unknown(mux, w, r) })
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		answerError(w, &Error{http.StatusForbidden, "CrossOrigin", "the request comes from a page of another site, which may not change anything"})
+		WriteError(w, &Error{http.StatusForbidden, "CrossOrigin", "the request comes from a page of another site, which may not change anything"})
 	}))
 	return origins.Handler(mux), nil
 }
@@ -80,11 +80,11 @@ func unknown(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if len(allowed) == 0 {
-		answerError(w, &Error{http.StatusNotFound, "NoRoute", "there is nothing at " + r.URL.Path})
+		WriteError(w, &Error{http.StatusNotFound, "NoRoute", "there is nothing at " + r.URL.Path})
 		return
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	answerError(w, &Error{http.StatusMethodNotAllowed, "NoRoute", r.Method + " " + r.URL.Path + ": want " + strings.Join(allowed, " or ")})
+	WriteError(w, &Error{http.StatusMethodNotAllowed, "NoRoute", r.Method + " " + r.URL.Path + ": want " + strings.Join(allowed, " or ")})
 }
 
 // route is one operation of the API.
@@ -130,7 +130,7 @@ func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if e := errorOf(err); e.Code >= http.StatusInternalServerError {
 		h.o.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
-	answerError(w, err)
+	WriteError(w, err)
 }
 
 // admit identifies the caller, and refuses a request that a page of another site can have made.

@@ -157,7 +157,10 @@ func (a *Applications) moves(ctx context.Context, run string) (bool, error) {
 	switch {
 	case st.Run.IsEnded():
 		back, err := a.Engine.RollbackOf(ctx, run)
-		return back.Pending, err
+		if err != nil || back.Pending || back.By == "" {
+			return back.Pending, err
+		}
+		return a.moves(ctx, back.By) // which may have been made after the runs were listed
 	case st.Run.State == stages.NotStarted:
 		return !st.Run.Hold, nil
 	}

@@ -151,8 +151,10 @@ func stateOf(t *testing.T, store backend.Store) string {
 }
 
 // image is that of the Deployment of the tutorial on a cluster, "" where it is not there.
-func (s *simulation) image(cluster string) string {
-	obj, err := s.members.Cluster(cluster).Get(snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "demo", Name: "demo"})
+func (s *simulation) image(cluster string) string { return imageOn(s.members.Cluster(cluster)) }
+
+func imageOn(cluster *memory.Cluster) string {
+	obj, err := cluster.Get(snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "demo", Name: "demo"})
 	if err != nil {
 		return ""
 	}

@@ -68,7 +68,7 @@ func (p *player) run(cmd *cobra.Command, args []string) (err error) {
 	if err := p.CheckOutput(); err != nil {
 		return err
 	}
-	docs, err := readFiles(args, p.namespace)
+	docs, err := readFiles(args, p.namespace())
 	if err != nil {
 		return err
 	}

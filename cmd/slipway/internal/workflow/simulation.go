@@ -120,16 +120,19 @@ func react(obj *unstructured.Unstructured) map[string]any {
 	if !found {
 		replicas = 1
 	}
-	ready, available := replicas, "True"
+	ready, available, progress := replicas, "True", "NewReplicaSetAvailable"
 	containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
 	for _, c := range containers {
 		if c, _ := c.(map[string]any); strings.HasSuffix(fmt.Sprint(c["image"]), ":broken") {
-			ready, available = 0, "False"
+			ready, available, progress = 0, "False", "ReplicaSetUpdated"
 		}
 	}
 	return map[string]any{
 		"observedGeneration": obj.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas,
 		"readyReplicas": ready, "availableReplicas": ready,
-		"conditions": []any{map[string]any{"type": "Available", "status": available, "reason": "Simulated"}},
+		"conditions": []any{
+			map[string]any{"type": "Available", "status": available, "reason": "Simulated"},
+			map[string]any{"type": "Progressing", "status": "True", "reason": progress},
+		},
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/oam"
@@ -28,15 +29,14 @@ import (
 // options are the flags of the verbs.
 type options struct {
 	*cli.Options
-	target    *target.Options
-	namespace string
-	hub       hub
+	target *target.Options
+	kube   *hubtarget.Flags
 }
 
-// New returns the command workflow, for the store or the server that the flags of t name, or else for a hub.
-func New(shared *cli.Options, t *target.Options) *cobra.Command {
-	o := &options{Options: shared, target: t}
-	cmd := cli.Group("workflow", "Direct the workflows of applications, or play those of files",
+// New returns the command workflow, for the store or the server that the flags of t name, or else for the hub of kube.
+func New(shared *cli.Options, t *target.Options, kube *hubtarget.Flags) *cobra.Command {
+	o := &options{shared, t, kube}
+	return cli.Group("workflow", "Direct the workflows of applications, or play those of files",
 		newRun(o), newStatus(o),
 		newVerb(o, delivery.Suspend, "Suspend a workflow: nothing more begins until it is resumed"),
 		newVerb(o, delivery.Resume, "Resume a workflow that is suspended, also by a step that waits for a person"),
@@ -44,11 +44,19 @@ func New(shared *cli.Options, t *target.Options) *cobra.Command {
 		newVerb(o, delivery.Restart, "Carry a workflow out again with the same objects"),
 		newVerb(o, delivery.Rollback, "Take every cluster that a workflow changed back to what it had"),
 	)
-	cmd.PersistentFlags().StringVarP(&o.namespace, "namespace", "n", "default", "namespace of the application")
-	cmd.PersistentFlags().StringVar(&o.hub.kubeconfig, "kubeconfig", "", "file that reaches the hub, where --store is not set; default as for kubectl")
-	cmd.PersistentFlags().StringVar(&o.hub.context, "context", "", "context of the kubeconfig")
-	cmd.PersistentFlags().StringVar(&o.hub.records, "hub-namespace", "slipway-system", "namespace of the hub's records")
-	return cmd
+}
+
+// namespace is that of the applications: as for kubectl on a hub, and default elsewhere.
+func (o *options) namespace() string {
+	if *o.kube.Namespace != "" {
+		return *o.kube.Namespace
+	}
+	if o.target.Store == "" && o.target.Server == "" {
+		if ns, _, err := o.kube.ToRawKubeConfigLoader().Namespace(); err == nil {
+			return ns
+		}
+	}
+	return "default"
 }
 
 // asks returns the identity that asks, as the API of a process that holds a store takes it.
@@ -67,7 +75,7 @@ func newVerb(o *options, verb delivery.Verb, short string) *cobra.Command {
 	r := delivery.Request{Verb: verb}
 	cmd := &cobra.Command{Use: string(verb) + " APPLICATION", Short: short, Args: cli.Arguments(cobra.ExactArgs(1))}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		r.By, r.Namespace, r.Name = o.asks(), o.namespace, args[0]
+		r.By, r.Namespace, r.Name = o.asks(), o.namespace(), args[0]
 		return o.withWorkflows(cmd.Context(), false, func(ctx context.Context, w workflows) error {
 			message, err := w.Do(ctx, r)
 			if err != nil {
@@ -92,7 +100,7 @@ func newStatus(o *options) *cobra.Command {
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.withWorkflows(cmd.Context(), true, func(ctx context.Context, w workflows) error {
-				rec, err := w.Last(ctx, o.namespace, args[0])
+				rec, err := w.Last(ctx, o.namespace(), args[0])
 				if err != nil {
 					return err
 				}
@@ -148,11 +156,7 @@ func (o *options) withWorkflows(ctx context.Context, readOnly bool, do func(cont
 		return err
 	}
 	if o.target.Store == "" && o.target.Server == "" {
-		w, end, err := o.hub.workflows()
-		if err != nil {
-			return err
-		}
-		return errors.Join(do(ctx, w), end())
+		return o.onHub(ctx, do)
 	}
 	if o.target.Server == "" {
 		if _, err := os.Stat(o.target.Store); err != nil {
@@ -184,7 +188,7 @@ type remote struct{ *httpapi.Client }
 // Last returns the record of the newest workflow of an application.
 func (r remote) Last(ctx context.Context, namespace, name string) (oam.Record, error) {
 	runs, err := r.RunSummaries(ctx, delivery.PlacementOf(namespace, name))
-	if err != nil {
+	if err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return oam.Record{}, err
 	}
 	for _, run := range slices.Backward(runs) {

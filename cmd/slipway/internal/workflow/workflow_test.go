@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -31,10 +32,12 @@ func call(t *testing.T, args ...string) (code int, out, errOut string) {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
 	reach := &target.Options{Options: shared}
 	reach.AddFlags(root.PersistentFlags())
+	kube := hubtarget.NewFlags(reach)
+	kube.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVarP(&shared.Output, "output", "o", cli.Table, "")
 	root.PersistentFlags().StringVar(&shared.As, "as", "", "")
 	root.PersistentFlags().DurationVar(&shared.Timeout, "timeout", 0, "")
-	root.AddCommand(New(shared, reach))
+	root.AddCommand(New(shared, reach, kube))
 	root.SetArgs(append([]string{"workflow"}, args...))
 	code = shared.ExitCode(root.ExecuteContext(t.Context()))
 	return code, o.String(), e.String()

@@ -1,4 +1,4 @@
-package main
+package hubverbs
 
 import (
 	"errors"
@@ -7,16 +7,17 @@ import (
 	"testing"
 )
 
-// Without -secrets a namespace is placed without its Secrets, the program says so, and the account that it installs
-// may not read them; with it they are placed, and it may. -aggregate lets who may edit a namespace place it.
+// Without --secrets a namespace is placed without its Secrets, the program says so, and the account that it installs
+// may not read them; with it they are placed, and it may. --aggregate lets who may edit a namespace place it.
 func TestSecretsArePlacedWhereAskedFor(t *testing.T) {
 	for _, c := range []struct {
-		flags   []string
-		secrets bool
-	}{{nil, false}, {[]string{"-secrets", "-aggregate"}, true}} {
-		t.Run(strings.Join(c.flags, " "), func(t *testing.T) {
+		install, serve []string
+		secrets        bool
+	}{{nil, nil, false}, {[]string{"--secrets", "--aggregate"}, []string{"--secrets"}, true}} {
+		t.Run(strings.Join(c.install, " "), func(t *testing.T) {
 			w := newHubEnv(t, "member1")
-			w.start(append([]string{"-install", "-lease", "3s"}, c.flags...)...)
+			w.install(c.install...)
+			w.serve(append([]string{"--lease", "3s"}, c.serve...)...)
 			for _, args := range [][]string{
 				{"create", "namespace", "web"},
 				{"create", "configmap", "config", "-n", "web", "--from-literal=key=v"},
@@ -32,7 +33,7 @@ func TestSecretsArePlacedWhereAskedFor(t *testing.T) {
 			w.eventually("the Secret", func() error {
 				_, err := w.run("member1", ".", "get", "secret", "login", "-n", "web")
 				if (err == nil) != c.secrets {
-					return fmt.Errorf("with %v: %w", c.flags, errors.Join(err, errors.New("want it to be otherwise")))
+					return fmt.Errorf("with %v: %w", c.install, errors.Join(err, errors.New("want it to be otherwise")))
 				}
 				return nil
 			})

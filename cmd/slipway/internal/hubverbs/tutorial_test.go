@@ -1,4 +1,4 @@
-package main
+package hubverbs
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
@@ -24,8 +25,27 @@ import (
 // that it shows, on a hub and three members.
 func TestTheTutorialByKubectl(t *testing.T) {
 	w := newHubEnv(t, "member1", "member2", "member3")
-	w.start("-install", "-lease", "3s")
+	w.start("--lease", "3s")
 	w.play("testdata/tutorial", "script.txt")
+}
+
+// What is installed is shown object by object; once more, nothing is left to do.
+func TestInstallIsIdempotent(t *testing.T) {
+	w := newHubEnv(t)
+	first := w.install()
+	for _, want := range []string{
+		"CustomResourceDefinition clusterstagedupdateruns.placement.kubernetes-fleet.io Created\n", "ClusterRole slipway-approver Created\n",
+		"ServiceAccount slipway-system/slipway-hub Created\n",
+	} {
+		if !strings.Contains(first, want) {
+			t.Errorf("no %q in\n%s", want, first)
+		}
+	}
+	for line := range strings.Lines(w.install()) {
+		if !strings.HasSuffix(line, " Unchanged\n") {
+			t.Errorf("the second time: %s", line)
+		}
+	}
 }
 
 // hubEnv is a hub cluster with members, and the program that serves it.
@@ -76,20 +96,38 @@ func write(t *testing.T, path string, text []byte) {
 	}
 }
 
-// start runs the program until the test ends, and waits for its members to be registered.
+// install sets the hub cluster up.
+func (w *hubEnv) install(args ...string) string {
+	w.t.Helper()
+	var out, errOut bytes.Buffer
+	args = append([]string{"hub", "install", "--kubeconfig", w.kubeconfig("hub")}, args...)
+	if code := run(w.t.Context(), args, &out, &errOut); code != cli.ExitDone {
+		w.t.Fatalf("%s ended with %d:\n%s%s", strings.Join(args, " "), code, out.String(), errOut.String())
+	}
+	return out.String()
+}
+
+// start sets the hub cluster up and serves it.
 func (w *hubEnv) start(args ...string) {
+	w.t.Helper()
+	w.install()
+	w.serve(args...)
+}
+
+// serve runs the hub until the test ends, and waits for its members to be registered.
+func (w *hubEnv) serve(args ...string) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	var out output
 	ended := make(chan int, 1)
-	args = append([]string{"-kubeconfig", w.kubeconfig("hub"), "-members", filepath.Join(w.files, "members"), "-listen", ""}, args...)
+	args = append([]string{"hub", "--kubeconfig", w.kubeconfig("hub"), "--members", filepath.Join(w.files, "members"), "--listen", ""}, args...)
 	go func() { ended <- run(ctx, args, &out, &out) }()
 	w.t.Cleanup(func() {
 		stop()
-		if code := <-ended; code != exitDone {
-			w.t.Errorf("the program ended with %d", code)
+		if code := <-ended; code != cli.ExitDone {
+			w.t.Errorf("the hub ended with %d", code)
 		}
-		w.t.Logf("the program printed:\n%s", out.String())
+		w.t.Logf("the hub printed:\n%s", out.String())
 	})
 	w.eventually("the members to be registered", func() error {
 		for name := range w.servers {

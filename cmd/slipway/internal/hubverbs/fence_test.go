@@ -1,25 +1,27 @@
-package main
+package hubverbs
 
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// With -fence members get the policies of the fence, and what the hub creates there has the mark that they
+// With --fence members get the policies of the fence, and what the hub creates there has the mark that they
 // check.
 func TestMembersAreFenced(t *testing.T) {
 	w := newHubEnv(t, "member1")
-	w.start("-install", "-lease", "3s", "-fence")
+	w.start("--lease", "3s", "--fence")
 	w.play("testdata/fence", "script.txt")
 }
 
@@ -42,8 +44,8 @@ func TestAMemberThatCannotBeReachedIsFencedLater(t *testing.T) {
 		var out, log output
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		f := &fencer{dialer: backend.DialerFunc(dial), dir: dir, out: &out, log: slog.New(slog.NewTextHandler(&log, nil))}
-		go func() { ended <- f.run(ctx) }()
+		h := &options{Options: &cli.Options{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &log}}, members: dir}
+		go func() { ended <- h.fenceMembers(ctx, backend.DialerFunc(dial)) }()
 		time.Sleep(time.Second)
 		write(t, filepath.Join(dir, "later.kubeconfig"), nil)
 		time.Sleep(2 * time.Minute)
