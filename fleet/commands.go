@@ -19,7 +19,8 @@ import (
 
 // Command asks something of a run. It returns once the command is stored; the
 // engine that drives the run carries it out, or refuses it with a
-// CommandRefused event. A command with the ID of one that was given before
+// CommandRefused event. One of a run that is stopped, or about what the run has not come to, counts later:
+// where no other event shows it, a CommandAccepted event says when. A command with the ID of one that was given before
 // changes nothing, and is an error matching backend.ErrConflict where that one
 // is still stored and asks for something else. An empty ID is replaced by a new
 // one; another one is a DNS subdomain. At is overwritten.

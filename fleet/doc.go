@@ -26,6 +26,32 @@
 // stored with the state they belong to; [Engine.Follow] reads them from a
 // cursor.
 //
+// # What a host does
+//
+// A host that rolls out a change, and may be restarted at any time, does the same each time it starts:
+// it calls [Engine.PutPlacement], has [Engine.Run] drive in a goroutine, and calls [Engine.EnsureRun] with a
+// name that says what the run brings, which creates the run or returns the one that there is. The example
+// of EnsureRun is such a host.
+//
+// To show how the run goes it reads [Engine.FollowRun], whose events end with the run. [Engine.Follow]
+// is for all runs of a placement: without a cursor it yields those of every run that is kept, and it never ends.
+// A host that acts on events more than once stores [Follower.Cursor] after each event that it has dealt with, and
+// goes on there; one that only shows them reads all of them again.
+//
+// The events end in one of these ways, and [Engine.Status] says which:
+//
+//   - [stages.RunCompleted]: every cluster that was not skipped has the change.
+//   - [stages.RunFailed]: a budget was exceeded or a gate rejected; the message says which. Clusters that were updated
+//     stay so, unless the strategy has a [stages.RollbackPolicy]. A run of profile ClusterUpdate may be started again;
+//     otherwise the next run has a name of its own.
+//   - [stages.RunAborted] and [stages.RunSuperseded]: a command or a newer run of the placement ended it.
+//   - An error matching backend.ErrNotFound: the run was deleted.
+//
+// A run that is stopped has not ended, nor has one that waits at a gate: [stages.RunStopped] and
+// [stages.ApprovalRequested] are events like others, after which nothing comes until [Engine.Command] starts it or
+// [Engine.Decide] answers. Nor does a run end by itself whose clusters cannot be updated, where its
+// strategy has neither a ProgressDeadline nor a bound on Attempts, see [stages.Strategy]: Plan.Warnings says so.
+//
 // # Order
 //
 // On a cluster objects are applied after what they may need, by the phases of

@@ -90,15 +90,17 @@ func New(cfg Config) (*Engine, error) {
 // Run drives the runs in the store until ctx ends: those that no engine drives,
 // those of engines that have not renewed their lease, and those that it
 // had before under the same name. Of several engines that share a store, the first
-// that tries takes a run, and keeps it. Run returns ctx's error,
-// after everything it started has ended and its leases are given back. It is
-// called once at a time.
+// that tries takes a run, and keeps it. Run returns when ctx has ended, everything it
+// started has ended too and its leases are given back. That is a clean stop, whose error
+// is nil: errors of stores and clusters do not end it, they are logged and tried again. It
+// is called once at a time.
 func (e *Engine) Run(ctx context.Context) error {
-	return runner.New(runner.Options{
+	runner.New(runner.Options{
 		Store: e.store, State: e.state, Caps: e.caps, Commands: e.commands, Admission: e.admitter, Drifts: e.drifts, Updater: e.updater, Conns: e.conns, Limiter: e.lanes,
 		Authority: e.cfg.Authority, Windows: e.cfg.Windows, Name: e.cfg.Name, Lease: e.cfg.Lease, Skew: e.cfg.Skew,
 		CallTimeout: e.cfg.CallTimeout, Poll: e.cfg.Poll, Clock: e.cfg.Clock, Log: e.log,
 	}).Run(ctx)
+	return nil
 }
 
 // Placements returns the names of the placements, ascending.

@@ -127,7 +127,9 @@ func drive(ctx context.Context, t *testing.T, e *fleet.Engine, placement, run st
 		}
 	}
 	cancel()
-	<-done
+	if err := <-done; err != nil {
+		t.Errorf("a clean stop is an error: %v", err)
+	}
 	return lines
 }
 

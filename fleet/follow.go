@@ -136,7 +136,8 @@ func (f *Follower) Cursor() string {
 }
 
 // Events yields every committed event after the cursor, and then each event as
-// it is committed, until ctx ends; it yields ctx's error last. Events of one
+// it is committed, until ctx ends; it yields ctx's error last. Of one run, see
+// [Engine.FollowRun], it ends with the run. Events of one
 // run are in order and exactly once; those of different runs are about in the
 // order of their times.
 //
@@ -151,7 +152,7 @@ func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 			if !more || err == nil && f.isOver() {
 				return
 			}
-			if f.at.Run != "" && state.IsNotFound(err) {
+			if f.isGone(err) {
 				yield(stages.Event{}, err)
 				return
 			}
@@ -275,62 +276,76 @@ func (f *Follower) forget(streams []eventStream) {
 // streams lists the journals, those of placements before those of runs, and
 // why some cannot be read.
 func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable []error, err error) {
-	if f.at.Run != "" {
-		return f.streamOfRun(ctx)
-	}
 	var runs []eventStream
 	known := map[string]knownStream{}
-	for _, prefix := range f.followed() {
-		for rec, err := range f.e.store.List(ctx, f.under(prefix)) {
-			if err != nil {
-				return nil, nil, err
-			}
-			if f.skips(rec.Key) {
-				continue
-			}
-			k, err := f.streamOf(rec)
-			if err != nil {
-				unreadable = append(unreadable, err)
-				continue
-			}
-			known[rec.Key] = k
-			switch {
-			case f.at.Placement != "" && f.at.Placement != k.placement:
-			case prefix == record.PlacementKey(""):
-				out = append(out, k.eventStream)
-			default:
-				runs = append(runs, k.eventStream)
-			}
+	for rec, err := range f.records(ctx) {
+		if err != nil {
+			return nil, nil, err
+		}
+		k, err := f.streamOf(rec)
+		if err != nil {
+			unreadable = append(unreadable, err)
+			continue
+		}
+		known[rec.Key] = k
+		switch {
+		case f.at.Run != "" && !f.isFollowed(k.name):
+			return nil, nil, state.Replaced(f.at.Run)
+		case f.at.Placement != "" && f.at.Placement != k.placement:
+		case strings.HasPrefix(rec.Key, record.PlacementKey("")):
+			out = append(out, k.eventStream)
+		default:
+			runs = append(runs, k.eventStream)
 		}
 	}
 	f.known = known
 	return append(out, runs...), unreadable, nil
 }
 
-// streamOfRun returns the journal of the one run that is followed.
-func (f *Follower) streamOfRun(ctx context.Context) (out []eventStream, unreadable []error, err error) {
-	rec, err := f.e.store.Get(ctx, record.RunKey(f.at.Run))
-	if state.IsNotFound(err) {
-		return nil, nil, &state.NotFoundError{Kind: "run", Name: f.at.Run}
+// records yields the records that commit the events that are followed.
+func (f *Follower) records(ctx context.Context) iter.Seq2[backend.Record, error] {
+	return func(yield func(backend.Record, error) bool) {
+		if f.at.Run != "" { // listing would read every run whose name begins like this one
+			rec, err := f.e.store.Get(ctx, record.RunKey(f.at.Run))
+			if state.IsNotFound(err) {
+				err = &state.NotFoundError{Kind: "run", Name: f.at.Run}
+			}
+			yield(rec, err)
+			return
+		}
+		for _, prefix := range f.followed() {
+			for rec, err := range f.e.store.List(ctx, prefix) {
+				if err == nil && f.skips(rec.Key) {
+					continue
+				}
+				if !yield(rec, err) || err != nil {
+					return
+				}
+			}
+		}
 	}
-	if err != nil {
-		return nil, nil, err
+}
+
+// isFollowed reports whether a stream is that of the one run that is followed: of the first one that was
+// read under its name, which the cursor names from then on.
+func (f *Follower) isFollowed(stream string) bool {
+	if len(f.at.Read) == 0 {
+		f.at.Read[stream] = 0
 	}
-	k, err := f.streamOf(rec)
-	if err != nil {
-		return nil, []error{err}, nil
-	}
-	if _, same := f.at.Read[k.name]; !same && len(f.at.Read) > 0 {
-		return nil, nil, state.Replaced(f.at.Run)
-	}
-	f.known = map[string]knownStream{rec.Key: k}
-	return []eventStream{k.eventStream}, nil, nil
+	_, same := f.at.Read[stream]
+	return same
 }
 
 // isOver reports whether the one run that is followed has ended, and nothing of its journal is left to be read.
 func (f *Follower) isOver() bool {
-	k, ok := f.known[record.RunKey(f.at.Run)]
-	return ok && k.ended && !f.hasMore(k.eventStream)
+	k := f.known[record.RunKey(f.at.Run)] // that of no run has no end
+	return k.ended && f.at.Run != "" && !f.hasMore(k.eventStream)
+}
+
+// isGone reports whether an error says that the one run that is followed is not there, or is another one.
+func (f *Follower) isGone(err error) bool {
+	missing := (*state.NotFoundError)(nil)
+	return f.at.Run != "" && errors.As(err, &missing) && missing.Kind == "run"
 }
 
 // hasMore reports whether events of a stream can be read that were not.
@@ -338,23 +353,15 @@ func (f *Follower) hasMore(s eventStream) bool {
 	return s.head.Events > f.at.Read[s.name] && f.stuck[s.name] != s.head.Events
 }
 
-// under narrows the prefix of records to those that are followed.
-func (f *Follower) under(prefix string) string {
-	if prefix != record.RunKey("") {
-		return prefix + f.at.Placement
-	}
-	return prefix + f.at.Run
-}
-
-// followed are the prefixes of the records that commit events.
+// followed are the prefixes of the keys of the records that commit events.
 func (f *Follower) followed() []string {
 	if f.at.Run != "" {
-		return []string{record.RunKey("")}
+		return []string{record.RunKey(f.at.Run)}
 	}
-	return []string{record.DeletedKey(""), record.RunKey(""), record.PlacementKey("")}
+	return []string{record.DeletedKey(f.at.Placement), record.RunKey(""), record.PlacementKey(f.at.Placement)}
 }
 
-// skips reports whether a record is that of another placement.
+// skips reports whether a record under one of the prefixes is that of another run or placement by its key.
 func (f *Follower) skips(key string) bool {
 	if f.at.Run != "" {
 		return key != record.RunKey(f.at.Run)
@@ -417,7 +424,7 @@ func (f *Follower) wait(ctx context.Context) error {
 	changed := make(chan error, len(f.followed()))
 	var both sync.WaitGroup
 	for _, prefix := range f.followed() {
-		both.Go(func() { changed <- f.firstChange(ctx, f.under(prefix)) })
+		both.Go(func() { changed <- f.firstChange(ctx, prefix) })
 	}
 	err := <-changed
 	cancel()
@@ -425,14 +432,14 @@ func (f *Follower) wait(ctx context.Context) error {
 	return err
 }
 
-// firstChange waits for a write under prefix of a record that has more events
-// than were read.
+// firstChange waits for a write under prefix of a record that has more events than were read, or for that
+// which ends following one run.
 func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 	for c, err := range backend.Watch(ctx, f.e.store, prefix, f.e.cfg.Poll) {
 		if err != nil {
 			return err
 		}
-		if f.skips(c.Key) || c.Deleted && f.at.Run == "" {
+		if f.skips(c.Key) {
 			continue
 		}
 		if news, err := f.hasNews(ctx, c.Key); news || err != nil {
@@ -442,7 +449,7 @@ func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 	return errors.New("the watch ended")
 }
 
-// hasNews reports whether a record commits events that were not read.
+// hasNews reports whether a record commits events that were not read, or ends following one run.
 func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	rec, err := f.e.store.Get(ctx, key)
 	if state.IsNotFound(err) {
@@ -455,8 +462,12 @@ func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return !f.yielded[err.Error()], nil //nolint:nilerr // that it cannot be read is news, once
 	}
+	if f.at.Run != "" {
+		_, same := f.at.Read[s.name]
+		return !same || s.ended || f.hasMore(s.eventStream), nil
+	}
 	mine := f.at.Placement == "" || f.at.Placement == s.placement
-	return mine && (f.hasMore(s.eventStream) || f.at.Run != "" && s.ended), nil
+	return mine && f.hasMore(s.eventStream), nil
 }
 
 // eventStream is a journal and how much of it is committed.

@@ -2,7 +2,6 @@ package fleet_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -154,7 +153,7 @@ func TestARunStartedAgainTakesInWhatItBrought(t *testing.T) {
 				<-ctx.Done()
 			}
 		}}
-		if err := w.newEngine(fleet.Config{Name: "dies", Store: store}).Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		if err := w.newEngine(fleet.Config{Name: "dies", Store: store}).Run(ctx); err != nil {
 			t.Fatal(err)
 		}
 		w.stateIs(h, "a", stages.Failed)

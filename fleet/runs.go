@@ -2,9 +2,13 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/stages"
@@ -43,13 +47,73 @@ func (s *RunSpec) request() planning.Request {
 // placement refuses a second run, and backend.ErrConflict when the name is
 // taken, and a *NotFoundError where the strategy names a cap that was not declared.
 // Nothing is left behind then, except that what the source holds may
-// have been captured. After an error of the store the run may exist or not.
+// have been captured. After an error of the store the run may exist or not:
+// [Engine.EnsureRun] creates it or finds it.
 func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 	if err := spec.validate(); err != nil {
 		return Status{}, err
 	}
 	s, err := e.admitter.CreateRun(ctx, spec.request())
 	return Status(s), err
+}
+
+// EnsureRun returns the run of spec's name if it is the one that spec asks for, whatever its state, and creates it
+// as [Engine.CreateRun] does if there is none: a host calls it with the same spec when it starts, when it was
+// restarted and after an error, and there is one run.
+//
+// It is the run that spec asks for if the placement, the strategy, the owner and, where spec has them, the index
+// and the digest of the plan are the same. Otherwise the error says what differs, and matches
+// [backend.ErrConflict]. A spec without an index is content with the snapshot that the run was created with, even
+// if the source holds something else by now: give a run a name that says what it brings, as web-v1.4.2, or name
+// the index.
+func (e *Engine) EnsureRun(ctx context.Context, spec RunSpec) (Status, error) {
+	if err := spec.validate(); err != nil {
+		return Status{}, err
+	}
+	s, err := e.Status(ctx, spec.Name)
+	if errors.Is(err, backend.ErrNotFound) {
+		created, cerr := e.CreateRun(ctx, spec)
+		if !errors.Is(cerr, backend.ErrConflict) {
+			return created, cerr
+		}
+		if s, err = e.Status(ctx, spec.Name); errors.Is(err, backend.ErrNotFound) {
+			return Status{}, cerr // it was not the name that was taken
+		}
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	if differs := spec.differs(&s); len(differs) > 0 {
+		return Status{}, fmt.Errorf("run %s exists and is another one: %s: give this one another name, or delete that one: %w",
+			spec.Name, strings.Join(differs, "; "), backend.ErrConflict)
+	}
+	return s, nil
+}
+
+// differs says in what a run is not the one that the spec asks for.
+func (s *RunSpec) differs(run *Status) (out []string) {
+	differ := func(what string, has, want any) {
+		if has != want {
+			out = append(out, fmt.Sprintf("%s is %v, and %v was asked for", what, has, want))
+		}
+	}
+	differ("placement", strconv.Quote(run.Run.Placement), strconv.Quote(s.Placement))
+	differ("owner", strconv.Quote(run.Owner), strconv.Quote(s.Owner))
+	if s.Index != nil {
+		differ("index", run.Plan.Index, *s.Index)
+	}
+	if s.Plan != "" {
+		differ("plan", run.Plan.Digest, s.Plan)
+	}
+	if run.Plan.Rollback != nil {
+		return append(out, "it takes back run "+run.Plan.Rollback.Run)
+	}
+	const most = 5
+	fields := problems.Differences("strategy", run.Plan.Strategy, s.Strategy)
+	if n := len(fields) - most; n > 0 {
+		fields = append(fields[:most], fmt.Sprintf("and %d more fields", n))
+	}
+	return append(out, fields...)
 }
 
 // Status returns a run as it was last saved, and the plan that it carries out.

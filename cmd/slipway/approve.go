@@ -81,10 +81,13 @@ const mostShown = 10
 // showRequest shows what a request is about.
 func (o *options) showRequest(ctx context.Context, t *target.Target, out io.Writer, r approval.Request) error {
 	s, err := t.Status(ctx, r.Run)
-	if err != nil {
+	var clusters []string
+	switch {
+	case err == nil:
+		clusters = clustersBehind(&s, r)
+	case !o.isUnreadable(err):
 		return err
 	}
-	clusters := clustersBehind(&s, r)
 	names := strings.Join(clusters[:min(mostShown, len(clusters))], ", ")
 	if more := len(clusters) - mostShown; more > 0 {
 		names += fmt.Sprintf(" and %d more", more)
@@ -98,8 +101,12 @@ func (o *options) showRequest(ctx context.Context, t *target.Target, out io.Writ
 		missing = append(missing, strings.TrimSpace(fmt.Sprintf("%d %s", q.Count, q.Group)))
 	}
 	l := &cli.List{Columns: []string{"Approval", "Run", "Gate", "Snapshot", "Plan", "Opens", "Missing", "Started by"}}
+	opens := "-"
+	if err == nil {
+		opens = strings.TrimSpace(fmt.Sprintf("%d clusters %s", len(clusters), names))
+	}
 	l.Add(r.Name, r, fmt.Sprintf("%s of placement %s", r.Run, r.Placement), fmt.Sprintf("%s, attempt %d", gate, r.Attempt), r.Snapshot, r.Plan,
-		strings.TrimSpace(fmt.Sprintf("%d clusters %s", len(clusters), names)), strings.Join(missing, ", "), r.Starter.Name)
+		opens, strings.Join(missing, ", "), r.Starter.Name)
 	shown := *o
 	shown.Out, shown.Output = out, cli.Table
 	return shown.Fields(l)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -25,7 +27,7 @@ func newDescribe(o *options) *cobra.Command {
 			g.Target = t
 			switch kind, name := strings.TrimSuffix(args[0], "s"), args[1]; kind {
 			case "run":
-				return o.describeRun(ctx, t, runName(name))
+				return o.describeRun(ctx, &g, runName(name))
 			case "placement":
 				return o.describePlacement(ctx, &g, strings.TrimPrefix(name, "placement/"))
 			case "approval":
@@ -59,11 +61,14 @@ func (o *options) describePlacement(ctx context.Context, g *getter, name string)
 		return err
 	}
 	of := &getter{Target: g.Target, placement: name}
-	snapshots, err := getSnapshots(ctx, of)
+	runs, err := getRuns(ctx, of)
 	if err != nil {
 		return err
 	}
-	runs, err := getRuns(ctx, of)
+	snapshots, err := getSnapshots(ctx, of)
+	if o.isUnreadable(err) {
+		return errors.Join(o.Fields(l), o.sections([]string{"Runs"}, runs))
+	}
 	if err != nil {
 		return err
 	}
@@ -77,18 +82,32 @@ func (o *options) describePlacement(ctx context.Context, g *getter, name string)
 	return o.sections([]string{"Snapshots", "Runs", "Clusters"}, snapshots, runs, clusters)
 }
 
+// isUnreadable reports whether the records of a hub may not be read, and warns of that: what its objects show is shown
+// without them.
+func (o *options) isUnreadable(err error) bool {
+	refusal, is := errors.AsType[*httpapi.Error](err)
+	if !is || refusal.Reason != "Forbidden" {
+		return false
+	}
+	o.Warn("only what objects show is shown: %v", err)
+	return true
+}
+
 // lastEvents is how many events a description has.
 const lastEvents = 10
 
-func (o *options) describeRun(ctx context.Context, t *target.Target, name string) error {
-	s, err := t.Status(ctx, name)
+func (o *options) describeRun(ctx context.Context, g *getter, name string) error {
+	s, err := g.Status(ctx, name)
+	if o.isUnreadable(err) {
+		return o.describeRunObject(ctx, g, name)
+	}
 	if err != nil {
 		return err
 	}
 	if o.IsValue() {
 		return o.PrintValue(s)
 	}
-	h, err := t.History(ctx, name, 0)
+	h, err := g.History(ctx, name, 0)
 	if err != nil {
 		return err
 	}
@@ -104,6 +123,19 @@ func (o *options) describeRun(ctx context.Context, t *target.Target, name string
 		addEvent(events, ev)
 	}
 	return o.sections([]string{"Stages", "Waits for", "Events"}, stagesOf(&s), awaited(stages.Waiting(s.Plan, r)), events)
+}
+
+// describeRunObject shows of a run of a hub what its object and those of its requests show.
+func (o *options) describeRunObject(ctx context.Context, g *getter, name string) error {
+	l, err := g.list(ctx, "run", []string{name})
+	if err != nil {
+		return err
+	}
+	approvals, err := getApprovals(ctx, &getter{Target: g.Target, run: name})
+	if err != nil {
+		return err
+	}
+	return errors.Join(o.Fields(l), o.sections([]string{"Approvals"}, approvals))
 }
 
 // stagesOf are the stages of a run, a row for each group.

@@ -363,9 +363,9 @@ func TestTheVerbs(t *testing.T) {
 		got = append(got, c.Name())
 	}
 	want := []string{
-		"abort", "approve", "catch-up", "create", "delete", "describe", "diff", "drift", "explain", "forecast", "get", "history", "hub",
-		"leases", "preview", "preview-selection", "reject", "retry", "rollback", "serve", "set", "skip", "start", "stop", "timeline", "version",
-		"wait",
+		"abort", "approve", "catch-up", "create", "delete", "describe", "diff", "drift", "explain", "fleet", "forecast", "gate", "get",
+		"history", "hub", "leases", "member", "preview", "preview-selection", "reject", "retry", "rollback", "serve", "set", "skip",
+		"start", "stop", "timeline", "updaterun", "updatestrategy", "version", "wait",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("verbs %v", got)

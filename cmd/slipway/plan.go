@@ -26,18 +26,23 @@ type specOptions struct {
 }
 
 func (s *specOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON")
+	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON; on a hub also the name of a strategy that is there")
 	cmd.Flags().IntVar(&s.index, "index", -1, "index of the snapshot; without it what the source holds now")
 	_ = cmd.MarkFlagFilename("strategy", "yaml", "yml", "json")
 }
 
-func (s *specOptions) spec(name string) (fleet.RunSpec, error) {
+// spec is what a run of a placement is asked for by.
+func (s *specOptions) spec(t *target.Target, name string) (fleet.RunSpec, error) {
 	spec := fleet.RunSpec{Placement: name}
 	if s.index >= 0 {
 		spec.Index = &s.index
 	}
 	if s.strategy == "" {
 		return spec, cli.UsageError{Err: fmt.Errorf("--strategy is not set: it names the file of the strategy")}
+	}
+	if _, err := os.Stat(s.strategy); err != nil && t.Hub {
+		spec.Strategy.Name = s.strategy
+		return spec, nil
 	}
 	return spec, readFile(s.strategy, &spec.Strategy)
 }
@@ -62,7 +67,7 @@ func newPreview(o *options) *cobra.Command {
 		Args:              cli.Arguments(cobra.ExactArgs(1)),
 		ValidArgsFunction: o.completePlacements,
 		RunE: o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-			spec, err := s.spec(args[0])
+			spec, err := s.spec(t, args[0])
 			if err != nil {
 				return err
 			}
@@ -167,7 +172,7 @@ func newForecast(o *options) *cobra.Command {
 			}
 			return o.printForecast(f)
 		}
-		spec, err := s.spec(args[0])
+		spec, err := s.spec(t, args[0])
 		if err != nil {
 			return err
 		}
@@ -275,7 +280,7 @@ func newDiff(o *options) *cobra.Command {
 		Args:              cli.Arguments(cobra.ExactArgs(1)),
 		ValidArgsFunction: o.completePlacements,
 		RunE: o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-			spec, err := s.spec(args[0])
+			spec, err := s.spec(t, args[0])
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/azure"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubverbs"
@@ -65,6 +66,7 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject), newRollback(o), newSet(o), newDelete(o),
 		newCreate(o), newCatchUp(o), newExplain(o), newWait(o), newTimeline(o), newLeases(o), newServe(o), newVersion(o), hubverbs.New(&o.Options, kube))
 	root.AddCommand(runCommands(o)...)
+	root.AddCommand(azure.Commands(&o.Options)...)
 	root.AddCommand(workflow.New(&o.Options, &o.target, kube))
 	return root
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
@@ -28,7 +29,7 @@ func newCreate(o *options) *cobra.Command {
 			if placed == "" {
 				return cli.Usagef("--placement is not set: it names the placement that is rolled out")
 			}
-			spec, err := s.spec(placed)
+			spec, err := s.spec(t, placed)
 			if err != nil {
 				return err
 			}
@@ -70,6 +71,9 @@ func newCatchUp(o *options) *cobra.Command {
 
 // created says which run there is now, and on the other stream what its plan warns of.
 func (o *options) created(t *target.Target, s fleet.Status) error {
+	if s.Plan == nil { // the hub makes it
+		return o.Said("run/%s: created", s.Run.Name)
+	}
 	for _, w := range s.Plan.Warnings {
 		o.Warn("%s", w)
 	}
@@ -258,6 +262,9 @@ func newDelete(o *options) *cobra.Command {
 		kind("deletion", "Forget how the deletion of a placement ended", (*target.Target).ForgetDeletion))
 }
 
+// release is the version that a release is built with.
+var release string
+
 func newVersion(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -271,7 +278,7 @@ func newVersion(o *options) *cobra.Command {
 					version = info.Main.Version
 				}
 			}
-			return o.Said("slipway %s %s", version, golang)
+			return o.Said("slipway %s %s", cmp.Or(release, version), golang)
 		},
 	}
 }

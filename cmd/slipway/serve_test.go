@@ -307,4 +307,3 @@ func TestTheDocumentationOfTheCommand(t *testing.T) {
 		}
 	}
 }
-

@@ -170,6 +170,7 @@ func whole[T any](ctx context.Context, c *Client, path string, query url.Values)
 	if query == nil {
 		query = url.Values{}
 	}
+	query.Set("limit", strconv.Itoa(mostPage))
 	for {
 		page, err := get[List[T]](ctx, c, path, query)
 		if err != nil {

@@ -143,6 +143,8 @@ func (w *writer) options(s *stages.Strategy) {
 func (w *writer) stage(at *field.Path, s *stages.Stage) Stage {
 	w.refuse(s.SortKey != "", at.Child("sortingLabelKey"), "members have no order; leave it out")
 	w.refuse(s.StrictFailures, at.Child("strictFailures"), "budgets are not strict; leave it out")
+	w.refuse(s.Take != nil, at.Child("take"), "members are selected by their labels; write a labelSelector")
+	w.refuse(s.Rest, at.Child("rest"), "members are selected by their labels; write a labelSelector")
 	out := Stage{Name: s.Name, MaxConcurrency: text(s.MaxConcurrency), MaxAllowedFailures: text(s.MaxFailures)}
 	out.MemberSelector = w.stageSelector(at.Child("labelSelector"), s)
 	for i := range s.Groups {

@@ -25,6 +25,8 @@ func TestWhatAzureCannotExpressIsAnErrorThatNamesIt(t *testing.T) {
 		"minHealthy":                func(s *stages.Strategy) { s.MinHealthy = time.Second },
 		"removal":                   func(s *stages.Strategy) { s.Removal.Deadline = time.Second },
 		"stages[0].sortingLabelKey": func(s *stages.Strategy) { s.Stages[0].SortKey = "order" },
+		"stages[0].take":            func(s *stages.Strategy) { s.Stages[0].Take = number(1) },
+		"stages[0].rest":            func(s *stages.Strategy) { s.Stages[0].Rest = true },
 		"stages[0].labelSelector":   func(s *stages.Strategy) { s.Stages[0].Selector = nil },
 		"stages[0].maxConcurrency":  func(s *stages.Strategy) { s.Stages[0].MaxConcurrency = nil },
 		"stages[0].strictFailures":  func(s *stages.Strategy) { s.Stages[0].MaxFailures, s.Stages[0].StrictFailures = number(1), true },

@@ -253,6 +253,12 @@ func stageErrors(s *stages.Stage, path string) field.ErrorList {
 	if s.StrictFailures {
 		errs = append(errs, inexpressible(path+".strictFailures"))
 	}
+	if s.Take != nil {
+		errs = append(errs, inexpressible(path+".take"))
+	}
+	if s.Rest {
+		errs = append(errs, inexpressible(path+".rest"))
+	}
 	for i, t := range s.Before {
 		at := path + ".beforeStageTasks[" + strconv.Itoa(i) + "]"
 		if t.Type == stages.TimedWait {

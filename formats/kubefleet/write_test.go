@@ -133,6 +133,7 @@ func TestWriteInexpressible(t *testing.T) {
 	s.Stages[0].Groups = []stages.Group{{Name: "g"}}
 	s.Stages[0].Before = []stages.Task{{Type: stages.TimedWait, Wait: 1}}
 	s.Stages[0].StrictFailures = true
+	s.Stages[0].Take, s.Stages[1].Rest = &one, true
 	s.Stages[1].Before[0].Approval = &approval.Policy{ForbidStarter: true}
 	s.Stages[1].Before[0].DisplayName = "sign-off"
 	s.Stages[1].Before = append(s.Stages[1].Before, stages.Task{Type: stages.ScheduledStart, Schedule: &stages.Schedule{Time: "02:00"}})
@@ -140,7 +141,7 @@ func TestWriteInexpressible(t *testing.T) {
 	fails(t, err, "ClusterStagedUpdateStrategy/s", "unassigned:", "profile:", "attempts:", "backoff:", "maxBackoff:", "minHealthy:",
 		"removal.maxConcurrency:", "removal.deadline:", "removal.beforeStageTasks:", "removal.afterStageTasks:",
 		"stages[0].groups:", "stages[0].beforeStageTasks[0].type:", "stages[1].beforeStageTasks[0].approval:",
-		"stages[0].strictFailures:", "stages[1].beforeStageTasks[0].displayName:", "stages[1].beforeStageTasks[1].type:")
+		"stages[0].strictFailures:", "stages[0].take:", "stages[1].rest:", "stages[1].beforeStageTasks[0].displayName:", "stages[1].beforeStageTasks[1].type:")
 
 	p := fullPlacement()
 	p.Admission = lifecycle.RejectRun

@@ -61,6 +61,8 @@
 //	strictFailures    true makes every budget a bound
 //	domains           of every stage, at most so many clusters in flight of each
 //	                  value of a label: [{key: topology.kubernetes.io/region, maxConcurrency: 1}]
+//	shares            what stages take of the clusters that no stage selects, by the names
+//	                  of the stages: {canary: 10%, half: 50%, all: rest}, or a number
 //	cap               how many clusters are in flight at most, as by a cap that runs share
 //	rollback          when the run takes back what it brought, and how:
 //	                  {causes: [BudgetExceeded, GateRejected], newClusters: Remove,

@@ -164,6 +164,10 @@ func TestProblemsOfStrategies(t *testing.T) {
 		"strategy: {stages: [{name: a, labelSelector: {}, sortingLabelKey: order}]}":        "f.yaml:1: clusters[0].name: cluster c1=x: label order",
 		"strategy: {stages: [{name: a}]}":                                                   "f.yaml:1: clusters[0].name: clusters c1, c2: in no stage",
 		"strategy: {stages: [{name: a, labelSelector: {}}, {name: b, labelSelector: {}}]}":  "f.yaml:1: clusters[0].name: clusters c1, c2: in stages a and b",
+		"shares: {b: 1}\nstrategy: {stages: [{name: a, labelSelector: {}}]}":                "f.yaml:2: shares.b: there is no stage b in the strategy",
+		"shares:\n  a: 0%\nstrategy: {stages: [{name: a, labelSelector: {}}]}":              "f.yaml:3: shares.a: Invalid value",
+		"shares: {a: rest}\nstrategy: {stages: [{name: a, labelSelector: {}}]}":             "f.yaml:2: shares.a: Forbidden: the rest is all that no other stage has",
+		"shares: {a: [1]}\nstrategy: {stages: [{name: a, labelSelector: {}}]}":              "f.yaml:2: shares.a: must be",
 	} {
 		t.Run(text, func(t *testing.T) { problems(t, clusters+text+"\n", want) })
 	}

@@ -3,7 +3,9 @@ package scenario
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,6 +34,14 @@ type extras struct {
 	domains                                   []stages.Domain
 	unassigned                                stages.Unassigned
 	rollback                                  *stages.RollbackPolicy
+	// shares are what stages take, by name: a number, a percentage or the rest.
+	shares map[string]share
+}
+
+// share is what a stage takes of the clusters that are left.
+type share struct {
+	value
+	take *intstr.IntOrString
 }
 
 // format is whose strategy it is.
@@ -65,6 +75,11 @@ func (r *reader) strategy() {
 		again.Fail("is in the strategy already; leave one of the two")
 	}
 	r.extras.complete(&r.out.Strategy, f)
+	for name, x := range r.extras.shares {
+		if !slices.ContainsFunc(r.out.Strategy.Stages, func(st stages.Stage) bool { return st.Name == name }) && r.Count() == known {
+			x.Fail("there is no stage %s in the strategy", yamldoc.Clip(name))
+		}
+	}
 	if r.out.Environment.Slots > 0 {
 		r.out.Strategy.Cap = sharedCap
 	}
@@ -83,7 +98,11 @@ func standIn(f format) stages.Strategy {
 // place turns a path of a strategy into one of the document.
 func (r *reader) place(path string) string {
 	name, _, _ := strings.Cut(path, "[")
+	stage := 0
+	_, err := fmt.Sscanf(path, "stages[%d].", &stage)
 	switch {
+	case err == nil && (strings.HasSuffix(path, ".take") || strings.HasSuffix(path, ".rest")):
+		return "shares." + r.out.Strategy.Stages[stage].Name
 	case strings.Contains(path, "].domains"):
 		return path[strings.Index(path, "].domains")+len("]."):]
 	case strings.HasSuffix(path, ".maxFailures") && r.extras.maxFailures != nil:
@@ -111,6 +130,12 @@ func (x *extras) complete(s *stages.Strategy, f format) {
 	for i := range s.Stages {
 		st := &s.Stages[i]
 		st.Domains = x.domains
+		if share, ok := x.shares[st.Name]; ok {
+			st.Take, st.Rest = share.take, share.take == nil
+			if st.Rest && f == azures && st.Selector != nil && len(st.Selector.MatchLabels)+len(st.Selector.MatchExpressions) == 0 {
+				st.Selector = nil // that is how Azure's stages without a memberSelector are read
+			}
+		}
 		if f == kubeFleets && st.MaxFailures == nil {
 			st.MaxFailures = x.maxFailures
 		}
@@ -119,6 +144,18 @@ func (x *extras) complete(s *stages.Strategy, f format) {
 			st.Groups[j].StrictFailures = x.strict && isSome(st.Groups[j].MaxFailures)
 		}
 	}
+}
+
+// share reads what one stage takes.
+func (r *reader) share(stage string, v value) {
+	if r.extras.shares == nil {
+		r.extras.shares = map[string]share{}
+	}
+	if v.IsString() && v.Node.Value == "rest" {
+		r.extras.shares[stage] = share{value: v}
+		return
+	}
+	r.extras.shares[stage] = share{v, intOrPercent(v)}
 }
 
 // domain reads a failure domain of all stages.

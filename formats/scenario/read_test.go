@@ -238,3 +238,24 @@ func TestAnErrorOfTheReaderIsReturned(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 }
+
+func TestSharesAreRead(t *testing.T) {
+	for what, stage := range map[string]string{
+		"KubeFleet's": "[{name: one, sortingLabelKey: order}, {name: ten, labelSelector: {matchLabels: {a: b}}}, {name: all, beforeStageTasks: [{type: Approval}]}]",
+		"Azure's":     "[{name: one, memberSelector: {byLabel: a=b}}, {name: ten, memberSelector: {byLabel: a=b}}, {name: all, groups: [{name: g1}]}]",
+	} {
+		got := read(t, "count: {prefix: c, n: 40, group: g1, labels: {a: b, order: \"1\"}}\nshares: {one: 1, ten: 25%, all: rest}\nunassigned: Exclude\nstrategy: {stages: "+stage+"}\n")
+		one, quarter := intstr.FromInt32(1), intstr.FromString("25%")
+		st := got.Strategy.Stages
+		if diff := cmp.Diff([]any{&one, &quarter, true}, []any{st[0].Take, st[1].Take, st[2].Rest}); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+		var sizes []int
+		for i := range got.Plan.Stages {
+			sizes = append(sizes, got.Plan.Stages[i].Size())
+		}
+		if diff := cmp.Diff([]int{1, 9, 30}, sizes); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+}

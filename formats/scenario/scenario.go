@@ -126,6 +126,7 @@ func (r *reader) reads() fields {
 		"strictFailures":   func(v value) { r.extras.strict = v.Boolean() },
 		"unassigned":       func(v value) { r.extras.unassigned = unassigned(v) },
 		"domains":          func(v value) { v.Each(r.domain) },
+		"shares":           func(v value) { v.Entries(r.share) },
 		"rollback":         func(v value) { r.extras.rollback = rollback.Read(v) },
 		"cap":              func(v value) { r.out.Environment.Slots = v.Integer(1, stages.MaxCapLimit) },
 	}

@@ -13,7 +13,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -54,7 +53,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 		return nil, h.remove(r.Context(), placementKind, r.PathValue("placement"))
 	}))
 	route("POST /v1/runs", with(func(r *http.Request, spec fleet.RunSpec) (any, error) {
-		return fleet.Status{}, h.createRun(r.Context(), spec)
+		return fleet.Status{Run: stages.Run{Name: spec.Name}}, h.createRun(r.Context(), spec)
 	}))
 	route("DELETE /v1/runs/{run}", func(r *http.Request) (any, error) { return nil, h.remove(r.Context(), runKind, r.PathValue("run")) })
 	route("POST /v1/runs/{run}/decisions", with(func(r *http.Request, a fleet.Answer) (any, error) {
@@ -73,12 +72,15 @@ func (h *Hub) Handler() (http.Handler, error) {
 		"DELETE /v1/caps/{cap}":                      "the caps of a hub are those of the program that embeds it",
 		"DELETE /v1/placements/{placement}/deletion": "a hub forgets deletions itself",
 	} {
-		route(pattern, func(*http.Request) (any, error) { return nil, refused(why) })
+		route(pattern, func(*http.Request) (any, error) { return nil, refused("%s", why) })
 	}
 	return mux, nil
 }
 
-func refused(why string) error { return fmt.Errorf("%s: %w", why, backend.ErrPermanent) }
+// refused is the error of what a hub does not do, however often it is asked.
+func refused(format string, args ...any) error {
+	return &httpapi.Error{Code: http.StatusUnprocessableEntity, Reason: "Permanent", Message: fmt.Sprintf(format, args...)}
+}
 
 func items[T any](all []T, err error) (any, error) { return httpapi.List[T]{Items: all}, err }
 

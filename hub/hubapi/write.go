@@ -71,6 +71,8 @@ func (h *Hub) decide(ctx context.Context, run string, a fleet.Answer) error {
 			return err
 		case r.Run != h.key(run).Name:
 			return fmt.Errorf("request %s is one of run %s: %w", a.Request, h.shown(u.GetNamespace(), r.Run), backend.ErrNotFound)
+		case a.Binding != (approval.Binding{}) && a.Binding != r.Binding:
+			return fmt.Errorf("request %s was made again since it was shown: %w", a.Request, backend.ErrConflict)
 		case !open:
 			return fmt.Errorf("request %s was decided: %w", a.Request, backend.ErrConflict)
 		}
@@ -85,7 +87,7 @@ func (h *Hub) decide(ctx context.Context, run string, a fleet.Answer) error {
 	return h.await(ctx, requestKind, a.Request, func(u *unstructured.Unstructured) (bool, error) {
 		decided, refusal := status.AnswerOutcome(u, by)
 		if refusal != "" {
-			return true, fmt.Errorf("request %s: the hub does not count the answer: %s: %w", a.Request, refusal, backend.ErrPermanent)
+			return true, refused("request %s: the hub does not count the answer: %s", a.Request, refusal)
 		}
 		return decided, nil
 	})
@@ -95,10 +97,10 @@ func (h *Hub) decide(ctx context.Context, run string, a fleet.Answer) error {
 func (h *Hub) command(ctx context.Context, run string, c stages.Command) error {
 	state, known := map[stages.Verb]kubefleet.State{stages.Start: kubefleet.RunState, stages.Stop: kubefleet.Stop}[c.Verb]
 	if !known {
-		return fmt.Errorf("run %s: a hub has no %s of a run; it has start, stop, rollback, approve, reject and delete run: %w", run, c.Verb, backend.ErrPermanent)
+		return refused("run %s: a hub has no %s of a run; it has start, stop, rollback, approve, reject and delete run", run, c.Verb)
 	}
 	if c.Message != "" {
-		return fmt.Errorf("run %s: a hub records no reason: leave --message out: %w", run, backend.ErrPermanent)
+		return refused("run %s: a hub records no reason: leave --message out", run)
 	}
 	_, err := h.setState(ctx, run, state)
 	return err
@@ -117,7 +119,7 @@ func (h *Hub) setState(ctx context.Context, run string, state kubefleet.State) (
 // rollback asks that a run is taken back, and returns the name of the run that does it where the hub says so in time.
 func (h *Hub) rollback(ctx context.Context, run string, o fleet.RollbackOptions) (name string, err error) {
 	if o.Name != "" || o.Reason != "" {
-		return "", fmt.Errorf("run %s: a hub names the run that rolls back itself, and records no reason: leave --name and --reason out: %w", run, backend.ErrPermanent)
+		return "", refused("run %s: a hub names the run that rolls back itself, and records no reason: leave --name and --reason out", run)
 	}
 	u, err := h.setState(ctx, run, kubefleet.Rollback)
 	if err != nil {
@@ -127,7 +129,7 @@ func (h *Hub) rollback(ctx context.Context, run string, o fleet.RollbackOptions)
 	err = h.await(ctx, runKind, run, func(u *unstructured.Unstructured) (bool, error) {
 		by, refusal, answered := status.RollbackOutcome(u, generation)
 		if refusal != "" {
-			return true, fmt.Errorf("run %s: the hub refuses the rollback: %s: %w", run, refusal, backend.ErrPermanent)
+			return true, refused("run %s: the hub refuses the rollback: %s", run, refusal)
 		}
 		name = h.shown(u.GetNamespace(), by)
 		return answered, nil
@@ -141,11 +143,11 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 	k, placed := h.key(spec.Name), h.key(spec.Placement)
 	switch {
 	case len(spec.Strategy.Stages) > 0 || spec.Strategy.Name == "":
-		return fmt.Errorf("run %s: a hub takes the name of a StagedUpdateStrategy that is there, no file: %w", spec.Name, backend.ErrPermanent)
+		return refused("run %s: a hub takes the name of a StagedUpdateStrategy that is there, no file", spec.Name)
 	case k.Namespace != placed.Namespace:
-		return fmt.Errorf("run %s: its placement %s is not in its namespace: %w", spec.Name, spec.Placement, backend.ErrPermanent)
+		return refused("run %s: its placement %s is not in its namespace", spec.Name, spec.Placement)
 	case spec.Title != "":
-		return fmt.Errorf("run %s: a hub records no title: leave --title out: %w", spec.Name, backend.ErrPermanent)
+		return refused("run %s: a hub records no title: leave --title out", spec.Name)
 	}
 	fields := map[string]any{"placementName": placed.Name, "stagedRolloutStrategyName": h.key(spec.Strategy.Name).Name}
 	if spec.Index != nil {
@@ -164,7 +166,7 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 	return h.await(ctx, runKind, spec.Name, func(u *unstructured.Unstructured) (bool, error) {
 		s, err := status.RunSummary(u)
 		if err == nil && s.State == stages.Failed && s.Clusters == 0 {
-			err = fmt.Errorf("run %s: the hub refuses it, delete it and create another one: %s: %w", spec.Name, s.Reason, backend.ErrPermanent)
+			err = refused("run %s: the hub refuses it, delete it and create another one: %s", spec.Name, s.Reason)
 		}
 		return s.Clusters > 0, err
 	})

@@ -62,6 +62,7 @@ var areas = []area{
 	{path: "stages/lifecycle", core: true, third: apimachinery, uses: with(ground, "stages"), bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "stages/calendar", core: true, third: with(apimachinery, "github.com/teambition/rrule-go"), uses: with(ground, "stages")},
 	{path: "stages/simulate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/calendar")},
+	{path: "stages/timeline", core: true, uses: []string{"stages", "stages/simulate"}, testUses: with(ground, "stages/calendar")},
 	{path: "backend", uses: ground, testUses: tried},
 	{path: "backend/memory", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/faulty", uses: with(ground, "backend"), testUses: tried},
@@ -112,7 +113,7 @@ var areas = []area{
 	{path: "hub/internal/runs", uses: with(with(engine, "formats/kubefleet", "hub/manifests"), "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides", "hub/internal/placements", "hub/internal/requests", "hub/internal/policies", "hub/internal/seals", "hub/internal/metrics")},
 	{path: "hub/hubapi", uses: with(with(engine, kube...), "fleet/httpapi", "formats/kubefleet", "hub/status"), testUses: with(tried, "hub", "hub/manifests"), cluster: true},
 	{path: "hub", uses: with(with(engine, kube...), "formats/kubefleet", "formats/oam", "formats/oam/delivery", "internal/kubehttp", "internal/backoff", "internal/reconcile", "hub/..."), testUses: with(tried, "formats/..."), cluster: true},
-	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/remote", "internal/durable"), program: true, cluster: true},
+	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/durable"), program: true, cluster: true},
 	{path: "internal/arch"},
 	{path: "internal/backoff"},
 	{path: "internal/reconcile", cluster: true}, // only for the work queue of client-go

@@ -53,11 +53,19 @@ func newOpenStage(st Stage) *openStage {
 	return s
 }
 
-// assign puts every cluster into the parts that pick it, and reports those
-// that are not picked by exactly one.
+// assign puts every cluster into the parts that pick it, gives stages their shares of those that no stage selects,
+// and reports clusters that are not in exactly one.
 func (b *planner) assign() {
 	b.newStages()
 	var found findings
+	b.assignSelected(&found)
+	b.assignShares(&found)
+	found.report(b)
+	b.checkNamed()
+}
+
+// assignSelected puts the clusters into the stages that select them.
+func (b *planner) assignSelected(found *findings) {
 	var stages, groups []int
 	for i := range b.clusters {
 		c := &b.clusters[i]
@@ -70,12 +78,10 @@ func (b *planner) assign() {
 		}
 		for _, st := range stages {
 			groups = b.stages[st].groups.pick(c, groups)
-			b.stages[st].put(i, c, groups, &found)
+			b.stages[st].put(i, c, groups, found)
 		}
 		found.stages(b, i, stages)
 	}
-	found.report(b)
-	b.checkNamed()
 }
 
 func (b *planner) newStages() {
@@ -84,7 +90,9 @@ func (b *planner) newStages() {
 	for i := range s.Stages {
 		st := newOpenStage(s.Stages[i])
 		b.stages = append(b.stages, st)
-		picks[i] = pick{st.stage.Selector, st.stage.Clusters}
+		if !st.stage.isShare() {
+			picks[i] = pick{st.stage.Selector, st.stage.Clusters}
+		}
 	}
 	b.pickers = newPickers(picks)
 }
@@ -178,18 +186,11 @@ func (f *findings) report(b *planner) {
 // leave does with the clusters in no stage as the strategy says.
 func (b *planner) leave(at *field.Path, unassigned []int) {
 	names := b.names(unassigned)
-	switch b.plan.Strategy.Unassigned {
-	case UnassignedExclude:
+	if b.plan.Strategy.Unassigned == UnassignedExclude {
 		b.warn("clusters that no stage selects are left out: %s", someOf(names))
-	case UnassignedFinalStage:
-		last := newOpenStage(Stage{Name: FinalStageName})
-		for _, i := range unassigned {
-			last.parts[0].add(i, &b.clusters[i])
-		}
-		b.stages = append(b.stages, last)
-	default:
-		b.fail(at, names, "in no stage; every cluster must be in exactly one, or unassigned must be Exclude or FinalStage")
+		return
 	}
+	b.fail(at, names, "in no stage; every cluster must be in exactly one, or unassigned must be Exclude or FinalStage")
 }
 
 // names returns the names of clusters.
@@ -223,15 +224,21 @@ func (b *planner) orderPart(st *openStage, part *part) {
 	if len(part.without) > 0 {
 		b.warn("clusters of %s without the label %s come last: %s", where, part.sortKey, someOf(b.names(part.without)))
 	}
-	slices.SortFunc(part.entries, func(a, b entry) int {
+	part.sort()
+}
+
+// sort orders the clusters of the part, those without a key last.
+func (p *part) sort() {
+	slices.SortFunc(p.entries, func(a, b entry) int {
 		if a.key != b.key {
 			return cmp.Compare(a.key, b.key)
 		}
 		return cmp.Compare(a.cluster, b.cluster)
 	})
-	for _, i := range part.without {
-		part.entries = append(part.entries, entry{cluster: i})
+	for _, i := range p.without {
+		p.entries = append(p.entries, entry{cluster: i})
 	}
+	p.without = nil
 }
 
 // shorten bounds a label's value in an error: it was not checked.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -10,6 +11,9 @@ import (
 // clusters that were skipped or failed, named in missed, to the snapshot and
 // the revisions that p froze for them, and the clusters that joined since,
 // the keys of joined, to the digests given there.
+//
+// A cluster that p had in a stage of a share or of the rest is in that stage again. Clusters that joined are in no
+// share of less than 100%: those were taken when p was made.
 //
 // A cluster that p was to remove is removed. One that p removes and that has
 // been picked again belongs into joined. The follow-up plan is
@@ -36,6 +40,8 @@ func CatchUp(p *Plan, missed []string, joined map[string]string) (Target, error)
 			t.Remove[name] = c.UID
 		} else {
 			t.Revision[name] = p.Revisions[c.Revision]
+			stage, _ := p.StageOf(pos)
+			t.keepStage(name, &p.Strategy, p.Stages[stage].Name)
 		}
 	}
 	for _, name := range sortedKeys(joined) {
@@ -47,6 +53,17 @@ func CatchUp(p *Plan, missed []string, joined map[string]string) (Target, error)
 		t.Revision[name] = joined[name]
 	}
 	return t, problemsOf(fmt.Sprintf("run after plan %s", p.Digest), missedProblems(unknown, known))
+}
+
+// keepStage records the stage of a cluster if that takes a share or the rest.
+func (t *Target) keepStage(cluster string, s *Strategy, stage string) {
+	if !slices.ContainsFunc(s.Stages, func(st Stage) bool { return st.Name == stage && st.isShare() }) {
+		return
+	}
+	if t.Stages == nil {
+		t.Stages = map[string]string{}
+	}
+	t.Stages[cluster] = stage
 }
 
 func missedProblems(unknown, known []string) field.ErrorList {

@@ -13,7 +13,8 @@ import (
 // New resolves a strategy and a target against the clusters that the
 // target's selection picked, into a plan with a digest.
 //
-// Every cluster stands in exactly one stage and, where that has groups, in
+// Every cluster stands in exactly one stage: in the one that selects it, or else in the first one whose share of
+// what is left has it, see [Stage].Take, or in that of the rest; and, where that has groups, in
 // exactly one of them. Clusters stand in the order of the stage's sort key,
 // then of their names. The clusters of t.Remove come last, in a stage of their
 // own named [RemovalStageName]. Percentages become numbers here, over the

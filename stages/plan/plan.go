@@ -32,8 +32,12 @@ type Target struct {
 	// known for each or "".
 	Remove map[string]string
 	// Part reports whether the clusters are only some of those that the strategy is
-	// for, as in a run that catches up: they may be fewer than a cap names.
+	// for, as in a run that catches up: they may be fewer than a cap names, and a
+	// share of less than 100% is not taken of them.
 	Part bool
+	// Stages names the stage that a cluster had in the plan of the run that is caught up with, where
+	// that took a share or the rest: it has it again, unless another stage selects the cluster by now.
+	Stages map[string]string
 }
 
 // Plan is a strategy resolved against clusters and a target. It never changes: its readers share it, and what

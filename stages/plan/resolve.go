@@ -23,6 +23,8 @@ func (b *planner) resolve() {
 	if s.ProgressDeadline > 0 && s.MinHealthy >= s.ProgressDeadline {
 		b.warn("minHealthy %s is not less than progressDeadline %s: every cluster that changes fails", s.MinHealthy, s.ProgressDeadline)
 	}
+	b.warnOfBudgets()
+	b.warnOfSerialStages()
 	b.plan.Warnings = b.warnings
 }
 
@@ -56,7 +58,7 @@ func (b *planner) resolveStage(st *openStage) {
 	out.MaxFailures = resolveFailures(st.stage.MaxFailures, size, 0)
 	b.divide(st, &out)
 	b.plan.Stages = append(b.plan.Stages, out)
-	b.doubt(&out, size)
+	b.doubt(st, &out, size)
 }
 
 // checkSizes refuses caps of groups that cannot be meant in profile
@@ -119,11 +121,16 @@ func (b *planner) sortRevisions() {
 }
 
 // doubt warns about what a stage probably does not mean.
-func (b *planner) doubt(st *PlannedStage, size int) {
-	if size == 0 {
-		if !st.Pauses() {
-			b.warn("stage %s has no clusters", st.Name)
-		}
+func (b *planner) doubt(open *openStage, st *PlannedStage, size int) {
+	switch {
+	case size > 0:
+	case st.Pauses():
+		return
+	case open.stage.isShare():
+		b.warn("stage %s has no clusters: none is left for it", st.Name)
+		return
+	default:
+		b.warn("stage %s has no clusters", st.Name)
 		return
 	}
 	b.doubtFailures(whereOf(st.Name, ""), st.MaxFailures, size)
@@ -141,7 +148,7 @@ func (b *planner) doubt(st *PlannedStage, size int) {
 
 func (b *planner) doubtFailures(where string, failures, size int) {
 	if failures >= size {
-		b.warn("%s never fails: maxFailures allows %d and it has %d clusters", where, failures, size)
+		b.warn("%s never fails: maxFailures allows %d and it has %s", where, failures, clusterCount(size))
 	}
 }
 

@@ -20,6 +20,7 @@ func inverseStrategy(s Strategy) Strategy {
 	for i := range s.Stages {
 		st := &s.Stages[i]
 		st.Before, st.After, st.Flow = nil, nil, Flow{Timeout: st.Timeout}
+		st.Take, st.Rest = nil, false // which clusters these are is known
 		st.Groups = slices.DeleteFunc(slices.Clone(st.Groups), func(g Group) bool { return g.Pause })
 		for j := range st.Groups {
 			g := &st.Groups[j]

@@ -38,7 +38,8 @@ const (
 	// UnassignedExclude leaves the cluster out, with a warning. A stage with
 	// groups takes only those of its clusters then that a group selects.
 	UnassignedExclude Unassigned = "Exclude"
-	// UnassignedFinalStage updates the clusters in a last stage, "unassigned".
+	// UnassignedFinalStage updates the clusters in a last stage, "unassigned": as if the strategy ended with a
+	// stage of that name whose Rest is set, if there are such clusters.
 	UnassignedFinalStage Unassigned = "FinalStage"
 )
 
@@ -51,6 +52,14 @@ const (
 
 // Strategy says in which order and how fast a change reaches the clusters. It
 // is a template: a [Plan] freezes it. Durations are from 0 to 365 days.
+//
+// One that sets nothing but its stages is a patient one: each stage updates one cluster after the other, and a cluster
+// that cannot be updated is tried again without end, after 1 s, 2 s, 4 s and so on up to 1 min. It keeps its slot, no
+// cluster fails, and the run goes on until the cluster is updated, skipped, or the run is stopped or aborted. So neither
+// the default MaxFailures of 0 nor a Rollback for BudgetExceeded ever counts, until ProgressDeadline bounds the time or
+// Attempts the tries, as profiles ClusterUpdate and Workflow do. Plan.Warnings names budgets that can never count, and
+// stages that update many clusters one after the other because of a percentage that comes to 1, of StrictFailures, or
+// of a MaxConcurrency that is not set.
 type Strategy struct {
 	// Name is a DNS subdomain, or empty.
 	Name string `json:"name"`
@@ -72,7 +81,9 @@ type Strategy struct {
 	Attempts int `json:"attempts,omitempty"`
 	// Backoff is the wait before the second attempt; it doubles with each
 	// one up to MaxBackoff. Defaults: 1 s, and 1 min or Backoff where that is
-	// longer.
+	// longer. After an error that is permanent, as when an object is forbidden or
+	// invalid, trying again soon does not help, and the wait is MaxBackoff at once; the
+	// message of the cluster says so.
 	Backoff    time.Duration `json:"backoff,omitempty"`
 	MaxBackoff time.Duration `json:"maxBackoff,omitempty"`
 	// ProgressDeadline is how long a cluster may take, over all its attempts,
@@ -99,6 +110,15 @@ type Stage struct {
 	// Clusters picks clusters by name, in this order, in place of a Selector and a
 	// SortKey.
 	Clusters []string `json:"clusters,omitempty"`
+	// Take makes the stage one of a share: it takes so many of the clusters that are left and that Selector matches,
+	// nil all, the first ones in the order of SortKey. Left is what no stage without Take and Rest selects, wherever
+	// that stands, and no stage of a share before this one has taken. It is a number of at least 1, or a percentage
+	// from 1% to 100% of these clusters, rounded down, at least 1. Which clusters these are is frozen in the plan.
+	// Stages that take 10%, 50% and 100% of 100 clusters have 10, 45 and 45.
+	Take *intstr.IntOrString `json:"take,omitempty"`
+	// Rest makes the stage that of all clusters which no other stage has. It has neither a Selector nor Clusters nor
+	// Take, and only stages that Pause come after it.
+	Rest bool `json:"rest,omitempty"`
 	// SortKey is a label whose integer value orders the clusters, ascending,
 	// then by name. Clusters without the label come last, by name.
 	SortKey string `json:"sortingLabelKey,omitempty"`

@@ -64,6 +64,7 @@ func (s *Strategy) problems(at *field.Path) field.ErrorList {
 		}
 	}
 	errs = append(errs, checkStages(at.Child("stages"), s.Stages)...)
+	errs = append(errs, checkShares(at, s.Stages, s.Unassigned)...)
 	errs = append(errs, ValidateCapName(at.Child("cap"), s.Cap)...)
 	errs = append(errs, checkRemoval(at.Child("removal"), &s.Removal)...)
 	errs = append(errs, checkRequests(at, s)...)

@@ -30,7 +30,7 @@ func ExampleText() {
 		fmt.Println(err)
 	}
 	// Output:
-	// Run run of placement scenario
+	// Run of placement scenario
 	// Completed at 2026-01-05 00:25:00 UTC after 25m
 	// 7 clusters, 7 completed
 	//

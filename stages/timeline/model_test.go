@@ -144,6 +144,34 @@ func TestAGroupCountsItsClusters(t *testing.T) {
 	}
 }
 
+// A picture says of a run that exists which it is, of another one of which placement, and whatever a host says instead.
+func TestTheTitle(t *testing.T) {
+	first := func(picture *timeline.Timeline) string {
+		var out strings.Builder
+		if err := timeline.Text(&out, picture, timeline.TextOptions{Width: 200}); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(out.String(), "\n")
+		return strings.Join(lines[:4], "|")
+	}
+	s := samples()["plain"]
+	p, err := simulate.NewPlan(s.strategy, s.clusters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := stages.Event{Type: stages.RunStarted, Run: "web-2", Time: simulate.DefaultStart()}
+	at := simulate.DefaultStart().Add(minute)
+	for want, picture := range map[string]*timeline.Timeline{
+		"Run web-2 of placement scenario|Running at 2026-01-05 00:01:00 UTC|7 clusters|waits for ann": timeline.New(p, []stages.Event{started}, timeline.Options{Now: at, Note: "waits for ann"}),
+		"Run of placement scenario|Running at 2026-01-05 00:01:00 UTC|7 clusters|":                    timeline.New(p, nil, timeline.Options{Now: at, Expected: []simulate.Event{{Event: stages.Event{Type: stages.RunStarted, Run: "run", Time: at}}}}),
+		"the rehearsal|Running|7 clusters|": timeline.Simulated(p, []simulate.Event{{Event: started}}, timeline.Options{Title: "the rehearsal"}),
+	} {
+		if got := first(picture); got != want {
+			t.Errorf("it begins with %q, want %q", got, want)
+		}
+	}
+}
+
 // broken is a writer that fails.
 type broken struct{ err error }
 

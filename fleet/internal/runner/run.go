@@ -68,7 +68,7 @@ func atLeast(err error) time.Duration {
 }
 
 // Run drives the runs in the store until ctx ends. It is called once.
-func (r *Runner) Run(ctx context.Context) error {
+func (r *Runner) Run(ctx context.Context) {
 	if r.e.conns != nil {
 		r.e.conns.Reopen()
 	}
@@ -95,7 +95,6 @@ func (r *Runner) Run(ctx context.Context) error {
 	if r.e.conns != nil {
 		r.e.conns.Close()
 	}
-	return ctx.Err()
 }
 
 // reconcilePlacement takes what a placement has under way that no run does one step on: its deletion, and the

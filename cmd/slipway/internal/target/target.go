@@ -55,7 +55,9 @@ type Target struct {
 	*httpapi.Client
 	// Live reports whether an engine may be running there. On a file that no program holds none is, and none can
 	// while the command has it open: what is asked of runs is recorded.
-	Live  bool
+	Live bool
+	// Hub reports whether it is a hub, where strategies are objects that are named.
+	Hub   bool
 	Close func() error
 }
 
@@ -76,7 +78,11 @@ func (o *Options) Open(ctx context.Context, readOnly bool) (*Target, error) {
 		if err != nil {
 			return nil, err
 		}
-		return o.inProcess(h, true, end)
+		t, err := o.inProcess(h, true, end)
+		if err == nil {
+			t.Hub = true
+		}
+		return t, err
 	}
 	return nil, cli.Usagef("--store is not set: it names the file of the store; --server names a server instead")
 }
@@ -102,7 +108,7 @@ func (o *Options) call(address string) (*Target, error) {
 	if err != nil {
 		return nil, cli.UsageError{Err: err}
 	}
-	return &Target{client, true, func() error { return nil }}, nil
+	return &Target{Client: client, Live: true, Close: func() error { return nil }}, nil
 }
 
 func (o *Options) identity() approval.Identity {
@@ -115,7 +121,7 @@ func (o *Options) inProcess(h http.Handler, live bool, end func() error) (*Targe
 	if err != nil {
 		return nil, errors.Join(err, end())
 	}
-	return &Target{client, live, end}, nil
+	return &Target{Client: client, Live: live, Close: end}, nil
 }
 
 const (
@@ -143,7 +149,7 @@ func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error)
 			return o.call(address)
 		}
 		if time.Now().After(late) {
-			if errors.Is(found, fs.ErrNotExist) {
+			if errors.Is(found, fs.ErrNotExist) && !errors.Is(found, httpapi.ErrStale) {
 				return nil, fmt.Errorf("%w, by a program that does not serve it", err)
 			}
 			return nil, fmt.Errorf("%w, and the program that holds it is not reached: %w", err, found)

@@ -1,0 +1,77 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// rollOut is what a host does each time it starts: it creates the run or finds it, and follows it to its end.
+// answer is what people say at its gates. It returns early, with a cursor, where the run is stopped.
+func rollOut(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, after string, answer approval.Verdict) (cursor string) {
+	if _, err := engine.EnsureRun(ctx, spec); err != nil {
+		log.Fatal(err)
+	}
+	events, err := engine.FollowRun(spec.Name, after)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for ev, err := range events.Events(ctx) {
+		if err != nil {
+			log.Fatal(err) // ctx has ended, or the run was deleted
+		}
+		switch ev.Type {
+		case stages.ClusterCompleted:
+			fmt.Println("cluster", ev.Cluster, "is done")
+		case stages.ApprovalRequested:
+			by := approval.Identity{Name: "ann"}
+			if err := engine.Decide(ctx, ev.Run, fleet.Answer{Request: ev.Request, Verdict: answer, By: by}); err != nil {
+				log.Fatal(err)
+			}
+		case stages.RunStopped:
+			fmt.Println("the run is stopped") // the events go on after the cursor when it is started again
+			return events.Cursor()
+		}
+	}
+	status, err := engine.Status(ctx, spec.Name)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(status.Run.Name, "is", status.Run.State)
+	if status.Run.Reason != "" {
+		fmt.Println("because", status.Run.Reason)
+	}
+	return events.Cursor()
+}
+
+// A host follows one run to its end, does the same after it was restarted, and sees the end of a run whose gate is
+// rejected.
+func ExampleEngine_EnsureRun() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	engine, _ := shop(ctx)
+	first := fleet.RunSpec{Name: "shop-v1", Placement: "shop", Strategy: all()}
+	rollOut(ctx, engine, first, "", approval.Approve)
+	fmt.Println("the host is restarted")
+	rollOut(ctx, engine, first, "", approval.Approve)
+
+	gate := stages.Task{Type: stages.Approval}
+	second := fleet.RunSpec{Name: "shop-v2", Placement: "shop", Strategy: all(gate)}
+	rollOut(ctx, engine, second, "", approval.Reject)
+	// Output:
+	// cluster eu-1 is done
+	// cluster eu-2 is done
+	// shop-v1 is Completed
+	// the host is restarted
+	// cluster eu-1 is done
+	// cluster eu-2 is done
+	// shop-v1 is Completed
+	// cluster eu-1 is done
+	// cluster eu-2 is done
+	// shop-v2 is Failed
+	// because request shop-v2-all was rejected by ann
+}
