@@ -365,7 +365,7 @@ func TestTheVerbs(t *testing.T) {
 	want := []string{
 		"abort", "approve", "catch-up", "create", "delete", "describe", "diff", "drift", "explain", "fleet", "forecast", "gate", "get",
 		"history", "hub", "leases", "member", "preview", "preview-selection", "reject", "retry", "rollback", "serve", "set", "skip",
-		"start", "stop", "timeline", "updaterun", "updatestrategy", "version", "wait",
+		"start", "stop", "timeline", "updaterun", "updatestrategy", "version", "wait", "workflow",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("verbs %v", got)

@@ -121,7 +121,7 @@ var areas = []area{
 	{path: "internal/feed", uses: with(ground, "backend")},
 	{path: "internal/flight"},
 	{path: "internal/durable", uses: with(ground, "backend", "backend/memory"), testUses: tried},
-	{path: "internal/remote", uses: with(ground, "backend"), testUses: with(tried, "fleet", "stages", "internal/keyed")},
+	{path: "internal/remote", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},
 	{path: "internal/keyed"},
 	{path: "internal/krew", program: true},
 	{path: "internal/kubehttp", cluster: true},
