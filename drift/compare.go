@@ -1,9 +1,12 @@
 package drift
 
 import (
+	"maps"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/drift/internal/compare"
+	"github.com/slipway-dev/slipway/drift/internal/kinds"
 	"github.com/slipway-dev/slipway/drift/internal/value"
 )
 
@@ -20,7 +23,8 @@ func Compare(hub, member *unstructured.Unstructured, o Options) (Report, error) 
 // Compare compares the object of a member with the manifest. A nil member is an
 // object that is not there. The baseline, which may be nil, is what the member had
 // right after the object was applied. Nothing is changed, and the report shares
-// nothing with its arguments.
+// nothing with its arguments. The stringData of a Secret is compared as the data that a server makes of it, on both
+// sides.
 //
 // An object of another kind, namespace or name is an error, another version of
 // the same kind a warning. A member beyond [MaxDepth] or [MaxNodes] is an error
@@ -33,6 +37,7 @@ func (m *Manifest) Compare(member *unstructured.Unstructured, b *Baseline) (Repo
 	if err := m.check(member.Object); err != nil {
 		return Report{}, m.refused(err)
 	}
+	member = m.asServed(member)
 	all, warnings, err := m.differences(member.Object, b, m.comparison == Full)
 	if err != nil {
 		return Report{}, m.refused(err)
@@ -51,6 +56,22 @@ func (m *Manifest) Compare(member *unstructured.Unstructured, b *Baseline) (Repo
 		r.Warnings = cappedWarnings(append(append(r.Warnings, m.tree.Warnings...), warnings...))
 	}
 	return r, nil
+}
+
+// asServed returns an object as a server has it: one that was read from a file may have the data of a Secret as
+// stringData. The argument is not changed.
+func (m *Manifest) asServed(o *unstructured.Unstructured) *unstructured.Unstructured {
+	text, ok := o.Object["stringData"].(map[string]any)
+	if !ok || !m.tree.Rules.Has(kinds.SecretData) {
+		return o
+	}
+	served := maps.Clone(o.Object)
+	served["stringData"] = maps.Clone(text)
+	if data, ok := served["data"].(map[string]any); ok {
+		served["data"] = maps.Clone(data)
+	}
+	kinds.FoldStringData(served)
+	return &unstructured.Unstructured{Object: served}
 }
 
 // report returns the report of what was found, at no cost where that is nothing.

@@ -112,7 +112,7 @@ type IgnoreRule struct {
 // Difference is one entry of a report.
 type Difference struct {
 	// Path is an RFC 6901 pointer that resolves in the member's object, or, for
-	// what only the hub's has, in that one, with its stringData as data.
+	// what only the hub's has, in that one, with stringData as data in both.
 	Path string `json:"path"`
 	// HubPath is the pointer in the hub's object, where it is another one: the item
 	// has another index, or what is data on the member is stringData there.

@@ -24,6 +24,7 @@ func (m *Manifest) CompareWith(member *unstructured.Unstructured, b *Baseline, a
 	if err != nil || applied == nil || member == nil || r.State != Present || !r.disputed() {
 		return r, err
 	}
+	member = m.asServed(member)
 	if would, err := applied(); err == nil && would != nil && m.check(would.Object) == nil {
 		return m.without(r, member, b, would)
 	}

@@ -42,8 +42,9 @@ type Selector struct {
 	Scope         Scope                 `json:"selectionScope,omitempty"`
 }
 
-// Scope says what comes along with a Namespace that a [Selector] picks. It means
-// nothing for other kinds.
+// Scope says what comes along with a Namespace that a [Selector] picks. Empty is
+// [NamespaceWithResources]. A selector of another kind brings nothing along: for it the other scopes are an error, see
+// [ValidateSelectors].
 type Scope string
 
 // The scopes of a selector.

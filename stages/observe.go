@@ -100,18 +100,13 @@ func (ob observer) attemptFailed(f *InFlight, o *Observation) {
 		wait := backoff(&ob.p.Strategy, f.Attempt)
 		if longest := maxBackoff(&ob.p.Strategy); o.Permanent && wait < longest {
 			wait = longest
-			f.Message = cutAt(o.Message, maxMessage-maxPermanent) + permanentMessage + wait.String()
+			after := "; permanent: tried again after " + wait.String()
+			f.Message = cutAt(o.Message, maxMessage-len(after)) + after
 		}
 		f.Phase, f.Until = BackingOff, ob.now.Add(wait)
 		ob.emitCluster(f.Pos, Event{Type: ClusterRetrying, Attempt: f.Attempt, Message: f.Message, Until: f.Until.Time()})
 	}
 }
-
-// permanentMessage says why the wait after a permanent error is long, and maxPermanent bounds it with the duration.
-const (
-	permanentMessage = "; trying again soon does not help, so that the next attempt waits for the longest backoff, "
-	maxPermanent     = 160
-)
 
 // backoff is the wait after an attempt.
 func backoff(s *Strategy, attempt int) time.Duration {

@@ -1,9 +1,5 @@
 // Package backendtest proves that a backend does what package backend asks
-// for. A backend's own test is one line for each interface:
-//
-//	func TestStore(t *testing.T) {
-//		backendtest.TestStore(t, func(t *testing.T) backend.Store { return bolt.Open(t.TempDir()) })
-//	}
+// for. A backend's own test is one line for each interface, as the example shows.
 //
 // [CheckStore], [CheckConn], [CheckInventory] and [CheckDialer] do the same
 // without the testing package, for a host that checks an installation. Every

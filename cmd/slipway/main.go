@@ -6,6 +6,7 @@
 //	slipway history PLACEMENT|run/NAME [--follow]
 //	slipway explain RUN [CLUSTER]
 //	slipway wait RUN
+//	slipway watch RUN
 //	slipway leases
 //
 //	slipway preview|diff PLACEMENT --strategy FILE
@@ -23,6 +24,7 @@
 //	slipway delete cap|run|deletion NAME
 //
 //	slipway serve --store FILE
+//	slipway demo [--data DIRECTORY]
 //	slipway version
 //	slipway completion bash|zsh|fish|powershell
 //

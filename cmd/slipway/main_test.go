@@ -214,6 +214,9 @@ func TestWrongCommandLinesEndWithTwo(t *testing.T) {
 		{"create run shop-3 --placement shop --as ann", "--strategy is not set"},
 		{"catch-up shop-1 --as ann", "--name is not set"},
 		{"explain", "explain --help"},
+		{"drift", "drift --help"},
+		{"drift shop --hub a --member b", "drift --help"},
+		{"drift --hub a", "--member is not set"},
 	} {
 		v.shows(cli.ExitUsage, tt.args, tt.want)
 	}
@@ -335,6 +338,19 @@ func TestPreviewDiffAndDriftOnlyRead(t *testing.T) {
 	}
 }
 
+// The verb drift has two sides: without a file it compares a placement, with files no store is opened.
+func TestDriftComparesFilesWithoutAStore(t *testing.T) {
+	v := newEnv(t)
+	files := "internal/drift/testdata/hub.yaml --member internal/drift/testdata/member.yaml"
+	code, out, errOut := v.run(strings.Fields("drift --hub " + files)...)
+	if code != cli.ExitDiffers || !strings.Contains(out, ".metadata.labels.owner") {
+		t.Errorf("exit code %d, want %d\n%s%s", code, cli.ExitDiffers, out, errOut)
+	}
+	if code, _, errOut := v.run("simulate", "internal/simulate/testdata/staged.yaml"); code != cli.ExitDone {
+		t.Errorf("simulate: exit code %d\n%s", code, errOut)
+	}
+}
+
 func TestCapsAreSetAndDeleted(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "set cap all 7", "cap/all: at most 7")
@@ -363,9 +379,10 @@ func TestTheVerbs(t *testing.T) {
 		got = append(got, c.Name())
 	}
 	want := []string{
-		"abort", "approve", "catch-up", "create", "delete", "describe", "diff", "drift", "explain", "fleet", "forecast", "gate", "get",
-		"history", "hub", "leases", "member", "preview", "preview-selection", "reject", "retry", "rollback", "serve", "set", "skip",
-		"start", "stop", "timeline", "updaterun", "updatestrategy", "version", "wait", "workflow",
+		"abort", "approve", "catch-up", "create", "delete", "demo", "describe", "diff", "drift", "explain", "fleet", "forecast",
+		"gate", "get", "history", "hub", "leases", "member", "preview", "preview-selection", "reject", "retry", "rollback", "serve",
+		"set", "simulate", "skip", "start", "stop", "store", "timeline", "updaterun", "updatestrategy", "version", "wait", "watch",
+		"workflow",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("verbs %v", got)

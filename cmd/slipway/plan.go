@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/drift"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -300,30 +301,44 @@ func newDiff(o *options) *cobra.Command {
 	return cmd
 }
 
+// newDrift compares what a placement has brought to clusters, or two files.
 func newDrift(o *options) *cobra.Command {
 	var clusters []string
 	var index int
+	var files drift.Files
 	cmd := &cobra.Command{
-		Use:               "drift PLACEMENT",
-		Short:             "Show how the clusters differ from what they should have; nothing is written",
-		Args:              cli.Arguments(cobra.ExactArgs(1)),
-		ValidArgsFunction: o.completePlacements,
-		RunE: o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-			opts := fleet.DriftOptions{Clusters: clusters}
-			if index >= 0 {
-				opts.Index = &index
-			}
-			d, whole := newDifferences(), &cli.List{Kind: "cluster"}
-			for c, err := range t.Drift(ctx, args[0], opts) {
-				if err != nil {
-					return err
-				}
-				d.take(&c, c)
-				whole.Add(c.Cluster, c)
-			}
-			return o.printDifferences(d, whole)
-		}),
+		Use:   "drift PLACEMENT | --hub FILE --member FILE",
+		Short: "Show how the clusters, or a file, differ from what they should have; nothing is written",
 	}
+	placed := o.reading(func(ctx context.Context, t *target.Target, args []string) error {
+		opts := fleet.DriftOptions{Clusters: clusters}
+		if index >= 0 {
+			opts.Index = &index
+		}
+		d, whole := newDifferences(), &cli.List{Kind: "cluster"}
+		for c, err := range t.Drift(ctx, args[0], opts) {
+			if err != nil {
+				return err
+			}
+			d.take(&c, c)
+			whole.Add(c.Cluster, c)
+		}
+		return o.printDifferences(d, whole)
+	})
+	cmd.ValidArgsFunction = o.completePlacements
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if files.Named() {
+			return cli.Arguments(cobra.NoArgs)(cmd, args)
+		}
+		return cli.Arguments(cobra.ExactArgs(1))(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if files.Named() {
+			return files.Run(&o.Options)
+		}
+		return placed(cmd, args)
+	}
+	files.AddFlags(cmd.Flags())
 	cmd.Flags().StringSliceVar(&clusters, "cluster", nil, "only these clusters")
 	cmd.Flags().IntVar(&index, "index", -1, "compare with this snapshot instead of what each cluster was brought to")
 	return cmd

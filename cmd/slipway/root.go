@@ -13,8 +13,11 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/azure"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/demo"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubverbs"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/simulate"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/storefile"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/workflow"
 	"github.com/slipway-dev/slipway/fleet"
@@ -64,7 +67,8 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 	flags.DurationVar(&o.Timeout, "timeout", 0, "how long the command may take, as in 90s or 1h; 0 is without end")
 	root.AddCommand(newGet(o), newDescribe(o), newHistory(o), newPreview(o), newPreviewSelection(o), newDiff(o), newForecast(o), newDrift(o),
 		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject), newRollback(o), newSet(o), newDelete(o),
-		newCreate(o), newCatchUp(o), newExplain(o), newWait(o), newTimeline(o), newLeases(o), newServe(o), newVersion(o), hubverbs.New(&o.Options, kube))
+		newCreate(o), newCatchUp(o), newExplain(o), newWait(o), newWatch(o), newTimeline(o), newLeases(o), newServe(o), newVersion(o),
+		demo.New(&o.Options), hubverbs.New(&o.Options, kube), simulate.New(&o.Options), storefile.New(&o.Options))
 	root.AddCommand(runCommands(o)...)
 	root.AddCommand(azure.Commands(&o.Options)...)
 	root.AddCommand(workflow.New(&o.Options, &o.target, kube))

@@ -249,7 +249,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(good))
 	f.Add([]byte("clusters: [{name: c1, group: g1}]\nstrategy: {stages: [{name: a, groups: [{name: g1}]}]}"))
 	for _, name := range []string{"staged", "clusterupdate", "workflow", "windows", "thousand"} {
-		data, err := os.ReadFile("../../examples/simulate/testdata/" + name + ".yaml")
+		data, err := os.ReadFile("../../cmd/slipway/internal/simulate/testdata/" + name + ".yaml")
 		if err != nil {
 			f.Fatal(err)
 		}

@@ -82,7 +82,7 @@ func TestArrowsPointDownOnly(t *testing.T) {
 		{"formats/oam/x.go", imports(module + "/formats/azure"), ""},
 		{"formats/oam/x.go", imports(module + "/backend/memory"), up},
 		{"formats/oam/x.go", imports(module + "/fleet"), ""},
-		{"hub/x.go", imports(module + "/examples/quickstart"), up},
+		{"hub/x.go", imports(module + "/examples/embed"), up},
 		{"hub/x.go", imports(module + "/backend/kube/store"), ""},
 		{"hub/x.go", imports(module + "/hub/internal/api"), ""},
 		{"examples/a/main.go", imports(module + "/backend/memory"), ""},

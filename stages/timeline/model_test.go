@@ -164,7 +164,7 @@ func TestTheTitle(t *testing.T) {
 	for want, picture := range map[string]*timeline.Timeline{
 		"Run web-2 of placement scenario|Running at 2026-01-05 00:01:00 UTC|7 clusters|waits for ann": timeline.New(p, []stages.Event{started}, timeline.Options{Now: at, Note: "waits for ann"}),
 		"Run of placement scenario|Running at 2026-01-05 00:01:00 UTC|7 clusters|":                    timeline.New(p, nil, timeline.Options{Now: at, Expected: []simulate.Event{{Event: stages.Event{Type: stages.RunStarted, Run: "run", Time: at}}}}),
-		"the rehearsal|Running|7 clusters|": timeline.Simulated(p, []simulate.Event{{Event: started}}, timeline.Options{Title: "the rehearsal"}),
+		"the rehearsal|Running|7 clusters|":                                                           timeline.Simulated(p, []simulate.Event{{Event: started}}, timeline.Options{Title: "the rehearsal"}),
 	} {
 		if got := first(picture); got != want {
 			t.Errorf("it begins with %q, want %q", got, want)

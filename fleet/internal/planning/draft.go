@@ -3,11 +3,14 @@ package planning
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -104,6 +107,11 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	}
 	d.warn(r.Shortfall)
 	d.warn(strangeNames(none))
+	if rec.Placement.Namespace == "" && pl.cfg.Updater == nil {
+		for _, w := range missingNamespaces(d.Frozen.set.Items) {
+			d.warn(w)
+		}
+	}
 	if err := pl.checkDriftGates(d.Plan); err != nil {
 		return d, err
 	}
@@ -140,6 +148,32 @@ func strangeNames(names []string) string {
 	}
 	slices.Sort(names)
 	return fmt.Sprintf("entries of the inventory whose names are no DNS labels (RFC 1123) are left out, %d of them: %.70q", len(names), names[:min(len(names), most)])
+}
+
+// missingNamespaces are warnings of objects whose namespace is not placed with them, one for each namespace. What a
+// cluster has besides is not known to a plan. Namespace default is on every cluster.
+func missingNamespaces(items []snapshot.Item) (out []string) {
+	placed, objects := map[string]bool{"default": true}, map[string][]string{}
+	for _, it := range items {
+		if it.ID.Group == "" && it.ID.Kind == "Namespace" {
+			placed[it.ID.Name] = true
+		}
+	}
+	for _, it := range items {
+		if ns := it.ID.Namespace; ns != "" && !placed[ns] {
+			objects[ns] = append(objects[ns], it.ID.String())
+		}
+	}
+	for _, ns := range slices.Sorted(maps.Keys(objects)) {
+		const most = 3
+		list := objects[ns]
+		some := strings.Join(list[:min(most, len(list))], ", ")
+		if n := len(list) - most; n > 0 {
+			some += fmt.Sprintf(" and %d more", n)
+		}
+		out = append(out, fmt.Sprintf("namespace %s of %s is not selected: a cluster without it cannot be updated; select Namespace %s too, unless something else creates it", ns, some, ns))
+	}
+	return out
 }
 
 // unpicked are the clusters that may have something and are no longer picked,

@@ -114,7 +114,7 @@ func (o *Options) ExitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
 	}
-	fmt.Fprintf(o.ErrOut, "error: %v\n", err)
+	fmt.Fprintf(o.ErrOut, "error: %s\n", Printable(err.Error()))
 	var wrong UsageError
 	switch {
 	case errors.As(err, &wrong):

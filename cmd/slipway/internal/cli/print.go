@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -104,14 +105,21 @@ func (o *Options) Print(l *List) error {
 
 // PrintValue shows one value as JSON or YAML.
 func (o *Options) PrintValue(v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err == nil && o.Output == "yaml" {
-		text, err = yaml.JSONToYAML(text)
-	}
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	if err := e.Encode(v); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(o.Out, strings.TrimSuffix(string(text), "\n"))
+	text := b.Bytes()
+	if o.Output == YAML {
+		var err error
+		if text, err = yaml.JSONToYAML(text); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprint(o.Out, Printable(string(text)))
 	return err
 }
 
@@ -125,7 +133,7 @@ func (l *List) table() *metav1.Table {
 		t.ColumnDefinitions = append(t.ColumnDefinitions, c)
 	}
 	for _, r := range l.rows {
-		cells := []any{r.name}
+		cells := []any{Cell(r.name)}
 		for _, c := range r.cells {
 			cells = append(cells, Cell(c))
 		}
@@ -134,7 +142,7 @@ func (l *List) table() *metav1.Table {
 	return t
 }
 
-// Cell is a value as text: what is empty is a dash, and nothing breaks a line.
+// Cell is a value as text: what is empty is a dash, and nothing breaks a line or steers a terminal.
 func Cell(v any) string {
 	if at, is := v.(time.Time); is {
 		if at.IsZero() {
@@ -146,5 +154,5 @@ func Cell(v any) string {
 	if text == "" {
 		return "-"
 	}
-	return text
+	return Printable(text)
 }

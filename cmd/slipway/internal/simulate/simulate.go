@@ -1,0 +1,125 @@
+// Package simulate is the verb of the command that carries out the scenario of a file in virtual time.
+//
+// # Output
+//
+// A timeline and an SVG are the picture that package stages/timeline draws of the run. Text has a line for each event, then the end of the run, how many clusters were in flight at most in each
+// stage and group, and which gates held the run. A gate is said to have decided when no other one of its side
+// held the run longer. Warnings are on the other stream.
+//
+// With -o json every line is one JSON object. Those of events have at, the time since the start of the run,
+// type, one of those of [stages.EventType], stage, group and cluster, which may be "", and after them what
+// else there is: attempt, count, request, command, by, unchanged, until, which is counted from the start too,
+// and message. The last one has type End, the state of the run, and the states of its stages and clusters by
+// their names; besides
+//
+//	reason    Ended; Stuck, where nothing can happen any more; Cut, at until
+//	message   why the run is in its state
+//	waiting   what it waits for, where it has not ended
+//	peak      clusters in flight at most: in the run, in each stage, and in each
+//	          group, which is named stage/group
+//	gates     those that were reached: for how long they held the run, and the
+//	          identity that decided
+//	rollback  the same of the run that takes this one back, which begins with a line
+//	          of type Rollback that has its plan; in its events run is its name
+//	refused   why the run is not taken back, where that was asked for
+package simulate
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/formats/scenario"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/simulate"
+	"github.com/slipway-dev/slipway/stages/timeline"
+)
+
+// New returns the verb simulate.
+func New(o *cli.Options) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "simulate FILE",
+		Short: "Carry out the scenario of a file in virtual time, and say when the run would end",
+		Long: "Carry out the scenario of a file, or of the standard input where FILE is -, in virtual time: by the rules of the\n" +
+			"engine, without clusters. The fields of a scenario are documented in package formats/scenario.\n\n" +
+			"The exit code is 0 where the simulation came to its end, whatever that is, and 1 for a scenario with errors,\n" +
+			"all of which are reported.",
+		Args: cli.Arguments(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if !slices.Contains([]string{"text", cli.JSON, "timeline", "svg"}, output) {
+				return cli.Usagef("-o %s: want text, json, timeline or svg", output)
+			}
+			s, err := read(args[0], o.In)
+			if err != nil {
+				return err
+			}
+			for _, w := range s.Plan.Warnings {
+				o.Warn("%s", cli.Printable(w))
+			}
+			out := bufio.NewWriter(o.Out) // keeps the first error
+			var v view
+			switch output {
+			case "text":
+				shown := *o
+				shown.Out, shown.Output = out, cli.Table
+				v = newText(&shown)
+			case cli.JSON:
+				v = newJSONLines(out, s.Environment.Start)
+			default:
+				v = &picture{plan: s.Plan, out: out, svg: output == "svg"}
+			}
+			end, err := simulate.Run(s.Plan, s.Environment, v.event)
+			if err == nil {
+				err = v.end(&end)
+			}
+			return cmp.Or(err, out.Flush())
+		},
+	}
+	cmd.Flags().StringVarP(&output, "output", "o", "text", "text; json, an object for each event; timeline or svg, the picture of the run")
+	return cmd
+}
+
+// picture draws a simulation.
+type picture struct {
+	plan   *stages.Plan
+	events []simulate.Event
+	out    io.Writer
+	svg    bool
+}
+
+func (p *picture) event(e simulate.Event) error {
+	p.events = append(p.events, e)
+	return nil
+}
+
+func (p *picture) end(*simulate.End) error {
+	t := timeline.Simulated(p.plan, p.events, timeline.Options{})
+	if p.svg {
+		return timeline.SVG(p.out, t, timeline.SVGOptions{})
+	}
+	return timeline.Text(p.out, t, timeline.TextOptions{})
+}
+
+// view shows a simulation.
+type view interface {
+	event(e simulate.Event) error
+	end(e *simulate.End) error
+}
+
+func read(file string, in io.Reader) (scenario.Scenario, error) {
+	if file == "-" {
+		return scenario.Read(in, "standard input")
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return scenario.Scenario{}, err
+	}
+	defer f.Close()
+	return scenario.Read(f, file)
+}

@@ -1,0 +1,79 @@
+// Command embed is a whole host: it rolls the namespace web of a kubeconfig's current context out to all of its
+// contexts, one of them first, with its state in the file slipway.db. Kill it at any moment and start it again: it
+// goes on with the run. Change the selector and the strategy to what you roll out; a new name is a new run.
+//
+//	go run ./examples/embed KUBECONFIG CANARY web-v1     # CANARY is the context that goes first
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/backend/kube/inventory"
+	"github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+func main() {
+	flag.Parse()
+	file, canary, run := flag.Arg(0), flag.Arg(1), flag.Arg(2)
+	cfg := fleet.Config{
+		Name:      "embed",
+		Store:     must(bolt.Open("slipway.db", bolt.Options{})), // what was written survives a kill: nothing has to be closed
+		Inventory: inventory.KubeconfigClusters{Path: file},
+		Dialer:    member.NewDialer(member.KubeconfigContexts(file, member.Trusted()), member.Options{}),
+		Source:    must(source.New(must(clientcmd.BuildConfigFromFlags("", file)), source.Options{})),
+	}
+	strategy := stages.Strategy{Stages: []stages.Stage{
+		{Name: "canary", Clusters: []string{canary}, After: []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}},
+		{Name: "others", Rest: true},
+	}}
+	fmt.Println(must(rollOut(context.Background(), cfg, fleet.RunSpec{Name: run, Placement: "web", Strategy: strategy})))
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		log.Fatal(err)
+	}
+	return v
+}
+
+// rollOut carries out a run, from its beginning or from where it was, and returns what it came to.
+func rollOut(ctx context.Context, cfg fleet.Config, run fleet.RunSpec) (stages.State, error) {
+	engine, err := fleet.New(cfg)
+	if err != nil {
+		return "", err
+	}
+	go engine.Run(ctx) // drives runs until ctx ends
+	web := fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
+	if err := engine.PutPlacement(ctx, web); err != nil {
+		return "", err
+	}
+	if _, err := engine.EnsureRun(ctx, run); err != nil { // every problem of the plan at once
+		return "", err
+	}
+	events, err := engine.FollowRun(run.Name, "")
+	if err != nil {
+		return "", err
+	}
+	for e, err := range events.Events(ctx) { // to the end of the run
+		if err != nil {
+			return "", err
+		}
+		fmt.Println(e.Time.Format(time.TimeOnly), e.Type, e.Stage, e.Cluster, e.Message)
+	}
+	status, err := engine.Status(ctx, run.Name)
+	if err == nil && status.Run.State != stages.Completed { // a gate was rejected, a budget exceeded, or it was aborted
+		err = fmt.Errorf("run %s is %s: %s", run.Name, status.Run.State, status.Run.Reason)
+	}
+	return status.Run.State, err
+}

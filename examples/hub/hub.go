@@ -1,0 +1,77 @@
+// Command hub is a hub in a program of one's own: it sets a cluster up as the hub of a fleet, and serves the Fleet API
+// there, so that placements, strategies, runs and approvals are objects that kubectl reads and writes.
+//
+//	go run ./examples/hub -kubeconfig hub.kubeconfig -members DIR     # DIR has member1.kubeconfig and so on
+//
+// Change how members are reached, what may be placed, in hub.Config.Engine, and what else the program does. The
+// command slipway hub has a flag for what is commonly changed; examples/controller is a hub in a controller manager.
+package main
+
+import (
+	"context"
+	"flag"
+	"log"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/manifests"
+)
+
+func main() {
+	kubeconfig := flag.String("kubeconfig", "", "`FILE` that reaches the hub cluster")
+	members := flag.String("members", "", "`DIR` with NAME.kubeconfig for each MemberCluster")
+	listen := flag.String("listen", "127.0.0.1:8080", "`ADDRESS` for /healthz, /readyz and /metrics")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	config, err := clientcmd.BuildConfigFromFlags("", *kubeconfig)
+	if err == nil {
+		err = serve(ctx, config, *members, *listen, slog.Default())
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// serve sets the cluster up and serves it until ctx ends. Several may serve one cluster: one leads, the others wait.
+func serve(ctx context.Context, config *rest.Config, members, listen string, log *slog.Logger) error {
+	// The CRDs, the admission policies, and an account with the least that a hub needs.
+	err := manifests.Install(ctx, config, manifests.Options{Hub: &manifests.HubOptions{Namespace: hub.DefaultNamespace}})
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	h, err := hub.New(hub.Config{
+		Rest:     config,
+		Dialer:   member.NewDialer(member.KubeconfigDirectory(members, member.Trusted()), member.Options{}),
+		Registry: registry,
+		Log:      log,
+	})
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /healthz", h.Live())
+	mux.Handle("GET /readyz", h.Ready())
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Addr: listen, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	serving, stop := context.WithCancelCause(ctx)
+	go func() { stop(server.ListenAndServe()) }() // an address in use ends the hub, too
+	defer server.Close()
+	err = h.Run(serving)
+	if err == nil && ctx.Err() == nil {
+		err = context.Cause(serving)
+	}
+	return err
+}

@@ -1,0 +1,42 @@
+package kubefleet_test
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+)
+
+func yamlFile(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+
+const namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: NAME}\n"
+
+func TestADirectoryIsReadAsOneInput(t *testing.T) {
+	t.Parallel()
+	dir := fstest.MapFS{
+		"b.yml": yamlFile(strings.ReplaceAll(namespace, "NAME", "second")), "a.yaml": yamlFile(strings.ReplaceAll(namespace, "NAME", "first")),
+		"README": yamlFile("not: [read"), "below/c.yaml": yamlFile("not: [read"),
+	}
+	docs, err := kubefleet.ReadFS(dir)
+	if err != nil || len(docs.Objects) != 2 || docs.Objects[0].GetName() != "first" || docs.Objects[1].GetName() != "second" {
+		t.Errorf("%+v, %v", docs.Objects, err)
+	}
+	for name, c := range map[string]struct {
+		dir  fstest.MapFS
+		want string
+	}{
+		"the file and the line": {fstest.MapFS{"a.yaml": dir["a.yaml"], "z.yaml": yamlFile("a: [\n"), "y.yaml": yamlFile("kind: Namespace\n")}, "z.yaml:"},
+		"all files":             {fstest.MapFS{"z.yaml": yamlFile("a: [\n"), "y.yaml": yamlFile("kind: Namespace\n")}, "y.yaml:"},
+		"twice":                 {fstest.MapFS{"a.yaml": dir["a.yaml"], "b.yaml": dir["a.yaml"]}, "is there already"},
+	} {
+		if _, err := kubefleet.ReadFS(c.dir); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+	if _, err := kubefleet.ReadFS(fstest.MapFS{"README": yamlFile("")}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of no file: %v", err)
+	}
+}

@@ -1,0 +1,181 @@
+//go:build unix
+
+package docs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// shown are the blocks of commands that no test runs, each with its reason.
+var shown = map[string]string{
+	"README.md: go run ./examples/quickstart   # needs Go 1.26 only: the tutorial of KubeFleet's staged runs, over clusters in memory": tests,
+	"CONTRIBUTING.md: make          # lists the targets":                                                                               tests,
+
+	"docs/hub.md: go run ./examples/hub -kubeconfig hub.kubeconfig -members DIR -install   # DIR has member1.kubeconfig, member2.kubeconfig ...": clusters,
+	"docs/hub.md: kubectl label membercluster member2 environment=staging":                                                                       clusters,
+	"docs/hub.md: kubectl patch csur example-run --type merge -p '{\"spec\":{\"state\":\"Rollback\"}}'":                                          clusters,
+	"docs/workflows.md: go build -o canary ./examples/canary":                                                                                    clusters,
+
+	"docs/performance.md: make bench BENCHTIME=1s  BENCHPACKAGES=./stages/plan BENCH='NewPlan|DecodePlan'": benchmarks,
+	"docs/performance.md: make bench BENCHTIME=3x BENCHPACKAGES=./stages/simulate BENCH=Simulate":          benchmarks,
+	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./hub BENCH='Tutorial|Approval'":          benchmarks,
+	"docs/performance.md: make bench BENCHTIME=3x  BENCHPACKAGES=./fleet BENCH=Durable":                    benchmarks,
+	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./formats/internal/yamldoc BENCH=Read":    benchmarks,
+	"docs/performance.md: make bench BENCHTIME=1s BENCHPACKAGES=./drift BENCH='Compare|Report|AtomicList'": benchmarks,
+
+	"docs/drift.md: go run ./examples/drift -hub examples/drift/testdata/hub.yaml -member examples/drift/testdata/member.yaml":      moved,
+	"docs/embedding.md: go build -o quickstart ./examples/quickstart":                                                               moved,
+	"docs/simulation.md: go run ./examples/simulate examples/simulate/testdata/windows.yaml   # -o json: one object for each event": moved,
+	"docs/upgrades.md: go build -o upgrade ./examples/upgrade":                                                                      moved,
+	"docs/workflows.md: go run ./examples/canary       # the tutorial of ACK One's application workflow, over clusters in memory":   moved,
+}
+
+// The reasons.
+const (
+	tests      = "it runs all tests, of which this is one"
+	clusters   = "it needs clusters: the tests of the hub run its tutorial by kubectl on real API servers"
+	benchmarks = "it measures, for minutes, what make bench measures"
+	moved      = "the program has become a verb of slipway, and the document does not say so yet"
+)
+
+var exitsWith = regexp.MustCompile(`exits with (\d+)`)
+
+// Every block of sh is run, in a copy of the repository and with slipway on the PATH. Each that is not, is in the
+// table with its reason.
+func TestBlocksOfCommandsRun(t *testing.T) {
+	left := map[string]bool{}
+	for name := range shown {
+		left[name] = true
+	}
+	var run []block
+	for _, b := range documents(t, "sh", "console") {
+		delete(left, b.name())
+		switch {
+		case shown[b.name()] != "":
+		case b.language == "console":
+			t.Errorf("%s:%d: shows commands, and is not in the table of those that no test runs", b.file, b.line)
+		default:
+			run = append(run, b)
+		}
+	}
+	for name := range left {
+		t.Errorf("shown: there is no such block: %s", name)
+	}
+	if len(run) == 0 {
+		return
+	}
+	tools := t.TempDir()
+	for _, name := range []string{"slipway", "kubectl-slipway"} {
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(tools, name), ".")
+		build.Dir = filepath.Join(root, "cmd", "slipway")
+		if out, err := build.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	for _, b := range run {
+		t.Run(b.file+":"+strconv.Itoa(b.line), func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "slipway")
+			if err := os.CopyFS(dir, repository{os.DirFS(root)}); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			if err := b.run(ctx, dir, tools); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// run runs a block of sh in a directory, and compares its exit code and its output with what the document says.
+func (b *block) run(ctx context.Context, dir, tools string) error {
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", b.text)
+	cmd.Dir = dir
+	// Paths are trimmed, so that what is built here is that of the cache.
+	cmd.Env = append(os.Environ(), "GOWORK=", "GOFLAGS=-trimpath", "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it leaves in the background ends with it
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	file, err := os.CreateTemp(dir, "output") // a pipe would be open for as long as something in the background is
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	cmd.Stdout, cmd.Stderr = file, file
+	err = cmd.Run()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	}
+	out, unread := os.ReadFile(file.Name())
+	want, code := 0, 0
+	if m := exitsWith.FindStringSubmatch(b.text); m != nil {
+		want, _ = strconv.Atoi(m[1])
+	}
+	if exit, is := errors.AsType[*exec.ExitError](err); is {
+		code, err = exit.ExitCode(), nil
+	}
+	if err = errors.Join(err, unread, ctx.Err()); err != nil || code != want {
+		return fmt.Errorf("exit code %d, want %d: %w\n%s\n%s", code, want, err, b.text, out)
+	}
+	rest := string(out)
+	for line := range strings.Lines(b.output) {
+		_, after, found := strings.Cut(rest, strings.TrimRight(line, "\n"))
+		if !found {
+			return fmt.Errorf("the output lacks, after what is before it in the document: %s\n%s", line, out)
+		}
+		rest = after
+	}
+	return nil
+}
+
+func TestABlockIsHeldToItsExitCodeAndOutput(t *testing.T) {
+	for text, c := range map[string]struct {
+		output string
+		holds  bool
+	}{
+		"echo a; echo b\n":               {"a\nb\n", true},
+		"echo b; echo a\n":               {"a\nb\n", false},
+		"echo a\n":                       {"b\n", false},
+		"false\n":                        {"", false},
+		"false; true\n":                  {"", false},
+		"false | true\n":                 {"", false},
+		"echo $nothing\n":                {"", false},
+		"exit 3 # exits with 3: differs": {"", true},
+		"true # exits with 3: differs":   {"", false},
+		"sleep 1000 & echo a\n":          {"a\n", true},
+		"sleep 1000\n":                   {"", false},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		b := block{text: text, output: c.output}
+		if err := b.run(ctx, t.TempDir(), ""); (err == nil) != c.holds {
+			t.Errorf("%q: %v, holds: %t", text, err, c.holds)
+		}
+		cancel()
+	}
+}
+
+// repository is the tree without what git and make keep in it.
+type repository struct{ fs.FS }
+
+// ReadDir leaves them out.
+func (r repository) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(r.FS, name)
+	var kept []fs.DirEntry
+	for _, e := range entries {
+		if name != "." || e.Name() != ".git" && e.Name() != "bin" {
+			kept = append(kept, e)
+		}
+	}
+	return kept, err
+}

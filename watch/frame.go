@@ -1,0 +1,523 @@
+package watch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Frame draws a model as lines of at most width columns, at most height of them, without a line break at the end.
+// The package says what is kept where the height is less than there is to show. A width or a height below 1 is
+// nothing. The cost grows with the stages and groups, what is in flight and the exceptions, not with the fleet.
+func Frame(m Model, width, height int, s Style) string {
+	if width < 1 || height < 1 || m.Status.Plan == nil {
+		return ""
+	}
+	d := drawing{Style: s, m: &m, p: m.Status.Plan, r: &m.Status.Run, width: width, height: height}
+	d.outline = stages.Derive(d.p, d.r)
+	footer := make([]string, 0, len(m.Footer))
+	for i, line := range m.Footer {
+		of := plain
+		if i == len(m.Footer)-1 {
+			of = faint
+		}
+		footer = append(footer, d.paint(of, line))
+	}
+	return s.frame(fit(d.blocks(), height-len(footer)), footer, width, height)
+}
+
+// The order in which lists are given lines.
+const (
+	firstWaits = iota
+	firstFailures
+	firstFlying
+	firstRetrying
+	firstGates
+	firstToCome
+)
+
+func byFirst(lists []*list) {
+	slices.SortStableFunc(lists, func(a, b *list) int { return a.first - b.first })
+}
+
+// drawing is a frame that is being drawn.
+type drawing struct {
+	Style
+	m             *Model
+	p             *stages.Plan
+	r             *stages.Run
+	outline       stages.Outline
+	width, height int
+	// names is the width of the column of names.
+	names int
+}
+
+func (d *drawing) blocks() []block {
+	out := []block{{line: d.title()}, {line: d.total()}}
+	if reason := d.reason(); reason != "" {
+		out = append(out, block{line: "  " + reason})
+	}
+	from, to := d.stagesShown()
+	d.measure(from, to)
+	if from > 0 {
+		out = append(out, block{line: d.mark(stages.Completed) + d.paint(faint, fmt.Sprintf(" %d stages before", from))})
+	}
+	if d.r.Stage >= to || !d.isUnderWay() {
+		out = append(out, d.waits("  "))
+	}
+	for i := from; i < to; i++ {
+		out = append(out, d.stage(i)...)
+	}
+	if left := len(d.p.Stages) - to; left > 0 {
+		out = append(out, block{line: d.mark(stages.NotStarted) + d.paint(faint, fmt.Sprintf(" %d stages to come", left))})
+	}
+	return out
+}
+
+// isUnderWay reports whether the run has a stage that is current, under which what it waits for belongs.
+func (d *drawing) isUnderWay() bool {
+	return (d.outline.Run == stages.Running || d.outline.Run == stages.Pending && d.r.State == stages.Running || d.r.State == stages.Stopping) &&
+		d.r.Stage < len(d.outline.Stages)
+}
+
+// stagesShown are the stages that have a line of their own: those around the current one.
+func (d *drawing) stagesShown() (from, to int) {
+	n := len(d.outline.Stages)
+	most := max(3, d.height/3)
+	if n <= most {
+		return 0, n
+	}
+	from = min(max(0, d.r.Stage-(most-1)/2), n-most)
+	return from, from + most
+}
+
+// measure finds the width of the column of names.
+func (d *drawing) measure(from, to int) {
+	const widest = 24
+	for i := from; i < to; i++ {
+		d.names = max(d.names, len(d.p.Stages[i].Name))
+		for j := range d.p.Stages[i].Groups {
+			d.names = max(d.names, len(d.p.Stages[i].Groups[j].Name)+2)
+		}
+	}
+	d.names = min(d.names, widest, max(8, d.width/4))
+}
+
+func (d *drawing) title() string {
+	text := d.paint(strong, d.r.Name)
+	if t := d.m.Status.Title; t != "" {
+		text += " " + d.paint(plain, t)
+	}
+	text += d.paint(plain, fmt.Sprintf("  %s, snapshot %d", d.p.Placement, d.p.Index))
+	if back := d.p.Rollback; back != nil {
+		text += d.paint(held, ", rolls back "+back.Run)
+	}
+	text += "  " + d.paint(looks[d.outline.Run].ink, string(d.outline.Run))
+	switch started, ended := d.r.Started.Time(), d.r.Ended.Time(); {
+	case started.IsZero():
+	case d.r.IsEnded() && !ended.IsZero():
+		text += d.paint(plain, " in "+brief(ended.Sub(started))+", at "+clock(ended, d.m.Now))
+	default:
+		text += d.paint(plain, " for "+brief(d.m.Now.Sub(started)))
+	}
+	return text
+}
+
+// total is the line of the whole run, with when it will end.
+func (d *drawing) total() string {
+	var all stages.GroupOutline
+	for i := range d.outline.Stages {
+		sum := sumOf(d.outline.Stages[i].Groups)
+		all.Completed += sum.Completed
+		all.Failed += sum.Failed
+		all.Skipped += sum.Skipped
+		all.InFlight += sum.InFlight
+	}
+	n := d.p.Len()
+	out := d.bar(max(4, d.width/4), n, all.Completed, all.Failed, all.InFlight) + d.paint(strong, fmt.Sprintf(" %d of %d", all.Completed, n))
+	if end := d.m.End; !end.IsZero() && !d.r.IsEnded() {
+		out += d.paint(strong, ", ends about "+clock(end, d.m.Now)+", in "+brief(end.Sub(d.m.Now)))
+	}
+	for _, part := range [...]struct {
+		n    int
+		ink  ink
+		what string
+	}{{all.Failed, bad, "failed"}, {all.InFlight, busy, "in flight"}, {all.Skipped, faint, "skipped"}} {
+		if part.n > 0 {
+			out += d.paint(plain, ", ") + d.paint(part.ink, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	return out
+}
+
+// reason says why the run is in its state.
+func (d *drawing) reason() string {
+	switch back := d.r.RollbackRequest; {
+	case back != nil && back.Run != "":
+		return d.paint(bad, "rolled back by run "+back.Run+": "+back.Message)
+	case back != nil:
+		return d.paint(bad, "rolled back: "+back.Message)
+	case d.r.Closing != nil:
+		return d.paint(bad, string(d.r.Closing.State)+" once what runs always has run: "+d.r.Closing.Reason)
+	case d.r.IsEnded() && d.r.Reason != "":
+		return d.paint(looks[d.r.State].ink, d.r.Reason)
+	case d.r.State == stages.Stopping && d.r.Reason != "":
+		return d.paint(held, d.r.Reason)
+	default:
+		return ""
+	}
+}
+
+func sumOf(groups []stages.GroupOutline) (sum stages.GroupOutline) {
+	for i := range groups {
+		g := &groups[i]
+		sum.Clusters += g.Clusters
+		sum.InFlight += g.InFlight
+		sum.Completed += g.Completed
+		sum.Failed += g.Failed
+		sum.Skipped += g.Skipped
+	}
+	return sum
+}
+
+// stage draws a stage, and where it is the current one everything in it.
+func (d *drawing) stage(i int) []block {
+	st, o, run := &d.p.Stages[i], &d.outline.Stages[i], &d.r.Stages[i]
+	sum := sumOf(o.Groups)
+	line := d.row("", st.Name, o.State, &sum, st.MaxFailures) + d.took(o.Started, o.Ended)
+	current := i == d.r.Stage && d.isUnderWay()
+	if st.Remove {
+		line += d.paint(faint, "  cleaned")
+	}
+	if !current {
+		line += d.paint(faint, d.outcome(run.Gates))
+	}
+	out := []block{{line: line}}
+	if current {
+		out = append(out, d.gates("  ", o.Gates, run.Gates, approval.Before), d.waits("  "))
+	}
+	out = append(out, d.failures("  ", st.Groups[0].First, st.End()-1))
+	if !current {
+		return append(out, d.flying("  ", st.Groups[0].First, st.End()-1)...)
+	}
+	if len(st.Groups) == 1 && st.Groups[0].Name == "" {
+		out = append(out, d.flying("  ", st.Groups[0].First, st.End()-1)...)
+	} else {
+		out = append(out, d.groups(st, o, run)...)
+	}
+	return append(out, d.gates("  ", o.Gates, run.Gates, approval.After))
+}
+
+// row is a line with the state of a stage or a group and its bar.
+func (d *drawing) row(indent, name string, state stages.State, sum *stages.GroupOutline, most int) string {
+	out := indent + d.mark(state) + " " + d.paint(plain, d.pad(name, d.names-len(indent))) + " " + d.state(state, 10) + " "
+	if sum.Clusters > 0 {
+		out += d.bar(max(4, d.width/8), sum.Clusters, sum.Completed, sum.Failed, sum.InFlight)
+		out += d.paint(plain, fmt.Sprintf(" %d of %d", sum.Completed, sum.Clusters))
+	}
+	if sum.Skipped > 0 {
+		out += d.paint(faint, fmt.Sprintf(", %d skipped", sum.Skipped))
+	}
+	if text := allowed(sum.Failed, most); text != "" && (sum.Failed > 0 || state == stages.Running && most > 0) {
+		out += d.paint(plain, ", ") + d.paint(map[bool]ink{true: bad, false: plain}[sum.Failed > 0], text)
+	}
+	return out
+}
+
+// took says how long a stage has taken.
+func (d *drawing) took(started, ended time.Time) string {
+	if ended.IsZero() && d.r.IsEnded() {
+		ended = d.r.Ended.Time()
+	}
+	switch {
+	case started.IsZero():
+		return ""
+	case ended.IsZero():
+		return d.paint(faint, ", for "+brief(d.m.Now.Sub(started)))
+	default:
+		return d.paint(faint, ", in "+brief(ended.Sub(started)))
+	}
+}
+
+// outcome says on one line who decided the gates of a stage that is not the current one.
+func (d *drawing) outcome(gates []stages.Gate) (out string) {
+	for _, v := range []approval.Verdict{approval.Approve, approval.Reject} {
+		var by []string
+		for i := range gates {
+			for j := range gates[i].Decisions {
+				if x := &gates[i].Decisions[j]; x.Verdict == v && !slices.Contains(by, x.By.Name) {
+					by = append(by, x.By.Name)
+				}
+			}
+		}
+		if len(by) > 0 {
+			out += ", " + verdicts[v] + " by " + strings.Join(by, ", ")
+		}
+	}
+	return out
+}
+
+// groups draws the groups of the current stage: those in which something happens, in their order.
+func (d *drawing) groups(st *stages.PlannedStage, o *stages.StageOutline, run *stages.StageRun) (out []block) {
+	shown := d.groupsShown(o.Groups)
+	hidden := map[stages.State]int{}
+	for j := range st.Groups {
+		g := &st.Groups[j]
+		if !slices.Contains(shown, j) {
+			hidden[o.Groups[j].State]++
+			continue
+		}
+		out = append(out, block{line: d.row("  ", g.Name, o.Groups[j].State, &o.Groups[j], g.MaxFailures)})
+		var gates []stages.Gate
+		if len(run.Groups) > 0 {
+			gates = run.Groups[j].Gates
+		}
+		out = append(out, d.gates("    ", o.Groups[j].Gates, gates, approval.Before))
+		out = append(out, d.flying("    ", g.First, g.First+g.Len-1)...)
+		out = append(out, d.gates("    ", o.Groups[j].Gates, gates, approval.After))
+	}
+	if n := len(st.Groups) - len(shown); n > 0 {
+		of := counts([]stages.State{stages.Failed, stages.Running, stages.Pending, stages.Stopping, stages.Stopped, stages.Completed, stages.Skipped, stages.NotStarted, stages.Aborted},
+			hidden, func(s stages.State) string { return string(s) })
+		out = append(out, block{line: "  " + d.paint(faint, fmt.Sprintf("%s and %d more groups: %s", d.ellipsis(), n, of))})
+	}
+	return out
+}
+
+// groupsShown picks the groups that have a line of their own.
+func (d *drawing) groupsShown(groups []stages.GroupOutline) []int {
+	weight := func(j int) int {
+		switch g := &groups[j]; {
+		case g.State == stages.Failed:
+			return 0
+		case g.InFlight > 0:
+			return 1
+		case g.State == stages.Pending || g.State == stages.Running || g.State == stages.Stopping:
+			return 2
+		case g.State == stages.Completed || g.State == stages.Skipped:
+			return 4
+		default:
+			return 3
+		}
+	}
+	all := make([]int, len(groups))
+	for j := range groups {
+		all[j] = j
+	}
+	if most := max(2, d.height/4); len(all) > most {
+		slices.SortStableFunc(all, func(a, b int) int { return weight(a) - weight(b) })
+		all = all[:most]
+	}
+	return all
+}
+
+// waits lists what the run waits for, but for what is said beside each cluster.
+func (d *drawing) waits(indent string) block {
+	clusters := map[string]int{}
+	for i := range d.r.InFlight {
+		if f := &d.r.InFlight[i]; f.Attempt != 0 {
+			clusters[d.p.Clusters[f.Pos].Name]++
+		}
+	}
+	for i := range d.r.Waiting {
+		clusters[d.p.Clusters[d.r.Waiting[i].Pos].Name]++
+	}
+	var all []stages.Awaited
+	for _, a := range slices.Backward(stages.Waiting(d.p, d.r)) { // gates come first, and may have the name of a cluster
+		if (a.Kind == stages.AwaitObservation || a.Kind == stages.AwaitTime || a.Kind == stages.AwaitWindow) && clusters[a.Name] > 0 {
+			clusters[a.Name]--
+			continue
+		}
+		all = append(all, a)
+	}
+	slices.Reverse(all)
+	return newList(firstWaits, len(all), func(i int) string {
+		return indent + d.mark(stages.Pending) + " " + d.paint(held, waitingFor(&all[i], d.m.Now))
+	}, d.more(indent, len(all), "to wait for"))
+}
+
+// more ends a list with how many there are besides.
+func (d *drawing) more(indent string, n int, what string) func(from int) string {
+	return func(from int) string {
+		return indent + d.paint(faint, fmt.Sprintf("%s and %d more %s", d.ellipsis(), n-from, what))
+	}
+}
+
+// failures lists the clusters from a position to another that failed or were skipped, the failed ones first.
+func (d *drawing) failures(indent string, first, last int) block {
+	var all []stages.Unsuccessful
+	for _, state := range []stages.State{stages.Failed, stages.Skipped} {
+		for i := range d.r.Unsuccessful {
+			if x := &d.r.Unsuccessful[i]; x.State == state && x.First <= last && x.Last >= first {
+				all = append(all, x.Spanning(max(x.First, first), min(x.Last, last)))
+			}
+		}
+	}
+	line := func(i int) string {
+		x := &all[i]
+		out := indent + d.mark(x.State) + " " + d.paint(plain, d.p.Clusters[x.First].Name)
+		if x.Last > x.First {
+			out += d.paint(plain, fmt.Sprintf(" to %s (%d)", d.p.Clusters[x.Last].Name, x.Last-x.First+1))
+		}
+		out += " " + d.paint(looks[x.State].ink, strings.ToLower(string(x.State)))
+		if x.Attempts > 1 {
+			out += d.paint(plain, fmt.Sprintf(" after %d attempts", x.Attempts))
+		}
+		if x.Reason != "" {
+			out += d.paint(plain, ": "+x.Reason)
+		}
+		return out
+	}
+	return newList(firstFailures, len(all), line, func(from int) string {
+		of := map[stages.State]int{}
+		for i := range all[from:] {
+			of[all[from+i].State] += all[from+i].Last - all[from+i].First + 1
+		}
+		text := counts([]stages.State{stages.Failed, stages.Skipped}, of, func(s stages.State) string { return strings.ToLower(string(s)) })
+		return indent + d.paint(faint, d.ellipsis()+" and "+strings.Replace(text, " ", " more ", 1))
+	})
+}
+
+// flying lists the clusters from a position to another that are in flight, those in trouble first, and those that
+// are to be started again.
+func (d *drawing) flying(indent string, first, last int) []block {
+	var flying []*stages.InFlight
+	for i := range d.r.InFlight {
+		if f := &d.r.InFlight[i]; f.Attempt != 0 && f.Pos >= first && f.Pos <= last {
+			flying = append(flying, f)
+		}
+	}
+	trouble := func(f *stages.InFlight) int {
+		if f.Attempt > 1 || f.Phase == stages.BackingOff || f.Message != "" {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(flying, func(a, b *stages.InFlight) int {
+		if t := trouble(a) - trouble(b); t != 0 {
+			return t
+		}
+		return a.Pos - b.Pos
+	})
+	var retrying []*stages.Retrying
+	for i := range d.r.Waiting {
+		if y := &d.r.Waiting[i]; y.Pos >= first && y.Pos <= last {
+			retrying = append(retrying, y)
+		}
+	}
+	return []block{
+		newList(firstFlying, len(flying), func(i int) string { return indent + d.inFlight(flying[i]) }, func(from int) string {
+			of := map[stages.ClusterPhase]int{}
+			for _, f := range flying[from:] {
+				of[f.Phase]++
+			}
+			text := counts(phaseOrder, of, func(p stages.ClusterPhase) string { return phases[p] })
+			return d.more(indent, len(flying), "in flight")(from) + d.paint(faint, ": "+text)
+		}),
+		newList(firstRetrying, len(retrying), func(i int) string {
+			y := retrying[i]
+			out := fmt.Sprintf("%s to be tried again, attempt %d", d.p.Clusters[y.Pos].Name, y.Attempt)
+			if at := y.NotYet.Time(); at.After(d.m.Now) {
+				out += ", not " + until(at, d.m.Now)
+			}
+			if y.Message != "" {
+				out += ": " + y.Message
+			}
+			return indent + d.mark(stages.Pending) + " " + d.paint(held, out)
+		}, d.more(indent, len(retrying), "to be tried again")),
+	}
+}
+
+// inFlight draws a cluster in flight: its phase, since when, and what is wrong with it.
+func (d *drawing) inFlight(f *stages.InFlight) string {
+	out := d.mark(stages.Running) + " " + d.paint(plain, d.p.Clusters[f.Pos].Name) + " " + d.paint(busy, phases[f.Phase])
+	out += d.paint(plain, " for "+brief(d.m.Now.Sub(d.m.since(f))))
+	if f.Attempt > 1 {
+		out += d.paint(held, fmt.Sprintf(", attempt %d", f.Attempt))
+	}
+	if f.Until != 0 && (f.Phase == stages.Soaking || f.Phase == stages.BackingOff) {
+		out += d.paint(plain, ", "+until(f.Until.Time(), d.m.Now))
+	}
+	if f.Drain {
+		out += d.paint(faint, ", skipped")
+	}
+	if f.Message != "" {
+		out += d.paint(held, ": "+f.Message)
+	}
+	return out
+}
+
+// gates lists the gates on one side that do not wait: who decided those that have passed, and those to come.
+func (d *drawing) gates(indent string, outlines []stages.GateOutline, gates []stages.Gate, when approval.When) block {
+	var lines []string
+	first := firstGates
+	for i := range outlines {
+		o := &outlines[i]
+		if o.When != when || o.State == stages.Pending && len(decisionsOf(o, gates)) == 0 {
+			continue
+		}
+		if o.State == stages.NotStarted {
+			first = firstToCome
+		}
+		lines = append(lines, indent+d.gate(o, gates))
+	}
+	return newList(first, len(lines), func(i int) string { return lines[i] }, d.more(indent, len(lines), "gates"))
+}
+
+func (d *drawing) gate(o *stages.GateOutline, gates []stages.Gate) string {
+	out := d.mark(o.State) + " " + d.paint(map[bool]ink{true: faint, false: plain}[o.State == stages.NotStarted], gateName(o.When, o.Type))
+	i := slices.IndexFunc(gates, func(g stages.Gate) bool { return g.When == o.When && g.Type == o.Type })
+	switch {
+	case len(decisionsOf(o, gates)) > 0:
+		out += d.paint(plain, " "+decided(gates[i].Decisions))
+	case o.By != "":
+		out += d.paint(plain, " ended by "+o.By)
+	case i >= 0 && o.State == stages.Completed:
+		out += d.paint(plain, " of "+brief(o.Ended.Sub(gates[i].Opened.Time())))
+	}
+	switch {
+	case o.State == stages.Pending:
+		out += d.paint(held, ", and more are missing")
+	case o.State == stages.Skipped:
+		out += d.paint(faint, " skipped")
+	case !o.Ended.IsZero():
+		out += d.paint(faint, " at "+clock(o.Ended, d.m.Now))
+	}
+	return out
+}
+
+// decisionsOf are the decisions of a gate that has been reached.
+func decisionsOf(o *stages.GateOutline, gates []stages.Gate) []approval.Decision {
+	for i := range gates {
+		if g := &gates[i]; g.When == o.When && g.Type == o.Type {
+			return g.Decisions
+		}
+	}
+	return nil
+}
+
+// Summary says in one line how far a run has come: its state, its stage, how many clusters are done, and what it waits
+// for.
+func Summary(m Model) string {
+	p, r := m.Status.Plan, &m.Status.Run
+	o := stages.Derive(p, r)
+	out := fmt.Sprintf("run %s is %s", r.Name, o.Run)
+	if r.Stage < len(p.Stages) {
+		out += " in stage " + p.Stages[r.Stage].Name
+	}
+	done := 0
+	for i := range o.Stages {
+		done += sumOf(o.Stages[i].Groups).Completed
+	}
+	out += fmt.Sprintf(", %d of %d clusters done", done, p.Len())
+	for _, a := range stages.Waiting(p, r) {
+		if a.Kind != stages.AwaitObservation {
+			out += ", " + waitingFor(&a, m.Now)
+		}
+	}
+	return strings.Map(printable, out)
+}

@@ -1,0 +1,157 @@
+package watch_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/simulate"
+	"github.com/slipway-dev/slipway/watch"
+)
+
+// reel is a source that goes on a minute of a simulated run with every call, but for those that fail.
+type reel struct {
+	calls int
+	fails map[int]error
+}
+
+func (r *reel) Progress(_ context.Context, _ string, after int64) (fleet.Status, fleet.History, error) {
+	r.calls++
+	if err := r.fails[r.calls]; err != nil {
+		return fleet.Status{}, fleet.History{}, err
+	}
+	p, err := simulate.NewPlan(rollout(), fleetOf())
+	if err != nil {
+		return fleet.Status{}, fleet.History{}, err
+	}
+	w := simulate.Environment{Until: time.Duration(r.calls) * time.Minute, Orders: toProd(), Default: simulate.Member{Take: 2 * time.Minute}}
+	h := fleet.History{After: after}
+	end, err := simulate.Run(p, w, func(e simulate.Event) error {
+		if h.Next++; h.Next > after {
+			h.Events = append(h.Events, e.Event)
+		}
+		return nil
+	})
+	return fleet.Status{Plan: p, Run: end.Run}, h, err
+}
+
+func TestElsewhereEveryEventIsALine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		src := &reel{fails: map[int]error{3: errors.New("connection refused\nby \x1b[2Jsomething"), 4: errors.New("connection refused\nby \x1b[2Jsomething")}}
+		status, err := watch.Run(t.Context(), src, "run", nil, &out, watch.Options{Getenv: func(string) string { return "" }})
+		if err != nil || status.Run.State != stages.Completed {
+			t.Fatalf("%s, %v", status.Run.State, err)
+		}
+		var want strings.Builder
+		all, h, err := (&reel{calls: src.calls - 1}).Progress(t.Context(), "run", 0)
+		if err != nil || !all.Run.IsEnded() {
+			t.Fatalf("%s, %v", all.Run.State, err)
+		}
+		for _, e := range h.Events {
+			want.WriteString(watch.Line(e) + "\n")
+		}
+		got := ""
+		unread := 0
+		for line := range strings.Lines(out.String()) {
+			if strings.Contains(line, " Unread ") && strings.Contains(line, "connection refused by ?[2Jsomething") {
+				unread++
+				continue
+			}
+			got += line
+		}
+		if got != want.String() || unread != 1 {
+			t.Errorf("%d lines say that the source was not read, and the rest is\n%s\nwant\n%s", unread, got, want.String())
+		}
+	})
+}
+
+func TestARunThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	for call, want := range map[int]error{1: errors.New("connection refused"), 5: backend.ErrNotFound} {
+		synctest.Test(t, func(t *testing.T) {
+			var out strings.Builder
+			_, err := watch.Run(t.Context(), &reel{fails: map[int]error{call: want}}, "run", nil, &out, watch.Options{})
+			if !errors.Is(err, want) {
+				t.Errorf("%v, want %v", err, want)
+			}
+		})
+	}
+}
+
+func TestAWatchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		var out strings.Builder
+		status, err := watch.Run(ctx, &reel{}, "run", nil, &out, watch.Options{})
+		if !errors.Is(err, context.DeadlineExceeded) || status.Run.State != stages.Running {
+			t.Errorf("%s, %v", status.Run.State, err)
+		}
+	})
+}
+
+// brokenPipe refuses what is written.
+type brokenPipe struct{}
+
+func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	t.Parallel()
+	_, err := watch.Run(t.Context(), &reel{}, "run", nil, brokenPipe{}, watch.Options{})
+	if err == nil || err.Error() != "broken pipe" {
+		t.Error(err)
+	}
+}
+
+func TestALineHasNoControlCharacters(t *testing.T) {
+	t.Parallel()
+	e := stages.Event{
+		Time: time.Date(2026, time.March, 3, 9, 0, 0, 5e6, time.FixedZone("", 3600)), Type: stages.ApprovalRejected,
+		Run: "web-1", Stage: "canary", Group: "eu", Request: "web-1-canary-eu", By: "mallory\x1b[2J", Message: "no\nway",
+	}
+	const want = `2026-03-03T08:00:00.005Z ApprovalRejected  web-1/canary/eu  request=web-1-canary-eu by=mallory?[2J message="no\nway"`
+	if got := watch.Line(e); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestAFrameIsNeverLargerThanItMay(t *testing.T) {
+	t.Parallel()
+	s := many()
+	m := s.model(t)
+	m.Footer = []string{"one", "two", "three"}
+	for _, style := range []watch.Style{{}, {ASCII: true}} {
+		for width := 0; width < 90; width += 7 {
+			for height := range 30 {
+				frame := watch.Frame(m, width, height, style)
+				if width == 0 || height == 0 {
+					if frame != "" {
+						t.Errorf("%dx%d: %q", width, height, frame)
+					}
+					continue
+				}
+				lines := strings.Split(frame, "\n")
+				if len(lines) > height {
+					t.Errorf("%dx%d: %d lines", width, height, len(lines))
+				}
+				for _, line := range lines {
+					if n := len([]rune(line)); n > width {
+						t.Errorf("%dx%d: %d columns: %s", width, height, n, line)
+					}
+				}
+				if height > 24 && len(lines) != height {
+					t.Errorf("%dx%d: %d lines, and there is more to show", width, height, len(lines))
+				}
+			}
+		}
+	}
+}

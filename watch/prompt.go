@@ -1,0 +1,105 @@
+package watch
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Errors of [Prompt.Ask].
+var (
+	// ErrNoInput says that the input ended before a request was answered.
+	ErrNoInput = errors.New("the input ended before the request was answered: it stays open")
+	// ErrLeftOpen says that the person left the request open.
+	ErrLeftOpen = errors.New("the request was left open")
+)
+
+// Prompt asks for approvals in lines, where no run is drawn. Its zero value with In and Out is ready. One request is
+// asked for at a time.
+type Prompt struct {
+	// In is read to its end, beginning with the first question, and after the last one too: a read cannot be
+	// interrupted.
+	In  io.Reader
+	Out io.Writer
+	// Elsewhere is the command, but for the run and the request, by which a request can be answered elsewhere. Where
+	// it is set, a request that is left open is waited for, without being asked for again; where not, leaving it
+	// open is [ErrLeftOpen].
+	Elsewhere string
+
+	start sync.Once
+	lines chan string
+	end   error
+}
+
+// askAgain is how often it is read whether a request was answered elsewhere.
+const askAgain = 500 * time.Millisecond
+
+// Ask shows a request, as [Question] says it, and returns the answer of a person: y approves, r rejects, and n leaves it
+// open. No verdict and no error is a request that isOpen reports to be open no more. Other errors are those of ctx, of
+// isOpen and of the input.
+func (a *Prompt) Ask(ctx context.Context, p *stages.Plan, r *approval.Request, isOpen func() (bool, error)) (approval.Verdict, error) {
+	a.start.Do(func() {
+		a.lines = make(chan string)
+		go a.read()
+	})
+	_, _ = fmt.Fprintf(a.Out, "%s\n  y approves, r rejects, n leaves it open: ", strings.Map(keepLines, strings.Join(Question(p, r), "\n")))
+	poll := time.NewTicker(askAgain)
+	defer poll.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			_, _ = fmt.Fprintln(a.Out)
+			return "", ctx.Err()
+		case line, more := <-a.lines:
+			if !more {
+				_, _ = fmt.Fprintln(a.Out)
+				return "", fmt.Errorf("approval %s: %w", r.Name, a.end)
+			}
+			switch strings.ToLower(strings.TrimSpace(line)) {
+			case "y", "yes":
+				return approval.Approve, nil
+			case "r", "reject":
+				return approval.Reject, nil
+			case "n", "no":
+				if a.Elsewhere == "" {
+					return "", fmt.Errorf("approval %s: %w", r.Name, ErrLeftOpen)
+				}
+				_, _ = fmt.Fprintf(a.Out, "  it stays open: %s %s %s answers it elsewhere, y and r here\n", a.Elsewhere, r.Run, r.Name)
+			default:
+				_, _ = fmt.Fprint(a.Out, "  y, r or n: ")
+			}
+		case <-poll.C:
+			if open, err := isOpen(); err != nil || !open {
+				_, _ = fmt.Fprintln(a.Out)
+				return "", err
+			}
+		}
+	}
+}
+
+func keepLines(r rune) rune {
+	if r == '\n' {
+		return r
+	}
+	return printable(r)
+}
+
+// read sends the lines of the input, and closes the channel when it has ended.
+func (a *Prompt) read() {
+	s := bufio.NewScanner(a.In)
+	for s.Scan() {
+		a.lines <- s.Text()
+	}
+	if a.end = s.Err(); a.end == nil {
+		a.end = ErrNoInput
+	}
+	close(a.lines)
+}

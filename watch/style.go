@@ -1,0 +1,156 @@
+package watch
+
+import (
+	"cmp"
+	"image/color"
+	"strings"
+	"unicode"
+
+	"charm.land/lipgloss/v2"
+	"github.com/charmbracelet/x/ansi"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Style is how a frame looks. The zero Style is plain text in Unicode.
+type Style struct {
+	// Color adds escape sequences of the 16 basic colours.
+	Color bool
+	// ASCII replaces marks, bars and ellipses by ASCII characters.
+	ASCII bool
+}
+
+// StyleOf returns the style for a terminal with an environment, as os.Getenv reads it: colours unless NO_COLOR is
+// set, and Unicode where the locale is UTF-8.
+func StyleOf(getenv func(string) string) Style {
+	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
+	return Style{
+		Color: getenv("NO_COLOR") == "",
+		ASCII: !strings.Contains(locale, "utf-8") && !strings.Contains(locale, "utf8"),
+	}
+}
+
+// ink is what a piece of text means, which decides how it looks.
+type ink int
+
+const (
+	plain ink = iota
+	strong
+	faint
+	good
+	bad
+	busy
+	held
+)
+
+var inks = map[ink]lipgloss.Style{
+	strong: lipgloss.NewStyle().Bold(true),
+	faint:  lipgloss.NewStyle().Faint(true),
+	good:   foreground(lipgloss.Green),
+	bad:    foreground(lipgloss.Red),
+	busy:   foreground(lipgloss.Cyan),
+	held:   foreground(lipgloss.Yellow),
+}
+
+func foreground(c color.Color) lipgloss.Style { return lipgloss.NewStyle().Foreground(c) }
+
+// paint returns text as it is written to the terminal. Of what others wrote, messages of clusters for example,
+// nothing reaches the terminal that it would act upon.
+func (s Style) paint(i ink, text string) string {
+	text = strings.Map(printable, text)
+	if !s.Color || i == plain || text == "" {
+		return text
+	}
+	return inks[i].Render(text)
+}
+
+func printable(r rune) rune {
+	switch {
+	case unicode.IsPrint(r):
+		return r
+	case unicode.IsSpace(r):
+		return ' '
+	default:
+		return '?'
+	}
+}
+
+// ellipsis is what stands where something was cut off.
+func (s Style) ellipsis() string {
+	if s.ASCII {
+		return "..."
+	}
+	return "…"
+}
+
+// cut returns the line in at most so many columns.
+func (s Style) cut(line string, width int) string {
+	tail := s.ellipsis()
+	if width < ansi.StringWidth(tail) {
+		tail = ""
+	}
+	return ansi.Truncate(line, max(0, width), tail)
+}
+
+// pad returns text in exactly so many columns.
+func (s Style) pad(text string, width int) string {
+	text = s.cut(text, width)
+	return text + strings.Repeat(" ", max(0, width-ansi.StringWidth(text)))
+}
+
+// look is the mark of a state, in Unicode and ASCII, and its ink.
+type look struct {
+	mark, ascii string
+	ink         ink
+}
+
+var looks = map[stages.State]look{
+	stages.NotStarted: {"○", ".", faint},
+	stages.Pending:    {"◌", "?", held},
+	stages.Running:    {"▶", ">", busy},
+	stages.Stopping:   {"◼", "=", held},
+	stages.Stopped:    {"◼", "=", held},
+	stages.Skipped:    {"–", "-", faint},
+	stages.Failed:     {"✗", "x", bad},
+	stages.Completed:  {"✓", "+", good},
+	stages.Aborted:    {"✗", "x", bad},
+	stages.Superseded: {"–", "-", faint},
+}
+
+func (s Style) mark(state stages.State) string {
+	l := looks[state]
+	if s.ASCII {
+		return s.paint(l.ink, l.ascii)
+	}
+	return s.paint(l.ink, l.mark)
+}
+
+func (s Style) state(state stages.State, width int) string {
+	return s.paint(looks[state].ink, s.pad(string(state), width))
+}
+
+// bar draws how much of something is done, has failed, and is in flight. What there is of anything takes at least a
+// column, and nothing is full that is not.
+func (s Style) bar(width, total, done, failed, flying int) string {
+	signs := [...]string{"█", "▓", "▒", "░"}
+	if s.ASCII {
+		signs = [...]string{"#", "x", ">", "."}
+	}
+	left := width
+	columns := func(n int) int {
+		if total == 0 || n == 0 {
+			return 0
+		}
+		c := min(left, max(1, n*width/total))
+		left -= c
+		return c
+	}
+	var out string
+	for i, part := range [...]struct {
+		n   int
+		ink ink
+	}{{done, good}, {failed, bad}, {flying, busy}} {
+		out += s.paint(part.ink, strings.Repeat(signs[i], columns(part.n)))
+	}
+	return out + s.paint(faint, strings.Repeat(signs[3], left))
+}

@@ -1,0 +1,187 @@
+//go:build unix
+
+// Package watchtest has a terminal for tests of programs that draw: a pseudo terminal with a screen that is read as
+// text. The tests of package watch use it, and those of a host may.
+package watchtest
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
+)
+
+// Patience is how long [Terminal.Until] waits.
+const Patience = time.Minute
+
+// Terminal is a program on a pseudo terminal. Its methods may be called concurrently.
+type Terminal struct {
+	t    testing.TB
+	cmd  *exec.Cmd
+	pty  *os.File
+	done chan struct{}
+
+	mu      sync.Mutex
+	screen  *vt.Emulator
+	raw     strings.Builder
+	changed chan struct{}
+}
+
+// Start starts a program on a terminal of a size. When the test ends, the program is killed.
+func Start(t testing.TB, cmd *exec.Cmd, columns, rows int) *Terminal {
+	t.Helper()
+	f, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := newTerminal(t, f, columns, rows)
+	term.cmd = cmd
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	return term
+}
+
+// Open returns a terminal of a size, and the side of it that a program in the process of the test reads and writes.
+func Open(t testing.TB, columns, rows int) (*Terminal, *os.File) {
+	t.Helper()
+	f, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	term := newTerminal(t, f, columns, rows)
+	term.Resize(columns, rows)
+	t.Cleanup(func() { _ = tty.Close() })
+	return term, tty
+}
+
+func newTerminal(t testing.TB, f *os.File, columns, rows int) *Terminal {
+	term := &Terminal{t: t, pty: f, done: make(chan struct{}), screen: vt.NewEmulator(columns, rows), changed: make(chan struct{})}
+	go term.show()
+	go func() { _, _ = io.Copy(io.Discard, term.screen) }() // like a plain terminal it answers nothing when it is asked what it can
+	t.Cleanup(func() {
+		_ = f.Close()
+		<-term.done
+		_ = term.screen.Close()
+	})
+	return term
+}
+
+// show puts on the screen what the program writes, until it has ended.
+func (t *Terminal) show() {
+	defer close(t.done)
+	buf := make([]byte, 4096)
+	for {
+		n, err := t.pty.Read(buf)
+		t.mu.Lock()
+		_, _ = t.screen.Write(buf[:n])
+		t.raw.Write(buf[:n])
+		close(t.changed)
+		t.changed = make(chan struct{})
+		t.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+// Type types text.
+func (t *Terminal) Type(text string) {
+	t.t.Helper()
+	if _, err := io.WriteString(t.pty, text); err != nil {
+		t.t.Fatal(err)
+	}
+}
+
+// Resize changes the size of the window.
+func (t *Terminal) Resize(columns, rows int) {
+	t.t.Helper()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.screen.Resize(columns, rows)
+	if err := pty.Setsize(t.pty, &pty.Winsize{Cols: uint16(columns), Rows: uint16(rows)}); err != nil {
+		t.t.Fatal(err)
+	}
+}
+
+// Screen is what is on the screen: lines without spaces at their ends, and without empty lines at the end.
+func (t *Terminal) Screen() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text()
+}
+
+func (t *Terminal) text() string {
+	var lines []string
+	for line := range strings.Lines(t.screen.String()) {
+		lines = append(lines, strings.TrimRight(line, " \r\n"))
+	}
+	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
+}
+
+// Raw is everything that was written to the terminal.
+func (t *Terminal) Raw() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.raw.String()
+}
+
+// Drawn reports whether the screen is one that a program draws on, the alternate one, or has no cursor.
+func (t *Terminal) Drawn() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.screen.IsAltScreen() || t.screen.CursorHidden()
+}
+
+// Until waits until what is on the screen is as is says, and returns it. The test fails where that does not come
+// within [Patience].
+func (t *Terminal) Until(what string, is func(screen string) bool) string {
+	t.t.Helper()
+	late := time.After(Patience)
+	for {
+		t.mu.Lock()
+		text, changed := t.text(), t.changed
+		t.mu.Unlock()
+		if is(text) {
+			return text
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.t.Fatalf("%s does not come; the screen is\n%s", what, text)
+		}
+	}
+}
+
+// UntilText waits until all texts are on the screen, and returns it.
+func (t *Terminal) UntilText(texts ...string) string {
+	t.t.Helper()
+	return t.Until(strings.Join(texts, " and "), func(screen string) bool {
+		for _, text := range texts {
+			if !strings.Contains(screen, text) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Wait waits until the program that was started has ended and everything that it wrote is on the screen, and returns its exit code.
+func (t *Terminal) Wait() int {
+	t.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		if ctx.Err() == context.DeadlineExceeded {
+			_ = t.cmd.Process.Kill()
+		}
+	})()
+	_ = t.cmd.Wait()
+	<-t.done
+	return t.cmd.ProcessState.ExitCode()
+}
