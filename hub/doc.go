@@ -62,6 +62,17 @@
 // them is no way back to that. Deleting that record is: in a store on the Kubernetes API, it is the Secret in the
 // hub's namespace with hub/policies in the annotation slipway.dev/key.
 //
+// # Applications
+//
+// With Config.Applications the hub serves Application, Workflow and Policy objects as KubeVela and ACK One have them,
+// by package formats/oam/delivery: kubectl applies them, and gets in the columns of an Application what its workflow has
+// come to. The clusters that policies pick are the members by the name and the labels of their MemberClusters. The right to
+// write an Application is one to bring what is in its namespace to members with the rights of the hub. An
+// Application that is deleted goes once what it delivered is gone from the members. Objects of the group core.oam.dev
+// are never placed. A workflow is suspended, resumed, terminated, restarted and rolled back through the hub's store, by
+// delivery.Applications.Do and the verbs of the command slipway, which takes the rights to it; not by the status of
+// the object.
+//
 // # Names of requests
 //
 // The request of run x is x-<stage> after a stage and x-before-<stage> before it, as in the tutorial, and its

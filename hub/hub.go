@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,9 +24,11 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/backend/kube/store"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/metrics"
 	"github.com/slipway-dev/slipway/internal/kubehttp"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // DefaultNamespace is where a hub keeps what is its own, unless its Config says
@@ -54,6 +57,10 @@ type Config struct {
 	// NamespaceRules, Restrictions, Lease, Skew, CallTimeout, Poll, MaxUpdates, Clock.
 	// What is named above is ignored in it.
 	Engine fleet.Config
+
+	// Applications, where it is not nil, has the hub serve Application, Workflow and Policy objects, too, of which
+	// hub/manifests installs the definitions when asked for. Objects of their group are never placed then.
+	Applications *oam.Options
 
 	// LeaseDuration is how long a hub that is not heard of leads on; default 15 s,
 	// at least 1 s. It is also the engine's, unless Engine.Lease says another one.
@@ -168,6 +175,10 @@ func (c *Config) defaults() {
 	orDefault(&c.DeleteDeadline, 5*time.Minute)
 	if c.Listed == 0 {
 		c.Listed = 100
+	}
+	if c.Applications != nil {
+		never := snapshot.GroupKind{Group: api.ApplicationGroup}
+		c.Engine.Rules.Never = append(slices.Clone(c.Engine.Rules.Never), never)
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)

@@ -6,8 +6,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/formats/oam/delivery"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/applications"
 	"github.com/slipway-dev/slipway/hub/internal/members"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
 	"github.com/slipway-dev/slipway/hub/internal/overrides"
@@ -34,6 +37,8 @@ type service struct {
 	placements *placements.Reconciler
 	runs       *runs.Reconciler
 	members    *members.Reconciler
+	// applications is nil where they are not served.
+	applications *applications.Reconciler
 }
 
 func newService(h *Hub) (*service, error) {
@@ -57,6 +62,13 @@ func newService(h *Hub) (*service, error) {
 	s.queues.Members = s.newQueue("member", 16, s.members.Reconcile) // most of them may wait for members that are down
 	s.queues.Overrides = s.newQueue("override", 1, s.overrides.Reconcile)
 	s.queues.Orphans = s.newQueue("orphan", 1, s.runs.ReconcileOrphan)
+	if o := h.cfg.Applications; o != nil {
+		s.applications = &applications.Reconciler{Client: s.client, Queues: s.queues, Delivery: &delivery.Applications{
+			Engine: h.engine, Store: h.store, Source: &filteredSource{h.source, h.cfg.Namespace}, Inventory: h.cfg.Inventory,
+			Starter: approval.Identity{Name: api.Manager}, DeleteDeadline: h.cfg.DeleteDeadline, Options: *o,
+		}}
+		s.queues.Applications = s.newQueue("application", 4, s.applications.Reconcile)
+	}
 	return s, s.watch()
 }
 
@@ -110,8 +122,7 @@ func (s *service) run(ctx context.Context) error {
 	s.hub.ready.Store(true)
 	defer s.hub.ready.Store(false)
 	var group sync.WaitGroup
-	for _, work := range []func(context.Context){
-		s.queues.Placements.Run, s.queues.Runs.Run, s.queues.Members.Run, s.queues.Overrides.Run, s.queues.Orphans.Run,
+	works := []func(context.Context){
 		func(ctx context.Context) { s.watchRecords(ctx, "run/", s.onRunRecord) },
 		func(ctx context.Context) { s.watchRecords(ctx, "placement/", s.onPlacementRecord) },
 		func(ctx context.Context) { s.watchRecords(ctx, "drift/", s.onDriftRecord) },
@@ -119,7 +130,11 @@ func (s *service) run(ctx context.Context) error {
 		s.watchInventory,
 		func(ctx context.Context) { s.policies.Watch(ctx, s.enqueueRunsWithRequests) },
 		s.placements.Watch,
-	} {
+	}
+	for _, q := range s.queues.All() {
+		works = append(works, q.Run)
+	}
+	for _, work := range works {
 		group.Go(func() { work(ctx) })
 	}
 	group.Wait()

@@ -45,7 +45,23 @@ func (s *service) watch() error {
 			}
 		}
 	}
+	if err := s.watchApplications(); err != nil {
+		return err
+	}
 	return s.client.Watch(api.MemberGVR(), s.queues.Members, func(obj *unstructured.Unstructured) { s.queues.Members.Add(api.KeyOf(obj)) })
+}
+
+// watchApplications watches applications and what they refer to, where they are served.
+func (s *service) watchApplications() error {
+	if s.applications == nil {
+		return nil
+	}
+	for _, gvr := range api.ReferencedGVRs() {
+		if err := s.client.Watch(gvr, nil, func(obj *unstructured.Unstructured) { s.applications.EnqueueAll(obj.GetNamespace()) }); err != nil {
+			return err
+		}
+	}
+	return s.client.Watch(api.ApplicationGVR(), s.queues.Applications, func(obj *unstructured.Unstructured) { s.queues.Applications.Add(api.KeyOf(obj)) })
 }
 
 // onStrategy wakes the runs that wait for a strategy; those that have begun
@@ -117,6 +133,9 @@ func (s *service) onPlacementRecord(record string) {
 	for _, k := range s.client.ByEngineName(api.PlacementKind, name) {
 		s.queues.Placements.AddPaced(k, s.queues.PaceOf(api.PlacementKind, name))
 	}
+	if s.applications != nil {
+		s.applications.EnqueueRecord(name)
+	}
 }
 
 // onRunRecord wakes the runs whose record in the engine changed and their placements, not more often than either status
@@ -129,6 +148,9 @@ func (s *service) onRunRecord(record string) {
 	}
 	if len(keys) == 0 {
 		s.runs.EnqueueOrphan(name)
+	}
+	if s.applications != nil {
+		s.applications.EnqueueRecord(name)
 	}
 	for _, k := range s.placements.PlacementsOf(name) {
 		s.queues.Placements.AddPaced(k, s.queues.PaceOfProgress(name, kubefleet.EngineName(k.Namespace, k.Name)))
@@ -153,6 +175,9 @@ func (s *service) watchInventory(ctx context.Context) {
 			}
 			again.Reset()
 			s.enqueueAllPlacements()
+			if s.applications != nil {
+				s.applications.EnqueueAll("")
+			}
 		}
 	}
 }

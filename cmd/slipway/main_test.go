@@ -382,6 +382,7 @@ func TestTheVerbs(t *testing.T) {
 		"abort", "approve", "catch-up", "create", "delete", "demo", "describe", "diff", "drift", "explain", "fleet", "forecast",
 		"gate", "get", "history", "hub", "leases", "member", "preview", "preview-selection", "reject", "retry", "rollback", "serve",
 		"set", "simulate", "skip", "start", "stop", "store", "timeline", "updaterun", "updatestrategy", "version", "wait", "watch",
+		"workflow",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("verbs %v", got)

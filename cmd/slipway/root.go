@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/simulate"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/storefile"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/workflow"
 	"github.com/slipway-dev/slipway/fleet"
 )
 
@@ -70,6 +71,7 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 		demo.New(&o.Options), hubverbs.New(&o.Options, kube), simulate.New(&o.Options), storefile.New(&o.Options))
 	root.AddCommand(runCommands(o)...)
 	root.AddCommand(azure.Commands(&o.Options)...)
+	root.AddCommand(workflow.New(&o.Options, &o.target, kube))
 	return root
 }
 

@@ -9,6 +9,10 @@
 // The roles of people and of the hub are in rbac; optional/hub-secrets.yaml lets the hub read Secrets, which it
 // needs where placements carry them. No role is part of view, edit or admin unless [Options] or a label say so.
 //
+// The directory applications has the definitions and the roles of the application workflow, for a hub that serves it:
+//
+//	kubectl apply --server-side -f hub/manifests/applications -R
+//
 // [Install] does the same and waits until the API server serves it. The definitions are generated from
 // source, one file for a kind and its namespaced twin in all versions; the versions v1 and v1beta1 have
 // the same schema, v1beta1 is stored, and nothing is converted.

@@ -28,6 +28,9 @@ const defaultTimeout = time.Minute
 type Options struct {
 	// Hub, where it is set, installs what [HubRBAC] returns for it.
 	Hub *HubOptions
+	// Applications installs the definitions of the application workflow and the role slipway-application-editor,
+	// and lets the Hub serve applications.
+	Applications bool
 	// Aggregate makes the role slipway-viewer part of the built-in view, and slipway-editor of edit, and so
 	// both of admin, so that those with edit in a namespace may roll out from it. Without it a role has to be
 	// bound first, and what an earlier installation aggregated is so no more.
@@ -130,6 +133,13 @@ func (in *installer) install(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
+	if o.Applications {
+		applications, err := Applications()
+		if err != nil {
+			return err
+		}
+		crds = append(crds, applications...)
+	}
 	others, err := besides(o)
 	if err != nil {
 		return err
@@ -163,11 +173,24 @@ func besides(o Options) ([]*unstructured.Unstructured, error) {
 	if o.Aggregate {
 		aggregate(roles)
 	}
-	if err != nil || o.Hub == nil {
-		return append(all, roles...), err
+	if err != nil {
+		return nil, err
 	}
-	own, err := HubRBAC(*o.Hub)
-	return append(append(all, roles...), own...), err
+	all = append(all, roles...)
+	if o.Applications {
+		editor, err := loadFile("applications/rbac/people.yaml")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, editor...)
+	}
+	if o.Hub == nil {
+		return all, nil
+	}
+	hub := *o.Hub
+	hub.Applications = hub.Applications || o.Applications
+	own, err := HubRBAC(hub)
+	return append(all, own...), err
 }
 
 func (in *installer) applyAll(ctx context.Context, all []*unstructured.Unstructured) error {

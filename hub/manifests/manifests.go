@@ -14,7 +14,7 @@ import (
 
 //go:generate go run ./internal/generate
 
-//go:embed crds/*.yaml policies/*.yaml rbac/*.yaml optional/*.yaml
+//go:embed crds/*.yaml policies/*.yaml rbac/*.yaml optional/*.yaml applications/*.yaml applications/rbac/*.yaml
 var files embed.FS
 
 // Annotations of a run that say who created it and who asked for its rollback. Admission writes them when
@@ -31,6 +31,10 @@ const (
 // CRDs returns the CustomResourceDefinitions of the Fleet API, ascending by name. The caller may change
 // them.
 func CRDs() ([]*unstructured.Unstructured, error) { return load("crds") }
+
+// Applications returns the CustomResourceDefinitions of the application workflow, Application, Policy and Workflow, which
+// a hub with Config.Applications needs besides. The caller may change them.
+func Applications() ([]*unstructured.Unstructured, error) { return load("applications") }
 
 // Policies returns the admission policies and their bindings, each policy in front of its binding. The
 // caller may change them.

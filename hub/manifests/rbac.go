@@ -31,6 +31,8 @@ type HubOptions struct {
 	// exclude Secrets by the Rules of the engine: a placement that brings the content of a Namespace fails
 	// otherwise, since nothing is left out silently. Those in Namespace are the hub's own in any case.
 	Secrets bool
+	// Applications lets the hub serve applications.
+	Applications bool
 	// Sources are what placements can select, as rules that allow to get, list and watch it. None are the
 	// kinds of Kubernetes but Secrets and, where [Install] installs them, the kinds that the server has then;
 	// those of later ones are granted by a ClusterRole with the label [AggregateToHub]. No rule needs a subresource.
@@ -71,6 +73,13 @@ func HubRBAC(o HubOptions) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	all = append(all, secrets...)
+	if o.Applications {
+		applications, err := loadFile("applications/rbac/hub.yaml")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, applications...)
+	}
 	var out []*unstructured.Unstructured
 	for _, u := range all {
 		if u.GetKind() == rbacv1.ServiceAccountKind && o.User != "" {

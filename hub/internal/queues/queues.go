@@ -17,6 +17,8 @@ type Queues struct {
 	Placements, Runs, Members, Overrides *Queue
 	// Orphans are runs of the engine whose names were cut and that have no object.
 	Orphans *Queue
+	// Applications is nil where the hub does not serve applications.
+	Applications *Queue
 
 	// sizes are how many clusters runs have and placements list, by sized.
 	sizes sync.Map
@@ -24,7 +26,11 @@ type Queues struct {
 
 // All are the queues of all kinds.
 func (q *Queues) All() []*Queue {
-	return []*Queue{q.Placements, q.Runs, q.Members, q.Overrides, q.Orphans}
+	all := []*Queue{q.Placements, q.Runs, q.Members, q.Overrides, q.Orphans}
+	if q.Applications != nil {
+		all = append(all, q.Applications)
+	}
+	return all
 }
 
 // statusPace is how often a status is written at most for what the engine tells:

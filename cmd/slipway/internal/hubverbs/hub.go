@@ -24,6 +24,7 @@ type options struct {
 	members, listen string
 	lease, deadline time.Duration
 	fence, secrets  bool
+	applications    bool
 	verbose         bool
 }
 
@@ -66,6 +67,7 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	flags.DurationVar(&h.deadline, "deadline", 5*time.Minute, "how long a member that cannot be reached holds up the deletion of a placement")
 	flags.BoolVar(&h.fence, "fence", false, "have members refuse what a hub that was replaced still creates: install or update the policies for it on each, which the kubeconfigs must allow")
 	flags.BoolVar(&h.secrets, "secrets", false, "place Secrets, too; without it the next rollout removes those which an earlier one brought")
+	flags.BoolVar(&h.applications, "applications", false, "serve Application, Workflow and Policy objects of core.oam.dev, too")
 	flags.BoolVarP(&h.verbose, "verbose", "v", false, "log what is done, too")
 	_ = cmd.MarkFlagDirname("members")
 	return cmd
@@ -115,6 +117,7 @@ and takes the rights of cluster-admin.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&what.Aggregate, "aggregate", false,
 		"make slipway-viewer and slipway-editor part of the built-in view, edit and admin: edit in a namespace includes the right to place what is in it")
+	flags.BoolVar(&what.Applications, "applications", false, "install what a hub with --applications needs, too")
 	flags.BoolVar(&account.Secrets, "secrets", false, "let the account slipway-hub read all Secrets, for a hub with --secrets")
 	return cmd
 }

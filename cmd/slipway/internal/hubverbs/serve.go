@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/hub"
 )
 
@@ -31,10 +32,14 @@ func (h *options) serve(ctx context.Context) error {
 	}
 	registry := prometheus.NewRegistry()
 	dialer := member.NewDialer(member.KubeconfigDirectory(h.members, member.Trusted()), member.Options{Fenced: h.fence})
-	served, err := hub.New(hub.Config{
+	cfg := hub.Config{
 		Rest: config, Namespace: h.kube.HubNamespace, LeaseDuration: h.lease, DeleteDeadline: h.deadline, Registry: registry,
 		Log: h.logger(), Dialer: dialer, Engine: fleet.Config{Rules: h.rules()},
-	})
+	}
+	if h.applications {
+		cfg.Applications = &oam.Options{}
+	}
+	served, err := hub.New(cfg)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,163 @@
+package workflow
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/formats/oam/delivery"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// act is what is asked of a workflow, after which it settles, with these files.
+type act struct {
+	files   []string
+	request delivery.Request
+}
+
+// acts are the tutorial, and what its later versions do: the workflow of the second one is terminated, and restarted
+// from the step that was left.
+func acts() []act {
+	first := []string{"app-meta.yaml", "policy-topology.yaml", "workflow.yaml", "app.yaml"}
+	second := []string{"app-meta-blue.yaml", "policy-topology.yaml", "workflow.yaml", "app-version2.yaml"}
+	ask := func(files []string, verb delivery.Verb, step string) act {
+		return act{files, delivery.Request{Namespace: "demo", Name: "demo", Verb: verb, Step: step, By: approval.Identity{Name: "alice"}}}
+	}
+	return []act{
+		{files: first}, ask(first, delivery.Resume, ""),
+		{files: second}, ask(second, delivery.Terminate, ""), ask(second, delivery.Restart, "deploy-prod"), ask(second, delivery.Resume, ""),
+	}
+}
+
+// everyth is the distance between the writes at which the process crashes. With the race detector, which makes it ten
+// times as slow, it is larger.
+func everyth() int {
+	if underRace {
+		return 12
+	}
+	return 3
+}
+
+// A process that crashes at any write, of a cluster or of the engine, is followed by one that goes on: in the end the
+// same runs were made, each once, and the clusters have the same.
+func TestAWorkflowGoesOnAfterACrashAtAnyWrite(t *testing.T) {
+	want, crashed := playThrough(t, faulty.NewPlan())
+	if crashed {
+		t.Fatal("it crashed without a fault")
+	}
+	const whole = `n.demo.demo.version1 Completed
+n.demo.demo.version2 Aborted
+n.demo.demo.version2-2 Completed
+managedcluster-test registry.cn-hangzhou.aliyuncs.com/acs/rollouts-demo:blue
+managedcluster-prod registry.cn-hangzhou.aliyuncs.com/acs/rollouts-demo:blue
+phase running
+`
+	if diff := cmp.Diff(whole, want); diff != "" {
+		t.Fatalf("without a crash (-want +got):\n%s", diff)
+	}
+	for n := 1; ; n += everyth() {
+		got, crashed := playThrough(t, faulty.NewPlan(faulty.CrashAfter(n)))
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("after a crash at write %d (-want +got):\n%s", n, diff)
+		}
+		if !crashed {
+			break
+		}
+	}
+}
+
+// playThrough plays all acts in a process that suffers what the plan says, and where it crashes the rest in another one.
+func playThrough(t *testing.T, plan *faulty.Plan) (state string, crashed bool) {
+	t.Helper()
+	kept := memory.NewStore()
+	done, err := playActs(t.Context(), plan.Store(kept), acts(), false)
+	if plan.Crashed() {
+		_, err = playActs(t.Context(), kept, acts()[done:], true)
+	}
+	if err != nil {
+		t.Fatalf("after %d writes, %d acts: %v\n%s", plan.Writes(), done, err, stateOf(t, kept))
+	}
+	return stateOf(t, kept), plan.Crashed()
+}
+
+// playActs returns how many acts were played to their end. The first one may have been played already by a process that
+// crashed: then what it asks for may be refused.
+func playActs(ctx context.Context, store backend.Store, list []act, again bool) (done int, err error) {
+	for i, a := range list {
+		s, err := open(ctx, store, a.files)
+		if err != nil {
+			return i, err
+		}
+		if a.request.Verb != "" {
+			if _, err := s.apps.Do(ctx, a.request); err != nil && (!again || i > 0) {
+				return i, err
+			}
+		}
+		if _, err := s.settle(ctx, nil); err != nil {
+			return i, err
+		}
+	}
+	return len(list), nil
+}
+
+func open(ctx context.Context, store backend.Store, files []string) (*simulation, error) {
+	var paths []string
+	for _, name := range files {
+		paths = append(paths, "testdata/tutorial/"+name)
+	}
+	docs, err := readFiles(paths, "demo")
+	if err != nil {
+		return nil, err
+	}
+	return newSimulation(ctx, store, docs)
+}
+
+// stateOf says which runs there were, what the clusters have, and what the application has come to.
+func stateOf(t *testing.T, store backend.Store) string {
+	t.Helper()
+	s, err := open(t.Context(), store, acts()[len(acts())-1].files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	runs, err := s.apps.Engine.Runs(t.Context(), delivery.PlacementOf("demo", "demo"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, run := range runs {
+		st, err := s.apps.Engine.Status(t.Context(), run)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&b, run, st.Run.State)
+	}
+	for _, cluster := range []string{"managedcluster-test", "managedcluster-prod"} {
+		fmt.Fprintln(&b, cluster, s.image(cluster))
+	}
+	out, err := s.apps.Reconcile(t.Context(), s.docs.applications[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(&b, "phase", out.Status.Phase)
+	return b.String()
+}
+
+// image is that of the Deployment of the tutorial on a cluster, "" where it is not there.
+func (s *simulation) image(cluster string) string { return imageOn(s.members.Cluster(cluster)) }
+
+func imageOn(cluster *memory.Cluster) string {
+	obj, err := cluster.Get(snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "demo", Name: "demo"})
+	if err != nil {
+		return ""
+	}
+	containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
+	return fmt.Sprint(containers[0].(map[string]any)["image"])
+}

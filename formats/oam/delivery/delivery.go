@@ -1,0 +1,176 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Applications delivers applications. Its methods may be called concurrently; its fields are not changed meanwhile.
+type Applications struct {
+	// Engine carries out the runs. It need not be driven by this process.
+	Engine *fleet.Engine
+	// Store is that of the engine.
+	Store backend.Store
+	// Source has the policies, the workflows and what applications refer to, Inventory the clusters. Only
+	// [Applications.Reconcile] needs them.
+	Source    snapshot.Source
+	Inventory backend.Inventory
+	// Starter is recorded as the identity that starts runs: an object does not say who changed it.
+	Starter approval.Identity
+	// DeleteDeadline is how long a cluster that cannot be reached holds up [Applications.Remove]; 0 is for ever.
+	DeleteDeadline time.Duration
+	// Options are what a host decides.
+	Options oam.Options
+}
+
+// Outcome is what [Applications.Reconcile] came to.
+type Outcome struct {
+	// Run is the run of the last release, "" where there is none yet. Begun reports whether this call made it.
+	Run   string
+	Begun bool
+	// Problem is the reason why the next workflow does not begin, until the application, or what it refers to, is
+	// changed; nil for none.
+	Problem error
+	// Status is the status of the application.
+	Status oam.AppStatus
+}
+
+// Reconcile begins a workflow of an application where one is due, and returns what has become of the last one. The
+// application is an object as an API server returns it, with the status that it had; it is not changed. An error is
+// one of the store, the source or the inventory, or of confirm, and says nothing of the application.
+//
+// Where confirm is not nil it is called right before a workflow begins, which ends the last one: a host that has the
+// application from a cache reads it again there, and returns an error where it was changed.
+func (a *Applications) Reconcile(ctx context.Context, app *unstructured.Unstructured, confirm func(context.Context) error) (Outcome, error) {
+	last, err := a.published(ctx, app.GetNamespace(), app.GetName())
+	if err != nil {
+		return Outcome{}, err
+	}
+	var out Outcome
+	var why problem
+	out.Begun, err = a.publish(ctx, app, last, confirm)
+	switch {
+	case errors.As(err, &why):
+		out.Problem = why.error
+	case err != nil:
+		return Outcome{}, err
+	}
+	rec := &oam.Record{}
+	if last.isThere() {
+		out.Run = last.Release.Run.Name
+		progress, err := a.progress(ctx, last)
+		switch {
+		case err == nil:
+			rec = &progress
+		case !errors.Is(err, backend.ErrNotFound) || out.Problem == nil: // else its run could not be made
+			return Outcome{}, err
+		}
+	}
+	out.Status = StatusOf(*rec, out.Problem, app, time.Now())
+	return out, nil
+}
+
+// Remove deletes what an application delivered from the clusters, and the record of it. It reports whether that is
+// done; until then, engines carry it out and Remove is called again.
+func (a *Applications) Remove(ctx context.Context, namespace, name string) (gone bool, err error) {
+	last, err := a.published(ctx, namespace, name)
+	if err != nil || !last.isThere() {
+		return err == nil, err
+	}
+	placement := last.Release.Placement.Name
+	switch _, err := a.Engine.Placement(ctx, placement); {
+	case errors.Is(err, backend.ErrNotFound):
+		return true, a.Store.Delete(ctx, last.key, last.revision)
+	case err != nil && !errors.Is(err, fleet.ErrDeleting):
+		return false, err
+	}
+	return false, a.Engine.DeletePlacement(ctx, placement, fleet.DeleteOptions{By: a.Starter.Name, Deadline: a.DeleteDeadline})
+}
+
+// Last returns the last release of an application with its run and plan. Where no workflow has begun the error
+// matches [backend.ErrNotFound].
+func (a *Applications) Last(ctx context.Context, namespace, name string) (oam.Record, error) {
+	last, err := a.published(ctx, namespace, name)
+	if err == nil && !last.isThere() {
+		err = fmt.Errorf("application %s/%s: no workflow of it has begun: %w", namespace, name, backend.ErrNotFound)
+	}
+	if err != nil {
+		return oam.Record{}, err
+	}
+	return a.progress(ctx, last)
+}
+
+// progress reads what has become of a release.
+func (a *Applications) progress(ctx context.Context, last *published) (oam.Record, error) {
+	st, err := a.Engine.Status(ctx, last.Release.Run.Name)
+	if err != nil {
+		return oam.Record{}, err
+	}
+	return oam.Record{Release: &last.Release, Plan: st.Plan, Run: &st.Run}, nil
+}
+
+// Moves reports whether a workflow of an application, or what takes one back, goes on without a person: it has not
+// ended, and waits for more than an answer. Where it reports false, a status that is read afterwards is final until
+// a person, or a change of the application, does something.
+func (a *Applications) Moves(ctx context.Context, namespace, name string) (bool, error) {
+	last, err := a.published(ctx, namespace, name)
+	if err != nil || !last.isThere() {
+		return false, err
+	}
+	runs, err := a.Engine.Runs(ctx, last.Release.Placement.Name)
+	if err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return false, err
+	}
+	// A process that crashed may have recorded the last one without the placement having it yet.
+	for _, run := range append(runs, last.Release.Run.Name) {
+		moves, err := a.moves(ctx, run)
+		if moves || err != nil && !errors.Is(err, backend.ErrNotFound) {
+			return moves, err
+		}
+	}
+	return false, nil
+}
+
+func (a *Applications) moves(ctx context.Context, run string) (bool, error) {
+	st, err := a.Engine.Status(ctx, run)
+	if err != nil {
+		return false, err
+	}
+	for _, err := range a.Store.List(ctx, "command/"+st.Run.UID+"/") {
+		return true, err // a command or an answer that the engine has not taken yet
+	}
+	if st, err = a.Engine.Status(ctx, run); err != nil { // with what those did that were taken before they were listed
+		return false, err
+	}
+	switch {
+	case st.Run.IsEnded():
+		back, err := a.Engine.RollbackOf(ctx, run)
+		if err != nil || back.Pending || back.By == "" {
+			return back.Pending, err
+		}
+		return a.moves(ctx, back.By) // which may have been made after the runs were listed
+	case st.Run.State == stages.NotStarted:
+		return !st.Run.Hold, nil
+	}
+	for _, w := range stages.Waiting(st.Plan, &st.Run) {
+		if w.Kind != stages.AwaitDecision && w.Kind != stages.AwaitStart {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// PlacementOf returns the name of the placement of an application.
+func PlacementOf(namespace, name string) string { return kubefleet.EngineName(namespace, name) }

@@ -1,0 +1,149 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Verb is what is done to a workflow, in KubeVela's words.
+type Verb string
+
+// The verbs.
+const (
+	// Suspend stops a workflow; what is under way ends.
+	Suspend Verb = "suspend"
+	// Resume lets a suspended one go on, or one of its steps alone.
+	Resume Verb = "resume"
+	// Terminate ends it for good, but for the steps that run always.
+	Terminate Verb = "terminate"
+	// Restart carries it out again with the same objects, or from a step on that has failed.
+	Restart Verb = "restart"
+	// Rollback takes every cluster that the workflow changed back to what it had, where the annotation
+	// slipway.dev/rollback of its application allows that.
+	Rollback Verb = "rollback"
+)
+
+// Request is an operation on the workflow of an application.
+type Request struct {
+	Namespace, Name string
+	Verb            Verb
+	// Step is the step that Resume resumes alone, or that Restart begins from; "" for none.
+	Step string
+	// By is the identity that asks, as the host authenticated it. It is recorded, and an approval is given by it.
+	By approval.Identity
+}
+
+// Runs is what operations need of an engine: a [fleet.Engine], or the client of its API.
+type Runs interface {
+	Status(ctx context.Context, run string) (fleet.Status, error)
+	Command(ctx context.Context, run string, c stages.Command) error
+	Decide(ctx context.Context, run string, a fleet.Answer) error
+	Rollback(ctx context.Context, run string, o fleet.RollbackOptions) (string, error)
+}
+
+// Do carries out an operation on the last workflow of an application and returns what KubeVela's command line prints
+// about it. It returns once the operation is recorded; engines in Run carry it out. Where no workflow has begun the
+// error matches [backend.ErrNotFound], and where what is asked for is not possible it is in KubeVela's words.
+func (a *Applications) Do(ctx context.Context, r Request) (message string, err error) {
+	rec, err := a.Last(ctx, r.Namespace, r.Name)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case r.Verb == Restart:
+		return a.restart(ctx, r, rec)
+	case r.Verb == Rollback && rec.Release.Run.Strategy.Rollback == nil:
+		return "", fmt.Errorf("can not rollback a workflow that began without the annotation %s of application %s", oam.RollbackAnnotation, r.Name)
+	}
+	return Operate(ctx, a.Engine, rec, r)
+}
+
+// Operate is [Applications.Do] for the workflow of rec, which may come from [Outlined]: it writes nothing but to the
+// run, and so it cannot restart a workflow.
+func Operate(ctx context.Context, runs Runs, rec oam.Record, r Request) (message string, err error) {
+	var op oam.Operation
+	switch r.Verb {
+	case Suspend:
+		op, err = rec.Suspend(r.By)
+	case Resume:
+		op, err = rec.Resume(r.Step, r.By)
+	case Terminate:
+		op, err = rec.Terminate(r.By)
+	case Rollback:
+		op.Message = "Successfully rollback workflow: " + r.Name
+		_, err = runs.Rollback(ctx, rec.Run.Name, fleet.RollbackOptions{By: r.By})
+	case Restart:
+		err = errors.New("can not restart a workflow through the API of the process that has the store: end that process first")
+	default:
+		err = fmt.Errorf("%q is no verb: want suspend, resume, terminate, restart or rollback", r.Verb)
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, answer := range op.Answers {
+		if err := runs.Decide(ctx, rec.Run.Name, answer); err != nil {
+			return "", err
+		}
+	}
+	for _, command := range op.Commands {
+		if err := runs.Command(ctx, rec.Run.Name, command); err != nil {
+			return "", err
+		}
+	}
+	return op.Message, nil
+}
+
+// restart makes the run that carries a workflow out again.
+func (a *Applications) restart(ctx context.Context, r Request, rec oam.Record) (message string, err error) {
+	again, op, err := rec.Restart(r.Step, 2)
+	if err != nil {
+		return "", err
+	}
+	last, err := a.published(ctx, r.Namespace, r.Name)
+	if err != nil {
+		return "", err
+	}
+	again.Run.Starter = r.By
+	_, err = a.begin(ctx, last, again)
+	return op.Message, err
+}
+
+// Outlined returns the record of a workflow of which only the run is known, as the API of an engine has it: the steps
+// are those of the plan, and which objects its components have is not known.
+func Outlined(namespace, name string, st fleet.Status) oam.Record {
+	release := &oam.Release{Namespace: namespace, Name: name, Run: fleet.RunSpec{Name: st.Run.Name, Placement: st.Run.Placement}}
+	for i := range st.Plan.Stages {
+		stage := &st.Plan.Stages[i]
+		if stage.Remove {
+			continue
+		}
+		step := outlined(stage.Name, stage.Pause, stage.Gates)
+		for _, g := range stage.Groups {
+			if g.Name != "" {
+				step.Type, step.Steps = oam.GroupStep, append(step.Steps, outlined(g.Name, g.Pause, g.Gates))
+			}
+		}
+		if stage.Name == oam.GraphName {
+			release.Workflow.Mode.Steps = oam.DAG
+			release.Workflow.Steps = append(release.Workflow.Steps, step.Steps...)
+			continue
+		}
+		release.Workflow.Steps = append(release.Workflow.Steps, step)
+	}
+	return oam.Record{Release: release, Plan: st.Plan, Run: &st.Run}
+}
+
+func outlined(name string, pause bool, gates []stages.PlannedGate) oam.Step {
+	if pause {
+		return oam.Step{Name: name, Type: oam.SuspendStep, Suspend: &oam.Suspend{}}
+	}
+	manual := slices.ContainsFunc(gates, func(g stages.PlannedGate) bool { return g.When == approval.Before && g.Type == stages.Approval })
+	return oam.Step{Name: name, Type: oam.DeployStep, Deploy: &oam.Deploy{Manual: manual}}
+}

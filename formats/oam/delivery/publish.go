@@ -1,0 +1,223 @@
+package delivery
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/internal/versioned"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// published is the record of the last release of an application.
+type published struct {
+	Format  int         `json:"format"`
+	Release oam.Release `json:"release"`
+
+	key      string
+	revision backend.Revision
+}
+
+const recordFormat = 1
+
+func (p *published) isThere() bool { return p.revision != "" }
+
+// published reads the last release of an application; it is not there where there was none.
+func (a *Applications) published(ctx context.Context, namespace, name string) (*published, error) {
+	p := &published{key: "application/" + namespace + "/" + name}
+	rec, err := a.Store.Get(ctx, p.key)
+	if errors.Is(err, backend.ErrNotFound) {
+		return p, nil
+	}
+	if err == nil {
+		err = versioned.Decode("record "+p.key, recordFormat, rec.Value, p)
+	}
+	p.revision = rec.Revision
+	return p, err
+}
+
+// save makes a release the last one.
+func (a *Applications) save(ctx context.Context, p *published, release oam.Release) error {
+	value, err := json.Marshal(published{Format: recordFormat, Release: release})
+	if err != nil {
+		return err
+	}
+	revision, err := a.Store.Put(ctx, p.key, value, p.revision)
+	if err == nil {
+		p.Format, p.Release, p.revision = recordFormat, release, revision
+	}
+	return err
+}
+
+// problem keeps a workflow from beginning until something is changed.
+type problem struct{ error }
+
+func (p problem) Unwrap() error { return p.error }
+
+// publish begins a workflow where one is due, and reports whether it has. Afterwards last is the release that has
+// begun, the one that could not begin, or what it was.
+func (a *Applications) publish(ctx context.Context, obj *unstructured.Unstructured, last *published, confirm func(context.Context) error) (begun bool, err error) {
+	app, err := oam.ApplicationOf(obj)
+	if err != nil {
+		return false, problem{err}
+	}
+	if last.isThere() && app.PublishVersion != "" && app.PublishVersion == last.Release.Version {
+		return a.ensure(ctx, last.Release)
+	}
+	release, err := a.resolve(ctx, app)
+	switch {
+	case err != nil:
+		return false, err
+	case last.isThere() && release.Version == last.Release.Version:
+		return a.ensure(ctx, last.Release)
+	}
+	if confirm != nil {
+		if err := confirm(ctx); err != nil {
+			return false, err
+		}
+	}
+	release.Run.Starter = a.Starter
+	return a.begin(ctx, last, release)
+}
+
+// begin makes a release the last one, and then its run.
+func (a *Applications) begin(ctx context.Context, last *published, release oam.Release) (begun bool, err error) {
+	if release.Run.Name, err = a.freeName(ctx, release.Run.Name); err != nil {
+		return false, err
+	}
+	// On a hub the owner of a run is the object that declares it, and the run of an object that is gone is deleted.
+	release.Run.Owner = ""
+	if err := a.save(ctx, last, release); err != nil {
+		return false, err
+	}
+	return a.ensure(ctx, release)
+}
+
+// freeName returns a name that no run has: a version that comes back, and a workflow that is restarted, are other
+// runs.
+func (a *Applications) freeName(ctx context.Context, name string) (string, error) {
+	const most = 63
+	free := name
+	for n := 2; ; n++ {
+		_, err := a.Engine.Status(ctx, free)
+		if errors.Is(err, backend.ErrNotFound) {
+			return free, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		suffix := fmt.Sprintf("-%d", n)
+		free = strings.TrimRight(name[:min(len(name), most-len(suffix))], "-.") + suffix
+	}
+}
+
+// ensure makes the run of a release, unless it is there, and reports whether it has.
+func (a *Applications) ensure(ctx context.Context, release oam.Release) (begun bool, err error) {
+	if _, err = a.Engine.Status(ctx, release.Run.Name); !errors.Is(err, backend.ErrNotFound) {
+		return false, err
+	}
+	before, err := a.Engine.Placement(ctx, release.Placement.Name)
+	switch {
+	case err == nil && before.Owner != "":
+		return false, problem{fmt.Errorf("the name is taken by ResourcePlacement %s/%s: rename one of the two", release.Namespace, release.Name)}
+	case errors.Is(err, fleet.ErrDeleting):
+		return false, fmt.Errorf("%w: %w", backend.ErrConflict, err) // what an earlier application delivered is still being removed
+	case err != nil && !errors.Is(err, backend.ErrNotFound):
+		return false, err
+	}
+	if err = a.Engine.PutPlacement(ctx, release.Placement); err == nil {
+		_, err = a.Engine.CreateRun(ctx, release.Run)
+	}
+	if err != nil && ctx.Err() == nil && !errors.Is(err, backend.ErrConflict) {
+		err = problem{err} // of the plan, as a rule
+	}
+	return err == nil, err
+}
+
+// resolve makes a release of an application as it is now, with the policies and the workflow of its namespace.
+func (a *Applications) resolve(ctx context.Context, app oam.Application) (oam.Release, error) {
+	docs := oam.Documents{Applications: []oam.Application{app}}
+	var unread error
+	if err := errors.Join(
+		declared(ctx, a.Source, "Policy", app.Namespace, oam.PolicyOf, &docs.Policies, &unread),
+		declared(ctx, a.Source, "Workflow", app.Namespace, oam.WorkflowOf, &docs.Workflows, &unread),
+	); err != nil {
+		return oam.Release{}, err
+	}
+	var clusters []placement.Cluster
+	for cluster, err := range a.Inventory.Clusters(ctx) {
+		if err != nil {
+			return oam.Release{}, err
+		}
+		clusters = append(clusters, cluster)
+	}
+	release, err := oam.Publish(docs, app, clusters, a.Options)
+	if err != nil {
+		return release, problem{errors.Join(err, unread)} // what is missing may be what cannot be read
+	}
+	return release, a.referenced(ctx, app)
+}
+
+// declared reads the policies or the workflows of a namespace. One that is wrong is left out and added to unread:
+// applications that do not name it do not suffer.
+func declared[T any](ctx context.Context, source snapshot.Source, kind, namespace string, read func(*unstructured.Unstructured) (T, error), into *[]T, unread *error) error {
+	objs, err := collect(ctx, source, snapshot.Query{Group: "core.oam.dev", Version: "v1alpha1", Kind: kind, Namespace: namespace})
+	for _, obj := range objs {
+		x, err := read(obj)
+		if err != nil {
+			*unread = errors.Join(*unread, err)
+			continue
+		}
+		*into = append(*into, x)
+	}
+	return err
+}
+
+// referenced reports what an application refers to and the source does not have: nothing is delivered in part.
+func (a *Applications) referenced(ctx context.Context, app oam.Application) error {
+	var missing []error
+	for _, component := range app.Components {
+		for _, ref := range component.Objects {
+			q := snapshot.Query{Group: ref.Group, Version: ref.Version, Kind: ref.Kind, Namespace: app.Namespace, Name: ref.Name}
+			objs, err := collect(ctx, a.Source, q)
+			if err != nil {
+				return err
+			}
+			selector := labels.SelectorFromSet(ref.Labels)
+			if slices.ContainsFunc(objs, func(o *unstructured.Unstructured) bool { return selector.Matches(labels.Set(o.GetLabels())) }) {
+				continue
+			}
+			what := q.String()
+			if ref.Name == "" {
+				what += " with labels " + labels.Set(ref.Labels).String()
+			}
+			missing = append(missing, fmt.Errorf("component %s: there is no %s", component.Name, what))
+		}
+	}
+	if len(missing) > 0 {
+		return problem{errors.Join(missing...)}
+	}
+	return nil
+}
+
+// collect reads what a source has, by name.
+func collect(ctx context.Context, source snapshot.Source, q snapshot.Query) (objs []*unstructured.Unstructured, err error) {
+	for obj, err := range source.Objects(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		objs = append(objs, obj)
+	}
+	slices.SortFunc(objs, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return objs, nil
+}

@@ -1,0 +1,281 @@
+package hub_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	identity "github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend/kube/store"
+	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/formats/oam/delivery"
+	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/manifests"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
+)
+
+// appEnv is a hub cluster on which applications are served, with two members.
+type appEnv struct {
+	*hubEnv
+	kubeconfig string
+}
+
+func newAppEnv(t *testing.T) *appEnv {
+	t.Helper()
+	w := &appEnv{newHubEnvOn(t, "applications", 2), filepath.Join(t.TempDir(), "kubeconfig")}
+	if err := manifests.Install(t.Context(), w.server.Config(), manifests.Options{Applications: true, Hub: &manifests.HubOptions{Namespace: w.name + "-hub", User: "the-hub"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(w.kubeconfig, w.server.Kubeconfig(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.kubectl("create namespace "+w.name, "")
+	return w
+}
+
+// serve starts a hub that serves applications, with the rights of its role, by election.
+func (w *appEnv) serve(name string) *running {
+	return w.start(name, func(c *hub.Config) {
+		as := w.server.ConfigFor("the-hub")
+		as.UserAgent, as.WrapTransport = name, c.Rest.WrapTransport
+		c.Rest, c.Applications, c.AlwaysLead = as, &oam.Options{}, false
+	})
+}
+
+// kubectl runs a command line on the hub. $NAME, $TEST and $PROD in it and in the input stand for the name of the
+// test and of its members.
+func (w *appEnv) kubectl(line, input string) string {
+	w.t.Helper()
+	program, err := kubeenv.Binary("kubectl")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	words := strings.NewReplacer("$NAME", w.name, "$TEST", w.name+"-m1", "$PROD", w.name+"-m2")
+	c := exec.CommandContext(w.t.Context(), program, append([]string{"--kubeconfig", w.kubeconfig, "--cache-dir", w.t.TempDir()}, strings.Fields(words.Replace(line))...)...)
+	c.Stdin = strings.NewReader(words.Replace(input))
+	out, err := c.CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("kubectl %s: %v: %s", line, err, out)
+	}
+	return string(out)
+}
+
+// The documents of the tutorial, with a ConfigMap in the place of its Deployment: these members run no Pods.
+const (
+	appObject   = `{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: $NAME}, data: {key: VALUE}}`
+	appPolicies = `
+apiVersion: core.oam.dev/v1alpha1
+kind: Policy
+metadata: {name: cluster-test, namespace: $NAME}
+type: topology
+properties: {clusters: [$TEST]}
+---
+apiVersion: core.oam.dev/v1alpha1
+kind: Policy
+metadata: {name: cluster-prod, namespace: $NAME}
+type: topology
+properties: {clusters: [$PROD]}
+`
+	appWorkflow = `
+apiVersion: core.oam.dev/v1alpha1
+kind: Workflow
+metadata: {name: deploy-demo, namespace: $NAME}
+steps:
+- {type: deploy, name: deploy-test, properties: {policies: [cluster-test]}}
+- {type: deploy, name: deploy-prod, properties: {auto: false, policies: [cluster-prod]}}
+`
+	application = `
+apiVersion: core.oam.dev/v1beta1
+kind: Application
+metadata: {name: demo, namespace: $NAME, annotations: {app.oam.dev/publishVersion: VERSION}}
+spec:
+  components:
+  - {name: demo, type: ref-objects, properties: {objects: [{apiVersion: v1, kind: ConfigMap, name: cm}]}}
+  workflow: {ref: deploy-demo}
+`
+)
+
+func (w *appEnv) apply(text string, replace ...string) {
+	w.t.Helper()
+	w.kubectl("apply -f -", strings.NewReplacer(replace...).Replace(text))
+}
+
+// publish applies the application with a version.
+func (w *appEnv) publish(version string) {
+	w.t.Helper()
+	w.apply(application, "VERSION", version)
+}
+
+func (w *appEnv) app() (*unstructured.Unstructured, error) {
+	gvr := schema.GroupVersionResource{Group: "core.oam.dev", Version: "v1beta1", Resource: "applications"}
+	return w.client.Resource(gvr).Namespace(w.name).Get(w.t.Context(), "demo", metav1.GetOptions{})
+}
+
+// comes waits for the application to be in a phase, and for what the members have then.
+func (w *appEnv) comes(phase, test, prod string) {
+	w.t.Helper()
+	w.eventually("phase "+phase, func() error {
+		app, err := w.app()
+		if err != nil {
+			return err
+		}
+		if got, _, _ := unstructured.NestedString(app.Object, "status", "status"); got != phase {
+			return fmt.Errorf("the phase is %q, want %q: %v", got, phase, app.Object["status"])
+		}
+		return errors.Join(w.holds(w.members[0], test), w.holds(w.members[1], prod))
+	})
+}
+
+// do does something to the workflow by the hub's store, in another process than the hub's as far as that can tell.
+func (w *appEnv) do(of *running, verb delivery.Verb, step, want string) {
+	w.t.Helper()
+	records, err := store.New(w.server.Config(), store.Options{Namespace: w.name + "-hub"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer func() { _ = records.Close() }()
+	a := &delivery.Applications{Engine: of.Engine(), Store: records}
+	message, err := a.Do(w.t.Context(), delivery.Request{Namespace: w.name, Name: "demo", Verb: verb, Step: step, By: identity.Identity{Name: "alice"}})
+	if err != nil {
+		message = err.Error()
+	}
+	if message != want {
+		w.t.Fatalf("%s prints %q, want %q", verb, message, want)
+	}
+}
+
+// told is an error unless there is an Event of that reason about the application.
+func (w *appEnv) told(reason string) error {
+	events, err := w.kube.CoreV1().Events(w.name).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for _, e := range events.Items {
+		if e.InvolvedObject.Kind == "Application" && e.Reason == reason {
+			return nil
+		}
+	}
+	return fmt.Errorf("no Event %s among %d", reason, len(events.Items))
+}
+
+// The tutorial of the application workflow, on API servers: test first, then production once the workflow is resumed,
+// by another hub than the one that began it; another object without another version does nothing, and with one the
+// workflow begins again; it is terminated, restarted from the step that was left, and what it delivered goes with it.
+func TestTheApplicationWorkflow(t *testing.T) {
+	w := newAppEnv(t)
+	first := w.serve("first")
+	w.apply(appObject, "VALUE", "red")
+	w.apply(appPolicies)
+	w.apply(appWorkflow)
+	w.publish("version1")
+	w.comes(oam.WorkflowSuspending, "red", "")
+	got := strings.Join(strings.Fields(w.kubectl("get app demo -n $NAME --no-headers", "")), " ")
+	if want := "demo demo ref-objects workflowSuspending true "; !strings.HasPrefix(got, want) {
+		t.Errorf("kubectl shows %q, want %q and the age", got, want)
+	}
+	w.end(first)
+
+	second := w.serve("second")
+	w.do(second, delivery.Resume, "", "Successfully resume workflow: demo")
+	w.comes(oam.ApplicationRunning, "red", "red")
+	w.apply(appObject, "VALUE", "blue")
+	w.comes(oam.ApplicationRunning, "red", "red")
+	w.publish("version2")
+	w.comes(oam.WorkflowSuspending, "blue", "red")
+	w.do(second, delivery.Terminate, "", "Successfully terminate workflow: demo")
+	w.comes(oam.WorkflowTerminated, "blue", "red")
+	w.do(second, delivery.Resume, "", "can not resume a terminated workflow")
+	w.do(second, delivery.Restart, "deploy-prod", "Successfully restart workflow demo from step deploy-prod")
+	w.comes(oam.WorkflowSuspending, "blue", "red")
+	w.do(second, delivery.Resume, "", "Successfully resume workflow: demo")
+	w.comes(oam.ApplicationRunning, "blue", "blue")
+	w.eventually("the Events", func() error {
+		return errors.Join(w.told("WorkflowStarted"), w.told("WorkflowSuspending"), w.told("WorkflowTerminated"), w.told("Running"))
+	})
+
+	w.kubectl("delete app demo -n $NAME --wait=false", "")
+	w.eventually("the application to be gone", func() error {
+		if app, err := w.app(); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there, with the finalizers %v: %w", app.GetFinalizers(), err)
+		}
+		return w.allHold("")
+	})
+}
+
+// What is missing keeps an application from beginning; its status and an Event say all of it, and it begins once that
+// is there.
+func TestAnApplicationThatCannotBegin(t *testing.T) {
+	w := newAppEnv(t)
+	w.serve("hub")
+	w.publish("version1")
+	says := func(want string) {
+		t.Helper()
+		w.eventually("the status to say "+want, func() error {
+			app, err := w.app()
+			if err != nil {
+				return err
+			}
+			if status, text := conditionOf(app, "Parsed"); status != "False" || !strings.Contains(text, want) {
+				return fmt.Errorf("Parsed is %q: %s", status, text)
+			}
+			return w.told("WorkflowNotStarted")
+		})
+	}
+	says("there is no Workflow deploy-demo in namespace " + w.name)
+	w.apply(appWorkflow)
+	says("there is no policy cluster-prod in the application or in namespace " + w.name)
+	w.apply(appPolicies)
+	says("component demo: there is no ConfigMap.v1 " + w.name + "/cm")
+	w.apply(appObject, "VALUE", "red")
+	w.comes(oam.WorkflowSuspending, "red", "")
+}
+
+// An Application and a ResourcePlacement of one name do not take the members from each other: the later one is refused.
+func TestAnApplicationAndAPlacementOfOneName(t *testing.T) {
+	w := newAppEnv(t)
+	w.serve("hub")
+	w.apply(appObject, "VALUE", "red")
+	w.apply(appPolicies)
+	w.apply(appWorkflow)
+	w.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourcePlacement
+metadata: {name: demo, namespace: $NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: cm}]
+  policy: {placementType: PickFixed, clusterNames: [$PROD]}
+  strategy: {type: External}
+`)
+	w.eventually("the placement", func() error {
+		obj, err := w.on(w.client, "rp", w.name).Get(t.Context(), "demo", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if status, text := conditionOf(obj, "ResourcePlacementScheduled"); status != "True" {
+			return fmt.Errorf("it is %q: %s", status, text)
+		}
+		return nil
+	})
+	w.publish("version1")
+	w.eventually("the refusal", func() error {
+		app, err := w.app()
+		if err != nil {
+			return err
+		}
+		if _, text := conditionOf(app, "Parsed"); !strings.Contains(text, "the name is taken by ResourcePlacement "+w.name+"/demo") {
+			return fmt.Errorf("Parsed: %s", text)
+		}
+		return w.allHold("")
+	})
+	w.kubectl("delete resourceplacement demo -n $NAME", "")
+	w.comes(oam.WorkflowSuspending, "red", "")
+}

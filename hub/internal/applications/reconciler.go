@@ -1,0 +1,139 @@
+// Package applications reconciles Applications: it has package delivery begin their workflows, writes what becomes of
+// those as statuses and Events, and holds an Application that is being deleted until what it delivered is gone.
+package applications
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/formats/oam/delivery"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
+	"github.com/slipway-dev/slipway/hub/internal/queues"
+)
+
+// Reconciler brings applications up to date. It owns the status of Applications and their finalizer; policies and
+// workflows it only reads.
+type Reconciler struct {
+	*objects.Client
+	Delivery *delivery.Applications
+	Queues   *queues.Queues
+
+	// known are the keys of applications by the engine's names of their placements and of their last runs.
+	known sync.Map
+}
+
+const (
+	// statusPace is how often a status is written at most for what the engine reports.
+	statusPace = 500 * time.Millisecond
+	// problemAgain is after what time an application is read again that cannot begin: no watch reports the objects
+	// that it refers to.
+	problemAgain = 2 * time.Second
+	// removeAgain is how often a deletion is observed that no record reports.
+	removeAgain = 5 * time.Second
+)
+
+// Reconcile brings an application up to date: the workflow of its version has begun, and the status and the Events say
+// what has become of it or why it does not begin.
+func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
+	obj := r.Object(api.ApplicationGVR(), k)
+	if obj == nil {
+		r.Queues.Applications.Drop(k)
+		return 0, nil
+	}
+	r.known.Store(delivery.PlacementOf(k.Namespace, k.Name), k)
+	if obj.GetDeletionTimestamp() != nil {
+		return r.remove(ctx, k, obj)
+	}
+	if err := r.EnsureFinalizer(ctx, api.ApplicationGVR(), obj, api.FinalizerApplication); err != nil {
+		return 0, err
+	}
+	out, err := r.Delivery.Reconcile(ctx, obj, func(ctx context.Context) error { return r.Recheck(ctx, api.ApplicationGVR(), obj) })
+	if err != nil {
+		return 0, err
+	}
+	if out.Run != "" {
+		r.known.Store(out.Run, k)
+	}
+	next, err := tree(out.Status)
+	if err != nil {
+		return 0, err
+	}
+	if err := r.WriteStatusMap(ctx, api.ApplicationGVR(), obj, next); err != nil {
+		return 0, err
+	}
+	r.record(obj, &out)
+	if out.Problem != nil {
+		return problemAgain, nil //nolint:nilerr // the status tells it
+	}
+	return 0, nil
+}
+
+// remove removes what an application delivered, and then lets it go.
+func (r *Reconciler) remove(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (time.Duration, error) {
+	gone, err := r.Delivery.Remove(ctx, k.Namespace, k.Name)
+	if err != nil || !gone {
+		return removeAgain, err
+	}
+	r.known.Range(func(name, of any) bool {
+		if of == k {
+			r.known.Delete(name)
+		}
+		return true
+	})
+	return 0, r.DropFinalizer(ctx, api.ApplicationGVR(), obj, api.FinalizerApplication)
+}
+
+// record writes as Events what the status that obj had did not say.
+func (r *Reconciler) record(obj *unstructured.Unstructured, out *delivery.Outcome) {
+	if out.Begun {
+		r.Recorder.Normal(obj, "WorkflowStarted", "run %s", out.Run)
+	}
+	if out.Problem != nil && api.ConditionOf(obj, "Parsed").Message != out.Problem.Error() {
+		r.Recorder.Warning(obj, "WorkflowNotStarted", "%v", out.Problem)
+	}
+	before, _, _ := unstructured.NestedString(obj.Object, "status", "status")
+	phase := out.Status.Phase
+	switch {
+	case phase == before || phase == oam.Starting || out.Status.Workflow == nil:
+	case phase == oam.WorkflowFailed || phase == oam.WorkflowTerminated:
+		r.Recorder.Warning(obj, reasonOf(phase), "run %s: %s", out.Run, out.Status.Workflow.Message)
+	default:
+		r.Recorder.Normal(obj, reasonOf(phase), "run %s", out.Run)
+	}
+}
+
+// reasonOf is a phase as the reason of an Event.
+func reasonOf(phase string) string { return strings.ToUpper(phase[:1]) + phase[1:] }
+
+// tree is a status as an object has it.
+func tree(status oam.AppStatus) (out map[string]any, err error) {
+	text, err := json.Marshal(status)
+	if err == nil {
+		err = utiljson.Unmarshal(text, &out)
+	}
+	return out, err
+}
+
+// EnqueueRecord wakes the application whose placement or last run has that name in the engine.
+func (r *Reconciler) EnqueueRecord(name string) {
+	if k, ok := r.known.Load(name); ok {
+		r.Queues.Applications.AddPaced(k.(api.Key), statusPace)
+	}
+}
+
+// EnqueueAll wakes the applications of a namespace, or all where it is "".
+func (r *Reconciler) EnqueueAll(namespace string) {
+	for _, app := range r.All(api.ApplicationGVR()) {
+		if namespace == "" || app.GetNamespace() == namespace {
+			r.Queues.Applications.AddPaced(api.KeyOf(app), statusPace)
+		}
+	}
+}
