@@ -45,7 +45,7 @@ func TestAPanicInAStepLosesTheRunForAMoment(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
-		running.Go(func() { _ = New(o).Run(ctx) })
+		running.Go(func() { New(o).Run(ctx) })
 		time.Sleep(10 * time.Second)
 		cancel()
 		running.Wait()
