@@ -75,12 +75,14 @@ func TestBlocksOfCommandsRun(t *testing.T) {
 		return
 	}
 	tools := t.TempDir()
-	for _, name := range []string{"slipway", "kubectl-slipway"} {
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(tools, name), ".")
-		build.Dir = filepath.Join(root, "cmd", "slipway")
-		if out, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+	slipway := filepath.Join(tools, "slipway")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", slipway, ".")
+	build.Dir = filepath.Join(root, "cmd", "slipway")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if err := os.Symlink(slipway, filepath.Join(tools, "kubectl-slipway")); err != nil { // the plugin of kubectl is the same program
+		t.Fatal(err)
 	}
 	for _, b := range run {
 		t.Run(b.file+":"+strconv.Itoa(b.line), func(t *testing.T) {
